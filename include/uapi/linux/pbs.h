@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note */
+/*
+ * Plan-based scheduling (SCHED_PBS): the wire format of /dev/pbs_plan.
+ *
+ * This header is the one definition of the format, version 1.  It needs
+ * nothing but the kernel's own UAPI headers and compiles as C11 and C++17.
+ *
+ *   write(2)  one complete plan in one call: checked whole, then installed
+ *             whole or refused with nothing changed (PBS_IOC_ERROR tells why).
+ *   read(2)   whole struct pbs_event records; every open file has a position
+ *             of its own.  poll(2) tells when there is something to read.
+ *   ioctl(2)  the PBS_IOC_* calls below.
+ *
+ * All integers are in the machine's byte order, all records are naturally
+ * aligned and have no padding, and every reserved field must be zero.
+ *
+ * Lengths and counts are retired user-space instructions (suffix _insns),
+ * times are nanoseconds (_ns), memory is bytes (_bytes).  Factors are given
+ * in thousandths (_permille): 1050 means 1.05.
+ */
+#ifndef _UAPI_LINUX_PBS_H
+#define _UAPI_LINUX_PBS_H
+
+#include <linux/ioctl.h>
+#include <linux/types.h>
+
+#define PBS_VERSION		1
+#define PBS_PLAN_MAGIC		0x4e4c5042u	/* "BPLN" read as little endian */
+
+#define PBS_IDLE		0xffffffffu	/* process of an idle slot */
+#define PBS_NO_TASK		0xffffffffu
+#define PBS_NO_SLOT		0xffffffffffffffffull
+
+/* Limits of version 1; PBS_IOC_INFO gives those of the running kernel. */
+#define PBS_MAX_SLOTS		(1u << 22)	/* per CPU */
+#define PBS_MAX_PROCESSES	1024u		/* per CPU */
+#define PBS_MAX_SLOT_INSNS	(1ull << 48)
+#define PBS_MAX_BUFFER_INSNS	(1ull << 56)
+
+/*
+ * A plan is
+ *
+ *   struct pbs_plan_header
+ *   struct pbs_config			if header.config_bytes is not 0
+ *   header.nr_cpus times:
+ *     struct pbs_plan_cpu
+ *     struct pbs_plan_process		nr_processes times, ids ascending
+ *     struct pbs_plan_slot		nr_slots times, in order of execution
+ *
+ * with nothing between and nothing after.  CPU numbers ascend.  A CPU that
+ * the plan does not name keeps the plan it has.  A process belongs to one CPU.
+ */
+struct pbs_plan_header {
+	__u32 magic;			/* PBS_PLAN_MAGIC */
+	__u16 version;			/* PBS_VERSION */
+	__u16 header_bytes;		/* sizeof(struct pbs_plan_header) */
+	__u64 total_bytes;		/* of the whole plan, this header included */
+	__u64 plan_id;			/* the planner's name for it, repeated in events */
+	__u32 nr_cpus;
+	__u32 config_bytes;		/* 0, or sizeof(struct pbs_config) */
+	__u64 flags;			/* must be 0 */
+	__u64 reserved[3];
+};
+
+/*
+ * The numbers of the policy.  A plan without them runs with the node's
+ * defaults (/sys/kernel/pbs/config/).
+ */
+struct pbs_config {
+	/* t1, the preemption threshold (Leppert 2021, 3.2.2) */
+	__u64 sigma_t1_permille;	/* 1001 to 100000 */
+	__u64 preemption_limit_insns;	/* up to 2^48 */
+	__u64 no_preemption_insns;	/* up to preemption_limit_insns */
+	/* a slot's ceiling on the clock: length / rate * factor + extra */
+	__u64 ceiling_factor_permille;	/* 1000 to 1000000 */
+	__u64 ceiling_extra_ns;		/* 100 us to 3600 s */
+	/* execution time and unallocated time (Leppert 2021, 2.4.3) */
+	__u64 window_period_ns;		/* 1 ms to 10 s */
+	__u64 window_unallocated_ns;	/* 1 % to 90 % of the period */
+	__u64 reserved[25];
+};
+
+struct pbs_plan_cpu {
+	__u32 cpu;
+	__u32 nr_processes;		/* 1 to PBS_MAX_PROCESSES */
+	__u64 nr_slots;			/* 1 to PBS_MAX_SLOTS */
+	__u64 reserved[2];
+};
+
+struct pbs_plan_process {
+	__u32 id;			/* any but PBS_IDLE */
+	__u32 flags;			/* must be 0 */
+	__u64 buffer_insns;		/* its plan buffer (Leppert 2021, 3.3.3) */
+	__u64 reserved[2];
+};
+
+/*
+ * A place in the plan.  A slot of a process is planned for one task of it;
+ * the task numbers of a process ascend.  An idle slot has process PBS_IDLE
+ * and task PBS_NO_TASK.
+ */
+struct pbs_plan_slot {
+	__u64 length_insns;		/* 1 to PBS_MAX_SLOT_INSNS */
+	__u32 process;
+	__u32 task;			/* any but PBS_NO_TASK */
+};
+
+/* What happened.  Fields that do not belong to a kind are 0 (or PBS_IDLE, PBS_NO_*). */
+enum pbs_event_kind {
+	PBS_EV_PLAN_INSTALLED	= 1,	/* value: number of slots */
+	PBS_EV_PLAN_ENDED	= 2,	/* value: processes that still have tasks */
+	PBS_EV_PLAN_DROPPED	= 3,	/* by PBS_IOC_DROP */
+	PBS_EV_ATTACHED		= 4,	/* pid became a thread of process */
+	PBS_EV_GRANT		= 5,	/* process (PBS_IDLE: none) may run from now on; reason: pbs_grant */
+	PBS_EV_TASK_ENDED	= 6,	/* all fields */
+	PBS_EV_PREEMPTED	= 7,	/* the slot reached t1; value: t1 in instructions */
+	PBS_EV_CEILING		= 8,	/* the slot reached its ceiling; value: it, in ns */
+	PBS_EV_LATE		= 9,	/* reserved for the thresholds t2 */
+	PBS_EV_EARLY		= 10,	/* reserved for the thresholds t-2 */
+	PBS_EV_INFO		= 11,	/* reserved for shares of t2 */
+	PBS_EV_ABSENT		= 12,	/* its slot came, and process has no thread */
+	PBS_EV_PROCESS_ENDED	= 13,	/* value: tasks of the plan it did not end */
+	PBS_EV_EJECTED		= 14,	/* pid left the class before its end; reason: pbs_eject */
+	PBS_EV_CPU_GONE		= 15,	/* the CPU went offline; its plan is dropped */
+	PBS_EV_STOP_LONG	= 16,	/* value: ns from the request to wait until it waited */
+	PBS_EV_OVERRUN		= 17,	/* this reader was too slow; value: events lost */
+};
+
+enum pbs_grant {
+	PBS_GRANT_SLOT		= 1,	/* its own slot */
+	PBS_GRANT_IDLE_SLOT	= 2,	/* filling an idle slot */
+	PBS_GRANT_BLOCKED_SLOT	= 3,	/* filling the slot of a process that cannot run */
+	PBS_GRANT_AFTER_PLAN	= 4,	/* after the last slot of the plan */
+	PBS_GRANT_NONE		= 5,	/* nobody: lower classes have the CPU */
+};
+
+enum pbs_eject {
+	PBS_EJECT_DETACHED	= 1,	/* PBS_IOC_DETACH */
+	PBS_EJECT_POLICY	= 2,	/* sched_setscheduler(2) to another policy */
+	PBS_EJECT_PLAN		= 3,	/* the new plan does not have its process */
+	PBS_EJECT_DROPPED	= 4,	/* its plan was dropped */
+	PBS_EJECT_CPU_GONE	= 5,	/* its CPU went offline */
+	PBS_EJECT_FAULT		= 6,	/* the class found itself in error; see the kernel log */
+};
+
+struct pbs_event {
+	__u64 seq;			/* counts all events since boot, from 0 */
+	__u64 time_ns;			/* CLOCK_MONOTONIC */
+	__u64 plan_id;
+	__u16 kind;			/* enum pbs_event_kind */
+	__u16 reason;
+	__u32 cpu;
+	__u32 process;
+	__u32 task;
+	__u64 slot;			/* number of the slot in its CPU's plan, from 0 */
+	__u64 planned_insns;		/* of the task */
+	__u64 retired_insns;		/* by the task so far */
+	__s64 lateness_insns;		/* of the process, negative when early */
+	__u64 value;
+	__u64 peak_vm_bytes;		/* of the task: largest total_vm seen */
+	__u64 peak_rss_bytes;		/* of the task: largest resident size seen */
+	__u32 preemptions;		/* of the task */
+	__s32 pid;			/* thread id in the initial namespace, 0: none */
+	__u64 reserved[3];
+};
+
+/* flags of struct pbs_attach */
+#define PBS_ATTACH_ONE_TASK	(1u << 0)	/* the thread's exit ends one task, not the process */
+
+/*
+ * Make a thread a thread of a plan process.  A process may have several
+ * attached threads; one is active, the others wait in order of attaching.
+ */
+struct pbs_attach {
+	__s32 pid;			/* thread id, 0: the caller */
+	__u32 process;
+	__u32 flags;
+	__u32 reserved[5];
+};
+
+/* The caller's task ends here; its next task begins when the call returns. */
+struct pbs_task_end {
+	__u32 task;			/* the task that ends, PBS_NO_TASK: whichever it is */
+	__u32 next_task;		/* out: the next one, PBS_NO_TASK: that was the last */
+	__u32 reserved[6];
+};
+
+enum pbs_tier {
+	PBS_TIER_PMU_OVERFLOW	= 1,
+	PBS_TIER_PMU		= 2,
+	PBS_TIER_CLOCK		= 3,
+};
+
+struct pbs_info {
+	__u32 version;
+	__u32 tier;			/* enum pbs_tier */
+	__u32 max_slots;
+	__u32 max_processes;
+	__u64 max_slot_insns;
+	__u64 rate_insns_per_ms;	/* instructions a CPU retires in a millisecond */
+	__u64 first_seq;		/* oldest event still held */
+	__u64 next_seq;			/* number of the next event */
+	__u64 reserved[10];
+};
+
+/* Why the last write(2) or ioctl(2) on this file was refused. */
+struct pbs_error {
+	__s32 error;			/* an errno, 0: nothing was refused yet */
+	__u32 reserved;
+	__u64 offset_bytes;		/* where in the written plan, ~0: nowhere in particular */
+	char text[240];			/* NUL-terminated */
+};
+
+/* Read a CPU's plan back, as a plan of one CPU with its configuration. */
+struct pbs_get_plan {
+	__u32 cpu;
+	__u32 reserved;
+	__u64 buffer;			/* user address */
+	__u64 bytes;			/* in: size of the buffer; out: of the plan */
+};
+
+#define PBS_IOC_MAGIC		0xb5
+#define PBS_IOC_INFO		_IOR(PBS_IOC_MAGIC, 0, struct pbs_info)
+#define PBS_IOC_ATTACH		_IOW(PBS_IOC_MAGIC, 1, struct pbs_attach)
+#define PBS_IOC_TASK_END	_IOWR(PBS_IOC_MAGIC, 2, struct pbs_task_end)
+#define PBS_IOC_DETACH		_IOW(PBS_IOC_MAGIC, 3, __s32)	/* thread id, 0: the caller */
+#define PBS_IOC_DROP		_IOW(PBS_IOC_MAGIC, 4, __u32)	/* CPU */
+#define PBS_IOC_SEEK		_IOW(PBS_IOC_MAGIC, 5, __u64)	/* next event to read: its seq */
+#define PBS_IOC_ERROR		_IOR(PBS_IOC_MAGIC, 6, struct pbs_error)
+#define PBS_IOC_GET_PLAN	_IOWR(PBS_IOC_MAGIC, 7, struct pbs_get_plan)
+
+#endif /* _UAPI_LINUX_PBS_H */
