@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: GPL-2.0
+//! For programs that mark the ends of their own tasks.
+//!
+//! A process of a plan runs its tasks one after the other. A program that
+//! knows where one stretch of its work ends and the next begins says so:
+//!
+//! ```no_run
+//! # fn read_input() {}
+//! # fn sort() {}
+//! # fn write_output() {}
+//! use pbs_task::Process;
+//!
+//! # fn main() -> Result<(), pbs_task::Error> {
+//! // `pbsctl run` names the process in the environment.
+//! let process = Process::from_env()?;
+//! for stage in [read_input, sort, write_output] {
+//!     stage();
+//!     // The stage's task ends; the next stage waits for its slot.
+//!     process.task_end()?;
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The same program runs outside a plan too: where `PBS_PROCESS` is not set,
+//! [`Process::from_env`] gives a process whose task ends do nothing.
+
+use std::env::VarError;
+use std::fmt;
+use std::io;
+use std::marker::PhantomData;
+use std::path::Path;
+
+use pbs_uapi::{Device, Refused, DEVICE_PATH};
+
+/// The environment variable that holds the process's id.
+pub const ENV_PROCESS: &str = "PBS_PROCESS";
+/// The environment variable that holds the device's path.
+pub const ENV_DEVICE: &str = "PBS_DEVICE";
+
+/// Why a process could not be attached, or a task not ended.
+#[derive(Debug)]
+pub enum Error {
+    /// The device cannot be opened.
+    Open {
+        /// The device.
+        path: String,
+        /// What `open(2)` said.
+        error: io::Error,
+    },
+    /// `PBS_PROCESS` is set to something that is no process id.
+    Environment(String),
+    /// The kernel refused.
+    Refused(Refused),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Open { path, error } => write!(f, "{path}: {error}"),
+            Self::Environment(value) => write!(
+                f,
+                "{ENV_PROCESS}={value} is no process id; \
+                 set it to the number of a process of the plan, or unset it"
+            ),
+            Self::Refused(refused) => refused.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Open { error, .. } => Some(error),
+            Self::Environment(_) => None,
+            Self::Refused(refused) => Some(refused),
+        }
+    }
+}
+
+impl From<Refused> for Error {
+    fn from(refused: Refused) -> Self {
+        Self::Refused(refused)
+    }
+}
+
+/// The calling thread as a process of the plan.
+///
+/// It belongs to the thread that attached, so it cannot be sent to another.
+/// When it goes, the thread stays in the plan, and its exit ends the process.
+#[derive(Debug)]
+pub struct Process {
+    device: Option<Device>,
+    thread: PhantomData<*const ()>,
+}
+
+impl Process {
+    /// Attaches the calling thread to process `id` of the plan in force.
+    ///
+    /// Returns when the thread is attached; it then goes on when a slot of the
+    /// process comes.
+    pub fn attach(id: u32) -> Result<Self, Error> {
+        Self::attach_at(Path::new(DEVICE_PATH), id)
+    }
+
+    /// Like [`Process::attach`], with the device at `path`.
+    pub fn attach_at(path: &Path, id: u32) -> Result<Self, Error> {
+        let device = Device::open_path(path, false).map_err(|error| Error::Open {
+            path: path.display().to_string(),
+            error,
+        })?;
+        device.attach(0, id, 0)?;
+        Ok(Self {
+            device: Some(device),
+            thread: PhantomData,
+        })
+    }
+
+    /// Attaches to the process that `PBS_PROCESS` names, by the device that
+    /// `PBS_DEVICE` names. `pbsctl run` sets both. Where `PBS_PROCESS` is not
+    /// set the program is not part of a plan.
+    pub fn from_env() -> Result<Self, Error> {
+        let id = match std::env::var(ENV_PROCESS) {
+            Ok(id) => id,
+            Err(VarError::NotPresent) => {
+                return Ok(Self {
+                    device: None,
+                    thread: PhantomData,
+                })
+            }
+            Err(VarError::NotUnicode(id)) => {
+                return Err(Error::Environment(id.to_string_lossy().into_owned()))
+            }
+        };
+        let id = id.parse().map_err(|_| Error::Environment(id))?;
+        let path = std::env::var_os(ENV_DEVICE).unwrap_or_else(|| DEVICE_PATH.into());
+        Self::attach_at(Path::new(&path), id)
+    }
+
+    /// Whether the program runs as part of a plan.
+    pub fn is_planned(&self) -> bool {
+        self.device.is_some()
+    }
+
+    /// Ends the current task. The next one begins when this returns, which is
+    /// when a slot of the process comes. The answer is the number of the next
+    /// task, `None` after the last one and outside a plan.
+    pub fn task_end(&self) -> Result<Option<u32>, Error> {
+        self.end(None)
+    }
+
+    /// Like [`Process::task_end`], refused if the current task is not `task`.
+    pub fn task_end_of(&self, task: u32) -> Result<Option<u32>, Error> {
+        self.end(Some(task))
+    }
+
+    fn end(&self, task: Option<u32>) -> Result<Option<u32>, Error> {
+        match &self.device {
+            Some(device) => Ok(device.task_end(task)?),
+            None => Ok(None),
+        }
+    }
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The enumerations of the wire format, with the names people read.
+
+macro_rules! numbers {
+    ($($(#[$meta:meta])* $name:ident: $repr:ty {
+        $($(#[$vmeta:meta])* $variant:ident = $value:literal, $text:literal;)*
+    })*) => {$(
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr($repr)]
+        pub enum $name { $($(#[$vmeta])* $variant = $value,)* }
+
+        impl $name {
+            /// Every value, in the order of the header.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
+
+            /// `None` for a number that this version does not know.
+            pub fn from_raw(raw: $repr) -> Option<Self> {
+                match raw {
+                    $($value => Some(Self::$variant),)*
+                    _ => None,
+                }
+            }
+
+            /// The name used in tables and in JSON.
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$variant => $text,)* }
+            }
+        }
+    )*};
+}
+
+numbers! {
+    /// `enum pbs_event_kind`
+    EventKind: u16 {
+        /// A plan is in force; `value`: number of slots.
+        PlanInstalled = 1, "plan-installed";
+        /// `value`: processes that still have tasks.
+        PlanEnded = 2, "plan-ended";
+        PlanDropped = 3, "plan-dropped";
+        /// `pid` became a thread of `process`.
+        Attached = 4, "attached";
+        /// `process` may run from now on; `reason`: [`Grant`].
+        Grant = 5, "grant";
+        TaskEnded = 6, "task-ended";
+        /// The slot reached t1; `value`: t1 in instructions.
+        Preempted = 7, "preempted";
+        /// The slot reached its ceiling; `value`: it, in ns.
+        Ceiling = 8, "ceiling";
+        Late = 9, "late";
+        Early = 10, "early";
+        Info = 11, "info";
+        /// Its slot came, and `process` has no thread.
+        Absent = 12, "absent";
+        /// `value`: tasks of the plan it did not end.
+        ProcessEnded = 13, "process-ended";
+        /// `pid` left the class before its end; `reason`: [`Eject`].
+        Ejected = 14, "ejected";
+        CpuGone = 15, "cpu-gone";
+        /// `value`: ns from the request to wait until it waited.
+        StopLong = 16, "stop-long";
+        /// This reader was too slow; `value`: events lost.
+        Overrun = 17, "overrun";
+    }
+
+    /// `enum pbs_grant`: why a process may run.
+    Grant: u16 {
+        Slot = 1, "slot";
+        IdleSlot = 2, "idle-slot";
+        BlockedSlot = 3, "blocked-slot";
+        AfterPlan = 4, "after-plan";
+        None = 5, "none";
+    }
+
+    /// `enum pbs_eject`: why a thread left the class.
+    Eject: u16 {
+        Detached = 1, "detached";
+        Policy = 2, "policy";
+        Plan = 3, "plan";
+        Dropped = 4, "dropped";
+        CpuGone = 5, "cpu-gone";
+        Fault = 6, "fault";
+    }
+
+    /// `enum pbs_tier`: how instructions are counted.
+    Tier: u32 {
+        PmuOverflow = 1, "pmu-overflow";
+        Pmu = 2, "pmu";
+        Clock = 3, "clock";
+    }
+}

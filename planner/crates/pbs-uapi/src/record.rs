@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The records of the wire format, as they lie in memory.
+
+use std::ffi::CStr;
+use std::mem::{size_of, size_of_val};
+
+/// Plain old data: made of integers only, without padding.
+///
+/// # Safety
+///
+/// The type must be `repr(C)`, hold nothing but integers and arrays of them,
+/// and have no padding, so that every bit pattern is a value of it.
+#[allow(unsafe_code)]
+pub unsafe trait Record: Copy + Default {}
+
+macro_rules! records {
+    ($($(#[$meta:meta])* $name:ident { $($field:ident: $type:ty,)* })*) => {$(
+        $(#[$meta])*
+        #[repr(C)]
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        #[allow(missing_docs)]
+        pub struct $name { $(pub $field: $type,)* }
+
+        // Without padding the fields fill the structure.
+        const _: () = assert!(size_of::<$name>() == 0 $(+ size_of::<$type>())*);
+
+        // SAFETY: repr(C), integers only, and no padding by the assertion above.
+        #[allow(unsafe_code)]
+        unsafe impl Record for $name {}
+    )*};
+}
+
+records! {
+    /// `struct pbs_plan_header`
+    PlanHeader {
+        magic: u32,
+        version: u16,
+        header_bytes: u16,
+        total_bytes: u64,
+        plan_id: u64,
+        nr_cpus: u32,
+        config_bytes: u32,
+        flags: u64,
+        reserved: [u64; 3],
+    }
+
+    /// `struct pbs_config`: the numbers of the policy.
+    Config {
+        sigma_t1_permille: u64,
+        preemption_limit_insns: u64,
+        no_preemption_insns: u64,
+        ceiling_factor_permille: u64,
+        ceiling_extra_ns: u64,
+        window_period_ns: u64,
+        window_unallocated_ns: u64,
+        reserved: [u64; 25],
+    }
+
+    /// `struct pbs_plan_cpu`
+    PlanCpu {
+        cpu: u32,
+        nr_processes: u32,
+        nr_slots: u64,
+        reserved: [u64; 2],
+    }
+
+    /// `struct pbs_plan_process`
+    PlanProcess {
+        id: u32,
+        flags: u32,
+        buffer_insns: u64,
+        reserved: [u64; 2],
+    }
+
+    /// `struct pbs_plan_slot`
+    PlanSlot {
+        length_insns: u64,
+        process: u32,
+        task: u32,
+    }
+
+    /// `struct pbs_event`: what happened.
+    Event {
+        seq: u64,
+        time_ns: u64,
+        plan_id: u64,
+        kind: u16,
+        reason: u16,
+        cpu: u32,
+        process: u32,
+        task: u32,
+        slot: u64,
+        planned_insns: u64,
+        retired_insns: u64,
+        lateness_insns: i64,
+        value: u64,
+        peak_vm_bytes: u64,
+        peak_rss_bytes: u64,
+        preemptions: u32,
+        pid: i32,
+        reserved: [u64; 3],
+    }
+
+    /// `struct pbs_attach`
+    Attach {
+        pid: i32,
+        process: u32,
+        flags: u32,
+        reserved: [u32; 5],
+    }
+
+    /// `struct pbs_task_end`
+    TaskEnd {
+        task: u32,
+        next_task: u32,
+        reserved: [u32; 6],
+    }
+
+    /// `struct pbs_info`
+    Info {
+        version: u32,
+        tier: u32,
+        max_slots: u32,
+        max_processes: u32,
+        max_slot_insns: u64,
+        rate_insns_per_ms: u64,
+        first_seq: u64,
+        next_seq: u64,
+        reserved: [u64; 10],
+    }
+
+    /// `struct pbs_get_plan`
+    GetPlan {
+        cpu: u32,
+        reserved: u32,
+        buffer: u64,
+        bytes: u64,
+    }
+}
+
+/// `struct pbs_error`: why the last call was refused.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Error {
+    /// An errno; 0: nothing was refused yet.
+    pub error: i32,
+    /// Must be 0.
+    pub reserved: u32,
+    /// Where in the written plan; `u64::MAX`: nowhere in particular.
+    pub offset_bytes: u64,
+    /// NUL-terminated.
+    pub text: [u8; 240],
+}
+
+const _: () = assert!(size_of::<Error>() == 256);
+
+// SAFETY: repr(C), integers only, and no padding by the assertion above.
+#[allow(unsafe_code)]
+unsafe impl Record for Error {}
+
+impl Default for Error {
+    fn default() -> Self {
+        Self {
+            error: 0,
+            reserved: 0,
+            offset_bytes: 0,
+            text: [0; 240],
+        }
+    }
+}
+
+impl Error {
+    /// The reason in words.
+    pub fn message(&self) -> String {
+        CStr::from_bytes_until_nul(&self.text)
+            .map_or_else(|_| self.text.as_slice(), CStr::to_bytes)
+            .escape_ascii()
+            .to_string()
+    }
+}
+
+/// The record's bytes, as they go over the wire.
+#[allow(unsafe_code)]
+pub fn bytes_of<T: Record>(record: &T) -> &[u8] {
+    // SAFETY: a `Record` has no padding, so all its bytes are initialised.
+    unsafe { std::slice::from_raw_parts(std::ptr::from_ref(record).cast(), size_of::<T>()) }
+}
+
+/// The memory of records, to be read into.
+#[allow(unsafe_code)]
+pub fn bytes_of_slice_mut<T: Record>(records: &mut [T]) -> &mut [u8] {
+    // SAFETY: as in `bytes_of`; and whatever is written is a value of `T`.
+    unsafe { std::slice::from_raw_parts_mut(records.as_mut_ptr().cast(), size_of_val(records)) }
+}
+
+/// The record at the start of `bytes`, or `None` if they are too few.
+pub fn from_bytes<T: Record>(bytes: &[u8]) -> Option<T> {
+    let mut record = T::default();
+    bytes_of_slice_mut(std::slice::from_mut(&mut record))
+        .copy_from_slice(bytes.get(..size_of::<T>())?);
+    Some(record)
+}

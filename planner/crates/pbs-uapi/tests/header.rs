@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Compares the Rust side with what a C compiler makes of the header.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::mem::{offset_of, size_of};
+use std::path::Path;
+use std::process::Command;
+
+use pbs_uapi::record::{
+    Attach, Config, Error, Event, GetPlan, Info, PlanCpu, PlanHeader, PlanProcess, PlanSlot,
+    TaskEnd,
+};
+use pbs_uapi::{ioc, Eject, EventKind, Grant, Tier};
+
+/// Expression in C and what it must be.
+type Expected = BTreeMap<String, u64>;
+
+macro_rules! layout {
+    ($expected:ident, $($c:literal $rust:ident { $($field:ident)* })*) => {$(
+        $expected.insert(format!("sizeof(struct {})", $c), size_of::<$rust>() as u64);
+        $($expected.insert(
+            format!("offsetof(struct {}, {})", $c, stringify!($field)),
+            offset_of!($rust, $field) as u64,
+        );)*
+    )*};
+}
+
+fn expected() -> Expected {
+    let mut expected = Expected::new();
+    layout! { expected,
+        "pbs_plan_header" PlanHeader {
+            magic version header_bytes total_bytes plan_id nr_cpus config_bytes flags reserved
+        }
+        "pbs_config" Config {
+            sigma_t1_permille preemption_limit_insns no_preemption_insns ceiling_factor_permille
+            ceiling_extra_ns window_period_ns window_unallocated_ns reserved
+        }
+        "pbs_plan_cpu" PlanCpu { cpu nr_processes nr_slots reserved }
+        "pbs_plan_process" PlanProcess { id flags buffer_insns reserved }
+        "pbs_plan_slot" PlanSlot { length_insns process task }
+        "pbs_event" Event {
+            seq time_ns plan_id kind reason cpu process task slot planned_insns retired_insns
+            lateness_insns value peak_vm_bytes peak_rss_bytes preemptions pid reserved
+        }
+        "pbs_attach" Attach { pid process flags reserved }
+        "pbs_task_end" TaskEnd { task next_task reserved }
+        "pbs_info" Info {
+            version tier max_slots max_processes max_slot_insns rate_insns_per_ms first_seq
+            next_seq reserved
+        }
+        "pbs_error" Error { error reserved offset_bytes text }
+        "pbs_get_plan" GetPlan { cpu reserved buffer bytes }
+    }
+    for (name, value) in [
+        ("PBS_VERSION", u64::from(pbs_uapi::VERSION)),
+        ("PBS_PLAN_MAGIC", pbs_uapi::PLAN_MAGIC.into()),
+        ("PBS_IDLE", pbs_uapi::IDLE.into()),
+        ("PBS_NO_TASK", pbs_uapi::NO_TASK.into()),
+        ("PBS_NO_SLOT", pbs_uapi::NO_SLOT),
+        ("PBS_MAX_SLOTS", pbs_uapi::MAX_SLOTS.into()),
+        ("PBS_MAX_PROCESSES", pbs_uapi::MAX_PROCESSES.into()),
+        ("PBS_MAX_SLOT_INSNS", pbs_uapi::MAX_SLOT_INSNS),
+        ("PBS_MAX_BUFFER_INSNS", pbs_uapi::MAX_BUFFER_INSNS),
+        ("PBS_ATTACH_ONE_TASK", pbs_uapi::ATTACH_ONE_TASK.into()),
+        ("PBS_IOC_INFO", ioc::INFO.into()),
+        ("PBS_IOC_ATTACH", ioc::ATTACH.into()),
+        ("PBS_IOC_TASK_END", ioc::TASK_END.into()),
+        ("PBS_IOC_DETACH", ioc::DETACH.into()),
+        ("PBS_IOC_DROP", ioc::DROP.into()),
+        ("PBS_IOC_SEEK", ioc::SEEK.into()),
+        ("PBS_IOC_ERROR", ioc::ERROR.into()),
+        ("PBS_IOC_GET_PLAN", ioc::GET_PLAN.into()),
+    ] {
+        expected.insert(name.into(), value);
+    }
+    let c_name = |prefix: &str, name: &str| format!("PBS_{prefix}_{}", constant_case(name));
+    for &kind in EventKind::ALL {
+        expected.insert(c_name("EV", &format!("{kind:?}")), kind as u64);
+    }
+    for &grant in Grant::ALL {
+        expected.insert(c_name("GRANT", &format!("{grant:?}")), grant as u64);
+    }
+    for &eject in Eject::ALL {
+        expected.insert(c_name("EJECT", &format!("{eject:?}")), eject as u64);
+    }
+    for &tier in Tier::ALL {
+        expected.insert(c_name("TIER", &format!("{tier:?}")), tier as u64);
+    }
+    expected
+}
+
+/// `PlanEnded` to `PLAN_ENDED`.
+fn constant_case(name: &str) -> String {
+    let mut out = String::new();
+    for c in name.chars() {
+        if c.is_uppercase() && !out.is_empty() {
+            out.push('_');
+        }
+        out.push(c.to_ascii_uppercase());
+    }
+    out
+}
+
+fn header_dir() -> &'static Path {
+    Path::new(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../../include/uapi"
+    ))
+}
+
+#[test]
+fn rust_side_is_the_header() {
+    let expected = expected();
+    let mut source = String::from(
+        "#include <stddef.h>\n#include <stdio.h>\n#include <linux/pbs.h>\nint main(void)\n{\n",
+    );
+    for expression in expected.keys() {
+        writeln!(
+            source,
+            "printf(\"%s\\t%llu\\n\", \"{expression}\", (unsigned long long)({expression}));"
+        )
+        .unwrap();
+    }
+    source.push_str("return 0;\n}\n");
+
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let (c, program) = (dir.join("header.c"), dir.join("header"));
+    std::fs::write(&c, source).unwrap();
+    let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".into());
+    // The system's own <linux/pbs.h> does not exist, so -idirafter will do, and
+    // leaves <linux/types.h> to the C library's kernel headers.
+    let status = Command::new(compiler)
+        .args(["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-idirafter"])
+        .arg(header_dir())
+        .arg("-o")
+        .args([&program, &c])
+        .status()
+        .expect("a C compiler is needed (set CC)");
+    assert!(status.success(), "the header does not compile");
+    let output = Command::new(&program).output().unwrap();
+    let actual: Expected = String::from_utf8(output.stdout)
+        .unwrap()
+        .lines()
+        .map(|line| line.split_once('\t').unwrap())
+        .map(|(name, value)| (name.to_string(), value.parse().unwrap()))
+        .collect();
+    for (expression, value) in &expected {
+        assert_eq!(actual.get(expression), Some(value), "{expression}");
+    }
+}
+
+/// The test above names what it compares; this one finds what it forgot.
+#[test]
+fn no_constant_of_the_header_is_missing() {
+    let header = std::fs::read_to_string(header_dir().join("linux/pbs.h")).unwrap();
+    let expected = expected();
+    let constants = header.lines().filter_map(|line| {
+        let line = line.trim_start();
+        let name = line
+            .strip_prefix("#define ")
+            .or_else(|| line.starts_with("PBS_").then_some(line))?;
+        let name = name.split(|c: char| c.is_whitespace() || c == ',').next()?;
+        (name.starts_with("PBS_") && name != "PBS_IOC_MAGIC").then_some(name)
+    });
+    let mut seen = 0;
+    for name in constants {
+        assert!(expected.contains_key(name), "{name} has no Rust side");
+        seen += 1;
+    }
+    assert!(seen > 40, "found only {seen} constants in the header");
+}
