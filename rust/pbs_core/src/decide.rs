@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Who may run, and until when.
+
+use super::node::SlotState;
+use super::{Event, EventKind, Grant, Memory, Node, Presence, Sink, Slot};
+
+/// How many slots one decision may leave behind.  A dead process may have
+/// millions of slots, and decisions are made under a lock.
+const MAX_SLOTS_A_DECISION: u32 = 128;
+
+/// What the node decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decision {
+    /// The process that may run.
+    pub grant: Option<u32>,
+    /// Why.
+    pub reason: Grant,
+    /// It is unallocated time: the grant stands, but lower classes go first.
+    pub unallocated: bool,
+    /// Instructions that the process may still retire before t1; only when it
+    /// runs in its own slot.
+    pub until_insns: Option<u64>,
+    /// Monotonic time at which the clock alone brings something new: a ceiling,
+    /// the end of an idle slot, or a change of windows.
+    pub until_ns: Option<u64>,
+    /// The work was more than one decision may do: decide again soon.
+    pub again: bool,
+}
+
+impl<M: Memory> Node<M> {
+    /// Decides who may run, given all that was told up to `now_ns`.
+    ///
+    /// Nothing changes if it is called again with nothing new.
+    pub fn decide(&mut self, now_ns: u64, sink: &mut impl Sink) -> Decision {
+        self.windows.advance(now_ns);
+        let plan_ns = self.windows.plan_ns(now_ns);
+        let mut budget = MAX_SLOTS_A_DECISION;
+        while !self.in_slot(now_ns, plan_ns, sink) {
+            let Some(rest) = budget.checked_sub(1) else {
+                return self.postpone(now_ns, sink);
+            };
+            budget = rest;
+            self.pass_slot();
+        }
+        if self.slot.begun {
+            self.choose_in_slot(now_ns, sink);
+        } else {
+            self.choose_filler(Grant::AfterPlan);
+        }
+        if let Some(run) = self.grant.and_then(|p| self.runs.get_mut(p as usize)) {
+            run.begun = true;
+            run.task_begun = true;
+        }
+        self.tell_grant(self.slot_on_wire(), now_ns, sink);
+        if !self.slot.begun && self.live == 0 && !self.plan_ended {
+            self.plan_ended = true;
+            let mut event = Event::new(EventKind::PlanEnded, now_ns);
+            event.value = u64::from(self.unfinished);
+            self.tell(event, sink);
+        }
+        self.decision(now_ns)
+    }
+
+    /// Is the present slot one to stay in?  Begins it where it has not begun.
+    /// After the last slot there is none to leave.
+    fn in_slot(&mut self, now_ns: u64, plan_ns: u64, sink: &mut impl Sink) -> bool {
+        if !self.slot.begun {
+            let Some(&slot) = self.plan.slot(self.cursor) else {
+                return true;
+            };
+            if self.caught_up(slot.process, slot.position) {
+                return false;
+            }
+            self.begin_slot(&slot, plan_ns);
+        }
+        let SlotState {
+            owner, position, ..
+        } = self.slot;
+        if owner == Slot::IDLE {
+            return plan_ns < self.slot.end_plan_ns;
+        }
+        if self.caught_up(owner, position) {
+            return false;
+        }
+        let (kind, value) = if self.slot.count_insns >= self.slot.t1_insns {
+            (EventKind::Preempted, self.slot.t1_insns)
+        } else if plan_ns >= self.slot.end_plan_ns {
+            (EventKind::Ceiling, self.slot.ceiling_ns)
+        } else {
+            return true;
+        };
+        // Not its fault, if what came before used up the slot.
+        if let Some(run) = self.runs.get_mut(owner as usize) {
+            if run.retired_insns > run.planned_insns {
+                run.preemptions = run.preemptions.saturating_add(1);
+            }
+        }
+        let mut event = self.process_event(kind, owner, now_ns);
+        event.value = value;
+        self.tell(event, sink);
+        false
+    }
+
+    /// Is a slot, planned for the task at `position` of `owner`, of no use any
+    /// more, because that task is done or never will be?
+    fn caught_up(&self, owner: u32, position: u32) -> bool {
+        self.runs
+            .get(owner as usize)
+            .is_some_and(|run| run.done || run.position > position)
+    }
+
+    fn begin_slot(&mut self, slot: &Slot, plan_ns: u64) {
+        let length_insns = slot.length_insns;
+        let lasts_ns = if slot.is_idle() {
+            self.rate.to_ns(length_insns)
+        } else {
+            self.config.ceiling_ns(length_insns, self.rate)
+        };
+        self.slot = SlotState {
+            begun: true,
+            owner: slot.process,
+            position: slot.position,
+            count_insns: 0,
+            t1_insns: self.config.t1_insns(length_insns),
+            end_plan_ns: plan_ns.saturating_add(lasts_ns),
+            ceiling_ns: lasts_ns,
+            absent_told: false,
+        };
+    }
+
+    /// Leaves the present slot.  Only its own process can fall behind by that.
+    fn pass_slot(&mut self) {
+        let owner = self
+            .plan
+            .slot(self.cursor)
+            .map_or(Slot::IDLE, |s| s.process);
+        self.cursor += 1;
+        self.slot.begun = false;
+        // The grant was for this slot; in the next one the choice is made anew.
+        self.reason = Grant::None;
+        if owner != Slot::IDLE {
+            self.requeue(owner);
+        }
+    }
+
+    fn choose_in_slot(&mut self, now_ns: u64, sink: &mut impl Sink) {
+        let owner = self.slot.owner;
+        let Some(run) = self.runs.get(owner as usize) else {
+            return self.choose_filler(Grant::IdleSlot);
+        };
+        match run.presence {
+            Presence::Ready => return self.set_grant(Some(owner), Grant::Slot),
+            Presence::Blocked => {}
+            Presence::Absent => {
+                if !self.slot.absent_told {
+                    self.slot.absent_told = true;
+                    let event = self.process_event(EventKind::Absent, owner, now_ns);
+                    self.tell(event, sink);
+                }
+            }
+        }
+        self.choose_filler(Grant::BlockedSlot);
+    }
+
+    /// Grants to the latest candidate, unless the one that fills this slot
+    /// already may go on.
+    fn choose_filler(&mut self, reason: Grant) {
+        let goes_on = self
+            .grant
+            .and_then(|p| self.runs.get(p as usize))
+            .is_some_and(|run| run.is_candidate(self.cursor));
+        if self.reason == reason && goes_on {
+            return;
+        }
+        // The one that had the CPU competes with the others.
+        self.set_grant(None, Grant::None);
+        if let Some(first) = self.queue.first() {
+            self.set_grant(Some(first), reason);
+        }
+    }
+
+    fn set_grant(&mut self, grant: Option<u32>, reason: Grant) {
+        let old = self.grant;
+        self.grant = grant;
+        self.reason = reason;
+        if old != grant {
+            for p in [old, grant].into_iter().flatten() {
+                self.requeue(p);
+            }
+        }
+    }
+
+    /// Tells the grant if the last one that was told is another.
+    fn tell_grant(&mut self, slot: u64, now_ns: u64, sink: &mut impl Sink) {
+        let grant = (self.grant, slot, self.reason);
+        if self.told == Some(grant) {
+            return;
+        }
+        self.told = Some(grant);
+        let mut event = match self.grant {
+            Some(p) => self.process_event(EventKind::Grant, p, now_ns),
+            None => Event::new(EventKind::Grant, now_ns),
+        };
+        event.slot = slot;
+        event.reason = self.reason as u16;
+        self.tell(event, sink);
+    }
+
+    /// Stops on the way to a slot that is of use; nobody runs meanwhile.
+    fn postpone(&mut self, now_ns: u64, sink: &mut impl Sink) -> Decision {
+        self.set_grant(None, Grant::None);
+        self.tell_grant(super::wire::NO_SLOT, now_ns, sink);
+        Decision {
+            again: true,
+            ..self.decision(now_ns)
+        }
+    }
+
+    fn decision(&self, now_ns: u64) -> Decision {
+        let slot = &self.slot;
+        let until_insns =
+            (self.reason == Grant::Slot).then(|| slot.t1_insns.saturating_sub(slot.count_insns));
+        let until_ns = if slot.begun {
+            Some(self.windows.until_ns(now_ns, slot.end_plan_ns))
+        } else {
+            // After the plan the windows go on as long as somebody runs.
+            self.grant.map(|_| self.windows.change_ns(now_ns))
+        };
+        Decision {
+            grant: self.grant,
+            reason: self.reason,
+            unallocated: until_ns.is_some() && self.windows.unallocated(now_ns),
+            until_insns,
+            until_ns,
+            again: false,
+        }
+    }
+}

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What happens on a node, as it is told outside.
+
+use super::wire;
+
+/// The kinds of `enum pbs_event_kind`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u16)]
+pub enum EventKind {
+    /// A plan was installed on the CPU.
+    PlanInstalled = 1,
+    /// The last slot is over and no process that is present has tasks left.
+    PlanEnded = 2,
+    /// The plan was dropped on request.
+    PlanDropped = 3,
+    /// A thread became one of a plan process.
+    Attached = 4,
+    /// Another process, or nobody, may run from now on.
+    Grant = 5,
+    /// A task ended.
+    TaskEnded = 6,
+    /// A slot reached t1.
+    Preempted = 7,
+    /// A slot reached its ceiling on the clock.
+    Ceiling = 8,
+    /// Reserved for the thresholds t2.
+    Late = 9,
+    /// Reserved for the thresholds t-2.
+    Early = 10,
+    /// Reserved for shares of t2.
+    Info = 11,
+    /// The slot of a process came, and it has no thread.
+    Absent = 12,
+    /// A process ended.
+    ProcessEnded = 13,
+    /// A thread left the class before its end.
+    Ejected = 14,
+    /// The CPU went offline.
+    CpuGone = 15,
+    /// A thread took long to come to its waiting place.
+    StopLong = 16,
+    /// A reader was too slow.
+    Overrun = 17,
+}
+
+impl EventKind {
+    /// One more than the greatest number of a kind.
+    pub const END: usize = 18;
+
+    /// All kinds, by number.
+    pub const ALL: [EventKind; EventKind::END - 1] = [
+        EventKind::PlanInstalled,
+        EventKind::PlanEnded,
+        EventKind::PlanDropped,
+        EventKind::Attached,
+        EventKind::Grant,
+        EventKind::TaskEnded,
+        EventKind::Preempted,
+        EventKind::Ceiling,
+        EventKind::Late,
+        EventKind::Early,
+        EventKind::Info,
+        EventKind::Absent,
+        EventKind::ProcessEnded,
+        EventKind::Ejected,
+        EventKind::CpuGone,
+        EventKind::StopLong,
+        EventKind::Overrun,
+    ];
+
+    /// The kind in lower case, as sysfs and the planner name it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            EventKind::PlanInstalled => "plan_installed",
+            EventKind::PlanEnded => "plan_ended",
+            EventKind::PlanDropped => "plan_dropped",
+            EventKind::Attached => "attached",
+            EventKind::Grant => "grant",
+            EventKind::TaskEnded => "task_ended",
+            EventKind::Preempted => "preempted",
+            EventKind::Ceiling => "ceiling",
+            EventKind::Late => "late",
+            EventKind::Early => "early",
+            EventKind::Info => "info",
+            EventKind::Absent => "absent",
+            EventKind::ProcessEnded => "process_ended",
+            EventKind::Ejected => "ejected",
+            EventKind::CpuGone => "cpu_gone",
+            EventKind::StopLong => "stop_long",
+            EventKind::Overrun => "overrun",
+        }
+    }
+}
+
+/// Why a process may run: `enum pbs_grant`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u16)]
+pub enum Grant {
+    /// Its own slot.
+    Slot = 1,
+    /// It fills an idle slot.
+    IdleSlot = 2,
+    /// It fills the slot of a process that cannot run.
+    BlockedSlot = 3,
+    /// It goes on after the last slot of the plan.
+    AfterPlan = 4,
+    /// Nobody may run: lower classes have the CPU.
+    None = 5,
+}
+
+/// One event: `struct pbs_event` without what only the kernel knows (sequence
+/// number, CPU, thread id).  Fields that do not belong to a kind have the
+/// values of [`Event::new`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// What happened.
+    pub kind: EventKind,
+    /// A [`Grant`] as number, or the reason that belongs to the kind.
+    pub reason: u16,
+    /// Id of the process, or [`wire::IDLE`].
+    pub process: u32,
+    /// Id of its current task, or [`wire::NO_TASK`].
+    pub task: u32,
+    /// Number of the slot in which it happened, or [`wire::NO_SLOT`].
+    pub slot: u64,
+    /// When, on the monotonic clock.
+    pub time_ns: u64,
+    /// Planned length of the task.
+    pub planned_insns: u64,
+    /// Retired by the task so far.
+    pub retired_insns: u64,
+    /// Lateness of the process, negative when it is early.
+    pub lateness_insns: i64,
+    /// Depends on the kind; see the wire format.
+    pub value: u64,
+    /// Largest virtual size seen of the task.
+    pub peak_vm_bytes: u64,
+    /// Largest resident size seen of the task.
+    pub peak_rss_bytes: u64,
+    /// Preemptions of the task.
+    pub preemptions: u32,
+}
+
+impl Event {
+    /// An event of `kind` that concerns no process, task or slot.
+    pub const fn new(kind: EventKind, time_ns: u64) -> Event {
+        Event {
+            kind,
+            reason: 0,
+            process: wire::IDLE,
+            task: wire::NO_TASK,
+            slot: wire::NO_SLOT,
+            time_ns,
+            planned_insns: 0,
+            retired_insns: 0,
+            lateness_insns: 0,
+            value: 0,
+            peak_vm_bytes: 0,
+            peak_rss_bytes: 0,
+            preemptions: 0,
+        }
+    }
+}
+
+/// Takes events as they happen.  Called wherever the node is called: in the
+/// kernel under the run-queue lock.
+pub trait Sink {
+    /// Takes one event.
+    fn emit(&mut self, event: &Event);
+}
+
+/// How often each kind of event happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counts {
+    by_kind: [u64; EventKind::END],
+}
+
+impl Counts {
+    /// Nothing happened yet.
+    pub const ZERO: Counts = Counts {
+        by_kind: [0; EventKind::END],
+    };
+
+    /// How often `kind` happened.
+    pub fn get(&self, kind: EventKind) -> u64 {
+        self.by_kind.get(kind as usize).copied().unwrap_or(0)
+    }
+
+    /// Counts one more of `kind`.
+    pub fn count(&mut self, kind: EventKind) {
+        if let Some(count) = self.by_kind.get_mut(kind as usize) {
+            *count += 1;
+        }
+    }
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What a node says of itself, for sysfs and the like.
+
+use super::{Config, Counts, Grant, Memory, Node, Plan, Presence, Rate};
+
+/// The state of one process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProcessInfo {
+    /// The planner's number for it.
+    pub id: u32,
+    /// What its threads are doing.
+    pub presence: Presence,
+    /// All tasks have ended, or its threads are gone for good.
+    pub done: bool,
+    /// Tasks that have ended.
+    pub ended_tasks: u32,
+    /// Tasks that it has in the plan.
+    pub tasks: u32,
+    /// Id of its current task, [`NO_TASK`](super::wire::NO_TASK) if it has none.
+    pub task: u32,
+    /// Planned length of the current task.
+    pub planned_insns: u64,
+    /// Retired by the current task so far.
+    pub retired_insns: u64,
+    /// Preemptions of the current task.
+    pub preemptions: u32,
+    /// Lateness of the process, negative when it is early.
+    pub lateness_insns: i64,
+    /// Its plan buffer.
+    pub buffer_insns: u64,
+    /// Largest virtual size seen of the current task.
+    pub task_peak_vm_bytes: u64,
+    /// Largest resident size seen of the current task.
+    pub task_peak_rss_bytes: u64,
+    /// Largest virtual size seen of the process.
+    pub peak_vm_bytes: u64,
+    /// Largest resident size seen of the process.
+    pub peak_rss_bytes: u64,
+}
+
+impl<M: Memory> Node<M> {
+    /// The plan.
+    pub fn plan(&self) -> &Plan<M> {
+        &self.plan
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The rate.
+    pub fn rate(&self) -> Rate {
+        self.rate
+    }
+
+    /// The planner's name for the plan.
+    pub fn plan_id(&self) -> u64 {
+        self.plan_id
+    }
+
+    /// Number of the present slot; [`Node::slots`] after the last.
+    pub fn cursor(&self) -> u32 {
+        self.cursor
+    }
+
+    /// How many slots the plan has.
+    pub fn slots(&self) -> u32 {
+        self.plan.slots.len() as u32
+    }
+
+    /// Retired in the present slot by its process.
+    pub fn slot_count_insns(&self) -> u64 {
+        if self.slot.begun {
+            self.slot.count_insns
+        } else {
+            0
+        }
+    }
+
+    /// Who was granted last, and why.
+    pub fn granted(&self) -> (Option<u32>, Grant) {
+        (self.grant, self.reason)
+    }
+
+    /// The end of the plan was told.
+    pub fn ended(&self) -> bool {
+        self.plan_ended
+    }
+
+    /// Processes that are not done.
+    pub fn unfinished(&self) -> u32 {
+        self.unfinished
+    }
+
+    /// How often each kind of event happened.
+    pub fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// Lateness of process `p`, negative when it is early.
+    pub fn process_lateness_insns(&self, p: u32) -> i64 {
+        self.runs
+            .get(p as usize)
+            .map_or(0, |run| run.lateness_insns())
+    }
+
+    /// Lateness of the node: Σ process lateness of the processes that have
+    /// begun and are not done.  Takes O(processes).
+    pub fn lateness_insns(&self) -> i64 {
+        let active = self.runs.iter().filter(|run| run.begun && !run.done);
+        active.fold(0, |sum, run| sum.saturating_add(run.lateness_insns()))
+    }
+
+    /// The state of process `p`.
+    pub fn process(&self, p: u32) -> Option<ProcessInfo> {
+        let process = self.plan.process(p)?;
+        let run = self.runs.get(p as usize)?;
+        Some(ProcessInfo {
+            id: process.id,
+            presence: run.presence,
+            done: run.done,
+            ended_tasks: run.position,
+            tasks: process.count,
+            task: run.task,
+            planned_insns: run.planned_insns,
+            retired_insns: run.retired_insns,
+            preemptions: run.preemptions,
+            lateness_insns: run.lateness_insns(),
+            buffer_insns: process.buffer_insns,
+            task_peak_vm_bytes: run.peak.vm_bytes,
+            task_peak_rss_bytes: run.peak.rss_bytes,
+            peak_vm_bytes: run.process_peak.vm_bytes,
+            peak_rss_bytes: run.process_peak.rss_bytes,
+        })
+    }
+}

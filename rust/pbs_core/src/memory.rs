@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Where plans and nodes get their memory.
+//!
+//! The kernel and a user-space program allocate differently.  All allocation
+//! happens when a plan or a node is constructed, in process context and
+//! outside every lock; afterwards nothing grows.
+
+use core::ops::DerefMut;
+
+/// An allocator of slices of fixed length.
+pub trait Memory {
+    /// An owned slice.
+    type Slice<T: Copy>: DerefMut<Target = [T]>;
+
+    /// Allocates a slice of `len` elements, each of them `fill`.
+    fn alloc<T: Copy>(len: usize, fill: T) -> Result<Self::Slice<T>, NoMemory>;
+}
+
+/// The memory for a plan or a node could not be had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoMemory;

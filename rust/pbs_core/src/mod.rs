@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The policy of plan-based scheduling.
+//!
+//! A plan gives a CPU an ordered list of slots, each a number of retired
+//! instructions for one process, or idle.  [`wire`] reads and writes plans,
+//! [`Plan`] is one CPU's part of a plan, [`Node`] is the run state of a CPU
+//! that executes it: it is told what happened, decides who may run until when,
+//! and emits events.
+//!
+//! Nothing here knows a clock, a counter, a lock or the kernel: times and
+//! counts come in as arguments.  There is no unsafe code, no allocation after
+//! construction, no floating point, and no loop over a plan in a decision.
+//! These files are a module of the kernel's scheduling class and a crate for
+//! user space; so they only use paths relative to each other.
+//!
+//! The terms are those of Leppert, "Design and Implementation of a Prediction
+//! Failure Handling Component for a Plan-Based Scheduler" (2021), cited by
+//! section.
+
+mod config;
+mod decide;
+mod event;
+mod info;
+#[cfg(test)]
+mod invariants;
+mod memory;
+mod node;
+mod plan;
+mod queue;
+mod rate;
+mod refusal;
+mod run;
+mod take_over;
+mod windows;
+pub mod wire;
+
+pub use config::Config;
+pub use decide::Decision;
+pub use event::{Counts, Event, EventKind, Grant, Sink};
+pub use info::ProcessInfo;
+pub use memory::{Memory, NoMemory};
+pub use node::Node;
+pub use plan::{Plan, Process, Slot};
+pub use rate::Rate;
+pub use refusal::{Errno, Fault, Part, Refusal};
+pub use run::Presence;

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The run state of one CPU, and what it is told.
+
+use super::queue::Queue;
+use super::run::{Peak, Run};
+use super::windows::Windows;
+use super::{
+    wire, Config, Counts, Event, EventKind, Grant, Memory, NoMemory, Plan, Presence, Rate, Sink,
+};
+
+/// The run state of one CPU that executes a plan.
+///
+/// Processes are named by their index in the plan ([`Plan::find`]).  Times are
+/// of one monotonic clock.  The user tells what happened ([`charge`],
+/// [`set_presence`], [`end_task`] and so on, each in constant time but for the
+/// queue of candidates), then asks for a decision ([`decide`]) and acts on it.
+///
+/// [`charge`]: Node::charge
+/// [`set_presence`]: Node::set_presence
+/// [`end_task`]: Node::end_task
+/// [`decide`]: Node::decide
+pub struct Node<M: Memory> {
+    pub(super) plan: Plan<M>,
+    pub(super) config: Config,
+    pub(super) rate: Rate,
+    pub(super) plan_id: u64,
+    /// By process.
+    pub(super) runs: M::Slice<Run>,
+    /// The candidates for idle slots: exactly those processes for which
+    /// [`Run::is_candidate`] holds, but for the one that is granted.
+    pub(super) queue: Queue<M>,
+    pub(super) windows: Windows,
+    /// Number of the present slot; that of all slots after the last.
+    pub(super) cursor: u32,
+    pub(super) slot: SlotState,
+    /// Who may run, and why.
+    pub(super) grant: Option<u32>,
+    pub(super) reason: Grant,
+    /// What the last grant event said: process, slot, reason.
+    pub(super) told: Option<(Option<u32>, u64, Grant)>,
+    /// Processes that are present and not done.
+    pub(super) live: u32,
+    /// Processes that are not done.
+    pub(super) unfinished: u32,
+    pub(super) plan_ended: bool,
+    pub(super) counts: Counts,
+}
+
+/// The state of the present slot.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SlotState {
+    /// The rest is valid only then.
+    pub(super) begun: bool,
+    /// Its process, or [`Slot::IDLE`](super::Slot::IDLE).
+    pub(super) owner: u32,
+    /// Position of the task that it was planned for.
+    pub(super) position: u32,
+    /// Retired in the slot by its process.
+    pub(super) count_insns: u64,
+    pub(super) t1_insns: u64,
+    /// Plan time at which it is over: its ceiling, or the end of an idle slot.
+    pub(super) end_plan_ns: u64,
+    pub(super) ceiling_ns: u64,
+    /// That its process is absent was told.
+    pub(super) absent_told: bool,
+}
+
+impl SlotState {
+    pub(super) const NONE: SlotState = SlotState {
+        begun: false,
+        owner: super::Slot::IDLE,
+        position: 0,
+        count_insns: 0,
+        t1_insns: 0,
+        end_plan_ns: 0,
+        ceiling_ns: 0,
+        absent_told: false,
+    };
+}
+
+impl<M: Memory> Node<M> {
+    /// The state before the first slot of `plan`, all processes absent.
+    ///
+    /// Execution time begins at `now_ns`; the first slot begins with the first
+    /// decision.
+    pub fn new(
+        plan: Plan<M>,
+        config: Config,
+        rate: Rate,
+        plan_id: u64,
+        now_ns: u64,
+    ) -> Result<Node<M>, NoMemory> {
+        let processes = plan.processes.len();
+        let mut runs = M::alloc(processes, Run::NEW)?;
+        for (run, index) in runs.iter_mut().zip(0..) {
+            run.move_to(&plan, index, 0);
+        }
+        Ok(Node {
+            queue: Queue::new(processes)?,
+            windows: Windows::new(&config, now_ns),
+            plan,
+            config,
+            rate,
+            plan_id,
+            runs,
+            cursor: 0,
+            slot: SlotState::NONE,
+            grant: None,
+            reason: Grant::None,
+            told: None,
+            live: 0,
+            unfinished: processes as u32,
+            plan_ended: false,
+            counts: Counts::ZERO,
+        })
+    }
+
+    /// `p` retired `insns` more instructions since it was last charged.
+    ///
+    /// They go to its current task, and to the present slot if `p` runs in it
+    /// as its owner.  Charge before telling that a task ended.
+    pub fn charge(&mut self, p: u32, insns: u64) {
+        let Some(run) = self.runs.get_mut(p as usize) else {
+            return;
+        };
+        if run.done {
+            return;
+        }
+        run.retired_insns = run.retired_insns.saturating_add(insns);
+        if insns != 0 {
+            run.begun = true;
+            run.task_begun = true;
+        }
+        if self.grant == Some(p) && self.reason == Grant::Slot {
+            self.slot.count_insns = self.slot.count_insns.saturating_add(insns);
+        }
+        // Its lateness may have risen.
+        if run.queued != super::run::NOT_QUEUED {
+            self.requeue(p);
+        }
+    }
+
+    /// `p` was seen using as much memory: virtual and resident size.
+    pub fn memory(&mut self, p: u32, vm_bytes: u64, rss_bytes: u64) {
+        if let Some(run) = self.runs.get_mut(p as usize) {
+            if !run.done {
+                run.peak.raise(vm_bytes, rss_bytes);
+            }
+            run.process_peak.raise(vm_bytes, rss_bytes);
+        }
+    }
+
+    /// The threads of `p` came, went, blocked or woke.
+    pub fn set_presence(&mut self, p: u32, presence: Presence) {
+        self.change(p, |run| run.presence = presence);
+    }
+
+    /// The current task of `p` ended.  Returns the id of its next task, or
+    /// `None` if that was the last.
+    ///
+    /// `p` need not be the one that is granted: a task may end on its way to
+    /// the place where it waits.
+    pub fn end_task(&mut self, p: u32, now_ns: u64, sink: &mut impl Sink) -> Option<u32> {
+        if self.runs.get(p as usize)?.done {
+            return None;
+        }
+        self.finish_task(p, now_ns, sink);
+        let run = self.runs.get(p as usize)?;
+        if !run.done {
+            return Some(run.task);
+        }
+        let event = self.process_event(EventKind::ProcessEnded, p, now_ns);
+        self.tell(event, sink);
+        None
+    }
+
+    /// The threads of `p` are gone for good: its current task ends if it has
+    /// begun, and those after it never will.
+    pub fn end_process(&mut self, p: u32, now_ns: u64, sink: &mut impl Sink) {
+        let Some(&run) = self.runs.get(p as usize) else {
+            return;
+        };
+        if !run.done && run.task_begun {
+            self.finish_task(p, now_ns, sink);
+        }
+        self.change(p, |run| {
+            run.presence = Presence::Absent;
+            run.done = true;
+        });
+        if run.done {
+            // Its end was told with that of its last task.
+            return;
+        }
+        let position = self.runs.get(p as usize).map_or(0, |run| run.position);
+        let count = self.plan.process(p).map_or(0, |process| process.count);
+        let mut event = self.process_event(EventKind::ProcessEnded, p, now_ns);
+        event.value = u64::from(count.saturating_sub(position));
+        self.tell(event, sink);
+    }
+
+    /// Goes on with another rate; the present slot keeps the ceiling it has.
+    pub fn set_rate(&mut self, rate: Rate) {
+        self.rate = rate;
+    }
+
+    /// Counts an event that the user of the node emitted itself.
+    pub fn count(&mut self, kind: EventKind) {
+        self.counts.count(kind);
+    }
+
+    fn finish_task(&mut self, p: u32, now_ns: u64, sink: &mut impl Sink) {
+        let Some(run) = self.runs.get_mut(p as usize) else {
+            return;
+        };
+        run.begun = true;
+        run.finish_task();
+        let (retired_insns, planned_insns) = (run.retired_insns, run.planned_insns);
+        // The deviation is in the sum now and must not count twice.
+        run.retired_insns = 0;
+        let mut event = self.process_event(EventKind::TaskEnded, p, now_ns);
+        event.retired_insns = retired_insns;
+        event.planned_insns = planned_insns;
+        self.tell(event, sink);
+        let Node { plan, runs, .. } = self;
+        if let Some(&run) = runs.get(p as usize) {
+            let mut next = run;
+            next.move_to(plan, p, run.position + 1);
+            self.change(p, |run| {
+                *run = Run {
+                    queued: run.queued,
+                    ..next
+                }
+            });
+        }
+    }
+
+    /// Changes the state of `p`, keeping what is derived from it true.
+    pub(super) fn change(&mut self, p: u32, change: impl FnOnce(&mut Run)) {
+        let Some(run) = self.runs.get_mut(p as usize) else {
+            return;
+        };
+        let before = *run;
+        change(run);
+        let after = *run;
+        self.live = self.live + u32::from(after.is_live()) - u32::from(before.is_live());
+        self.unfinished = self.unfinished + u32::from(!after.done) - u32::from(!before.done);
+        self.requeue(p);
+    }
+
+    /// Puts `p` into the queue of candidates, takes it out, or moves it, as its
+    /// state demands.
+    pub(super) fn requeue(&mut self, p: u32) {
+        let candidate = self
+            .runs
+            .get(p as usize)
+            .is_some_and(|run| run.is_candidate(self.cursor) && self.grant != Some(p));
+        self.queue.update(&mut self.runs, p, candidate);
+    }
+
+    /// Number of the present slot on the wire.
+    pub(super) fn slot_on_wire(&self) -> u64 {
+        if (self.cursor as usize) < self.plan.slots.len() {
+            u64::from(self.cursor)
+        } else {
+            wire::NO_SLOT
+        }
+    }
+
+    /// An event of `kind` with all that belongs to `p` and its current task.
+    pub(super) fn process_event(&self, kind: EventKind, p: u32, now_ns: u64) -> Event {
+        let mut event = Event::new(kind, now_ns);
+        event.slot = self.slot_on_wire();
+        let (Some(process), Some(run)) = (self.plan.process(p), self.runs.get(p as usize)) else {
+            return event;
+        };
+        let Peak {
+            vm_bytes,
+            rss_bytes,
+        } = run.peak;
+        event.process = process.id;
+        event.task = run.task;
+        event.planned_insns = run.planned_insns;
+        event.retired_insns = run.retired_insns;
+        event.lateness_insns = run.lateness_insns();
+        event.peak_vm_bytes = vm_bytes;
+        event.peak_rss_bytes = rss_bytes;
+        event.preemptions = run.preemptions;
+        event
+    }
+
+    pub(super) fn tell(&mut self, event: Event, sink: &mut impl Sink) {
+        self.counts.count(event.kind);
+        sink.emit(&event);
+    }
+}

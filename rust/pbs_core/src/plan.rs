@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The plan of one CPU.
+
+use super::{wire, Memory};
+
+/// A place in the plan.  Slots never move; tasks move through slots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slot {
+    /// Its length, which is the planned length of its task.
+    pub length_insns: u64,
+    /// Index of its process in [`Plan::processes`], or [`Slot::IDLE`].
+    pub process: u32,
+    /// Id of the task that it is planned for.
+    pub task: u32,
+    /// Which of its process's tasks that is, from 0.
+    pub position: u32,
+}
+
+impl Slot {
+    /// The process of an idle slot.
+    pub const IDLE: u32 = u32::MAX;
+
+    pub(super) const NONE: Slot = Slot {
+        length_insns: 0,
+        process: Slot::IDLE,
+        task: wire::NO_TASK,
+        position: 0,
+    };
+
+    /// Does the slot belong to no process?
+    pub const fn is_idle(&self) -> bool {
+        self.process == Slot::IDLE
+    }
+}
+
+/// A process of the plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Process {
+    /// The planner's number for it.
+    pub id: u32,
+    /// Where its slots begin in [`Plan::order`].
+    pub first: u32,
+    /// How many slots, and so tasks, it has: at least one.
+    pub count: u32,
+    /// Its plan buffer (Leppert 2021, 3.3.3).
+    pub buffer_insns: u64,
+}
+
+impl Process {
+    pub(super) const NONE: Process = Process {
+        id: wire::IDLE,
+        first: 0,
+        count: 0,
+        buffer_insns: 0,
+    };
+}
+
+/// The plan of one CPU, as checked by [`Plan::build`].
+pub struct Plan<M: Memory> {
+    /// Ascending by id.
+    pub(super) processes: M::Slice<Process>,
+    /// In order of execution.
+    pub(super) slots: M::Slice<Slot>,
+    /// The numbers of the slots that are not idle: by process, then ascending.
+    pub(super) order: M::Slice<u32>,
+}
+
+impl<M: Memory> Plan<M> {
+    /// The processes, ascending by id.
+    pub fn processes(&self) -> &[Process] {
+        &self.processes
+    }
+
+    /// The slots, in order of execution.
+    pub fn slots(&self) -> &[Slot] {
+        &self.slots
+    }
+
+    /// The numbers of the slots that are not idle, grouped by process.
+    pub fn order(&self) -> &[u32] {
+        &self.order
+    }
+
+    /// The index of the process with this id.
+    pub fn find(&self, id: u32) -> Option<u32> {
+        let found = self
+            .processes
+            .binary_search_by_key(&id, |process| process.id);
+        found.ok().map(|index| index as u32)
+    }
+
+    /// The process with this index.
+    pub fn process(&self, index: u32) -> Option<&Process> {
+        self.processes.get(index as usize)
+    }
+
+    /// The slot with this number.
+    pub fn slot(&self, number: u32) -> Option<&Slot> {
+        self.slots.get(number as usize)
+    }
+
+    /// The number of the slot that was planned for a process's task, given its
+    /// position.
+    pub fn own_slot(&self, process: u32, position: u32) -> Option<u32> {
+        let process = self.process(process)?;
+        if position >= process.count {
+            return None;
+        }
+        self.order.get((process.first + position) as usize).copied()
+    }
+
+    /// The position of the first task of a process whose id is not less than
+    /// `task`; the count of its tasks if there is none.
+    pub fn position_of(&self, process: u32, task: u32) -> u32 {
+        let Some(process) = self.process(process) else {
+            return 0;
+        };
+        let numbers = self
+            .order
+            .get(process.first as usize..(process.first + process.count) as usize);
+        let position = numbers
+            .unwrap_or(&[])
+            .partition_point(|&number| self.slot(number).is_some_and(|slot| slot.task < task));
+        position as u32
+    }
+}

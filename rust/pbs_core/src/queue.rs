@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The candidates for idle slots, latest first: a binary heap of process
+//! indices, each of which knows its place.
+
+use super::run::{Run, NOT_QUEUED};
+use super::{Memory, NoMemory};
+
+/// The queue of candidates.  Ties go to the lower index, so that the same
+/// inputs give the same decisions.
+pub(super) struct Queue<M: Memory> {
+    heap: M::Slice<u32>,
+    len: usize,
+}
+
+/// Does `a` come before `b`?
+fn before(runs: &[Run], a: u32, b: u32) -> bool {
+    let lateness = |p: u32| runs.get(p as usize).map_or(i64::MIN, Run::lateness_insns);
+    let (lateness_a, lateness_b) = (lateness(a), lateness(b));
+    lateness_a > lateness_b || (lateness_a == lateness_b && a < b)
+}
+
+impl<M: Memory> Queue<M> {
+    /// A queue for `processes` processes, empty.
+    pub(super) fn new(processes: usize) -> Result<Queue<M>, NoMemory> {
+        Ok(Queue {
+            heap: M::alloc(processes, 0)?,
+            len: 0,
+        })
+    }
+
+    /// The latest candidate.
+    pub(super) fn first(&self) -> Option<u32> {
+        self.at(0)
+    }
+
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(super) fn at(&self, place: usize) -> Option<u32> {
+        self.heap.get(..self.len)?.get(place).copied()
+    }
+
+    /// Puts `p` in, takes it out, or moves it to where its lateness puts it.
+    pub(super) fn update(&mut self, runs: &mut [Run], p: u32, candidate: bool) {
+        let Some(run) = runs.get(p as usize) else {
+            return;
+        };
+        match (run.queued != NOT_QUEUED, candidate) {
+            (false, false) => {}
+            (false, true) => {
+                let place = self.len;
+                if place < self.heap.len() {
+                    self.len += 1;
+                    self.put(runs, place, p);
+                    self.sift_up(runs, place);
+                }
+            }
+            (true, true) => {
+                let place = self.sift_up(runs, run.queued as usize);
+                self.sift_down(runs, place);
+            }
+            (true, false) => {
+                let place = run.queued as usize;
+                let last = self.at(self.len.saturating_sub(1));
+                self.len = self.len.saturating_sub(1);
+                if let Some(run) = runs.get_mut(p as usize) {
+                    run.queued = NOT_QUEUED;
+                }
+                if let Some(last) = last.filter(|&last| last != p) {
+                    self.put(runs, place, last);
+                    let place = self.sift_up(runs, place);
+                    self.sift_down(runs, place);
+                }
+            }
+        }
+    }
+
+    fn put(&mut self, runs: &mut [Run], place: usize, p: u32) {
+        if let (Some(entry), Some(run)) = (self.heap.get_mut(place), runs.get_mut(p as usize)) {
+            *entry = p;
+            run.queued = place as u32;
+        }
+    }
+
+    fn sift_up(&mut self, runs: &mut [Run], mut place: usize) -> usize {
+        while place > 0 {
+            let parent = (place - 1) / 2;
+            let (Some(p), Some(above)) = (self.at(place), self.at(parent)) else {
+                break;
+            };
+            if !before(runs, p, above) {
+                break;
+            }
+            self.put(runs, parent, p);
+            self.put(runs, place, above);
+            place = parent;
+        }
+        place
+    }
+
+    fn sift_down(&mut self, runs: &mut [Run], mut place: usize) {
+        while let (Some(p), Some(left)) = (self.at(place), self.at(2 * place + 1)) {
+            let (child, below) = match self.at(2 * place + 2) {
+                Some(right) if before(runs, right, left) => (2 * place + 2, right),
+                _ => (2 * place + 1, left),
+            };
+            if !before(runs, below, p) {
+                break;
+            }
+            self.put(runs, child, p);
+            self.put(runs, place, below);
+            place = child;
+        }
+    }
+}

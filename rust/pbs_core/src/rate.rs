@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Instructions and nanoseconds into each other.
+
+/// The rate at which a CPU retires instructions.
+///
+/// The theses assume a constant rate.  Both directions are kept as 32.32 fixed
+/// point, so that converting takes a multiplication and a shift.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rate {
+    insns_per_ms: u32,
+    ns_per_insn_fp32: u64,
+    insns_per_ns_fp32: u64,
+}
+
+const NS_PER_MS: u64 = 1_000_000;
+
+impl Rate {
+    /// A rate in instructions per millisecond, brought into 1 to `u32::MAX`.
+    pub const fn new(insns_per_ms: u64) -> Rate {
+        let rate = if insns_per_ms == 0 {
+            1
+        } else if insns_per_ms > u32::MAX as u64 {
+            u32::MAX
+        } else {
+            insns_per_ms as u32
+        };
+        Rate {
+            insns_per_ms: rate,
+            ns_per_insn_fp32: (NS_PER_MS << 32) / rate as u64,
+            insns_per_ns_fp32: ((rate as u64) << 32) / NS_PER_MS,
+        }
+    }
+
+    /// Instructions per millisecond.
+    pub const fn insns_per_ms(&self) -> u64 {
+        self.insns_per_ms as u64
+    }
+
+    /// The time that `insns` instructions take, in nanoseconds, rounded down;
+    /// `u64::MAX` if it does not fit.
+    pub const fn to_ns(&self, insns: u64) -> u64 {
+        scale(insns, self.ns_per_insn_fp32)
+    }
+
+    /// The instructions retired in `ns` nanoseconds, rounded down; `u64::MAX`
+    /// if they do not fit.
+    pub const fn to_insns(&self, ns: u64) -> u64 {
+        scale(ns, self.insns_per_ns_fp32)
+    }
+}
+
+const fn scale(value: u64, factor_fp32: u64) -> u64 {
+    let product = (value as u128 * factor_fp32 as u128) >> 32;
+    if product > u64::MAX as u128 {
+        u64::MAX
+    } else {
+        product as u64
+    }
+}

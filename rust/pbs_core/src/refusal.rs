@@ -1,0 +1,419 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Why a plan or a configuration was refused.
+
+use core::fmt;
+
+use super::{wire, NoMemory};
+
+/// The error number that a refusal has at the system call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Errno {
+    /// `EINVAL`: the plan is wrong.
+    Invalid,
+    /// `E2BIG`: the plan, or a record of it, is larger than this version takes.
+    TooBig,
+    /// `ENOMEM`: there is no memory for the plan.
+    NoMemory,
+    /// `ENODEV`: the plan is for a CPU that is not there.
+    NoDevice,
+}
+
+impl Errno {
+    /// The name of the error number in C.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Errno::Invalid => "EINVAL",
+            Errno::TooBig => "E2BIG",
+            Errno::NoMemory => "ENOMEM",
+            Errno::NoDevice => "ENODEV",
+        }
+    }
+}
+
+/// A record of the wire format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// `struct pbs_plan_header`
+    Header,
+    /// `struct pbs_config`
+    Config,
+    /// `struct pbs_plan_cpu`
+    Cpu,
+    /// `struct pbs_plan_process`
+    Process,
+    /// `struct pbs_plan_slot`
+    Slot,
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Part::Header => "header",
+            Part::Config => "configuration",
+            Part::Cpu => "CPU record",
+            Part::Process => "process record",
+            Part::Slot => "slot",
+        })
+    }
+}
+
+/// What is wrong, with the values that show it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)] // The text below says it for each.
+pub enum Fault {
+    Truncated {
+        part: Part,
+        need_bytes: u64,
+        have_bytes: u64,
+    },
+    Trailing {
+        extra_bytes: u64,
+    },
+    Magic {
+        found: u32,
+    },
+    Version {
+        found: u16,
+    },
+    HeaderBytes {
+        found: u16,
+    },
+    TotalBytes {
+        said_bytes: u64,
+        have_bytes: u64,
+    },
+    ConfigBytes {
+        found: u32,
+    },
+    Flags {
+        part: Part,
+        found: u64,
+    },
+    Reserved {
+        part: Part,
+    },
+    NoCpus,
+    Config {
+        name: &'static str,
+        value: u64,
+        least: u64,
+        most: u64,
+    },
+    CpuOrder {
+        cpu: u32,
+        before: u32,
+    },
+    NoProcesses {
+        cpu: u32,
+    },
+    ManyProcesses {
+        cpu: u32,
+        found: u32,
+    },
+    NoSlots {
+        cpu: u32,
+    },
+    ManySlots {
+        cpu: u32,
+        found: u64,
+    },
+    IdleAsProcess {
+        cpu: u32,
+    },
+    DuplicateProcess {
+        cpu: u32,
+        process: u32,
+    },
+    ProcessOrder {
+        cpu: u32,
+        process: u32,
+        before: u32,
+    },
+    ProcessOnTwoCpus {
+        process: u32,
+        cpu: u32,
+        other_cpu: u32,
+    },
+    Buffer {
+        cpu: u32,
+        process: u32,
+        found_insns: u64,
+    },
+    SlotLength {
+        cpu: u32,
+        slot: u64,
+        found_insns: u64,
+    },
+    PlanLength {
+        cpu: u32,
+        slot: u64,
+    },
+    IdleTask {
+        cpu: u32,
+        slot: u64,
+        task: u32,
+    },
+    NoTask {
+        cpu: u32,
+        slot: u64,
+        process: u32,
+    },
+    UnknownProcess {
+        cpu: u32,
+        slot: u64,
+        process: u32,
+    },
+    DuplicateTask {
+        cpu: u32,
+        slot: u64,
+        process: u32,
+        task: u32,
+    },
+    TaskOrder {
+        cpu: u32,
+        slot: u64,
+        process: u32,
+        task: u32,
+        before: u32,
+    },
+    NoSlotOfProcess {
+        cpu: u32,
+        process: u32,
+    },
+    /// For the user of a plan: a CPU in it does not exist or is offline.
+    CpuNotThere {
+        cpu: u32,
+    },
+    NoMemory,
+}
+
+impl Fault {
+    /// The refusal for this fault at `offset_bytes` of the plan.
+    pub const fn at(self, offset_bytes: usize) -> Refusal {
+        Refusal {
+            fault: self,
+            offset_bytes: offset_bytes as u64,
+        }
+    }
+}
+
+/// A refusal: what is wrong and where.  Its `Display` says both in words, with
+/// what to write instead, in less than 240 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// What is wrong.
+    pub fault: Fault,
+    /// Where in the plan, or [`Refusal::NOWHERE`].
+    pub offset_bytes: u64,
+}
+
+impl Refusal {
+    /// The offset of a refusal that concerns no place in particular.
+    pub const NOWHERE: u64 = u64::MAX;
+
+    /// The error number of the refusal.
+    pub const fn errno(&self) -> Errno {
+        match self.fault {
+            Fault::ManyProcesses { .. } | Fault::ManySlots { .. } => Errno::TooBig,
+            Fault::NoMemory => Errno::NoMemory,
+            Fault::CpuNotThere { .. } => Errno::NoDevice,
+            _ => Errno::Invalid,
+        }
+    }
+}
+
+impl From<NoMemory> for Refusal {
+    fn from(_: NoMemory) -> Refusal {
+        Refusal {
+            fault: Fault::NoMemory,
+            offset_bytes: Refusal::NOWHERE,
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.fault.fmt(f)
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Fault::Truncated {
+                part,
+                need_bytes,
+                have_bytes,
+            } => write!(
+                f,
+                "plan is truncated: {part} needs {need_bytes} bytes, {have_bytes} are left; \
+                 write the whole plan in one call"
+            ),
+            Fault::Trailing { extra_bytes } => write!(
+                f,
+                "{extra_bytes} bytes follow the last slot; end the plan there or correct the \
+                 counts of CPUs, processes and slots"
+            ),
+            Fault::Magic { found } => write!(
+                f,
+                "not a plan: it begins with {found:#010x}; begin it with PBS_PLAN_MAGIC \
+                 ({:#010x}) in this machine's byte order",
+                wire::MAGIC
+            ),
+            Fault::Version { found } => write!(
+                f,
+                "plan has version {found}; write version {}",
+                wire::VERSION
+            ),
+            Fault::HeaderBytes { found } => write!(
+                f,
+                "header_bytes is {found}; version {} has {}",
+                wire::VERSION,
+                wire::HEADER_BYTES
+            ),
+            Fault::TotalBytes {
+                said_bytes,
+                have_bytes,
+            } => write!(
+                f,
+                "total_bytes is {said_bytes}, but {have_bytes} bytes were written; write the \
+                 whole plan in one call and its size into total_bytes"
+            ),
+            Fault::ConfigBytes { found } => write!(
+                f,
+                "config_bytes is {found}; write 0 for the node's defaults, or {}",
+                wire::CONFIG_BYTES
+            ),
+            Fault::Flags { part, found } => {
+                write!(f, "flags of the {part} are {found:#x}; write 0")
+            }
+            Fault::Reserved { part } => {
+                write!(f, "a reserved field of the {part} is not zero; write 0")
+            }
+            Fault::NoCpus => write!(f, "plan is for no CPU; write at least one"),
+            Fault::Config {
+                name,
+                value,
+                least,
+                most,
+            } => write!(f, "{name} is {value}; write {least} to {most}"),
+            Fault::CpuOrder { cpu, before } => write!(
+                f,
+                "CPU {cpu} comes after CPU {before}; write CPUs ascending, each once"
+            ),
+            Fault::NoProcesses { cpu } => write!(
+                f,
+                "CPU {cpu} has no process; write 1 to {}, or leave the CPU out",
+                wire::MAX_PROCESSES
+            ),
+            Fault::ManyProcesses { cpu, found } => write!(
+                f,
+                "CPU {cpu} has {found} processes; write at most {}",
+                wire::MAX_PROCESSES
+            ),
+            Fault::NoSlots { cpu } => write!(
+                f,
+                "CPU {cpu} has no slots; write 1 to {}, or leave the CPU out",
+                wire::MAX_SLOTS
+            ),
+            Fault::ManySlots { cpu, found } => write!(
+                f,
+                "CPU {cpu} has {found} slots; write at most {}",
+                wire::MAX_SLOTS
+            ),
+            Fault::IdleAsProcess { cpu } => write!(
+                f,
+                "CPU {cpu} has a process with the number of idle slots (PBS_IDLE); write another"
+            ),
+            Fault::DuplicateProcess { cpu, process } => {
+                write!(f, "CPU {cpu} has process {process} twice; write it once")
+            }
+            Fault::ProcessOrder {
+                cpu,
+                process,
+                before,
+            } => write!(
+                f,
+                "CPU {cpu}: process {process} comes after process {before}; write them ascending"
+            ),
+            Fault::ProcessOnTwoCpus {
+                process,
+                cpu,
+                other_cpu,
+            } => write!(
+                f,
+                "process {process} is on CPU {cpu} and on CPU {other_cpu}; write it on one"
+            ),
+            Fault::Buffer {
+                cpu,
+                process,
+                found_insns,
+            } => write!(
+                f,
+                "CPU {cpu}, process {process}: its buffer is {found_insns} instructions; write at \
+                 most {}",
+                wire::MAX_BUFFER_INSNS
+            ),
+            Fault::SlotLength {
+                cpu,
+                slot,
+                found_insns,
+            } => write!(
+                f,
+                "CPU {cpu}, slot {slot}: its length is {found_insns} instructions; write 1 to {}",
+                wire::MAX_SLOT_INSNS
+            ),
+            Fault::PlanLength { cpu, slot } => write!(
+                f,
+                "CPU {cpu}, slot {slot}: with it the slots are longer than {} instructions \
+                 together; write a shorter plan",
+                wire::MAX_PLAN_INSNS
+            ),
+            Fault::IdleTask { cpu, slot, task } => write!(
+                f,
+                "CPU {cpu}, slot {slot} is idle but has task {task}; write PBS_NO_TASK"
+            ),
+            Fault::NoTask { cpu, slot, process } => write!(
+                f,
+                "CPU {cpu}, slot {slot} of process {process} has no task (PBS_NO_TASK); write \
+                 the task it is planned for"
+            ),
+            Fault::UnknownProcess { cpu, slot, process } => write!(
+                f,
+                "CPU {cpu}, slot {slot} is for process {process}, which is not among that CPU's \
+                 processes; add it there or write PBS_IDLE"
+            ),
+            Fault::DuplicateTask {
+                cpu,
+                slot,
+                process,
+                task,
+            } => write!(
+                f,
+                "CPU {cpu}, slot {slot}: task {task} of process {process} already has a slot; \
+                 number each task once"
+            ),
+            Fault::TaskOrder {
+                cpu,
+                slot,
+                process,
+                task,
+                before,
+            } => write!(
+                f,
+                "CPU {cpu}, slot {slot}: task {task} of process {process} comes after its task \
+                 {before}; write a process's tasks ascending"
+            ),
+            Fault::NoSlotOfProcess { cpu, process } => write!(
+                f,
+                "CPU {cpu}: process {process} has no slot; add one or remove the process"
+            ),
+            Fault::CpuNotThere { cpu } => write!(
+                f,
+                "CPU {cpu} does not exist or is offline; write the plan for a CPU that is online"
+            ),
+            Fault::NoMemory => write!(f, "no memory for the plan; write a shorter one"),
+        }
+    }
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The run state of one process.
+
+use super::{wire, Memory, Plan};
+
+/// What the threads of a process are doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Presence {
+    /// It has none.
+    Absent,
+    /// It has one, which cannot run.
+    Blocked,
+    /// It has one, which can run.
+    Ready,
+}
+
+/// Not in the queue of candidates.
+pub(super) const NOT_QUEUED: u32 = u32::MAX;
+
+/// The run state of one process.
+///
+/// What a decision needs of the plan about its current task is kept here, so
+/// that it touches one place.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Run {
+    pub(super) presence: Presence,
+    /// All tasks have ended, or its threads are gone for good.
+    pub(super) done: bool,
+    /// A task of it has begun.
+    pub(super) begun: bool,
+    /// Its current task has begun.
+    pub(super) task_begun: bool,
+    /// Which of its tasks is the current one; their count when all have ended.
+    pub(super) position: u32,
+    /// Id of the current task.
+    pub(super) task: u32,
+    /// Number of the slot that was planned for the current task.
+    pub(super) own_slot: u32,
+    /// Place in the queue of candidates, or [`NOT_QUEUED`].
+    pub(super) queued: u32,
+    /// Of the current task.
+    pub(super) planned_insns: u64,
+    /// By the current task so far.
+    pub(super) retired_insns: u64,
+    /// Σ (retired − planned) of the tasks that have ended.
+    pub(super) finished_insns: i64,
+    /// Of the current task.
+    pub(super) preemptions: u32,
+    /// Of the current task.
+    pub(super) peak: Peak,
+    /// Of the process.
+    pub(super) process_peak: Peak,
+}
+
+/// The largest memory use seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(super) struct Peak {
+    pub(super) vm_bytes: u64,
+    pub(super) rss_bytes: u64,
+}
+
+impl Peak {
+    pub(super) fn raise(&mut self, vm_bytes: u64, rss_bytes: u64) {
+        self.vm_bytes = self.vm_bytes.max(vm_bytes);
+        self.rss_bytes = self.rss_bytes.max(rss_bytes);
+    }
+}
+
+impl Run {
+    pub(super) const NEW: Run = Run {
+        presence: Presence::Absent,
+        done: false,
+        begun: false,
+        task_begun: false,
+        position: 0,
+        task: wire::NO_TASK,
+        own_slot: u32::MAX,
+        queued: NOT_QUEUED,
+        planned_insns: 0,
+        retired_insns: 0,
+        finished_insns: 0,
+        preemptions: 0,
+        peak: Peak {
+            vm_bytes: 0,
+            rss_bytes: 0,
+        },
+        process_peak: Peak {
+            vm_bytes: 0,
+            rss_bytes: 0,
+        },
+    };
+
+    /// Makes the task at `position` the current one, not begun yet.  The
+    /// process is done if there is no such task.
+    pub(super) fn move_to<M: Memory>(&mut self, plan: &Plan<M>, index: u32, position: u32) {
+        self.position = position;
+        self.retired_insns = 0;
+        self.preemptions = 0;
+        self.task_begun = false;
+        self.peak = Peak::default();
+        let number = plan.own_slot(index, position);
+        match number.and_then(|number| plan.slot(number)) {
+            Some(slot) => {
+                self.task = slot.task;
+                self.planned_insns = slot.length_insns;
+                self.own_slot = number.unwrap_or(u32::MAX);
+            }
+            None => {
+                self.done = true;
+                self.task = wire::NO_TASK;
+                self.planned_insns = 0;
+                self.own_slot = u32::MAX;
+            }
+        }
+    }
+
+    /// `process_lateness`: Σ finished (retired − planned) + max(0, running
+    /// retired − planned).
+    pub(super) fn lateness_insns(&self) -> i64 {
+        let over_insns = self.retired_insns.saturating_sub(self.planned_insns);
+        self.finished_insns
+            .saturating_add(i64::try_from(over_insns).unwrap_or(i64::MAX))
+    }
+
+    /// Adds what the current task ends with to the finished ones.
+    pub(super) fn finish_task(&mut self) {
+        let retired_insns = i64::try_from(self.retired_insns).unwrap_or(i64::MAX);
+        // A planned length is at most 2^48.
+        let deviation_insns = retired_insns.saturating_sub(self.planned_insns as i64);
+        self.finished_insns = self.finished_insns.saturating_add(deviation_insns);
+    }
+
+    /// May it fill a slot that is not its own?  Only if it can run and is
+    /// behind: the slot of its current task has passed, because the task was
+    /// preempted or pushed along by one that was.
+    pub(super) fn is_candidate(&self, cursor: u32) -> bool {
+        self.presence == Presence::Ready && !self.done && self.own_slot < cursor
+    }
+
+    /// Is it there, with tasks left?
+    pub(super) fn is_live(&self) -> bool {
+        self.presence != Presence::Absent && !self.done
+    }
+}

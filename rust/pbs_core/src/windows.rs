@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Execution time and unallocated time (Leppert 2021, 2.4.3).
+//!
+//! Every period begins with execution time, in which the plan has the CPU, and
+//! ends with unallocated time, in which the rest of the system lives.  *Plan
+//! time* is the execution time that has passed: idle slots and ceilings are
+//! measured in it.
+
+use super::Config;
+
+/// The window of the present, with what is needed to convert within it.
+///
+/// The bounds are kept, so that a decision divides only when it comes more
+/// than a whole period after the one before.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Windows {
+    period_ns: u64,
+    execution_ns: u64,
+    /// Monotonic time at which the present period began.
+    start_ns: u64,
+    /// Plan time at that moment.
+    plan_start_ns: u64,
+}
+
+impl Windows {
+    pub(super) fn new(config: &Config, now_ns: u64) -> Windows {
+        // A configuration that was checked has neither of these at its bound.
+        let period_ns = config.window_period_ns.max(2);
+        let unallocated_ns = config.window_unallocated_ns.min(period_ns - 1);
+        Windows {
+            period_ns,
+            execution_ns: period_ns - unallocated_ns,
+            start_ns: now_ns,
+            plan_start_ns: 0,
+        }
+    }
+
+    /// Goes on in the rhythm of `old`: plans that arrive in quick succession
+    /// must not take the unallocated time away.
+    pub(super) fn take_over(&mut self, old: &Windows) {
+        self.start_ns = old.start_ns;
+    }
+
+    /// Makes the period that contains `now_ns` the present one.
+    pub(super) fn advance(&mut self, now_ns: u64) {
+        let passed_ns = now_ns.saturating_sub(self.start_ns);
+        if passed_ns < self.period_ns {
+            return;
+        }
+        let periods = if passed_ns - self.period_ns < self.period_ns {
+            1
+        } else {
+            passed_ns / self.period_ns
+        };
+        self.start_ns += periods * self.period_ns;
+        self.plan_start_ns += periods * self.execution_ns;
+    }
+
+    /// Plan time at `now_ns`, which lies in the present period.
+    pub(super) fn plan_ns(&self, now_ns: u64) -> u64 {
+        let phase_ns = now_ns.saturating_sub(self.start_ns);
+        self.plan_start_ns + phase_ns.min(self.execution_ns)
+    }
+
+    /// Is `now_ns`, which lies in the present period, unallocated time?
+    pub(super) fn unallocated(&self, now_ns: u64) -> bool {
+        now_ns.saturating_sub(self.start_ns) >= self.execution_ns
+    }
+
+    /// Monotonic time of the next change of windows after `now_ns`.
+    pub(super) fn change_ns(&self, now_ns: u64) -> u64 {
+        let length_ns = if self.unallocated(now_ns) {
+            self.period_ns
+        } else {
+            self.execution_ns
+        };
+        self.start_ns.saturating_add(length_ns)
+    }
+
+    /// Monotonic time at which plan time reaches `plan_ns`, or of the next
+    /// change of windows if that comes first.
+    pub(super) fn until_ns(&self, now_ns: u64, plan_ns: u64) -> u64 {
+        let change_ns = self.change_ns(now_ns);
+        let reached_ns = self
+            .start_ns
+            .saturating_add(plan_ns.saturating_sub(self.plan_start_ns));
+        change_ns.min(reached_ns.max(now_ns))
+    }
+}

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A written plan: its header, its configuration, and the bounds of its
+//! sections, one for each CPU.
+
+use super::super::{Config, Fault, Memory, Part, Refusal};
+use super::read::Record;
+use super::{
+    CONFIG_BYTES, CPU_BYTES, HEADER_BYTES, IDLE, MAGIC, MAX_BUFFER_INSNS, MAX_PROCESSES, MAX_SLOTS,
+    PROCESS_BYTES, SLOT_BYTES, VERSION,
+};
+
+/// A written plan whose header, configuration, CPU records and process records
+/// are right.
+///
+/// The slots of a section are checked when a [`Plan`](super::super::Plan) is
+/// built of it.  Before anything is installed, build the plans of all sections.
+#[derive(Clone, Copy)]
+pub struct Message<'a> {
+    bytes: &'a [u8],
+    plan_id: u64,
+    config: Option<Config>,
+    nr_cpus: u32,
+    first_section: usize,
+}
+
+impl<'a> Message<'a> {
+    /// Reads and checks `bytes`, one whole plan.
+    ///
+    /// `M` is needed for the moment only, to see whether a process is on two
+    /// CPUs.
+    pub fn parse<M: Memory>(bytes: &'a [u8]) -> Result<Message<'a>, Refusal> {
+        let message = Message::header(bytes)?;
+        message.check_sections()?;
+        message.check_owners::<M>()?;
+        Ok(message)
+    }
+
+    fn header(bytes: &'a [u8]) -> Result<Message<'a>, Refusal> {
+        let header = Record::new(bytes, 0, HEADER_BYTES, Part::Header)?;
+        let magic = header.u32(0);
+        if magic != MAGIC {
+            return Err(Fault::Magic { found: magic }.at(0));
+        }
+        let version = header.u16(4);
+        if version != VERSION {
+            return Err(Fault::Version { found: version }.at(4));
+        }
+        let header_bytes = header.u16(6);
+        if usize::from(header_bytes) != HEADER_BYTES {
+            return Err(Fault::HeaderBytes {
+                found: header_bytes,
+            }
+            .at(6));
+        }
+        let total_bytes = header.u64(8);
+        if total_bytes != bytes.len() as u64 {
+            return Err(Fault::TotalBytes {
+                said_bytes: total_bytes,
+                have_bytes: bytes.len() as u64,
+            }
+            .at(8));
+        }
+        let nr_cpus = header.u32(24);
+        if nr_cpus == 0 {
+            return Err(Fault::NoCpus.at(24));
+        }
+        let config_bytes = header.u32(28);
+        header.no_flags(header.u64(32), 32)?;
+        header.reserved(40)?;
+        let (config, first_section) = match config_bytes as usize {
+            0 => (None, HEADER_BYTES),
+            CONFIG_BYTES => (Some(read_config(bytes)?), HEADER_BYTES + CONFIG_BYTES),
+            _ => {
+                return Err(Fault::ConfigBytes {
+                    found: config_bytes,
+                }
+                .at(28))
+            }
+        };
+        Ok(Message {
+            bytes,
+            plan_id: header.u64(16),
+            config,
+            nr_cpus,
+            first_section,
+        })
+    }
+
+    fn check_sections(&self) -> Result<(), Refusal> {
+        let mut offset = self.first_section;
+        let mut before = None;
+        for _ in 0..self.nr_cpus {
+            let section = Section::read(self.bytes, offset)?;
+            if let Some(before) = before.filter(|&before| section.cpu <= before) {
+                let cpu = section.cpu;
+                return Err(Fault::CpuOrder { cpu, before }.at(offset));
+            }
+            section.check_processes()?;
+            before = Some(section.cpu);
+            offset = section.end();
+        }
+        match self.bytes.len() - offset {
+            0 => Ok(()),
+            extra => Err(Fault::Trailing {
+                extra_bytes: extra as u64,
+            }
+            .at(offset)),
+        }
+    }
+
+    /// Refuses a process that two sections have.
+    fn check_owners<M: Memory>(&self) -> Result<(), Refusal> {
+        if self.nr_cpus < 2 {
+            return Ok(());
+        }
+        let total = self.sections().map(|s| s.nr_processes as usize).sum();
+        // Sorted by process, then by section.
+        let mut owners = M::alloc::<(u32, u32)>(total, (0, 0))?;
+        let processes = self
+            .sections()
+            .zip(0..)
+            .flat_map(|(s, number)| (0..s.nr_processes).map(move |i| (s.process_id(i), number)));
+        for (owner, process) in owners.iter_mut().zip(processes) {
+            *owner = process;
+        }
+        owners.sort_unstable();
+        for pair in owners.windows(2) {
+            let &[(process, first), (other, second)] = pair else {
+                continue;
+            };
+            if process != other {
+                continue;
+            }
+            let cpu_of = |number: u32| self.sections().nth(number as usize);
+            if let (Some(first), Some(second)) = (cpu_of(first), cpu_of(second)) {
+                let index = (0..second.nr_processes).find(|&i| second.process_id(i) == process);
+                return Err(Fault::ProcessOnTwoCpus {
+                    process,
+                    cpu: first.cpu,
+                    other_cpu: second.cpu,
+                }
+                .at(second.process_offset(index.unwrap_or(0))));
+            }
+        }
+        Ok(())
+    }
+
+    /// The planner's name for the plan.
+    pub fn plan_id(&self) -> u64 {
+        self.plan_id
+    }
+
+    /// The configuration that the plan carries, if it does.
+    pub fn config(&self) -> Option<Config> {
+        self.config
+    }
+
+    /// How many CPUs the plan is for.
+    pub fn nr_cpus(&self) -> u32 {
+        self.nr_cpus
+    }
+
+    /// The parts for the single CPUs, by CPU number.
+    pub fn sections(&self) -> impl Iterator<Item = Section<'a>> + 'a {
+        let bytes = self.bytes;
+        let mut offset = self.first_section;
+        (0..self.nr_cpus).map_while(move |_| {
+            let section = Section::read(bytes, offset).ok()?;
+            offset = section.end();
+            Some(section)
+        })
+    }
+}
+
+fn read_config(bytes: &[u8]) -> Result<Config, Refusal> {
+    let record = Record::new(bytes, HEADER_BYTES, CONFIG_BYTES, Part::Config)?;
+    let mut values = [0; Config::COUNT];
+    for (index, value) in values.iter_mut().enumerate() {
+        *value = record.u64(8 * index);
+    }
+    let config = Config::from_values(values);
+    config.check()?;
+    record.reserved(8 * Config::COUNT)?;
+    Ok(config)
+}
+
+/// The part of a written plan for one CPU.
+#[derive(Clone, Copy)]
+pub struct Section<'a> {
+    bytes: &'a [u8],
+    offset: usize,
+    cpu: u32,
+    nr_processes: u32,
+    nr_slots: u32,
+}
+
+impl<'a> Section<'a> {
+    fn read(bytes: &'a [u8], offset: usize) -> Result<Section<'a>, Refusal> {
+        let record = Record::new(bytes, offset, CPU_BYTES, Part::Cpu)?;
+        let cpu = record.u32(0);
+        let nr_processes = record.u32(4);
+        let nr_slots = record.u64(8);
+        record.reserved(16)?;
+        if nr_processes == 0 {
+            return Err(Fault::NoProcesses { cpu }.at(offset + 4));
+        }
+        if nr_processes > MAX_PROCESSES {
+            let found = nr_processes;
+            return Err(Fault::ManyProcesses { cpu, found }.at(offset + 4));
+        }
+        if nr_slots == 0 {
+            return Err(Fault::NoSlots { cpu }.at(offset + 8));
+        }
+        if nr_slots > MAX_SLOTS {
+            let found = nr_slots;
+            return Err(Fault::ManySlots { cpu, found }.at(offset + 8));
+        }
+        let section = Section {
+            bytes,
+            offset,
+            cpu,
+            nr_processes,
+            nr_slots: nr_slots as u32,
+        };
+        let first_slot = section.slot_offset(0);
+        Record::new(
+            bytes,
+            offset + CPU_BYTES,
+            PROCESS_BYTES * nr_processes as usize,
+            Part::Process,
+        )?;
+        Record::new(
+            bytes,
+            first_slot,
+            SLOT_BYTES * nr_slots as usize,
+            Part::Slot,
+        )?;
+        Ok(section)
+    }
+
+    fn check_processes(&self) -> Result<(), Refusal> {
+        let cpu = self.cpu;
+        let mut before = None;
+        for index in 0..self.nr_processes {
+            let record = self.process(index)?;
+            let process = record.u32(0);
+            if process == IDLE {
+                return Err(Fault::IdleAsProcess { cpu }.at(record.offset));
+            }
+            match before {
+                Some(before) if process == before => {
+                    return Err(Fault::DuplicateProcess { cpu, process }.at(record.offset))
+                }
+                Some(before) if process < before => {
+                    return Err(Fault::ProcessOrder {
+                        cpu,
+                        process,
+                        before,
+                    }
+                    .at(record.offset))
+                }
+                _ => before = Some(process),
+            }
+            record.no_flags(record.u32(4).into(), 4)?;
+            let buffer_insns = record.u64(8);
+            if buffer_insns > MAX_BUFFER_INSNS {
+                return Err(Fault::Buffer {
+                    cpu,
+                    process,
+                    found_insns: buffer_insns,
+                }
+                .at(record.offset + 8));
+            }
+            record.reserved(16)?;
+        }
+        Ok(())
+    }
+
+    /// The CPU that the section is for.
+    pub fn cpu(&self) -> u32 {
+        self.cpu
+    }
+
+    /// Where the section stands in the written plan, for a refusal of its CPU.
+    pub fn offset_bytes(&self) -> usize {
+        self.offset
+    }
+
+    /// How many processes it has.
+    pub fn nr_processes(&self) -> u32 {
+        self.nr_processes
+    }
+
+    /// How many slots it has.
+    pub fn nr_slots(&self) -> u32 {
+        self.nr_slots
+    }
+
+    fn process_offset(&self, index: u32) -> usize {
+        self.offset + CPU_BYTES + PROCESS_BYTES * index as usize
+    }
+
+    pub(super) fn slot_offset(&self, slot: u32) -> usize {
+        self.process_offset(self.nr_processes) + SLOT_BYTES * slot as usize
+    }
+
+    fn end(&self) -> usize {
+        self.slot_offset(self.nr_slots)
+    }
+
+    pub(super) fn process(&self, index: u32) -> Result<Record<'a>, Refusal> {
+        let offset = self.process_offset(index);
+        Record::new(self.bytes, offset, PROCESS_BYTES, Part::Process)
+    }
+
+    fn process_id(&self, index: u32) -> u32 {
+        self.process(index).map_or(IDLE, |record| record.u32(0))
+    }
+
+    pub(super) fn slot(&self, slot: u32) -> Result<Record<'a>, Refusal> {
+        let offset = self.slot_offset(slot);
+        Record::new(self.bytes, offset, SLOT_BYTES, Part::Slot)
+    }
+}

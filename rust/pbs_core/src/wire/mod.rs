@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The wire format of plans, version 1.
+//!
+//! C header: `include/uapi/linux/pbs.h`, which is the definition; the numbers
+//! here are those of it.  [`Message`] reads a plan, [`encode`] writes the
+//! records, and [`Plan::encode`](super::Plan::encode) a whole plan of one CPU.
+
+mod build;
+pub mod encode;
+mod message;
+mod read;
+
+pub use message::{Message, Section};
+
+/// `PBS_PLAN_MAGIC`
+pub const MAGIC: u32 = 0x4e4c_5042;
+/// `PBS_VERSION`
+pub const VERSION: u16 = 1;
+/// `PBS_IDLE`: process of an idle slot.
+pub const IDLE: u32 = u32::MAX;
+/// `PBS_NO_TASK`
+pub const NO_TASK: u32 = u32::MAX;
+/// `PBS_NO_SLOT`
+pub const NO_SLOT: u64 = u64::MAX;
+/// `PBS_MAX_SLOTS` of one CPU.
+pub const MAX_SLOTS: u64 = 1 << 22;
+/// `PBS_MAX_PROCESSES` of one CPU.
+pub const MAX_PROCESSES: u32 = 1024;
+/// `PBS_MAX_SLOT_INSNS`
+pub const MAX_SLOT_INSNS: u64 = 1 << 48;
+/// `PBS_MAX_BUFFER_INSNS`
+pub const MAX_BUFFER_INSNS: u64 = 1 << 56;
+/// The slots of a CPU together: leaves room for lateness in an `i64`.
+pub const MAX_PLAN_INSNS: u64 = 1 << 62;
+
+/// Size of `struct pbs_plan_header`.
+pub const HEADER_BYTES: usize = 64;
+/// Size of `struct pbs_config`.
+pub const CONFIG_BYTES: usize = 256;
+/// Size of `struct pbs_plan_cpu`.
+pub const CPU_BYTES: usize = 32;
+/// Size of `struct pbs_plan_process`.
+pub const PROCESS_BYTES: usize = 32;
+/// Size of `struct pbs_plan_slot`.
+pub const SLOT_BYTES: usize = 16;
