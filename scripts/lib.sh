@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: GPL-2.0
+#
+# What all build scripts share: paths, the toolchain's names and the stages.
+# Sourced by bash scripts that run with -eu -o pipefail.
+
+TOP=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+BUILD=$TOP/build
+LOG_DIR=$BUILD/log
+JOBS=${JOBS:-$(nproc)}
+DEBUG=${DEBUG:-0}
+[ -n "$DEBUG" ] || DEBUG=0
+
+LLVM_BIN=/usr/lib/llvm-19/bin
+SRC=$BUILD/src/linux
+if [ "$DEBUG" = 0 ]; then
+	OBJ=$BUILD/obj/arm64
+else
+	OBJ=$BUILD/obj/arm64-debug
+fi
+SYSROOT=$BUILD/sysroot
+TARGET=aarch64-unknown-linux-gnu
+
+# A rustup that stands first in PATH has neither the library source nor the
+# arm64 standard library that go with Debian's compiler, so Debian's tools are
+# put first and named in full.
+export PATH=$LLVM_BIN:/usr/bin:/bin:/usr/sbin:/sbin:$PATH
+export RUSTC=/usr/bin/rustc RUSTDOC=/usr/bin/rustdoc RUSTFMT=/usr/bin/rustfmt
+export CARGO=/usr/bin/cargo
+unset RUSTUP_TOOLCHAIN RUSTFLAGS CARGO_BUILD_TARGET MAKEFLAGS MFLAGS MAKELEVEL
+export LC_ALL=C.UTF-8
+
+rust_lib_src()
+{
+	dpkg -L rust-web-src 2>/dev/null | grep -m1 '/library$'
+}
+
+say()
+{
+	printf '%s\n' "$*"
+}
+
+die()
+{
+	printf '%s: %s\n' "${0##*/}" "$*" >&2
+	exit 1
+}
+
+# seconds since this script began, for the announcements
+elapsed()
+{
+	local s=$(( $(date +%s) - ${STAGE_EPOCH:-$(date +%s)} ))
+	printf '%d:%02d' $((s / 60)) $((s % 60))
+}
+# One clock for a whole make, however many scripts take part in it.
+export STAGE_EPOCH=${STAGE_EPOCH:-$(date +%s)}
+
+# The lines of a log that tell why a stage failed: from the first errors on,
+# or else its end.
+lines_that_matter()
+{
+	local log=$1 out
+	out=$(grep -aE -A8 -m4 \
+		'(^|[^[:alnum:]_.-])([Ee]rror(\[E[0-9]+\])?:|ERROR|fatal:|undefined (symbol|reference)|FAILED|E: |No space left|Hunk .* FAILED|panicked at)' \
+		"$log" | head -n 40) || true
+	if [ -n "$out" ]; then
+		printf '%s\n' "$out"
+	else
+		tail -n 25 "$log"
+	fi
+}
+
+# stage NAME "TITLE" COMMAND [ARG...]: run COMMAND with its output in
+# build/log/NAME.log.  With STAGE_COUNT set to an extended regular expression,
+# the lines of the log that match it are counted as progress.
+stage()
+{
+	local name=$1 title=$2 start rc=0 pid log n told=0 now
+	shift 2
+	log=$LOG_DIR/$name.log
+	mkdir -p "$(dirname "$log")"
+	start=$(date +%s)
+	if [ -t 1 ]; then
+		printf '[%s] %s ...' "$(elapsed)" "$title"
+	else
+		say "[$(elapsed)] $title ..."
+	fi
+	# The subshell gives the command errexit of its own, which bash would
+	# switch off had it been called in a condition.
+	( set -e; "$@" ) >"$log" 2>&1 </dev/null &
+	pid=$!
+	while kill -0 "$pid" 2>/dev/null; do
+		# Short steps first: many stages have nothing to do.
+		now=$(( $(date +%s) - start ))
+		if [ "$now" -lt 2 ]; then sleep 0.1; else sleep 1; fi
+		[ "$now" -ge 2 ] || continue
+		n=
+		if [ -n "${STAGE_COUNT:-}" ]; then
+			n=$(grep -acE "$STAGE_COUNT" "$log" || true)
+			n=", $n ${STAGE_UNIT:-objects}"
+		fi
+		if [ -t 1 ]; then
+			printf '\r\033[K[%s] %s ... %d s%s' \
+				"$(elapsed)" "$title" "$now" "$n"
+		elif [ "$now" -ge $((told + 30)) ]; then
+			say "[$(elapsed)]   $now s$n"
+			told=$now
+		fi
+	done
+	wait "$pid" || rc=$?
+	now=$(( $(date +%s) - start ))
+	[ ! -t 1 ] || printf '\r\033[K'
+	if [ "$rc" -ne 0 ]; then
+		say "[$(elapsed)] $title: FAILED after $now s"
+		lines_that_matter "$log" | sed 's/^/    /'
+		say "The whole log: ${log#"$PWD"/}"
+		return "$rc"
+	fi
+	say "[$(elapsed)] $title: done in $now s"
+}
