@@ -1,1 +1,28 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Plans for people.
+//!
+//! A [`Plan`] is read from TOML ([`from_toml`]) or from a log in Leppert's
+//! grammar ([`leppert::import`]), written as TOML ([`to_toml`]), and goes to
+//! the kernel and back in the wire format ([`wire`]). Whether it is valid is
+//! decided by `pbs_core`, the code that the kernel runs.
 
+mod check;
+mod export;
+pub mod leppert;
+mod model;
+mod parse;
+mod problem;
+pub mod wire;
+
+pub use export::to_toml;
+pub use model::{Command, Cpu, Line, Plan, Process, Slot, Start, Task};
+pub use pbs_core::Config;
+pub use problem::Problem;
+
+/// Reads a plan from TOML and checks it, up to the kernel's own validator.
+pub fn from_toml(text: &str) -> Result<Plan, Vec<Problem>> {
+    let plan = parse::parse(text)?;
+    check::check(&plan)?;
+    wire::validate(&wire::encode(&plan)).map_err(|problem| vec![problem])?;
+    Ok(plan)
+}

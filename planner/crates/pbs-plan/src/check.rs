@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Whether a plan makes sense, said in the words of the file it was read from.
+//!
+//! The kernel's validator, which has the last word, knows only what is in the
+//! wire format. Here everything is checked that it cannot see, and what it
+//! would refuse too if the file lets one say it better.
+
+use std::collections::HashMap;
+
+use pbs_uapi::{IDLE, MAX_BUFFER_INSNS, MAX_SLOT_INSNS, NO_TASK};
+
+use crate::{Config, Cpu, Line, Plan, Problem, Process, Slot, Start};
+
+pub(crate) fn check(plan: &Plan) -> Result<(), Vec<Problem>> {
+    let mut check = Check {
+        plan,
+        problems: Vec::new(),
+    };
+    check.config();
+    check.names();
+    for process in &plan.processes {
+        check.process(process);
+    }
+    check.slots();
+    if check.problems.is_empty() {
+        return Ok(());
+    }
+    check.problems.sort_by_key(|problem| problem.line);
+    Err(check.problems)
+}
+
+struct Check<'a> {
+    plan: &'a Plan,
+    problems: Vec<Problem>,
+}
+
+impl Check<'_> {
+    fn problem(&mut self, line: Line, message: impl Into<String>) {
+        self.problems.push(Problem::at(line, message));
+    }
+
+    fn config(&mut self) {
+        let Some(config) = &self.plan.config else {
+            return;
+        };
+        let numbers = config.values().into_iter().zip(config.ranges());
+        for (index, (value, (least, most))) in numbers.enumerate() {
+            if !(least..=most).contains(&value) {
+                self.problem(
+                    self.plan.config_lines[index],
+                    format!(
+                        "{} is {value}; it must be between {least} and {most}",
+                        Config::NAMES[index]
+                    ),
+                );
+            }
+        }
+    }
+
+    /// Numbers and names of processes must tell them apart.
+    fn names(&mut self) {
+        let mut ids: HashMap<u32, &Process> = HashMap::new();
+        let mut names: HashMap<&str, &Process> = HashMap::new();
+        for process in &self.plan.processes {
+            if process.id == IDLE {
+                self.problem(
+                    process.line,
+                    format!("process id {IDLE} means idle; choose another"),
+                );
+            }
+            if let Some(first) = ids.insert(process.id, process) {
+                self.problem(
+                    process.line,
+                    format!(
+                        "process id {} is taken{}; choose another",
+                        process.id,
+                        by_line(first.line)
+                    ),
+                );
+            }
+            let Some(name) = process.name.as_deref() else {
+                continue;
+            };
+            if let Some(first) = names.insert(name, process) {
+                self.problem(
+                    process.line,
+                    format!(
+                        "process name {name} is taken{}; choose another",
+                        by_line(first.line)
+                    ),
+                );
+            }
+            let mut characters = name.chars();
+            let starts_well = characters.next().is_some_and(char::is_alphabetic);
+            if !starts_well || name.starts_with("idle") || characters.any(char::is_control) {
+                self.problem(
+                    process.line,
+                    format!(
+                        "process name {name:?} could be taken for a number or an idle slot; \
+                         begin it with a letter, and not with \"idle\""
+                    ),
+                );
+            }
+        }
+    }
+
+    fn process(&mut self, process: &Process) {
+        let label = process.label();
+        if process.buffer_insns > MAX_BUFFER_INSNS {
+            self.problem(
+                process.line,
+                format!(
+                    "process {label} has a buffer_insns of {}; at most {MAX_BUFFER_INSNS} \
+                     are allowed",
+                    process.buffer_insns
+                ),
+            );
+        }
+        let tasks = process.tasks.len();
+        if tasks == 0 {
+            self.problem(
+                process.line,
+                format!("process {label} has no task; add its length: tasks = [20_000_000]"),
+            );
+        }
+        match &process.start {
+            Start::Command(command) if tasks > 1 => self.problem(
+                command.line,
+                format!(
+                    "process {label} has {tasks} tasks, but the whole life of its command is \
+                     one; write commands = [[...], ...] with one command per task, or \
+                     attaches = \"itself\" if the program marks its own task ends"
+                ),
+            ),
+            Start::Commands(commands) if tasks != commands.len() => self.problem(
+                process.line,
+                format!(
+                    "process {label} has {tasks} tasks and {} commands; each command is one \
+                     task, so write as many of both",
+                    commands.len()
+                ),
+            ),
+            _ => {}
+        }
+        let mut before: Option<u32> = None;
+        for task in &process.tasks {
+            if let Some(before) = before.filter(|&before| before >= task.id) {
+                self.problem(
+                    task.line,
+                    format!(
+                        "task {} of process {label} comes after task {before}; \
+                         task ids must ascend, leave them out to have them numbered",
+                        task.id
+                    ),
+                );
+            }
+            before = Some(task.id);
+            if task.id == NO_TASK {
+                self.problem(
+                    task.line,
+                    format!("task id {NO_TASK} means no task; choose a smaller one"),
+                );
+            }
+            self.length(
+                task.line,
+                &format!("task {} of process {label}", task.id),
+                task.planned_insns,
+            );
+        }
+    }
+
+    fn length(&mut self, line: Line, what: &str, length_insns: u64) {
+        if !(1..=MAX_SLOT_INSNS).contains(&length_insns) {
+            self.problem(
+                line,
+                format!(
+                    "{what} is {length_insns} instructions long; \
+                     it must be between 1 and {MAX_SLOT_INSNS}"
+                ),
+            );
+        }
+    }
+
+    fn slots(&mut self) {
+        let plan = self.plan;
+        let mut cpus: HashMap<u32, &Cpu> = HashMap::new();
+        // Per process: its CPU, and how many slots it has.
+        let mut cpu_of: Vec<Option<u32>> = vec![None; plan.processes.len()];
+        let mut slots_of = vec![0usize; plan.processes.len()];
+        for cpu in &plan.cpus {
+            if let Some(first) = cpus.insert(cpu.cpu, cpu) {
+                self.problem(
+                    cpu.line,
+                    format!(
+                        "CPU {} has a plan already{}; put its slots into one [[cpu]]",
+                        cpu.cpu,
+                        by_line(first.line)
+                    ),
+                );
+            }
+            if cpu.slots.is_empty() {
+                self.problem(
+                    cpu.line,
+                    format!(
+                        "CPU {} has no slots; add their order: slots = [1, \"idle 5_000_000\"]",
+                        cpu.cpu
+                    ),
+                );
+            }
+            for (number, slot) in cpu.slots.iter().enumerate() {
+                let line = cpu.slot_lines.get(number).copied().flatten();
+                match *slot {
+                    Slot::Idle { length_insns, .. } => {
+                        self.length(line, &format!("idle slot {number}"), length_insns);
+                    }
+                    Slot::Process { process } => {
+                        let label = plan.processes[process].label();
+                        let tasks = plan.processes[process].tasks.len();
+                        slots_of[process] += 1;
+                        if slots_of[process] == tasks + 1 && tasks > 0 {
+                            self.problem(
+                                line,
+                                format!(
+                                    "slot {number} is one more than the {tasks} tasks of process \
+                                     {label}; add a task to the process or remove the slot"
+                                ),
+                            );
+                        }
+                        let home = *cpu_of[process].get_or_insert(cpu.cpu);
+                        if home != cpu.cpu {
+                            self.problem(
+                                line,
+                                format!(
+                                    "process {label} has slots on CPU {home} and on CPU {}; \
+                                     a process belongs to one CPU, so make it two processes",
+                                    cpu.cpu
+                                ),
+                            );
+                        }
+                    }
+                }
+            }
+        }
+        for (index, process) in plan.processes.iter().enumerate() {
+            let label = process.label();
+            let (slots, tasks) = (slots_of[index], process.tasks.len());
+            if slots == 0 {
+                self.problem(
+                    process.line,
+                    format!(
+                        "process {label} has no slot; add it to a [[cpu]] slots list \
+                         or remove the process"
+                    ),
+                );
+            } else if slots < tasks {
+                self.problem(
+                    process.line,
+                    format!(
+                        "process {label} has {tasks} tasks but {slots} slots; name it \
+                         {} more times in the slots list",
+                        tasks - slots
+                    ),
+                );
+            }
+            if let (Some(said), Some(home)) = (process.cpu, cpu_of[index]) {
+                if said != home {
+                    self.problem(
+                        process.line,
+                        format!(
+                            "process {label} says cpu = {said}, but its slots are on CPU {home}; \
+                             move them, or leave cpu out"
+                        ),
+                    );
+                }
+            }
+        }
+    }
+}
+
+fn by_line(line: Line) -> String {
+    line.map_or_else(String::new, |line| format!(" by line {line}"))
+}

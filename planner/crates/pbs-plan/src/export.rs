@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: GPL-2.0
+//! From the model to TOML.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use crate::{Command, Config, Plan, Process, Slot, Start, Task};
+
+/// Lists are wrapped at this column.
+const WIDTH: usize = 80;
+
+/// The plan as `from_toml` reads it.
+pub fn to_toml(plan: &Plan) -> String {
+    let mut out = format!("plan_id = {}\n", plan.plan_id);
+    if let Some(config) = &plan.config {
+        out.push_str("\n[config]\n");
+        for (name, value) in Config::NAMES.iter().zip(config.values()) {
+            let _ = writeln!(out, "{name} = {}", grouped(value));
+        }
+    }
+    for process in &plan.processes {
+        write_process(&mut out, process);
+    }
+    for cpu in &plan.cpus {
+        let _ = write!(out, "\n[[cpu]]\ncpu = {}\n", cpu.cpu);
+        let slots = cpu.slots.iter().map(|slot| match *slot {
+            Slot::Process { process } => {
+                let process = &plan.processes[process];
+                match &process.name {
+                    Some(name) => quoted(name),
+                    None => process.id.to_string(),
+                }
+            }
+            Slot::Idle {
+                length_insns,
+                real_insns: None,
+            } => format!("\"idle {}\"", grouped(length_insns)),
+            Slot::Idle {
+                length_insns,
+                real_insns: Some(real_insns),
+            } => format!(
+                "{{ idle_insns = {}, real_insns = {} }}",
+                grouped(length_insns),
+                grouped(real_insns)
+            ),
+        });
+        write_list(&mut out, "slots", slots, false);
+    }
+    out
+}
+
+fn write_process(out: &mut String, process: &Process) {
+    let _ = write!(out, "\n[[process]]\nid = {}\n", process.id);
+    if let Some(name) = &process.name {
+        let _ = writeln!(out, "name = {}", quoted(name));
+    }
+    if let Some(cpu) = process.cpu {
+        let _ = writeln!(out, "cpu = {cpu}");
+    }
+    if process.buffer_insns != 0 {
+        let _ = writeln!(out, "buffer_insns = {}", grouped(process.buffer_insns));
+    }
+    match &process.start {
+        Start::Unsaid => {}
+        Start::Command(command) => write_command(out, command),
+        Start::Itself(command) => {
+            out.push_str("attaches = \"itself\"\n");
+            if let Some(command) = command {
+                write_command(out, command);
+            }
+        }
+        Start::Commands(commands) => {
+            let commands = commands.iter().map(|command| {
+                let redirections = redirections(command);
+                if redirections.is_empty() {
+                    return argv(command);
+                }
+                let mut table = format!("{{ command = {}", argv(command));
+                for (key, file) in redirections {
+                    let _ = write!(table, ", {key} = {}", path(file));
+                }
+                table + " }"
+            });
+            write_list(out, "commands", commands, true);
+        }
+    }
+    let consecutive = (0..).zip(&process.tasks).all(|(id, task)| task.id == id);
+    let plain = consecutive
+        && process
+            .tasks
+            .iter()
+            .all(|task| task.name.is_none() && task.real_insns.is_none());
+    if plain {
+        let lengths = process.tasks.iter().map(|task| grouped(task.planned_insns));
+        write_list(out, "tasks", lengths, false);
+    } else {
+        let tasks = process
+            .tasks
+            .iter()
+            .map(|task| task_table(task, consecutive));
+        write_list(out, "tasks", tasks, true);
+    }
+}
+
+fn task_table(task: &Task, consecutive: bool) -> String {
+    let mut table = String::from("{ ");
+    if !consecutive {
+        let _ = write!(table, "id = {}, ", task.id);
+    }
+    if let Some(name) = &task.name {
+        let _ = write!(table, "name = {}, ", quoted(name));
+    }
+    let _ = write!(table, "planned_insns = {}", grouped(task.planned_insns));
+    if let Some(real_insns) = task.real_insns {
+        let _ = write!(table, ", real_insns = {}", grouped(real_insns));
+    }
+    table + " }"
+}
+
+fn write_command(out: &mut String, command: &Command) {
+    let _ = writeln!(out, "command = {}", argv(command));
+    for (key, file) in redirections(command) {
+        let _ = writeln!(out, "{key} = {}", path(file));
+    }
+}
+
+fn redirections(command: &Command) -> Vec<(&'static str, &Path)> {
+    [
+        ("stdin", &command.stdin),
+        ("stdout", &command.stdout),
+        ("stderr", &command.stderr),
+    ]
+    .into_iter()
+    .filter_map(|(key, file)| Some((key, file.as_deref()?)))
+    .collect()
+}
+
+fn argv(command: &Command) -> String {
+    let words: Vec<_> = command.argv.iter().map(|word| quoted(word)).collect();
+    format!("[{}]", words.join(", "))
+}
+
+/// `key = [items]`, on one line if they fit, else wrapped or one a line.
+fn write_list(out: &mut String, key: &str, items: impl Iterator<Item = String>, one_a_line: bool) {
+    let items: Vec<_> = items.collect();
+    let length: usize = items.iter().map(|item| item.len() + 2).sum();
+    if key.len() + " = []".len() + length <= WIDTH {
+        let _ = writeln!(out, "{key} = [{}]", items.join(", "));
+        return;
+    }
+    let _ = write!(out, "{key} = [");
+    let mut column = WIDTH;
+    for item in &items {
+        if one_a_line || column + item.len() + 2 > WIDTH {
+            out.push_str("\n    ");
+            column = 4;
+        } else {
+            out.push(' ');
+            column += 1;
+        }
+        let _ = write!(out, "{item},");
+        column += item.len() + 1;
+    }
+    out.push_str("\n]\n");
+}
+
+/// `20000000` as `20_000_000`.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (position, digit) in digits.chars().enumerate() {
+        if position > 0 && (digits.len() - position) % 3 == 0 {
+            out.push('_');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+fn path(path: &Path) -> String {
+    quoted(&path.to_string_lossy())
+}
+
+/// A TOML basic string.
+fn quoted(text: &str) -> String {
+    let mut out = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => {
+                out.push('\\');
+                out.push(c);
+            }
+            '\n' => out.push_str("\\n"),
+            '\t' => out.push_str("\\t"),
+            c if c.is_control() => {
+                let _ = write!(out, "\\u{:04X}", u32::from(c));
+            }
+            c => out.push(c),
+        }
+    }
+    out + "\""
+}

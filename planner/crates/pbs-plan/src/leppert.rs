@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Plans of Leppert's simulation (Leppert 2021, 4.3.1): one line with the
+//! number of processes, the plan buffer of each, and the tasks in order of
+//! execution, each with its planned and its real length.
+//!
+//! ```text
+//! 2;0,9000;1,8000;;;0,0,1200,1150;-1,-1,300,310;1,1,700,910;
+//! ```
+//!
+//! Process -1 is an idle slot; process -2 ends the list early. Task numbers
+//! count through the whole plan, so those of a process ascend with gaps.
+
+use std::collections::HashMap;
+
+use crate::{check, wire, Cpu, Line, Plan, Problem, Process, Slot, Task};
+
+const IDLE: i64 = -1;
+const END: i64 = -2;
+
+/// Reads a plan for one CPU and checks it.
+pub fn import(text: &str, plan_id: u64, cpu: u32) -> Result<Plan, Vec<Problem>> {
+    let plan = parse(text, plan_id, cpu).map_err(|problem| vec![problem])?;
+    check::check(&plan)?;
+    wire::validate(&wire::encode(&plan)).map_err(|problem| vec![problem])?;
+    Ok(plan)
+}
+
+fn parse(text: &str, plan_id: u64, cpu: u32) -> Result<Plan, Problem> {
+    let first: Line = Line::Some(std::num::NonZeroU32::MIN);
+    let mut lines = text.lines().filter(|line| !line.trim().is_empty());
+    let line = lines.next().unwrap_or("");
+    if lines.next().is_some() {
+        return Err(Problem::at(
+            None,
+            "there is more than one line; a plan is one line, so put each into a file of its own",
+        ));
+    }
+    let Some((meta, tasks)) = line.trim().split_once(";;") else {
+        return Err(Problem::at(
+            first,
+            "no \";;\" between the processes and the tasks; write \
+             PROCESSES;ID,BUFFER;...;;ID,TASK,PLANNED,REAL;...",
+        ));
+    };
+
+    let mut meta = meta.split(';');
+    let said = meta.next().unwrap_or("");
+    let number: usize = said.trim().parse().map_err(|_| {
+        Problem::at(
+            first,
+            format!("\"{said}\" is no number of processes; write it before the first \";\""),
+        )
+    })?;
+    let mut processes = Vec::new();
+    let mut indices = HashMap::new();
+    for item in meta.filter(|item| !item.is_empty()) {
+        let [id, buffer_insns] = numbers(item, first, "process", "ID,BUFFER")?;
+        let id = positive(id, item, first)?;
+        indices.insert(i64::from(id), processes.len());
+        processes.push(Process {
+            id,
+            buffer_insns: positive(buffer_insns, item, first)?,
+            line: first,
+            ..Process::default()
+        });
+    }
+    if processes.len() != number {
+        return Err(Problem::at(
+            first,
+            format!(
+                "{number} processes are announced and {} are there; correct the first number",
+                processes.len()
+            ),
+        ));
+    }
+
+    let mut slots = Vec::new();
+    for item in tasks.split(';').filter(|item| !item.trim().is_empty()) {
+        let [process, task, planned, real] =
+            numbers(item, first, "task", "PROCESS,TASK,PLANNED,REAL")?;
+        if process == END {
+            break;
+        }
+        let planned_insns = positive(planned, item, first)?;
+        let real_insns = Some(positive(real, item, first)?);
+        if process == IDLE {
+            slots.push(Slot::Idle {
+                length_insns: planned_insns,
+                real_insns,
+            });
+            continue;
+        }
+        let Some(&process) = indices.get(&process) else {
+            return Err(Problem::at(
+                first,
+                format!(
+                    "task \"{item}\": there is no process {process}; \
+                     add it before the \";;\" as {process},BUFFER"
+                ),
+            ));
+        };
+        slots.push(Slot::Process { process });
+        processes[process].tasks.push(Task {
+            id: positive(task, item, first)?,
+            planned_insns,
+            real_insns,
+            line: first,
+            ..Task::default()
+        });
+    }
+    Ok(Plan {
+        plan_id,
+        processes,
+        cpus: vec![Cpu {
+            cpu,
+            slot_lines: vec![first; slots.len()],
+            slots,
+            line: first,
+        }],
+        ..Plan::default()
+    })
+}
+
+fn numbers<const N: usize>(
+    item: &str,
+    line: Line,
+    what: &str,
+    form: &str,
+) -> Result<[i64; N], Problem> {
+    let parsed: Option<Vec<i64>> = item
+        .split(',')
+        .map(|number| number.trim().parse().ok())
+        .collect();
+    parsed
+        .and_then(|parsed| parsed.try_into().ok())
+        .ok_or_else(|| {
+            Problem::at(
+                line,
+                format!("\"{item}\" is no {what}; write {N} whole numbers: {form}"),
+            )
+        })
+}
+
+fn positive<T: TryFrom<i64>>(number: i64, item: &str, line: Line) -> Result<T, Problem> {
+    T::try_from(number).map_err(|_| {
+        Problem::at(
+            line,
+            format!("\"{item}\": {number} is out of range; only process and task can be -1"),
+        )
+    })
+}

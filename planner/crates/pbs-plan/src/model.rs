@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: GPL-2.0
+//! A plan as people think of it: processes with their tasks, and the order of
+//! the slots on each CPU.
+
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+
+use pbs_core::Config;
+
+/// A line of the file a thing was read from.
+pub type Line = Option<NonZeroU32>;
+
+/// A plan for one or several CPUs.
+#[derive(Clone, Debug, Default)]
+pub struct Plan {
+    /// The planner's name for it, repeated in events.
+    pub plan_id: u64,
+    /// `None`: the node's defaults.
+    pub config: Option<Config>,
+    /// The lines of the configuration's numbers, in the order of
+    /// `Config::NAMES`.
+    pub config_lines: [Line; Config::COUNT],
+    /// In the order of the file.
+    pub processes: Vec<Process>,
+    /// In the order of the file.
+    pub cpus: Vec<Cpu>,
+}
+
+/// A thread bound to one CPU that runs its tasks one after the other.
+#[derive(Clone, Debug, Default)]
+pub struct Process {
+    /// Its number in the wire format.
+    pub id: u32,
+    /// What people call it.
+    pub name: Option<String>,
+    /// The CPU that the file names, if it does; the slots decide.
+    pub cpu: Option<u32>,
+    /// Its plan buffer (Leppert 2021, 3.3.3).
+    pub buffer_insns: u64,
+    /// How `pbsctl run` starts it.
+    pub start: Start,
+    /// In the order of execution.
+    pub tasks: Vec<Task>,
+    /// Where it was read.
+    pub line: Line,
+}
+
+/// How a process comes to be.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Start {
+    /// The plan does not say.
+    #[default]
+    Unsaid,
+    /// An unmodified program; its whole life is one task.
+    Command(Command),
+    /// Several unmodified programs, one task each.
+    Commands(Vec<Command>),
+    /// A program that attaches itself and marks its own task ends; started
+    /// with the command, or by somebody else.
+    Itself(Option<Command>),
+}
+
+/// A program with its arguments and redirections.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Command {
+    /// The program and its arguments.
+    pub argv: Vec<String>,
+    /// File to read standard input from.
+    pub stdin: Option<PathBuf>,
+    /// File to write standard output to.
+    pub stdout: Option<PathBuf>,
+    /// File to write standard error to.
+    pub stderr: Option<PathBuf>,
+    /// Where it was read.
+    pub line: Line,
+}
+
+/// A stretch of a process with a planned instruction count.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Task {
+    /// Its number in the wire format; ascends within the process.
+    pub id: u32,
+    /// What people call it.
+    pub name: Option<String>,
+    /// What the planner expects, and the length of the task's slot.
+    pub planned_insns: u64,
+    /// What it really takes, where that is known beforehand: simulations and
+    /// generated plans.
+    pub real_insns: Option<u64>,
+    /// Where it was read.
+    pub line: Line,
+}
+
+/// The plan of one CPU.
+#[derive(Clone, Debug, Default)]
+pub struct Cpu {
+    /// Its number.
+    pub cpu: u32,
+    /// In the order of execution.
+    pub slots: Vec<Slot>,
+    /// The line of each slot.
+    pub slot_lines: Vec<Line>,
+    /// Where it was read.
+    pub line: Line,
+}
+
+/// A place in a CPU's plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Slot {
+    /// The slot of a process's next task.
+    Process {
+        /// Index into [`Plan::processes`].
+        process: usize,
+    },
+    /// Nobody's; late processes may use it.
+    Idle {
+        /// How long it is.
+        length_insns: u64,
+        /// How long it is in a simulation.
+        real_insns: Option<u64>,
+    },
+}
+
+/// A slot with the task it is planned for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlacedSlot {
+    /// Index of the process and of its task; `None`: idle.
+    pub task: Option<(usize, usize)>,
+    /// Its length.
+    pub length_insns: u64,
+}
+
+impl Plan {
+    /// The slots of a CPU with their tasks: each slot of a process is for the
+    /// next task of it. A slot for which there is no task has length 0, which
+    /// no valid plan has.
+    pub fn place<'a>(&'a self, cpu: &'a Cpu) -> impl Iterator<Item = PlacedSlot> + 'a {
+        let mut next_task = vec![0; self.processes.len()];
+        cpu.slots.iter().map(move |slot| match *slot {
+            Slot::Process { process } => {
+                let task = next_task[process];
+                next_task[process] += 1;
+                PlacedSlot {
+                    task: Some((process, task)),
+                    length_insns: self.processes[process]
+                        .tasks
+                        .get(task)
+                        .map_or(0, |task| task.planned_insns),
+                }
+            }
+            Slot::Idle { length_insns, .. } => PlacedSlot {
+                task: None,
+                length_insns,
+            },
+        })
+    }
+
+    /// Indices of the processes with a slot on `cpu`, ascending by id.
+    pub fn processes_on(&self, cpu: &Cpu) -> Vec<usize> {
+        let mut present = vec![false; self.processes.len()];
+        for slot in &cpu.slots {
+            if let Slot::Process { process } = *slot {
+                present[process] = true;
+            }
+        }
+        let mut processes: Vec<_> = (0..present.len()).filter(|&p| present[p]).collect();
+        processes.sort_by_key(|&p| self.processes[p].id);
+        processes
+    }
+
+    /// The process with that number.
+    pub fn process(&self, id: u32) -> Option<&Process> {
+        self.processes.iter().find(|process| process.id == id)
+    }
+}
+
+impl Process {
+    /// Its name, or its number where it has none.
+    pub fn label(&self) -> String {
+        self.name.clone().unwrap_or_else(|| self.id.to_string())
+    }
+
+    /// The commands to start, in order.
+    pub fn commands(&self) -> &[Command] {
+        match &self.start {
+            Start::Unsaid | Start::Itself(None) => &[],
+            Start::Command(command) | Start::Itself(Some(command)) => std::slice::from_ref(command),
+            Start::Commands(commands) => commands,
+        }
+    }
+}

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: GPL-2.0
+//! To the wire format and back.
+
+use pbs_core::wire::Message;
+use pbs_core::StdMemory;
+use pbs_uapi::record::{self, bytes_of, from_bytes, PlanCpu, PlanHeader, PlanProcess, PlanSlot};
+use pbs_uapi::{IDLE, NO_TASK, PLAN_MAGIC, VERSION};
+
+use crate::{Config, Cpu, Line, Plan, Problem, Process, Slot, Task};
+
+/// A plan in the wire format, with the way back to the lines it came from.
+#[derive(Clone, Debug)]
+pub struct Encoded {
+    /// What is written to the device.
+    pub bytes: Vec<u8>,
+    /// Where a record begins, and the line it came from; ascending.
+    places: Vec<(usize, Line)>,
+}
+
+impl Encoded {
+    /// The line that the byte at `offset_bytes` comes from.
+    pub fn line_at(&self, offset_bytes: u64) -> Line {
+        let after = self
+            .places
+            .partition_point(|&(start, _)| start as u64 <= offset_bytes);
+        self.places[..after].last().and_then(|&(_, line)| line)
+    }
+
+    fn push<T: record::Record>(&mut self, record: &T, line: Line) {
+        self.places.push((self.bytes.len(), line));
+        self.bytes.extend_from_slice(bytes_of(record));
+    }
+}
+
+/// The plan as it is written to the device. It is not checked: whatever is
+/// wrong with the plan is wrong with the bytes.
+pub fn encode(plan: &Plan) -> Encoded {
+    let mut encoded = Encoded {
+        bytes: Vec::new(),
+        places: Vec::new(),
+    };
+    let mut header = PlanHeader {
+        magic: PLAN_MAGIC,
+        version: VERSION,
+        header_bytes: size_of::<PlanHeader>() as u16,
+        total_bytes: 0,
+        plan_id: plan.plan_id,
+        nr_cpus: plan.cpus.len() as u32,
+        config_bytes: if plan.config.is_some() {
+            size_of::<record::Config>() as u32
+        } else {
+            0
+        },
+        ..PlanHeader::default()
+    };
+    encoded.push(&header, None);
+    if let Some(config) = &plan.config {
+        let at = encoded.bytes.len();
+        encoded.push(&config_record(config), None);
+        // Each number has a line of its own.
+        encoded.places.pop();
+        for (index, &line) in plan.config_lines.iter().enumerate() {
+            encoded.places.push((at + index * size_of::<u64>(), line));
+        }
+    }
+    let mut cpus: Vec<&Cpu> = plan.cpus.iter().collect();
+    cpus.sort_by_key(|cpu| cpu.cpu);
+    for cpu in cpus {
+        encode_cpu(plan, cpu, &mut encoded);
+    }
+    header.total_bytes = encoded.bytes.len() as u64;
+    encoded.bytes[..size_of::<PlanHeader>()].copy_from_slice(bytes_of(&header));
+    encoded
+}
+
+fn encode_cpu(plan: &Plan, cpu: &Cpu, encoded: &mut Encoded) {
+    let processes = plan.processes_on(cpu);
+    encoded.push(
+        &PlanCpu {
+            cpu: cpu.cpu,
+            nr_processes: processes.len() as u32,
+            nr_slots: cpu.slots.len() as u64,
+            ..PlanCpu::default()
+        },
+        cpu.line,
+    );
+    for process in processes.into_iter().map(|index| &plan.processes[index]) {
+        encoded.push(
+            &PlanProcess {
+                id: process.id,
+                buffer_insns: process.buffer_insns,
+                ..PlanProcess::default()
+            },
+            process.line,
+        );
+    }
+    for (number, slot) in plan.place(cpu).enumerate() {
+        let line = cpu.slot_lines.get(number).copied().flatten();
+        let (process, task) = match slot.task {
+            Some((process, task)) => {
+                let process = &plan.processes[process];
+                let task = process.tasks.get(task);
+                (process.id, task.map_or(NO_TASK, |task| task.id))
+            }
+            None => (IDLE, NO_TASK),
+        };
+        encoded.push(
+            &PlanSlot {
+                length_insns: slot.length_insns,
+                process,
+                task,
+            },
+            line,
+        );
+    }
+}
+
+fn config_record(config: &Config) -> record::Config {
+    record::Config {
+        sigma_t1_permille: config.sigma_t1_permille,
+        preemption_limit_insns: config.preemption_limit_insns,
+        no_preemption_insns: config.no_preemption_insns,
+        ceiling_factor_permille: config.ceiling_factor_permille,
+        ceiling_extra_ns: config.ceiling_extra_ns,
+        window_period_ns: config.window_period_ns,
+        window_unallocated_ns: config.window_unallocated_ns,
+        ..record::Config::default()
+    }
+}
+
+/// What the kernel would say to the plan: this is its code.
+pub fn validate(encoded: &Encoded) -> Result<(), Problem> {
+    validate_bytes(&encoded.bytes).map_err(|refusal| {
+        let line = encoded.line_at(refusal.offset_bytes);
+        Problem::at(line, refusal.to_string())
+    })
+}
+
+fn validate_bytes(bytes: &[u8]) -> Result<(), pbs_core::Refusal> {
+    let message = Message::parse::<StdMemory>(bytes)?;
+    for section in message.sections() {
+        pbs_core::Plan::<StdMemory>::build(&section)?;
+    }
+    Ok(())
+}
+
+/// A plan from the wire format. Names, commands and lines are not in it.
+pub fn decode(bytes: &[u8]) -> Result<Plan, Problem> {
+    validate_bytes(bytes).map_err(|refusal| Problem::at(None, refusal.to_string()))?;
+    Ok(Decoder { rest: bytes }.plan().unwrap_or_default())
+}
+
+/// Takes valid bytes apart; so nothing is ever missing.
+struct Decoder<'a> {
+    rest: &'a [u8],
+}
+
+impl Decoder<'_> {
+    fn take<T: record::Record>(&mut self) -> Option<T> {
+        let record = from_bytes(self.rest)?;
+        self.rest = &self.rest[size_of::<T>()..];
+        Some(record)
+    }
+
+    fn plan(&mut self) -> Option<Plan> {
+        let header: PlanHeader = self.take()?;
+        let mut plan = Plan {
+            plan_id: header.plan_id,
+            ..Plan::default()
+        };
+        if header.config_bytes != 0 {
+            let config: record::Config = self.take()?;
+            plan.config = Some(Config {
+                sigma_t1_permille: config.sigma_t1_permille,
+                preemption_limit_insns: config.preemption_limit_insns,
+                no_preemption_insns: config.no_preemption_insns,
+                ceiling_factor_permille: config.ceiling_factor_permille,
+                ceiling_extra_ns: config.ceiling_extra_ns,
+                window_period_ns: config.window_period_ns,
+                window_unallocated_ns: config.window_unallocated_ns,
+            });
+        }
+        for _ in 0..header.nr_cpus {
+            self.cpu(&mut plan)?;
+        }
+        Some(plan)
+    }
+
+    fn cpu(&mut self, plan: &mut Plan) -> Option<()> {
+        let section: PlanCpu = self.take()?;
+        let first = plan.processes.len();
+        for _ in 0..section.nr_processes {
+            let process: PlanProcess = self.take()?;
+            plan.processes.push(Process {
+                id: process.id,
+                buffer_insns: process.buffer_insns,
+                ..Process::default()
+            });
+        }
+        let mut cpu = Cpu {
+            cpu: section.cpu,
+            ..Cpu::default()
+        };
+        for _ in 0..section.nr_slots {
+            let slot: PlanSlot = self.take()?;
+            if slot.process == IDLE {
+                cpu.slots.push(Slot::Idle {
+                    length_insns: slot.length_insns,
+                    real_insns: None,
+                });
+                continue;
+            }
+            // The ids of a section ascend.
+            let processes = &plan.processes[first..];
+            let found = processes.binary_search_by_key(&slot.process, |process| process.id);
+            let process = first + found.ok()?;
+            plan.processes[process].tasks.push(Task {
+                id: slot.task,
+                planned_insns: slot.length_insns,
+                ..Task::default()
+            });
+            cpu.slots.push(Slot::Process { process });
+        }
+        plan.cpus.push(cpu);
+        Some(())
+    }
+}

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What people are told: each broken plan stands beside its messages.
+
+use pbs_plan::from_toml;
+
+/// What `pbsctl check` prints about the text.
+fn complaints(text: &str) -> String {
+    let Err(problems) = from_toml(text) else {
+        return "valid".into();
+    };
+    let lines: Vec<_> = problems
+        .iter()
+        .map(|problem| problem.in_file("plan.toml").to_string())
+        .collect();
+    lines.join("\n")
+}
+
+macro_rules! golden {
+    ($($name:ident: $text:literal => $expected:literal;)*) => {$(
+        #[test]
+        fn $name() {
+            assert_eq!(complaints($text), $expected);
+        }
+    )*};
+}
+
+golden! {
+    valid_plan:
+"[[process]]
+id = 1
+tasks = [10]
+[[cpu]]
+cpu = 0
+slots = [1]
+" => "valid";
+
+    no_toml:
+"plan_id = 1
+[[process]
+" => "plan.toml:2: this is no TOML: unclosed array table, expected `]`";
+
+    empty:
+"" => "plan.toml: the plan has no process; add a [[process]] with id, tasks and command";
+
+    no_cpu:
+"[[process]]
+id = 1
+tasks = [10]
+" => "plan.toml: the plan has no CPU; add a [[cpu]] with the order of the slots: slots = [1, ...]";
+
+    process_without_slot:
+"[[process]]
+id = 1
+tasks = [10]
+
+[[process]]
+id = 3
+tasks = [10]
+
+[[cpu]]
+cpu = 0
+slots = [1]
+" => "plan.toml:5: process 3 has no slot; add it to a [[cpu]] slots list or remove the process";
+
+    misspelt_key:
+"[[process]]
+id = 1
+buffer = 5
+tasks = [10]
+[[cpu]]
+cpu = 0
+slots = [1]
+" => "plan.toml:3: [[process]] has no key buffer; did you mean buffer_insns?";
+
+    unknown_key:
+"colour = 3
+" => "plan.toml:1: the plan has no key colour; it can have plan_id, config, process, cpu";
+
+    unknown_process_in_slot:
+"[[process]]
+id = 1
+name = \"sort\"
+tasks = [10]
+[[cpu]]
+cpu = 0
+slots = [
+    \"sort\",
+    \"sotr\",
+    77,
+]
+" => "\
+plan.toml:9: there is no process sotr; did you mean sort?
+plan.toml:10: there is no process 77; add a [[process]] for it, or write \"idle 5_000_000\" for an idle slot";
+
+    wrong_types:
+"plan_id = \"one\"
+[[process]]
+id = 1.5
+tasks = [\"10\"]
+command = \"sort /data\"
+[[cpu]]
+cpu = -1
+slots = [\"idle\"]
+" => "\
+plan.toml:1: plan_id must be a number; write it without quotes: 20_000_000
+plan.toml:3: id must be a whole number; write it without point and exponent: 20_000_000
+plan.toml:4: a task must be a number; write it without quotes: 20_000_000
+plan.toml:5: command must be a list of the program and its arguments: [\"sort\", \"/data/a\"]; there is no shell
+plan.toml:7: cpu must be between 0 and 4294967295
+plan.toml:8: \"idle\" has no length in instructions; write \"idle 5_000_000\"";
+
+    more_slots_than_tasks:
+"[[process]]
+id = 1
+name = \"sort\"
+tasks = [10]
+[[cpu]]
+cpu = 0
+slots = [1, \"idle 5\", 1]
+" => "plan.toml:7: slot 2 is one more than the 1 tasks of process sort; add a task to the process or remove the slot";
+
+    fewer_slots_than_tasks:
+"[[process]]
+id = 1
+tasks = [10, 20, 30]
+[[cpu]]
+cpu = 0
+slots = [1]
+" => "plan.toml:1: process 1 has 3 tasks but 1 slots; name it 2 more times in the slots list";
+
+    two_cpus:
+"[[process]]
+id = 1
+tasks = [10, 20]
+[[cpu]]
+cpu = 0
+slots = [1]
+[[cpu]]
+cpu = 1
+slots = [1]
+" => "plan.toml:9: process 1 has slots on CPU 0 and on CPU 1; a process belongs to one CPU, so make it two processes";
+
+    same_cpu_twice:
+"[[process]]
+id = 1
+tasks = [10, 20]
+[[cpu]]
+cpu = 0
+slots = [1]
+[[cpu]]
+cpu = 0
+slots = [1]
+" => "plan.toml:7: CPU 0 has a plan already by line 4; put its slots into one [[cpu]]";
+
+    same_id_and_name_twice:
+"[[process]]
+id = 1
+name = \"a\"
+tasks = [10]
+[[process]]
+id = 1
+name = \"a\"
+tasks = [10]
+[[cpu]]
+cpu = 0
+slots = [1]
+" => "\
+plan.toml:1: process a has no slot; add it to a [[cpu]] slots list or remove the process
+plan.toml:5: process id 1 is taken by line 1; choose another
+plan.toml:5: process name a is taken by line 1; choose another";
+
+    name_like_an_idle_slot:
+"[[process]]
+id = 1
+name = \"idler\"
+tasks = [10]
+[[cpu]]
+cpu = 0
+slots = [1]
+" => "plan.toml:1: process name \"idler\" could be taken for a number or an idle slot; begin it with a letter, and not with \"idle\"";
+
+    command_with_two_tasks:
+"[[process]]
+id = 1
+tasks = [10, 20]
+command = [\"sort\"]
+[[cpu]]
+cpu = 0
+slots = [1, 1]
+" => "plan.toml:4: process 1 has 2 tasks, but the whole life of its command is one; write commands = [[...], ...] with one command per task, or attaches = \"itself\" if the program marks its own task ends";
+
+    commands_and_tasks_differ:
+"[[process]]
+id = 1
+tasks = [10]
+commands = [[\"a\"], [\"b\"]]
+[[cpu]]
+cpu = 0
+slots = [1]
+" => "plan.toml:1: process 1 has 1 tasks and 2 commands; each command is one task, so write as many of both";
+
+    both_kinds_of_command:
+"[[process]]
+id = 1
+tasks = [10]
+command = [\"a\"]
+commands = [[\"a\"]]
+[[cpu]]
+cpu = 0
+slots = [1]
+" => "plan.toml:5: process 1 has both command and commands; keep command for one program, commands for one program per task";
+
+    zero_length:
+"[[process]]
+id = 1
+tasks = [0]
+[[cpu]]
+cpu = 0
+slots = [1, \"idle 0\"]
+" => "\
+plan.toml:3: task 0 of process 1 is 0 instructions long; it must be between 1 and 281474976710656
+plan.toml:6: idle slot 1 is 0 instructions long; it must be between 1 and 281474976710656";
+
+    task_ids_do_not_ascend:
+"[[process]]
+id = 1
+tasks = [{ id = 4, planned_insns = 10 }, { id = 4, planned_insns = 10 }]
+[[cpu]]
+cpu = 0
+slots = [1, 1]
+" => "plan.toml:3: task 4 of process 1 comes after task 4; task ids must ascend, leave them out to have them numbered";
+
+    config_out_of_range:
+"[config]
+sigma_t1_permille = 1000
+[[process]]
+id = 1
+tasks = [10]
+[[cpu]]
+cpu = 0
+slots = [1]
+" => "plan.toml:2: sigma_t1_permille is 1000; it must be between 1001 and 100000";
+
+    cpu_said_wrong:
+"[[process]]
+id = 1
+cpu = 2
+tasks = [10]
+[[cpu]]
+cpu = 0
+slots = [1]
+" => "plan.toml:1: process 1 says cpu = 2, but its slots are on CPU 0; move them, or leave cpu out";
+}
+
+/// What only the kernel's validator finds still leads to the line.
+#[test]
+fn the_kernels_words_come_with_the_line() {
+    let most = 1u64 << 48;
+    let tasks = vec![most.to_string(); 16_385].join(",");
+    let slots = vec!["1"; 16_385].join(",\n");
+    let text =
+        format!("[[process]]\nid = 1\ntasks = [{tasks}]\n[[cpu]]\ncpu = 0\nslots = [\n{slots}]\n");
+    let said = complaints(&text);
+    assert!(
+        said.starts_with("plan.toml:16391: CPU 0, slot 16384: "),
+        "{said}"
+    );
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Leppert's one-line grammar.
+
+use pbs_plan::{from_toml, leppert, to_toml, wire, Slot};
+
+const LINE: &str =
+    "2;0,9000;1,8000;;;0,0,1200,1150;-1,-1,300,310;1,1,700,910;0,2,40,41;-2,-2,0,0;1,3,5,5;\n";
+
+#[test]
+fn a_plan_is_imported() {
+    let plan = leppert::import(LINE, 5, 2).unwrap();
+    assert_eq!(plan.plan_id, 5);
+    assert_eq!(plan.cpus[0].cpu, 2);
+    assert_eq!(plan.processes[1].buffer_insns, 8000);
+    let tasks: Vec<_> = plan.processes[0]
+        .tasks
+        .iter()
+        .map(|task| (task.id, task.planned_insns, task.real_insns))
+        .collect();
+    assert_eq!(tasks, [(0, 1200, Some(1150)), (2, 40, Some(41))]);
+    assert_eq!(
+        plan.cpus[0].slots,
+        [
+            Slot::Process { process: 0 },
+            Slot::Idle {
+                length_insns: 300,
+                real_insns: Some(310)
+            },
+            Slot::Process { process: 1 },
+            Slot::Process { process: 0 },
+        ]
+    );
+}
+
+#[test]
+fn the_import_goes_through_toml_unchanged() {
+    let plan = leppert::import(LINE, 5, 2).unwrap();
+    let again = from_toml(&to_toml(&plan)).unwrap();
+    assert_eq!(wire::encode(&again).bytes, wire::encode(&plan).bytes);
+    assert_eq!(again.cpus[0].slots, plan.cpus[0].slots);
+    assert_eq!(again.processes[1].tasks[0].real_insns, Some(910));
+}
+
+#[test]
+fn two_semicolons_are_enough() {
+    assert!(leppert::import("1;0,9;;0,0,7,7", 1, 0).is_ok());
+}
+
+fn complaint(line: &str) -> String {
+    leppert::import(line, 1, 0).unwrap_err()[0]
+        .in_file("plan.log")
+        .to_string()
+}
+
+#[test]
+fn errors_name_the_item() {
+    for (line, expected) in [
+        ("", "plan.log:1: no \";;\" between the processes and the tasks; write PROCESSES;ID,BUFFER;...;;ID,TASK,PLANNED,REAL;..."),
+        ("x;0,9;;0,0,7,7", "plan.log:1: \"x\" is no number of processes; write it before the first \";\""),
+        ("2;0,9;;0,0,7,7", "plan.log:1: 2 processes are announced and 1 are there; correct the first number"),
+        ("1;0,9;;0,0,7", "plan.log:1: \"0,0,7\" is no task; write 4 whole numbers: PROCESS,TASK,PLANNED,REAL"),
+        ("1;0,9;;3,0,7,7", "plan.log:1: task \"3,0,7,7\": there is no process 3; add it before the \";;\" as 3,BUFFER"),
+        ("1;0,9;;0,0,-7,7", "plan.log:1: \"0,0,-7,7\": -7 is out of range; only process and task can be -1"),
+        ("1;0,9;;0,0,7,7;0,0,7,7", "plan.log:1: task 0 of process 0 comes after task 0; task ids must ascend, leave them out to have them numbered"),
+        ("1;0,9;;0,0,7,7\n1;0,9;;0,0,7,7", "plan.log: there is more than one line; a plan is one line, so put each into a file of its own"),
+    ] {
+        assert_eq!(complaint(line), expected);
+    }
+}

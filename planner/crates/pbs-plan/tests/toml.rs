@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Plans read from TOML and written back.
+
+use std::path::Path;
+
+use pbs_plan::{from_toml, to_toml, wire, Config, Slot, Start};
+
+const SMALL: &str = r#"plan_id = 7
+
+[config]
+sigma_t1_permille = 1100
+window_unallocated_ns = 10_000_000
+
+[[process]]
+id = 1
+name = "sort"
+buffer_insns = 5_000_000
+command = ["sort", "-n", "/data/a"]
+stdout = "/tmp/sorted"
+tasks = [20_000_000]
+
+[[process]]
+id = 2
+name = "pack"
+cpu = 0
+commands = [["gzip", "a"], { command = ["wc"], stdin = "a" }]
+tasks = [{ name = "zip", planned_insns = 30_000_000 }, 4_000_000]
+
+[[process]]
+id = 9
+attaches = "itself"
+tasks = [{ id = 4, planned_insns = 1_000, real_insns = 900 }, { id = 8, planned_insns = 2_000 }]
+
+[[cpu]]
+cpu = 0
+slots = ["sort", 2, "idle 5_000_000", "pack"]
+
+[[cpu]]
+cpu = 3
+slots = [9, { idle_insns = 100, real_insns = 90 }, 9]
+"#;
+
+#[test]
+fn everything_that_can_be_written_is_read() {
+    let plan = from_toml(SMALL).unwrap();
+    assert_eq!(plan.plan_id, 7);
+    let config = plan.config.unwrap();
+    assert_eq!(config.sigma_t1_permille, 1100);
+    assert_eq!(config.window_unallocated_ns, 10_000_000);
+    assert_eq!(config.window_period_ns, Config::DEFAULT.window_period_ns);
+
+    let [sort, pack, itself] = &plan.processes[..] else {
+        panic!("three processes");
+    };
+    let Start::Command(command) = &sort.start else {
+        panic!("sort has a command");
+    };
+    assert_eq!(command.argv, ["sort", "-n", "/data/a"]);
+    assert_eq!(command.stdout.as_deref(), Some(Path::new("/tmp/sorted")));
+    assert_eq!(sort.buffer_insns, 5_000_000);
+    assert_eq!(sort.line.unwrap().get(), 7);
+
+    let [zip, wc] = pack.commands() else {
+        panic!("pack has two commands");
+    };
+    assert_eq!(zip.argv, ["gzip", "a"]);
+    assert_eq!(wc.stdin.as_deref(), Some(Path::new("a")));
+    assert_eq!(pack.tasks[0].name.as_deref(), Some("zip"));
+    assert_eq!(
+        (pack.tasks[1].id, pack.tasks[1].planned_insns),
+        (1, 4_000_000)
+    );
+
+    assert_eq!(itself.start, Start::Itself(None));
+    assert_eq!(itself.tasks[0].real_insns, Some(900));
+    assert_eq!(itself.tasks[1].id, 8);
+
+    assert_eq!(
+        plan.cpus[0].slots[2],
+        Slot::Idle {
+            length_insns: 5_000_000,
+            real_insns: None
+        }
+    );
+    assert_eq!(plan.cpus[1].cpu, 3);
+    let placed: Vec<_> = plan.place(&plan.cpus[0]).collect();
+    assert_eq!(placed[3].task, Some((1, 1)));
+    assert_eq!(placed[3].length_insns, 4_000_000);
+}
+
+#[test]
+fn writing_and_reading_changes_nothing() {
+    let once = to_toml(&from_toml(SMALL).unwrap());
+    let twice = to_toml(&from_toml(&once).unwrap());
+    assert_eq!(once, twice);
+    let (a, b) = (from_toml(SMALL).unwrap(), from_toml(&once).unwrap());
+    assert_eq!(wire::encode(&a).bytes, wire::encode(&b).bytes);
+    assert_eq!(
+        a.processes[1].commands()[1].argv,
+        b.processes[1].commands()[1].argv
+    );
+}
+
+#[test]
+fn awkward_strings_survive() {
+    let text = "[[process]]\nid = 1\ncommand = ['a\"b\\c', \"tab\\tnew\\nline\\u0001 ü\"]\n\
+                tasks = [1]\n[[cpu]]\ncpu = 0\nslots = [1]\n";
+    let plan = from_toml(text).unwrap();
+    let again = from_toml(&to_toml(&plan)).unwrap();
+    assert_eq!(
+        again.processes[0].commands()[0].argv,
+        ["a\"b\\c", "tab\tnew\nline\u{1} ü"]
+    );
+}
+
+#[test]
+fn wire_and_back_keeps_what_is_on_the_wire() {
+    let plan = from_toml(SMALL).unwrap();
+    let encoded = wire::encode(&plan);
+    let decoded = wire::decode(&encoded.bytes).unwrap();
+    assert_eq!(wire::encode(&decoded).bytes, encoded.bytes);
+    assert_eq!(decoded.config, plan.config);
+    assert_eq!(decoded.processes[2].tasks[1].id, 8);
+}
+
+#[test]
+fn offsets_lead_back_to_lines() {
+    let plan = from_toml(SMALL).unwrap();
+    let encoded = wire::encode(&plan);
+    let line = |offset| encoded.line_at(offset).map(|line| line.get());
+    assert_eq!(line(0), None);
+    // Configuration: given, left out.
+    assert_eq!(line(64), Some(4));
+    assert_eq!(line(64 + 8), None);
+    // CPU 0, its processes, its slots.
+    let cpu = 64 + 256;
+    assert_eq!(line(cpu), Some(27));
+    assert_eq!(line(cpu + 32), Some(7));
+    assert_eq!(line(cpu + 64 + 8), Some(14));
+    assert_eq!(line(cpu + 96), Some(29));
+    // Past the end stays the last slot.
+    assert_eq!(line(u64::MAX), Some(33));
+}
+
+#[test]
+fn truncated_wire_is_refused_in_words() {
+    let encoded = wire::encode(&from_toml(SMALL).unwrap());
+    let problem = wire::decode(&encoded.bytes[..100]).unwrap_err();
+    assert!(problem.message.contains("100"), "{}", problem.message);
+}
