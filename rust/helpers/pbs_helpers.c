@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: GPL-2.0
+
+/*
+ * The helpers of the abstractions that plan-based scheduling adds: included
+ * by helpers.c as its own files are.
+ */
+
+#include "capability.c"
+#include "cpu.c"
+#include "hrtimer.c"
+#include "irq_work.c"
+#include "mm.c"
+#include "poll.c"
+#include "raw_spinlock.c"
+#include "sched_class.c"
+#include "task_work.c"

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Which CPUs there are.
+//!
+//! C header: [`include/linux/cpumask.h`](srctree/include/linux/cpumask.h)
+//! C header: [`include/linux/cpu.h`](srctree/include/linux/cpu.h)
+
+use crate::bindings;
+use core::marker::PhantomData;
+
+/// Returns the CPU on which this runs.
+///
+/// It stays the same only while the caller can't move: with preemption or interrupts off, or if it
+/// is bound to one CPU.
+#[inline]
+pub fn current() -> u32 {
+    // SAFETY: May be called anywhere.
+    unsafe { bindings::raw_smp_processor_id() }
+}
+
+/// Returns one more than the greatest number that a CPU can have. Stays the same after boot.
+pub fn nr_cpu_ids() -> u32 {
+    // SAFETY: May be called anywhere.
+    unsafe { bindings::get_nr_cpu_ids() }
+}
+
+/// Returns how many CPUs can ever come online. Stays the same after boot.
+pub fn num_possible() -> u32 {
+    // SAFETY: May be called anywhere.
+    unsafe { bindings::num_possible_cpus() }
+}
+
+/// Tells whether there is such a CPU, online or not.
+pub fn is_possible(cpu: u32) -> bool {
+    // SAFETY: May be called with any number.
+    unsafe { bindings::cpu_possible(cpu) }
+}
+
+/// Tells whether a CPU is online. It stays so only while a [`HotplugReadGuard`] is held.
+pub fn is_online(cpu: u32) -> bool {
+    // SAFETY: May be called with any number.
+    unsafe { bindings::cpu_online(cpu) }
+}
+
+/// Goes through all CPUs that can ever come online.
+pub fn possible() -> impl Iterator<Item = u32> {
+    (0..nr_cpu_ids()).filter(|cpu| is_possible(*cpu))
+}
+
+/// Goes through all CPUs that are online.
+///
+/// # Examples
+///
+/// ```
+/// use kernel::cpu;
+///
+/// let _guard = cpu::hotplug_read_lock();
+/// assert!(cpu::online().all(cpu::is_possible));
+/// assert!(cpu::online().count() <= cpu::num_possible() as usize);
+/// ```
+pub fn online() -> impl Iterator<Item = u32> {
+    (0..nr_cpu_ids()).filter(|cpu| is_online(*cpu))
+}
+
+/// As long as this exists, no CPU comes or goes.
+///
+/// # Invariants
+///
+/// The task that holds this holds the lock of CPU hotplug for reading.
+#[must_use = "CPUs come and go again when this is dropped"]
+pub struct HotplugReadGuard {
+    _not_send: PhantomData<*mut ()>,
+}
+
+/// Keeps CPUs from coming and going. Sleeps; not in a hotplug callback, where it is so already.
+pub fn hotplug_read_lock() -> HotplugReadGuard {
+    // SAFETY: May be called wherever sleeping is allowed.
+    unsafe { bindings::cpus_read_lock() };
+    // INVARIANT: The lock was just taken.
+    HotplugReadGuard {
+        _not_send: PhantomData,
+    }
+}
+
+impl Drop for HotplugReadGuard {
+    fn drop(&mut self) {
+        // SAFETY: By the type invariant, this task holds the lock.
+        unsafe { bindings::cpus_read_unlock() };
+    }
+}
