@@ -97,7 +97,7 @@ impl Config {
             (1_000_000, 10_000_000_000),
             // Upwards, and downwards, to the nanosecond within the range.
             (
-                period_ns / 100 + (period_ns % 100 != 0) as u64,
+                period_ns.div_ceil(100),
                 period_ns / 10 * 9 + period_ns % 10 * 9 / 10,
             ),
         ]
