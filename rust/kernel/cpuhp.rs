@@ -90,10 +90,16 @@ impl<T: CpuHotplug> Registration<T> {
         }
     }
 
+    /// # Safety
+    ///
+    /// C code must call this in process context on `cpu`, which is online.
     unsafe extern "C" fn startup(cpu: c_uint) -> c_int {
         from_result(|| T::online(cpu).map(|()| 0))
     }
 
+    /// # Safety
+    ///
+    /// C code must call this in process context on `cpu`, which is about to go offline.
     unsafe extern "C" fn teardown(cpu: c_uint) -> c_int {
         from_result(|| T::offline(cpu).map(|()| 0))
     }

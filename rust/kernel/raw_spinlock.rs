@@ -47,11 +47,7 @@ unsafe impl Backend for RawSpinLockBackend {
     /// The interrupt flags from before.
     type GuardState = c_ulong;
 
-    unsafe fn init(
-        ptr: *mut Self::State,
-        name: *const c_char,
-        key: *mut bindings::lock_class_key,
-    ) {
+    unsafe fn init(ptr: *mut Self::State, name: *const c_char, key: *mut bindings::lock_class_key) {
         // SAFETY: The safety requirements ensure that `ptr` is valid for writes, and `name` and
         // `key` are valid for read indefinitely.
         unsafe { bindings::raw_spin_lock_init_key(ptr, name, key) }

@@ -94,6 +94,8 @@ unsafe impl<T> Sync for Attribute<T> {}
 unsafe impl<T> Send for Attribute<T> {}
 
 impl<T> Attribute<T> {
+    // Only lockdep has further fields in `struct attribute`.
+    #[allow(clippy::needless_update)]
     const fn new(name: &'static CStr, mode: u16, show: Show<T>, store: Option<Store<T>>) -> Self {
         Self {
             attribute: bindings::attribute {
@@ -162,11 +164,7 @@ impl<T: Send + Sync + 'static> Directory<T> {
     };
 
     /// Creates a directory in `/sys/kernel`. Sleeps.
-    pub fn under_kernel(
-        name: &CStr,
-        data: T,
-        attributes: &'static [Attribute<T>],
-    ) -> Result<Self> {
+    pub fn under_kernel(name: &CStr, data: T, attributes: &'static [Attribute<T>]) -> Result<Self> {
         // SAFETY: C code sets this before the initcalls and leaves it.
         let parent = unsafe { bindings::kernel_kobj };
         // SAFETY: `parent` is valid or null.
