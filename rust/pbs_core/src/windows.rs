@@ -82,9 +82,13 @@ impl Windows {
     /// change of windows if that comes first.
     pub(super) fn until_ns(&self, now_ns: u64, plan_ns: u64) -> u64 {
         let change_ns = self.change_ns(now_ns);
+        if self.unallocated(now_ns) {
+            // Plan time stands still.
+            return change_ns;
+        }
         let reached_ns = self
             .start_ns
             .saturating_add(plan_ns.saturating_sub(self.plan_start_ns));
-        change_ns.min(reached_ns.max(now_ns))
+        change_ns.min(reached_ns)
     }
 }
