@@ -136,7 +136,7 @@ fn offsets_lead_back_to_lines() {
     let cpu = 64 + 256;
     assert_eq!(line(cpu), Some(27));
     assert_eq!(line(cpu + 32), Some(7));
-    assert_eq!(line(cpu + 64 + 8), Some(14));
+    assert_eq!(line(cpu + 64), Some(15));
     assert_eq!(line(cpu + 96), Some(29));
     // Past the end stays the last slot.
     assert_eq!(line(u64::MAX), Some(33));

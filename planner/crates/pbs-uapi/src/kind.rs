@@ -34,15 +34,15 @@ numbers! {
     /// `enum pbs_event_kind`
     EventKind: u16 {
         /// A plan is in force; `value`: number of slots.
-        PlanInstalled = 1, "plan-installed";
+        PlanInstalled = 1, "plan_installed";
         /// `value`: processes that still have tasks.
-        PlanEnded = 2, "plan-ended";
-        PlanDropped = 3, "plan-dropped";
+        PlanEnded = 2, "plan_ended";
+        PlanDropped = 3, "plan_dropped";
         /// `pid` became a thread of `process`.
         Attached = 4, "attached";
         /// `process` may run from now on; `reason`: [`Grant`].
         Grant = 5, "grant";
-        TaskEnded = 6, "task-ended";
+        TaskEnded = 6, "task_ended";
         /// The slot reached t1; `value`: t1 in instructions.
         Preempted = 7, "preempted";
         /// The slot reached its ceiling; `value`: it, in ns.
@@ -53,12 +53,12 @@ numbers! {
         /// Its slot came, and `process` has no thread.
         Absent = 12, "absent";
         /// `value`: tasks of the plan it did not end.
-        ProcessEnded = 13, "process-ended";
+        ProcessEnded = 13, "process_ended";
         /// `pid` left the class before its end; `reason`: [`Eject`].
         Ejected = 14, "ejected";
-        CpuGone = 15, "cpu-gone";
+        CpuGone = 15, "cpu_gone";
         /// `value`: ns from the request to wait until it waited.
-        StopLong = 16, "stop-long";
+        StopLong = 16, "stop_long";
         /// This reader was too slow; `value`: events lost.
         Overrun = 17, "overrun";
     }
@@ -66,9 +66,9 @@ numbers! {
     /// `enum pbs_grant`: why a process may run.
     Grant: u16 {
         Slot = 1, "slot";
-        IdleSlot = 2, "idle-slot";
-        BlockedSlot = 3, "blocked-slot";
-        AfterPlan = 4, "after-plan";
+        IdleSlot = 2, "idle_slot";
+        BlockedSlot = 3, "blocked_slot";
+        AfterPlan = 4, "after_plan";
         None = 5, "none";
     }
 
@@ -78,13 +78,13 @@ numbers! {
         Policy = 2, "policy";
         Plan = 3, "plan";
         Dropped = 4, "dropped";
-        CpuGone = 5, "cpu-gone";
+        CpuGone = 5, "cpu_gone";
         Fault = 6, "fault";
     }
 
     /// `enum pbs_tier`: how instructions are counted.
     Tier: u32 {
-        PmuOverflow = 1, "pmu-overflow";
+        PmuOverflow = 1, "pmu_overflow";
         Pmu = 2, "pmu";
         Clock = 3, "clock";
     }

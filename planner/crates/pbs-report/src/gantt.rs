@@ -1,0 +1,538 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The report as a picture: for each CPU the plan above what became of it.
+//!
+//! Both stand on one axis: the plan's instructions take the time that they
+//! take at the node's rate.
+
+use std::collections::HashMap;
+
+use crate::number::{bytes, grouped, percent};
+use crate::svg::{text_width, Anchor, Picture};
+use crate::timeline::{ActualSegment, CpuTimeline, MarkKind, PlannedSlot};
+use crate::{Outcome, Report};
+
+const WIDTH: f64 = 1400.0;
+const LEFT: f64 = 120.0;
+const RIGHT: f64 = 36.0;
+const TRACK: f64 = 44.0;
+/// Between the plan and what became of it: room for the marks.
+const BETWEEN: f64 = 16.0;
+/// A row of deviations below a track.
+const ROW: f64 = 15.0;
+const ROWS: usize = 3;
+const SMALL: f64 = 11.0;
+const NORMAL: f64 = 13.0;
+
+/// Deviations from here on are written into the picture.
+const NOTABLE_PERMILLE: i64 = 100;
+
+/// Okabe and Ito's colours, which the colour-blind can tell apart, with the
+/// colour of letters on them.
+const COLOURS: [(&str, &str); 8] = [
+    ("#0072b2", "#ffffff"),
+    ("#e69f00", "#000000"),
+    ("#009e73", "#ffffff"),
+    ("#cc79a7", "#000000"),
+    ("#56b4e9", "#000000"),
+    ("#d55e00", "#ffffff"),
+    ("#f0e442", "#000000"),
+    ("#999999", "#000000"),
+];
+
+const DEFINITIONS: &str = "\
+<pattern id=\"idle\" width=\"7\" height=\"7\" patternUnits=\"userSpaceOnUse\" \
+patternTransform=\"rotate(45)\">\
+<rect width=\"7\" height=\"7\" fill=\"#f7f7f7\"/>\
+<line x1=\"0\" y1=\"0\" x2=\"0\" y2=\"7\" stroke=\"#b0b0b0\" stroke-width=\"2\"/></pattern>\n";
+
+const IDLE_STYLE: &str = "fill=\"url(#idle)\" stroke=\"#ffffff\"";
+const GREY_TEXT: &str = "fill=\"#555555\"";
+const MARK_STYLE: &str = "fill=\"#000000\" stroke=\"#ffffff\" stroke-width=\"1\"";
+
+/// Draws the report as an SVG file.
+pub fn gantt(report: &Report) -> String {
+    let mut gantt = Gantt::new(report);
+    gantt.title();
+    gantt.top_axis();
+    for cpu in &report.cpus {
+        gantt.cpu(cpu);
+    }
+    gantt.bottom_axis();
+    gantt.legend();
+    gantt.picture.finish(gantt.y + 16.0, DEFINITIONS)
+}
+
+struct Gantt<'a> {
+    report: &'a Report,
+    picture: Picture,
+    /// The colours of each process.
+    colours: HashMap<u32, (&'static str, &'static str)>,
+    names: HashMap<u32, &'a str>,
+    /// When each CPU's plan began.
+    origin_ns: HashMap<u32, u64>,
+    /// What the axis shows.
+    span_ns: f64,
+    /// Where the next thing goes.
+    y: f64,
+    axis_top: f64,
+}
+
+impl<'a> Gantt<'a> {
+    fn new(report: &'a Report) -> Self {
+        let colours = report.processes.iter().zip(COLOURS.iter().cycle());
+        let mut gantt = Self {
+            report,
+            picture: Picture::new(WIDTH),
+            colours: colours
+                .map(|(process, &colour)| (process.id, colour))
+                .collect(),
+            names: report
+                .processes
+                .iter()
+                .map(|process| (process.id, process.name.as_str()))
+                .collect(),
+            origin_ns: HashMap::new(),
+            span_ns: 1.0,
+            y: 0.0,
+            axis_top: 0.0,
+        };
+        for cpu in &report.cpus {
+            let first = cpu.actual.first().map(|segment| segment.start_ns);
+            let origin = cpu.installed_ns.or(first).unwrap_or(0);
+            gantt.origin_ns.insert(cpu.cpu, origin);
+            let actual_end = cpu.actual.iter().map(|segment| segment.end_ns).max();
+            let actual_ns = actual_end.unwrap_or(origin).saturating_sub(origin) as f64;
+            let planned = cpu.planned.last();
+            let planned_insns = planned.map_or(0, |slot| slot.start_insns + slot.length_insns);
+            let planned_ns = gantt.insns_to_ns(planned_insns as f64);
+            gantt.span_ns = gantt.span_ns.max(actual_ns).max(planned_ns);
+        }
+        gantt
+    }
+
+    fn insns_to_ns(&self, insns: f64) -> f64 {
+        insns * 1e6 / self.report.rate_insns_per_ms.max(1) as f64
+    }
+
+    fn x_of_ns(&self, ns: f64) -> f64 {
+        LEFT + ns / self.span_ns * (WIDTH - LEFT - RIGHT)
+    }
+
+    fn x_of_insns(&self, insns: f64) -> f64 {
+        self.x_of_ns(self.insns_to_ns(insns))
+    }
+
+    fn colour(&self, process: u32) -> (&'static str, &'static str) {
+        self.colours.get(&process).copied().unwrap_or(COLOURS[7])
+    }
+
+    fn name(&self, process: u32) -> String {
+        self.names
+            .get(&process)
+            .map_or_else(|| process.to_string(), ToString::to_string)
+    }
+
+    fn title(&mut self) {
+        let report = self.report;
+        let ended = report.tasks.iter().filter(|task| task.ended).count();
+        let preemptions: u64 = report.processes.iter().map(|p| p.preemptions).sum();
+        let plan = format!("Plan {}: planned and actual", report.plan_id);
+        self.picture.text(
+            (LEFT, 34.0),
+            20.0,
+            Anchor::Start,
+            "font-weight=\"bold\"",
+            &plan,
+        );
+        let outcome = match report.outcome {
+            Outcome::Ended => "",
+            Outcome::Dropped => " · dropped",
+            Outcome::Replaced => " · replaced by another plan",
+            Outcome::CpuGone => " · lost its CPU",
+            Outcome::Interrupted => " · interrupted",
+        };
+        let lost = match report.events_lost {
+            0 => String::new(),
+            lost => format!(" · {} events lost", grouped(lost)),
+        };
+        let facts = format!(
+            "{ended} of {} tasks ended · {preemptions} {} · kernel {} · tier {} · \
+             {} instructions a ms{outcome}{lost}",
+            report.tasks.len(),
+            if preemptions == 1 {
+                "preemption"
+            } else {
+                "preemptions"
+            },
+            report.kernel,
+            report.tier,
+            grouped(report.rate_insns_per_ms)
+        );
+        self.picture
+            .text((LEFT, 56.0), NORMAL, Anchor::Start, GREY_TEXT, &facts);
+        self.y = 84.0;
+    }
+
+    fn top_axis(&mut self) {
+        let span_insns = self.span_ns * self.report.rate_insns_per_ms as f64 / 1e6;
+        self.picture.text(
+            (LEFT - 12.0, self.y),
+            SMALL,
+            Anchor::End,
+            GREY_TEXT,
+            "M instructions",
+        );
+        for tick in ticks(span_insns / 1e6) {
+            let x = self.x_of_insns(tick.at * 1e6);
+            let y = self.y;
+            self.picture
+                .text((x, y), SMALL, Anchor::Middle, GREY_TEXT, &tick.label);
+            self.picture
+                .line((x, y + 4.0), (x, y + 9.0), "stroke=\"#999999\"");
+        }
+        self.y += 9.0;
+        self.axis_top = self.y;
+        self.picture.line(
+            (LEFT, self.y),
+            (WIDTH - RIGHT, self.y),
+            "stroke=\"#999999\"",
+        );
+        self.y += 14.0;
+    }
+
+    fn bottom_axis(&mut self) {
+        let (top, bottom) = (self.axis_top, self.y);
+        self.picture.line(
+            (LEFT, bottom),
+            (WIDTH - RIGHT, bottom),
+            "stroke=\"#999999\"",
+        );
+        for tick in ticks(self.span_ns / 1e6) {
+            let x = self.x_of_ns(tick.at * 1e6);
+            self.picture.line(
+                (x, top),
+                (x, bottom + 5.0),
+                "stroke=\"#000000\" stroke-opacity=\"0.12\"",
+            );
+            self.picture.text(
+                (x, bottom + 18.0),
+                SMALL,
+                Anchor::Middle,
+                GREY_TEXT,
+                &tick.label,
+            );
+        }
+        self.picture.text(
+            (LEFT - 12.0, bottom + 18.0),
+            SMALL,
+            Anchor::End,
+            GREY_TEXT,
+            "ms",
+        );
+        self.y = bottom + 44.0;
+    }
+
+    fn cpu(&mut self, cpu: &CpuTimeline) {
+        let planned_y = self.y;
+        let actual_y = planned_y + TRACK + BETWEEN;
+        self.picture.text(
+            (16.0, planned_y + TRACK + BETWEEN / 2.0 + 5.0),
+            15.0,
+            Anchor::Start,
+            "font-weight=\"bold\"",
+            &format!("CPU {}", cpu.cpu),
+        );
+        for (y, label) in [(planned_y, "planned"), (actual_y, "actual")] {
+            self.picture.text(
+                (LEFT - 12.0, y + TRACK / 2.0 + 4.0),
+                SMALL,
+                Anchor::End,
+                GREY_TEXT,
+                label,
+            );
+        }
+        let whole = WIDTH - LEFT - RIGHT;
+        self.picture
+            .rect(LEFT, actual_y, whole, TRACK, "fill=\"#f2f2f2\"");
+        for slot in &cpu.planned {
+            self.planned_slot(slot, planned_y);
+        }
+        for segment in &cpu.actual {
+            self.segment(cpu, segment, actual_y);
+        }
+        self.marks(cpu, actual_y);
+        let rows = self.deviations(cpu, actual_y + TRACK);
+        self.y = actual_y + TRACK + 8.0 + rows as f64 * ROW + 18.0;
+    }
+
+    fn planned_slot(&mut self, slot: &PlannedSlot, y: f64) {
+        let x = self.x_of_insns(slot.start_insns as f64);
+        let width = self.x_of_insns((slot.start_insns + slot.length_insns) as f64) - x;
+        let length = grouped(slot.length_insns);
+        let (Some(process), Some(task)) = (slot.process, slot.task) else {
+            let title = format!("slot {}: idle, {length} instructions", slot.slot);
+            self.picture
+                .titled_rect((x, y, width, TRACK), IDLE_STYLE, &title);
+            return;
+        };
+        let name = self.name(process);
+        let title = format!(
+            "slot {}: {name}, task {task}, {length} instructions planned",
+            slot.slot
+        );
+        let fill = self.colour(process).0;
+        self.picture.titled_rect(
+            (x, y, width, TRACK),
+            format!("fill=\"{fill}\" stroke=\"#ffffff\""),
+            &title,
+        );
+        self.label((x, y, width), process, Some(task));
+    }
+
+    fn segment(&mut self, cpu: &CpuTimeline, segment: &ActualSegment, y: f64) {
+        let origin = self.origin_ns.get(&cpu.cpu).copied().unwrap_or(0);
+        let start = segment.start_ns.saturating_sub(origin) as f64;
+        let end = segment.end_ns.saturating_sub(origin) as f64;
+        let x = self.x_of_ns(start);
+        // What is too short to see is still drawn.
+        let width = (self.x_of_ns(end) - x).max(0.7);
+        let fill = self.colour(segment.process).0;
+        let task = segment
+            .task
+            .map_or_else(|| "no task".into(), |task| format!("task {task}"));
+        let slot = segment
+            .slot
+            .map_or_else(|| "after the plan".into(), |slot| format!("slot {slot}"));
+        let title = format!(
+            "{}, {task}, {slot} ({}): {:.3} to {:.3} ms{}",
+            self.name(segment.process),
+            segment.reason,
+            start / 1e6,
+            end / 1e6,
+            self.counts(segment)
+        );
+        let outline = if width > 3.0 { "#ffffff" } else { "none" };
+        self.picture.titled_rect(
+            (x, y, width, TRACK),
+            format!("fill=\"{fill}\" stroke=\"{outline}\""),
+            &title,
+        );
+        if segment.reason != "slot" {
+            // Not its own slot: a band below says so.
+            self.picture.rect(
+                x,
+                y + TRACK - 7.0,
+                width,
+                7.0,
+                "fill=\"url(#idle)\" stroke=\"none\"",
+            );
+        }
+        self.label((x, y, width), segment.process, segment.task);
+    }
+
+    /// What the task came to, for the text at the pointer.
+    fn counts(&self, segment: &ActualSegment) -> String {
+        let found = self.report.tasks.iter().find(|task| {
+            task.process == segment.process && Some(task.task) == segment.task && task.ended
+        });
+        found.map_or_else(String::new, |task| {
+            format!(
+                "; planned {}, retired {} ({}), peak {}",
+                grouped(task.planned_insns),
+                grouped(task.retired_insns),
+                percent(task.deviation_permille, 1),
+                bytes(task.peak_rss_bytes)
+            )
+        })
+    }
+
+    /// Process and task, or the task alone, or nothing: what fits.
+    fn label(&mut self, (x, y, width): (f64, f64, f64), process: u32, task: Option<u32>) {
+        let Some(task) = task else { return };
+        let letters = self.colour(process).1;
+        let style = format!("fill=\"{letters}\" pointer-events=\"none\"");
+        let middle = x + width / 2.0;
+        let name = self.name(process);
+        let number = task.to_string();
+        let room = width - 4.0;
+        if text_width(&name, SMALL) <= room && text_width(&number, SMALL) <= room {
+            let at = y + TRACK / 2.0;
+            self.picture
+                .text((middle, at - 3.0), SMALL, Anchor::Middle, &style, &name);
+            self.picture
+                .text((middle, at + 11.0), SMALL, Anchor::Middle, &style, &number);
+        } else if text_width(&number, SMALL) <= room {
+            let at = (middle, y + TRACK / 2.0 + 4.0);
+            self.picture
+                .text(at, SMALL, Anchor::Middle, &style, &number);
+        }
+    }
+
+    fn marks(&mut self, cpu: &CpuTimeline, y: f64) {
+        let origin = self.origin_ns.get(&cpu.cpu).copied().unwrap_or(0);
+        for mark in &cpu.marks {
+            let x = self.x_of_ns(mark.time_ns.saturating_sub(origin) as f64);
+            if mark.kind != MarkKind::Absent {
+                self.picture.line(
+                    (x, y - 2.0),
+                    (x, y + TRACK),
+                    "stroke=\"#000000\" stroke-width=\"1.5\"",
+                );
+            }
+            self.symbol(mark.kind, x, y - 7.0);
+        }
+    }
+
+    fn symbol(&mut self, kind: MarkKind, x: f64, y: f64) {
+        match kind {
+            MarkKind::Preempted => self.picture.polygon(
+                &[(x - 6.0, y - 5.0), (x + 6.0, y - 5.0), (x, y + 6.0)],
+                MARK_STYLE,
+            ),
+            MarkKind::Ceiling => {
+                self.picture.rect(x - 5.0, y - 5.0, 10.0, 10.0, MARK_STYLE);
+            }
+            MarkKind::Absent => self.picture.polygon(
+                &[(x, y - 6.0), (x + 6.0, y), (x, y + 6.0), (x - 6.0, y)],
+                "fill=\"#ffffff\" stroke=\"#000000\" stroke-width=\"1.5\"",
+            ),
+        }
+    }
+
+    /// Writes large deviations below where the task ended, the largest first,
+    /// as far as there is room. The answer is how many rows were used.
+    fn deviations(&mut self, cpu: &CpuTimeline, y: f64) -> usize {
+        let origin = self.origin_ns.get(&cpu.cpu).copied().unwrap_or(0);
+        let mut notable: Vec<_> = self
+            .report
+            .tasks
+            .iter()
+            .filter(|task| task.cpu == cpu.cpu && task.ended)
+            .filter(|task| task.deviation_permille.abs() >= NOTABLE_PERMILLE)
+            .collect();
+        notable.sort_by_key(|task| -task.deviation_permille.abs());
+        let mut taken: Vec<Vec<(f64, f64)>> = vec![Vec::new(); ROWS];
+        let mut used = 0;
+        for task in notable {
+            let Some(ended_ns) = task.ended_ns else {
+                continue;
+            };
+            let x = self.x_of_ns(ended_ns.saturating_sub(origin) as f64);
+            let text = format!(
+                "{} {}: {}",
+                task.process_name,
+                task.task,
+                percent(task.deviation_permille, 0)
+            );
+            let width = text_width(&text, SMALL);
+            let from = (x - width / 2.0).clamp(LEFT, (WIDTH - 4.0 - width).max(LEFT));
+            let (left, right) = (from - 5.0, from + width + 5.0);
+            // A row is free if neither the text nor the line to it is in the
+            // way of what stands there.
+            let is_free = |row: &Vec<(f64, f64)>| row.iter().all(|&(l, r)| right < l || r < left);
+            let Some(row) = taken.iter().position(is_free) else {
+                continue;
+            };
+            let crossed = taken[..row]
+                .iter()
+                .flatten()
+                .any(|&(l, r)| l <= x && x <= r);
+            taken[row].push((left, right));
+            used = used.max(row + 1);
+            let base = y + 8.0 + (row + 1) as f64 * ROW;
+            if !crossed {
+                self.picture
+                    .line((x, y), (x, base - 11.0), "stroke=\"#000000\"");
+            }
+            self.picture.text(
+                (from + width / 2.0, base),
+                SMALL,
+                Anchor::Middle,
+                "font-weight=\"bold\"",
+                &text,
+            );
+        }
+        used
+    }
+
+    fn legend(&mut self) {
+        enum Key {
+            Box(String),
+            Symbol(MarkKind),
+            Filling,
+        }
+        let mut keys = Vec::new();
+        for process in &self.report.processes {
+            let fill = self.colour(process.id).0;
+            keys.push((Key::Box(format!("fill=\"{fill}\"")), process.name.clone()));
+        }
+        keys.push((Key::Box(IDLE_STYLE.into()), "idle slot".into()));
+        keys.push((
+            Key::Box("fill=\"#f2f2f2\" stroke=\"#cccccc\"".into()),
+            "lower classes".into(),
+        ));
+        keys.push((Key::Filling, "runs outside its own slot".into()));
+        for (kind, text) in [
+            (MarkKind::Preempted, "slot reached t1"),
+            (MarkKind::Ceiling, "slot reached its ceiling"),
+            (MarkKind::Absent, "process absent"),
+        ] {
+            let marks = self.report.cpus.iter().flat_map(|cpu| &cpu.marks);
+            if kind == MarkKind::Preempted || marks.into_iter().any(|mark| mark.kind == kind) {
+                keys.push((Key::Symbol(kind), text.into()));
+            }
+        }
+        let mut x = LEFT;
+        for (key, text) in keys {
+            let width = 22.0 + text_width(&text, NORMAL) + 18.0;
+            if x + width > WIDTH - 4.0 && x > LEFT {
+                x = LEFT;
+                self.y += 24.0;
+            }
+            let y = self.y;
+            match key {
+                Key::Box(style) => self.picture.rect(x, y - 11.0, 14.0, 14.0, style),
+                Key::Symbol(kind) => self.symbol(kind, x + 7.0, y - 4.0),
+                Key::Filling => {
+                    self.picture
+                        .rect(x, y - 11.0, 14.0, 14.0, "fill=\"#0072b2\"");
+                    self.picture
+                        .rect(x, y - 2.0, 14.0, 5.0, "fill=\"url(#idle)\"");
+                }
+            }
+            self.picture
+                .text((x + 22.0, y), NORMAL, Anchor::Start, "", &text);
+            x += width;
+        }
+        self.y += 12.0;
+    }
+}
+
+struct Tick {
+    at: f64,
+    label: String,
+}
+
+/// Round numbers from 0 to `span`, about ten of them.
+fn ticks(span: f64) -> Vec<Tick> {
+    let rough = span / 10.0;
+    let power = 10f64.powf(rough.log10().floor());
+    let step = [1.0, 2.0, 5.0, 10.0]
+        .into_iter()
+        .map(|factor| factor * power)
+        .find(|step| *step >= rough)
+        .unwrap_or(10.0 * power);
+    let decimals = (-step.log10().floor()).max(0.0) as usize;
+    let count = (span / step + 1e-9) as usize;
+    (0..=count)
+        .map(|number| {
+            let at = number as f64 * step;
+            let label = if step >= 1.0 {
+                grouped(at.round() as i64)
+            } else {
+                format!("{at:.decimals$}")
+            };
+            Tick { at, label }
+        })
+        .collect()
+}

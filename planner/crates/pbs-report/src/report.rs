@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The plan and the events of its run, side by side.
+
+use std::collections::{BTreeMap, HashMap};
+
+use pbs_plan::{Plan, Process};
+use pbs_uapi::{Event, EventKind, Tier};
+use serde::Serialize;
+
+use crate::event::kind_name;
+use crate::number::deviation_permille;
+use crate::timeline::CpuTimeline;
+
+/// What is known beside the plan and the events.
+#[derive(Clone, Debug, Default)]
+pub struct Facts {
+    /// As `uname -r` says.
+    pub kernel: String,
+    /// `enum pbs_tier`.
+    pub tier: u32,
+    /// Instructions that a CPU retires in a millisecond.
+    pub rate_insns_per_ms: u64,
+    /// How the commands of the plan ended.
+    pub exits: Vec<Exit>,
+    /// How the run ended.
+    pub outcome: Outcome,
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// The plan ended on every CPU.
+    #[default]
+    Ended,
+    /// Somebody dropped the plan.
+    Dropped,
+    /// Somebody wrote another plan for a CPU of this one.
+    Replaced,
+    /// A CPU of the plan went offline.
+    CpuGone,
+    /// The run was broken off.
+    Interrupted,
+}
+
+/// How a command ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Exit {
+    /// The process that it ran for.
+    pub process: u32,
+    /// The program.
+    pub program: String,
+    /// Its process id.
+    pub pid: i32,
+    /// Exit status, if it exited.
+    pub code: Option<i32>,
+    /// The signal, if that killed it.
+    pub signal: Option<i32>,
+    /// Why it could not be executed, if it could not.
+    pub error: Option<String>,
+}
+
+impl Exit {
+    /// Whether all went well.
+    pub fn success(&self) -> bool {
+        self.code == Some(0) && self.error.is_none()
+    }
+}
+
+/// What became of a plan.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// The plan's number.
+    pub plan_id: u64,
+    /// How the run ended.
+    pub outcome: Outcome,
+    /// As `uname -r` says.
+    pub kernel: String,
+    /// How instructions were counted.
+    pub tier: String,
+    /// Instructions that a CPU retires in a millisecond.
+    pub rate_insns_per_ms: u64,
+    /// How often each kind of event happened.
+    pub event_counts: BTreeMap<String, u64>,
+    /// Events that happened but were not read in time.
+    pub events_lost: u64,
+    /// In the order of the slots, CPU by CPU.
+    pub tasks: Vec<TaskReport>,
+    /// In the order of the plan.
+    pub processes: Vec<ProcessReport>,
+    /// Ascending.
+    pub cpus: Vec<CpuTimeline>,
+}
+
+/// What became of a task.
+#[derive(Clone, Debug, Serialize)]
+pub struct TaskReport {
+    /// The number of its process.
+    pub process: u32,
+    /// What its process is called.
+    pub process_name: String,
+    /// Its number.
+    pub task: u32,
+    /// What it is called.
+    pub name: Option<String>,
+    /// Its CPU.
+    pub cpu: u32,
+    /// The slot that was planned for it.
+    pub slot: usize,
+    /// Whether it ended.
+    pub ended: bool,
+    /// As planned.
+    pub planned_insns: u64,
+    /// As counted, as far as the events tell.
+    pub retired_insns: u64,
+    /// `(retired − planned) / planned`.
+    pub deviation_permille: i64,
+    /// How often it was preempted.
+    pub preemptions: u32,
+    /// Lateness of its process when it ended; negative: early.
+    pub lateness_insns: i64,
+    /// Largest virtual size seen.
+    pub peak_vm_bytes: u64,
+    /// Largest resident size seen.
+    pub peak_rss_bytes: u64,
+    /// When it first had the CPU, on the monotonic clock.
+    pub started_ns: Option<u64>,
+    /// When it ended, on the monotonic clock.
+    pub ended_ns: Option<u64>,
+}
+
+/// What became of a process.
+#[derive(Clone, Debug, Serialize)]
+pub struct ProcessReport {
+    /// Its number.
+    pub id: u32,
+    /// What it is called.
+    pub name: String,
+    /// Its CPU.
+    pub cpu: Option<u32>,
+    /// Its tasks.
+    pub tasks: usize,
+    /// Those that ended.
+    pub tasks_ended: usize,
+    /// Over all tasks.
+    pub planned_insns: u64,
+    /// Over all tasks.
+    pub retired_insns: u64,
+    /// Over all tasks.
+    pub preemptions: u64,
+    /// After the last task that ended; negative: early.
+    pub lateness_insns: i64,
+    /// Largest virtual size seen.
+    pub peak_vm_bytes: u64,
+    /// Largest resident size seen.
+    pub peak_rss_bytes: u64,
+    /// How its commands ended.
+    pub exits: Vec<Exit>,
+}
+
+impl Report {
+    /// Puts together what became of `plan`; `events` are those since it was
+    /// written, in order.
+    pub fn new(plan: &Plan, events: &[Event], facts: &Facts) -> Self {
+        let mut event_counts = BTreeMap::new();
+        let mut events_lost = 0;
+        for event in events {
+            *event_counts.entry(kind_name(event)).or_default() += 1;
+            if event.kind == EventKind::Overrun as u16 {
+                events_lost += event.value;
+            }
+        }
+        let mut cpus: Vec<_> = plan
+            .cpus
+            .iter()
+            .map(|cpu| CpuTimeline::new(plan, cpu, events))
+            .collect();
+        cpus.sort_by_key(|cpu| cpu.cpu);
+        let tasks = tasks(plan, &cpus, events);
+        let processes = plan
+            .processes
+            .iter()
+            .map(|process| process_report(process, &tasks, &facts.exits))
+            .collect();
+        Self {
+            plan_id: plan.plan_id,
+            outcome: facts.outcome,
+            kernel: facts.kernel.clone(),
+            tier: Tier::from_raw(facts.tier)
+                .map_or_else(|| format!("tier_{}", facts.tier), |tier| tier.name().into()),
+            rate_insns_per_ms: facts.rate_insns_per_ms,
+            event_counts,
+            events_lost,
+            tasks,
+            processes,
+            cpus,
+        }
+    }
+
+    /// Whether all tasks ended, all commands succeeded and nothing was lost.
+    pub fn is_complete(&self) -> bool {
+        self.outcome == Outcome::Ended && self.tasks.iter().all(|task| task.ended)
+    }
+}
+
+fn tasks(plan: &Plan, cpus: &[CpuTimeline], events: &[Event]) -> Vec<TaskReport> {
+    let mut reports = Vec::new();
+    let mut positions = HashMap::new();
+    for cpu in cpus {
+        for planned in &cpu.planned {
+            let (Some(id), Some(task)) = (planned.process, planned.task) else {
+                continue;
+            };
+            let process = plan.process(id);
+            positions.insert((id, task), reports.len());
+            reports.push(TaskReport {
+                process: id,
+                process_name: process.map_or_else(|| id.to_string(), Process::label),
+                task,
+                name: process
+                    .and_then(|process| process.tasks.iter().find(|known| known.id == task))
+                    .and_then(|task| task.name.clone()),
+                cpu: cpu.cpu,
+                slot: planned.slot,
+                ended: false,
+                planned_insns: planned.length_insns,
+                retired_insns: 0,
+                deviation_permille: 0,
+                preemptions: 0,
+                lateness_insns: 0,
+                peak_vm_bytes: 0,
+                peak_rss_bytes: 0,
+                started_ns: None,
+                ended_ns: None,
+            });
+        }
+        for segment in &cpu.actual {
+            let Some(task) = segment.task else { continue };
+            if let Some(&position) = positions.get(&(segment.process, task)) {
+                let report: &mut TaskReport = &mut reports[position];
+                report.started_ns.get_or_insert(segment.start_ns);
+            }
+        }
+    }
+    for event in events.iter().filter(|event| event.plan_id == plan.plan_id) {
+        let Some(&position) = positions.get(&(event.process, event.task)) else {
+            continue;
+        };
+        let report = &mut reports[position];
+        if report.ended {
+            continue;
+        }
+        // Every event of a task tells how far it has come.
+        report.retired_insns = report.retired_insns.max(event.retired_insns);
+        report.preemptions = report.preemptions.max(event.preemptions);
+        report.peak_vm_bytes = report.peak_vm_bytes.max(event.peak_vm_bytes);
+        report.peak_rss_bytes = report.peak_rss_bytes.max(event.peak_rss_bytes);
+        if event.kind == EventKind::TaskEnded as u16 {
+            report.ended = true;
+            report.ended_ns = Some(event.time_ns);
+            report.lateness_insns = event.lateness_insns;
+            report.deviation_permille =
+                deviation_permille(report.planned_insns, report.retired_insns);
+        }
+    }
+    reports
+}
+
+fn process_report(process: &Process, tasks: &[TaskReport], exits: &[Exit]) -> ProcessReport {
+    let tasks: Vec<_> = tasks
+        .iter()
+        .filter(|task| task.process == process.id)
+        .collect();
+    let last_ended = tasks.iter().rfind(|task| task.ended);
+    ProcessReport {
+        id: process.id,
+        name: process.label(),
+        cpu: tasks.first().map(|task| task.cpu),
+        tasks: tasks.len(),
+        tasks_ended: tasks.iter().filter(|task| task.ended).count(),
+        planned_insns: tasks.iter().map(|task| task.planned_insns).sum(),
+        retired_insns: tasks.iter().map(|task| task.retired_insns).sum(),
+        preemptions: tasks.iter().map(|task| u64::from(task.preemptions)).sum(),
+        lateness_insns: last_ended.map_or(0, |task| task.lateness_insns),
+        peak_vm_bytes: tasks
+            .iter()
+            .map(|task| task.peak_vm_bytes)
+            .max()
+            .unwrap_or(0),
+        peak_rss_bytes: tasks
+            .iter()
+            .map(|task| task.peak_rss_bytes)
+            .max()
+            .unwrap_or(0),
+        exits: exits
+            .iter()
+            .filter(|exit| exit.process == process.id)
+            .cloned()
+            .collect(),
+    }
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The report as a table for the terminal.
+
+use std::fmt::Write;
+
+use crate::number::{bytes, grouped, percent};
+use crate::{Outcome, Report};
+
+/// What happened to each task, and how often each kind of event happened.
+pub fn table(report: &Report) -> String {
+    let mut rows = vec![[
+        "PROCESS",
+        "TASK",
+        "CPU",
+        "PLANNED",
+        "RETIRED",
+        "DEVIATION",
+        "PREEMPTED",
+        "LATENESS",
+        "PEAK RSS",
+        "PEAK VM",
+    ]
+    .map(String::from)
+    .to_vec()];
+    for task in &report.tasks {
+        let name = match &task.name {
+            Some(name) => format!("{} {name}", task.task),
+            None => task.task.to_string(),
+        };
+        let ended = |text: String| if task.ended { text } else { "not ended".into() };
+        rows.push(vec![
+            task.process_name.clone(),
+            name,
+            task.cpu.to_string(),
+            grouped(task.planned_insns),
+            grouped(task.retired_insns),
+            ended(percent(task.deviation_permille, 1)),
+            task.preemptions.to_string(),
+            ended(grouped(task.lateness_insns)),
+            bytes(task.peak_rss_bytes),
+            bytes(task.peak_vm_bytes),
+        ]);
+    }
+    let mut out = columns(&rows, 2);
+
+    let ended = report.tasks.iter().filter(|task| task.ended).count();
+    let outcome = match report.outcome {
+        Outcome::Ended => "ended",
+        Outcome::Dropped => "was dropped",
+        Outcome::Replaced => "was replaced by another plan",
+        Outcome::CpuGone => "lost its CPU",
+        Outcome::Interrupted => "was interrupted",
+    };
+    let _ = write!(
+        out,
+        "\nPlan {} {outcome}: {ended} of {} tasks ended.\n\
+         Kernel {}, counting tier {}, {} instructions a ms.\n",
+        report.plan_id,
+        report.tasks.len(),
+        report.kernel,
+        report.tier,
+        grouped(report.rate_insns_per_ms)
+    );
+    let counts: Vec<_> = report
+        .event_counts
+        .iter()
+        .map(|(kind, count)| format!("{kind} {}", grouped(*count)))
+        .collect();
+    let _ = writeln!(out, "Events: {}.", counts.join(", "));
+    if report.events_lost > 0 {
+        let _ = writeln!(
+            out,
+            "{} events were lost because they were read too slowly: the table and the picture \
+             have gaps.",
+            grouped(report.events_lost)
+        );
+    }
+    for exit in report.processes.iter().flat_map(|process| &process.exits) {
+        let end = match (&exit.error, exit.code, exit.signal) {
+            (Some(error), _, _) => format!("could not be executed: {error}"),
+            (None, Some(0), _) => continue,
+            (None, Some(code), _) => format!("exited with status {code}"),
+            (None, None, Some(signal)) => format!("was killed by signal {signal}"),
+            (None, None, None) => continue,
+        };
+        let _ = writeln!(
+            out,
+            "{} (pid {}) of process {} {end}.",
+            exit.program, exit.pid, exit.process
+        );
+    }
+    out
+}
+
+/// Rows as aligned columns; the first `left` columns to the left, the others
+/// to the right.
+pub fn columns(rows: &[Vec<String>], left: usize) -> String {
+    let count = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(column));
+        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<_> = (0..count).map(width).collect();
+    let mut out = String::new();
+    for row in rows {
+        let mut line = String::new();
+        for (column, cell) in row.iter().enumerate() {
+            let width = widths[column];
+            if column > 0 {
+                line.push_str("  ");
+            }
+            if column < left {
+                let _ = write!(line, "{cell:<width$}");
+            } else {
+                let _ = write!(line, "{cell:>width$}");
+            }
+        }
+        out.push_str(line.trim_end());
+        out.push('\n');
+    }
+    out
+}

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Reports of runs of the policy core.
+
+mod common;
+
+use common::{facts, job, report, simulate};
+use pbs_plan::from_toml;
+use pbs_report::{describe, table, EventView, Exit, Facts, MarkKind, Outcome, Report};
+use pbs_uapi::{Event, EventKind};
+
+#[test]
+fn every_task_is_accounted() {
+    let report = report(&job());
+    assert_eq!(report.tasks.len(), 9);
+    assert!(report.is_complete());
+    for task in &report.tasks {
+        let expected = match (task.process, task.task) {
+            (1, 0) => 26_000_000,
+            (2, 1) => 18_000_000,
+            (3, 0) => 25_100_000,
+            _ => task.planned_insns,
+        };
+        assert_eq!(task.retired_insns, expected, "{task:?}");
+        assert!(task.started_ns < task.ended_ns, "{task:?}");
+    }
+    let over = &report.tasks[0];
+    assert_eq!((over.deviation_permille, over.preemptions), (300, 1));
+    assert_eq!(report.processes[0].preemptions, 1);
+    assert_eq!(report.processes[1].retired_insns, 38_000_000);
+    assert_eq!(report.processes[2].peak_vm_bytes, 64 << 20);
+    assert_eq!(report.event_counts["task_ended"], 9);
+    assert_eq!(report.event_counts["preempted"], 1);
+}
+
+/// The segments of a task add up to what it retired, at the node's rate.
+#[test]
+fn segments_hold_what_the_tasks_retired() {
+    let report = report(&job());
+    let cpu = &report.cpus[0];
+    for window in cpu.actual.windows(2) {
+        assert!(window[0].end_ns <= window[1].start_ns, "{window:?}");
+    }
+    // The run is shorter than a window of execution time, so nothing but the
+    // tasks takes time in the segments.
+    for task in report
+        .tasks
+        .iter()
+        .filter(|task| task.ended_ns < Some(5_095_000_000))
+    {
+        let ns: u64 = cpu
+            .actual
+            .iter()
+            .filter(|segment| (segment.process, segment.task) == (task.process, Some(task.task)))
+            .map(|segment| segment.end_ns - segment.start_ns)
+            .sum();
+        assert!(
+            ns.abs_diff(4 * task.retired_insns) <= 8,
+            "{task:?}: {ns} ns"
+        );
+    }
+    let preempted: Vec<_> = cpu
+        .marks
+        .iter()
+        .filter(|mark| mark.kind == MarkKind::Preempted)
+        .map(|mark| (mark.process, mark.task, mark.slot))
+        .collect();
+    assert_eq!(preempted, [(1, Some(0), Some(0))]);
+}
+
+#[test]
+fn the_plan_stands_end_to_end() {
+    let report = report(&job());
+    let planned = &report.cpus[0].planned;
+    assert_eq!(planned.len(), 11);
+    for window in planned.windows(2) {
+        assert_eq!(
+            window[0].start_insns + window[0].length_insns,
+            window[1].start_insns
+        );
+    }
+    assert_eq!(
+        (planned[3].process, planned[3].length_insns),
+        (None, 10_000_000)
+    );
+}
+
+#[test]
+fn an_absent_process_is_marked_and_comes_later() {
+    let plan = job();
+    let events = simulate(&plan, &[2], 600_000_000);
+    let report = Report::new(&plan, &events, &facts());
+    assert!(report.is_complete());
+    assert!(report.cpus[0]
+        .marks
+        .iter()
+        .any(|mark| mark.kind == MarkKind::Absent));
+    let after = report.cpus[0]
+        .actual
+        .iter()
+        .filter(|s| s.reason == "after_plan");
+    assert!(after.count() > 0);
+}
+
+#[test]
+fn a_run_that_was_broken_off_says_so() {
+    let plan = job();
+    let mut events = simulate(&plan, &[], 0);
+    let cut = events
+        .iter()
+        .position(|event| event.kind == EventKind::TaskEnded as u16)
+        .unwrap();
+    events.truncate(cut);
+    let report = Report::new(
+        &plan,
+        &events,
+        &Facts {
+            outcome: Outcome::Interrupted,
+            ..facts()
+        },
+    );
+    assert!(!report.is_complete());
+    assert_eq!(report.tasks.iter().filter(|task| task.ended).count(), 0);
+    let text = table(&report);
+    assert!(
+        text.contains("Plan 7 was interrupted: 0 of 9 tasks ended."),
+        "{text}"
+    );
+    assert!(text.contains("not ended"), "{text}");
+}
+
+#[test]
+fn other_plans_do_not_count() {
+    let plan = job();
+    let mut events = simulate(&plan, &[], 0);
+    for event in &mut events {
+        event.plan_id += 1;
+    }
+    let report = Report::new(&plan, &events, &facts());
+    assert!(report.tasks.iter().all(|task| task.retired_insns == 0));
+    assert!(report.cpus[0].actual.is_empty());
+}
+
+#[test]
+fn lost_events_and_failed_commands_are_said() {
+    let plan = job();
+    let mut events = simulate(&plan, &[], 0);
+    events.push(Event {
+        kind: EventKind::Overrun as u16,
+        value: 1234,
+        ..Event::default()
+    });
+    let exit = Exit {
+        process: 2,
+        program: "sha256sum".into(),
+        pid: 77,
+        code: None,
+        signal: Some(9),
+        error: None,
+    };
+    assert!(!exit.success());
+    let report = Report::new(
+        &plan,
+        &events,
+        &Facts {
+            exits: vec![exit],
+            ..facts()
+        },
+    );
+    assert_eq!(report.events_lost, 1234);
+    let text = table(&report);
+    assert!(text.contains("1,234 events were lost"), "{text}");
+    assert!(
+        text.contains("sha256sum (pid 77) of process 2 was killed by signal 9."),
+        "{text}"
+    );
+}
+
+#[test]
+fn the_table_shows_each_task() {
+    let text = table(&report(&job()));
+    let expected = "\
+PROCESS                     TASK    CPU     PLANNED     RETIRED  DEVIATION  PREEMPTED     LATENESS  PEAK RSS   PEAK VM
+sort                        0         0  20,000,000  26,000,000    +30.0 %          1    6,000,000   8.0 MiB  64.0 MiB
+hash                        0         0   8,000,000   8,000,000      0.0 %          0            0   8.0 MiB  64.0 MiB
+a <very> long & \"odd\" name  0 only    0  25,000,000  25,100,000     +0.4 %          0      100,000   8.0 MiB  64.0 MiB
+sort                        1         0  10,000,000  10,000,000      0.0 %          0    6,000,000       0 B       0 B
+hash                        1         0  30,000,000  18,000,000    −40.0 %          0  −12,000,000       0 B       0 B
+";
+    assert!(text.starts_with(expected), "{text}");
+}
+
+#[test]
+fn json_has_names_and_nulls() {
+    let plan = job();
+    let events = simulate(&plan, &[], 0);
+    let report = serde_json::to_value(Report::new(&plan, &events, &facts())).unwrap();
+    assert_eq!(report["tier"], "pmu");
+    assert_eq!(report["outcome"], "ended");
+    assert_eq!(
+        report["cpus"][0]["planned"][3]["process"],
+        serde_json::Value::Null
+    );
+    assert_eq!(report["cpus"][0]["actual"][0]["reason"], "slot");
+    let grant = events
+        .iter()
+        .find(|event| event.kind == EventKind::Grant as u16)
+        .unwrap();
+    let view = serde_json::to_value(EventView::from(grant)).unwrap();
+    assert_eq!(
+        (&view["kind"], &view["reason"]),
+        (&"grant".into(), &"slot".into())
+    );
+    assert_eq!(view["pid"], serde_json::Value::Null);
+}
+
+#[test]
+fn events_read_as_lines() {
+    let plan = from_toml("[[process]]\nid=4\ntasks=[900]\n[[cpu]]\ncpu=0\nslots=[4]\n").unwrap();
+    let text: Vec<_> = simulate(&plan, &[], 0).iter().map(describe).collect();
+    let expected = [
+        "       0      5.000000 cpu0   plan_installed plan 0, 1 slots",
+        "       1      5.000000 cpu0   grant          process 4 task 0 slot 0 (slot)",
+        "       2      5.000003 cpu0   task_ended     process 4 task 0 slot 0 planned 900 retired \
+         900 preempted 0 lateness 0 peak 8.0 MiB of 64.0 MiB",
+        "       3      5.000003 cpu0   process_ended  process 4 slot 0 with 0 tasks not ended",
+    ];
+    assert_eq!(&text[..expected.len()], expected, "{text:#?}");
+}
