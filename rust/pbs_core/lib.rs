@@ -22,3 +22,6 @@ mod std_memory;
 pub use core_impl::*;
 #[cfg(any(test, feature = "std"))]
 pub use std_memory::StdMemory;
+
+#[cfg(test)]
+mod unit;

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A machine of one CPU in virtual time: processes with the real lengths of
+//! their tasks, which run when they are granted, one instruction a nanosecond.
+//! What must hold at every decision is checked here.
+
+use std::vec::Vec;
+
+use crate::wire::IDLE;
+use crate::{Config, Decision, EventKind, Grant, Node, Plan, Presence, StdMemory};
+
+use super::scene::{Log, RATE};
+
+/// A task as it really is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Task {
+    pub(super) real_insns: u64,
+    /// After how many instructions it blocks once, and for how long.
+    pub(super) block: Option<(u64, u64)>,
+}
+
+/// A process as it really is: its tasks, and when it attaches.
+#[derive(Clone, Debug)]
+pub(super) struct Work {
+    pub(super) tasks: Vec<Task>,
+    pub(super) arrival_ns: u64,
+}
+
+/// Where a process is.
+struct State {
+    presence: Presence,
+    task: usize,
+    retired_insns: u64,
+    has_blocked: bool,
+    wakes_ns: Option<u64>,
+}
+
+pub(super) struct Machine {
+    pub(super) node: Node<StdMemory>,
+    pub(super) log: Log,
+    /// By index of the process.
+    works: Vec<Work>,
+    states: Vec<State>,
+    now_ns: u64,
+    /// How much too late the timer is.
+    delay_ns: u64,
+    filler: Option<(u32, u32)>,
+}
+
+impl Machine {
+    pub(super) fn new(
+        plan: Plan<StdMemory>,
+        config: Config,
+        works: Vec<Work>,
+        delay_ns: u64,
+    ) -> Machine {
+        let states = works.iter().map(|work| State {
+            presence: Presence::Absent,
+            task: 0,
+            retired_insns: 0,
+            has_blocked: false,
+            wakes_ns: Some(work.arrival_ns),
+        });
+        Machine {
+            states: states.collect(),
+            node: Node::new(plan, config, RATE, 1, 0).unwrap(),
+            log: Log::default(),
+            works,
+            now_ns: 0,
+            delay_ns,
+            filler: None,
+        }
+    }
+
+    /// Runs until nothing can happen any more; returns the time.
+    pub(super) fn run(&mut self) -> u64 {
+        // Every step ends a task, a slot, a block, a window or an arrival.
+        for _ in 0..1_000_000 {
+            self.wake();
+            let decision = self.decide();
+            if !self.step(decision) {
+                return self.now_ns;
+            }
+        }
+        panic!("no end in sight");
+    }
+
+    fn wake(&mut self) {
+        for (state, p) in self.states.iter_mut().zip(0..) {
+            if state.wakes_ns.is_some_and(|at_ns| at_ns <= self.now_ns) {
+                state.wakes_ns = None;
+                state.presence = Presence::Ready;
+                self.node.set_presence(p, Presence::Ready);
+            }
+        }
+    }
+
+    fn decide(&mut self) -> Decision {
+        loop {
+            let cursor = self.node.cursor();
+            let decision = self.node.decide(self.now_ns, &mut self.log);
+            self.node.check_invariants();
+            assert!(self.node.cursor() - cursor <= 128);
+            if !decision.again {
+                self.check(&decision);
+                return decision;
+            }
+        }
+    }
+
+    fn check(&mut self, decision: &Decision) {
+        if let Some(p) = decision.grant {
+            assert_eq!(self.states[p as usize].presence, Presence::Ready);
+        }
+        let until_ns = decision.until_ns.unwrap_or(u64::MAX);
+        assert!(until_ns > self.now_ns);
+        let slot = self.node.plan().slot(self.node.cursor()).copied();
+        match (decision.reason, decision.grant) {
+            (Grant::Slot, Some(p)) => {
+                let slot = slot.unwrap();
+                assert_eq!(slot.process, p);
+                let t1_insns = self.node.config().t1_insns(slot.length_insns);
+                let until_insns = decision.until_insns.unwrap();
+                assert!(until_insns > 0);
+                assert_eq!(self.node.slot_count_insns() + until_insns, t1_insns);
+            }
+            (Grant::IdleSlot, Some(p)) => {
+                assert!(slot.unwrap().is_idle());
+                self.check_filler(p);
+            }
+            (Grant::BlockedSlot, Some(p)) => {
+                let owner = slot.unwrap().process;
+                assert_ne!(self.states[owner as usize].presence, Presence::Ready);
+                self.check_filler(p);
+            }
+            (Grant::AfterPlan, Some(p)) => {
+                assert!(slot.is_none());
+                self.check_filler(p);
+            }
+            (Grant::None, None) => {
+                let candidate = (0..self.states.len() as u32).find(|&p| self.is_candidate(p));
+                assert_eq!(candidate, None, "nobody runs but one could");
+            }
+            (reason, grant) => panic!("{grant:?} because of {reason:?}"),
+        }
+        assert_eq!(
+            decision.until_insns.is_some(),
+            decision.reason == Grant::Slot
+        );
+    }
+
+    /// Ready, and the slot of its current task has passed.
+    fn is_candidate(&self, p: u32) -> bool {
+        let state = &self.states[p as usize];
+        let own_slot = self.node.plan().own_slot(p, state.task as u32);
+        let behind = own_slot.is_some_and(|own_slot| own_slot < self.node.cursor());
+        state.presence == Presence::Ready && behind
+    }
+
+    /// Whoever newly fills a slot is the latest of those who could.
+    fn check_filler(&mut self, p: u32) {
+        assert!(self.is_candidate(p));
+        let filler = Some((p, self.node.cursor()));
+        if self.filler != filler {
+            self.filler = filler;
+            let lateness = |p| self.node.process_lateness_insns(p);
+            for other in 0..self.states.len() as u32 {
+                assert!(!self.is_candidate(other) || lateness(other) <= lateness(p));
+            }
+        }
+    }
+
+    /// Lets time pass until something happens; false if nothing ever will.
+    fn step(&mut self, decision: Decision) -> bool {
+        let outside_ns = self.states.iter().filter_map(|state| state.wakes_ns).min();
+        let until_ns = decision.until_ns.unwrap_or(u64::MAX);
+        let running = decision.grant.filter(|_| !decision.unallocated);
+        let Some(p) = running else {
+            if decision.until_ns.is_none() && outside_ns.is_none() {
+                return false;
+            }
+            self.now_ns = until_ns.min(outside_ns.unwrap_or(u64::MAX));
+            return true;
+        };
+        let state = &mut self.states[p as usize];
+        let task = self.works[p as usize].tasks[state.task];
+        // How far it gets by itself.
+        let block = task.block.filter(|_| !state.has_blocked);
+        let stop_insns = match block {
+            Some((at_insns, _)) => at_insns.min(task.real_insns),
+            None => task.real_insns,
+        };
+        let own_insns = stop_insns - state.retired_insns;
+        let timer_ns = (until_ns - self.now_ns).min(decision.until_insns.unwrap_or(u64::MAX));
+        let timer_ns = timer_ns.saturating_add(self.delay_ns);
+        let outside_ns = outside_ns.map_or(u64::MAX, |at_ns| at_ns - self.now_ns);
+        let insns = own_insns.min(timer_ns).min(outside_ns);
+        state.retired_insns += insns;
+        self.now_ns += insns;
+        self.node.charge(p, insns);
+        if state.retired_insns < stop_insns {
+            return true;
+        }
+        if let Some((_, for_ns)) = block {
+            state.has_blocked = true;
+            state.presence = Presence::Blocked;
+            state.wakes_ns = Some(self.now_ns + for_ns);
+            self.node.set_presence(p, Presence::Blocked);
+            return true;
+        }
+        state.task += 1;
+        state.retired_insns = 0;
+        state.has_blocked = false;
+        let next = self.node.end_task(p, self.now_ns, &mut self.log);
+        let tasks = self.works[p as usize].tasks.len();
+        assert_eq!(next.is_none(), state.task == tasks);
+        if next.is_none() {
+            state.presence = Presence::Absent;
+            self.node.end_process(p, self.now_ns, &mut self.log);
+        }
+        true
+    }
+
+    /// What must hold of the events when all is over.
+    pub(super) fn check_end(&self) {
+        let events = &self.log.0;
+        assert!(events
+            .windows(2)
+            .all(|pair| pair[0].time_ns <= pair[1].time_ns));
+        assert!(self.node.ended());
+        assert_eq!(self.node.unfinished(), 0);
+        assert_eq!(self.log.of(EventKind::PlanEnded).len(), 1);
+        let ended = self.log.of(EventKind::TaskEnded);
+        let mut retired_insns = 0;
+        for (work, process) in self.works.iter().zip(self.node.plan().processes()) {
+            // Each task once, in order, with its real length.
+            let of_process = ended.iter().filter(|event| event.process == process.id);
+            let got: Vec<_> = of_process.map(|e| (e.task, e.retired_insns)).collect();
+            let real = work.tasks.iter().zip(0..);
+            let real: Vec<_> = real.map(|(task, id)| (id, task.real_insns)).collect();
+            assert_eq!(got, real);
+            retired_insns += got.iter().map(|task| task.1).sum::<u64>();
+            let last = ended
+                .iter()
+                .rfind(|event| event.process == process.id)
+                .unwrap();
+            let planned = self.node.plan().slots().iter();
+            let planned = planned.filter(|slot| {
+                self.node.plan().process(slot.process).map(|p| p.id) == Some(process.id)
+            });
+            let planned_insns: u64 = planned.map(|slot| slot.length_insns).sum();
+            let real_insns: u64 = work.tasks.iter().map(|task| task.real_insns).sum();
+            assert_eq!(
+                last.lateness_insns,
+                real_insns as i64 - planned_insns as i64
+            );
+        }
+        let real_insns: u64 = self
+            .works
+            .iter()
+            .flat_map(|work| &work.tasks)
+            .map(|task| task.real_insns)
+            .sum();
+        assert_eq!(retired_insns, real_insns);
+        // A preemption of a task is the end of a slot.
+        let preemptions: u64 = ended.iter().map(|event| u64::from(event.preemptions)).sum();
+        let counts = self.node.counts();
+        let slot_ends = counts.get(EventKind::Preempted) + counts.get(EventKind::Ceiling);
+        assert!(preemptions <= slot_ends);
+        assert!(ended.iter().all(|event| event.process != IDLE));
+    }
+}

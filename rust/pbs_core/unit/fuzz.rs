@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A node that is told anything, in any order, with any numbers: it neither
+//! panics nor contradicts itself, nor grants to one that cannot run.
+
+use std::vec::Vec;
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
+
+use crate::wire::IDLE;
+use crate::{Config, EventKind, Node, Presence, Rate, StdMemory};
+
+use super::scene::Log;
+use super::text;
+
+#[derive(Clone, Debug)]
+enum Step {
+    Charge(u32, u64),
+    Memory(u32, u64, u64),
+    Presence(u32, Presence),
+    EndTask(u32),
+    EndProcess(u32),
+    Later(u64),
+    Earlier(u64),
+    Rate(u64),
+    Swap(Vec<(u32, u64)>),
+}
+
+fn number() -> impl Strategy<Value = u64> {
+    prop_oneof![0..10u64, 0..3000u64, 0..1_000_000_000u64, any::<u64>()]
+}
+
+fn slots() -> impl Strategy<Value = Vec<(u32, u64)>> {
+    let process = prop_oneof![4 => 0..5u32, 1 => Just(IDLE)];
+    let length = prop_oneof![1..3000u64, 1..=1u64 << 48];
+    vec((process, length), 1..300).prop_map(|mut slots| {
+        slots.push((1, 1));
+        slots
+    })
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    // One more than there can be.
+    let p = || 0..6u32;
+    let presence = prop_oneof![
+        1 => Just(Presence::Absent),
+        1 => Just(Presence::Blocked),
+        3 => Just(Presence::Ready),
+    ];
+    prop_oneof![
+        6 => (p(), number()).prop_map(|(p, insns)| Step::Charge(p, insns)),
+        1 => (p(), number(), number()).prop_map(|(p, vm, rss)| Step::Memory(p, vm, rss)),
+        4 => (p(), presence).prop_map(|(p, presence)| Step::Presence(p, presence)),
+        6 => p().prop_map(Step::EndTask),
+        1 => p().prop_map(Step::EndProcess),
+        6 => number().prop_map(Step::Later),
+        1 => number().prop_map(Step::Earlier),
+        1 => number().prop_map(Step::Rate),
+        1 => slots().prop_map(Step::Swap),
+    ]
+}
+
+fn node(slots: &[(u32, u64)], now_ns: u64) -> Node<StdMemory> {
+    let rate = Rate::new(1_000_000);
+    Node::new(text::plan(slots), Config::DEFAULT, rate, 1, now_ns).unwrap()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 700,
+        failure_persistence: None,
+        rng_seed: RngSeed::Fixed(2021),
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn any_inputs(first in slots(), steps in vec(step(), 1..150)) {
+        let mut now_ns = 0u64;
+        let mut node = node(&first, now_ns);
+        let mut log = Log::default();
+        for step in steps {
+            match step {
+                Step::Charge(p, insns) => node.charge(p, insns),
+                Step::Memory(p, vm_bytes, rss_bytes) => node.memory(p, vm_bytes, rss_bytes),
+                Step::Presence(p, presence) => node.set_presence(p, presence),
+                Step::EndTask(p) => {
+                    node.end_task(p, now_ns, &mut log);
+                }
+                Step::EndProcess(p) => node.end_process(p, now_ns, &mut log),
+                Step::Later(ns) => now_ns = now_ns.saturating_add(ns),
+                Step::Earlier(ns) => now_ns = now_ns.saturating_sub(ns),
+                Step::Rate(insns_per_ms) => node.set_rate(Rate::new(insns_per_ms)),
+                Step::Swap(slots) => {
+                    let old = node;
+                    node = self::node(&slots, now_ns);
+                    node.take_over(&old);
+                }
+            }
+            node.check_invariants();
+            let cursor = node.cursor();
+            let decision = node.decide(now_ns, &mut log);
+            node.check_invariants();
+            prop_assert!(node.cursor() - cursor <= 128);
+            if let Some(info) = decision.grant.map(|p| node.process(p).unwrap()) {
+                prop_assert!(info.presence == Presence::Ready && !info.done);
+            }
+            if !decision.again {
+                let events = log.0.len();
+                prop_assert_eq!(node.decide(now_ns, &mut log), decision);
+                prop_assert_eq!(log.0.len(), events);
+            }
+        }
+        // What was told was counted, over all plans.
+        for kind in EventKind::ALL {
+            prop_assert_eq!(node.counts().get(kind), log.of(kind).len() as u64);
+        }
+    }
+}

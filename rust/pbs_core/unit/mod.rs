@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Tests of the policy core.
+
+mod driver;
+mod fuzz;
+mod header;
+mod numbers;
+mod properties;
+mod scenarios;
+mod scene;
+mod swap;
+mod text;
+mod wire;

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Numbers worked by hand: rate, t1, ceiling, windows, ranges.
+
+use crate::{Config, EventKind, Fault, Presence, Rate};
+
+use super::scene::{Scene, CONFIG};
+use super::text;
+
+#[test]
+fn rate_converts_both_ways() {
+    let rate = Rate::new(3_000_000);
+    assert_eq!(rate.to_ns(3_000_000), 999_999);
+    assert_eq!(rate.to_insns(1_000_000), 3_000_000);
+    assert_eq!(Rate::new(1_000_000).to_ns(12_345), 12_345);
+    assert_eq!(Rate::new(250_000).to_ns(1000), 4000);
+    // The longest slot, exact where the rate divides a power of two.
+    let long_ns = Rate::new(4_000_000).to_ns(1 << 48);
+    assert_eq!(long_ns, (1 << 48) / 4);
+}
+
+#[test]
+fn rate_has_no_bad_value() {
+    assert_eq!(Rate::new(0).insns_per_ms(), 1);
+    assert_eq!(Rate::new(0).to_ns(1), 1_000_000);
+    assert_eq!(Rate::new(0).to_ns(u64::MAX), u64::MAX);
+    assert_eq!(Rate::new(u64::MAX).insns_per_ms(), u32::MAX.into());
+    assert_eq!(Rate::new(u64::MAX).to_insns(u64::MAX), u64::MAX);
+}
+
+#[test]
+fn t1_is_relative_within_two_bounds() {
+    let config = Config::DEFAULT;
+    // 1.05 times the length.
+    assert_eq!(config.t1_insns(1_000_000), 1_050_000);
+    assert_eq!(config.t1_insns(20_000_000), 21_000_000);
+    assert_eq!(config.t1_insns(1_234_567), 1_296_295);
+    // NO_PREEMPTION below a length of 200,000.
+    assert_eq!(config.t1_insns(200_000), 210_000);
+    assert_eq!(config.t1_insns(199_999), 209_999);
+    assert_eq!(config.t1_insns(1), 10_001);
+    // PREEMPTION_LIMIT above a length of 10^9.
+    assert_eq!(config.t1_insns(1_000_000_000), 1_050_000_000);
+    assert_eq!(config.t1_insns(2_000_000_000), 2_050_000_000);
+    assert_eq!(config.t1_insns(1 << 48), (1 << 48) + 50_000_000);
+}
+
+#[test]
+fn t1_of_the_greatest_numbers_does_not_overflow() {
+    let config = Config {
+        sigma_t1_permille: 100_000,
+        preemption_limit_insns: 1 << 48,
+        ..Config::DEFAULT
+    };
+    assert_eq!(config.t1_insns(1 << 48), 1 << 49);
+    assert_eq!(config.t1_insns(u64::MAX), u64::MAX);
+}
+
+#[test]
+fn ceiling_is_the_length_at_the_rate_with_room() {
+    let config = Config::DEFAULT;
+    // 20,000,000 instructions at 250,000 a millisecond are 80 ms.
+    assert_eq!(
+        config.ceiling_ns(20_000_000, Rate::new(250_000)),
+        170_000_000
+    );
+    assert_eq!(config.ceiling_ns(1, Rate::new(4_000_000)), 10_000_000);
+    assert_eq!(config.ceiling_ns(u64::MAX, Rate::new(1)), u64::MAX);
+}
+
+#[test]
+fn configuration_is_checked_number_by_number() {
+    assert_eq!(Config::DEFAULT.check(), Ok(()));
+    let bounds = [
+        (0, 1001, 100_000),
+        (1, 10_000, 1 << 48),
+        (2, 0, 50_000_000),
+        (3, 1000, 1_000_000),
+        (4, 100_000, 3_600_000_000_000),
+        (5, 5_555_556, 500_000_000),
+        (6, 1_000_000, 90_000_000),
+    ];
+    for (index, least, most) in bounds {
+        let with = |value| {
+            let mut values = Config::DEFAULT.values();
+            values[index] = value;
+            Config::from_values(values).check()
+        };
+        assert_eq!(with(least), Ok(()), "{}", Config::NAMES[index]);
+        assert_eq!(with(most), Ok(()), "{}", Config::NAMES[index]);
+        for value in [least.checked_sub(1), Some(most + 1), Some(u64::MAX)] {
+            let Some(value) = value else { continue };
+            let refusal = with(value).unwrap_err();
+            assert!(matches!(refusal.fault, Fault::Config { .. }));
+        }
+    }
+    let period = Config {
+        window_period_ns: 999_999,
+        window_unallocated_ns: 50_000,
+        ..Config::DEFAULT
+    };
+    let refusal = period.check().unwrap_err();
+    assert_eq!(refusal.offset_bytes, 64 + 5 * 8);
+}
+
+/// 95 ms of execution time, 5 ms of unallocated time.
+fn windowed(slots: &[(u32, u64)]) -> Scene {
+    let config = Config {
+        window_period_ns: 100_000_000,
+        window_unallocated_ns: 5_000_000,
+        ..CONFIG
+    };
+    let mut scene = Scene::absent(config, text::plan(slots));
+    for p in 0..scene.node.plan().processes().len() as u32 {
+        scene.node.set_presence(p, Presence::Ready);
+    }
+    scene.decide();
+    scene
+}
+
+#[test]
+fn unallocated_time_ends_each_period() {
+    let mut scene = windowed(&[(1, 1_000_000_000)]);
+    assert!(!scene.last.unallocated);
+    assert_eq!(scene.last.until_ns, Some(95_000_000));
+    scene.wait(94_999_999);
+    assert!(!scene.last.unallocated);
+    scene.wait(1);
+    assert!(scene.last.unallocated);
+    assert_eq!(scene.last.grant, Some(0));
+    assert_eq!(scene.last.until_ns, Some(100_000_000));
+    scene.wait(5_000_000);
+    assert!(!scene.last.unallocated);
+    assert_eq!(scene.last.until_ns, Some(195_000_000));
+    // Several periods at once: into the unallocated time of the eighth.
+    scene.wait(697_000_000);
+    assert!(scene.last.unallocated);
+    assert_eq!(scene.last.until_ns, Some(800_000_000));
+    // The windows change no grant.
+    assert_eq!(scene.log.of(EventKind::Grant).len(), 1);
+}
+
+#[test]
+fn unallocated_time_does_not_shorten_an_idle_slot() {
+    use crate::wire::IDLE;
+    // 120 ms of plan time: 95 in the first period, 25 in the second.
+    let mut scene = windowed(&[(IDLE, 120_000_000), (1, 1000)]);
+    assert_eq!(scene.last.until_ns, Some(95_000_000));
+    scene.wait(97_000_000);
+    assert_eq!(scene.last.until_ns, Some(100_000_000));
+    scene.wait(3_000_000);
+    assert_eq!(scene.last.until_ns, Some(125_000_000));
+    scene.wait(24_999_999);
+    assert_eq!(scene.node.cursor(), 0);
+    scene.wait(1);
+    assert_eq!(scene.granted(), 1);
+}
+
+#[test]
+fn unallocated_time_does_not_count_towards_the_ceiling() {
+    // Twice 50 ms and 1 µs: 95 ms in the first period, 5.001 in the second.
+    let mut scene = windowed(&[(1, 50_000_000), (2, 1000)]);
+    scene.wait(99_000_000);
+    scene.wait(6_000_999);
+    assert_eq!(scene.granted(), 1);
+    assert_eq!(scene.last.until_ns, Some(105_001_000));
+    scene.wait(1);
+    assert_eq!(scene.granted(), 2);
+    let ceiling = scene.log.of(EventKind::Ceiling);
+    assert_eq!(ceiling.len(), 1);
+    assert_eq!(ceiling[0].value, 100_001_000);
+}
+
+#[test]
+fn windows_end_with_the_plan_and_whoever_runs_after_it() {
+    let mut scene = windowed(&[(1, 1000)]);
+    scene.run(1100);
+    // After the last slot, behind: the windows go on.
+    assert_eq!(scene.last.grant, Some(0));
+    assert_eq!(scene.last.until_ns, Some(95_000_000));
+    scene.wait(96_000_000);
+    assert!(scene.last.unallocated);
+    scene.finish(0);
+    assert_eq!(scene.last.grant, None);
+    assert!(!scene.last.unallocated);
+    assert_eq!(scene.last.until_ns, None);
+}
+
+#[test]
+fn idle_slot_may_end_just_beyond_a_window() {
+    use crate::wire::IDLE;
+    let mut scene = windowed(&[(IDLE, 95_000_001), (1, 1000)]);
+    for (now_ns, until_ns) in [
+        (94_999_999, 95_000_000),
+        (95_000_000, 100_000_000),
+        (95_000_001, 100_000_000),
+        (100_000_000, 100_000_001),
+    ] {
+        scene.wait(now_ns - scene.now_ns);
+        assert_eq!(scene.last.until_ns, Some(until_ns));
+        assert_eq!(scene.granted(), IDLE);
+    }
+    scene.wait(1);
+    assert_eq!(scene.granted(), 1);
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A node played by hand: processes by id, one instruction a nanosecond,
+//! invariants checked at every step.
+
+use std::vec::Vec;
+
+use crate::wire::IDLE;
+use crate::StdMemory;
+use crate::{Config, Decision, Event, EventKind, Grant, Node, Plan, Presence, Rate, Sink};
+
+use super::text;
+
+pub(super) const RATE: Rate = Rate::new(1_000_000);
+
+/// No unallocated time for a day, so that a scene is about slots alone.
+pub(super) const CONFIG: Config = Config {
+    sigma_t1_permille: 1100,
+    preemption_limit_insns: 1_000_000,
+    no_preemption_insns: 10,
+    ceiling_factor_permille: 2000,
+    ceiling_extra_ns: 1000,
+    window_period_ns: 86_400_000_000_000,
+    window_unallocated_ns: 1,
+};
+
+#[derive(Default)]
+pub(super) struct Log(pub(super) Vec<Event>);
+
+impl Sink for Log {
+    fn emit(&mut self, event: &Event) {
+        self.0.push(*event);
+    }
+}
+
+impl Log {
+    pub(super) fn of(&self, kind: EventKind) -> Vec<Event> {
+        self.0
+            .iter()
+            .copied()
+            .filter(|event| event.kind == kind)
+            .collect()
+    }
+
+    /// (process, task) of the events of a kind.
+    pub(super) fn tasks(&self, kind: EventKind) -> Vec<(u32, u32)> {
+        self.of(kind)
+            .iter()
+            .map(|event| (event.process, event.task))
+            .collect()
+    }
+
+    /// (process, slot) of the grants.
+    pub(super) fn grants(&self) -> Vec<(u32, u64)> {
+        let grants = self.of(EventKind::Grant);
+        grants
+            .iter()
+            .map(|event| (event.process, event.slot))
+            .collect()
+    }
+}
+
+pub(super) struct Scene {
+    pub(super) node: Node<StdMemory>,
+    pub(super) now_ns: u64,
+    pub(super) log: Log,
+    pub(super) last: Decision,
+}
+
+impl Scene {
+    /// All processes ready, the first decision made.
+    pub(super) fn new(slots: &[(u32, u64)]) -> Scene {
+        let mut scene = Scene::absent(CONFIG, text::plan(slots));
+        for p in 0..scene.node.plan().processes().len() as u32 {
+            scene.node.set_presence(p, Presence::Ready);
+        }
+        scene.decide();
+        scene
+    }
+
+    /// All processes absent, nothing decided yet.
+    pub(super) fn absent(config: Config, plan: Plan<StdMemory>) -> Scene {
+        Scene {
+            node: Node::new(plan, config, RATE, 7, 0).unwrap(),
+            now_ns: 0,
+            log: Log::default(),
+            last: Decision {
+                grant: None,
+                reason: Grant::None,
+                unallocated: false,
+                until_insns: None,
+                until_ns: None,
+                again: false,
+            },
+        }
+    }
+
+    pub(super) fn index(&self, id: u32) -> u32 {
+        self.node.plan().find(id).unwrap()
+    }
+
+    pub(super) fn decide(&mut self) -> Decision {
+        let cursor = self.node.cursor();
+        self.last = self.node.decide(self.now_ns, &mut self.log);
+        self.node.check_invariants();
+        assert!(self.node.cursor() - cursor <= 128);
+        self.last
+    }
+
+    /// Id of the process that may run, `IDLE` for nobody.
+    pub(super) fn granted(&self) -> u32 {
+        let process = |p| self.node.plan().process(p).unwrap().id;
+        self.last.grant.map_or(IDLE, process)
+    }
+
+    pub(super) fn set(&mut self, id: u32, presence: Presence) {
+        self.node.set_presence(self.index(id), presence);
+        self.decide();
+    }
+
+    /// The granted process retires `insns`, one a nanosecond.
+    pub(super) fn run(&mut self, insns: u64) {
+        self.node.charge(self.last.grant.unwrap(), insns);
+        self.now_ns += insns;
+        self.decide();
+    }
+
+    pub(super) fn wait(&mut self, ns: u64) {
+        self.now_ns += ns;
+        self.decide();
+    }
+
+    /// The granted process retires `insns` and its task ends.
+    pub(super) fn finish(&mut self, insns: u64) -> Option<u32> {
+        let p = self.last.grant.unwrap();
+        self.node.charge(p, insns);
+        self.now_ns += insns;
+        let next = self.node.end_task(p, self.now_ns, &mut self.log);
+        self.decide();
+        next
+    }
+
+    pub(super) fn exit(&mut self, id: u32) {
+        self.node
+            .end_process(self.index(id), self.now_ns, &mut self.log);
+        self.decide();
+    }
+}

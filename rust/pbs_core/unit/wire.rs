@@ -1,0 +1,630 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The wire format: what is right is read as it was written, and the rest is
+//! refused with its reason.
+
+use std::format;
+use std::string::ToString;
+use std::vec;
+use std::vec::Vec;
+
+use proptest::prelude::*;
+use proptest::test_runner::{RngSeed, TestRunner};
+
+use crate::wire::{Message, IDLE, MAX_SLOT_INSNS, NO_TASK};
+use crate::{Config, Errno, Fault, Memory, NoMemory, Part, Plan, Refusal, StdMemory};
+
+use super::text::{read, write, Cpu};
+
+fn two_cpus() -> Vec<Cpu> {
+    vec![
+        Cpu {
+            cpu: 0,
+            processes: vec![(1, 5_000), (7, 0)],
+            slots: vec![
+                (1000, 1, 0),
+                (2000, 7, 4),
+                (500, IDLE, NO_TASK),
+                (300, 1, 3),
+                (MAX_SLOT_INSNS, 7, 5),
+            ],
+        },
+        Cpu {
+            cpu: 3,
+            processes: vec![(2, 1 << 56)],
+            slots: vec![(1, 2, NO_TASK - 1)],
+        },
+    ]
+}
+
+// Where things stand in `two_cpus()` written without a configuration.
+const CPU_0: usize = 64;
+const PROCESS_1: usize = CPU_0 + 32;
+const PROCESS_7: usize = PROCESS_1 + 32;
+const SLOT_0: usize = PROCESS_7 + 32;
+const SLOT_2: usize = SLOT_0 + 2 * 16;
+const SLOT_3: usize = SLOT_0 + 3 * 16;
+const CPU_3: usize = SLOT_0 + 5 * 16;
+const PROCESS_2: usize = CPU_3 + 32;
+const END: usize = PROCESS_2 + 32 + 16;
+
+/// What was read, in the form in which it is written.
+fn again(bytes: &[u8]) -> Result<Vec<u8>, Refusal> {
+    let message = Message::parse::<StdMemory>(bytes)?;
+    let cpus: Vec<Cpu> = read(bytes)?
+        .into_iter()
+        .map(|(cpu, plan)| Cpu {
+            cpu,
+            processes: plan
+                .processes()
+                .iter()
+                .map(|p| (p.id, p.buffer_insns))
+                .collect(),
+            slots: plan
+                .slots()
+                .iter()
+                .map(|slot| {
+                    let process = plan.process(slot.process).map_or(IDLE, |p| p.id);
+                    (slot.length_insns, process, slot.task)
+                })
+                .collect(),
+        })
+        .collect();
+    Ok(write(message.plan_id(), message.config().as_ref(), &cpus))
+}
+
+#[test]
+fn plan_is_read_as_it_was_written() {
+    let config = Config {
+        sigma_t1_permille: 1234,
+        ..Config::DEFAULT
+    };
+    for config in [None, Some(&config)] {
+        let bytes = write(99, config, &two_cpus());
+        let message = Message::parse::<StdMemory>(&bytes).unwrap();
+        assert_eq!(message.plan_id(), 99);
+        assert_eq!(message.config().as_ref(), config);
+        assert_eq!(message.nr_cpus(), 2);
+        assert_eq!(again(&bytes).unwrap(), bytes);
+    }
+}
+
+#[test]
+fn slots_of_a_process_are_linked() {
+    let (_, plan) = read(&write(1, None, &two_cpus())).unwrap().remove(0);
+    assert_eq!(plan.order(), [0, 3, 1, 4]);
+    assert_eq!(plan.find(7), Some(1));
+    assert_eq!(plan.find(2), None);
+    assert_eq!((plan.own_slot(1, 1), plan.own_slot(1, 2)), (Some(4), None));
+    let positions: Vec<u32> = plan.slots().iter().map(|slot| slot.position).collect();
+    assert_eq!(positions, [0, 0, 0, 1, 1]);
+    // The first task of process 1 whose id is not less.
+    let position_of = [0, 1, 3, 4].map(|task| plan.position_of(0, task));
+    assert_eq!(position_of, [0, 1, 1, 2]);
+}
+
+#[test]
+fn plan_in_use_takes_40_bytes_a_task() {
+    assert!(size_of::<crate::Slot>() + size_of::<u32>() <= 40);
+}
+
+#[test]
+fn plan_of_a_cpu_is_read_back() {
+    let mut cpus = two_cpus();
+    cpus.truncate(1);
+    let config = Config::DEFAULT;
+    let written = write(5, Some(&config), &cpus);
+    let (cpu, plan) = read(&written).unwrap().remove(0);
+    let mut bytes = Vec::new();
+    let sink = |piece: &[u8]| {
+        bytes.extend_from_slice(piece);
+        Ok::<(), ()>(())
+    };
+    plan.encode(cpu, &config, 5, sink).unwrap();
+    assert_eq!(bytes, written);
+    assert_eq!(plan.encoded_bytes(), written.len() as u64);
+    assert_eq!(plan.encode(cpu, &config, 5, |_| Err(14)), Err(14));
+}
+
+/// The refusal of `two_cpus()` with `field` at `at`.
+fn refused<const N: usize>(at: usize, field: [u8; N]) -> Refusal {
+    let mut bytes = write(99, None, &two_cpus());
+    assert_eq!(bytes.len(), END);
+    bytes[at..at + N].copy_from_slice(&field);
+    read(&bytes).err().expect("a refusal")
+}
+
+#[test]
+fn each_fault_is_refused_where_it_is() {
+    let u16 = u16::to_ne_bytes;
+    let u32 = u32::to_ne_bytes;
+    let u64 = u64::to_ne_bytes;
+    let cases = [
+        (refused(0, u32(1)), Fault::Magic { found: 1 }, 0),
+        (refused(4, u16(2)), Fault::Version { found: 2 }, 4),
+        (refused(6, u16(72)), Fault::HeaderBytes { found: 72 }, 6),
+        (
+            refused(8, u64(1000)),
+            Fault::TotalBytes {
+                said_bytes: 1000,
+                have_bytes: END as u64,
+            },
+            8,
+        ),
+        (refused(24, u32(0)), Fault::NoCpus, 24),
+        (
+            refused(24, u32(1)),
+            Fault::Trailing {
+                extra_bytes: (END - CPU_3) as u64,
+            },
+            CPU_3,
+        ),
+        (
+            refused(24, u32(3)),
+            Fault::Truncated {
+                part: Part::Cpu,
+                need_bytes: 32,
+                have_bytes: 0,
+            },
+            END,
+        ),
+        (refused(28, u32(255)), Fault::ConfigBytes { found: 255 }, 28),
+        (
+            refused(32, u64(2)),
+            Fault::Flags {
+                part: Part::Header,
+                found: 2,
+            },
+            32,
+        ),
+        (refused(63, [1]), Fault::Reserved { part: Part::Header }, 56),
+        (
+            refused(CPU_3, u32(0)),
+            Fault::CpuOrder { cpu: 0, before: 0 },
+            CPU_3,
+        ),
+        (
+            refused(CPU_0, u32(4)),
+            Fault::CpuOrder { cpu: 3, before: 4 },
+            CPU_3,
+        ),
+        (
+            refused(CPU_0 + 4, u32(0)),
+            Fault::NoProcesses { cpu: 0 },
+            CPU_0 + 4,
+        ),
+        (
+            refused(CPU_0 + 4, u32(1025)),
+            Fault::ManyProcesses {
+                cpu: 0,
+                found: 1025,
+            },
+            CPU_0 + 4,
+        ),
+        (
+            refused(CPU_0 + 4, u32(10)),
+            Fault::Truncated {
+                part: Part::Process,
+                need_bytes: 320,
+                have_bytes: (END - PROCESS_1) as u64,
+            },
+            PROCESS_1,
+        ),
+        (
+            refused(CPU_0 + 8, u64(0)),
+            Fault::NoSlots { cpu: 0 },
+            CPU_0 + 8,
+        ),
+        (
+            refused(CPU_0 + 8, u64(u64::MAX)),
+            Fault::ManySlots {
+                cpu: 0,
+                found: u64::MAX,
+            },
+            CPU_0 + 8,
+        ),
+        (
+            refused(CPU_0 + 8, u64(1 << 22)),
+            Fault::Truncated {
+                part: Part::Slot,
+                need_bytes: 16 << 22,
+                have_bytes: (END - SLOT_0) as u64,
+            },
+            SLOT_0,
+        ),
+        (
+            refused(CPU_3 + 16, u64(1)),
+            Fault::Reserved { part: Part::Cpu },
+            CPU_3 + 16,
+        ),
+        (
+            refused(PROCESS_7, u32(IDLE)),
+            Fault::IdleAsProcess { cpu: 0 },
+            PROCESS_7,
+        ),
+        (
+            refused(PROCESS_7, u32(1)),
+            Fault::DuplicateProcess { cpu: 0, process: 1 },
+            PROCESS_7,
+        ),
+        (
+            refused(PROCESS_7, u32(0)),
+            Fault::ProcessOrder {
+                cpu: 0,
+                process: 0,
+                before: 1,
+            },
+            PROCESS_7,
+        ),
+        (
+            refused(PROCESS_2, u32(7)),
+            Fault::ProcessOnTwoCpus {
+                process: 7,
+                cpu: 0,
+                other_cpu: 3,
+            },
+            PROCESS_2,
+        ),
+        (
+            refused(PROCESS_7 + 4, u32(1)),
+            Fault::Flags {
+                part: Part::Process,
+                found: 1,
+            },
+            PROCESS_7 + 4,
+        ),
+        (
+            refused(PROCESS_7 + 8, u64((1 << 56) + 1)),
+            Fault::Buffer {
+                cpu: 0,
+                process: 7,
+                found_insns: (1 << 56) + 1,
+            },
+            PROCESS_7 + 8,
+        ),
+        (
+            refused(PROCESS_7 + 31, [1]),
+            Fault::Reserved {
+                part: Part::Process,
+            },
+            PROCESS_7 + 24,
+        ),
+        (
+            refused(SLOT_2, u64(0)),
+            Fault::SlotLength {
+                cpu: 0,
+                slot: 2,
+                found_insns: 0,
+            },
+            SLOT_2,
+        ),
+        (
+            refused(SLOT_2, u64(MAX_SLOT_INSNS + 1)),
+            Fault::SlotLength {
+                cpu: 0,
+                slot: 2,
+                found_insns: MAX_SLOT_INSNS + 1,
+            },
+            SLOT_2,
+        ),
+        (
+            refused(SLOT_2 + 12, u32(0)),
+            Fault::IdleTask {
+                cpu: 0,
+                slot: 2,
+                task: 0,
+            },
+            SLOT_2 + 12,
+        ),
+        (
+            refused(SLOT_3 + 8, u32(2)),
+            Fault::UnknownProcess {
+                cpu: 0,
+                slot: 3,
+                process: 2,
+            },
+            SLOT_3 + 8,
+        ),
+        (
+            refused(SLOT_3 + 12, u32(NO_TASK)),
+            Fault::NoTask {
+                cpu: 0,
+                slot: 3,
+                process: 1,
+            },
+            SLOT_3 + 12,
+        ),
+        (
+            refused(SLOT_3 + 12, u32(0)),
+            Fault::DuplicateTask {
+                cpu: 0,
+                slot: 3,
+                process: 1,
+                task: 0,
+            },
+            SLOT_3 + 12,
+        ),
+        (
+            refused(SLOT_0 + 12, u32(9)),
+            Fault::TaskOrder {
+                cpu: 0,
+                slot: 3,
+                process: 1,
+                task: 3,
+                before: 9,
+            },
+            SLOT_3 + 12,
+        ),
+    ];
+    for (refusal, fault, offset_bytes) in cases {
+        assert_eq!(
+            (refusal.fault, refusal.offset_bytes),
+            (fault, offset_bytes as u64)
+        );
+        let too_big = matches!(fault, Fault::ManyProcesses { .. } | Fault::ManySlots { .. });
+        let errno = if too_big {
+            Errno::TooBig
+        } else {
+            Errno::Invalid
+        };
+        assert_eq!(refusal.errno(), errno);
+    }
+}
+
+#[test]
+fn process_without_a_slot_is_refused() {
+    let mut cpus = two_cpus();
+    cpus[0].processes.push((8, 0));
+    let refusal = read(&write(1, None, &cpus)).err().unwrap();
+    let fault = Fault::NoSlotOfProcess { cpu: 0, process: 8 };
+    assert_eq!(
+        (refusal.fault, refusal.offset_bytes),
+        (fault, PROCESS_7 as u64 + 32)
+    );
+}
+
+#[test]
+fn plan_that_is_too_long_is_refused() {
+    let long = |slots: usize| {
+        let mut slots = vec![(1, MAX_SLOT_INSNS); slots];
+        slots.push((IDLE, 1));
+        read(&write(1, None, &[Cpu::numbered(0, &slots)]))
+    };
+    // 2^14 slots of 2^48 are 2^62; with one instruction more it is too long.
+    let refusal = long(1 << 14).err().unwrap();
+    let fault = Fault::PlanLength {
+        cpu: 0,
+        slot: 1 << 14,
+    };
+    assert_eq!(refusal.fault, fault);
+    assert!(long((1 << 14) - 1).is_ok());
+}
+
+#[test]
+fn configuration_in_a_plan_is_checked() {
+    let config = Config {
+        no_preemption_insns: 50_000_001,
+        ..Config::DEFAULT
+    };
+    let refusal = read(&write(1, Some(&config), &two_cpus())).err().unwrap();
+    let text = "no_preemption_insns is 50000001; write 0 to 50000000";
+    assert_eq!(
+        (refusal.to_string().as_str(), refusal.offset_bytes),
+        (text, 80)
+    );
+    let mut bytes = write(1, Some(&Config::DEFAULT), &two_cpus());
+    bytes[64 + 56] = 1;
+    let refusal = read(&bytes).err().unwrap();
+    assert_eq!(refusal.fault, Fault::Reserved { part: Part::Config });
+    assert_eq!(refusal.offset_bytes, 64 + 56);
+}
+
+#[test]
+fn truncated_plan_is_refused_at_every_length() {
+    let whole = write(99, Some(&Config::DEFAULT), &two_cpus());
+    for length in 0..whole.len() {
+        // As a short write, and as one that says how short it is.
+        let mut bytes = whole[..length].to_vec();
+        assert!(read(&bytes).is_err(), "{length}");
+        if length >= 16 {
+            bytes[8..16].copy_from_slice(&(length as u64).to_ne_bytes());
+            let refusal = read(&bytes).err().unwrap();
+            let truncated = matches!(refusal.fault, Fault::Truncated { .. });
+            assert!(truncated, "{length}: {refusal}");
+        }
+    }
+    let mut longer = whole.clone();
+    longer.push(0);
+    assert!(read(&longer).is_err());
+    longer[8..16].copy_from_slice(&(whole.len() as u64 + 1).to_ne_bytes());
+    let refusal = read(&longer).err().unwrap();
+    assert_eq!(refusal.fault, Fault::Trailing { extra_bytes: 1 });
+}
+
+/// Memory of which there is none.
+struct Poor;
+
+impl Memory for Poor {
+    type Slice<T: Copy> = Vec<T>;
+
+    fn alloc<T: Copy>(_: usize, _: T) -> Result<Vec<T>, NoMemory> {
+        Err(NoMemory)
+    }
+}
+
+#[test]
+fn lack_of_memory_is_a_refusal() {
+    let bytes = write(1, None, &two_cpus());
+    assert_eq!(
+        Message::parse::<Poor>(&bytes).err().unwrap().errno(),
+        Errno::NoMemory
+    );
+    let message = Message::parse::<StdMemory>(&bytes).unwrap();
+    let section = message.sections().next().unwrap();
+    let refusal = Plan::<Poor>::build(&section).err().unwrap();
+    assert_eq!(
+        (refusal.errno().name(), refusal.offset_bytes),
+        ("ENOMEM", u64::MAX)
+    );
+}
+
+#[test]
+fn reasons_fit_into_the_error_record() {
+    let (cpu, process, task, before, other_cpu) =
+        (u32::MAX, u32::MAX, u32::MAX, u32::MAX, u32::MAX);
+    let (slot, found_insns) = (u64::MAX, u64::MAX);
+    let part = Part::Process;
+    let faults = [
+        Fault::Truncated {
+            part,
+            need_bytes: u64::MAX,
+            have_bytes: u64::MAX,
+        },
+        Fault::Trailing {
+            extra_bytes: u64::MAX,
+        },
+        Fault::Magic { found: u32::MAX },
+        Fault::Version { found: u16::MAX },
+        Fault::HeaderBytes { found: u16::MAX },
+        Fault::TotalBytes {
+            said_bytes: u64::MAX,
+            have_bytes: u64::MAX,
+        },
+        Fault::ConfigBytes { found: u32::MAX },
+        Fault::Flags {
+            part,
+            found: u64::MAX,
+        },
+        Fault::Reserved { part },
+        Fault::NoCpus,
+        Fault::Config {
+            name: "preemption_limit_insns",
+            value: u64::MAX,
+            least: u64::MAX,
+            most: u64::MAX,
+        },
+        Fault::CpuOrder { cpu, before },
+        Fault::NoProcesses { cpu },
+        Fault::ManyProcesses {
+            cpu,
+            found: u32::MAX,
+        },
+        Fault::NoSlots { cpu },
+        Fault::ManySlots {
+            cpu,
+            found: u64::MAX,
+        },
+        Fault::IdleAsProcess { cpu },
+        Fault::DuplicateProcess { cpu, process },
+        Fault::ProcessOrder {
+            cpu,
+            process,
+            before,
+        },
+        Fault::ProcessOnTwoCpus {
+            process,
+            cpu,
+            other_cpu,
+        },
+        Fault::Buffer {
+            cpu,
+            process,
+            found_insns,
+        },
+        Fault::SlotLength {
+            cpu,
+            slot,
+            found_insns,
+        },
+        Fault::PlanLength { cpu, slot },
+        Fault::IdleTask { cpu, slot, task },
+        Fault::NoTask { cpu, slot, process },
+        Fault::UnknownProcess { cpu, slot, process },
+        Fault::DuplicateTask {
+            cpu,
+            slot,
+            process,
+            task,
+        },
+        Fault::TaskOrder {
+            cpu,
+            slot,
+            process,
+            task,
+            before,
+        },
+        Fault::NoSlotOfProcess { cpu, process },
+        Fault::CpuNotThere { cpu },
+        Fault::NoMemory,
+    ];
+    for fault in faults {
+        let text = fault.at(0).to_string();
+        assert!(text.len() < 240, "{text}");
+    }
+}
+
+/// What was mutated must be refused, or be a plan that is written just so.
+fn check_mutated(bytes: &[u8]) -> bool {
+    match again(bytes) {
+        Ok(written) => {
+            assert!(written == bytes, "read as another plan");
+            true
+        }
+        Err(refusal) => {
+            let within = refusal.offset_bytes <= bytes.len() as u64;
+            assert!(within, "{refusal} at {}", refusal.offset_bytes);
+            assert!(!format!("{refusal}").is_empty());
+            false
+        }
+    }
+}
+
+#[test]
+fn ten_thousand_mutated_plans() {
+    let config = ProptestConfig {
+        cases: 10_000,
+        failure_persistence: None,
+        rng_seed: RngSeed::Fixed(2021),
+        ..ProptestConfig::default()
+    };
+    let whole = write(99, Some(&Config::DEFAULT), &two_cpus());
+    let length = whole.len();
+    let values = prop_oneof![
+        any::<u32>(),
+        Just(0),
+        Just(1),
+        Just(u32::MAX),
+        0..10u32,
+        (0..32u32).prop_map(|bit| 1 << bit),
+    ];
+    let overwrite = (0..length / 4, values, 1..=4usize);
+    let overwrites = proptest::collection::vec(overwrite, 1..4);
+    // Cut or copied: a range of the plan, put somewhere, with the total right.
+    let splice = proptest::option::of((0..length, 0..length, 0..64usize));
+    let (accepted, refused) = (core::cell::Cell::new(0), core::cell::Cell::new(0));
+    let result = TestRunner::new(config).run(&(overwrites, splice), |(overwrites, splice)| {
+        let mut bytes = whole.clone();
+        for (word, value, size) in overwrites {
+            bytes[4 * word..4 * word + size].copy_from_slice(&value.to_ne_bytes()[..size]);
+        }
+        if let Some((from, to, size)) = splice {
+            let piece = bytes[from..(from + size).min(length)].to_vec();
+            bytes.splice(to..(to + size / 2).min(length), piece);
+            let total_bytes = bytes.len() as u64;
+            if bytes.len() >= 16 {
+                bytes[8..16].copy_from_slice(&total_bytes.to_ne_bytes());
+            }
+        }
+        let count = if check_mutated(&bytes) {
+            &accepted
+        } else {
+            &refused
+        };
+        count.set(count.get() + 1);
+        Ok(())
+    });
+    result.unwrap();
+    // Both outcomes are tested.
+    assert!(accepted.get() > 100, "{accepted:?}");
+    assert!(refused.get() > 1000, "{refused:?}");
+}
