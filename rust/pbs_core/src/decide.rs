@@ -135,7 +135,7 @@ impl<M: Memory> Node<M> {
             .plan
             .slot(self.cursor)
             .map_or(Slot::IDLE, |s| s.process);
-        self.cursor += 1;
+        self.cursor = self.cursor.saturating_add(1);
         self.slot.begun = false;
         // The grant was for this slot; in the next one the choice is made anew.
         self.reason = Grant::None;

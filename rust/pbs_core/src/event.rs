@@ -190,7 +190,7 @@ impl Counts {
     /// Counts one more of `kind`.
     pub fn count(&mut self, kind: EventKind) {
         if let Some(count) = self.by_kind.get_mut(kind as usize) {
-            *count += 1;
+            *count = count.wrapping_add(1);
         }
     }
 }

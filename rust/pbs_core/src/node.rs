@@ -225,7 +225,7 @@ impl<M: Memory> Node<M> {
         let Node { plan, runs, .. } = self;
         if let Some(&run) = runs.get(p as usize) {
             let mut next = run;
-            next.move_to(plan, p, run.position + 1);
+            next.move_to(plan, p, run.position.saturating_add(1));
             self.change(p, |run| {
                 *run = Run {
                     queued: run.queued,
@@ -243,8 +243,8 @@ impl<M: Memory> Node<M> {
         let before = *run;
         change(run);
         let after = *run;
-        self.live = self.live + u32::from(after.is_live()) - u32::from(before.is_live());
-        self.unfinished = self.unfinished + u32::from(!after.done) - u32::from(!before.done);
+        self.live = recount(self.live, before.is_live(), after.is_live());
+        self.unfinished = recount(self.unfinished, !before.done, !after.done);
         self.requeue(p);
     }
 
@@ -293,4 +293,11 @@ impl<M: Memory> Node<M> {
         self.counts.count(event.kind);
         sink.emit(&event);
     }
+}
+
+/// A count of processes after one of them changed from `before` to `after`.
+fn recount(count: u32, before: bool, after: bool) -> u32 {
+    count
+        .saturating_add(after.into())
+        .saturating_sub(before.into())
 }

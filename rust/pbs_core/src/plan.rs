@@ -107,7 +107,8 @@ impl<M: Memory> Plan<M> {
         if position >= process.count {
             return None;
         }
-        self.order.get((process.first + position) as usize).copied()
+        let place = process.first.saturating_add(position);
+        self.order.get(place as usize).copied()
     }
 
     /// The position of the first task of a process whose id is not less than
@@ -116,9 +117,8 @@ impl<M: Memory> Plan<M> {
         let Some(process) = self.process(process) else {
             return 0;
         };
-        let numbers = self
-            .order
-            .get(process.first as usize..(process.first + process.count) as usize);
+        let end = process.first.saturating_add(process.count);
+        let numbers = self.order.get(process.first as usize..end as usize);
         let position = numbers
             .unwrap_or(&[])
             .partition_point(|&number| self.slot(number).is_some_and(|slot| slot.task < task));

@@ -102,10 +102,15 @@ impl<M: Memory> Queue<M> {
     }
 
     fn sift_down(&mut self, runs: &mut [Run], mut place: usize) {
-        while let (Some(p), Some(left)) = (self.at(place), self.at(2 * place + 1)) {
-            let (child, below) = match self.at(2 * place + 2) {
-                Some(right) if before(runs, right, left) => (2 * place + 2, right),
-                _ => (2 * place + 1, left),
+        loop {
+            let left_child = place.saturating_mul(2).saturating_add(1);
+            let right_child = left_child.saturating_add(1);
+            let (Some(p), Some(left)) = (self.at(place), self.at(left_child)) else {
+                break;
+            };
+            let (child, below) = match self.at(right_child) {
+                Some(right) if before(runs, right, left) => (right_child, right),
+                _ => (left_child, left),
             };
             if !before(runs, below, p) {
                 break;

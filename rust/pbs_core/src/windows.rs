@@ -51,16 +51,22 @@ impl Windows {
         let periods = if passed_ns - self.period_ns < self.period_ns {
             1
         } else {
-            passed_ns / self.period_ns
+            passed_ns.checked_div(self.period_ns).unwrap_or(1)
         };
-        self.start_ns += periods * self.period_ns;
-        self.plan_start_ns += periods * self.execution_ns;
+        // Neither is greater than `now_ns`.
+        self.start_ns = self
+            .start_ns
+            .wrapping_add(periods.wrapping_mul(self.period_ns));
+        self.plan_start_ns = self
+            .plan_start_ns
+            .wrapping_add(periods.wrapping_mul(self.execution_ns));
     }
 
     /// Plan time at `now_ns`, which lies in the present period.
     pub(super) fn plan_ns(&self, now_ns: u64) -> u64 {
         let phase_ns = now_ns.saturating_sub(self.start_ns);
-        self.plan_start_ns + phase_ns.min(self.execution_ns)
+        self.plan_start_ns
+            .saturating_add(phase_ns.min(self.execution_ns))
     }
 
     /// Is `now_ns`, which lies in the present period, unallocated time?
