@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: GPL-2.0
+#
+# Everything is in scripts/; this file only says what there is.  All output
+# goes to build/.
+#
+#   DEBUG=1         the kernel with lockdep, KASAN and other checks
+#   KERNEL_SRC=...  another 6.12 source, a tree or a tarball
+#   JOBS=N          jobs at once (one per CPU)
+#   T=name          for 'make test': run only what has this name
+
+export DEBUG KERNEL_SRC JOBS T
+
+# One clock for all stages of one make.
+export STAGE_EPOCH := $(shell date +%s)
+
+.PHONY: help setup kernel user run test lint shell clean distclean
+
+help:
+	@echo 'make run      build all and run the main job in the virtual machine'
+	@echo 'make test     run every check and test; T=name runs one'
+	@echo 'make kernel   build the kernel; DEBUG=1: with lockdep, KASAN and others'
+	@echo 'make user     build the userland of the virtual machine'
+	@echo 'make shell    a prompt in the virtual machine (Ctrl-A x ends it)'
+	@echo 'make lint     format and lint checks alone'
+	@echo 'make setup    install what is missing'
+	@echo 'make clean    remove what was built, but not what was fetched'
+	@echo 'make distclean  remove build/'
+	@echo
+	@echo 'The machine itself: qemu/vm --help'
+
+setup:
+	@scripts/setup
+
+kernel: setup
+	@scripts/kernel
+
+user: setup
+	@scripts/user
+
+run: kernel user
+	@scripts/run-main-job
+
+test: setup
+	@scripts/test
+
+lint: setup
+	@scripts/test lint
+
+shell: kernel user
+	@echo 'Ctrl-A x ends the machine.'
+	@qemu/vm $(if $(filter-out 0,$(DEBUG)),--debug) --shell
+
+clean:
+	rm -rf build/obj build/user build/initramfs.cpio build/run build/test build/log build/cargo
+
+distclean:
+	rm -rf build
