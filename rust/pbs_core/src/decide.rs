@@ -33,6 +33,10 @@ impl<M: Memory> Node<M> {
     ///
     /// Nothing changes if it is called again with nothing new.
     pub fn decide(&mut self, now_ns: u64, sink: &mut impl Sink) -> Decision {
+        if let Some(decision) = self.settled_decision(now_ns) {
+            return decision;
+        }
+        self.settled = None;
         self.windows.advance(now_ns);
         let plan_ns = self.windows.plan_ns(now_ns);
         let mut budget = MAX_SLOTS_A_DECISION;
@@ -59,7 +63,26 @@ impl<M: Memory> Node<M> {
             event.value = u64::from(self.unfinished);
             self.tell(event, sink);
         }
-        self.decision(now_ns)
+        let decision = self.decision(now_ns);
+        self.settled = Some((decision, now_ns));
+        decision
+    }
+
+    /// The last decision, if neither the clock nor t1 nor anything that was told
+    /// brings another one.
+    fn settled_decision(&self, now_ns: u64) -> Option<Decision> {
+        let (mut decision, since_ns) = self.settled?;
+        if now_ns < since_ns || decision.until_ns.is_some_and(|until_ns| now_ns >= until_ns) {
+            return None;
+        }
+        if decision.reason == Grant::Slot {
+            let left_insns = self.slot.t1_insns.saturating_sub(self.slot.count_insns);
+            if left_insns == 0 {
+                return None;
+            }
+            decision.until_insns = Some(left_insns);
+        }
+        Some(decision)
     }
 
     /// Is the present slot one to stay in?  Begins it where it has not begun.

@@ -6,6 +6,11 @@ use super::run::NOT_QUEUED;
 use super::{Memory, Node};
 
 impl<M: Memory> Node<M> {
+    /// Makes the next decision think anew.
+    pub fn forget_decision(&mut self) {
+        self.settled = None;
+    }
+
     /// Panics where the state of the node contradicts itself.
     pub fn check_invariants(&self) {
         let (mut live, mut unfinished, mut queued) = (0, 0, 0);

@@ -6,7 +6,8 @@ use super::queue::Queue;
 use super::run::{Peak, Run};
 use super::windows::Windows;
 use super::{
-    wire, Config, Counts, Event, EventKind, Grant, Memory, NoMemory, Plan, Presence, Rate, Sink,
+    wire, Config, Counts, Decision, Event, EventKind, Grant, Memory, NoMemory, Plan, Presence,
+    Rate, Sink,
 };
 
 /// The run state of one CPU that executes a plan.
@@ -39,6 +40,9 @@ pub struct Node<M: Memory> {
     pub(super) reason: Grant,
     /// What the last grant event said: process, slot, reason.
     pub(super) told: Option<(Option<u32>, u64, Grant)>,
+    /// The last decision and its time, while nothing was told that could change
+    /// it.  Charges are not: of them only t1 matters.
+    pub(super) settled: Option<(Decision, u64)>,
     /// Processes that are present and not done.
     pub(super) live: u32,
     /// Processes that are not done.
@@ -109,6 +113,7 @@ impl<M: Memory> Node<M> {
             grant: None,
             reason: Grant::None,
             told: None,
+            settled: None,
             live: 0,
             unfinished: processes as u32,
             plan_ended: false,
@@ -240,6 +245,7 @@ impl<M: Memory> Node<M> {
         let Some(run) = self.runs.get_mut(p as usize) else {
             return;
         };
+        self.settled = None;
         let before = *run;
         change(run);
         let after = *run;

@@ -102,6 +102,10 @@ impl Machine {
             self.node.check_invariants();
             assert!(self.node.cursor() - cursor <= 128);
             if !decision.again {
+                let events = self.log.0.len();
+                self.node.forget_decision();
+                assert_eq!(self.node.decide(self.now_ns, &mut self.log), decision);
+                assert_eq!(self.log.0.len(), events);
                 self.check(&decision);
                 return decision;
             }

@@ -108,6 +108,7 @@ proptest! {
             }
             if !decision.again {
                 let events = log.0.len();
+                node.forget_decision();
                 prop_assert_eq!(node.decide(now_ns, &mut log), decision);
                 prop_assert_eq!(log.0.len(), events);
             }
