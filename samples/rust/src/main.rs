@@ -13,6 +13,9 @@ use pbs_task::Process;
 
 const BUCKETS: usize = 256;
 
+/// Takes numbers, gives one that depends on all of them.
+type Stage = fn(&[u64]) -> u64;
+
 /// xorshift64*: the same numbers on every machine.
 fn numbers(count: usize) -> Vec<u64> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
@@ -65,8 +68,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let stages = argument(2, 3)?;
     let process = Process::from_env()?;
 
-    let work: [(&str, fn(&[u64]) -> u64); 3] =
-        [("median", sort), ("fullest bucket", histogram), ("positions", search)];
+    let work: [(&str, Stage); 3] = [
+        ("median", sort),
+        ("fullest bucket", histogram),
+        ("positions", search),
+    ];
     let numbers = numbers(elements);
     for (what, stage) in work.iter().cycle().take(stages) {
         println!("{what} {}", stage(&numbers));

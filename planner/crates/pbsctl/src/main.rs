@@ -1,1 +1,37 @@
-fn main() {}
+// SPDX-License-Identifier: GPL-2.0
+//! `pbsctl`: checks, loads, runs and watches plans.
+
+mod cli;
+mod events;
+mod failure;
+mod files;
+mod output;
+mod plans;
+mod run;
+mod stat;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use cli::{Cli, Command};
+use output::Output;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let out = Output { json: cli.json };
+    let device = cli.device.as_path();
+    let result = match cli.command {
+        Command::Check { file } => plans::check(out, &file),
+        Command::Load { file } => plans::load(out, device, &file),
+        Command::Run(options) => run::run(out, device, &options),
+        Command::Events(options) => events::events(out, device, &options),
+        Command::Stat => stat::stat(out, device),
+        Command::Show { cpu } => plans::show(out, device, cpu),
+        Command::Import(options) => plans::import(out, &options),
+        Command::Drop { cpu } => plans::drop_plan(out, device, cpu),
+    };
+    match result {
+        Ok(code) => code,
+        Err(failure) => failure.tell(out),
+    }
+}

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+const EXAMPLES: &str = "\
+Examples:
+  pbsctl check plan.toml                  Is the plan valid, and why not?
+  pbsctl run plan.toml                    Start its processes and see them through
+  pbsctl run plan.toml --gantt plan.svg   ... and draw what became of it
+  pbsctl import sim.log > plan.toml       Take over a plan of Leppert's simulation
+  pbsctl events --follow                  Watch what happens
+  pbsctl stat                             The state of the node
+  pbsctl drop --cpu 0                     Away with the plan of CPU 0
+
+A plan gives each CPU an ordered list of slots. A small one:
+
+  [[process]]
+  id = 1
+  name = \"sort\"
+  command = [\"sort\", \"/data/a\"]
+  tasks = [20_000_000]          # planned instructions
+
+  [[cpu]]
+  cpu = 0
+  slots = [\"sort\", \"idle 5_000_000\"]
+
+Exit status:
+  0    all is well
+  1    something failed: a file, the device, or the kernel refused
+  2    the command line is wrong
+  3    the plan is not valid
+  4    run: the plan ended, but a command failed or a task did not end
+  5    run: the plan was dropped or replaced, or its CPU went away
+  130  run: interrupted";
+
+/// Checks, loads, runs and watches plans of the SCHED_PBS scheduling class.
+#[derive(Debug, Parser)]
+#[command(version, after_help = EXAMPLES, max_term_width = 100)]
+pub(crate) struct Cli {
+    /// Print JSON instead of text
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+
+    /// The device of the scheduling class
+    #[arg(
+        long,
+        global = true,
+        env = "PBS_DEVICE",
+        value_name = "PATH",
+        default_value = pbs_uapi::DEVICE_PATH
+    )]
+    pub(crate) device: PathBuf,
+
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Say whether a plan is valid, and why not
+    ///
+    /// Runs the validator that the kernel runs, and needs neither the device
+    /// nor root. Each problem is printed as FILE:LINE: what is wrong and what
+    /// to write instead.
+    Check {
+        /// The plan in TOML; - reads standard input
+        file: PathBuf,
+    },
+
+    /// Check a plan and write it to the kernel
+    ///
+    /// The processes are not started: they attach themselves, or somebody
+    /// attaches them. A plan of the same CPUs is replaced.
+    Load {
+        /// The plan in TOML; - reads standard input
+        file: PathBuf,
+    },
+
+    /// Write a plan, start its processes and follow it to its end
+    Run(RunOptions),
+
+    /// Print what happened
+    Events(EventsOptions),
+
+    /// Print the state of the node: limits, counting tier, and what
+    /// /sys/kernel/pbs holds
+    Stat,
+
+    /// Print the plan of a CPU as the kernel has it, in TOML
+    Show {
+        /// The CPU
+        #[arg(long, value_name = "N")]
+        cpu: u32,
+    },
+
+    /// Turn a plan of Leppert's simulation into TOML
+    Import(ImportOptions),
+
+    /// Drop the plan of a CPU; its processes go on as normal ones
+    Drop {
+        /// The CPU
+        #[arg(long, value_name = "N")]
+        cpu: u32,
+    },
+}
+
+const RUN_HELP: &str = "\
+Examples:
+  pbsctl run plan.toml
+  pbsctl run plan.toml --report report.json --gantt plan.svg
+  pbsctl --json run plan.toml | jq '.tasks[] | select(.preemptions > 0)'
+
+All programs of the plan are started at once and held before they begin; then
+the plan is written, each program is attached to its process, and all are
+released together. Ctrl-C drops the plan and ends the programs.
+
+At the end stands a table: each task with its planned and its retired
+instructions, how often it was preempted, the lateness of its process when it
+ended, and its peak memory.";
+
+#[derive(Args, Debug)]
+#[command(after_help = RUN_HELP)]
+pub(crate) struct RunOptions {
+    /// The plan in TOML; - reads standard input
+    pub(crate) file: PathBuf,
+
+    /// Write the facts of the run to FILE, as JSON
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<PathBuf>,
+
+    /// Draw the plan and what became of it to FILE, as SVG
+    #[arg(long, value_name = "FILE")]
+    pub(crate) gantt: Option<PathBuf>,
+}
+
+const EVENTS_HELP: &str = "\
+Examples:
+  pbsctl events                  What the kernel still holds
+  pbsctl events --follow         ... and what comes
+  pbsctl events --since 1200     From event number 1200 on
+  pbsctl --json events --cpu 0   One JSON object a line
+
+Every event has a number; they count from boot. If events were lost because
+they were read too late, an event \"overrun\" says how many.";
+
+#[derive(Args, Debug)]
+#[command(after_help = EVENTS_HELP)]
+pub(crate) struct EventsOptions {
+    /// Go on with what comes, until interrupted
+    #[arg(long, short)]
+    pub(crate) follow: bool,
+
+    /// Begin with the event of this number instead of the oldest one held
+    #[arg(long, value_name = "SEQ")]
+    pub(crate) since: Option<u64>,
+
+    /// Only events of this CPU
+    #[arg(long, value_name = "N")]
+    pub(crate) cpu: Option<u32>,
+}
+
+const IMPORT_HELP: &str = "\
+The grammar is that of Leppert 2021, 4.3.1, on one line:
+
+  PROCESSES;ID,BUFFER;...;;PROCESS,TASK,PLANNED,REAL;...
+
+Process -1 is an idle slot. The real lengths are kept as real_insns.
+
+Examples:
+  pbsctl import sim.log > plan.toml
+  pbsctl import sim.log --cpu 3 --plan-id 12 --output plan.toml";
+
+#[derive(Args, Debug)]
+#[command(after_help = IMPORT_HELP)]
+pub(crate) struct ImportOptions {
+    /// The plan on one line; - reads standard input
+    pub(crate) file: PathBuf,
+
+    /// The CPU that the plan is for
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) cpu: u32,
+
+    /// The plan's number
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) plan_id: u64,
+
+    /// Write to FILE instead of standard output
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The command that prints events.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use pbs_report::{describe, EventView};
+use pbs_uapi::{Event, EventKind};
+
+use crate::cli::EventsOptions;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::plans::open;
+
+/// Events read at once.
+const BATCH: usize = 1024;
+
+pub(crate) fn events(
+    out: Output,
+    path: &Path,
+    options: &EventsOptions,
+) -> Result<ExitCode, Failure> {
+    let device = open(path)?;
+    let first = match options.since {
+        Some(seq) => seq,
+        None => {
+            let info = device.info();
+            info.map_err(|refused| Failure::refused("events", &refused))?
+                .first_seq
+        }
+    };
+    device
+        .seek(first)
+        .map_err(|refused| Failure::refused(&format!("event {first}"), &refused))?;
+    let mut batch = vec![Event::default(); BATCH];
+    loop {
+        let count = device
+            .read_events(&mut batch)
+            .map_err(|error| Failure::file(path, &error))?;
+        for event in &batch[..count] {
+            // What was lost may have been of any CPU.
+            let lost = event.kind == EventKind::Overrun as u16;
+            if lost || options.cpu.is_none_or(|cpu| cpu == event.cpu) {
+                out.print_line(&EventView::from(event), || describe(event))?;
+            }
+        }
+        if count == 0 {
+            if !options.follow {
+                return Ok(ExitCode::SUCCESS);
+            }
+            device
+                .poll(-1)
+                .map_err(|error| Failure::file(path, &error))?;
+        }
+    }
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What can go wrong, and the exit status it has.
+
+use std::io::{self, ErrorKind};
+use std::path::Path;
+use std::process::ExitCode;
+
+use pbs_plan::Problem;
+use pbs_uapi::Refused;
+use serde_json::json;
+
+use crate::output::{to_json, Output};
+
+/// The exit statuses; `--help` lists them.
+pub(crate) const FAILED: u8 = 1;
+pub(crate) const INVALID_PLAN: u8 = 3;
+pub(crate) const INCOMPLETE: u8 = 4;
+pub(crate) const NOT_ENDED: u8 = 5;
+pub(crate) const INTERRUPTED: u8 = 130;
+
+/// Why a command failed.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// Something is not as it should be.
+    Failed(String),
+    /// The plan of the file is not valid.
+    Invalid {
+        file: String,
+        problems: Vec<Problem>,
+    },
+}
+
+impl Failure {
+    pub(crate) fn file(file: impl AsRef<Path>, error: &io::Error) -> Self {
+        Self::Failed(format!("{}: {error}", file.as_ref().display()))
+    }
+
+    /// The device could not be opened.
+    pub(crate) fn open(device: &Path, error: &io::Error) -> Self {
+        let hint = match error.kind() {
+            ErrorKind::NotFound => {
+                "; this kernel has no SCHED_PBS, boot one built with CONFIG_SCHED_CLASS_PBS"
+            }
+            ErrorKind::PermissionDenied => "; run pbsctl as root, or give yourself access to it",
+            _ => "",
+        };
+        Self::Failed(format!("{}: {error}{hint}", device.display()))
+    }
+
+    /// The kernel said no to `what`.
+    pub(crate) fn refused(what: &str, refused: &Refused) -> Self {
+        Self::Failed(format!("{what}: {refused}"))
+    }
+
+    /// Tells what went wrong; the answer is the exit status.
+    pub(crate) fn tell(&self, out: Output) -> ExitCode {
+        let (code, json) = match self {
+            Self::Failed(message) => {
+                eprintln!("pbsctl: {message}");
+                (FAILED, json!({ "error": message }))
+            }
+            Self::Invalid { file, problems } => {
+                for problem in problems {
+                    eprintln!("{}", problem.in_file(file));
+                }
+                let problems: Vec<_> = problems
+                    .iter()
+                    .map(|problem| {
+                        let line = problem.line;
+                        json!({ "file": file, "line": line, "message": problem.message })
+                    })
+                    .collect();
+                (
+                    INVALID_PLAN,
+                    json!({ "valid": false, "problems": problems }),
+                )
+            }
+        };
+        if out.json {
+            println!("{}", to_json(&json));
+        }
+        ExitCode::from(code)
+    }
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Printing, as text or as JSON.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+use crate::failure::Failure;
+
+/// How to print.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Output {
+    pub(crate) json: bool,
+}
+
+impl Output {
+    /// Prints one of both.
+    pub(crate) fn print<T: Serialize>(
+        self,
+        json: &T,
+        text: impl FnOnce() -> String,
+    ) -> Result<(), Failure> {
+        if self.json {
+            let mut line = to_json(json);
+            line.push('\n');
+            write_out(&line)
+        } else {
+            write_out(&text())
+        }
+    }
+
+    /// Prints one of both as a line of its own.
+    pub(crate) fn print_line<T: Serialize>(
+        self,
+        json: &T,
+        text: impl FnOnce() -> String,
+    ) -> Result<(), Failure> {
+        if self.json {
+            write_out(&(serde_json::to_string(json).unwrap_or_default() + "\n"))
+        } else {
+            write_out(&(text() + "\n"))
+        }
+    }
+}
+
+/// JSON for people and programs.
+pub(crate) fn to_json<T: Serialize>(value: &T) -> String {
+    // Nothing that is printed has keys other than strings, so this succeeds.
+    serde_json::to_string_pretty(value).unwrap_or_default()
+}
+
+fn write_out(text: &str) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        // The reader has seen enough.
+        Err(e) if e.kind() == io::ErrorKind::BrokenPipe => std::process::exit(0),
+        result => result.map_err(|error| Failure::file("standard output", &error)),
+    }
+}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The commands that handle plans: check, load, show, import, drop.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use pbs_plan::{leppert, to_toml, wire, Plan, Problem, Slot};
+use pbs_report::grouped;
+use pbs_uapi::Device;
+use serde::Serialize;
+use serde_json::json;
+
+use crate::cli::ImportOptions;
+use crate::failure::Failure;
+use crate::files;
+use crate::output::Output;
+
+pub(crate) fn check(out: Output, file: &Path) -> Result<ExitCode, Failure> {
+    let plan = files::read_plan(file)?;
+    let summary = Summary::new(&plan);
+    out.print(
+        &json!({ "valid": true, "problems": [], "plan": summary }),
+        || format!("{}: valid\n{}", files::name(file), summary.text()),
+    )?;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) fn load(out: Output, device: &Path, file: &Path) -> Result<ExitCode, Failure> {
+    let plan = files::read_plan(file)?;
+    let device = open(device)?;
+    write(&device, &plan, file)?;
+    let summary = Summary::new(&plan);
+    out.print(&json!({ "loaded": true, "plan": summary }), || {
+        format!("Plan {} is in force\n{}", plan.plan_id, summary.text())
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) fn show(out: Output, device: &Path, cpu: u32) -> Result<ExitCode, Failure> {
+    let bytes = open(device)?
+        .get_plan(cpu)
+        .map_err(|refused| Failure::refused(&format!("plan of CPU {cpu}"), &refused))?;
+    let plan = wire::decode(&bytes).map_err(|problem| {
+        Failure::Failed(format!(
+            "the kernel gave a plan that is not valid: {}",
+            problem.message
+        ))
+    })?;
+    print_toml(out, &plan)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) fn import(out: Output, options: &ImportOptions) -> Result<ExitCode, Failure> {
+    let text = files::read(&options.file)?;
+    let plan = leppert::import(&text, options.plan_id, options.cpu).map_err(|problems| {
+        Failure::Invalid {
+            file: files::name(&options.file),
+            problems,
+        }
+    })?;
+    match &options.output {
+        Some(file) => {
+            files::write(file, &to_toml(&plan))?;
+            let summary = Summary::new(&plan);
+            out.print(&json!({ "written": file, "plan": summary }), || {
+                format!("{}: written\n{}", file.display(), summary.text())
+            })?;
+        }
+        None => print_toml(out, &plan)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) fn drop_plan(out: Output, device: &Path, cpu: u32) -> Result<ExitCode, Failure> {
+    open(device)?
+        .drop_plan(cpu)
+        .map_err(|refused| Failure::refused(&format!("plan of CPU {cpu}"), &refused))?;
+    out.print(&json!({ "dropped": cpu }), || {
+        format!("The plan of CPU {cpu} is dropped.\n")
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) fn open(device: &Path) -> Result<Device, Failure> {
+    Device::open_path(device, true).map_err(|error| Failure::open(device, &error))
+}
+
+/// Writes the plan to the kernel. What the kernel has against it leads to the
+/// line of the file.
+pub(crate) fn write(device: &Device, plan: &Plan, file: &Path) -> Result<(), Failure> {
+    let encoded = wire::encode(plan);
+    device.write_plan(&encoded.bytes).map_err(|refused| {
+        let Some(offset_bytes) = refused.offset_bytes else {
+            return Failure::refused("the kernel refused the plan", &refused);
+        };
+        Failure::Invalid {
+            file: files::name(file),
+            problems: vec![Problem::at(
+                encoded.line_at(offset_bytes),
+                format!("the kernel refused the plan: {refused}"),
+            )],
+        }
+    })
+}
+
+fn print_toml(out: Output, plan: &Plan) -> Result<(), Failure> {
+    let toml = to_toml(plan);
+    out.print(&json!({ "plan": Summary::new(plan), "toml": toml }), || {
+        toml.clone()
+    })
+}
+
+/// A plan in a few numbers.
+#[derive(Serialize)]
+struct Summary {
+    plan_id: u64,
+    cpus: Vec<CpuSummary>,
+}
+
+#[derive(Serialize)]
+struct CpuSummary {
+    cpu: u32,
+    processes: usize,
+    slots: usize,
+    idle_slots: usize,
+    planned_insns: u64,
+    idle_insns: u64,
+}
+
+impl Summary {
+    fn new(plan: &Plan) -> Self {
+        let cpus = plan.cpus.iter().map(|cpu| {
+            let placed: Vec<_> = plan.place(cpu).collect();
+            let idle = || placed.iter().filter(|slot| slot.task.is_none());
+            CpuSummary {
+                cpu: cpu.cpu,
+                processes: plan.processes_on(cpu).len(),
+                slots: cpu.slots.len(),
+                idle_slots: cpu
+                    .slots
+                    .iter()
+                    .filter(|slot| matches!(slot, Slot::Idle { .. }))
+                    .count(),
+                planned_insns: placed.iter().map(|slot| slot.length_insns).sum(),
+                idle_insns: idle().map(|slot| slot.length_insns).sum(),
+            }
+        });
+        Self {
+            plan_id: plan.plan_id,
+            cpus: cpus.collect(),
+        }
+    }
+
+    fn text(&self) -> String {
+        let lines = self.cpus.iter().map(|cpu| {
+            format!(
+                "  CPU {}: {} processes, {} slots of which {} idle, {} instructions of which {} idle\n",
+                cpu.cpu,
+                cpu.processes,
+                cpu.slots,
+                cpu.idle_slots,
+                grouped(cpu.planned_insns),
+                grouped(cpu.idle_insns)
+            )
+        });
+        lines.collect()
+    }
+}

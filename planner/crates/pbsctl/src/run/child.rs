@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The programs of a plan: forked up front, held at a gate, let go together.
+//!
+//! A program must not run before it is attached, or it would run as a normal
+//! one; and once the first is let go, pbsctl may hardly get the CPU any more.
+//! So all children wait at one pipe, and closing its other end lets them all
+//! go in one call.
+
+use std::env;
+use std::ffi::{CStr, CString, OsStr};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use pbs_plan::{Command, Problem, Process, Start};
+use pbs_report::Exit;
+
+/// What a child answers when it was not executed.
+const NOT_EXECUTED: i32 = 127;
+
+/// A program that is ready to be forked: nothing is left that could fail
+/// between fork and exec but exec itself.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    /// Index of the process in the plan.
+    pub(crate) process: usize,
+    /// Whether it attaches itself.
+    pub(crate) itself: bool,
+    program: String,
+    path: CString,
+    argv: Vec<CString>,
+    environment: Vec<CString>,
+    /// What stands in for standard input, output and error.
+    redirections: Vec<(File, RawFd)>,
+}
+
+impl Prepared {
+    /// Finds the program and opens its files.
+    pub(crate) fn new(
+        index: usize,
+        process: &Process,
+        command: &Command,
+        device: &Path,
+    ) -> Result<Self, Problem> {
+        let program = command.argv.first().map_or("", String::as_str);
+        let path = find(program).ok_or_else(|| {
+            Problem::at(
+                command.line,
+                format!("program {program} is not there; write the path of an executable file"),
+            )
+        })?;
+        let itself = matches!(process.start, Start::Itself(_));
+        let mut environment: Vec<_> = env::vars_os()
+            .filter(|(name, _)| !itself || (name != "PBS_DEVICE" && name != "PBS_PROCESS"))
+            .map(|(name, value)| assignment(&name, &value))
+            .collect();
+        if itself {
+            environment.push(assignment("PBS_DEVICE".as_ref(), device.as_os_str()));
+            let id = process.id.to_string();
+            environment.push(assignment("PBS_PROCESS".as_ref(), id.as_ref()));
+        }
+        let mut redirections = Vec::new();
+        for (file, fd) in [
+            (&command.stdin, libc::STDIN_FILENO),
+            (&command.stdout, libc::STDOUT_FILENO),
+            (&command.stderr, libc::STDERR_FILENO),
+        ] {
+            if let Some(file) = file {
+                let opened = open(file, fd).map_err(|error| {
+                    Problem::at(
+                        command.line,
+                        format!("{}: {error}; {program} needs it", file.display()),
+                    )
+                })?;
+                redirections.push((opened, fd));
+            }
+        }
+        Ok(Self {
+            process: index,
+            itself,
+            program: program.into(),
+            path: c_string(path.as_os_str()),
+            argv: command
+                .argv
+                .iter()
+                .map(|word| c_string(word.as_ref()))
+                .collect(),
+            environment,
+            redirections,
+        })
+    }
+}
+
+/// Output files are appended to, since several commands of a process may write
+/// to the same one; `empty_outputs` empties them once.
+fn open(file: &Path, fd: RawFd) -> io::Result<File> {
+    if fd == libc::STDIN_FILENO {
+        File::open(file)
+    } else {
+        OpenOptions::new().create(true).append(true).open(file)
+    }
+}
+
+/// Empties the files that the programs write to.
+pub(crate) fn empty_outputs(prepared: &[Prepared]) -> io::Result<()> {
+    for (file, fd) in prepared.iter().flat_map(|one| &one.redirections) {
+        if *fd != libc::STDIN_FILENO && file.metadata()?.is_file() {
+            file.set_len(0)?;
+        }
+    }
+    Ok(())
+}
+
+fn find(program: &str) -> Option<PathBuf> {
+    let executable = |path: &Path| {
+        path.metadata()
+            .is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+    };
+    if program.contains('/') {
+        return Some(PathBuf::from(program)).filter(|path| executable(path));
+    }
+    env::split_paths(&env::var_os("PATH")?)
+        .map(|directory| directory.join(program))
+        .find(|path| executable(path))
+}
+
+fn assignment(name: &OsStr, value: &OsStr) -> CString {
+    let mut text = name.to_os_string();
+    text.push("=");
+    text.push(value);
+    c_string(&text)
+}
+
+/// Words of plans and of the environment hold no NUL; the part before it would
+/// do.
+fn c_string(text: &OsStr) -> CString {
+    let bytes = text.as_bytes();
+    let end = bytes.iter().position(|&byte| byte == 0);
+    CString::new(&bytes[..end.unwrap_or(bytes.len())]).unwrap_or_default()
+}
+
+/// A forked program.
+#[derive(Debug)]
+pub(crate) struct Child {
+    /// Index of the process in the plan.
+    pub(crate) process: usize,
+    /// Whether it attaches itself.
+    pub(crate) itself: bool,
+    pub(crate) program: String,
+    pub(crate) pid: i32,
+    /// The child writes an errno here if it could not be executed.
+    error: File,
+    status: Option<i32>,
+}
+
+impl Child {
+    /// Whether it has ended; does not wait.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.wait(libc::WNOHANG)
+    }
+
+    #[allow(unsafe_code)]
+    fn wait(&mut self, flags: i32) -> bool {
+        if self.status.is_none() {
+            let mut status = 0;
+            // SAFETY: `status` is valid for writing; the child is ours and was
+            // not waited for yet, so the number is not that of another.
+            if unsafe { libc::waitpid(self.pid, &mut status, flags) } == self.pid {
+                self.status = Some(status);
+            }
+        }
+        self.status.is_some()
+    }
+
+    /// Sends a signal if it has not ended.
+    #[allow(unsafe_code)]
+    pub(crate) fn signal(&mut self, signal: i32) {
+        if !self.has_ended() {
+            // SAFETY: sends a signal to a child that was not waited for.
+            unsafe { libc::kill(self.pid, signal) };
+        }
+    }
+
+    /// How it ended.
+    pub(crate) fn exit(&mut self, process: u32) -> Exit {
+        let mut errno = [0; 4];
+        let error = self
+            .status
+            .and_then(|_| self.error.read_exact(&mut errno).ok())
+            .map(|()| io::Error::from_raw_os_error(i32::from_ne_bytes(errno)).to_string());
+        let status = self.status.unwrap_or(0);
+        let exited = self.status.is_some() && libc::WIFEXITED(status);
+        let killed = self.status.is_some() && libc::WIFSIGNALED(status);
+        Exit {
+            process,
+            program: self.program.clone(),
+            pid: self.pid,
+            code: exited.then(|| libc::WEXITSTATUS(status)),
+            signal: killed.then(|| libc::WTERMSIG(status)),
+            error,
+        }
+    }
+}
+
+/// Where the children wait.
+#[derive(Debug)]
+pub(crate) struct Gate {
+    /// The children wait for all writers to go.
+    wait: OwnedFd,
+    open: File,
+    /// Each child says here that it holds no writer any more.
+    ready: File,
+    say_ready: OwnedFd,
+}
+
+impl Gate {
+    pub(crate) fn new() -> io::Result<Self> {
+        let (wait, open) = pipe()?;
+        let (ready, say_ready) = pipe()?;
+        Ok(Self {
+            wait,
+            open: open.into(),
+            ready: ready.into(),
+            say_ready,
+        })
+    }
+
+    /// Forks a program; it comes as far as the gate.
+    ///
+    /// `signals` is the mask that the program is to have.
+    #[allow(unsafe_code)]
+    pub(crate) fn fork(&self, prepared: &Prepared, signals: &libc::sigset_t) -> io::Result<Child> {
+        let (error, say_error) = pipe()?;
+        let argv = pointers(&prepared.argv);
+        let environment = pointers(&prepared.environment);
+        // SAFETY: pbsctl has one thread, so the child may do what the parent
+        // could; it leaves by exec or _exit only.
+        let pid = unsafe { libc::fork() };
+        match pid {
+            -1 => Err(io::Error::last_os_error()),
+            0 => {
+                let errno = self.child(prepared, &argv, &environment, signals);
+                let mut say_error = File::from(say_error);
+                let _ = say_error.write_all(&errno.to_ne_bytes());
+                // SAFETY: ends the child at once, without running what the
+                // parent has to run at its end.
+                unsafe { libc::_exit(NOT_EXECUTED) }
+            }
+            _ => Ok(Child {
+                process: prepared.process,
+                itself: prepared.itself,
+                program: prepared.program.clone(),
+                pid,
+                error: error.into(),
+                status: None,
+            }),
+        }
+    }
+
+    /// What the child does; the answer is the errno if it was not executed.
+    #[allow(unsafe_code)]
+    fn child(
+        &self,
+        prepared: &Prepared,
+        argv: &[*const libc::c_char],
+        environment: &[*const libc::c_char],
+        signals: &libc::sigset_t,
+    ) -> i32 {
+        let path: &CStr = &prepared.path;
+        // SAFETY: closes descriptors that the child does not use after this,
+        // it ends without dropping them; calls with valid arguments; the
+        // vectors for execve end with null and point to live C strings.
+        unsafe {
+            libc::close(self.open.as_raw_fd());
+            // pbsctl's runtime ignores it, programs do not expect that.
+            libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+            libc::sigprocmask(libc::SIG_SETMASK, signals, std::ptr::null_mut());
+            for (file, fd) in &prepared.redirections {
+                if libc::dup2(file.as_raw_fd(), *fd) < 0 {
+                    return errno();
+                }
+            }
+            let ready = 1u8;
+            libc::write(self.say_ready.as_raw_fd(), (&raw const ready).cast(), 1);
+            let mut gate = libc::pollfd {
+                fd: self.wait.as_raw_fd(),
+                // Nothing but the hang-up that comes when pbsctl closes it.
+                events: 0,
+                revents: 0,
+            };
+            while libc::poll(&mut gate, 1, -1) < 1 {}
+            // pbsctl left a byte if it meant to, and none if it died.
+            gate.events = libc::POLLIN;
+            libc::poll(&mut gate, 1, 0);
+            if gate.revents & libc::POLLIN == 0 {
+                return libc::ECANCELED;
+            }
+            libc::execve(path.as_ptr(), argv.as_ptr(), environment.as_ptr());
+        }
+        errno()
+    }
+
+    /// Waits until `count` children stand at the gate.
+    pub(crate) fn wait_ready(&mut self, count: usize) -> io::Result<()> {
+        self.ready.read_exact(&mut vec![0; count])
+    }
+
+    /// Lets all children go, in one step.
+    pub(crate) fn release(mut self) -> io::Result<()> {
+        self.open.write_all(&[1])
+        // Closing it, on return, opens the gate.
+    }
+}
+
+fn errno() -> i32 {
+    io::Error::last_os_error().raw_os_error().unwrap_or(0)
+}
+
+fn pointers(strings: &[CString]) -> Vec<*const libc::c_char> {
+    strings
+        .iter()
+        .map(|string| string.as_ptr())
+        .chain(std::iter::once(std::ptr::null()))
+        .collect()
+}
+
+/// The reading and the writing end of a pipe that programs do not inherit.
+#[allow(unsafe_code)]
+fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    let mut ends = [0; 2];
+    // SAFETY: `ends` has room for two descriptors.
+    if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the call has just opened both, and nobody else owns them.
+    Ok(unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) })
+}

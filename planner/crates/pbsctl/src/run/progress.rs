@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: GPL-2.0
+//! How far the plan has come, as the events tell.
+
+use pbs_plan::Plan;
+use pbs_report::Outcome;
+use pbs_uapi::{Event, EventKind};
+
+/// Watches a plan until it has ended on all its CPUs.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    plan_id: u64,
+    cpus: Vec<(u32, State)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Its installation was not seen yet.
+    Written,
+    InForce,
+    Over(Outcome),
+}
+
+impl Progress {
+    pub(crate) fn new(plan: &Plan) -> Self {
+        Self {
+            plan_id: plan.plan_id,
+            cpus: plan
+                .cpus
+                .iter()
+                .map(|cpu| (cpu.cpu, State::Written))
+                .collect(),
+        }
+    }
+
+    pub(crate) fn event(&mut self, event: &Event) {
+        let kind = EventKind::from_raw(event.kind);
+        if kind == Some(EventKind::Overrun) {
+            // The installation may be among what was lost.
+            for (_, state) in &mut self.cpus {
+                if *state == State::Written {
+                    *state = State::InForce;
+                }
+            }
+            return;
+        }
+        let Some((_, state)) = self.cpus.iter_mut().find(|(cpu, _)| *cpu == event.cpu) else {
+            return;
+        };
+        let ours = event.plan_id == self.plan_id;
+        *state = match (*state, kind) {
+            // What came before is of the plan that ours replaced, which may
+            // have the same number.
+            (State::Written, Some(EventKind::PlanInstalled)) if ours => State::InForce,
+            (State::InForce, Some(EventKind::PlanInstalled)) => State::Over(Outcome::Replaced),
+            (State::InForce, Some(EventKind::PlanEnded)) if ours => State::Over(Outcome::Ended),
+            (State::InForce, Some(EventKind::PlanDropped)) if ours => State::Over(Outcome::Dropped),
+            (State::InForce, Some(EventKind::CpuGone)) => State::Over(Outcome::CpuGone),
+            (state, _) => state,
+        };
+    }
+
+    /// Whether the event belongs to this run of the plan.
+    pub(crate) fn concerns(&self, event: &Event) -> bool {
+        let state = self.cpus.iter().find(|(cpu, _)| *cpu == event.cpu);
+        event.kind == EventKind::Overrun as u16
+            || event.plan_id == self.plan_id
+                && state.is_some_and(|(_, state)| *state != State::Written)
+    }
+
+    /// How it ended, once it is over on all CPUs: on the first of them where
+    /// it did not come to its end.
+    pub(crate) fn outcome(&self) -> Option<Outcome> {
+        let mut outcome = Outcome::Ended;
+        for (_, state) in &self.cpus {
+            match state {
+                State::Over(Outcome::Ended) => {}
+                State::Over(other) if outcome == Outcome::Ended => outcome = *other,
+                State::Over(_) => {}
+                State::Written | State::InForce => return None,
+            }
+        }
+        Some(outcome)
+    }
+
+    /// The CPUs on which our plan is still in force.
+    pub(crate) fn in_force(&self) -> impl Iterator<Item = u32> + '_ {
+        self.cpus
+            .iter()
+            .filter(|(_, state)| !matches!(state, State::Over(_)))
+            .map(|&(cpu, _)| cpu)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pbs_plan::from_toml;
+
+    fn progress() -> Progress {
+        let text = "plan_id = 7\n[[process]]\nid = 1\ntasks = [5]\n[[process]]\nid = 2\n\
+                    tasks = [5]\n[[cpu]]\ncpu = 0\nslots = [1]\n[[cpu]]\ncpu = 3\nslots = [2]\n";
+        Progress::new(&from_toml(text).unwrap())
+    }
+
+    fn event(kind: EventKind, plan_id: u64, cpu: u32) -> Event {
+        Event {
+            kind: kind as u16,
+            plan_id,
+            cpu,
+            ..Event::default()
+        }
+    }
+
+    #[test]
+    fn the_plan_ends_when_it_ended_everywhere() {
+        let mut progress = progress();
+        for cpu in [0, 3] {
+            progress.event(&event(EventKind::PlanInstalled, 7, cpu));
+        }
+        progress.event(&event(EventKind::PlanEnded, 7, 0));
+        assert_eq!(progress.outcome(), None);
+        assert_eq!(progress.in_force().collect::<Vec<_>>(), [3]);
+        progress.event(&event(EventKind::PlanEnded, 7, 3));
+        assert_eq!(progress.outcome(), Some(Outcome::Ended));
+    }
+
+    #[test]
+    fn the_plan_before_does_not_count() {
+        let mut progress = progress();
+        let old = event(EventKind::PlanEnded, 7, 0);
+        assert!(!progress.concerns(&old));
+        progress.event(&old);
+        for cpu in [0, 3] {
+            let installed = event(EventKind::PlanInstalled, 7, cpu);
+            progress.event(&installed);
+            assert!(progress.concerns(&installed));
+        }
+        assert_eq!(progress.outcome(), None);
+        assert!(!progress.concerns(&event(EventKind::TaskEnded, 6, 0)));
+        assert!(!progress.concerns(&event(EventKind::TaskEnded, 7, 1)));
+    }
+
+    #[test]
+    fn other_ends_are_told() {
+        for (end, expected) in [
+            (event(EventKind::PlanInstalled, 8, 0), Outcome::Replaced),
+            (event(EventKind::PlanInstalled, 7, 0), Outcome::Replaced),
+            (event(EventKind::PlanDropped, 7, 0), Outcome::Dropped),
+            (event(EventKind::CpuGone, 7, 0), Outcome::CpuGone),
+        ] {
+            let mut progress = progress();
+            for cpu in [0, 3] {
+                progress.event(&event(EventKind::PlanInstalled, 7, cpu));
+            }
+            progress.event(&end);
+            progress.event(&event(EventKind::PlanEnded, 7, 3));
+            assert_eq!(progress.outcome(), Some(expected));
+        }
+    }
+
+    #[test]
+    fn a_lost_installation_does_not_hang() {
+        let mut progress = progress();
+        progress.event(&event(EventKind::Overrun, 0, 0));
+        for cpu in [0, 3] {
+            progress.event(&event(EventKind::PlanEnded, 7, cpu));
+        }
+        assert_eq!(progress.outcome(), Some(Outcome::Ended));
+    }
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Signals as something to read: the end of a child, and the wish to stop.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd};
+
+/// Takes SIGCHLD, SIGINT and SIGTERM.
+#[derive(Debug)]
+pub(crate) struct Signals {
+    file: File,
+    before: libc::sigset_t,
+}
+
+impl Signals {
+    #[allow(unsafe_code)]
+    pub(crate) fn new() -> io::Result<Self> {
+        let mut taken = MaybeUninit::uninit();
+        let mut before = MaybeUninit::uninit();
+        // SAFETY: sigemptyset fills the set before it is used; sigprocmask
+        // fills the other; signalfd gives a new descriptor or -1.
+        unsafe {
+            libc::sigemptyset(taken.as_mut_ptr());
+            for signal in [libc::SIGCHLD, libc::SIGINT, libc::SIGTERM] {
+                libc::sigaddset(taken.as_mut_ptr(), signal);
+            }
+            if libc::sigprocmask(libc::SIG_BLOCK, taken.as_ptr(), before.as_mut_ptr()) < 0 {
+                return Err(io::Error::last_os_error());
+            }
+            let fd = libc::signalfd(-1, taken.as_ptr(), libc::SFD_CLOEXEC | libc::SFD_NONBLOCK);
+            if fd < 0 {
+                return Err(io::Error::last_os_error());
+            }
+            Ok(Self {
+                file: File::from_raw_fd(fd),
+                before: before.assume_init(),
+            })
+        }
+    }
+
+    /// The mask before, which children are to have.
+    pub(crate) fn mask_before(&self) -> &libc::sigset_t {
+        &self.before
+    }
+
+    /// Takes what has come; the answer is whether somebody wants to stop.
+    pub(crate) fn want_stop(&self) -> io::Result<bool> {
+        let mut stop = false;
+        let mut buffer = [0; 128];
+        const _: () = assert!(size_of::<libc::signalfd_siginfo>() == 128);
+        loop {
+            match (&self.file).read(&mut buffer) {
+                Ok(_) => {
+                    // The signal's number is the first field.
+                    let [a, b, c, d, ..] = buffer;
+                    let number = u32::from_ne_bytes([a, b, c, d]);
+                    stop |= number != libc::SIGCHLD as u32;
+                }
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(stop),
+                Err(e) => return Err(e),
+            }
+        }
+    }
+}
+
+impl AsFd for Signals {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+/// Waits until one of both can be read, or for `timeout_ms` (negative: for
+/// ever).
+#[allow(unsafe_code)]
+pub(crate) fn wait(a: impl AsFd, b: impl AsFd, timeout_ms: i32) -> io::Result<()> {
+    let mut fds = [a.as_fd(), b.as_fd()].map(|fd| libc::pollfd {
+        fd: fd.as_raw_fd(),
+        events: libc::POLLIN,
+        revents: 0,
+    });
+    // SAFETY: `fds` are two valid pollfds that outlive the call.
+    if unsafe { libc::poll(fds.as_mut_ptr(), 2, timeout_ms) } < 0 {
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+    Ok(())
+}

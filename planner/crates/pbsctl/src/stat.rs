@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The command that prints the state of the node.
+
+use std::fs;
+use std::path::Path;
+use std::process::ExitCode;
+
+use pbs_report::columns;
+use pbs_uapi::Tier;
+use serde_json::{json, Map, Value};
+
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::plans::open;
+
+const SYSFS: &str = "/sys/kernel/pbs";
+
+pub(crate) fn stat(out: Output, device: &Path) -> Result<ExitCode, Failure> {
+    let info = open(device)?
+        .info()
+        .map_err(|refused| Failure::refused("limits", &refused))?;
+    let tier = Tier::from_raw(info.tier)
+        .map_or_else(|| format!("tier_{}", info.tier), |tier| tier.name().into());
+    let limits = json!({
+        "version": info.version,
+        "tier": tier,
+        "rate_insns_per_ms": info.rate_insns_per_ms,
+        "max_slots": info.max_slots,
+        "max_processes": info.max_processes,
+        "max_slot_insns": info.max_slot_insns,
+        "first_seq": info.first_seq,
+        "next_seq": info.next_seq,
+    });
+    // The files say themselves what they are: one value each.
+    let sysfs = directory(Path::new(SYSFS));
+    out.print(&json!({ "device": limits, "sysfs": sysfs }), || {
+        let mut rows = Vec::new();
+        flatten("", &limits, &mut rows);
+        flatten("", &sysfs, &mut rows);
+        columns(&rows, 2)
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Directories as objects, files as numbers where they are ones.
+fn directory(path: &Path) -> Value {
+    let mut entries = Map::new();
+    let Ok(files) = fs::read_dir(path) else {
+        return Value::Object(entries);
+    };
+    for file in files.flatten() {
+        let name = file.file_name().to_string_lossy().into_owned();
+        let path = file.path();
+        let value = if path.is_dir() {
+            directory(&path)
+        } else {
+            // A file that cannot be read has no value.
+            let text = fs::read_to_string(&path).ok();
+            text.map_or(Value::Null, |text| value(text.trim()))
+        };
+        entries.insert(name, value);
+    }
+    Value::Object(entries)
+}
+
+fn value(text: &str) -> Value {
+    if let Ok(number) = text.parse::<u64>() {
+        return number.into();
+    }
+    text.parse::<i64>().map_or_else(|_| text.into(), Into::into)
+}
+
+/// `cpu0/lateness_insns` and its value, a row each; numbers of CPUs in their
+/// order.
+fn flatten(prefix: &str, value: &Value, rows: &mut Vec<Vec<String>>) {
+    let Value::Object(entries) = value else {
+        let text = value.as_str().map_or_else(|| value.to_string(), Into::into);
+        rows.push(vec![prefix.to_string(), text]);
+        return;
+    };
+    let mut entries: Vec<_> = entries.iter().collect();
+    entries.sort_by_key(|(name, value)| {
+        let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
+        let digits = &name[stem.len()..];
+        (value.is_object(), stem, digits.len(), digits)
+    });
+    for (name, value) in entries {
+        let path = if prefix.is_empty() {
+            name.clone()
+        } else {
+            format!("{prefix}/{name}")
+        };
+        flatten(&path, value, rows);
+    }
+}
