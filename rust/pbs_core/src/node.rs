@@ -3,7 +3,7 @@
 //! The run state of one CPU, and what it is told.
 
 use super::queue::Queue;
-use super::run::{Peak, Run};
+use super::run::{Peak, Run, NOT_QUEUED};
 use super::windows::Windows;
 use super::{
     wire, Config, Counts, Decision, Event, EventKind, Grant, Memory, NoMemory, Plan, Presence,
@@ -141,7 +141,7 @@ impl<M: Memory> Node<M> {
             self.slot.count_insns = self.slot.count_insns.saturating_add(insns);
         }
         // Its lateness may have risen.
-        if run.queued != super::run::NOT_QUEUED {
+        if run.queued != NOT_QUEUED {
             self.requeue(p);
         }
     }
@@ -257,10 +257,14 @@ impl<M: Memory> Node<M> {
     /// Puts `p` into the queue of candidates, takes it out, or moves it, as its
     /// state demands.
     pub(super) fn requeue(&mut self, p: u32) {
-        let candidate = self
-            .runs
-            .get(p as usize)
-            .is_some_and(|run| run.is_candidate(self.cursor) && self.grant != Some(p));
+        let Some(run) = self.runs.get(p as usize) else {
+            return;
+        };
+        let candidate = run.is_candidate(self.cursor) && self.grant != Some(p);
+        if !candidate && run.queued == NOT_QUEUED {
+            // By far the most frequent case.
+            return;
+        }
         self.queue.update(&mut self.runs, p, candidate);
     }
 
