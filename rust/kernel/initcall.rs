@@ -7,7 +7,7 @@
 /// Has a function called at boot, after subsystems and drivers are set up.
 ///
 /// The function takes nothing and returns a [`Result`](crate::error::Result). Only for code that is
-/// part of the kernel image.
+/// part of the kernel image, and once a module, outside of functions.
 ///
 /// # Examples
 ///
@@ -21,10 +21,11 @@
 /// ```
 #[macro_export]
 macro_rules! late_initcall {
-    ($function:path) => {
-        const _: () = {
+    ($function:ident) => {
+        // Inline assembly for a section must stand in a module.
+        mod __late_initcall {
             extern "C" fn call() -> $crate::ffi::c_int {
-                let result: $crate::error::Result = $function();
+                let result: $crate::error::Result = super::$function();
                 match result {
                     Ok(()) => 0,
                     Err(error) => error.to_errno(),
@@ -46,7 +47,7 @@ macro_rules! late_initcall {
             #[link_section = ".initcall7.init"]
             #[used(compiler)]
             static ENTRY: extern "C" fn() -> $crate::ffi::c_int = call;
-        };
+        }
     };
 }
 pub use late_initcall;
