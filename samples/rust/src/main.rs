@@ -1,17 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A program that marks the ends of its own tasks with the `pbs-task` crate.
 //!
-//! `pbs-stages [ELEMENTS [STAGES]]` works on pseudo-random numbers: it sorts
-//! them, counts them into a histogram, searches each of them, and so on in
-//! turn until all stages are done. The work, and so the number of
-//! instructions, depends on the arguments alone.
+//! `pbs-stages STAGE:SIZE...` works on SIZE pseudo-random numbers in each
+//! stage: it sorts them, counts them into a histogram, or searches each of
+//! them. Each stage is one task. The work, and so the number of instructions,
+//! depends on the arguments alone.
 
 use std::env;
 use std::error::Error;
+use std::process::ExitCode;
 
 use pbs_task::Process;
 
 const BUCKETS: usize = 256;
+
+const DEFAULT: [&str; 3] = ["sort:20000", "histogram:20000", "search:20000"];
+
+const USAGE: &str = "usage: pbs-stages STAGE:SIZE...
+stages: sort, histogram, search; each is one task of the process that
+PBS_PROCESS names, or simply work where that is not set";
 
 /// Takes numbers, gives one that depends on all of them.
 type Stage = fn(&[u64]) -> u64;
@@ -29,12 +36,14 @@ fn numbers(count: usize) -> Vec<u64> {
         .collect()
 }
 
+/// The median.
 fn sort(numbers: &[u64]) -> u64 {
     let mut sorted = numbers.to_vec();
     sorted.sort();
     sorted.get(sorted.len() / 2).copied().unwrap_or(0)
 }
 
+/// The count of the most frequent byte.
 fn histogram(numbers: &[u64]) -> u64 {
     let mut buckets = [0u64; BUCKETS];
     for number in numbers {
@@ -45,38 +54,42 @@ fn histogram(numbers: &[u64]) -> u64 {
     buckets.into_iter().max().unwrap_or(0)
 }
 
+/// The sum of the places that the numbers have when they are sorted.
 fn search(numbers: &[u64]) -> u64 {
     let mut sorted = numbers.to_vec();
     sorted.sort_unstable();
     numbers
         .iter()
         .filter_map(|number| sorted.binary_search(number).ok())
-        .fold(0, |sum, position| sum.wrapping_add(position as u64))
+        .fold(0, |sum, place| sum.wrapping_add(place as u64))
 }
 
-fn argument(position: usize, default: usize) -> Result<usize, String> {
-    match env::args().nth(position) {
-        None => Ok(default),
-        Some(text) => text
-            .parse()
-            .map_err(|_| format!("{text} is no number; usage: pbs-stages [ELEMENTS [STAGES]]")),
+fn parse(argument: &str) -> Option<(&str, Stage, usize)> {
+    let (name, size) = argument.split_once(':')?;
+    let stage = match name {
+        "sort" => sort,
+        "histogram" => histogram,
+        "search" => search,
+        _ => return None,
+    };
+    Some((name, stage, size.parse().ok()?))
+}
+
+fn main() -> Result<ExitCode, Box<dyn Error>> {
+    let mut arguments: Vec<String> = env::args().skip(1).collect();
+    if arguments.is_empty() {
+        arguments = DEFAULT.map(String::from).to_vec();
     }
-}
+    let stages: Option<Vec<_>> = arguments.iter().map(|argument| parse(argument)).collect();
+    let Some(stages) = stages else {
+        eprintln!("{USAGE}");
+        return Ok(ExitCode::from(2));
+    };
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let elements = argument(1, 20_000)?;
-    let stages = argument(2, 3)?;
     let process = Process::from_env()?;
-
-    let work: [(&str, Stage); 3] = [
-        ("median", sort),
-        ("fullest bucket", histogram),
-        ("positions", search),
-    ];
-    let numbers = numbers(elements);
-    for (what, stage) in work.iter().cycle().take(stages) {
-        println!("{what} {}", stage(&numbers));
+    for (name, stage, size) in stages {
+        println!("{name} {size}: {}", stage(&numbers(size)));
         process.task_end()?;
     }
-    Ok(())
+    Ok(ExitCode::SUCCESS)
 }

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The command as people and scripts use it, as far as it goes without the
+//! kernel's device.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+struct Ran {
+    status: i32,
+    stdout: String,
+    stderr: String,
+}
+
+impl Ran {
+    fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|e| panic!("{e}: {}", self.stdout))
+    }
+}
+
+fn pbsctl(arguments: &[&str], stdin: &str) -> Ran {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_pbsctl"))
+        .args(arguments)
+        .env_remove("PBS_DEVICE")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // A command that does not read its input may be gone already.
+    let _ = child.stdin.take().unwrap().write_all(stdin.as_bytes());
+    let output = child.wait_with_output().unwrap();
+    Ran {
+        status: output.status.code().unwrap(),
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+fn scratch(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
+}
+
+const VALID: &str = "plan_id = 9\n[[process]]\nid = 1\ntasks = [1_000, 3_000]\n\
+                     [[cpu]]\ncpu = 2\nslots = [1, \"idle 500\", 1]\n";
+const INVALID: &str = "[[process]]\nid = 3\ntasks = [10]\n[[cpu]]\ncpu = 0\nslots = [\"idle 5\"]\n";
+const LINE: &str = "1;0,9000;;;0,4,1200,1150;-1,-1,300,310;\n";
+
+#[test]
+fn check_sums_a_valid_plan_up() {
+    let ran = pbsctl(&["check", "-"], VALID);
+    assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
+    assert_eq!(
+        ran.stdout,
+        "standard input: valid\n  CPU 2: 1 processes, 3 slots of which 1 idle, \
+         4,500 instructions of which 500 idle\n"
+    );
+    let json = pbsctl(&["--json", "check", "-"], VALID).json();
+    assert_eq!(json["valid"], true);
+    assert_eq!(json["plan"]["cpus"][0]["planned_insns"], 4500);
+}
+
+#[test]
+fn check_says_where_and_what_instead() {
+    let file = scratch("invalid.toml");
+    std::fs::write(&file, INVALID).unwrap();
+    let name = file.to_str().unwrap();
+    let message = "process 3 has no slot; add it to a [[cpu]] slots list or remove the process";
+
+    let ran = pbsctl(&["check", name], "");
+    assert_eq!((ran.status, ran.stdout.as_str()), (3, ""));
+    assert!(
+        ran.stderr.contains(&format!("{name}:1: {message}\n")),
+        "{}",
+        ran.stderr
+    );
+
+    let ran = pbsctl(&["check", name, "--json"], "");
+    assert_eq!(ran.status, 3);
+    let json = ran.json();
+    assert_eq!(json["valid"], false);
+    assert_eq!(json["problems"][0]["file"], name);
+    assert_eq!(json["problems"][0]["line"], 1);
+    assert_eq!(json["problems"][0]["message"], message);
+}
+
+#[test]
+fn import_writes_what_check_takes() {
+    let toml = pbsctl(&["import", "-", "--cpu", "1", "--plan-id", "4"], LINE).stdout;
+    assert!(toml.starts_with("plan_id = 4\n"), "{toml}");
+    let json = pbsctl(&["--json", "check", "-"], &toml).json();
+    assert_eq!(json["plan"]["plan_id"], 4);
+    assert_eq!(json["plan"]["cpus"][0]["cpu"], 1);
+
+    let file = scratch("imported.toml");
+    let ran = pbsctl(&["import", "-", "-o", file.to_str().unwrap()], LINE);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    assert_eq!(pbsctl(&["check", file.to_str().unwrap()], "").status, 0);
+
+    let json = pbsctl(&["import", "-", "--json"], LINE).json();
+    assert!(json["toml"]
+        .as_str()
+        .unwrap()
+        .contains("real_insns = 1_150"));
+}
+
+#[test]
+fn import_refuses_other_files() {
+    let ran = pbsctl(&["import", "-"], VALID);
+    assert_eq!(ran.status, 3);
+    assert!(ran.stderr.starts_with("standard input"), "{}", ran.stderr);
+}
+
+#[test]
+fn missing_files_and_devices_are_named() {
+    let ran = pbsctl(&["check", "/nonexistent/plan.toml"], "");
+    assert_eq!(ran.status, 1);
+    assert!(
+        ran.stderr.contains("/nonexistent/plan.toml: No such file"),
+        "{}",
+        ran.stderr
+    );
+
+    for arguments in [
+        &["stat"][..],
+        &["events"],
+        &["drop", "--cpu", "0"],
+        &["show", "--cpu", "0"],
+        &["load", "-"],
+    ] {
+        let mut arguments = arguments.to_vec();
+        arguments.extend(["--device", "/nonexistent/pbs_plan", "--json"]);
+        let ran = pbsctl(&arguments, VALID);
+        assert_eq!(ran.status, 1, "{arguments:?}");
+        assert!(
+            ran.stderr.contains("CONFIG_SCHED_CLASS_PBS"),
+            "{}",
+            ran.stderr
+        );
+        let json = ran.json();
+        assert!(json["error"]
+            .as_str()
+            .unwrap()
+            .contains("/nonexistent/pbs_plan"));
+    }
+}
+
+#[test]
+fn run_finds_missing_programs_before_it_starts_any() {
+    let ran = pbsctl(&["run", "-"], VALID);
+    assert_eq!(ran.status, 3);
+    assert!(
+        ran.stderr
+            .contains("standard input:2: process 1 has nothing to run; add command"),
+        "{}",
+        ran.stderr
+    );
+
+    let text = "[[process]]\nid = 1\ntasks = [5, 5]\ncommands = [\n    [\"true\"],\n    \
+                [\"no-such-program\"],\n]\n[[cpu]]\ncpu = 0\nslots = [1, 1]\n";
+    let ran = pbsctl(&["run", "-"], text);
+    assert_eq!(ran.status, 3);
+    assert!(
+        ran.stderr
+            .contains("standard input:6: program no-such-program is not there"),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
+fn wrong_usage_has_a_status_of_its_own() {
+    assert_eq!(pbsctl(&["chekc"], "").status, 2);
+    assert_eq!(pbsctl(&["drop"], "").status, 2);
+}
+
+#[test]
+fn help_teaches() {
+    let help = pbsctl(&["--help"], "").stdout;
+    for part in [
+        "Examples:",
+        "pbsctl run plan.toml",
+        "Exit status:",
+        "[[process]]",
+    ] {
+        assert!(help.contains(part), "{part}");
+    }
+}
+
+/// The plans to start from are valid, and so is the one in the help.
+#[test]
+fn sample_plans_are_valid() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../samples/plans");
+    let mut plans = 0;
+    for file in std::fs::read_dir(dir).unwrap() {
+        let file = file.unwrap().path();
+        if file
+            .extension()
+            .is_some_and(|extension| extension == "toml")
+        {
+            let ran = pbsctl(&["check", file.to_str().unwrap()], "");
+            assert_eq!(ran.status, 0, "{}", ran.stderr);
+            plans += 1;
+        }
+    }
+    assert!(plans > 0);
+
+    let help = pbsctl(&["--help"], "").stdout;
+    let start = help.find("  [[process]]").unwrap();
+    let end = help.find("Exit status:").unwrap();
+    let ran = pbsctl(&["check", "-"], &help[start..end]);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+}
