@@ -60,7 +60,7 @@ lines_that_matter()
 {
 	local log=$1 out
 	out=$(grep -aE -A8 -m4 \
-		'(^|[^[:alnum:]_.-])([Ee]rror(\[E[0-9]+\])?:|ERROR|fatal:|undefined (symbol|reference)|FAILED|E: |No space left|Hunk .* FAILED|panicked at)' \
+		'(^|[^[:alnum:]_.-])([Ee]rror(\[E[0-9]+\])?:( |$)|ERROR|fatal:|undefined (symbol|reference)|FAILED|E: |No space left|Hunk .* FAILED|panicked at)' \
 		"$log" | head -n 40) || true
 	if [ -n "$out" ]; then
 		printf '%s\n' "$out"
