@@ -338,3 +338,121 @@ fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     // SAFETY: the call has just opened both, and nobody else owns them.
     Ok(unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pbs_plan::from_toml;
+    use std::sync::{Mutex, PoisonError};
+
+    /// A gate of another thread would be inherited by the children of this
+    /// one, and stay open; pbsctl has one thread and one gate.
+    static ONE_GATE: Mutex<()> = Mutex::new(());
+
+    /// Forks the commands of a plan that consists of them, then opens the
+    /// gate, or not, and waits for the ends.
+    fn run(commands: &str, release: bool) -> Vec<Exit> {
+        let _one = ONE_GATE.lock().unwrap_or_else(PoisonError::into_inner);
+        let tasks = vec!["1"; commands.matches("command = ").count()];
+        let slots = tasks.join(", ");
+        let plan = from_toml(&format!(
+            "[[process]]\nid = 1\ncommands = [{commands}]\ntasks = [{slots}]\n\
+             [[cpu]]\ncpu = 0\nslots = [{slots}]\n"
+        ))
+        .unwrap();
+        let process = &plan.processes[0];
+        let prepared: Vec<_> = process
+            .commands()
+            .iter()
+            .map(|command| Prepared::new(0, process, command, Path::new("/dev/null")).unwrap())
+            .collect();
+        empty_outputs(&prepared).unwrap();
+        // SAFETY: sigemptyset fills the set.
+        #[allow(unsafe_code)]
+        let signals = unsafe {
+            let mut signals = std::mem::MaybeUninit::uninit();
+            libc::sigemptyset(signals.as_mut_ptr());
+            signals.assume_init()
+        };
+        let mut gate = Gate::new().unwrap();
+        let mut children: Vec<_> = prepared
+            .iter()
+            .map(|one| gate.fork(one, &signals).unwrap())
+            .collect();
+        gate.wait_ready(children.len()).unwrap();
+        for child in &mut children {
+            assert!(!child.has_ended(), "{} did not wait", child.program);
+        }
+        if release {
+            gate.release().unwrap();
+        } else {
+            drop(gate);
+        }
+        children
+            .iter_mut()
+            .map(|child| {
+                assert!(child.wait(0));
+                child.exit(1)
+            })
+            .collect()
+    }
+
+    #[test]
+    fn all_are_let_go_and_tell_how_they_ended() {
+        let exits = run(
+            "{ command = ['true'] }, { command = ['sh', '-c', 'exit 3'] }, \
+             { command = ['sh', '-c', 'kill -9 $$'] }",
+            true,
+        );
+        let ends: Vec<_> = exits.iter().map(|exit| (exit.code, exit.signal)).collect();
+        assert_eq!(ends, [(Some(0), None), (Some(3), None), (None, Some(9))]);
+        let succeeded: Vec<_> = exits.iter().map(Exit::success).collect();
+        assert_eq!(succeeded, [true, false, false]);
+    }
+
+    #[test]
+    fn commands_of_a_process_share_an_output_file() {
+        let dir = env::temp_dir().join(format!("pbsctl-test-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let (input, output) = (dir.join("in"), dir.join("out"));
+        std::fs::write(&input, "first\n").unwrap();
+        std::fs::write(&output, "what was there before\n").unwrap();
+        // The second waits for the first, so that their order is known.
+        let exits = run(
+            &format!(
+                "{{ command = ['cat'], stdin = '{0}', stdout = '{1}' }}, \
+                 {{ command = ['sh', '-c', 'while ! grep -q first {1}; do :; done; \
+                 echo second; echo >&2 third'], stdout = '{1}', stderr = '{1}' }}",
+                input.display(),
+                output.display()
+            ),
+            true,
+        );
+        assert!(exits.iter().all(Exit::success), "{exits:?}");
+        let text = std::fs::read_to_string(&output).unwrap();
+        std::fs::remove_dir_all(&dir).unwrap();
+        assert_eq!(text, "first\nsecond\nthird\n");
+    }
+
+    #[test]
+    fn what_cannot_be_executed_says_so() {
+        // It may be executed, but is no program of any kind.
+        let file = env::temp_dir().join(format!("pbsctl-test-no-program-{}", std::process::id()));
+        std::fs::write(&file, [0; 8]).unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let exits = run(&format!("{{ command = ['{}'] }}", file.display()), true);
+        std::fs::remove_file(&file).unwrap();
+        assert_eq!(exits[0].code, Some(NOT_EXECUTED));
+        let error = exits[0].error.as_deref().unwrap();
+        assert!(error.contains("Exec format error"), "{error}");
+    }
+
+    #[test]
+    fn nothing_runs_when_pbsctl_is_gone() {
+        let exits = run("{ command = ['true'] }, { command = ['true'] }", false);
+        for exit in exits {
+            assert_eq!(exit.code, Some(NOT_EXECUTED));
+            assert!(!exit.success());
+        }
+    }
+}
