@@ -3,6 +3,12 @@
 #include <linux/irq_work.h>
 
 #ifdef CONFIG_IRQ_WORK
+void rust_helper_init_irq_work(struct irq_work *work,
+			       void (*func)(struct irq_work *))
+{
+	init_irq_work(work, func);
+}
+
 void rust_helper_init_irq_work_hard(struct irq_work *work,
 				    void (*func)(struct irq_work *))
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Work that is put off to hard interrupt context.
+//! Work that is put off to interrupt context.
 //!
 //! It can be queued in every context, NMIs and sections under a run-queue lock included, and runs
 //! as soon as interrupts are on.
@@ -33,7 +33,11 @@ use core::ops::Deref;
 
 /// The data of an [`IrqWork`], and what to do with it.
 pub trait IrqWorkCallback: Sized + Send + Sync {
-    /// Called in hard interrupt context. The work can be queued again from here on.
+    /// Called in interrupt context. The work can be queued again from here on.
+    ///
+    /// It must not sleep. A spinlock, such as that of a
+    /// [`WaitQueue`](crate::wait_queue::WaitQueue), may be taken only if the work was made with
+    /// [`IrqWork::new`].
     fn run(this: &IrqWork<Self>);
 }
 
@@ -57,8 +61,20 @@ unsafe impl<T: IrqWorkCallback> Send for IrqWork<T> {}
 unsafe impl<T: IrqWorkCallback> Sync for IrqWork<T> {}
 
 impl<T: IrqWorkCallback> IrqWork<T> {
-    /// Creates a work item that is not queued.
+    /// Creates a work item that is not queued. On a real-time kernel it runs in a thread.
     pub fn new(data: T) -> impl PinInit<Self> {
+        // INVARIANT: The closure initialises the work item with this function.
+        pin_init!(Self {
+            // SAFETY: `slot` is valid for writes.
+            work <- Opaque::ffi_init(|slot| unsafe {
+                bindings::init_irq_work(slot, Some(Self::run))
+            }),
+            data,
+        })
+    }
+
+    /// Creates a work item that is not queued. It runs in hard interrupt context on every kernel.
+    pub fn new_hard(data: T) -> impl PinInit<Self> {
         // INVARIANT: The closure initialises the work item with this function.
         pin_init!(Self {
             // SAFETY: `slot` is valid for writes.

@@ -90,7 +90,8 @@ impl WaitQueue {
 
     /// Wakes everybody who waits, to look at the condition again.
     ///
-    /// May be called in hard interrupt context, but not with a run-queue lock held.
+    /// May be called in interrupt context, but not with a run-queue lock or another raw spinlock
+    /// held.
     pub fn wake_all(&self) {
         // SAFETY: By the type invariant, `head` is initialised.
         unsafe { bindings::__wake_up(self.head.get(), TASK_NORMAL, 0, core::ptr::null_mut()) };
