@@ -69,7 +69,7 @@ fn node(slots: &[(u32, u64)], now_ns: u64) -> Node<StdMemory> {
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: 700,
+        cases: 3000,
         failure_persistence: None,
         rng_seed: RngSeed::Fixed(2021),
         ..ProptestConfig::default()

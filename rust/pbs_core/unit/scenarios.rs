@@ -147,6 +147,29 @@ fn ceiling_preempts_a_task_beyond_its_plan() {
 }
 
 #[test]
+fn task_exactly_at_its_plan_is_not_charged_with_a_preemption() {
+    let mut scene = Scene::new(&[(1, 1000), (2, 1000)]);
+    scene.run(1000);
+    scene.wait(2000);
+    assert_eq!(scene.log.of(EventKind::Ceiling)[0].preemptions, 0);
+}
+
+#[test]
+fn process_that_wakes_as_its_slot_ends_is_behind() {
+    let plan = text::plan(&[(1, 1000), (2, 1000)]);
+    let mut scene = Scene::absent(CONFIG, plan);
+    scene.decide();
+    // Both are told at once: that it came, and the time.
+    scene.now_ns = 3000;
+    scene.set(1, Presence::Ready);
+    assert_eq!(scene.node.cursor(), 1);
+    assert_eq!(
+        (scene.granted(), scene.last.reason),
+        (1, Grant::BlockedSlot)
+    );
+}
+
+#[test]
 fn absent_process_is_told_once_a_slot_and_may_still_come() {
     let plan = text::plan(&[(1, 1000), (1, 1000), (2, 1000)]);
     let mut scene = Scene::absent(CONFIG, plan);
@@ -186,8 +209,9 @@ fn idle_slot_goes_to_the_latest_first() {
     assert_eq!(scene.last.reason, Grant::IdleSlot);
     assert_eq!(scene.last.until_insns, None);
     assert_eq!(scene.last.until_ns, Some(6350 + 10_000));
-    // It keeps the CPU, whatever the others do.
+    // It keeps the CPU, whatever the others do, even if one is later by now.
     scene.node.charge(0, 500);
+    scene.set(3, Presence::Blocked);
     scene.run(100);
     assert_eq!(scene.granted(), 2);
     // Until it isn't behind any more; 1 is next.
@@ -201,6 +225,17 @@ fn idle_slot_goes_to_the_latest_first() {
     assert_eq!(scene.last.grant, None);
     scene.wait(6350 + 10_000 - scene.now_ns);
     assert_eq!((scene.granted(), scene.last.reason), (1, Grant::Slot));
+}
+
+#[test]
+fn lateness_counts_that_comes_after_the_slot() {
+    let mut scene = Scene::new(&[(1, 1000), (2, 1000), (3, 1000), (IDLE, 1000)]);
+    scene.run(1100);
+    scene.run(1150);
+    // Process 1 retires more on its way to where it waits.
+    scene.node.charge(0, 200);
+    scene.finish(1000);
+    assert_eq!(scene.granted(), 1);
 }
 
 #[test]
