@@ -3,8 +3,8 @@
  * What the abstractions that plan-based scheduling needs read of the kernel:
  * included by bindings_helper.h, for `bindgen`.
  *
- * The first group is general and public.  The second one is the scheduler's
- * own header, which only a scheduling class may look into.
+ * The first group is general and public.  The second one, for the class only,
+ * is its own interface and the scheduler's private header.
  */
 
 #include <linux/capability.h>
@@ -58,6 +58,7 @@ const __poll_t RUST_CONST_HELPER_EPOLLWRNORM = EPOLLWRNORM;
 #include <linux/vtime.h>
 #include <linux/sysrq.h>
 #include <linux/percpu-rwsem.h>
+#include <uapi/linux/pbs.h>
 #include <uapi/linux/sched/types.h>
 #include "../../kernel/sched/sched.h"
 #endif /* CONFIG_SCHED_CLASS_PBS */
