@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: GPL-2.0
+
+#include <linux/sched.h>
+#include <linux/sched/task.h>
+
+#ifdef CONFIG_SCHED_CLASS_PBS
+#include <linux/sched/clock.h>
+#include <linux/sched/cputime.h>
+#include <linux/sched/hotplug.h>
+#include <linux/sched/isolation.h>
+#include <linux/sched/posix-timers.h>
+#include <linux/sched/rt.h>
+#include <linux/cpuidle.h>
+#include <linux/mmu_context.h>
+#include <linux/psi.h>
+#include <linux/seqlock_api.h>
+#include <linux/suspend.h>
+#include <linux/tsacct_kern.h>
+#include <linux/vtime.h>
+#include <linux/percpu-rwsem.h>
+#include <uapi/linux/sched/types.h>
+#include "../../kernel/sched/sched.h"
+
+struct rq *rust_helper_cpu_rq(unsigned int cpu)
+{
+	return cpu_rq(cpu);
+}
+
+struct task_struct *rust_helper_rq_current(struct rq *rq)
+{
+	return rcu_dereference_protected(rq->curr, lockdep_is_held(__rq_lockp(rq)));
+}
+
+void rust_helper_rq_lock_irqsave(struct rq *rq, struct rq_flags *rf)
+{
+	rq_lock_irqsave(rq, rf);
+}
+
+void rust_helper_rq_unlock_irqrestore(struct rq *rq, struct rq_flags *rf)
+{
+	rq_unlock_irqrestore(rq, rf);
+}
+
+void rust_helper_task_rq_unlock(struct rq *rq, struct task_struct *p, struct rq_flags *rf)
+{
+	task_rq_unlock(rq, p, rf);
+}
+
+bool rust_helper_rq_has_dl_waiter(struct rq *rq)
+{
+	return rq->dl.dl_nr_running;
+}
+
+void rust_helper_add_nr_running(struct rq *rq, unsigned int count)
+{
+	add_nr_running(rq, count);
+}
+
+void rust_helper_sub_nr_running(struct rq *rq, unsigned int count)
+{
+	sub_nr_running(rq, count);
+}
+
+u64 rust_helper_rq_clock_task(struct rq *rq)
+{
+	return rq_clock_task(rq);
+}
+
+bool rust_helper_task_on_rq_queued(struct task_struct *p)
+{
+	return task_on_rq_queued(p);
+}
+#endif
+
+unsigned int rust_helper_task_cpu(const struct task_struct *p)
+{
+	return task_cpu(p);
+}
+
+void rust_helper_set_current_state(unsigned int state)
+{
+	set_current_state(state);
+}
+
+void rust_helper___set_current_state(unsigned int state)
+{
+	__set_current_state(state);
+}

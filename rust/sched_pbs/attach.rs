@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Threads enter the class and leave it.
+//!
+//! Entering and leaving is changing the policy, which takes process context. A thread has its seat
+//! before its policy changes, and gives it up when the class is told that it has left.
+
+use super::{
+    cpu::{finish, Cpu, LEAVE_SILENTLY},
+    entity,
+    global::{pbs, Pbs},
+    park::Stop,
+    threads::NO_SEAT,
+};
+use core::sync::atomic::{fence, Ordering};
+use kernel::{
+    bindings,
+    prelude::*,
+    sched_class::{self, RunQueueGuard},
+    task::Task,
+    types::ARef,
+};
+
+/// Why a thread was not attached.
+pub(crate) enum Refused {
+    /// No CPU's plan has the process.
+    NoProcess,
+    /// The process has a thread already, and not both are for one task.
+    Occupied,
+    /// The process has ended all its tasks.
+    Done,
+    /// The thread is attached already.
+    Attached,
+    /// The thread is a kernel thread.
+    Kthread,
+    /// The thread is exiting.
+    Exiting,
+    /// Something in the kernel failed.
+    Kernel(Error),
+}
+
+impl From<Error> for Refused {
+    fn from(error: Error) -> Self {
+        Refused::Kernel(error)
+    }
+}
+
+/// Makes `task` a thread of the plan process with that id.
+pub(crate) fn attach(task: &Task, id: u32, one_task: bool) -> Result<(), Refused> {
+    if task.is_kthread() {
+        return Err(Refused::Kthread);
+    }
+    let pbs = pbs().ok_or(Refused::Kernel(ENODEV))?;
+    let _control = pbs.control.lock();
+    let cpu = cpu_of(pbs, id).ok_or(Refused::NoProcess)?;
+    if entity::seat_of(task) != NO_SEAT {
+        return Err(Refused::Attached);
+    }
+    let work = Stop::new()?;
+    task.bind_to_cpu(cpu.number())?;
+
+    let rq = RunQueueGuard::lock_task(task);
+    if rq.cpu() != cpu.number() {
+        return Err(Refused::Kernel(EAGAIN));
+    }
+    let taken = finish(rq, |rq, _, state| {
+        let (Some(threads), Some(node)) = (&mut state.threads, &state.node) else {
+            return Err(Refused::NoProcess);
+        };
+        let process = node.plan().find(id).ok_or(Refused::NoProcess)?;
+        if node.process(process).is_some_and(|info| info.done) {
+            return Err(Refused::Done);
+        }
+        if let Some(active) = threads.get(threads.active(process)) {
+            if !(active.one_task && one_task) {
+                return Err(Refused::Occupied);
+            }
+        }
+        let task: ARef<Task> = task.into();
+        let (number, old) = threads.take(task.clone(), process, one_task, work)?;
+        entity::set_seat(rq, &task, number);
+        Ok(old)
+    });
+    // What the seat held before is freed here, outside the lock.
+    drop(taken.unwrap_or(Err(Refused::Kernel(ENODEV)))?);
+
+    // An exiting thread sets its flag and then looks for a seat; here it is the other way round,
+    // so one of the two sees the other.
+    fence(Ordering::SeqCst);
+    if entity::is_exiting(task) {
+        give_up_seat(task);
+        return Err(Refused::Exiting);
+    }
+    let entered = sched_class::set_policy(task, bindings::SCHED_PBS, 0);
+    if entered.is_err() {
+        give_up_seat(task);
+    } else if finish(RunQueueGuard::lock_task(task), |_, _, state| {
+        let seat = state.threads.as_ref()?.get(entity::seat_of(task))?;
+        (seat.leaving != 0).then_some(())
+    })
+    .flatten()
+    .is_some()
+    {
+        // It began to exit, and passed the point where it leaves the class, before it entered.
+        eject(&task.into())?;
+        return Err(Refused::Exiting);
+    }
+    Ok(entered?)
+}
+
+/// Takes the seat of a thread that is not in the class.
+fn give_up_seat(task: &Task) {
+    finish(RunQueueGuard::lock_task(task), |rq, cpu, state| {
+        let number = entity::seat_of(task);
+        if number != NO_SEAT && !entity::has_policy(task) {
+            state.leave(cpu, number, LEAVE_SILENTLY);
+            if let Some(threads) = &mut state.threads {
+                // Not the last reference: the caller has one.
+                drop(threads.release(number));
+            }
+            entity::set_seat(rq, task, NO_SEAT);
+            state.settle(rq, cpu);
+        }
+    });
+}
+
+/// The CPU whose plan has the process.
+pub(crate) fn cpu_of(pbs: &Pbs, id: u32) -> Option<&'static Cpu> {
+    pbs.cpus().find(|cpu| {
+        cpu.lock(|_, _, state| {
+            state.node.as_ref().is_some_and(|node| node.plan().find(id).is_some())
+        }) == Some(true)
+    })
+}
+
+/// Takes `task` out of the class at somebody's wish; its process goes on without it.
+pub(crate) fn detach(task: &Task) -> Result {
+    let pbs = pbs().ok_or(ENODEV)?;
+    let _control = pbs.control.lock();
+    let attached = finish(RunQueueGuard::lock_task(task), |rq, cpu, state| {
+        let number = entity::seat_of(task);
+        if number == NO_SEAT {
+            return false;
+        }
+        state.leave(cpu, number, bindings::pbs_eject_PBS_EJECT_DETACHED as u16);
+        state.settle(rq, cpu);
+        true
+    });
+    if attached != Some(true) {
+        return Err(ESRCH);
+    }
+    eject(&task.into())
+}
+
+/// How a task of the current thread ended.
+pub(crate) struct TaskEnded {
+    /// The next task of its process; `None`: that was the last.
+    pub(crate) next: Option<u32>,
+}
+
+/// Why the current thread can't end its task.
+pub(crate) enum NotEnded {
+    /// It isn't attached.
+    NotAttached,
+    /// Another thread of its process has its turn.
+    NotActive,
+    /// Its task is this one.
+    Other(u32),
+}
+
+/// The current thread's task ends.
+///
+/// This records the end only; if the thread has to wait it does so on its way to user space. So a
+/// system call that is restarted after a signal can't end the next task.
+pub(crate) fn end_task(task: &Task, expected: Option<u32>) -> Result<TaskEnded, NotEnded> {
+    let ended = finish(RunQueueGuard::lock_task(task), |rq, cpu, state| {
+        let number = entity::seat_of(task);
+        state.charge(rq);
+        state.sample_memory(rq);
+        let threads = state.threads.as_ref().ok_or(NotEnded::NotAttached)?;
+        let seat = threads
+            .get(number)
+            .filter(|seat| seat.leaving == 0)
+            .ok_or(NotEnded::NotAttached)?;
+        let process = seat.process;
+        if !threads.is_active(number) {
+            return Err(NotEnded::NotActive);
+        }
+        let info = state.node.as_ref().and_then(|node| node.process(process));
+        if let (Some(expected), Some(info)) = (expected, info) {
+            if expected != info.task {
+                return Err(NotEnded::Other(info.task));
+            }
+        }
+        let next = state.end_task(cpu, process, task.pid());
+        if next.is_none() {
+            state.leave(cpu, number, LEAVE_SILENTLY);
+            state.leave_process(cpu, process, bindings::pbs_eject_PBS_EJECT_PLAN as u16);
+        }
+        state.settle(rq, cpu);
+        Ok(TaskEnded { next })
+    })
+    .unwrap_or(Err(NotEnded::NotAttached))?;
+    if ended.next.is_none() {
+        // Nothing is left of the plan for it: it goes on as a normal thread. This can't fail for
+        // a fair policy.
+        let _ = sched_class::set_policy(task, bindings::SCHED_NORMAL, entity::nice(task));
+    }
+    Ok(ended)
+}
+
+/// Called by every exiting thread, before its memory map goes.
+#[no_mangle]
+extern "C" fn sched_pbs_exit(task: *mut bindings::task_struct) {
+    // SAFETY: The caller is the thread itself, so it is valid during the call.
+    let task = unsafe { Task::from_raw(task) };
+    // Orders the look for a seat after the thread's exiting flag, see `attach`.
+    fence(Ordering::SeqCst);
+    if entity::seat_of(task) == NO_SEAT {
+        return;
+    }
+    finish(RunQueueGuard::lock_task(task), |rq, cpu, state| {
+        state.charge(rq);
+        state.sample_memory(rq);
+        let number = entity::seat_of(task);
+        let Some(threads) = &state.threads else { return };
+        let Some(seat) = threads.get(number) else { return };
+        let (process, one_task, leaving) = (seat.process, seat.one_task, seat.leaving);
+        if leaving == 0 && threads.is_active(number) {
+            let next = if one_task {
+                state.end_task(cpu, process, task.pid())
+            } else {
+                state.end_process(cpu, process, task.pid());
+                None
+            };
+            state.leave(cpu, number, LEAVE_SILENTLY);
+            if next.is_none() {
+                state.leave_process(cpu, process, bindings::pbs_eject_PBS_EJECT_PLAN as u16);
+            }
+        } else {
+            state.leave(cpu, number, LEAVE_SILENTLY);
+        }
+        state.settle(rq, cpu);
+    });
+    if entity::has_policy(task) {
+        let _ = sched_class::set_policy(task, bindings::SCHED_NORMAL, entity::nice(task));
+    }
+    // If it has a seat but is not in the class, who is attaching it gives the seat up again.
+}
+
+/// Takes the threads that are to leave out of the class, with `all` every one. Sleeps; the caller
+/// holds the control lock.
+pub(crate) fn eject_leaving(cpu: &Cpu, all: bool) {
+    // Each turn empties a seat, so this ends.
+    while let Some(task) = cpu
+        .lock(|_, _, state| state.threads.as_ref()?.find_leaving(all).cloned())
+        .flatten()
+    {
+        if eject(&task).is_err() {
+            pr_warn!("thread {} could not be taken out of the class\n", task.pid());
+            return;
+        }
+    }
+}
+
+/// Gives a thread back to the fair class.
+fn eject(task: &ARef<Task>) -> Result {
+    sched_class::set_policy(task, bindings::SCHED_NORMAL, entity::nice(task))?;
+    give_up_seat(task);
+    // If it waits at the edge of user space, it has nothing to wait for any more.
+    sched_class::wake_up(task);
+    Ok(())
+}

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The scheduling class: what the core scheduler calls.
+//!
+//! A thread is on the run queue for one of two reasons: its process is granted the CPU, or it has
+//! to reach the edge of user space to wait there ([`super::park`]). So there is nothing to sort
+//! here, and every callback is O(log processes) at most.
+
+use super::{
+    cpu::{Cpu, State},
+    entity,
+    pbs_core::EventKind,
+    threads::NO_SEAT,
+};
+use kernel::{
+    bindings, clock,
+    prelude::*,
+    sched_class::{self, QueueFlags, RunQueue, SchedClass},
+    task::Task,
+};
+
+struct Pbs;
+
+kernel::declare_sched_class!(pbs_sched_class, "__pbs_sched_class", Pbs);
+
+/// Calls `function` with the state, and leaves to the CPU what can't be done under the lock.
+fn update<R>(
+    rq: &mut RunQueue,
+    function: impl FnOnce(&mut RunQueue, &'static Cpu, &mut State) -> R,
+) -> Option<R> {
+    entity::with_state(rq, |rq, cpu, state| {
+        let result = function(rq, cpu, state);
+        state.hand_over(cpu);
+        result
+    })
+}
+
+#[vtable]
+impl SchedClass for Pbs {
+    fn enqueue_task(rq: &mut RunQueue, task: &Task, flags: QueueFlags) {
+        entity::inc_running(rq);
+        let number = entity::seat_of(task);
+        update(rq, |rq, cpu, state| {
+            let Some(seat) = state.threads.as_mut().and_then(|t| t.get_mut(number)) else {
+                return;
+            };
+            seat.queued = true;
+            let process = seat.process;
+            let runs_freely = seat.leaving != 0 || !seat.entered;
+            // To the node a thread that waits at the edge of user space could run all the time.
+            if flags.is_sleep_or_wakeup() && !seat.parked {
+                state.refresh_presence(process);
+                state.settle(rq, cpu);
+            }
+            if runs_freely {
+                // It is on its way into the class or out of it.
+                if let Some(threads) = &mut state.threads {
+                    threads.push_stopping(number);
+                }
+            } else if !state.is_granted(number) {
+                state.stop(number, clock::monotonic_ns());
+            }
+            state.preempt(rq);
+        });
+    }
+
+    fn dequeue_task(rq: &mut RunQueue, task: &Task, flags: QueueFlags) -> bool {
+        let number = entity::seat_of(task);
+        let current = rq.is_current(task);
+        if current {
+            rq.update_current();
+        }
+        entity::dec_running(rq);
+        update(rq, |rq, cpu, state| {
+            if current {
+                state.charge_switch(rq);
+            }
+            let Some(threads) = &mut state.threads else {
+                return;
+            };
+            threads.remove_stopping(number);
+            let Some(seat) = threads.get_mut(number) else {
+                return;
+            };
+            seat.queued = false;
+            if flags.is_sleep_or_wakeup() {
+                if seat.parked {
+                    seat.stopping = false;
+                    return;
+                }
+                let process = seat.process;
+                state.refresh_presence(process);
+                state.settle(rq, cpu);
+            }
+        });
+        true
+    }
+
+    fn wakeup_preempt(rq: &mut RunQueue, _task: &Task) {
+        update(rq, |rq, _, state| state.preempt(rq));
+    }
+
+    fn balance(rq: &mut RunQueue) -> bool {
+        entity::nr_running(rq) != 0
+            && entity::with_state(rq, |_, _, state| state.pick().is_some()) == Some(true)
+    }
+
+    fn pick_task(rq: &mut RunQueue) -> Option<&Task> {
+        if entity::nr_running(rq) == 0 {
+            return None;
+        }
+        entity::with_state(rq, |_, _, state| state.pick())?
+    }
+
+    fn put_prev_task(rq: &mut RunQueue, task: &Task, next: Option<&Task>) {
+        if rq.is_current(task) {
+            rq.update_current();
+        }
+        let class_follows = next.is_some_and(|next| entity::in_class(rq, next));
+        update(rq, |rq, _, state| state.end_running(rq, class_follows));
+    }
+
+    fn set_next_task(rq: &mut RunQueue, task: &Task) {
+        rq.begin_execution(task);
+        let seat = entity::seat_of(task);
+        update(rq, |rq, cpu, state| state.begin_running(rq, cpu, seat));
+    }
+
+    fn task_tick(rq: &mut RunQueue, _task: &Task) {
+        rq.update_current();
+        update(rq, |rq, cpu, state| {
+            state.charge(rq);
+            state.sample_memory(rq);
+            state.enforce();
+            state.settle(rq, cpu);
+        });
+    }
+
+    fn switched_from(rq: &mut RunQueue, task: &Task) {
+        let number = entity::seat_of(task);
+        if number == NO_SEAT {
+            return;
+        }
+        let boosted = entity::has_policy(task);
+        let run_time_ns = entity::run_time_ns(rq, task);
+        update(rq, |rq, cpu, state| {
+            let Some(seat) = state.threads.as_mut().and_then(|t| t.get_mut(number)) else {
+                return;
+            };
+            if boosted {
+                let process = seat.process;
+                // A waiter of a higher class runs it for a while; its process still has it.
+                seat.boosted_at_ns = Some(run_time_ns);
+                state.refresh_presence(process);
+            } else {
+                state.leave(cpu, number, bindings::pbs_eject_PBS_EJECT_POLICY as u16);
+                if let Some(threads) = &mut state.threads {
+                    // Not the last reference: who changes the policy has one.
+                    drop(threads.release(number));
+                }
+                entity::set_seat(rq, task, NO_SEAT);
+            }
+            state.settle(rq, cpu);
+        });
+    }
+
+    fn switched_to(rq: &mut RunQueue, task: &Task) {
+        let number = entity::seat_of(task);
+        let queued = sched_class::is_queued(rq, task);
+        let run_time_ns = entity::run_time_ns(rq, task);
+        update(rq, |rq, cpu, state| {
+            let Some(seat) = state.threads.as_mut().and_then(|t| t.get_mut(number)) else {
+                return;
+            };
+            let process = seat.process;
+            let boosted_at_ns = seat.boosted_at_ns.take();
+            let enters = !core::mem::replace(&mut seat.entered, true);
+            if let (Some(at_ns), Some(node)) = (boosted_at_ns, &mut state.node) {
+                // The other class did not count; its run time at the node's rate is what is known.
+                let boost_ns = run_time_ns.saturating_sub(at_ns);
+                let insns = node.rate().to_insns(boost_ns);
+                node.charge(process, insns);
+            }
+            if enters {
+                state.tell(cpu, EventKind::Attached, Some(process), 0, 0, task.pid());
+            }
+            state.refresh_presence(process);
+            state.settle(rq, cpu);
+            if queued && !state.is_granted(number) {
+                state.stop(number, clock::monotonic_ns());
+            }
+            state.preempt(rq);
+        });
+        // The fair server chooses among fair tasks only until it is asked again: without this, a
+        // task that enters the class in its time starves them when it runs out.
+        if rq.has_deadline_waiter() {
+            rq.reschedule();
+        }
+    }
+
+    fn update_curr(rq: &mut RunQueue) {
+        rq.update_current();
+    }
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What there is once in the kernel: the CPUs, the events, and the control of plans.
+
+use super::{cpu::Cpu, events::Events, pbs_core::Config};
+use core::sync::atomic::{AtomicPtr, Ordering};
+use kernel::{
+    alloc::KBox,
+    alloc::KVec,
+    new_mutex, new_work,
+    prelude::*,
+    sync::{Arc, Mutex},
+    workqueue::{self, impl_has_work, Work, WorkItem},
+};
+
+/// What changes plans and attachments, one at a time.
+pub(crate) struct Control {
+    /// The configuration of plans that bring none.
+    pub(crate) config: Config,
+}
+
+/// The class, from the initcall on.
+#[pin_data]
+pub(crate) struct Pbs {
+    cpus: KVec<Option<&'static Cpu>>,
+    /// The ring of events.
+    #[pin]
+    pub(crate) events: Events,
+    /// Taken before the lock of any run queue, and after the one of CPU hotplug.
+    #[pin]
+    pub(crate) control: Mutex<Control>,
+    ejection: Arc<Ejection>,
+}
+
+static PBS: AtomicPtr<Pbs> = AtomicPtr::new(core::ptr::null_mut());
+
+/// The class, once it is up.
+pub(crate) fn pbs() -> Option<&'static Pbs> {
+    // SAFETY: The pointer is null or what `Pbs::publish` leaked.
+    unsafe { PBS.load(Ordering::Acquire).as_ref() }
+}
+
+impl Pbs {
+    /// Makes the one instance.
+    pub(crate) fn publish() -> Result<&'static Pbs> {
+        let mut cpus = KVec::new();
+        for number in 0..kernel::cpu::nr_cpu_ids() {
+            let cpu = if kernel::cpu::is_possible(number) {
+                Some(leak(KBox::pin_init(Cpu::new(number), GFP_KERNEL)?))
+            } else {
+                None
+            };
+            cpus.push(cpu, GFP_KERNEL)?;
+        }
+        let events = Events::new()?;
+        let ejection = Arc::pin_init(
+            pin_init!(Ejection { work <- new_work!("pbs_ejection") }),
+            GFP_KERNEL,
+        )?;
+        let pbs = leak(KBox::try_pin_init(
+            try_pin_init!(Pbs {
+                cpus,
+                events <- events,
+                control <- new_mutex!(Control { config: Config::DEFAULT }, "pbs_control"),
+                ejection,
+            }? Error),
+            GFP_KERNEL,
+        )?);
+        PBS.store(core::ptr::from_ref(pbs).cast_mut(), Ordering::Release);
+        Ok(pbs)
+    }
+
+    /// The CPU of that number, if there can be one.
+    pub(crate) fn cpu(&self, number: u32) -> Option<&'static Cpu> {
+        self.cpus.get(number as usize).copied().flatten()
+    }
+
+    /// All possible CPUs.
+    pub(crate) fn cpus(&self) -> impl Iterator<Item = &'static Cpu> + '_ {
+        self.cpus.iter().copied().flatten()
+    }
+
+    /// Has the threads that should leave the class leave it soon. Any context but NMI, but not
+    /// with a run queue locked.
+    pub(crate) fn queue_ejection(&self) {
+        // It fails if the work is queued already, which is as good.
+        let _ = workqueue::system().enqueue(self.ejection.clone());
+    }
+}
+
+/// The class is built in: what it is made of stays for ever.
+fn leak<T>(pinned: Pin<KBox<T>>) -> &'static T {
+    // SAFETY: Nobody moves out of a shared reference, and the memory is never freed.
+    unsafe { &*KBox::into_raw(Pin::into_inner_unchecked(pinned)) }
+}
+
+/// Takes threads out of the class, which only process context can.
+#[pin_data]
+struct Ejection {
+    #[pin]
+    work: Work<Ejection>,
+}
+
+impl_has_work! {
+    impl HasWork<Self> for Ejection { self.work }
+}
+
+impl WorkItem for Ejection {
+    type Pointer = Arc<Ejection>;
+
+    fn run(_this: Arc<Ejection>) {
+        let Some(pbs) = pbs() else { return };
+        let _control = pbs.control.lock();
+        for cpu in pbs.cpus() {
+            super::attach::eject_leaving(cpu, false);
+        }
+    }
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Plan-based scheduling: the class `SCHED_PBS`.
+//!
+//! A plan gives each CPU an ordered list of slots, measured in retired user instructions, for
+//! processes whose tasks are known in length. The policy is in [`pbs_core`], which knows nothing of
+//! the kernel; the interfaces of the kernel are in the `kernel` crate. Here the two are joined.
+//!
+//! | module | what it does | context |
+//! |---|---|---|
+//! | [`class`] | the callbacks of the core scheduler | run queue locked |
+//! | [`cpu`] | the state of a CPU: from a decision to a thread that runs | run queue locked |
+//! | [`threads`] | the threads that are attached to a CPU's plan | run queue locked |
+//! | [`park`] | waiting, at the edge of user space | the waiting thread |
+//! | [`clock`] | the count of instructions and the rate | run queue locked; CPU bring-up |
+//! | [`attach`] | threads enter the class, end tasks, exit, leave | process |
+//! | [`plan`] | plans are installed, dropped, read back; CPUs go | process |
+//! | [`events`] | the ring of events and its readers | any |
+//! | [`device`], [`wire`] | `/dev/pbs_plan` | process |
+//! | [`sysfs`] | `/sys/kernel/pbs/` | process |
+//! | [`entity`] | the fields of `task_struct` and `struct rq` | run queue locked |
+//!
+//! # Locks
+//!
+//! In the order of taking: the CPU hotplug lock (readers: who installs or drops a plan), the
+//! control mutex ([`global::Pbs::control`]: one change of plans or attachments at a time), the lock
+//! of one run queue (all of a CPU's [`cpu::State`]), and the raw lock of the event ring, which is
+//! held for a copy. The timer and the irq_work take the lock of their CPU's run queue from hard
+//! interrupt context. Nobody is woken, nothing is allocated or freed and nothing sleeps under the
+//! lock of a run queue.
+
+use kernel::prelude::*;
+
+mod attach;
+mod class;
+mod clock;
+mod cpu;
+mod device;
+mod entity;
+mod events;
+mod global;
+mod park;
+// The crate is complete by itself; the class does not need all of it.
+#[allow(dead_code, unreachable_pub)]
+#[forbid(unsafe_code)]
+#[path = "../pbs_core/src/mod.rs"]
+mod pbs_core;
+mod plan;
+mod storage;
+mod sysfs;
+mod threads;
+mod wire;
+
+/// Prefix of messages in the kernel log.
+const __LOG_PREFIX: &[u8] = b"pbs\0";
+
+kernel::late_initcall!(init);
+
+/// Brings the class up, after the PMU drivers.
+fn init() -> Result {
+    global::Pbs::publish()?;
+    // What is registered stays for as long as the kernel runs.
+    core::mem::forget(kernel::cpuhp::Registration::<plan::CpuUp>::new()?);
+    core::mem::forget(sysfs::create()?);
+    core::mem::forget(device::register()?);
+    pr_info!(
+        "plan-based scheduling: {} instructions per ms, counted by the {}\n",
+        clock::rate().insns_per_ms(),
+        clock::tier_name(),
+    );
+    Ok(())
+}

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! `/sys/kernel/pbs/`: one value a file.
+//!
+//! See `Documentation/ABI/testing/sysfs-kernel-pbs` for what each file says.
+
+use super::{
+    clock,
+    cpu::{Cpu, State},
+    global::pbs,
+    pbs_core::{Config, EventKind, ProcessInfo},
+};
+use core::fmt::Write;
+use kernel::{
+    bindings, c_str, fmt,
+    prelude::*,
+    str::CString,
+    sysfs::{Attribute, Buffer, Directory},
+};
+
+/// The directories, for as long as the kernel runs.
+pub(crate) struct Tree {
+    _root: Directory<()>,
+    _config: Directory<()>,
+    _counts: Directory<()>,
+    _cpus: KVec<(Directory<&'static Cpu>, Directory<&'static Cpu>)>,
+}
+
+/// Makes the directories.
+pub(crate) fn create() -> Result<Tree> {
+    let root = Directory::under_kernel(c_str!("pbs"), (), &ROOT)?;
+    let config = root.subdirectory(c_str!("config"), (), &CONFIG)?;
+    let counts = root.subdirectory(c_str!("counts"), (), &TOTAL_COUNTS)?;
+    let mut cpus = KVec::new();
+    for cpu in pbs().ok_or(ENODEV)?.cpus() {
+        let name = CString::try_from_fmt(fmt!("cpu{}", cpu.number()))?;
+        let directory = root.subdirectory(&name, cpu, &CPU)?;
+        let counts = directory.subdirectory(c_str!("counts"), cpu, &CPU_COUNTS)?;
+        cpus.push((directory, counts), GFP_KERNEL)?;
+    }
+    Ok(Tree {
+        _root: root,
+        _config: config,
+        _counts: counts,
+        _cpus: cpus,
+    })
+}
+
+/// Writes a value and ends the line.
+fn line(out: &mut Buffer<'_>, value: impl core::fmt::Display) -> Result {
+    writeln!(out, "{value}").map_err(|_| EINVAL)
+}
+
+/// Sums a value over all CPUs.
+fn sum(value: impl Fn(&'static Cpu) -> i64) -> i64 {
+    pbs().map_or(0, |pbs| pbs.cpus().map(value).sum())
+}
+
+/// A value of a CPU's state, 0 if it has none.
+fn of_state<T: Default>(cpu: &Cpu, value: impl FnOnce(&State) -> Option<T>) -> T {
+    cpu.lock(|_, _, state| value(state)).flatten().unwrap_or_default()
+}
+
+fn lateness_insns(cpu: &Cpu) -> i64 {
+    of_state(cpu, |state| Some(state.node.as_ref()?.lateness_insns()))
+}
+
+/// The largest of a value over the processes of a CPU's plan.
+fn largest(cpu: &Cpu, value: impl Fn(&ProcessInfo) -> u64) -> u64 {
+    of_state(cpu, |state| {
+        let node = state.node.as_ref()?;
+        let processes = 0..node.plan().processes().len() as u32;
+        processes.filter_map(|p| node.process(p)).map(|info| value(&info)).max()
+    })
+}
+
+static ROOT: [Attribute<()>; 6] = [
+    Attribute::read_only(c_str!("version"), |_, out| line(out, bindings::PBS_VERSION)),
+    Attribute::read_only(c_str!("tier"), |_, out| {
+        line(out, clock::tier_name())
+    }),
+    Attribute::read_only(c_str!("rate_insns_per_ms"), |_, out| {
+        line(out, clock::rate().insns_per_ms())
+    }),
+    Attribute::read_only(c_str!("events"), |_, out| {
+        line(out, pbs().map_or(0, |pbs| pbs.events.bounds().1))
+    }),
+    Attribute::read_only(c_str!("lateness_insns"), |_, out| {
+        line(out, sum(|cpu| lateness_insns(cpu)))
+    }),
+    Attribute::read_only(c_str!("threads"), |_, out| {
+        line(out, sum(|cpu| i64::from(threads(cpu))))
+    }),
+];
+
+fn threads(cpu: &Cpu) -> u32 {
+    of_state(cpu, |state| Some(state.threads.as_ref()?.used()))
+}
+
+static CPU: [Attribute<&'static Cpu>; 15] = [
+    Attribute::read_only(c_str!("state"), |cpu, out| {
+        let state = cpu.lock(|_, _, state| match &state.node {
+            _ if !state.online => "offline",
+            None => "no_plan",
+            Some(node) if node.ended() => "ended",
+            Some(_) if state.is_unallocated() => "unallocated",
+            Some(_) => "execution",
+        });
+        line(out, state.unwrap_or("offline"))
+    }),
+    Attribute::read_only(c_str!("plan_id"), |cpu, out| {
+        line(out, of_state(cpu, |state| Some(state.node.as_ref()?.plan_id())))
+    }),
+    Attribute::read_only(c_str!("slots"), |cpu, out| {
+        line(out, of_state(cpu, |state| Some(state.node.as_ref()?.slots())))
+    }),
+    Attribute::read_only(c_str!("slot"), |cpu, out| {
+        line(out, of_state(cpu, |state| Some(state.node.as_ref()?.cursor())))
+    }),
+    Attribute::read_only(c_str!("slot_count_insns"), |cpu, out| {
+        line(out, of_state(cpu, |state| Some(state.node.as_ref()?.slot_count_insns())))
+    }),
+    Attribute::read_only(c_str!("t1_insns"), |cpu, out| {
+        let t1_insns = of_state(cpu, |state| {
+            let node = state.node.as_ref()?;
+            let slot = node.plan().slot(node.cursor())?;
+            (!slot.is_idle()).then(|| node.config().t1_insns(slot.length_insns))
+        });
+        line(out, t1_insns)
+    }),
+    Attribute::read_only(c_str!("granted_process"), |cpu, out| {
+        let id = of_state(cpu, |state| {
+            let node = state.node.as_ref()?;
+            let (process, _) = node.granted();
+            Some(i64::from(node.plan().process(process?)?.id) + 1)
+        });
+        line(out, id - 1)
+    }),
+    Attribute::read_only(c_str!("processes"), |cpu, out| {
+        line(
+            out,
+            of_state(cpu, |state| Some(state.node.as_ref()?.plan().processes().len())),
+        )
+    }),
+    Attribute::read_only(c_str!("processes_unfinished"), |cpu, out| {
+        line(out, of_state(cpu, |state| Some(state.node.as_ref()?.unfinished())))
+    }),
+    Attribute::read_only(c_str!("threads"), |cpu, out| line(out, threads(cpu))),
+    Attribute::read_only(c_str!("lateness_insns"), |cpu, out| {
+        line(out, lateness_insns(cpu))
+    }),
+    Attribute::read_only(c_str!("peak_vm_bytes"), |cpu, out| {
+        line(out, largest(cpu, |info| info.peak_vm_bytes))
+    }),
+    Attribute::read_only(c_str!("peak_rss_bytes"), |cpu, out| {
+        line(out, largest(cpu, |info| info.peak_rss_bytes))
+    }),
+    Attribute::read_only(c_str!("longest_stop_ns"), |cpu, out| {
+        line(out, of_state(cpu, |state| Some(state.longest_stop_ns)))
+    }),
+    Attribute::read_only(c_str!("counter"), |cpu, out| {
+        let counts = of_state(cpu, |state| Some(state.insn_clock.has_counter()));
+        line(out, if counts { "pmu" } else { "clock" })
+    }),
+];
+
+/// Shows one value of the default configuration, by its place in [`Config::NAMES`].
+fn show_config<const PLACE: usize>(_: &(), out: &mut Buffer<'_>) -> Result {
+    let config = pbs().ok_or(ENODEV)?.control.lock().config;
+    line(out, config.values().get(PLACE).copied().unwrap_or(0))
+}
+
+/// Takes one value of the default configuration; plans that come later begin with it.
+fn store_config<const PLACE: usize>(_: &(), text: &str) -> Result {
+    let number = text.parse().map_err(|_| EINVAL)?;
+    let mut control = pbs().ok_or(ENODEV)?.control.lock();
+    let mut values = control.config.values();
+    *values.get_mut(PLACE).ok_or(EINVAL)? = number;
+    let config = Config::from_values(values);
+    config.check().map_err(|_| EINVAL)?;
+    control.config = config;
+    Ok(())
+}
+
+macro_rules! config_attributes {
+    ($($place:literal $name:literal),* $(,)?) => {
+        static CONFIG: [Attribute<()>; Config::COUNT] = [
+            $(Attribute::read_write(c_str!($name), show_config::<$place>, store_config::<$place>)),*
+        ];
+        // The names are those of the fields, in their order.
+        const _: () = {
+            $(assert!(same($name.as_bytes(), Config::NAMES[$place].as_bytes()));)*
+        };
+    };
+}
+
+config_attributes! {
+    0 "sigma_t1_permille",
+    1 "preemption_limit_insns",
+    2 "no_preemption_insns",
+    3 "ceiling_factor_permille",
+    4 "ceiling_extra_ns",
+    5 "window_period_ns",
+    6 "window_unallocated_ns",
+}
+
+const fn same(left: &[u8], right: &[u8]) -> bool {
+    if left.len() != right.len() {
+        return false;
+    }
+    let mut at = 0;
+    while at < left.len() {
+        if left[at] != right[at] {
+            return false;
+        }
+        at += 1;
+    }
+    true
+}
+
+fn show_count<const KIND: usize>(cpu: &&'static Cpu, out: &mut Buffer<'_>) -> Result {
+    line(out, cpu.count(KIND))
+}
+
+fn show_total_count<const KIND: usize>(_: &(), out: &mut Buffer<'_>) -> Result {
+    line(out, sum(|cpu| cpu.count(KIND) as i64))
+}
+
+macro_rules! count_attributes {
+    ($len:literal: $($kind:ident $name:literal),* $(,)?) => {
+        static CPU_COUNTS: [Attribute<&'static Cpu>; $len] = [
+            $(Attribute::read_only(c_str!($name), show_count::<{ EventKind::$kind as usize }>)),*
+        ];
+        static TOTAL_COUNTS: [Attribute<()>; $len] = [
+            $(Attribute::read_only(c_str!($name), show_total_count::<{ EventKind::$kind as usize }>)),*
+        ];
+        // One file for every kind that happens on a CPU; overruns belong to readers.
+        const _: () = assert!($len == EventKind::ALL.len() - 1);
+        const _: () = {
+            $(assert!(same($name.as_bytes(), EventKind::$kind.name().as_bytes()));)*
+        };
+    };
+}
+
+count_attributes! { 16:
+    PlanInstalled "plan_installed",
+    PlanEnded "plan_ended",
+    PlanDropped "plan_dropped",
+    Attached "attached",
+    Grant "grant",
+    TaskEnded "task_ended",
+    Preempted "preempted",
+    Ceiling "ceiling",
+    Late "late",
+    Early "early",
+    Info "info",
+    Absent "absent",
+    ProcessEnded "process_ended",
+    Ejected "ejected",
+    CpuGone "cpu_gone",
+    StopLong "stop_long",
+}
