@@ -168,6 +168,12 @@ impl Plan {
         processes
     }
 
+    /// The CPU that has the slots of the process with that index.
+    pub fn cpu_of(&self, process: usize) -> Option<&Cpu> {
+        let slot = Slot::Process { process };
+        self.cpus.iter().find(|cpu| cpu.slots.contains(&slot))
+    }
+
     /// The process with that number.
     pub fn process(&self, id: u32) -> Option<&Process> {
         self.processes.iter().find(|process| process.id == id)

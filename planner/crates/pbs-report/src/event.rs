@@ -123,7 +123,8 @@ pub fn describe(event: &Event) -> String {
             grouped(event.retired_insns)
         )),
         Some(EventKind::Ceiling) => say(format!("after {} ns", grouped(value))),
-        Some(EventKind::ProcessEnded) => say(format!("with {value} tasks not ended")),
+        Some(EventKind::ProcessEnded) if value == 0 => say("all its tasks ended".into()),
+        Some(EventKind::ProcessEnded) => say(format!("{value} of its tasks not ended")),
         Some(EventKind::Ejected) => say(format!("pid {}", event.pid)),
         Some(EventKind::StopLong) => say(format!("pid {} {} ns", event.pid, grouped(value))),
         Some(EventKind::Overrun) => say(format!("{} events lost", grouped(value))),

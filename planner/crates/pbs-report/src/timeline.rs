@@ -77,7 +77,7 @@ pub enum MarkKind {
     Preempted,
     /// It reached its ceiling on the clock.
     Ceiling,
-    /// Its process had no thread.
+    /// Its process had no thread all the while.
     Absent,
 }
 
@@ -87,6 +87,7 @@ impl CpuTimeline {
         let mut builder = Builder {
             plan,
             open: None,
+            slot: None,
             timeline: Self {
                 cpu: cpu.cpu,
                 installed_ns: None,
@@ -134,6 +135,8 @@ struct Builder<'a> {
     plan: &'a Plan,
     /// The segment that has begun; its end is not known yet.
     open: Option<ActualSegment>,
+    /// The present slot.
+    slot: Option<u64>,
     timeline: CpuTimeline,
 }
 
@@ -153,6 +156,7 @@ impl Builder<'_> {
             EventKind::Preempted => self.mark(event, MarkKind::Preempted),
             EventKind::Ceiling => self.mark(event, MarkKind::Ceiling),
             EventKind::Absent => self.mark(event, MarkKind::Absent),
+            EventKind::Attached => self.attached(event),
             EventKind::ProcessEnded if self.runs(event.process) => self.close(event.time_ns),
             _ => {}
         }
@@ -173,8 +177,19 @@ impl Builder<'_> {
         }
     }
 
+    /// A process that comes while its slot lasts was not absent from it. That
+    /// is so at the beginning of a plan, which must be there before a thread
+    /// can be attached to its first process.
+    fn attached(&mut self, event: &Event) {
+        let slot = self.slot;
+        self.timeline.marks.retain(|mark| {
+            mark.kind != MarkKind::Absent || mark.process != event.process || mark.slot != slot
+        });
+    }
+
     fn grant(&mut self, event: &Event) {
         self.close(event.time_ns);
+        self.slot = slot(event);
         let reason = Grant::from_raw(event.reason);
         if event.process == IDLE || reason == Some(Grant::None) {
             return;

@@ -101,6 +101,26 @@ fn an_absent_process_is_marked_and_comes_later() {
     assert!(after.count() > 0);
 }
 
+/// Coming late into one's slot is not missing it.
+#[test]
+fn a_process_that_comes_while_its_slot_lasts_is_not_absent() {
+    let plan = job();
+    let absent = |absent_ns| {
+        let events = simulate(&plan, &[1], absent_ns);
+        let told = events
+            .iter()
+            .any(|event| event.kind == EventKind::Absent as u16);
+        let report = Report::new(&plan, &events, &facts());
+        let marks = report.cpus[0].marks.iter();
+        (
+            told,
+            marks.filter(|mark| mark.kind == MarkKind::Absent).count(),
+        )
+    };
+    assert_eq!(absent(1_000_000), (true, 0));
+    assert!(absent(600_000_000).1 > 0);
+}
+
 #[test]
 fn a_run_that_was_broken_off_says_so() {
     let plan = job();
@@ -222,7 +242,7 @@ fn events_read_as_lines() {
         "       1      5.000000 cpu0   grant          process 4 task 0 slot 0 (slot)",
         "       2      5.000003 cpu0   task_ended     process 4 task 0 slot 0 planned 900 retired \
          900 preempted 0 lateness 0 peak 8.0 MiB of 64.0 MiB",
-        "       3      5.000003 cpu0   process_ended  process 4 slot 0 with 0 tasks not ended",
+        "       3      5.000003 cpu0   process_ended  process 4 slot 0 all its tasks ended",
     ];
     assert_eq!(&text[..expected.len()], expected, "{text:#?}");
 }

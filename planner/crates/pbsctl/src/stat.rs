@@ -35,7 +35,7 @@ pub(crate) fn stat(out: Output, device: &Path) -> Result<ExitCode, Failure> {
     let sysfs = directory(Path::new(SYSFS));
     out.print(&json!({ "device": limits, "sysfs": sysfs }), || {
         let mut rows = Vec::new();
-        flatten("", &limits, &mut rows);
+        flatten("device", &limits, &mut rows);
         flatten("", &sysfs, &mut rows);
         columns(&rows, 2)
     })?;

@@ -125,7 +125,10 @@ fn simulate_cpu(
     loop {
         if waiting && now_ns >= START_NS + absent_ns {
             waiting = false;
-            for (p, _) in (0..).zip(&ids).filter(|(_, id)| late(id)) {
+            for (p, id) in (0..).zip(&ids).filter(|(_, id)| late(id)) {
+                let mut attached = pbs_core::Event::new(pbs_core::EventKind::Attached, now_ns);
+                attached.process = *id;
+                sink.push(&attached, 100);
                 node.set_presence(p, Presence::Ready);
             }
         }

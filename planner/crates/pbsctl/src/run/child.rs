@@ -35,6 +35,8 @@ pub(crate) struct Prepared {
     environment: Vec<CString>,
     /// What stands in for standard input, output and error.
     redirections: Vec<(File, RawFd)>,
+    /// The CPU of its process, as a mask.
+    affinity: Vec<libc::c_ulong>,
 }
 
 impl Prepared {
@@ -43,6 +45,7 @@ impl Prepared {
         index: usize,
         process: &Process,
         command: &Command,
+        cpu: u32,
         device: &Path,
     ) -> Result<Self, Problem> {
         let program = command.argv.first().map_or("", String::as_str);
@@ -90,6 +93,7 @@ impl Prepared {
                 .collect(),
             environment,
             redirections,
+            affinity: mask(cpu),
         })
     }
 }
@@ -132,6 +136,15 @@ fn assignment(name: &OsStr, value: &OsStr) -> CString {
     text.push("=");
     text.push(value);
     c_string(&text)
+}
+
+/// The mask of one CPU.
+fn mask(cpu: u32) -> Vec<libc::c_ulong> {
+    let cpu = cpu as usize;
+    let bits = libc::c_ulong::BITS as usize;
+    let mut mask = vec![0; cpu / bits + 1];
+    mask[cpu / bits] = 1 << (cpu % bits);
+    mask
 }
 
 /// Words of plans and of the environment hold no NUL; the part before it would
@@ -283,6 +296,16 @@ impl Gate {
                     return errno();
                 }
             }
+            if !prepared.itself {
+                // So it waits on the CPU of its process, and attaching need
+                // not move it. If there is no such CPU the kernel says so
+                // when it gets the plan.
+                libc::sched_setaffinity(
+                    0,
+                    size_of_val(prepared.affinity.as_slice()),
+                    prepared.affinity.as_ptr().cast(),
+                );
+            }
             let ready = 1u8;
             libc::write(self.say_ready.as_raw_fd(), (&raw const ready).cast(), 1);
             let mut gate = libc::pollfd {
@@ -364,7 +387,7 @@ mod tests {
         let prepared: Vec<_> = process
             .commands()
             .iter()
-            .map(|command| Prepared::new(0, process, command, Path::new("/dev/null")).unwrap())
+            .map(|command| Prepared::new(0, process, command, 0, Path::new("/dev/null")).unwrap())
             .collect();
         empty_outputs(&prepared).unwrap();
         // SAFETY: sigemptyset fills the set.

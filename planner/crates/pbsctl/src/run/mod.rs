@@ -88,8 +88,9 @@ fn prepare(plan: &Plan, device: &Path) -> Result<Vec<Prepared>, Vec<Problem>> {
                 ),
             ));
         }
+        let cpu = plan.cpu_of(index).map_or(0, |cpu| cpu.cpu);
         for command in process.commands() {
-            match Prepared::new(index, process, command, device) {
+            match Prepared::new(index, process, command, cpu, device) {
                 Ok(one) => prepared.push(one),
                 Err(problem) => problems.push(problem),
             }

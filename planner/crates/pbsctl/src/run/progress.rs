@@ -53,7 +53,7 @@ impl Progress {
             (State::Written, Some(EventKind::PlanInstalled)) if ours => State::InForce,
             (State::InForce, Some(EventKind::PlanInstalled)) => State::Over(Outcome::Replaced),
             (State::InForce, Some(EventKind::PlanEnded)) if ours => State::Over(Outcome::Ended),
-            (State::InForce, Some(EventKind::PlanDropped)) if ours => State::Over(Outcome::Dropped),
+            (State::InForce, Some(EventKind::PlanDropped)) => State::Over(Outcome::Dropped),
             (State::InForce, Some(EventKind::CpuGone)) => State::Over(Outcome::CpuGone),
             (state, _) => state,
         };
