@@ -128,7 +128,10 @@ fn give_up_seat(task: &Task) {
 pub(crate) fn cpu_of(pbs: &Pbs, id: u32) -> Option<&'static Cpu> {
     pbs.cpus().find(|cpu| {
         cpu.lock(|_, _, state| {
-            state.node.as_ref().is_some_and(|node| node.plan().find(id).is_some())
+            state
+                .node
+                .as_ref()
+                .is_some_and(|node| node.plan().find(id).is_some())
         }) == Some(true)
     })
 }
@@ -223,8 +226,12 @@ extern "C" fn sched_pbs_exit(task: *mut bindings::task_struct) {
         state.charge(rq);
         state.sample_memory(rq);
         let number = entity::seat_of(task);
-        let Some(threads) = &state.threads else { return };
-        let Some(seat) = threads.get(number) else { return };
+        let Some(threads) = &state.threads else {
+            return;
+        };
+        let Some(seat) = threads.get(number) else {
+            return;
+        };
         let (process, one_task, leaving) = (seat.process, seat.one_task, seat.leaving);
         if leaving == 0 && threads.is_active(number) {
             let next = if one_task {
@@ -257,7 +264,10 @@ pub(crate) fn eject_leaving(cpu: &Cpu, all: bool) {
         .flatten()
     {
         if eject(&task).is_err() {
-            pr_warn!("thread {} could not be taken out of the class\n", task.pid());
+            pr_warn!(
+                "thread {} could not be taken out of the class\n",
+                task.pid()
+            );
             return;
         }
     }

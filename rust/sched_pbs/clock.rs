@@ -10,7 +10,7 @@ use super::pbs_core::Rate;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use kernel::{
     bindings, clock,
-    perf_event::{CounterOptions, HardwareEvent, KernelCounter},
+    perf_event::{CounterOptions, KernelCounter},
     sched_class::RunQueue,
 };
 
@@ -71,7 +71,6 @@ pub(crate) fn probe(cpu: u32) -> Option<KernelCounter> {
         exclude_kernel: false,
         ..CounterOptions::user_instructions()
     };
-    debug_assert!(matches!(all.event, HardwareEvent::Instructions));
     let probe = KernelCounter::new(cpu, &all).ok();
     let read = || probe.as_ref().and_then(|counter| counter.read_local().ok());
     let (start_insns, start_ns) = (read(), clock::monotonic_ns());
@@ -79,13 +78,21 @@ pub(crate) fn probe(cpu: u32) -> Option<KernelCounter> {
     let (end_insns, end_ns) = (read(), clock::monotonic_ns());
     drop(probe);
 
-    let insns = CALIBRATION_TURNS * INSNS_PER_TURN;
-    let elapsed_ns = (end_ns - start_ns).max(1);
+    let loop_insns = CALIBRATION_TURNS * INSNS_PER_TURN;
+    let elapsed_ns = end_ns.saturating_sub(start_ns).max(1);
+    // What was counted in this time says more than the loop, as interrupts may have come.
+    let insns = match (start_insns, end_insns) {
+        (Some(start), Some(end)) => end.saturating_sub(start).max(loop_insns),
+        _ => loop_insns,
+    };
     let measured = (insns * 1_000_000 / elapsed_ns).max(1);
     let _ = RATE.compare_exchange(0, measured, Ordering::Relaxed, Ordering::Relaxed);
 
-    // Interrupts may add to the loop, nothing can take from it.
-    let counts = matches!((start_insns, end_insns), (Some(start), Some(end)) if end - start >= insns);
+    // Nothing can take from the loop.
+    let counts = matches!(
+        (start_insns, end_insns),
+        (Some(start), Some(end)) if end.saturating_sub(start) >= loop_insns
+    );
     let counter = if counts {
         KernelCounter::new(cpu, &CounterOptions::user_instructions()).ok()
     } else {

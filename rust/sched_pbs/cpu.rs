@@ -93,7 +93,9 @@ impl Cpu {
 
     /// How many events of the kind with that number there were.
     pub(crate) fn count(&self, kind: usize) -> u64 {
-        self.counts.get(kind).map_or(0, |count| count.load(Ordering::Relaxed))
+        self.counts
+            .get(kind)
+            .map_or(0, |count| count.load(Ordering::Relaxed))
     }
 
     /// Counts one more event of `kind`.

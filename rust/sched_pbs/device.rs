@@ -143,7 +143,12 @@ impl fmt::Write for Text {
         // One byte stays for the NUL.
         let room = self.bytes.len() - 1 - self.used;
         let fits = text.len().min(room);
-        for (to, from) in self.bytes.iter_mut().skip(self.used).zip(text.bytes().take(fits)) {
+        for (to, from) in self
+            .bytes
+            .iter_mut()
+            .skip(self.used)
+            .zip(text.bytes().take(fits))
+        {
             *to = from;
         }
         self.used += fits;
@@ -175,10 +180,7 @@ fn privileged() -> Result<(), Refused> {
     if capable(Capability::SysNice) {
         Ok(())
     } else {
-        Err(Refused::new(
-            EPERM,
-            format_args!("this needs CAP_SYS_NICE"),
-        ))
+        Err(Refused::new(EPERM, format_args!("this needs CAP_SYS_NICE")))
     }
 }
 
@@ -213,7 +215,9 @@ fn write_plan(mut reader: UserSliceReader) -> Result<usize, Refused> {
         ));
     }
     let mut bytes = KVVec::with_capacity(len, GFP_KERNEL).map_err(Error::from)?;
-    bytes.extend_with(len, 0u8, GFP_KERNEL).map_err(Error::from)?;
+    bytes
+        .extend_with(len, 0u8, GFP_KERNEL)
+        .map_err(Error::from)?;
     reader.read_slice(&mut bytes)?;
     plan::install(&bytes)?;
     Ok(len)
@@ -278,10 +282,7 @@ fn end_task(arg: usize) -> Result<(), Refused> {
         ),
         NotEnded::Other(task) => Refused::new(
             EINVAL,
-            format_args!(
-                "the caller's task is {task}, not {}",
-                request.task
-            ),
+            format_args!("the caller's task is {task}, not {}", request.task),
         ),
     })?;
     request.next_task = ended.next.unwrap_or(bindings::PBS_NO_TASK);
@@ -316,10 +317,9 @@ fn get_plan(arg: usize) -> Result<(), Refused> {
         wire::put(arg, request)?;
     }
     read.map_err(|error| match error {
-        error if error == ENOENT => Refused::new(
-            ENOENT,
-            format_args!("CPU {} has no plan", request.cpu),
-        ),
+        error if error == ENOENT => {
+            Refused::new(ENOENT, format_args!("CPU {} has no plan", request.cpu))
+        }
         error if error == ENOSPC => Refused::new(
             ENOSPC,
             format_args!("the plan has {bytes} bytes, the buffer {room}"),
@@ -389,7 +389,9 @@ impl MiscDevice for Device {
                 let mut position = file.position.lock();
                 while user.len() >= BYTES {
                     let room = (user.len() / BYTES).min(BATCH);
-                    let Some(batch) = batch.get_mut(..room) else { break };
+                    let Some(batch) = batch.get_mut(..room) else {
+                        break;
+                    };
                     let before = *position;
                     let filled = events.take(&mut position, batch);
                     for record in batch.iter().take(filled) {

@@ -127,7 +127,9 @@ impl Events {
         let ring = self.ring.lock();
         let mut filled = 0;
         if *position < ring.first_seq() {
-            let Some(entry) = batch.first_mut() else { return 0 };
+            let Some(entry) = batch.first_mut() else {
+                return 0;
+            };
             *entry = Record {
                 seq: *position,
                 kind: EventKind::Overrun as u16,
@@ -145,7 +147,9 @@ impl Events {
                 break;
             }
             let place = (*position % CAPACITY as u64) as usize;
-            let Some(record) = ring.records.get(place) else { break };
+            let Some(record) = ring.records.get(place) else {
+                break;
+            };
             *entry = *record;
             *position += 1;
             filled += 1;
@@ -155,7 +159,9 @@ impl Events {
 
     /// Waits until there is an event at `position`.
     pub(crate) fn wait(&self, position: u64) -> Result {
-        self.waiters.queue.wait_interruptible(|| self.ready(position))
+        self.waiters
+            .queue
+            .wait_interruptible(|| self.ready(position))
     }
 
     /// What `poll(2)` says of a reader at `position`.

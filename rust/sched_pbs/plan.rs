@@ -138,9 +138,14 @@ fn prepare(
 
 /// Checks that no CPU that keeps its plan has a process of the new one.
 fn only_here(pbs: &Pbs, message: &Message<'_>, change: &Change) -> Result<(), Refused> {
-    let Some(node) = &change.node else { return Ok(()) };
+    let Some(node) = &change.node else {
+        return Ok(());
+    };
     for cpu in pbs.cpus() {
-        if message.sections().any(|section| section.cpu() == cpu.number()) {
+        if message
+            .sections()
+            .any(|section| section.cpu() == cpu.number())
+        {
             continue;
         }
         let common = cpu
@@ -227,7 +232,9 @@ fn remove(cpu: &'static Cpu, reason: u32, kind: EventKind) -> Result<bool> {
     };
     sched_class::call_on(cpu.number(), || swap(&mut change))?;
     attach::eject_leaving(cpu, false);
-    let Some(node) = change.node else { return Ok(false) };
+    let Some(node) = change.node else {
+        return Ok(false);
+    };
     cpu.lock(|_, cpu, state| state.tell(cpu, kind, None, 0, node.plan_id(), 0));
     Ok(true)
 }
@@ -277,7 +284,11 @@ pub(crate) fn read_back(
     start(bytes)?;
     sink(&wire::encode::header(plan_id, bytes, 1, true))?;
     sink(&wire::encode::config(&config))?;
-    sink(&wire::encode::cpu(number, nr_processes as u32, nr_slots as u64))?;
+    sink(&wire::encode::cpu(
+        number,
+        nr_processes as u32,
+        nr_slots as u64,
+    ))?;
     for index in 0..nr_processes as u32 {
         let process = cpu
             .lock(|_, _, state| state.node.as_ref()?.plan().process(index).copied())
@@ -292,7 +303,9 @@ pub(crate) fn read_back(
             let plan = state.node.as_ref()?.plan();
             let slots = plan.slots().iter().skip(first);
             for (slot, place) in slots.zip(piece.chunks_exact_mut(wire::SLOT_BYTES)) {
-                let id = plan.process(slot.process).map_or(wire::IDLE, |process| process.id);
+                let id = plan
+                    .process(slot.process)
+                    .map_or(wire::IDLE, |process| process.id);
                 place.copy_from_slice(&wire::encode::slot(slot.length_insns, id, slot.task));
                 used += wire::SLOT_BYTES;
             }

@@ -23,7 +23,8 @@ impl Memory for KernelMemory {
 
     fn alloc<T: Copy>(len: usize, fill: T) -> Result<KVVec<T>, NoMemory> {
         let mut vec = KVVec::with_capacity(len, GFP_KERNEL).map_err(|_| NoMemory)?;
-        vec.extend_with(len, fill, GFP_KERNEL).map_err(|_| NoMemory)?;
+        vec.extend_with(len, fill, GFP_KERNEL)
+            .map_err(|_| NoMemory)?;
         Ok(vec)
     }
 }

@@ -58,7 +58,9 @@ fn sum(value: impl Fn(&'static Cpu) -> i64) -> i64 {
 
 /// A value of a CPU's state, 0 if it has none.
 fn of_state<T: Default>(cpu: &Cpu, value: impl FnOnce(&State) -> Option<T>) -> T {
-    cpu.lock(|_, _, state| value(state)).flatten().unwrap_or_default()
+    cpu.lock(|_, _, state| value(state))
+        .flatten()
+        .unwrap_or_default()
 }
 
 fn lateness_insns(cpu: &Cpu) -> i64 {
@@ -70,15 +72,16 @@ fn largest(cpu: &Cpu, value: impl Fn(&ProcessInfo) -> u64) -> u64 {
     of_state(cpu, |state| {
         let node = state.node.as_ref()?;
         let processes = 0..node.plan().processes().len() as u32;
-        processes.filter_map(|p| node.process(p)).map(|info| value(&info)).max()
+        processes
+            .filter_map(|p| node.process(p))
+            .map(|info| value(&info))
+            .max()
     })
 }
 
 static ROOT: [Attribute<()>; 6] = [
     Attribute::read_only(c_str!("version"), |_, out| line(out, bindings::PBS_VERSION)),
-    Attribute::read_only(c_str!("tier"), |_, out| {
-        line(out, clock::tier_name())
-    }),
+    Attribute::read_only(c_str!("tier"), |_, out| line(out, clock::tier_name())),
     Attribute::read_only(c_str!("rate_insns_per_ms"), |_, out| {
         line(out, clock::rate().insns_per_ms())
     }),
@@ -109,16 +112,28 @@ static CPU: [Attribute<&'static Cpu>; 15] = [
         line(out, state.unwrap_or("offline"))
     }),
     Attribute::read_only(c_str!("plan_id"), |cpu, out| {
-        line(out, of_state(cpu, |state| Some(state.node.as_ref()?.plan_id())))
+        line(
+            out,
+            of_state(cpu, |state| Some(state.node.as_ref()?.plan_id())),
+        )
     }),
     Attribute::read_only(c_str!("slots"), |cpu, out| {
-        line(out, of_state(cpu, |state| Some(state.node.as_ref()?.slots())))
+        line(
+            out,
+            of_state(cpu, |state| Some(state.node.as_ref()?.slots())),
+        )
     }),
     Attribute::read_only(c_str!("slot"), |cpu, out| {
-        line(out, of_state(cpu, |state| Some(state.node.as_ref()?.cursor())))
+        line(
+            out,
+            of_state(cpu, |state| Some(state.node.as_ref()?.cursor())),
+        )
     }),
     Attribute::read_only(c_str!("slot_count_insns"), |cpu, out| {
-        line(out, of_state(cpu, |state| Some(state.node.as_ref()?.slot_count_insns())))
+        line(
+            out,
+            of_state(cpu, |state| Some(state.node.as_ref()?.slot_count_insns())),
+        )
     }),
     Attribute::read_only(c_str!("t1_insns"), |cpu, out| {
         let t1_insns = of_state(cpu, |state| {
@@ -139,11 +154,16 @@ static CPU: [Attribute<&'static Cpu>; 15] = [
     Attribute::read_only(c_str!("processes"), |cpu, out| {
         line(
             out,
-            of_state(cpu, |state| Some(state.node.as_ref()?.plan().processes().len())),
+            of_state(cpu, |state| {
+                Some(state.node.as_ref()?.plan().processes().len())
+            }),
         )
     }),
     Attribute::read_only(c_str!("processes_unfinished"), |cpu, out| {
-        line(out, of_state(cpu, |state| Some(state.node.as_ref()?.unfinished())))
+        line(
+            out,
+            of_state(cpu, |state| Some(state.node.as_ref()?.unfinished())),
+        )
     }),
     Attribute::read_only(c_str!("threads"), |cpu, out| line(out, threads(cpu))),
     Attribute::read_only(c_str!("lateness_insns"), |cpu, out| {

@@ -123,22 +123,29 @@ impl Threads {
 
     /// The seat of that number, if it is taken.
     pub(crate) fn get(&self, number: SeatNumber) -> Option<&Seat> {
-        self.seats.get(number as usize).filter(|seat| seat.task.is_some())
+        self.seats
+            .get(number as usize)
+            .filter(|seat| seat.task.is_some())
     }
 
     /// The seat of that number, if it is taken.
     pub(crate) fn get_mut(&mut self, number: SeatNumber) -> Option<&mut Seat> {
-        self.seats.get_mut(number as usize).filter(|seat| seat.task.is_some())
+        self.seats
+            .get_mut(number as usize)
+            .filter(|seat| seat.task.is_some())
     }
 
     /// The active thread of a process.
     pub(crate) fn active(&self, process: u32) -> SeatNumber {
-        self.processes.get(process as usize).map_or(NO_SEAT, Queue::head)
+        self.processes
+            .get(process as usize)
+            .map_or(NO_SEAT, Queue::head)
     }
 
     /// Whether the seat is its process's active one.
     pub(crate) fn is_active(&self, number: SeatNumber) -> bool {
-        self.get(number).is_some_and(|seat| self.active(seat.process) == number)
+        self.get(number)
+            .is_some_and(|seat| self.active(seat.process) == number)
     }
 
     /// The first of the stopping threads that are runnable.
@@ -211,7 +218,9 @@ impl Threads {
 
     /// Takes a seat out of the queue of its process.
     pub(crate) fn forget_process(&mut self, number: SeatNumber) {
-        let Some(seat) = self.get_mut(number) else { return };
+        let Some(seat) = self.get_mut(number) else {
+            return;
+        };
         let process = core::mem::replace(&mut seat.process, NO_PROCESS);
         self.remove(Kind::Process, process, number);
     }
@@ -272,14 +281,20 @@ impl Threads {
     }
 
     fn links_mut(&mut self, kind: Kind, number: SeatNumber) -> Option<&mut Links> {
-        self.get_mut(number).map(|seat| &mut seat.links[kind as usize])
+        self.get_mut(number)
+            .map(|seat| &mut seat.links[kind as usize])
     }
 
     fn push(&mut self, kind: Kind, process: u32, number: SeatNumber) {
-        if self.links_mut(kind, number).map_or(true, |links| links.linked) {
+        if self
+            .links_mut(kind, number)
+            .map_or(true, |links| links.linked)
+        {
             return;
         }
-        let Some(queue) = self.queue_mut(kind, process) else { return };
+        let Some(queue) = self.queue_mut(kind, process) else {
+            return;
+        };
         let prev = queue.tail;
         queue.tail = number;
         if prev == NO_SEAT {
@@ -297,7 +312,9 @@ impl Threads {
     }
 
     fn remove(&mut self, kind: Kind, process: u32, number: SeatNumber) {
-        let Some(links) = self.links_mut(kind, number) else { return };
+        let Some(links) = self.links_mut(kind, number) else {
+            return;
+        };
         let Links { next, prev, linked } = core::mem::take(links);
         if !linked {
             return;

@@ -50,7 +50,10 @@ pub(crate) fn get<T: Record>(arg: usize) -> Result<T> {
 
 /// Writes a record to the user address that an ioctl got as its argument.
 pub(crate) fn put<T: Record>(arg: usize, record: T) -> Result {
-    write(&mut UserSlice::new(arg as _, core::mem::size_of::<T>()).writer(), record)
+    write(
+        &mut UserSlice::new(arg as _, core::mem::size_of::<T>()).writer(),
+        record,
+    )
 }
 
 fn read<T: Record>(reader: &mut UserSliceReader) -> Result<T> {
