@@ -117,3 +117,10 @@ stage()
 	fi
 	say "[$(elapsed)] $title: done in $now s"
 }
+
+# the names of the patches, in order
+series()
+{
+	[ ! -e "$TOP/patches/series" ] ||
+		sed -e '/^[[:space:]]*\(#\|$\)/d' -e 's/[[:space:]].*//' "$TOP/patches/series"
+}
