@@ -1,0 +1,418 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What the tests share: plans made in code, children that do exact work, and
+//! the events that came of it.
+//!
+//! The test itself is a normal process and, with one CPU, only runs in idle
+//! slots, in unallocated time and after the plan. So it forks its children up
+//! front, lets them go in one call, and looks at the events afterwards.
+
+use std::fs;
+use std::io;
+use std::os::fd::RawFd;
+
+use pbs_core::wire::encode;
+use pbs_uapi::{Device, Event, EventKind};
+
+/// What a test says: nothing, or why it failed.
+pub type Verdict = Result<(), String>;
+
+/// Fails the test with what was seen, unless the condition holds.
+#[macro_export]
+macro_rules! check {
+    ($condition:expr, $($what:tt)+) => {
+        if !$condition {
+            return Err(format!("{} ({}:{})", format!($($what)+), file!(), line!()));
+        }
+    };
+}
+
+/// Fails the test with both values, unless they are equal.
+#[macro_export]
+macro_rules! check_eq {
+    ($left:expr, $right:expr, $($what:tt)+) => {{
+        let (left, right) = (&$left, &$right);
+        if left != right {
+            return Err(format!(
+                "{}: got {left:?}, expected {right:?} ({}:{})",
+                format!($($what)+), file!(), line!()
+            ));
+        }
+    }};
+}
+
+/// Turns an error into a reason with what was tried in front.
+pub trait Context<T> {
+    fn context(self, what: &str) -> Result<T, String>;
+}
+
+impl<T, E: std::fmt::Display> Context<T> for Result<T, E> {
+    fn context(self, what: &str) -> Result<T, String> {
+        self.map_err(|error| format!("{what}: {error}"))
+    }
+}
+
+/// The result of a system call that gives -1 and an errno.
+pub fn cvt(result: libc::c_int) -> io::Result<libc::c_int> {
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(result)
+    }
+}
+
+/// The part of a plan that is for one CPU.
+#[derive(Clone, Default)]
+struct CpuPlan {
+    cpu: u32,
+    /// (process, task, length); process `IDLE` for an idle slot.
+    slots: Vec<(u32, u32, u64)>,
+}
+
+/// A plan in the making: `Plan::new(1).slot(7, 0, 1_000_000).idle(500_000)`.
+#[derive(Clone)]
+pub struct Plan {
+    id: u64,
+    config: Option<pbs_core::Config>,
+    cpus: Vec<CpuPlan>,
+}
+
+impl Plan {
+    /// A plan for CPU 0, without slots yet.
+    pub fn new(id: u64) -> Self {
+        let cpus = vec![CpuPlan::default()];
+        Self {
+            id,
+            config: None,
+            cpus,
+        }
+    }
+
+    /// What follows is for CPU `cpu`.
+    pub fn cpu(mut self, cpu: u32) -> Self {
+        self.cpus.retain(|cpu| !cpu.slots.is_empty());
+        self.cpus.push(CpuPlan {
+            cpu,
+            slots: Vec::new(),
+        });
+        self
+    }
+
+    /// Runs with this configuration instead of the node's.
+    pub fn config(mut self, config: pbs_core::Config) -> Self {
+        self.config = Some(config);
+        self
+    }
+
+    /// Adds a slot of `process` for its task `task`.
+    pub fn slot(mut self, process: u32, task: u32, length_insns: u64) -> Self {
+        if let Some(cpu) = self.cpus.last_mut() {
+            cpu.slots.push((process, task, length_insns));
+        }
+        self
+    }
+
+    /// Adds an idle slot.
+    pub fn idle(self, length_insns: u64) -> Self {
+        self.slot(pbs_uapi::IDLE, pbs_uapi::NO_TASK, length_insns)
+    }
+
+    /// The plan in the wire format.
+    pub fn bytes(&self) -> Vec<u8> {
+        let ids = |cpu: &CpuPlan| {
+            let mut ids: Vec<u32> = cpu.slots.iter().map(|slot| slot.0).collect();
+            ids.retain(|&id| id != pbs_uapi::IDLE);
+            ids.sort_unstable();
+            ids.dedup();
+            ids
+        };
+        let processes: usize = self.cpus.iter().map(|cpu| ids(cpu).len()).sum();
+        let slots: usize = self.cpus.iter().map(|cpu| cpu.slots.len()).sum();
+        let total_bytes = encode::total_bytes(
+            self.config.is_some(),
+            self.cpus.len() as u64,
+            processes as u64,
+            slots as u64,
+        );
+        let nr_cpus = self.cpus.len() as u32;
+        let mut bytes =
+            encode::header(self.id, total_bytes, nr_cpus, self.config.is_some()).to_vec();
+        if let Some(config) = &self.config {
+            bytes.extend(encode::config(config));
+        }
+        for cpu in &self.cpus {
+            let ids = ids(cpu);
+            bytes.extend(encode::cpu(
+                cpu.cpu,
+                ids.len() as u32,
+                cpu.slots.len() as u64,
+            ));
+            for id in ids {
+                bytes.extend(encode::process(id, 0));
+            }
+            for &(process, task, length_insns) in &cpu.slots {
+                bytes.extend(encode::slot(length_insns, process, task));
+            }
+        }
+        bytes
+    }
+}
+
+/// Retires exactly `insns` instructions, but for the few of the call itself.
+#[cfg(target_arch = "aarch64")]
+#[inline(never)]
+pub fn burn(insns: u64) {
+    let turns = (insns / 2).max(1);
+    // SAFETY: counts a register down.
+    unsafe {
+        std::arch::asm!("2: subs {n}, {n}, #1", "b.ne 2b", n = inout(reg) turns => _,
+            options(nomem, nostack));
+    }
+}
+
+/// Elsewhere the tests are only compiled.
+#[cfg(not(target_arch = "aarch64"))]
+pub fn burn(insns: u64) {
+    for turn in 0..insns / 2 {
+        std::hint::black_box(turn);
+    }
+}
+
+/// CLOCK_MONOTONIC, as events have it.
+pub fn now_ns() -> u64 {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: `time` is one valid timespec.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// Sleeps in the guest's time, which costs next to none of the host's.
+pub fn sleep_ms(ms: u64) {
+    std::thread::sleep(std::time::Duration::from_millis(ms));
+}
+
+/// One value of `/sys/kernel/pbs/`.
+pub fn sysfs(file: &str) -> Result<String, String> {
+    let path = format!("/sys/kernel/pbs/{file}");
+    let text = fs::read_to_string(&path).context(&path)?;
+    Ok(text.trim_end().to_owned())
+}
+
+/// One value of `/sys/kernel/pbs/` that is a number.
+pub fn sysfs_number(file: &str) -> Result<i64, String> {
+    sysfs(file)?.parse().context(file)
+}
+
+/// Holds children until the test lets all of them go in one call.
+pub struct Gate {
+    read: RawFd,
+    write: RawFd,
+}
+
+impl Gate {
+    pub fn new() -> Result<Self, String> {
+        let mut fds = [0; 2];
+        // SAFETY: `fds` has room for two descriptors.
+        cvt(unsafe { libc::pipe(fds.as_mut_ptr()) }).context("pipe")?;
+        Ok(Self {
+            read: fds[0],
+            write: fds[1],
+        })
+    }
+
+    /// Forks a child that does `work` when the gate opens, then exits with 0.
+    pub fn child(&self, work: impl FnOnce()) -> Result<Child, String> {
+        fork(|| {
+            // SAFETY: descriptors of this process, and one byte of its memory.
+            unsafe {
+                libc::close(self.write);
+                let mut byte = 0u8;
+                while libc::read(self.read, (&raw mut byte).cast(), 1) < 0 {}
+            }
+            work();
+        })
+    }
+
+    /// Lets all children go.
+    pub fn open(self) {}
+}
+
+impl Drop for Gate {
+    fn drop(&mut self) {
+        // SAFETY: both are open and nobody else's.
+        unsafe {
+            libc::close(self.read);
+            libc::close(self.write);
+        }
+    }
+}
+
+/// A child process. It is killed when the test forgets it.
+#[derive(Debug)]
+pub struct Child {
+    pub pid: i32,
+    status: Option<i32>,
+}
+
+/// Forks a child that does `work` at once, then exits with 0.
+pub fn fork(work: impl FnOnce()) -> Result<Child, String> {
+    use std::io::Write;
+    // What is buffered would come out twice.
+    let _ = io::stdout().flush();
+    // SAFETY: the test has one thread, so its child may do anything.
+    let pid = cvt(unsafe { libc::fork() }).context("fork")?;
+    if pid == 0 {
+        work();
+        // SAFETY: ends the child without what the parent would do at its exit.
+        unsafe { libc::_exit(0) };
+    }
+    Ok(Child { pid, status: None })
+}
+
+impl Child {
+    pub fn kill(&self, signal: i32) -> Verdict {
+        // SAFETY: no memory is involved.
+        cvt(unsafe { libc::kill(self.pid, signal) }).context("kill")?;
+        Ok(())
+    }
+
+    /// Waits for its end; the answer is the status as waitpid(2) gives it.
+    pub fn wait(&mut self) -> Result<i32, String> {
+        if let Some(status) = self.status {
+            return Ok(status);
+        }
+        let mut status = 0;
+        // SAFETY: `status` is a valid place for it.
+        cvt(unsafe { libc::waitpid(self.pid, &mut status, 0) }).context("waitpid")?;
+        self.status = Some(status);
+        Ok(status)
+    }
+
+    /// Waits for its end, which must be an exit with 0.
+    pub fn wait_ok(&mut self) -> Verdict {
+        let status = self.wait()?;
+        check_eq!(status, 0, "wait status of child {}", self.pid);
+        Ok(())
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        if self.status.is_none() {
+            // SAFETY: no memory is involved but the null pointer that may be one.
+            unsafe {
+                libc::kill(self.pid, libc::SIGKILL);
+                libc::waitpid(self.pid, std::ptr::null_mut(), 0);
+            }
+        }
+    }
+}
+
+/// The device with all events since it was opened.
+pub struct Node {
+    pub device: Device,
+    pub events: Vec<Event>,
+}
+
+impl Node {
+    /// Opens the device, to read what happens from now on.
+    pub fn open() -> Result<Self, String> {
+        let path = std::path::Path::new(pbs_uapi::DEVICE_PATH);
+        let device = Device::open_path(path, true).context(pbs_uapi::DEVICE_PATH)?;
+        Ok(Self {
+            device,
+            events: Vec::new(),
+        })
+    }
+
+    pub fn load(&self, plan: &Plan) -> Verdict {
+        self.device
+            .write_plan(&plan.bytes())
+            .context("write the plan")
+    }
+
+    pub fn attach(&self, child: &Child, process: u32) -> Verdict {
+        self.device.attach(child.pid, process, 0).context("attach")
+    }
+
+    /// Reads what there is.
+    pub fn read(&mut self) -> Verdict {
+        let mut batch = [Event::default(); 64];
+        loop {
+            let count = self.device.read_events(&mut batch).context("read events")?;
+            if count == 0 {
+                return Ok(());
+            }
+            self.events.extend_from_slice(&batch[..count]);
+        }
+    }
+
+    /// Reads until there are `count` events of `kind`; fails after a minute of
+    /// the guest's time.
+    pub fn read_until(&mut self, kind: EventKind, count: usize) -> Verdict {
+        let deadline_ns = now_ns() + 60_000_000_000;
+        loop {
+            self.read()?;
+            if self.of(kind).len() >= count {
+                return Ok(());
+            }
+            check!(
+                now_ns() < deadline_ns,
+                "only {} of {count} events {}:\n{}",
+                self.of(kind).len(),
+                kind.name(),
+                self.log()
+            );
+            self.device.poll(1000).context("poll")?;
+        }
+    }
+
+    /// The events of one kind, in order.
+    pub fn of(&self, kind: EventKind) -> Vec<Event> {
+        self.events
+            .iter()
+            .filter(|event| event.kind == kind as u16)
+            .copied()
+            .collect()
+    }
+
+    /// All events, one a line, for the message of a failure.
+    pub fn log(&self) -> String {
+        self.events.iter().map(|event| line(event) + "\n").collect()
+    }
+}
+
+/// An event in words.
+pub fn line(event: &Event) -> String {
+    let kind = EventKind::from_raw(event.kind).map_or("?", EventKind::name);
+    let number = |value: u32| {
+        if value == u32::MAX {
+            "-".into()
+        } else {
+            value.to_string()
+        }
+    };
+    let slot = if event.slot == pbs_uapi::NO_SLOT {
+        "-".into()
+    } else {
+        event.slot.to_string()
+    };
+    format!(
+        "{:>4} {:>12} us cpu {} {kind} reason {} process {} task {} slot {slot} planned {} \
+         retired {} late {} value {} preemptions {} pid {}",
+        event.seq,
+        event.time_ns / 1000,
+        event.cpu,
+        event.reason,
+        number(event.process),
+        number(event.task),
+        event.planned_insns,
+        event.retired_insns,
+        event.lateness_insns,
+        event.value,
+        event.preemptions,
+        event.pid,
+    )
+}
