@@ -10,7 +10,7 @@ use super::{
     entity,
     global::{pbs, Pbs},
     park::Stop,
-    threads::NO_SEAT,
+    threads::{Seat, NO_SEAT},
 };
 use core::sync::atomic::{fence, Ordering};
 use kernel::{
@@ -53,17 +53,13 @@ pub(crate) fn attach(task: &Task, id: u32, one_task: bool) -> Result<(), Refused
     let pbs = pbs().ok_or(Refused::Kernel(ENODEV))?;
     let _control = pbs.control.lock();
     let cpu = cpu_of(pbs, id).ok_or(Refused::NoProcess)?;
-    if entity::seat_of(task) != NO_SEAT {
+    if entity::seat_cpu(task).is_some() {
         return Err(Refused::Attached);
     }
     let work = Stop::new()?;
     task.bind_to_cpu(cpu.number())?;
 
-    let rq = RunQueueGuard::lock_task(task);
-    if rq.cpu() != cpu.number() {
-        return Err(Refused::Kernel(EAGAIN));
-    }
-    let taken = finish(rq, |rq, _, state| {
+    let taken = cpu.lock(|rq, cpu, state| {
         let (Some(threads), Some(node)) = (&mut state.threads, &state.node) else {
             return Err(Refused::NoProcess);
         };
@@ -79,6 +75,8 @@ pub(crate) fn attach(task: &Task, id: u32, one_task: bool) -> Result<(), Refused
         let task: ARef<Task> = task.into();
         let (number, old) = threads.take(task.clone(), process, one_task, work)?;
         entity::set_seat(rq, &task, number);
+        state.refresh_presence(process);
+        state.settle(rq, cpu);
         Ok(old)
     });
     // What the seat held before is freed here, outside the lock.
@@ -94,13 +92,7 @@ pub(crate) fn attach(task: &Task, id: u32, one_task: bool) -> Result<(), Refused
     let entered = sched_class::set_policy(task, bindings::SCHED_PBS, 0);
     if entered.is_err() {
         give_up_seat(task);
-    } else if finish(RunQueueGuard::lock_task(task), |_, _, state| {
-        let seat = state.threads.as_ref()?.get(entity::seat_of(task))?;
-        (seat.leaving != 0).then_some(())
-    })
-    .flatten()
-    .is_some()
-    {
+    } else if seat(task, |seat| seat.leaving != 0) == Some(true) {
         // It began to exit, and passed the point where it leaves the class, before it entered.
         eject(&task.into())?;
         return Err(Refused::Exiting);
@@ -108,10 +100,23 @@ pub(crate) fn attach(task: &Task, id: u32, one_task: bool) -> Result<(), Refused
     Ok(entered?)
 }
 
+/// Calls `function` with the thread's seat, if it has one.
+fn seat<R>(task: &Task, function: impl FnOnce(&Seat) -> R) -> Option<R> {
+    let cpu = pbs()?.cpu(entity::seat_cpu(task)?)?;
+    cpu.lock(|rq, _, state| {
+        let seat = state.threads.as_ref()?.get(entity::seat_of(rq, task))?;
+        Some(function(seat))
+    })
+    .flatten()
+}
+
 /// Takes the seat of a thread that is not in the class.
 fn give_up_seat(task: &Task) {
-    finish(RunQueueGuard::lock_task(task), |rq, cpu, state| {
-        let number = entity::seat_of(task);
+    let Some(cpu) = entity::seat_cpu(task).and_then(|cpu| pbs()?.cpu(cpu)) else {
+        return;
+    };
+    cpu.lock(|rq, cpu, state| {
+        let number = entity::seat_of(rq, task);
         if number != NO_SEAT && !entity::has_policy(task) {
             state.leave(cpu, number, LEAVE_SILENTLY);
             if let Some(threads) = &mut state.threads {
@@ -126,22 +131,30 @@ fn give_up_seat(task: &Task) {
 
 /// The CPU whose plan has the process.
 pub(crate) fn cpu_of(pbs: &Pbs, id: u32) -> Option<&'static Cpu> {
-    pbs.cpus().find(|cpu| {
+    // A process that has ended may stand in the plan of another CPU too.
+    let has = |cpu: &Cpu, also_done| {
         cpu.lock(|_, _, state| {
-            state
-                .node
-                .as_ref()
-                .is_some_and(|node| node.plan().find(id).is_some())
-        }) == Some(true)
-    })
+            let node = state.node.as_ref()?;
+            let info = node.process(node.plan().find(id)?)?;
+            Some(also_done || !info.done)
+        })
+        .flatten()
+            == Some(true)
+    };
+    pbs.cpus()
+        .find(|cpu| has(cpu, false))
+        .or_else(|| pbs.cpus().find(|cpu| has(cpu, true)))
 }
 
 /// Takes `task` out of the class at somebody's wish; its process goes on without it.
 pub(crate) fn detach(task: &Task) -> Result {
     let pbs = pbs().ok_or(ENODEV)?;
     let _control = pbs.control.lock();
-    let attached = finish(RunQueueGuard::lock_task(task), |rq, cpu, state| {
-        let number = entity::seat_of(task);
+    let cpu = entity::seat_cpu(task)
+        .and_then(|cpu| pbs.cpu(cpu))
+        .ok_or(ESRCH)?;
+    let attached = cpu.lock(|rq, cpu, state| {
+        let number = entity::seat_of(rq, task);
         if number == NO_SEAT {
             return false;
         }
@@ -177,7 +190,7 @@ pub(crate) enum NotEnded {
 /// system call that is restarted after a signal can't end the next task.
 pub(crate) fn end_task(task: &Task, expected: Option<u32>) -> Result<TaskEnded, NotEnded> {
     let ended = finish(RunQueueGuard::lock_task(task), |rq, cpu, state| {
-        let number = entity::seat_of(task);
+        let number = entity::seat_of(rq, task);
         state.charge(rq);
         state.sample_memory(rq);
         let threads = state.threads.as_ref().ok_or(NotEnded::NotAttached)?;
@@ -219,13 +232,13 @@ extern "C" fn sched_pbs_exit(task: *mut bindings::task_struct) {
     let task = unsafe { Task::from_raw(task) };
     // Orders the look for a seat after the thread's exiting flag, see `attach`.
     fence(Ordering::SeqCst);
-    if entity::seat_of(task) == NO_SEAT {
+    if entity::seat_cpu(task).is_none() {
         return;
     }
     finish(RunQueueGuard::lock_task(task), |rq, cpu, state| {
         state.charge(rq);
         state.sample_memory(rq);
-        let number = entity::seat_of(task);
+        let number = entity::seat_of(rq, task);
         let Some(threads) = &state.threads else {
             return;
         };
@@ -255,12 +268,11 @@ extern "C" fn sched_pbs_exit(task: *mut bindings::task_struct) {
     // If it has a seat but is not in the class, who is attaching it gives the seat up again.
 }
 
-/// Takes the threads that are to leave out of the class, with `all` every one. Sleeps; the caller
-/// holds the control lock.
-pub(crate) fn eject_leaving(cpu: &Cpu, all: bool) {
+/// Takes the threads that are to leave out of the class. Sleeps; the caller holds the control lock.
+pub(crate) fn eject_leaving(cpu: &Cpu) {
     // Each turn empties a seat, so this ends.
     while let Some(task) = cpu
-        .lock(|_, _, state| state.threads.as_ref()?.find_leaving(all).cloned())
+        .lock(|_, _, state| state.threads.as_ref()?.find_leaving().cloned())
         .flatten()
     {
         if eject(&task).is_err() {
@@ -275,9 +287,12 @@ pub(crate) fn eject_leaving(cpu: &Cpu, all: bool) {
 
 /// Gives a thread back to the fair class.
 fn eject(task: &ARef<Task>) -> Result {
+    let parked = seat(task, |seat| seat.parked) == Some(true);
     sched_class::set_policy(task, bindings::SCHED_NORMAL, entity::nice(task))?;
     give_up_seat(task);
-    // If it waits at the edge of user space, it has nothing to wait for any more.
-    sched_class::wake_up(task);
+    if parked {
+        // It has nothing to wait for any more.
+        sched_class::wake_up(task);
+    }
     Ok(())
 }

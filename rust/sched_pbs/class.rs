@@ -9,7 +9,7 @@
 use super::{
     cpu::{Cpu, State},
     entity,
-    pbs_core::EventKind,
+    global::pbs,
     threads::NO_SEAT,
 };
 use kernel::{
@@ -39,21 +39,25 @@ fn update<R>(
 impl SchedClass for Pbs {
     fn enqueue_task(rq: &mut RunQueue, task: &Task, flags: QueueFlags) {
         entity::inc_running(rq);
-        let number = entity::seat_of(task);
+        let number = entity::seat_of(rq, task);
         update(rq, |rq, cpu, state| {
             let Some(seat) = state.threads.as_mut().and_then(|t| t.get_mut(number)) else {
                 return;
             };
             seat.queued = true;
-            let process = seat.process;
-            let runs_freely = seat.leaving != 0 || !seat.entered;
+            let (process, enters) = (seat.process, !seat.entered);
+            // It is on its way into the class, by a change of policy, or out of it.
+            let runs_freely = seat.leaving != 0 || (enters && !flags.is_sleep_or_wakeup());
             // To the node a thread that waits at the edge of user space could run all the time.
             if flags.is_sleep_or_wakeup() && !seat.parked {
+                if enters {
+                    // It was attached while it slept.
+                    state.enter(cpu, number);
+                }
                 state.refresh_presence(process);
                 state.settle(rq, cpu);
             }
             if runs_freely {
-                // It is on its way into the class or out of it.
                 if let Some(threads) = &mut state.threads {
                     threads.push_stopping(number);
                 }
@@ -65,7 +69,7 @@ impl SchedClass for Pbs {
     }
 
     fn dequeue_task(rq: &mut RunQueue, task: &Task, flags: QueueFlags) -> bool {
-        let number = entity::seat_of(task);
+        let number = entity::seat_of(rq, task);
         let current = rq.is_current(task);
         if current {
             rq.update_current();
@@ -122,7 +126,7 @@ impl SchedClass for Pbs {
 
     fn set_next_task(rq: &mut RunQueue, task: &Task) {
         rq.begin_execution(task);
-        let seat = entity::seat_of(task);
+        let seat = entity::seat_of(rq, task);
         update(rq, |rq, cpu, state| state.begin_running(rq, cpu, seat));
     }
 
@@ -137,8 +141,12 @@ impl SchedClass for Pbs {
     }
 
     fn switched_from(rq: &mut RunQueue, task: &Task) {
-        let number = entity::seat_of(task);
+        let number = entity::seat_of(rq, task);
         if number == NO_SEAT {
+            // If its seat is on another CPU, it has to be given up there.
+            if let Some(cpu) = entity::seat_cpu(task).and_then(|cpu| pbs()?.cpu(cpu)) {
+                cpu.request_ejection();
+            }
             return;
         }
         let boosted = entity::has_policy(task);
@@ -165,7 +173,7 @@ impl SchedClass for Pbs {
     }
 
     fn switched_to(rq: &mut RunQueue, task: &Task) {
-        let number = entity::seat_of(task);
+        let number = entity::seat_of(rq, task);
         let queued = sched_class::is_queued(rq, task);
         let run_time_ns = entity::run_time_ns(rq, task);
         update(rq, |rq, cpu, state| {
@@ -174,7 +182,7 @@ impl SchedClass for Pbs {
             };
             let process = seat.process;
             let boosted_at_ns = seat.boosted_at_ns.take();
-            let enters = !core::mem::replace(&mut seat.entered, true);
+            let enters = !seat.entered;
             if let (Some(at_ns), Some(node)) = (boosted_at_ns, &mut state.node) {
                 // The other class did not count; its run time at the node's rate is what is known.
                 let boost_ns = run_time_ns.saturating_sub(at_ns);
@@ -182,7 +190,7 @@ impl SchedClass for Pbs {
                 node.charge(process, insns);
             }
             if enters {
-                state.tell(cpu, EventKind::Attached, Some(process), 0, 0, task.pid());
+                state.enter(cpu, number);
             }
             state.refresh_presence(process);
             state.settle(rq, cpu);

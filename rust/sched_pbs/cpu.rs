@@ -19,7 +19,7 @@ use super::{
 };
 use core::{
     cell::UnsafeCell,
-    sync::atomic::{AtomicU64, Ordering},
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
 };
 use kernel::{
     alloc::KBox,
@@ -59,6 +59,8 @@ pub(crate) struct Cpu {
     number: u32,
     /// How many events of each kind there were, since boot.
     counts: [AtomicU64; EventKind::END],
+    /// Some thread has to leave the class, which takes process context.
+    eject: AtomicBool,
     state: UnsafeCell<State>,
     /// Expires at the next moment that the clock brings, or that the count is predicted to.
     #[pin]
@@ -80,9 +82,10 @@ impl Cpu {
         pin_init!(Self {
             number,
             counts: [const { AtomicU64::new(0) }; EventKind::END],
+            eject: AtomicBool::new(false),
             state: UnsafeCell::new(State::default()),
             timer <- HrTimer::new(Expiry(*number)),
-            kick <- IrqWork::new(Kick(*number)),
+            kick <- IrqWork::new_hard(Kick(*number)),
         })
     }
 
@@ -120,6 +123,12 @@ impl Cpu {
         finish(RunQueueGuard::lock(self.number), function)
     }
 
+    /// Has the threads that should leave the class leave it soon. Any context but NMI.
+    pub(crate) fn request_ejection(&self) {
+        self.eject.store(true, Ordering::Relaxed);
+        self.kick();
+    }
+
     /// Settles in interrupt context on the CPU itself.
     fn kick(&self) {
         self.kick.queue_on(self.number);
@@ -134,9 +143,6 @@ pub(crate) fn finish<R>(
 ) -> Option<R> {
     let (result, wake) = entity::with_state(&mut rq, |rq, cpu, state| {
         let result = function(rq, cpu, state);
-        if state.eject {
-            cpu.kick();
-        }
         (result, state.take_wake())
     })?;
     drop(rq);
@@ -162,15 +168,16 @@ struct Kick(u32);
 
 impl IrqWorkCallback for Kick {
     fn run(this: &IrqWork<Self>) {
-        let eject = finish(RunQueueGuard::lock(this.0), |rq, cpu, state| {
+        finish(RunQueueGuard::lock(this.0), |rq, cpu, state| {
             state.charge(rq);
             state.settle(rq, cpu);
-            core::mem::take(&mut state.eject)
         });
-        if eject == Some(true) {
-            if let Some(pbs) = pbs() {
-                pbs.queue_ejection();
-            }
+        let Some(pbs) = pbs() else { return };
+        if pbs
+            .cpu(this.0)
+            .is_some_and(|cpu| cpu.eject.swap(false, Ordering::Relaxed))
+        {
+            pbs.queue_ejection();
         }
     }
 }
@@ -195,14 +202,12 @@ pub(crate) struct State {
     granted: SeatNumber,
     /// The seat whose thread the CPU executes.
     running: SeatNumber,
-    /// The count is up to date and nothing but this class has run since.
+    /// Nothing but this class has run since the counter was last read.
     count_valid: bool,
     /// Charged and sampled since the running thread got the CPU, in the same switch.
     charged_in_switch: bool,
     /// Who has to be woken up as soon as the lock is dropped.
     wake: Option<ARef<Task>>,
-    /// Some thread has to leave the class, which takes process context.
-    eject: bool,
     /// When the timer will expire, 0: it isn't armed.
     timer_ns: u64,
     /// The least time to the next expiry, while the count makes no progress.
@@ -224,7 +229,6 @@ impl Default for State {
             count_valid: false,
             charged_in_switch: false,
             wake: None,
-            eject: false,
             timer_ns: 0,
             backoff_ns: 0,
         }
@@ -279,6 +283,10 @@ impl State {
             return;
         }
         let insns = self.insn_clock.advance(rq);
+        if !core::mem::replace(&mut self.count_valid, true) {
+            // Others may have run since the last reading: the count begins here.
+            return;
+        }
         if insns != 0 {
             self.backoff_ns = 0;
         }
@@ -320,10 +328,9 @@ impl State {
         self.running = seat;
         self.charged_in_switch = false;
         if rq.is_local() {
-            if !self.count_valid {
+            if !core::mem::replace(&mut self.count_valid, true) {
                 self.insn_clock.advance(rq);
             }
-            self.count_valid = true;
             self.arm(rq, cpu, clock::monotonic_ns());
         } else {
             // The counter can't be read from here; the CPU does it before it goes on.
@@ -356,7 +363,6 @@ impl State {
         };
         let presence = match threads.get(threads.active(process)) {
             None => Presence::Absent,
-            Some(seat) if !seat.entered => Presence::Absent,
             Some(seat) if seat.queued || seat.parked || seat.boosted_at_ns.is_some() => {
                 Presence::Ready
             }
@@ -410,7 +416,7 @@ impl State {
 
     /// For callbacks of the class, under the core's lock: has the CPU do the wake-up.
     pub(crate) fn hand_over(&mut self, cpu: &Cpu) {
-        if self.wake.is_some() || self.eject {
+        if self.wake.is_some() {
             cpu.kick();
         }
     }
@@ -531,6 +537,17 @@ impl State {
         }
     }
 
+    /// The thread has entered the class.
+    pub(crate) fn enter(&mut self, cpu: &Cpu, number: SeatNumber) {
+        let Some(seat) = self.threads.as_mut().and_then(|t| t.get_mut(number)) else {
+            return;
+        };
+        seat.entered = true;
+        let process = seat.process;
+        let pid = seat.task.as_ref().map_or(0, |task| task.pid());
+        self.tell(cpu, EventKind::Attached, Some(process), 0, 0, pid);
+    }
+
     /// The thread leaves the class: it isn't one of its process any more, and goes on in the
     /// kernel and in user space until its policy is changed, which takes process context.
     ///
@@ -573,7 +590,7 @@ impl State {
             .filter(|number| *number != NO_SEAT)
         {
             self.leave(cpu, number, reason);
-            self.eject = true;
+            cpu.request_ejection();
         }
     }
 

@@ -4,24 +4,53 @@
 
 use super::{
     cpu::{Cpu, State},
-    threads::SeatNumber,
+    threads::{SeatNumber, MAX_THREADS, NO_SEAT},
 };
 use kernel::{bindings, sched_class::RunQueue, task::Task};
 
-/// The seat of a thread.
-///
-/// Stable only under the lock of its run queue; zero or not may be looked at without by who
-/// orders it against that lock's holder in another way.
-pub(crate) fn seat_of(task: &Task) -> SeatNumber {
+/// Low bits of the field hold the number of the seat, the others the CPU whose table it is in.
+const NUMBER_BITS: u32 = 13;
+
+const _: () = assert!(MAX_THREADS < 1 << NUMBER_BITS);
+
+fn seat_field(task: &Task) -> u32 {
     // SAFETY: The task is valid. The field is an aligned integer that others may write at the
     // same time, hence the volatile access.
     unsafe { core::ptr::addr_of!((*task.as_ptr()).pbs.seat).read_volatile() }
 }
 
-/// Gives a thread its seat, or takes it.
-pub(crate) fn set_seat(_rq: &RunQueue, task: &Task, seat: SeatNumber) {
-    // SAFETY: The task is valid, and it is written only by who holds the lock of its run queue.
-    unsafe { core::ptr::addr_of_mut!((*task.as_ptr()).pbs.seat).write_volatile(seat) };
+/// The seat of a thread in the table of this CPU.
+///
+/// A thread that is attached while it sleeps may have its seat on another CPU than the run queue
+/// that it last was on; it comes to the right one when it wakes up.
+pub(crate) fn seat_of(rq: &RunQueue, task: &Task) -> SeatNumber {
+    if seat_cpu(task) == Some(rq.cpu()) {
+        seat_field(task) & ((1 << NUMBER_BITS) - 1)
+    } else {
+        NO_SEAT
+    }
+}
+
+/// The CPU whose table has the thread's seat; `None`: it has none.
+///
+/// It changes under the control lock, but for the thread's own exit and the changes of policy that
+/// others make.
+pub(crate) fn seat_cpu(task: &Task) -> Option<u32> {
+    match seat_field(task) {
+        NO_SEAT => None,
+        field => Some(field >> NUMBER_BITS),
+    }
+}
+
+/// Gives a thread its seat in the table of this CPU, or takes it.
+pub(crate) fn set_seat(rq: &RunQueue, task: &Task, seat: SeatNumber) {
+    let field = match seat {
+        NO_SEAT => NO_SEAT,
+        number => rq.cpu() << NUMBER_BITS | number,
+    };
+    // SAFETY: The task is valid. It is written only by who holds the lock of the run queue whose
+    // CPU has the seat.
+    unsafe { core::ptr::addr_of_mut!((*task.as_ptr()).pbs.seat).write_volatile(field) };
 }
 
 /// Whether the task's policy is `SCHED_PBS`: still so while another class runs it as a boosted

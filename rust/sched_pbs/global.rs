@@ -112,7 +112,7 @@ impl WorkItem for Ejection {
         let Some(pbs) = pbs() else { return };
         let _control = pbs.control.lock();
         for cpu in pbs.cpus() {
-            super::attach::eject_leaving(cpu, false);
+            super::attach::eject_leaving(cpu);
         }
     }
 }

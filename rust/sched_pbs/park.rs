@@ -58,7 +58,7 @@ impl TaskWorkCallback for Stop {
 /// Whether the current thread has to sleep; if so its state is set, so that a wake-up that comes
 /// as soon as the lock is dropped is not lost.
 fn step(rq: &mut RunQueue, cpu: &'static Cpu, state: &mut State, task: &Task) -> Option<Sleep> {
-    let number = entity::seat_of(task);
+    let number = entity::seat_of(rq, task);
     state.charge(rq);
     state.sample_memory(rq);
     let seat = state.threads.as_mut()?.get_mut(number)?;

@@ -68,6 +68,9 @@ struct Change {
     node: Option<KBox<Node<KernelMemory>>>,
     queues: KVVec<Queue>,
     threads: Option<Threads>,
+    /// What happens to the CPU.
+    kind: EventKind,
+    /// Why threads whose process is not in the new plan leave.
     reason: u16,
 }
 
@@ -93,7 +96,7 @@ pub(crate) fn install(bytes: &[u8]) -> Result<(), Refused> {
         sched_class::call_on(change.cpu.number(), || swap(change))?;
     }
     for change in changes.iter() {
-        attach::eject_leaving(change.cpu, false);
+        attach::eject_leaving(change.cpu);
     }
     Ok(())
 }
@@ -132,11 +135,12 @@ fn prepare(
         node: Some(KBox::new(node, GFP_KERNEL).map_err(Error::from)?),
         queues,
         threads,
+        kind: EventKind::PlanInstalled,
         reason: bindings::pbs_eject_PBS_EJECT_PLAN as u16,
     })
 }
 
-/// Checks that no CPU that keeps its plan has a process of the new one.
+/// Checks that no CPU that keeps its plan has a process of the new one that has not ended.
 fn only_here(pbs: &Pbs, message: &Message<'_>, change: &Change) -> Result<(), Refused> {
     let Some(node) = &change.node else {
         return Ok(());
@@ -150,9 +154,13 @@ fn only_here(pbs: &Pbs, message: &Message<'_>, change: &Change) -> Result<(), Re
         }
         let common = cpu
             .lock(|_, _, state| {
-                let theirs = state.node.as_ref()?.plan();
+                let theirs = state.node.as_ref()?;
+                let lives = |id: &u32| {
+                    let info = theirs.process(theirs.plan().find(*id)?)?;
+                    Some(!info.done)
+                };
                 let mut ids = node.plan().processes().iter().map(|process| process.id);
-                ids.find(|id| theirs.find(*id).is_some())
+                ids.find(|id| lives(id) == Some(true))
             })
             .flatten();
         if let Some(process) = common {
@@ -195,9 +203,12 @@ fn swap(change: &mut Change) {
                 .emit(event);
             }
         };
-        if let Some(node) = &state.node {
-            let mut event = Event::new(EventKind::PlanInstalled, now_ns);
-            event.value = u64::from(node.slots());
+        if state.node.is_some() || old.is_some() {
+            let mut event = Event::new(change.kind, now_ns);
+            event.value = state
+                .node
+                .as_ref()
+                .map_or(0, |node| u64::from(node.slots()));
             tell(&event, 0);
         }
         if let Some(threads) = &mut state.threads {
@@ -228,15 +239,12 @@ fn remove(cpu: &'static Cpu, reason: u32, kind: EventKind) -> Result<bool> {
         node: None,
         queues: KVVec::new(),
         threads: None,
+        kind,
         reason: reason as u16,
     };
     sched_class::call_on(cpu.number(), || swap(&mut change))?;
-    attach::eject_leaving(cpu, false);
-    let Some(node) = change.node else {
-        return Ok(false);
-    };
-    cpu.lock(|_, cpu, state| state.tell(cpu, kind, None, 0, node.plan_id(), 0));
-    Ok(true)
+    attach::eject_leaving(cpu);
+    Ok(change.node.is_some())
 }
 
 /// Drops the plan of a CPU; its threads go back to the fair class.

@@ -8,8 +8,7 @@
 //! *stopping* threads while it is runnable. Queues are linked by seat numbers, so everything here
 //! is O(1), allocates nothing after construction and needs no `unsafe`.
 
-use super::park::Stop;
-use super::storage::table;
+use super::{entity, park::Stop, storage::table};
 use kernel::{alloc::KVVec, prelude::*, sync::Arc, task::Task, task_work::TaskWork, types::ARef};
 
 /// Number of a seat; [`NO_SEAT`] is none.
@@ -158,14 +157,15 @@ impl Threads {
         self.used
     }
 
-    /// Some seat whose thread should leave the class, or with `all` any seat.
+    /// Some thread that should leave the class, or has left it while its seat was elsewhere.
     ///
     /// Looks at the whole table: for process context, where the lock is dropped between two calls.
-    pub(crate) fn find_leaving(&self, all: bool) -> Option<&ARef<Task>> {
+    pub(crate) fn find_leaving(&self) -> Option<&ARef<Task>> {
         self.seats
             .iter()
-            .filter(|seat| all || seat.leaving != 0)
-            .find_map(|seat| seat.task.as_ref())
+            .filter_map(|seat| Some((seat, seat.task.as_ref()?)))
+            .find(|(seat, task)| seat.leaving != 0 || !entity::has_policy(task))
+            .map(|(_, task)| task)
     }
 
     /// Takes a seat for a thread of `process`, at the end of the process's queue.
