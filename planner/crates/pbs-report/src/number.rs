@@ -44,11 +44,13 @@ pub(crate) fn percent(permille: i64, decimals: usize) -> String {
     format!("{}{text} %", if value < 0.0 { '−' } else { '+' })
 }
 
-/// `(actual − planned) / planned` in thousandths.
+/// `(actual − planned) / planned` in thousandths, rounded.
 pub(crate) fn deviation_permille(planned: u64, actual: u64) -> i64 {
     if planned == 0 {
         return 0;
     }
-    let difference = i128::from(actual) - i128::from(planned);
-    i64::try_from(difference * 1000 / i128::from(planned)).unwrap_or(i64::MAX)
+    let planned = i128::from(planned);
+    let thousandths = (i128::from(actual) - planned) * 1000;
+    let half = planned / 2 * thousandths.signum();
+    i64::try_from((thousandths + half) / planned).unwrap_or(i64::MAX)
 }

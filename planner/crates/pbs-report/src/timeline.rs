@@ -85,7 +85,6 @@ impl CpuTimeline {
     /// Takes the events of `cpu` out of `events`.
     pub(crate) fn new(plan: &Plan, cpu: &Cpu, events: &[Event]) -> Self {
         let mut builder = Builder {
-            plan,
             open: None,
             slot: None,
             timeline: Self {
@@ -131,8 +130,7 @@ fn planned(plan: &Plan, cpu: &Cpu) -> Vec<PlannedSlot> {
         .collect()
 }
 
-struct Builder<'a> {
-    plan: &'a Plan,
+struct Builder {
     /// The segment that has begun; its end is not known yet.
     open: Option<ActualSegment>,
     /// The present slot.
@@ -140,7 +138,7 @@ struct Builder<'a> {
     timeline: CpuTimeline,
 }
 
-impl Builder<'_> {
+impl Builder {
     fn event(&mut self, event: &Event) {
         let Some(kind) = EventKind::from_raw(event.kind) else {
             return;
@@ -206,17 +204,24 @@ impl Builder<'_> {
 
     /// A process that goes on in its slot gets no new grant: the segment is
     /// cut where the task ended, and the next one is the process's next task.
+    /// It goes on until it has caught up, that is, until its next task has its
+    /// own slot still to come.
     fn task_ended(&mut self, event: &Event) {
-        let next = self.plan.process(event.process).and_then(|process| {
-            let mut tasks = process.tasks.iter().map(|task| task.id);
-            tasks.find(|&id| id > event.task)
-        });
-        let Some(open) = self.open.as_mut() else {
+        let Some(open) = self.open.as_ref() else {
             return;
         };
         if open.process != event.process {
             return;
         }
+        let slot = open.slot;
+        let next = self
+            .timeline
+            .planned
+            .iter()
+            .filter(|planned| planned.process == Some(event.process))
+            .find(|planned| planned.task > Some(event.task))
+            .filter(|planned| slot.is_none_or(|slot| planned.slot as u64 <= slot))
+            .and_then(|planned| planned.task);
         let following = next.map(|task| ActualSegment {
             start_ns: event.time_ns,
             task: Some(task),

@@ -246,3 +246,34 @@ fn events_read_as_lines() {
     ];
     assert_eq!(&text[..expected.len()], expected, "{text:#?}");
 }
+
+#[test]
+fn no_task_has_a_slot_before_its_own() {
+    let report = report(&job());
+    let segments = &report.cpus[0].actual;
+    assert!(segments.iter().any(|segment| segment.reason == "slot"));
+    for segment in segments {
+        let task = report
+            .tasks
+            .iter()
+            .find(|task| task.process == segment.process && Some(task.task) == segment.task)
+            .unwrap();
+        assert!(
+            segment.slot.is_none_or(|slot| task.slot as u64 <= slot),
+            "{segment:?}"
+        );
+    }
+}
+
+#[test]
+fn deviations_are_rounded() {
+    let mut plan = job();
+    // 399.96 thousandths less than the 30,000,000 that are planned.
+    plan.processes[1].tasks[1].real_insns = Some(18_001_200);
+    let tasks = report(&plan).tasks;
+    let hash = tasks
+        .iter()
+        .find(|task| task.process == 2 && task.task == 1)
+        .unwrap();
+    assert_eq!(hash.deviation_permille, -400);
+}
