@@ -1,0 +1,11 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+#
+# The main job inside the machine.  /mnt is the folder shared with the host;
+# the programs work on copies in memory, so that no task waits for the host.
+
+set -eu
+mkdir /tmp/job
+cd /tmp/job
+cp /mnt/input/* .
+exec pbsctl run /mnt/job.toml --report /mnt/report.json --gantt /mnt/gantt.svg
