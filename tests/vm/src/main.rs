@@ -5,23 +5,71 @@
 //! standard output if not. Without a name it lists all.
 
 mod harness;
+mod linux;
 mod policy;
+mod policy_ceiling;
+mod policy_fill;
 
 use std::process::ExitCode;
 
 type Test = fn() -> harness::Verdict;
 
 /// Every test by its name; `tests.list` says on how many CPUs each runs.
-const TESTS: &[(&str, Test)] = &[("order-equals-plan", policy::order_equals_plan)];
+const TESTS: &[(&str, Test)] = &[
+    ("order-equals-plan", policy::order_equals_plan),
+    ("loop-is-counted", policy::loop_is_counted),
+    (
+        "late-task-ends-in-next-slot",
+        policy::late_task_ends_in_next_slot,
+    ),
+    (
+        "early-end-starts-next-slot",
+        policy::early_end_starts_next_slot,
+    ),
+    (
+        "one-task-threads-in-order",
+        policy::one_task_threads_in_order,
+    ),
+    ("plan-ends-once", policy::plan_ends_once),
+    (
+        "blocked-slot-is-filled",
+        policy_fill::blocked_slot_is_filled,
+    ),
+    (
+        "blocked-slot-ends-at-ceiling",
+        policy_fill::blocked_slot_ends_at_ceiling,
+    ),
+    (
+        "absent-process-comes-late",
+        policy_fill::absent_process_comes_late,
+    ),
+    (
+        "idle-slot-goes-to-latest",
+        policy_fill::idle_slot_goes_to_latest,
+    ),
+    (
+        "behind-runs-after-plan",
+        policy_fill::behind_runs_after_plan,
+    ),
+    (
+        "getppid-ends-at-ceiling",
+        policy_ceiling::getppid_ends_at_ceiling,
+    ),
+    (
+        "zero-reader-ends-at-ceiling",
+        policy_ceiling::zero_reader_ends_at_ceiling,
+    ),
+];
 
 fn main() -> ExitCode {
+    let mut tests = TESTS.iter().chain(linux::TESTS);
     let Some(name) = std::env::args().nth(1) else {
-        for (name, _) in TESTS {
+        for (name, _) in tests {
             println!("{name}");
         }
         return ExitCode::SUCCESS;
     };
-    let Some((_, test)) = TESTS.iter().find(|(known, _)| *known == name) else {
+    let Some((_, test)) = tests.find(|(known, _)| *known == name) else {
         println!("no test is called {name}");
         return ExitCode::from(2);
     };

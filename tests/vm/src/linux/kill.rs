@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: GPL-2.0
+//! kill -9 ends a plan process whatever it does, and the plan goes on.
+
+use pbs_uapi::EventKind;
+
+use crate::check_eq;
+use crate::harness::Verdict;
+use crate::linux::scene::{dies, Actor, Scene, Trio};
+
+/// Kills a process of the plan; `unended` of its tasks have not begun by then.
+fn kill(scene: &mut Scene, actor: &mut Actor, unended: u64) -> Verdict {
+    actor.child.kill(libc::SIGKILL)?;
+    let status = dies(&mut actor.child, actor.name)?;
+    check_eq!(status, libc::SIGKILL, "wait status of {}", actor.name);
+    let event = scene.wait_kind(EventKind::ProcessEnded, actor.process)?;
+    check_eq!(
+        event.value,
+        unended,
+        "tasks that {} did not end",
+        actor.name
+    );
+    check_eq!(event.pid, actor.pid(), "thread of {}", actor.name);
+    Ok(())
+}
+
+/// The next slot begins, and the rest of the plan is executed.
+pub fn kill_running() -> Verdict {
+    let mut trio = Trio::new()?;
+    kill(&mut trio.scene, &mut trio.running, 0)?;
+    trio.waiting.runs()?;
+    trio.waiting.ends()?;
+    trio.blocked.ends()?;
+    trio.scene.plan_ends()
+}
+
+/// It dies without its slot, and the one that runs goes on.
+pub fn kill_waiting() -> Verdict {
+    let mut trio = Trio::new()?;
+    kill(&mut trio.scene, &mut trio.waiting, 1)?;
+    check_eq!(
+        trio.waiting.words.progress(),
+        0,
+        "user code of the killed one"
+    );
+    trio.running.runs()?;
+    trio.running.ends()?;
+    trio.blocked.ends()?;
+    trio.scene.plan_ends()
+}
+
+/// It dies out of its sleep, and the others go on.
+pub fn kill_blocked() -> Verdict {
+    let mut trio = Trio::new()?;
+    kill(&mut trio.scene, &mut trio.blocked, 0)?;
+    trio.running.runs()?;
+    trio.running.ends()?;
+    trio.waiting.runs()?;
+    trio.waiting.ends()?;
+    trio.scene.plan_ends()
+}
