@@ -8,10 +8,10 @@
 
 use std::fs;
 use std::io;
-use std::os::fd::RawFd;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use pbs_core::wire::encode;
-use pbs_uapi::{Device, Event, EventKind};
+use pbs_uapi::{Device, Event, EventKind, Grant};
 
 /// What a test says: nothing, or why it failed.
 pub type Verdict = Result<(), String>;
@@ -111,6 +111,11 @@ impl Plan {
         self
     }
 
+    /// An idle slot in front, to attach children in.
+    pub fn lead_in(self) -> Self {
+        self.idle(LEAD_IN_INSNS)
+    }
+
     /// Adds an idle slot.
     pub fn idle(self, length_insns: u64) -> Self {
         self.slot(pbs_uapi::IDLE, pbs_uapi::NO_TASK, length_insns)
@@ -179,13 +184,7 @@ pub fn burn(insns: u64) {
 
 /// CLOCK_MONOTONIC, as events have it.
 pub fn now_ns() -> u64 {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: `time` is one valid timespec.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+    clock_ns(libc::CLOCK_MONOTONIC)
 }
 
 /// Sleeps in the guest's time, which costs next to none of the host's.
@@ -207,46 +206,61 @@ pub fn sysfs_number(file: &str) -> Result<i64, String> {
 
 /// Holds children until the test lets all of them go in one call.
 pub struct Gate {
-    read: RawFd,
-    write: RawFd,
+    hold: Pipe,
+    ready: Pipe,
+}
+
+/// The two ends of a pipe.
+struct Pipe {
+    read: OwnedFd,
+    write: OwnedFd,
+}
+
+impl Pipe {
+    fn new() -> Result<Self, String> {
+        let mut fds = [0; 2];
+        // SAFETY: `fds` has room for two descriptors.
+        cvt(unsafe { libc::pipe(fds.as_mut_ptr()) }).context("pipe")?;
+        // SAFETY: both were just opened and are nobody else's.
+        let [read, write] = fds.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
+        Ok(Self { read, write })
+    }
 }
 
 impl Gate {
     pub fn new() -> Result<Self, String> {
-        let mut fds = [0; 2];
-        // SAFETY: `fds` has room for two descriptors.
-        cvt(unsafe { libc::pipe(fds.as_mut_ptr()) }).context("pipe")?;
         Ok(Self {
-            read: fds[0],
-            write: fds[1],
+            hold: Pipe::new()?,
+            ready: Pipe::new()?,
         })
     }
 
     /// Forks a child that does `work` when the gate opens, then exits with 0.
+    /// Returns when the child is at the gate.
     pub fn child(&self, work: impl FnOnce()) -> Result<Child, String> {
-        fork(|| {
+        let child = fork(|| {
+            let mut byte = 0u8;
             // SAFETY: descriptors of this process, and one byte of its memory.
+            // A child that kept the writing end would hold up all others.
             unsafe {
-                libc::close(self.write);
-                let mut byte = 0u8;
-                while libc::read(self.read, (&raw mut byte).cast(), 1) < 0 {}
+                libc::close(self.hold.write.as_raw_fd());
+                libc::write(self.ready.write.as_raw_fd(), (&raw const byte).cast(), 1);
+                while libc::read(self.hold.read.as_raw_fd(), (&raw mut byte).cast(), 1) < 0 {}
             }
             work();
-        })
+        })?;
+        let mut byte = 0u8;
+        // SAFETY: one byte of this process.
+        cvt(
+            unsafe { libc::read(self.ready.read.as_raw_fd(), (&raw mut byte).cast(), 1) }
+                as libc::c_int,
+        )
+        .context("child at the gate")?;
+        Ok(child)
     }
 
     /// Lets all children go.
     pub fn open(self) {}
-}
-
-impl Drop for Gate {
-    fn drop(&mut self) {
-        // SAFETY: both are open and nobody else's.
-        unsafe {
-            libc::close(self.read);
-            libc::close(self.write);
-        }
-    }
 }
 
 /// A child process. It is killed when the test forgets it.
@@ -378,10 +392,166 @@ impl Node {
             .collect()
     }
 
+    /// The first event of `kind` that is about `process`.
+    pub fn first(&self, kind: EventKind, process: u32) -> Result<Event, String> {
+        let found = self
+            .of(kind)
+            .into_iter()
+            .find(|event| event.process == process);
+        found.ok_or_else(|| {
+            format!(
+                "no event {} of process {process}:\n{}",
+                kind.name(),
+                self.log()
+            )
+        })
+    }
+
+    /// The end of a task.
+    pub fn task_ended(&self, process: u32, task: u32) -> Result<Event, String> {
+        let found = self
+            .of(EventKind::TaskEnded)
+            .into_iter()
+            .find(|event| (event.process, event.task) == (process, task));
+        found.ok_or_else(|| {
+            format!(
+                "task {task} of process {process} did not end:\n{}",
+                self.log()
+            )
+        })
+    }
+
+    /// Grants for one reason: (process, slot), in order.
+    pub fn grants(&self, reason: Grant) -> Vec<(u32, u64)> {
+        self.of(EventKind::Grant)
+            .iter()
+            .filter(|event| event.reason == reason as u16)
+            .map(|event| (event.process, event.slot))
+            .collect()
+    }
+
     /// All events, one a line, for the message of a failure.
     pub fn log(&self) -> String {
         self.events.iter().map(|event| line(event) + "\n").collect()
     }
+}
+
+/// How long an idle slot in front of a plan is, in which the test attaches its
+/// children before the first of them may run.
+pub const LEAD_IN_INSNS: u64 = 5_000_000;
+
+/// Children that are processes of a plan, and what came of them.
+pub struct Scene {
+    pub node: Node,
+    pub children: Vec<Child>,
+    gate: Gate,
+    /// Process and flags, in the order of the children.
+    attach: Vec<(u32, u32)>,
+}
+
+impl Scene {
+    pub fn new() -> Result<Self, String> {
+        Ok(Self {
+            node: Node::open()?,
+            children: Vec::new(),
+            gate: Gate::new()?,
+            attach: Vec::new(),
+        })
+    }
+
+    /// A child that does `work` as `process`; it ends its tasks by the device.
+    pub fn process(&mut self, process: u32, work: impl FnOnce(&Device)) -> Verdict {
+        self.thread(process, 0, work)
+    }
+
+    /// The same with flags of the attachment.
+    pub fn thread(&mut self, process: u32, flags: u32, work: impl FnOnce(&Device)) -> Verdict {
+        let device = &self.node.device;
+        let child = self.gate.child(|| work(device))?;
+        self.children.push(child);
+        self.attach.push((process, flags));
+        Ok(())
+    }
+
+    /// A child that burns these numbers of instructions, one a task.
+    pub fn tasks(&mut self, process: u32, burns: &[u64]) -> Verdict {
+        self.process(process, |device| work_tasks(device, burns))
+    }
+
+    /// Loads the plan, attaches the children, and lets them go.
+    pub fn start(self, plan: &Plan) -> Result<Self, String> {
+        self.node.load(plan)?;
+        self.attach_and_open()
+    }
+
+    /// Attaches the children to the plan in force, and lets them go.
+    pub fn attach_and_open(mut self) -> Result<Self, String> {
+        for (child, &(process, flags)) in self.children.iter().zip(&self.attach) {
+            self.node
+                .device
+                .attach(child.pid, process, flags)
+                .context(&format!("attach to process {process}"))?;
+        }
+        std::mem::replace(&mut self.gate, Gate::new()?).open();
+        Ok(self)
+    }
+
+    /// Reads on to the end of the plan and of all children, each with status 0.
+    pub fn finish(mut self) -> Result<Node, String> {
+        self.node.read_until(EventKind::PlanEnded, 1)?;
+        for child in &mut self.children {
+            child.wait_ok()?;
+        }
+        self.node.read()?;
+        Ok(self.node)
+    }
+
+    /// `start` and `finish`.
+    pub fn run(self, plan: &Plan) -> Result<Node, String> {
+        self.start(plan)?.finish()
+    }
+}
+
+/// Burns, and ends a task between each two.
+pub fn work_tasks(device: &Device, burns: &[u64]) {
+    for (index, &insns) in burns.iter().enumerate() {
+        if index != 0 {
+            device.task_end(None).expect("task end");
+        }
+        burn(insns);
+    }
+}
+
+/// Numbers that look random and are the same each time.
+pub struct Random(u64);
+
+impl Random {
+    pub fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    /// One of `least..=most`.
+    pub fn between(&mut self, least: u64, most: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        least + self.0 % (most - least + 1)
+    }
+}
+
+/// CPU time of the calling process.
+pub fn cputime_ns() -> u64 {
+    clock_ns(libc::CLOCK_PROCESS_CPUTIME_ID)
+}
+
+fn clock_ns(clock: libc::clockid_t) -> u64 {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: `time` is one valid timespec.
+    unsafe { libc::clock_gettime(clock, &mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 /// An event in words.
