@@ -293,6 +293,8 @@ impl<T: MiscDevice> FileOperations<T> {
     unsafe extern "C" fn ioctl(file: *mut bindings::file, cmd: c_uint, arg: c_ulong) -> c_long {
         // SAFETY: C code keeps the file open during the call.
         let data = unsafe { Self::data(file) };
+        // Not the same type in every 6.12.
+        #[allow(clippy::unnecessary_cast)]
         from_result(|| Ok(T::ioctl(data, cmd, arg as usize)? as c_long))
     }
 }

@@ -317,6 +317,11 @@ impl Table {
     }
 }
 
+/// What the C table points to.
+///
+/// The core scheduler calls with the lock of the run queue held and interrupts off, does not use
+/// the run queue while a callback runs, and keeps the tasks that it names for the length of the
+/// call. `select_task_rq` alone is called without a run queue.
 struct Callbacks<T: SchedClass>(PhantomData<T>);
 
 /// Makes the reference that a callback's task is.
@@ -329,58 +334,77 @@ unsafe fn task_ref<'a>(task: *mut bindings::task_struct) -> &'a Task {
     unsafe { &*task.cast() }
 }
 
-// In all callbacks: the core calls with the lock of `rq` held and interrupts off, does not use the
-// run queue while the callback runs, and `task` is valid for the length of the call.
 impl<T: SchedClass> Callbacks<T> {
+    /// # Safety
+    ///
+    /// For the core scheduler only, as [`Callbacks`] says.
     unsafe extern "C" fn enqueue_task(
         rq: *mut bindings::rq,
         task: *mut bindings::task_struct,
         flags: c_int,
     ) {
-        // SAFETY: See above.
+        // SAFETY: The core scheduler calls as `Callbacks` says.
         unsafe { T::enqueue_task(RunQueue::from_raw(rq), task_ref(task), QueueFlags(flags)) }
     }
 
+    /// # Safety
+    ///
+    /// For the core scheduler only, as [`Callbacks`] says.
     unsafe extern "C" fn dequeue_task(
         rq: *mut bindings::rq,
         task: *mut bindings::task_struct,
         flags: c_int,
     ) -> bool {
-        // SAFETY: See above.
+        // SAFETY: The core scheduler calls as `Callbacks` says.
         unsafe { T::dequeue_task(RunQueue::from_raw(rq), task_ref(task), QueueFlags(flags)) }
     }
 
+    /// # Safety
+    ///
+    /// For the core scheduler only, as [`Callbacks`] says.
     unsafe extern "C" fn yield_task(rq: *mut bindings::rq) {
-        // SAFETY: See above.
+        // SAFETY: The core scheduler calls as `Callbacks` says.
         T::yield_task(unsafe { RunQueue::from_raw(rq) })
     }
 
+    /// # Safety
+    ///
+    /// For the core scheduler only, as [`Callbacks`] says.
     unsafe extern "C" fn wakeup_preempt(
         rq: *mut bindings::rq,
         task: *mut bindings::task_struct,
         _flags: c_int,
     ) {
-        // SAFETY: See above.
+        // SAFETY: The core scheduler calls as `Callbacks` says.
         unsafe { T::wakeup_preempt(RunQueue::from_raw(rq), task_ref(task)) }
     }
 
+    /// # Safety
+    ///
+    /// For the core scheduler only, as [`Callbacks`] says.
     unsafe extern "C" fn balance(
         rq: *mut bindings::rq,
         _prev: *mut bindings::task_struct,
         _rf: *mut bindings::rq_flags,
     ) -> c_int {
-        // SAFETY: See above.
+        // SAFETY: The core scheduler calls as `Callbacks` says.
         T::balance(unsafe { RunQueue::from_raw(rq) }).into()
     }
 
+    /// # Safety
+    ///
+    /// For the core scheduler only, as [`Callbacks`] says.
     unsafe extern "C" fn pick_task(rq: *mut bindings::rq) -> *mut bindings::task_struct {
-        // SAFETY: See above.
+        // SAFETY: The core scheduler calls as `Callbacks` says.
         match T::pick_task(unsafe { RunQueue::from_raw(rq) }) {
             Some(task) => task.as_ptr(),
             None => ptr::null_mut(),
         }
     }
 
+    /// # Safety
+    ///
+    /// For the core scheduler only, as [`Callbacks`] says.
     unsafe extern "C" fn put_prev_task(
         rq: *mut bindings::rq,
         task: *mut bindings::task_struct,
@@ -389,22 +413,28 @@ impl<T: SchedClass> Callbacks<T> {
         let next = if next.is_null() {
             None
         } else {
-            // SAFETY: See above; the same holds for `next`.
+            // SAFETY: As below; the same holds for `next`.
             Some(unsafe { task_ref(next) })
         };
-        // SAFETY: See above.
+        // SAFETY: The core scheduler calls as `Callbacks` says.
         unsafe { T::put_prev_task(RunQueue::from_raw(rq), task_ref(task), next) }
     }
 
+    /// # Safety
+    ///
+    /// For the core scheduler only, as [`Callbacks`] says.
     unsafe extern "C" fn set_next_task(
         rq: *mut bindings::rq,
         task: *mut bindings::task_struct,
         _first: bool,
     ) {
-        // SAFETY: See above.
+        // SAFETY: The core scheduler calls as `Callbacks` says.
         unsafe { T::set_next_task(RunQueue::from_raw(rq), task_ref(task)) }
     }
 
+    /// # Safety
+    ///
+    /// For the core scheduler only, as [`Callbacks`] says.
     unsafe extern "C" fn select_task_rq(
         task: *mut bindings::task_struct,
         cpu: c_int,
@@ -414,25 +444,37 @@ impl<T: SchedClass> Callbacks<T> {
         T::select_task_rq(unsafe { task_ref(task) }, cpu as u32) as c_int
     }
 
+    /// # Safety
+    ///
+    /// For the core scheduler only, as [`Callbacks`] says.
     unsafe extern "C" fn task_tick(
         rq: *mut bindings::rq,
         task: *mut bindings::task_struct,
         _queued: c_int,
     ) {
-        // SAFETY: See above.
+        // SAFETY: The core scheduler calls as `Callbacks` says.
         unsafe { T::task_tick(RunQueue::from_raw(rq), task_ref(task)) }
     }
 
+    /// # Safety
+    ///
+    /// For the core scheduler only, as [`Callbacks`] says.
     unsafe extern "C" fn switched_from(rq: *mut bindings::rq, task: *mut bindings::task_struct) {
-        // SAFETY: See above.
+        // SAFETY: The core scheduler calls as `Callbacks` says.
         unsafe { T::switched_from(RunQueue::from_raw(rq), task_ref(task)) }
     }
 
+    /// # Safety
+    ///
+    /// For the core scheduler only, as [`Callbacks`] says.
     unsafe extern "C" fn switched_to(rq: *mut bindings::rq, task: *mut bindings::task_struct) {
-        // SAFETY: See above.
+        // SAFETY: The core scheduler calls as `Callbacks` says.
         unsafe { T::switched_to(RunQueue::from_raw(rq), task_ref(task)) }
     }
 
+    /// # Safety
+    ///
+    /// For the core scheduler only, as [`Callbacks`] says.
     unsafe extern "C" fn prio_changed(
         _rq: *mut bindings::rq,
         _task: *mut bindings::task_struct,
@@ -440,8 +482,11 @@ impl<T: SchedClass> Callbacks<T> {
     ) {
     }
 
+    /// # Safety
+    ///
+    /// For the core scheduler only, as [`Callbacks`] says.
     unsafe extern "C" fn update_curr(rq: *mut bindings::rq) {
-        // SAFETY: See above.
+        // SAFETY: The core scheduler calls as `Callbacks` says.
         T::update_curr(unsafe { RunQueue::from_raw(rq) })
     }
 }
@@ -527,6 +572,9 @@ pub fn wake_up(task: &ARef<Task>) {
 ///
 /// Fails with `ENXIO` if the CPU is not online. Not with interrupts off.
 pub fn call_on<F: FnMut() + Send>(cpu: u32, mut function: F) -> Result {
+    /// # Safety
+    ///
+    /// `data` points to an `F` that nobody else uses during the call.
     unsafe extern "C" fn call<F: FnMut()>(data: *mut c_void) {
         // SAFETY: `data` is the closure below, which its owner does not touch while it waits.
         unsafe { (*data.cast::<F>())() }

@@ -8,7 +8,7 @@ use super::{
     attach::{self, NotEnded},
     clock, events,
     global::pbs,
-    pbs_core::{wire as format, Errno, Refusal},
+    pbs_core::{wire as format, Errno},
     plan, wire,
 };
 use core::fmt::{self, Write};
@@ -60,227 +60,182 @@ pub(crate) struct File {
     refusal: Mutex<bindings::pbs_error>,
 }
 
-/// A refused call: the error, and in words.
-struct Refused {
-    error: Error,
-    offset_bytes: u64,
-    text: Text,
-}
-
-impl Refused {
-    fn new(error: Error, text: fmt::Arguments<'_>) -> Self {
-        let mut refused = Self {
-            error,
-            offset_bytes: u64::MAX,
-            text: Text::default(),
-        };
-        // What does not fit is cut off.
-        let _ = refused.text.write_fmt(text);
-        refused
-    }
-}
-
-impl From<Error> for Refused {
-    fn from(error: Error) -> Self {
-        Refused::new(error, format_args!("the kernel refused it: {error:?}"))
-    }
-}
-
-impl From<Refusal> for Refused {
-    fn from(refusal: Refusal) -> Self {
-        let error = match refusal.errno() {
-            Errno::Invalid => EINVAL,
-            Errno::TooBig => E2BIG,
-            Errno::NoMemory => ENOMEM,
-            Errno::NoDevice => ENODEV,
-        };
-        let mut refused = Refused::new(error, format_args!("{refusal}"));
-        refused.offset_bytes = refusal.offset_bytes;
-        refused
-    }
-}
-
-impl From<plan::Refused> for Refused {
-    fn from(refused: plan::Refused) -> Self {
-        match refused {
-            plan::Refused::Plan(refusal) => refusal.into(),
-            plan::Refused::NoCpu { cpu, offset_bytes } => Refused {
-                offset_bytes,
-                ..Refused::new(
-                    ENODEV,
-                    format_args!("CPU {cpu} is not online; plan for a CPU that is"),
-                )
-            },
-            plan::Refused::Elsewhere { process, cpu } => Refused::new(
-                EEXIST,
-                format_args!(
-                    "process {process} is in the plan of CPU {cpu}, which this plan does not \
-                     replace; name that CPU too, or take another id"
-                ),
-            ),
-            plan::Refused::Kernel(error) => error.into(),
-        }
-    }
-}
-
-/// A line of text of limited length.
-struct Text {
-    bytes: [u8; 240],
+/// Writes text into the reason of a refusal; what does not fit is cut off.
+struct Reason<'a> {
+    text: &'a mut [kernel::ffi::c_char],
     used: usize,
 }
 
-impl Default for Text {
-    fn default() -> Self {
-        Self {
-            bytes: [0; 240],
-            used: 0,
-        }
-    }
-}
-
-impl fmt::Write for Text {
+impl fmt::Write for Reason<'_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        // One byte stays for the NUL.
-        let room = self.bytes.len() - 1 - self.used;
-        let fits = text.len().min(room);
-        for (to, from) in self
-            .bytes
-            .iter_mut()
-            .skip(self.used)
-            .zip(text.bytes().take(fits))
-        {
-            *to = from;
+        // The last byte stays zero.
+        let end = self.text.len() - 1;
+        let room = self.text.get_mut(self.used..end).unwrap_or_default();
+        for (to, from) in room.iter_mut().zip(text.bytes()) {
+            *to = from as _;
+            self.used += 1;
         }
-        self.used += fits;
-        if fits == text.len() {
-            Ok(())
-        } else {
-            Err(fmt::Error)
-        }
+        Ok(())
     }
 }
 
 impl File {
-    /// Keeps the reason of a refusal for `PBS_IOC_ERROR`.
-    fn keep<T>(&self, result: Result<T, Refused>) -> Result<T> {
-        result.map_err(|refused| {
-            *self.refusal.lock() = bindings::pbs_error {
-                error: -refused.error.to_errno(),
-                reserved: 0,
-                offset_bytes: refused.offset_bytes,
-                text: refused.text.bytes.map(|byte| byte as _),
-            };
-            refused.error
-        })
+    /// Keeps the reason of a refusal for `PBS_IOC_ERROR`; returns the error.
+    fn refuse(&self, error: Error, text: fmt::Arguments<'_>) -> Error {
+        self.refuse_at(u64::MAX, error, text)
+    }
+
+    /// Keeps the reason of a refusal that is about a place in the written plan.
+    fn refuse_at(&self, offset_bytes: u64, error: Error, text: fmt::Arguments<'_>) -> Error {
+        let mut refusal = self.refusal.lock();
+        *refusal = bindings::pbs_error {
+            error: -error.to_errno(),
+            offset_bytes,
+            ..bindings::pbs_error::default()
+        };
+        let mut reason = Reason {
+            text: &mut refusal.text,
+            used: 0,
+        };
+        // Writing a reason does not fail.
+        let _ = reason.write_fmt(text);
+        error
+    }
+
+    /// Does a call, and sees to it that a refusal has a reason.
+    fn call<T>(&self, call: impl FnOnce() -> Result<T>) -> Result<T> {
+        self.refusal.lock().error = 0;
+        let result = call();
+        if let Err(error) = result {
+            if self.refusal.lock().error == 0 {
+                self.refuse(error, format_args!("the kernel refused it: {error:?}"));
+            }
+        }
+        result
     }
 }
 
 /// Whether the caller may change plans and attach threads.
-fn privileged() -> Result<(), Refused> {
+fn privileged(file: &File) -> Result {
     if capable(Capability::SysNice) {
         Ok(())
     } else {
-        Err(Refused::new(EPERM, format_args!("this needs CAP_SYS_NICE")))
+        Err(file.refuse(EPERM, format_args!("this needs CAP_SYS_NICE")))
     }
 }
 
 /// The thread of that id, as the caller numbers threads; 0 is the caller.
-fn thread(pid: i32) -> Result<ARef<Task>, Refused> {
+fn thread(file: &File, pid: i32) -> Result<ARef<Task>> {
     if pid == 0 {
         Ok(current!().into())
     } else {
         Task::find_by_vpid(pid)
-            .ok_or_else(|| Refused::new(ESRCH, format_args!("there is no thread {pid}")))
+            .ok_or_else(|| file.refuse(ESRCH, format_args!("there is no thread {pid}")))
     }
 }
 
-fn no_reserved(reserved: &[u32]) -> Result<(), Refused> {
+fn no_reserved(file: &File, reserved: &[u32]) -> Result {
     if reserved.iter().all(|word| *word == 0) {
         Ok(())
     } else {
-        Err(Refused::new(
-            EINVAL,
-            format_args!("a reserved field is not zero"),
-        ))
+        Err(file.refuse(EINVAL, format_args!("a reserved field is not zero")))
     }
 }
 
-fn write_plan(mut reader: UserSliceReader) -> Result<usize, Refused> {
-    privileged()?;
+fn write_plan(file: &File, mut reader: UserSliceReader) -> Result<usize> {
+    privileged(file)?;
     let len = reader.len();
     if len > MAX_PLAN_BYTES {
-        return Err(Refused::new(
+        return Err(file.refuse(
             E2BIG,
             format_args!("a plan of {len} bytes is over the limit of {MAX_PLAN_BYTES}"),
         ));
     }
-    let mut bytes = KVVec::with_capacity(len, GFP_KERNEL).map_err(Error::from)?;
-    bytes
-        .extend_with(len, 0u8, GFP_KERNEL)
-        .map_err(Error::from)?;
+    let mut bytes = KVVec::with_capacity(len, GFP_KERNEL)?;
+    bytes.extend_with(len, 0u8, GFP_KERNEL)?;
     reader.read_slice(&mut bytes)?;
-    plan::install(&bytes)?;
+    plan::install(&bytes).map_err(|refused| match refused {
+        plan::Refused::Plan(refusal) => {
+            let error = match refusal.errno() {
+                Errno::Invalid => EINVAL,
+                Errno::TooBig => E2BIG,
+                Errno::NoMemory => ENOMEM,
+                Errno::NoDevice => ENODEV,
+            };
+            file.refuse_at(refusal.offset_bytes, error, format_args!("{refusal}"))
+        }
+        plan::Refused::NoCpu { cpu, offset_bytes } => file.refuse_at(
+            offset_bytes,
+            ENODEV,
+            format_args!("CPU {cpu} is not online; plan for a CPU that is"),
+        ),
+        plan::Refused::Elsewhere { process, cpu } => file.refuse(
+            EEXIST,
+            format_args!(
+                "process {process} is in the plan of CPU {cpu}, which this plan does not \
+                 replace; name that CPU too, or take another id"
+            ),
+        ),
+        plan::Refused::Kernel(error) => error,
+    })?;
     Ok(len)
 }
 
-fn attach_thread(arg: usize) -> Result<(), Refused> {
-    privileged()?;
+fn attach_thread(file: &File, arg: usize) -> Result {
+    privileged(file)?;
     let request: bindings::pbs_attach = wire::get(arg)?;
-    no_reserved(&request.reserved)?;
+    no_reserved(file, &request.reserved)?;
     if request.flags & !bindings::PBS_ATTACH_ONE_TASK != 0 {
-        return Err(Refused::new(
-            EINVAL,
-            format_args!("unknown flags {:#x}", request.flags),
-        ));
+        return Err(file.refuse(EINVAL, format_args!("unknown flags {:#x}", request.flags)));
     }
     let process = request.process;
-    let task = thread(request.pid)?;
+    let task = thread(file, request.pid)?;
     let one_task = request.flags & bindings::PBS_ATTACH_ONE_TASK != 0;
     attach::attach(&task, process, one_task).map_err(|refused| match refused {
-        attach::Refused::NoProcess => Refused::new(
+        attach::Refused::NoProcess => file.refuse(
             ENOENT,
             format_args!("no plan has process {process}; write the plan first"),
         ),
-        attach::Refused::Occupied => Refused::new(
+        attach::Refused::Occupied => file.refuse(
             EBUSY,
             format_args!("process {process} has a thread already"),
         ),
-        attach::Refused::Done => Refused::new(
+        attach::Refused::Done => file.refuse(
             ENOENT,
             format_args!("process {process} has ended all its tasks"),
         ),
-        attach::Refused::Attached => Refused::new(
+        attach::Refused::Attached => file.refuse(
             EBUSY,
             format_args!("thread {} is attached already", task.pid()),
         ),
-        attach::Refused::Kthread => Refused::new(
+        attach::Refused::Kthread => file.refuse(
             EINVAL,
             format_args!("thread {} is a kernel thread", task.pid()),
         ),
         attach::Refused::Exiting => {
-            Refused::new(ESRCH, format_args!("thread {} is exiting", task.pid()))
+            file.refuse(ESRCH, format_args!("thread {} is exiting", task.pid()))
         }
-        attach::Refused::Kernel(error) => error.into(),
+        attach::Refused::Kernel(error) => error,
     })
 }
 
-fn end_task(arg: usize) -> Result<(), Refused> {
+fn end_task(file: &File, arg: usize) -> Result {
     let mut request: bindings::pbs_task_end = wire::get(arg)?;
-    no_reserved(&request.reserved)?;
+    no_reserved(file, &request.reserved)?;
     // Written first: once the task has ended the call must not fail any more.
     request.next_task = bindings::PBS_NO_TASK;
     wire::put(arg, request)?;
     let expected = (request.task != bindings::PBS_NO_TASK).then_some(request.task);
     let ended = attach::end_task(current!(), expected).map_err(|refused| match refused {
-        NotEnded::NotAttached => Refused::new(
+        NotEnded::NotAttached => file.refuse(
             ESRCH,
             format_args!("the caller is not attached to a plan process"),
         ),
-        NotEnded::NotActive => Refused::new(
+        NotEnded::NotActive => file.refuse(
             EBUSY,
             format_args!("another thread of the process has its turn"),
         ),
-        NotEnded::Other(task) => Refused::new(
+        NotEnded::Other(task) => file.refuse(
             EINVAL,
             format_args!("the caller's task is {task}, not {}", request.task),
         ),
@@ -291,11 +246,11 @@ fn end_task(arg: usize) -> Result<(), Refused> {
     Ok(())
 }
 
-fn get_plan(arg: usize) -> Result<(), Refused> {
+fn get_plan(file: &File, arg: usize) -> Result {
     // A page fault here can keep plans from changing, so this is not for everybody.
-    privileged()?;
+    privileged(file)?;
     let mut request: bindings::pbs_get_plan = wire::get(arg)?;
-    no_reserved(&[request.reserved])?;
+    no_reserved(file, &[request.reserved])?;
     let room = request.bytes;
     let address = request.buffer as usize;
     let mut bytes = 0;
@@ -318,13 +273,13 @@ fn get_plan(arg: usize) -> Result<(), Refused> {
     }
     read.map_err(|error| match error {
         error if error == ENOENT => {
-            Refused::new(ENOENT, format_args!("CPU {} has no plan", request.cpu))
+            file.refuse(ENOENT, format_args!("CPU {} has no plan", request.cpu))
         }
-        error if error == ENOSPC => Refused::new(
+        error if error == ENOSPC => file.refuse(
             ENOSPC,
             format_args!("the plan has {bytes} bytes, the buffer {room}"),
         ),
-        error => error.into(),
+        error => error,
     })
 }
 
@@ -334,7 +289,7 @@ fn info() -> Result<bindings::pbs_info> {
         version: bindings::PBS_VERSION,
         tier: clock::tier(),
         max_slots: format::MAX_SLOTS as u32,
-        max_processes: format::MAX_PROCESSES as u32,
+        max_processes: format::MAX_PROCESSES,
         max_slot_insns: format::MAX_SLOT_INSNS,
         rate_insns_per_ms: clock::rate().insns_per_ms(),
         first_seq,
@@ -422,7 +377,7 @@ impl MiscDevice for Device {
         user: UserSliceReader,
         _nonblock: bool,
     ) -> Result<usize> {
-        file.keep(write_plan(user))
+        file.call(|| write_plan(&file, user))
     }
 
     fn poll<'a>(
@@ -448,42 +403,42 @@ impl MiscDevice for Device {
                 wire::put(arg, refusal)?
             }
             SEEK => *file.position.lock() = wire::get(arg)?,
-            ATTACH => file.keep(attach_thread(arg))?,
-            TASK_END => file.keep(end_task(arg))?,
-            DETACH => file.keep(detach_thread(arg))?,
-            DROP => file.keep(drop_plan(arg))?,
-            GET_PLAN => file.keep(get_plan(arg))?,
+            ATTACH => file.call(|| attach_thread(&file, arg))?,
+            TASK_END => file.call(|| end_task(&file, arg))?,
+            DETACH => file.call(|| detach_thread(&file, arg))?,
+            DROP => file.call(|| drop_plan(&file, arg))?,
+            GET_PLAN => file.call(|| get_plan(&file, arg))?,
             _ => return Err(ENOTTY),
         }
         Ok(0)
     }
 }
 
-fn detach_thread(arg: usize) -> Result<(), Refused> {
+fn detach_thread(file: &File, arg: usize) -> Result {
     let pid: i32 = wire::get(arg)?;
-    let task = thread(pid)?;
+    let task = thread(file, pid)?;
     if !core::ptr::eq(&*task, current!()) {
-        privileged()?;
+        privileged(file)?;
     }
     attach::detach(&task).map_err(|error| {
         if error == ESRCH {
-            Refused::new(ESRCH, format_args!("thread {} is not attached", task.pid()))
+            file.refuse(ESRCH, format_args!("thread {} is not attached", task.pid()))
         } else {
-            error.into()
+            error
         }
     })
 }
 
-fn drop_plan(arg: usize) -> Result<(), Refused> {
-    privileged()?;
+fn drop_plan(file: &File, arg: usize) -> Result {
+    privileged(file)?;
     let cpu: u32 = wire::get(arg)?;
     plan::drop_plan(cpu).map_err(|error| {
         if error == ENOENT {
-            Refused::new(ENOENT, format_args!("CPU {cpu} has no plan"))
+            file.refuse(ENOENT, format_args!("CPU {cpu} has no plan"))
         } else if error == ENODEV {
-            Refused::new(ENODEV, format_args!("there is no CPU {cpu}"))
+            file.refuse(ENODEV, format_args!("there is no CPU {cpu}"))
         } else {
-            error.into()
+            error
         }
     })
 }

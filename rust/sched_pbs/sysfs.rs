@@ -80,18 +80,20 @@ fn largest(cpu: &Cpu, value: impl Fn(&ProcessInfo) -> u64) -> u64 {
 }
 
 static ROOT: [Attribute<()>; 6] = [
-    Attribute::read_only(c_str!("version"), |_, out| line(out, bindings::PBS_VERSION)),
-    Attribute::read_only(c_str!("tier"), |_, out| line(out, clock::tier_name())),
-    Attribute::read_only(c_str!("rate_insns_per_ms"), |_, out| {
+    Attribute::read_only(c_str!("version"), |(), out| {
+        line(out, bindings::PBS_VERSION)
+    }),
+    Attribute::read_only(c_str!("tier"), |(), out| line(out, clock::tier_name())),
+    Attribute::read_only(c_str!("rate_insns_per_ms"), |(), out| {
         line(out, clock::rate().insns_per_ms())
     }),
-    Attribute::read_only(c_str!("events"), |_, out| {
+    Attribute::read_only(c_str!("events"), |(), out| {
         line(out, pbs().map_or(0, |pbs| pbs.events.bounds().1))
     }),
-    Attribute::read_only(c_str!("lateness_insns"), |_, out| {
-        line(out, sum(|cpu| lateness_insns(cpu)))
+    Attribute::read_only(c_str!("lateness_insns"), |(), out| {
+        line(out, sum(lateness_insns))
     }),
-    Attribute::read_only(c_str!("threads"), |_, out| {
+    Attribute::read_only(c_str!("threads"), |(), out| {
         line(out, sum(|cpu| i64::from(threads(cpu))))
     }),
 ];
