@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: GPL-2.0
+//! SIGSTOP, ptrace and the freezer hold plan processes, and let them go again.
+
+use std::fs;
+
+use crate::harness::{cvt, Context, Verdict};
+use crate::linux::scene::{eventually, reaches_state, Actor, Trio};
+use crate::{check, check_eq};
+
+/// A way to hold a process and to let it go.
+trait Hold {
+    fn hold(&self, actor: &Actor) -> Verdict;
+    fn let_go(&self, actor: &Actor) -> Verdict;
+}
+
+/// A running process keeps its slot while it is held, and goes on in it.
+fn hold_running(how: &impl Hold) -> Verdict {
+    let trio = Trio::new()?;
+    for _ in 0..3 {
+        how.hold(&trio.running)?;
+        trio.running.rests()?;
+        check_eq!(
+            trio.waiting.words.progress(),
+            0,
+            "the slot of the held one was given away"
+        );
+        how.let_go(&trio.running)?;
+        trio.running.runs()?;
+    }
+    trio.goes_on_to_the_end()
+}
+
+/// A waiting process waits again when it is let go.
+fn hold_waiting(how: &impl Hold) -> Verdict {
+    let trio = Trio::new()?;
+    for _ in 0..3 {
+        how.hold(&trio.waiting)?;
+        trio.running.runs()?;
+        how.let_go(&trio.waiting)?;
+        reaches_state(trio.waiting.pid(), 'S')?;
+        trio.waiting.rests()?;
+        check_eq!(trio.waiting.words.progress(), 0, "it ran before its slot");
+    }
+    trio.goes_on_to_the_end()
+}
+
+/// A process that is held when its slot comes does not run in it before it is
+/// let go.
+fn hold_beyond_the_slot(how: &impl Hold) -> Verdict {
+    let mut trio = Trio::new()?;
+    how.hold(&trio.waiting)?;
+    trio.running.ends()?;
+    trio.waiting.rests()?;
+    check_eq!(
+        trio.waiting.words.progress(),
+        0,
+        "it ran although it was held"
+    );
+    how.let_go(&trio.waiting)?;
+    trio.waiting.runs()?;
+    trio.waiting.ends()?;
+    trio.blocked.ends()?;
+    trio.scene.plan_ends()
+}
+
+struct Stop;
+
+impl Hold for Stop {
+    fn hold(&self, actor: &Actor) -> Verdict {
+        actor.child.kill(libc::SIGSTOP)?;
+        reaches_state(actor.pid(), 'T')
+    }
+
+    fn let_go(&self, actor: &Actor) -> Verdict {
+        actor.child.kill(libc::SIGCONT)
+    }
+}
+
+pub fn stop_running() -> Verdict {
+    hold_running(&Stop)
+}
+
+pub fn stop_waiting() -> Verdict {
+    hold_waiting(&Stop)
+}
+
+pub fn stop_beyond_the_slot() -> Verdict {
+    hold_beyond_the_slot(&Stop)
+}
+
+struct Ptrace;
+
+fn ptrace(request: libc::c_uint, actor: &Actor, address: usize, data: usize) -> Verdict {
+    // SAFETY: the requests of this file write to `data` at most, which lives.
+    let result = unsafe { libc::ptrace(request, actor.pid(), address, data) };
+    cvt(result as i32).context("ptrace")?;
+    Ok(())
+}
+
+impl Hold for Ptrace {
+    fn hold(&self, actor: &Actor) -> Verdict {
+        ptrace(libc::PTRACE_ATTACH, actor, 0, 0)?;
+        let mut status = 0;
+        eventually("the tracer is told of the stop", || {
+            // SAFETY: `status` is a valid place.
+            unsafe { libc::waitpid(actor.pid(), &mut status, libc::WNOHANG | libc::__WALL) > 0 }
+        })?;
+        check!(
+            libc::WIFSTOPPED(status),
+            "wait status {status:#x} is no stop"
+        );
+        // Its registers can be read: it really stands still.
+        let mut registers = [0u64; 64];
+        let mut place = libc::iovec {
+            iov_base: registers.as_mut_ptr().cast(),
+            iov_len: size_of_val(&registers),
+        };
+        const NT_PRSTATUS: usize = 1;
+        ptrace(
+            libc::PTRACE_GETREGSET,
+            actor,
+            NT_PRSTATUS,
+            &raw mut place as usize,
+        )?;
+        check!(
+            registers.iter().any(|&register| register != 0),
+            "no registers"
+        );
+        reaches_state(actor.pid(), 't')
+    }
+
+    fn let_go(&self, actor: &Actor) -> Verdict {
+        ptrace(libc::PTRACE_DETACH, actor, 0, 0)
+    }
+}
+
+pub fn ptrace_running() -> Verdict {
+    hold_running(&Ptrace)
+}
+
+pub fn ptrace_waiting() -> Verdict {
+    hold_waiting(&Ptrace)
+}
+
+pub fn ptrace_beyond_the_slot() -> Verdict {
+    hold_beyond_the_slot(&Ptrace)
+}
+
+/// The freezer of a control group, which the process is moved into.
+struct Freezer;
+
+const GROUP: &str = "/sys/fs/cgroup/frozen";
+
+impl Freezer {
+    fn new() -> Result<Self, String> {
+        fs::create_dir(GROUP).context(GROUP)?;
+        Ok(Self)
+    }
+
+    fn set(&self, frozen: u8) -> Verdict {
+        fs::write(format!("{GROUP}/cgroup.freeze"), frozen.to_string()).context("cgroup.freeze")?;
+        let line = format!("frozen {frozen}");
+        eventually(&format!("cgroup.events says {line}"), || {
+            fs::read_to_string(format!("{GROUP}/cgroup.events"))
+                .is_ok_and(|text| text.lines().any(|found| found == line))
+        })
+    }
+}
+
+impl Hold for Freezer {
+    fn hold(&self, actor: &Actor) -> Verdict {
+        fs::write(format!("{GROUP}/cgroup.procs"), actor.pid().to_string())
+            .context("cgroup.procs")?;
+        self.set(1)
+    }
+
+    fn let_go(&self, _actor: &Actor) -> Verdict {
+        self.set(0)
+    }
+}
+
+pub fn freeze_running() -> Verdict {
+    hold_running(&Freezer::new()?)
+}
+
+pub fn freeze_waiting() -> Verdict {
+    hold_waiting(&Freezer::new()?)
+}
+
+pub fn freeze_beyond_the_slot() -> Verdict {
+    hold_beyond_the_slot(&Freezer::new()?)
+}
