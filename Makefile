@@ -4,7 +4,8 @@
 # goes to build/.
 #
 #   DEBUG=1         the kernel with lockdep, KASAN and other checks
-#   KERNEL_SRC=...  another 6.12 source, a tree or a tarball
+#   KERNEL_SRC=...  another 6.12 source, a tree or a tarball; copied once, and
+#                   anew when it is another one or its version is
 #   JOBS=N          jobs at once (one per CPU)
 #   T=name          for 'make test': run only what has this name
 

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
+# shellcheck shell=bash disable=SC2034 # what sources it uses the names
 #
 # What all build scripts share: paths, the toolchain's names and the stages.
 # Sourced by bash scripts that run with -eu -o pipefail.
