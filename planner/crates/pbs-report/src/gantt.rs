@@ -9,16 +9,17 @@ use std::collections::HashMap;
 use crate::number::{bytes, grouped, percent};
 use crate::svg::{text_width, Anchor, Picture};
 use crate::timeline::{ActualSegment, CpuTimeline, MarkKind, PlannedSlot};
-use crate::{Outcome, Report};
+use crate::{Outcome, Report, TaskReport};
 
 const WIDTH: f64 = 1400.0;
 const LEFT: f64 = 120.0;
 const RIGHT: f64 = 36.0;
-const TRACK: f64 = 44.0;
-/// Between the plan and what became of it: room for the marks.
-const BETWEEN: f64 = 16.0;
+/// High enough for most names of tasks to stand upright in it.
+const TRACK: f64 = 74.0;
+/// Between the plan and what became of it: room for the bands and the marks.
+const BETWEEN: f64 = 46.0;
 /// A row of deviations below a track.
-const ROW: f64 = 15.0;
+const ROW: f64 = 18.0;
 const ROWS: usize = 3;
 const SMALL: f64 = 11.0;
 const NORMAL: f64 = 13.0;
@@ -31,10 +32,10 @@ const NOTABLE_PERMILLE: i64 = 100;
 const COLOURS: [(&str, &str); 8] = [
     ("#0072b2", "#ffffff"),
     ("#e69f00", "#000000"),
-    ("#009e73", "#ffffff"),
+    ("#009e73", "#000000"),
     ("#cc79a7", "#000000"),
     ("#56b4e9", "#000000"),
-    ("#d55e00", "#ffffff"),
+    ("#d55e00", "#000000"),
     ("#f0e442", "#000000"),
     ("#999999", "#000000"),
 ];
@@ -42,12 +43,16 @@ const COLOURS: [(&str, &str); 8] = [
 const DEFINITIONS: &str = "\
 <pattern id=\"idle\" width=\"7\" height=\"7\" patternUnits=\"userSpaceOnUse\" \
 patternTransform=\"rotate(45)\">\
-<rect width=\"7\" height=\"7\" fill=\"#f7f7f7\"/>\
-<line x1=\"0\" y1=\"0\" x2=\"0\" y2=\"7\" stroke=\"#b0b0b0\" stroke-width=\"2\"/></pattern>\n";
+<rect width=\"7\" height=\"7\" fill=\"#ffffff\"/>\
+<line x1=\"0\" y1=\"0\" x2=\"0\" y2=\"7\" stroke=\"#888888\" stroke-width=\"2\"/></pattern>\n";
 
-const IDLE_STYLE: &str = "fill=\"url(#idle)\" stroke=\"#ffffff\"";
+const IDLE_STYLE: &str = "fill=\"url(#idle)\" stroke=\"#888888\" stroke-width=\"0.5\"";
 const GREY_TEXT: &str = "fill=\"#555555\"";
 const MARK_STYLE: &str = "fill=\"#000000\" stroke=\"#ffffff\" stroke-width=\"1\"";
+const HOLLOW_STYLE: &str = "fill=\"#ffffff\" stroke=\"#000000\" stroke-width=\"1.5\"";
+/// Around the boxes of a task with a notable deviation.
+const NOTABLE_STYLE: &str =
+    "fill=\"none\" stroke=\"#000000\" stroke-width=\"1.8\" pointer-events=\"none\"";
 
 /// Draws the report as an SVG file.
 pub fn gantt(report: &Report) -> String {
@@ -180,7 +185,7 @@ impl<'a> Gantt<'a> {
             SMALL,
             Anchor::End,
             GREY_TEXT,
-            "M instructions",
+            "million instr.",
         );
         for tick in ticks(span_insns / 1e6) {
             let x = self.x_of_insns(tick.at * 1e6);
@@ -257,9 +262,11 @@ impl<'a> Gantt<'a> {
         for slot in &cpu.planned {
             self.planned_slot(slot, planned_y);
         }
+        self.bands(cpu, planned_y + TRACK, actual_y);
         for segment in &cpu.actual {
             self.segment(cpu, segment, actual_y);
         }
+        self.outlines(cpu, planned_y, actual_y);
         self.marks(cpu, actual_y);
         let rows = self.deviations(cpu, actual_y + TRACK);
         self.y = actual_y + TRACK + 8.0 + rows as f64 * ROW + 18.0;
@@ -277,8 +284,9 @@ impl<'a> Gantt<'a> {
         };
         let name = self.name(process);
         let title = format!(
-            "slot {}: {name}, task {task}, {length} instructions planned",
-            slot.slot
+            "slot {}: {name}, {}, {length} instructions planned",
+            slot.slot,
+            self.task_name(process, Some(task))
         );
         let fill = self.colour(process).0;
         self.picture.titled_rect(
@@ -293,13 +301,9 @@ impl<'a> Gantt<'a> {
         let origin = self.origin_ns.get(&cpu.cpu).copied().unwrap_or(0);
         let start = segment.start_ns.saturating_sub(origin) as f64;
         let end = segment.end_ns.saturating_sub(origin) as f64;
-        let x = self.x_of_ns(start);
-        // What is too short to see is still drawn.
-        let width = (self.x_of_ns(end) - x).max(0.7);
+        let (x, width) = self.extent(cpu, segment);
         let fill = self.colour(segment.process).0;
-        let task = segment
-            .task
-            .map_or_else(|| "no task".into(), |task| format!("task {task}"));
+        let task = self.task_name(segment.process, segment.task);
         let slot = segment
             .slot
             .map_or_else(|| "after the plan".into(), |slot| format!("slot {slot}"));
@@ -346,25 +350,119 @@ impl<'a> Gantt<'a> {
         })
     }
 
-    /// Process and task, or the task alone, or nothing: what fits.
+    /// Where a segment begins, and how wide it is.
+    fn extent(&self, cpu: &CpuTimeline, segment: &ActualSegment) -> (f64, f64) {
+        let origin = self.origin_ns.get(&cpu.cpu).copied().unwrap_or(0);
+        let x = self.x_of_ns(segment.start_ns.saturating_sub(origin) as f64);
+        let end = self.x_of_ns(segment.end_ns.saturating_sub(origin) as f64);
+        // What is too short to see is still drawn.
+        (x, (end - x).max(0.7))
+    }
+
+    fn task(&self, process: u32, task: Option<u32>) -> Option<&'a TaskReport> {
+        let mut tasks = self.report.tasks.iter();
+        tasks.find(|known| known.process == process && Some(known.task) == task)
+    }
+
+    /// What a task is called in texts.
+    fn task_name(&self, process: u32, task: Option<u32>) -> String {
+        let Some(number) = task else {
+            return "no task".into();
+        };
+        match self.task(process, task).and_then(|task| task.name.as_ref()) {
+            Some(name) => format!("task {number} ({name})"),
+            None => format!("task {number}"),
+        }
+    }
+
+    /// The name of the task, since its colour tells the process: in one line,
+    /// a word a line, or upright, whichever fits. One without a name has that
+    /// of its process and a number.
     fn label(&mut self, (x, y, width): (f64, f64, f64), process: u32, task: Option<u32>) {
-        let Some(task) = task else { return };
+        let Some(number) = task else { return };
+        let name = self.task(process, task).and_then(|task| task.name.clone());
+        let name = name.unwrap_or_else(|| format!("{} {number}", self.name(process)));
+        let number = number.to_string();
         let letters = self.colour(process).1;
         let style = format!("fill=\"{letters}\" pointer-events=\"none\"");
         let middle = x + width / 2.0;
-        let name = self.name(process);
-        let number = task.to_string();
-        let room = width - 4.0;
-        if text_width(&name, SMALL) <= room && text_width(&number, SMALL) <= room {
-            let at = y + TRACK / 2.0;
+        let room = width - 6.0;
+        let words: Vec<_> = name.split_whitespace().collect();
+        let fits = |text: &str| text_width(text, SMALL) <= room;
+        let lines = if fits(&name) {
+            vec![name.as_str()]
+        } else if words.len() <= 4 && words.iter().all(|word| fits(word)) {
+            words
+        } else {
+            let stands = |text: &str| text_width(text, SMALL) <= TRACK - 6.0;
+            let columns = [vec![name.as_str()], words, vec![number.as_str()]]
+                .into_iter()
+                .find(|texts| {
+                    width >= (SMALL + 1.0) * texts.len() as f64
+                        && texts.iter().all(|text| stands(text))
+                });
+            let columns = columns.unwrap_or_default();
+            let first = middle + SMALL * 0.36 - (columns.len().max(1) - 1) as f64 * 6.5;
+            for (column, text) in columns.iter().enumerate() {
+                let at = (first + column as f64 * 13.0, y + TRACK / 2.0);
+                self.picture.upright(at, SMALL, &style, text);
+            }
+            return;
+        };
+        let first = y + TRACK / 2.0 + 4.0 - (lines.len() - 1) as f64 * 7.0;
+        for (row, line) in lines.iter().enumerate() {
+            let at = (middle, first + row as f64 * 14.0);
+            self.picture.text(at, SMALL, Anchor::Middle, &style, line);
+        }
+    }
+
+    /// From each planned slot a band to where its task really ran.
+    fn bands(&mut self, cpu: &CpuTimeline, top: f64, bottom: f64) {
+        for slot in &cpu.planned {
+            let Some(process) = slot.process else {
+                continue;
+            };
+            let segments: Vec<_> = segments_of(cpu, process, slot.task)
+                .map(|segment| self.extent(cpu, segment))
+                .collect();
+            let whole: f64 = segments.iter().map(|(_, width)| width).sum();
+            let mut left = self.x_of_insns(slot.start_insns as f64);
+            let planned = self.x_of_insns((slot.start_insns + slot.length_insns) as f64) - left;
+            let fill = self.colour(process).0;
+            for (x, width) in segments {
+                // A task that ran in pieces has its slot divided among them.
+                let share = planned * width / whole;
+                self.picture.polygon(
+                    &[
+                        (left, top),
+                        (left + share, top),
+                        (x + width, bottom),
+                        (x, bottom),
+                    ],
+                    format!("fill=\"{fill}\" fill-opacity=\"0.22\""),
+                );
+                left += share;
+            }
+        }
+    }
+
+    /// Marks the boxes of tasks with a notable deviation.
+    fn outlines(&mut self, cpu: &CpuTimeline, planned_y: f64, actual_y: f64) {
+        for slot in &cpu.planned {
+            let Some(process) = slot.process else {
+                continue;
+            };
+            if !self.task(process, slot.task).is_some_and(is_notable) {
+                continue;
+            }
+            let x = self.x_of_insns(slot.start_insns as f64);
+            let end = self.x_of_insns((slot.start_insns + slot.length_insns) as f64);
             self.picture
-                .text((middle, at - 3.0), SMALL, Anchor::Middle, &style, &name);
-            self.picture
-                .text((middle, at + 11.0), SMALL, Anchor::Middle, &style, &number);
-        } else if text_width(&number, SMALL) <= room {
-            let at = (middle, y + TRACK / 2.0 + 4.0);
-            self.picture
-                .text(at, SMALL, Anchor::Middle, &style, &number);
+                .rect(x, planned_y, end - x, TRACK, NOTABLE_STYLE);
+            for segment in segments_of(cpu, process, slot.task) {
+                let (x, width) = self.extent(cpu, segment);
+                self.picture.rect(x, actual_y, width, TRACK, NOTABLE_STYLE);
+            }
         }
     }
 
@@ -389,12 +487,16 @@ impl<'a> Gantt<'a> {
                 &[(x - 6.0, y - 5.0), (x + 6.0, y - 5.0), (x, y + 6.0)],
                 MARK_STYLE,
             ),
+            MarkKind::Pushed => self.picture.polygon(
+                &[(x - 5.0, y - 4.0), (x + 5.0, y - 4.0), (x, y + 5.0)],
+                HOLLOW_STYLE,
+            ),
             MarkKind::Ceiling => {
                 self.picture.rect(x - 5.0, y - 5.0, 10.0, 10.0, MARK_STYLE);
             }
             MarkKind::Absent => self.picture.polygon(
                 &[(x, y - 6.0), (x + 6.0, y), (x, y + 6.0), (x - 6.0, y)],
-                "fill=\"#ffffff\" stroke=\"#000000\" stroke-width=\"1.5\"",
+                HOLLOW_STYLE,
             ),
         }
     }
@@ -407,8 +509,7 @@ impl<'a> Gantt<'a> {
             .report
             .tasks
             .iter()
-            .filter(|task| task.cpu == cpu.cpu && task.ended)
-            .filter(|task| task.deviation_permille.abs() >= NOTABLE_PERMILLE)
+            .filter(|task| task.cpu == cpu.cpu && is_notable(task))
             .collect();
         notable.sort_by_key(|task| -task.deviation_permille.abs());
         let mut taken: Vec<Vec<(f64, f64)>> = vec![Vec::new(); ROWS];
@@ -418,39 +519,46 @@ impl<'a> Gantt<'a> {
                 continue;
             };
             let x = self.x_of_ns(ended_ns.saturating_sub(origin) as f64);
-            let text = format!(
-                "{} {}: {}",
-                task.process_name,
-                task.task,
-                percent(task.deviation_permille, 0)
-            );
-            let width = text_width(&text, SMALL);
-            let from = (x - width / 2.0).clamp(LEFT, (WIDTH - 4.0 - width).max(LEFT));
-            let (left, right) = (from - 5.0, from + width + 5.0);
-            // A row is free if neither the text nor the line to it is in the
-            // way of what stands there.
-            let is_free = |row: &Vec<(f64, f64)>| row.iter().all(|&(l, r)| right < l || r < left);
-            let Some(row) = taken.iter().position(is_free) else {
+            let name = match &task.name {
+                Some(name) => name.clone(),
+                None => format!("{} {}", task.process_name, task.task),
+            };
+            let preempted = match task.preemptions {
+                0 => String::new(),
+                1 => ", preempted".into(),
+                often => format!(", preempted {often} times"),
+            };
+            let deviation = percent(task.deviation_permille, 0);
+            let text = format!("{name}: {deviation}{preempted}");
+            // Bold letters are wider.
+            let width = text_width(&text, NORMAL) * 1.1;
+            // Beside the line that comes down from the task's end, where
+            // neither is in the way of what stands there.
+            let right_of = (x + 6.0, x - 4.0, x + 12.0 + width, Anchor::Start);
+            let left_of = (x - 6.0, x - 12.0 - width, x + 4.0, Anchor::End);
+            let place = (0..ROWS)
+                .flat_map(|row| [(row, right_of), (row, left_of)])
+                .find(|&(row, (_, left, right, _))| {
+                    let is_free = |&(l, r): &(f64, f64)| right < l || r < left;
+                    let is_clear = |&(l, r): &(f64, f64)| x < l || r < x;
+                    left >= 0.0
+                        && right <= WIDTH
+                        && taken[row].iter().all(is_free)
+                        && taken[..row].iter().flatten().all(is_clear)
+                });
+            let Some((row, (at, left, right, anchor))) = place else {
                 continue;
             };
-            let crossed = taken[..row]
-                .iter()
-                .flatten()
-                .any(|&(l, r)| l <= x && x <= r);
             taken[row].push((left, right));
             used = used.max(row + 1);
-            let base = y + 8.0 + (row + 1) as f64 * ROW;
-            if !crossed {
-                self.picture
-                    .line((x, y), (x, base - 11.0), "stroke=\"#000000\"");
-            }
-            self.picture.text(
-                (from + width / 2.0, base),
-                SMALL,
-                Anchor::Middle,
-                "font-weight=\"bold\"",
-                &text,
+            let base = y + 4.0 + (row + 1) as f64 * ROW;
+            self.picture.line(
+                (x, y),
+                (x, base + 2.0),
+                "stroke=\"#000000\" stroke-width=\"1.8\"",
             );
+            self.picture
+                .text((at, base), NORMAL, anchor, "font-weight=\"bold\"", &text);
         }
         used
     }
@@ -464,7 +572,8 @@ impl<'a> Gantt<'a> {
         let mut keys = Vec::new();
         for process in &self.report.processes {
             let fill = self.colour(process.id).0;
-            keys.push((Key::Box(format!("fill=\"{fill}\"")), process.name.clone()));
+            let name = format!("process {}", process.name);
+            keys.push((Key::Box(format!("fill=\"{fill}\"")), name));
         }
         keys.push((Key::Box(IDLE_STYLE.into()), "idle slot".into()));
         keys.push((
@@ -473,7 +582,8 @@ impl<'a> Gantt<'a> {
         ));
         keys.push((Key::Filling, "runs outside its own slot".into()));
         for (kind, text) in [
-            (MarkKind::Preempted, "slot reached t1"),
+            (MarkKind::Preempted, "t1 reached, task preempted"),
+            (MarkKind::Pushed, "t1 reached, task not over its plan"),
             (MarkKind::Ceiling, "slot reached its ceiling"),
             (MarkKind::Absent, "process absent"),
         ] {
@@ -506,6 +616,20 @@ impl<'a> Gantt<'a> {
         }
         self.y += 12.0;
     }
+}
+
+/// The segments of a task, in order.
+fn segments_of(
+    cpu: &CpuTimeline,
+    process: u32,
+    task: Option<u32>,
+) -> impl Iterator<Item = &ActualSegment> {
+    let segments = cpu.actual.iter();
+    segments.filter(move |segment| segment.process == process && segment.task == task)
+}
+
+fn is_notable(task: &TaskReport) -> bool {
+    task.ended && task.deviation_permille.abs() >= NOTABLE_PERMILLE
 }
 
 struct Tick {

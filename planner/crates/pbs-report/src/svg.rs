@@ -97,6 +97,22 @@ impl Picture {
         );
     }
 
+    /// A text that reads from bottom to top, with its middle at the point.
+    pub(crate) fn upright(
+        &mut self,
+        (x, y): (f64, f64),
+        size: f64,
+        style: impl Display,
+        text: &str,
+    ) {
+        let _ = writeln!(
+            self.body,
+            "<text x=\"{x:.2}\" y=\"{y:.2}\" font-size=\"{size}\" text-anchor=\"middle\" \
+             transform=\"rotate(-90 {x:.2} {y:.2})\" {style}>{}</text>",
+            escaped(text)
+        );
+    }
+
     /// The whole file; `definitions` go into `<defs>`.
     pub(crate) fn finish(self, height: f64, definitions: &str) -> String {
         let width = self.width;

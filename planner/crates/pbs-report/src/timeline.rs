@@ -73,8 +73,11 @@ pub struct Mark {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MarkKind {
-    /// It reached t1.
+    /// It reached t1 with a task beyond its own plan.
     Preempted,
+    /// It reached t1 with a task that was not: what came before it had used
+    /// up the slot.
+    Pushed,
     /// It reached its ceiling on the clock.
     Ceiling,
     /// Its process had no thread all the while.
@@ -151,7 +154,10 @@ impl Builder {
             }
             EventKind::Grant => self.grant(event),
             EventKind::TaskEnded => self.task_ended(event),
-            EventKind::Preempted => self.mark(event, MarkKind::Preempted),
+            EventKind::Preempted if event.retired_insns > event.planned_insns => {
+                self.mark(event, MarkKind::Preempted);
+            }
+            EventKind::Preempted => self.mark(event, MarkKind::Pushed),
             EventKind::Ceiling => self.mark(event, MarkKind::Ceiling),
             EventKind::Absent => self.mark(event, MarkKind::Absent),
             EventKind::Attached => self.attached(event),

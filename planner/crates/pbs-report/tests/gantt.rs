@@ -51,7 +51,7 @@ fn names_are_escaped_and_elements_closed() {
 #[test]
 fn large_deviations_are_written() {
     let svg = gantt(&report(&job()));
-    assert!(svg.contains(">sort 0: +30 %</text>"), "{svg}");
+    assert!(svg.contains(">sort 0: +30 %, preempted</text>"), "{svg}");
     assert!(svg.contains(">hash 1: −40 %</text>"), "{svg}");
     // 0.4 % is not.
     assert!(!svg.contains("name 0: +0"), "{svg}");
@@ -60,7 +60,9 @@ fn large_deviations_are_written() {
 #[test]
 fn the_legend_names_what_is_there() {
     let plain = gantt(&report(&job()));
-    assert!(plain.contains(">idle slot</text>") && plain.contains(">slot reached t1</text>"));
+    assert!(
+        plain.contains(">idle slot</text>") && plain.contains(">t1 reached, task preempted</text>")
+    );
     assert!(!plain.contains(">process absent</text>"));
     let plan = job();
     let events = simulate(&plan, &[2], 600_000_000);
@@ -83,4 +85,17 @@ fn each_cpu_has_its_tracks() {
     let svg = gantt(&report(&from_toml(text).unwrap()));
     assert!(svg.contains(">CPU 0</text>") && svg.contains(">CPU 3</text>"));
     assert_eq!(svg.matches(">planned</text>").count(), 2);
+}
+
+#[test]
+fn a_task_is_called_by_its_name_where_that_fits() {
+    let text = "[[process]]\nid = 1\nname = \"p\"\ntasks = [\
+                { name = \"wide\", planned_insns = 100_000_000 }, \
+                { name = \"narrow one\", planned_insns = 3_000_000 }, 100_000_000]\n\
+                [[cpu]]\ncpu = 0\nslots = [1, 1, 1]\n";
+    let svg = gantt(&report(&from_toml(text).unwrap()));
+    let line = |text: &str| svg.lines().find(|line| line.contains(text));
+    assert!(!line(">wide</text>").unwrap().contains("rotate"));
+    assert!(line(">narrow one</text>").unwrap().contains("rotate(-90 "));
+    assert!(line(">p 2</text>").is_some());
 }

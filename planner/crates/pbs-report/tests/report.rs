@@ -277,3 +277,18 @@ fn deviations_are_rounded() {
         .unwrap();
     assert_eq!(hash.deviation_permille, -400);
 }
+
+#[test]
+fn only_a_task_over_its_plan_is_marked_as_preempted() {
+    // The rest of the first task takes all of the second slot, so the second
+    // task is pushed on.
+    let text = "[[process]]\nid = 1\ntasks = [{ planned_insns = 10_000_000, \
+                real_insns = 15_000_000 }, 5_000_000, 5_000_000]\n\
+                [[cpu]]\ncpu = 0\nslots = [1, 1, 1]\n";
+    let report = report(&from_toml(text).unwrap());
+    let kinds: Vec<_> = report.cpus[0].marks.iter().map(|mark| mark.kind).collect();
+    assert_eq!(
+        kinds,
+        [MarkKind::Preempted, MarkKind::Pushed, MarkKind::Pushed]
+    );
+}
