@@ -6,6 +6,7 @@
 //! slots, in unallocated time and after the plan. So it forks its children up
 //! front, lets them go in one call, and looks at the events afterwards.
 
+use std::cell::Cell;
 use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -208,6 +209,8 @@ pub fn sysfs_number(file: &str) -> Result<i64, String> {
 pub struct Gate {
     hold: Pipe,
     ready: Pipe,
+    /// How many wait there.
+    children: Cell<usize>,
 }
 
 /// The two ends of a pipe.
@@ -232,6 +235,7 @@ impl Gate {
         Ok(Self {
             hold: Pipe::new()?,
             ready: Pipe::new()?,
+            children: Cell::new(0),
         })
     }
 
@@ -241,9 +245,7 @@ impl Gate {
         let child = fork(|| {
             let mut byte = 0u8;
             // SAFETY: descriptors of this process, and one byte of its memory.
-            // A child that kept the writing end would hold up all others.
             unsafe {
-                libc::close(self.hold.write.as_raw_fd());
                 libc::write(self.ready.write.as_raw_fd(), (&raw const byte).cast(), 1);
                 while libc::read(self.hold.read.as_raw_fd(), (&raw mut byte).cast(), 1) < 0 {}
             }
@@ -256,11 +258,25 @@ impl Gate {
                 as libc::c_int,
         )
         .context("child at the gate")?;
+        self.children.set(self.children.get() + 1);
         Ok(child)
     }
 
-    /// Lets all children go.
-    pub fn open(self) {}
+    /// Lets all children go: there is a byte for each. To close the pipe would
+    /// not do, as children of other gates have it too.
+    pub fn open(&self) -> Verdict {
+        let bytes = vec![0u8; self.children.take()];
+        // SAFETY: the memory of `bytes`.
+        let written = unsafe {
+            libc::write(
+                self.hold.write.as_raw_fd(),
+                bytes.as_ptr().cast(),
+                bytes.len(),
+            )
+        };
+        check_eq!(written, bytes.len() as isize, "opening the gate");
+        Ok(())
+    }
 }
 
 /// A child process. It is killed when the test forgets it.
@@ -485,14 +501,14 @@ impl Scene {
     }
 
     /// Attaches the children to the plan in force, and lets them go.
-    pub fn attach_and_open(mut self) -> Result<Self, String> {
+    pub fn attach_and_open(self) -> Result<Self, String> {
         for (child, &(process, flags)) in self.children.iter().zip(&self.attach) {
             self.node
                 .device
                 .attach(child.pid, process, flags)
                 .context(&format!("attach to process {process}"))?;
         }
-        std::mem::replace(&mut self.gate, Gate::new()?).open();
+        self.gate.open()?;
         Ok(self)
     }
 

@@ -8,7 +8,13 @@ mod harness;
 mod linux;
 mod policy;
 mod policy_ceiling;
+mod policy_clock;
+mod policy_cpus;
+mod policy_events;
 mod policy_fill;
+mod policy_memory;
+mod policy_share;
+mod policy_swap;
 
 use std::process::ExitCode;
 
@@ -58,6 +64,25 @@ const TESTS: &[(&str, Test)] = &[
     (
         "zero-reader-ends-at-ceiling",
         policy_ceiling::zero_reader_ends_at_ceiling,
+    ),
+    ("swap-under-load", policy_swap::swap_under_load),
+    ("two-cpus-at-once", policy_cpus::two_cpus_at_once),
+    ("four-cpus-at-once", policy_cpus::four_cpus_at_once),
+    (
+        "hog-leaves-four-percent",
+        policy_share::hog_leaves_four_percent,
+    ),
+    (
+        "hog-during-server-leaves-four-percent",
+        policy_share::hog_during_server_leaves_four_percent,
+    ),
+    ("cputime-is-sane", policy_share::cputime_is_sane),
+    ("memory-peaks-by-task", policy_memory::memory_peaks_by_task),
+    ("readers-get-the-same", policy_events::readers_get_the_same),
+    ("slow-reader-is-told", policy_events::slow_reader_is_told),
+    (
+        "without-pmu-clock-counts",
+        policy_clock::without_pmu_clock_counts,
     ),
 ];
 

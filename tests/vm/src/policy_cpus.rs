@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Several CPUs, each with its own plan.
+
+use pbs_core::Config;
+use pbs_uapi::{EventKind, Grant};
+
+use crate::harness::{Plan, Random, Scene, Verdict};
+use crate::{check, check_eq};
+
+/// Two CPUs execute their plans at once, each in its own order.
+pub fn two_cpus_at_once() -> Verdict {
+    cpus_at_once(2)
+}
+
+/// Four CPUs do.
+pub fn four_cpus_at_once() -> Verdict {
+    cpus_at_once(4)
+}
+
+fn cpus_at_once(cpus: u32) -> Verdict {
+    // The emulated counters count the instructions of all CPUs, so neither t1
+    // nor ceilings may matter here: only orders are looked at.
+    let config = Config {
+        sigma_t1_permille: 100_000,
+        preemption_limit_insns: 1 << 40,
+        ceiling_factor_permille: 1_000_000,
+        ..Config::DEFAULT
+    };
+    let mut random = Random::new(u64::from(cpus));
+    let mut plan = Plan::new(1).config(config);
+    let mut scene = Scene::new()?;
+    let mut expected = Vec::new();
+    for cpu in 0..cpus {
+        plan = plan.cpu(cpu).idle(20_000_000);
+        let mut order = Vec::new();
+        let mut burns = vec![Vec::new(); 3];
+        for _ in 0..20 {
+            let chosen = random.between(0, 2);
+            let length_insns = random.between(200_000, 800_000);
+            let of_process = &mut burns[chosen as usize];
+            let (process, task) = (10 * cpu + chosen as u32, of_process.len() as u32);
+            plan = plan.slot(process, task, length_insns);
+            order.push((process, task));
+            of_process.push(length_insns);
+        }
+        for (process, burns) in (10 * cpu..).zip(&burns) {
+            if !burns.is_empty() {
+                scene.tasks(process, burns)?;
+            }
+        }
+        expected.push(order);
+    }
+    let mut scene = scene.start(&plan)?;
+    scene.node.read_until(EventKind::PlanEnded, cpus as usize)?;
+    let node = scene.finish()?;
+    let log = node.log();
+
+    let ended = node.of(EventKind::TaskEnded);
+    for (cpu, order) in (0..).zip(&expected) {
+        let on_cpu: Vec<_> = ended
+            .iter()
+            .filter(|event| event.cpu == cpu)
+            .map(|event| (event.process, event.task))
+            .collect();
+        check_eq!(&on_cpu, order, "order of CPU {cpu}\n{log}");
+        let granted = node.of(EventKind::Grant);
+        let granted = granted
+            .iter()
+            .filter(|event| event.cpu == cpu && event.reason == Grant::Slot as u16);
+        check_eq!(granted.count(), order.len(), "slots of CPU {cpu}\n{log}");
+        let ends = node.of(EventKind::PlanEnded);
+        check_eq!(
+            ends.iter().filter(|event| event.cpu == cpu).count(),
+            1,
+            "ends of the plan of CPU {cpu}\n{log}"
+        );
+    }
+    check_eq!(ended.len(), 20 * cpus as usize, "tasks that ended\n{log}");
+    // At once means that every plan began before any ended.
+    let last_begin = expected
+        .iter()
+        .filter_map(|order| node.first(EventKind::TaskEnded, order[0].0).ok())
+        .map(|event| event.seq)
+        .max();
+    let first_end = node
+        .of(EventKind::PlanEnded)
+        .iter()
+        .map(|event| event.seq)
+        .min();
+    check!(
+        last_begin < first_end,
+        "the plans ran one after the other\n{log}"
+    );
+    Ok(())
+}

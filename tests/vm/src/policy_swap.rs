@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-2.0
+//! A new plan takes the place of one that is being executed.
+
+use pbs_uapi::{Eject, EventKind};
+
+use crate::harness::{burn, sleep_ms, sysfs_number, Plan, Scene, Verdict, LEAD_IN_INSNS};
+use crate::{check, check_eq};
+
+const TASKS: u32 = 80;
+const SLOT_INSNS: u64 = 2_000_000;
+const BURN_INSNS: u64 = 1_900_000;
+
+/// The first plan and all that follow it: processes 1 and 2, and 3 if asked.
+fn plan(id: u64, with_third: bool, lead_in: bool) -> Plan {
+    let mut plan = Plan::new(id);
+    if lead_in {
+        plan = plan.idle(LEAD_IN_INSNS);
+    }
+    for task in 0..TASKS {
+        plan = plan.slot(1, task, SLOT_INSNS).slot(2, task, SLOT_INSNS);
+        if with_third {
+            plan = plan.slot(3, task, SLOT_INSNS);
+        }
+    }
+    plan
+}
+
+/// Plans replace each other while their tasks run. Processes in both keep
+/// their counts; the one that the second plan lacks is ejected, with the reason.
+pub fn swap_under_load() -> Verdict {
+    const SWAPS: u64 = 12;
+    let before = counts()?;
+    let mut scene = Scene::new()?;
+    for process in 1..3 {
+        scene.tasks(process, &[BURN_INSNS; TASKS as usize])?;
+    }
+    scene.process(3, |device| {
+        // It loses its process on the way, and goes on as a normal one.
+        for _ in 0..10 {
+            burn(BURN_INSNS);
+            let _ = device.task_end(None);
+        }
+        // SAFETY: no memory is involved.
+        let policy = unsafe { libc::sched_getscheduler(0) };
+        assert_eq!(policy, libc::SCHED_OTHER);
+    })?;
+    let scene = scene.start(&plan(1, true, true))?;
+    // Not a divisor of the slots' 8 ms: each swap meets another point of a task.
+    for swap in 0..SWAPS {
+        sleep_ms(37);
+        scene.node.load(&plan(2 + swap, false, false))?;
+    }
+    let node = scene.finish()?;
+    let log = node.log();
+
+    let installed = node.of(EventKind::PlanInstalled);
+    check_eq!(installed.len() as u64, 1 + SWAPS, "plans in force\n{log}");
+    let met_running = installed[1..]
+        .iter()
+        .filter(|event| event.seq < node.task_ended(1, TASKS - 1).map_or(0, |end| end.seq))
+        .count();
+    println!("{met_running} of {SWAPS} plans came while tasks ran");
+    check!(met_running >= 6, "too few swaps met a running plan\n{log}");
+
+    for process in 1..3 {
+        for task in 0..TASKS {
+            let event = node.task_ended(process, task)?;
+            check!(
+                event.retired_insns.wrapping_sub(BURN_INSNS) < 2_000,
+                "process {process} lost counts of task {task}: {}\n{log}",
+                event.retired_insns
+            );
+        }
+        let ends = node.of(EventKind::TaskEnded);
+        let of_process: Vec<_> = ends.iter().filter(|e| e.process == process).collect();
+        check_eq!(
+            of_process.len(),
+            TASKS as usize,
+            "ends of process {process}\n{log}"
+        );
+        // What it was early by in the first plan is in the last one's sum.
+        let last = of_process[of_process.len() - 1];
+        let early_insns = i64::from(TASKS) * (SLOT_INSNS - BURN_INSNS) as i64;
+        check!(
+            (last.lateness_insns + early_insns).abs() < i64::from(TASKS) * 2_000,
+            "lateness {} in the end, expected about -{early_insns}\n{log}",
+            last.lateness_insns
+        );
+    }
+    let ejected = node.of(EventKind::Ejected);
+    check_eq!(ejected.len(), 1, "ejections\n{log}");
+    check_eq!(
+        (ejected[0].process, ejected[0].reason),
+        (3, Eject::Plan as u16),
+        "who was ejected, and why\n{log}"
+    );
+    add_up(&before, &node.events)
+}
+
+/// Every count of CPU 0, in the order of the kinds.
+fn counts() -> Result<Vec<i64>, String> {
+    kinds()
+        .map(|kind| sysfs_number(&format!("cpu0/counts/{}", kind.name())))
+        .collect()
+}
+
+/// Those that happen on a CPU.
+fn kinds() -> impl Iterator<Item = EventKind> {
+    let all = EventKind::ALL.iter().copied();
+    all.filter(|&kind| kind != EventKind::Overrun)
+}
+
+/// The counts in sysfs rose by what the events say.
+fn add_up(before: &[i64], events: &[pbs_uapi::Event]) -> Verdict {
+    for ((kind, before), after) in kinds().zip(before).zip(counts()?) {
+        let seen = events
+            .iter()
+            .filter(|event| event.kind == kind as u16)
+            .count();
+        println!("{}: {seen}", kind.name());
+        check_eq!(after - before, seen as i64, "count of {}", kind.name());
+    }
+    Ok(())
+}
