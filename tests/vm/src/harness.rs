@@ -200,6 +200,12 @@ pub fn sysfs(file: &str) -> Result<String, String> {
     Ok(text.trim_end().to_owned())
 }
 
+/// Writes one value of `/sys/kernel/pbs/`.
+pub fn set_sysfs(file: &str, value: &str) -> Verdict {
+    let path = format!("/sys/kernel/pbs/{file}");
+    fs::write(&path, value).context(&path)
+}
+
 /// One value of `/sys/kernel/pbs/` that is a number.
 pub fn sysfs_number(file: &str) -> Result<i64, String> {
     sysfs(file)?.parse().context(file)

@@ -73,9 +73,16 @@ const TESTS: &[(&str, Test)] = &[
         policy_share::hog_leaves_four_percent,
     ),
     (
-        "hog-during-server-leaves-four-percent",
-        policy_share::hog_during_server_leaves_four_percent,
+        "hog-that-wakes-during-server",
+        policy_share::hog_that_wakes_during_server,
     ),
+    (
+        "hog-that-enters-during-server",
+        policy_share::hog_that_enters_during_server,
+    ),
+    ("windows-of-the-plan", policy_share::windows_of_the_plan),
+    ("other-cpus-plan-stays", policy_swap::other_cpus_plan_stays),
+    ("t1-by-the-configuration", policy::t1_by_the_configuration),
     ("cputime-is-sane", policy_share::cputime_is_sane),
     ("memory-peaks-by-task", policy_memory::memory_peaks_by_task),
     ("readers-get-the-same", policy_events::readers_get_the_same),

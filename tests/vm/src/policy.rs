@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The plan is executed as it was written, and counted as it was executed.
 
+use pbs_core::Config;
 use pbs_uapi::{EventKind, Grant, IDLE};
 
-use crate::harness::{burn, line, Plan, Random, Scene, Verdict};
+use crate::harness::{burn, line, set_sysfs, Plan, Random, Scene, Verdict};
 use crate::{check, check_eq};
 
 /// What a child retires beside its loop: on its way from the gate, and around
@@ -253,5 +254,55 @@ pub fn plan_ends_once() -> Verdict {
         Some((IDLE, pbs_uapi::NO_SLOT)),
         "last grant"
     );
+    Ok(())
+}
+
+/// t1 is made of the numbers that the plan brings, or of the node's defaults:
+/// the share of the slot, its upper limit, and its lower one.
+pub fn t1_by_the_configuration() -> Verdict {
+    const SLOT_INSNS: u64 = 1_000_000;
+    let cases = [
+        // σ, PREEMPTION_LIMIT, NO_PREEMPTION, and t1
+        (1_300, 50_000_000, 10_000, 1_300_000),
+        (2_000, 100_000, 10_000, 1_100_000),
+        (1_001, 50_000_000, 200_000, 1_200_000),
+    ];
+    for (sigma_t1_permille, preemption_limit_insns, no_preemption_insns, t1_insns) in cases {
+        let config = Config {
+            sigma_t1_permille,
+            preemption_limit_insns,
+            no_preemption_insns,
+            ..Config::DEFAULT
+        };
+        preempted_at(Some(config), t1_insns)?;
+    }
+    preempted_at(None, SLOT_INSNS * 1_050 / 1_000)?;
+    set_sysfs("config/sigma_t1_permille", "1400")?;
+    preempted_at(None, SLOT_INSNS * 1_400 / 1_000)?;
+    check!(
+        set_sysfs("config/sigma_t1_permille", "1000").is_err(),
+        "a share of 1 was taken"
+    );
+    preempted_at(None, SLOT_INSNS * 1_400 / 1_000)
+}
+
+/// A task that burns twice its slot is preempted at `t1_insns`.
+fn preempted_at(config: Option<Config>, t1_insns: u64) -> Verdict {
+    let mut plan = Plan::new(1)
+        .lead_in()
+        .slot(1, 0, 1_000_000)
+        .slot(2, 0, 1_000_000);
+    if let Some(config) = config {
+        plan = plan.config(config);
+    }
+    let mut scene = Scene::new()?;
+    scene.tasks(1, &[2_000_000])?;
+    scene.tasks(2, &[900_000])?;
+    let node = scene.run(&plan)?;
+    let event = node.first(EventKind::Preempted, 1)?;
+    println!("{}", line(&event));
+    check_eq!(event.value, t1_insns, "t1");
+    let overshoot_insns = event.retired_insns.wrapping_sub(t1_insns);
+    check!(overshoot_insns < 5_000, "overshoot {overshoot_insns}");
     Ok(())
 }

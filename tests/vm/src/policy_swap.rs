@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A new plan takes the place of one that is being executed.
 
+use pbs_core::Config;
 use pbs_uapi::{Eject, EventKind};
 
-use crate::harness::{burn, sleep_ms, sysfs_number, Plan, Scene, Verdict, LEAD_IN_INSNS};
+use crate::harness::{burn, sleep_ms, sysfs_number, Context, Plan, Scene, Verdict, LEAD_IN_INSNS};
 use crate::{check, check_eq};
 
 const TASKS: u32 = 80;
@@ -95,6 +96,67 @@ pub fn swap_under_load() -> Verdict {
         "who was ejected, and why\n{log}"
     );
     add_up(&before, &node.events)
+}
+
+/// A plan that does not name a CPU leaves its plan alone, and the process that
+/// runs there.
+pub fn other_cpus_plan_stays() -> Verdict {
+    let mut scene = Scene::new()?;
+    scene.tasks(1, &[40_000_000, 1_000_000])?;
+    let first = Plan::new(1)
+        .config(roomy())
+        .cpu(0)
+        .idle(LEAD_IN_INSNS)
+        .slot(1, 0, 50_000_000)
+        .slot(1, 1, 50_000_000);
+    let mut scene = scene.start(&first)?;
+    let before = scene.node.device.get_plan(0).context("get plan")?;
+    let mut other = Scene::new()?;
+    other.tasks(2, &[1_000_000])?;
+    let second = Plan::new(2)
+        .config(roomy())
+        .cpu(1)
+        .idle(LEAD_IN_INSNS)
+        .slot(2, 0, 2_000_000);
+    let other = other.start(&second)?;
+    check_eq!(
+        scene.node.device.get_plan(0).context("get plan")?,
+        before,
+        "plan of CPU 0"
+    );
+    scene.node.read_until(EventKind::PlanEnded, 2)?;
+    let node = scene.finish()?;
+    other.finish()?;
+    let log = node.log();
+    let met = node.first(EventKind::PlanInstalled, pbs_uapi::IDLE)?;
+    check_eq!(met.plan_id, 1, "first plan\n{log}");
+    let second = node.of(EventKind::PlanInstalled)[1];
+    check_eq!((second.plan_id, second.cpu), (2, 1), "second plan\n{log}");
+    check!(
+        second.seq < node.task_ended(1, 0)?.seq,
+        "the second plan came too late to prove anything\n{log}"
+    );
+    for (process, cpu, plan_id) in [(1, 0, 1), (2, 1, 2)] {
+        let event = node.task_ended(process, 0)?;
+        check_eq!(
+            (event.cpu, event.plan_id),
+            (cpu, plan_id),
+            "end of process {process}\n{log}"
+        );
+    }
+    check_eq!(node.of(EventKind::Ejected).len(), 0, "ejections\n{log}");
+    Ok(())
+}
+
+/// With several CPUs the emulated counters count the instructions of all, so
+/// that neither t1 nor ceilings may matter.
+fn roomy() -> Config {
+    Config {
+        sigma_t1_permille: 100_000,
+        preemption_limit_insns: 1 << 40,
+        ceiling_factor_permille: 1_000_000,
+        ..Config::DEFAULT
+    }
 }
 
 /// Every count of CPU 0, in the order of the kinds.
