@@ -35,18 +35,24 @@ pub(crate) struct Prepared {
     environment: Vec<CString>,
     /// What stands in for standard input, output and error.
     redirections: Vec<(File, RawFd)>,
+    /// Its standard output is pbsctl's standard error, unless redirected.
+    output_to_error: bool,
     /// The CPU of its process, as a mask.
     affinity: Vec<libc::c_ulong>,
 }
 
 impl Prepared {
     /// Finds the program and opens its files.
+    ///
+    /// `output_to_error` keeps what the program prints out of pbsctl's own
+    /// standard output.
     pub(crate) fn new(
         index: usize,
         process: &Process,
         command: &Command,
         cpu: u32,
         device: &Path,
+        output_to_error: bool,
     ) -> Result<Self, Problem> {
         let program = command.argv.first().map_or("", String::as_str);
         let path = find(program).ok_or_else(|| {
@@ -93,6 +99,7 @@ impl Prepared {
                 .collect(),
             environment,
             redirections,
+            output_to_error,
             affinity: mask(cpu),
         })
     }
@@ -291,6 +298,10 @@ impl Gate {
             // pbsctl's runtime ignores it, programs do not expect that.
             libc::signal(libc::SIGPIPE, libc::SIG_DFL);
             libc::sigprocmask(libc::SIG_SETMASK, signals, std::ptr::null_mut());
+            if prepared.output_to_error && libc::dup2(libc::STDERR_FILENO, libc::STDOUT_FILENO) < 0
+            {
+                return errno();
+            }
             for (file, fd) in &prepared.redirections {
                 if libc::dup2(file.as_raw_fd(), *fd) < 0 {
                     return errno();
@@ -387,7 +398,9 @@ mod tests {
         let prepared: Vec<_> = process
             .commands()
             .iter()
-            .map(|command| Prepared::new(0, process, command, 0, Path::new("/dev/null")).unwrap())
+            .map(|command| {
+                Prepared::new(0, process, command, 0, Path::new("/dev/null"), true).unwrap()
+            })
             .collect();
         empty_outputs(&prepared).unwrap();
         // SAFETY: sigemptyset fills the set.
@@ -431,6 +444,17 @@ mod tests {
         assert_eq!(ends, [(Some(0), None), (Some(3), None), (None, Some(9))]);
         let succeeded: Vec<_> = exits.iter().map(Exit::success).collect();
         assert_eq!(succeeded, [true, false, false]);
+    }
+
+    #[test]
+    fn output_goes_to_standard_error_unless_redirected() {
+        let same = "command = ['test', '/proc/self/fd/1', '-ef', '/proc/self/fd/2']";
+        let exits = run(
+            &format!("{{ {same} }}, {{ {same}, stdout = '/dev/null' }}"),
+            true,
+        );
+        let codes: Vec<_> = exits.iter().map(|exit| exit.code).collect();
+        assert_eq!(codes, [Some(0), Some(1)]);
     }
 
     #[test]

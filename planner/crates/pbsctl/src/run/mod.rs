@@ -38,7 +38,7 @@ const GRACE: Duration = Duration::from_secs(2);
 
 pub(crate) fn run(out: Output, path: &Path, options: &RunOptions) -> Result<ExitCode, Failure> {
     let plan = files::read_plan(&options.file)?;
-    let prepared = prepare(&plan, path).map_err(|problems| Failure::Invalid {
+    let prepared = prepare(&plan, path, out.json).map_err(|problems| Failure::Invalid {
         file: files::name(&options.file),
         problems,
     })?;
@@ -73,8 +73,8 @@ pub(crate) fn run(out: Output, path: &Path, options: &RunOptions) -> Result<Exit
 }
 
 /// Everything that can be wrong with the programs is found before anything is
-/// started.
-fn prepare(plan: &Plan, device: &Path) -> Result<Vec<Prepared>, Vec<Problem>> {
+/// started. With `json` nothing but pbsctl's own may be on standard output.
+fn prepare(plan: &Plan, device: &Path, json: bool) -> Result<Vec<Prepared>, Vec<Problem>> {
     let mut prepared = Vec::new();
     let mut problems = Vec::new();
     for (index, process) in plan.processes.iter().enumerate() {
@@ -90,7 +90,7 @@ fn prepare(plan: &Plan, device: &Path) -> Result<Vec<Prepared>, Vec<Problem>> {
         }
         let cpu = plan.cpu_of(index).map_or(0, |cpu| cpu.cpu);
         for command in process.commands() {
-            match Prepared::new(index, process, command, cpu, device) {
+            match Prepared::new(index, process, command, cpu, device, json) {
                 Ok(one) => prepared.push(one),
                 Err(problem) => problems.push(problem),
             }
