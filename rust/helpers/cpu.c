@@ -40,6 +40,11 @@ void rust_helper_cpus_read_unlock(void)
 	cpus_read_unlock();
 }
 
+bool rust_helper_cpu_active(unsigned int cpu)
+{
+	return cpu_active(cpu);
+}
+
 const struct cpumask *rust_helper_cpumask_of(unsigned int cpu)
 {
 	return cpumask_of(cpu);
@@ -49,4 +54,15 @@ int rust_helper_set_cpus_allowed_ptr(struct task_struct *p,
 				     const struct cpumask *new_mask)
 {
 	return set_cpus_allowed_ptr(p, new_mask);
+}
+
+bool rust_helper_task_is_bound_to(struct task_struct *p, unsigned int cpu)
+{
+	bool bound;
+
+	/* Orders this against set_cpus_allowed_ptr(), which takes it too. */
+	raw_spin_lock_irq(&p->pi_lock);
+	bound = cpumask_equal(p->cpus_ptr, cpumask_of(cpu));
+	raw_spin_unlock_irq(&p->pi_lock);
+	return bound;
 }

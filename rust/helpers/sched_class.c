@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
+#include <linux/ptrace.h>
 #include <linux/sched.h>
 #include <linux/sched/task.h>
+#include <asm/irq_regs.h>
 
 #ifdef CONFIG_SCHED_CLASS_PBS
 #include <linux/sched/clock.h>
@@ -72,9 +74,11 @@ bool rust_helper_task_on_rq_queued(struct task_struct *p)
 }
 #endif
 
-unsigned int rust_helper_task_cpu(const struct task_struct *p)
+bool rust_helper_interrupted_user(void)
 {
-	return task_cpu(p);
+	struct pt_regs *regs = get_irq_regs();
+
+	return regs && user_mode(regs);
 }
 
 void rust_helper_set_current_state(unsigned int state)

@@ -36,6 +36,12 @@ pub fn is_possible(cpu: u32) -> bool {
     unsafe { bindings::cpu_possible(cpu) }
 }
 
+/// Whether the CPU takes tasks: it is online and not about to go.
+pub fn is_active(cpu: u32) -> bool {
+    // SAFETY: It only looks a bit up; a number that is no CPU's is not active.
+    cpu < nr_cpu_ids() && unsafe { bindings::cpu_active(cpu) }
+}
+
 /// Tells whether a CPU is online. It stays so only while a [`HotplugReadGuard`] is held.
 pub fn is_online(cpu: u32) -> bool {
     // SAFETY: May be called with any number.

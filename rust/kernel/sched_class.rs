@@ -16,7 +16,7 @@ use crate::{
     ffi::{c_int, c_uint, c_void},
     prelude::*,
     task::Task,
-    types::{ARef, Opaque},
+    types::Opaque,
 };
 use core::{
     marker::PhantomData,
@@ -206,7 +206,7 @@ impl Deref for RunQueueGuard<'_> {
 
     fn deref(&self) -> &RunQueue {
         // SAFETY: The guard holds the lock, and is borrowed while the reference lives.
-        unsafe { &*RunQueue::from_raw(self.rq) }
+        unsafe { &*self.rq.cast() }
     }
 }
 
@@ -562,10 +562,16 @@ impl Drop for Sleep {
     }
 }
 
-/// Wakes `task` up, from whatever it waits for. Not with a run queue locked.
-pub fn wake_up(task: &ARef<Task>) {
+/// Wakes `task` up if it sleeps interruptibly, as in [`Sleep`]. Not with a run queue locked.
+pub fn wake_up(task: &Task) {
     // SAFETY: `task` is valid.
-    unsafe { bindings::wake_up_process(task.as_ptr()) };
+    unsafe { bindings::wake_up_state(task.as_ptr(), bindings::TASK_INTERRUPTIBLE as c_uint) };
+}
+
+/// Whether the interrupt that is being handled came while user code was executed.
+pub fn interrupted_user() -> bool {
+    // SAFETY: It looks at this CPU's registers of the interrupt, if there is one.
+    unsafe { bindings::interrupted_user() }
 }
 
 /// Runs `function` on `cpu`, in interrupt context there, and waits for it.

@@ -49,6 +49,13 @@ impl Task {
         flags & bindings::PF_KTHREAD != 0
     }
 
+    /// Returns whether this thread of a process works in the kernel for ever, as those of io_uring
+    /// do.
+    pub fn is_user_worker(&self) -> bool {
+        // SAFETY: The task is valid; these flags are set when it is made.
+        unsafe { (*self.0.get()).flags & (bindings::PF_USER_WORKER | bindings::PF_IO_WORKER) != 0 }
+    }
+
     /// Lets the task run on this CPU only, and moves it there. Sleeps.
     ///
     /// Fails with [`EINVAL`] if the task's cpuset or the CPU itself does not allow it.
@@ -61,5 +68,13 @@ impl Task {
         to_result(unsafe {
             bindings::set_cpus_allowed_ptr(self.0.get(), bindings::cpumask_of(cpu))
         })
+    }
+
+    /// Whether the task may run on `cpu` and nowhere else.
+    ///
+    /// Another thread may change this at any time.
+    pub fn is_bound_to(&self, cpu: u32) -> bool {
+        // SAFETY: The task is valid.
+        unsafe { bindings::task_is_bound_to(self.0.get(), cpu) }
     }
 }

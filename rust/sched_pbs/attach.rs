@@ -31,7 +31,7 @@ pub(crate) enum Refused {
     Done,
     /// The thread is attached already.
     Attached,
-    /// The thread is a kernel thread.
+    /// The thread never comes to user space: a kernel thread, or one that works for io_uring.
     Kthread,
     /// The thread is exiting.
     Exiting,
@@ -47,7 +47,7 @@ impl From<Error> for Refused {
 
 /// Makes `task` a thread of the plan process with that id.
 pub(crate) fn attach(task: &Task, id: u32, one_task: bool) -> Result<(), Refused> {
-    if task.is_kthread() {
+    if task.is_kthread() || task.is_user_worker() {
         return Err(Refused::Kthread);
     }
     let pbs = pbs().ok_or(Refused::Kernel(ENODEV))?;
@@ -56,7 +56,8 @@ pub(crate) fn attach(task: &Task, id: u32, one_task: bool) -> Result<(), Refused
     if entity::seat_cpu(task).is_some() {
         return Err(Refused::Attached);
     }
-    let work = Stop::new()?;
+    // Freed outside the lock, whether it is used or not.
+    let mut work = Some(Stop::new()?);
     task.bind_to_cpu(cpu.number())?;
 
     let taken = cpu.lock(|rq, cpu, state| {
@@ -73,18 +74,22 @@ pub(crate) fn attach(task: &Task, id: u32, one_task: bool) -> Result<(), Refused
             }
         }
         let task: ARef<Task> = task.into();
-        let (number, old) = threads.take(task.clone(), process, one_task, work)?;
+        let number = threads.take(task.clone(), process, one_task, &mut work)?;
         entity::set_seat(rq, &task, number);
         state.refresh_presence(process);
         state.settle(rq, cpu);
-        Ok(old)
+        Ok(())
     });
-    // What the seat held before is freed here, outside the lock.
-    drop(taken.unwrap_or(Err(Refused::Kernel(ENODEV)))?);
+    taken.unwrap_or(Err(Refused::Kernel(ENODEV)))?;
 
     // An exiting thread sets its flag and then looks for a seat; here it is the other way round,
     // so one of the two sees the other.
     fence(Ordering::SeqCst);
+    if !task.is_bound_to(cpu.number()) {
+        // Its affinity was changed before it had its seat; from now on that is refused.
+        give_up_seat(task);
+        return Err(Refused::Kernel(EAGAIN));
+    }
     if entity::is_exiting(task) {
         give_up_seat(task);
         return Err(Refused::Exiting);
@@ -110,15 +115,20 @@ fn seat<R>(task: &Task, function: impl FnOnce(&Seat) -> R) -> Option<R> {
     .flatten()
 }
 
-/// Takes the seat of a thread that is not in the class.
+/// Takes the seat of a thread whose policy is another one, if it has one.
 fn give_up_seat(task: &Task) {
     let Some(cpu) = entity::seat_cpu(task).and_then(|cpu| pbs()?.cpu(cpu)) else {
         return;
     };
     cpu.lock(|rq, cpu, state| {
         let number = entity::seat_of(rq, task);
-        if number != NO_SEAT && !entity::has_policy(task) {
-            state.leave(cpu, number, LEAVE_SILENTLY);
+        let Some(seat) = state.threads.as_ref().and_then(|t| t.get(number)) else {
+            return;
+        };
+        let entered = seat.entered;
+        if !entity::has_policy(task) {
+            let policy = bindings::pbs_eject_PBS_EJECT_POLICY as u16;
+            state.leave(cpu, number, if entered { policy } else { LEAVE_SILENTLY });
             if let Some(threads) = &mut state.threads {
                 // Not the last reference: the caller has one.
                 drop(threads.release(number));
@@ -218,9 +228,8 @@ pub(crate) fn end_task(task: &Task, expected: Option<u32>) -> Result<TaskEnded, 
     })
     .unwrap_or(Err(NotEnded::NotAttached))?;
     if ended.next.is_none() {
-        // Nothing is left of the plan for it: it goes on as a normal thread. This can't fail for
-        // a fair policy.
-        let _ = sched_class::set_policy(task, bindings::SCHED_NORMAL, entity::nice(task));
+        // Nothing is left of the plan for it: it goes on as a normal thread.
+        leave_class(task);
     }
     Ok(ended)
 }
@@ -263,9 +272,9 @@ extern "C" fn sched_pbs_exit(task: *mut bindings::task_struct) {
         state.settle(rq, cpu);
     });
     if entity::has_policy(task) {
-        let _ = sched_class::set_policy(task, bindings::SCHED_NORMAL, entity::nice(task));
+        leave_class(task);
     }
-    // If it has a seat but is not in the class, who is attaching it gives the seat up again.
+    // If it has a seat but not the policy, who is attaching it gives the seat up again.
 }
 
 /// Takes the threads that are to leave out of the class. Sleeps; the caller holds the control lock.
@@ -285,14 +294,31 @@ pub(crate) fn eject_leaving(cpu: &Cpu) {
     }
 }
 
+/// Called when the policy of `task` was changed from `SCHED_PBS` to another, with no lock held.
+///
+/// [`switched_from`](kernel::sched_class::SchedClass::switched_from) has taken the seat of a thread
+/// that the class was running. Here is who was not in the class at that moment: boosted by another
+/// class, or attached and asleep on another CPU.
+#[no_mangle]
+extern "C" fn sched_pbs_left(task: *mut bindings::task_struct) {
+    // SAFETY: The caller has a reference to the task.
+    let task = unsafe { Task::from_raw(task) };
+    give_up_seat(task);
+    // If it waits at the edge of user space, it has nothing to wait for any more.
+    sched_class::wake_up(task);
+}
+
+/// The current thread leaves the class, as it was told to.
+pub(crate) fn leave_class(task: &Task) {
+    // This can't fail for a fair policy.
+    let _ = sched_class::set_policy(task, bindings::SCHED_NORMAL, entity::nice(task));
+    give_up_seat(task);
+}
+
 /// Gives a thread back to the fair class.
 fn eject(task: &ARef<Task>) -> Result {
-    let parked = seat(task, |seat| seat.parked) == Some(true);
     sched_class::set_policy(task, bindings::SCHED_NORMAL, entity::nice(task))?;
+    // Had it no policy of ours, nobody has taken its seat yet.
     give_up_seat(task);
-    if parked {
-        // It has nothing to wait for any more.
-        sched_class::wake_up(task);
-    }
     Ok(())
 }

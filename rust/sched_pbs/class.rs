@@ -9,7 +9,6 @@
 use super::{
     cpu::{Cpu, State},
     entity,
-    global::pbs,
     threads::NO_SEAT,
 };
 use kernel::{
@@ -143,10 +142,7 @@ impl SchedClass for Pbs {
     fn switched_from(rq: &mut RunQueue, task: &Task) {
         let number = entity::seat_of(rq, task);
         if number == NO_SEAT {
-            // If its seat is on another CPU, it has to be given up there.
-            if let Some(cpu) = entity::seat_cpu(task).and_then(|cpu| pbs()?.cpu(cpu)) {
-                cpu.request_ejection();
-            }
+            // It never entered; `sched_pbs_left` takes its seat on another CPU.
             return;
         }
         let boosted = entity::has_policy(task);
@@ -159,7 +155,12 @@ impl SchedClass for Pbs {
                 let process = seat.process;
                 // A waiter of a higher class runs it for a while; its process still has it.
                 seat.boosted_at_ns = Some(run_time_ns);
+                let parked = seat.parked;
                 state.refresh_presence(process);
+                state.settle(rq, cpu);
+                if parked {
+                    state.wake_boosted(cpu, task);
+                }
             } else {
                 state.leave(cpu, number, bindings::pbs_eject_PBS_EJECT_POLICY as u16);
                 if let Some(threads) = &mut state.threads {
@@ -167,8 +168,11 @@ impl SchedClass for Pbs {
                     drop(threads.release(number));
                 }
                 entity::set_seat(rq, task, NO_SEAT);
+                state.settle(rq, cpu);
             }
-            state.settle(rq, cpu);
+            if !rq.is_local() {
+                state.lose_count();
+            }
         });
     }
 
@@ -183,7 +187,8 @@ impl SchedClass for Pbs {
             let process = seat.process;
             let boosted_at_ns = seat.boosted_at_ns.take();
             let enters = !seat.entered;
-            if let (Some(at_ns), Some(node)) = (boosted_at_ns, &mut state.node) {
+            let active = state.threads.as_ref().is_some_and(|t| t.is_active(number));
+            if let (true, Some(at_ns), Some(node)) = (active, boosted_at_ns, &mut state.node) {
                 // The other class did not count; its run time at the node's rate is what is known.
                 let boost_ns = run_time_ns.saturating_sub(at_ns);
                 let insns = node.rate().to_insns(boost_ns);

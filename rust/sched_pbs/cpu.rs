@@ -15,7 +15,7 @@ use super::{
     global::pbs,
     pbs_core::{Decision, Event, EventKind, Grant, Node, Presence},
     storage::KernelMemory,
-    threads::{SeatNumber, Threads, NO_SEAT},
+    threads::{Seat, SeatNumber, Threads, NO_SEAT},
 };
 use core::{
     cell::UnsafeCell,
@@ -190,8 +190,6 @@ pub(crate) struct State {
     pub(crate) threads: Option<Threads>,
     /// The counter of this CPU.
     pub(crate) insn_clock: InsnClock,
-    /// The CPU is up and takes plans.
-    pub(crate) online: bool,
     /// The longest that a thread took to its waiting place.
     pub(crate) longest_stop_ns: u64,
     /// The last decision.
@@ -220,7 +218,6 @@ impl Default for State {
             node: None,
             threads: None,
             insn_clock: InsnClock::default(),
-            online: false,
             longest_stop_ns: 0,
             decision: NO_DECISION,
             charged_insns: 0,
@@ -245,6 +242,11 @@ const NO_DECISION: Decision = Decision {
 };
 
 impl State {
+    /// The seat of that number, if it is taken.
+    pub(crate) fn seat_mut(&mut self, number: SeatNumber) -> Option<&mut Seat> {
+        self.threads.as_mut()?.get_mut(number)
+    }
+
     /// Whether it is unallocated time, when lower classes have the CPU.
     pub(crate) fn is_unallocated(&self) -> bool {
         self.decision.unallocated
@@ -333,8 +335,7 @@ impl State {
             }
             self.arm(rq, cpu, clock::monotonic_ns());
         } else {
-            // The counter can't be read from here; the CPU does it before it goes on.
-            self.count_valid = false;
+            // The counter can't be read from here, nor the timer be armed.
             cpu.kick();
         }
     }
@@ -353,7 +354,20 @@ impl State {
     pub(crate) fn end_running(&mut self, rq: &RunQueue, class_follows: bool) {
         self.charge_switch(rq);
         self.running = NO_SEAT;
-        self.count_valid &= class_follows;
+        if rq.is_local() {
+            self.count_valid &= class_follows;
+        }
+    }
+
+    /// A thread has left the class, and goes on in another one if it was running.
+    pub(crate) fn lose_count(&mut self) {
+        self.count_valid = false;
+    }
+
+    /// A thread of a boosted process runs in another class, and need not wait meanwhile.
+    pub(crate) fn wake_boosted(&mut self, cpu: &Cpu, task: &Task) {
+        self.wake = Some(task.into());
+        self.hand_over(cpu);
     }
 
     /// Tells the node whether the process can run, by the state of its active thread.
@@ -399,8 +413,8 @@ impl State {
         }
         if let Some(seat) = self.threads.as_mut().and_then(|t| t.get_mut(granted)) {
             seat.began = true;
-            if seat.parked && !seat.waking {
-                seat.waking = true;
+            if seat.parked {
+                // Who stood here before is not granted any more; it is woken when it is again.
                 self.wake = seat.task.clone();
             }
             if before != granted && seat.leaving == 0 {
@@ -530,9 +544,10 @@ impl State {
         self.settle(rq, cpu);
     }
 
-    /// Sends the running thread to wait once more if it was let through to handle a signal.
+    /// Sends the running thread to wait once more if it was let through to handle a signal; from
+    /// the timer's or the tick's interrupt. In the kernel it is still about to handle the signal.
     pub(crate) fn enforce(&mut self) {
-        if self.is_unenforced() {
+        if sched_class::interrupted_user() && self.is_unenforced() {
             self.stop(self.running, clock::monotonic_ns());
         }
     }
@@ -569,9 +584,12 @@ impl State {
             threads.forget_process(number);
             if let Some(seat) = threads.get_mut(number) {
                 seat.leaving = reason;
-                if seat.queued {
-                    threads.push_stopping(number);
-                }
+            }
+            if reason != LEAVE_SILENTLY {
+                threads.send_away(number);
+            } else {
+                // It is the thread itself that leaves.
+                threads.push_stopping(number);
             }
         }
         if self.granted == number {

@@ -210,7 +210,7 @@ fn attach_thread(file: &File, arg: usize) -> Result {
         ),
         attach::Refused::Kthread => file.refuse(
             EINVAL,
-            format_args!("thread {} is a kernel thread", task.pid()),
+            format_args!("thread {} is of the kernel", task.pid()),
         ),
         attach::Refused::Exiting => {
             file.refuse(ESRCH, format_args!("thread {} is exiting", task.pid()))
@@ -247,40 +247,28 @@ fn end_task(file: &File, arg: usize) -> Result {
 }
 
 fn get_plan(file: &File, arg: usize) -> Result {
-    // A page fault here can keep plans from changing, so this is not for everybody.
     privileged(file)?;
     let mut request: bindings::pbs_get_plan = wire::get(arg)?;
     no_reserved(file, &[request.reserved])?;
-    let room = request.bytes;
-    let address = request.buffer as usize;
-    let mut bytes = 0;
-    let mut writer = UserSlice::new(address as _, room as usize).writer();
-    let read = plan::read_back(
-        request.cpu,
-        |size| {
-            bytes = size;
-            if size > room {
-                Err(ENOSPC)
-            } else {
-                Ok(())
-            }
-        },
-        |piece| writer.write_slice(piece),
-    );
-    request.bytes = bytes;
-    if bytes != 0 {
-        wire::put(arg, request)?;
-    }
-    read.map_err(|error| match error {
-        error if error == ENOENT => {
+    let plan = plan::read_back(request.cpu).map_err(|error| {
+        if error == ENOENT {
             file.refuse(ENOENT, format_args!("CPU {} has no plan", request.cpu))
+        } else {
+            error
         }
-        error if error == ENOSPC => file.refuse(
+    })?;
+    let room = request.bytes;
+    request.bytes = plan.len() as u64;
+    wire::put(arg, request)?;
+    if request.bytes > room {
+        return Err(file.refuse(
             ENOSPC,
-            format_args!("the plan has {bytes} bytes, the buffer {room}"),
-        ),
-        error => error,
-    })
+            format_args!("the plan has {} bytes, the buffer {room}", request.bytes),
+        ));
+    }
+    UserSlice::new(request.buffer as _, plan.len())
+        .writer()
+        .write_slice(&plan)
 }
 
 fn info() -> Result<bindings::pbs_info> {
@@ -402,7 +390,7 @@ impl MiscDevice for Device {
                 let refusal = *file.refusal.lock();
                 wire::put(arg, refusal)?
             }
-            SEEK => *file.position.lock() = wire::get(arg)?,
+            SEEK => file.call(|| seek(&file, arg))?,
             ATTACH => file.call(|| attach_thread(&file, arg))?,
             TASK_END => file.call(|| end_task(&file, arg))?,
             DETACH => file.call(|| detach_thread(&file, arg))?,
@@ -412,6 +400,19 @@ impl MiscDevice for Device {
         }
         Ok(0)
     }
+}
+
+fn seek(file: &File, arg: usize) -> Result {
+    let seq: u64 = wire::get(arg)?;
+    let (_, next_seq) = pbs().ok_or(ENODEV)?.events.bounds();
+    if seq > next_seq {
+        return Err(file.refuse(
+            EINVAL,
+            format_args!("event {seq} has not happened; the next one is {next_seq}"),
+        ));
+    }
+    *file.position.lock() = seq;
+    Ok(())
 }
 
 fn detach_thread(file: &File, arg: usize) -> Result {

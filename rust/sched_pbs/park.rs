@@ -9,6 +9,7 @@
 //! is let through, and is sent to wait again if it reaches user space.
 
 use super::{
+    attach,
     cpu::{Cpu, State},
     entity,
 };
@@ -39,44 +40,63 @@ impl TaskWorkCallback for Stop {
         loop {
             let mut rq = RunQueueGuard::lock_task(task);
             let step = entity::with_state(&mut rq, |rq, cpu, state| {
-                let sleep = step(rq, cpu, state, task);
-                (sleep, state.take_wake())
+                let step = step(rq, cpu, state, task);
+                (step, state.take_wake())
             });
             drop(rq);
-            let Some((sleep, wake)) = step else { return };
+            let Some((step, wake)) = step else { return };
             if let Some(next) = wake {
                 sched_class::wake_up(&next);
             }
-            match sleep {
-                Some(sleep) => sleep.schedule(),
-                None => return,
+            match step {
+                Step::Sleep(sleep) => sleep.schedule(),
+                Step::Leave => return attach::leave_class(task),
+                Step::GoOn => return,
             }
         }
     }
 }
 
-/// Whether the current thread has to sleep; if so its state is set, so that a wake-up that comes
-/// as soon as the lock is dropped is not lost.
-fn step(rq: &mut RunQueue, cpu: &'static Cpu, state: &mut State, task: &Task) -> Option<Sleep> {
+/// What the current thread does at the edge of user space.
+enum Step {
+    /// It goes on to user space.
+    GoOn,
+    /// It leaves the class first.
+    Leave,
+    /// It waits. Its state is set already, so that a wake-up is not lost that comes as soon as the
+    /// lock is dropped.
+    Sleep(Sleep),
+}
+
+/// Decides that.
+fn step(rq: &mut RunQueue, cpu: &'static Cpu, state: &mut State, task: &Task) -> Step {
     let number = entity::seat_of(rq, task);
     state.charge(rq);
     state.sample_memory(rq);
-    let seat = state.threads.as_mut()?.get_mut(number)?;
-    if seat.leaving != 0 || !seat.entered {
-        return None;
+    let Some(seat) = state.seat_mut(number) else {
+        return Step::GoOn;
+    };
+    if seat.leaving != 0 {
+        seat.parked = false;
+        return Step::Leave;
+    }
+    if !seat.entered || seat.boosted_at_ns.is_some() {
+        // Whoever boosts it waits for what it holds in user space; it is told to wait again when
+        // the boost ends.
+        seat.parked = false;
+        return Step::GoOn;
     }
     let process = seat.process;
     // From here on an idle slot may find it.
     seat.parked = true;
-    seat.waking = false;
     let sleep = Sleep::interruptible();
     state.refresh_presence(process);
     state.settle(rq, cpu);
     let granted = state.is_granted(number);
     if granted || task.signal_pending() {
-        let seat = state.threads.as_mut()?.get_mut(number)?;
-        seat.parked = false;
-        seat.waking = false;
+        if let Some(seat) = state.seat_mut(number) {
+            seat.parked = false;
+        }
         if granted {
             // This was to wake up the thread itself.
             drop(state.take_wake());
@@ -84,10 +104,12 @@ fn step(rq: &mut RunQueue, cpu: &'static Cpu, state: &mut State, task: &Task) ->
             // The thread goes to handle its signal; the timer sends it here again.
             state.stop_later(rq, cpu, number);
         }
-        return None;
+        return Step::GoOn;
     }
     state.told_to_wait(cpu, number, clock::monotonic_ns());
     // It is runnable, and first in line, until it sleeps.
-    state.threads.as_mut()?.push_stopping(number);
-    Some(sleep)
+    if let Some(threads) = &mut state.threads {
+        threads.push_stopping(number);
+    }
+    Step::Sleep(sleep)
 }

@@ -113,12 +113,10 @@ fn prepare(
         offset_bytes: section.offset_bytes() as u64,
     };
     let cpu = pbs.cpu(section.cpu()).ok_or_else(no_cpu)?;
-    let (online, seated) = cpu
-        .lock(|_, _, state| (state.online, state.threads.is_some()))
-        .unwrap_or_default();
-    if !online {
+    if !kernel::cpu::is_active(cpu.number()) {
         return Err(no_cpu());
     }
+    let seated = cpu.lock(|_, _, state| state.threads.is_some()) == Some(true);
     let plan = Plan::<KernelMemory>::build(section)?;
     let queues = Threads::queues(plan.processes().len())?;
     let threads = if seated { None } else { Some(Threads::new()?) };
@@ -217,7 +215,11 @@ fn swap(change: &mut Change) {
             let queues = core::mem::replace(&mut change.queues, KVVec::new());
             change.queues = threads.replace_processes(
                 queues,
-                |index| new?.plan().find(id_of(index)?),
+                |index| {
+                    // A process that the new plan leaves no task has nothing to wait for.
+                    let process = new?.plan().find(id_of(index)?)?;
+                    (!new?.process(process)?.done).then_some(process)
+                },
                 change.reason,
                 |index, task| {
                     let mut event = Event::new(EventKind::Ejected, now_ns);
@@ -264,15 +266,10 @@ pub(crate) fn drop_plan(number: u32) -> Result {
 /// How many slots are copied with the run queue locked.
 const SLOTS_A_LOCK: usize = 128;
 
-/// Reads the plan of a CPU back: `sink` gets it piece by piece, as a plan of one CPU with its
-/// configuration, and is told its size first.
-pub(crate) fn read_back(
-    number: u32,
-    start: impl FnOnce(u64) -> Result,
-    mut sink: impl FnMut(&[u8]) -> Result,
-) -> Result {
+/// The plan of a CPU, as a plan of one CPU with its configuration.
+pub(crate) fn read_back(number: u32) -> Result<KVVec<u8>> {
     let pbs = pbs().ok_or(ENODEV)?;
-    // With it nobody replaces the plan between two pieces.
+    // With it nobody replaces the plan between two locks of the run queue.
     let _control = pbs.control.lock();
     let cpu = pbs.cpu(number).ok_or(ENODEV)?;
     let (plan_id, config, bytes, nr_processes, nr_slots) = cpu
@@ -289,41 +286,39 @@ pub(crate) fn read_back(
         })
         .flatten()
         .ok_or(ENOENT)?;
-    start(bytes)?;
-    sink(&wire::encode::header(plan_id, bytes, 1, true))?;
-    sink(&wire::encode::config(&config))?;
-    sink(&wire::encode::cpu(
-        number,
-        nr_processes as u32,
-        nr_slots as u64,
-    ))?;
+    let mut out = KVVec::with_capacity(bytes as usize, GFP_KERNEL)?;
+    out.extend_from_slice(&wire::encode::header(plan_id, bytes, 1, true), GFP_KERNEL)?;
+    out.extend_from_slice(&wire::encode::config(&config), GFP_KERNEL)?;
+    let record = wire::encode::cpu(number, nr_processes as u32, nr_slots as u64);
+    out.extend_from_slice(&record, GFP_KERNEL)?;
     for index in 0..nr_processes as u32 {
         let process = cpu
             .lock(|_, _, state| state.node.as_ref()?.plan().process(index).copied())
             .flatten()
             .ok_or(ENOENT)?;
-        sink(&wire::encode::process(process.id, process.buffer_insns))?;
+        let record = wire::encode::process(process.id, process.buffer_insns);
+        out.extend_from_slice(&record, GFP_KERNEL)?;
     }
+    let mut piece = [0; SLOTS_A_LOCK * wire::SLOT_BYTES];
     for first in (0..nr_slots).step_by(SLOTS_A_LOCK) {
-        let mut piece = [0; SLOTS_A_LOCK * wire::SLOT_BYTES];
-        let mut used = 0;
-        cpu.lock(|_, _, state| {
-            let plan = state.node.as_ref()?.plan();
-            let slots = plan.slots().iter().skip(first);
-            for (slot, place) in slots.zip(piece.chunks_exact_mut(wire::SLOT_BYTES)) {
-                let id = plan
-                    .process(slot.process)
-                    .map_or(wire::IDLE, |process| process.id);
-                place.copy_from_slice(&wire::encode::slot(slot.length_insns, id, slot.task));
-                used += wire::SLOT_BYTES;
-            }
-            Some(())
-        })
-        .flatten()
-        .ok_or(ENOENT)?;
-        sink(piece.get(..used).unwrap_or_default())?;
+        let used = cpu
+            .lock(|_, _, state| {
+                let plan = state.node.as_ref()?.plan();
+                let slots = plan.slots().iter().skip(first);
+                let mut used = 0;
+                for (slot, place) in slots.zip(piece.chunks_exact_mut(wire::SLOT_BYTES)) {
+                    let process = plan.process(slot.process);
+                    let id = process.map_or(wire::IDLE, |process| process.id);
+                    place.copy_from_slice(&wire::encode::slot(slot.length_insns, id, slot.task));
+                    used += wire::SLOT_BYTES;
+                }
+                Some(used)
+            })
+            .flatten()
+            .ok_or(ENOENT)?;
+        out.extend_from_slice(piece.get(..used).unwrap_or_default(), GFP_KERNEL)?;
     }
-    Ok(())
+    Ok(out)
 }
 
 /// A CPU is about to be deactivated: its plan goes, and its threads while it still runs them.
@@ -332,7 +327,6 @@ extern "C" fn sched_pbs_cpu_deactivate(number: u32) {
     let Some(pbs) = pbs() else { return };
     let Some(cpu) = pbs.cpu(number) else { return };
     let _control = pbs.control.lock();
-    cpu.lock(|_, _, state| state.online = false);
     let reason = bindings::pbs_eject_PBS_EJECT_CPU_GONE;
     if let Err(error) = remove(cpu, reason, EventKind::CpuGone) {
         pr_warn!("CPU {number}: could not take its plan away: {error:?}\n");
@@ -350,10 +344,7 @@ impl CpuHotplug for CpuUp {
         let counter = super::clock::probe(number);
         let mut rq = RunQueueGuard::lock(number);
         entity::set_cpu(&mut rq, cpu);
-        let old = entity::with_state(&mut rq, |_, _, state| {
-            state.online = true;
-            state.insn_clock.set_counter(counter)
-        });
+        let old = entity::with_state(&mut rq, |_, _, state| state.insn_clock.set_counter(counter));
         drop(rq);
         // Releasing a counter sleeps, so here, outside the lock.
         drop(old);

@@ -105,7 +105,7 @@ fn threads(cpu: &Cpu) -> u32 {
 static CPU: [Attribute<&'static Cpu>; 15] = [
     Attribute::read_only(c_str!("state"), |cpu, out| {
         let state = cpu.lock(|_, _, state| match &state.node {
-            _ if !state.online => "offline",
+            _ if !kernel::cpu::is_online(cpu.number()) => "offline",
             None => "no_plan",
             Some(node) if node.ended() => "ended",
             Some(_) if state.is_unallocated() => "unallocated",

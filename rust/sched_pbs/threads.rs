@@ -8,7 +8,7 @@
 //! *stopping* threads while it is runnable. Queues are linked by seat numbers, so everything here
 //! is O(1), allocates nothing after construction and needs no `unsafe`.
 
-use super::{entity, park::Stop, storage::table};
+use super::{park::Stop, storage::table};
 use kernel::{alloc::KVVec, prelude::*, sync::Arc, task::Task, task_work::TaskWork, types::ARef};
 
 /// Number of a seat; [`NO_SEAT`] is none.
@@ -70,8 +70,6 @@ pub(crate) struct Seat {
     pub(crate) queued: bool,
     /// It waits, or is about to wait, at the edge of user space.
     pub(crate) parked: bool,
-    /// It waits and is being woken up.
-    pub(crate) waking: bool,
     /// It has to reach the edge of user space and wait there.
     pub(crate) stopping: bool,
     /// When it was told to, on the monotonic clock.
@@ -157,27 +155,26 @@ impl Threads {
         self.used
     }
 
-    /// Some thread that should leave the class, or has left it while its seat was elsewhere.
+    /// Some thread that should leave the class.
     ///
     /// Looks at the whole table: for process context, where the lock is dropped between two calls.
     pub(crate) fn find_leaving(&self) -> Option<&ARef<Task>> {
         self.seats
             .iter()
-            .filter_map(|seat| Some((seat, seat.task.as_ref()?)))
-            .find(|(seat, task)| seat.leaving != 0 || !entity::has_policy(task))
-            .map(|(_, task)| task)
+            .filter(|seat| seat.leaving != 0)
+            .find_map(|seat| seat.task.as_ref())
     }
 
     /// Takes a seat for a thread of `process`, at the end of the process's queue.
     ///
-    /// Returns what the seat held before and can only be freed outside the lock.
+    /// `work` gets what the seat held before, which can only be freed outside the lock.
     pub(crate) fn take(
         &mut self,
         task: ARef<Task>,
         process: u32,
         one_task: bool,
-        work: Arc<TaskWork<Stop>>,
-    ) -> Result<(SeatNumber, Option<Arc<TaskWork<Stop>>>)> {
+        work: &mut Option<Arc<TaskWork<Stop>>>,
+    ) -> Result<SeatNumber> {
         let number = self.free;
         if number == NO_SEAT {
             return Err(ENOSPC);
@@ -187,14 +184,15 @@ impl Threads {
         let old_work = seat.work.take();
         *seat = Seat {
             task: Some(task),
-            work: Some(work),
+            work: work.take(),
             process,
             one_task,
             ..Seat::default()
         };
         self.used += 1;
+        *work = old_work;
         self.push(Kind::Process, process, number);
-        Ok((number, old_work))
+        Ok(number)
     }
 
     /// Gives a seat up. Returns the thread's reference, which is not the last one to it.
@@ -225,9 +223,24 @@ impl Threads {
         self.remove(Kind::Process, process, number);
     }
 
-    /// Puts a seat among the stopping ones that are runnable, at the end. Idempotent.
+    /// Puts a seat among the stopping ones, at the end, if it is on the run queue. Idempotent.
     pub(crate) fn push_stopping(&mut self, number: SeatNumber) {
-        self.push(Kind::Stopping, NO_PROCESS, number);
+        if self.get(number).is_some_and(|seat| seat.queued) {
+            self.push(Kind::Stopping, NO_PROCESS, number);
+        }
+    }
+
+    /// Has a thread that leaves the class do so itself at the edge of user space, if it runs; if it
+    /// sleeps somebody else has to change its policy.
+    pub(crate) fn send_away(&mut self, number: SeatNumber) {
+        let Some(seat) = self.get(number).filter(|seat| seat.queued) else {
+            return;
+        };
+        if let (Some(work), Some(task)) = (&seat.work, &seat.task) {
+            // It fails for a thread that is exiting only, which leaves the class by that.
+            let _ = TaskWork::add(work, task);
+        }
+        self.push_stopping(number);
     }
 
     /// Takes a seat from among the stopping ones. Idempotent.
@@ -261,9 +274,7 @@ impl Threads {
                     if let Some(task) = &seat.task {
                         lost(index, task);
                     }
-                    if seat.queued {
-                        self.push_stopping(leaving);
-                    }
+                    self.send_away(leaving);
                 }
             }
             if let Some(place) = target.and_then(|target| self.processes.get_mut(target as usize)) {
