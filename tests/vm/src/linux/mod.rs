@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Plan processes are processes like others, and leave the others alone.
 
+mod calls;
+mod children;
 mod exec;
+mod hotplug;
+mod inheritance;
 mod kill;
+mod policy;
 pub mod scene;
 mod signal;
 mod stop;
@@ -26,4 +31,50 @@ pub const TESTS: &[(&str, crate::Test)] = &[
     ("exec-running", exec::exec_running),
     ("exec-kills-waiting-thread", exec::exec_kills_waiting_thread),
     ("exec-kills-waiting-leader", exec::exec_kills_waiting_leader),
+    ("class-is-not-for-all", policy::class_is_not_for_all),
+    ("affinity-is-fixed", policy::affinity_is_fixed),
+    ("cpuset-is-fixed", policy::cpuset_is_fixed),
+    ("policy-leads-away", policy::policy_leads_away),
+    ("attach-again", policy::attach_again),
+    ("fork-bomb-stays-outside", children::fork_bomb_stays_outside),
+    ("vfork-in-a-slot", children::vfork_in_a_slot),
+    (
+        "sibling-thread-is-outside",
+        children::sibling_thread_is_outside,
+    ),
+    (
+        "thread-exits-beside-another",
+        children::thread_exits_beside_another,
+    ),
+    ("cpu-goes-and-comes", hotplug::cpu_goes_and_comes),
+    (
+        "normal-task-waits-for-plan-process",
+        inheritance::normal_task_waits_for_plan_process,
+    ),
+    (
+        "plan-process-waits-for-normal-task",
+        inheritance::plan_process_waits_for_normal_task,
+    ),
+    (
+        "deadline-task-boosts-plan-process",
+        inheritance::deadline_task_boosts_plan_process,
+    ),
+    (
+        "boosted-beyond-its-slot",
+        inheritance::boosted_beyond_its_slot,
+    ),
+    ("yield-keeps-the-slot", calls::yield_keeps_the_slot),
+    ("sleep-in-a-slot", calls::sleep_in_a_slot),
+    (
+        "talks-to-a-normal-process",
+        calls::talks_to_a_normal_process,
+    ),
+    (
+        "plan-processes-wake-each-other",
+        calls::plan_processes_wake_each_other,
+    ),
+    (
+        "shared-directory-is-never-held-up",
+        calls::shared_directory_is_never_held_up,
+    ),
 ];

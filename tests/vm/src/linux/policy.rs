@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The class is entered by attaching alone and left by choosing another policy;
+//! in it the CPU is fixed.
+
+use std::fs;
+
+use pbs_uapi::{Eject, EventKind};
+
+use crate::harness::{cvt, Context, Verdict};
+use crate::linux::scene::{ends_well, policy_of, set_affinity, Trio, SCHED_PBS};
+use crate::{check, check_eq};
+
+/// `struct sched_attr` of the kernel.
+#[repr(C)]
+#[derive(Default)]
+pub struct SchedAttr {
+    pub size: u32,
+    pub policy: u32,
+    pub flags: u64,
+    pub nice: i32,
+    pub priority: u32,
+    pub runtime_ns: u64,
+    pub deadline_ns: u64,
+    pub period_ns: u64,
+    pub util_min: u32,
+    pub util_max: u32,
+}
+
+/// sched_setattr(2) for `pid`, 0 being the caller; the errno if it fails.
+pub fn set_attr(pid: i32, mut attr: SchedAttr) -> Result<(), i32> {
+    attr.size = size_of::<SchedAttr>() as u32;
+    // SAFETY: a structure of the size that it names.
+    let result = unsafe { libc::syscall(libc::SYS_sched_setattr, pid, &raw const attr, 0) };
+    cvt(result as i32)
+        .map(|_| ())
+        .map_err(|error| error.raw_os_error().unwrap_or(0))
+}
+
+fn set_policy(pid: i32, policy: i32, priority: u32) -> Result<(), i32> {
+    set_attr(
+        pid,
+        SchedAttr {
+            policy: policy as u32,
+            priority,
+            ..SchedAttr::default()
+        },
+    )
+}
+
+/// No way but attaching leads into the class.
+pub fn class_is_not_for_all() -> Verdict {
+    check_eq!(
+        set_policy(0, SCHED_PBS, 0),
+        Err(libc::EPERM),
+        "sched_setattr"
+    );
+    let param = libc::sched_param { sched_priority: 0 };
+    // SAFETY: `param` is valid.
+    let result = unsafe { libc::sched_setscheduler(0, SCHED_PBS, &param) };
+    let errno = cvt(result).err().and_then(|error| error.raw_os_error());
+    check_eq!(errno, Some(libc::EPERM), "errno of sched_setscheduler");
+    check_eq!(policy_of(0)?, libc::SCHED_OTHER, "policy after that");
+    // Also not for one in another class.
+    check_eq!(set_policy(0, libc::SCHED_FIFO, 5), Ok(()), "to SCHED_FIFO");
+    check_eq!(
+        set_policy(0, SCHED_PBS, 0),
+        Err(libc::EPERM),
+        "from SCHED_FIFO"
+    );
+    check_eq!(policy_of(0)?, libc::SCHED_FIFO, "policy after that");
+    Ok(())
+}
+
+/// The affinity of a plan process stays what attaching made it.
+pub fn affinity_is_fixed() -> Verdict {
+    let trio = Trio::new()?;
+    for actor in [&trio.blocked, &trio.running, &trio.waiting] {
+        for cpus in [&[0][..], &[1], &[0, 1]] {
+            check_eq!(
+                set_affinity(actor.pid(), cpus),
+                Err(libc::EBUSY),
+                "affinity of {} to {cpus:?}",
+                actor.name
+            );
+        }
+    }
+    trio.goes_on_to_the_end()
+}
+
+const CGROUP: &str = "/sys/fs/cgroup";
+
+/// A plan process can't be moved to another cpuset; a normal one can.
+pub fn cpuset_is_fixed() -> Verdict {
+    fs::write(format!("{CGROUP}/cgroup.subtree_control"), "+cpuset").context("+cpuset")?;
+    let group = format!("{CGROUP}/elsewhere");
+    fs::create_dir(&group).context(&group)?;
+    fs::write(format!("{group}/cpuset.cpus"), "0").context("cpuset.cpus")?;
+    let trio = Trio::new()?;
+    let procs = format!("{group}/cgroup.procs");
+    for actor in [&trio.blocked, &trio.running, &trio.waiting] {
+        let refused = fs::write(&procs, actor.pid().to_string());
+        let errno = refused.err().and_then(|error| error.raw_os_error());
+        check_eq!(errno, Some(libc::EINVAL), "errno of moving {}", actor.name);
+        check_eq!(policy_of(actor.pid())?, SCHED_PBS, "its policy");
+    }
+    fs::write(&procs, "0").context("moving the test")?;
+    trio.goes_on_to_the_end()
+}
+
+/// Who leaves the class by its policy is told of, and goes on as others do.
+pub fn policy_leads_away() -> Verdict {
+    let mut trio = Trio::new()?;
+    let ways = [
+        (&trio.waiting, libc::SCHED_FIFO, 3),
+        (&trio.blocked, libc::SCHED_BATCH, 0),
+        (&trio.running, libc::SCHED_OTHER, 0),
+    ];
+    for (actor, policy, priority) in ways {
+        check_eq!(
+            set_policy(actor.pid(), policy, priority),
+            Ok(()),
+            "leave by policy"
+        );
+        check_eq!(policy_of(actor.pid())?, policy, "policy of {}", actor.name);
+        let event = trio.scene.wait_kind(EventKind::Ejected, actor.process)?;
+        check_eq!(event.reason, Eject::Policy as u16, "reason");
+        check_eq!(event.pid, actor.pid(), "thread that left");
+    }
+    // Nobody waits any more: all run without a slot of theirs.
+    trio.waiting.runs()?;
+    trio.waiting.ends()?;
+    trio.running.runs()?;
+    trio.running.ends()?;
+    // It can be moved again.
+    check_eq!(
+        set_affinity(trio.blocked.pid(), &[0, 1]),
+        Ok(()),
+        "affinity outside the class"
+    );
+    trio.blocked.ends()?;
+    check_eq!(
+        trio.scene.count(EventKind::Ejected)?,
+        3,
+        "threads that left"
+    );
+    check_eq!(
+        trio.scene.count(EventKind::TaskEnded)?,
+        0,
+        "tasks that ended"
+    );
+    trio.scene.plan_ends()
+}
+
+/// A thread that left can be attached again and finishes its task.
+pub fn attach_again() -> Verdict {
+    let mut trio = Trio::new()?;
+    let pid = trio.waiting.pid();
+    check_eq!(
+        set_policy(pid, libc::SCHED_OTHER, 0),
+        Ok(()),
+        "leave by policy"
+    );
+    // Its CPU is the running one's; it gets the unallocated time.
+    trio.waiting.runs()?;
+    trio.scene.node.device.attach(pid, 3, 0).context("attach")?;
+    check_eq!(policy_of(pid)?, SCHED_PBS, "policy after attaching again");
+    trio.waiting.rests()?;
+    trio.scene.node.device.detach(pid).context("detach")?;
+    check_eq!(policy_of(pid)?, libc::SCHED_OTHER, "policy after detaching");
+    trio.waiting.runs()?;
+    trio.scene.node.device.attach(pid, 3, 0).context("attach")?;
+    trio.running.ends()?;
+    trio.waiting.runs()?;
+    trio.waiting.words.release();
+    ends_well(&mut trio.waiting.child, trio.waiting.name)?;
+    trio.scene.wait_kind(EventKind::TaskEnded, 3)?;
+    let reasons: Vec<u16> = trio
+        .scene
+        .node
+        .of(EventKind::Ejected)
+        .iter()
+        .map(|e| e.reason)
+        .collect();
+    check_eq!(
+        reasons,
+        [Eject::Policy as u16, Eject::Detached as u16],
+        "reasons of leaving"
+    );
+    trio.blocked.ends()?;
+    check!(
+        trio.scene.count(EventKind::Attached)? == 5,
+        "threads attached"
+    );
+    trio.scene.plan_ends()
+}
