@@ -21,7 +21,8 @@ pub type Verdict = Result<(), String>;
 #[macro_export]
 macro_rules! check {
     ($condition:expr, $($what:tt)+) => {
-        if !$condition {
+        let holds: bool = $condition;
+        if !holds {
             return Err(format!("{} ({}:{})", format!($($what)+), file!(), line!()));
         }
     };

@@ -81,6 +81,10 @@ const TESTS: &[(&str, Test)] = &[
         policy_share::hog_that_enters_during_server,
     ),
     ("windows-of-the-plan", policy_share::windows_of_the_plan),
+    (
+        "process-without-tasks-is-ejected",
+        policy_swap::process_without_tasks_is_ejected,
+    ),
     ("other-cpus-plan-stays", policy_swap::other_cpus_plan_stays),
     ("t1-by-the-configuration", policy::t1_by_the_configuration),
     ("cputime-is-sane", policy_share::cputime_is_sane),

@@ -98,6 +98,39 @@ pub fn swap_under_load() -> Verdict {
     add_up(&before, &node.events)
 }
 
+/// A process that the new plan has, but with no task after those that it ended,
+/// is ejected too: it must not wait for a slot that never comes.
+pub fn process_without_tasks_is_ejected() -> Verdict {
+    let mut scene = Scene::new()?;
+    scene.process(1, |device| {
+        burn(100_000);
+        device.task_end(None).expect("task end");
+        // Under the second plan it goes on as a normal process.
+        burn(30_000_000);
+    })?;
+    let first = Plan::new(1)
+        .lead_in()
+        .slot(1, 0, 1_000_000)
+        .slot(1, 5, 50_000_000);
+    let mut scene = scene.start(&first)?;
+    // In unallocated time, when the process is in task 5.
+    scene.node.read_until(EventKind::TaskEnded, 1)?;
+    let second = Plan::new(2).slot(1, 3, 1_000_000).slot(2, 0, 1_000_000);
+    scene.node.load(&second)?;
+    let node = scene.finish()?;
+    let log = node.log();
+    let ended = node.task_ended(1, 0)?;
+    check_eq!(ended.plan_id, 1, "plan of the first task\n{log}");
+    let ejected = node.first(EventKind::Ejected, 1)?;
+    check_eq!(
+        ejected.reason,
+        Eject::Plan as u16,
+        "why it was ejected\n{log}"
+    );
+    check_eq!(sysfs_number("cpu0/threads")?, 0, "threads left\n{log}");
+    Ok(())
+}
+
 /// A plan that does not name a CPU leaves its plan alone, and the process that
 /// runs there.
 pub fn other_cpus_plan_stays() -> Verdict {
