@@ -67,6 +67,10 @@ pub struct Mark {
     pub task: Option<u32>,
     /// The slot.
     pub slot: Option<u64>,
+    /// What the task had retired then.
+    pub retired_insns: u64,
+    /// t1 in instructions, or the ceiling in nanoseconds.
+    pub value: u64,
 }
 
 /// What can happen to a slot.
@@ -244,6 +248,8 @@ impl Builder {
             process: event.process,
             task: task(event),
             slot: slot(event),
+            retired_insns: event.retired_insns,
+            value: event.value,
         });
     }
 }

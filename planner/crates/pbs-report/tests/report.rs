@@ -291,4 +291,8 @@ fn only_a_task_over_its_plan_is_marked_as_preempted() {
         kinds,
         [MarkKind::Preempted, MarkKind::Pushed, MarkKind::Pushed]
     );
+    // t1 of a slot of 10,000,000.
+    let first = &report.cpus[0].marks[0];
+    assert_eq!(first.value, 10_500_000);
+    assert!((10_500_000..15_000_000).contains(&first.retired_insns));
 }
