@@ -123,6 +123,14 @@ impl Plan {
         self.slot(pbs_uapi::IDLE, pbs_uapi::NO_TASK, length_insns)
     }
 
+    /// What the kernel gives back of it for CPU `cpu`.
+    pub fn read_back(&self, cpu: u32) -> Vec<u8> {
+        let mut plan = self.clone();
+        plan.cpus.retain(|part| part.cpu == cpu);
+        plan.config.get_or_insert(pbs_core::Config::DEFAULT);
+        plan.bytes()
+    }
+
     /// The plan in the wire format.
     pub fn bytes(&self) -> Vec<u8> {
         let ids = |cpu: &CpuPlan| {

@@ -5,6 +5,7 @@
 //! standard output if not. Without a name it lists all.
 
 mod harness;
+mod input;
 mod linux;
 mod policy;
 mod policy_ceiling;
@@ -98,7 +99,7 @@ const TESTS: &[(&str, Test)] = &[
 ];
 
 fn main() -> ExitCode {
-    let mut tests = TESTS.iter().chain(linux::TESTS);
+    let mut tests = TESTS.iter().chain(linux::TESTS).chain(input::TESTS);
     let Some(name) = std::env::args().nth(1) else {
         for (name, _) in tests {
             println!("{name}");

@@ -1,5 +1,32 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What is wrong is refused, and changes nothing.
+//! What is wrong is refused with an errno and a reason in words, and changes
+//! nothing.
+
+mod attach;
+mod device;
+mod kit;
+mod permission;
+mod plans;
+mod random;
+mod writers;
 
 /// The tests by their names.
-pub const TESTS: &[(&str, crate::Test)] = &[];
+pub const TESTS: &[(&str, crate::Test)] = &[
+    ("bad-plans-are-refused", plans::bad_plans_are_refused),
+    (
+        "truncated-plans-are-refused",
+        plans::truncated_plans_are_refused,
+    ),
+    (
+        "mutated-plans-are-refused",
+        random::mutated_plans_are_refused,
+    ),
+    ("random-calls-do-no-harm", random::random_calls_do_no_harm),
+    ("nobody-may-not-plan", permission::nobody_may_not_plan),
+    ("one-of-two-writers-wins", writers::one_of_two_writers_wins),
+    (
+        "wrong-attachments-are-refused",
+        attach::wrong_attachments_are_refused,
+    ),
+    ("short-buffers", device::short_buffers),
+];

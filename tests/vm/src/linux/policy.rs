@@ -7,7 +7,7 @@ use std::fs;
 use pbs_uapi::{Eject, EventKind};
 
 use crate::harness::{cvt, Context, Verdict};
-use crate::linux::scene::{ends_well, policy_of, set_affinity, Trio, SCHED_PBS};
+use crate::linux::scene::{ends_well, policy_of, set_affinity, Trio, PLAN_CPU, SCHED_PBS};
 use crate::{check, check_eq};
 
 /// `struct sched_attr` of the kernel.
@@ -148,7 +148,13 @@ pub fn policy_leads_away() -> Verdict {
         0,
         "tasks that ended"
     );
-    trio.scene.plan_ends()
+    // The plan still has them, but is of no use any more.
+    trio.scene.node.device.drop_plan(PLAN_CPU).context("drop")?;
+    trio.scene
+        .wait_for("says that the plan was dropped", |event| {
+            event.kind == EventKind::PlanDropped as u16
+        })?;
+    Ok(())
 }
 
 /// A thread that left can be attached again and finishes its task.

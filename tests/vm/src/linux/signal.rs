@@ -3,9 +3,9 @@
 
 use std::sync::atomic::{AtomicPtr, Ordering::SeqCst};
 
-use crate::check_eq;
 use crate::harness::{sleep_ms, Verdict};
 use crate::linux::scene::{eventually, reaches_state, Trio, Words};
+use crate::{check, check_eq};
 
 /// The words of the process whose handler this is.
 static WORDS: AtomicPtr<Words> = AtomicPtr::new(std::ptr::null_mut());
@@ -43,16 +43,20 @@ fn about(trio: &Trio) -> String {
 /// A short handler runs to its end, each time.
 pub fn handler_while_waiting() -> Verdict {
     let trio = Trio::with(|words| handle(words, count))?;
-    for sent in 1..=20 {
+    const SIGNALS: u32 = 20;
+    for sent in 1..=SIGNALS {
         trio.waiting.child.kill(libc::SIGUSR1)?;
         eventually(&format!("the handler runs {sent} times"), || {
             trio.waiting.words.note.load(SeqCst) == sent
         })
         .map_err(|why| format!("{why}; {}", about(&trio)))?;
         reaches_state(trio.waiting.pid(), 'S')?;
-        check_eq!(trio.waiting.words.progress(), 0, "it ran before its slot");
+        trio.waiting.rests()?;
     }
-    trio.waiting.rests()?;
+    // It is sent to wait again by the clock; what it does before that is little.
+    let turns = trio.waiting.words.progress();
+    println!("{SIGNALS} signals: {turns} turns outside the handler and before the slot");
+    check!(turns < SIGNALS * 5000, "{turns} turns before its slot");
     trio.goes_on_to_the_end()
 }
 

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Who is not root may not open the device, and with a device that somebody
+//! else has opened may not change anything.
+
+use std::sync::atomic::Ordering::SeqCst;
+
+use libc::{EACCES, EPERM};
+use pbs_uapi::Device;
+
+use super::kit::{refused, Running};
+use crate::check_eq;
+use crate::harness::{cvt, fork, Context, Plan, Verdict};
+use crate::linux::scene::{ends_well, Words, PLAN_CPU};
+
+const NOBODY: libc::uid_t = 65534;
+
+/// What the unprivileged child finds.
+fn try_all(device: &Device, parent: i32) -> Verdict {
+    // SAFETY: no memory is involved; the child has one thread.
+    cvt(unsafe { libc::setresgid(NOBODY, NOBODY, NOBODY) }).context("setresgid")?;
+    // SAFETY: as above.
+    cvt(unsafe { libc::setresuid(NOBODY, NOBODY, NOBODY) }).context("setresuid")?;
+    let errno = Device::open().err().and_then(|error| error.raw_os_error());
+    check_eq!(errno, Some(EACCES), "errno of open");
+
+    let plan = Plan::new(9).cpu(PLAN_CPU).slot(1, 0, 1000);
+    refused("write", device.write_plan(&plan.bytes()), EPERM)?;
+    refused("write of nonsense", device.write_plan(b"no plan"), EPERM)?;
+    refused("attach", device.attach(0, 2, 0), EPERM)?;
+    refused("attach another", device.attach(parent, 2, 0), EPERM)?;
+    refused("detach another", device.detach(parent), EPERM)?;
+    refused("drop", device.drop_plan(PLAN_CPU), EPERM)?;
+    refused("get the plan", device.get_plan(PLAN_CPU), EPERM)?;
+    // Who has been handed the device may look at it.
+    let info = device.info().context("info")?;
+    check_eq!(info.version, 1, "version");
+    Ok(())
+}
+
+pub fn nobody_may_not_plan() -> Verdict {
+    let running = Running::new()?;
+    let device = Device::open().context("open")?;
+    let words = Words::shared()?;
+    // SAFETY: no memory is involved.
+    let parent = unsafe { libc::getpid() };
+    let mut child = fork(|| match try_all(&device, parent) {
+        Ok(()) => words.note.store(1, SeqCst),
+        Err(why) => println!("{why}"),
+    })?;
+    ends_well(&mut child, "the unprivileged child")?;
+    check_eq!(
+        words.note.load(SeqCst),
+        1,
+        "all was as it should be (see above)"
+    );
+    running.completes()
+}
