@@ -568,6 +568,20 @@ impl Random {
         self.0 ^= self.0 << 17;
         least + self.0 % (most - least + 1)
     }
+
+    /// Any number, nearly.
+    pub fn roll(&mut self) -> u64 {
+        self.between(0, u64::MAX - 1)
+    }
+
+    /// An index below `limit`.
+    pub fn below(&mut self, limit: usize) -> usize {
+        self.between(0, limit as u64 - 1) as usize
+    }
+
+    pub fn one_of<T: Copy>(&mut self, values: &[T]) -> T {
+        values[self.below(values.len())]
+    }
 }
 
 /// CPU time of the calling process.

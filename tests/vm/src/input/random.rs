@@ -10,29 +10,9 @@ use pbs_core::{Config, Refusal, StdMemory};
 use pbs_uapi::{ioc, Device, IDLE, NO_TASK};
 
 use super::kit::{ioctl, last_refusal, Running};
-use crate::harness::{fork, Context, Plan, Verdict};
+use crate::harness::{fork, Context, Plan, Random, Verdict};
 use crate::linux::scene::{dies, ends_well, Words, PLAN_CPU};
 use crate::{check, check_eq};
-
-/// Marsaglia's xorshift, 64 bits.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    fn below(&mut self, limit: usize) -> usize {
-        (self.roll() % limit as u64) as usize
-    }
-
-    fn one_of<T: Copy>(&mut self, values: &[T]) -> T {
-        values[self.below(values.len())]
-    }
-}
 
 fn seeds_plan() -> Vec<u8> {
     Plan::new(5)
@@ -50,7 +30,7 @@ fn seeds_plan() -> Vec<u8> {
 }
 
 /// Changes some bytes, some whole fields, or the length.
-fn mutate(plan: &mut Vec<u8>, dice: &mut Dice) {
+fn mutate(plan: &mut Vec<u8>, dice: &mut Random) {
     for _ in 0..=dice.below(3) {
         let at = dice.below(plan.len().max(1));
         match dice.below(6) {
@@ -105,7 +85,7 @@ pub fn mutated_plans_are_refused() -> Verdict {
     const PLANS: usize = 10_000;
     let running = Running::new()?;
     let device = Device::open().context("open")?;
-    let mut dice = Dice(0x9e37_79b9_7f4a_7c15);
+    let mut dice = Random::new(1);
     let (mut wrong, mut right, mut not_there) = (0, 0, 0);
     let mut reasons = BTreeSet::new();
     while wrong < PLANS {
@@ -173,7 +153,7 @@ pub fn random_calls_do_no_harm() -> Verdict {
     let victim_pid = victim.pid;
     let mut caller = fork(|| {
         let Ok(device) = Device::open() else { return };
-        let mut dice = Dice(0x0123_4567_89ab_cdef);
+        let mut dice = Random::new(2);
         // The longest record, and room for what GET_PLAN writes.
         let mut record = [0u32; 256];
         for _ in 0..CALLS {
@@ -201,7 +181,8 @@ pub fn random_calls_do_no_harm() -> Verdict {
             }
             record[0] = dice.one_of(&[0, u32::MAX, 2, i32::MAX as u32, victim_pid as u32, 1 << 31]);
             // Process 3 is free: who attaches to it waits for ever.
-            record[1] = dice.one_of(&[0, 1, 2, 9, IDLE, dice.0 as u32 | 1 << 20]);
+            let unknown = dice.roll() as u32 | 1 << 20;
+            record[1] = dice.one_of(&[0, 1, 2, 9, IDLE, unknown]);
             if number == ioc::DROP {
                 record[0] = dice.one_of(&[0, 2, 8, u32::MAX, 1 << 31]);
             }

@@ -42,15 +42,11 @@ pub fn fork_bomb_stays_outside() -> Verdict {
             .map(std::mem::forget);
         }
     };
-    // Each closure borrows the device only until its child is forked.
-    let mut bomber = {
-        let child = fork(|| {
-            if device.attach(0, 1, 0).is_ok() {
-                bomb();
-            }
-        })?;
-        child
-    };
+    let mut bomber = fork(|| {
+        if device.attach(0, 1, 0).is_ok() {
+            bomb();
+        }
+    })?;
     scene.wait_kind(EventKind::Attached, 1)?;
     let mut worker = scene.spawn(2, || burn(1_900_000))?;
     ends_well(&mut bomber, "the process that forks")?;

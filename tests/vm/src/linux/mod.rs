@@ -2,6 +2,7 @@
 //! Plan processes are processes like others, and leave the others alone.
 
 mod calls;
+mod chaos;
 mod children;
 mod exec;
 mod hotplug;
@@ -77,4 +78,6 @@ pub const TESTS: &[(&str, crate::Test)] = &[
         "shared-directory-is-never-held-up",
         calls::shared_directory_is_never_held_up,
     ),
+    ("chaos", chaos::chaos),
+    ("chaos-on-four-cpus", chaos::chaos),
 ];

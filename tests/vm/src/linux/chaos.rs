@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Everything that can be done to plans and their threads, in any order.
+
+use std::fs;
+use std::sync::atomic::Ordering::SeqCst;
+
+use pbs_uapi::ATTACH_ONE_TASK;
+
+use crate::harness::{burn, fork, sleep_ms, Child, Node, Plan, Random, Verdict};
+use crate::linux::policy::{set_attr, SchedAttr};
+use crate::linux::scene::{dies, ends_well, futex, policy_of, set_affinity, Scene, Words};
+use crate::{check, check_eq};
+
+const CHILDREN: usize = 8;
+const PROCESSES: u32 = 6;
+/// Plans are for the CPUs from 1 on, so that the test itself gets on.
+const FIRST_CPU: u32 = 1;
+
+/// Runs, sleeps, makes threads, forks and ends tasks, until it is killed.
+fn live(words: &'static Words, seed: u64) {
+    let Ok(node) = Node::open() else { return };
+    let mut dice = Random::new(seed);
+    loop {
+        words.progress.fetch_add(1, SeqCst);
+        match dice.below(8) {
+            0 => sleep_ms(dice.roll() % 20),
+            1 => {
+                let _ = node.device.task_end(None);
+            }
+            2 => {
+                let process = dice.roll() as u32 % PROCESSES;
+                let _ = node
+                    .device
+                    .attach(0, process, dice.roll() as u32 & ATTACH_ONE_TASK);
+            }
+            3 => {
+                let _ = fork(|| burn(10_000)).map(|mut child| child.wait());
+            }
+            4 => {
+                // Both sides lock the same word, in the kernel.
+                if futex(&words.other, libc::FUTEX_LOCK_PI, 0) == 0 {
+                    burn(dice.roll() % 100_000);
+                    futex(&words.other, libc::FUTEX_UNLOCK_PI, 0);
+                }
+            }
+            5 => {
+                let _ = std::thread::spawn(|| burn(10_000)).join();
+            }
+            _ => burn(dice.roll() % 1_000_000),
+        }
+    }
+}
+
+fn random_plan(dice: &mut Random, cpus: u32) -> Plan {
+    let mut plan = Plan::new(dice.roll());
+    // A process belongs to one CPU; the rest of the division says to which.
+    for cpu in FIRST_CPU..cpus {
+        if dice.below(4) == 0 && cpu + 1 != cpus {
+            continue;
+        }
+        plan = plan.cpu(cpu);
+        let mine = cpu % (cpus - FIRST_CPU);
+        for task in 0..=dice.roll() as u32 % 12 {
+            let process = dice.roll() as u32 % PROCESSES;
+            let process = process - process % (cpus - FIRST_CPU) + mine;
+            plan = plan.slot(process, task, 1 + dice.roll() % 3_000_000);
+            if dice.below(3) == 0 {
+                plan = plan.idle(1 + dice.roll() % 1_000_000);
+            }
+        }
+    }
+    plan
+}
+
+struct Chaos {
+    node: Node,
+    dice: Random,
+    words: Vec<&'static Words>,
+    children: Vec<Child>,
+    cpus: u32,
+    turns: u64,
+}
+
+impl Chaos {
+    fn new_child(&mut self, number: usize) -> Result<Child, String> {
+        let (words, seed) = (self.words[number % 2], self.dice.roll());
+        fork(|| live(words, seed))
+    }
+
+    /// One thing out of all that can happen.
+    fn step(&mut self) -> Verdict {
+        let number = self.dice.below(CHILDREN);
+        let pid = self.children[number].pid;
+        let process = self.dice.roll() as u32 % PROCESSES;
+        let flags = self.dice.roll() as u32 & ATTACH_ONE_TASK;
+        let cpu = FIRST_CPU + self.dice.roll() as u32 % (self.cpus - FIRST_CPU);
+        match self.dice.below(16) {
+            0..=2 => {
+                let plan = random_plan(&mut self.dice, self.cpus);
+                let _ = self.node.device.write_plan(&plan.bytes());
+            }
+            3..=6 => {
+                let _ = self.node.device.attach(pid, process, flags);
+            }
+            7 => {
+                let _ = self.node.device.detach(pid);
+            }
+            8 => {
+                let _ = self.node.device.drop_plan(cpu);
+            }
+            9 => self.children[number].kill(libc::SIGSTOP)?,
+            10 | 11 => {
+                for child in &self.children {
+                    child.kill(libc::SIGCONT)?;
+                }
+            }
+            12 => {
+                self.children[number].kill(libc::SIGKILL)?;
+                dies(&mut self.children[number], "a killed child")?;
+                // Nobody else gives back the lock that it may have had.
+                let lock = &self.words[number % 2].other;
+                let _ = lock.compare_exchange(pid as u32, 0, SeqCst, SeqCst);
+                self.children[number] = self.new_child(number)?;
+            }
+            13 => {
+                let policy =
+                    self.dice
+                        .one_of(&[libc::SCHED_OTHER, libc::SCHED_BATCH, libc::SCHED_IDLE]);
+                let attr = SchedAttr {
+                    policy: policy as u32,
+                    ..SchedAttr::default()
+                };
+                let _ = set_attr(pid, attr);
+            }
+            14 => {
+                let path = format!("/sys/devices/system/cpu/cpu{cpu}/online");
+                let online = self.dice.below(3) != 0;
+                let _ = fs::write(path, if online { "1" } else { "0" });
+            }
+            _ => {
+                let _ = set_affinity(pid, &[self.dice.below(self.cpus as usize)]);
+            }
+        }
+        sleep_ms(self.dice.roll() % 8);
+        self.turns += 1;
+        Ok(())
+    }
+}
+
+/// The machine lives through it, everybody can be killed after it, and a plan
+/// runs as ever.
+pub fn chaos() -> Verdict {
+    const STEPS: u32 = 3000;
+    let cpus = std::thread::available_parallelism().map_or(2, |n| n.get()) as u32;
+    let mut scene = Scene::new()?;
+    let mut chaos = Chaos {
+        node: Node::open()?,
+        dice: Random::new(u64::from(cpus)),
+        words: vec![Words::shared()?, Words::shared()?],
+        children: Vec::new(),
+        cpus,
+        turns: 0,
+    };
+    for number in 0..CHILDREN {
+        let child = chaos.new_child(number)?;
+        chaos.children.push(child);
+    }
+    for step in 0..STEPS {
+        chaos.step().map_err(|why| format!("step {step}: {why}"))?;
+        if step % 64 == 0 {
+            chaos.node.read()?;
+            chaos.node.events.clear();
+        }
+    }
+    for child in &mut chaos.children {
+        child.kill(libc::SIGKILL)?;
+        check_eq!(dies(child, "a child")?, libc::SIGKILL, "wait status");
+    }
+    for cpu in FIRST_CPU..cpus {
+        let _ = fs::write(format!("/sys/devices/system/cpu/cpu{cpu}/online"), "1");
+        let _ = chaos.node.device.drop_plan(cpu);
+    }
+    let turns: u32 = chaos.words.iter().map(|words| words.progress()).sum();
+    println!("{} steps, the children made {turns} turns", chaos.turns);
+    check!(turns > STEPS, "the children hardly ran: {turns} turns");
+
+    let words = Words::shared()?;
+    scene
+        .node
+        .load(&Plan::new(1).cpu(1).slot(1, 0, 10_000_000))?;
+    let mut child = scene.spawn(1, || words.spin())?;
+    words.runs("the process of the last plan")?;
+    words.release();
+    ends_well(&mut child, "the process of the last plan")?;
+    check_eq!(policy_of(0)?, libc::SCHED_OTHER, "policy of the test");
+    Ok(())
+}
