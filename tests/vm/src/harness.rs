@@ -10,6 +10,7 @@ use std::cell::Cell;
 use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::path::Path;
 
 use pbs_core::wire::encode;
 use pbs_uapi::{Device, Event, EventKind, Grant};
@@ -364,7 +365,7 @@ pub struct Node {
 impl Node {
     /// Opens the device, to read what happens from now on.
     pub fn open() -> Result<Self, String> {
-        let path = std::path::Path::new(pbs_uapi::DEVICE_PATH);
+        let path = Path::new(pbs_uapi::DEVICE_PATH);
         let device = Device::open_path(path, true).context(pbs_uapi::DEVICE_PATH)?;
         Ok(Self {
             device,
@@ -582,6 +583,12 @@ impl Random {
     pub fn one_of<T: Copy>(&mut self, values: &[T]) -> T {
         values[self.below(values.len())]
     }
+}
+
+/// Whether the kernel watches itself (`make kernel DEBUG=1`). An interrupt takes
+/// it so long that what depends on that is only roughly so.
+pub fn kernel_is_watched() -> bool {
+    Path::new("/proc/lockdep").exists()
 }
 
 /// CPU time of the calling process.
