@@ -5,6 +5,7 @@
 mod attach;
 mod device;
 mod kit;
+mod memory;
 mod permission;
 mod plans;
 mod random;
@@ -29,4 +30,5 @@ pub const TESTS: &[(&str, crate::Test)] = &[
         attach::wrong_attachments_are_refused,
     ),
     ("short-buffers", device::short_buffers),
+    ("plans-are-freed", memory::plans_are_freed),
 ];

@@ -123,9 +123,7 @@ impl Chaos {
                 self.children[number] = self.new_child(number)?;
             }
             13 => {
-                let policy =
-                    self.dice
-                        .one_of(&[libc::SCHED_OTHER, libc::SCHED_BATCH, libc::SCHED_IDLE]);
+                let policy = self.dice.one_of(&[libc::SCHED_OTHER, libc::SCHED_BATCH]);
                 let attr = SchedAttr {
                     policy: policy as u32,
                     ..SchedAttr::default()

@@ -250,7 +250,10 @@ pub fn dies(child: &mut Child, who: &str) -> Result<i32, String> {
     eventually(&format!("{who} dies"), || {
         matches!(state_of(pid), Ok('Z' | 'X') | Err(_))
     })
-    .map_err(|why| format!("{why}; its state is {:?}", state_of(pid)))?;
+    .map_err(|why| {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat"));
+        format!("{why}; policy {:?}, {stat:?}", policy_of(pid))
+    })?;
     child.wait()
 }
 
