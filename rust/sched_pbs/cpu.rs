@@ -41,7 +41,7 @@ pub(crate) const LEAVE_SILENTLY: u16 = u16::MAX;
 /// a little short costs a second interrupt.
 const TIMER_OFFSET_NS: u64 = 2_000;
 
-/// The longest that the timer is put off when the count makes no progress.
+/// The longest that the timer is put off when there is no progress.
 const MAX_BACKOFF_NS: u64 = 1_000_000;
 
 /// How soon a decision that was left unfinished is gone on with.
@@ -208,7 +208,7 @@ pub(crate) struct State {
     wake: Option<ARef<Task>>,
     /// When the timer will expire, 0: it isn't armed.
     timer_ns: u64,
-    /// The least time to the next expiry, while the count makes no progress.
+    /// The least time to the next expiry, while there is no progress.
     backoff_ns: u64,
 }
 
@@ -389,7 +389,7 @@ impl State {
     /// callbacks of the class end with [`State::hand_over`] for it.
     pub(crate) fn settle(&mut self, rq: &mut RunQueue, cpu: &'static Cpu) {
         let now_ns = clock::monotonic_ns();
-        self.decision = match (&mut self.node, pbs()) {
+        let decision = match (&mut self.node, pbs()) {
             (Some(node), Some(pbs)) => {
                 let mut emitter = Emitter {
                     events: &pbs.events,
@@ -401,6 +401,11 @@ impl State {
             }
             _ => NO_DECISION,
         };
+        let told = |decision: &Decision| (decision.grant, decision.until_ns);
+        if told(&decision) != told(&self.decision) {
+            self.backoff_ns = 0;
+        }
+        self.decision = decision;
         self.charged_insns = 0;
 
         let granted = match (self.decision.grant, &self.threads) {
@@ -496,14 +501,16 @@ impl State {
         if self.running != NO_SEAT {
             if self.running == self.granted {
                 if let (Some(insns), Some(node)) = (self.decision.until_insns, &self.node) {
-                    let left_ns = node.rate().to_ns(insns.saturating_sub(self.charged_insns));
-                    let delay_ns = left_ns.saturating_add(TIMER_OFFSET_NS).max(self.backoff_ns);
+                    let left_insns = insns.saturating_sub(self.charged_insns);
+                    let left_ns = node.rate().to_ns(left_insns);
+                    let delay_ns = left_ns.saturating_add(TIMER_OFFSET_NS);
                     at_ns = at_ns.min(now_ns.saturating_add(delay_ns));
                 }
             } else if self.is_unenforced() {
                 at_ns = at_ns.min(now_ns + ENFORCE_NS);
             }
         }
+        at_ns = at_ns.max(now_ns + self.backoff_ns);
         if at_ns == u64::MAX || (self.timer_ns != 0 && self.timer_ns <= at_ns) {
             return;
         }
@@ -532,13 +539,10 @@ impl State {
     /// The timer has expired, on its CPU.
     fn expire(&mut self, rq: &mut RunQueue, cpu: &'static Cpu) {
         self.timer_ns = 0;
-        let backoff_ns = self.backoff_ns;
-        // Reset by `charge` if there is progress: then the timer only came a little early.
-        self.backoff_ns = if self.running != NO_SEAT && self.running == self.granted {
-            (backoff_ns * 2).clamp(TIMER_OFFSET_NS, MAX_BACKOFF_NS)
-        } else {
-            0
-        };
+        // An interrupt that takes longer than the time to the next one would keep the thread from
+        // going on for ever. It is taken back if there is progress: if the thread has retired
+        // anything, or if the decision is another one.
+        self.backoff_ns = (self.backoff_ns * 2).clamp(TIMER_OFFSET_NS, MAX_BACKOFF_NS);
         self.charge(rq);
         self.enforce();
         self.settle(rq, cpu);
