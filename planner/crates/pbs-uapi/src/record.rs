@@ -172,10 +172,9 @@ impl Default for Error {
 impl Error {
     /// The reason in words.
     pub fn message(&self) -> String {
-        CStr::from_bytes_until_nul(&self.text)
-            .map_or_else(|_| self.text.as_slice(), CStr::to_bytes)
-            .escape_ascii()
-            .to_string()
+        let text = CStr::from_bytes_until_nul(&self.text)
+            .map_or_else(|_| self.text.as_slice(), CStr::to_bytes);
+        String::from_utf8_lossy(text).into_owned()
     }
 }
 

@@ -15,7 +15,7 @@ use crate::{check, check_eq};
 /// A plan process forks without end. Its children are normal processes without
 /// a seat, and the slots of the others come as planned.
 pub fn fork_bomb_stays_outside() -> Verdict {
-    const CHILDREN: u32 = 200;
+    const CHILDREN: u32 = 60;
     let mut scene = Scene::new()?;
     let plan = Plan::new(31)
         .cpu(PLAN_CPU)

@@ -63,7 +63,7 @@ pub fn exec_running() -> Verdict {
     ends_well(&mut child, "the new program")?;
     let ended = scene.wait_kind(EventKind::TaskEnded, 1)?;
     check!(
-        ended.retired_insns > 100_000,
+        ended.retired_insns > 30_000,
         "a shell in {} instructions",
         ended.retired_insns
     );

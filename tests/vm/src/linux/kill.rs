@@ -4,13 +4,19 @@
 use pbs_uapi::EventKind;
 
 use crate::check_eq;
-use crate::harness::Verdict;
-use crate::linux::scene::{dies, Actor, Scene, Trio};
+use crate::harness::{now_ns, Context, Verdict};
+use crate::linux::scene::{dies, Actor, Scene, Trio, PLAN_CPU};
 
 /// Kills a process of the plan; `unended` of its tasks have not begun by then.
 fn kill(scene: &mut Scene, actor: &mut Actor, unended: u64) -> Verdict {
+    let before_ns = now_ns();
     actor.child.kill(libc::SIGKILL)?;
     let status = dies(&mut actor.child, actor.name)?;
+    println!(
+        "{} died in {} us",
+        actor.name,
+        (now_ns() - before_ns) / 1000
+    );
     check_eq!(status, libc::SIGKILL, "wait status of {}", actor.name);
     let event = scene.wait_kind(EventKind::ProcessEnded, actor.process)?;
     check_eq!(
@@ -57,4 +63,22 @@ pub fn kill_blocked() -> Verdict {
     trio.waiting.runs()?;
     trio.waiting.ends()?;
     trio.scene.plan_ends()
+}
+
+/// All die although a normal process wants the CPU, too: the one that waited,
+/// detached from the plan.
+pub fn kill_beside_a_normal_process() -> Verdict {
+    for round in 0..10 {
+        let mut trio = Trio::new()?;
+        let device = &trio.scene.node.device;
+        device.detach(trio.waiting.pid()).context("detach")?;
+        trio.waiting.runs()?;
+        kill(&mut trio.scene, &mut trio.blocked, 0).map_err(|why| format!("{round}: {why}"))?;
+        kill(&mut trio.scene, &mut trio.running, 0).map_err(|why| format!("{round}: {why}"))?;
+        trio.waiting.ends()?;
+        // The next plan begins anew.
+        let device = &trio.scene.node.device;
+        device.drop_plan(PLAN_CPU).context("drop")?;
+    }
+    Ok(())
 }

@@ -18,6 +18,10 @@ pub const TESTS: &[(&str, crate::Test)] = &[
     ("kill-running", kill::kill_running),
     ("kill-waiting", kill::kill_waiting),
     ("kill-blocked", kill::kill_blocked),
+    (
+        "kill-beside-a-normal-process",
+        kill::kill_beside_a_normal_process,
+    ),
     ("stop-running", stop::stop_running),
     ("stop-waiting", stop::stop_waiting),
     ("stop-beyond-the-slot", stop::stop_beyond_the_slot),
