@@ -4,7 +4,7 @@
 use pbs_uapi::EventKind;
 
 use crate::harness::{now_ns, Context, Verdict};
-use crate::linux::scene::{set_affinity, Actor, Scene, Trio, PLAN_CPU};
+use crate::linux::scene::{Actor, Scene, Trio, PLAN_CPU};
 use crate::{check, check_eq};
 
 /// An exiting thread is a normal one: in the next unallocated time it gets on.
@@ -71,15 +71,13 @@ pub fn kill_blocked() -> Verdict {
     trio.scene.plan_ends()
 }
 
-/// Kills two of the plan while the third, detached from it, runs on `cpu` as a
-/// normal process.
-fn kill_beside(cpu: u32) -> Verdict {
+/// They die although a normal process wants their CPU, too: the third one,
+/// detached from the plan.
+pub fn kill_beside_a_normal_process() -> Verdict {
     for round in 0..10 {
         let mut trio = Trio::new()?;
         let pid = trio.waiting.pid();
         trio.scene.node.device.detach(pid).context("detach")?;
-        let moved = set_affinity(pid, &[cpu as usize]);
-        check_eq!(moved, Ok(()), "moving the detached process");
         trio.waiting.runs()?;
         kill(&mut trio.scene, &mut trio.blocked, 0).map_err(|why| format!("{round}: {why}"))?;
         kill(&mut trio.scene, &mut trio.running, 0).map_err(|why| format!("{round}: {why}"))?;
@@ -89,15 +87,4 @@ fn kill_beside(cpu: u32) -> Verdict {
         device.drop_plan(PLAN_CPU).context("drop")?;
     }
     Ok(())
-}
-
-/// They die although a normal process wants their CPU, too.
-pub fn kill_beside_a_normal_process() -> Verdict {
-    kill_beside(PLAN_CPU)
-}
-
-/// They die although the other CPU is busy: an emulated counter counts what that
-/// one retires as well, and its clock goes on meanwhile.
-pub fn kill_beside_a_busy_cpu() -> Verdict {
-    kill_beside(0)
 }

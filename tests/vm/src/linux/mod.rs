@@ -22,7 +22,6 @@ pub const TESTS: &[(&str, crate::Test)] = &[
         "kill-beside-a-normal-process",
         kill::kill_beside_a_normal_process,
     ),
-    ("kill-beside-a-busy-cpu", kill::kill_beside_a_busy_cpu),
     ("stop-running", stop::stop_running),
     ("stop-waiting", stop::stop_waiting),
     ("stop-beyond-the-slot", stop::stop_beyond_the_slot),

@@ -20,7 +20,7 @@ pub const SCHED_PBS: i32 = 8;
 /// Long enough that a slot does not end by itself while a test looks.
 pub const ENDLESS_INSNS: u64 = 1 << 36;
 /// How long the guest may take for what should happen at once.
-const PATIENCE_NS: u64 = 10_000_000_000;
+const PATIENCE_NS: u64 = 30_000_000_000;
 
 /// Words that the test and its children share.
 #[derive(Default)]
