@@ -132,9 +132,8 @@ impl SchedClass for Pbs {
     fn task_tick(rq: &mut RunQueue, _task: &Task) {
         rq.update_current();
         update(rq, |rq, cpu, state| {
-            state.charge(rq);
+            state.charge_and_enforce(rq);
             state.sample_memory(rq);
-            state.enforce();
             state.settle(rq, cpu);
         });
     }

@@ -279,30 +279,28 @@ impl State {
     }
 
     /// Charges what the running thread has retired, if the counter can be read: the run queue is
-    /// this CPU's.
-    pub(crate) fn charge(&mut self, rq: &RunQueue) {
+    /// this CPU's. Returns it.
+    pub(crate) fn charge(&mut self, rq: &RunQueue) -> u64 {
         if self.running == NO_SEAT || !rq.is_local() {
-            return;
+            return 0;
         }
         let insns = self.insn_clock.advance(rq);
         if !core::mem::replace(&mut self.count_valid, true) {
             // Others may have run since the last reading: the count begins here.
-            return;
+            return 0;
         }
         if insns != 0 {
             self.backoff_ns = 0;
         }
-        let Some(threads) = &self.threads else { return };
-        let Some(seat) = threads.get(self.running) else {
-            return;
+        let (Some(threads), Some(node)) = (&self.threads, &mut self.node) else {
+            return insns;
         };
-        if threads.active(seat.process) != self.running {
-            return;
-        }
-        if let Some(node) = &mut self.node {
-            node.charge(seat.process, insns);
+        let process = threads.get(self.running).map(|seat| seat.process);
+        if let Some(process) = process.filter(|p| threads.active(*p) == self.running) {
+            node.charge(process, insns);
             self.charged_insns += insns;
         }
+        insns
     }
 
     /// Samples the memory of the running thread. The run queue is this CPU's, and the thread is
@@ -543,15 +541,16 @@ impl State {
         // going on for ever. It is taken back if there is progress: if the thread has retired
         // anything, or if the decision is another one.
         self.backoff_ns = (self.backoff_ns * 2).clamp(TIMER_OFFSET_NS, MAX_BACKOFF_NS);
-        self.charge(rq);
-        self.enforce();
+        self.charge_and_enforce(rq);
         self.settle(rq, cpu);
     }
 
-    /// Sends the running thread to wait once more if it was let through to handle a signal; from
-    /// the timer's or the tick's interrupt. In the kernel it is still about to handle the signal.
-    pub(crate) fn enforce(&mut self) {
-        if sched_class::interrupted_user() && self.is_unenforced() {
+    /// From the timer's or the tick's interrupt: charges the running thread, and sends it to wait
+    /// once more if it was let through to handle a signal, and is in user space and has done
+    /// something there. Before that it is still about to handle the signal.
+    pub(crate) fn charge_and_enforce(&mut self, rq: &RunQueue) {
+        let insns = self.charge(rq);
+        if insns != 0 && sched_class::interrupted_user() && self.is_unenforced() {
             self.stop(self.running, clock::monotonic_ns());
         }
     }
