@@ -93,8 +93,8 @@ impl Events {
         }))
     }
 
-    /// Adds an event. Any context but NMI, also with a run queue locked.
-    pub(crate) fn push(&self, mut record: Record) {
+    /// Adds an event and returns its number. Any context but NMI, also with a run queue locked.
+    pub(crate) fn push(&self, mut record: Record) -> u64 {
         {
             let mut ring = self.ring.lock();
             record.seq = ring.next_seq;
@@ -110,6 +110,7 @@ impl Events {
         {
             self.notify.queue();
         }
+        record.seq
     }
 
     /// The oldest event held and the number of the next one.
@@ -194,7 +195,7 @@ pub(crate) struct Emitter<'a> {
 }
 
 impl pbs_core::Sink for Emitter<'_> {
-    fn emit(&mut self, event: &pbs_core::Event) {
+    fn emit(&mut self, event: &pbs_core::Event) -> u64 {
         self.cpu.count_one(event.kind);
         self.events.push(Record {
             seq: 0,
@@ -214,7 +215,10 @@ impl pbs_core::Sink for Emitter<'_> {
             peak_rss_bytes: event.peak_rss_bytes,
             preemptions: event.preemptions,
             pid: self.pid,
-            reserved: [0; 3],
-        });
+            node_lateness_insns: event.node_lateness_insns,
+            stress: event.stress,
+            level_percent: event.level_percent,
+            reserved: 0,
+        })
     }
 }

@@ -287,7 +287,7 @@ pub(crate) fn read_back(number: u32) -> Result<KVVec<u8>> {
         .flatten()
         .ok_or(ENOENT)?;
     let mut out = KVVec::with_capacity(bytes as usize, GFP_KERNEL)?;
-    out.extend_from_slice(&wire::encode::header(plan_id, bytes, 1, true), GFP_KERNEL)?;
+    out.extend_from_slice(&wire::encode::header(plan_id, bytes, 1, true, 0), GFP_KERNEL)?;
     out.extend_from_slice(&wire::encode::config(&config), GFP_KERNEL)?;
     let record = wire::encode::cpu(number, nr_processes as u32, nr_slots as u64);
     out.extend_from_slice(&record, GFP_KERNEL)?;

@@ -59,12 +59,18 @@ struct pbs_plan_header {
 	__u32 nr_cpus;
 	__u32 config_bytes;		/* 0, or sizeof(struct pbs_config) */
 	__u64 flags;			/* must be 0 */
-	__u64 reserved[3];
+	/*
+	 * The prediction failures that the plan deals with: those of all events
+	 * with a smaller seq; 0: none.  See PBS_EV_LATE.
+	 */
+	__u64 dealt_seq;
+	__u64 reserved[2];
 };
 
 /*
  * The numbers of the policy.  A plan without them runs with the node's
- * defaults (/sys/kernel/pbs/config/).
+ * defaults (/sys/kernel/pbs/config/).  The names are those of Leppert 2021,
+ * appendix A.1; Documentation/scheduler/pbs.rst has the formulas.
  */
 struct pbs_config {
 	/* t1, the preemption threshold (Leppert 2021, 3.2.2) */
@@ -77,7 +83,46 @@ struct pbs_config {
 	/* execution time and unallocated time (Leppert 2021, 2.4.3) */
 	__u64 window_period_ns;		/* 1 ms to 10 s */
 	__u64 window_unallocated_ns;	/* 1 % to 90 % of the period */
-	__u64 reserved[25];
+	/* t2_task, and mirrored tm2_task (3.3.6, 3.3.8) */
+	__u64 sigma_t2_permille;	/* more than sigma_t1_permille, to 100000 */
+	__u64 t2_spacer_insns;		/* more than no_preemption_insns, to 2^48 */
+	__u64 t2_task_signaling_limit_insns;	/* more than preemption_limit_insns, to 2^49 */
+	/* t2_preemptions (3.3.6) */
+	__u64 max_preemptions;		/* 1 to 1000000 */
+	/* t2_process (3.3.6) */
+	__u64 capacity_buffer_permille;	/* 1000 to 100000 */
+	__u64 available_plan_buffer_permille;	/* 0 to 1000 */
+	__u64 reschedule_time_insns;	/* up to 2^48 */
+	__u64 t2_min_process_insns;	/* up to 2^48 */
+	/* t2_node: one plus the share; tm2_node: the share itself (3.3.6, 3.3.8) */
+	__u64 t2_node_lateness_cap_permille;	/* 1000 to 100000 */
+	__u64 tm2_node_earliness_cap_permille;	/* 0 to 1000 */
+	/* stress: points, set by every plan, less by one each nominal tick (3.3.6) */
+	__u64 stress_reset;		/* up to 1000000 */
+	__u64 stress_gain_insns;	/* of each point, up to 2^40; 0: no stress */
+	__u64 nominal_tick_ns;		/* 100 us to 1 s; HZ of the kernel does not matter */
+	/* what is switched on: PBS_T1 | ... */
+	__u64 thresholds;
+	/* who gets idle slots (3.2.3): enum pbs_idle_policy */
+	__u64 idle_policy;
+	/* 1: time for which the plan waits for its processes lessens earliness of the node (3.3.8) */
+	__u64 idle_is_lateness;
+	__u64 reserved[9];
+};
+
+/* Bits of pbs_config.thresholds */
+#define PBS_T1			(1ull << 0)	/* without: a slot lasts until its task ends, or its ceiling */
+#define PBS_T2_TASK		(1ull << 1)
+#define PBS_T2_PROCESS		(1ull << 2)
+#define PBS_T2_NODE		(1ull << 3)
+#define PBS_T2_PREEMPTIONS	(1ull << 4)
+#define PBS_TM2_TASK		(1ull << 5)
+#define PBS_TM2_NODE		(1ull << 6)
+#define PBS_INFO		(1ull << 7)	/* PBS_EV_INFO on the way to t2_process and t2_node */
+
+enum pbs_idle_policy {
+	PBS_IDLE_LATEST		= 0,	/* the process with the greatest lateness */
+	PBS_IDLE_LEAST_SLACK	= 1,	/* the process with the least of its plan buffer left */
 };
 
 struct pbs_plan_cpu {
@@ -115,9 +160,9 @@ enum pbs_event_kind {
 	PBS_EV_TASK_ENDED	= 6,	/* all fields */
 	PBS_EV_PREEMPTED	= 7,	/* the slot reached t1; value: t1 in instructions */
 	PBS_EV_CEILING		= 8,	/* the slot reached its ceiling; value: it, in ns */
-	PBS_EV_LATE		= 9,	/* reserved for the thresholds t2 */
-	PBS_EV_EARLY		= 10,	/* reserved for the thresholds t-2 */
-	PBS_EV_INFO		= 11,	/* reserved for shares of t2 */
+	PBS_EV_LATE		= 9,	/* prediction failure: beyond a t2; reason: pbs_cause; value: it */
+	PBS_EV_EARLY		= 10,	/* prediction failure: below a t-2; reason: pbs_cause; value: it */
+	PBS_EV_INFO		= 11,	/* on the way to a t2: level_percent; reason: pbs_cause; value: it */
 	PBS_EV_ABSENT		= 12,	/* its slot came, and process has no thread */
 	PBS_EV_PROCESS_ENDED	= 13,	/* value: tasks of the plan it did not end */
 	PBS_EV_EJECTED		= 14,	/* pid left the class before its end; reason: pbs_eject */
@@ -132,6 +177,24 @@ enum pbs_grant {
 	PBS_GRANT_BLOCKED_SLOT	= 3,	/* filling the slot of a process that cannot run */
 	PBS_GRANT_AFTER_PLAN	= 4,	/* after the last slot of the plan */
 	PBS_GRANT_NONE		= 5,	/* nobody: lower classes have the CPU */
+};
+
+/*
+ * Which threshold a PBS_EV_LATE, PBS_EV_EARLY or PBS_EV_INFO is about.  The
+ * threshold is in value, as instructions, or as a number of preemptions; what
+ * is compared with it is in the field named here.  process and task are those
+ * that brought it about.
+ *
+ * A failure is told once for its task, process or node, until a plan comes.  A
+ * plan that deals with it (dealt_seq) has that process begin a new account of
+ * lateness, or all of them for the node, and the task a new count of
+ * preemptions; under any other plan what is still so is told again.
+ */
+enum pbs_cause {
+	PBS_CAUSE_TASK		= 1,	/* retired_insns */
+	PBS_CAUSE_PROCESS	= 2,	/* lateness_insns */
+	PBS_CAUSE_NODE		= 3,	/* node_lateness_insns */
+	PBS_CAUSE_PREEMPTIONS	= 4,	/* preemptions */
 };
 
 enum pbs_eject {
@@ -161,7 +224,10 @@ struct pbs_event {
 	__u64 peak_rss_bytes;		/* of the task: largest resident size seen */
 	__u32 preemptions;		/* of the task */
 	__s32 pid;			/* thread id in the initial namespace, 0: none */
-	__u64 reserved[3];
+	__s64 node_lateness_insns;	/* of the CPU's processes, negative when early */
+	__u32 stress;			/* of LATE, EARLY and INFO: the level at that moment */
+	__u32 level_percent;		/* of LATE and EARLY: 100; of INFO: 25, 50 or 75 */
+	__u64 reserved;
 };
 
 /* flags of struct pbs_attach */

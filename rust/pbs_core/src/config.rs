@@ -3,93 +3,239 @@
 //! The numbers of the policy.
 
 use super::wire;
-use super::{Fault, Rate, Refusal};
+use super::{Fault, Refusal};
 
-/// The numbers of the policy: `struct pbs_config` of the wire format.
-///
-/// Factors are given in thousandths: 1050 means 1.05.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Config {
-    /// σ of t1, the preemption threshold (Leppert 2021, 3.2.2): the share of a
-    /// slot's length that may be retired in it.  1001 to 100000.
-    pub sigma_t1_permille: u64,
+/// Declares [`Config`] with its fields in the order of the wire format, each
+/// with its default.
+macro_rules! config {
+    ($($(#[$meta:meta])* $name:ident = $default:expr,)*) => {
+        /// The numbers of the policy: `struct pbs_config` of the wire format.
+        ///
+        /// Factors are given in thousandths: 1050 means 1.05.  What is said of
+        /// each number is what it means, its unit, its range, and the name and
+        /// section that Leppert 2021 gives it; [`Config::DEFAULT`] has the
+        /// defaults.  They are those of a node that retires 10^9 instructions a
+        /// second with 250 nominal ticks, as the thesis assumes: 4,000,000
+        /// instructions a tick.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub struct Config {
+            $($(#[$meta])* pub $name: u64,)*
+        }
+
+        impl Config {
+            /// The names of the numbers, in the order of the wire format.
+            pub const NAMES: [&'static str; Config::COUNT] = [$(stringify!($name),)*];
+
+            /// How many numbers there are.
+            pub const COUNT: usize = [$(stringify!($name),)*].len();
+
+            /// What a node runs with when neither its administrator nor the
+            /// plan says otherwise.
+            pub const DEFAULT: Config = Config { $($name: $default,)* };
+
+            /// The numbers in the order of [`Config::NAMES`].
+            pub const fn values(&self) -> [u64; Config::COUNT] {
+                [$(self.$name,)*]
+            }
+
+            /// A configuration of `values` in the order of [`Config::NAMES`],
+            /// unchecked.
+            pub const fn from_values(values: [u64; Config::COUNT]) -> Config {
+                let [$($name,)*] = values;
+                Config { $($name,)* }
+            }
+        }
+    };
+}
+
+config! {
+    /// σ_t1 (SIGMA_T1, 3.2.2): the share of a slot's length that may be retired
+    /// in it.  1001 to 100000.
+    sigma_t1_permille = 1050,
     /// PREEMPTION_LIMIT (3.2.2): a slot runs over its length by no more than
-    /// this.  Up to 2^48.
-    pub preemption_limit_insns: u64,
+    /// this.  Up to 2^48.  The thesis gives it in ticks (MAX_TICKS_OFF).
+    preemption_limit_insns = 50_000_000,
     /// NO_PREEMPTION (3.2.2): a slot may always run over its length by this.
-    /// Up to `preemption_limit_insns`.
-    pub no_preemption_insns: u64,
+    /// Up to `preemption_limit_insns`.  The thesis gives it in ticks
+    /// (MIN_TICKS_OFF).
+    no_preemption_insns = 10_000,
     /// A slot's ceiling on the clock is its length at the node's rate, times
     /// this, plus `ceiling_extra_ns`: user instructions alone bound nothing.
     /// 1000 to 1000000.
-    pub ceiling_factor_permille: u64,
+    ceiling_factor_permille = 2000,
     /// The constant part of the ceiling.  100 µs to 3600 s.
-    pub ceiling_extra_ns: u64,
+    ceiling_extra_ns = 10_000_000,
     /// Execution time and unallocated time together (2.4.3).  1 ms to 10 s.
-    pub window_period_ns: u64,
+    window_period_ns = 100_000_000,
     /// Unallocated time, at the end of each period.  1 % to 90 % of it.
-    pub window_unallocated_ns: u64,
+    window_unallocated_ns = 5_000_000,
+    /// σ_t2 (SIGMA_T2, 3.3.6): the share of its planned length that a task may
+    /// retire; σ_t-2 (SIGMA_TM2, 3.3.8) is 2 − σ_t2.  More than
+    /// `sigma_t1_permille`, to 100000.  The default is that of listing 5.
+    sigma_t2_permille = 1500,
+    /// T2_SPACER (3.3.6): a task may always be late by this.  Negative it is
+    /// TM2_TASK_SIGNALING_START (3.3.8): and always early.  More than
+    /// `no_preemption_insns`, to 2^48.  The default is the 5 ticks of listing 5.
+    t2_spacer_insns = 20_000_000,
+    /// T2_TASK_SIGNALING_LIMIT (3.3.6): a task is late by no more than this
+    /// unsignalled.  Negative it is TM2_TASK_SIGNALING_LIMIT (3.3.8): nor
+    /// early.  More than `preemption_limit_insns`, to 2^49.  The default is the
+    /// second of listing 5.
+    t2_task_signaling_limit_insns = 1_000_000_000,
+    /// MAX_PREEMPTIONS (3.2.3, 3.3.6): as many preemptions of a task are
+    /// signalled.  1 to 1000000.
+    max_preemptions = 5,
+    /// CAPACITY_BUFFER (3.3.6): what the node can do to what the planner plans
+    /// with.  1000 to 100000.  The default is that of listing 5.
+    capacity_buffer_permille = 1100,
+    /// AVAILABLE_PLAN_BUFFER (3.3.6): the share of its plan buffer's extra
+    /// capacity that a process may use up.  Up to 1000.
+    available_plan_buffer_permille = 500,
+    /// RESCHEDULE_TIME (3.3.6): instructions that the node retires between a
+    /// prediction failure and the plan that answers it.  Up to 2^48.
+    reschedule_time_insns = 10_000_000,
+    /// T2_MIN_PROCESS, also T2_PROCESS_MINIMUM (3.3.6): the least t2_process;
+    /// times the active processes it is T2_NODE_LOWER_BOUND, and negative the
+    /// lower bound of tm2_node (3.3.8).  Up to 2^48.
+    t2_min_process_insns = 20_000_000,
+    /// T2_NODE_LATENESS_CAP (3.3.6): *one plus* the share of the planned
+    /// instructions by which a node may be late.  1000 to 100000.
+    t2_node_lateness_cap_permille = 1100,
+    /// TM2_NODE_EARLINESS_CAP (3.3.8): the share *itself* of the planned
+    /// instructions by which a node may be early.  Up to 1000.
+    tm2_node_earliness_cap_permille = 100,
+    /// STRESS_RESET (3.3.6): the stress after a plan has come, in points.  Up
+    /// to 1000000.
+    stress_reset = 50,
+    /// STRESS_GAIN (3.3.6): what each point of stress adds to t2_process and
+    /// t2_node.  Up to 2^40; 0 switches stress off.
+    stress_gain_insns = 400_000,
+    /// 1 / HZ (A.1): stress falls by one point in this time, whatever tick the
+    /// kernel has.  100 µs to 1 s.
+    nominal_tick_ns = 4_000_000,
+    /// The thresholds that are switched on: a sum of [`Threshold`]s.
+    thresholds = Threshold::ALL_BITS,
+    /// Who gets idle slots (3.2.3): an [`IdlePolicy`] as number.
+    idle_policy = IdlePolicy::Latest as u64,
+    /// 1: instructions that could have been retired while the plan waited for
+    /// its processes lessen the earliness of the node (3.3.8, "Accumulating
+    /// earliness"); 0: they do not.
+    idle_is_lateness = 0,
 }
 
-impl Config {
-    /// How many numbers there are.
-    pub const COUNT: usize = 7;
+/// What can be switched on and off in [`Config::thresholds`], as bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+pub enum Threshold {
+    /// t1 (3.2.2).  Without it a slot lasts until its process has caught up, or
+    /// to its ceiling.
+    T1 = 1 << 0,
+    /// t2_task (3.3.6)
+    T2Task = 1 << 1,
+    /// t2_process (3.3.6)
+    T2Process = 1 << 2,
+    /// t2_node (3.3.6)
+    T2Node = 1 << 3,
+    /// t2_preemptions (3.3.6)
+    T2Preemptions = 1 << 4,
+    /// tm2_task (3.3.8)
+    Tm2Task = 1 << 5,
+    /// tm2_node (3.3.8)
+    Tm2Node = 1 << 6,
+    /// The information on the way to t2_process and t2_node (6.2.3).  Each
+    /// comes only with its threshold.
+    Info = 1 << 7,
+}
 
-    /// Their names, in the order of the wire format.
-    pub const NAMES: [&'static str; Config::COUNT] = [
-        "sigma_t1_permille",
-        "preemption_limit_insns",
-        "no_preemption_insns",
-        "ceiling_factor_permille",
-        "ceiling_extra_ns",
-        "window_period_ns",
-        "window_unallocated_ns",
+impl Threshold {
+    /// All of them.
+    pub const ALL: [Threshold; 8] = [
+        Threshold::T1,
+        Threshold::T2Task,
+        Threshold::T2Process,
+        Threshold::T2Node,
+        Threshold::T2Preemptions,
+        Threshold::Tm2Task,
+        Threshold::Tm2Node,
+        Threshold::Info,
     ];
 
-    /// What a node runs with when neither its administrator nor the plan says
-    /// otherwise.
-    pub const DEFAULT: Config = Config {
-        sigma_t1_permille: 1050,
-        preemption_limit_insns: 50_000_000,
-        no_preemption_insns: 10_000,
-        ceiling_factor_permille: 2000,
-        ceiling_extra_ns: 10_000_000,
-        window_period_ns: 100_000_000,
-        window_unallocated_ns: 5_000_000,
-    };
+    /// The bits of all of them.
+    pub const ALL_BITS: u64 = (1 << Threshold::ALL.len()) - 1;
 
-    /// The numbers in the order of [`Config::NAMES`].
-    pub const fn values(&self) -> [u64; Config::COUNT] {
-        [
-            self.sigma_t1_permille,
-            self.preemption_limit_insns,
-            self.no_preemption_insns,
-            self.ceiling_factor_permille,
-            self.ceiling_extra_ns,
-            self.window_period_ns,
-            self.window_unallocated_ns,
-        ]
+    /// Its name, as the planner writes it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Threshold::T1 => "t1",
+            Threshold::T2Task => "t2_task",
+            Threshold::T2Process => "t2_process",
+            Threshold::T2Node => "t2_node",
+            Threshold::T2Preemptions => "t2_preemptions",
+            Threshold::Tm2Task => "tm2_task",
+            Threshold::Tm2Node => "tm2_node",
+            Threshold::Info => "info",
+        }
     }
+}
 
-    /// A configuration of `values` in the order of [`Config::NAMES`], unchecked.
-    pub const fn from_values(values: [u64; Config::COUNT]) -> Config {
-        Config {
-            sigma_t1_permille: values[0],
-            preemption_limit_insns: values[1],
-            no_preemption_insns: values[2],
-            ceiling_factor_permille: values[3],
-            ceiling_extra_ns: values[4],
-            window_period_ns: values[5],
-            window_unallocated_ns: values[6],
+/// Which of the candidates gets an idle slot, or the slot of a process that
+/// cannot run: `enum pbs_idle_policy`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+pub enum IdlePolicy {
+    /// The process with the greatest lateness (Leppert 2021, listing 2).
+    Latest = 0,
+    /// The process with the least slack: what its plan buffer (3.3.3) leaves of
+    /// the time to its deadline once its lateness is taken away.
+    LeastSlack = 1,
+}
+
+impl IdlePolicy {
+    /// All of them, by number.
+    pub const ALL: [IdlePolicy; 2] = [IdlePolicy::Latest, IdlePolicy::LeastSlack];
+
+    /// Its name, as the planner writes it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            IdlePolicy::Latest => "latest",
+            IdlePolicy::LeastSlack => "least_slack",
         }
     }
 
-    /// The least and the greatest value of each number.  Two of the ranges
+    /// How urgently a process needs an idle slot: the greatest gets it.
+    pub(super) const fn urgency_insns(self, lateness_insns: i64, buffer_insns: u64) -> i64 {
+        match self {
+            IdlePolicy::Latest => lateness_insns,
+            // A buffer is at most 2^56.
+            IdlePolicy::LeastSlack => lateness_insns.saturating_sub(buffer_insns as i64),
+        }
+    }
+}
+
+impl Config {
+    /// Is this threshold switched on?
+    pub const fn has(&self, threshold: Threshold) -> bool {
+        self.thresholds & threshold as u64 != 0
+    }
+
+    /// Who gets idle slots.
+    pub const fn idle_policy(&self) -> IdlePolicy {
+        if self.idle_policy == IdlePolicy::LeastSlack as u64 {
+            IdlePolicy::LeastSlack
+        } else {
+            IdlePolicy::Latest
+        }
+    }
+
+    /// The least and the greatest value of each number.  Some of the ranges
     /// depend on another number.
+    ///
+    /// Those of t2_task keep t1 below it for every length: a task that sits in
+    /// its own slot meets t1 first.
     pub const fn ranges(&self) -> [(u64, u64); Config::COUNT] {
         let period_ns = self.window_period_ns;
         [
-            (1001, 100_000),
+            (1001, MAX_FACTOR),
             (0, 1 << 48),
             (0, self.preemption_limit_insns),
             (1000, 1_000_000),
@@ -100,6 +246,22 @@ impl Config {
                 period_ns.div_ceil(100),
                 period_ns / 10 * 9 + period_ns % 10 * 9 / 10,
             ),
+            (self.sigma_t1_permille.saturating_add(1), MAX_FACTOR),
+            (self.no_preemption_insns.saturating_add(1), 1 << 48),
+            (self.preemption_limit_insns.saturating_add(1), 1 << 49),
+            (1, 1_000_000),
+            (1000, MAX_FACTOR),
+            (0, 1000),
+            (0, 1 << 48),
+            (0, 1 << 48),
+            (1000, MAX_FACTOR),
+            (0, 1000),
+            (0, 1_000_000),
+            (0, 1 << 40),
+            (100_000, 1_000_000_000),
+            (0, Threshold::ALL_BITS),
+            (0, IdlePolicy::ALL.len() as u64 - 1),
+            (0, 1),
         ]
     }
 
@@ -121,34 +283,7 @@ impl Config {
         }
         Ok(())
     }
-
-    /// t1 of a slot: the slot ends when the instructions retired in it reach
-    /// this (Leppert 2021, 3.2.2).
-    ///
-    /// It comes from the length of the slot and not of the task, which may
-    /// have been pushed into a slot much shorter than itself.
-    pub const fn t1_insns(&self, slot_insns: u64) -> u64 {
-        let relative = permille(slot_insns, self.sigma_t1_permille);
-        let limit = slot_insns.saturating_add(self.preemption_limit_insns);
-        let least = slot_insns.saturating_add(self.no_preemption_insns);
-        let capped = if relative < limit { relative } else { limit };
-        if capped > least {
-            capped
-        } else {
-            least
-        }
-    }
-
-    /// The ceiling of a slot in plan time.
-    pub const fn ceiling_ns(&self, slot_insns: u64, rate: Rate) -> u64 {
-        permille(rate.to_ns(slot_insns), self.ceiling_factor_permille)
-            .saturating_add(self.ceiling_extra_ns)
-    }
 }
 
-/// `value · factor / 1000`, rounded down, exactly and without 128-bit division.
-const fn permille(value: u64, factor_permille: u64) -> u64 {
-    (value / 1000)
-        .saturating_mul(factor_permille)
-        .saturating_add((value % 1000).saturating_mul(factor_permille) / 1000)
-}
+/// The greatest factor, in thousandths.
+const MAX_FACTOR: u64 = 100_000;

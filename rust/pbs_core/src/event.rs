@@ -24,11 +24,11 @@ pub enum EventKind {
     Preempted = 7,
     /// A slot reached its ceiling on the clock.
     Ceiling = 8,
-    /// Reserved for the thresholds t2.
+    /// Prediction failure: a task, process or node is beyond its t2.
     Late = 9,
-    /// Reserved for the thresholds t-2.
+    /// Prediction failure: a task or the node is below its t-2.
     Early = 10,
-    /// Reserved for shares of t2.
+    /// A quarter, half or three quarters of the way to t2_process or t2_node.
     Info = 11,
     /// The slot of a process came, and it has no thread.
     Absent = 12,
@@ -109,6 +109,20 @@ pub enum Grant {
     None = 5,
 }
 
+/// Which threshold a signal is about: `enum pbs_cause`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u16)]
+pub enum Cause {
+    /// t2_task or tm2_task: what the task has retired.
+    Task = 1,
+    /// t2_process: the lateness of the process.
+    Process = 2,
+    /// t2_node or tm2_node: the lateness of the node.
+    Node = 3,
+    /// t2_preemptions: the preemptions of the task.
+    Preemptions = 4,
+}
+
 /// One event: `struct pbs_event` without what only the kernel knows (sequence
 /// number, CPU, thread id).  Fields that do not belong to a kind have the
 /// values of [`Event::new`].
@@ -116,7 +130,7 @@ pub enum Grant {
 pub struct Event {
     /// What happened.
     pub kind: EventKind,
-    /// A [`Grant`] as number, or the reason that belongs to the kind.
+    /// A [`Grant`] or a [`Cause`] as number, or the reason that belongs to the kind.
     pub reason: u16,
     /// Id of the process, or [`wire::IDLE`].
     pub process: u32,
@@ -140,6 +154,12 @@ pub struct Event {
     pub peak_rss_bytes: u64,
     /// Preemptions of the task.
     pub preemptions: u32,
+    /// Lateness of the node, negative when it is early.
+    pub node_lateness_insns: i64,
+    /// The stress; of signals only.
+    pub stress: u32,
+    /// How much of the threshold was reached; of signals only.
+    pub level_percent: u32,
 }
 
 impl Event {
@@ -159,6 +179,9 @@ impl Event {
             peak_vm_bytes: 0,
             peak_rss_bytes: 0,
             preemptions: 0,
+            node_lateness_insns: 0,
+            stress: 0,
+            level_percent: 0,
         }
     }
 }
@@ -166,8 +189,9 @@ impl Event {
 /// Takes events as they happen.  Called wherever the node is called: in the
 /// kernel under the run-queue lock.
 pub trait Sink {
-    /// Takes one event.
-    fn emit(&mut self, event: &Event);
+    /// Takes one event.  Returns the number that it has among all events, by
+    /// which a plan refers to the failures that it deals with.
+    fn emit(&mut self, event: &Event) -> u64;
 }
 
 /// How often each kind of event happened.

@@ -8,7 +8,7 @@ use std::string::{String, ToString};
 use std::vec::Vec;
 
 use crate::wire::{self, encode};
-use crate::{Config, EventKind, Grant};
+use crate::{Cause, Config, EventKind, Grant};
 
 const HEADER: &str = include_str!("../../../include/uapi/linux/pbs.h");
 
@@ -103,6 +103,14 @@ fn event_kinds_are_those_of_the_header() {
     ];
     let ours = ours.map(|(name, grant)| (name.to_string(), grant as u16));
     assert_eq!(constants("PBS_GRANT_"), BTreeMap::from(ours));
+    let ours = [
+        ("task", Cause::Task),
+        ("process", Cause::Process),
+        ("node", Cause::Node),
+        ("preemptions", Cause::Preemptions),
+    ];
+    let ours = ours.map(|(name, cause)| (name.to_string(), cause as u16));
+    assert_eq!(constants("PBS_CAUSE_"), BTreeMap::from(ours));
 }
 
 #[test]
@@ -140,7 +148,7 @@ fn records_have_the_fields_of_the_header() {
     };
     check(
         "pbs_plan_header",
-        &encode::header(11, 12, 13, true),
+        &encode::header(11, 12, 13, true, 14),
         &[
             ("magic", wire::MAGIC.into()),
             ("version", wire::VERSION.into()),
@@ -149,6 +157,7 @@ fn records_have_the_fields_of_the_header() {
             ("plan_id", 11),
             ("nr_cpus", 13),
             ("config_bytes", 256),
+            ("dealt_seq", 14),
         ],
     );
     check(

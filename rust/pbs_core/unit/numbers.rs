@@ -71,18 +71,41 @@ fn ceiling_is_the_length_at_the_rate_with_room() {
 #[test]
 fn configuration_is_checked_number_by_number() {
     assert_eq!(Config::DEFAULT.check(), Ok(()));
+    // What others depend on is out of the way.
+    let wide = Config {
+        sigma_t2_permille: 100_000,
+        t2_spacer_insns: 1 << 48,
+        t2_task_signaling_limit_insns: 1 << 49,
+        ..Config::DEFAULT
+    };
     let bounds = [
-        (0, 1001, 100_000),
+        (0, 1001, 99_999),
         (1, 10_000, 1 << 48),
         (2, 0, 50_000_000),
         (3, 1000, 1_000_000),
         (4, 100_000, 3_600_000_000_000),
         (5, 5_555_556, 500_000_000),
         (6, 1_000_000, 90_000_000),
+        (7, 1051, 100_000),
+        (8, 10_001, 1 << 48),
+        (9, 50_000_001, 1 << 49),
+        (10, 1, 1_000_000),
+        (11, 1000, 100_000),
+        (12, 0, 1000),
+        (13, 0, 1 << 48),
+        (14, 0, 1 << 48),
+        (15, 1000, 100_000),
+        (16, 0, 1000),
+        (17, 0, 1_000_000),
+        (18, 0, 1 << 40),
+        (19, 100_000, 1_000_000_000),
+        (20, 0, 255),
+        (21, 0, 1),
+        (22, 0, 1),
     ];
     for (index, least, most) in bounds {
         let with = |value| {
-            let mut values = Config::DEFAULT.values();
+            let mut values = wide.values();
             values[index] = value;
             Config::from_values(values).check()
         };

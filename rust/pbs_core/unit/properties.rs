@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
 use crate::wire::IDLE;
-use crate::{Config, EventKind};
+use crate::{Config, EventKind, Threshold};
 
 use super::driver::{Machine, Task, Work};
 use super::scene::CONFIG;
@@ -70,6 +70,8 @@ fn config() -> impl Strategy<Value = Config> {
                     ceiling_extra_ns: 100_000,
                     window_period_ns: period_ns,
                     window_unallocated_ns: (period_ns * unallocated_permille).div_ceil(1000),
+                    thresholds: Threshold::T1 as u64,
+                    ..CONFIG
                 };
                 assert_eq!(config.check(), Ok(()));
                 config

@@ -7,7 +7,7 @@ use std::vec::Vec;
 
 use crate::wire::IDLE;
 use crate::StdMemory;
-use crate::{Config, Decision, Event, EventKind, Grant, Node, Plan, Presence, Rate, Sink};
+use crate::{Config, Decision, Event, EventKind, Grant, Node, Plan, Presence, Rate, Sink, Threshold};
 
 use super::text;
 
@@ -22,14 +22,20 @@ pub(super) const CONFIG: Config = Config {
     ceiling_extra_ns: 1000,
     window_period_ns: 86_400_000_000_000,
     window_unallocated_ns: 1,
+    sigma_t2_permille: 100_000,
+    t2_spacer_insns: 1 << 48,
+    t2_task_signaling_limit_insns: 1 << 49,
+    thresholds: Threshold::T1 as u64,
+    ..Config::DEFAULT
 };
 
 #[derive(Default)]
 pub(super) struct Log(pub(super) Vec<Event>);
 
 impl Sink for Log {
-    fn emit(&mut self, event: &Event) {
+    fn emit(&mut self, event: &Event) -> u64 {
         self.0.push(*event);
+        self.0.len() as u64 - 1
     }
 }
 

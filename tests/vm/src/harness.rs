@@ -151,7 +151,7 @@ impl Plan {
         );
         let nr_cpus = self.cpus.len() as u32;
         let mut bytes =
-            encode::header(self.id, total_bytes, nr_cpus, self.config.is_some()).to_vec();
+            encode::header(self.id, total_bytes, nr_cpus, self.config.is_some(), 0).to_vec();
         if let Some(config) = &self.config {
             bytes.extend(encode::config(config));
         }

@@ -6,7 +6,7 @@ use pbs_core::StdMemory;
 use pbs_uapi::record::{self, bytes_of, from_bytes, PlanCpu, PlanHeader, PlanProcess, PlanSlot};
 use pbs_uapi::{IDLE, NO_TASK, PLAN_MAGIC, VERSION};
 
-use crate::{Config, Cpu, Line, Plan, Problem, Process, Slot, Task};
+use crate::{Cpu, Line, Plan, Problem, Process, Slot, Task};
 
 /// A plan in the wire format, with the way back to the lines it came from.
 #[derive(Clone, Debug)]
@@ -56,9 +56,10 @@ pub fn encode(plan: &Plan) -> Encoded {
     encoded.push(&header, None);
     if let Some(config) = &plan.config {
         let at = encoded.bytes.len();
-        encoded.push(&config_record(config), None);
+        encoded
+            .bytes
+            .extend_from_slice(&pbs_core::wire::encode::config(config));
         // Each number has a line of its own.
-        encoded.places.pop();
         for (index, &line) in plan.config_lines.iter().enumerate() {
             encoded.places.push((at + index * size_of::<u64>(), line));
         }
@@ -115,39 +116,34 @@ fn encode_cpu(plan: &Plan, cpu: &Cpu, encoded: &mut Encoded) {
     }
 }
 
-fn config_record(config: &Config) -> record::Config {
-    record::Config {
-        sigma_t1_permille: config.sigma_t1_permille,
-        preemption_limit_insns: config.preemption_limit_insns,
-        no_preemption_insns: config.no_preemption_insns,
-        ceiling_factor_permille: config.ceiling_factor_permille,
-        ceiling_extra_ns: config.ceiling_extra_ns,
-        window_period_ns: config.window_period_ns,
-        window_unallocated_ns: config.window_unallocated_ns,
-        ..record::Config::default()
+/// What the kernel would say to the plan: this is its code.
+pub fn validate(encoded: &Encoded) -> Result<(), Problem> {
+    match validate_bytes(&encoded.bytes) {
+        Ok(_) => Ok(()),
+        Err(refusal) => {
+            let line = encoded.line_at(refusal.offset_bytes);
+            Err(Problem::at(line, refusal.to_string()))
+        }
     }
 }
 
-/// What the kernel would say to the plan: this is its code.
-pub fn validate(encoded: &Encoded) -> Result<(), Problem> {
-    validate_bytes(&encoded.bytes).map_err(|refusal| {
-        let line = encoded.line_at(refusal.offset_bytes);
-        Problem::at(line, refusal.to_string())
-    })
-}
-
-fn validate_bytes(bytes: &[u8]) -> Result<(), pbs_core::Refusal> {
+fn validate_bytes(bytes: &[u8]) -> Result<Message<'_>, pbs_core::Refusal> {
     let message = Message::parse::<StdMemory>(bytes)?;
     for section in message.sections() {
         pbs_core::Plan::<StdMemory>::build(&section)?;
     }
-    Ok(())
+    Ok(message)
 }
 
 /// A plan from the wire format. Names, commands and lines are not in it.
 pub fn decode(bytes: &[u8]) -> Result<Plan, Problem> {
-    validate_bytes(bytes).map_err(|refusal| Problem::at(None, refusal.to_string()))?;
-    Ok(Decoder { rest: bytes }.plan().unwrap_or_default())
+    let message = validate_bytes(bytes)
+        .map_err(|refusal| Problem::at(None, refusal.to_string()))?;
+    let plan = Decoder { rest: bytes }.plan().unwrap_or_default();
+    Ok(Plan {
+        config: message.config(),
+        ..plan
+    })
 }
 
 /// Takes valid bytes apart; so nothing is ever missing.
@@ -169,16 +165,7 @@ impl Decoder<'_> {
             ..Plan::default()
         };
         if header.config_bytes != 0 {
-            let config: record::Config = self.take()?;
-            plan.config = Some(Config {
-                sigma_t1_permille: config.sigma_t1_permille,
-                preemption_limit_insns: config.preemption_limit_insns,
-                no_preemption_insns: config.no_preemption_insns,
-                ceiling_factor_permille: config.ceiling_factor_permille,
-                ceiling_extra_ns: config.ceiling_extra_ns,
-                window_period_ns: config.window_period_ns,
-                window_unallocated_ns: config.window_unallocated_ns,
-            });
+            let _: record::Config = self.take()?;
         }
         for _ in 0..header.nr_cpus {
             self.cpu(&mut plan)?;

@@ -47,8 +47,12 @@ numbers! {
         Preempted = 7, "preempted";
         /// The slot reached its ceiling; `value`: it, in ns.
         Ceiling = 8, "ceiling";
+        /// Prediction failure, beyond a t2; `reason`: [`Cause`]; `value`: it.
         Late = 9, "late";
+        /// Prediction failure, below a t-2; `reason`: [`Cause`]; `value`: it.
         Early = 10, "early";
+        /// On the way to a t2, by `level_percent`; `reason`: [`Cause`];
+        /// `value`: the t2.
         Info = 11, "info";
         /// Its slot came, and `process` has no thread.
         Absent = 12, "absent";
@@ -70,6 +74,14 @@ numbers! {
         BlockedSlot = 3, "blocked_slot";
         AfterPlan = 4, "after_plan";
         None = 5, "none";
+    }
+
+    /// `enum pbs_cause`: which threshold a signal is about.
+    Cause: u16 {
+        Task = 1, "task";
+        Process = 2, "process";
+        Node = 3, "node";
+        Preemptions = 4, "preemptions";
     }
 
     /// `enum pbs_eject`: why a thread left the class.

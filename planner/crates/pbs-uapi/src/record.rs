@@ -41,7 +41,8 @@ records! {
         nr_cpus: u32,
         config_bytes: u32,
         flags: u64,
-        reserved: [u64; 3],
+        dealt_seq: u64,
+        reserved: [u64; 2],
     }
 
     /// `struct pbs_config`: the numbers of the policy.
@@ -53,7 +54,23 @@ records! {
         ceiling_extra_ns: u64,
         window_period_ns: u64,
         window_unallocated_ns: u64,
-        reserved: [u64; 25],
+        sigma_t2_permille: u64,
+        t2_spacer_insns: u64,
+        t2_task_signaling_limit_insns: u64,
+        max_preemptions: u64,
+        capacity_buffer_permille: u64,
+        available_plan_buffer_permille: u64,
+        reschedule_time_insns: u64,
+        t2_min_process_insns: u64,
+        t2_node_lateness_cap_permille: u64,
+        tm2_node_earliness_cap_permille: u64,
+        stress_reset: u64,
+        stress_gain_insns: u64,
+        nominal_tick_ns: u64,
+        thresholds: u64,
+        idle_policy: u64,
+        idle_is_lateness: u64,
+        reserved: [u64; 9],
     }
 
     /// `struct pbs_plan_cpu`
@@ -98,7 +115,10 @@ records! {
         peak_rss_bytes: u64,
         preemptions: u32,
         pid: i32,
-        reserved: [u64; 3],
+        node_lateness_insns: i64,
+        stress: u32,
+        level_percent: u32,
+        reserved: u64,
     }
 
     /// `struct pbs_attach`

@@ -11,7 +11,7 @@ use pbs_uapi::record::{
     Attach, Config, Error, Event, GetPlan, Info, PlanCpu, PlanHeader, PlanProcess, PlanSlot,
     TaskEnd,
 };
-use pbs_uapi::{ioc, Eject, EventKind, Grant, Tier};
+use pbs_uapi::{ioc, Cause, Eject, EventKind, Grant, Tier};
 
 /// Expression in C and what it must be.
 type Expected = BTreeMap<String, u64>;
@@ -30,18 +30,24 @@ fn expected() -> Expected {
     let mut expected = Expected::new();
     layout! { expected,
         "pbs_plan_header" PlanHeader {
-            magic version header_bytes total_bytes plan_id nr_cpus config_bytes flags reserved
+            magic version header_bytes total_bytes plan_id nr_cpus config_bytes flags dealt_seq
+            reserved
         }
         "pbs_config" Config {
             sigma_t1_permille preemption_limit_insns no_preemption_insns ceiling_factor_permille
-            ceiling_extra_ns window_period_ns window_unallocated_ns reserved
+            ceiling_extra_ns window_period_ns window_unallocated_ns sigma_t2_permille
+            t2_spacer_insns t2_task_signaling_limit_insns max_preemptions capacity_buffer_permille
+            available_plan_buffer_permille reschedule_time_insns t2_min_process_insns
+            t2_node_lateness_cap_permille tm2_node_earliness_cap_permille stress_reset
+            stress_gain_insns nominal_tick_ns thresholds idle_policy idle_is_lateness reserved
         }
         "pbs_plan_cpu" PlanCpu { cpu nr_processes nr_slots reserved }
         "pbs_plan_process" PlanProcess { id flags buffer_insns reserved }
         "pbs_plan_slot" PlanSlot { length_insns process task }
         "pbs_event" Event {
             seq time_ns plan_id kind reason cpu process task slot planned_insns retired_insns
-            lateness_insns value peak_vm_bytes peak_rss_bytes preemptions pid reserved
+            lateness_insns value peak_vm_bytes peak_rss_bytes preemptions pid
+            node_lateness_insns stress level_percent reserved
         }
         "pbs_attach" Attach { pid process flags reserved }
         "pbs_task_end" TaskEnd { task next_task reserved }
@@ -80,6 +86,9 @@ fn expected() -> Expected {
     }
     for &grant in Grant::ALL {
         expected.insert(c_name("GRANT", &format!("{grant:?}")), grant as u64);
+    }
+    for &cause in Cause::ALL {
+        expected.insert(c_name("CAUSE", &format!("{cause:?}")), cause as u64);
     }
     for &eject in Eject::ALL {
         expected.insert(c_name("EJECT", &format!("{eject:?}")), eject as u64);

@@ -23,12 +23,14 @@ pub const fn total_bytes(with_config: bool, nr_cpus: u64, nr_processes: u64, nr_
         + nr_slots * SLOT_BYTES as u64
 }
 
-/// `struct pbs_plan_header`; for `total_bytes` see [`total_bytes`].
+/// `struct pbs_plan_header`; for `total_bytes` see [`total_bytes`], for
+/// `dealt_seq` [`Message::dealt_seq`](super::Message::dealt_seq).
 pub fn header(
     plan_id: u64,
     total_bytes: u64,
     nr_cpus: u32,
     with_config: bool,
+    dealt_seq: u64,
 ) -> [u8; HEADER_BYTES] {
     let config_bytes = if with_config { CONFIG_BYTES as u32 } else { 0 };
     let mut record = [0; HEADER_BYTES];
@@ -39,6 +41,7 @@ pub fn header(
     put(&mut record, 16, plan_id.to_ne_bytes());
     put(&mut record, 24, nr_cpus.to_ne_bytes());
     put(&mut record, 28, config_bytes.to_ne_bytes());
+    put(&mut record, 40, dealt_seq.to_ne_bytes());
     record
 }
 

@@ -19,6 +19,7 @@ use super::{
 pub struct Message<'a> {
     bytes: &'a [u8],
     plan_id: u64,
+    dealt_seq: u64,
     config: Option<Config>,
     nr_cpus: u32,
     first_section: usize,
@@ -67,7 +68,7 @@ impl<'a> Message<'a> {
         }
         let config_bytes = header.u32(28);
         header.no_flags(header.u64(32), 32)?;
-        header.reserved(40)?;
+        header.reserved(48)?;
         let (config, first_section) = match config_bytes as usize {
             0 => (None, HEADER_BYTES),
             CONFIG_BYTES => (Some(read_config(bytes)?), HEADER_BYTES + CONFIG_BYTES),
@@ -81,6 +82,7 @@ impl<'a> Message<'a> {
         Ok(Message {
             bytes,
             plan_id: header.u64(16),
+            dealt_seq: header.u64(40),
             config,
             nr_cpus,
             first_section,
@@ -149,6 +151,12 @@ impl<'a> Message<'a> {
     /// The planner's name for the plan.
     pub fn plan_id(&self) -> u64 {
         self.plan_id
+    }
+
+    /// The plan deals with the prediction failures of all events whose number
+    /// is smaller; 0: with none.
+    pub fn dealt_seq(&self) -> u64 {
+        self.dealt_seq
     }
 
     /// The configuration that the plan carries, if it does.
