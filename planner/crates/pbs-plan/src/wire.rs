@@ -32,6 +32,31 @@ impl Encoded {
     }
 }
 
+/// An event of the policy core as the record that the kernel makes of it, for
+/// those who run the core themselves. What only a kernel knows is 0: the number,
+/// the plan, the CPU and the thread.
+pub fn event_record(event: &pbs_core::Event) -> record::Event {
+    record::Event {
+        time_ns: event.time_ns,
+        kind: event.kind as u16,
+        reason: event.reason,
+        process: event.process,
+        task: event.task,
+        slot: event.slot,
+        planned_insns: event.planned_insns,
+        retired_insns: event.retired_insns,
+        lateness_insns: event.lateness_insns,
+        value: event.value,
+        peak_vm_bytes: event.peak_vm_bytes,
+        peak_rss_bytes: event.peak_rss_bytes,
+        preemptions: event.preemptions,
+        node_lateness_insns: event.node_lateness_insns,
+        stress: event.stress,
+        level_percent: event.level_percent,
+        ..record::Event::default()
+    }
+}
+
 /// The plan as it is written to the device. It is not checked: whatever is
 /// wrong with the plan is wrong with the bytes.
 pub fn encode(plan: &Plan) -> Encoded {
@@ -137,8 +162,8 @@ fn validate_bytes(bytes: &[u8]) -> Result<Message<'_>, pbs_core::Refusal> {
 
 /// A plan from the wire format. Names, commands and lines are not in it.
 pub fn decode(bytes: &[u8]) -> Result<Plan, Problem> {
-    let message = validate_bytes(bytes)
-        .map_err(|refusal| Problem::at(None, refusal.to_string()))?;
+    let message =
+        validate_bytes(bytes).map_err(|refusal| Problem::at(None, refusal.to_string()))?;
     let plan = Decoder { rest: bytes }.plan().unwrap_or_default();
     Ok(Plan {
         config: message.config(),

@@ -1,55 +1,95 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Events as JSON and as lines of text.
 
-use pbs_uapi::{Eject, Event, EventKind, Grant, IDLE, NO_SLOT, NO_TASK};
-use serde::Serialize;
+use pbs_uapi::{Cause, Eject, Event, EventKind, Grant, IDLE, NO_SLOT, NO_TASK};
+use serde::{Deserialize, Serialize};
 
 use crate::number::{bytes, grouped};
 
-/// An event as it stands in JSON: names for numbers, `null` for what the
-/// event does not have.
-#[derive(Clone, Debug, Serialize)]
-pub struct EventView {
-    seq: u64,
-    time_ns: u64,
-    plan_id: u64,
-    kind: String,
-    reason: Option<String>,
-    cpu: u32,
-    process: Option<u32>,
-    task: Option<u32>,
-    slot: Option<u64>,
-    planned_insns: u64,
-    retired_insns: u64,
-    lateness_insns: i64,
-    value: u64,
-    peak_vm_bytes: u64,
-    peak_rss_bytes: u64,
-    preemptions: u32,
-    pid: Option<i32>,
+/// Declares [`EventView`] and both ways between it and the record: fields that
+/// are the same in both, and fields that the record has a special value for
+/// where there is none.
+macro_rules! event_view {
+    (
+        same { $($same:ident: $same_type:ty,)* }
+        or_none { $($some:ident: $some_type:ty = $none:expr,)* }
+    ) => {
+        /// An event as it stands in JSON: names for numbers, `null` for what the
+        /// event does not have. The fields are those of `struct pbs_event`.
+        ///
+        /// What a reader does not know it passes over; what an older writer did
+        /// not know is 0 or `null`.
+        #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(default)]
+        #[allow(missing_docs)]
+        pub struct EventView {
+            /// The name of the kind, `kind_N` where it is a new one.
+            pub kind: String,
+            /// The name of the grant, cause or ejection, `reason_N` where it is
+            /// a new one.
+            pub reason: Option<String>,
+            $(pub $same: $same_type,)*
+            $(pub $some: Option<$some_type>,)*
+        }
+
+        impl From<&Event> for EventView {
+            fn from(event: &Event) -> Self {
+                Self {
+                    kind: kind_name(event),
+                    reason: reason_name(event),
+                    $($same: event.$same,)*
+                    $($some: Some(event.$some).filter(|&value| value != $none),)*
+                }
+            }
+        }
+
+        impl TryFrom<&EventView> for Event {
+            type Error = String;
+
+            /// Fails with words for a name that stands for no number.
+            fn try_from(view: &EventView) -> Result<Self, String> {
+                let kind = kind_number(&view.kind)
+                    .ok_or_else(|| format!("there is no kind of event \"{}\"", view.kind))?;
+                let reason = match &view.reason {
+                    None => 0,
+                    Some(name) => reason_number(kind, name).ok_or_else(|| {
+                        format!("an event \"{}\" has no reason \"{name}\"", view.kind)
+                    })?,
+                };
+                Ok(Event {
+                    kind,
+                    reason,
+                    $($same: view.$same,)*
+                    $($some: view.$some.unwrap_or($none),)*
+                    ..Event::default()
+                })
+            }
+        }
+    };
 }
 
-impl From<&Event> for EventView {
-    fn from(event: &Event) -> Self {
-        Self {
-            seq: event.seq,
-            time_ns: event.time_ns,
-            plan_id: event.plan_id,
-            kind: kind_name(event),
-            reason: reason_name(event),
-            cpu: event.cpu,
-            process: Some(event.process).filter(|&process| process != IDLE),
-            task: Some(event.task).filter(|&task| task != NO_TASK),
-            slot: Some(event.slot).filter(|&slot| slot != NO_SLOT),
-            planned_insns: event.planned_insns,
-            retired_insns: event.retired_insns,
-            lateness_insns: event.lateness_insns,
-            value: event.value,
-            peak_vm_bytes: event.peak_vm_bytes,
-            peak_rss_bytes: event.peak_rss_bytes,
-            preemptions: event.preemptions,
-            pid: Some(event.pid).filter(|&pid| pid != 0),
-        }
+event_view! {
+    same {
+        seq: u64,
+        time_ns: u64,
+        plan_id: u64,
+        cpu: u32,
+        planned_insns: u64,
+        retired_insns: u64,
+        lateness_insns: i64,
+        node_lateness_insns: i64,
+        value: u64,
+        peak_vm_bytes: u64,
+        peak_rss_bytes: u64,
+        preemptions: u32,
+        stress: u32,
+        level_percent: u32,
+    }
+    or_none {
+        process: u32 = IDLE,
+        task: u32 = NO_TASK,
+        slot: u64 = NO_SLOT,
+        pid: i32 = 0,
     }
 }
 
@@ -59,9 +99,17 @@ pub(crate) fn kind_name(event: &Event) -> String {
         .map_or_else(|| format!("kind_{}", event.kind), |kind| kind.name().into())
 }
 
+fn kind_number(name: &str) -> Option<u16> {
+    let known = EventKind::from_name(name).map(|kind| kind as u16);
+    known.or_else(|| name.strip_prefix("kind_")?.parse().ok())
+}
+
 fn reason_name(event: &Event) -> Option<String> {
     let name = match EventKind::from_raw(event.kind) {
         Some(EventKind::Grant) => Grant::from_raw(event.reason).map(Grant::name),
+        Some(EventKind::Late | EventKind::Early | EventKind::Info) => {
+            Cause::from_raw(event.reason).map(Cause::name)
+        }
         Some(EventKind::Ejected) => Eject::from_raw(event.reason).map(Eject::name),
         _ => None,
     };
@@ -69,6 +117,65 @@ fn reason_name(event: &Event) -> Option<String> {
         Some(name) => Some(name.into()),
         None if event.reason == 0 => None,
         None => Some(format!("reason_{}", event.reason)),
+    }
+}
+
+fn reason_number(kind: u16, name: &str) -> Option<u16> {
+    let known = match EventKind::from_raw(kind) {
+        Some(EventKind::Grant) => Grant::from_name(name).map(|grant| grant as u16),
+        Some(EventKind::Late | EventKind::Early | EventKind::Info) => {
+            Cause::from_name(name).map(|cause| cause as u16)
+        }
+        Some(EventKind::Ejected) => Eject::from_name(name).map(|eject| eject as u16),
+        _ => None,
+    };
+    known.or_else(|| name.strip_prefix("reason_")?.parse().ok())
+}
+
+/// What a late, early or info event compared: the count, the comparison and
+/// the threshold by its name in Leppert 2021.
+pub(crate) fn comparison(event: &Event) -> String {
+    let kind = EventKind::from_raw(event.kind);
+    let early = kind == Some(EventKind::Early);
+    let (actual, sign, name) = match Cause::from_raw(event.reason) {
+        Some(Cause::Task) if early => (retired(event), "<", "tm2_task"),
+        Some(Cause::Task) => (retired(event), ">", "t2_task"),
+        Some(Cause::Process) => (lateness("process", event.lateness_insns), ">", "t2_process"),
+        Some(Cause::Node) if early => {
+            (lateness("node", event.node_lateness_insns), "<", "tm2_node")
+        }
+        Some(Cause::Node) => (lateness("node", event.node_lateness_insns), ">", "t2_node"),
+        Some(Cause::Preemptions) => (
+            format!("{} preemptions", event.preemptions),
+            "≥",
+            "t2_preemptions",
+        ),
+        None => return format!("value {}", event.value),
+    };
+    let threshold = grouped(threshold(event));
+    if kind == Some(EventKind::Info) {
+        let percent = event.level_percent;
+        return format!("{actual} > {percent} % of {name} {threshold}");
+    }
+    format!("{actual} {sign} {name} {threshold}")
+}
+
+fn retired(event: &Event) -> String {
+    format!("{} retired", grouped(event.retired_insns))
+}
+
+fn lateness(whose: &str, insns: i64) -> String {
+    format!("{whose} lateness {}", grouped(insns))
+}
+
+/// The threshold of a late, early or info event. tm2_node is a negative
+/// lateness, which the record's value holds in two's complement.
+pub(crate) fn threshold(event: &Event) -> i128 {
+    let is_tm2_node = event.kind == EventKind::Early as u16 && event.reason == Cause::Node as u16;
+    if is_tm2_node {
+        i128::from(event.value as i64)
+    } else {
+        i128::from(event.value)
     }
 }
 
@@ -128,9 +235,13 @@ pub fn describe(event: &Event) -> String {
         Some(EventKind::Ejected) => say(format!("pid {}", event.pid)),
         Some(EventKind::StopLong) => say(format!("pid {} {} ns", event.pid, grouped(value))),
         Some(EventKind::Overrun) => say(format!("{} events lost", grouped(value))),
-        Some(EventKind::Late | EventKind::Early | EventKind::Info) | None => {
-            say(format!("value {value}"));
+        Some(EventKind::Late | EventKind::Early | EventKind::Info) => {
+            say(comparison(event));
+            if event.stress > 0 {
+                say(format!("stress {}", event.stress));
+            }
         }
+        None => say(format!("value {value}")),
     }
     if let Some(reason) = reason_name(event) {
         line.push_str(&format!(" ({reason})"));

@@ -8,6 +8,7 @@
 mod event;
 pub mod gantt;
 mod number;
+mod recording;
 mod report;
 mod svg;
 mod table;
@@ -15,6 +16,7 @@ mod timeline;
 
 pub use event::{describe, EventView};
 pub use number::grouped;
-pub use report::{Exit, Facts, Outcome, ProcessReport, Report, TaskReport};
+pub use recording::{config_by_name, Opened, RecordedPlan, Recording, Source};
+pub use report::{tier_name, Exit, Facts, Outcome, ProcessReport, Report, TaskReport};
 pub use table::{columns, table};
 pub use timeline::{ActualSegment, CpuTimeline, Mark, MarkKind, PlannedSlot};

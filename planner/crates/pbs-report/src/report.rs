@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use pbs_plan::{Plan, Process};
 use pbs_uapi::{Event, EventKind, Tier};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::event::kind_name;
 use crate::number::deviation_permille;
@@ -16,8 +16,8 @@ use crate::timeline::CpuTimeline;
 pub struct Facts {
     /// As `uname -r` says.
     pub kernel: String,
-    /// `enum pbs_tier`.
-    pub tier: u32,
+    /// How instructions were counted: see [`tier_name`].
+    pub tier: String,
     /// Instructions that a CPU retires in a millisecond.
     pub rate_insns_per_ms: u64,
     /// How the commands of the plan ended.
@@ -27,7 +27,7 @@ pub struct Facts {
 }
 
 /// How a run ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// The plan ended on every CPU.
@@ -67,18 +67,23 @@ impl Exit {
     }
 }
 
-/// What became of a plan.
+/// What became of a plan. What a [`Recording`](crate::Recording) has too is not
+/// serialised: both go into one JSON object.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
     /// The plan's number.
     pub plan_id: u64,
     /// How the run ended.
+    #[serde(skip)]
     pub outcome: Outcome,
     /// As `uname -r` says.
+    #[serde(skip)]
     pub kernel: String,
     /// How instructions were counted.
+    #[serde(skip)]
     pub tier: String,
     /// Instructions that a CPU retires in a millisecond.
+    #[serde(skip)]
     pub rate_insns_per_ms: u64,
     /// How often each kind of event happened.
     pub event_counts: BTreeMap<String, u64>,
@@ -186,8 +191,7 @@ impl Report {
             plan_id: plan.plan_id,
             outcome: facts.outcome,
             kernel: facts.kernel.clone(),
-            tier: Tier::from_raw(facts.tier)
-                .map_or_else(|| format!("tier_{}", facts.tier), |tier| tier.name().into()),
+            tier: facts.tier.clone(),
             rate_insns_per_ms: facts.rate_insns_per_ms,
             event_counts,
             events_lost,
@@ -201,6 +205,11 @@ impl Report {
     pub fn is_complete(&self) -> bool {
         self.outcome == Outcome::Ended && self.tasks.iter().all(|task| task.ended)
     }
+}
+
+/// The name of an `enum pbs_tier`; its number where it is a new one.
+pub fn tier_name(tier: u32) -> String {
+    Tier::from_raw(tier).map_or_else(|| format!("tier_{tier}"), |tier| tier.name().into())
 }
 
 fn tasks(plan: &Plan, cpus: &[CpuTimeline], events: &[Event]) -> Vec<TaskReport> {

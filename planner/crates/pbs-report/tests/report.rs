@@ -214,8 +214,6 @@ fn json_has_names_and_nulls() {
     let plan = job();
     let events = simulate(&plan, &[], 0);
     let report = serde_json::to_value(Report::new(&plan, &events, &facts())).unwrap();
-    assert_eq!(report["tier"], "pmu");
-    assert_eq!(report["outcome"], "ended");
     assert_eq!(
         report["cpus"][0]["planned"][3]["process"],
         serde_json::Value::Null

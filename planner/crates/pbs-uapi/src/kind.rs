@@ -22,6 +22,11 @@ macro_rules! numbers {
                 }
             }
 
+            /// `None` for a name that this version does not know.
+            pub fn from_name(name: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|known| known.name() == name)
+            }
+
             /// The name used in tables and in JSON.
             pub fn name(self) -> &'static str {
                 match self { $(Self::$variant => $text,)* }

@@ -5,8 +5,8 @@ use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 
-use pbs_report::columns;
-use pbs_uapi::Tier;
+use pbs_plan::Config;
+use pbs_report::{columns, tier_name};
 use serde_json::{json, Map, Value};
 
 use crate::failure::Failure;
@@ -19,11 +19,9 @@ pub(crate) fn stat(out: Output, device: &Path) -> Result<ExitCode, Failure> {
     let info = open(device)?
         .info()
         .map_err(|refused| Failure::refused("limits", &refused))?;
-    let tier = Tier::from_raw(info.tier)
-        .map_or_else(|| format!("tier_{}", info.tier), |tier| tier.name().into());
     let limits = json!({
         "version": info.version,
-        "tier": tier,
+        "tier": tier_name(info.tier),
         "rate_insns_per_ms": info.rate_insns_per_ms,
         "max_slots": info.max_slots,
         "max_processes": info.max_processes,
@@ -40,6 +38,20 @@ pub(crate) fn stat(out: Output, device: &Path) -> Result<ExitCode, Failure> {
         columns(&rows, 2)
     })?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The numbers of the policy that a plan without its own runs with.
+pub(crate) fn node_config() -> Result<Config, Failure> {
+    let mut values = Config::DEFAULT.values();
+    for (name, value) in Config::NAMES.iter().zip(&mut values) {
+        let file = Path::new(SYSFS).join("config").join(name);
+        let text = fs::read_to_string(&file).map_err(|error| Failure::file(&file, &error))?;
+        *value = text.trim().parse().map_err(|_| {
+            let text = text.trim();
+            Failure::Failed(format!("{}: \"{text}\" is not a number", file.display()))
+        })?;
+    }
+    Ok(Config::from_values(values))
 }
 
 /// Directories as objects, files as numbers where they are ones.

@@ -5,7 +5,7 @@
 use pbs_core::wire::Message;
 use pbs_core::{Node, Presence, Rate, Sink, StdMemory};
 use pbs_plan::{from_toml, wire, Config, Plan};
-use pbs_report::{Facts, Report};
+use pbs_report::{tier_name, Facts, Report};
 use pbs_uapi::Event;
 
 const RATE_INSNS_PER_MS: u64 = 250_000;
@@ -38,32 +38,22 @@ struct Collector {
 }
 
 impl Collector {
-    fn push(&mut self, event: &pbs_core::Event, pid: i32) {
+    fn push(&mut self, event: &pbs_core::Event, pid: i32) -> u64 {
+        let seq = self.events.len() as u64;
         self.events.push(Event {
-            time_ns: event.time_ns,
+            seq,
             plan_id: self.plan_id,
-            kind: event.kind as u16,
-            reason: event.reason,
             cpu: self.cpu,
-            process: event.process,
-            task: event.task,
-            slot: event.slot,
-            planned_insns: event.planned_insns,
-            retired_insns: event.retired_insns,
-            lateness_insns: event.lateness_insns,
-            value: event.value,
-            peak_vm_bytes: event.peak_vm_bytes,
-            peak_rss_bytes: event.peak_rss_bytes,
-            preemptions: event.preemptions,
             pid,
-            ..Event::default()
+            ..wire::event_record(event)
         });
+        seq
     }
 }
 
 impl Sink for Collector {
-    fn emit(&mut self, event: &pbs_core::Event) {
-        self.push(event, 0);
+    fn emit(&mut self, event: &pbs_core::Event) -> u64 {
+        self.push(event, 0)
     }
 }
 
@@ -172,7 +162,7 @@ pub(crate) fn report(plan: &Plan) -> Report {
 pub(crate) fn facts() -> Facts {
     Facts {
         kernel: "6.12.117".into(),
-        tier: 2,
+        tier: tier_name(2),
         rate_insns_per_ms: RATE_INSNS_PER_MS,
         ..Facts::default()
     }

@@ -17,9 +17,12 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use child::{Child, Gate, Prepared};
-use pbs_plan::{Plan, Problem, Start};
+use pbs_plan::{Config, Plan, Problem, Start};
 use pbs_report::gantt::gantt;
-use pbs_report::{table, EventView, Facts, Outcome, Report};
+use pbs_report::{
+    config_by_name, table, tier_name, EventView, Facts, Outcome, RecordedPlan, Recording, Report,
+    Source,
+};
 use pbs_uapi::{Device, Event, Info, ATTACH_ONE_TASK};
 use progress::Progress;
 use serde::Serialize;
@@ -28,7 +31,7 @@ use signals::Signals;
 use crate::cli::RunOptions;
 use crate::failure::{Failure, INCOMPLETE, INTERRUPTED, NOT_ENDED};
 use crate::output::{to_json, Output};
-use crate::{files, plans};
+use crate::{files, plans, stat};
 
 /// Events read at once.
 const BATCH: usize = 4096;
@@ -46,6 +49,11 @@ pub(crate) fn run(out: Output, path: &Path, options: &RunOptions) -> Result<Exit
     let info = device
         .info()
         .map_err(|refused| Failure::refused("limits", &refused))?;
+    // As it is when the plan comes; it may change while the plan runs.
+    let config = match plan.config {
+        Some(config) => config,
+        None => stat::node_config()?,
+    };
 
     let signals = Signals::new().map_err(|error| Failure::file("signals", &error))?;
     let mut runner = Runner {
@@ -69,7 +77,7 @@ pub(crate) fn run(out: Output, path: &Path, options: &RunOptions) -> Result<Exit
         }
         Ok(outcome) => outcome,
     };
-    runner.report(out, outcome, &info, options)
+    runner.report(out, outcome, &info, &config, options)
 }
 
 /// Everything that can be wrong with the programs is found before anything is
@@ -220,11 +228,27 @@ impl Runner<'_> {
         while self.read().is_ok_and(|count| count > 0) {}
     }
 
+    /// What is kept of the run, by which it can be looked at later.
+    fn recording(&self, facts: &Facts, config: &Config) -> Recording {
+        Recording {
+            version: Recording::VERSION,
+            source: Source::Run,
+            kernel: facts.kernel.clone(),
+            tier: facts.tier.clone(),
+            rate_insns_per_ms: facts.rate_insns_per_ms,
+            outcome: facts.outcome,
+            config: config_by_name(config),
+            plans: vec![RecordedPlan::from(self.plan)],
+            events: self.events.iter().map(EventView::from).collect(),
+        }
+    }
+
     fn report(
         mut self,
         out: Output,
         outcome: Outcome,
         info: &Info,
+        config: &Config,
         options: &RunOptions,
     ) -> Result<ExitCode, Failure> {
         let exits: Vec<_> = self
@@ -235,22 +259,22 @@ impl Runner<'_> {
         let succeeded = exits.iter().all(pbs_report::Exit::success);
         let facts = Facts {
             kernel: kernel_release(),
-            tier: info.tier,
+            tier: tier_name(info.tier),
             rate_insns_per_ms: info.rate_insns_per_ms,
             exits,
             outcome,
         };
         let report = Report::new(self.plan, &self.events, &facts);
+        let all = Recorded {
+            recording: self.recording(&facts, config),
+            report: &report,
+        };
         if let Some(file) = &options.report {
-            files::write(file, &(to_json(&report) + "\n"))?;
+            files::write(file, &(to_json(&all) + "\n"))?;
         }
         if let Some(file) = &options.gantt {
             files::write(file, &gantt(&report))?;
         }
-        let all = WithEvents {
-            report: &report,
-            events: self.events.iter().map(EventView::from).collect(),
-        };
         out.print(&all, || table(&report))?;
         Ok(match outcome {
             Outcome::Interrupted => ExitCode::from(INTERRUPTED),
@@ -261,12 +285,13 @@ impl Runner<'_> {
     }
 }
 
-/// The report with what it was made from.
+/// What is kept of a run: the recording, and the report that is made from it.
 #[derive(Serialize)]
-struct WithEvents<'a> {
+struct Recorded<'a> {
+    #[serde(flatten)]
+    recording: Recording,
     #[serde(flatten)]
     report: &'a Report,
-    events: Vec<EventView>,
 }
 
 fn kernel_release() -> String {

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: GPL-2.0
+//! A run or a simulation as it is kept, to be looked at later.
+
+use std::collections::BTreeMap;
+
+use pbs_plan::{from_toml, to_toml, Config, Plan};
+use pbs_uapi::Event;
+use serde::{Deserialize, Serialize};
+
+use crate::{EventView, Facts, Outcome};
+
+/// All that is known of a run or a simulation. `pbsctl run --report` and
+/// `pbsctl sim --json` write it, `pbsctl report` reads it; both add fields of
+/// their own, which a reader passes over.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Recording {
+    /// [`Recording::VERSION`].
+    pub version: u32,
+    /// Where it comes from.
+    pub source: Source,
+    /// As `uname -r` says; in a simulation the version of the simulator.
+    pub kernel: String,
+    /// How instructions were counted: the name of a `pbs_uapi::Tier`, or the
+    /// resolution of a simulation.
+    pub tier: String,
+    /// Instructions that a CPU retires in a millisecond.
+    pub rate_insns_per_ms: u64,
+    /// How it ended.
+    #[serde(default)]
+    pub outcome: Outcome,
+    /// The numbers of the policy that were in force, by their names in
+    /// [`Config::NAMES`], unless a plan has its own. One that is not here had
+    /// its default.
+    pub config: BTreeMap<String, u64>,
+    /// The plan, and those that came after it, in the order of coming into
+    /// force.
+    pub plans: Vec<RecordedPlan>,
+    /// All events, in order.
+    pub events: Vec<EventView>,
+}
+
+/// Where a recording comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// `pbsctl sim`
+    Simulation,
+    /// `pbsctl run`
+    Run,
+}
+
+/// A plan of a recording.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecordedPlan {
+    /// Its number, which its events bear.
+    pub plan_id: u64,
+    /// The plan as `pbs_plan::from_toml` reads it.
+    pub toml: String,
+}
+
+impl From<&Plan> for RecordedPlan {
+    fn from(plan: &Plan) -> Self {
+        Self {
+            plan_id: plan.plan_id,
+            toml: to_toml(plan),
+        }
+    }
+}
+
+/// The numbers of a configuration by their names.
+pub fn config_by_name(config: &Config) -> BTreeMap<String, u64> {
+    let names = Config::NAMES.iter().map(ToString::to_string);
+    names.zip(config.values()).collect()
+}
+
+/// A recording that was read and understood.
+#[derive(Clone, Debug)]
+pub struct Opened {
+    /// In the order of coming into force; at least one.
+    pub plans: Vec<Plan>,
+    /// In force where a plan does not have its own.
+    pub config: Config,
+    /// All events, in order.
+    pub events: Vec<Event>,
+    /// What else is known.
+    pub facts: Facts,
+    /// Where it comes from.
+    pub source: Source,
+}
+
+impl Recording {
+    /// The version of the format that is written, and the only one that is
+    /// read.
+    pub const VERSION: u32 = 1;
+
+    /// Reads the JSON of a recording.
+    pub fn from_json(text: &str) -> Result<Self, String> {
+        #[derive(Deserialize)]
+        struct Versioned {
+            version: Option<u32>,
+        }
+        let versioned: Versioned =
+            serde_json::from_str(text).map_err(|error| format!("this is not JSON: {error}"))?;
+        match versioned.version {
+            Some(Self::VERSION) => {}
+            Some(version) => {
+                return Err(format!(
+                    "the recording has version {version}, and this pbsctl reads version {}; use \
+                     the pbsctl that wrote it, or record again",
+                    Self::VERSION
+                ))
+            }
+            None => {
+                return Err(
+                    "there is no \"version\" in it; make a recording with pbsctl run \
+                            --report FILE or pbsctl --json sim"
+                        .into(),
+                )
+            }
+        }
+        serde_json::from_str(text).map_err(|error| format!("the recording is damaged: {error}"))
+    }
+
+    /// Takes the names and the plans apart.
+    pub fn open(&self) -> Result<Opened, String> {
+        let mut values = Config::DEFAULT.values();
+        for (name, value) in &self.config {
+            let known = Config::NAMES.iter().position(|known| known == name);
+            let index = known.ok_or_else(|| {
+                format!("the policy has no number \"{name}\"; take it out of \"config\"")
+            })?;
+            values[index] = *value;
+        }
+        let plan = |recorded: &RecordedPlan| {
+            from_toml(&recorded.toml).map_err(|problems| {
+                let problem = problems.first().map(|problem| problem.in_file("toml"));
+                let problem = problem.map_or_else(String::new, |problem| problem.to_string());
+                format!("plan {} of the recording: {problem}", recorded.plan_id)
+            })
+        };
+        let plans: Vec<_> = self.plans.iter().map(plan).collect::<Result<_, _>>()?;
+        if plans.is_empty() {
+            return Err("the recording has no plan".into());
+        }
+        let events = self.events.iter().map(Event::try_from);
+        Ok(Opened {
+            plans,
+            config: Config::from_values(values),
+            events: events.collect::<Result<_, _>>()?,
+            facts: Facts {
+                kernel: self.kernel.clone(),
+                tier: self.tier.clone(),
+                rate_insns_per_ms: self.rate_insns_per_ms,
+                exits: Vec::new(),
+                outcome: self.outcome,
+            },
+            source: self.source,
+        })
+    }
+}
