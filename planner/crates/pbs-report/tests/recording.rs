@@ -146,7 +146,7 @@ fn signals_say_what_was_compared() {
         level_percent: 100,
         ..Event::default()
     };
-    let line = |event: &Event| describe(event).split_off(31);
+    let line = |event: &Event| describe(event).split_off(30);
     assert_eq!(
         line(&event(EventKind::Late, Cause::Task)),
         "late           process 3 task 7 slot 8 12,345,678 retired > t2_task 12,000 (task)"
