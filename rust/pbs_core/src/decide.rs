@@ -3,7 +3,8 @@
 //! Who may run, and until when.
 
 use super::node::SlotState;
-use super::{Event, EventKind, Grant, Memory, Node, Presence, Sink, Slot};
+use super::signals::Watch;
+use super::{Event, EventKind, Grant, Memory, Node, Presence, Sink, Slot, Threshold};
 
 /// How many slots one decision may leave behind.  A dead process may have
 /// millions of slots, and decisions are made under a lock.
@@ -18,11 +19,12 @@ pub struct Decision {
     pub reason: Grant,
     /// It is unallocated time: the grant stands, but lower classes go first.
     pub unallocated: bool,
-    /// Instructions that the process may still retire before t1; only when it
-    /// runs in its own slot.
+    /// Instructions that the process may still retire before the node must be
+    /// asked again: at t1, when its task turns late, or when a lateness may
+    /// reach a threshold.
     pub until_insns: Option<u64>,
     /// Monotonic time at which the clock alone brings something new: a ceiling,
-    /// the end of an idle slot, or a change of windows.
+    /// the end of an idle slot, a change of windows, or less stress.
     pub until_ns: Option<u64>,
     /// The work was more than one decision may do: decide again soon.
     pub again: bool,
@@ -39,6 +41,7 @@ impl<M: Memory> Node<M> {
         self.settled = None;
         self.windows.advance(now_ns);
         let plan_ns = self.windows.plan_ns(now_ns);
+        self.count_idle(plan_ns);
         let mut budget = MAX_SLOTS_A_DECISION;
         while !self.in_slot(now_ns, plan_ns, sink) {
             let Some(rest) = budget.checked_sub(1) else {
@@ -52,11 +55,21 @@ impl<M: Memory> Node<M> {
         } else {
             self.choose_filler(Grant::AfterPlan);
         }
-        if let Some(run) = self.grant.and_then(|p| self.runs.get_mut(p as usize)) {
-            run.begun = true;
-            run.task_begun = true;
+        if let Some(p) = self.grant {
+            self.update(p, |run| {
+                run.begun = true;
+                run.task_begun = true;
+            });
         }
         self.tell_grant(self.slot_on_wire(), now_ns, sink);
+        self.watch = match self.grant {
+            Some(p) => self.watch(p, now_ns, sink),
+            None => Watch::NEVER,
+        };
+        let waits = self.slot.begun && self.slot.owner != Slot::IDLE && self.grant.is_none();
+        if waits && self.config.idle_is_lateness != 0 {
+            self.waits_since_ns = Some(plan_ns);
+        }
         if !self.slot.begun && self.live == 0 && !self.plan_ended {
             self.plan_ended = true;
             let mut event = Event::new(EventKind::PlanEnded, now_ns);
@@ -68,19 +81,16 @@ impl<M: Memory> Node<M> {
         decision
     }
 
-    /// The last decision, if neither the clock nor t1 nor anything that was told
-    /// brings another one.
+    /// The last decision, if neither the clock nor the count nor anything that
+    /// was told brings another one.
     fn settled_decision(&self, now_ns: u64) -> Option<Decision> {
         let (mut decision, since_ns) = self.settled?;
         if now_ns < since_ns || decision.until_ns.is_some_and(|until_ns| now_ns >= until_ns) {
             return None;
         }
-        if decision.reason == Grant::Slot {
-            let left_insns = self.slot.t1_insns.saturating_sub(self.slot.count_insns);
-            if left_insns == 0 {
-                return None;
-            }
-            decision.until_insns = Some(left_insns);
+        decision.until_insns = self.left_insns();
+        if decision.until_insns == Some(0) {
+            return None;
         }
         Some(decision)
     }
@@ -114,14 +124,15 @@ impl<M: Memory> Node<M> {
             return true;
         };
         // Not its fault, if what came before used up the slot.
-        if let Some(run) = self.runs.get_mut(owner as usize) {
-            if run.retired_insns > run.planned_insns {
+        self.update(owner, |run| {
+            if run.is_late() {
                 run.preemptions = run.preemptions.saturating_add(1);
             }
-        }
+        });
         let mut event = self.process_event(kind, owner, now_ns);
         event.value = value;
         self.tell(event, sink);
+        self.watch_preemptions(owner, now_ns, sink);
         false
     }
 
@@ -145,7 +156,11 @@ impl<M: Memory> Node<M> {
             owner: slot.process,
             position: slot.position,
             count_insns: 0,
-            t1_insns: self.config.t1_insns(length_insns),
+            t1_insns: if self.config.has(Threshold::T1) {
+                self.config.t1_insns(length_insns)
+            } else {
+                u64::MAX
+            },
             end_plan_ns: plan_ns.saturating_add(lasts_ns),
             ceiling_ns: lasts_ns,
             absent_told: false,
@@ -233,6 +248,7 @@ impl<M: Memory> Node<M> {
     /// Stops on the way to a slot that is of use; nobody runs meanwhile.
     fn postpone(&mut self, now_ns: u64, sink: &mut impl Sink) -> Decision {
         self.set_grant(None, Grant::None);
+        self.watch = Watch::NEVER;
         self.tell_grant(super::wire::NO_SLOT, now_ns, sink);
         Decision {
             again: true,
@@ -240,21 +256,35 @@ impl<M: Memory> Node<M> {
         }
     }
 
+    /// What who runs may still retire before the count brings something new.
+    fn left_insns(&self) -> Option<u64> {
+        let run = self.runs.get(self.grant? as usize)?;
+        let t1_insns = match self.reason {
+            Grant::Slot => self.slot.t1_insns,
+            _ => u64::MAX,
+        };
+        let left = |at_insns: u64, insns| match at_insns {
+            u64::MAX => u64::MAX,
+            _ => at_insns.saturating_sub(insns),
+        };
+        let left_insns =
+            left(t1_insns, self.slot.count_insns).min(left(self.watch.at_insns, run.retired_insns));
+        Some(left_insns).filter(|&left_insns| left_insns != u64::MAX)
+    }
+
     fn decision(&self, now_ns: u64) -> Decision {
-        let slot = &self.slot;
-        let until_insns =
-            (self.reason == Grant::Slot).then(|| slot.t1_insns.saturating_sub(slot.count_insns));
-        let until_ns = if slot.begun {
-            Some(self.windows.until_ns(now_ns, slot.end_plan_ns))
+        let until_ns = if self.slot.begun {
+            Some(self.windows.until_ns(now_ns, self.slot.end_plan_ns))
         } else {
             // After the plan the windows go on as long as somebody runs.
             self.grant.map(|_| self.windows.change_ns(now_ns))
         };
+        let until_ns = until_ns.map(|until_ns| until_ns.min(self.watch.at_ns));
         Decision {
             grant: self.grant,
             reason: self.reason,
             unallocated: until_ns.is_some() && self.windows.unallocated(now_ns),
-            until_insns,
+            until_insns: self.left_insns(),
             until_ns,
             again: false,
         }

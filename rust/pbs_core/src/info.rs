@@ -106,11 +106,10 @@ impl<M: Memory> Node<M> {
             .map_or(0, |run| run.lateness_insns())
     }
 
-    /// Lateness of the node: Σ process lateness of the processes that have
-    /// begun and are not done.  Takes O(processes).
+    /// Lateness of the node: Σ process lateness of the active processes, which
+    /// have begun and are not done (Leppert 2021, 3.3.6).
     pub fn lateness_insns(&self) -> i64 {
-        let active = self.runs.iter().filter(|run| run.begun && !run.done);
-        active.fold(0, |sum, run| sum.saturating_add(run.lateness_insns()))
+        self.sums.lateness_insns()
     }
 
     /// The state of process `p`.

@@ -3,6 +3,7 @@
 //! What always holds of a node, checked after every step of a test.
 
 use super::run::NOT_QUEUED;
+use super::signals::Sums;
 use super::{Memory, Node};
 
 impl<M: Memory> Node<M> {
@@ -13,8 +14,12 @@ impl<M: Memory> Node<M> {
 
     /// Panics where the state of the node contradicts itself.
     pub fn check_invariants(&self) {
+        let mut sums = Sums::ZERO;
         let (mut live, mut unfinished, mut queued) = (0, 0, 0);
         for (run, p) in self.runs.iter().zip(0u32..) {
+            sums.replace(&Sums::ZERO, &Sums::of(run));
+            let rest_insns = self.plan.rest_insns(p, run.position);
+            assert!(run.done || run.rest_insns == rest_insns, "process {p}");
             live += u32::from(run.is_live());
             unfinished += u32::from(!run.done);
             let candidate = run.is_candidate(self.cursor) && self.grant != Some(p);
@@ -26,12 +31,16 @@ impl<M: Memory> Node<M> {
             let own_slot = self.plan.own_slot(p, run.position);
             assert!(run.done || own_slot == Some(run.own_slot), "process {p}");
         }
+        assert_eq!(self.sums, sums);
         assert_eq!(self.live, live);
         assert_eq!(self.unfinished, unfinished);
         assert_eq!(self.queue.len(), queued);
         for place in 1..self.queue.len() {
-            let lateness = |place| self.process_lateness_insns(self.queue.at(place).unwrap());
-            assert!(lateness((place - 1) / 2) >= lateness(place));
+            let urgency = |place| {
+                let p = self.queue.at(place).unwrap();
+                self.runs[p as usize].urgency_insns(self.config.idle_policy())
+            };
+            assert!(urgency((place - 1) / 2) >= urgency(place));
         }
         assert!(self.cursor as usize <= self.plan.slots.len());
     }

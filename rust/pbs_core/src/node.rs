@@ -4,6 +4,7 @@
 
 use super::queue::Queue;
 use super::run::{Peak, Run, NOT_QUEUED};
+use super::signals::{Level, Sums, Watch};
 use super::windows::Windows;
 use super::{
     wire, Config, Counts, Decision, Event, EventKind, Grant, Memory, NoMemory, Plan, Presence,
@@ -41,8 +42,23 @@ pub struct Node<M: Memory> {
     /// What the last grant event said: process, slot, reason.
     pub(super) told: Option<(Option<u32>, u64, Grant)>,
     /// The last decision and its time, while nothing was told that could change
-    /// it.  Charges are not: of them only t1 matters.
+    /// it.  Charges of who is granted are not: of them only the count matters.
     pub(super) settled: Option<(Decision, u64)>,
+    /// When the lateness thresholds of who runs are to be looked at again.
+    pub(super) watch: Watch,
+    /// When the plan came into force.
+    pub(super) installed_ns: u64,
+    /// Sums over the active processes.
+    pub(super) sums: Sums,
+    /// What was told of t2_node.
+    pub(super) told_late: Level,
+    /// What was told of tm2_node: the number of the event.
+    pub(super) told_early_seq: Option<u64>,
+    /// Idle time that lessens the earliness of the node.
+    pub(super) idle_insns: u64,
+    /// Plan time since which the plan waits for its processes, if it does and
+    /// that counts.
+    pub(super) waits_since_ns: Option<u64>,
     /// Processes that are present and not done.
     pub(super) live: u32,
     /// Processes that are not done.
@@ -99,9 +115,11 @@ impl<M: Memory> Node<M> {
         let mut runs = M::alloc(processes, Run::NEW)?;
         for (run, index) in runs.iter_mut().zip(0..) {
             run.move_to(&plan, index, 0);
+            run.rest_insns = plan.rest_insns(index, 0);
+            run.buffer_insns = plan.process(index).map_or(0, |p| p.buffer_insns);
         }
         Ok(Node {
-            queue: Queue::new(processes)?,
+            queue: Queue::new(processes, config.idle_policy())?,
             windows: Windows::new(&config, now_ns),
             plan,
             config,
@@ -114,6 +132,13 @@ impl<M: Memory> Node<M> {
             reason: Grant::None,
             told: None,
             settled: None,
+            watch: Watch::NEVER,
+            installed_ns: now_ns,
+            sums: Sums::ZERO,
+            told_late: Level::NOTHING,
+            told_early_seq: None,
+            idle_insns: 0,
+            waits_since_ns: None,
             live: 0,
             unfinished: processes as u32,
             plan_ended: false,
@@ -126,22 +151,27 @@ impl<M: Memory> Node<M> {
     /// They go to its current task, and to the present slot if `p` runs in it
     /// as its owner.  Charge before telling that a task ended.
     pub fn charge(&mut self, p: u32, insns: u64) {
-        let Some(run) = self.runs.get_mut(p as usize) else {
+        let Some(run) = self.runs.get(p as usize) else {
             return;
         };
-        if run.done {
+        if run.done || insns == 0 {
             return;
         }
-        run.retired_insns = run.retired_insns.saturating_add(insns);
-        if insns != 0 {
+        let queued = run.queued != NOT_QUEUED;
+        self.update(p, |run| {
+            run.retired_insns = run.retired_insns.saturating_add(insns);
             run.begun = true;
             run.task_begun = true;
-        }
+        });
         if self.grant == Some(p) && self.reason == Grant::Slot {
             self.slot.count_insns = self.slot.count_insns.saturating_add(insns);
         }
+        if self.grant != Some(p) {
+            // The lateness of the node may be another one.
+            self.settled = None;
+        }
         // Its lateness may have risen.
-        if run.queued != NOT_QUEUED {
+        if queued {
             self.requeue(p);
         }
     }
@@ -215,18 +245,22 @@ impl<M: Memory> Node<M> {
     }
 
     fn finish_task(&mut self, p: u32, now_ns: u64, sink: &mut impl Sink) {
-        let Some(run) = self.runs.get_mut(p as usize) else {
+        // A task that nobody has looked at since it turned late.
+        self.watch(p, now_ns, sink);
+        let Some(run) = self.runs.get(p as usize) else {
             return;
         };
-        run.begun = true;
-        run.finish_task();
         let (retired_insns, planned_insns) = (run.retired_insns, run.planned_insns);
-        // The deviation is in the sum now and must not count twice.
-        run.retired_insns = 0;
+        self.update(p, |run| {
+            run.begun = true;
+            run.finish_task();
+        });
         let mut event = self.process_event(EventKind::TaskEnded, p, now_ns);
         event.retired_insns = retired_insns;
-        event.planned_insns = planned_insns;
         self.tell(event, sink);
+        if retired_insns < planned_insns {
+            self.watch_early(p, retired_insns, now_ns, sink);
+        }
         let Node { plan, runs, .. } = self;
         if let Some(&run) = runs.get(p as usize) {
             let mut next = run;
@@ -242,16 +276,22 @@ impl<M: Memory> Node<M> {
 
     /// Changes the state of `p`, keeping what is derived from it true.
     pub(super) fn change(&mut self, p: u32, change: impl FnOnce(&mut Run)) {
+        self.settled = None;
+        self.update(p, change);
+        self.requeue(p);
+    }
+
+    /// The same for a change that alters neither the present decision nor who
+    /// is a candidate.
+    pub(super) fn update(&mut self, p: u32, change: impl FnOnce(&mut Run)) {
         let Some(run) = self.runs.get_mut(p as usize) else {
             return;
         };
-        self.settled = None;
-        let before = *run;
+        let (sums, live, unfinished) = (Sums::of(run), run.is_live(), !run.done);
         change(run);
-        let after = *run;
-        self.live = recount(self.live, before.is_live(), after.is_live());
-        self.unfinished = recount(self.unfinished, !before.done, !after.done);
-        self.requeue(p);
+        self.sums.replace(&sums, &Sums::of(run));
+        self.live = recount(self.live, live, run.is_live());
+        self.unfinished = recount(self.unfinished, unfinished, !run.done);
     }
 
     /// Puts `p` into the queue of candidates, takes it out, or moves it, as its
@@ -296,12 +336,14 @@ impl<M: Memory> Node<M> {
         event.peak_vm_bytes = vm_bytes;
         event.peak_rss_bytes = rss_bytes;
         event.preemptions = run.preemptions;
+        event.node_lateness_insns = self.sums.lateness_insns();
         event
     }
 
-    pub(super) fn tell(&mut self, event: Event, sink: &mut impl Sink) {
+    /// Counts and emits an event; returns its number.
+    pub(super) fn tell(&mut self, event: Event, sink: &mut impl Sink) -> u64 {
         self.counts.count(event.kind);
-        sink.emit(&event);
+        sink.emit(&event)
     }
 }
 

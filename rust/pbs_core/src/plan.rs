@@ -64,7 +64,13 @@ pub struct Plan<M: Memory> {
     pub(super) slots: M::Slice<Slot>,
     /// The numbers of the slots that are not idle: by process, then ascending.
     pub(super) order: M::Slice<u32>,
+    /// The lengths of the slots in `order` before every [`SUM_EVERY`]th place.
+    pub(super) sums_insns: M::Slice<u64>,
 }
+
+/// How many slots one sum is for: a compromise between the memory for the sums
+/// and the slots to add up.
+pub(super) const SUM_EVERY: usize = 64;
 
 impl<M: Memory> Plan<M> {
     /// The processes, ascending by id.
@@ -109,6 +115,29 @@ impl<M: Memory> Plan<M> {
         }
         let place = process.first.saturating_add(position);
         self.order.get(place as usize).copied()
+    }
+
+    /// Planned lengths of the tasks of a process from `position` on.
+    pub fn rest_insns(&self, process: u32, position: u32) -> u64 {
+        let Some(process) = self.process(process) else {
+            return 0;
+        };
+        let first = process.first.saturating_add(position.min(process.count));
+        let end = process.first.saturating_add(process.count);
+        self.before_insns(end)
+            .saturating_sub(self.before_insns(first))
+    }
+
+    /// The lengths of the slots in `order` before `place`.
+    fn before_insns(&self, place: u32) -> u64 {
+        let place = place as usize;
+        let sum_insns = self.sums_insns.get(place / SUM_EVERY).copied();
+        let rest = self.order.get(place / SUM_EVERY * SUM_EVERY..place);
+        let lengths = rest
+            .unwrap_or(&[])
+            .iter()
+            .map(|&number| self.slot(number).map_or(0, |slot| slot.length_insns));
+        lengths.fold(sum_insns.unwrap_or(0), u64::saturating_add)
     }
 
     /// The position of the first task of a process whose id is not less than

@@ -1,35 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The candidates for idle slots, latest first: a binary heap of process
+//! The candidates for idle slots, the most urgent first: a binary heap of process
 //! indices, each of which knows its place.
 
 use super::run::{Run, NOT_QUEUED};
-use super::{Memory, NoMemory};
+use super::{IdlePolicy, Memory, NoMemory};
 
 /// The queue of candidates.  Ties go to the lower index, so that the same
 /// inputs give the same decisions.
 pub(super) struct Queue<M: Memory> {
     heap: M::Slice<u32>,
     len: usize,
-}
-
-/// Does `a` come before `b`?
-fn before(runs: &[Run], a: u32, b: u32) -> bool {
-    let lateness = |p: u32| runs.get(p as usize).map_or(i64::MIN, Run::lateness_insns);
-    let (lateness_a, lateness_b) = (lateness(a), lateness(b));
-    lateness_a > lateness_b || (lateness_a == lateness_b && a < b)
+    policy: IdlePolicy,
 }
 
 impl<M: Memory> Queue<M> {
     /// A queue for `processes` processes, empty.
-    pub(super) fn new(processes: usize) -> Result<Queue<M>, NoMemory> {
+    pub(super) fn new(processes: usize, policy: IdlePolicy) -> Result<Queue<M>, NoMemory> {
         Ok(Queue {
             heap: M::alloc(processes, 0)?,
             len: 0,
+            policy,
         })
     }
 
-    /// The latest candidate.
+    /// The most urgent candidate.
     pub(super) fn first(&self) -> Option<u32> {
         self.at(0)
     }
@@ -43,7 +38,7 @@ impl<M: Memory> Queue<M> {
         self.heap.get(..self.len)?.get(place).copied()
     }
 
-    /// Puts `p` in, takes it out, or moves it to where its lateness puts it.
+    /// Puts `p` in, takes it out, or moves it to where its urgency puts it.
     pub(super) fn update(&mut self, runs: &mut [Run], p: u32, candidate: bool) {
         let Some(run) = runs.get(p as usize) else {
             return;
@@ -78,6 +73,16 @@ impl<M: Memory> Queue<M> {
         }
     }
 
+    /// Does `a` come before `b`?
+    fn before(&self, runs: &[Run], a: u32, b: u32) -> bool {
+        let urgency = |p: u32| {
+            let run = runs.get(p as usize);
+            run.map_or(i64::MIN, |run| run.urgency_insns(self.policy))
+        };
+        let (urgency_a, urgency_b) = (urgency(a), urgency(b));
+        urgency_a > urgency_b || (urgency_a == urgency_b && a < b)
+    }
+
     fn put(&mut self, runs: &mut [Run], place: usize, p: u32) {
         if let (Some(entry), Some(run)) = (self.heap.get_mut(place), runs.get_mut(p as usize)) {
             *entry = p;
@@ -91,7 +96,7 @@ impl<M: Memory> Queue<M> {
             let (Some(p), Some(above)) = (self.at(place), self.at(parent)) else {
                 break;
             };
-            if !before(runs, p, above) {
+            if !self.before(runs, p, above) {
                 break;
             }
             self.put(runs, parent, p);
@@ -109,10 +114,10 @@ impl<M: Memory> Queue<M> {
                 break;
             };
             let (child, below) = match self.at(right_child) {
-                Some(right) if before(runs, right, left) => (right_child, right),
+                Some(right) if self.before(runs, right, left) => (right_child, right),
                 _ => (left_child, left),
             };
-            if !before(runs, below, p) {
+            if !self.before(runs, below, p) {
                 break;
             }
             self.put(runs, child, p);

@@ -17,6 +17,8 @@ pub enum Errno {
     NoMemory,
     /// `ENODEV`: the plan is for a CPU that is not there.
     NoDevice,
+    /// `ESRCH`: the plan is for a process that has ended.
+    NoProcess,
 }
 
 impl Errno {
@@ -27,6 +29,7 @@ impl Errno {
             Errno::TooBig => "E2BIG",
             Errno::NoMemory => "ENOMEM",
             Errno::NoDevice => "ENODEV",
+            Errno::NoProcess => "ESRCH",
         }
     }
 }
@@ -185,6 +188,13 @@ pub enum Fault {
     CpuNotThere {
         cpu: u32,
     },
+    DealtSeq {
+        found: u64,
+        next: u64,
+    },
+    ProcessEnded {
+        process: u32,
+    },
     NoMemory,
 }
 
@@ -194,6 +204,14 @@ impl Fault {
         Refusal {
             fault: self,
             offset_bytes: offset_bytes as u64,
+        }
+    }
+
+    /// The refusal for this fault, which has no place in the plan.
+    pub(super) const fn nowhere(self) -> Refusal {
+        Refusal {
+            fault: self,
+            offset_bytes: Refusal::NOWHERE,
         }
     }
 }
@@ -218,6 +236,7 @@ impl Refusal {
             Fault::ManyProcesses { .. } | Fault::ManySlots { .. } => Errno::TooBig,
             Fault::NoMemory => Errno::NoMemory,
             Fault::CpuNotThere { .. } => Errno::NoDevice,
+            Fault::ProcessEnded { .. } => Errno::NoProcess,
             _ => Errno::Invalid,
         }
     }
@@ -225,10 +244,7 @@ impl Refusal {
 
 impl From<NoMemory> for Refusal {
     fn from(_: NoMemory) -> Refusal {
-        Refusal {
-            fault: Fault::NoMemory,
-            offset_bytes: Refusal::NOWHERE,
-        }
+        Fault::NoMemory.nowhere()
     }
 }
 
@@ -412,6 +428,16 @@ impl fmt::Display for Fault {
             Fault::CpuNotThere { cpu } => write!(
                 f,
                 "CPU {cpu} does not exist or is offline; write the plan for a CPU that is online"
+            ),
+            Fault::DealtSeq { found, next } => write!(
+                f,
+                "dealt_seq is {found}, but the next event will have number {next}; write one more \
+                 than the number of the last event that the plan deals with, or 0"
+            ),
+            Fault::ProcessEnded { process } => write!(
+                f,
+                "process {process} has ended all tasks that the plan has for it; leave it out, \
+                 or give it new ones"
             ),
             Fault::NoMemory => write!(f, "no memory for the plan; write a shorter one"),
         }

@@ -2,7 +2,8 @@
 
 //! The run state of one process.
 
-use super::{wire, Memory, Plan};
+use super::signals::Told;
+use super::{wire, IdlePolicy, Memory, Plan, Progress};
 
 /// What the threads of a process are doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,14 +44,30 @@ pub(super) struct Run {
     pub(super) planned_insns: u64,
     /// By the current task so far.
     pub(super) retired_insns: u64,
-    /// Σ (retired − planned) of the tasks that have ended.
-    pub(super) finished_insns: i64,
+    /// Of the tasks that have ended.
+    pub(super) account: Account,
+    /// Planned lengths of the current task and those after it.
+    pub(super) rest_insns: u64,
+    /// Its plan buffer.
+    pub(super) buffer_insns: u64,
     /// Of the current task.
     pub(super) preemptions: u32,
+    /// The prediction failures that were told.
+    pub(super) told: Told,
     /// Of the current task.
     pub(super) peak: Peak,
     /// Of the process.
     pub(super) process_peak: Peak,
+}
+
+/// What the ended tasks of a process add up to, since it began or a plan dealt
+/// with its lateness.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(super) struct Account {
+    /// Σ (retired − planned).
+    pub(super) lateness_insns: i64,
+    /// Σ planned.
+    pub(super) planned_insns: u64,
 }
 
 /// The largest memory use seen.
@@ -79,8 +96,14 @@ impl Run {
         queued: NOT_QUEUED,
         planned_insns: 0,
         retired_insns: 0,
-        finished_insns: 0,
+        account: Account {
+            lateness_insns: 0,
+            planned_insns: 0,
+        },
+        rest_insns: 0,
+        buffer_insns: 0,
         preemptions: 0,
+        told: Told::NOTHING,
         peak: Peak {
             vm_bytes: 0,
             rss_bytes: 0,
@@ -97,6 +120,7 @@ impl Run {
         self.position = position;
         self.retired_insns = 0;
         self.preemptions = 0;
+        self.told = self.told.of_process();
         self.task_begun = false;
         self.peak = Peak::default();
         let number = plan.own_slot(index, position);
@@ -119,16 +143,58 @@ impl Run {
     /// retired − planned).
     pub(super) fn lateness_insns(&self) -> i64 {
         let over_insns = self.retired_insns.saturating_sub(self.planned_insns);
-        self.finished_insns
+        self.account
+            .lateness_insns
             .saturating_add(i64::try_from(over_insns).unwrap_or(i64::MAX))
     }
 
-    /// Adds what the current task ends with to the finished ones.
+    /// Has its current task retired more than was planned?
+    pub(super) fn is_late(&self) -> bool {
+        self.retired_insns > self.planned_insns
+    }
+
+    /// Adds what the current task ends with to the account.  The next one is
+    /// still to be moved to.
     pub(super) fn finish_task(&mut self) {
         let retired_insns = i64::try_from(self.retired_insns).unwrap_or(i64::MAX);
         // A planned length is at most 2^48.
         let deviation_insns = retired_insns.saturating_sub(self.planned_insns as i64);
-        self.finished_insns = self.finished_insns.saturating_add(deviation_insns);
+        let account = &mut self.account;
+        account.lateness_insns = account.lateness_insns.saturating_add(deviation_insns);
+        account.planned_insns = account.planned_insns.saturating_add(self.planned_insns);
+        self.rest_insns = self.rest_insns.saturating_sub(self.planned_insns);
+        // It must not count twice.
+        self.retired_insns = 0;
+        self.task_begun = false;
+    }
+
+    /// Planned lengths of the tasks begun so far.
+    pub(super) fn begun_insns(&self) -> u64 {
+        let running_insns = if self.task_begun {
+            self.planned_insns
+        } else {
+            0
+        };
+        self.account.planned_insns.saturating_add(running_insns)
+    }
+
+    /// How far it has come.
+    pub(super) fn progress(&self) -> Progress {
+        let account = &self.account;
+        let finished_insns = account
+            .planned_insns
+            .saturating_add_signed(account.lateness_insns);
+        Progress {
+            begun_insns: self.begun_insns(),
+            planned_insns: account.planned_insns.saturating_add(self.rest_insns),
+            retired_insns: finished_insns.saturating_add(self.retired_insns),
+            buffer_insns: self.buffer_insns,
+        }
+    }
+
+    /// How urgently it needs a slot that is not its own.
+    pub(super) fn urgency_insns(&self, policy: IdlePolicy) -> i64 {
+        policy.urgency_insns(self.lateness_insns(), self.buffer_insns)
     }
 
     /// May it fill a slot that is not its own?  Only if it can run and is
@@ -136,6 +202,11 @@ impl Run {
     /// preempted or pushed along by one that was.
     pub(super) fn is_candidate(&self, cursor: u32) -> bool {
         self.presence == Presence::Ready && !self.done && self.own_slot < cursor
+    }
+
+    /// Does it count among the active processes: has it begun, and tasks left?
+    pub(super) fn is_active(&self) -> bool {
+        self.begun && !self.done
     }
 
     /// Is it there, with tasks left?

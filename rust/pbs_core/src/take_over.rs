@@ -2,31 +2,63 @@
 
 //! A new plan takes over from the one before.
 
-use super::run::Run;
-use super::{Memory, Node};
+use super::run::{Account, Run};
+use super::windows::Windows;
+use super::{Fault, Memory, Node, Refusal};
 
 impl<M: Memory> Node<M> {
-    /// Takes over from `old` the processes that are in both plans, the rhythm
-    /// of the windows, and the counts of events.  Call it once, before anything
-    /// else, on a new node; takes O(processes · log tasks).
+    /// The plan comes into force at `now_ns`.  Call it once, before anything
+    /// else, if that is not when the node was made; takes O(processes · log
+    /// tasks).
     ///
-    /// A process keeps its presence, its lateness and its peaks.  It goes on
-    /// with the first task of the new plan whose id is not less than that of
-    /// its current task; if it is the same task, that keeps its counts.  A
-    /// process that the new plan leaves no task is done.
+    /// It takes over from `old` the processes that are in both plans, the
+    /// rhythm of the windows, and the counts of events.
+    ///
+    /// A process keeps its presence, its account of lateness and its peaks.  It
+    /// goes on with the first task of the new plan whose id is not less than
+    /// that of its current task; if it is the same task, that keeps its counts.
+    /// A process that the new plan leaves no task is done.
     ///
     /// If `old` has ended, a process that was done in it begins afresh: the
     /// same plan can be run again and again.
-    pub fn take_over(&mut self, old: &Node<M>) {
+    ///
+    /// The plan deals with the prediction failures whose events have a number
+    /// less than `dealt_seq`.  Where t2_process was told of a process, that
+    /// process begins a new account; where t2_node or tm2_node was told, all
+    /// do.  Where t2_preemptions was told of a task, its preemptions count from
+    /// 0; where t2_task was, it is not told again if the task is beyond that of
+    /// the new plan, too.  Whatever else was told is told again if it still is
+    /// so.  Stress is reset.
+    pub fn begin(&mut self, old: Option<&Node<M>>, dealt_seq: u64, now_ns: u64) {
+        self.installed_ns = now_ns;
+        self.windows = Windows::new(&self.config, now_ns);
+        let Some(old) = old else {
+            return;
+        };
         self.windows.take_over(&old.windows);
         self.counts = old.counts;
+        let dealt = |seq: Option<u64>| seq.is_some_and(|seq| seq < dealt_seq);
+        let node_dealt = dealt(old.told_late.failure_seq) || dealt(old.told_early_seq);
+        if !node_dealt {
+            self.idle_insns = old.idle_insns;
+        }
         for index in 0..self.runs.len() as u32 {
             let same = self.plan.process(index).and_then(|p| old.plan.find(p.id));
             let Some((from, &old_run)) = same.and_then(|p| Some((p, old.runs.get(p as usize)?)))
             else {
                 continue;
             };
-            let run = self.resume(index, old, from, &old_run);
+            let mut run = self.resume(index, old, from, &old_run);
+            if node_dealt || dealt(old_run.told.process.failure_seq) {
+                run.account = Account::default();
+            }
+            if dealt(old_run.told.preemptions_seq) {
+                run.preemptions = 0;
+            }
+            let t2_task_insns = self.config.t2_task_insns(run.planned_insns);
+            if dealt(old_run.told.task_seq) && run.retired_insns > t2_task_insns {
+                run.told.task_seq = old_run.told.task_seq;
+            }
             self.change(index, |place| *place = run);
         }
     }
@@ -35,25 +67,17 @@ impl<M: Memory> Node<M> {
     fn resume(&self, index: u32, old: &Node<M>, from: u32, old_run: &Run) -> Run {
         let mut run = Run {
             presence: old_run.presence,
-            ..Run::NEW
+            ..self.runs.get(index as usize).copied().unwrap_or(Run::NEW)
         };
         if old_run.done && old.plan_ended {
-            run.move_to(&self.plan, index, 0);
             return run;
         }
         run.begun = old_run.begun;
-        run.finished_insns = old_run.finished_insns;
+        run.account = old_run.account;
         run.process_peak = old_run.process_peak;
-        // The first task that has not ended, by its id.
-        let task = match old.plan.own_slot(from, old_run.position) {
-            Some(number) => old.plan.slot(number).map_or(0, |slot| slot.task),
-            None => {
-                let last = old.plan.own_slot(from, old_run.position.saturating_sub(1));
-                let last = last.and_then(|number| old.plan.slot(number));
-                last.map_or(0, |slot| slot.task.saturating_add(1))
-            }
-        };
+        let task = old.next_task(from);
         run.move_to(&self.plan, index, self.plan.position_of(index, task));
+        run.rest_insns = self.plan.rest_insns(index, run.position);
         if !run.done && !old_run.done && run.task == task {
             run.task_begun = old_run.task_begun;
             run.retired_insns = old_run.retired_insns;
@@ -61,5 +85,39 @@ impl<M: Memory> Node<M> {
             run.peak = old_run.peak;
         }
         run
+    }
+
+    /// The first task of process `p` that has not ended, by its id.
+    fn next_task(&self, p: u32) -> u32 {
+        let position = self.runs.get(p as usize).map_or(0, |run| run.position);
+        let task = |position| {
+            let number = self.plan.own_slot(p, position)?;
+            self.plan.slot(number).map(|slot| slot.task)
+        };
+        task(position).unwrap_or_else(|| {
+            task(position.saturating_sub(1)).map_or(0, |last| last.saturating_add(1))
+        })
+    }
+
+    /// Refuses to follow `old` if the plan has a process that has ended and
+    /// gives it nothing more to do: whoever made it has not heard of its end.
+    pub fn check_over(&self, old: &Node<M>) -> Result<(), Refusal> {
+        if old.plan_ended {
+            return Ok(());
+        }
+        for (process, index) in self.plan.processes().iter().zip(0..) {
+            let Some(from) = old.plan.find(process.id) else {
+                continue;
+            };
+            let ended = old.runs.get(from as usize).is_some_and(|run| run.done);
+            let rest = self.plan.position_of(index, old.next_task(from));
+            if ended && rest == process.count {
+                return Err(Fault::ProcessEnded {
+                    process: process.id,
+                }
+                .nowhere());
+            }
+        }
+        Ok(())
     }
 }

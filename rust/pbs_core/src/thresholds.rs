@@ -183,7 +183,11 @@ const fn permille(value: u64, factor_permille: u64) -> u64 {
 const fn permille_up(value: u64, factor_permille: u64) -> u64 {
     (value / 1000)
         .saturating_mul(factor_permille)
-        .saturating_add((value % 1000).saturating_mul(factor_permille).div_ceil(1000))
+        .saturating_add(
+            (value % 1000)
+                .saturating_mul(factor_permille)
+                .div_ceil(1000),
+        )
 }
 
 /// `value · (factor − 1)`, of a factor that is one plus a share.

@@ -95,7 +95,7 @@ proptest! {
                 Step::Swap(slots) => {
                     let old = node;
                     node = self::node(&slots, now_ns);
-                    node.take_over(&old);
+                    node.begin(Some(&old), 0, now_ns);
                 }
             }
             node.check_invariants();

@@ -7,7 +7,9 @@ use std::vec::Vec;
 
 use crate::wire::IDLE;
 use crate::StdMemory;
-use crate::{Config, Decision, Event, EventKind, Grant, Node, Plan, Presence, Rate, Sink, Threshold};
+use crate::{
+    Config, Decision, Event, EventKind, Grant, Node, Plan, Presence, Rate, Sink, Threshold,
+};
 
 use super::text;
 

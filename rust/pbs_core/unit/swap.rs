@@ -13,7 +13,7 @@ use super::text::{self, Cpu};
 impl Scene {
     fn swap(&mut self, plan: Plan<StdMemory>) {
         let mut node = Node::new(plan, CONFIG, RATE, 8, self.now_ns).unwrap();
-        node.take_over(&self.node);
+        node.begin(Some(&self.node), 0, self.now_ns);
         node.check_invariants();
         self.node = node;
         self.decide();
@@ -156,7 +156,7 @@ fn plans_in_quick_succession_leave_unallocated_time() {
         scene.wait(1_000_000);
         unallocated_ms += u32::from(scene.last.unallocated);
         let mut node = Node::new(plan(), config, RATE, 8, scene.now_ns).unwrap();
-        node.take_over(&scene.node);
+        node.begin(Some(&scene.node), 0, scene.now_ns);
         scene.node = node;
         scene.decide();
     }

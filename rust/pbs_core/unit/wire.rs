@@ -70,7 +70,9 @@ fn again(bytes: &[u8]) -> Result<Vec<u8>, Refusal> {
                 .collect(),
         })
         .collect();
-    Ok(write(message.plan_id(), message.config().as_ref(), &cpus))
+    let mut bytes = write(message.plan_id(), message.config().as_ref(), &cpus);
+    bytes[40..48].copy_from_slice(&message.dealt_seq().to_ne_bytes());
+    Ok(bytes)
 }
 
 #[test]
@@ -413,10 +415,10 @@ fn configuration_in_a_plan_is_checked() {
         (text, 80)
     );
     let mut bytes = write(1, Some(&Config::DEFAULT), &two_cpus());
-    bytes[64 + 56] = 1;
+    bytes[64 + 8 * Config::COUNT] = 1;
     let refusal = read(&bytes).err().unwrap();
     assert_eq!(refusal.fault, Fault::Reserved { part: Part::Config });
-    assert_eq!(refusal.offset_bytes, 64 + 56);
+    assert_eq!(refusal.offset_bytes, 64 + 8 * Config::COUNT as u64);
 }
 
 #[test]

@@ -3,7 +3,9 @@
 //! From a section of a written plan to a [`Plan`], with all checks of the
 //! slots; and back.
 
-use super::super::plan::{Plan, Process, Slot};
+use core::iter;
+
+use super::super::plan::{Plan, Process, Slot, SUM_EVERY};
 use super::super::{Config, Fault, Memory, Refusal};
 use super::message::Section;
 use super::{encode, IDLE, MAX_PLAN_INSNS, MAX_SLOT_INSNS, NO_TASK};
@@ -36,10 +38,21 @@ impl<M: Memory> Plan<M> {
                 *place = number;
             }
         }
+        let mut sums_insns = M::alloc::<u64>(owned / SUM_EVERY + 1, 0)?;
+        let mut sum_insns = 0;
+        let pieces = order.chunks(SUM_EVERY).map(Some).chain(iter::repeat(None));
+        for (place, numbers) in sums_insns.iter_mut().zip(pieces) {
+            *place = sum_insns;
+            for &number in numbers.unwrap_or(&[]) {
+                // The sum of all slots is at most 2^62.
+                sum_insns += slots.get(number as usize).map_or(0, |s| s.length_insns);
+            }
+        }
         Ok(Plan {
             processes,
             slots,
             order,
+            sums_insns,
         })
     }
 

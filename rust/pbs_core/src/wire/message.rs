@@ -159,6 +159,19 @@ impl<'a> Message<'a> {
         self.dealt_seq
     }
 
+    /// Refuses a plan that deals with failures of the future: `next_seq` is the
+    /// number that the next event will have.
+    pub fn check_dealt(&self, next_seq: u64) -> Result<(), Refusal> {
+        if self.dealt_seq <= next_seq {
+            return Ok(());
+        }
+        let fault = Fault::DealtSeq {
+            found: self.dealt_seq,
+            next: next_seq,
+        };
+        Err(fault.at(40))
+    }
+
     /// The configuration that the plan carries, if it does.
     pub fn config(&self) -> Option<Config> {
         self.config

@@ -1,0 +1,521 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Prediction failures: when the thresholds of Leppert 2021, chapter 3, are
+//! evaluated, and what is told.
+//!
+//! As section 5.2 suggests, lateness is looked at only while the running task
+//! is late, and earliness only where a task ends early.  What is told is told
+//! once for its task, process or node, until a plan comes; the node goes on as
+//! before (3.3.9).
+
+use super::run::Run;
+use super::thresholds::fraction;
+use super::{Cause, Event, EventKind, Memory, Node, Sink, Threshold};
+
+/// Which failures of a process were told, each by the number of its event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Told {
+    /// t2_task, of the current task.
+    pub(super) task_seq: Option<u64>,
+    /// t2_preemptions, of the current task.
+    pub(super) preemptions_seq: Option<u64>,
+    /// t2_process.
+    pub(super) process: Level,
+}
+
+impl Told {
+    pub(super) const NOTHING: Told = Told {
+        task_seq: None,
+        preemptions_seq: None,
+        process: Level::NOTHING,
+    };
+
+    /// What remains when another task begins.
+    pub(super) const fn of_process(&self) -> Told {
+        Told {
+            process: self.process,
+            ..Told::NOTHING
+        }
+    }
+}
+
+/// How far a process or the node has been told to be on the way to its t2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Level {
+    /// 0, 25, 50, 75 or 100.
+    pub(super) percent: u32,
+    /// The number of the event, if it is 100.
+    pub(super) failure_seq: Option<u64>,
+}
+
+impl Level {
+    pub(super) const NOTHING: Level = Level {
+        percent: 0,
+        failure_seq: None,
+    };
+}
+
+/// The levels on the way to t2_process and t2_node (6.2.3); the last is the
+/// failure.
+const LEVELS: [u32; 4] = [25, 50, 75, FAILURE];
+const FAILURE: u32 = 100;
+
+/// The sums over the active processes (3.3.6): those that have begun and have
+/// tasks left.  They are kept up to date with every change of a process, and
+/// are wide enough to be exact.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Sums {
+    /// How many they are.
+    pub(super) active: u32,
+    lateness_insns: i128,
+    begun_insns: u128,
+    finished_insns: u128,
+}
+
+impl Sums {
+    pub(super) const ZERO: Sums = Sums {
+        active: 0,
+        lateness_insns: 0,
+        begun_insns: 0,
+        finished_insns: 0,
+    };
+
+    /// What one process adds to them.
+    pub(super) fn of(run: &Run) -> Sums {
+        if !run.is_active() {
+            return Sums::ZERO;
+        }
+        Sums {
+            active: 1,
+            lateness_insns: run.lateness_insns().into(),
+            begun_insns: run.begun_insns().into(),
+            finished_insns: run.account.planned_insns.into(),
+        }
+    }
+
+    /// Takes `old` out and `new` in.
+    pub(super) fn replace(&mut self, old: &Sums, new: &Sums) {
+        if old == new {
+            return;
+        }
+        // `old` is a part of them.
+        self.active = self.active.wrapping_sub(old.active) + new.active;
+        self.lateness_insns = self.lateness_insns - old.lateness_insns + new.lateness_insns;
+        self.begun_insns = self.begun_insns.wrapping_sub(old.begun_insns) + new.begun_insns;
+        self.finished_insns =
+            self.finished_insns.wrapping_sub(old.finished_insns) + new.finished_insns;
+    }
+
+    /// Lateness of the node.
+    pub(super) fn lateness_insns(&self) -> i64 {
+        let bounds = (i64::MIN.into(), i64::MAX.into());
+        self.lateness_insns.clamp(bounds.0, bounds.1) as i64
+    }
+
+    fn begun_insns(&self) -> u64 {
+        u64::try_from(self.begun_insns).unwrap_or(u64::MAX)
+    }
+
+    fn finished_insns(&self) -> u64 {
+        u64::try_from(self.finished_insns).unwrap_or(u64::MAX)
+    }
+}
+
+/// When the lateness thresholds are to be looked at again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Watch {
+    /// When the current task of who runs has retired as much.
+    pub(super) at_insns: u64,
+    /// When it is that late.
+    pub(super) at_ns: u64,
+}
+
+impl Watch {
+    pub(super) const NEVER: Watch = Watch {
+        at_insns: u64::MAX,
+        at_ns: u64::MAX,
+    };
+}
+
+/// How a threshold rises with progress: where it is above `floor_insns`, by
+/// `rise_insns` in every `per_insns` that are retired, and that for
+/// `left_insns` more.
+#[derive(Clone, Copy)]
+struct Slope {
+    floor_insns: u64,
+    rise_insns: u64,
+    per_insns: u64,
+    left_insns: u64,
+}
+
+const FLAT: Slope = Slope {
+    floor_insns: u64::MAX,
+    rise_insns: 0,
+    per_insns: 1,
+    left_insns: 0,
+};
+
+/// The thresholds of the node at a moment, and what they are compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NodeThresholds {
+    /// The stress, in points.
+    pub stress: u64,
+    /// Processes that have begun and have tasks left.
+    pub active: u32,
+    /// Lateness of the node: of the active processes together.
+    pub lateness_insns: i64,
+    /// What must be exceeded to be a prediction failure.
+    pub t2_node_insns: u64,
+    /// What it must be below of to be a prediction failure.
+    pub tm2_node_insns: i64,
+}
+
+impl<M: Memory> Node<M> {
+    /// The thresholds of the node.
+    pub fn thresholds(&self, now_ns: u64) -> NodeThresholds {
+        let stress = self.stress(now_ns);
+        let sums = &self.sums;
+        NodeThresholds {
+            stress,
+            active: sums.active,
+            lateness_insns: sums.lateness_insns(),
+            t2_node_insns: self
+                .config
+                .t2_node_insns(sums.begun_insns(), sums.active, stress),
+            tm2_node_insns: self
+                .config
+                .tm2_node_insns(sums.finished_insns(), sums.active),
+        }
+    }
+
+    /// What the lateness of process `p` must exceed to be a prediction failure:
+    /// its capacity buffer and its t2_process.
+    pub fn process_limit_insns(&self, p: u32, now_ns: u64) -> u64 {
+        let progress = self.runs.get(p as usize).map(Run::progress);
+        let stress = self.stress(now_ns);
+        self.config
+            .process_limit_insns(&progress.unwrap_or_default(), self.sums.active, stress)
+    }
+
+    fn stress(&self, now_ns: u64) -> u64 {
+        self.config.stress(now_ns.saturating_sub(self.installed_ns))
+    }
+
+    /// Looks at the lateness thresholds of `p`, which runs or ends its task.
+    pub(super) fn watch(&mut self, p: u32, now_ns: u64, sink: &mut impl Sink) -> Watch {
+        const LATENESS: u64 = Threshold::T2Task as u64
+            | Threshold::T2Process as u64
+            | Threshold::T2Node as u64
+            | Threshold::T2Preemptions as u64;
+        let Some(run) = self.runs.get(p as usize) else {
+            return Watch::NEVER;
+        };
+        if self.config.thresholds & LATENESS == 0 || run.done {
+            return Watch::NEVER;
+        }
+        if !run.is_late() {
+            return Watch {
+                at_insns: run.planned_insns.saturating_add(1),
+                ..Watch::NEVER
+            };
+        }
+        let retired_insns = run.retired_insns;
+        let mut watch = Watch::NEVER;
+        self.watch_task(p, &mut watch, now_ns, sink);
+        self.watch_preemptions(p, now_ns, sink);
+        let stress = self.stress(now_ns);
+        let mut left_insns = u64::MAX;
+        if self.config.has(Threshold::T2Process) {
+            let left = self.watch_process(p, stress, &mut watch, now_ns, sink);
+            left_insns = left_insns.min(left);
+        }
+        if self.config.has(Threshold::T2Node) {
+            let left = self.watch_node(p, stress, &mut watch, now_ns, sink);
+            left_insns = left_insns.min(left);
+        }
+        watch.at_insns = watch.at_insns.min(retired_insns.saturating_add(left_insns));
+        watch
+    }
+
+    /// t2_task
+    fn watch_task(&mut self, p: u32, watch: &mut Watch, now_ns: u64, sink: &mut impl Sink) {
+        let Some(run) = self.runs.get(p as usize) else {
+            return;
+        };
+        if !self.config.has(Threshold::T2Task) || run.told.task_seq.is_some() {
+            return;
+        }
+        let t2_task_insns = self.config.t2_task_insns(run.planned_insns);
+        if run.retired_insns <= t2_task_insns {
+            watch.at_insns = t2_task_insns.saturating_add(1);
+            return;
+        }
+        let seq = self.signal_late(Cause::Task, p, t2_task_insns, FAILURE, now_ns, sink);
+        self.update(p, |run| run.told.task_seq = Some(seq));
+    }
+
+    /// t2_preemptions
+    pub(super) fn watch_preemptions(&mut self, p: u32, now_ns: u64, sink: &mut impl Sink) {
+        let Some(run) = self.runs.get(p as usize) else {
+            return;
+        };
+        let max_preemptions = self.config.max_preemptions;
+        if !self.config.has(Threshold::T2Preemptions)
+            || run.told.preemptions_seq.is_some()
+            || u64::from(run.preemptions) < max_preemptions
+        {
+            return;
+        }
+        let cause = Cause::Preemptions;
+        let seq = self.signal_late(cause, p, max_preemptions, FAILURE, now_ns, sink);
+        self.update(p, |run| run.told.preemptions_seq = Some(seq));
+    }
+
+    /// t2_process, in both its stages
+    fn watch_process(
+        &mut self,
+        p: u32,
+        stress: u64,
+        watch: &mut Watch,
+        now_ns: u64,
+        sink: &mut impl Sink,
+    ) -> u64 {
+        let Some(run) = self.runs.get(p as usize) else {
+            return u64::MAX;
+        };
+        let (progress, active) = (run.progress(), self.sums.active);
+        let config = &self.config;
+        let limit_insns = config.process_limit_insns(&progress, active, stress);
+        let calm_insns = match stress {
+            0 => limit_insns,
+            _ => config.process_limit_insns(&progress, active, 0),
+        };
+        // Only the allowed plan buffer rises with progress.
+        let slope = Slope {
+            floor_insns: config
+                .capacity_buffer_insns(progress.begun_insns)
+                .max(config.t2_min_process_insns),
+            rise_insns: config.cleared_plan_buffer_insns(progress.buffer_insns, active),
+            per_insns: progress.planned_insns,
+            left_insns: progress
+                .planned_insns
+                .saturating_sub(progress.retired_insns),
+        };
+        let (lateness_insns, mut level) = (run.lateness_insns(), run.told.process);
+        let insns = (lateness_insns, limit_insns);
+        self.tell_level(Cause::Process, p, insns, &mut level, now_ns, sink);
+        self.update(p, |run| run.told.process = level);
+        self.next_look(insns, calm_insns, slope, level, stress, watch, now_ns)
+    }
+
+    /// t2_node
+    fn watch_node(
+        &mut self,
+        p: u32,
+        stress: u64,
+        watch: &mut Watch,
+        now_ns: u64,
+        sink: &mut impl Sink,
+    ) -> u64 {
+        let sums = &self.sums;
+        let (begun_insns, active) = (sums.begun_insns(), sums.active);
+        let limit_insns = self.config.t2_node_insns(begun_insns, active, stress);
+        let calm_insns = self.config.t2_node_insns(begun_insns, active, 0);
+        let insns = (sums.lateness_insns(), limit_insns);
+        let mut level = self.told_late;
+        self.tell_level(Cause::Node, p, insns, &mut level, now_ns, sink);
+        self.told_late = level;
+        self.next_look(insns, calm_insns, FLAT, level, stress, watch, now_ns)
+    }
+
+    /// Tells the greatest level that a lateness has reached of its limit, if
+    /// it is above the one that was told.
+    fn tell_level(
+        &mut self,
+        cause: Cause,
+        p: u32,
+        (lateness_insns, limit_insns): (i64, u64),
+        level: &mut Level,
+        now_ns: u64,
+        sink: &mut impl Sink,
+    ) {
+        let info = self.config.has(Threshold::Info);
+        let reached = LEVELS.into_iter().rev().find(|&percent| {
+            (info || percent == FAILURE)
+                && exceeds(lateness_insns, level_insns(limit_insns, percent))
+        });
+        let Some(percent) = reached.filter(|&percent| percent > level.percent) else {
+            return;
+        };
+        let seq = self.signal_late(cause, p, limit_insns, percent, now_ns, sink);
+        *level = Level {
+            percent,
+            failure_seq: (percent == FAILURE).then_some(seq),
+        };
+    }
+
+    /// After how many more instructions a lateness may exceed the next level
+    /// of its limit.  `calm_insns` is the limit without stress: where only
+    /// stress holds a level back, the next nominal tick is looked at, too.
+    #[allow(clippy::too_many_arguments)]
+    fn next_look(
+        &self,
+        (lateness_insns, limit_insns): (i64, u64),
+        calm_insns: u64,
+        slope: Slope,
+        level: Level,
+        stress: u64,
+        watch: &mut Watch,
+        now_ns: u64,
+    ) -> u64 {
+        let info = self.config.has(Threshold::Info);
+        let next = LEVELS
+            .into_iter()
+            .find(|&percent| percent > level.percent && (info || percent == FAILURE));
+        let Some(percent) = next else {
+            return u64::MAX;
+        };
+        if stress == 0 || !exceeds(lateness_insns, level_insns(calm_insns, percent)) {
+            return slope.crossing_insns(lateness_insns, calm_insns, percent);
+        }
+        watch.at_ns = watch.at_ns.min(self.next_tick_ns(now_ns));
+        slope.crossing_insns(lateness_insns, limit_insns, percent)
+    }
+
+    /// When stress falls next.
+    fn next_tick_ns(&self, now_ns: u64) -> u64 {
+        let since_ns = now_ns.saturating_sub(self.installed_ns);
+        let tick_ns = self.config.nominal_tick_ns;
+        match since_ns.checked_rem(tick_ns) {
+            Some(phase_ns) => now_ns.saturating_add(tick_ns - phase_ns),
+            None => u64::MAX,
+        }
+    }
+
+    /// Looks at the earliness thresholds: the current task of `p` has ended
+    /// early with `retired_insns`, and stands in the account.
+    pub(super) fn watch_early(
+        &mut self,
+        p: u32,
+        retired_insns: u64,
+        now_ns: u64,
+        sink: &mut impl Sink,
+    ) {
+        let Some(run) = self.runs.get(p as usize) else {
+            return;
+        };
+        let tm2_task_insns = self.config.tm2_task_insns(run.planned_insns);
+        if self.config.has(Threshold::Tm2Task) && retired_insns < tm2_task_insns {
+            let event = self.signal(EventKind::Early, Cause::Task, p, now_ns);
+            let event = Event {
+                retired_insns,
+                value: tm2_task_insns,
+                ..event
+            };
+            self.tell(event, sink);
+        }
+        if !self.config.has(Threshold::Tm2Node) || self.told_early_seq.is_some() {
+            return;
+        }
+        let thresholds = self.thresholds(now_ns);
+        let idle_insns = i64::try_from(self.idle_insns).unwrap_or(i64::MAX);
+        let lateness_insns = thresholds.lateness_insns.saturating_add(idle_insns);
+        if thresholds.stress != 0 || lateness_insns >= thresholds.tm2_node_insns {
+            return;
+        }
+        let event = self.signal(EventKind::Early, Cause::Node, p, now_ns);
+        let event = Event {
+            retired_insns,
+            // Two's complement: it is negative.
+            value: thresholds.tm2_node_insns as u64,
+            node_lateness_insns: lateness_insns,
+            ..event
+        };
+        self.told_early_seq = Some(self.tell(event, sink));
+    }
+
+    /// Counts as idle what could have been retired while the plan waited for
+    /// its processes (3.3.8, "Accumulating earliness"), as far as the node is
+    /// early: idling can make it less early, not late.
+    pub(super) fn count_idle(&mut self, plan_ns: u64) {
+        let waited_ns = match self.waits_since_ns.take() {
+            Some(since_ns) => plan_ns.saturating_sub(since_ns),
+            None => return,
+        };
+        let idle_insns = self
+            .idle_insns
+            .saturating_add(self.rate.to_insns(waited_ns));
+        let lateness_insns = self.sums.lateness_insns();
+        let early_insns = if lateness_insns < 0 {
+            lateness_insns.unsigned_abs()
+        } else {
+            0
+        };
+        self.idle_insns = idle_insns.min(early_insns);
+    }
+
+    /// Tells that `percent` of a lateness threshold is exceeded.
+    fn signal_late(
+        &mut self,
+        cause: Cause,
+        p: u32,
+        value: u64,
+        percent: u32,
+        now_ns: u64,
+        sink: &mut impl Sink,
+    ) -> u64 {
+        let kind = if percent == FAILURE {
+            EventKind::Late
+        } else {
+            EventKind::Info
+        };
+        let event = Event {
+            value,
+            level_percent: percent,
+            ..self.signal(kind, cause, p, now_ns)
+        };
+        self.tell(event, sink)
+    }
+
+    fn signal(&self, kind: EventKind, cause: Cause, p: u32, now_ns: u64) -> Event {
+        Event {
+            reason: cause as u16,
+            stress: u32::try_from(self.stress(now_ns)).unwrap_or(u32::MAX),
+            level_percent: FAILURE,
+            ..self.process_event(kind, p, now_ns)
+        }
+    }
+}
+
+impl Slope {
+    /// After how many instructions a lateness that grows with each of them may
+    /// exceed `percent` of a threshold that is at `limit_insns` now.
+    ///
+    /// Where the threshold rises half as fast or faster, it is looked at again
+    /// after steps that find the crossing to a thousandth of the limit.
+    fn crossing_insns(&self, lateness_insns: i64, limit_insns: u64, percent: u32) -> u64 {
+        let level = level_insns(limit_insns, percent);
+        let gap = i128::from(level) - i128::from(lateness_insns) + 1;
+        let gap_insns = u64::try_from(gap.max(1)).unwrap_or(u64::MAX);
+        if limit_insns <= self.floor_insns || self.left_insns == 0 {
+            return gap_insns;
+        }
+        let rise_insns = level_insns(self.rise_insns, percent);
+        let rest_insns = self.per_insns.saturating_sub(rise_insns);
+        let crossing_insns = if rise_insns < rest_insns {
+            gap_insns.saturating_add(fraction(gap_insns, rise_insns, rest_insns))
+        } else {
+            gap_insns.saturating_mul(2).max(level >> 10)
+        };
+        crossing_insns.min(self.left_insns.max(gap_insns))
+    }
+}
+
+fn exceeds(lateness_insns: i64, limit_insns: u64) -> bool {
+    u64::try_from(lateness_insns).is_ok_and(|lateness_insns| lateness_insns > limit_insns)
+}
+
+/// `percent` of a limit, rounded down.
+fn level_insns(limit_insns: u64, percent: u32) -> u64 {
+    fraction(limit_insns, percent.into(), FAILURE.into())
+}
