@@ -45,15 +45,22 @@ impl Check<'_> {
         };
         let numbers = config.values().into_iter().zip(config.ranges());
         for (index, (value, (least, most))) in numbers.enumerate() {
-            if !(least..=most).contains(&value) {
-                self.problem(
-                    self.plan.config_lines[index],
-                    format!(
-                        "{} is {value}; it must be between {least} and {most}",
-                        Config::NAMES[index]
-                    ),
-                );
+            if (least..=most).contains(&value) {
+                continue;
             }
+            let name = Config::NAMES[index];
+            let line = self.plan.config_lines[index];
+            // Some ranges depend on other numbers of the file.
+            let left_out = line.is_none() && value == Config::DEFAULT.values()[index];
+            let message = if left_out {
+                format!(
+                    "{name} is left out and so {value}, but with the other numbers of [config] \
+                     it must be between {least} and {most}; add it"
+                )
+            } else {
+                format!("{name} is {value}; it must be between {least} and {most}")
+            };
+            self.problem(line, message);
         }
     }
 
@@ -166,6 +173,18 @@ impl Check<'_> {
                 &format!("task {} of process {label}", task.id),
                 task.planned_insns,
             );
+            self.simulated(task.line, "real_insns", task.real_insns);
+            self.simulated(task.line, "wait_insns", task.wait_insns);
+        }
+    }
+
+    /// What only simulations read is as long as the kernel could have it.
+    fn simulated(&mut self, line: Line, what: &str, length_insns: Option<u64>) {
+        if let Some(length_insns) = length_insns.filter(|&length| length > MAX_SLOT_INSNS) {
+            self.problem(
+                line,
+                format!("{what} is {length_insns}; at most {MAX_SLOT_INSNS} are allowed"),
+            );
         }
     }
 
@@ -210,8 +229,12 @@ impl Check<'_> {
             for (number, slot) in cpu.slots.iter().enumerate() {
                 let line = cpu.slot_lines.get(number).copied().flatten();
                 match *slot {
-                    Slot::Idle { length_insns, .. } => {
+                    Slot::Idle {
+                        length_insns,
+                        real_insns,
+                    } => {
                         self.length(line, &format!("idle slot {number}"), length_insns);
+                        self.simulated(line, "real_insns", real_insns);
                     }
                     Slot::Process { process } => {
                         let label = plan.processes[process].label();

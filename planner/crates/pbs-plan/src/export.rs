@@ -4,7 +4,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use crate::{Command, Config, Plan, Process, Slot, Start, Task};
+use crate::{Command, Config, Plan, Process, Slot, Start, Task, Threshold};
 
 /// Lists are wrapped at this column.
 const WIDTH: usize = 80;
@@ -12,11 +12,11 @@ const WIDTH: usize = 80;
 /// The plan as `from_toml` reads it.
 pub fn to_toml(plan: &Plan) -> String {
     let mut out = format!("plan_id = {}\n", plan.plan_id);
+    if plan.dealt_seq != 0 {
+        let _ = writeln!(out, "dealt_seq = {}", plan.dealt_seq);
+    }
     if let Some(config) = &plan.config {
-        out.push_str("\n[config]\n");
-        for (name, value) in Config::NAMES.iter().zip(config.values()) {
-            let _ = writeln!(out, "{name} = {}", grouped(value));
-        }
+        write_config(&mut out, config);
     }
     for process in &plan.processes {
         write_process(&mut out, process);
@@ -47,6 +47,28 @@ pub fn to_toml(plan: &Plan) -> String {
         write_list(&mut out, "slots", slots, false);
     }
     out
+}
+
+fn write_config(out: &mut String, config: &Config) {
+    out.push_str("\n[config]\n");
+    for (name, value) in Config::NAMES.into_iter().zip(config.values()) {
+        match name {
+            "thresholds" => {
+                let on = Threshold::ALL.into_iter();
+                let names = on.filter(|&threshold| config.has(threshold));
+                write_list(out, name, names.map(|on| quoted(on.name())), false);
+            }
+            "idle_policy" => {
+                let _ = writeln!(out, "{name} = {}", quoted(config.idle_policy().name()));
+            }
+            "idle_is_lateness" => {
+                let _ = writeln!(out, "{name} = {}", value != 0);
+            }
+            _ => {
+                let _ = writeln!(out, "{name} = {}", grouped(value));
+            }
+        }
+    }
 }
 
 fn write_process(out: &mut String, process: &Process) {
@@ -89,7 +111,7 @@ fn write_process(out: &mut String, process: &Process) {
         && process
             .tasks
             .iter()
-            .all(|task| task.name.is_none() && task.real_insns.is_none());
+            .all(|task| task.name.is_none() && task.real_insns.or(task.wait_insns).is_none());
     if plain {
         let lengths = process.tasks.iter().map(|task| grouped(task.planned_insns));
         write_list(out, "tasks", lengths, false);
@@ -113,6 +135,9 @@ fn task_table(task: &Task, consecutive: bool) -> String {
     let _ = write!(table, "planned_insns = {}", grouped(task.planned_insns));
     if let Some(real_insns) = task.real_insns {
         let _ = write!(table, ", real_insns = {}", grouped(real_insns));
+    }
+    if let Some(wait_insns) = task.wait_insns {
+        let _ = write!(table, ", wait_insns = {}", grouped(wait_insns));
     }
     table + " }"
 }

@@ -11,8 +11,9 @@
 //! count through the whole plan, so those of a process ascend with gaps.
 
 use std::collections::HashMap;
+use std::fmt::Write;
 
-use crate::{check, wire, Cpu, Line, Plan, Problem, Process, Slot, Task};
+use crate::{check, Cpu, Line, Plan, Problem, Process, Slot, Task};
 
 const IDLE: i64 = -1;
 const END: i64 = -2;
@@ -20,9 +21,51 @@ const END: i64 = -2;
 /// Reads a plan for one CPU and checks it.
 pub fn import(text: &str, plan_id: u64, cpu: u32) -> Result<Plan, Vec<Problem>> {
     let plan = parse(text, plan_id, cpu).map_err(|problem| vec![problem])?;
-    check::check(&plan)?;
-    wire::validate(&wire::encode(&plan)).map_err(|problem| vec![problem])?;
+    check(&plan)?;
     Ok(plan)
+}
+
+/// The plan as [`import`] reads it. What the grammar has no place for and a
+/// simulation would miss is refused; names and commands are left out.
+pub fn export(plan: &Plan) -> Result<String, Problem> {
+    let [cpu] = &plan.cpus[..] else {
+        let message = format!(
+            "the plan has {} CPUs, but Leppert's grammar is for one; write TOML",
+            plan.cpus.len()
+        );
+        return Err(Problem::at(None, message));
+    };
+    if plan.config.is_some() || plan.dealt_seq != 0 {
+        let message = "Leppert's grammar has neither [config] nor dealt_seq; write TOML";
+        return Err(Problem::at(None, message));
+    }
+    let mut out = plan.processes.len().to_string();
+    for process in &plan.processes {
+        if let Some(task) = process.tasks.iter().find(|task| task.wait_insns.is_some()) {
+            let message = format!(
+                "task {} of process {} has wait_insns, which Leppert's grammar has not; write TOML",
+                task.id,
+                process.label()
+            );
+            return Err(Problem::at(task.line, message));
+        }
+        let _ = write!(out, ";{},{}", process.id, process.buffer_insns);
+    }
+    out.push_str(";;;");
+    for slot in plan.place(cpu) {
+        let (process, task) = match slot.task {
+            Some((process, task)) => {
+                let process = &plan.processes[process];
+                (process.id.into(), process.tasks[task].id.into())
+            }
+            None => (IDLE, IDLE),
+        };
+        let planned_insns = slot.length_insns;
+        let real_insns = slot.real_insns.unwrap_or(planned_insns);
+        let _ = write!(out, "{process},{task},{planned_insns},{real_insns};");
+    }
+    out.push('\n');
+    Ok(out)
 }
 
 fn parse(text: &str, plan_id: u64, cpu: u32) -> Result<Plan, Problem> {

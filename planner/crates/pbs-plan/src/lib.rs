@@ -16,13 +16,18 @@ pub mod wire;
 
 pub use export::to_toml;
 pub use model::{Command, Cpu, Line, Plan, Process, Slot, Start, Task};
-pub use pbs_core::Config;
+pub use pbs_core::{Config, IdlePolicy, Threshold};
 pub use problem::Problem;
 
 /// Reads a plan from TOML and checks it, up to the kernel's own validator.
 pub fn from_toml(text: &str) -> Result<Plan, Vec<Problem>> {
     let plan = parse::parse(text)?;
-    check::check(&plan)?;
-    wire::validate(&wire::encode(&plan)).map_err(|problem| vec![problem])?;
+    check(&plan)?;
     Ok(plan)
+}
+
+/// Whether the plan is valid, up to the kernel's own validator.
+pub fn check(plan: &Plan) -> Result<(), Vec<Problem>> {
+    check::check(plan)?;
+    wire::validate(&wire::encode(plan)).map_err(|problem| vec![problem])
 }

@@ -15,6 +15,11 @@ pub type Line = Option<NonZeroU32>;
 pub struct Plan {
     /// The planner's name for it, repeated in events.
     pub plan_id: u64,
+    /// The prediction failures that the plan deals with: those of all events
+    /// with a smaller number; 0: none.
+    pub dealt_seq: u64,
+    /// The line of `dealt_seq`.
+    pub dealt_seq_line: Line,
     /// `None`: the node's defaults.
     pub config: Option<Config>,
     /// The lines of the configuration's numbers, in the order of
@@ -87,6 +92,10 @@ pub struct Task {
     /// What it really takes, where that is known beforehand: simulations and
     /// generated plans.
     pub real_insns: Option<u64>,
+    /// Before this task the process waits, blocked, for others, for as much
+    /// time as this many instructions take (Leppert 2021, 3.3.8, figure 7).
+    /// For simulations, as `real_insns` is.
+    pub wait_insns: Option<u64>,
     /// Where it was read.
     pub line: Line,
 }
@@ -128,6 +137,8 @@ pub struct PlacedSlot {
     pub task: Option<(usize, usize)>,
     /// Its length.
     pub length_insns: u64,
+    /// What its task, or the idle slot, really takes, where that is known.
+    pub real_insns: Option<u64>,
 }
 
 impl Plan {
@@ -138,19 +149,22 @@ impl Plan {
         let mut next_task = vec![0; self.processes.len()];
         cpu.slots.iter().map(move |slot| match *slot {
             Slot::Process { process } => {
-                let task = next_task[process];
+                let number = next_task[process];
                 next_task[process] += 1;
+                let task = self.processes[process].tasks.get(number);
                 PlacedSlot {
-                    task: Some((process, task)),
-                    length_insns: self.processes[process]
-                        .tasks
-                        .get(task)
-                        .map_or(0, |task| task.planned_insns),
+                    task: Some((process, number)),
+                    length_insns: task.map_or(0, |task| task.planned_insns),
+                    real_insns: task.and_then(|task| task.real_insns),
                 }
             }
-            Slot::Idle { length_insns, .. } => PlacedSlot {
+            Slot::Idle {
+                length_insns,
+                real_insns,
+            } => PlacedSlot {
                 task: None,
                 length_insns,
+                real_insns,
             },
         })
     }

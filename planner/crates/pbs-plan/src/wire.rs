@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! To the wire format and back.
 
+use std::mem::offset_of;
+
 use pbs_core::wire::Message;
 use pbs_core::StdMemory;
 use pbs_uapi::record::{self, bytes_of, from_bytes, PlanCpu, PlanHeader, PlanProcess, PlanSlot};
@@ -70,6 +72,7 @@ pub fn encode(plan: &Plan) -> Encoded {
         header_bytes: size_of::<PlanHeader>() as u16,
         total_bytes: 0,
         plan_id: plan.plan_id,
+        dealt_seq: plan.dealt_seq,
         nr_cpus: plan.cpus.len() as u32,
         config_bytes: if plan.config.is_some() {
             size_of::<record::Config>() as u32
@@ -79,6 +82,10 @@ pub fn encode(plan: &Plan) -> Encoded {
         ..PlanHeader::default()
     };
     encoded.push(&header, None);
+    // Of the header only this is a thing of the file that can be refused.
+    let dealt_seq = offset_of!(PlanHeader, dealt_seq);
+    encoded.places.push((dealt_seq, plan.dealt_seq_line));
+    encoded.places.push((dealt_seq + size_of::<u64>(), None));
     if let Some(config) = &plan.config {
         let at = encoded.bytes.len();
         encoded
@@ -187,6 +194,7 @@ impl Decoder<'_> {
         let header: PlanHeader = self.take()?;
         let mut plan = Plan {
             plan_id: header.plan_id,
+            dealt_seq: header.dealt_seq,
             ..Plan::default()
         };
         if header.config_bytes != 0 {

@@ -74,7 +74,7 @@ slots = [1]
 
     unknown_key:
 "colour = 3
-" => "plan.toml:1: the plan has no key colour; it can have plan_id, config, process, cpu";
+" => "plan.toml:1: the plan has no key colour; it can have plan_id, dealt_seq, config, process, cpu";
 
     unknown_process_in_slot:
 "[[process]]
@@ -240,6 +240,80 @@ tasks = [10]
 cpu = 0
 slots = [1]
 " => "plan.toml:2: sigma_t1_permille is 1000; it must be between 1001 and 100000";
+
+    thresholds_are_named:
+"[config]
+thresholds = 255
+[[process]]
+id = 1
+tasks = [10]
+[[cpu]]
+cpu = 0
+slots = [1]
+" => "plan.toml:2: thresholds is no list; write the names of those that are on: thresholds = [\"t1\", \"t2_task\"]";
+
+    threshold_without_quotes:
+"[config]
+thresholds = [\"t1\", 2]
+" => "\
+plan.toml:2: a threshold is named, not numbered; write the names of those that are on: thresholds = [\"t1\", \"t2_task\"]";
+
+    thresholds_misspelt:
+"[config]
+thresholds = [
+    \"t2_tasks\",
+    \"everything\",
+    \"t1\",
+    \"t1\",
+]
+" => "\
+plan.toml:3: there is no threshold t2_tasks; did you mean t2_task?
+plan.toml:4: there is no threshold everything; it can be t1, t2_task, t2_process, t2_node, t2_preemptions, tm2_task, tm2_node, info
+plan.toml:6: threshold t1 stands there twice; remove one";
+
+    idle_policy_and_flag:
+"[config]
+idle_policy = \"slack\"
+idle_is_lateness = 1
+" => "\
+plan.toml:2: there is no idle policy slack; it can be latest, least_slack
+plan.toml:3: idle_is_lateness must be true or false, without quotes";
+
+    idle_policy_is_no_number:
+"[config]
+idle_policy = 1
+" => "plan.toml:2: idle_policy must be a string; put it in quotes";
+
+    dealt_seq_is_a_number:
+"dealt_seq = \"12\"
+" => "plan.toml:1: dealt_seq must be a number; write it without quotes: 20_000_000";
+
+    numbers_that_others_depend_on:
+"[config]
+preemption_limit_insns = 1_000_000_000
+sigma_t2_permille = 1_050
+[[process]]
+id = 1
+tasks = [10]
+[[cpu]]
+cpu = 0
+slots = [1]
+" => "\
+plan.toml: t2_task_signaling_limit_insns is left out and so 1000000000, but with the other numbers of [config] it must be between 1000000001 and 562949953421312; add it
+plan.toml:3: sigma_t2_permille is 1050; it must be between 1051 and 100000";
+
+    real_and_wait_too_long:
+"[[process]]
+id = 1
+tasks = [{ planned_insns = 10, real_insns = 281474976710657 },
+    { planned_insns = 10, wait_insns = 281474976710657 }]
+[[cpu]]
+cpu = 0
+slots = [1, 1, { idle_insns = 5, real_insns = 281474976710657 }]
+" => "\
+plan.toml:3: real_insns is 281474976710657; at most 281474976710656 are allowed
+plan.toml:4: wait_insns is 281474976710657; at most 281474976710656 are allowed
+plan.toml:7: real_insns is 281474976710657; at most 281474976710656 are allowed";
 
     cpu_said_wrong:
 "[[process]]

@@ -42,6 +42,50 @@ fn the_import_goes_through_toml_unchanged() {
 }
 
 #[test]
+fn the_export_is_what_was_imported() {
+    let plan = leppert::import(LINE, 5, 2).unwrap();
+    // What stands behind the end mark is no part of the plan.
+    let (line, _) = LINE.split_once("-2,").unwrap();
+    assert_eq!(leppert::export(&plan).unwrap(), format!("{line}\n"));
+}
+
+#[test]
+fn the_export_of_a_plan_without_real_lengths_is_exact() {
+    let text = "[[process]]\nid = 3\nname = \"sort\"\ntasks = [10, 20]\n\
+                [[cpu]]\ncpu = 0\nslots = [\"sort\", \"idle 5\", \"sort\"]\n";
+    assert_eq!(
+        leppert::export(&from_toml(text).unwrap()).unwrap(),
+        "1;3,0;;;3,0,10,10;-1,-1,5,5;3,1,20,20;\n"
+    );
+}
+
+#[test]
+fn the_export_refuses_what_the_grammar_has_not() {
+    let cpu = |number| {
+        format!(
+            "[[process]]\nid = {number}\ntasks = [10]\n\
+             [[cpu]]\ncpu = {number}\nslots = [{number}]\n"
+        )
+    };
+    let no_place = "plan: Leppert's grammar has neither [config] nor dealt_seq; write TOML";
+    for (text, expected) in [
+        (
+            "[[process]]\nid = 0\ntasks = [1]\n".to_owned() + &cpu(1) + "[[cpu]]\ncpu = 0\nslots = [0]\n",
+            "plan: the plan has 2 CPUs, but Leppert's grammar is for one; write TOML",
+        ),
+        ("[config]\n".to_owned() + &cpu(0), no_place),
+        ("dealt_seq = 1\n".to_owned() + &cpu(0), no_place),
+        (
+            cpu(0).replace("[10]", "[{ planned_insns = 10, wait_insns = 3 }]"),
+            "plan:3: task 0 of process 0 has wait_insns, which Leppert's grammar has not; write TOML",
+        ),
+    ] {
+        let problem = leppert::export(&from_toml(&text).unwrap()).unwrap_err();
+        assert_eq!(problem.in_file("plan").to_string(), expected);
+    }
+}
+
+#[test]
 fn two_semicolons_are_enough() {
     assert!(leppert::import("1;0,9;;0,0,7,7", 1, 0).is_ok());
 }

@@ -105,18 +105,3 @@ fn mutated_wire() {
     }
     assert!(valid > 0 && valid < ROUNDS);
 }
-
-/// The plan in the documentation is one.
-#[test]
-fn documented_plan_is_valid() {
-    let text = include_str!("../../../../Documentation/plan-format.rst");
-    let block = text.split_once(".. code-block:: toml\n").unwrap().1;
-    let lines: Vec<_> = block
-        .lines()
-        .take_while(|line| line.is_empty() || line.starts_with("    "))
-        .collect();
-    assert!(lines.len() > 20);
-    if let Err(problems) = from_toml(&lines.join("\n")) {
-        panic!("{problems:?}");
-    }
-}

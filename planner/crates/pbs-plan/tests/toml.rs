@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use pbs_plan::{from_toml, to_toml, wire, Config, Slot, Start};
+use pbs_plan::{from_toml, to_toml, wire, Config, IdlePolicy, Slot, Start, Threshold};
 
 const SMALL: &str = r#"plan_id = 7
 
@@ -29,7 +29,7 @@ tasks = [{ name = "zip", planned_insns = 30_000_000 }, 4_000_000]
 [[process]]
 id = 9
 attaches = "itself"
-tasks = [{ id = 4, planned_insns = 1_000, real_insns = 900 }, { id = 8, planned_insns = 2_000 }]
+tasks = [{ id = 4, planned_insns = 1_000, real_insns = 900 }, { id = 8, planned_insns = 2_000, wait_insns = 50 }]
 
 [[cpu]]
 cpu = 0
@@ -74,6 +74,7 @@ fn everything_that_can_be_written_is_read() {
     assert_eq!(itself.start, Start::Itself(None));
     assert_eq!(itself.tasks[0].real_insns, Some(900));
     assert_eq!(itself.tasks[1].id, 8);
+    assert_eq!(itself.tasks[1].wait_insns, Some(50));
 
     assert_eq!(
         plan.cpus[0].slots[2],
@@ -99,6 +100,83 @@ fn writing_and_reading_changes_nothing() {
         a.processes[1].commands()[1].argv,
         b.processes[1].commands()[1].argv
     );
+}
+
+/// A plan that sets everything that a plan can set beside its slots.
+fn all_set() -> String {
+    let mut text = String::from("plan_id = 7\ndealt_seq = 1_234\n[config]\n");
+    let numbers = Config::NAMES.into_iter().zip(Config::DEFAULT.values());
+    for (name, default) in numbers {
+        text += &match name {
+            "thresholds" => format!("{name} = [\"t2_node\", \"t1\"]\n"),
+            "idle_policy" => format!("{name} = \"least_slack\"\n"),
+            "idle_is_lateness" => format!("{name} = true\n"),
+            _ => format!("{name} = {}\n", default + 1),
+        };
+    }
+    text + "[[process]]\nid = 1\ntasks = [5]\n[[cpu]]\ncpu = 0\nslots = [1]\n"
+}
+
+#[test]
+fn every_number_of_the_configuration_is_read_and_written() {
+    let plan = from_toml(&all_set()).unwrap();
+    let config = plan.config.unwrap();
+    assert_eq!(
+        config.thresholds,
+        Threshold::T1 as u64 | Threshold::T2Node as u64
+    );
+    assert_eq!(config.idle_policy(), IdlePolicy::LeastSlack);
+    assert_eq!(config.idle_is_lateness, 1);
+    for (index, name) in Config::NAMES.iter().enumerate() {
+        assert_ne!(
+            config.values()[index],
+            Config::DEFAULT.values()[index],
+            "{name}"
+        );
+        assert!(plan.config_lines[index].is_some(), "{name}");
+    }
+
+    let text = to_toml(&plan);
+    for line in [
+        "dealt_seq = 1234",
+        "thresholds = [\"t1\", \"t2_node\"]",
+        "idle_policy = \"least_slack\"",
+        "idle_is_lateness = true",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line}: {text}");
+    }
+    let again = from_toml(&text).unwrap();
+    assert_eq!((again.config, again.dealt_seq), (Some(config), 1234));
+    let decoded = wire::decode(&wire::encode(&plan).bytes).unwrap();
+    assert_eq!((decoded.config, decoded.dealt_seq), (Some(config), 1234));
+}
+
+#[test]
+fn thresholds_can_all_be_off() {
+    let text = all_set().replace("[\"t2_node\", \"t1\"]", "[]");
+    let plan = from_toml(&text).unwrap();
+    assert_eq!(plan.config.unwrap().thresholds, 0);
+    let again = from_toml(&to_toml(&plan)).unwrap();
+    assert_eq!(again.config, plan.config);
+}
+
+#[test]
+fn lengths_of_simulations_survive() {
+    let once = from_toml(SMALL).unwrap();
+    let again = from_toml(&to_toml(&once)).unwrap();
+    let lengths = |plan: &pbs_plan::Plan| {
+        let mut lengths = Vec::new();
+        for task in plan.processes.iter().flat_map(|process| &process.tasks) {
+            lengths.push((task.planned_insns, task.real_insns, task.wait_insns));
+        }
+        (lengths, plan.cpus[1].slots.clone())
+    };
+    assert_eq!(lengths(&again), lengths(&once));
+    let real: Vec<_> = once
+        .place(&once.cpus[1])
+        .map(|slot| slot.real_insns)
+        .collect();
+    assert_eq!(real, [Some(900), Some(90), None]);
 }
 
 #[test]
@@ -140,6 +218,13 @@ fn offsets_lead_back_to_lines() {
     assert_eq!(line(cpu + 96), Some(29));
     // Past the end stays the last slot.
     assert_eq!(line(u64::MAX), Some(33));
+}
+
+#[test]
+fn dealt_seq_leads_back_to_its_line() {
+    let encoded = wire::encode(&from_toml(&all_set()).unwrap());
+    let lines = [39, 40, 47, 48].map(|offset| encoded.line_at(offset).map(|line| line.get()));
+    assert_eq!(lines, [None, Some(2), Some(2), None]);
 }
 
 #[test]

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The [config] section.
+
+use toml::de::DeValue;
+
+use super::{Reader, Value};
+use crate::{Config, IdlePolicy, Line, Plan, Threshold};
+
+/// How the thresholds are written.
+const WRITE_THRESHOLDS: &str = "write the names of those that are on: \
+                                thresholds = [\"t1\", \"t2_task\"]";
+
+impl Reader {
+    pub(super) fn config(&mut self, line: Line, value: &Value<'_>, plan: &mut Plan) {
+        let Some(mut table) = self.table(line, value, "[config]", &Config::NAMES) else {
+            return;
+        };
+        let mut values = Config::DEFAULT.values();
+        for (index, name) in Config::NAMES.iter().enumerate() {
+            let Some((line, value)) = table.entries.remove(name) else {
+                continue;
+            };
+            plan.config_lines[index] = line;
+            let read = match *name {
+                "thresholds" => self.thresholds(line, value),
+                "idle_policy" => self.idle_policy(line, value),
+                "idle_is_lateness" => self.flag(line, name, value).map(u64::from),
+                _ => self.number(line, name, value),
+            };
+            values[index] = read.unwrap_or(values[index]);
+        }
+        plan.config = Some(Config::from_values(values));
+    }
+
+    fn thresholds(&mut self, line: Line, value: &Value<'_>) -> Option<u64> {
+        let DeValue::Array(items) = value.get_ref() else {
+            self.problem(line, format!("thresholds is no list; {WRITE_THRESHOLDS}"));
+            return None;
+        };
+        let mut bits = 0;
+        for item in items.iter() {
+            let line = self.line_of(item);
+            let DeValue::String(name) = item.get_ref() else {
+                self.problem(
+                    line,
+                    format!("a threshold is named, not numbered; {WRITE_THRESHOLDS}"),
+                );
+                continue;
+            };
+            let names = Threshold::ALL.map(Threshold::name);
+            let Some(at) = self.one_of(line, "threshold", name, &names) else {
+                continue;
+            };
+            let bit = Threshold::ALL[at] as u64;
+            if bits & bit != 0 {
+                self.problem(
+                    line,
+                    format!("threshold {name} stands there twice; remove one"),
+                );
+            }
+            bits |= bit;
+        }
+        Some(bits)
+    }
+
+    fn idle_policy(&mut self, line: Line, value: &Value<'_>) -> Option<u64> {
+        let name = self.string(line, "idle_policy", value)?;
+        let names = IdlePolicy::ALL.map(IdlePolicy::name);
+        let at = self.one_of(line, "idle policy", &name, &names)?;
+        Some(IdlePolicy::ALL[at] as u64)
+    }
+}

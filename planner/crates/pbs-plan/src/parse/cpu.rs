@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The [[cpu]] tables, with their slots.
+
+use std::collections::HashMap;
+
+use toml::de::DeValue;
+
+use super::value::closest;
+use super::{Reader, Value};
+use crate::{Cpu, Line, Slot};
+
+const CPU_KEYS: &[&str] = &["cpu", "slots"];
+const IDLE_KEYS: &[&str] = &["idle_insns", "real_insns"];
+
+impl Reader {
+    pub(super) fn cpu(
+        &mut self,
+        line: Line,
+        value: &Value<'_>,
+        indices: &HashMap<String, usize>,
+    ) -> Option<Cpu> {
+        let mut table = self.table(line, value, "[[cpu]]", CPU_KEYS)?;
+        let mut cpu = Cpu {
+            line: table.line,
+            ..Cpu::default()
+        };
+        match table.entries.remove("cpu") {
+            Some((line, value)) => cpu.cpu = self.number(line, "cpu", value).unwrap_or(0),
+            None => self.problem(table.line, "the CPU has no number; add cpu = 0"),
+        }
+        let Some((line, slots)) = table.entries.remove("slots") else {
+            self.problem(
+                table.line,
+                format!(
+                    "CPU {} has no slots; add their order: slots = [1, 2, \"idle 5_000_000\", 1]",
+                    cpu.cpu
+                ),
+            );
+            return Some(cpu);
+        };
+        let DeValue::Array(items) = slots.get_ref() else {
+            self.problem(
+                line,
+                "slots is no list; write slots = [1, 2, \"idle 5_000_000\", 1]",
+            );
+            return Some(cpu);
+        };
+        for item in items.iter() {
+            let line = self.line_of(item);
+            if let Some(slot) = self.slot(line, item, indices) {
+                cpu.slots.push(slot);
+                cpu.slot_lines.push(line);
+            }
+        }
+        Some(cpu)
+    }
+
+    fn slot(
+        &mut self,
+        line: Line,
+        value: &Value<'_>,
+        indices: &HashMap<String, usize>,
+    ) -> Option<Slot> {
+        let name = match value.get_ref() {
+            DeValue::String(text) => match text.strip_prefix("idle") {
+                Some(length) if length.is_empty() || length.starts_with(char::is_whitespace) => {
+                    return self.idle(line, length);
+                }
+                _ => text.to_string(),
+            },
+            DeValue::Integer(number) if number.radix() == 10 => number.as_str().to_string(),
+            DeValue::Table(_) => return self.idle_table(line, value),
+            _ => {
+                self.problem(
+                    line,
+                    "a slot is the number or the name of a process, or \"idle 5_000_000\"",
+                );
+                return None;
+            }
+        };
+        match indices.get(&name) {
+            Some(&process) => Some(Slot::Process { process }),
+            None => {
+                let close = closest(&name, indices.keys().map(String::as_str));
+                self.problem(
+                    line,
+                    match close {
+                        Some(close) => {
+                            format!("there is no process {name}; did you mean {close}?")
+                        }
+                        None => format!(
+                            "there is no process {name}; add a [[process]] for it, \
+                             or write \"idle 5_000_000\" for an idle slot"
+                        ),
+                    },
+                );
+                None
+            }
+        }
+    }
+
+    fn idle(&mut self, line: Line, length: &str) -> Option<Slot> {
+        match length.trim().replace('_', "").parse() {
+            Ok(length_insns) => Some(Slot::Idle {
+                length_insns,
+                real_insns: None,
+            }),
+            Err(_) => {
+                self.problem(
+                    line,
+                    format!(
+                        "\"idle{length}\" has no length in instructions; write \"idle 5_000_000\""
+                    ),
+                );
+                None
+            }
+        }
+    }
+
+    fn idle_table(&mut self, line: Line, value: &Value<'_>) -> Option<Slot> {
+        let mut table = self.table(line, value, "a slot", IDLE_KEYS)?;
+        let Some((length_line, length)) = table.entries.remove("idle_insns") else {
+            self.problem(
+                line,
+                "a slot in braces is an idle one; write { idle_insns = 5_000_000 }",
+            );
+            return None;
+        };
+        let real = table.entries.remove("real_insns");
+        Some(Slot::Idle {
+            length_insns: self.number(length_line, "idle_insns", length)?,
+            real_insns: real.and_then(|(line, value)| self.number(line, "real_insns", value)),
+        })
+    }
+}

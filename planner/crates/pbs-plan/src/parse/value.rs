@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Values of one kind, and what is said where they are of another.
+
+use std::collections::HashMap;
+
+use toml::de::{DeTable, DeValue};
+
+use super::{Reader, Table, Value};
+use crate::Line;
+
+impl Reader {
+    /// The tables of an array of tables.
+    pub(super) fn tables<'a, 'i>(
+        &mut self,
+        top: &mut Table<'a, 'i>,
+        key: &'static str,
+    ) -> Vec<(Line, &'a Value<'i>)> {
+        match top.entries.remove(key) {
+            None => Vec::new(),
+            Some((line, value)) => match value.get_ref() {
+                DeValue::Array(items) => items
+                    .iter()
+                    .map(|item| (self.line_of(item), item))
+                    .collect(),
+                _ => {
+                    self.problem(
+                        line,
+                        format!("{key} must be a list of tables; write [[{key}]] in two brackets"),
+                    );
+                    Vec::new()
+                }
+            },
+        }
+    }
+
+    pub(super) fn table<'a, 'i>(
+        &mut self,
+        line: Line,
+        value: &'a Value<'i>,
+        what: &'static str,
+        keys: &[&str],
+    ) -> Option<Table<'a, 'i>> {
+        match value.get_ref() {
+            DeValue::Table(table) => Some(self.open(table, what, line, keys)),
+            _ => {
+                self.problem(line, format!("{what} must be a table with keys and values"));
+                None
+            }
+        }
+    }
+
+    pub(super) fn open<'a, 'i>(
+        &mut self,
+        table: &'a DeTable<'i>,
+        what: &'static str,
+        line: Line,
+        keys: &[&str],
+    ) -> Table<'a, 'i> {
+        let mut entries = HashMap::new();
+        for (key, value) in table.iter() {
+            let line = self.line(key.span().start);
+            let name: &str = key.get_ref();
+            if keys.contains(&name) {
+                entries.insert(name, (line, value));
+                continue;
+            }
+            let instead = instead(name, "it can have", keys);
+            self.problem(line, format!("{what} has no key {name}; {instead}"));
+        }
+        Table { entries, line }
+    }
+
+    pub(super) fn number<T: TryFrom<u64>>(
+        &mut self,
+        line: Line,
+        what: &str,
+        value: &Value<'_>,
+    ) -> Option<T> {
+        let number = match value.get_ref() {
+            DeValue::Integer(number) => u64::from_str_radix(number.as_str(), number.radix()).ok(),
+            DeValue::Float(_) => {
+                self.problem(
+                    line,
+                    format!("{what} must be a whole number; write it without point and exponent: 20_000_000"),
+                );
+                return None;
+            }
+            _ => {
+                self.problem(
+                    line,
+                    format!("{what} must be a number; write it without quotes: 20_000_000"),
+                );
+                return None;
+            }
+        };
+        let number = number.and_then(|number| T::try_from(number).ok());
+        if number.is_none() {
+            let most = u64::MAX >> (64 - 8 * size_of::<T>());
+            self.problem(line, format!("{what} must be between 0 and {most}"));
+        }
+        number
+    }
+
+    pub(super) fn string(&mut self, line: Line, what: &str, value: &Value<'_>) -> Option<String> {
+        match value.get_ref() {
+            DeValue::String(text) if !text.is_empty() && !text.contains('\0') => {
+                Some(text.to_string())
+            }
+            DeValue::String(_) => {
+                self.problem(line, format!("{what} is empty or holds a NUL character"));
+                None
+            }
+            _ => {
+                self.problem(line, format!("{what} must be a string; put it in quotes"));
+                None
+            }
+        }
+    }
+
+    pub(super) fn flag(&mut self, line: Line, what: &str, value: &Value<'_>) -> Option<bool> {
+        match value.get_ref() {
+            DeValue::Boolean(flag) => Some(*flag),
+            _ => {
+                self.problem(
+                    line,
+                    format!("{what} must be true or false, without quotes"),
+                );
+                None
+            }
+        }
+    }
+
+    /// Which of `names` this is.
+    pub(super) fn one_of(
+        &mut self,
+        line: Line,
+        what: &str,
+        name: &str,
+        names: &[&str],
+    ) -> Option<usize> {
+        let found = names.iter().position(|&known| known == name);
+        if found.is_none() {
+            let instead = instead(name, "it can be", names);
+            self.problem(line, format!("there is no {what} {name}; {instead}"));
+        }
+        found
+    }
+}
+
+/// What to write instead of a name that is none of `names`.
+fn instead(name: &str, it_can: &str, names: &[&str]) -> String {
+    match closest(name, names.iter().copied()) {
+        Some(close) => format!("did you mean {close}?"),
+        None => format!("{it_can} {}", names.join(", ")),
+    }
+}
+
+/// The candidate that was probably meant.
+pub(super) fn closest<'a>(
+    name: &str,
+    candidates: impl Iterator<Item = &'a str>,
+) -> Option<&'a str> {
+    candidates
+        .map(|candidate| {
+            let prefix = candidate.len() > 2
+                && name.len() > 2
+                && (candidate.starts_with(name) || name.starts_with(candidate));
+            (
+                if prefix { 1 } else { distance(name, candidate) },
+                candidate,
+            )
+        })
+        .filter(|&(distance, candidate)| 2 * distance <= candidate.len())
+        .min()
+        .map(|(_, candidate)| candidate)
+}
+
+/// How many letters differ (Levenshtein).
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<_> = b.chars().collect();
+    let mut row: Vec<_> = (0..=b.len()).collect();
+    for (i, a) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, &b) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(a != b);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
