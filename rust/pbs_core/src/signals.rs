@@ -135,6 +135,21 @@ impl Watch {
         at_insns: u64::MAX,
         at_ns: u64::MAX,
     };
+
+    fn earlier(&mut self, other: &Watch) {
+        self.at_insns = self.at_insns.min(other.at_insns);
+        self.at_ns = self.at_ns.min(other.at_ns);
+    }
+}
+
+/// A lateness on the way to its threshold.
+struct Approach {
+    cause: Cause,
+    lateness_insns: i64,
+    limit_insns: u64,
+    /// The threshold without stress.
+    calm_insns: u64,
+    slope: Slope,
 }
 
 /// How a threshold rises with progress: where it is above `floor_insns`, by
@@ -207,7 +222,7 @@ impl<M: Memory> Node<M> {
             | Threshold::T2Process as u64
             | Threshold::T2Node as u64
             | Threshold::T2Preemptions as u64;
-        let Some(run) = self.runs.get(p as usize) else {
+        let Some(&run) = self.runs.get(p as usize) else {
             return Watch::NEVER;
         };
         if self.config.thresholds & LATENESS == 0 || run.done {
@@ -219,39 +234,41 @@ impl<M: Memory> Node<M> {
                 ..Watch::NEVER
             };
         }
-        let retired_insns = run.retired_insns;
-        let mut watch = Watch::NEVER;
-        self.watch_task(p, &mut watch, now_ns, sink);
+        let mut watch = Watch {
+            at_insns: self.watch_task(p, now_ns, sink),
+            ..Watch::NEVER
+        };
         self.watch_preemptions(p, now_ns, sink);
         let stress = self.stress(now_ns);
-        let mut left_insns = u64::MAX;
         if self.config.has(Threshold::T2Process) {
-            let left = self.watch_process(p, stress, &mut watch, now_ns, sink);
-            left_insns = left_insns.min(left);
+            let approach = self.approach_of_process(&run, stress);
+            let level = self.watch_level(&approach, run.told.process, p, now_ns, sink);
+            self.update(p, |run| run.told.process = level);
+            watch.earlier(&self.next_look(&approach, level, &run, now_ns));
         }
         if self.config.has(Threshold::T2Node) {
-            let left = self.watch_node(p, stress, &mut watch, now_ns, sink);
-            left_insns = left_insns.min(left);
+            let approach = self.approach_of_node(stress);
+            self.told_late = self.watch_level(&approach, self.told_late, p, now_ns, sink);
+            watch.earlier(&self.next_look(&approach, self.told_late, &run, now_ns));
         }
-        watch.at_insns = watch.at_insns.min(retired_insns.saturating_add(left_insns));
         watch
     }
 
-    /// t2_task
-    fn watch_task(&mut self, p: u32, watch: &mut Watch, now_ns: u64, sink: &mut impl Sink) {
+    /// t2_task.  Returns the count of the task at which to look again.
+    fn watch_task(&mut self, p: u32, now_ns: u64, sink: &mut impl Sink) -> u64 {
         let Some(run) = self.runs.get(p as usize) else {
-            return;
+            return u64::MAX;
         };
         if !self.config.has(Threshold::T2Task) || run.told.task_seq.is_some() {
-            return;
+            return u64::MAX;
         }
         let t2_task_insns = self.config.t2_task_insns(run.planned_insns);
         if run.retired_insns <= t2_task_insns {
-            watch.at_insns = t2_task_insns.saturating_add(1);
-            return;
+            return t2_task_insns.saturating_add(1);
         }
         let seq = self.signal_late(Cause::Task, p, t2_task_insns, FAILURE, now_ns, sink);
         self.update(p, |run| run.told.task_seq = Some(seq));
+        u64::MAX
     }
 
     /// t2_preemptions
@@ -272,114 +289,91 @@ impl<M: Memory> Node<M> {
     }
 
     /// t2_process, in both its stages
-    fn watch_process(
-        &mut self,
-        p: u32,
-        stress: u64,
-        watch: &mut Watch,
-        now_ns: u64,
-        sink: &mut impl Sink,
-    ) -> u64 {
-        let Some(run) = self.runs.get(p as usize) else {
-            return u64::MAX;
-        };
-        let (progress, active) = (run.progress(), self.sums.active);
-        let config = &self.config;
-        let limit_insns = config.process_limit_insns(&progress, active, stress);
-        let calm_insns = match stress {
-            0 => limit_insns,
-            _ => config.process_limit_insns(&progress, active, 0),
-        };
-        // Only the allowed plan buffer rises with progress.
-        let slope = Slope {
-            floor_insns: config
-                .capacity_buffer_insns(progress.begun_insns)
-                .max(config.t2_min_process_insns),
-            rise_insns: config.cleared_plan_buffer_insns(progress.buffer_insns, active),
-            per_insns: progress.planned_insns,
-            left_insns: progress
-                .planned_insns
-                .saturating_sub(progress.retired_insns),
-        };
-        let (lateness_insns, mut level) = (run.lateness_insns(), run.told.process);
-        let insns = (lateness_insns, limit_insns);
-        self.tell_level(Cause::Process, p, insns, &mut level, now_ns, sink);
-        self.update(p, |run| run.told.process = level);
-        self.next_look(insns, calm_insns, slope, level, stress, watch, now_ns)
+    fn approach_of_process(&self, run: &Run, stress: u64) -> Approach {
+        let (config, active) = (&self.config, self.sums.active);
+        let progress = run.progress();
+        Approach {
+            cause: Cause::Process,
+            lateness_insns: run.lateness_insns(),
+            limit_insns: config.process_limit_insns(&progress, active, stress),
+            calm_insns: config.process_limit_insns(&progress, active, 0),
+            // Only the allowed plan buffer rises with progress.
+            slope: Slope {
+                floor_insns: config
+                    .capacity_buffer_insns(progress.begun_insns)
+                    .max(config.t2_min_process_insns),
+                rise_insns: config.cleared_plan_buffer_insns(progress.buffer_insns, active),
+                per_insns: progress.planned_insns,
+                left_insns: progress
+                    .planned_insns
+                    .saturating_sub(progress.retired_insns),
+            },
+        }
     }
 
     /// t2_node
-    fn watch_node(
-        &mut self,
-        p: u32,
-        stress: u64,
-        watch: &mut Watch,
-        now_ns: u64,
-        sink: &mut impl Sink,
-    ) -> u64 {
-        let sums = &self.sums;
+    fn approach_of_node(&self, stress: u64) -> Approach {
+        let (config, sums) = (&self.config, &self.sums);
         let (begun_insns, active) = (sums.begun_insns(), sums.active);
-        let limit_insns = self.config.t2_node_insns(begun_insns, active, stress);
-        let calm_insns = self.config.t2_node_insns(begun_insns, active, 0);
-        let insns = (sums.lateness_insns(), limit_insns);
-        let mut level = self.told_late;
-        self.tell_level(Cause::Node, p, insns, &mut level, now_ns, sink);
-        self.told_late = level;
-        self.next_look(insns, calm_insns, FLAT, level, stress, watch, now_ns)
+        Approach {
+            cause: Cause::Node,
+            lateness_insns: sums.lateness_insns(),
+            limit_insns: config.t2_node_insns(begun_insns, active, stress),
+            calm_insns: config.t2_node_insns(begun_insns, active, 0),
+            slope: FLAT,
+        }
     }
 
-    /// Tells the greatest level that a lateness has reached of its limit, if
-    /// it is above the one that was told.
-    fn tell_level(
+    /// Tells the greatest level that a lateness has reached, if it is above
+    /// the one that was told.  Returns what has been told now.
+    fn watch_level(
         &mut self,
-        cause: Cause,
+        approach: &Approach,
+        told: Level,
         p: u32,
-        (lateness_insns, limit_insns): (i64, u64),
-        level: &mut Level,
         now_ns: u64,
         sink: &mut impl Sink,
-    ) {
-        let info = self.config.has(Threshold::Info);
-        let reached = LEVELS.into_iter().rev().find(|&percent| {
-            (info || percent == FAILURE)
-                && exceeds(lateness_insns, level_insns(limit_insns, percent))
-        });
-        let Some(percent) = reached.filter(|&percent| percent > level.percent) else {
-            return;
+    ) -> Level {
+        let limit_insns = approach.limit_insns;
+        let reached = self
+            .levels()
+            .rev()
+            .find(|&percent| approach.exceeds(limit_insns, percent));
+        let Some(percent) = reached.filter(|&percent| percent > told.percent) else {
+            return told;
         };
-        let seq = self.signal_late(cause, p, limit_insns, percent, now_ns, sink);
-        *level = Level {
+        let seq = self.signal_late(approach.cause, p, limit_insns, percent, now_ns, sink);
+        Level {
             percent,
             failure_seq: (percent == FAILURE).then_some(seq),
-        };
+        }
     }
 
-    /// After how many more instructions a lateness may exceed the next level
-    /// of its limit.  `calm_insns` is the limit without stress: where only
-    /// stress holds a level back, the next nominal tick is looked at, too.
-    #[allow(clippy::too_many_arguments)]
-    fn next_look(
-        &self,
-        (lateness_insns, limit_insns): (i64, u64),
-        calm_insns: u64,
-        slope: Slope,
-        level: Level,
-        stress: u64,
-        watch: &mut Watch,
-        now_ns: u64,
-    ) -> u64 {
-        let info = self.config.has(Threshold::Info);
-        let next = LEVELS
-            .into_iter()
-            .find(|&percent| percent > level.percent && (info || percent == FAILURE));
-        let Some(percent) = next else {
-            return u64::MAX;
+    /// When a lateness may exceed the level that is to be told next.  Where
+    /// only stress holds it back, that may be at the next nominal tick.
+    fn next_look(&self, approach: &Approach, told: Level, run: &Run, now_ns: u64) -> Watch {
+        let Some(percent) = self.levels().find(|&percent| percent > told.percent) else {
+            return Watch::NEVER;
         };
-        if stress == 0 || !exceeds(lateness_insns, level_insns(calm_insns, percent)) {
-            return slope.crossing_insns(lateness_insns, calm_insns, percent);
+        let held_back = approach.exceeds(approach.calm_insns, percent);
+        let (limit_insns, at_ns) = if held_back {
+            (approach.limit_insns, self.next_tick_ns(now_ns))
+        } else {
+            (approach.calm_insns, u64::MAX)
+        };
+        let left_insns = approach.crossing_insns(limit_insns, percent);
+        Watch {
+            at_insns: run.retired_insns.saturating_add(left_insns),
+            at_ns,
         }
-        watch.at_ns = watch.at_ns.min(self.next_tick_ns(now_ns));
-        slope.crossing_insns(lateness_insns, limit_insns, percent)
+    }
+
+    /// The levels that are told, ascending.
+    fn levels(&self) -> impl DoubleEndedIterator<Item = u32> {
+        let info = self.config.has(Threshold::Info);
+        LEVELS
+            .into_iter()
+            .filter(move |&percent| info || percent == FAILURE)
     }
 
     /// When stress falls next.
@@ -487,32 +481,40 @@ impl<M: Memory> Node<M> {
     }
 }
 
-impl Slope {
-    /// After how many instructions a lateness that grows with each of them may
-    /// exceed `percent` of a threshold that is at `limit_insns` now.
+impl Approach {
+    fn exceeds(&self, limit_insns: u64, percent: u32) -> bool {
+        let level_insns = level_insns(limit_insns, percent);
+        u64::try_from(self.lateness_insns).is_ok_and(|lateness_insns| lateness_insns > level_insns)
+    }
+
+    /// After how many instructions the lateness, which grows with each of
+    /// them, may exceed `percent` of the threshold that is at `limit_insns`
+    /// now.
     ///
     /// Where the threshold rises half as fast or faster, it is looked at again
     /// after steps that find the crossing to a thousandth of the limit.
-    fn crossing_insns(&self, lateness_insns: i64, limit_insns: u64, percent: u32) -> u64 {
+    fn crossing_insns(&self, limit_insns: u64, percent: u32) -> u64 {
+        let Slope {
+            floor_insns,
+            rise_insns,
+            per_insns,
+            left_insns,
+        } = self.slope;
         let level = level_insns(limit_insns, percent);
-        let gap = i128::from(level) - i128::from(lateness_insns) + 1;
+        let gap = i128::from(level) - i128::from(self.lateness_insns) + 1;
         let gap_insns = u64::try_from(gap.max(1)).unwrap_or(u64::MAX);
-        if limit_insns <= self.floor_insns || self.left_insns == 0 {
+        if limit_insns <= floor_insns || left_insns == 0 {
             return gap_insns;
         }
-        let rise_insns = level_insns(self.rise_insns, percent);
-        let rest_insns = self.per_insns.saturating_sub(rise_insns);
+        let rise_insns = level_insns(rise_insns, percent);
+        let rest_insns = per_insns.saturating_sub(rise_insns);
         let crossing_insns = if rise_insns < rest_insns {
             gap_insns.saturating_add(fraction(gap_insns, rise_insns, rest_insns))
         } else {
             gap_insns.saturating_mul(2).max(level >> 10)
         };
-        crossing_insns.min(self.left_insns.max(gap_insns))
+        crossing_insns.min(left_insns.max(gap_insns))
     }
-}
-
-fn exceeds(lateness_insns: i64, limit_insns: u64) -> bool {
-    u64::try_from(lateness_insns).is_ok_and(|lateness_insns| lateness_insns > limit_insns)
 }
 
 /// `percent` of a limit, rounded down.
