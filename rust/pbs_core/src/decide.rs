@@ -56,10 +56,7 @@ impl<M: Memory> Node<M> {
             self.choose_filler(Grant::AfterPlan);
         }
         if let Some(p) = self.grant {
-            self.update(p, |run| {
-                run.begun = true;
-                run.task_begun = true;
-            });
+            self.begin_task(p);
         }
         self.tell_grant(self.slot_on_wire(), now_ns, sink);
         self.watch = match self.grant {

@@ -158,10 +158,9 @@ impl<M: Memory> Node<M> {
             return;
         }
         let queued = run.queued != NOT_QUEUED;
+        self.begin_task(p);
         self.update(p, |run| {
             run.retired_insns = run.retired_insns.saturating_add(insns);
-            run.begun = true;
-            run.task_begun = true;
         });
         if self.grant == Some(p) && self.reason == Grant::Slot {
             self.slot.count_insns = self.slot.count_insns.saturating_add(insns);
@@ -188,7 +187,14 @@ impl<M: Memory> Node<M> {
 
     /// The threads of `p` came, went, blocked or woke.
     pub fn set_presence(&mut self, p: u32, presence: Presence) {
-        self.change(p, |run| run.presence = presence);
+        let Some(run) = self.runs.get_mut(p as usize) else {
+            return;
+        };
+        self.settled = None;
+        let live = run.is_live();
+        run.presence = presence;
+        self.live = recount(self.live, live, run.is_live());
+        self.requeue(p);
     }
 
     /// The current task of `p` ended.  Returns the id of its next task, or
@@ -270,6 +276,16 @@ impl<M: Memory> Node<M> {
                     queued: run.queued,
                     ..next
                 }
+            });
+        }
+    }
+
+    /// The current task of `p` has begun, if it had not.
+    pub(super) fn begin_task(&mut self, p: u32) {
+        if self.runs.get(p as usize).is_some_and(|run| !run.task_begun) {
+            self.update(p, |run| {
+                run.begun = true;
+                run.task_begun = true;
             });
         }
     }
