@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Generated plans (Leppert 2021, 4.3.1).
+//!
+//! [`generate`] makes a plan for one CPU of [`Parameters`]: processes with
+//! tasks of random lengths, idle slots among them, and for each the length
+//! that it really has.  Real lengths scatter around the planned ones; a
+//! [`Scenario`] says what else is wrong.
+//!
+//! The same parameters give the same plan on every machine.  With the same
+//! seed, plans that differ in nothing but `task_sigma_permille`,
+//! `deviation_permille` and scenario have the same slots, and their tasks
+//! deviate in the same proportion; only `long-then-short` and
+//! `scatter-gather` bring slots of their own.
+
+mod layout;
+mod parameters;
+mod random;
+mod real;
+mod scenario;
+mod span;
+
+pub use parameters::{Error, Order, Parameters};
+pub use scenario::Scenario;
+pub use span::Span;
+
+use pbs_plan::{Cpu, Plan};
+
+/// The plan of these parameters, or which of them is out of range.
+pub fn generate(parameters: &Parameters) -> Result<Plan, Error> {
+    parameters.check()?;
+    let mut processes = layout::processes(parameters);
+    let slots = layout::slots(parameters, &processes)?;
+    let mut cpu = Cpu {
+        cpu: parameters.cpu,
+        slots,
+        ..Cpu::default()
+    };
+    real::lengths(parameters, &mut processes, &mut cpu.slots);
+    Ok(Plan {
+        plan_id: parameters.plan_id,
+        processes,
+        cpus: vec![cpu],
+        ..Plan::default()
+    })
+}

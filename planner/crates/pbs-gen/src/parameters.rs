@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What a plan is generated from.
+
+use std::fmt;
+use std::str::FromStr;
+
+use pbs_uapi::{MAX_PROCESSES, MAX_SLOTS};
+use serde::{Serialize, Serializer};
+
+use crate::{Scenario, Span};
+
+/// What a plan is generated from.
+///
+/// The defaults give plans like the one that Leppert's simulation was run with
+/// and that its log keeps: three processes of 90 to 100 tasks of 20 ms to
+/// 1.5 s at 10^9 instructions a second, 9 % idle time, plan buffers of 9 %, and
+/// a TASK_SIGMA of 10 %.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Parameters {
+    /// What happens to the plan.
+    pub scenario: Scenario,
+    /// How many processes there are.  1 to 1024; `scatter-gather` needs 2.
+    pub processes: u64,
+    /// How many tasks each process has.  1 to 4,194,304, in all no more than
+    /// that; `long-then-short` needs 2.
+    pub tasks: Span,
+    /// Planned length of each task.  1 to 2^38; in `long-then-short` the
+    /// greatest must be ten times the least.
+    pub task_insns: Span,
+    /// The share of the plan that is idle.  0 to 900.
+    pub idle_permille: u64,
+    /// Length of each idle slot.  1 to 2^38.
+    pub idle_insns: Span,
+    /// Plan buffer of each process, of the planned length of the process.  0 to
+    /// 100,000.  A buffer is at most 2^56, whatever comes out.
+    pub buffer_permille: Span,
+    /// In which order the processes take their turns.
+    pub order: Order,
+    /// TASK_SIGMA: the standard deviation of real lengths, of the planned
+    /// length.  0 to 1000.  The distribution is normal around the planned
+    /// length; what would be less than one instruction is one.
+    pub task_sigma_permille: u64,
+    /// By how much the scenario makes tasks late or early, of their planned
+    /// length.  `None`: as [`Scenario::default_deviation_permille`] says.  Up to
+    /// 100,000, where tasks are early up to 1000.
+    pub deviation_permille: Option<u64>,
+    /// Another seed, another plan.
+    pub seed: u64,
+    /// The CPU that the plan is for.
+    pub cpu: u32,
+    /// The plan's number.
+    pub plan_id: u64,
+}
+
+impl Default for Parameters {
+    fn default() -> Self {
+        Self {
+            scenario: Scenario::Normal,
+            processes: 3,
+            tasks: Span::new(90, 100),
+            task_insns: Span::new(20_000_000, 1_500_000_000),
+            idle_permille: 90,
+            idle_insns: Span::new(100_000_000, 1_500_000_000),
+            buffer_permille: Span::new(90, 90),
+            order: Order::Alternate,
+            task_sigma_permille: 100,
+            deviation_permille: None,
+            seed: 1,
+            cpu: 0,
+            plan_id: 1,
+        }
+    }
+}
+
+/// Lengths stay so short that even a hundredfold is none that the kernel would
+/// refuse.
+const LENGTHS: Span = Span::new(1, 1 << 38);
+
+impl Parameters {
+    /// Whether all are in range.
+    pub fn check(&self) -> Result<(), Error> {
+        let one = |number| Span::new(number, number);
+        let scenario = self.scenario;
+        let slots = u64::from(MAX_SLOTS);
+        in_range(
+            "processes",
+            one(self.processes),
+            Span::new(1, MAX_PROCESSES.into()),
+        )?;
+        in_range("tasks", self.tasks, Span::new(1, slots))?;
+        in_range("task_insns", self.task_insns, LENGTHS)?;
+        in_range("idle_permille", one(self.idle_permille), Span::new(0, 900))?;
+        in_range("idle_insns", self.idle_insns, LENGTHS)?;
+        in_range(
+            "buffer_permille",
+            self.buffer_permille,
+            Span::new(0, 100_000),
+        )?;
+        in_range(
+            "task_sigma_permille",
+            one(self.task_sigma_permille),
+            Span::new(0, 1000),
+        )?;
+        if let Some(deviation_permille) = self.deviation_permille {
+            if scenario.default_deviation_permille().is_none() {
+                return Err(Error::new(
+                    "deviation_permille",
+                    format!("has no meaning in {scenario}; leave it out"),
+                ));
+            }
+            let range = scenario.deviations_permille();
+            in_range("deviation_permille", one(deviation_permille), range)?;
+        }
+        if self.processes * self.tasks.max > slots {
+            return Err(Error::new(
+                "tasks",
+                format!(
+                    "may be {} for each of {} processes, but a plan has at most {slots} slots; \
+                     make it less",
+                    self.tasks.max, self.processes
+                ),
+            ));
+        }
+        match scenario {
+            Scenario::ScatterGather if self.processes < 2 => Err(Error::new(
+                "processes",
+                "is 1; scatter-gather needs a coordinator and at least one worker, so make it 2",
+            )),
+            Scenario::LongThenShort if self.tasks.min < 2 => Err(Error::new(
+                "tasks",
+                format!(
+                    "is {}; long-then-short needs a short task behind a long one, so make the \
+                     least 2",
+                    self.tasks
+                ),
+            )),
+            Scenario::LongThenShort if self.task_insns.max < 10 * self.task_insns.min => {
+                Err(Error::new(
+                    "task_insns",
+                    format!(
+                        "is {}; in long-then-short the greatest must be ten times the least: {}",
+                        self.task_insns,
+                        Span::new(self.task_insns.min, 10 * self.task_insns.min)
+                    ),
+                ))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// By how much the scenario makes tasks late, negative where early.
+    pub(crate) fn lateness_permille(&self) -> i64 {
+        let default = self.scenario.default_deviation_permille();
+        let permille = self.deviation_permille.or(default).unwrap_or(0) as i64;
+        if self.scenario.is_early() {
+            -permille
+        } else {
+            permille
+        }
+    }
+}
+
+fn in_range(parameter: &'static str, found: Span, range: Span) -> Result<(), Error> {
+    if found.min > found.max {
+        let message = format!(
+            "is {found}; write the least first: {}",
+            Span::new(found.max, found.min)
+        );
+        return Err(Error::new(parameter, message));
+    }
+    if found.min < range.min || found.max > range.max {
+        let message = format!(
+            "is {found}; it must be between {} and {}",
+            range.min, range.max
+        );
+        return Err(Error::new(parameter, message));
+    }
+    Ok(())
+}
+
+/// In which order the processes take their turns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Order {
+    /// By chance, but no process has two slots in a row as long as that can be
+    /// avoided (Leppert 2021, 4.3.1).
+    #[default]
+    Alternate,
+    /// One after the other, again and again.
+    Turns,
+    /// Each process runs all its tasks before the next begins.
+    Blocks,
+}
+
+impl Order {
+    /// All of them.
+    pub const ALL: [Order; 3] = [Order::Alternate, Order::Turns, Order::Blocks];
+
+    /// What it is called.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Order::Alternate => "alternate",
+            Order::Turns => "turns",
+            Order::Blocks => "blocks",
+        }
+    }
+
+    /// What it means, in a line.
+    pub const fn summary(self) -> &'static str {
+        match self {
+            Order::Alternate => "by chance, with no process twice in a row where possible",
+            Order::Turns => "one after the other, again and again",
+            Order::Blocks => "each process runs all its tasks before the next begins",
+        }
+    }
+}
+
+impl FromStr for Order {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|order| order.name() == text);
+        found.ok_or_else(|| {
+            let names = Self::ALL.map(Self::name).join(", ");
+            format!("there is no order \"{text}\"; it can be {names}")
+        })
+    }
+}
+
+impl Serialize for Order {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+/// A parameter that no plan can be generated from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error {
+    /// The parameter, by the name of its field.
+    pub parameter: &'static str,
+    /// What is wrong with it and what to do, as it goes on after its name.
+    pub message: String,
+}
+
+impl Error {
+    pub(crate) fn new(parameter: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            parameter,
+            message: message.into(),
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.parameter, self.message)
+    }
+}
+
+impl std::error::Error for Error {}

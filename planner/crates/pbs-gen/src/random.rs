@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Random numbers that are the same on every machine.
+//!
+//! ChaCha is one everywhere.  What is made of its bits is written here, and
+//! the logarithm comes from `libm`, so that neither the release of a crate nor
+//! the C library of a machine changes what a seed means.
+
+use chacha20::rand_core::{Rng, SeedableRng};
+use chacha20::ChaCha12Rng;
+
+use crate::Span;
+
+/// What the numbers are for.  Each has a stream of its own, so that one can
+/// change and the others remain.
+#[derive(Clone, Copy)]
+pub(crate) enum Stream {
+    /// Processes and the planned lengths of tasks.
+    Processes,
+    /// The order of slots, and idle ones.
+    Slots,
+    /// By how much real lengths deviate.
+    Deviation,
+    /// Whom the scenario hits.
+    Scenario,
+}
+
+pub(crate) struct Random(ChaCha12Rng);
+
+impl Random {
+    pub(crate) fn new(seed: u64, stream: Stream) -> Self {
+        let mut key = [0; 32];
+        key[..8].copy_from_slice(&seed.to_le_bytes());
+        let mut rng = ChaCha12Rng::from_seed(key);
+        rng.set_stream(stream as u64);
+        Self(rng)
+    }
+
+    /// One of `0..end`, each as likely; `end` is not 0.
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
+        // What is left of 2^64 beyond a multiple of `end` would favour the
+        // small ones.
+        let excess = (u64::MAX % end + 1) % end;
+        loop {
+            let bits = self.0.next_u64();
+            if bits <= u64::MAX - excess {
+                return bits % end;
+            }
+        }
+    }
+
+    /// One of the span, each as likely.
+    pub(crate) fn within(&mut self, span: Span) -> u64 {
+        span.min + self.below(span.max - span.min + 1)
+    }
+
+    /// Normally distributed with mean 0 and standard deviation 1: Marsaglia's
+    /// polar method.
+    pub(crate) fn normal(&mut self) -> f64 {
+        loop {
+            let (x, y) = (self.signed(), self.signed());
+            let square = x * x + y * y;
+            if square > 0.0 && square < 1.0 {
+                return x * (-2.0 * libm::log(square) / square).sqrt();
+            }
+        }
+    }
+
+    /// Between −1 and 1, in steps of 2^-52.
+    fn signed(&mut self) -> f64 {
+        (self.0.next_u64() >> 11) as f64 / (1u64 << 52) as f64 - 1.0
+    }
+}
