@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Instructions and nanoseconds of the simulated CPU, exact.
+
+const NS_PER_MS: u64 = 1_000_000;
+
+/// The constant rate of the simulated CPU.
+///
+/// The policy core converts in fixed point, as it must in the kernel; what a
+/// process really retires is not a matter of that rounding.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clock {
+    insns_per_ms: u64,
+}
+
+impl Clock {
+    /// A rate of at least 1.
+    pub(crate) fn new(insns_per_ms: u64) -> Self {
+        Self {
+            insns_per_ms: insns_per_ms.max(1),
+        }
+    }
+
+    /// The time after which `insns` have been retired, in whole nanoseconds.
+    pub(crate) fn ns_for(self, insns: u64) -> u64 {
+        match insns.checked_mul(NS_PER_MS) {
+            Some(product) => product.div_ceil(self.insns_per_ms),
+            None => saturate(
+                (u128::from(insns) * u128::from(NS_PER_MS)).div_ceil(self.insns_per_ms.into()),
+            ),
+        }
+    }
+
+    /// The instructions that have been retired after `ns`.
+    pub(crate) fn insns_in(self, ns: u64) -> u64 {
+        match ns.checked_mul(self.insns_per_ms) {
+            Some(product) => product / NS_PER_MS,
+            None => saturate(u128::from(ns) * u128::from(self.insns_per_ms) / 1_000_000),
+        }
+    }
+}
+
+pub(crate) fn saturate(value: u128) -> u64 {
+    u64::try_from(value).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Clock;
+
+    #[test]
+    fn the_time_for_a_count_is_the_first_at_which_it_is_reached() {
+        for rate in [1, 3, 250_000, 333_333, 1_000_000, 2_999_999, u64::MAX] {
+            let clock = Clock::new(rate);
+            for insns in [0, 1, 2, 1000, 1_234_567, 1 << 40] {
+                let ns = clock.ns_for(insns);
+                assert!(clock.insns_in(ns) >= insns, "{insns} at {rate}");
+                assert!(
+                    ns == 0 || clock.insns_in(ns - 1) < insns,
+                    "{insns} at {rate}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn great_numbers_do_not_overflow() {
+        assert_eq!(Clock::new(1_000_000).ns_for(u64::MAX), u64::MAX);
+        assert_eq!(Clock::new(1).ns_for(u64::MAX), u64::MAX);
+        assert_eq!(Clock::new(2_000_000).insns_in(u64::MAX), u64::MAX);
+    }
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Runs plans in virtual time.
+//!
+//! [`simulate`] takes a [`Plan`] whose tasks have real lengths through
+//! `pbs_core::Node`, the code that the kernel runs: nothing of the policy is
+//! written here again. Who answers prediction failures is a [`JobScheduler`].
+//! This is level one of the implementation in Leppert 2021, 4.3.
+//!
+//! - All processes are there when the plan begins, at time 0.
+//! - A process retires instructions at a constant rate while it is granted, in
+//!   execution time only. Its task ends when its real length is retired; after
+//!   the last the process is gone.
+//! - A task without a real length takes what was planned.
+//! - An idle slot lasts its length on the clock; the real length that Leppert's
+//!   plans give it is not looked at.
+//! - A plan of several CPUs is simulated CPU by CPU, as if each were a node of
+//!   its own; the events are put in order of their time.
+//!
+//! It does no input or output, but for [`Command`].
+
+mod clock;
+mod command;
+mod deadline;
+mod log;
+mod machine;
+mod options;
+mod outcome;
+mod program;
+mod remaining;
+mod scheduler;
+
+use std::fmt;
+
+use pbs_core::Refusal;
+use pbs_plan::Plan;
+
+pub use command::Command;
+pub use deadline::deadlines;
+pub use options::{Options, Resolution, Timing, DEFAULT_RATE_INSNS_PER_MS};
+pub use outcome::{Counts, CpuOutcome, ProcessOutcome, Replan, Simulation, TaskOutcome};
+pub use scheduler::{Cause, Failure, JobScheduler, NoAnswer, NodeState, ProcessState, Stretch};
+
+/// Why a plan could not be simulated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Error {
+    /// The plan is not valid.
+    Plan(String),
+    /// The configuration is not valid.
+    Config(Refusal),
+    /// The job scheduler failed.
+    Scheduler(String),
+    /// The policy core makes decisions without end and nothing happens.
+    Stuck {
+        /// The CPU.
+        cpu: u32,
+        /// When.
+        now_ns: u64,
+    },
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Plan(words) => write!(f, "the plan is not valid: {words}"),
+            Self::Config(refusal) => write!(f, "the configuration is not valid: {refusal}"),
+            Self::Scheduler(words) => write!(f, "the job scheduler failed: {words}"),
+            Self::Stuck { cpu, now_ns } => write!(
+                f,
+                "CPU {cpu} makes no progress at {now_ns} ns; this is an error of the policy \
+                 core, please report it with the plan"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// Runs a plan to its end, or to the limit of `options`.
+pub fn simulate(
+    plan: &Plan,
+    options: &Options,
+    scheduler: &mut dyn JobScheduler,
+) -> Result<Simulation, Error> {
+    let mut parts = Vec::new();
+    for cpu in &plan.cpus {
+        let here = remaining::part(plan, cpu);
+        parts.push(machine::Machine::new(plan, here, options)?.run(scheduler)?);
+    }
+    Ok(outcome::merge(parts, plan))
+}

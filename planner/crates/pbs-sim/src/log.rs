@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The events of a CPU, as the kernel would write them.
+
+use pbs_core::{Cause, Event, EventKind, Sink};
+use pbs_plan::wire::event_record;
+use pbs_uapi::record;
+
+use crate::scheduler::Failure;
+
+/// Takes the events of one CPU. The number of an event is its place.
+pub(crate) struct Log {
+    pub(crate) cpu: u32,
+    pub(crate) plan_id: u64,
+    pub(crate) record_grants: bool,
+    pub(crate) events: Vec<record::Event>,
+    /// Prediction failures that nobody has been asked about yet.
+    pub(crate) failures: Vec<Failure>,
+}
+
+impl Log {
+    pub(crate) fn new(cpu: u32, plan_id: u64, record_grants: bool) -> Self {
+        Self {
+            cpu,
+            plan_id,
+            record_grants,
+            events: Vec::new(),
+            failures: Vec::new(),
+        }
+    }
+}
+
+impl Sink for Log {
+    fn emit(&mut self, event: &Event) -> u64 {
+        let seq = self.events.len() as u64;
+        if event.kind == EventKind::Grant && !self.record_grants {
+            return seq;
+        }
+        self.events.push(record::Event {
+            seq,
+            plan_id: self.plan_id,
+            cpu: self.cpu,
+            ..event_record(event)
+        });
+        self.failures.extend(failure(seq, event));
+        seq
+    }
+}
+
+fn failure(seq: u64, event: &Event) -> Option<Failure> {
+    if !matches!(event.kind, EventKind::Late | EventKind::Early) {
+        return None;
+    }
+    let causes = [Cause::Task, Cause::Process, Cause::Node, Cause::Preemptions];
+    Some(Failure {
+        seq,
+        time_ns: event.time_ns,
+        kind: event.kind,
+        cause: causes
+            .into_iter()
+            .find(|&cause| cause as u16 == event.reason)?,
+        process: event.process,
+        task: event.task,
+        planned_insns: event.planned_insns,
+        retired_insns: event.retired_insns,
+        preemptions: event.preemptions,
+        lateness_insns: event.lateness_insns,
+        node_lateness_insns: event.node_lateness_insns,
+        threshold: event.value as i64,
+        stress: event.stress,
+    })
+}

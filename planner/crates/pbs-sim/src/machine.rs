@@ -1,0 +1,586 @@
+// SPDX-License-Identifier: GPL-2.0
+//! One CPU in virtual time: the policy core, and processes that do what they
+//! really do.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+
+use pbs_core::wire::{Message, NO_TASK};
+use pbs_core::{Config, Decision, Event, EventKind, Node, Presence, Rate, Sink, StdMemory};
+use pbs_plan::{wire, Plan};
+
+use crate::clock::Clock;
+use crate::deadline::{deadlines, planned_ns};
+use crate::log::Log;
+use crate::options::{Options, Resolution};
+use crate::outcome::{CpuOutcome, ProcessOutcome, Replan, Simulation, TaskOutcome};
+use crate::program::Program;
+use crate::remaining::{remaining, Progress};
+use crate::scheduler::{Failure, JobScheduler, NodeState, ProcessState};
+use crate::Error;
+
+/// So often in a row neither time passes nor anything is retired nor a task
+/// ends: the policy core goes round in circles.
+const STUCK: u32 = 10_000;
+
+/// Times a plan's length, the limit where none is given.
+const DEFAULT_LIMIT: u64 = 100;
+
+pub(crate) struct Machine<'a> {
+    options: &'a Options,
+    clock: Clock,
+    node: Node<StdMemory>,
+    /// For this CPU alone, and without real lengths.
+    plan: Plan,
+    /// The plan with the real lengths.
+    truth: &'a Plan,
+    log: Log,
+    /// By index in the node.
+    programs: Vec<Program>,
+    /// Those that a later plan did not have any more, by id.
+    left: HashMap<u32, Program>,
+    /// Who waits, by the time of waking up.
+    sleepers: BinaryHeap<Reverse<(u64, u32)>>,
+    now_ns: u64,
+    limit_ns: u64,
+    /// Who ran last, and what is left of the switch to it.
+    ran: Option<u32>,
+    switch_left_ns: u64,
+    /// Execution time at which the present slot began.
+    slot: (u32, u64),
+    answer: Option<UnderWay>,
+    cpu: CpuOutcome,
+    replans: Vec<Replan>,
+    tasks: Vec<TaskOutcome>,
+    /// When the processes ended that have.
+    ended: HashMap<u32, u64>,
+}
+
+/// An answer that has not come yet.
+struct UnderWay {
+    asked_ns: u64,
+    comes_ns: u64,
+    plan: Plan,
+    failures: Vec<Failure>,
+    /// How many processes had ended when it was asked for.
+    ended: usize,
+}
+
+impl<'a> Machine<'a> {
+    /// The CPU that `here` is for, before the first slot. `truth` is the plan
+    /// that it is a part of.
+    pub(crate) fn new(truth: &'a Plan, here: Plan, options: &'a Options) -> Result<Self, Error> {
+        let cpu = here.cpus.first().map_or(0, |cpu| cpu.cpu);
+        let clock = Clock::new(options.rate_insns_per_ms);
+        let config = here.config.unwrap_or(options.config);
+        config.check().map_err(Error::Config)?;
+        let mut node = Self::node(&here, config, options, 0)?;
+        node.begin(None, 0, 0);
+        let lengths = here.cpus.iter().flat_map(|cpu| here.place(cpu));
+        let plan_insns = lengths.fold(0u64, |sum, slot| sum.saturating_add(slot.length_insns));
+        let plan_ns = planned_ns(plan_insns, &config, options.rate_insns_per_ms);
+        let mut machine = Self {
+            options,
+            clock,
+            node,
+            truth,
+            log: Log::new(cpu, here.plan_id, options.record_grants),
+            plan: here,
+            programs: Vec::new(),
+            left: HashMap::new(),
+            sleepers: BinaryHeap::new(),
+            now_ns: 0,
+            limit_ns: options
+                .limit_ns
+                .unwrap_or_else(|| plan_ns.saturating_mul(DEFAULT_LIMIT)),
+            ran: None,
+            switch_left_ns: 0,
+            slot: (0, 0),
+            answer: None,
+            cpu: CpuOutcome {
+                cpu,
+                ..CpuOutcome::default()
+            },
+            replans: Vec::new(),
+            tasks: Vec::new(),
+            ended: HashMap::new(),
+        };
+        machine.tell_installed();
+        machine.enter(truth);
+        Ok(machine)
+    }
+
+    fn node(
+        plan: &Plan,
+        config: Config,
+        options: &Options,
+        now_ns: u64,
+    ) -> Result<Node<StdMemory>, Error> {
+        let encoded = wire::encode(plan);
+        let refused = |refusal: pbs_core::Refusal| Error::Plan(refusal.to_string());
+        let message = Message::parse::<StdMemory>(&encoded.bytes).map_err(refused)?;
+        let section = message.sections().next();
+        let section = section.ok_or_else(|| Error::Plan("the plan has no CPU".into()))?;
+        let core = pbs_core::Plan::build(&section).map_err(refused)?;
+        let rate = Rate::new(options.rate_insns_per_ms);
+        Node::new(core, config, rate, plan.plan_id, now_ns)
+            .map_err(|_| Error::Plan("there is no memory for the plan".into()))
+    }
+
+    /// Runs until all processes have ended, the limit is reached, or nothing
+    /// can happen any more.
+    pub(crate) fn run(mut self, scheduler: &mut dyn JobScheduler) -> Result<Simulation, Error> {
+        let mut since_progress = 0;
+        while self.now_ns < self.limit_ns {
+            let before = (self.now_ns, self.cpu.retired_insns, self.log.events.len());
+            self.receive_plan(scheduler)?;
+            self.wake();
+            let decision = self.decide();
+            self.ask(scheduler)?;
+            if self.node.ended() {
+                break;
+            }
+            if !self.step(&decision) {
+                break;
+            }
+            let after = (self.now_ns, self.cpu.retired_insns, self.log.events.len());
+            since_progress = if before == after {
+                since_progress + 1
+            } else {
+                0
+            };
+            if since_progress == STUCK {
+                return Err(Error::Stuck {
+                    cpu: self.cpu.cpu,
+                    now_ns: self.now_ns,
+                });
+            }
+        }
+        Ok(self.finish())
+    }
+
+    fn decide(&mut self) -> Decision {
+        loop {
+            let decision = self.node.decide(self.now_ns, &mut self.log);
+            if self.slot.0 != self.node.cursor() {
+                self.slot = (self.node.cursor(), self.execution_ns());
+            }
+            if !decision.again {
+                return decision;
+            }
+        }
+    }
+
+    /// Lets time pass until something may happen; false if nothing ever will.
+    fn step(&mut self, decision: &Decision) -> bool {
+        // The limit is later than now, and so is whatever is still to come.
+        let outside_ns = [
+            Some(self.limit_ns),
+            self.sleepers.peek().map(|&Reverse((at_ns, _))| at_ns),
+            self.answer.as_ref().map(|answer| answer.comes_ns),
+        ];
+        let outside_ns = outside_ns.into_iter().flatten().min().unwrap_or(u64::MAX);
+        let until_ns = decision.until_ns.map(|at_ns| self.looked_at_ns(at_ns));
+        let running = decision.grant.filter(|_| !decision.unallocated);
+        let Some(p) = running else {
+            if until_ns.is_none() && outside_ns == self.limit_ns {
+                return false;
+            }
+            let to_ns = until_ns.map_or(outside_ns, |at_ns| at_ns.min(outside_ns));
+            let passes_ns = to_ns - self.now_ns;
+            if decision.unallocated {
+                self.cpu.unallocated_ns += passes_ns;
+            } else {
+                self.cpu.idle_ns += passes_ns;
+            }
+            self.now_ns = to_ns;
+            return true;
+        };
+        let to_ns = until_ns.map_or(outside_ns, |at_ns| at_ns.min(outside_ns));
+        if self.switch(p, to_ns) {
+            return true;
+        }
+        self.let_run(p, decision.until_insns, to_ns);
+        true
+    }
+
+    /// When the node looks at what was to happen at `at_ns`.
+    fn looked_at_ns(&self, at_ns: u64) -> u64 {
+        match self.options.resolution {
+            Resolution::Event => at_ns,
+            Resolution::Tick => {
+                let tick_ns = self.node.config().nominal_tick_ns.max(1);
+                at_ns.div_ceil(tick_ns).saturating_mul(tick_ns)
+            }
+        }
+    }
+
+    /// Lets the rest of a switch to process `p` pass; false if there is none.
+    fn switch(&mut self, p: u32, to_ns: u64) -> bool {
+        let id = self.programs[p as usize].id;
+        if self.ran != Some(id) {
+            self.ran = Some(id);
+            self.cpu.switches += 1;
+            self.switch_left_ns = self.options.timing.switch_ns;
+        }
+        if self.switch_left_ns == 0 {
+            return false;
+        }
+        let passes_ns = self.switch_left_ns.min(to_ns - self.now_ns);
+        self.switch_left_ns -= passes_ns;
+        self.cpu.switching_ns += passes_ns;
+        self.now_ns += passes_ns;
+        true
+    }
+
+    /// Lets process `p` run until its task ends, the node is to look at its
+    /// count, or `to_ns`.
+    fn let_run(&mut self, p: u32, until_insns: Option<u64>, to_ns: u64) {
+        let program = &self.programs[p as usize];
+        let real_insns = program.current().map_or(0, |task| task.insns);
+        let left_insns = real_insns.saturating_sub(program.retired_insns);
+        let mut most_insns = left_insns;
+        let mut end_ns = self.now_ns.saturating_add(self.clock.ns_for(left_insns));
+        if let Some(until_insns) = until_insns {
+            let until_insns = until_insns
+                .max(1)
+                .saturating_add(self.options.timing.timer_delay_insns);
+            let at_ns = self.now_ns.saturating_add(self.clock.ns_for(until_insns));
+            end_ns = end_ns.min(self.looked_at_ns(at_ns));
+            if self.options.resolution == Resolution::Event {
+                most_insns = most_insns.min(until_insns);
+            }
+        }
+        let end_ns = end_ns.min(to_ns);
+        let passes_ns = end_ns - self.now_ns;
+        let insns = self.clock.insns_in(passes_ns).min(most_insns);
+        self.now_ns = end_ns;
+        self.cpu.running_ns += passes_ns;
+        self.cpu.retired_insns += insns;
+        self.node.charge(p, insns);
+        let program = &mut self.programs[p as usize];
+        program.retired_insns += insns;
+        if program.retired_insns == real_insns {
+            self.end_task(p);
+        }
+    }
+
+    fn end_task(&mut self, p: u32) {
+        self.list_progress(p, Some(self.now_ns));
+        let program = &mut self.programs[p as usize];
+        let id = program.id;
+        match self.node.end_task(p, self.now_ns, &mut self.log) {
+            Some(next) => {
+                program.move_to(next);
+                self.maybe_wait(p);
+            }
+            None => {
+                program.retired_insns = 0;
+                self.ended.insert(id, self.now_ns);
+                // As the kernel does when the last thread is gone.
+                self.node.set_presence(p, Presence::Absent);
+                self.node.end_process(p, self.now_ns, &mut self.log);
+            }
+        }
+    }
+
+    /// Puts process `p` to sleep if its current task waits for others before
+    /// it begins.
+    fn maybe_wait(&mut self, p: u32) {
+        let program = &mut self.programs[p as usize];
+        let Some(wait_insns) = program.take_wait() else {
+            return;
+        };
+        let wakes_ns = self.now_ns.saturating_add(self.clock.ns_for(wait_insns));
+        program.wakes_ns = Some(wakes_ns);
+        self.sleepers.push(Reverse((wakes_ns, program.id)));
+        self.node.set_presence(p, Presence::Blocked);
+    }
+
+    fn wake(&mut self) {
+        while let Some(&Reverse((at_ns, id))) = self.sleepers.peek() {
+            if at_ns > self.now_ns {
+                return;
+            }
+            self.sleepers.pop();
+            let Some(p) = self.node.plan().find(id) else {
+                continue;
+            };
+            let program = &mut self.programs[p as usize];
+            if program.wakes_ns == Some(at_ns) {
+                program.wakes_ns = None;
+                self.node.set_presence(p, Presence::Ready);
+            }
+        }
+    }
+
+    /// Asks the job scheduler about new failures, unless it is still busy with
+    /// earlier ones.
+    fn ask(&mut self, scheduler: &mut dyn JobScheduler) -> Result<(), Error> {
+        if self.answer.is_some() || self.log.failures.is_empty() {
+            return Ok(());
+        }
+        let failures = std::mem::take(&mut self.log.failures);
+        let state = self.state();
+        if state.remaining.processes.is_empty() {
+            return Ok(());
+        }
+        let answer = scheduler.answer(&failures, &state);
+        let Some(plan) = answer.map_err(Error::Scheduler)? else {
+            return Ok(());
+        };
+        let takes_ns = self.clock.ns_for(self.node.config().reschedule_time_insns);
+        self.answer = Some(UnderWay {
+            asked_ns: self.now_ns,
+            // Not in the moment of the question, which might then never pass.
+            comes_ns: self.now_ns.saturating_add(takes_ns.max(1)),
+            plan,
+            failures,
+            ended: self.ended.len(),
+        });
+        Ok(())
+    }
+
+    fn execution_ns(&self) -> u64 {
+        self.cpu.running_ns + self.cpu.switching_ns + self.cpu.idle_ns
+    }
+
+    fn state(&self) -> NodeState {
+        let processes = self.node.plan().processes().iter().zip(0..);
+        let infos: Vec<_> = processes
+            .filter_map(|(_, p)| self.node.process(p))
+            .collect();
+        let by_id: HashMap<u32, _> = infos.iter().map(|info| (info.id, info)).collect();
+        let here = self.plan.processes.iter();
+        let here: Vec<_> = here.map(|process| by_id.get(&process.id)).collect();
+        let passed_ns = self.execution_ns().saturating_sub(self.slot.1);
+        let config = *self.node.config();
+        let progress = Progress {
+            cursor: self.node.cursor() as usize,
+            idle_passed_insns: self.clock.insns_in(passed_ns),
+            ended_tasks: here
+                .iter()
+                .map(|info| match info {
+                    Some(info) if !info.done => info.ended_tasks as usize,
+                    _ => usize::MAX,
+                })
+                .collect(),
+            retired_insns: here
+                .iter()
+                .map(|info| info.map_or(0, |info| info.retired_insns))
+                .collect(),
+            ahead_insns: config.reschedule_time_insns,
+        };
+        let left = Plan {
+            config: Some(config),
+            ..self
+                .plan
+                .cpus
+                .first()
+                .map_or_else(Plan::default, |cpu| remaining(&self.plan, cpu, &progress))
+        };
+        NodeState {
+            cpu: self.cpu.cpu,
+            now_ns: self.now_ns,
+            rate_insns_per_ms: self.options.rate_insns_per_ms,
+            config,
+            processes: infos
+                .iter()
+                .map(|info| ProcessState {
+                    id: info.id,
+                    ended: info.done,
+                    task: Some(info.task).filter(|&task| task != NO_TASK),
+                    planned_insns: info.planned_insns,
+                    retired_insns: info.retired_insns,
+                    preemptions: info.preemptions,
+                    lateness_insns: info.lateness_insns,
+                })
+                .collect(),
+            remaining: left,
+        }
+    }
+
+    /// Brings an answer into force whose time has come.
+    fn receive_plan(&mut self, scheduler: &mut dyn JobScheduler) -> Result<(), Error> {
+        let Some(answer) = self.answer.take_if(|answer| answer.comes_ns <= self.now_ns) else {
+            return Ok(());
+        };
+        let plan = answer.plan;
+        self.check_answer(&plan)?;
+        let config = plan.config.unwrap_or(self.options.config);
+        config.check().map_err(Error::Config)?;
+        let mut node = Self::node(&plan, config, self.options, self.now_ns)?;
+        let refused = node.check_over(&self.node).err();
+        if let Some(refusal) = refused.filter(|_| answer.ended == self.ended.len()) {
+            return Err(Error::Scheduler(format!(
+                "the node refuses its plan: {refusal}"
+            )));
+        }
+        self.replans.push(Replan {
+            cpu: self.cpu.cpu,
+            asked_ns: answer.asked_ns,
+            came_ns: self.now_ns,
+            plan: plan.clone(),
+            refused: refused.map(|refusal| refusal.to_string()),
+        });
+        if refused.is_some() {
+            // Something ended meanwhile: the question is asked again.
+            self.log.failures.splice(0..0, answer.failures);
+            return self.ask(scheduler);
+        }
+        node.begin(Some(&self.node), plan.dealt_seq, self.now_ns);
+        self.node = node;
+        self.log.plan_id = plan.plan_id;
+        self.slot = (0, self.execution_ns());
+        self.plan = plan.clone();
+        self.tell_installed();
+        self.enter(&plan);
+        Ok(())
+    }
+
+    /// What the kernel would refuse, and what only makes sense here.
+    fn check_answer(&self, plan: &Plan) -> Result<(), Error> {
+        let dealt_seq = plan.dealt_seq;
+        let next_seq = self.log.events.len() as u64;
+        if dealt_seq > next_seq {
+            return Err(Error::Scheduler(format!(
+                "its plan deals with failures before event {dealt_seq}, and the next event is \
+                 {next_seq}; write the number of the last failure plus one"
+            )));
+        }
+        let cpus: Vec<_> = plan.cpus.iter().map(|cpu| cpu.cpu).collect();
+        if cpus != [self.cpu.cpu] {
+            return Err(Error::Scheduler(format!(
+                "its plan is for the CPUs {cpus:?}; it was asked for one of CPU {} alone",
+                self.cpu.cpu
+            )));
+        }
+        Ok(())
+    }
+
+    fn tell_installed(&mut self) {
+        let mut event = Event::new(EventKind::PlanInstalled, self.now_ns);
+        event.value = self.node.slots().into();
+        self.tell(&event);
+    }
+
+    /// Emits what in the kernel is not emitted by the policy core.
+    fn tell(&mut self, event: &Event) {
+        self.node.count(event.kind);
+        self.log.emit(event);
+    }
+
+    /// Lets the processes of the plan that has come into force go on, and
+    /// attaches those that are new. `source` knows their real lengths, where
+    /// they are not known yet.
+    fn enter(&mut self, source: &Plan) {
+        let mut known: HashMap<u32, Program> = std::mem::take(&mut self.programs)
+            .into_iter()
+            .map(|program| (program.id, program))
+            .collect();
+        let by_id: HashMap<u32, &pbs_plan::Process> = (source.processes.iter())
+            .map(|process| (process.id, process))
+            .collect();
+        for p in 0..self.node.plan().processes().len() as u32 {
+            let Some(info) = self.node.process(p) else {
+                continue;
+            };
+            // Whoever has left comes back without threads.
+            let before = known
+                .remove(&info.id)
+                .or_else(|| self.left.remove(&info.id));
+            let is_new = before.is_none();
+            let mut program = before.unwrap_or_else(|| Program::new(info.id));
+            if let Some(process) = by_id.get(&info.id) {
+                program.learn(process);
+            }
+            let moved = info.task != NO_TASK && program.move_to(info.task);
+            self.programs.push(program);
+            if is_new {
+                let mut event = Event::new(EventKind::Attached, self.now_ns);
+                event.process = info.id;
+                self.tell(&event);
+                self.node.set_presence(p, Presence::Ready);
+            }
+            if is_new || moved {
+                self.maybe_wait(p);
+            }
+        }
+        self.left.extend(known);
+        self.list_tasks();
+    }
+
+    /// Gives each task of the plan a place among the outcomes.
+    fn list_tasks(&mut self) {
+        for slot in self.node.plan().slots() {
+            let Some(program) = self.programs.get_mut(slot.process as usize) else {
+                continue;
+            };
+            let process = program.id;
+            let Some(task) = program.task_mut(slot.task, slot.position as usize) else {
+                continue;
+            };
+            if task.outcome.is_some() {
+                continue;
+            }
+            task.outcome = Some(self.tasks.len());
+            self.tasks.push(TaskOutcome {
+                cpu: self.cpu.cpu,
+                process,
+                task: slot.task,
+                planned_insns: slot.length_insns,
+                real_insns: task.insns,
+                retired_insns: 0,
+                preemptions: 0,
+                ended_ns: None,
+            });
+        }
+    }
+
+    /// Enters into the outcomes how far the current task of process `p` is.
+    fn list_progress(&mut self, p: u32, ended_ns: Option<u64>) {
+        let program = &self.programs[p as usize];
+        let place = program.current().and_then(|task| task.outcome);
+        let info = self.node.process(p).filter(|info| !info.done);
+        if let (Some(info), Some(place)) = (info, place) {
+            let outcome = &mut self.tasks[place];
+            outcome.retired_insns = program.retired_insns;
+            outcome.preemptions = info.preemptions;
+            outcome.ended_ns = ended_ns;
+        }
+    }
+
+    fn finish(mut self) -> Simulation {
+        for p in 0..self.programs.len() as u32 {
+            self.list_progress(p, None);
+        }
+        let truth = self.truth;
+        let first = truth.cpus.iter().find(|cpu| cpu.cpu == self.cpu.cpu);
+        let config = truth.config.unwrap_or(self.options.config);
+        let rate = self.options.rate_insns_per_ms;
+        let deadlines = first.map(|cpu| deadlines(truth, cpu, &config, rate));
+        let deadlines = deadlines.unwrap_or_default().into_iter();
+        let processes = deadlines.map(|(index, deadline_ns)| {
+            let process = &truth.processes[index];
+            let ended_ns = self.ended.get(&process.id).copied();
+            ProcessOutcome {
+                id: process.id,
+                name: process.name.clone(),
+                cpu: self.cpu.cpu,
+                ended_ns,
+                deadline_ns,
+                kept: ended_ns.is_some_and(|ended_ns| ended_ns <= deadline_ns),
+            }
+        });
+        let processes = processes.collect();
+        self.cpu.ended = self.node.ended() && self.node.unfinished() == 0;
+        self.cpu.ended_ns = self.now_ns;
+        Simulation {
+            events: self.log.events,
+            tasks: self.tasks,
+            processes,
+            cpus: vec![self.cpu],
+            replans: self.replans,
+        }
+    }
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: GPL-2.0
+//! How a plan is simulated.
+
+use pbs_core::Config;
+
+/// Instructions in a millisecond of the node that the theses assume: 10^9 a
+/// second.
+pub const DEFAULT_RATE_INSNS_PER_MS: u64 = 1_000_000;
+
+/// How a plan is simulated; [`Options::default`] is an ideal node.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Instructions that each CPU retires in a millisecond; 1 to 2^32 − 1.
+    pub rate_insns_per_ms: u64,
+    /// The configuration of the node, for plans that do not have their own.
+    pub config: Config,
+    /// When the node looks at the count.
+    pub resolution: Resolution,
+    /// What the machinery of the node takes.
+    pub timing: Timing,
+    /// The simulation of a CPU stops at this time even if there is more to do,
+    /// for tasks may be endless loops. `None`: a hundred times the time that
+    /// the plan would take as planned.
+    pub limit_ns: Option<u64>,
+    /// Keep the events that tell who may run. They are most of all events, and
+    /// only pictures need them.
+    pub record_grants: bool,
+}
+
+/// When the node looks at the count of the process that runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Resolution {
+    /// In the moment in which something is to happen: a node with a timer or a
+    /// counter that interrupts.
+    #[default]
+    Event,
+    /// At the nominal ticks of the configuration, and where a task ends, a
+    /// process wakes, or a plan comes: a node that has only its tick, as the
+    /// loop `run_tick` of the simulation in Leppert 2021, 4.3.1. Slots, idle
+    /// slots and windows then last up to a tick longer.
+    Tick,
+}
+
+/// What the machinery of a node takes; nothing by default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Timing {
+    /// What a process still retires after the count at which it was to be
+    /// looked at.
+    pub timer_delay_insns: u64,
+    /// Execution time that passes unused when another process gets the CPU.
+    pub switch_ns: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            rate_insns_per_ms: DEFAULT_RATE_INSNS_PER_MS,
+            config: Config::DEFAULT,
+            resolution: Resolution::default(),
+            timing: Timing::default(),
+            limit_ns: None,
+            record_grants: true,
+        }
+    }
+}

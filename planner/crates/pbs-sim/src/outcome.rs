@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What became of a simulated plan.
+
+use std::collections::BTreeMap;
+
+use pbs_plan::Plan;
+use pbs_uapi::{Cause, Event, EventKind};
+use serde::Serialize;
+
+/// What became of a simulated plan.
+#[derive(Clone, Debug)]
+pub struct Simulation {
+    /// All events, by time and then by CPU, numbered through from 0; without
+    /// those that tell who may run, if they were not to be recorded.
+    pub events: Vec<Event>,
+    /// In the order of the slots, CPU by CPU; then those of later plans.
+    pub tasks: Vec<TaskOutcome>,
+    /// In the order of the plan.
+    pub processes: Vec<ProcessOutcome>,
+    /// Ascending.
+    pub cpus: Vec<CpuOutcome>,
+    /// The answers of the job scheduler, in the order of their coming.
+    pub replans: Vec<Replan>,
+}
+
+/// What became of a task.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct TaskOutcome {
+    /// Its CPU.
+    pub cpu: u32,
+    /// The number of its process.
+    pub process: u32,
+    /// Its number.
+    pub task: u32,
+    /// As the first plan that has it planned it.
+    pub planned_insns: u64,
+    /// What it really takes.
+    pub real_insns: u64,
+    /// What of it was retired.
+    pub retired_insns: u64,
+    /// How often it was preempted.
+    pub preemptions: u32,
+    /// When it ended.
+    pub ended_ns: Option<u64>,
+}
+
+/// What became of a process.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ProcessOutcome {
+    /// Its number.
+    pub id: u32,
+    /// What it is called.
+    pub name: Option<String>,
+    /// Its CPU.
+    pub cpu: u32,
+    /// When its last task ended.
+    pub ended_ns: Option<u64>,
+    /// See [`deadlines`](crate::deadlines).
+    pub deadline_ns: u64,
+    /// Whether it ended before its deadline.
+    pub kept: bool,
+}
+
+/// What became of a CPU. Every nanosecond up to `ended_ns` is in one of the
+/// sums.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct CpuOutcome {
+    /// Its number.
+    pub cpu: u32,
+    /// Whether all processes ended; if not, the limit was reached, or what is
+    /// left can never run.
+    pub ended: bool,
+    /// When the simulation of it ended.
+    pub ended_ns: u64,
+    /// Execution time in which a process ran.
+    pub running_ns: u64,
+    /// Execution time in which another process got the CPU.
+    pub switching_ns: u64,
+    /// Execution time in which no process ran.
+    pub idle_ns: u64,
+    /// Unallocated time.
+    pub unallocated_ns: u64,
+    /// Retired by all processes.
+    pub retired_insns: u64,
+    /// How often another process than before got the CPU.
+    pub switches: u64,
+}
+
+/// An answer of the job scheduler.
+#[derive(Clone, Debug)]
+pub struct Replan {
+    /// The CPU.
+    pub cpu: u32,
+    /// When the job scheduler was asked.
+    pub asked_ns: u64,
+    /// When the answer came.
+    pub came_ns: u64,
+    /// The plan.
+    pub plan: Plan,
+    /// Why the node did not take the plan, if it did not.
+    pub refused: Option<String>,
+}
+
+/// How often things happened.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Counts {
+    /// Events of each kind, by its name.
+    pub kinds: BTreeMap<&'static str, u64>,
+    /// Signals of each kind that has causes, by the name of their cause.
+    pub signals: BTreeMap<&'static str, BTreeMap<&'static str, u64>>,
+}
+
+impl Simulation {
+    /// Whether all processes ended.
+    pub fn ended(&self) -> bool {
+        self.cpus.iter().all(|cpu| cpu.ended)
+    }
+
+    /// When the last CPU ended.
+    pub fn ended_ns(&self) -> u64 {
+        let ends = self.cpus.iter().map(|cpu| cpu.ended_ns);
+        ends.max().unwrap_or(0)
+    }
+
+    /// How often things happened, of what was recorded.
+    pub fn counts(&self) -> Counts {
+        let mut counts = Counts::default();
+        for event in &self.events {
+            let Some(kind) = EventKind::from_raw(event.kind) else {
+                continue;
+            };
+            *counts.kinds.entry(kind.name()).or_default() += 1;
+            if !matches!(kind, EventKind::Late | EventKind::Early | EventKind::Info) {
+                continue;
+            }
+            if let Some(cause) = Cause::from_raw(event.reason) {
+                let signals = counts.signals.entry(kind.name()).or_default();
+                *signals.entry(cause.name()).or_default() += 1;
+            }
+        }
+        counts
+    }
+}
+
+/// Puts the outcomes of single CPUs together. The numbers of events, and what
+/// refers to them, are changed accordingly.
+pub(crate) fn merge(mut parts: Vec<Simulation>, plan: &Plan) -> Simulation {
+    parts.sort_by_key(|part| part.cpus.first().map(|cpu| cpu.cpu));
+    let mut whole = Simulation {
+        events: Vec::new(),
+        tasks: Vec::new(),
+        processes: Vec::new(),
+        cpus: Vec::new(),
+        replans: Vec::new(),
+    };
+    if parts.len() > 1 {
+        renumber(&mut parts);
+    }
+    for part in parts {
+        whole.events.extend(part.events);
+        whole.tasks.extend(part.tasks);
+        whole.processes.extend(part.processes);
+        whole.cpus.extend(part.cpus);
+        whole.replans.extend(part.replans);
+    }
+    // Stable: CPU by CPU, and in order within each.
+    whole.events.sort_by_key(|event| event.seq);
+    whole.replans.sort_by_key(|replan| replan.came_ns);
+    let places: std::collections::HashMap<u32, usize> =
+        (plan.processes.iter().map(|process| process.id).zip(0..)).collect();
+    whole
+        .processes
+        .sort_by_key(|process| places.get(&process.id).copied().unwrap_or(usize::MAX));
+    whole
+}
+
+fn renumber(parts: &mut [Simulation]) {
+    // (time, CPU, number there) of every event, in the order of the whole.
+    let mut order: Vec<_> = parts
+        .iter()
+        .enumerate()
+        .flat_map(|(part, simulation)| {
+            let events = simulation.events.iter().enumerate();
+            events.map(move |(index, event)| (event.time_ns, part, index))
+        })
+        .collect();
+    order.sort_unstable();
+    let mut seqs: Vec<Vec<u64>> = parts
+        .iter()
+        .map(|simulation| vec![0; simulation.events.len()])
+        .collect();
+    for (seq, (_, part, index)) in (0..).zip(order) {
+        seqs[part][index] = seq;
+    }
+    for (part, seqs) in parts.iter_mut().zip(seqs) {
+        for replan in &mut part.replans {
+            // The last event that is dealt with, or none.
+            let before = part
+                .events
+                .partition_point(|event| event.seq < replan.plan.dealt_seq);
+            replan.plan.dealt_seq = before.checked_sub(1).map_or(0, |last| seqs[last] + 1);
+        }
+        for (event, seq) in part.events.iter_mut().zip(seqs) {
+            event.seq = seq;
+        }
+    }
+}

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What is left of a plan.
+
+use pbs_plan::{Cpu, Plan, Process, Slot};
+
+/// How far a plan of one CPU has come.
+#[derive(Clone, Debug)]
+pub(crate) struct Progress {
+    /// Number of the present slot.
+    pub(crate) cursor: usize,
+    /// How much of the present slot has passed, if it is idle.
+    pub(crate) idle_passed_insns: u64,
+    /// By index of the process: how many tasks have ended; all, if it is gone.
+    pub(crate) ended_tasks: Vec<usize>,
+    /// By index of the process: retired by the current task.
+    pub(crate) retired_insns: Vec<u64>,
+    /// When an answer comes into force, counted from now.
+    pub(crate) ahead_insns: u64,
+}
+
+/// What [`NodeState::remaining`](crate::NodeState::remaining) says of a plan of
+/// one CPU. It has no processes where nothing is left.
+pub(crate) fn remaining(plan: &Plan, cpu: &Cpu, progress: &Progress) -> Plan {
+    let mut rest = Rest {
+        plan,
+        progress,
+        next: progress.ended_tasks.clone(),
+        ahead_insns: progress.ahead_insns,
+        // Filled with the indices that processes have in the old plan.
+        slots: Vec::new(),
+    };
+    let mut overdue = Vec::new();
+    for (number, slot) in plan.place(cpu).enumerate() {
+        match slot.task {
+            Some((process, task)) if task < progress.ended_tasks[process] => {}
+            Some(place) if number < progress.cursor => overdue.push(place),
+            Some((process, task)) => rest.push_tasks(process, task + 1),
+            None if number < progress.cursor => {}
+            None => {
+                let passed_insns = if number == progress.cursor {
+                    progress.idle_passed_insns
+                } else {
+                    0
+                };
+                rest.push_idle(slot.length_insns.saturating_sub(passed_insns));
+            }
+        }
+    }
+    for (process, task) in overdue {
+        rest.push_tasks(process, task + 1);
+    }
+    rest.plan(cpu)
+}
+
+struct Rest<'a> {
+    plan: &'a Plan,
+    progress: &'a Progress,
+    /// By process: its first task without a slot.
+    next: Vec<usize>,
+    ahead_insns: u64,
+    slots: Vec<Slot>,
+}
+
+impl Rest<'_> {
+    /// A slot for each task of the process before `end` that has none yet.
+    fn push_tasks(&mut self, process: usize, end: usize) {
+        for task in self.next[process]..end {
+            let mut left_insns = self.plan.processes[process].tasks[task].planned_insns;
+            if task == self.progress.ended_tasks[process] {
+                left_insns = left_insns.saturating_sub(self.progress.retired_insns[process]);
+            }
+            self.ahead_insns = self.ahead_insns.saturating_sub(left_insns);
+            self.slots.push(Slot::Process { process });
+        }
+        self.next[process] = self.next[process].max(end);
+    }
+
+    fn push_idle(&mut self, length_insns: u64) {
+        let passes_insns = length_insns.min(self.ahead_insns);
+        self.ahead_insns -= passes_insns;
+        if length_insns > passes_insns {
+            self.slots.push(Slot::Idle {
+                length_insns: length_insns - passes_insns,
+                real_insns: None,
+            });
+        }
+    }
+
+    fn plan(mut self, cpu: &Cpu) -> Plan {
+        let mut processes = Vec::new();
+        let mut indices = vec![0; self.plan.processes.len()];
+        for (old, process) in self.plan.processes.iter().enumerate() {
+            let tasks = process.tasks.get(self.progress.ended_tasks[old]..);
+            let tasks: Vec<_> = tasks.unwrap_or(&[]).to_vec();
+            if tasks.is_empty() {
+                continue;
+            }
+            indices[old] = processes.len();
+            processes.push(Process {
+                id: process.id,
+                name: process.name.clone(),
+                buffer_insns: process.buffer_insns,
+                tasks,
+                ..Process::default()
+            });
+        }
+        for slot in &mut self.slots {
+            if let Slot::Process { process } = slot {
+                *process = indices[*process];
+            }
+        }
+        Plan {
+            plan_id: self.plan.plan_id,
+            config: self.plan.config,
+            processes,
+            cpus: vec![Cpu {
+                cpu: cpu.cpu,
+                slots: self.slots,
+                ..Cpu::default()
+            }],
+            ..Plan::default()
+        }
+    }
+}
+
+/// The part of a plan that is for one CPU, without what only a simulation
+/// knows.
+pub(crate) fn part(plan: &Plan, cpu: &Cpu) -> Plan {
+    let everything = Progress {
+        cursor: 0,
+        idle_passed_insns: 0,
+        ended_tasks: vec![0; plan.processes.len()],
+        retired_insns: vec![0; plan.processes.len()],
+        ahead_insns: 0,
+    };
+    let mut here = plan.clone();
+    let mut is_here = vec![false; plan.processes.len()];
+    for process in plan.processes_on(cpu) {
+        is_here[process] = true;
+    }
+    for (process, is_here) in here.processes.iter_mut().zip(is_here) {
+        // Without their tasks the others are gone.
+        if !is_here {
+            process.tasks.clear();
+        }
+        for task in &mut process.tasks {
+            task.real_insns = None;
+            task.wait_insns = None;
+        }
+    }
+    remaining(&here, cpu, &everything)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{part, remaining, Progress};
+    use pbs_plan::{from_toml, to_toml, Plan};
+
+    const PLAN: &str = "plan_id = 3
+[[process]]
+id = 4
+name = \"a\"
+buffer_insns = 7
+tasks = [{ planned_insns = 100, real_insns = 150 }, 200, 300]
+[[process]]
+id = 2
+tasks = [{ id = 5, planned_insns = 10 }, { id = 7, planned_insns = 20 }]
+[[process]]
+id = 9
+tasks = [1]
+[[cpu]]
+cpu = 1
+slots = [\"a\", 2, \"idle 50\", \"a\", 2, \"idle 60\", \"a\"]
+[[cpu]]
+cpu = 0
+slots = [9]
+";
+
+    fn plan() -> Plan {
+        from_toml(PLAN).unwrap()
+    }
+
+    fn rest(progress: &Progress) -> String {
+        let plan = plan();
+        let here = part(&plan, &plan.cpus[0]);
+        let toml = to_toml(&remaining(&here, &here.cpus[0], progress));
+        toml.lines().last().unwrap_or("").to_owned()
+    }
+
+    fn progress(cursor: usize, ended_tasks: [usize; 2]) -> Progress {
+        Progress {
+            cursor,
+            idle_passed_insns: 0,
+            ended_tasks: ended_tasks.to_vec(),
+            retired_insns: vec![0, 0],
+            ahead_insns: 0,
+        }
+    }
+
+    #[test]
+    fn a_part_has_its_own_processes_and_no_real_lengths() {
+        let plan = plan();
+        let here = part(&plan, &plan.cpus[0]);
+        let ids: Vec<_> = here.processes.iter().map(|process| process.id).collect();
+        assert_eq!(ids, [4, 2]);
+        assert_eq!(here.plan_id, 3);
+        assert_eq!(here.processes[0].buffer_insns, 7);
+        assert_eq!(here.processes[0].tasks[0].real_insns, None);
+        assert_eq!(here.cpus[0].slots, plan.cpus[0].slots);
+        let toml = to_toml(&here);
+        assert_eq!(to_toml(&from_toml(&toml).unwrap()), toml);
+    }
+
+    #[test]
+    fn ended_tasks_and_passed_idle_slots_are_gone() {
+        assert_eq!(
+            rest(&progress(3, [1, 1])),
+            "slots = [\"a\", 2, \"idle 60\", \"a\"]"
+        );
+        // Ahead of its slot.
+        assert_eq!(
+            rest(&progress(3, [2, 1])),
+            "slots = [2, \"idle 60\", \"a\"]"
+        );
+    }
+
+    #[test]
+    fn a_task_behind_its_slot_comes_before_the_next_of_its_process() {
+        assert_eq!(
+            rest(&progress(2, [0, 1])),
+            "slots = [\"idle 50\", \"a\", \"a\", 2, \"idle 60\", \"a\"]"
+        );
+        // None is left: at the end.
+        assert_eq!(
+            rest(&progress(5, [1, 0])),
+            "slots = [\"idle 60\", \"a\", \"a\", 2, 2]"
+        );
+    }
+
+    #[test]
+    fn idle_time_passes() {
+        let mut at = progress(2, [1, 1]);
+        at.idle_passed_insns = 20;
+        assert_eq!(
+            rest(&at),
+            "slots = [\"idle 30\", \"a\", 2, \"idle 60\", \"a\"]"
+        );
+        // 30 idle, what is left of 200, 20, and 5 idle.
+        at.retired_insns[0] = 150;
+        at.ahead_insns = 30 + 50 + 20 + 5;
+        assert_eq!(rest(&at), "slots = [\"a\", 2, \"idle 55\", \"a\"]");
+        at.ahead_insns = 1 << 40;
+        assert_eq!(rest(&at), "slots = [\"a\", 2, \"a\"]");
+    }
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Job schedulers: who answers a prediction failure with a new plan.
+
+use std::collections::BTreeMap;
+
+use pbs_core::wire::MAX_SLOT_INSNS;
+use pbs_core::{Config, EventKind};
+use pbs_plan::Plan;
+use serde::{Serialize, Serializer};
+
+/// A job scheduler as a node knows it (Leppert 2021, 3.3.4).
+///
+/// It is asked as soon as a node signals a prediction failure. Its answer
+/// comes into force RESCHEDULE_TIME later; what the node signals until then is
+/// kept for the next question.
+pub trait JobScheduler {
+    /// A new plan for the CPU of `state`, or `None` if the one in force shall
+    /// stay. There is at least one failure; the plan says in `dealt_seq` which
+    /// it deals with. Real lengths of tasks that are known already are not
+    /// looked at. An error ends the simulation.
+    fn answer(&mut self, failures: &[Failure], state: &NodeState) -> Result<Option<Plan>, String>;
+}
+
+/// A prediction failure, as the node signals it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Failure {
+    /// The number of the event.
+    pub seq: u64,
+    /// When it was signalled.
+    pub time_ns: u64,
+    /// Late, or early.
+    #[serde(serialize_with = "kind_name")]
+    pub kind: EventKind,
+    /// Which threshold it is about.
+    #[serde(serialize_with = "cause_name")]
+    pub cause: Cause,
+    /// The process that ran.
+    pub process: u32,
+    /// Its task.
+    pub task: u32,
+    /// Planned length of the task.
+    pub planned_insns: u64,
+    /// Retired by the task.
+    pub retired_insns: u64,
+    /// Preemptions of the task.
+    pub preemptions: u32,
+    /// Lateness of the process.
+    pub lateness_insns: i64,
+    /// Lateness of the node.
+    pub node_lateness_insns: i64,
+    /// The threshold, in preemptions or instructions; that of an early node is
+    /// negative.
+    pub threshold: i64,
+    /// The stress.
+    pub stress: u32,
+}
+
+pub use pbs_core::Cause;
+
+fn kind_name<S: Serializer>(kind: &EventKind, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(kind.name())
+}
+
+fn cause_name<S: Serializer>(cause: &Cause, to: S) -> Result<S::Ok, S::Error> {
+    let cause = pbs_uapi::Cause::from_raw(*cause as u16);
+    to.serialize_str(cause.map_or("unknown", pbs_uapi::Cause::name))
+}
+
+/// What a job scheduler can know of a node.
+#[derive(Clone, Debug, Serialize)]
+pub struct NodeState {
+    /// The CPU.
+    pub cpu: u32,
+    /// The time since the beginning.
+    pub now_ns: u64,
+    /// Instructions that the CPU retires in a millisecond.
+    pub rate_insns_per_ms: u64,
+    /// The configuration in force.
+    #[serde(serialize_with = "config_map")]
+    pub config: Config,
+    /// Those of the plan in force, ascending.
+    pub processes: Vec<ProcessState>,
+    /// What is left of the plan: each task that has not ended, in a slot of its
+    /// own, in the order in which the node would run them. The task that runs
+    /// has its whole length. A task whose slot has passed stands before the
+    /// next slot of its process, or at the end if there is none. Idle time that
+    /// will have passed when an answer comes into force is taken off.
+    #[serde(rename = "remaining_toml", serialize_with = "toml")]
+    pub remaining: Plan,
+}
+
+/// What a job scheduler can know of a process.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ProcessState {
+    /// Its number.
+    pub id: u32,
+    /// It has no task left.
+    pub ended: bool,
+    /// Its current task.
+    pub task: Option<u32>,
+    /// Planned length of the current task.
+    pub planned_insns: u64,
+    /// Retired by the current task.
+    pub retired_insns: u64,
+    /// Preemptions of the current task.
+    pub preemptions: u32,
+    /// Its lateness.
+    pub lateness_insns: i64,
+}
+
+fn config_map<S: Serializer>(config: &Config, to: S) -> Result<S::Ok, S::Error> {
+    let numbers = Config::NAMES.into_iter().zip(config.values());
+    numbers.collect::<BTreeMap<_, _>>().serialize(to)
+}
+
+fn toml<S: Serializer>(plan: &Plan, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(&pbs_plan::to_toml(plan))
+}
+
+/// Nobody answers: the plan stays.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoAnswer;
+
+impl JobScheduler for NoAnswer {
+    fn answer(&mut self, _: &[Failure], _: &NodeState) -> Result<Option<Plan>, String> {
+        Ok(None)
+    }
+}
+
+/// The rescheduling component that Leppert 2021 sketches (4.4.2, listing 6): a
+/// constant stretches or shrinks the planned lengths of all remaining tasks of
+/// the process that a failure is associated with; of all processes, if it is
+/// the node that is late or early.
+///
+/// If a process is both late and early, the later failure counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stretch {
+    /// For what is late, in thousandths.
+    pub late_permille: u64,
+    /// For what is early, in thousandths.
+    pub early_permille: u64,
+}
+
+impl Default for Stretch {
+    fn default() -> Self {
+        Self {
+            late_permille: 1200,
+            early_permille: 800,
+        }
+    }
+}
+
+impl JobScheduler for Stretch {
+    fn answer(&mut self, failures: &[Failure], state: &NodeState) -> Result<Option<Plan>, String> {
+        let mut plan = state.remaining.clone();
+        let mut factors = vec![1000; plan.processes.len()];
+        for failure in failures {
+            let permille = match failure.kind {
+                EventKind::Early => self.early_permille,
+                _ => self.late_permille,
+            };
+            for (process, factor) in plan.processes.iter().zip(&mut factors) {
+                if failure.cause == Cause::Node || process.id == failure.process {
+                    *factor = permille;
+                }
+            }
+        }
+        if plan.processes.is_empty() || factors.iter().all(|&permille| permille == 1000) {
+            return Ok(None);
+        }
+        for (process, &permille) in plan.processes.iter_mut().zip(&factors) {
+            for task in &mut process.tasks {
+                let stretched = u128::from(task.planned_insns) * u128::from(permille) / 1000;
+                task.planned_insns = stretched.clamp(1, MAX_SLOT_INSNS.into()) as u64;
+            }
+        }
+        plan.plan_id += 1;
+        let last = failures.iter().map(|failure| failure.seq).max();
+        plan.dealt_seq = last.map_or(0, |seq| seq + 1);
+        Ok(Some(plan))
+    }
+}

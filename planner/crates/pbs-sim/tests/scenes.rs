@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Scenes whose outcome is worked out by hand. One instruction takes a
+//! nanosecond, unless a scene says otherwise.
+
+mod common;
+
+use common::{config, ended, of_kind, plan, run, run_with};
+use pbs_plan::Config;
+use pbs_sim::{simulate, Error, NoAnswer, Options, Resolution, Timing};
+use pbs_uapi::{EventKind, Grant};
+
+#[test]
+fn what_goes_as_planned_takes_what_was_planned() {
+    let plan = plan("1: 1000000 500000\n2: 300000\nslots: 1 2 i200000 1");
+    let simulation = run(&plan);
+    assert_eq!(
+        ended(&simulation),
+        [(1, 0, 1_000_000), (2, 0, 1_300_000), (1, 1, 2_000_000)]
+    );
+    let cpu = &simulation.cpus[0];
+    assert!(cpu.ended);
+    assert_eq!((cpu.running_ns, cpu.idle_ns), (1_800_000, 200_000));
+    assert_eq!((cpu.unallocated_ns, cpu.switches), (0, 3));
+    assert_eq!(of_kind(&simulation, EventKind::Attached).len(), 2);
+    assert_eq!(of_kind(&simulation, EventKind::PlanInstalled)[0].value, 4);
+    assert_eq!(of_kind(&simulation, EventKind::PlanEnded).len(), 1);
+}
+
+/// t1 is 5 % over: the slot ends at 1,050,000; the rest of the task and the
+/// next one share the second slot.
+#[test]
+fn a_task_beyond_t1_goes_on_in_the_next_slot_of_its_process() {
+    let plan = plan("1: 1000000/1100000 500000\n2: 300000\nslots: 1 2 1");
+    let simulation = run(&plan);
+    assert_eq!(
+        ended(&simulation),
+        [(2, 0, 1_350_000), (1, 0, 1_400_000), (1, 1, 1_900_000)]
+    );
+    assert_eq!(simulation.tasks[0].preemptions, 1);
+    let preempted = of_kind(&simulation, EventKind::Preempted);
+    assert_eq!(preempted[0].retired_insns, 1_050_000);
+    assert_eq!(preempted[0].value, 1_050_000);
+}
+
+#[test]
+fn an_idle_slot_is_filled_and_lasts_its_length() {
+    let plan = plan("1: 1000000/1100000\n2: 300000\nslots: 1 i200000 2");
+    let simulation = run(&plan);
+    assert_eq!(ended(&simulation), [(1, 0, 1_100_000), (2, 0, 1_550_000)]);
+    assert_eq!(simulation.cpus[0].idle_ns, 150_000);
+    let grants = of_kind(&simulation, EventKind::Grant);
+    assert_eq!(grants[1].reason, Grant::IdleSlot as u16);
+}
+
+#[test]
+fn unallocated_time_is_no_execution_time() {
+    let mut plan = plan("1: 250000000\nslots: 1");
+    plan.config = Some(Config {
+        thresholds: 0,
+        ..Config::DEFAULT
+    });
+    let simulation = run(&plan);
+    // 95 ms of each 100.
+    assert_eq!(ended(&simulation), [(1, 0, 260_000_000)]);
+    assert_eq!(simulation.cpus[0].unallocated_ns, 10_000_000);
+    // Planned with a node that is slower by a tenth, and 100 ms for each 95.
+    let deadline_ns = 250_000_000 * 11 / 10 * 100 / 95;
+    assert_eq!(simulation.processes[0].deadline_ns, deadline_ns);
+    assert!(simulation.processes[0].kept);
+}
+
+#[test]
+fn a_process_waits_before_a_task() {
+    let mut plan = plan("1: 100000 100000\n2: 300000\nslots: 1 1 2");
+    plan.processes[0].tasks[1].wait_insns = Some(50_000);
+    let simulation = run(&plan);
+    // Nobody can fill its slot, as 2 is not behind.
+    assert_eq!(
+        ended(&simulation),
+        [(1, 0, 100_000), (1, 1, 250_000), (2, 0, 550_000)]
+    );
+    assert_eq!(simulation.cpus[0].idle_ns, 50_000);
+}
+
+#[test]
+fn another_rate_takes_another_time() {
+    let plan = plan("1: 1000000\n2: 10\nslots: 1 2");
+    let options = Options {
+        rate_insns_per_ms: 3_000_000,
+        ..Options::default()
+    };
+    let simulation = run_with(&plan, &options);
+    // 333,333.3 and 3.3 ns: a task ends in a whole nanosecond.
+    assert_eq!(ended(&simulation), [(1, 0, 333_334), (2, 0, 333_338)]);
+    let options = Options {
+        rate_insns_per_ms: 250_000,
+        ..Options::default()
+    };
+    assert_eq!(
+        ended(&run_with(&plan, &options)),
+        [(1, 0, 4_000_000), (2, 0, 4_000_040)]
+    );
+}
+
+#[test]
+fn a_late_timer_and_switches_cost_what_is_said() {
+    let plan = plan("1: 1000000/1100000 500000\n2: 300000\nslots: 1 2 1");
+    let options = Options {
+        timing: Timing {
+            timer_delay_insns: 25,
+            switch_ns: 1000,
+        },
+        ..Options::default()
+    };
+    let simulation = run_with(&plan, &options);
+    let preempted = of_kind(&simulation, EventKind::Preempted);
+    assert_eq!(preempted[0].retired_insns, 1_050_025);
+    assert_eq!(simulation.cpus[0].switching_ns, 3000);
+    assert_eq!(
+        ended(&simulation),
+        [(2, 0, 1_352_025), (1, 0, 1_403_000), (1, 1, 1_903_000)]
+    );
+}
+
+/// t1 of 10,500,000 is noticed at the tick at 12 ms.
+#[test]
+fn a_node_that_has_only_its_tick_notices_late() {
+    let plan = plan("1: 10000000/20000000\n2: 300000\nslots: 1 2");
+    let options = Options {
+        resolution: Resolution::Tick,
+        ..Options::default()
+    };
+    let simulation = run_with(&plan, &options);
+    assert_eq!(
+        of_kind(&simulation, EventKind::Preempted)[0].retired_insns,
+        12_000_000
+    );
+    // The end of a task is a system call, and is noticed at once.
+    assert_eq!(ended(&simulation), [(2, 0, 12_300_000), (1, 0, 20_300_000)]);
+}
+
+#[test]
+fn an_endless_loop_stops_at_the_limit() {
+    let text = format!("1: 1000000/{}\n2: 300000\nslots: 1 2", u64::MAX);
+    let plan = plan(&text);
+    let simulation = run(&plan);
+    assert!(!simulation.ended());
+    assert_eq!(simulation.tasks[0].ended_ns, None);
+    assert_eq!(simulation.tasks[1].ended_ns, Some(1_350_000));
+    let cpu = &simulation.cpus[0];
+    assert_eq!(simulation.tasks[0].retired_insns + 300_000, cpu.running_ns);
+    assert!(!simulation.processes[0].kept && simulation.processes[1].kept);
+    assert!(of_kind(&simulation, EventKind::PlanEnded).is_empty());
+
+    let options = Options {
+        limit_ns: Some(5_000_000),
+        ..Options::default()
+    };
+    assert_eq!(run_with(&plan, &options).ended_ns(), 5_000_000);
+}
+
+#[test]
+fn cpus_run_beside_each_other() {
+    let mut plan = plan("1: 1000 2000\n2: 1500\nslots: 1 1");
+    plan.cpus.push(pbs_plan::Cpu {
+        cpu: 3,
+        slots: vec![pbs_plan::Slot::Process { process: 1 }],
+        ..pbs_plan::Cpu::default()
+    });
+    let simulation = run(&plan);
+    let ended: Vec<_> = of_kind(&simulation, EventKind::TaskEnded)
+        .iter()
+        .map(|event| (event.time_ns, event.cpu))
+        .collect();
+    assert_eq!(ended, [(1000, 0), (1500, 3), (3000, 0)]);
+    assert!((0..)
+        .zip(&simulation.events)
+        .all(|(seq, event)| event.seq == seq));
+    assert_eq!(simulation.cpus.len(), 2);
+}
+
+#[test]
+fn grants_can_be_left_out() {
+    let plan = plan("1: 1000000/1100000 500000\n2: 300000\nslots: 1 2 1");
+    let options = Options {
+        record_grants: false,
+        ..Options::default()
+    };
+    let (with, without) = (run(&plan), run_with(&plan, &options));
+    assert!(of_kind(&without, EventKind::Grant).is_empty());
+    assert_eq!(with.tasks, without.tasks);
+    let grants = of_kind(&with, EventKind::Grant).len();
+    assert_eq!(with.events.len(), without.events.len() + grants);
+}
+
+#[test]
+fn a_bad_configuration_is_refused_with_words() {
+    let options = Options {
+        config: Config {
+            max_preemptions: 0,
+            ..config()
+        },
+        ..Options::default()
+    };
+    let mut plan = plan("1: 10\nslots: 1");
+    plan.config = None;
+    let error = simulate(&plan, &options, &mut NoAnswer).unwrap_err();
+    assert!(matches!(error, Error::Config(_)));
+    assert!(error.to_string().contains("max_preemptions"), "{error}");
+}
