@@ -26,6 +26,12 @@ pub fn from_toml(text: &str) -> Result<Plan, Vec<Problem>> {
     Ok(plan)
 }
 
+/// Reads what may stand below `[config]` of a plan: `base` with those numbers.
+/// Whether they are in their ranges is for [`Config::check`].
+pub fn config_from_toml(text: &str, base: &Config) -> Result<Config, Vec<Problem>> {
+    parse::config(text, base)
+}
+
 /// Whether the plan is valid, up to the kernel's own validator.
 pub fn check(plan: &Plan) -> Result<(), Vec<Problem>> {
     check::check(plan)?;

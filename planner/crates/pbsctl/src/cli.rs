@@ -5,11 +5,14 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::sim::SimOptions;
+
 const EXAMPLES: &str = "\
 Examples:
   pbsctl check plan.toml                  Is the plan valid, and why not?
   pbsctl run plan.toml                    Start its processes and see them through
   pbsctl run plan.toml --gantt plan.svg   ... and draw what became of it
+  pbsctl sim plan.toml                    Run it in virtual time, without the kernel
   pbsctl import sim.log > plan.toml       Take over a plan of Leppert's simulation
   pbsctl events --follow                  Watch what happens
   pbsctl stat                             The state of the node
@@ -33,6 +36,7 @@ Exit status:
   2    the command line is wrong
   3    the plan is not valid
   4    run: the plan ended, but a command failed or a task did not end
+       sim: not all processes ended
   5    run: the plan was dropped or replaced, or its CPU went away
   130  run: interrupted";
 
@@ -81,6 +85,9 @@ pub(crate) enum Command {
 
     /// Write a plan, start its processes and follow it to its end
     Run(RunOptions),
+
+    /// Run a plan in virtual time, on the code that the kernel runs
+    Sim(SimOptions),
 
     /// Print what happened
     Events(EventsOptions),

@@ -4,7 +4,7 @@
 use std::io::Read;
 use std::path::Path;
 
-use pbs_plan::{from_toml, Plan};
+use pbs_plan::{from_toml, leppert, Plan};
 
 use crate::failure::Failure;
 
@@ -32,6 +32,24 @@ pub(crate) fn name(file: &Path) -> String {
 /// A plan that is valid.
 pub(crate) fn read_plan(file: &Path) -> Result<Plan, Failure> {
     from_toml(&read(file)?).map_err(|problems| Failure::Invalid {
+        file: name(file),
+        problems,
+    })
+}
+
+/// A plan that is valid, in TOML or in Leppert's grammar.
+pub(crate) fn read_any_plan(file: &Path) -> Result<Plan, Failure> {
+    let text = read(file)?;
+    // No TOML begins with a number and a semicolon.
+    let digits = text
+        .trim_start()
+        .trim_start_matches(|c: char| c.is_ascii_digit());
+    let plan = if digits.starts_with(';') {
+        leppert::import(&text, 1, 0)
+    } else {
+        from_toml(&text)
+    };
+    plan.map_err(|problems| Failure::Invalid {
         file: name(file),
         problems,
     })

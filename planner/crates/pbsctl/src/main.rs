@@ -8,6 +8,7 @@ mod files;
 mod output;
 mod plans;
 mod run;
+mod sim;
 mod stat;
 
 use std::process::ExitCode;
@@ -24,6 +25,7 @@ fn main() -> ExitCode {
         Command::Check { file } => plans::check(out, &file),
         Command::Load { file } => plans::load(out, device, &file),
         Command::Run(options) => run::run(out, device, &options),
+        Command::Sim(options) => sim::sim(out, &options),
         Command::Events(options) => events::events(out, device, &options),
         Command::Stat => stat::stat(out, device),
         Command::Show { cpu } => plans::show(out, device, cpu),

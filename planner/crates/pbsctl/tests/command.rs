@@ -2,44 +2,11 @@
 //! The command as people and scripts use it, as far as it goes without the
 //! kernel's device.
 
-use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::Path;
 
-struct Ran {
-    status: i32,
-    stdout: String,
-    stderr: String,
-}
+mod common;
 
-impl Ran {
-    fn json(&self) -> serde_json::Value {
-        serde_json::from_str(&self.stdout).unwrap_or_else(|e| panic!("{e}: {}", self.stdout))
-    }
-}
-
-fn pbsctl(arguments: &[&str], stdin: &str) -> Ran {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_pbsctl"))
-        .args(arguments)
-        .env_remove("PBS_DEVICE")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    // A command that does not read its input may be gone already.
-    let _ = child.stdin.take().unwrap().write_all(stdin.as_bytes());
-    let output = child.wait_with_output().unwrap();
-    Ran {
-        status: output.status.code().unwrap(),
-        stdout: String::from_utf8(output.stdout).unwrap(),
-        stderr: String::from_utf8(output.stderr).unwrap(),
-    }
-}
-
-fn scratch(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
-}
+use common::{pbsctl, scratch};
 
 const VALID: &str = "plan_id = 9\n[[process]]\nid = 1\ntasks = [1_000, 3_000]\n\
                      [[cpu]]\ncpu = 2\nslots = [1, \"idle 500\", 1]\n";

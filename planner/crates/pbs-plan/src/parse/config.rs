@@ -3,7 +3,7 @@
 
 use toml::de::DeValue;
 
-use super::{Reader, Value};
+use super::{Reader, Table, Value};
 use crate::{Config, IdlePolicy, Line, Plan, Threshold};
 
 /// How the thresholds are written.
@@ -12,15 +12,26 @@ const WRITE_THRESHOLDS: &str = "write the names of those that are on: \
 
 impl Reader {
     pub(super) fn config(&mut self, line: Line, value: &Value<'_>, plan: &mut Plan) {
-        let Some(mut table) = self.table(line, value, "[config]", &Config::NAMES) else {
+        let Some(table) = self.table(line, value, "[config]", &Config::NAMES) else {
             return;
         };
-        let mut values = Config::DEFAULT.values();
+        let config = self.numbers(table, &Config::DEFAULT, &mut plan.config_lines);
+        plan.config = Some(config);
+    }
+
+    /// `base` with the numbers that stand in the table, and their lines.
+    pub(super) fn numbers(
+        &mut self,
+        mut table: Table<'_, '_>,
+        base: &Config,
+        lines: &mut [Line; Config::COUNT],
+    ) -> Config {
+        let mut values = base.values();
         for (index, name) in Config::NAMES.iter().enumerate() {
             let Some((line, value)) = table.entries.remove(name) else {
                 continue;
             };
-            plan.config_lines[index] = line;
+            lines[index] = line;
             let read = match *name {
                 "thresholds" => self.thresholds(line, value),
                 "idle_policy" => self.idle_policy(line, value),
@@ -29,7 +40,7 @@ impl Reader {
             };
             values[index] = read.unwrap_or(values[index]);
         }
-        plan.config = Some(Config::from_values(values));
+        Config::from_values(values)
     }
 
     fn thresholds(&mut self, line: Line, value: &Value<'_>) -> Option<u64> {

@@ -13,9 +13,24 @@ use std::num::NonZeroU32;
 use toml::de::{DeTable, DeValue};
 use toml::Spanned;
 
-use crate::{Line, Plan, Problem};
+use crate::{Config, Line, Plan, Problem};
 
 pub(crate) fn parse(text: &str) -> Result<Plan, Vec<Problem>> {
+    read(text, Reader::plan)
+}
+
+/// `base` with the numbers of `text`, which is what stands below [config].
+pub(crate) fn config(text: &str, base: &Config) -> Result<Config, Vec<Problem>> {
+    read(text, |reader, document| {
+        let table = reader.open(document, "the configuration", None, &Config::NAMES);
+        reader.numbers(table, base, &mut [None; Config::COUNT])
+    })
+}
+
+fn read<T>(
+    text: &str,
+    read: impl FnOnce(&mut Reader, &DeTable<'_>) -> T,
+) -> Result<T, Vec<Problem>> {
     let mut reader = Reader {
         line_starts: line_starts(text),
         problems: Vec::new(),
@@ -28,9 +43,9 @@ pub(crate) fn parse(text: &str) -> Result<Plan, Vec<Problem>> {
             return Err(vec![Problem::at(line, message)]);
         }
     };
-    let plan = reader.plan(document.get_ref());
+    let result = read(&mut reader, document.get_ref());
     if reader.problems.is_empty() {
-        Ok(plan)
+        Ok(result)
     } else {
         reader.problems.sort_by_key(|problem| problem.line);
         Err(reader.problems)
