@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The plan as it is planned: processes, their tasks, and the order of slots.
 
-use pbs_plan::{Process, Slot, Task};
+use pbs_plan::{underscored, Process, Slot, Task};
 use pbs_uapi::{MAX_BUFFER_INSNS, MAX_SLOTS};
 
 use crate::random::{Random, Stream};
@@ -184,9 +184,10 @@ fn idle_lengths(
             return Err(Error::new(
                 "idle_insns",
                 format!(
-                    "is {}; that would take more slots than the {MAX_SLOTS} that a plan can \
+                    "is {}; that would take more slots than the {} that a plan can \
                      have, so make it longer or idle_permille less",
-                    parameters.idle_insns
+                    parameters.idle_insns,
+                    underscored(MAX_SLOTS.into())
                 ),
             ));
         }

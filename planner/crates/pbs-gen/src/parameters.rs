@@ -4,6 +4,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use pbs_plan::underscored;
 use pbs_uapi::{MAX_PROCESSES, MAX_SLOTS};
 use serde::{Serialize, Serializer};
 
@@ -115,9 +116,11 @@ impl Parameters {
             return Err(Error::new(
                 "tasks",
                 format!(
-                    "may be {} for each of {} processes, but a plan has at most {slots} slots; \
+                    "may be {} for each of {} processes, but a plan has at most {} slots; \
                      make it less",
-                    self.tasks.max, self.processes
+                    underscored(self.tasks.max),
+                    underscored(self.processes),
+                    underscored(slots)
                 ),
             ));
         }
@@ -171,7 +174,8 @@ fn in_range(parameter: &'static str, found: Span, range: Span) -> Result<(), Err
     if found.min < range.min || found.max > range.max {
         let message = format!(
             "is {found}; it must be between {} and {}",
-            range.min, range.max
+            underscored(range.min),
+            underscored(range.max)
         );
         return Err(Error::new(parameter, message));
     }

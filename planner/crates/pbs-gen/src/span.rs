@@ -4,6 +4,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use pbs_plan::underscored;
 use serde::Serialize;
 
 /// The least and the greatest that a random number may be.
@@ -22,13 +23,14 @@ impl Span {
     }
 }
 
+/// As it is read.
 impl fmt::Display for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.min == self.max {
-            write!(f, "{}", self.min)
-        } else {
-            write!(f, "{}..{}", self.min, self.max)
+        f.write_str(&underscored(self.min))?;
+        if self.min != self.max {
+            write!(f, "..{}", underscored(self.max))?;
         }
+        Ok(())
     }
 }
 

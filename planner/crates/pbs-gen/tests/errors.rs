@@ -22,41 +22,41 @@ macro_rules! golden {
 
 golden! {
     no_processes: { processes: 0 }
-        => "processes is 0; it must be between 1 and 1024";
+        => "processes is 0; it must be between 1 and 1_024";
     too_many_processes: { processes: 1025 }
-        => "processes is 1025; it must be between 1 and 1024";
+        => "processes is 1_025; it must be between 1 and 1_024";
     no_tasks: { tasks: Span::new(0, 3) }
-        => "tasks is 0..3; it must be between 1 and 4194304";
+        => "tasks is 0..3; it must be between 1 and 4_194_304";
     too_many_tasks: { processes: 3, tasks: Span::new(1, 2_000_000) }
-        => "tasks may be 2000000 for each of 3 processes, but a plan has at most 4194304 slots; make it less";
+        => "tasks may be 2_000_000 for each of 3 processes, but a plan has at most 4_194_304 slots; make it less";
     wrong_way_round: { task_insns: Span::new(5, 3) }
         => "task_insns is 5..3; write the least first: 3..5";
     too_long: { task_insns: Span::new(1, 274_877_906_945) }
-        => "task_insns is 1..274877906945; it must be between 1 and 274877906944";
+        => "task_insns is 1..274_877_906_945; it must be between 1 and 274_877_906_944";
     no_length: { task_insns: Span::new(0, 0) }
-        => "task_insns is 0; it must be between 1 and 274877906944";
+        => "task_insns is 0; it must be between 1 and 274_877_906_944";
     all_idle: { idle_permille: 1000 }
-        => "idle_permille is 1000; it must be between 0 and 900";
+        => "idle_permille is 1_000; it must be between 0 and 900";
     no_idle_length: { idle_insns: Span::new(0, 1) }
-        => "idle_insns is 0..1; it must be between 1 and 274877906944";
+        => "idle_insns is 0..1; it must be between 1 and 274_877_906_944";
     too_many_idle_slots: { idle_insns: Span::new(1, 1) }
-        => "idle_insns is 1; that would take more slots than the 4194304 that a plan can have, so make it longer or idle_permille less";
+        => "idle_insns is 1; that would take more slots than the 4_194_304 that a plan can have, so make it longer or idle_permille less";
     buffer: { buffer_permille: Span::new(1, 100_001) }
-        => "buffer_permille is 1..100001; it must be between 0 and 100000";
+        => "buffer_permille is 1..100_001; it must be between 0 and 100_000";
     sigma: { task_sigma_permille: 1001 }
-        => "task_sigma_permille is 1001; it must be between 0 and 1000";
+        => "task_sigma_permille is 1_001; it must be between 0 and 1_000";
     deviation_without_meaning: { deviation_permille: Some(100) }
         => "deviation_permille has no meaning in normal; leave it out";
     earlier_than_nothing: { scenario: Scenario::EarlyNode, deviation_permille: Some(1001) }
-        => "deviation_permille is 1001; it must be between 0 and 1000";
+        => "deviation_permille is 1_001; it must be between 0 and 1_000";
     later_than_late: { scenario: Scenario::RogueTask, deviation_permille: Some(100_001) }
-        => "deviation_permille is 100001; it must be between 0 and 100000";
+        => "deviation_permille is 100_001; it must be between 0 and 100_000";
     no_worker: { scenario: Scenario::ScatterGather, processes: 1 }
         => "processes is 1; scatter-gather needs a coordinator and at least one worker, so make it 2";
     no_short_task: { scenario: Scenario::LongThenShort, tasks: Span::new(1, 5) }
         => "tasks is 1..5; long-then-short needs a short task behind a long one, so make the least 2";
     long_is_short: { scenario: Scenario::LongThenShort, task_insns: Span::new(100, 999) }
-        => "task_insns is 100..999; in long-then-short the greatest must be ten times the least: 100..1000";
+        => "task_insns is 100..999; in long-then-short the greatest must be ten times the least: 100..1_000";
     the_least: {
         processes: 1, tasks: Span::new(1, 1), task_insns: Span::new(1, 1), idle_permille: 0,
         buffer_permille: Span::new(0, 0), task_sigma_permille: 0

@@ -34,14 +34,14 @@ pub fn to_toml(plan: &Plan) -> String {
             Slot::Idle {
                 length_insns,
                 real_insns: None,
-            } => format!("\"idle {}\"", grouped(length_insns)),
+            } => format!("\"idle {}\"", underscored(length_insns)),
             Slot::Idle {
                 length_insns,
                 real_insns: Some(real_insns),
             } => format!(
                 "{{ idle_insns = {}, real_insns = {} }}",
-                grouped(length_insns),
-                grouped(real_insns)
+                underscored(length_insns),
+                underscored(real_insns)
             ),
         });
         write_list(&mut out, "slots", slots, false);
@@ -65,7 +65,7 @@ fn write_config(out: &mut String, config: &Config) {
                 let _ = writeln!(out, "{name} = {}", value != 0);
             }
             _ => {
-                let _ = writeln!(out, "{name} = {}", grouped(value));
+                let _ = writeln!(out, "{name} = {}", underscored(value));
             }
         }
     }
@@ -80,7 +80,7 @@ fn write_process(out: &mut String, process: &Process) {
         let _ = writeln!(out, "cpu = {cpu}");
     }
     if process.buffer_insns != 0 {
-        let _ = writeln!(out, "buffer_insns = {}", grouped(process.buffer_insns));
+        let _ = writeln!(out, "buffer_insns = {}", underscored(process.buffer_insns));
     }
     match &process.start {
         Start::Unsaid => {}
@@ -113,7 +113,10 @@ fn write_process(out: &mut String, process: &Process) {
             .iter()
             .all(|task| task.name.is_none() && task.real_insns.or(task.wait_insns).is_none());
     if plain {
-        let lengths = process.tasks.iter().map(|task| grouped(task.planned_insns));
+        let lengths = process
+            .tasks
+            .iter()
+            .map(|task| underscored(task.planned_insns));
         write_list(out, "tasks", lengths, false);
     } else {
         let tasks = process
@@ -132,12 +135,12 @@ fn task_table(task: &Task, consecutive: bool) -> String {
     if let Some(name) = &task.name {
         let _ = write!(table, "name = {}, ", quoted(name));
     }
-    let _ = write!(table, "planned_insns = {}", grouped(task.planned_insns));
+    let _ = write!(table, "planned_insns = {}", underscored(task.planned_insns));
     if let Some(real_insns) = task.real_insns {
-        let _ = write!(table, ", real_insns = {}", grouped(real_insns));
+        let _ = write!(table, ", real_insns = {}", underscored(real_insns));
     }
     if let Some(wait_insns) = task.wait_insns {
-        let _ = write!(table, ", wait_insns = {}", grouped(wait_insns));
+        let _ = write!(table, ", wait_insns = {}", underscored(wait_insns));
     }
     table + " }"
 }
@@ -189,8 +192,8 @@ fn write_list(out: &mut String, key: &str, items: impl Iterator<Item = String>, 
     out.push_str("\n]\n");
 }
 
-/// `20000000` as `20_000_000`.
-fn grouped(number: u64) -> String {
+/// `20000000` as `20_000_000`, as numbers are written in plans.
+pub fn underscored(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::new();
     for (position, digit) in digits.chars().enumerate() {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::gen::GenOptions;
 use crate::sim::SimOptions;
 
 const EXAMPLES: &str = "\
@@ -14,6 +15,7 @@ Examples:
   pbsctl run plan.toml --gantt plan.svg   ... and draw what became of it
   pbsctl sim plan.toml                    Run it in virtual time, without the kernel
   pbsctl import sim.log > plan.toml       Take over a plan of Leppert's simulation
+  pbsctl gen one-over > plan.toml         Generate one, in which a process is late
   pbsctl events --follow                  Watch what happens
   pbsctl stat                             The state of the node
   pbsctl drop --cpu 0                     Away with the plan of CPU 0
@@ -105,6 +107,9 @@ pub(crate) enum Command {
 
     /// Turn a plan of Leppert's simulation into TOML
     Import(ImportOptions),
+
+    /// Generate a plan, with what really happens in it
+    Gen(GenOptions),
 
     /// Drop the plan of a CPU; its processes go on as normal ones
     Drop {

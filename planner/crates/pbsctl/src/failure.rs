@@ -13,6 +13,7 @@ use crate::output::{to_json, Output};
 
 /// The exit statuses; `--help` lists them.
 pub(crate) const FAILED: u8 = 1;
+pub(crate) const USAGE: u8 = 2;
 pub(crate) const INVALID_PLAN: u8 = 3;
 pub(crate) const INCOMPLETE: u8 = 4;
 pub(crate) const NOT_ENDED: u8 = 5;
@@ -21,6 +22,8 @@ pub(crate) const INTERRUPTED: u8 = 130;
 /// Why a command failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
+    /// An option is out of range, or does not go with the others.
+    Usage(String),
     /// Something is not as it should be.
     Failed(String),
     /// The plan of the file is not valid.
@@ -55,9 +58,13 @@ impl Failure {
     /// Tells what went wrong; the answer is the exit status.
     pub(crate) fn tell(&self, out: Output) -> ExitCode {
         let (code, json) = match self {
-            Self::Failed(message) => {
+            Self::Usage(message) | Self::Failed(message) => {
                 eprintln!("pbsctl: {message}");
-                (FAILED, json!({ "error": message }))
+                let code = match self {
+                    Self::Usage(_) => USAGE,
+                    _ => FAILED,
+                };
+                (code, json!({ "error": message }))
             }
             Self::Invalid { file, problems } => {
                 for problem in problems {

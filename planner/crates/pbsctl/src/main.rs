@@ -5,6 +5,7 @@ mod cli;
 mod events;
 mod failure;
 mod files;
+mod gen;
 mod output;
 mod plans;
 mod run;
@@ -30,6 +31,7 @@ fn main() -> ExitCode {
         Command::Stat => stat::stat(out, device),
         Command::Show { cpu } => plans::show(out, device, cpu),
         Command::Import(options) => plans::import(out, &options),
+        Command::Gen(options) => gen::gen(out, &options),
         Command::Drop { cpu } => plans::drop_plan(out, device, cpu),
     };
     match result {

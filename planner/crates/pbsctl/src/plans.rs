@@ -46,7 +46,7 @@ pub(crate) fn show(out: Output, device: &Path, cpu: u32) -> Result<ExitCode, Fai
             problem.message
         ))
     })?;
-    print_toml(out, &plan)?;
+    hand_over(out, None, ("toml", to_toml(&plan)), &plan, json!({}))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -58,16 +58,8 @@ pub(crate) fn import(out: Output, options: &ImportOptions) -> Result<ExitCode, F
             problems,
         }
     })?;
-    match &options.output {
-        Some(file) => {
-            files::write(file, &to_toml(&plan))?;
-            let summary = Summary::new(&plan);
-            out.print(&json!({ "written": file, "plan": summary }), || {
-                format!("{}: written\n{}", file.display(), summary.text())
-            })?;
-        }
-        None => print_toml(out, &plan)?,
-    }
+    let toml = ("toml", to_toml(&plan));
+    hand_over(out, options.output.as_deref(), toml, &plan, json!({}))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -103,11 +95,30 @@ pub(crate) fn write(device: &Device, plan: &Plan, file: &Path) -> Result<(), Fai
     })
 }
 
-fn print_toml(out: Output, plan: &Plan) -> Result<(), Failure> {
-    let toml = to_toml(plan);
-    out.print(&json!({ "plan": Summary::new(plan), "toml": toml }), || {
-        toml.clone()
-    })
+/// Writes the text of a plan to a file, or prints it. In JSON it stands under
+/// the name of its form, beside what else is said of the plan in `facts`.
+pub(crate) fn hand_over(
+    out: Output,
+    file: Option<&Path>,
+    (form, text): (&str, String),
+    plan: &Plan,
+    mut facts: serde_json::Value,
+) -> Result<(), Failure> {
+    let summary = Summary::new(plan);
+    facts["plan"] = json!(summary);
+    match file {
+        Some(file) => {
+            files::write(file, &text)?;
+            facts["written"] = json!(file);
+            out.print(&facts, || {
+                format!("{}: written\n{}", file.display(), summary.text())
+            })
+        }
+        None => {
+            facts[form] = json!(text);
+            out.print(&facts, || text)
+        }
+    }
 }
 
 /// A plan in a few numbers.

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: GPL-2.0
+//! `pbsctl gen`: generated plans.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::{Args, ValueEnum};
+use pbs_gen::{generate, Order, Parameters, Scenario, Span};
+use pbs_plan::{leppert, to_toml};
+use serde_json::json;
+
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::plans;
+
+const HELP: &str = "\
+Examples:
+  pbsctl gen > plan.toml                      A plan like those of Leppert 2021
+  pbsctl gen one-over --seed 7 -o plan.toml   ... in which one process is late
+  pbsctl gen --task-sigma-permille 200        ... with wider deviations
+  pbsctl gen --processes 3 --tasks 3..8 --task-insns 200_000..5_000_000 \\
+      --idle-insns 100_000..1_000_000         A small one
+  pbsctl gen --format leppert                 For Leppert's simulation
+  pbsctl gen --list                           What the scenarios are for
+
+The plan has a real length for each task and each idle slot. The kernel does not
+get them; they are for simulations. The same options give the same plan on every
+machine, and the first line of the TOML says which they were.
+
+MIN..MAX includes both; one number stands for both.";
+
+#[derive(Args, Debug)]
+#[command(after_help = HELP)]
+pub(crate) struct GenOptions {
+    /// What happens to the plan
+    #[arg(value_parser = scenarios(), default_value = Scenario::Normal.name())]
+    scenario: Scenario,
+
+    /// Explain the scenarios and generate nothing
+    #[arg(long)]
+    list: bool,
+
+    /// How many processes there are
+    #[arg(long, value_name = "N", default_value_t = Parameters::default().processes)]
+    processes: u64,
+
+    /// How many tasks each process has
+    #[arg(long, value_name = "MIN..MAX", default_value_t = Parameters::default().tasks)]
+    tasks: Span,
+
+    /// Planned length of each task, in instructions
+    #[arg(long, value_name = "MIN..MAX", default_value_t = Parameters::default().task_insns)]
+    task_insns: Span,
+
+    /// The share of the plan that is idle, in thousandths
+    #[arg(long, value_name = "N", default_value_t = Parameters::default().idle_permille)]
+    idle_permille: u64,
+
+    /// Length of each idle slot, in instructions
+    #[arg(long, value_name = "MIN..MAX", default_value_t = Parameters::default().idle_insns)]
+    idle_insns: Span,
+
+    /// Plan buffer of each process, in thousandths of its length
+    #[arg(long, value_name = "MIN..MAX", default_value_t = Parameters::default().buffer_permille)]
+    buffer_permille: Span,
+
+    /// In which order the processes take their turns
+    #[arg(long, value_parser = orders(), default_value = Order::Alternate.name())]
+    order: Order,
+
+    /// TASK_SIGMA: the standard deviation of real lengths, in thousandths of
+    /// the planned ones
+    #[arg(long, value_name = "N", default_value_t = Parameters::default().task_sigma_permille)]
+    task_sigma_permille: u64,
+
+    /// By how much the scenario makes tasks late or early, in thousandths of
+    /// their planned length [default: see --list]
+    #[arg(long, value_name = "N")]
+    deviation_permille: Option<u64>,
+
+    /// Another seed, another plan
+    #[arg(long, value_name = "N", default_value_t = Parameters::default().seed)]
+    seed: u64,
+
+    /// The CPU that the plan is for
+    #[arg(long, value_name = "N", default_value_t = Parameters::default().cpu)]
+    cpu: u32,
+
+    /// The plan's number
+    #[arg(long, value_name = "N", default_value_t = Parameters::default().plan_id)]
+    plan_id: u64,
+
+    /// How it is written
+    #[arg(long, value_enum, default_value_t = Format::Toml)]
+    format: Format,
+
+    /// Write to FILE instead of standard output
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Format {
+    /// The format of all other commands
+    Toml,
+    /// One line in the grammar of Leppert 2021, 4.3.1
+    Leppert,
+}
+
+fn scenarios() -> impl TypedValueParser<Value = Scenario> {
+    let values = Scenario::ALL.map(|it| PossibleValue::new(it.name()).help(it.summary()));
+    PossibleValuesParser::new(values).try_map(|name| name.parse::<Scenario>())
+}
+
+fn orders() -> impl TypedValueParser<Value = Order> {
+    let values = Order::ALL.map(|it| PossibleValue::new(it.name()).help(it.summary()));
+    PossibleValuesParser::new(values).try_map(|name| name.parse::<Order>())
+}
+
+pub(crate) fn gen(out: Output, options: &GenOptions) -> Result<ExitCode, Failure> {
+    if options.list {
+        list(out)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let parameters = options.parameters();
+    let plan = generate(&parameters).map_err(|error| {
+        let option = error.parameter.replace('_', "-");
+        Failure::Usage(format!("--{option} {}", error.message))
+    })?;
+    let (form, text) = match options.format {
+        Format::Toml => {
+            let toml = to_toml(&plan);
+            ("toml", format!("# {}\n{toml}", command_line(&parameters)))
+        }
+        Format::Leppert => {
+            let line =
+                leppert::export(&plan).map_err(|problem| Failure::Failed(problem.message))?;
+            ("leppert", line)
+        }
+    };
+    let facts = json!({ "parameters": parameters });
+    plans::hand_over(out, options.output.as_deref(), (form, text), &plan, facts)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+impl GenOptions {
+    fn parameters(&self) -> Parameters {
+        Parameters {
+            scenario: self.scenario,
+            processes: self.processes,
+            tasks: self.tasks,
+            task_insns: self.task_insns,
+            idle_permille: self.idle_permille,
+            idle_insns: self.idle_insns,
+            buffer_permille: self.buffer_permille,
+            order: self.order,
+            task_sigma_permille: self.task_sigma_permille,
+            deviation_permille: self.deviation_permille,
+            seed: self.seed,
+            cpu: self.cpu,
+            plan_id: self.plan_id,
+        }
+    }
+}
+
+/// The command that makes this plan, with what would be the default as well:
+/// defaults change.
+fn command_line(parameters: &Parameters) -> String {
+    let Parameters {
+        scenario,
+        processes,
+        tasks,
+        task_insns,
+        idle_permille,
+        idle_insns,
+        buffer_permille,
+        order,
+        task_sigma_permille,
+        deviation_permille,
+        seed,
+        cpu,
+        plan_id,
+    } = parameters;
+    let deviation = deviation_permille
+        .or(scenario.default_deviation_permille())
+        .map(|permille| format!(" --deviation-permille {permille}"));
+    format!(
+        "pbsctl gen {scenario} --processes {processes} --tasks {tasks} --task-insns {task_insns} \
+         --idle-permille {idle_permille} --idle-insns {idle_insns} \
+         --buffer-permille {buffer_permille} --order {} \
+         --task-sigma-permille {task_sigma_permille}{} --seed {seed} --cpu {cpu} \
+         --plan-id {plan_id}",
+        order.name(),
+        deviation.unwrap_or_default()
+    )
+}
+
+fn list(out: Output) -> Result<(), Failure> {
+    let scenarios = Scenario::ALL.map(|scenario| {
+        json!({
+            "name": scenario.name(),
+            "summary": scenario.summary(),
+            "shows": scenario.shows(),
+            "default_deviation_permille": scenario.default_deviation_permille(),
+        })
+    });
+    out.print(&json!({ "scenarios": scenarios }), || {
+        let explained = Scenario::ALL.map(explain);
+        explained.join("\n")
+    })
+}
+
+fn explain(scenario: Scenario) -> String {
+    let mut out = format!("{scenario}: {}", scenario.summary());
+    let mut column = usize::MAX;
+    for word in scenario.shows().split(' ') {
+        if column.saturating_add(1 + word.len()) > 80 {
+            out.push_str("\n   ");
+            column = 3;
+        }
+        out.push(' ');
+        out.push_str(word);
+        column += 1 + word.len();
+    }
+    if let Some(permille) = scenario.default_deviation_permille() {
+        out.push_str(&format!("\n    --deviation-permille {permille}"));
+    }
+    out.push('\n');
+    out
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: GPL-2.0
+//! `pbsctl gen` as people and scripts use it.
+
+mod common;
+
+use common::{pbsctl, scratch};
+
+const SMALL: [&str; 9] = [
+    "gen",
+    "--tasks",
+    "3..8",
+    "--task-insns",
+    "200_000..5_000_000",
+    "--idle-insns",
+    "100_000..1_000_000",
+    "--processes",
+    "4",
+];
+
+fn small(more: &[&str]) -> common::Ran {
+    pbsctl(&[&SMALL[..], more].concat(), "")
+}
+
+#[test]
+fn gen_writes_what_check_takes() {
+    for scenario in [
+        "normal",
+        "one-over",
+        "all-slightly-late",
+        "long-then-short",
+        "early-node",
+        "endless-loop",
+        "scatter-gather",
+        "rogue-task",
+    ] {
+        let ran = small(&[scenario, "--cpu", "2", "--plan-id", "12"]);
+        assert_eq!((ran.status, ran.stderr.as_str()), (0, ""), "{scenario}");
+        let json = pbsctl(&["--json", "check", "-"], &ran.stdout).json();
+        assert_eq!(json["plan"]["plan_id"], 12);
+        assert_eq!(json["plan"]["cpus"][0]["cpu"], 2);
+        assert_eq!(json["plan"]["cpus"][0]["processes"], 4);
+    }
+}
+
+/// The first line is the command that makes the plan, with nothing left to
+/// defaults.
+#[test]
+fn the_first_line_makes_the_same_plan_again() {
+    for options in [
+        &["--seed", "77"][..],
+        &["early-node"],
+        &["--order", "turns"],
+    ] {
+        let plan = small(options).stdout;
+        let (first, _) = plan.split_once('\n').unwrap();
+        let command = first.strip_prefix("# pbsctl ").unwrap();
+        let arguments: Vec<_> = command.split(' ').collect();
+        assert_eq!(pbsctl(&arguments, "").stdout, plan, "{options:?}");
+        let help = pbsctl(&["gen", "-h"], "").stdout;
+        for option in arguments.iter().filter(|word| word.starts_with("--")) {
+            assert!(help.contains(*option), "{option}");
+        }
+        // All but how and where the plan is written.
+        let said = help.matches(" <").count() - ["device", "format", "output"].len();
+        let without = usize::from(!first.contains("--deviation-permille"));
+        let options = arguments.iter().filter(|word| word.starts_with("--"));
+        assert_eq!(options.count() + without, said, "{help}");
+    }
+}
+
+#[test]
+fn leppert_s_grammar_comes_back_by_import() {
+    let toml = small(&["--seed", "5"]).stdout;
+    let log = small(&["--seed", "5", "--format", "leppert"]).stdout;
+    assert_eq!(log.lines().count(), 1);
+    let imported = pbsctl(&["import", "-"], &log).stdout;
+    let (_, generated) = toml.split_once('\n').unwrap();
+    assert_eq!(imported, generated);
+
+    let ran = small(&["scatter-gather", "--format", "leppert"]);
+    assert_eq!(ran.status, 1);
+    assert!(
+        ran.stderr
+            .contains("has wait_insns, which Leppert's grammar has not; write TOML"),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
+fn json_has_parameters_and_plan() {
+    let json = small(&["one-over", "--json"]).json();
+    assert_eq!(json["parameters"]["scenario"], "one-over");
+    assert_eq!(json["parameters"]["task_insns"]["max"], 5_000_000);
+    assert_eq!(json["plan"]["cpus"][0]["processes"], 4);
+    assert_eq!(json["toml"], small(&["one-over"]).stdout);
+
+    let file = scratch("generated.toml");
+    let name = file.to_str().unwrap();
+    let json = small(&["one-over", "--json", "-o", name]).json();
+    assert_eq!(json["written"], name);
+    assert_eq!(json["toml"], serde_json::Value::Null);
+    let written = std::fs::read_to_string(&file).unwrap();
+    assert_eq!(written, small(&["one-over"]).stdout);
+}
+
+#[test]
+fn list_explains_every_scenario() {
+    let text = pbsctl(&["gen", "--list"], "").stdout;
+    let json = pbsctl(&["gen", "--list", "--json"], "").json();
+    let scenarios = json["scenarios"].as_array().unwrap();
+    assert_eq!(scenarios.len(), 8);
+    for scenario in scenarios {
+        let (name, summary) = (&scenario["name"], &scenario["summary"]);
+        let heading = format!(
+            "{}: {}\n",
+            name.as_str().unwrap(),
+            summary.as_str().unwrap()
+        );
+        assert!(text.contains(&heading), "{heading}");
+        let permille = &scenario["default_deviation_permille"];
+        let said = format!("{heading}    {}", scenario["shows"].as_str().unwrap());
+        // The same words, however the lines are broken.
+        let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words(&text).contains(&words(&said)), "{said}");
+        if let Some(permille) = permille.as_u64() {
+            assert!(text.contains(&format!("    --deviation-permille {permille}\n")));
+        }
+    }
+    assert!(text.lines().all(|line| line.len() <= 80), "{text}");
+}
+
+#[test]
+fn wrong_options_are_named() {
+    for (options, expected) in [
+        (
+            &["--task-insns", "5..3"][..],
+            "pbsctl: --task-insns is 5..3; write the least first: 3..5\n",
+        ),
+        (
+            &["--deviation-permille", "7"],
+            "pbsctl: --deviation-permille has no meaning in normal; leave it out\n",
+        ),
+        (
+            &["--tasks", "many"],
+            "\"many\" is no whole number; write MIN..MAX, as 20_000..3_000_000",
+        ),
+        (&["one-ovr"], "a similar value exists: 'one-over'"),
+    ] {
+        let ran = pbsctl(&[&["gen"], options].concat(), "");
+        assert_eq!((ran.status, ran.stdout.as_str()), (2, ""), "{options:?}");
+        assert!(ran.stderr.contains(expected), "{}", ran.stderr);
+    }
+    let ran = pbsctl(&["gen", "--processes", "0", "--json"], "");
+    assert_eq!(ran.status, 2);
+    assert_eq!(
+        ran.json()["error"],
+        "--processes is 0; it must be between 1 and 1_024"
+    );
+}
