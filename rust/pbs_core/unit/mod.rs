@@ -3,6 +3,7 @@
 //! Tests of the policy core.
 
 mod driver;
+mod exact;
 mod fuzz;
 mod header;
 mod numbers;
@@ -11,4 +12,5 @@ mod scenarios;
 mod scene;
 mod swap;
 mod text;
+mod thresholds;
 mod wire;
