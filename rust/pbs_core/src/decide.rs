@@ -42,6 +42,9 @@ impl<M: Memory> Node<M> {
         self.windows.advance(now_ns);
         let plan_ns = self.windows.plan_ns(now_ns);
         self.count_idle(plan_ns);
+        // What it has retired counts, whether or not it may go on.
+        let ran = self.grant;
+        let seen = ran.map(|p| self.watch(p, now_ns, sink));
         let mut budget = MAX_SLOTS_A_DECISION;
         while !self.in_slot(now_ns, plan_ns, sink) {
             let Some(rest) = budget.checked_sub(1) else {
@@ -59,9 +62,10 @@ impl<M: Memory> Node<M> {
             self.begin_task(p);
         }
         self.tell_grant(self.slot_on_wire(), now_ns, sink);
-        self.watch = match self.grant {
-            Some(p) => self.watch(p, now_ns, sink),
-            None => Watch::NEVER,
+        self.watch = match (self.grant, seen) {
+            (Some(p), Some(seen)) if ran == Some(p) => seen,
+            (Some(p), _) => self.watch(p, now_ns, sink),
+            (None, _) => Watch::NEVER,
         };
         let waits = self.slot.begun && self.slot.owner != Slot::IDLE && self.grant.is_none();
         if waits && self.config.idle_is_lateness != 0 {
