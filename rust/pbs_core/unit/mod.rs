@@ -10,6 +10,7 @@ mod numbers;
 mod properties;
 mod scenarios;
 mod scene;
+mod signals;
 mod swap;
 mod text;
 mod thresholds;

@@ -3,6 +3,8 @@
 //! A node played by hand: processes by id, one instruction a nanosecond,
 //! invariants checked at every step.
 
+use std::format;
+use std::string::{String, ToString};
 use std::vec::Vec;
 
 use crate::wire::IDLE;
@@ -31,6 +33,30 @@ pub(super) const CONFIG: Config = Config {
     ..Config::DEFAULT
 };
 
+fn line(event: &Event) -> String {
+    let Event {
+        process,
+        task,
+        retired_insns,
+        ..
+    } = *event;
+    let kind = match event.kind {
+        EventKind::Info => format!("{} %", event.level_percent),
+        kind => {
+            assert_eq!(event.level_percent, 100);
+            kind.name().to_string()
+        }
+    };
+    let cause = match event.reason {
+        1 => "task",
+        2 => "process",
+        3 => "node",
+        4 => "preemptions",
+        reason => panic!("cause {reason}"),
+    };
+    format!("{kind} {cause}: {process}.{task} at {retired_insns}")
+}
+
 #[derive(Default)]
 pub(super) struct Log(pub(super) Vec<Event>);
 
@@ -58,6 +84,23 @@ impl Log {
             .collect()
     }
 
+    /// All signals but warnings, with their numbers among the events.
+    pub(super) fn signals(&self) -> Vec<(u64, Event)> {
+        let events = self.0.iter().copied().zip(0..);
+        let signals = events.map(|(event, seq)| (seq, event));
+        let kinds = [EventKind::Late, EventKind::Early, EventKind::Info];
+        signals
+            .filter(|(_, event)| kinds.contains(&event.kind))
+            .collect()
+    }
+
+    /// What a test looks at of the signals, in one line each: kind, cause,
+    /// process, task, and what the task has retired.
+    pub(super) fn lines(&self) -> Vec<String> {
+        let signals = self.signals().into_iter();
+        signals.map(|(_, event)| line(&event)).collect()
+    }
+
     /// (process, slot) of the grants.
     pub(super) fn grants(&self) -> Vec<(u32, u64)> {
         let grants = self.of(EventKind::Grant);
@@ -78,7 +121,12 @@ pub(super) struct Scene {
 impl Scene {
     /// All processes ready, the first decision made.
     pub(super) fn new(slots: &[(u32, u64)]) -> Scene {
-        let mut scene = Scene::absent(CONFIG, text::plan(slots));
+        Scene::ready(CONFIG, text::plan(slots))
+    }
+
+    /// The same of any plan.
+    pub(super) fn ready(config: Config, plan: Plan<StdMemory>) -> Scene {
+        let mut scene = Scene::absent(config, plan);
         for p in 0..scene.node.plan().processes().len() as u32 {
             scene.node.set_presence(p, Presence::Ready);
         }
@@ -146,6 +194,27 @@ impl Scene {
         let next = self.node.end_task(p, self.now_ns, &mut self.log);
         self.decide();
         next
+    }
+
+    /// The granted process always runs for exactly as long as the node need
+    /// not be asked, `insns` in all.
+    pub(super) fn run_as_told(&mut self, mut insns: u64) {
+        while insns > 0 {
+            let step_insns = self.last.until_insns.unwrap_or(insns).min(insns);
+            assert!(step_insns > 0);
+            self.run(step_insns);
+            insns -= step_insns;
+        }
+    }
+
+    /// A plan with this configuration takes over, which deals with the failures
+    /// of the events before `dealt_seq`.
+    pub(super) fn swap_with(&mut self, config: Config, plan: Plan<StdMemory>, dealt_seq: u64) {
+        let mut node = Node::new(plan, config, RATE, 8, self.now_ns).unwrap();
+        node.begin(Some(&self.node), dealt_seq, self.now_ns);
+        node.check_invariants();
+        self.node = node;
+        self.decide();
     }
 
     pub(super) fn exit(&mut self, id: u32) {

@@ -12,16 +12,12 @@ use super::text::{self, Cpu};
 
 impl Scene {
     fn swap(&mut self, plan: Plan<StdMemory>) {
-        let mut node = Node::new(plan, CONFIG, RATE, 8, self.now_ns).unwrap();
-        node.begin(Some(&self.node), 0, self.now_ns);
-        node.check_invariants();
-        self.node = node;
-        self.decide();
+        self.swap_with(CONFIG, plan, 0);
     }
 }
 
 /// A plan with slots (process, task, length).
-fn tasks(slots: &[(u32, u32, u64)]) -> Plan<StdMemory> {
+pub(super) fn tasks(slots: &[(u32, u32, u64)]) -> Plan<StdMemory> {
     let mut processes = vec![];
     for &(process, _, _) in slots {
         if process != IDLE && !processes.contains(&(process, 0)) {
