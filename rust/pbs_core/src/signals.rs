@@ -429,23 +429,23 @@ impl<M: Memory> Node<M> {
     }
 
     /// Counts as idle what could have been retired while the plan waited for
-    /// its processes (3.3.8, "Accumulating earliness"), as far as the node is
-    /// early: idling can make it less early, not late.
+    /// its processes.
     pub(super) fn count_idle(&mut self, plan_ns: u64) {
-        let waited_ns = match self.waits_since_ns.take() {
-            Some(since_ns) => plan_ns.saturating_sub(since_ns),
-            None => return,
+        self.idle_insns = self.idle_insns_at(plan_ns);
+        self.waits_since_ns = None;
+    }
+
+    /// What is idle at `plan_ns` (3.3.8, "Accumulating earliness"), as far as
+    /// the node is early: idling can make it less early, not late.
+    pub(super) fn idle_insns_at(&self, plan_ns: u64) -> u64 {
+        let Some(since_ns) = self.waits_since_ns else {
+            return self.idle_insns;
         };
-        let idle_insns = self
-            .idle_insns
-            .saturating_add(self.rate.to_insns(waited_ns));
-        let lateness_insns = self.sums.lateness_insns();
-        let early_insns = if lateness_insns < 0 {
-            lateness_insns.unsigned_abs()
-        } else {
-            0
-        };
-        self.idle_insns = idle_insns.min(early_insns);
+        let waited_ns = plan_ns.saturating_sub(since_ns);
+        let early_insns = self.sums.lateness_insns().min(0).unsigned_abs();
+        self.idle_insns
+            .saturating_add(self.rate.to_insns(waited_ns))
+            .min(early_insns)
     }
 
     /// Tells that `percent` of a lateness threshold is exceeded.

@@ -40,7 +40,9 @@ impl<M: Memory> Node<M> {
         let dealt = |seq: Option<u64>| seq.is_some_and(|seq| seq < dealt_seq);
         let node_dealt = dealt(old.told_late.failure_seq) || dealt(old.told_early_seq);
         if !node_dealt {
-            self.idle_insns = old.idle_insns;
+            let mut windows = old.windows;
+            windows.advance(now_ns);
+            self.idle_insns = old.idle_insns_at(windows.plan_ns(now_ns));
         }
         for index in 0..self.runs.len() as u32 {
             let same = self.plan.process(index).and_then(|p| old.plan.find(p.id));

@@ -6,6 +6,7 @@ mod driver;
 mod exact;
 mod fuzz;
 mod header;
+mod levels;
 mod numbers;
 mod properties;
 mod scenarios;
