@@ -501,19 +501,25 @@ impl Approach {
             left_insns,
         } = self.slope;
         let level = level_insns(limit_insns, percent);
-        let gap = i128::from(level) - i128::from(self.lateness_insns) + 1;
-        let gap_insns = u64::try_from(gap.max(1)).unwrap_or(u64::MAX);
-        if limit_insns <= floor_insns || left_insns == 0 {
-            return gap_insns;
-        }
-        let rise_insns = level_insns(rise_insns, percent);
-        let rest_insns = per_insns.saturating_sub(rise_insns);
-        let crossing_insns = if rise_insns < rest_insns {
-            gap_insns.saturating_add(fraction(gap_insns, rise_insns, rest_insns))
+        // By so much it may grow at least.
+        let room = i128::from(level) - i128::from(self.lateness_insns);
+        let room_insns = u64::try_from(room.max(0)).unwrap_or(u64::MAX);
+        let growth_insns = if limit_insns <= floor_insns {
+            room_insns
         } else {
-            gap_insns.saturating_mul(2).max(level >> 10)
+            let rise_insns = level_insns(rise_insns, percent);
+            let rest_insns = per_insns.saturating_sub(rise_insns);
+            let growth_insns = if rise_insns < rest_insns {
+                // A share of a rise that is rounded down itself lags behind.
+                let lag_insns = u64::from(percent != FAILURE);
+                let sure_insns = room_insns.saturating_sub(lag_insns);
+                sure_insns.saturating_add(fraction(sure_insns, rise_insns, rest_insns))
+            } else {
+                room_insns.saturating_mul(2).max(level >> 10)
+            };
+            growth_insns.min(left_insns.max(room_insns))
         };
-        crossing_insns.min(left_insns.max(gap_insns))
+        growth_insns.saturating_add(1)
     }
 }
 

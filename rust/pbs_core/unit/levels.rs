@@ -237,6 +237,7 @@ fn flat_slopes_are_told_at_the_first_instruction() {
             let mut by_one = sloped(share_permille, info);
             scene.run_as_told(4000);
             for _ in 0..4000 {
+                by_one.node.forget_decision();
                 by_one.run(1);
             }
             let (told, first) = (scene.log.lines(), by_one.log.lines());
@@ -260,6 +261,7 @@ fn steep_slopes_are_told_within_a_thousandth_and_in_few_steps() {
         }
         let mut by_one = sloped(share_permille, false);
         while by_one.log.lines().is_empty() {
+            by_one.node.forget_decision();
             by_one.run(1);
         }
         let (_, told) = scene.log.signals()[0];
