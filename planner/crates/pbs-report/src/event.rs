@@ -104,7 +104,7 @@ fn kind_number(name: &str) -> Option<u16> {
     known.or_else(|| name.strip_prefix("kind_")?.parse().ok())
 }
 
-fn reason_name(event: &Event) -> Option<String> {
+pub(crate) fn reason_name(event: &Event) -> Option<String> {
     let name = match EventKind::from_raw(event.kind) {
         Some(EventKind::Grant) => Grant::from_raw(event.reason).map(Grant::name),
         Some(EventKind::Late | EventKind::Early | EventKind::Info) => {

@@ -4,12 +4,13 @@
 //! Both stand on one axis: the plan's instructions take the time that they
 //! take at the node's rate.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
+use crate::axis::ticks;
 use crate::number::{bytes, grouped, percent};
 use crate::svg::{text_width, Anchor, Picture};
-use crate::timeline::{ActualSegment, CpuTimeline, MarkKind, PlannedSlot};
-use crate::{Outcome, Report, TaskReport};
+use crate::timeline::{ActualSegment, CpuTimeline, Mark, MarkKind, PlannedSlot};
+use crate::{LaterPlan, Outcome, Report, TaskReport};
 
 const WIDTH: f64 = 1400.0;
 const LEFT: f64 = 120.0;
@@ -21,6 +22,8 @@ const BETWEEN: f64 = 46.0;
 /// A row of deviations below a track.
 const ROW: f64 = 18.0;
 const ROWS: usize = 3;
+/// Half of the room of a signal in its row.
+const SIGNAL_WIDTH: f64 = 7.0;
 const SMALL: f64 = 11.0;
 const NORMAL: f64 = 13.0;
 
@@ -43,19 +46,43 @@ const COLOURS: [(&str, &str); 8] = [
 const DEFINITIONS: &str = "\
 <pattern id=\"idle\" width=\"7\" height=\"7\" patternUnits=\"userSpaceOnUse\" \
 patternTransform=\"rotate(45)\">\
-<rect width=\"7\" height=\"7\" fill=\"#ffffff\"/>\
+<rect class=\"paper\" width=\"7\" height=\"7\" fill=\"#ffffff\"/>\
 <line x1=\"0\" y1=\"0\" x2=\"0\" y2=\"7\" stroke=\"#888888\" stroke-width=\"2\"/></pattern>\n";
 
 const IDLE_STYLE: &str = "fill=\"url(#idle)\" stroke=\"#888888\" stroke-width=\"0.5\"";
-const GREY_TEXT: &str = "fill=\"#555555\"";
-const MARK_STYLE: &str = "fill=\"#000000\" stroke=\"#ffffff\" stroke-width=\"1\"";
-const HOLLOW_STYLE: &str = "fill=\"#ffffff\" stroke=\"#000000\" stroke-width=\"1.5\"";
+/// Where nobody of the plan runs.
+const TRACK_STYLE: &str = "class=\"track\" fill=\"#f2f2f2\" stroke=\"#cccccc\"";
+const GREY_TEXT: &str = "class=\"muted\" fill=\"#555555\"";
+const MARK_STYLE: &str = "class=\"mark\" fill=\"#000000\" stroke=\"#ffffff\" stroke-width=\"1\"";
+const HOLLOW_STYLE: &str =
+    "class=\"hollow\" fill=\"#ffffff\" stroke=\"#000000\" stroke-width=\"1.5\"";
 /// Around the boxes of a task with a notable deviation.
 const NOTABLE_STYLE: &str =
-    "fill=\"none\" stroke=\"#000000\" stroke-width=\"1.8\" pointer-events=\"none\"";
+    "class=\"rule\" fill=\"none\" stroke=\"#000000\" stroke-width=\"1.8\" pointer-events=\"none\"";
 
 /// Draws the report as an SVG file.
 pub fn gantt(report: &Report) -> String {
+    let (picture, height) = draw(report);
+    picture.finish(height, DEFINITIONS)
+}
+
+/// The same as a part of a page.
+pub(crate) fn gantt_in_page(report: &Report) -> String {
+    let (picture, height) = draw(report);
+    let description =
+        "For each CPU the slots of the plan above what ran when, on one axis of time. \
+                       Bands lead from each slot to where its task ran. The table of tasks has \
+                       the numbers.";
+    picture.inline(
+        height,
+        DEFINITIONS,
+        "gantt",
+        "Planned and actual",
+        description,
+    )
+}
+
+fn draw(report: &Report) -> (Picture, f64) {
     let mut gantt = Gantt::new(report);
     gantt.title();
     gantt.top_axis();
@@ -64,7 +91,64 @@ pub fn gantt(report: &Report) -> String {
     }
     gantt.bottom_axis();
     gantt.legend();
-    gantt.picture.finish(gantt.y + 16.0, DEFINITIONS)
+    (gantt.picture, gantt.y + 16.0)
+}
+
+/// The slots of a plan, and while it was in force.
+struct Part<'a> {
+    number: usize,
+    planned: &'a [PlannedSlot],
+    /// Since the first plan of the CPU began.
+    begin_ns: f64,
+    end_ns: f64,
+}
+
+/// The plans of a CPU one after the other.
+fn parts<'a>(cpu: &'a CpuTimeline, origin_ns: u64) -> Vec<Part<'a>> {
+    let begin = |later: &LaterPlan| later.installed_ns.saturating_sub(origin_ns) as f64;
+    let first = (0.0, cpu.planned.as_slice());
+    let later = cpu.later.iter();
+    let all: Vec<_> = std::iter::once(first)
+        .chain(later.map(|plan| (begin(plan), plan.planned.as_slice())))
+        .collect();
+    let ends = all.iter().skip(1).map(|&(begin_ns, _)| begin_ns);
+    let ends: Vec<_> = ends.chain([f64::INFINITY]).collect();
+    let numbered = all.into_iter().zip(ends).enumerate();
+    numbered
+        .map(|(number, ((begin_ns, planned), end_ns))| Part {
+            number,
+            planned,
+            begin_ns,
+            end_ns,
+        })
+        .collect()
+}
+
+/// Leaves out boxes that would lie on another one's pixel: a plan may have
+/// many thousand slots.
+struct Thinning(f64);
+
+impl Thinning {
+    /// Narrower boxes than this may be left out.
+    const WIDTH: f64 = 0.5;
+
+    fn new() -> Self {
+        Self(f64::NEG_INFINITY)
+    }
+
+    /// Is there to be a box?
+    fn admits(&mut self, x: f64, width: f64) -> bool {
+        if width < Self::WIDTH && x < self.0 + Self::WIDTH {
+            return false;
+        }
+        self.0 = x;
+        true
+    }
+}
+
+/// What the axis shows: the longest of the plans and what became of them.
+pub(crate) fn span_ns(report: &Report) -> u64 {
+    Gantt::new(report).span_ns as u64
 }
 
 struct Gantt<'a> {
@@ -73,6 +157,9 @@ struct Gantt<'a> {
     /// The colours of each process.
     colours: HashMap<u32, (&'static str, &'static str)>,
     names: HashMap<u32, &'a str>,
+    tasks: HashMap<(u32, u32), &'a TaskReport>,
+    /// Of the CPU that is drawn: by plan, process and task.
+    segments: HashMap<(usize, u32, Option<u32>), Vec<&'a ActualSegment>>,
     /// When each CPU's plan began.
     origin_ns: HashMap<u32, u64>,
     /// What the axis shows.
@@ -96,6 +183,12 @@ impl<'a> Gantt<'a> {
                 .iter()
                 .map(|process| (process.id, process.name.as_str()))
                 .collect(),
+            tasks: report
+                .tasks
+                .iter()
+                .map(|task| ((task.process, task.task), task))
+                .collect(),
+            segments: HashMap::new(),
             origin_ns: HashMap::new(),
             span_ns: 1.0,
             y: 0.0,
@@ -107,10 +200,13 @@ impl<'a> Gantt<'a> {
             gantt.origin_ns.insert(cpu.cpu, origin);
             let actual_end = cpu.actual.iter().map(|segment| segment.end_ns).max();
             let actual_ns = actual_end.unwrap_or(origin).saturating_sub(origin) as f64;
-            let planned = cpu.planned.last();
-            let planned_insns = planned.map_or(0, |slot| slot.start_insns + slot.length_insns);
-            let planned_ns = gantt.insns_to_ns(planned_insns as f64);
-            gantt.span_ns = gantt.span_ns.max(actual_ns).max(planned_ns);
+            for part in parts(cpu, origin) {
+                let end = part.planned.last();
+                let insns = end.map_or(0, |slot| slot.start_insns + slot.length_insns);
+                let end_ns = part.begin_ns + gantt.insns_to_ns(insns as f64);
+                gantt.span_ns = gantt.span_ns.max(end_ns.min(part.end_ns));
+            }
+            gantt.span_ns = gantt.span_ns.max(actual_ns);
         }
         gantt
     }
@@ -141,7 +237,14 @@ impl<'a> Gantt<'a> {
         let report = self.report;
         let ended = report.tasks.iter().filter(|task| task.ended).count();
         let preemptions: u64 = report.processes.iter().map(|p| p.preemptions).sum();
-        let plan = format!("Plan {}: planned and actual", report.plan_id);
+        let later = report.cpus.iter().flat_map(|cpu| &cpu.later);
+        let later: BTreeSet<_> = later.map(|later| later.plan_id).collect();
+        let followers = match later.len() {
+            0 => String::new(),
+            1 => " and the plan that took over".into(),
+            more => format!(" and {more} plans that took over"),
+        };
+        let plan = format!("Plan {}{followers}: planned and actual", report.plan_id);
         self.picture.text(
             (LEFT, 34.0),
             20.0,
@@ -217,7 +320,7 @@ impl<'a> Gantt<'a> {
             self.picture.line(
                 (x, top),
                 (x, bottom + 5.0),
-                "stroke=\"#000000\" stroke-opacity=\"0.12\"",
+                "class=\"rule\" stroke=\"#000000\" stroke-opacity=\"0.12\"",
             );
             self.picture.text(
                 (x, bottom + 18.0),
@@ -237,7 +340,7 @@ impl<'a> Gantt<'a> {
         self.y = bottom + 44.0;
     }
 
-    fn cpu(&mut self, cpu: &CpuTimeline) {
+    fn cpu(&mut self, cpu: &'a CpuTimeline) {
         let planned_y = self.y;
         let actual_y = planned_y + TRACK + BETWEEN;
         self.picture.text(
@@ -257,24 +360,80 @@ impl<'a> Gantt<'a> {
             );
         }
         let whole = WIDTH - LEFT - RIGHT;
-        self.picture
-            .rect(LEFT, actual_y, whole, TRACK, "fill=\"#f2f2f2\"");
-        for slot in &cpu.planned {
-            self.planned_slot(slot, planned_y);
-        }
-        self.bands(cpu, planned_y + TRACK, actual_y);
+        self.picture.rect(LEFT, actual_y, whole, TRACK, TRACK_STYLE);
+        self.segments.clear();
         for segment in &cpu.actual {
-            self.segment(cpu, segment, actual_y);
+            let key = (segment.plan, segment.process, segment.task);
+            self.segments.entry(key).or_default().push(segment);
         }
-        self.outlines(cpu, planned_y, actual_y);
+        let origin = self.origin_ns.get(&cpu.cpu).copied().unwrap_or(0);
+        let parts = parts(cpu, origin);
+        for part in &parts {
+            let mut thinning = Thinning::new();
+            for slot in part.planned {
+                self.planned_slot(part, slot, planned_y, &mut thinning);
+            }
+            self.bands(cpu, part, planned_y + TRACK, actual_y);
+        }
+        let mut thinning = Thinning::new();
+        for segment in &cpu.actual {
+            self.segment(cpu, segment, actual_y, &mut thinning);
+        }
+        for part in &parts {
+            self.outlines(cpu, part, planned_y, actual_y);
+        }
+        let mut free_from = f64::NEG_INFINITY;
+        for later in &cpu.later {
+            let x = self.x_of_ns(later.installed_ns.saturating_sub(origin) as f64);
+            self.picture.line(
+                (x, planned_y - 10.0),
+                (x, actual_y + TRACK),
+                "class=\"rule\" stroke=\"#000000\" stroke-width=\"2\" stroke-dasharray=\"6 4\"",
+            );
+            let text = format!("plan {}", later.plan_id);
+            if x < free_from {
+                continue;
+            }
+            free_from = x + 10.0 + text_width(&text, SMALL) * 1.1;
+            self.picture.text(
+                (x + 4.0, planned_y - 2.0),
+                SMALL,
+                Anchor::Start,
+                "font-weight=\"bold\"",
+                &text,
+            );
+        }
         self.marks(cpu, actual_y);
         let rows = self.deviations(cpu, actual_y + TRACK);
         self.y = actual_y + TRACK + 8.0 + rows as f64 * ROW + 18.0;
     }
 
-    fn planned_slot(&mut self, slot: &PlannedSlot, y: f64) {
-        let x = self.x_of_insns(slot.start_insns as f64);
-        let width = self.x_of_insns((slot.start_insns + slot.length_insns) as f64) - x;
+    /// Where a planned slot begins, and how wide it is; `None` if another plan
+    /// took over before it.
+    fn slot_extent(&self, part: &Part<'_>, slot: &PlannedSlot) -> Option<(f64, f64)> {
+        let at = |insns: u64| part.begin_ns + self.insns_to_ns(insns as f64);
+        let begin = at(slot.start_insns);
+        if begin >= part.end_ns {
+            return None;
+        }
+        let end = at(slot.start_insns + slot.length_insns).min(part.end_ns);
+        let x = self.x_of_ns(begin);
+        Some((x, self.x_of_ns(end) - x))
+    }
+
+    fn planned_slot(
+        &mut self,
+        part: &Part<'_>,
+        slot: &PlannedSlot,
+        y: f64,
+        thinning: &mut Thinning,
+    ) {
+        let Some((x, width)) = self.slot_extent(part, slot) else {
+            return;
+        };
+        if !thinning.admits(x, width) {
+            return;
+        }
         let length = grouped(slot.length_insns);
         let (Some(process), Some(task)) = (slot.process, slot.task) else {
             let title = format!("slot {}: idle, {length} instructions", slot.slot);
@@ -291,17 +450,26 @@ impl<'a> Gantt<'a> {
         let fill = self.colour(process).0;
         self.picture.titled_rect(
             (x, y, width, TRACK),
-            format!("fill=\"{fill}\" stroke=\"#ffffff\""),
+            format!("fill=\"{fill}\" stroke=\"{}\"", outline(width)),
             &title,
         );
         self.label((x, y, width), process, Some(task));
     }
 
-    fn segment(&mut self, cpu: &CpuTimeline, segment: &ActualSegment, y: f64) {
+    fn segment(
+        &mut self,
+        cpu: &CpuTimeline,
+        segment: &ActualSegment,
+        y: f64,
+        thinning: &mut Thinning,
+    ) {
+        let (x, width) = self.extent(cpu, segment);
+        if !thinning.admits(x, width) {
+            return;
+        }
         let origin = self.origin_ns.get(&cpu.cpu).copied().unwrap_or(0);
         let start = segment.start_ns.saturating_sub(origin) as f64;
         let end = segment.end_ns.saturating_sub(origin) as f64;
-        let (x, width) = self.extent(cpu, segment);
         let fill = self.colour(segment.process).0;
         let task = self.task_name(segment.process, segment.task);
         let slot = segment
@@ -315,10 +483,9 @@ impl<'a> Gantt<'a> {
             end / 1e6,
             self.counts(segment)
         );
-        let outline = if width > 3.0 { "#ffffff" } else { "none" };
         self.picture.titled_rect(
             (x, y, width, TRACK),
-            format!("fill=\"{fill}\" stroke=\"{outline}\""),
+            format!("fill=\"{fill}\" stroke=\"{}\"", outline(width)),
             &title,
         );
         if segment.reason != "slot" {
@@ -336,18 +503,18 @@ impl<'a> Gantt<'a> {
 
     /// What the task came to, for the text at the pointer.
     fn counts(&self, segment: &ActualSegment) -> String {
-        let found = self.report.tasks.iter().find(|task| {
-            task.process == segment.process && Some(task.task) == segment.task && task.ended
-        });
-        found.map_or_else(String::new, |task| {
-            format!(
-                "; planned {}, retired {} ({}), peak {}",
-                grouped(task.planned_insns),
-                grouped(task.retired_insns),
-                percent(task.deviation_permille, 1),
-                bytes(task.peak_rss_bytes)
-            )
-        })
+        let found = self.task(segment.process, segment.task);
+        found
+            .filter(|task| task.ended)
+            .map_or_else(String::new, |task| {
+                format!(
+                    "; planned {}, retired {} ({}), peak {}",
+                    grouped(task.planned_insns),
+                    grouped(task.retired_insns),
+                    percent(task.deviation_permille, 1),
+                    bytes(task.peak_rss_bytes)
+                )
+            })
     }
 
     /// Where a segment begins, and how wide it is.
@@ -356,12 +523,11 @@ impl<'a> Gantt<'a> {
         let x = self.x_of_ns(segment.start_ns.saturating_sub(origin) as f64);
         let end = self.x_of_ns(segment.end_ns.saturating_sub(origin) as f64);
         // What is too short to see is still drawn.
-        (x, (end - x).max(0.7))
+        (x, (end - x).max(0.4))
     }
 
     fn task(&self, process: u32, task: Option<u32>) -> Option<&'a TaskReport> {
-        let mut tasks = self.report.tasks.iter();
-        tasks.find(|known| known.process == process && Some(known.task) == task)
+        self.tasks.get(&(process, task?)).copied()
     }
 
     /// What a task is called in texts.
@@ -417,17 +583,23 @@ impl<'a> Gantt<'a> {
     }
 
     /// From each planned slot a band to where its task really ran.
-    fn bands(&mut self, cpu: &CpuTimeline, top: f64, bottom: f64) {
-        for slot in &cpu.planned {
-            let Some(process) = slot.process else {
+    fn bands(&mut self, cpu: &CpuTimeline, part: &Part<'_>, top: f64, bottom: f64) {
+        for slot in part.planned {
+            let (Some(process), Some((mut left, planned))) =
+                (slot.process, self.slot_extent(part, slot))
+            else {
                 continue;
             };
-            let segments: Vec<_> = segments_of(cpu, process, slot.task)
+            if planned < Thinning::WIDTH {
+                continue;
+            }
+            let segments = self.segments.get(&(part.number, process, slot.task));
+            let segments: Vec<_> = segments
+                .into_iter()
+                .flatten()
                 .map(|segment| self.extent(cpu, segment))
                 .collect();
             let whole: f64 = segments.iter().map(|(_, width)| width).sum();
-            let mut left = self.x_of_insns(slot.start_insns as f64);
-            let planned = self.x_of_insns((slot.start_insns + slot.length_insns) as f64) - left;
             let fill = self.colour(process).0;
             for (x, width) in segments {
                 // A task that ran in pieces has its slot divided among them.
@@ -447,19 +619,19 @@ impl<'a> Gantt<'a> {
     }
 
     /// Marks the boxes of tasks with a notable deviation.
-    fn outlines(&mut self, cpu: &CpuTimeline, planned_y: f64, actual_y: f64) {
-        for slot in &cpu.planned {
-            let Some(process) = slot.process else {
+    fn outlines(&mut self, cpu: &CpuTimeline, part: &Part<'_>, planned_y: f64, actual_y: f64) {
+        for slot in part.planned {
+            let (Some(process), Some((x, width))) = (slot.process, self.slot_extent(part, slot))
+            else {
                 continue;
             };
-            if !self.task(process, slot.task).is_some_and(is_notable) {
+            // An outline would hide what is not much wider.
+            if !self.task(process, slot.task).is_some_and(is_notable) || width < 4.0 {
                 continue;
             }
-            let x = self.x_of_insns(slot.start_insns as f64);
-            let end = self.x_of_insns((slot.start_insns + slot.length_insns) as f64);
-            self.picture
-                .rect(x, planned_y, end - x, TRACK, NOTABLE_STYLE);
-            for segment in segments_of(cpu, process, slot.task) {
+            self.picture.rect(x, planned_y, width, TRACK, NOTABLE_STYLE);
+            let segments = self.segments.get(&(part.number, process, slot.task));
+            for segment in segments.into_iter().flatten() {
                 let (x, width) = self.extent(cpu, segment);
                 self.picture.rect(x, actual_y, width, TRACK, NOTABLE_STYLE);
             }
@@ -468,16 +640,38 @@ impl<'a> Gantt<'a> {
 
     fn marks(&mut self, cpu: &CpuTimeline, y: f64) {
         let origin = self.origin_ns.get(&cpu.cpu).copied().unwrap_or(0);
-        for mark in &cpu.marks {
-            let x = self.x_of_ns(mark.time_ns.saturating_sub(origin) as f64);
-            if mark.kind != MarkKind::Absent {
+        let x_of = |mark: &Mark| self.x_of_ns(mark.time_ns.saturating_sub(origin) as f64);
+        let placed: Vec<_> = cpu
+            .marks
+            .iter()
+            .map(|mark| (mark.kind, x_of(mark)))
+            .collect();
+        let mut last = HashMap::new();
+        for &(kind, x) in placed.iter().filter(|(kind, _)| !is_signal(*kind)) {
+            // One of several of a kind at the same place says enough.
+            let before = last.insert(kind, x);
+            if before.is_some_and(|before| x - before < 2.0) {
+                continue;
+            }
+            if kind != MarkKind::Absent {
                 self.picture.line(
                     (x, y - 2.0),
                     (x, y + TRACK),
-                    "stroke=\"#000000\" stroke-width=\"1.5\"",
+                    "class=\"rule\" stroke=\"#000000\" stroke-width=\"1.5\"",
                 );
             }
-            self.symbol(mark.kind, x, y - 7.0);
+            self.symbol(kind, x, y - 7.0);
+        }
+        // Failures before information, as far as there is room in the row.
+        let mut taken = BTreeSet::new();
+        for rank in [MarkKind::Late, MarkKind::Early, MarkKind::Info] {
+            for &(kind, x) in placed.iter().filter(|(kind, _)| *kind == rank) {
+                let place = (x / SIGNAL_WIDTH) as i64;
+                if (place - 1..=place + 1).all(|place| !taken.contains(&place)) {
+                    taken.insert(place);
+                    self.symbol(kind, x, y - 26.0);
+                }
+            }
         }
     }
 
@@ -498,6 +692,9 @@ impl<'a> Gantt<'a> {
                 &[(x, y - 6.0), (x + 6.0, y), (x, y + 6.0), (x - 6.0, y)],
                 HOLLOW_STYLE,
             ),
+            MarkKind::Late => self.picture.signal((x, y), "!", true),
+            MarkKind::Early => self.picture.signal((x, y), "<", false),
+            MarkKind::Info => self.picture.signal((x, y), "i", false),
         }
     }
 
@@ -555,7 +752,7 @@ impl<'a> Gantt<'a> {
             self.picture.line(
                 (x, y),
                 (x, base + 2.0),
-                "stroke=\"#000000\" stroke-width=\"1.8\"",
+                "class=\"rule\" stroke=\"#000000\" stroke-width=\"1.8\"",
             );
             self.picture
                 .text((at, base), NORMAL, anchor, "font-weight=\"bold\"", &text);
@@ -576,16 +773,16 @@ impl<'a> Gantt<'a> {
             keys.push((Key::Box(format!("fill=\"{fill}\"")), name));
         }
         keys.push((Key::Box(IDLE_STYLE.into()), "idle slot".into()));
-        keys.push((
-            Key::Box("fill=\"#f2f2f2\" stroke=\"#cccccc\"".into()),
-            "lower classes".into(),
-        ));
+        keys.push((Key::Box(TRACK_STYLE.into()), "lower classes".into()));
         keys.push((Key::Filling, "runs outside its own slot".into()));
         for (kind, text) in [
             (MarkKind::Preempted, "t1 reached, task preempted"),
             (MarkKind::Pushed, "t1 reached, task not over its plan"),
             (MarkKind::Ceiling, "slot reached its ceiling"),
             (MarkKind::Absent, "process absent"),
+            (MarkKind::Late, "late"),
+            (MarkKind::Early, "early"),
+            (MarkKind::Info, "info"),
         ] {
             let marks = self.report.cpus.iter().flat_map(|cpu| &cpu.marks);
             if kind == MarkKind::Preempted || marks.into_iter().any(|mark| mark.kind == kind) {
@@ -618,45 +815,20 @@ impl<'a> Gantt<'a> {
     }
 }
 
-/// The segments of a task, in order.
-fn segments_of(
-    cpu: &CpuTimeline,
-    process: u32,
-    task: Option<u32>,
-) -> impl Iterator<Item = &ActualSegment> {
-    let segments = cpu.actual.iter();
-    segments.filter(move |segment| segment.process == process && segment.task == task)
+/// What separates boxes that are wide enough.
+fn outline(width: f64) -> &'static str {
+    if width > 3.0 {
+        "#ffffff"
+    } else {
+        "none"
+    }
+}
+
+/// Signals have a row of their own.
+fn is_signal(kind: MarkKind) -> bool {
+    matches!(kind, MarkKind::Late | MarkKind::Early | MarkKind::Info)
 }
 
 fn is_notable(task: &TaskReport) -> bool {
     task.ended && task.deviation_permille.abs() >= NOTABLE_PERMILLE
-}
-
-struct Tick {
-    at: f64,
-    label: String,
-}
-
-/// Round numbers from 0 to `span`, about ten of them.
-fn ticks(span: f64) -> Vec<Tick> {
-    let rough = span / 10.0;
-    let power = 10f64.powf(rough.log10().floor());
-    let step = [1.0, 2.0, 5.0, 10.0]
-        .into_iter()
-        .map(|factor| factor * power)
-        .find(|step| *step >= rough)
-        .unwrap_or(10.0 * power);
-    let decimals = (-step.log10().floor()).max(0.0) as usize;
-    let count = (span / step + 1e-9) as usize;
-    (0..=count)
-        .map(|number| {
-            let at = number as f64 * step;
-            let label = if step >= 1.0 {
-                grouped(at.round() as i64)
-            } else {
-                format!("{at:.decimals$}")
-            };
-            Tick { at, label }
-        })
-        .collect()
 }

@@ -5,18 +5,31 @@
 //! report goes out as JSON (it serialises), as a [`table`], and as a picture
 //! ([`gantt`]).
 
+mod axis;
+mod chart;
 mod event;
+mod figures;
 pub mod gantt;
+mod histogram;
 mod number;
+mod page;
 mod recording;
+mod replay;
 mod report;
+mod series;
 mod svg;
 mod table;
+mod thin;
 mod timeline;
 
 pub use event::{describe, EventView};
+pub use histogram::Histogram;
 pub use number::grouped;
-pub use recording::{config_by_name, Opened, RecordedPlan, Recording, Source};
+pub use page::Page;
+pub use recording::{config_by_name, Deadline, Opened, RecordedPlan, Recording, Source};
 pub use report::{tier_name, Exit, Facts, Outcome, ProcessReport, Report, TaskReport};
+pub use series::{
+    CpuSeries, Point, ProcessSeries, Selection, Series, Signal, SlotStay, TaskSeries,
+};
 pub use table::{columns, table};
-pub use timeline::{ActualSegment, CpuTimeline, Mark, MarkKind, PlannedSlot};
+pub use timeline::{ActualSegment, CpuTimeline, LaterPlan, Mark, MarkKind, PlannedSlot};

@@ -73,9 +73,22 @@ pub fn config_by_name(config: &Config) -> BTreeMap<String, u64> {
     names.zip(config.values()).collect()
 }
 
+/// What a simulation says of the deadline of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deadline {
+    /// In simulated time.
+    pub deadline_ns: u64,
+    /// When the last task of the process ended.
+    pub ended_ns: Option<u64>,
+    /// Whether it ended before its deadline.
+    pub kept: bool,
+}
+
 /// A recording that was read and understood.
 #[derive(Clone, Debug)]
 pub struct Opened {
+    /// By process, where they are known.
+    pub deadlines: BTreeMap<u32, Deadline>,
     /// In the order of coming into force; at least one.
     pub plans: Vec<Plan>,
     /// In force where a plan does not have its own.
@@ -86,6 +99,42 @@ pub struct Opened {
     pub facts: Facts,
     /// Where it comes from.
     pub source: Source,
+}
+
+impl Opened {
+    /// Reads the JSON of a recording, and the deadlines where it has them.
+    pub fn from_json(text: &str) -> Result<Self, String> {
+        let mut opened = Recording::from_json(text)?.open()?;
+        // Not every recording has them, nor in this shape.
+        let extra = serde_json::from_str::<Extra>(text).unwrap_or_default();
+        for process in extra.processes {
+            if let (Some(deadline_ns), Some(kept)) = (process.deadline_ns, process.kept) {
+                let deadline = Deadline {
+                    deadline_ns,
+                    ended_ns: process.ended_ns,
+                    kept,
+                };
+                opened.deadlines.insert(process.id, deadline);
+            }
+        }
+        Ok(opened)
+    }
+}
+
+/// What a simulation adds to a recording.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Extra {
+    processes: Vec<ExtraProcess>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ExtraProcess {
+    id: u32,
+    ended_ns: Option<u64>,
+    deadline_ns: Option<u64>,
+    kept: Option<bool>,
 }
 
 impl Recording {
@@ -144,6 +193,7 @@ impl Recording {
         }
         let events = self.events.iter().map(Event::try_from);
         Ok(Opened {
+            deadlines: BTreeMap::new(),
             plans,
             config: Config::from_values(values),
             events: events.collect::<Result<_, _>>()?,

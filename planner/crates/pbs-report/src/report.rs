@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The plan and the events of its run, side by side.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use pbs_plan::{Plan, Process};
 use pbs_uapi::{Event, EventKind, Tier};
@@ -167,6 +167,17 @@ impl Report {
     /// Puts together what became of `plan`; `events` are those since it was
     /// written, in order.
     pub fn new(plan: &Plan, events: &[Event], facts: &Facts) -> Self {
+        Self::of_plans(std::slice::from_ref(plan), events, facts)
+    }
+
+    /// The same for several plans that came into force one after the other. A
+    /// task has the length that the first of them gives it: what was expected
+    /// before anything was known.
+    ///
+    /// # Panics
+    ///
+    /// Without a plan.
+    pub fn of_plans(plans: &[Plan], events: &[Event], facts: &Facts) -> Self {
         let mut event_counts = BTreeMap::new();
         let mut events_lost = 0;
         for event in events {
@@ -175,20 +186,23 @@ impl Report {
                 events_lost += event.value;
             }
         }
-        let mut cpus: Vec<_> = plan
-            .cpus
+        let numbers: BTreeSet<_> = plans
             .iter()
-            .map(|cpu| CpuTimeline::new(plan, cpu, events))
+            .flat_map(|plan| plan.cpus.iter().map(|cpu| cpu.cpu))
             .collect();
-        cpus.sort_by_key(|cpu| cpu.cpu);
-        let tasks = tasks(plan, &cpus, events);
-        let processes = plan
-            .processes
-            .iter()
-            .map(|process| process_report(process, &tasks, &facts.exits))
+        let cpus: Vec<_> = numbers
+            .into_iter()
+            .map(|cpu| CpuTimeline::new(plans, cpu, events))
             .collect();
+        let tasks = tasks(plans, &cpus, events);
+        let mut processes: Vec<ProcessReport> = Vec::new();
+        for process in plans.iter().flat_map(|plan| &plan.processes) {
+            if processes.iter().all(|known| known.id != process.id) {
+                processes.push(process_report(process, &tasks, &facts.exits));
+            }
+        }
         Self {
-            plan_id: plan.plan_id,
+            plan_id: plans[0].plan_id,
             outcome: facts.outcome,
             kernel: facts.kernel.clone(),
             tier: facts.tier.clone(),
@@ -212,23 +226,35 @@ pub fn tier_name(tier: u32) -> String {
     Tier::from_raw(tier).map_or_else(|| format!("tier_{tier}"), |tier| tier.name().into())
 }
 
-fn tasks(plan: &Plan, cpus: &[CpuTimeline], events: &[Event]) -> Vec<TaskReport> {
+fn tasks(plans: &[Plan], cpus: &[CpuTimeline], events: &[Event]) -> Vec<TaskReport> {
+    let names: HashMap<_, _> = plans
+        .iter()
+        .rev()
+        .flat_map(|plan| &plan.processes)
+        .flat_map(|process| {
+            let tasks = process.tasks.iter();
+            tasks.map(|task| ((process.id, task.id), (process.label(), task.name.clone())))
+        })
+        .collect();
     let mut reports = Vec::new();
     let mut positions = HashMap::new();
     for cpu in cpus {
-        for planned in &cpu.planned {
-            let (Some(id), Some(task)) = (planned.process, planned.task) else {
+        let later = cpu.later.iter().flat_map(|plan| &plan.planned);
+        for planned in cpu.planned.iter().chain(later) {
+            let (Some(process), Some(task)) = (planned.process, planned.task) else {
                 continue;
             };
-            let process = plan.process(id);
-            positions.insert((id, task), reports.len());
+            if positions.contains_key(&(process, task)) {
+                continue;
+            }
+            positions.insert((process, task), reports.len());
+            let name = names.get(&(process, task)).cloned();
+            let (process_name, name) = name.unwrap_or_else(|| (process.to_string(), None));
             reports.push(TaskReport {
-                process: id,
-                process_name: process.map_or_else(|| id.to_string(), Process::label),
+                process,
+                process_name,
                 task,
-                name: process
-                    .and_then(|process| process.tasks.iter().find(|known| known.id == task))
-                    .and_then(|task| task.name.clone()),
+                name,
                 cpu: cpu.cpu,
                 slot: planned.slot,
                 ended: false,
@@ -251,7 +277,8 @@ fn tasks(plan: &Plan, cpus: &[CpuTimeline], events: &[Event]) -> Vec<TaskReport>
             }
         }
     }
-    for event in events.iter().filter(|event| event.plan_id == plan.plan_id) {
+    let ids: HashSet<_> = plans.iter().map(|plan| plan.plan_id).collect();
+    for event in events.iter().filter(|event| ids.contains(&event.plan_id)) {
         let Some(&position) = positions.get(&(event.process, event.task)) else {
             continue;
         };

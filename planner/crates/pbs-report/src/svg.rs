@@ -7,6 +7,9 @@ use std::fmt::{Display, Write};
 /// more than most letters take.
 const LETTER_SHARE: f64 = 0.6;
 
+/// Colours of pictures by class, light and dark.
+pub(crate) const STYLE: &str = include_str!("style.css");
+
 /// How wide `text` is at most.
 pub(crate) fn text_width(text: &str, size: f64) -> f64 {
     text.chars().count() as f64 * size * LETTER_SHARE
@@ -113,6 +116,92 @@ impl Picture {
         );
     }
 
+    /// A circle with a letter in it: filled, or hollow.
+    pub(crate) fn signal(&mut self, (x, y): (f64, f64), letter: &str, filled: bool) {
+        let (circle, text) = if filled {
+            (
+                "class=\"mark\" fill=\"#000000\" stroke=\"#ffffff\"",
+                "class=\"on-mark\" fill=\"#ffffff\"",
+            )
+        } else {
+            (
+                "class=\"hollow\" fill=\"#ffffff\" stroke=\"#000000\"",
+                "class=\"on-hollow\" fill=\"#000000\"",
+            )
+        };
+        let _ = writeln!(
+            self.body,
+            "<circle cx=\"{x:.2}\" cy=\"{y:.2}\" r=\"6.5\" {circle}/>"
+        );
+        let style = format!("{text} font-weight=\"bold\" pointer-events=\"none\"");
+        self.text((x, y + 4.0), 11.0, Anchor::Middle, style, letter);
+    }
+
+    /// A line through points.
+    pub(crate) fn polyline(&mut self, points: &[(f64, f64)], style: impl Display) {
+        let mut text = String::new();
+        for (x, y) in points {
+            let _ = write!(text, "{x:.1},{y:.1} ");
+        }
+        let _ = writeln!(
+            self.body,
+            "<polyline points=\"{}\" {style}/>",
+            text.trim_end()
+        );
+    }
+
+    /// A region that groups can be clipped to.
+    pub(crate) fn clip(&mut self, id: &str, (x, y, width, height): (f64, f64, f64, f64)) {
+        let _ = writeln!(
+            self.body,
+            "<clipPath id=\"{id}\"><rect x=\"{x:.2}\" y=\"{y:.2}\" width=\"{width:.2}\" \
+             height=\"{height:.2}\"/></clipPath>"
+        );
+    }
+
+    /// Opens a group with these attributes; [`Picture::end`] closes it.
+    pub(crate) fn begin(&mut self, attributes: impl Display) {
+        let _ = writeln!(self.body, "<g {attributes}>");
+    }
+
+    pub(crate) fn end(&mut self) {
+        self.body.push_str("</g>\n");
+    }
+
+    /// The picture as a part of a page, whose style sheet colours it. `id` is
+    /// unique in the page.
+    pub(crate) fn inline(
+        self,
+        height: f64,
+        definitions: &str,
+        id: &str,
+        title: &str,
+        description: &str,
+    ) -> String {
+        let (width, title, description) = (self.width, escaped(title), escaped(description));
+        format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"picture\" role=\"img\" \
+             viewBox=\"0 0 {width:.0} {height:.0}\" \
+             aria-labelledby=\"{id}-title {id}-desc\">\n\
+             <title id=\"{id}-title\">{title}</title>\n\
+             <desc id=\"{id}-desc\">{description}</desc>\n\
+             <defs>\n{definitions}</defs>\n{}</svg>\n",
+            self.body
+        )
+    }
+
+    /// The picture as a file that brings its style sheet.
+    pub(crate) fn styled_file(self, height: f64, title: &str, description: &str) -> String {
+        let (width, title, description) = (self.width, escaped(title), escaped(description));
+        format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"picture\" role=\"img\" \
+             width=\"{width:.0}\" height=\"{height:.0}\" viewBox=\"0 0 {width:.0} {height:.0}\">\n\
+             <title>{title}</title>\n<desc>{description}</desc>\n<style>\n{STYLE}</style>\n\
+             <rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n{}</svg>\n",
+            self.body
+        )
+    }
+
     /// The whole file; `definitions` go into `<defs>`.
     pub(crate) fn finish(self, height: f64, definitions: &str) -> String {
         let width = self.width;
@@ -127,7 +216,8 @@ impl Picture {
     }
 }
 
-fn escaped(text: &str) -> String {
+/// Text as it may stand in XML and HTML.
+pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What was to run when on a CPU, and what did.
 
-use pbs_plan::{Cpu, Plan};
+use std::collections::HashMap;
+
+use pbs_plan::Plan;
 use pbs_uapi::{Event, EventKind, Grant, IDLE, NO_SLOT, NO_TASK};
 use serde::Serialize;
 
@@ -14,12 +16,25 @@ pub struct CpuTimeline {
     pub installed_ns: Option<u64>,
     /// When its plan ended, dropped or went with its CPU.
     pub ended_ns: Option<u64>,
-    /// The slots, end to end.
+    /// The slots of the first plan, end to end.
     pub planned: Vec<PlannedSlot>,
+    /// The plans that took over from it, in order.
+    pub later: Vec<LaterPlan>,
     /// Who ran when, in order.
     pub actual: Vec<ActualSegment>,
     /// What happened to slots.
     pub marks: Vec<Mark>,
+}
+
+/// A plan that took over from another one.
+#[derive(Clone, Debug, Serialize)]
+pub struct LaterPlan {
+    /// Its number.
+    pub plan_id: u64,
+    /// When it came into force, on the monotonic clock.
+    pub installed_ns: u64,
+    /// Its slots, end to end from that time.
+    pub planned: Vec<PlannedSlot>,
 }
 
 /// A slot at its place in the plan.
@@ -50,6 +65,8 @@ pub struct ActualSegment {
     pub task: Option<u32>,
     /// The slot it had it in; `None` after the last.
     pub slot: Option<u64>,
+    /// Which of the CPU's plans was in force: 0 is the first.
+    pub plan: usize,
     /// Why it had it, as the events name it.
     pub reason: &'static str,
 }
@@ -69,12 +86,13 @@ pub struct Mark {
     pub slot: Option<u64>,
     /// What the task had retired then.
     pub retired_insns: u64,
-    /// t1 in instructions, or the ceiling in nanoseconds.
+    /// t1 in instructions, the ceiling in nanoseconds, or the threshold of a
+    /// signal.
     pub value: u64,
 }
 
 /// What can happen to a slot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MarkKind {
     /// It reached t1 with a task beyond its own plan.
@@ -86,26 +104,46 @@ pub enum MarkKind {
     Ceiling,
     /// Its process had no thread all the while.
     Absent,
+    /// Prediction failure: late.
+    Late,
+    /// Prediction failure: early.
+    Early,
+    /// On the way to one.
+    Info,
 }
 
 impl CpuTimeline {
-    /// Takes the events of `cpu` out of `events`.
-    pub(crate) fn new(plan: &Plan, cpu: &Cpu, events: &[Event]) -> Self {
+    /// Takes the events of `cpu` out of `events`; `plans` are those that came
+    /// into force one after the other, on this and other CPUs.
+    pub(crate) fn new(plans: &[Plan], cpu: u32, events: &[Event]) -> Self {
+        let mut timeline = Self {
+            cpu,
+            installed_ns: None,
+            ended_ns: None,
+            planned: Vec::new(),
+            later: Vec::new(),
+            actual: Vec::new(),
+            marks: Vec::new(),
+        };
+        let mut succession = Succession::new(plans, cpu);
+        if let Some(plan) = succession.plan() {
+            timeline.planned = planned(plan, cpu);
+        }
         let mut builder = Builder {
             open: None,
             slot: None,
-            timeline: Self {
-                cpu: cpu.cpu,
-                installed_ns: None,
-                ended_ns: None,
-                planned: planned(plan, cpu),
-                actual: Vec::new(),
-                marks: Vec::new(),
-            },
+            next: following(&timeline.planned),
+            timeline,
         };
         for event in events {
-            if event.cpu == cpu.cpu && event.plan_id == plan.plan_id {
-                builder.event(event);
+            match succession.follow(event) {
+                Place::Elsewhere => {}
+                Place::Here => builder.event(event),
+                Place::NextPlan => {
+                    if let Some(plan) = succession.plan() {
+                        builder.next_plan(plan, event);
+                    }
+                }
             }
         }
         if let Some(last) = events.last() {
@@ -115,7 +153,82 @@ impl CpuTimeline {
     }
 }
 
-fn planned(plan: &Plan, cpu: &Cpu) -> Vec<PlannedSlot> {
+/// Which of several plans is in force on a CPU, as the events go by.
+pub(crate) struct Succession<'a> {
+    plans: Vec<&'a Plan>,
+    cpu: u32,
+    present: usize,
+    installed: bool,
+}
+
+/// Where an event belongs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// To another CPU or to a plan that is not known.
+    Elsewhere,
+    /// To the plan that is in force.
+    Here,
+    /// To the next plan, which it brings into force.
+    NextPlan,
+}
+
+impl<'a> Succession<'a> {
+    pub(crate) fn new(plans: &'a [Plan], cpu: u32) -> Self {
+        let names = |plan: &&Plan| plan.cpus.iter().any(|known| known.cpu == cpu);
+        Self {
+            plans: plans.iter().filter(names).collect(),
+            cpu,
+            present: 0,
+            installed: false,
+        }
+    }
+
+    /// The plan in force, or the first one before that.
+    pub(crate) fn plan(&self) -> Option<&'a Plan> {
+        self.plans.get(self.present).copied()
+    }
+
+    pub(crate) fn follow(&mut self, event: &Event) -> Place {
+        if event.cpu != self.cpu {
+            return Place::Elsewhere;
+        }
+        if event.kind == EventKind::PlanInstalled as u16 && self.installed {
+            let rest = self.plans.iter().enumerate().skip(self.present + 1);
+            let next = rest.map(|(index, plan)| (index, plan.plan_id));
+            if let Some((index, _)) = next.into_iter().find(|(_, id)| *id == event.plan_id) {
+                self.present = index;
+                return Place::NextPlan;
+            }
+        }
+        match self.plan() {
+            Some(plan) if plan.plan_id == event.plan_id => {
+                self.installed |= event.kind == EventKind::PlanInstalled as u16;
+                Place::Here
+            }
+            _ => Place::Elsewhere,
+        }
+    }
+}
+
+/// By process and task the process's next task with the slot of that.
+fn following(planned: &[PlannedSlot]) -> HashMap<(u32, u32), (u32, u64)> {
+    let mut last = HashMap::new();
+    let mut following = HashMap::new();
+    for slot in planned {
+        let (Some(process), Some(task)) = (slot.process, slot.task) else {
+            continue;
+        };
+        if let Some(before) = last.insert(process, task) {
+            following.insert((process, before), (task, slot.slot as u64));
+        }
+    }
+    following
+}
+
+fn planned(plan: &Plan, cpu: u32) -> Vec<PlannedSlot> {
+    let Some(cpu) = plan.cpus.iter().find(|known| known.cpu == cpu) else {
+        return Vec::new();
+    };
     let mut start_insns = 0u64;
     plan.place(cpu)
         .enumerate()
@@ -142,6 +255,8 @@ struct Builder {
     open: Option<ActualSegment>,
     /// The present slot.
     slot: Option<u64>,
+    /// See [`following`]; of the plan in force.
+    next: HashMap<(u32, u32), (u32, u64)>,
     timeline: CpuTimeline,
 }
 
@@ -164,10 +279,26 @@ impl Builder {
             EventKind::Preempted => self.mark(event, MarkKind::Pushed),
             EventKind::Ceiling => self.mark(event, MarkKind::Ceiling),
             EventKind::Absent => self.mark(event, MarkKind::Absent),
+            EventKind::Late => self.mark(event, MarkKind::Late),
+            EventKind::Early => self.mark(event, MarkKind::Early),
+            EventKind::Info => self.mark(event, MarkKind::Info),
             EventKind::Attached => self.attached(event),
             EventKind::ProcessEnded if self.runs(event.process) => self.close(event.time_ns),
             _ => {}
         }
+    }
+
+    fn next_plan(&mut self, plan: &Plan, event: &Event) {
+        self.close(event.time_ns);
+        self.slot = None;
+        let planned = planned(plan, event.cpu);
+        self.next = following(&planned);
+        self.timeline.ended_ns = None;
+        self.timeline.later.push(LaterPlan {
+            plan_id: plan.plan_id,
+            installed_ns: event.time_ns,
+            planned,
+        });
     }
 
     fn runs(&self, process: u32) -> bool {
@@ -208,6 +339,7 @@ impl Builder {
             process: event.process,
             task: task(event),
             slot: slot(event),
+            plan: self.timeline.later.len(),
             reason: reason.map_or("unknown", Grant::name),
         });
     }
@@ -225,13 +357,10 @@ impl Builder {
         }
         let slot = open.slot;
         let next = self
-            .timeline
-            .planned
-            .iter()
-            .filter(|planned| planned.process == Some(event.process))
-            .find(|planned| planned.task > Some(event.task))
-            .filter(|planned| slot.is_none_or(|slot| planned.slot as u64 <= slot))
-            .and_then(|planned| planned.task);
+            .next
+            .get(&(event.process, event.task))
+            .filter(|&&(_, own)| slot.is_none_or(|slot| own <= slot))
+            .map(|&(task, _)| task);
         let following = next.map(|task| ActualSegment {
             start_ns: event.time_ns,
             task: Some(task),

@@ -14,6 +14,7 @@ Examples:
   pbsctl run plan.toml                    Start its processes and see them through
   pbsctl run plan.toml --gantt plan.svg   ... and draw what became of it
   pbsctl sim plan.toml                    Run it in virtual time, without the kernel
+  pbsctl report run.json -o run.html      ... and look at a run that was kept
   pbsctl import sim.log > plan.toml       Take over a plan of Leppert's simulation
   pbsctl gen one-over > plan.toml         Generate one, in which a process is late
   pbsctl events --follow                  Watch what happens
@@ -91,6 +92,9 @@ pub(crate) enum Command {
     /// Run a plan in virtual time, on the code that the kernel runs
     Sim(SimOptions),
 
+    /// Make a page of pictures of a run or a simulation
+    Report(ReportOptions),
+
     /// Print what happened
     Events(EventsOptions),
 
@@ -146,6 +150,48 @@ pub(crate) struct RunOptions {
     /// Draw the plan and what became of it to FILE, as SVG
     #[arg(long, value_name = "FILE")]
     pub(crate) gantt: Option<PathBuf>,
+}
+
+const REPORT_HELP: &str = "\
+Examples:
+  pbsctl run plan.toml --report run.json
+  pbsctl report run.json -o run.html                One page, for any browser
+  pbsctl report run.json -o run.html --task 3:7     ... with task 7 of process 3 in front
+  pbsctl report run.json --chart gantt -o plan.svg  One of its pictures
+  pbsctl --json report run.json                     The numbers behind the pictures
+
+The page shows the plan above what became of it, the lateness of the node and of
+each process below their thresholds, the most telling tasks on their way, the
+preemptions, and how far tasks deviate from the plan. It needs no other file and
+no network, and can be printed.
+
+Pictures have names: gantt, node-CPU, process-CPU-PROCESS, task-PROCESS-TASK,
+preemptions, deviations.";
+
+#[derive(Args, Debug)]
+#[command(after_help = REPORT_HELP)]
+pub(crate) struct ReportOptions {
+    /// A recording: what run --report wrote; - reads standard input
+    pub(crate) file: PathBuf,
+
+    /// Write the page, or the picture, to FILE
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+
+    /// Have this task in front of the others
+    #[arg(long, value_name = "PROCESS:TASK", value_parser = task)]
+    pub(crate) task: Option<(u32, u32)>,
+
+    /// Only this picture, as SVG
+    #[arg(long, value_name = "NAME")]
+    pub(crate) chart: Option<String>,
+}
+
+fn task(text: &str) -> Result<(u32, u32), String> {
+    let numbers = text
+        .split_once(':')
+        .and_then(|(process, task)| Some((process.parse().ok()?, task.parse().ok()?)));
+    numbers.ok_or_else(|| "write the numbers of a process and of its task, as in 3:7".into())
 }
 
 const EVENTS_HELP: &str = "\

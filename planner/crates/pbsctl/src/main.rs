@@ -8,6 +8,7 @@ mod files;
 mod gen;
 mod output;
 mod plans;
+mod report;
 mod run;
 mod sim;
 mod stat;
@@ -28,6 +29,7 @@ fn main() -> ExitCode {
         Command::Run(options) => run::run(out, device, &options),
         Command::Sim(options) => sim::sim(out, &options),
         Command::Events(options) => events::events(out, device, &options),
+        Command::Report(options) => report::report(out, &options),
         Command::Stat => stat::stat(out, device),
         Command::Show { cpu } => plans::show(out, device, cpu),
         Command::Import(options) => plans::import(out, &options),

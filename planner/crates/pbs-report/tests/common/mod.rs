@@ -12,6 +12,7 @@ const RATE_INSNS_PER_MS: u64 = 250_000;
 const START_NS: u64 = 5_000_000_000;
 
 /// Three processes on a CPU; sorting runs 30 % over, hashing 40 % under.
+#[allow(dead_code)]
 pub(crate) const JOB: &str = r#"
 plan_id = 7
 [[process]]
@@ -149,6 +150,7 @@ fn simulate_cpu(
     }
 }
 
+#[allow(dead_code)]
 pub(crate) fn job() -> Plan {
     from_toml(JOB).unwrap()
 }

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Lines over time, with axes, a key and marks.
+
+use crate::axis::ticks_between;
+use crate::series::Point;
+use crate::svg::{text_width, Anchor, Picture};
+use crate::MarkKind;
+
+/// As wide as the picture of the plan, so that times stand below each other.
+pub(crate) const WIDTH: f64 = 1400.0;
+pub(crate) const LEFT: f64 = 120.0;
+pub(crate) const RIGHT: f64 = 36.0;
+pub(crate) const TEXT: f64 = 13.0;
+const KEY_ROW: f64 = 22.0;
+/// Room above and below what is drawn, as a share of it.
+const MARGIN: f64 = 0.06;
+/// Thresholds may lie beyond what is compared with them by this times its
+/// extent; the axis does not reach to those that lie farther off.
+const FAR: f64 = 2.5;
+
+/// A line of a chart.
+pub(crate) struct Line<'a> {
+    pub(crate) points: &'a [Point],
+    /// How it is drawn: a class of the style sheet.
+    pub(crate) class: &'static str,
+    /// Its place in the key; without one it has none.
+    pub(crate) label: Option<String>,
+    /// The axis need not reach it.
+    pub(crate) is_threshold: bool,
+}
+
+/// Something at a moment.
+pub(crate) struct ChartMark {
+    pub(crate) at: Point,
+    pub(crate) symbol: Symbol,
+    /// Stands beside it, if there is room.
+    pub(crate) label: String,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Symbol {
+    Signal(MarkKind),
+    Preemption,
+    End,
+}
+
+/// A chart over time.
+pub(crate) struct Chart<'a> {
+    pub(crate) lines: Vec<Line<'a>>,
+    pub(crate) marks: Vec<ChartMark>,
+    /// Short level lines with a text: t1 of slots.
+    pub(crate) levels: Vec<(u64, u64, i64, String)>,
+    /// Times at which a plan took over, and what to write there.
+    pub(crate) rules: &'a [(u64, u64)],
+    pub(crate) from_ns: u64,
+    pub(crate) to_ns: u64,
+    pub(crate) height: f64,
+    /// What the values are: "instr." or "points".
+    pub(crate) unit: &'static str,
+    /// Unique in the page.
+    pub(crate) id: String,
+}
+
+/// Numbers on an axis, and what they are multiplied by.
+pub(crate) fn scale_of(most: f64, unit: &str) -> (f64, String) {
+    let (factor, name) = match most.abs() {
+        most if most >= 2e9 => (1e9, "billion "),
+        most if most >= 2e6 => (1e6, "million "),
+        most if most >= 2e4 => (1e3, "thousand "),
+        _ => (1.0, ""),
+    };
+    (factor, format!("{name}{unit}"))
+}
+
+fn time_scale(span_ns: f64) -> (f64, &'static str) {
+    match span_ns {
+        span if span >= 2e9 => (1e9, "s"),
+        span if span >= 2e6 => (1e6, "ms"),
+        span if span >= 2e3 => (1e3, "µs"),
+        _ => (1.0, "ns"),
+    }
+}
+
+impl Chart<'_> {
+    /// The least and the greatest value of the axis.
+    pub(crate) fn range(&self) -> (f64, f64) {
+        let values = |threshold: bool| {
+            let lines = self.lines.iter();
+            let lines = lines.filter(move |line| line.is_threshold == threshold);
+            lines
+                .flat_map(|line| line.points)
+                .map(|point| point.1 as f64)
+        };
+        let compared = values(false)
+            .chain(self.marks.iter().map(|mark| mark.at.1 as f64))
+            .chain([0.0]);
+        let (mut least, mut most) = extent(compared);
+        let reach = if most > least {
+            FAR * (most - least)
+        } else {
+            f64::INFINITY
+        };
+        let (lower, upper) = (least - reach, most + reach);
+        let levels = self.levels.iter().map(|level| level.2 as f64);
+        let near = values(true)
+            .chain(levels)
+            .filter(|&value| (lower..=upper).contains(&value));
+        let (low, high) = extent(near.chain([least, most]));
+        (least, most) = (low, high);
+        if most <= least {
+            most = least + 1.0;
+        }
+        let margin = (most - least) * MARGIN;
+        let below = if least < 0.0 { margin } else { 0.0 };
+        (least - below, most + margin)
+    }
+
+    /// Draws it from `y` down; the answer is where it ends.
+    pub(crate) fn draw(&self, picture: &mut Picture, y: f64) -> f64 {
+        let top = self.key(picture, y + 14.0) + 12.0;
+        let bottom = top + self.height;
+        let right = WIDTH - RIGHT;
+        let (least, most) = self.range();
+        let (from, to) = (
+            self.from_ns as f64,
+            (self.to_ns as f64).max(self.from_ns as f64 + 1.0),
+        );
+        let x_of = |ns: u64| LEFT + (ns as f64 - from) / (to - from) * (right - LEFT);
+        let y_of = |value: f64| bottom - (value - least) / (most - least) * (bottom - top);
+        picture.rect(LEFT, top, right - LEFT, bottom - top, "class=\"plot\"");
+
+        let (factor, unit) = scale_of(least.abs().max(most.abs()), self.unit);
+        let wanted = (self.height / 28.0).clamp(2.0, 8.0) as usize;
+        for tick in ticks_between(least / factor, most / factor, wanted) {
+            let y = y_of(tick.at * factor);
+            picture.line((LEFT, y), (right, y), "class=\"grid\"");
+            let at = (LEFT - 8.0, y + 4.0);
+            picture.text(at, TEXT, Anchor::End, "class=\"muted\"", &tick.label);
+        }
+        let at = (24.0, (top + bottom) / 2.0);
+        if self.height > 7.0 * unit.len() as f64 {
+            picture.upright(at, TEXT, "class=\"muted\"", &unit);
+        }
+        let (factor, unit) = time_scale(to - from);
+        for tick in ticks_between(from / factor, to / factor, 10) {
+            let x = LEFT + (tick.at * factor - from) / (to - from) * (right - LEFT);
+            picture.line((x, top), (x, bottom + 5.0), "class=\"grid\"");
+            let at = (x, bottom + 19.0);
+            picture.text(at, TEXT, Anchor::Middle, "class=\"muted\"", &tick.label);
+        }
+        let at = (LEFT - 8.0, bottom + 19.0);
+        picture.text(at, TEXT, Anchor::End, "class=\"muted\"", unit);
+        if least < 0.0 {
+            picture.line((LEFT, y_of(0.0)), (right, y_of(0.0)), "class=\"zero\"");
+        }
+
+        let clip = format!("{}-clip", self.id);
+        picture.clip(&clip, (LEFT, top, right - LEFT, bottom - top));
+        picture.begin(format!("clip-path=\"url(#{clip})\""));
+        for &(time_ns, _) in self.rules {
+            picture.line(
+                (x_of(time_ns), top),
+                (x_of(time_ns), bottom),
+                "class=\"swap\"",
+            );
+        }
+        for &(begin_ns, end_ns, value, _) in &self.levels {
+            let y = y_of(value as f64);
+            let end = x_of(end_ns).max(x_of(begin_ns) + 8.0);
+            picture.line((x_of(begin_ns), y), (end, y), "class=\"line t1\"");
+        }
+        // What is compared comes last and lies on top.
+        let (thresholds, compared): (Vec<_>, Vec<_>) =
+            self.lines.iter().partition(|line| line.is_threshold);
+        for line in thresholds.into_iter().chain(compared) {
+            let points = line.points.iter();
+            let points: Vec<_> = points
+                .map(|point| (x_of(point.0), y_of(point.1 as f64)))
+                .collect();
+            picture.polyline(&points, format!("class=\"line {}\"", line.class));
+        }
+        picture.end();
+        self.level_labels(picture, x_of, y_of, top);
+        self.mark(picture, x_of, y_of);
+        bottom + 28.0
+    }
+
+    /// What each line is. Those that the axis does not reach say so.
+    fn key(&self, picture: &mut Picture, mut y: f64) -> f64 {
+        let (least, most) = self.range();
+        let mut entries = Vec::new();
+        for line in &self.lines {
+            let Some(label) = line.label.as_ref().filter(|_| !line.points.is_empty()) else {
+                continue;
+            };
+            let values = line.points.iter().map(|point| point.1 as f64);
+            let (low, high) = extent(values);
+            let away = if low > most {
+                ", above the picture"
+            } else if high < least {
+                ", below the picture"
+            } else {
+                ""
+            };
+            entries.push((line.class, format!("{label}{away}")));
+        }
+        if !self.levels.is_empty() {
+            entries.push(("t1", "t1 of the slot".into()));
+        }
+        let mut x = LEFT;
+        for (class, label) in entries {
+            let width = 46.0 + text_width(&label, TEXT) + 16.0;
+            if x + width > WIDTH - 4.0 && x > LEFT {
+                x = LEFT;
+                y += KEY_ROW;
+            }
+            let ends = ((x, y - 4.0), (x + 38.0, y - 4.0));
+            picture.line(ends.0, ends.1, format!("class=\"line {class}\""));
+            picture.text((x + 46.0, y), TEXT, Anchor::Start, "", &label);
+            x += width;
+        }
+        y
+    }
+
+    fn level_labels(
+        &self,
+        picture: &mut Picture,
+        x_of: impl Fn(u64) -> f64,
+        y_of: impl Fn(f64) -> f64,
+        top: f64,
+    ) {
+        let mut free_from = f64::NEG_INFINITY;
+        for (begin_ns, _, value, text) in &self.levels {
+            let (x, y) = (x_of(*begin_ns), y_of(*value as f64) - 5.0);
+            let end = x + text_width(text, TEXT);
+            if x < free_from || y < top + TEXT || end > WIDTH {
+                continue;
+            }
+            free_from = end + 8.0;
+            picture.text((x, y), TEXT, Anchor::Start, "class=\"note\"", text);
+        }
+    }
+
+    fn mark(&self, picture: &mut Picture, x_of: impl Fn(u64) -> f64, y_of: impl Fn(f64) -> f64) {
+        let mut drawn: Vec<(f64, f64, &str)> = Vec::new();
+        for mark in &self.marks {
+            let (x, y) = (x_of(mark.at.0), y_of(mark.at.1 as f64));
+            // One of several at the same place says enough.
+            if drawn
+                .iter()
+                .any(|&(dx, dy, _)| (x - dx).abs() < 3.0 && (y - dy).abs() < 3.0)
+            {
+                continue;
+            }
+            drawn.push((x, y, &mark.label));
+            match mark.symbol {
+                Symbol::Signal(MarkKind::Late) => picture.signal((x, y), "!", true),
+                Symbol::Signal(MarkKind::Early) => picture.signal((x, y), "<", false),
+                Symbol::Signal(_) => picture.signal((x, y), "i", false),
+                Symbol::Preemption => picture.polygon(
+                    &[(x - 6.0, y - 12.0), (x + 6.0, y - 12.0), (x, y - 1.0)],
+                    "class=\"mark\"",
+                ),
+                Symbol::End => picture.rect(x - 4.0, y - 4.0, 8.0, 8.0, "class=\"mark\""),
+            }
+        }
+        // Labels stand where neither a symbol nor another one is.
+        let boxes = drawn
+            .iter()
+            .map(|&(x, y, _)| (x - 7.0, x + 7.0, y - 7.0, y + 7.0));
+        let mut taken: Vec<_> = boxes.collect();
+        for (x, y, label) in drawn.into_iter().filter(|(_, _, label)| !label.is_empty()) {
+            let width = text_width(label, TEXT);
+            let rows = [-8.0, 18.0, 4.0, -24.0, 34.0];
+            let places = rows
+                .into_iter()
+                .flat_map(|row| [(x + 10.0, y + row), (x - 10.0 - width, y + row)]);
+            let free = places.into_iter().find(|&(left, base)| {
+                let (right, top, bottom) = (left + width, base - TEXT, base + 3.0);
+                left > LEFT
+                    && right < WIDTH
+                    && taken
+                        .iter()
+                        .all(|&(l, r, t, b)| right < l || r < left || bottom < t || b < top)
+            });
+            if let Some((left, base)) = free {
+                taken.push((left, left + width, base - TEXT, base + 3.0));
+                picture.text((left, base), TEXT, Anchor::Start, "class=\"note\"", label);
+            }
+        }
+    }
+}
+
+fn extent(values: impl Iterator<Item = f64>) -> (f64, f64) {
+    values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
+        (low.min(value), high.max(value))
+    })
+}

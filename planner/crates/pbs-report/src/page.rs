@@ -1,0 +1,505 @@
+// SPDX-License-Identifier: GPL-2.0
+//! A recording as one page of HTML that needs nothing else.
+
+use std::fmt::Write;
+
+use pbs_core::Threshold;
+use pbs_plan::Config;
+use pbs_uapi::NO_TASK;
+use serde::Serialize;
+
+use crate::figures::{self, Figure};
+use crate::gantt::{gantt, gantt_in_page};
+use crate::histogram::Histogram;
+use crate::number::grouped;
+use crate::recording::Opened;
+use crate::series::{CpuSeries, ProcessSeries, Selection, Series, Signal};
+use crate::svg::{escaped, STYLE};
+use crate::{table, MarkKind, Outcome, Report, Source};
+
+const PAGE_STYLE: &str = include_str!("page.css");
+/// Rows of the table of signals.
+const SIGNALS: usize = 300;
+/// Processes with a picture of their own, on each CPU.
+const PROCESSES: usize = 24;
+/// Rows of the table of tasks.
+const TASKS: usize = 5000;
+
+/// Everything that is shown of a recording. It serialises to the numbers
+/// behind the pictures.
+#[derive(Clone, Debug, Serialize)]
+pub struct Page {
+    #[serde(skip)]
+    opened: Opened,
+    #[serde(skip)]
+    report: Report,
+    /// Where the recording comes from.
+    source: Source,
+    /// The number of the first plan.
+    plan_id: u64,
+    /// `None` if no task ended.
+    deviations: Option<Histogram>,
+    #[serde(flatten)]
+    series: Series,
+}
+
+impl Page {
+    /// Derives everything. Fails with words if there is no such task as is to
+    /// stand in front.
+    pub fn new(opened: Opened, selection: Selection) -> Result<Self, String> {
+        let report = Report::of_plans(&opened.plans, &opened.events, &opened.facts);
+        if let Some((process, task)) = selection.task {
+            let mut tasks = report.tasks.iter();
+            if !tasks.any(|known| (known.process, known.task) == (process, task)) {
+                return Err(format!(
+                    "there is no task {process}:{task}; write the number of a process and that \
+                     of a task of it, as in {}",
+                    report.tasks.first().map_or_else(
+                        || "1:0".into(),
+                        |task| format!("{}:{}", task.process, task.task)
+                    )
+                ));
+            }
+        }
+        let series = Series::new(&opened, &report, selection);
+        Ok(Self {
+            source: opened.source,
+            plan_id: report.plan_id,
+            deviations: Histogram::new(&report),
+            series,
+            report,
+            opened,
+        })
+    }
+
+    /// The numbers behind the pictures.
+    pub fn series(&self) -> &Series {
+        &self.series
+    }
+
+    /// The names by which [`Page::chart`] knows the pictures.
+    pub fn charts(&self) -> Vec<String> {
+        let figures = self.figures().into_iter().map(|figure| figure.id);
+        std::iter::once("gantt".into()).chain(figures).collect()
+    }
+
+    /// One of the pictures as an SVG file.
+    pub fn chart(&self, name: &str) -> Result<String, String> {
+        if name == "gantt" {
+            return Ok(gantt(&self.report));
+        }
+        let figures = self.figures().into_iter();
+        let figure = figures.into_iter().find(|figure| figure.id == name);
+        figure.map(Figure::file).ok_or_else(|| {
+            let charts = self.charts().join(", ");
+            format!("there is no picture \"{name}\"; there are {charts}")
+        })
+    }
+
+    fn figures(&self) -> Vec<Figure> {
+        let series = &self.series;
+        let mut all = Vec::new();
+        for cpu in &series.cpus {
+            all.push(figures::node(series, cpu));
+            let processes = cpu.processes.iter();
+            all.extend(processes.map(|process| figures::process(series, cpu, process)));
+        }
+        all.extend(series.tasks.iter().map(|task| figures::task(series, task)));
+        all.extend(self.preemptions());
+        all.extend(self.deviations.as_ref().map(figures::deviations));
+        all
+    }
+
+    fn preemptions(&self) -> Option<Figure> {
+        let config = self.config();
+        let limit = config
+            .has(Threshold::T2Preemptions)
+            .then_some(config.max_preemptions);
+        figures::preemptions(&self.report, limit)
+    }
+
+    /// What the first plan ran with.
+    fn config(&self) -> Config {
+        let own = self.opened.plans.first().and_then(|plan| plan.config);
+        own.unwrap_or(self.opened.config)
+    }
+
+    /// The page.
+    pub fn html(&self) -> String {
+        let title = format!("Plan {}: what became of it", self.report.plan_id);
+        let mut out = format!(
+            "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+             <title>{title}</title>\n<style>\n{STYLE}{PAGE_STYLE}</style>\n</head>\n<body>\n\
+             <h1>{title}</h1>\n"
+        );
+        self.head(&mut out);
+        self.signals(&mut out);
+        out.push_str("<h2>Planned and actual</h2>\n<div class=\"scroll\">\n");
+        out.push_str(&gantt_in_page(&self.report));
+        out.push_str("</div>\n");
+        self.nodes(&mut out);
+        self.processes(&mut out);
+        self.tasks(&mut out);
+        self.sums(&mut out);
+        self.tables(&mut out);
+        out.push_str("</body>\n</html>\n");
+        out
+    }
+
+    fn head(&self, out: &mut String) {
+        let report = &self.report;
+        let source = match self.source {
+            Source::Simulation => "Simulated",
+            Source::Run => "Run",
+        };
+        let outcome = match report.outcome {
+            Outcome::Ended => "the plan ended",
+            Outcome::Dropped => "the plan was dropped",
+            Outcome::Replaced => "another plan replaced it",
+            Outcome::CpuGone => "the plan lost its CPU",
+            Outcome::Interrupted => "it was interrupted",
+        };
+        let lost = match report.events_lost {
+            0 => String::new(),
+            lost => format!(
+                " {} events were lost because they were read too slowly: there are gaps.",
+                grouped(lost)
+            ),
+        };
+        let _ = writeln!(
+            out,
+            "<p class=\"about\">{source} on {}, counting tier {}, {} instructions a millisecond; \
+             {outcome}.{lost}</p>",
+            escaped(&report.kernel),
+            escaped(&report.tier),
+            grouped(report.rate_insns_per_ms)
+        );
+        let ended = report.tasks.iter().filter(|task| task.ended).count();
+        let preemptions: u64 = report
+            .processes
+            .iter()
+            .map(|process| process.preemptions)
+            .sum();
+        let plans = self
+            .series
+            .cpus
+            .iter()
+            .map(|cpu| cpu.later_plans.len())
+            .max();
+        out.push_str("<ul class=\"figures\">\n");
+        let mut figure = |number: String, what: &str| {
+            let _ = writeln!(out, "<li><b>{number}</b> {what}</li>");
+        };
+        figure(
+            format!("{} of {}", ended, report.tasks.len()),
+            "tasks ended",
+        );
+        figure(grouped(report.processes.len() as u64), "processes");
+        for kind in [MarkKind::Late, MarkKind::Early, MarkKind::Info] {
+            let counts = self.counts(kind);
+            let all: usize = counts.iter().map(|(_, count)| count).sum();
+            let name = kind_name(kind);
+            let causes: Vec<_> = counts
+                .iter()
+                .map(|(cause, count)| format!("{cause} {count}"))
+                .collect();
+            let causes = match causes.len() {
+                0 => String::new(),
+                _ => format!(" ({})", escaped(&causes.join(", "))),
+            };
+            figure(grouped(all as u64), &format!("{name}{causes}"));
+        }
+        figure(grouped(preemptions), "preemptions");
+        if let Some(plans) = plans.filter(|&plans| plans > 0) {
+            figure(grouped(plans as u64), "plans that took over");
+        }
+        let deadlines = &self.opened.deadlines;
+        if !deadlines.is_empty() {
+            let kept = deadlines.values().filter(|deadline| deadline.kept).count();
+            figure(format!("{kept} of {}", deadlines.len()), "deadlines kept");
+        }
+        out.push_str("</ul>\n");
+    }
+
+    /// A row for each process.
+    fn process_table(&self, out: &mut String) {
+        let deadlines = &self.opened.deadlines;
+        let dated = !deadlines.is_empty();
+        out.push_str(
+            "<details><summary>Processes</summary>\n<div class=\"scroll\"><table>\n<tr>\
+             <th>process</th><th class=\"number\">CPU</th><th class=\"number\">tasks ended</th>\
+             <th class=\"number\">planned</th><th class=\"number\">retired</th>\
+             <th class=\"number\">lateness</th><th class=\"number\">preemptions</th>",
+        );
+        if dated {
+            out.push_str(
+                "<th class=\"number\">ended, ms</th><th class=\"number\">deadline, ms</th>\
+                 <th>deadline</th>",
+            );
+        }
+        out.push_str("</tr>\n");
+        for process in &self.report.processes {
+            let cells = [
+                process.cpu.map_or_else(String::new, |cpu| cpu.to_string()),
+                format!("{} of {}", process.tasks_ended, process.tasks),
+                grouped(process.planned_insns),
+                grouped(process.retired_insns),
+                grouped(process.lateness_insns),
+                grouped(process.preemptions),
+            ];
+            let _ = write!(out, "<tr><td>{}</td>", escaped(&process.name));
+            for cell in cells {
+                let _ = write!(out, "<td class=\"number\">{cell}</td>");
+            }
+            if let Some(deadline) = deadlines.get(&process.id) {
+                let ms = |ns: u64| format!("{:.3}", ns as f64 / 1e6);
+                let ended = deadline.ended_ns.map_or_else(|| "not ended".into(), ms);
+                let kept = if deadline.kept { "kept" } else { "missed" };
+                let _ = write!(
+                    out,
+                    "<td class=\"number\">{ended}</td><td class=\"number\">{}</td><td>{kept}</td>",
+                    ms(deadline.deadline_ns)
+                );
+            } else if dated {
+                out.push_str("<td></td><td></td><td></td>");
+            }
+            out.push_str("</tr>\n");
+        }
+        out.push_str("</table></div></details>\n");
+    }
+
+    /// How often each cause was signalled.
+    fn counts(&self, kind: MarkKind) -> Vec<(&str, usize)> {
+        let mut counts: Vec<(&str, usize)> = Vec::new();
+        for signal in self
+            .series
+            .signals
+            .iter()
+            .filter(|signal| signal.kind == kind)
+        {
+            match counts.iter_mut().find(|(cause, _)| *cause == signal.cause) {
+                Some((_, count)) => *count += 1,
+                None => counts.push((&signal.cause, 1)),
+            }
+        }
+        counts
+    }
+
+    fn signals(&self, out: &mut String) {
+        out.push_str("<h2>Signals</h2>\n");
+        let signals = &self.series.signals;
+        if signals.is_empty() {
+            out.push_str("<p>There were none: no threshold was exceeded.</p>\n");
+            return;
+        }
+        // Failures first, if not all have room; each table in order of time.
+        let infos = signals
+            .iter()
+            .filter(|signal| signal.kind == MarkKind::Info);
+        let failures = signals
+            .iter()
+            .filter(|signal| signal.kind != MarkKind::Info);
+        let mut shown: Vec<_> = failures.chain(infos).take(SIGNALS).collect();
+        shown.sort_by_key(|signal| signal.number);
+        out.push_str(
+            "<div class=\"scroll\">\n<table>\n<tr><th class=\"number\">#</th>\
+             <th class=\"number\">ms</th><th>kind</th><th>cause</th><th>process</th><th>task</th>\
+             <th>what was compared</th><th class=\"number\">stress</th></tr>\n",
+        );
+        for signal in &shown {
+            self.signal(out, signal);
+        }
+        out.push_str("</table>\n</div>\n");
+        if shown.len() < signals.len() {
+            let _ = writeln!(
+                out,
+                "<p class=\"note-text\">{} more are left out; <code>pbsctl --json report</code> has \
+                 them all.</p>",
+                grouped((signals.len() - shown.len()) as u64)
+            );
+        }
+    }
+
+    fn signal(&self, out: &mut String, signal: &Signal) {
+        let name = self.process_name(signal.process);
+        let task = match signal.task {
+            NO_TASK => String::new(),
+            task => task.to_string(),
+        };
+        let _ = writeln!(
+            out,
+            "<tr><td class=\"number\">{}</td><td class=\"number\">{:.3}</td><td>{}</td>\
+             <td>{}</td><td>{}</td><td>{task}</td><td>{}</td><td class=\"number\">{}</td></tr>",
+            signal.number,
+            signal.time_ns as f64 / 1e6,
+            kind_name(signal.kind),
+            escaped(&signal.cause),
+            escaped(&name),
+            escaped(&signal.words),
+            signal.stress
+        );
+    }
+
+    fn process_name(&self, id: u32) -> String {
+        let processes = &self.report.processes;
+        let known = processes.iter().find(|process| process.id == id);
+        known.map_or_else(|| id.to_string(), |process| process.name.clone())
+    }
+
+    fn nodes(&self, out: &mut String) {
+        out.push_str(
+            "<h2>Lateness of the node</h2>\n<p>The latenesses of the processes that have begun and \
+             have tasks left, together. Above t2_node, or below tm2_node once there is no stress, \
+             it is a prediction failure.</p>\n",
+        );
+        for cpu in &self.series.cpus {
+            if cpu.lateness_insns.is_empty() {
+                let _ = writeln!(out, "<p>CPU {}: nothing ran.</p>", cpu.cpu);
+                continue;
+            }
+            self.figure(
+                out,
+                figures::node(&self.series, cpu),
+                self.series.cpus.len() > 1,
+            );
+        }
+    }
+
+    fn processes(&self, out: &mut String) {
+        out.push_str(
+            "<h2>Lateness of the processes</h2>\n<p>What a process has retired beyond its plan, \
+             below zero what it has saved. Above max(capacity buffer, t2_process) it is a \
+             prediction failure; a quarter, half and three quarters of that are told as \
+             information.</p>\n",
+        );
+        for cpu in &self.series.cpus {
+            let mut processes: Vec<_> = cpu.processes.iter().collect();
+            processes.sort_by_key(|process| std::cmp::Reverse(self.weight(cpu, process)));
+            let left_out = processes.len().saturating_sub(PROCESSES);
+            processes.truncate(PROCESSES);
+            for process in processes {
+                self.figure(out, figures::process(&self.series, cpu, process), true);
+            }
+            if left_out > 0 {
+                let _ = writeln!(
+                    out,
+                    "<p class=\"note-text\">CPU {}: {left_out} processes with fewer signals and \
+                     less lateness are left out.</p>",
+                    cpu.cpu
+                );
+            }
+        }
+    }
+
+    /// How telling a process is: its signals, then its greatest lateness.
+    fn weight(&self, cpu: &CpuSeries, process: &ProcessSeries) -> (usize, u64) {
+        let signals = self.series.signals.iter().filter(|signal| {
+            signal.cause == "process" && (signal.cpu, signal.process) == (cpu.cpu, process.process)
+        });
+        let lateness = process.lateness_insns.iter();
+        let most = lateness.map(|point| point.1.unsigned_abs()).max();
+        (signals.count(), most.unwrap_or(0))
+    }
+
+    fn tasks(&self, out: &mut String) {
+        let (shown, all) = (self.series.tasks.len(), self.report.tasks.len());
+        let which = if shown < all {
+            format!(
+                "The {shown} most telling of {all} tasks: those with most signals, preemptions and \
+                 deviation; <code>--task PROCESS:TASK</code> puts another one in front."
+            )
+        } else {
+            "All tasks, those with most signals, preemptions and deviation in front.".into()
+        };
+        let _ = writeln!(
+            out,
+            "<h2>Tasks on their way</h2>\n<p>What a task has retired, over time. A slot that \
+             reaches t1 ends; a task above t2_task, or one that ends below tm2_task, is a \
+             prediction failure. {which}</p>"
+        );
+        for (task, number) in self.series.tasks.iter().zip(0..) {
+            let figure = figures::task(&self.series, task);
+            let open = if number == 0 { " open" } else { "" };
+            let _ = writeln!(
+                out,
+                "<details{open}><summary>{}: {}</summary>\n<div class=\"scroll\">\n{}</div></details>",
+                escaped(&figure.title),
+                escaped(&figure.description),
+                figure.inline()
+            );
+        }
+    }
+
+    fn sums(&self, out: &mut String) {
+        out.push_str("<h2>Preemptions</h2>\n");
+        match self.preemptions() {
+            Some(figure) => {
+                let _ = writeln!(out, "<p>{}</p>", escaped(&figure.description));
+                self.figure(out, figure, false);
+            }
+            None => out.push_str("<p>No task was preempted.</p>\n"),
+        }
+        out.push_str("<h2>Deviations from the plan</h2>\n");
+        match &self.deviations {
+            Some(histogram) => {
+                out.push_str(
+                    "<p>How many tasks retired how much more or less than was planned, in percent \
+                     of the plan. The curve is the normal distribution with the same mean and \
+                     sigma.</p>\n",
+                );
+                self.figure(out, figures::deviations(histogram), false);
+            }
+            None => out.push_str("<p>No task ended.</p>\n"),
+        }
+    }
+
+    fn figure(&self, out: &mut String, figure: Figure, headed: bool) {
+        if headed {
+            let _ = writeln!(out, "<h3>{}</h3>", escaped(&figure.title));
+        }
+        let _ = writeln!(out, "<div class=\"scroll\">\n{}</div>", figure.inline());
+    }
+
+    fn tables(&self, out: &mut String) {
+        out.push_str("<h2>Tables</h2>\n");
+        self.process_table(out);
+        if self.report.tasks.len() <= TASKS {
+            let _ = writeln!(
+                out,
+                "<details><summary>Tasks</summary>\n<div class=\"scroll\"><pre>{}</pre></div>\
+                 </details>",
+                lines_escaped(&table(&self.report))
+            );
+        } else {
+            let _ = writeln!(
+                out,
+                "<p class=\"note-text\">The table of tasks has more than {} rows and is left \
+                 out.</p>",
+                grouped(TASKS as u64)
+            );
+        }
+        out.push_str("<details><summary>Configuration</summary>\n<table>\n");
+        for (name, value) in Config::NAMES.iter().zip(self.config().values()) {
+            let _ = writeln!(
+                out,
+                "<tr><td>{name}</td><td class=\"number\">{}</td></tr>",
+                grouped(value)
+            );
+        }
+        out.push_str("</table></details>\n");
+    }
+}
+
+fn kind_name(kind: MarkKind) -> &'static str {
+    match kind {
+        MarkKind::Late => "late",
+        MarkKind::Early => "early",
+        _ => "info",
+    }
+}
+
+/// Text of several lines as it may stand in HTML.
+fn lines_escaped(text: &str) -> String {
+    text.lines().map(|line| escaped(line) + "\n").collect()
+}

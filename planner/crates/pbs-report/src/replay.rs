@@ -1,0 +1,408 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The accounts of a CPU's processes, followed along its events.
+//!
+//! The policy core keeps them while the plan runs; the events tell enough to
+//! know them again: tasks begun and ended, counts, and plans that take over.
+//! All thresholds come from the core's own functions on its `Config`.
+
+use std::collections::{BTreeMap, HashMap};
+
+use pbs_core::{Progress, Threshold};
+use pbs_plan::{Config, Plan};
+use pbs_uapi::{Cause, Event, EventKind, Grant, IDLE, NO_SLOT, NO_TASK};
+
+/// What is known of a process at a moment.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Run {
+    pub(crate) begun: bool,
+    pub(crate) done: bool,
+    task: u32,
+    task_begun: bool,
+    planned_insns: u64,
+    pub(crate) retired_insns: u64,
+    account: Account,
+    /// Planned lengths of the current task and those after it.
+    rest_insns: u64,
+    buffer_insns: u64,
+    /// When it got the CPU that it has, or had last; later, when its count was
+    /// last known.
+    since_ns: u64,
+    /// When it lost it.
+    until_ns: Option<u64>,
+    /// The slot that it has the CPU in as its owner.
+    slot: Option<u64>,
+}
+
+/// What the ended tasks of a process add up to.
+#[derive(Clone, Copy, Debug, Default)]
+struct Account {
+    lateness_insns: i64,
+    planned_insns: u64,
+}
+
+/// A stretch of time in which the count of a task went up.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Growth {
+    pub(crate) process: u32,
+    pub(crate) task: u32,
+    pub(crate) from_ns: u64,
+    pub(crate) to_ns: u64,
+    pub(crate) from_insns: u64,
+    pub(crate) to_insns: u64,
+    /// As planned in the plan in force.
+    pub(crate) planned_insns: u64,
+    /// In its own slot: the number of the slot, and the count of the task at
+    /// which the slot reaches t1.
+    pub(crate) t1: Option<(u64, u64)>,
+}
+
+/// The thresholds of a process and what is compared with them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ProcessState {
+    pub(crate) lateness_insns: i64,
+    /// max(capacity buffer, t2_process)
+    pub(crate) limit_insns: u64,
+    pub(crate) capacity_buffer_insns: u64,
+}
+
+/// The thresholds of the node and what is compared with them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NodeState {
+    pub(crate) lateness_insns: i64,
+    pub(crate) t2_node_insns: u64,
+    pub(crate) tm2_node_insns: i64,
+}
+
+/// A CPU as its events tell of it.
+pub(crate) struct Replay {
+    default_config: Config,
+    config: Config,
+    installed_ns: u64,
+    plan_ended: bool,
+    /// By process: its tasks with their lengths, ascending.
+    tasks: HashMap<u32, Vec<(u32, u64)>>,
+    /// Lengths of the slots.
+    slots: Vec<u64>,
+    /// By process.
+    pub(crate) runs: BTreeMap<u32, Run>,
+    /// Told since the last plan: number, process, cause, and whether early.
+    failures: Vec<(u64, u32, Option<Cause>, bool)>,
+    /// Who has the CPU.
+    granted: Option<u32>,
+    /// The slot that lasts, and what its owner has retired in it.
+    slot: (u64, u64),
+}
+
+impl Replay {
+    pub(crate) fn new(plan: &Plan, cpu: u32, default_config: Config) -> Self {
+        let mut replay = Self {
+            default_config,
+            config: default_config,
+            installed_ns: 0,
+            plan_ended: false,
+            tasks: HashMap::new(),
+            slots: Vec::new(),
+            runs: BTreeMap::new(),
+            failures: Vec::new(),
+            granted: None,
+            slot: (NO_SLOT, 0),
+        };
+        replay.take(plan, cpu);
+        for (process, tasks) in &replay.tasks {
+            let run = replay.runs.entry(*process).or_default();
+            run.move_to(tasks, 0);
+        }
+        replay
+    }
+
+    /// Reads what is needed of a plan.
+    fn take(&mut self, plan: &Plan, cpu: u32) {
+        self.config = plan.config.unwrap_or(self.default_config);
+        self.tasks.clear();
+        self.slots.clear();
+        let Some(cpu) = plan.cpus.iter().find(|known| known.cpu == cpu) else {
+            return;
+        };
+        self.slots = plan.place(cpu).map(|slot| slot.length_insns).collect();
+        let on_cpu = plan.processes_on(cpu);
+        for &index in &on_cpu {
+            let process = &plan.processes[index];
+            let tasks = process.tasks.iter();
+            let tasks = tasks.map(|task| (task.id, task.planned_insns)).collect();
+            self.tasks.insert(process.id, tasks);
+            let run = self.runs.entry(process.id).or_default();
+            run.buffer_insns = process.buffer_insns;
+        }
+        self.runs.retain(|id, _| self.tasks.contains_key(id));
+    }
+
+    pub(crate) fn config(&self) -> &Config {
+        &self.config
+    }
+
+    pub(crate) fn installed_ns(&self) -> u64 {
+        self.installed_ns
+    }
+
+    pub(crate) fn stress(&self, now_ns: u64) -> u64 {
+        self.config.stress(now_ns.saturating_sub(self.installed_ns))
+    }
+
+    /// Processes that have begun and have tasks left.
+    pub(crate) fn active(&self) -> u32 {
+        self.runs.values().filter(|run| run.is_active()).count() as u32
+    }
+
+    pub(crate) fn process(&self, id: u32, now_ns: u64) -> Option<ProcessState> {
+        let run = self.runs.get(&id)?;
+        let progress = run.progress();
+        let stress = self.stress(now_ns);
+        Some(ProcessState {
+            lateness_insns: run.lateness_insns(),
+            limit_insns: self
+                .config
+                .process_limit_insns(&progress, self.active(), stress),
+            capacity_buffer_insns: self.config.capacity_buffer_insns(progress.begun_insns),
+        })
+    }
+
+    pub(crate) fn node(&self, now_ns: u64) -> NodeState {
+        let active = || self.runs.values().filter(|run| run.is_active());
+        let begun_insns = active().map(Run::begun_insns).sum();
+        let finished_insns = active().map(|run| run.account.planned_insns).sum();
+        let count = active().count() as u32;
+        NodeState {
+            lateness_insns: active().map(Run::lateness_insns).sum(),
+            t2_node_insns: self
+                .config
+                .t2_node_insns(begun_insns, count, self.stress(now_ns)),
+            tm2_node_insns: self.config.tm2_node_insns(finished_insns, count),
+        }
+    }
+
+    /// How the count that `event` tells came about, if it went up. The count
+    /// itself goes up with [`Replay::grow`].
+    pub(crate) fn growth(&self, event: &Event) -> Option<Growth> {
+        if !tells_count(event) {
+            return None;
+        }
+        let run = self.runs.get(&event.process)?;
+        if run.task != event.task || event.retired_insns <= run.retired_insns {
+            return None;
+        }
+        let t1 = run.slot.filter(|_| self.config.has(Threshold::T1));
+        let t1 = t1.and_then(|slot| {
+            let length_insns = *self.slots.get(usize::try_from(slot).ok()?)?;
+            let used_insns = if self.slot.0 == slot { self.slot.1 } else { 0 };
+            let left_insns = self.config.t1_insns(length_insns) - used_insns;
+            Some((slot, run.retired_insns + left_insns))
+        });
+        Some(Growth {
+            process: event.process,
+            task: event.task,
+            from_ns: run.since_ns.min(event.time_ns),
+            to_ns: run.until_ns.unwrap_or(event.time_ns),
+            from_insns: run.retired_insns,
+            to_insns: event.retired_insns,
+            planned_insns: run.planned_insns,
+            t1,
+        })
+    }
+
+    /// The current task of a process has retired so much at that time.
+    pub(crate) fn grow(&mut self, process: u32, retired_insns: u64, time_ns: u64) {
+        let Some(run) = self.runs.get_mut(&process) else {
+            return;
+        };
+        let more_insns = retired_insns.saturating_sub(run.retired_insns);
+        run.retired_insns = retired_insns;
+        run.since_ns = time_ns;
+        run.begun = true;
+        run.task_begun = true;
+        if let Some(slot) = run.slot {
+            if self.slot.0 != slot {
+                self.slot = (slot, 0);
+            }
+            self.slot.1 += more_insns;
+        }
+    }
+
+    /// Follows an event of the plan in force, after its growth.
+    pub(crate) fn event(&mut self, event: &Event) {
+        let Some(kind) = EventKind::from_raw(event.kind) else {
+            return;
+        };
+        let time_ns = event.time_ns;
+        match kind {
+            EventKind::PlanInstalled => self.installed_ns = time_ns,
+            EventKind::PlanEnded => self.plan_ended = true,
+            EventKind::Grant => self.grant(event),
+            EventKind::TaskEnded => {
+                let tasks = self
+                    .tasks
+                    .get(&event.process)
+                    .map_or(&[][..], Vec::as_slice);
+                if let Some(run) = self.runs.get_mut(&event.process) {
+                    run.begun = true;
+                    run.account.planned_insns += run.planned_insns;
+                    run.account.lateness_insns = event.lateness_insns;
+                    let next = tasks.partition_point(|&(id, _)| id <= event.task);
+                    run.move_to(tasks, next);
+                    run.since_ns = time_ns;
+                }
+            }
+            EventKind::ProcessEnded => {
+                if let Some(run) = self.runs.get_mut(&event.process) {
+                    run.done = true;
+                }
+            }
+            EventKind::Late | EventKind::Early => self.failures.push((
+                event.seq,
+                event.process,
+                Cause::from_raw(event.reason),
+                kind == EventKind::Early,
+            )),
+            _ => {}
+        }
+    }
+
+    fn grant(&mut self, event: &Event) {
+        let before = self.granted.take();
+        if let Some(run) = before.and_then(|id| self.runs.get_mut(&id)) {
+            run.until_ns = Some(event.time_ns);
+        }
+        let reason = Grant::from_raw(event.reason);
+        if event.process == IDLE || reason == Some(Grant::None) {
+            return;
+        }
+        if let Some(run) = self.runs.get_mut(&event.process) {
+            self.granted = Some(event.process);
+            // It begins when the first instruction is counted, which is now but
+            // for what the kernel needs.
+            run.begun = true;
+            run.task_begun = true;
+            run.since_ns = event.time_ns;
+            run.until_ns = None;
+            run.slot = Some(event.slot).filter(|_| reason == Some(Grant::Slot));
+        }
+    }
+
+    /// `plan` takes over with `event`, as `Node::begin` of the policy core says.
+    pub(crate) fn take_over(&mut self, plan: &Plan, event: &Event) {
+        let ended = std::mem::take(&mut self.plan_ended);
+        let failures = std::mem::take(&mut self.failures);
+        let dealt = failures.iter().filter(|failure| failure.0 < plan.dealt_seq);
+        let dealt: Vec<_> = dealt.collect();
+        let node_dealt = dealt.iter().any(|failure| failure.2 == Some(Cause::Node));
+        let next_tasks: HashMap<_, _> = self
+            .runs
+            .iter()
+            .map(|(&id, run)| (id, (run.next_task(self.tasks.get(&id)), run.done)))
+            .collect();
+        self.take(plan, event.cpu);
+        self.installed_ns = event.time_ns;
+        self.granted = None;
+        self.slot = (NO_SLOT, 0);
+        for (id, tasks) in &self.tasks {
+            let Some(run) = self.runs.get_mut(id) else {
+                continue;
+            };
+            let Some(&(next_task, done)) = next_tasks.get(id) else {
+                run.move_to(tasks, 0);
+                continue;
+            };
+            if done && ended {
+                let buffer_insns = run.buffer_insns;
+                *run = Run::default();
+                run.buffer_insns = buffer_insns;
+                run.move_to(tasks, 0);
+                continue;
+            }
+            let was = run.clone();
+            run.done = false;
+            run.move_to(tasks, tasks.partition_point(|&(id, _)| id < next_task));
+            if !run.done && !done && run.task == next_task {
+                run.retired_insns = was.retired_insns;
+                run.task_begun = was.task_begun;
+            }
+            run.slot = None;
+            let of_process =
+                |failure: &&(u64, u32, Option<Cause>, bool)| failure.1 == *id && !failure.3;
+            let process_dealt = dealt
+                .iter()
+                .copied()
+                .filter(of_process)
+                .any(|failure| failure.2 == Some(Cause::Process));
+            if node_dealt || process_dealt {
+                run.account = Account::default();
+            }
+        }
+    }
+}
+
+/// Whether the event's count is that of a task that goes on or ends here. The
+/// count of an early signal is that of a task that has ended already.
+fn tells_count(event: &Event) -> bool {
+    event.process != IDLE && event.task != NO_TASK && event.kind != EventKind::Early as u16
+}
+
+impl Run {
+    fn move_to(&mut self, tasks: &[(u32, u64)], position: usize) {
+        self.retired_insns = 0;
+        self.task_begun = false;
+        self.rest_insns = tasks.iter().skip(position).map(|&(_, insns)| insns).sum();
+        match tasks.get(position) {
+            Some(&(task, planned_insns)) => {
+                self.task = task;
+                self.planned_insns = planned_insns;
+            }
+            None => {
+                self.done = true;
+                self.task = NO_TASK;
+                self.planned_insns = 0;
+            }
+        }
+    }
+
+    /// The id of the first task that has not ended; one more than the last if
+    /// all have.
+    fn next_task(&self, tasks: Option<&Vec<(u32, u64)>>) -> u32 {
+        if self.task != NO_TASK {
+            return self.task;
+        }
+        let last = tasks.and_then(|tasks| tasks.last());
+        last.map_or(0, |&(id, _)| id.saturating_add(1))
+    }
+
+    pub(crate) fn is_active(&self) -> bool {
+        self.begun && !self.done
+    }
+
+    fn lateness_insns(&self) -> i64 {
+        let over_insns = self.retired_insns.saturating_sub(self.planned_insns);
+        let over_insns = i64::try_from(over_insns).unwrap_or(i64::MAX);
+        self.account.lateness_insns.saturating_add(over_insns)
+    }
+
+    fn begun_insns(&self) -> u64 {
+        let running_insns = if self.task_begun {
+            self.planned_insns
+        } else {
+            0
+        };
+        self.account.planned_insns + running_insns
+    }
+
+    fn progress(&self) -> Progress {
+        let account = &self.account;
+        let finished_insns = account
+            .planned_insns
+            .saturating_add_signed(account.lateness_insns);
+        Progress {
+            begun_insns: self.begun_insns(),
+            planned_insns: account.planned_insns + self.rest_insns,
+            retired_insns: finished_insns + self.retired_insns,
+            buffer_insns: self.buffer_insns,
+        }
+    }
+}

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The series are what the policy core had: its own signals say so.
+
+mod common;
+
+use common::{facts, simulate};
+use pbs_plan::{from_toml, Config, Plan};
+use pbs_report::{MarkKind, Opened, Page, Point, Report, Selection, Series, Source};
+use pbs_uapi::{Cause, Event, EventKind};
+
+/// A task far over its plan, one far under it, and thresholds that are near.
+pub(crate) const SIGNALS: &str = r#"
+plan_id = 7
+[config]
+sigma_t2_permille = 1200
+t2_spacer_insns = 1_000_000
+t2_min_process_insns = 3_000_000
+stress_reset = 10
+stress_gain_insns = 200_000
+nominal_tick_ns = 4_000_000
+max_preemptions = 2
+reschedule_time_insns = 2_000_000
+[[process]]
+id = 1
+name = "sort"
+buffer_insns = 300_000_000
+tasks = [{ planned_insns = 20_000_000, real_insns = 46_000_000 }, 10_000_000, 15_000_000, 5_000_000]
+[[process]]
+id = 2
+name = "hash"
+tasks = [8_000_000, { planned_insns = 30_000_000, real_insns = 9_000_000 }, 12_000_000]
+[[process]]
+id = 3
+name = "a <very> long & \"odd\" name"
+tasks = [25_000_000, 1_000_000]
+[[cpu]]
+cpu = 0
+slots = [1, 2, 3, "idle 10_000_000", 1, 2, 1, "idle 4_000_000", 3, 2, 1]
+"#;
+
+fn plan() -> Plan {
+    from_toml(SIGNALS).unwrap()
+}
+
+fn opened(plan: Plan) -> Opened {
+    Opened {
+        events: simulate(&plan, &[], 0),
+        deadlines: Default::default(),
+        plans: vec![plan],
+        config: Config::DEFAULT,
+        facts: facts(),
+        source: Source::Simulation,
+    }
+}
+
+fn series(opened: &Opened) -> Series {
+    let report = Report::of_plans(&opened.plans, &opened.events, &opened.facts);
+    Series::new(opened, &report, Selection::default())
+}
+
+/// All values that a line has at a time: points, or a flat stretch.
+fn at(line: &[Point], time_ns: u64) -> Vec<i64> {
+    let points = line.iter().filter(|point| point.0 == time_ns);
+    let pairs = line.windows(2);
+    let flat = pairs.filter(|pair| (pair[0].0..pair[1].0).contains(&time_ns));
+    let flat = flat.filter(|pair| pair[0].1 == pair[1].1);
+    let values = points.chain(flat.map(|pair| &pair[0]));
+    let mut values: Vec<_> = values.map(|point| point.1).collect();
+    values.dedup();
+    values
+}
+
+fn of_kind(events: &[Event], kind: EventKind) -> impl Iterator<Item = &Event> {
+    events.iter().filter(move |event| event.kind == kind as u16)
+}
+
+/// Every signal carries the threshold that the core had: it must lie on the
+/// line. So must every lateness that an event tells.
+#[test]
+fn the_lines_go_through_what_the_core_told() {
+    let opened = opened(plan());
+    let series = series(&opened);
+    let cpu = &series.cpus[0];
+    let mut checked = [0; 3];
+    for event in &opened.events {
+        let time_ns = event.time_ns - cpu.begin_ns;
+        let process = cpu.processes.iter().find(|p| p.process == event.process);
+        let is_signal = matches!(
+            EventKind::from_raw(event.kind),
+            Some(EventKind::Late | EventKind::Info)
+        );
+        let value = event.value as i64;
+        match Cause::from_raw(event.reason) {
+            Some(Cause::Process) if is_signal => {
+                let line = &process.unwrap().limit_insns;
+                assert!(at(line, time_ns).contains(&value), "{event:?} {line:?}");
+                checked[0] += 1;
+            }
+            Some(Cause::Node) if is_signal => {
+                let line = &cpu.t2_node_insns;
+                assert!(at(line, time_ns).contains(&value), "{event:?} {line:?}");
+                checked[1] += 1;
+            }
+            _ => {}
+        }
+        if event.kind == EventKind::TaskEnded as u16 {
+            let line = &process.unwrap().lateness_insns;
+            let values = at(line, time_ns);
+            assert!(values.contains(&event.lateness_insns), "{event:?} {line:?}");
+            let values = at(&cpu.lateness_insns, time_ns);
+            assert!(values.contains(&event.node_lateness_insns), "{event:?}");
+            checked[2] += 1;
+        }
+    }
+    assert!(
+        checked[0] >= 4 && checked[1] >= 1 && checked[2] == 9,
+        "{checked:?}"
+    );
+}
+
+/// A task of 20,000,000 that takes 46,000,000 at 250,000 a millisecond.
+#[test]
+fn a_task_has_the_values_worked_by_hand() {
+    let opened = opened(plan());
+    let series = series(&opened);
+    let task = &series.tasks[0];
+    assert_eq!((task.process, task.task), (1, 0));
+    assert_eq!(task.retired_insns.first(), Some(&Point(0, 0)));
+    assert_eq!(task.ended.map(|point| point.1), Some(46_000_000));
+    let all = |line: &[Point], value| line.iter().all(|point| point.1 == value);
+    // max(20 million * 1.2, 20 million + 1 million), and mirrored.
+    assert!(!task.t2_task_insns.is_empty() && all(&task.t2_task_insns, 24_000_000));
+    assert!(!task.tm2_task_insns.is_empty() && all(&task.tm2_task_insns, 16_000_000));
+    // The first slot is as long as the task: 20 million * 1.05, after 84 ms.
+    let first = task.slots[0];
+    assert_eq!((first.slot, first.t1_insns), (0, 21_000_000));
+    assert_eq!((first.begin_ns, first.end_ns), (0, 84_000_000));
+    assert_eq!(task.preemptions[0], Point(84_000_000, 21_000_000));
+    // Its lateness begins where it turned late, after 80 ms.
+    let process = &series.cpus[0].processes[0];
+    assert!(process.lateness_insns.contains(&Point(80_000_000, 0)));
+    assert!(process
+        .lateness_insns
+        .contains(&Point(84_000_000, 1_000_000)));
+    // The capacity buffer of the one task begun: a tenth of its length.
+    assert!(at(&process.capacity_buffer_insns, 84_000_000).contains(&2_000_000));
+}
+
+/// Ten points, one less every 4 ms.
+#[test]
+fn stress_falls_by_the_nominal_tick() {
+    let series = series(&opened(plan()));
+    let stress = &series.cpus[0].stress;
+    assert_eq!(stress[0], Point(0, 10));
+    assert_eq!(at(stress, 4_000_000), [9]);
+    assert_eq!(at(stress, 11_999_999), [8]);
+    assert_eq!(at(stress, 40_000_000), [0]);
+    assert!(stress
+        .iter()
+        .all(|point| point.0 <= 40_000_000 || point.1 == 0));
+}
+
+#[test]
+fn signals_are_told_with_what_was_compared() {
+    let opened = opened(plan());
+    let series = series(&opened);
+    let late = series.signals.iter().find(|signal| signal.cause == "task");
+    let late = late.unwrap();
+    assert_eq!((late.kind, late.process, late.task), (MarkKind::Late, 1, 0));
+    assert_eq!((late.compared, late.threshold), (24_000_001, 24_000_000));
+    let early: Vec<_> = series
+        .signals
+        .iter()
+        .filter(|s| s.kind == MarkKind::Early)
+        .collect();
+    assert_eq!((early[0].process, early[0].task), (2, 1));
+    assert_eq!(
+        (early[0].compared, early[0].threshold),
+        (9_000_000, 24_000_000)
+    );
+    let told = [EventKind::Late, EventKind::Early, EventKind::Info];
+    let told = told.map(|kind| of_kind(&opened.events, kind).count());
+    assert_eq!(series.signals.len(), told.iter().sum::<usize>());
+    assert!(series
+        .signals
+        .iter()
+        .map(|signal| signal.number)
+        .eq(1..=series.signals.len()));
+}
+
+#[test]
+fn what_is_switched_off_has_no_line() {
+    let text = SIGNALS.replace("[config]", "[config]\nthresholds = [\"t2_task\"]");
+    let series = series(&opened(from_toml(&text).unwrap()));
+    let cpu = &series.cpus[0];
+    assert!(cpu.t2_node_insns.is_empty() && cpu.tm2_node_insns.is_empty());
+    assert!(cpu
+        .processes
+        .iter()
+        .all(|process| process.limit_insns.is_empty()));
+    assert!(!cpu.lateness_insns.is_empty());
+    let task = &series.tasks[0];
+    assert!(task.tm2_task_insns.is_empty() && task.slots.is_empty());
+    assert!(!task.t2_task_insns.is_empty());
+}
+
+#[test]
+fn the_task_that_is_asked_for_stands_in_front() {
+    let selection = Selection {
+        task: Some((2, 0)),
+        tasks: 2,
+        points: 100,
+    };
+    let page = Page::new(opened(plan()), selection).unwrap();
+    let tasks: Vec<_> = page
+        .series()
+        .tasks
+        .iter()
+        .map(|t| (t.process, t.task))
+        .collect();
+    assert_eq!(tasks, [(2, 0), (1, 0)]);
+    let other = Selection {
+        task: Some((2, 9)),
+        ..selection
+    };
+    let refused = Page::new(opened(plan()), other).unwrap_err();
+    assert!(
+        refused.starts_with("there is no task 2:9; write"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn lines_have_no_more_points_than_asked_for() {
+    let opened = opened(plan());
+    let report = Report::of_plans(&opened.plans, &opened.events, &opened.facts);
+    let selection = Selection {
+        points: 12,
+        ..Selection::default()
+    };
+    let few = Series::new(&opened, &report, selection);
+    let all = Series::new(&opened, &report, Selection::default());
+    let (few, all) = (&few.cpus[0], &all.cpus[0]);
+    assert!(all.lateness_insns.len() > 12 && few.lateness_insns.len() <= 12);
+    let most = |line: &[Point]| line.iter().map(|point| point.1).max();
+    assert_eq!(most(&few.lateness_insns), most(&all.lateness_insns));
+}
