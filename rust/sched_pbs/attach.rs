@@ -279,17 +279,22 @@ extern "C" fn sched_pbs_exit(task: *mut bindings::task_struct) {
 
 /// Takes the threads that are to leave out of the class. Sleeps; the caller holds the control lock.
 pub(crate) fn eject_leaving(cpu: &Cpu) {
-    // Each turn empties a seat, so this ends.
-    while let Some(task) = cpu
-        .lock(|_, _, state| state.threads.as_ref()?.find_leaving().cloned())
+    // Once through the table: who is told to leave meanwhile in a seat that was passed comes with
+    // a request of its own.
+    let mut from = NO_SEAT;
+    while let Some((number, task)) = cpu
+        .lock(|_, _, state| {
+            let (number, task) = state.threads.as_ref()?.find_leaving(from)?;
+            Some((number, task.clone()))
+        })
         .flatten()
     {
+        from = number + 1;
         if eject(&task).is_err() {
             pr_warn!(
                 "thread {} could not be taken out of the class\n",
                 task.pid()
             );
-            return;
         }
     }
 }
@@ -310,9 +315,9 @@ extern "C" fn sched_pbs_left(task: *mut bindings::task_struct) {
 
 /// The current thread leaves the class, as it was told to.
 pub(crate) fn leave_class(task: &Task) {
-    // This can't fail for a fair policy.
+    // This can't fail for a fair policy, and ends with `sched_pbs_left`. A thread that has not got
+    // the policy yet is taken out by who is attaching it.
     let _ = sched_class::set_policy(task, bindings::SCHED_NORMAL, entity::nice(task));
-    give_up_seat(task);
 }
 
 /// Gives a thread back to the fair class.

@@ -13,7 +13,7 @@ use super::{
     entity,
     events::{Emitter, Record},
     global::pbs,
-    pbs_core::{Decision, Event, EventKind, Grant, Node, Presence},
+    pbs_core::{Decision, Event, EventKind, Grant, Node, Presence, Sink},
     storage::KernelMemory,
     threads::{Seat, SeatNumber, Threads, NO_SEAT},
 };
@@ -387,18 +387,9 @@ impl State {
     /// callbacks of the class end with [`State::hand_over`] for it.
     pub(crate) fn settle(&mut self, rq: &mut RunQueue, cpu: &'static Cpu) {
         let now_ns = clock::monotonic_ns();
-        let decision = match (&mut self.node, pbs()) {
-            (Some(node), Some(pbs)) => {
-                let mut emitter = Emitter {
-                    events: &pbs.events,
-                    cpu,
-                    plan_id: node.plan_id(),
-                    pid: 0,
-                };
-                node.decide(now_ns, &mut emitter)
-            }
-            _ => NO_DECISION,
-        };
+        let decision = self
+            .with_node(cpu, 0, |node, emitter| node.decide(now_ns, emitter))
+            .unwrap_or(NO_DECISION);
         let told = |decision: &Decision| (decision.grant, decision.until_ns);
         if told(&decision) != told(&self.decision) {
             self.backoff_ns = 0;
@@ -617,30 +608,29 @@ impl State {
 
     /// The active thread of `process` ended its task; returns the number of the next one.
     pub(crate) fn end_task(&mut self, cpu: &Cpu, process: u32, pid: i32) -> Option<u32> {
-        let (Some(node), Some(pbs)) = (&mut self.node, pbs()) else {
-            return None;
-        };
-        let mut emitter = Emitter {
-            events: &pbs.events,
-            cpu,
-            plan_id: node.plan_id(),
-            pid,
-        };
-        node.end_task(process, clock::monotonic_ns(), &mut emitter)
+        self.with_node(cpu, pid, |node, emitter| {
+            node.end_task(process, clock::monotonic_ns(), emitter)
+        })?
     }
 
     /// The last thread of `process` is gone.
     pub(crate) fn end_process(&mut self, cpu: &Cpu, process: u32, pid: i32) {
-        let (Some(node), Some(pbs)) = (&mut self.node, pbs()) else {
-            return;
-        };
-        let mut emitter = Emitter {
-            events: &pbs.events,
-            cpu,
-            plan_id: node.plan_id(),
-            pid,
-        };
-        node.end_process(process, clock::monotonic_ns(), &mut emitter);
+        self.with_node(cpu, pid, |node, emitter| {
+            node.end_process(process, clock::monotonic_ns(), emitter)
+        });
+    }
+
+    /// Tells the node something, if there is a plan; the events that come of it are about the
+    /// thread `pid`.
+    fn with_node<R>(
+        &mut self,
+        cpu: &Cpu,
+        pid: i32,
+        tell: impl FnOnce(&mut Node<KernelMemory>, &mut Emitter<'_>) -> R,
+    ) -> Option<R> {
+        let node = self.node.as_mut()?;
+        let mut emitter = Emitter::new(cpu, node.plan_id(), pid);
+        Some(tell(node, &mut emitter))
     }
 
     /// Tells of something that the node knows nothing of.
@@ -653,7 +643,6 @@ impl State {
         value: u64,
         pid: i32,
     ) {
-        let Some(pbs) = pbs() else { return };
         let mut event = Event::new(kind, clock::monotonic_ns());
         let mut plan_id = 0;
         if let Some(node) = &self.node {
@@ -671,13 +660,7 @@ impl State {
         }
         event.reason = reason;
         event.value = value;
-        let mut emitter = Emitter {
-            events: &pbs.events,
-            cpu,
-            plan_id,
-            pid,
-        };
-        super::pbs_core::Sink::emit(&mut emitter, &event);
+        Emitter::new(cpu, plan_id, pid).emit(&event);
     }
 
     /// A thread has reached its waiting place: reports it if that took long.

@@ -9,6 +9,7 @@
 
 use super::{
     cpu::Cpu,
+    global::pbs,
     pbs_core::{self, EventKind},
     storage::table,
 };
@@ -184,20 +185,24 @@ impl Events {
 
 /// Takes the events of a CPU's node: adds what only the kernel knows.
 pub(crate) struct Emitter<'a> {
-    /// Where they go.
-    pub(crate) events: &'a Events,
-    /// The CPU that they are about.
-    pub(crate) cpu: &'a Cpu,
-    /// The plan that they are about.
-    pub(crate) plan_id: u64,
-    /// The thread that they are about, if it is known.
-    pub(crate) pid: i32,
+    cpu: &'a Cpu,
+    plan_id: u64,
+    pid: i32,
+}
+
+impl<'a> Emitter<'a> {
+    /// For events of the plan `plan_id` on `cpu`, about the thread `pid`, 0 if it is not known.
+    pub(crate) fn new(cpu: &'a Cpu, plan_id: u64, pid: i32) -> Self {
+        Self { cpu, plan_id, pid }
+    }
 }
 
 impl pbs_core::Sink for Emitter<'_> {
     fn emit(&mut self, event: &pbs_core::Event) -> u64 {
         self.cpu.count_one(event.kind);
-        self.events.push(Record {
+        // Without a ring the class is not up, and nothing happens.
+        let Some(pbs) = pbs() else { return 0 };
+        pbs.events.push(Record {
             seq: 0,
             time_ns: event.time_ns,
             plan_id: self.plan_id,

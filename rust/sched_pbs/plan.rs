@@ -190,17 +190,7 @@ fn swap(change: &mut Change) {
             new.take_over(old);
         }
         let now_ns = clock::monotonic_ns();
-        let tell = |event: &Event, pid: i32| {
-            if let Some(pbs) = pbs() {
-                Emitter {
-                    events: &pbs.events,
-                    cpu,
-                    plan_id,
-                    pid,
-                }
-                .emit(event);
-            }
-        };
+        let tell = |event: &Event, pid: i32| Emitter::new(cpu, plan_id, pid).emit(event);
         if state.node.is_some() || old.is_some() {
             let mut event = Event::new(change.kind, now_ns);
             event.value = state
@@ -225,7 +215,7 @@ fn swap(change: &mut Change) {
                     let mut event = Event::new(EventKind::Ejected, now_ns);
                     event.reason = change.reason;
                     event.process = id_of(index).unwrap_or(event.process);
-                    tell(&event, task.pid());
+                    let _seq = tell(&event, task.pid());
                 },
             );
         }
@@ -287,7 +277,10 @@ pub(crate) fn read_back(number: u32) -> Result<KVVec<u8>> {
         .flatten()
         .ok_or(ENOENT)?;
     let mut out = KVVec::with_capacity(bytes as usize, GFP_KERNEL)?;
-    out.extend_from_slice(&wire::encode::header(plan_id, bytes, 1, true, 0), GFP_KERNEL)?;
+    out.extend_from_slice(
+        &wire::encode::header(plan_id, bytes, 1, true, 0),
+        GFP_KERNEL,
+    )?;
     out.extend_from_slice(&wire::encode::config(&config), GFP_KERNEL)?;
     let record = wire::encode::cpu(number, nr_processes as u32, nr_slots as u64);
     out.extend_from_slice(&record, GFP_KERNEL)?;

@@ -155,14 +155,15 @@ impl Threads {
         self.used
     }
 
-    /// Some thread that should leave the class.
+    /// The first thread that should leave the class in a seat from `from` on.
     ///
-    /// Looks at the whole table: for process context, where the lock is dropped between two calls.
-    pub(crate) fn find_leaving(&self) -> Option<&ARef<Task>> {
-        self.seats
-            .iter()
-            .filter(|seat| seat.leaving != 0)
-            .find_map(|seat| seat.task.as_ref())
+    /// May look at the whole table: for process context, where the lock is dropped between two
+    /// calls.
+    pub(crate) fn find_leaving(&self, from: SeatNumber) -> Option<(SeatNumber, &ARef<Task>)> {
+        let seats = (from..).zip(self.seats.iter().skip(from as usize));
+        seats
+            .filter(|(_, seat)| seat.leaving != 0)
+            .find_map(|(number, seat)| Some((number, seat.task.as_ref()?)))
     }
 
     /// Takes a seat for a thread of `process`, at the end of the process's queue.
