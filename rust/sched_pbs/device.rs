@@ -161,6 +161,7 @@ fn write_plan(file: &File, mut reader: UserSliceReader) -> Result<usize> {
                 Errno::TooBig => E2BIG,
                 Errno::NoMemory => ENOMEM,
                 Errno::NoDevice => ENODEV,
+                Errno::NoProcess => ESRCH,
             };
             file.refuse_at(refusal.offset_bytes, error, format_args!("{refusal}"))
         }

@@ -68,6 +68,8 @@ struct Change {
     node: Option<KBox<Node<KernelMemory>>>,
     queues: KVVec<Queue>,
     threads: Option<Threads>,
+    /// The prediction failures that the new plan deals with: of all events before this one.
+    dealt_seq: u64,
     /// What happens to the CPU.
     kind: EventKind,
     /// Why threads whose process is not in the new plan leave.
@@ -88,8 +90,11 @@ pub(crate) fn install(bytes: &[u8]) -> Result<(), Refused> {
         let change = prepare(pbs, &message, &section, config)?;
         changes.push(change, GFP_KERNEL).map_err(Error::from)?;
     }
+    let (_, next_seq) = pbs.events.bounds();
+    message.check_dealt(next_seq)?;
     for change in changes.iter() {
         only_here(pbs, &message, change)?;
+        follows(change)?;
     }
     for change in changes.iter_mut() {
         // The CPU is online, as checked above.
@@ -133,6 +138,7 @@ fn prepare(
         node: Some(KBox::new(node, GFP_KERNEL).map_err(Error::from)?),
         queues,
         threads,
+        dealt_seq: message.dealt_seq(),
         kind: EventKind::PlanInstalled,
         reason: bindings::pbs_eject_PBS_EJECT_PLAN as u16,
     })
@@ -171,6 +177,19 @@ fn only_here(pbs: &Pbs, message: &Message<'_>, change: &Change) -> Result<(), Re
     Ok(())
 }
 
+/// Checks that the new plan can follow the one that its CPU has.
+///
+/// A process that ends between this and the swap is done in the new plan, and its threads leave.
+fn follows(change: &Change) -> Result<(), Refusal> {
+    let Some(new) = &change.node else {
+        return Ok(());
+    };
+    let checked = change
+        .cpu
+        .lock(|_, _, state| Some(new.check_over(state.node.as_ref()?)));
+    checked.flatten().unwrap_or(Ok(()))
+}
+
 /// Puts the new plan in place of the old one, on its CPU; `change` gets the old one.
 fn swap(change: &mut Change) {
     let cpu = change.cpu;
@@ -186,10 +205,10 @@ fn swap(change: &mut Change) {
             (Some(node), _) | (None, Some(node)) => node.plan_id(),
             (None, None) => 0,
         };
-        if let (Some(new), Some(old)) = (&mut state.node, old) {
-            new.take_over(old);
-        }
         let now_ns = clock::monotonic_ns();
+        if let Some(new) = &mut state.node {
+            new.begin(old, change.dealt_seq, now_ns);
+        }
         let tell = |event: &Event, pid: i32| Emitter::new(cpu, plan_id, pid).emit(event);
         if state.node.is_some() || old.is_some() {
             let mut event = Event::new(change.kind, now_ns);
@@ -231,6 +250,7 @@ fn remove(cpu: &'static Cpu, reason: u32, kind: EventKind) -> Result<bool> {
         node: None,
         queues: KVVec::new(),
         threads: None,
+        dealt_seq: 0,
         kind,
         reason: reason as u16,
     };
