@@ -8,7 +8,7 @@ use super::{
     clock,
     cpu::{Cpu, State},
     global::pbs,
-    pbs_core::{Config, EventKind, ProcessInfo},
+    pbs_core::{Config, EventKind, NodeThresholds, ProcessInfo, Threshold},
 };
 use core::fmt::Write;
 use kernel::{
@@ -98,11 +98,19 @@ static ROOT: [Attribute<()>; 6] = [
     }),
 ];
 
+/// A value of the thresholds that a CPU's node has now.
+fn thresholds<T: Default>(cpu: &Cpu, value: impl Fn(NodeThresholds) -> T) -> T {
+    of_state(cpu, |state| {
+        let node = state.node.as_ref()?;
+        Some(value(node.thresholds(kernel::clock::monotonic_ns())))
+    })
+}
+
 fn threads(cpu: &Cpu) -> u32 {
     of_state(cpu, |state| Some(state.threads.as_ref()?.used()))
 }
 
-static CPU: [Attribute<&'static Cpu>; 15] = [
+static CPU: [Attribute<&'static Cpu>; 19] = [
     Attribute::read_only(c_str!("state"), |cpu, out| {
         let state = cpu.lock(|_, _, state| match &state.node {
             _ if !kernel::cpu::is_online(cpu.number()) => "offline",
@@ -141,7 +149,8 @@ static CPU: [Attribute<&'static Cpu>; 15] = [
         let t1_insns = of_state(cpu, |state| {
             let node = state.node.as_ref()?;
             let slot = node.plan().slot(node.cursor())?;
-            (!slot.is_idle()).then(|| node.config().t1_insns(slot.length_insns))
+            let has_t1 = !slot.is_idle() && node.config().has(Threshold::T1);
+            has_t1.then(|| node.config().t1_insns(slot.length_insns))
         });
         line(out, t1_insns)
     }),
@@ -171,6 +180,18 @@ static CPU: [Attribute<&'static Cpu>; 15] = [
     Attribute::read_only(c_str!("lateness_insns"), |cpu, out| {
         line(out, lateness_insns(cpu))
     }),
+    Attribute::read_only(c_str!("processes_active"), |cpu, out| {
+        line(out, thresholds(cpu, |now| now.active))
+    }),
+    Attribute::read_only(c_str!("stress"), |cpu, out| {
+        line(out, thresholds(cpu, |now| now.stress))
+    }),
+    Attribute::read_only(c_str!("t2_node_insns"), |cpu, out| {
+        line(out, thresholds(cpu, |now| now.t2_node_insns))
+    }),
+    Attribute::read_only(c_str!("tm2_node_insns"), |cpu, out| {
+        line(out, thresholds(cpu, |now| now.tm2_node_insns))
+    }),
     Attribute::read_only(c_str!("peak_vm_bytes"), |cpu, out| {
         line(out, largest(cpu, |info| info.peak_vm_bytes))
     }),
@@ -199,7 +220,11 @@ fn store_config<const PLACE: usize>(_: &(), text: &str) -> Result {
     let mut values = control.config.values();
     *values.get_mut(PLACE).ok_or(EINVAL)? = number;
     let config = Config::from_values(values);
-    config.check().map_err(|_| EINVAL)?;
+    config.check().map_err(|refusal| {
+        // The file can't say why.
+        pr_warn!("config: {refusal}\n");
+        EINVAL
+    })?;
     control.config = config;
     Ok(())
 }
@@ -224,6 +249,22 @@ config_attributes! {
     4 "ceiling_extra_ns",
     5 "window_period_ns",
     6 "window_unallocated_ns",
+    7 "sigma_t2_permille",
+    8 "t2_spacer_insns",
+    9 "t2_task_signaling_limit_insns",
+    10 "max_preemptions",
+    11 "capacity_buffer_permille",
+    12 "available_plan_buffer_permille",
+    13 "reschedule_time_insns",
+    14 "t2_min_process_insns",
+    15 "t2_node_lateness_cap_permille",
+    16 "tm2_node_earliness_cap_permille",
+    17 "stress_reset",
+    18 "stress_gain_insns",
+    19 "nominal_tick_ns",
+    20 "thresholds",
+    21 "idle_policy",
+    22 "idle_is_lateness",
 }
 
 const fn same(left: &[u8], right: &[u8]) -> bool {
