@@ -76,6 +76,9 @@ struct CpuPlan {
 pub struct Plan {
     id: u64,
     config: Option<pbs_core::Config>,
+    /// (process, plan buffer)
+    buffers: Vec<(u32, u64)>,
+    dealt_seq: u64,
     cpus: Vec<CpuPlan>,
 }
 
@@ -86,6 +89,8 @@ impl Plan {
         Self {
             id,
             config: None,
+            buffers: Vec::new(),
+            dealt_seq: 0,
             cpus,
         }
     }
@@ -103,6 +108,18 @@ impl Plan {
     /// Runs with this configuration instead of the node's.
     pub fn config(mut self, config: pbs_core::Config) -> Self {
         self.config = Some(config);
+        self
+    }
+
+    /// Gives `process` a plan buffer.
+    pub fn buffer(mut self, process: u32, buffer_insns: u64) -> Self {
+        self.buffers.push((process, buffer_insns));
+        self
+    }
+
+    /// Deals with the prediction failures of all events before this number.
+    pub fn dealt(mut self, dealt_seq: u64) -> Self {
+        self.dealt_seq = dealt_seq;
         self
     }
 
@@ -129,6 +146,8 @@ impl Plan {
         let mut plan = self.clone();
         plan.cpus.retain(|part| part.cpu == cpu);
         plan.config.get_or_insert(pbs_core::Config::DEFAULT);
+        // What a plan has dealt with is over.
+        plan.dealt_seq = 0;
         plan.bytes()
     }
 
@@ -150,8 +169,9 @@ impl Plan {
             slots as u64,
         );
         let nr_cpus = self.cpus.len() as u32;
-        let mut bytes =
-            encode::header(self.id, total_bytes, nr_cpus, self.config.is_some(), 0).to_vec();
+        let with_config = self.config.is_some();
+        let header = encode::header(self.id, total_bytes, nr_cpus, with_config, self.dealt_seq);
+        let mut bytes = header.to_vec();
         if let Some(config) = &self.config {
             bytes.extend(encode::config(config));
         }
@@ -163,7 +183,8 @@ impl Plan {
                 cpu.slots.len() as u64,
             ));
             for id in ids {
-                bytes.extend(encode::process(id, 0));
+                let buffer = self.buffers.iter().find(|buffer| buffer.0 == id);
+                bytes.extend(encode::process(id, buffer.map_or(0, |buffer| buffer.1)));
             }
             for &(process, task, length_insns) in &cpu.slots {
                 bytes.extend(encode::slot(length_insns, process, task));
@@ -373,6 +394,7 @@ impl Node {
         })
     }
 
+    /// Puts a plan into force.
     pub fn load(&self, plan: &Plan) -> Verdict {
         self.device
             .write_plan(&plan.bytes())
@@ -460,6 +482,13 @@ impl Node {
             .filter(|event| event.reason == reason as u16)
             .map(|event| (event.process, event.slot))
             .collect()
+    }
+
+    /// The prediction failures, and the information on the way to them.
+    pub fn signals(&self) -> Vec<Event> {
+        let kinds = [EventKind::Late, EventKind::Early, EventKind::Info];
+        let is_signal = |event: &&Event| kinds.iter().any(|&kind| event.kind == kind as u16);
+        self.events.iter().filter(is_signal).copied().collect()
     }
 
     /// All events, one a line, for the message of a failure.
@@ -623,7 +652,7 @@ pub fn line(event: &Event) -> String {
     };
     format!(
         "{:>4} {:>12} us cpu {} {kind} reason {} process {} task {} slot {slot} planned {} \
-         retired {} late {} value {} preemptions {} pid {}",
+         retired {} late {} node late {} value {} level {} stress {} preemptions {} pid {}",
         event.seq,
         event.time_ns / 1000,
         event.cpu,
@@ -633,7 +662,10 @@ pub fn line(event: &Event) -> String {
         event.planned_insns,
         event.retired_insns,
         event.lateness_insns,
+        event.node_lateness_insns,
         event.value,
+        event.level_percent,
+        event.stress,
         event.preemptions,
         event.pid,
     )

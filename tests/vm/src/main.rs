@@ -4,6 +4,7 @@
 //! `pbs-vmtest NAME` runs one test: status 0 if it passed, 1 with the reason on
 //! standard output if not. Without a name it lists all.
 
+mod failure;
 mod harness;
 mod input;
 mod linux;
@@ -55,6 +56,10 @@ const TESTS: &[(&str, Test)] = &[
         policy_fill::idle_slot_goes_to_latest,
     ),
     (
+        "idle-slot-goes-to-least-slack",
+        policy_fill::idle_slot_goes_to_least_slack,
+    ),
+    (
         "behind-runs-after-plan",
         policy_fill::behind_runs_after_plan,
     ),
@@ -99,7 +104,11 @@ const TESTS: &[(&str, Test)] = &[
 ];
 
 fn main() -> ExitCode {
-    let mut tests = TESTS.iter().chain(linux::TESTS).chain(input::TESTS);
+    let mut tests = TESTS
+        .iter()
+        .chain(failure::TESTS)
+        .chain(linux::TESTS)
+        .chain(input::TESTS);
     let Some(name) = std::env::args().nth(1) else {
         for (name, _) in tests {
             println!("{name}");

@@ -285,6 +285,8 @@ pub fn t1_by_the_configuration() -> Verdict {
             sigma_t1_permille,
             preemption_limit_insns,
             no_preemption_insns,
+            // Must be above t1's.
+            sigma_t2_permille: sigma_t1_permille + 1_000,
             ..Config::DEFAULT
         };
         preempted_at(Some(config), t1_insns)?;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Slots whose process cannot run, and idle slots: who has the CPU then.
 
+use pbs_core::{Config, IdlePolicy};
 use pbs_uapi::{EventKind, Grant, IDLE};
 
 use crate::harness::{burn, sleep_ms, Plan, Scene, Verdict};
@@ -190,6 +191,39 @@ pub fn idle_slot_goes_to_latest() -> Verdict {
         node.task_ended(4, 0)?.slot,
         5,
         "slot after the idle one\n{log}"
+    );
+    Ok(())
+}
+
+/// With the other idle policy it goes to the process whose plan buffer leaves
+/// the least slack, which need not be the latest.
+pub fn idle_slot_goes_to_least_slack() -> Verdict {
+    let config = Config {
+        idle_policy: IdlePolicy::LeastSlack as u64,
+        ..Config::DEFAULT
+    };
+    let plan = Plan::new(1)
+        .config(config)
+        .buffer(2, 1_000_000)
+        .buffer(3, 500_000)
+        .lead_in()
+        .slot(1, 0, 1_000_000)
+        .slot(2, 0, 4_000_000)
+        .slot(3, 0, 2_000_000)
+        .idle(10_000_000)
+        .slot(4, 0, 1_000_000);
+    let mut scene = Scene::new()?;
+    // They are preempted 50,000, 200,000 and 100,000 beyond their plans.
+    scene.tasks(1, &[1_500_000])?;
+    scene.tasks(2, &[4_700_000])?;
+    scene.tasks(3, &[2_600_000])?;
+    scene.tasks(4, &[900_000])?;
+    let node = scene.run(&plan)?;
+    check_eq!(
+        node.grants(Grant::IdleSlot),
+        [(1, 4), (3, 4), (2, 4)],
+        "who had the idle slot\n{}",
+        node.log()
     );
     Ok(())
 }

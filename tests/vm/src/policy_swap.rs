@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A new plan takes the place of one that is being executed.
 
-use pbs_core::Config;
 use pbs_uapi::{Eject, EventKind};
 
 use crate::harness::{burn, sleep_ms, sysfs_number, Context, Plan, Scene, Verdict, LEAD_IN_INSNS};
+use crate::policy_cpus::uncounted;
 use crate::{check, check_eq};
 
 const TASKS: u32 = 80;
@@ -137,7 +137,7 @@ pub fn other_cpus_plan_stays() -> Verdict {
     let mut scene = Scene::new()?;
     scene.tasks(1, &[40_000_000, 1_000_000])?;
     let first = Plan::new(1)
-        .config(roomy())
+        .config(uncounted())
         .cpu(0)
         .idle(LEAD_IN_INSNS)
         .slot(1, 0, 50_000_000)
@@ -147,7 +147,7 @@ pub fn other_cpus_plan_stays() -> Verdict {
     let mut other = Scene::new()?;
     other.tasks(2, &[1_000_000])?;
     let second = Plan::new(2)
-        .config(roomy())
+        .config(uncounted())
         .cpu(1)
         .idle(LEAD_IN_INSNS)
         .slot(2, 0, 2_000_000);
@@ -179,17 +179,6 @@ pub fn other_cpus_plan_stays() -> Verdict {
     }
     check_eq!(node.of(EventKind::Ejected).len(), 0, "ejections\n{log}");
     Ok(())
-}
-
-/// With several CPUs the emulated counters count the instructions of all, so
-/// that neither t1 nor ceilings may matter.
-fn roomy() -> Config {
-    Config {
-        sigma_t1_permille: 100_000,
-        preemption_limit_insns: 1 << 40,
-        ceiling_factor_permille: 1_000_000,
-        ..Config::DEFAULT
-    }
 }
 
 /// Every count of CPU 0, in the order of the kinds.

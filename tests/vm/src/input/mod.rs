@@ -4,7 +4,7 @@
 
 mod attach;
 mod device;
-mod kit;
+pub mod kit;
 mod memory;
 mod permission;
 mod plans;

@@ -87,6 +87,12 @@ fn header_cases() -> Vec<Case> {
             "",
         ),
         ("flags", with(32, &1u64.to_ne_bytes()), EINVAL, "flags"),
+        (
+            "failures of the future",
+            with(40, &u64::MAX.to_ne_bytes()),
+            EINVAL,
+            "dealt_seq",
+        ),
         ("reserved", with(HEADER_BYTES - 1, &[1]), EINVAL, "reserved"),
     ]
 }
@@ -337,7 +343,7 @@ pub fn bad_plans_are_refused() -> Verdict {
         check!(reason.contains(part), "{what}: {part} is not in: {reason}");
         count += 1;
     }
-    check_eq!(count, 55, "cases");
+    check_eq!(count, 56, "cases");
     running.is_untouched()?;
     oversized(&device)?;
     running.completes()
