@@ -80,16 +80,17 @@ fn scatter(parameters: &Parameters, processes: &mut [Process]) {
     let Some((coordinator, workers)) = processes.split_first_mut() else {
         return;
     };
-    // The coordinator waits in its slot while this round's workers are early.
-    // A slot has a ceiling on the clock of at least twice its length; so the
-    // collecting task is no shorter than the earliness, if it can be.
+    // The coordinator waits in its slot for what the round's workers were
+    // early.  A slot has a ceiling on the clock, twice its length and more by
+    // default; so the collecting task is twice as long as they are expected to
+    // be early, if it can be.
     let early_permille = parameters.lateness_permille().unsigned_abs();
     for round in 1..rounds {
         let works = workers
             .iter()
             .map(|worker| worker.tasks[round - 1].planned_insns);
         let early_insns = u128::from(works.sum::<u64>()) * u128::from(early_permille) / 1000;
-        let least = early_insns.min(parameters.task_insns.max.into()) as u64;
+        let least = (2 * early_insns).min(parameters.task_insns.max.into()) as u64;
         let task = &mut coordinator.tasks[round];
         task.planned_insns = task.planned_insns.max(least);
     }

@@ -11,6 +11,9 @@ use crate::{Parameters, Scenario};
 /// The least real length of the task of `endless-loop`.
 const ENDLESS_INSNS: u64 = 1 << 40;
 
+/// The index of the coordinator of `scatter-gather`.
+const COORDINATOR: usize = 0;
+
 /// Gives every task and every idle slot its real length, and the coordinator
 /// of `scatter-gather` its waits.
 pub(crate) fn lengths(parameters: &Parameters, processes: &mut [Process], slots: &mut [Slot]) {
@@ -30,6 +33,11 @@ pub(crate) fn lengths(parameters: &Parameters, processes: &mut [Process], slots:
                 let number = next_task[*process];
                 next_task[*process] += 1;
                 let task = &mut processes[*process].tasks[number];
+                // A coordinator that were preempted would wait a round longer,
+                // and be preempted by its wait in the next.
+                let exact =
+                    parameters.scenario == Scenario::ScatterGather && *process == COORDINATOR;
+                let deviation = if exact { 0.0 } else { deviation };
                 let lateness_permille = if hit.is_on(*process, number, task) {
                     parameters.lateness_permille()
                 } else {
@@ -67,7 +75,6 @@ fn real_insns_of(planned_insns: u64, lateness_permille: i64, deviation: f64) -> 
 /// The workers of other nodes take the time that their round is planned to
 /// take: from the coordinator's slot to its next.
 fn wait_for_rounds(processes: &mut [Process], slots: &[Slot]) {
-    const COORDINATOR: usize = 0;
     let mut next_task = vec![0; processes.len()];
     let mut round_insns = 0;
     for slot in slots {
@@ -129,7 +136,7 @@ impl Hit {
             Hit::Process(hit) => process == hit,
             Hit::Task(hit, hit_number) => (process, number) == (hit, hit_number),
             Hit::LongTasks => task.name.as_deref() == Some(LONG),
-            Hit::Workers => process != 0,
+            Hit::Workers => process != COORDINATOR,
         }
     }
 }

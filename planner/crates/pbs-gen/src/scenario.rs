@@ -38,7 +38,7 @@ pub enum Scenario {
     /// it scatters anew (Leppert 2021, 3.3.8, figure 7).  The workers of this
     /// node take `deviation_permille` less than planned; the others do not, so
     /// the coordinator waits for them (`wait_insns`) as long as the round is
-    /// planned to take.  All processes have as many tasks, and the order is
+    /// planned to take.  Its own tasks are exact.  All processes have as many tasks, and the order is
     /// that of the rounds, whatever `order` says.
     ScatterGather,
     /// One task, named `rogue`, takes `deviation_permille` longer than planned.
@@ -107,7 +107,7 @@ impl Scenario {
                  \"stacking\", its long tasks \"long\"."
             }
             Scenario::EarlyNode => {
-                "Earliness that no task shows alone (tm2_task is at 50 % by default), but the \
+                "Earliness that few tasks show alone (tm2_task is at 50 % by default), but the \
                  node does (tm2_node)."
             }
             Scenario::EndlessLoop => {
