@@ -116,7 +116,9 @@ impl Scenario {
             }
             Scenario::ScatterGather => {
                 "Earliness that adds up although the node is not early at all, as each round ends \
-                 by waiting (idle_is_lateness). The coordinator's tasks have wait_insns."
+                 by waiting: with idle_is_lateness the node is not signalled (tm2_node) as long as \
+                 one round alone is not, as with --task-insns 50_000_000..100_000_000. The \
+                 coordinator's tasks have wait_insns."
             }
             Scenario::RogueTask => {
                 "A single prediction failure (t2_task). The task is named \"rogue\"."

@@ -130,6 +130,62 @@ fn list_explains_every_scenario() {
     assert!(text.lines().all(|line| line.len() <= 80), "{text}");
 }
 
+/// How often a prediction failure with that cause was signalled when the plan of
+/// the scenario was simulated.
+fn signals(gen: &[&str], sim: &[&str]) -> impl Fn(&str, &str) -> u64 {
+    let plan = pbsctl(&[&["gen"], gen].concat(), "");
+    assert_eq!(plan.status, 0, "{}", plan.stderr);
+    let ran = pbsctl(&[&["--json", "sim", "-"], sim].concat(), &plan.stdout);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let counts = ran.json()["counts"]["signals"].clone();
+    move |signal, cause| counts[signal][cause].as_u64().unwrap_or(0)
+}
+
+/// The policy sees in each scenario what it is there for.
+#[test]
+fn scenarios_show_what_they_are_said_to_show() {
+    let count = signals(&["normal"], &[]);
+    for cause in ["task", "process", "node", "preemptions"] {
+        assert_eq!(count("late", cause), 0, "{cause}");
+    }
+    let count = signals(&["one-over"], &[]);
+    assert!(count("late", "task") > 80);
+    assert_eq!(count("late", "process"), 1);
+
+    let count = signals(&["all-slightly-late", "--task-sigma-permille", "0"], &[]);
+    assert_eq!(count("late", "task"), 0);
+    assert_eq!(count("late", "process"), 3);
+    assert_eq!(count("late", "node"), 1);
+
+    let count = signals(&["long-then-short"], &[]);
+    assert_eq!(count("late", "task"), 0);
+    assert!(count("late", "preemptions") > 0);
+
+    let count = signals(&["early-node", "--task-sigma-permille", "0"], &[]);
+    assert_eq!(count("early", "task"), 0);
+    assert_eq!(count("early", "node"), 1);
+
+    let count = signals(&["endless-loop", "--task-sigma-permille", "0"], &[]);
+    assert_eq!(count("late", "task"), 1);
+    let count = signals(&["rogue-task", "--task-sigma-permille", "0"], &[]);
+    assert_eq!(count("late", "task"), 1);
+}
+
+/// Leppert 2021, 3.3.8, "Accumulating earliness".
+#[test]
+fn waiting_rounds_are_early_only_where_idle_time_is_not_lateness() {
+    let gen = [
+        "scatter-gather",
+        "--task-insns",
+        "50_000_000..100_000_000",
+        "--idle-insns",
+        "50_000_000..100_000_000",
+    ];
+    assert_eq!(signals(&gen, &[])("early", "node"), 1);
+    let sim = ["--config", "idle_is_lateness=true"];
+    assert_eq!(signals(&gen, &sim)("early", "node"), 0);
+}
+
 #[test]
 fn wrong_options_are_named() {
     for (options, expected) in [
