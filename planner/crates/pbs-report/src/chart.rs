@@ -72,7 +72,8 @@ pub(crate) fn scale_of(most: f64, unit: &str) -> (f64, String) {
     (factor, format!("{name}{unit}"))
 }
 
-fn time_scale(span_ns: f64) -> (f64, &'static str) {
+/// Times on an axis, and what they are multiplied by.
+pub(crate) fn time_scale(span_ns: f64) -> (f64, &'static str) {
     match span_ns {
         span if span >= 2e9 => (1e9, "s"),
         span if span >= 2e6 => (1e6, "ms"),
@@ -180,8 +181,17 @@ impl Chart<'_> {
             picture.polyline(&points, format!("class=\"line {}\"", line.class));
         }
         picture.end();
-        self.level_labels(picture, x_of, y_of, top);
-        self.mark(picture, x_of, y_of);
+        let mut room = self.mark(picture, x_of, y_of);
+        for (begin_ns, end_ns, value, text) in &self.levels {
+            let (x, y) = (x_of(*begin_ns), y_of(*value as f64));
+            let end = x_of(*end_ns);
+            let width = text_width(text, TEXT);
+            let rows = [-5.0, 16.0, -20.0];
+            let places = rows.map(|row| [(x, y + row), (end - width, y + row)]);
+            let inside = |place: &(f64, f64)| (top..bottom).contains(&(place.1 - TEXT));
+            let places: Vec<_> = places.into_iter().flatten().filter(inside).collect();
+            room.write(picture, &places, text);
+        }
         bottom + 28.0
     }
 
@@ -222,26 +232,13 @@ impl Chart<'_> {
         y
     }
 
-    fn level_labels(
+    /// Draws the marks with their labels.
+    fn mark(
         &self,
         picture: &mut Picture,
         x_of: impl Fn(u64) -> f64,
         y_of: impl Fn(f64) -> f64,
-        top: f64,
-    ) {
-        let mut free_from = f64::NEG_INFINITY;
-        for (begin_ns, _, value, text) in &self.levels {
-            let (x, y) = (x_of(*begin_ns), y_of(*value as f64) - 5.0);
-            let end = x + text_width(text, TEXT);
-            if x < free_from || y < top + TEXT || end > WIDTH {
-                continue;
-            }
-            free_from = end + 8.0;
-            picture.text((x, y), TEXT, Anchor::Start, "class=\"note\"", text);
-        }
-    }
-
-    fn mark(&self, picture: &mut Picture, x_of: impl Fn(u64) -> f64, y_of: impl Fn(f64) -> f64) {
+    ) -> Room {
         let mut drawn: Vec<(f64, f64, &str)> = Vec::new();
         for mark in &self.marks {
             let (x, y) = (x_of(mark.at.0), y_of(mark.at.1 as f64));
@@ -264,29 +261,41 @@ impl Chart<'_> {
                 Symbol::End => picture.rect(x - 4.0, y - 4.0, 8.0, 8.0, "class=\"mark\""),
             }
         }
-        // Labels stand where neither a symbol nor another one is.
         let boxes = drawn
             .iter()
             .map(|&(x, y, _)| (x - 7.0, x + 7.0, y - 7.0, y + 7.0));
-        let mut taken: Vec<_> = boxes.collect();
-        for (x, y, label) in drawn.into_iter().filter(|(_, _, label)| !label.is_empty()) {
+        let mut room = Room(boxes.collect());
+        for (x, y, label) in drawn {
             let width = text_width(label, TEXT);
             let rows = [-8.0, 18.0, 4.0, -24.0, 34.0];
-            let places = rows
-                .into_iter()
-                .flat_map(|row| [(x + 10.0, y + row), (x - 10.0 - width, y + row)]);
-            let free = places.into_iter().find(|&(left, base)| {
-                let (right, top, bottom) = (left + width, base - TEXT, base + 3.0);
-                left > LEFT
-                    && right < WIDTH
-                    && taken
-                        .iter()
-                        .all(|&(l, r, t, b)| right < l || r < left || bottom < t || b < top)
-            });
-            if let Some((left, base)) = free {
-                taken.push((left, left + width, base - TEXT, base + 3.0));
-                picture.text((left, base), TEXT, Anchor::Start, "class=\"note\"", label);
-            }
+            let places = rows.map(|row| [(x + 10.0, y + row), (x - 10.0 - width, y + row)]);
+            room.write(picture, places.as_flattened(), label);
+        }
+        room
+    }
+}
+
+/// Where there is something already: left, right, top and bottom.
+struct Room(Vec<(f64, f64, f64, f64)>);
+
+impl Room {
+    /// Writes a label at the first of the places where it is in nobody's way,
+    /// or not at all.
+    fn write(&mut self, picture: &mut Picture, places: &[(f64, f64)], label: &str) {
+        let width = text_width(label, TEXT);
+        let extent = |&(left, base): &(f64, f64)| (left, left + width, base - TEXT, base + 3.0);
+        let is_free = |place: &&(f64, f64)| {
+            let (left, right, top, bottom) = extent(place);
+            left >= LEFT
+                && right < WIDTH
+                && self
+                    .0
+                    .iter()
+                    .all(|&(l, r, t, b)| right < l || r < left || bottom < t || b < top)
+        };
+        if let Some(place) = places.iter().find(is_free).filter(|_| !label.is_empty()) {
+            self.0.push(extent(place));
+            picture.text(*place, TEXT, Anchor::Start, "class=\"note\"", label);
         }
     }
 }

@@ -11,8 +11,10 @@ use crate::{MarkKind, Report};
 
 const HIGH: f64 = 230.0;
 const LOW: f64 = 56.0;
+/// Stress that lasts for less than this part of the time is told in words.
+const SHORT: u64 = 60;
 /// Tasks with a bar in the picture of preemptions.
-const BARS: usize = 40;
+const BARS: usize = 24;
 
 /// A picture with what it says to those who cannot see it.
 pub(crate) struct Figure {
@@ -147,7 +149,24 @@ fn over_time(
         id: id.clone(),
     };
     let mut y = upper.draw(&mut picture, 4.0);
-    if cpu.stress.iter().any(|point| point.1 > 0) {
+    let stress = cpu.stress.iter().rev().find(|point| point.1 > 0);
+    let stressed_ns = stress.map_or(0, |point| point.0);
+    if stressed_ns > 0 && stressed_ns < cpu.span_ns / SHORT {
+        let most = cpu.stress.iter().map(|point| point.1).max().unwrap_or(0);
+        let text = format!(
+            "Stress falls from {} to 0 within {:.1} ms, too short a time to be seen.",
+            grouped(most),
+            stressed_ns as f64 / 1e6
+        );
+        picture.text(
+            (LEFT, y + 14.0),
+            TEXT,
+            Anchor::Start,
+            "class=\"muted\"",
+            &text,
+        );
+        y += 24.0;
+    } else if stressed_ns > 0 {
         let lower = Chart {
             lines: vec![line(&cpu.stress, "stress", "stress, in points", false)],
             marks: Vec::new(),
@@ -184,7 +203,13 @@ pub(crate) fn task(series: &Series, task: &TaskSeries) -> Figure {
         reach(&task.t2_task_insns),
         reach(&task.tm2_task_insns),
     );
-    let value = |points: &[Point]| points.last().map_or_else(String::new, |p| grouped(p.1));
+    // A plan that takes over may change it.
+    let value = |points: &[Point]| match (points.first(), points.last()) {
+        (Some(first), Some(last)) if first.1 != last.1 => {
+            format!("{} to {}", grouped(first.1), grouped(last.1))
+        }
+        (_, last) => last.map_or_else(String::new, |last| grouped(last.1)),
+    };
     let lines = vec![
         line(&task.retired_insns, "compared", "retired", false),
         Line {
@@ -281,13 +306,9 @@ pub(crate) fn preemptions(report: &Report, max_preemptions: Option<u64>) -> Opti
     tasks.sort_by_key(|task| std::cmp::Reverse(task.preemptions));
     tasks.truncate(BARS);
     let most = tasks.first()?.preemptions;
-    let name = |task: &crate::TaskReport| match &task.name {
-        Some(name) => format!("{} {} ({name})", task.process_name, task.task),
-        None => format!("{} {}", task.process_name, task.task),
-    };
     let left = tasks
         .iter()
-        .map(|task| text_width(&name(task), TEXT))
+        .map(|task| text_width(&task.label(), TEXT))
         .fold(LEFT, f64::max)
         .min(WIDTH / 3.0)
         + 12.0;
@@ -297,7 +318,7 @@ pub(crate) fn preemptions(report: &Report, max_preemptions: Option<u64>) -> Opti
     let mut picture = Picture::new(WIDTH);
     let top = 30.0;
     let bottom = top + tasks.len() as f64 * 24.0 + 6.0;
-    for tick in ticks_between(0.0, end, 10.min(most as usize + 1)) {
+    for tick in ticks_between(0.0, end, (end as usize).clamp(1, 10)) {
         if tick.at.fract() != 0.0 {
             continue;
         }
@@ -312,8 +333,8 @@ pub(crate) fn preemptions(report: &Report, max_preemptions: Option<u64>) -> Opti
         let class = if is_failure { "beyond" } else { "bar" };
         let width = x_of(task.preemptions.into()) - left;
         picture.rect(left, y, width, 18.0, format!("class=\"{class}\""));
-        let mut label = name(task);
-        let fits = ((left - 14.0) / (TEXT * 0.6)) as usize;
+        let mut label = task.label();
+        let fits = ((left - 11.0) / text_width("m", TEXT)) as usize;
         if label.chars().count() > fits {
             label = label
                 .chars()
@@ -330,7 +351,8 @@ pub(crate) fn preemptions(report: &Report, max_preemptions: Option<u64>) -> Opti
         let x = x_of(limit as f64);
         picture.line((x, top - 6.0), (x, bottom), "class=\"line limit\"");
         let text = format!("MAX_PREEMPTIONS {limit}");
-        let wide = x + text_width(&text, TEXT) > WIDTH;
+        // Capitals are wider.
+        let wide = x + 1.3 * text_width(&text, TEXT) > WIDTH;
         let anchor = if wide { Anchor::End } else { Anchor::Start };
         picture.text(
             (x + if wide { -6.0 } else { 6.0 }, top - 8.0),
@@ -462,7 +484,8 @@ pub(crate) fn deviations(histogram: &Histogram) -> Figure {
         histogram.sigma_percent,
         histogram.median_percent,
         grouped(histogram.tasks as u64)
-    );
+    )
+    .replace('-', "−");
     picture.line((LEFT, 20.0), (LEFT + 38.0, 20.0), "class=\"line limit\"");
     let text = format!("fitted normal distribution: {summary}");
     picture.text((LEFT + 46.0, 24.0), TEXT, Anchor::Start, "", &text);

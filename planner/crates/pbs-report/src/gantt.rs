@@ -7,6 +7,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use crate::axis::ticks;
+use crate::chart::{scale_of, time_scale};
 use crate::number::{bytes, grouped, percent};
 use crate::svg::{text_width, Anchor, Picture};
 use crate::timeline::{ActualSegment, CpuTimeline, Mark, MarkKind, PlannedSlot};
@@ -283,15 +284,11 @@ impl<'a> Gantt<'a> {
 
     fn top_axis(&mut self) {
         let span_insns = self.span_ns * self.report.rate_insns_per_ms as f64 / 1e6;
-        self.picture.text(
-            (LEFT - 12.0, self.y),
-            SMALL,
-            Anchor::End,
-            GREY_TEXT,
-            "million instr.",
-        );
-        for tick in ticks(span_insns / 1e6) {
-            let x = self.x_of_insns(tick.at * 1e6);
+        let (factor, unit) = scale_of(span_insns, "instr.");
+        self.picture
+            .text((LEFT - 12.0, self.y), SMALL, Anchor::End, GREY_TEXT, &unit);
+        for tick in ticks(span_insns / factor) {
+            let x = self.x_of_insns(tick.at * factor);
             let y = self.y;
             self.picture
                 .text((x, y), SMALL, Anchor::Middle, GREY_TEXT, &tick.label);
@@ -315,8 +312,9 @@ impl<'a> Gantt<'a> {
             (WIDTH - RIGHT, bottom),
             "stroke=\"#999999\"",
         );
-        for tick in ticks(self.span_ns / 1e6) {
-            let x = self.x_of_ns(tick.at * 1e6);
+        let (factor, unit) = time_scale(self.span_ns);
+        for tick in ticks(self.span_ns / factor) {
+            let x = self.x_of_ns(tick.at * factor);
             self.picture.line(
                 (x, top),
                 (x, bottom + 5.0),
@@ -335,7 +333,7 @@ impl<'a> Gantt<'a> {
             SMALL,
             Anchor::End,
             GREY_TEXT,
-            "ms",
+            unit,
         );
         self.y = bottom + 44.0;
     }
@@ -650,7 +648,7 @@ impl<'a> Gantt<'a> {
         for &(kind, x) in placed.iter().filter(|(kind, _)| !is_signal(*kind)) {
             // One of several of a kind at the same place says enough.
             let before = last.insert(kind, x);
-            if before.is_some_and(|before| x - before < 2.0) {
+            if before.is_some_and(|before| x - before < SIGNAL_WIDTH) {
                 continue;
             }
             if kind != MarkKind::Absent {

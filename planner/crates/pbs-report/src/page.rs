@@ -253,7 +253,6 @@ impl Page {
                 let _ = write!(out, "<td class=\"number\">{cell}</td>");
             }
             if let Some(deadline) = deadlines.get(&process.id) {
-                let ms = |ns: u64| format!("{:.3}", ns as f64 / 1e6);
                 let ended = deadline.ended_ns.map_or_else(|| "not ended".into(), ms);
                 let kept = if deadline.kept { "kept" } else { "missed" };
                 let _ = write!(
@@ -329,10 +328,10 @@ impl Page {
         };
         let _ = writeln!(
             out,
-            "<tr><td class=\"number\">{}</td><td class=\"number\">{:.3}</td><td>{}</td>\
+            "<tr><td class=\"number\">{}</td><td class=\"number\">{}</td><td>{}</td>\
              <td>{}</td><td>{}</td><td>{task}</td><td>{}</td><td class=\"number\">{}</td></tr>",
             signal.number,
-            signal.time_ns as f64 / 1e6,
+            ms(signal.time_ns),
             kind_name(signal.kind),
             escaped(&signal.cause),
             escaped(&name),
@@ -489,6 +488,11 @@ impl Page {
         }
         out.push_str("</table></details>\n");
     }
+}
+
+/// Nanoseconds as milliseconds.
+fn ms(ns: u64) -> String {
+    format!("{}.{:03}", grouped(ns / 1_000_000), ns / 1000 % 1000)
 }
 
 fn kind_name(kind: MarkKind) -> &'static str {

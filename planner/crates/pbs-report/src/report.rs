@@ -221,6 +221,21 @@ impl Report {
     }
 }
 
+impl TaskReport {
+    /// What it is called, with its process.
+    pub fn label(&self) -> String {
+        let (process, task) = (&self.process_name, self.task);
+        match &self.name {
+            Some(name) => format!("{process} {task} ({name})"),
+            // A process without a name.
+            None if *process == self.process.to_string() => {
+                format!("process {process} task {task}")
+            }
+            None => format!("{process} {task}"),
+        }
+    }
+}
+
 /// The name of an `enum pbs_tier`; its number where it is a new one.
 pub fn tier_name(tier: u32) -> String {
     Tier::from_raw(tier).map_or_else(|| format!("tier_{tier}"), |tier| tier.name().into())

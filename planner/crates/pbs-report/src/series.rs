@@ -274,10 +274,7 @@ impl TaskData {
         TaskSeries {
             process: task.process,
             task: task.task,
-            name: match &task.name {
-                Some(name) => format!("{} {} ({name})", task.process_name, task.task),
-                None => format!("{} {}", task.process_name, task.task),
-            },
+            name: task.label(),
             cpu: task.cpu,
             retired_insns: thin(&retired_insns, points),
             planned_insns,
@@ -377,8 +374,10 @@ impl<'a> Builder<'a> {
             self.sample(event, all);
             match next {
                 Some(plan) => {
-                    self.replay.take_over(plan, event);
                     let at = self.at(event.time_ns);
+                    let stress = self.replay.stress(event.time_ns);
+                    push(&mut self.stress, at, signed(stress));
+                    self.replay.take_over(plan, event);
                     self.later_plans.push((at, plan.plan_id));
                 }
                 None => self.replay.event(event),

@@ -3,54 +3,14 @@
 
 mod common;
 
-use common::{facts, simulate};
-use pbs_plan::{from_toml, Config, Plan};
-use pbs_report::{MarkKind, Opened, Page, Point, Report, Selection, Series, Source};
+use common::{opened, SIGNALS};
+use pbs_plan::{from_toml, Plan};
+use pbs_report::{MarkKind, Opened, Page, Point, Report, Selection, Series};
+use pbs_sim::{simulate, JobScheduler, NoAnswer, Options, Stretch};
 use pbs_uapi::{Cause, Event, EventKind};
-
-/// A task far over its plan, one far under it, and thresholds that are near.
-pub(crate) const SIGNALS: &str = r#"
-plan_id = 7
-[config]
-sigma_t2_permille = 1200
-t2_spacer_insns = 1_000_000
-t2_min_process_insns = 3_000_000
-stress_reset = 10
-stress_gain_insns = 200_000
-nominal_tick_ns = 4_000_000
-max_preemptions = 2
-reschedule_time_insns = 2_000_000
-[[process]]
-id = 1
-name = "sort"
-buffer_insns = 300_000_000
-tasks = [{ planned_insns = 20_000_000, real_insns = 46_000_000 }, 10_000_000, 15_000_000, 5_000_000]
-[[process]]
-id = 2
-name = "hash"
-tasks = [8_000_000, { planned_insns = 30_000_000, real_insns = 9_000_000 }, 12_000_000]
-[[process]]
-id = 3
-name = "a <very> long & \"odd\" name"
-tasks = [25_000_000, 1_000_000]
-[[cpu]]
-cpu = 0
-slots = [1, 2, 3, "idle 10_000_000", 1, 2, 1, "idle 4_000_000", 3, 2, 1]
-"#;
 
 fn plan() -> Plan {
     from_toml(SIGNALS).unwrap()
-}
-
-fn opened(plan: Plan) -> Opened {
-    Opened {
-        events: simulate(&plan, &[], 0),
-        deadlines: Default::default(),
-        plans: vec![plan],
-        config: Config::DEFAULT,
-        facts: facts(),
-        source: Source::Simulation,
-    }
 }
 
 fn series(opened: &Opened) -> Series {
@@ -75,20 +35,17 @@ fn of_kind(events: &[Event], kind: EventKind) -> impl Iterator<Item = &Event> {
 }
 
 /// Every signal carries the threshold that the core had: it must lie on the
-/// line. So must every lateness that an event tells.
-#[test]
-fn the_lines_go_through_what_the_core_told() {
-    let opened = opened(plan());
-    let series = series(&opened);
-    let cpu = &series.cpus[0];
-    let mut checked = [0; 3];
+/// line. So must every lateness that an event tells. The answer is how many
+/// limits of processes, of the node upwards and downwards, and tasks there were.
+fn check_lines(opened: &Opened) -> [usize; 4] {
+    let series = series(opened);
+    let mut checked = [0; 4];
     for event in &opened.events {
+        let cpu = series.cpus.iter().find(|cpu| cpu.cpu == event.cpu).unwrap();
         let time_ns = event.time_ns - cpu.begin_ns;
         let process = cpu.processes.iter().find(|p| p.process == event.process);
-        let is_signal = matches!(
-            EventKind::from_raw(event.kind),
-            Some(EventKind::Late | EventKind::Info)
-        );
+        let kind = EventKind::from_raw(event.kind);
+        let is_signal = matches!(kind, Some(EventKind::Late | EventKind::Info));
         let value = event.value as i64;
         match Cause::from_raw(event.reason) {
             Some(Cause::Process) if is_signal => {
@@ -101,21 +58,61 @@ fn the_lines_go_through_what_the_core_told() {
                 assert!(at(line, time_ns).contains(&value), "{event:?} {line:?}");
                 checked[1] += 1;
             }
+            Some(Cause::Node) if kind == Some(EventKind::Early) => {
+                let line = &cpu.tm2_node_insns;
+                assert!(at(line, time_ns).contains(&value), "{event:?} {line:?}");
+                checked[2] += 1;
+            }
             _ => {}
         }
-        if event.kind == EventKind::TaskEnded as u16 {
+        if kind == Some(EventKind::TaskEnded) {
             let line = &process.unwrap().lateness_insns;
             let values = at(line, time_ns);
             assert!(values.contains(&event.lateness_insns), "{event:?} {line:?}");
             let values = at(&cpu.lateness_insns, time_ns);
             assert!(values.contains(&event.node_lateness_insns), "{event:?}");
-            checked[2] += 1;
+            checked[3] += 1;
         }
     }
+    checked
+}
+
+#[test]
+fn the_lines_go_through_what_the_core_told() {
+    let checked = check_lines(&opened(plan()));
     assert!(
-        checked[0] >= 4 && checked[1] >= 1 && checked[2] == 9,
+        checked[0] >= 4 && checked[1] >= 1 && checked[3] == 9,
         "{checked:?}"
     );
+}
+
+/// The same for plans that take over and deal with failures, and for a node
+/// that is early.
+#[test]
+fn the_lines_go_through_what_the_core_told_under_later_plans() {
+    let simulated = |text: &str, scheduler: &mut dyn JobScheduler| {
+        let first = from_toml(text).unwrap();
+        let simulation = simulate(&first, &Options::default(), scheduler).unwrap();
+        let accepted = simulation.replans.into_iter();
+        let accepted = accepted.filter(|replan| replan.refused.is_none());
+        Opened {
+            events: simulation.events,
+            plans: std::iter::once(first)
+                .chain(accepted.map(|replan| replan.plan))
+                .collect(),
+            ..opened(plan())
+        }
+    };
+    let stretched = simulated(SIGNALS, &mut Stretch::default());
+    assert!(stretched.plans.len() > 2);
+    assert!(stretched.plans[1].dealt_seq > 0);
+    let checked = check_lines(&stretched);
+    assert!(checked[0] >= 8 && checked[1] >= 4, "{checked:?}");
+
+    let early = SIGNALS.replace("real_insns = 46_000_000", "real_insns = 12_000_000");
+    let early = early.replace("[config]", "[config]\ntm2_node_earliness_cap_permille = 10");
+    let checked = check_lines(&simulated(&early, &mut NoAnswer));
+    assert_eq!(checked[2], 1, "{checked:?}");
 }
 
 /// A task of 20,000,000 that takes 46,000,000 at 250,000 a millisecond.

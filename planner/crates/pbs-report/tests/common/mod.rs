@@ -5,7 +5,7 @@
 use pbs_core::wire::Message;
 use pbs_core::{Node, Presence, Rate, Sink, StdMemory};
 use pbs_plan::{from_toml, wire, Config, Plan};
-use pbs_report::{tier_name, Facts, Report};
+use pbs_report::{tier_name, Facts, Opened, Report, Source};
 use pbs_uapi::Event;
 
 const RATE_INSNS_PER_MS: u64 = 250_000;
@@ -167,5 +167,49 @@ pub(crate) fn facts() -> Facts {
         tier: tier_name(2),
         rate_insns_per_ms: RATE_INSNS_PER_MS,
         ..Facts::default()
+    }
+}
+
+/// A task far over its plan, one far under it, and thresholds that are near.
+#[allow(dead_code)]
+pub(crate) const SIGNALS: &str = r#"
+plan_id = 7
+[config]
+sigma_t2_permille = 1200
+t2_spacer_insns = 1_000_000
+t2_min_process_insns = 3_000_000
+stress_reset = 10
+stress_gain_insns = 200_000
+nominal_tick_ns = 4_000_000
+max_preemptions = 2
+reschedule_time_insns = 2_000_000
+[[process]]
+id = 1
+name = "sort"
+buffer_insns = 300_000_000
+tasks = [{ planned_insns = 20_000_000, real_insns = 46_000_000 }, 10_000_000, 15_000_000, 5_000_000]
+[[process]]
+id = 2
+name = "hash"
+tasks = [8_000_000, { planned_insns = 30_000_000, real_insns = 9_000_000 }, 12_000_000]
+[[process]]
+id = 3
+name = "a <very> long & \"odd\" name"
+tasks = [25_000_000, 1_000_000]
+[[cpu]]
+cpu = 0
+slots = [1, 2, 3, "idle 10_000_000", 1, 2, 1, "idle 4_000_000", 3, 2, 1]
+"#;
+
+/// A recording of a plan run by the policy core.
+#[allow(dead_code)]
+pub(crate) fn opened(plan: Plan) -> Opened {
+    Opened {
+        events: simulate(&plan, &[], 0),
+        deadlines: Default::default(),
+        plans: vec![plan],
+        config: Config::DEFAULT,
+        facts: facts(),
+        source: Source::Simulation,
     }
 }
