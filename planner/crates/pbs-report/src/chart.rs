@@ -149,7 +149,7 @@ impl Chart<'_> {
             let at = (x, bottom + 19.0);
             picture.text(at, TEXT, Anchor::Middle, "class=\"muted\"", &tick.label);
         }
-        let at = (LEFT - 8.0, bottom + 19.0);
+        let at = (LEFT - 24.0, bottom + 19.0);
         picture.text(at, TEXT, Anchor::End, "class=\"muted\"", unit);
         if least < 0.0 {
             picture.line((LEFT, y_of(0.0)), (right, y_of(0.0)), "class=\"zero\"");

@@ -329,7 +329,7 @@ impl<'a> Gantt<'a> {
             );
         }
         self.picture.text(
-            (LEFT - 12.0, bottom + 18.0),
+            (LEFT - 20.0, bottom + 18.0),
             SMALL,
             Anchor::End,
             GREY_TEXT,
