@@ -132,6 +132,14 @@ fn reason_number(kind: u16, name: &str) -> Option<u16> {
     known.or_else(|| name.strip_prefix("reason_")?.parse().ok())
 }
 
+/// Is it a late, early or info event?
+pub(crate) fn is_signal(event: &Event) -> bool {
+    matches!(
+        EventKind::from_raw(event.kind),
+        Some(EventKind::Late | EventKind::Early | EventKind::Info)
+    )
+}
+
 /// What a late, early or info event compared: the count, the comparison and
 /// the threshold by its name in Leppert 2021.
 pub(crate) fn comparison(event: &Event) -> String {

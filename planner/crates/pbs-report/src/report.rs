@@ -7,7 +7,7 @@ use pbs_plan::{Plan, Process};
 use pbs_uapi::{Event, EventKind, Tier};
 use serde::{Deserialize, Serialize};
 
-use crate::event::kind_name;
+use crate::event::{is_signal, kind_name};
 use crate::number::deviation_permille;
 use crate::timeline::CpuTimeline;
 
@@ -89,6 +89,10 @@ pub struct Report {
     pub event_counts: BTreeMap<String, u64>,
     /// Events that happened but were not read in time.
     pub events_lost: u64,
+    /// The prediction failures and the information on the way to them, in
+    /// order. They are among the events of a [`Recording`](crate::Recording).
+    #[serde(skip)]
+    pub signals: Vec<Event>,
     /// In the order of the slots, CPU by CPU.
     pub tasks: Vec<TaskReport>,
     /// In the order of the plan.
@@ -209,6 +213,11 @@ impl Report {
             rate_insns_per_ms: facts.rate_insns_per_ms,
             event_counts,
             events_lost,
+            signals: events
+                .iter()
+                .filter(|event| is_signal(event))
+                .copied()
+                .collect(),
             tasks,
             processes,
             cpus,

@@ -3,8 +3,14 @@
 
 use std::fmt::Write;
 
+use pbs_uapi::NO_SLOT;
+
+use crate::event::{comparison, kind_name};
 use crate::number::{bytes, grouped, percent};
 use crate::{Outcome, Report};
+
+/// Signals that are listed.
+const SIGNALS: usize = 20;
 
 /// What happened to each task, and how often each kind of event happened.
 pub fn table(report: &Report) -> String {
@@ -42,6 +48,7 @@ pub fn table(report: &Report) -> String {
         ]);
     }
     let mut out = columns(&rows, 2);
+    out.push_str(&signals(report));
 
     let ended = report.tasks.iter().filter(|task| task.ended).count();
     let outcome = match report.outcome {
@@ -88,6 +95,44 @@ pub fn table(report: &Report) -> String {
             "{} (pid {}) of process {} {end}.",
             exit.program, exit.pid, exit.process
         );
+    }
+    out
+}
+
+/// The prediction failures and the information on the way to them, a line
+/// each; empty if there were none.
+fn signals(report: &Report) -> String {
+    if report.signals.is_empty() {
+        return String::new();
+    }
+    let header = ["SIGNAL", "PROCESS", "TASK", "WHAT WAS COMPARED", "SLOT"];
+    let mut rows = vec![header.map(String::from).to_vec()];
+    for event in report.signals.iter().take(SIGNALS) {
+        let task = report
+            .tasks
+            .iter()
+            .find(|task| (task.process, task.task) == (event.process, event.task));
+        let process = report.processes.iter().find(|p| p.id == event.process);
+        let number = event.task.to_string();
+        rows.push(vec![
+            kind_name(event),
+            process.map_or_else(|| event.process.to_string(), |p| p.name.clone()),
+            match task.and_then(|task| task.name.as_ref()) {
+                Some(name) => format!("{number} {name}"),
+                None => number,
+            },
+            comparison(event),
+            if event.slot == NO_SLOT {
+                "after the plan".into()
+            } else {
+                event.slot.to_string()
+            },
+        ]);
+    }
+    let mut out = String::from("\n") + &columns(&rows, 4);
+    let more = report.signals.len().saturating_sub(SIGNALS);
+    if more > 0 {
+        let _ = writeln!(out, "... and {} more.", grouped(more as u64));
     }
     out
 }

@@ -209,6 +209,39 @@ hash                        1         0  30,000,000  18,000,000    −40.0 %    
     assert!(text.starts_with(expected), "{text}");
 }
 
+/// Below the tasks, the signals stand in order; those beyond the first twenty
+/// are counted.
+#[test]
+fn the_table_lists_signals() {
+    let config = "[config]\nsigma_t2_permille = 1200\nt2_spacer_insns = 1_000_000\n\
+                  thresholds = [\"t1\", \"t2_task\", \"tm2_task\"]\n[[process]]";
+    let plan = from_toml(&common::JOB.replacen("[[process]]", config, 1)).unwrap();
+    let mut events = simulate(&plan, &[], 0);
+    let text = table(&Report::new(&plan, &events, &facts()));
+    let expected = "
+SIGNAL  PROCESS  TASK  WHAT WAS COMPARED                         SLOT
+late    sort     0     24,000,001 retired > t2_task 24,000,000      3
+early   hash     1     18,000,000 retired < tm2_task 24,000,000     5
+
+Plan 7 ended";
+    assert!(text.contains(expected), "{text}");
+    let quiet = common::JOB.replacen(
+        "[[process]]",
+        "[config]\nthresholds = [\"t1\"]\n[[process]]",
+        1,
+    );
+    assert!(!table(&report(&from_toml(&quiet).unwrap())).contains("SIGNAL"));
+
+    let late = *events
+        .iter()
+        .find(|event| event.kind == EventKind::Late as u16)
+        .unwrap();
+    events.extend(vec![late; 25]);
+    let text = table(&Report::new(&plan, &events, &facts()));
+    assert!(text.contains("\n... and 7 more.\n"), "{text}");
+    assert_eq!(text.matches(" > t2_task ").count(), 19, "{text}");
+}
+
 #[test]
 fn json_has_names_and_nulls() {
     let plan = job();
