@@ -52,8 +52,8 @@ pub struct Node<M: Memory> {
     pub(super) sums: Sums,
     /// What was told of t2_node.
     pub(super) told_late: Level,
-    /// What was told of tm2_node: the number of the event.
-    pub(super) told_early_seq: Option<u64>,
+    /// What was told of tm2_node.
+    pub(super) told_early: Level,
     /// Idle time that lessens the earliness of the node.
     pub(super) idle_insns: u64,
     /// Plan time since which the plan waits for its processes, if it does and
@@ -136,7 +136,7 @@ impl<M: Memory> Node<M> {
             installed_ns: now_ns,
             sums: Sums::ZERO,
             told_late: Level::NOTHING,
-            told_early_seq: None,
+            told_early: Level::NOTHING,
             idle_insns: 0,
             waits_since_ns: None,
             live: 0,

@@ -12,21 +12,21 @@ use super::run::Run;
 use super::thresholds::fraction;
 use super::{Cause, Event, EventKind, Memory, Node, Sink, Threshold};
 
-/// Which failures of a process were told, each by the number of its event.
+/// What was told of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Told {
     /// t2_task, of the current task.
-    pub(super) task_seq: Option<u64>,
+    pub(super) task: Level,
     /// t2_preemptions, of the current task.
-    pub(super) preemptions_seq: Option<u64>,
+    pub(super) preemptions: Level,
     /// t2_process.
     pub(super) process: Level,
 }
 
 impl Told {
     pub(super) const NOTHING: Told = Told {
-        task_seq: None,
-        preemptions_seq: None,
+        task: Level::NOTHING,
+        preemptions: Level::NOTHING,
         process: Level::NOTHING,
     };
 
@@ -39,13 +39,13 @@ impl Told {
     }
 }
 
-/// How far a process or the node has been told to be on the way to its t2.
+/// What was told of a threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Level {
-    /// 0, 25, 50, 75 or 100.
-    pub(super) percent: u32,
-    /// The number of the event, if it is 100.
-    pub(super) failure_seq: Option<u64>,
+    /// The greatest level since the plan came: 0, 25, 50, 75 or 100.
+    percent: u32,
+    /// The number of the last event of a failure, until a plan deals with it.
+    failure_seq: Option<u64>,
 }
 
 impl Level {
@@ -53,6 +53,40 @@ impl Level {
         percent: 0,
         failure_seq: None,
     };
+
+    const fn failure(seq: u64) -> Level {
+        Level {
+            percent: FAILURE,
+            failure_seq: Some(seq),
+        }
+    }
+
+    const fn is_failure(&self) -> bool {
+        self.percent == FAILURE
+    }
+
+    /// Does a plan deal with the failure that deals with the events before
+    /// `dealt_seq`?
+    pub(super) fn is_dealt(&self, dealt_seq: u64) -> bool {
+        self.failure_seq.is_some_and(|seq| seq < dealt_seq)
+    }
+
+    /// As if the failure were told already.
+    pub(super) const fn silenced(&self) -> Level {
+        Level {
+            percent: FAILURE,
+            ..*self
+        }
+    }
+
+    /// What remains under a plan that does not deal with it: all is told again,
+    /// but a plan after that one may still deal with the failure.
+    pub(super) const fn reopened(&self) -> Level {
+        Level {
+            percent: 0,
+            ..*self
+        }
+    }
 }
 
 /// The levels on the way to t2_process and t2_node (6.2.3); the last is the
@@ -259,7 +293,7 @@ impl<M: Memory> Node<M> {
         let Some(run) = self.runs.get(p as usize) else {
             return u64::MAX;
         };
-        if !self.config.has(Threshold::T2Task) || run.told.task_seq.is_some() {
+        if !self.config.has(Threshold::T2Task) || run.told.task.is_failure() {
             return u64::MAX;
         }
         let t2_task_insns = self.config.t2_task_insns(run.planned_insns);
@@ -267,7 +301,7 @@ impl<M: Memory> Node<M> {
             return t2_task_insns.saturating_add(1);
         }
         let seq = self.signal_late(Cause::Task, p, t2_task_insns, FAILURE, now_ns, sink);
-        self.update(p, |run| run.told.task_seq = Some(seq));
+        self.update(p, |run| run.told.task = Level::failure(seq));
         u64::MAX
     }
 
@@ -278,14 +312,14 @@ impl<M: Memory> Node<M> {
         };
         let max_preemptions = self.config.max_preemptions;
         if !self.config.has(Threshold::T2Preemptions)
-            || run.told.preemptions_seq.is_some()
+            || run.told.preemptions.is_failure()
             || u64::from(run.preemptions) < max_preemptions
         {
             return;
         }
         let cause = Cause::Preemptions;
         let seq = self.signal_late(cause, p, max_preemptions, FAILURE, now_ns, sink);
-        self.update(p, |run| run.told.preemptions_seq = Some(seq));
+        self.update(p, |run| run.told.preemptions = Level::failure(seq));
     }
 
     /// t2_process, in both its stages
@@ -343,9 +377,9 @@ impl<M: Memory> Node<M> {
             return told;
         };
         let seq = self.signal_late(approach.cause, p, limit_insns, percent, now_ns, sink);
-        Level {
-            percent,
-            failure_seq: (percent == FAILURE).then_some(seq),
+        match percent {
+            FAILURE => Level::failure(seq),
+            _ => Level { percent, ..told },
         }
     }
 
@@ -408,7 +442,7 @@ impl<M: Memory> Node<M> {
             };
             self.tell(event, sink);
         }
-        if !self.config.has(Threshold::Tm2Node) || self.told_early_seq.is_some() {
+        if !self.config.has(Threshold::Tm2Node) || self.told_early.is_failure() {
             return;
         }
         let thresholds = self.thresholds(now_ns);
@@ -425,7 +459,7 @@ impl<M: Memory> Node<M> {
             node_lateness_insns: lateness_insns,
             ..event
         };
-        self.told_early_seq = Some(self.tell(event, sink));
+        self.told_early = Level::failure(self.tell(event, sink));
     }
 
     /// Counts as idle what could have been retired while the plan waited for

@@ -3,6 +3,7 @@
 //! A new plan takes over from the one before.
 
 use super::run::{Account, Run};
+use super::signals::Level;
 use super::windows::Windows;
 use super::{Fault, Memory, Node, Refusal};
 
@@ -23,7 +24,7 @@ impl<M: Memory> Node<M> {
     /// same plan can be run again and again.
     ///
     /// The plan deals with the prediction failures whose events have a number
-    /// less than `dealt_seq`.  Where t2_process was told of a process, that
+    /// less than `dealt_seq`, those of plans before `old` included.  Where t2_process was told of a process, that
     /// process begins a new account; where t2_node or tm2_node was told, all
     /// do.  Where t2_preemptions was told of a task, its preemptions count from
     /// 0; where t2_task was, it is not told again if the task is beyond that of
@@ -37,9 +38,10 @@ impl<M: Memory> Node<M> {
         };
         self.windows.take_over(&old.windows);
         self.counts = old.counts;
-        let dealt = |seq: Option<u64>| seq.is_some_and(|seq| seq < dealt_seq);
-        let node_dealt = dealt(old.told_late.failure_seq) || dealt(old.told_early_seq);
+        let node_dealt = old.told_late.is_dealt(dealt_seq) || old.told_early.is_dealt(dealt_seq);
         if !node_dealt {
+            self.told_late = old.told_late.reopened();
+            self.told_early = old.told_early.reopened();
             let mut windows = old.windows;
             windows.advance(now_ns);
             self.idle_insns = old.idle_insns_at(windows.plan_ns(now_ns));
@@ -51,15 +53,21 @@ impl<M: Memory> Node<M> {
                 continue;
             };
             let mut run = self.resume(index, old, from, &old_run);
-            if node_dealt || dealt(old_run.told.process.failure_seq) {
+            if node_dealt || run.told.process.is_dealt(dealt_seq) {
                 run.account = Account::default();
+                run.told.process = Level::NOTHING;
             }
-            if dealt(old_run.told.preemptions_seq) {
+            if run.told.preemptions.is_dealt(dealt_seq) {
                 run.preemptions = 0;
+                run.told.preemptions = Level::NOTHING;
             }
-            let t2_task_insns = self.config.t2_task_insns(run.planned_insns);
-            if dealt(old_run.told.task_seq) && run.retired_insns > t2_task_insns {
-                run.told.task_seq = old_run.told.task_seq;
+            if run.told.task.is_dealt(dealt_seq) {
+                let late = run.retired_insns > self.config.t2_task_insns(run.planned_insns);
+                run.told.task = if late {
+                    old_run.told.task.silenced()
+                } else {
+                    Level::NOTHING
+                };
             }
             self.change(index, |place| *place = run);
         }
@@ -80,11 +88,14 @@ impl<M: Memory> Node<M> {
         let task = old.next_task(from);
         run.move_to(&self.plan, index, self.plan.position_of(index, task));
         run.rest_insns = self.plan.rest_insns(index, run.position);
+        run.told.process = old_run.told.process.reopened();
         if !run.done && !old_run.done && run.task == task {
             run.task_begun = old_run.task_begun;
             run.retired_insns = old_run.retired_insns;
             run.preemptions = old_run.preemptions;
             run.peak = old_run.peak;
+            run.told.task = old_run.told.task.reopened();
+            run.told.preemptions = old_run.told.preemptions.reopened();
         }
         run
     }

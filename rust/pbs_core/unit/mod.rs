@@ -2,6 +2,7 @@
 
 //! Tests of the policy core.
 
+mod dealing;
 mod driver;
 mod exact;
 mod fuzz;
