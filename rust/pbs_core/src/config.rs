@@ -129,7 +129,7 @@ config! {
 pub enum Threshold {
     /// t1 (3.2.2).  Without it a slot lasts until its process has caught up, or
     /// to its ceiling.
-    T1 = 1 << 0,
+    T1 = 1,
     /// t2_task (3.3.6)
     T2Task = 1 << 1,
     /// t2_process (3.3.6)

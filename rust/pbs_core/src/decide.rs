@@ -117,8 +117,10 @@ impl<M: Memory> Node<M> {
         if self.caught_up(owner, position) {
             return false;
         }
-        let (kind, value) = if self.slot.count_insns >= self.slot.t1_insns {
-            (EventKind::Preempted, self.slot.t1_insns)
+        let count_insns = self.slot.count_insns;
+        let reached = |&t1_insns: &u64| count_insns >= t1_insns;
+        let (kind, value) = if let Some(t1_insns) = self.slot.t1_insns.filter(reached) {
+            (EventKind::Preempted, t1_insns)
         } else if plan_ns >= self.slot.end_plan_ns {
             (EventKind::Ceiling, self.slot.ceiling_ns)
         } else {
@@ -157,11 +159,10 @@ impl<M: Memory> Node<M> {
             owner: slot.process,
             position: slot.position,
             count_insns: 0,
-            t1_insns: if self.config.has(Threshold::T1) {
-                self.config.t1_insns(length_insns)
-            } else {
-                u64::MAX
-            },
+            t1_insns: self
+                .config
+                .has(Threshold::T1)
+                .then(|| self.config.t1_insns(length_insns)),
             end_plan_ns: plan_ns.saturating_add(lasts_ns),
             ceiling_ns: lasts_ns,
             absent_told: false,
@@ -260,17 +261,13 @@ impl<M: Memory> Node<M> {
     /// What who runs may still retire before the count brings something new.
     fn left_insns(&self) -> Option<u64> {
         let run = self.runs.get(self.grant? as usize)?;
-        let t1_insns = match self.reason {
-            Grant::Slot => self.slot.t1_insns,
-            _ => u64::MAX,
+        let t1_insns = self.slot.t1_insns.filter(|_| self.reason == Grant::Slot);
+        let to_t1_insns = t1_insns.map(|t1_insns| t1_insns.saturating_sub(self.slot.count_insns));
+        let to_look_insns = match self.watch.at_insns {
+            u64::MAX => None,
+            at_insns => Some(at_insns.saturating_sub(run.retired_insns)),
         };
-        let left = |at_insns: u64, insns| match at_insns {
-            u64::MAX => u64::MAX,
-            _ => at_insns.saturating_sub(insns),
-        };
-        let left_insns =
-            left(t1_insns, self.slot.count_insns).min(left(self.watch.at_insns, run.retired_insns));
-        Some(left_insns).filter(|&left_insns| left_insns != u64::MAX)
+        [to_t1_insns, to_look_insns].into_iter().flatten().min()
     }
 
     fn decision(&self, now_ns: u64) -> Decision {

@@ -78,7 +78,8 @@ pub(super) struct SlotState {
     pub(super) position: u32,
     /// Retired in the slot by its process.
     pub(super) count_insns: u64,
-    pub(super) t1_insns: u64,
+    /// `None` if t1 is switched off.
+    pub(super) t1_insns: Option<u64>,
     /// Plan time at which it is over: its ceiling, or the end of an idle slot.
     pub(super) end_plan_ns: u64,
     pub(super) ceiling_ns: u64,
@@ -92,7 +93,7 @@ impl SlotState {
         owner: super::Slot::IDLE,
         position: 0,
         count_insns: 0,
-        t1_insns: 0,
+        t1_insns: None,
         end_plan_ns: 0,
         ceiling_ns: 0,
         absent_told: false,

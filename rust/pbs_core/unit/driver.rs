@@ -7,8 +7,12 @@
 use std::vec::Vec;
 
 use crate::wire::IDLE;
-use crate::{Config, Decision, EventKind, Grant, Node, Plan, Presence, StdMemory};
+use crate::{
+    Cause, Config, Decision, EventKind, Grant, IdlePolicy, Node, Plan, Presence, StdMemory,
+    Threshold,
+};
 
+use super::audit::{truths, Audit};
 use super::scene::{Log, RATE};
 
 /// A task as it really is.
@@ -45,6 +49,9 @@ pub(super) struct Machine {
     /// How much too late the timer is.
     delay_ns: u64,
     filler: Option<(u32, u32)>,
+    audit: Audit,
+    /// Asks the node again after every so many instructions, at least.
+    pub(super) step_insns: u64,
 }
 
 impl Machine {
@@ -69,6 +76,8 @@ impl Machine {
             now_ns: 0,
             delay_ns,
             filler: None,
+            audit: Audit::default(),
+            step_insns: u64::MAX,
         }
     }
 
@@ -98,13 +107,24 @@ impl Machine {
     fn decide(&mut self) -> Decision {
         loop {
             let cursor = self.node.cursor();
+            let ran = self.node.granted().0;
+            let mut true_now = ran.map_or(Vec::new(), |p| truths(&self.node, p, self.now_ns));
             let decision = self.node.decide(self.now_ns, &mut self.log);
+            if let Some(p) = decision.grant {
+                true_now.extend(truths(&self.node, p, self.now_ns));
+            }
+            self.audit.check(&self.node, &self.log.0, &true_now);
             self.node.check_invariants();
             assert!(self.node.cursor() - cursor <= 128);
             if !decision.again {
                 let events = self.log.0.len();
                 self.node.forget_decision();
-                assert_eq!(self.node.decide(self.now_ns, &mut self.log), decision);
+                let mut anew = self.node.decide(self.now_ns, &mut self.log);
+                if self.node.config().has(Threshold::T2Process) {
+                    // A crossing that is nearer can be foreseen better.
+                    anew.until_insns = decision.until_insns;
+                }
+                assert_eq!(anew, decision);
                 assert_eq!(self.log.0.len(), events);
                 self.check(&decision);
                 return decision;
@@ -123,10 +143,15 @@ impl Machine {
             (Grant::Slot, Some(p)) => {
                 let slot = slot.unwrap();
                 assert_eq!(slot.process, p);
-                let t1_insns = self.node.config().t1_insns(slot.length_insns);
-                let until_insns = decision.until_insns.unwrap();
-                assert!(until_insns > 0);
-                assert_eq!(self.node.slot_count_insns() + until_insns, t1_insns);
+                let config = self.node.config();
+                if config.has(Threshold::T1) {
+                    let t1_insns = config.t1_insns(slot.length_insns);
+                    let until_insns = decision.until_insns.unwrap();
+                    let at_insns = self.node.slot_count_insns() + until_insns;
+                    assert!(at_insns <= t1_insns);
+                    // Nothing else is to be looked at.
+                    assert!(config.thresholds != Threshold::T1 as u64 || at_insns == t1_insns);
+                }
             }
             (Grant::IdleSlot, Some(p)) => {
                 assert!(slot.unwrap().is_idle());
@@ -147,10 +172,11 @@ impl Machine {
             }
             (reason, grant) => panic!("{grant:?} because of {reason:?}"),
         }
-        assert_eq!(
-            decision.until_insns.is_some(),
-            decision.reason == Grant::Slot
-        );
+        assert_ne!(decision.until_insns, Some(0));
+        if self.node.config().thresholds == Threshold::T1 as u64 {
+            let in_slot = decision.reason == Grant::Slot;
+            assert_eq!(decision.until_insns.is_some(), in_slot);
+        }
     }
 
     /// Ready, and the slot of its current task has passed.
@@ -161,15 +187,21 @@ impl Machine {
         state.presence == Presence::Ready && behind
     }
 
-    /// Whoever newly fills a slot is the latest of those who could.
+    /// Whoever newly fills a slot is the most urgent of those who could.
     fn check_filler(&mut self, p: u32) {
         assert!(self.is_candidate(p));
         let filler = Some((p, self.node.cursor()));
         if self.filler != filler {
             self.filler = filler;
-            let lateness = |p| self.node.process_lateness_insns(p);
+            let urgency = |p| {
+                let info = self.node.process(p).unwrap();
+                match self.node.config().idle_policy() {
+                    IdlePolicy::Latest => info.lateness_insns,
+                    IdlePolicy::LeastSlack => info.lateness_insns - info.buffer_insns as i64,
+                }
+            };
             for other in 0..self.states.len() as u32 {
-                assert!(!self.is_candidate(other) || lateness(other) <= lateness(p));
+                assert!(!self.is_candidate(other) || urgency(other) <= urgency(p));
             }
         }
     }
@@ -199,6 +231,7 @@ impl Machine {
         let timer_ns = timer_ns.saturating_add(self.delay_ns);
         let outside_ns = outside_ns.map_or(u64::MAX, |at_ns| at_ns - self.now_ns);
         let insns = own_insns.min(timer_ns).min(outside_ns);
+        let insns = insns.min(self.step_insns);
         state.retired_insns += insns;
         self.now_ns += insns;
         self.node.charge(p, insns);
@@ -215,14 +248,30 @@ impl Machine {
         state.task += 1;
         state.retired_insns = 0;
         state.has_blocked = false;
-        let next = self.node.end_task(p, self.now_ns, &mut self.log);
-        let tasks = self.works[p as usize].tasks.len();
-        assert_eq!(next.is_none(), state.task == tasks);
-        if next.is_none() {
-            state.presence = Presence::Absent;
+        let last = state.task == self.works[p as usize].tasks.len();
+        let next = self.end_task(p);
+        assert_eq!(next.is_none(), last);
+        if last {
+            self.states[p as usize].presence = Presence::Absent;
             self.node.end_process(p, self.now_ns, &mut self.log);
         }
         true
+    }
+
+    fn end_task(&mut self, p: u32) -> Option<u32> {
+        let before = self.node.process(p).unwrap();
+        let true_now = truths(&self.node, p, self.now_ns);
+        let told = self.log.0.len();
+        let next = self.node.end_task(p, self.now_ns, &mut self.log);
+        self.audit.check(&self.node, &self.log.0, &true_now);
+        let config = self.node.config();
+        let early = config.has(Threshold::Tm2Task)
+            && before.retired_insns < config.tm2_task_insns(before.planned_insns);
+        let tells_early = self.log.0[told..]
+            .iter()
+            .any(|event| event.kind == EventKind::Early && event.reason == Cause::Task as u16);
+        assert_eq!(tells_early, early);
+        next
     }
 
     /// What must hold of the events when all is over.

@@ -7,13 +7,13 @@ use std::vec::Vec;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use proptest::test_runner::RngSeed;
 
-use crate::wire::IDLE;
+use crate::wire::{IDLE, MAX_BUFFER_INSNS};
 use crate::{Config, EventKind, Node, Presence, Rate, StdMemory};
 
+use super::random::{any_config, cases};
 use super::scene::Log;
-use super::text;
+use super::text::{self, Cpu};
 
 #[derive(Clone, Debug)]
 enum Step {
@@ -25,7 +25,15 @@ enum Step {
     Later(u64),
     Earlier(u64),
     Rate(u64),
-    Swap(Vec<(u32, u64)>),
+    Swap(Part, u64),
+}
+
+/// A plan with its configuration.
+#[derive(Clone, Debug)]
+struct Part {
+    config: Config,
+    slots: Vec<(u32, u64)>,
+    buffers_insns: [u64; 5],
 }
 
 fn number() -> impl Strategy<Value = u64> {
@@ -38,6 +46,17 @@ fn slots() -> impl Strategy<Value = Vec<(u32, u64)>> {
     vec((process, length), 1..300).prop_map(|mut slots| {
         slots.push((1, 1));
         slots
+    })
+}
+
+fn part() -> impl Strategy<Value = Part> {
+    let buffer = || prop_oneof![Just(0), 0..10_000u64, 0..=MAX_BUFFER_INSNS];
+    let buffers = (buffer(), buffer(), buffer(), buffer(), buffer());
+    let config = prop_oneof![1 => Just(Config::DEFAULT), 3 => any_config()];
+    (config, slots(), buffers).prop_map(|(config, slots, buffers)| Part {
+        config,
+        slots,
+        buffers_insns: buffers.into(),
     })
 }
 
@@ -58,25 +77,24 @@ fn step() -> impl Strategy<Value = Step> {
         6 => number().prop_map(Step::Later),
         1 => number().prop_map(Step::Earlier),
         1 => number().prop_map(Step::Rate),
-        1 => slots().prop_map(Step::Swap),
+        1 => (part(), number()).prop_map(|(part, dealt_seq)| Step::Swap(part, dealt_seq)),
     ]
 }
 
-fn node(slots: &[(u32, u64)], now_ns: u64) -> Node<StdMemory> {
+fn node(part: &Part, now_ns: u64) -> Node<StdMemory> {
+    let mut cpu = Cpu::numbered(0, &part.slots);
+    for (id, buffer_insns) in &mut cpu.processes {
+        *buffer_insns = part.buffers_insns[*id as usize];
+    }
     let rate = Rate::new(1_000_000);
-    Node::new(text::plan(slots), Config::DEFAULT, rate, 1, now_ns).unwrap()
+    Node::new(text::plan_of(cpu), part.config, rate, 1, now_ns).unwrap()
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        cases: 3000,
-        failure_persistence: None,
-        rng_seed: RngSeed::Fixed(2021),
-        ..ProptestConfig::default()
-    })]
+    #![proptest_config(cases(2000))]
 
     #[test]
-    fn any_inputs(first in slots(), steps in vec(step(), 1..150)) {
+    fn any_inputs(first in part(), steps in vec(step(), 1..150)) {
         let mut now_ns = 0u64;
         let mut node = node(&first, now_ns);
         let mut log = Log::default();
@@ -92,10 +110,10 @@ proptest! {
                 Step::Later(ns) => now_ns = now_ns.saturating_add(ns),
                 Step::Earlier(ns) => now_ns = now_ns.saturating_sub(ns),
                 Step::Rate(insns_per_ms) => node.set_rate(Rate::new(insns_per_ms)),
-                Step::Swap(slots) => {
+                Step::Swap(part, dealt_seq) => {
                     let old = node;
-                    node = self::node(&slots, now_ns);
-                    node.begin(Some(&old), 0, now_ns);
+                    node = self::node(&part, now_ns);
+                    node.begin(Some(&old), dealt_seq, now_ns);
                 }
             }
             node.check_invariants();

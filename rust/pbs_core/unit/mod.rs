@@ -2,6 +2,7 @@
 
 //! Tests of the policy core.
 
+mod audit;
 mod dealing;
 mod driver;
 mod exact;
@@ -10,6 +11,7 @@ mod header;
 mod levels;
 mod numbers;
 mod properties;
+mod random;
 mod scenarios;
 mod scene;
 mod signals;

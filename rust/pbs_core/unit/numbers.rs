@@ -2,7 +2,7 @@
 
 //! Numbers worked by hand: rate, t1, ceiling, windows, ranges.
 
-use crate::{Config, EventKind, Fault, Presence, Rate};
+use crate::{Config, EventKind, Fault, IdlePolicy, Presence, Rate, Threshold};
 
 use super::scene::{Scene, CONFIG};
 use super::text;
@@ -124,6 +124,41 @@ fn configuration_is_checked_number_by_number() {
     };
     let refusal = period.check().unwrap_err();
     assert_eq!(refusal.offset_bytes, 64 + 5 * 8);
+}
+
+#[test]
+fn thresholds_and_policies_have_their_bits_and_names() {
+    let thresholds = Threshold::ALL.map(|threshold| (threshold as u64, threshold.name()));
+    let expected = [
+        (1, "t1"),
+        (2, "t2_task"),
+        (4, "t2_process"),
+        (8, "t2_node"),
+        (16, "t2_preemptions"),
+        (32, "tm2_task"),
+        (64, "tm2_node"),
+        (128, "info"),
+    ];
+    assert_eq!(thresholds, expected);
+    assert_eq!(Threshold::ALL_BITS, 255);
+    for threshold in Threshold::ALL {
+        let alone = Config {
+            thresholds: threshold as u64,
+            ..Config::DEFAULT
+        };
+        for other in Threshold::ALL {
+            assert_eq!(alone.has(other), other == threshold);
+        }
+    }
+    let policies = IdlePolicy::ALL.map(|policy| (policy as u64, policy.name()));
+    assert_eq!(policies, [(0, "latest"), (1, "least_slack")]);
+    for (idle_policy, policy) in (0..).zip(IdlePolicy::ALL) {
+        let config = Config {
+            idle_policy,
+            ..Config::DEFAULT
+        };
+        assert_eq!(config.idle_policy(), policy);
+    }
 }
 
 /// 95 ms of execution time, 5 ms of unallocated time.

@@ -7,27 +7,14 @@ use std::vec::Vec;
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
-use proptest::test_runner::RngSeed;
 
 use crate::wire::IDLE;
-use crate::{Config, EventKind, Threshold};
+use crate::{Cause, Config, Event, EventKind, Plan, StdMemory, Threshold};
 
 use super::driver::{Machine, Task, Work};
+use super::random::cases;
 use super::scene::CONFIG;
-use super::text;
-
-fn cases(cases: u32) -> ProptestConfig {
-    ProptestConfig {
-        cases,
-        failure_persistence: None,
-        // The same cases everywhere; PROPTEST_RNG_SEED gives others.
-        rng_seed: match std::env::var("PROPTEST_RNG_SEED") {
-            Ok(seed) => RngSeed::Fixed(seed.parse().unwrap()),
-            Err(_) => RngSeed::Fixed(2021),
-        },
-        ..ProptestConfig::default()
-    }
-}
+use super::text::{self, Cpu};
 
 /// A slot and the task that was planned for it.
 #[derive(Clone, Debug)]
@@ -77,6 +64,132 @@ fn config() -> impl Strategy<Value = Config> {
                 config
             },
         )
+}
+
+/// The same with all that is about prediction failures; t2_process rises less
+/// than half as fast as the lateness, for the buffers of [`plan`].
+fn failure_config() -> impl Strategy<Value = Config> {
+    let least = || prop_oneof![Just(0), 0..2000u64, 0..200_000u64];
+    let t2_task = (1..2000u64, least(), least());
+    let process = (1000..1490u64, 0..=1000u64, least(), least());
+    let node = (1000..1500u64, 0..=300u64, 1..4u64);
+    let stress = (0..100u64, least(), 100_000..1_000_000u64);
+    let switches = (0..=Threshold::ALL_BITS, any::<bool>(), 0..=1u64, 0..=1u64);
+    (config(), t2_task, process, node, stress, switches).prop_map(
+        |(config, t2_task, process, node, stress, (bits, all, idle_policy, idle_is_lateness))| {
+            let config = Config {
+                sigma_t2_permille: config.sigma_t1_permille + t2_task.0,
+                t2_spacer_insns: config.no_preemption_insns + 1 + t2_task.1,
+                t2_task_signaling_limit_insns: config.preemption_limit_insns + 1 + t2_task.2,
+                capacity_buffer_permille: process.0,
+                available_plan_buffer_permille: process.1,
+                reschedule_time_insns: process.2,
+                t2_min_process_insns: process.3,
+                t2_node_lateness_cap_permille: node.0,
+                tm2_node_earliness_cap_permille: node.1,
+                max_preemptions: node.2,
+                stress_reset: stress.0,
+                stress_gain_insns: stress.1,
+                nominal_tick_ns: stress.2,
+                thresholds: if all { Threshold::ALL_BITS } else { bits },
+                idle_policy,
+                idle_is_lateness,
+                ..config
+            };
+            assert_eq!(config.check(), Ok(()));
+            config
+        },
+    )
+}
+
+/// The plan with buffers up to the planned length of each process.
+fn plan(slots: &[(u32, u64)], buffers_permille: &[u64]) -> Plan<StdMemory> {
+    let mut cpu = Cpu::numbered(0, slots);
+    for (id, buffer_insns) in &mut cpu.processes {
+        let own = slots.iter().filter(|slot| slot.0 == *id);
+        let planned_insns: u64 = own.map(|slot| slot.1).sum();
+        *buffer_insns = planned_insns * buffers_permille[*id as usize] / 1000;
+    }
+    text::plan_of(cpu)
+}
+
+/// What a machine is made of.
+#[derive(Clone, Debug)]
+struct Case {
+    places: Vec<Place>,
+    arrivals: Vec<u64>,
+    buffers_permille: Vec<u64>,
+    config: Config,
+}
+
+fn case(place: impl Strategy<Value = Place>, most: usize) -> impl Strategy<Value = Case> {
+    let arrival = prop_oneof![Just(0), 0..5_000_000u64];
+    let buffer = prop_oneof![Just(0), 0..=1000u64];
+    (
+        vec(place, 0..most),
+        vec(arrival, 6),
+        vec(buffer, 6),
+        failure_config(),
+    )
+        .prop_map(|(places, arrivals, buffers_permille, config)| Case {
+            places,
+            arrivals,
+            buffers_permille,
+            config,
+        })
+}
+
+impl Case {
+    fn machine(&self, config: Config, delay_ns: u64) -> Machine {
+        let plan = plan(&slots(&self.places), &self.buffers_permille);
+        let works = works(&with_last(self.places.clone()), &self.arrivals);
+        Machine::new(plan, config, works, delay_ns)
+    }
+
+    /// All events of a run under `config`, by a timer that is exact.
+    fn run(&self, config: Config) -> Vec<Event> {
+        let mut machine = self.machine(config, 0);
+        machine.run();
+        machine.check_end();
+        machine.log.0
+    }
+}
+
+fn is_signal(event: &Event) -> bool {
+    [EventKind::Late, EventKind::Early, EventKind::Info].contains(&event.kind)
+}
+
+/// The signals of `events` that are not about `off`.
+fn without(events: &[Event], off: Threshold) -> Vec<Event> {
+    let (early, late) = (EventKind::Early, EventKind::Late);
+    let gone = |event: &Event| match off {
+        Threshold::T1 => false,
+        Threshold::T2Task => event.kind == late && event.reason == Cause::Task as u16,
+        Threshold::T2Process => event.reason == Cause::Process as u16,
+        Threshold::T2Node => event.kind != early && event.reason == Cause::Node as u16,
+        Threshold::T2Preemptions => event.reason == Cause::Preemptions as u16,
+        Threshold::Tm2Task => event.kind == early && event.reason == Cause::Task as u16,
+        Threshold::Tm2Node => event.kind == early && event.reason == Cause::Node as u16,
+        Threshold::Info => event.kind == EventKind::Info,
+    };
+    let signals = events.iter().copied().filter(is_signal);
+    signals.filter(|event| !gone(event)).collect()
+}
+
+/// When each failure of a process or of the node was told.
+fn held_back(events: &[Event]) -> Vec<((EventKind, u16, u32), u64)> {
+    let failures = events.iter().filter(|event| event.kind != EventKind::Info);
+    let by_stress = [Cause::Process as u16, Cause::Node as u16];
+    failures
+        .filter(|event| is_signal(event) && by_stress.contains(&event.reason))
+        .map(|event| {
+            let process = match event.reason {
+                reason if reason == Cause::Process as u16 => event.process,
+                _ => IDLE,
+            };
+            ((event.kind, event.reason, process), event.time_ns)
+        })
+        .collect()
 }
 
 /// The processes as they really are, by their index in the plan.
@@ -136,6 +249,53 @@ proptest! {
         machine.check_end();
     }
 
+    /// The same with prediction failures.  What is told is true, and told once,
+    /// and nothing true is untold: the machine looks after every decision, and
+    /// at every end of a task.
+    #[test]
+    fn signals_are_true_and_complete(
+        case in case(place(6, 100..3000u64), 60),
+        delay_ns in prop_oneof![Just(0), 0..5000u64],
+    ) {
+        let mut machine = case.machine(case.config, delay_ns);
+        machine.run();
+        machine.check_end();
+    }
+
+    /// Signals never change who runs, and a threshold that is switched off
+    /// changes no signal of the others.
+    #[test]
+    fn thresholds_are_independent(case in case(place(6, 100..3000u64), 40)) {
+        let all = case.run(Config { thresholds: Threshold::ALL_BITS, ..case.config });
+        let plain = |events: &[Event]| -> Vec<Event> {
+            events.iter().copied().filter(|event| !is_signal(event)).collect()
+        };
+        let none = case.run(Config { thresholds: Threshold::T1 as u64, ..case.config });
+        prop_assert_eq!(plain(&none), plain(&all));
+        for off in Threshold::ALL {
+            if off == Threshold::T1 {
+                // That is for who runs.
+                continue;
+            }
+            let thresholds = Threshold::ALL_BITS & !(off as u64);
+            let rest = case.run(Config { thresholds, ..case.config });
+            prop_assert_eq!(plain(&rest), plain(&all));
+            prop_assert_eq!(rest.into_iter().filter(is_signal).collect::<Vec<_>>(), without(&all, off));
+        }
+    }
+
+    /// More stress tells nothing of a process or of the node earlier.
+    #[test]
+    fn more_stress_is_never_earlier(case in case(place(6, 100..3000u64), 40), more in 1..100u64) {
+        let config = Config { thresholds: Threshold::ALL_BITS, ..case.config };
+        let less = held_back(&case.run(config));
+        let stress_reset = config.stress_reset + more;
+        for (failure, later_ns) in held_back(&case.run(Config { stress_reset, ..config })) {
+            let before = less.iter().find(|other| other.0 == failure);
+            prop_assert!(before.is_some_and(|&(_, ns)| ns <= later_ns), "{failure:?}");
+        }
+    }
+
     /// Nothing is late, blocked or absent: the plan is what happens.
     #[test]
     fn order_is_the_plan_when_all_is_as_planned(
@@ -174,5 +334,42 @@ proptest! {
         let mut machine = Machine::new(text::plan(&slots), CONFIG, works, 0);
         prop_assert_eq!(machine.run(), real_ns);
         machine.check_end();
+    }
+}
+
+/// Lengths for which every instruction can be looked at.
+fn short_place() -> impl Strategy<Value = Place> {
+    place(3, 100..3000u64).prop_map(|place| Place {
+        length_insns: place.length_insns % 400 + 1,
+        block: place.block.map(|(at, for_ns)| (at % 400, for_ns)),
+        ..place
+    })
+}
+
+proptest! {
+    #![proptest_config(cases(400))]
+
+    /// A machine that runs until it need be asked tells the same at the same
+    /// moments as one that is asked after every instruction.
+    #[test]
+    fn what_the_node_says_until_leads_to_every_first_moment(
+        case in case(short_place(), 8),
+        scale in prop_oneof![Just(1), Just(40), Just(1000u64)],
+    ) {
+        let config = Config {
+            preemption_limit_insns: case.config.preemption_limit_insns / scale,
+            no_preemption_insns: case.config.no_preemption_insns / scale,
+            t2_spacer_insns: case.config.t2_spacer_insns / scale + 1,
+            t2_task_signaling_limit_insns: case.config.t2_task_signaling_limit_insns / scale + 1,
+            reschedule_time_insns: case.config.reschedule_time_insns / scale,
+            t2_min_process_insns: case.config.t2_min_process_insns / scale / scale,
+            stress_gain_insns: case.config.stress_gain_insns / scale / scale,
+            ..case.config
+        };
+        let told = case.run(config);
+        let mut by_one = case.machine(config, 0);
+        by_one.step_insns = 1;
+        by_one.run();
+        prop_assert_eq!(told, by_one.log.0);
     }
 }

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Sees that every signal is true, is told once, and that nothing true is left
+//! untold: by what a node shows of itself, and the formulas.
+
+use std::collections::BTreeMap;
+use std::vec::Vec;
+
+use crate::{Cause, Event, EventKind, Node, StdMemory, Threshold};
+
+/// What a signal is about: cause, process, task.
+type Subject = (u16, u32, u32);
+
+#[derive(Default)]
+pub(super) struct Audit {
+    /// The greatest level that was told.
+    told: BTreeMap<Subject, u32>,
+    early_node: bool,
+    /// How many events were read.
+    read: usize,
+}
+
+fn subject(cause: Cause, process: u32, task: u32) -> Subject {
+    match cause {
+        Cause::Task | Cause::Preemptions => (cause as u16, process, task),
+        Cause::Process => (cause as u16, process, 0),
+        Cause::Node => (cause as u16, 0, 0),
+    }
+}
+
+/// Is `lateness` greater than `percent` of `limit`, rounded down?
+fn exceeds(lateness_insns: i64, limit_insns: u64, percent: u32) -> bool {
+    let level = u128::from(limit_insns) * u128::from(percent) / 100;
+    i128::from(lateness_insns) > level as i128
+}
+
+/// What is true of process `p` while it is looked at.
+pub(super) fn truths(node: &Node<StdMemory>, p: u32, now_ns: u64) -> Vec<(Subject, u32)> {
+    let mut truths = Vec::new();
+    let info = node.process(p).unwrap();
+    if info.done || info.retired_insns <= info.planned_insns {
+        return truths;
+    }
+    let config = node.config();
+    let mut add = |threshold, cause, percent| {
+        if config.has(threshold) {
+            truths.push((subject(cause, info.id, info.task), percent));
+        }
+    };
+    if info.retired_insns > config.t2_task_insns(info.planned_insns) {
+        add(Threshold::T2Task, Cause::Task, 100);
+    }
+    if u64::from(info.preemptions) >= config.max_preemptions {
+        add(Threshold::T2Preemptions, Cause::Preemptions, 100);
+    }
+    let thresholds = node.thresholds(now_ns);
+    let process_insns = node.process_limit_insns(p, now_ns);
+    for percent in [25, 50, 75, 100] {
+        if percent != 100 && !config.has(Threshold::Info) {
+            continue;
+        }
+        if exceeds(info.lateness_insns, process_insns, percent) {
+            add(Threshold::T2Process, Cause::Process, percent);
+        }
+        if exceeds(thresholds.lateness_insns, thresholds.t2_node_insns, percent) {
+            add(Threshold::T2Node, Cause::Node, percent);
+        }
+    }
+    truths
+}
+
+impl Audit {
+    /// Reads the events that came meanwhile; all of `truths` must have been
+    /// told by now.
+    pub(super) fn check(
+        &mut self,
+        node: &Node<StdMemory>,
+        events: &[Event],
+        truths: &[(Subject, u32)],
+    ) {
+        for event in &events[self.read..] {
+            match event.kind {
+                EventKind::Late | EventKind::Info => self.read_late(node, event),
+                EventKind::Early => self.read_early(event),
+                _ => {}
+            }
+        }
+        self.read = events.len();
+        for &(subject, percent) in truths {
+            let told = self.told.get(&subject).copied().unwrap_or(0);
+            assert!(told >= percent, "{subject:?}: {told} % told of {percent} %");
+        }
+    }
+
+    fn read_late(&mut self, node: &Node<StdMemory>, event: &Event) {
+        let percent = event.level_percent;
+        assert_eq!(percent == 100, event.kind == EventKind::Late);
+        let config = node.config();
+        let (cause, threshold) = match event.reason {
+            1 => (Cause::Task, Threshold::T2Task),
+            2 => (Cause::Process, Threshold::T2Process),
+            3 => (Cause::Node, Threshold::T2Node),
+            4 => (Cause::Preemptions, Threshold::T2Preemptions),
+            reason => panic!("cause {reason}"),
+        };
+        assert!(config.has(threshold));
+        assert!(percent == 100 || config.has(Threshold::Info));
+        match cause {
+            Cause::Task => {
+                assert_eq!(event.value, config.t2_task_insns(event.planned_insns));
+                assert!(event.retired_insns > event.value);
+            }
+            Cause::Process => assert!(exceeds(event.lateness_insns, event.value, percent)),
+            Cause::Node => assert!(exceeds(event.node_lateness_insns, event.value, percent)),
+            Cause::Preemptions => {
+                assert_eq!(event.value, config.max_preemptions);
+                assert!(u64::from(event.preemptions) >= event.value);
+            }
+        }
+        let subject = subject(cause, event.process, event.task);
+        let before = self.told.insert(subject, percent).unwrap_or(0);
+        assert!(before < percent, "{subject:?} is told again");
+    }
+
+    fn read_early(&mut self, event: &Event) {
+        if event.reason == Cause::Task as u16 {
+            assert!(event.retired_insns < event.value);
+            return;
+        }
+        assert_eq!(event.reason, Cause::Node as u16);
+        assert_eq!(event.stress, 0);
+        assert!(event.node_lateness_insns < event.value as i64);
+        assert!(!self.early_node, "the node is told to be early again");
+        self.early_node = true;
+    }
+}
