@@ -43,9 +43,10 @@ pub(crate) struct Machine<'a> {
     sleepers: BinaryHeap<Reverse<(u64, u32)>>,
     now_ns: u64,
     limit_ns: u64,
-    /// Who ran last, and what is left of the switch to it.
+    /// Who ran last.
     ran: Option<u32>,
-    switch_left_ns: u64,
+    /// Execution time that is still to pass unused: of a switch, of looks.
+    lost_ns: u64,
     /// Execution time at which the present slot began.
     slot: (u32, u64),
     answer: Option<UnderWay>,
@@ -94,7 +95,7 @@ impl<'a> Machine<'a> {
                 .limit_ns
                 .unwrap_or_else(|| plan_ns.saturating_mul(DEFAULT_LIMIT)),
             ran: None,
-            switch_left_ns: 0,
+            lost_ns: 0,
             slot: (0, 0),
             answer: None,
             cpu: CpuOutcome {
@@ -197,7 +198,7 @@ impl<'a> Machine<'a> {
             return true;
         };
         let to_ns = until_ns.map_or(outside_ns, |at_ns| at_ns.min(outside_ns));
-        if self.switch(p, to_ns) {
+        if self.lose_time(p, to_ns) || self.waits(p) {
             return true;
         }
         self.let_run(p, decision.until_insns, to_ns);
@@ -215,20 +216,21 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Lets the rest of a switch to process `p` pass; false if there is none.
-    fn switch(&mut self, p: u32, to_ns: u64) -> bool {
+    /// Lets the time pass that the node itself takes before process `p` runs;
+    /// false if it takes none.
+    fn lose_time(&mut self, p: u32, to_ns: u64) -> bool {
         let id = self.programs[p as usize].id;
         if self.ran != Some(id) {
             self.ran = Some(id);
             self.cpu.switches += 1;
-            self.switch_left_ns = self.options.timing.switch_ns;
+            self.lost_ns = self.options.timing.switch_ns;
         }
-        if self.switch_left_ns == 0 {
+        if self.lost_ns == 0 {
             return false;
         }
-        let passes_ns = self.switch_left_ns.min(to_ns - self.now_ns);
-        self.switch_left_ns -= passes_ns;
-        self.cpu.switching_ns += passes_ns;
+        let passes_ns = self.lost_ns.min(to_ns - self.now_ns);
+        self.lost_ns -= passes_ns;
+        self.cpu.lost_ns += passes_ns;
         self.now_ns += passes_ns;
         true
     }
@@ -262,6 +264,8 @@ impl<'a> Machine<'a> {
         program.retired_insns += insns;
         if program.retired_insns == real_insns {
             self.end_task(p);
+        } else {
+            self.lost_ns += self.options.timing.look_ns;
         }
     }
 
@@ -272,7 +276,7 @@ impl<'a> Machine<'a> {
         match self.node.end_task(p, self.now_ns, &mut self.log) {
             Some(next) => {
                 program.move_to(next);
-                self.maybe_wait(p);
+                program.expect(self.now_ns, &self.clock);
             }
             None => {
                 program.retired_insns = 0;
@@ -284,17 +288,20 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Puts process `p` to sleep if its current task waits for others before
-    /// it begins.
-    fn maybe_wait(&mut self, p: u32) {
+    /// Puts process `p` to sleep if what its current task needs has not come
+    /// yet. As every program it finds out when it has the CPU.
+    fn waits(&mut self, p: u32) -> bool {
         let program = &mut self.programs[p as usize];
-        let Some(wait_insns) = program.take_wait() else {
-            return;
+        let Some(wakes_ns) = program.comes_ns.take() else {
+            return false;
         };
-        let wakes_ns = self.now_ns.saturating_add(self.clock.ns_for(wait_insns));
+        if wakes_ns <= self.now_ns {
+            return false;
+        }
         program.wakes_ns = Some(wakes_ns);
         self.sleepers.push(Reverse((wakes_ns, program.id)));
         self.node.set_presence(p, Presence::Blocked);
+        true
     }
 
     fn wake(&mut self) {
@@ -342,7 +349,7 @@ impl<'a> Machine<'a> {
     }
 
     fn execution_ns(&self) -> u64 {
-        self.cpu.running_ns + self.cpu.switching_ns + self.cpu.idle_ns
+        self.cpu.running_ns + self.cpu.lost_ns + self.cpu.idle_ns
     }
 
     fn state(&self) -> NodeState {
@@ -495,15 +502,15 @@ impl<'a> Machine<'a> {
                 program.learn(process);
             }
             let moved = info.task != NO_TASK && program.move_to(info.task);
+            if is_new || moved {
+                program.expect(self.now_ns, &self.clock);
+            }
             self.programs.push(program);
             if is_new {
                 let mut event = Event::new(EventKind::Attached, self.now_ns);
                 event.process = info.id;
                 self.tell(&event);
                 self.node.set_presence(p, Presence::Ready);
-            }
-            if is_new || moved {
-                self.maybe_wait(p);
             }
         }
         self.left.extend(known);

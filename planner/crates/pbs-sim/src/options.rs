@@ -47,6 +47,9 @@ pub struct Timing {
     /// What a process still retires after the count at which it was to be
     /// looked at.
     pub timer_delay_insns: u64,
+    /// Execution time that passes unused when a count or a time is looked at:
+    /// that of an interrupt.
+    pub look_ns: u64,
     /// Execution time that passes unused when another process gets the CPU.
     pub switch_ns: u64,
 }

@@ -74,8 +74,8 @@ pub struct CpuOutcome {
     pub ended_ns: u64,
     /// Execution time in which a process ran.
     pub running_ns: u64,
-    /// Execution time in which another process got the CPU.
-    pub switching_ns: u64,
+    /// Execution time that the node itself took: switches and looks.
+    pub lost_ns: u64,
     /// Execution time in which no process ran.
     pub idle_ns: u64,
     /// Unallocated time.

@@ -3,6 +3,8 @@
 
 use pbs_plan::Process;
 
+use crate::clock::Clock;
+
 /// A process as it really is: not as the plan thinks it is.
 #[derive(Clone, Debug)]
 pub(crate) struct Program {
@@ -13,10 +15,11 @@ pub(crate) struct Program {
     position: usize,
     /// Retired by the current task.
     pub(crate) retired_insns: u64,
+    /// When what its current task waits for comes, if it does and has not been
+    /// looked for yet.
+    pub(crate) comes_ns: Option<u64>,
     /// It waits, until then.
     pub(crate) wakes_ns: Option<u64>,
-    /// Its current task has had its waiting.
-    has_waited: bool,
 }
 
 /// A task as it really is.
@@ -36,8 +39,8 @@ impl Program {
             tasks: Vec::new(),
             position: 0,
             retired_insns: 0,
+            comes_ns: None,
             wakes_ns: None,
-            has_waited: false,
         }
     }
 
@@ -72,19 +75,16 @@ impl Program {
             self.position = self.find(id);
         }
         self.retired_insns = 0;
-        self.has_waited = false;
         true
     }
 
-    /// For how many instructions it waits before its current task, if it has
-    /// not done so yet.
-    pub(crate) fn take_wait(&mut self) -> Option<u64> {
-        if self.has_waited {
-            return None;
-        }
-        self.has_waited = true;
+    /// The task before the current one ended now: from now on it takes as long
+    /// as it does until what the current one waits for comes.
+    pub(crate) fn expect(&mut self, now_ns: u64, clock: &Clock) {
         let wait_insns = self.current().map_or(0, |task| task.wait_insns);
-        Some(wait_insns).filter(|&insns| insns > 0)
+        self.comes_ns = Some(wait_insns)
+            .filter(|&insns| insns > 0)
+            .map(|insns| now_ns.saturating_add(clock.ns_for(insns)));
     }
 
     fn find(&self, id: u32) -> usize {

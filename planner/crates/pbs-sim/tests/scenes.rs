@@ -108,6 +108,7 @@ fn a_late_timer_and_switches_cost_what_is_said() {
     let options = Options {
         timing: Timing {
             timer_delay_insns: 25,
+            look_ns: 100,
             switch_ns: 1000,
         },
         ..Options::default()
@@ -115,7 +116,7 @@ fn a_late_timer_and_switches_cost_what_is_said() {
     let simulation = run_with(&plan, &options);
     let preempted = of_kind(&simulation, EventKind::Preempted);
     assert_eq!(preempted[0].retired_insns, 1_050_025);
-    assert_eq!(simulation.cpus[0].switching_ns, 3000);
+    assert_eq!(simulation.cpus[0].lost_ns, 3000);
     assert_eq!(
         ended(&simulation),
         [(2, 0, 1_352_025), (1, 0, 1_403_000), (1, 1, 1_903_000)]

@@ -305,11 +305,11 @@ fn text(plan: &Plan, simulation: &Simulation, events: bool) -> String {
             "NOT all processes ended; the simulation stopped after"
         };
         out.push_str(&format!(
-            "CPU {}: {end} {} ms: running {}, switching {}, idle {}, unallocated {}\n",
+            "CPU {}: {end} {} ms: running {}, lost {}, idle {}, unallocated {}\n",
             cpu.cpu,
             ms(cpu.ended_ns),
             ms(cpu.running_ns),
-            ms(cpu.switching_ns),
+            ms(cpu.lost_ns),
             ms(cpu.idle_ns),
             ms(cpu.unallocated_ns)
         ));
