@@ -17,6 +17,7 @@ mod policy_fill;
 mod policy_memory;
 mod policy_share;
 mod policy_swap;
+mod simulator;
 
 use std::process::ExitCode;
 
@@ -97,6 +98,10 @@ const TESTS: &[(&str, Test)] = &[
     ("memory-peaks-by-task", policy_memory::memory_peaks_by_task),
     ("readers-get-the-same", policy_events::readers_get_the_same),
     ("slow-reader-is-told", policy_events::slow_reader_is_told),
+    (
+        "kernel-equals-simulator",
+        simulator::kernel_equals_simulator,
+    ),
     (
         "without-pmu-clock-counts",
         policy_clock::without_pmu_clock_counts,

@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The kernel does what the simulator says.
+//!
+//! Generated plans of every scenario are simulated and executed: children
+//! retire the real lengths of their tasks, and the events of the class must be
+//! those of the simulation, one by one, with the same counts.
+//!
+//! A kernel takes time for itself, and its timer comes some instructions late.
+//! So a plan can be ambiguous: where a task ends just as its slot does, either
+//! may come first. Such plans are left out. They are found by simulating each
+//! plan with several such delays, and the test says how many they were.
+
+use std::time::Duration;
+
+use pbs_core::{Config, IdlePolicy, Threshold};
+use pbs_gen::{generate, Parameters, Scenario, Span};
+use pbs_plan::{wire, Plan, Slot};
+use pbs_sim::{simulate, NoAnswer, Options, Timing};
+use pbs_uapi::{Cause, Event, EventKind, Grant};
+
+use crate::check;
+use crate::harness::{
+    burn, kernel_is_watched, line, now_ns, sysfs_number, Context, Random, Scene, Verdict,
+    LEAD_IN_INSNS,
+};
+
+/// So many plans of each scenario are executed.
+const PLANS: usize = 25;
+
+/// What a child retires beside its loop, at most, and how many parts of a
+/// thousand the counts may be apart beside that.
+const OVERHEAD_INSNS: u64 = 2_000;
+const OFF_PERMILLE: u64 = 1;
+
+/// An endless loop need not be longer than this to look like one.
+const ENDLESS_INSNS: u64 = 20_000_000;
+
+/// What a kernel may take for itself.
+struct Cost {
+    timing: Timing,
+    /// What a child retires around the call that ends a task.
+    task_end_insns: u64,
+}
+
+/// The first is nearest to what it does take, the others lie around it. While
+/// nothing is retired the timer is put off, each time for twice as long: that
+/// makes it as late as 5,000 instructions.
+const COSTS: [Cost; 7] = [
+    cost(100, 40_000, 35_000, 150),
+    cost(0, 0, 0, 0),
+    cost(0, 40_000, 35_000, 400),
+    cost(5_000, 40_000, 35_000, 0),
+    cost(5_000, 20_000, 10_000, 400),
+    cost(100, 70_000, 35_000, 150),
+    cost(100, 70_000, 120_000, 150),
+];
+
+const fn cost(timer_delay_insns: u64, look_ns: u64, switch_ns: u64, task_end_insns: u64) -> Cost {
+    Cost {
+        timing: Timing {
+            timer_delay_insns,
+            look_ns,
+            switch_ns,
+        },
+        task_end_insns,
+    }
+}
+
+/// An event without its time and its numbers.
+type Step = (EventKind, u32, u32, &'static str, u32);
+
+/// What must have come about at least once, for the test to be worth something.
+const SIGNALS: [(EventKind, Cause); 8] = [
+    (EventKind::Info, Cause::Process),
+    (EventKind::Info, Cause::Node),
+    (EventKind::Late, Cause::Task),
+    (EventKind::Late, Cause::Process),
+    (EventKind::Late, Cause::Node),
+    (EventKind::Late, Cause::Preemptions),
+    (EventKind::Early, Cause::Task),
+    (EventKind::Early, Cause::Node),
+];
+
+/// 25 plans of each scenario.
+pub fn kernel_equals_simulator() -> Verdict {
+    if kernel_is_watched() {
+        println!("skipped: this kernel watches itself, which takes it longer than a slot");
+        return Ok(());
+    }
+    let rate_insns_per_ms = sysfs_number("rate_insns_per_ms")? as u64;
+    let (mut executed, mut ambiguous) = (0, 0);
+    let mut told = Vec::new();
+    for scenario in Scenario::ALL {
+        let before = (executed, ambiguous);
+        let mut seed = 0;
+        while executed - before.0 < PLANS {
+            seed += 1;
+            let plan = plan(scenario, seed)?;
+            let name = format!("{} {seed}", scenario.name());
+            match expected(&plan, rate_insns_per_ms).context(&name)? {
+                Some(events) => {
+                    executed += 1;
+                    execute(&plan, &events, rate_insns_per_ms).context(&name)?;
+                    told.extend(steps(&events));
+                }
+                None => ambiguous += 1,
+            }
+            check!(seed < 1000, "{name}: too few plans are not ambiguous");
+        }
+        println!(
+            "{}: {} plans as simulated, {} ambiguous ones left out",
+            scenario.name(),
+            executed - before.0,
+            ambiguous - before.1
+        );
+    }
+    println!("all: {executed} plans as simulated, {ambiguous} ambiguous ones left out");
+    for (kind, cause) in SIGNALS {
+        let number = told
+            .iter()
+            .filter(|step| (step.0, step.3) == (kind, cause.name()));
+        let number = number.count();
+        println!("{} by {}: {number}", kind.name(), cause.name());
+        check!(
+            number > 0,
+            "no plan has a signal {} by {}",
+            kind.name(),
+            cause.name()
+        );
+    }
+    Ok(())
+}
+
+/// A small plan with an idle slot in front to attach the children in.
+fn plan(scenario: Scenario, seed: u64) -> Result<Plan, String> {
+    let mut random = Random::new(seed);
+    let parameters = Parameters {
+        scenario,
+        processes: random.between(2, 5),
+        tasks: Span::new(3, 6),
+        task_insns: Span::new(100_000, 1_000_000),
+        idle_permille: random.between(0, 250),
+        idle_insns: Span::new(100_000, 600_000),
+        buffer_permille: Span::new(0, 2_000),
+        task_sigma_permille: random.one_of(&[50, 150, 300]),
+        seed,
+        plan_id: seed,
+        ..Parameters::default()
+    };
+    let mut plan = generate(&parameters).map_err(|error| error.to_string())?;
+    for task in plan.processes.iter_mut().flat_map(|p| &mut p.tasks) {
+        task.real_insns = task.real_insns.map(|insns| insns.min(ENDLESS_INSNS));
+    }
+    for cpu in &mut plan.cpus {
+        let lead_in = Slot::Idle {
+            length_insns: LEAD_IN_INSNS,
+            real_insns: None,
+        };
+        cpu.slots.insert(0, lead_in);
+        cpu.slot_lines.insert(0, None);
+    }
+    plan.config = Some(config(&mut random));
+    Ok(plan)
+}
+
+/// Thresholds for tasks of a few hundred thousand instructions.
+fn config(random: &mut Random) -> Config {
+    // One threshold is switched off now and then, and information, which comes
+    // at so many moments that few plans are not ambiguous, more often.
+    let off = (random.one_of(&[0, 0, 0, 1]) << random.below(Threshold::ALL.len()))
+        | random.one_of(&[0, 0, Threshold::Info as u64]);
+    Config {
+        sigma_t1_permille: random.between(1020, 1100),
+        preemption_limit_insns: 100_000,
+        no_preemption_insns: 5_000,
+        sigma_t2_permille: random.between(1101, 1500),
+        t2_spacer_insns: random.between(6_000, 100_000),
+        t2_task_signaling_limit_insns: random.between(100_001, 1_000_000),
+        max_preemptions: random.between(1, 4),
+        capacity_buffer_permille: random.between(1000, 1200),
+        available_plan_buffer_permille: random.between(0, 1000),
+        reschedule_time_insns: random.between(0, 50_000),
+        t2_min_process_insns: random.between(20_000, 300_000),
+        t2_node_lateness_cap_permille: random.between(1000, 1200),
+        tm2_node_earliness_cap_permille: random.between(0, 200),
+        stress_reset: random.between(0, 20) * random.between(0, 1),
+        stress_gain_insns: random.between(0, 20_000),
+        nominal_tick_ns: 4_000_000,
+        thresholds: Threshold::ALL_BITS & !off,
+        idle_policy: random.one_of(&IdlePolicy::ALL) as u64,
+        idle_is_lateness: random.between(0, 1),
+        ..Config::DEFAULT
+    }
+}
+
+/// What the simulator says will happen, if it says the same at all costs.
+fn expected(plan: &Plan, rate_insns_per_ms: u64) -> Result<Option<Vec<Event>>, String> {
+    let mut first: Option<Vec<Event>> = None;
+    for cost in COSTS {
+        let options = Options {
+            rate_insns_per_ms,
+            timing: cost.timing,
+            ..Options::default()
+        };
+        let mut plan = plan.clone();
+        for task in plan.processes.iter_mut().flat_map(|p| &mut p.tasks) {
+            task.real_insns = task.real_insns.map(|insns| insns + cost.task_end_insns);
+        }
+        let simulation =
+            simulate(&plan, &options, &mut NoAnswer).map_err(|error| error.to_string())?;
+        check!(simulation.ended(), "the simulation did not end");
+        match &first {
+            None => first = Some(simulation.events),
+            Some(first) if steps(first) == steps(&simulation.events) => {}
+            Some(_) => return Ok(None),
+        }
+    }
+    Ok(first)
+}
+
+/// Executes the plan; its events must be those.
+fn execute(plan: &Plan, expected: &[Event], rate_insns_per_ms: u64) -> Verdict {
+    let mut scene = Scene::new()?;
+    for process in &plan.processes {
+        scene.process(process.id, |device| {
+            let mut begun_ns = now_ns();
+            for (index, task) in process.tasks.iter().enumerate() {
+                if index != 0 {
+                    begun_ns = now_ns();
+                    device.task_end(None).expect("task end");
+                }
+                if let Some(wait_insns) = task.wait_insns {
+                    sleep_until(begun_ns + wait_insns * 1_000_000 / rate_insns_per_ms);
+                }
+                burn(task.real_insns.unwrap_or(task.planned_insns));
+            }
+        })?;
+    }
+    let encoded = wire::encode(plan);
+    let written = scene.node.device.write_plan(&encoded.bytes);
+    written.context("write the plan")?;
+    let node = scene.attach_and_open()?.finish()?;
+    // The next plan must not go on in the rhythm of this one's windows.
+    node.device.drop_plan(0).context("drop the plan")?;
+    let (theirs, ours) = (steps(&node.events), steps(expected));
+    let differ = (0..theirs.len().max(ours.len())).find(|&i| theirs.get(i) != ours.get(i));
+    check!(
+        differ.is_none(),
+        "step {}: the kernel has {:?}, the simulator {:?}\nkernel:\n{}simulator:\n{}plan:\n{}",
+        differ.unwrap_or(0),
+        differ.and_then(|i| theirs.get(i)),
+        differ.and_then(|i| ours.get(i)),
+        node.log(),
+        log(expected),
+        pbs_plan::to_toml(plan)
+    );
+    for (theirs, ours) in counted(&node.events).zip(counted(expected)) {
+        let off_insns = theirs.retired_insns.abs_diff(ours.retired_insns);
+        let most_insns = ours.retired_insns * OFF_PERMILLE / 1000 + OVERHEAD_INSNS;
+        check!(
+            off_insns <= most_insns,
+            "{off_insns} instructions apart:\n{}\n{}\nkernel:\n{}",
+            line(theirs),
+            line(ours),
+            node.log()
+        );
+    }
+    Ok(())
+}
+
+/// Waits for what comes at `at_ns`, if it has not come yet.
+fn sleep_until(at_ns: u64) {
+    let left_ns = at_ns.saturating_sub(now_ns());
+    if left_ns != 0 {
+        std::thread::sleep(Duration::from_nanos(left_ns));
+    }
+}
+
+/// The events whose count is that of a program. Where a slot ended by the clock,
+/// or a threshold was passed, it depends on what the kernel took for itself.
+fn counted(events: &[Event]) -> impl Iterator<Item = &Event> {
+    events
+        .iter()
+        .filter(|event| matches!(kind(event), Some(EventKind::TaskEnded | EventKind::Early)))
+}
+
+/// The kind of an event that the policy tells.
+fn kind(event: &Event) -> Option<EventKind> {
+    EventKind::from_raw(event.kind).filter(|kind| {
+        matches!(
+            kind,
+            EventKind::PlanEnded
+                | EventKind::Grant
+                | EventKind::TaskEnded
+                | EventKind::Preempted
+                | EventKind::Ceiling
+                | EventKind::Late
+                | EventKind::Early
+                | EventKind::Info
+                | EventKind::ProcessEnded
+        )
+    })
+}
+
+fn steps(events: &[Event]) -> Vec<Step> {
+    let step = |event: &Event| {
+        let kind = kind(event)?;
+        let reason = match kind {
+            EventKind::Grant => Grant::from_raw(event.reason).map(Grant::name),
+            EventKind::Late | EventKind::Early | EventKind::Info => {
+                Cause::from_raw(event.reason).map(Cause::name)
+            }
+            _ => None,
+        };
+        let reason = reason.unwrap_or("");
+        Some((kind, event.process, event.task, reason, event.level_percent))
+    };
+    events.iter().filter_map(step).collect()
+}
+
+fn log(events: &[Event]) -> String {
+    events.iter().map(|event| line(event) + "\n").collect()
+}
