@@ -223,7 +223,7 @@ impl<'a> Machine<'a> {
         if self.ran != Some(id) {
             self.ran = Some(id);
             self.cpu.switches += 1;
-            self.lost_ns = self.options.timing.switch_ns;
+            self.lost_ns += self.options.timing.switch_ns;
         }
         if self.lost_ns == 0 {
             return false;

@@ -108,8 +108,8 @@ fn a_late_timer_and_switches_cost_what_is_said() {
     let options = Options {
         timing: Timing {
             timer_delay_insns: 25,
-            look_ns: 100,
             switch_ns: 1000,
+            ..Timing::default()
         },
         ..Options::default()
     };
@@ -120,6 +120,25 @@ fn a_late_timer_and_switches_cost_what_is_said() {
     assert_eq!(
         ended(&simulation),
         [(2, 0, 1_352_025), (1, 0, 1_403_000), (1, 1, 1_903_000)]
+    );
+}
+
+/// The task is looked at when it turns late and at t1.
+#[test]
+fn a_look_takes_time() {
+    let plan = plan("1: 1000000/1100000 500000\n2: 300000\nslots: 1 2 1");
+    let options = Options {
+        timing: Timing {
+            look_ns: 100,
+            ..Timing::default()
+        },
+        ..Options::default()
+    };
+    let simulation = run_with(&plan, &options);
+    assert_eq!(simulation.cpus[0].lost_ns, 200);
+    assert_eq!(
+        ended(&simulation),
+        [(2, 0, 1_350_200), (1, 0, 1_400_200), (1, 1, 1_900_200)]
     );
 }
 
