@@ -6,10 +6,11 @@
 //! before its policy changes, and gives it up when the class is told that it has left.
 
 use super::{
-    cpu::{finish, Cpu, LEAVE_SILENTLY},
+    cpu::{finish, Cpu},
     entity,
     global::{pbs, Pbs},
     park::Stop,
+    state::LEAVE_SILENTLY,
     threads::{Seat, NO_SEAT},
 };
 use core::sync::atomic::{fence, Ordering};

@@ -6,11 +6,7 @@
 //! to reach the edge of user space to wait there ([`super::park`]). So there is nothing to sort
 //! here, and every callback is O(log processes) at most.
 
-use super::{
-    cpu::{Cpu, State},
-    entity,
-    threads::NO_SEAT,
-};
+use super::{cpu::Cpu, entity, state::State, threads::NO_SEAT};
 use kernel::{
     bindings, clock,
     prelude::*,

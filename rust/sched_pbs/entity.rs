@@ -3,7 +3,8 @@
 //! What `task_struct` and `struct rq` keep for the class.
 
 use super::{
-    cpu::{Cpu, State},
+    cpu::Cpu,
+    state::State,
     threads::{SeatNumber, MAX_THREADS, NO_SEAT},
 };
 use kernel::{bindings, sched_class::RunQueue, task::Task};

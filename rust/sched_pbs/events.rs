@@ -227,3 +227,7 @@ impl pbs_core::Sink for Emitter<'_> {
         })
     }
 }
+
+// The wire format and the policy count the same things.
+const _: () = assert!(core::mem::size_of::<Record>() == 128);
+const _: () = assert!(bindings::pbs_event_kind_PBS_EV_OVERRUN == EventKind::Overrun as u32);

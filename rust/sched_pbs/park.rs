@@ -8,11 +8,7 @@
 //! that signals, ptrace, the freezer and `kill` work as ever: a thread that has a signal to handle
 //! is let through, and is sent to wait again if it reaches user space.
 
-use super::{
-    attach,
-    cpu::{Cpu, State},
-    entity,
-};
+use super::{attach, cpu::Cpu, entity, state::State};
 use kernel::{
     clock, current,
     prelude::*,

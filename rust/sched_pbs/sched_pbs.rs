@@ -9,7 +9,8 @@
 //! | module | what it does | context |
 //! |---|---|---|
 //! | [`class`] | the callbacks of the core scheduler | run queue locked |
-//! | [`cpu`] | the state of a CPU: from a decision to a thread that runs | run queue locked |
+//! | [`cpu`] | a CPU: its timer, its irq_work, its counts | any but NMI |
+//! | [`state`] | the state of a CPU: from a decision to a thread that runs | run queue locked |
 //! | [`threads`] | the threads that are attached to a CPU's plan | run queue locked |
 //! | [`park`] | waiting, at the edge of user space | the waiting thread |
 //! | [`clock`] | the count of instructions and the rate | run queue locked; CPU bring-up |
@@ -24,7 +25,7 @@
 //!
 //! In the order of taking: the CPU hotplug lock (readers: who installs or drops a plan), the
 //! control mutex ([`global::Pbs::control`]: one change of plans or attachments at a time), the lock
-//! of one run queue (all of a CPU's [`cpu::State`]), and the raw lock of the event ring, which is
+//! of one run queue (all of a CPU's [`state::State`]), and the raw lock of the event ring, which is
 //! held for a copy. The timer and the irq_work take the lock of their CPU's run queue from hard
 //! interrupt context. Nobody is woken, nothing is allocated or freed and nothing sleeps under the
 //! lock of a run queue.
@@ -45,6 +46,7 @@ mod park;
 #[path = "../pbs_core/src/mod.rs"]
 pub mod pbs_core;
 mod plan;
+mod state;
 mod storage;
 mod sysfs;
 mod threads;

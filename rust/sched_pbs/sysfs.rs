@@ -6,9 +6,10 @@
 
 use super::{
     clock,
-    cpu::{Cpu, State},
+    cpu::Cpu,
     global::pbs,
     pbs_core::{Config, EventKind, NodeThresholds, ProcessInfo, Threshold},
+    state::State,
 };
 use core::fmt::Write;
 use kernel::{

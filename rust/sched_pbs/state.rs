@@ -1,0 +1,549 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The state of one CPU, and how a decision of the policy becomes scheduling.
+//!
+//! [`State`] joins the [`Node`], which decides which *process* may run, with the [`Threads`] that
+//! are attached here. Whatever happens (a thread blocks, wakes, ends a task, the timer expires) is
+//! first told to the node and then settled: [`State::settle`] asks the node, sends who may not run
+//! any more to wait, wakes who may run now, has the CPU choose anew if another thread should run,
+//! and arms the timer for the next moment at which the clock or the count will matter.
+
+use super::{
+    clock::InsnClock,
+    cpu::Cpu,
+    events::Emitter,
+    pbs_core::{Decision, Event, EventKind, Grant, Node, Presence, Sink},
+    storage::KernelMemory,
+    threads::{Seat, SeatNumber, Threads, NO_SEAT},
+};
+use kernel::{
+    alloc::KBox,
+    clock,
+    mm::MemoryUse,
+    sched_class::{self, RunQueue},
+    task::Task,
+    task_work::TaskWork,
+    types::ARef,
+};
+
+/// Leaves the class without an event: its end was told already.
+pub(crate) const LEAVE_SILENTLY: u16 = u16::MAX;
+
+/// How much later than the predicted moment of a threshold the timer is set: a prediction that is
+/// a little short costs a second interrupt.
+const TIMER_OFFSET_NS: u64 = 2_000;
+
+/// The longest that the timer is put off when there is no progress.
+const MAX_BACKOFF_NS: u64 = 1_000_000;
+
+/// How soon a decision that was left unfinished is gone on with.
+const AGAIN_NS: u64 = 20_000;
+
+/// How soon a thread that was let through to handle a signal is told to wait once more.
+const ENFORCE_NS: u64 = 50_000;
+
+/// A thread that takes longer than this from the request to wait until it waits is reported.
+const STOP_LONG_NS: u64 = 10_000_000;
+
+/// What the lock of the CPU's run queue protects.
+pub(crate) struct State {
+    /// The plan and its progress; `None`: no plan.
+    pub(crate) node: Option<KBox<Node<KernelMemory>>>,
+    /// The attached threads; `None` until the first plan comes.
+    pub(crate) threads: Option<Threads>,
+    /// The counter of this CPU.
+    pub(crate) insn_clock: InsnClock,
+    /// The longest that a thread took to its waiting place.
+    pub(crate) longest_stop_ns: u64,
+    /// The last decision.
+    decision: Decision,
+    /// Instructions charged since that decision.
+    charged_insns: u64,
+    /// The seat whose thread may run by the last decision.
+    granted: SeatNumber,
+    /// The seat whose thread the CPU executes.
+    running: SeatNumber,
+    /// Nothing but this class has run since the counter was last read.
+    count_valid: bool,
+    /// Charged and sampled since the running thread got the CPU, in the same switch.
+    charged_in_switch: bool,
+    /// Who has to be woken up as soon as the lock is dropped.
+    wake: Option<ARef<Task>>,
+    /// When the timer will expire, 0: it isn't armed.
+    timer_ns: u64,
+    /// The least time to the next expiry, while there is no progress.
+    backoff_ns: u64,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self {
+            node: None,
+            threads: None,
+            insn_clock: InsnClock::default(),
+            longest_stop_ns: 0,
+            decision: NO_DECISION,
+            charged_insns: 0,
+            granted: NO_SEAT,
+            running: NO_SEAT,
+            count_valid: false,
+            charged_in_switch: false,
+            wake: None,
+            timer_ns: 0,
+            backoff_ns: 0,
+        }
+    }
+}
+
+const NO_DECISION: Decision = Decision {
+    grant: None,
+    reason: Grant::None,
+    unallocated: false,
+    until_insns: None,
+    until_ns: None,
+    again: false,
+};
+
+impl State {
+    /// The seat of that number, if it is taken.
+    pub(crate) fn seat_mut(&mut self, number: SeatNumber) -> Option<&mut Seat> {
+        self.threads.as_mut()?.get_mut(number)
+    }
+
+    /// Whether it is unallocated time, when lower classes have the CPU.
+    pub(crate) fn is_unallocated(&self) -> bool {
+        self.decision.unallocated
+    }
+
+    /// Whether the thread of that seat may run user code.
+    pub(crate) fn is_granted(&self, seat: SeatNumber) -> bool {
+        seat != NO_SEAT && seat == self.granted
+    }
+
+    /// The seat whose thread should have the CPU.
+    fn choose(&self) -> SeatNumber {
+        let Some(threads) = &self.threads else {
+            return NO_SEAT;
+        };
+        if self.decision.unallocated {
+            return NO_SEAT;
+        }
+        // Who has to let go of what it holds in the kernel comes first.
+        match threads.first_stopping() {
+            NO_SEAT if threads.get(self.granted).is_some_and(|seat| seat.queued) => self.granted,
+            seat => seat,
+        }
+    }
+
+    /// The thread that should have the CPU.
+    pub(crate) fn pick(&self) -> Option<&Task> {
+        let seat = self.threads.as_ref()?.get(self.choose())?;
+        seat.task.as_deref()
+    }
+
+    /// Charges what the running thread has retired, if the counter can be read: the run queue is
+    /// this CPU's. Returns it.
+    pub(crate) fn charge(&mut self, rq: &RunQueue) -> u64 {
+        if self.running == NO_SEAT || !rq.is_local() {
+            return 0;
+        }
+        let insns = self.insn_clock.advance(rq);
+        if !core::mem::replace(&mut self.count_valid, true) {
+            // Others may have run since the last reading: the count begins here.
+            return 0;
+        }
+        if insns != 0 {
+            self.backoff_ns = 0;
+        }
+        let (Some(threads), Some(node)) = (&self.threads, &mut self.node) else {
+            return insns;
+        };
+        let process = threads.get(self.running).map(|seat| seat.process);
+        if let Some(process) = process.filter(|p| threads.active(*p) == self.running) {
+            node.charge(process, insns);
+            self.charged_insns += insns;
+        }
+        insns
+    }
+
+    /// Samples the memory of the running thread. The run queue is this CPU's, and the thread is
+    /// the one that executes the call or was interrupted by it.
+    pub(crate) fn sample_memory(&mut self, rq: &RunQueue) {
+        if self.running == NO_SEAT || !rq.is_local() {
+            return;
+        }
+        let (Some(threads), Some(node)) = (&self.threads, &mut self.node) else {
+            return;
+        };
+        let Some(seat) = threads.get(self.running) else {
+            return;
+        };
+        if threads.active(seat.process) != self.running {
+            return;
+        }
+        if let Some(used) = MemoryUse::of_current() {
+            node.memory(seat.process, used.total_vm_bytes, used.rss_bytes);
+        }
+    }
+
+    /// A thread of the class gets the CPU.
+    pub(crate) fn begin_running(&mut self, rq: &RunQueue, cpu: &Cpu, seat: SeatNumber) {
+        self.running = seat;
+        self.charged_in_switch = false;
+        if rq.is_local() {
+            if !core::mem::replace(&mut self.count_valid, true) {
+                self.insn_clock.advance(rq);
+            }
+            self.arm(rq, cpu, clock::monotonic_ns());
+        } else {
+            // The counter can't be read from here, nor the timer be armed.
+            cpu.kick();
+        }
+    }
+
+    /// The running thread is about to leave the CPU, or to be taken off it for a change: charges
+    /// it, once a switch.
+    pub(crate) fn charge_switch(&mut self, rq: &RunQueue) {
+        if !self.charged_in_switch {
+            self.charge(rq);
+            self.sample_memory(rq);
+            self.charged_in_switch = true;
+        }
+    }
+
+    /// The running thread has left the CPU; whether a thread of the class follows it.
+    pub(crate) fn end_running(&mut self, rq: &RunQueue, class_follows: bool) {
+        self.charge_switch(rq);
+        self.running = NO_SEAT;
+        if rq.is_local() {
+            self.count_valid &= class_follows;
+        }
+    }
+
+    /// A thread has left the class, and goes on in another one if it was running.
+    pub(crate) fn lose_count(&mut self) {
+        self.count_valid = false;
+    }
+
+    /// A thread of a boosted process runs in another class, and need not wait meanwhile.
+    pub(crate) fn wake_boosted(&mut self, cpu: &Cpu, task: &Task) {
+        self.wake = Some(task.into());
+        self.hand_over(cpu);
+    }
+
+    /// Tells the node whether the process can run, by the state of its active thread.
+    pub(crate) fn refresh_presence(&mut self, process: u32) {
+        let (Some(threads), Some(node)) = (&self.threads, &mut self.node) else {
+            return;
+        };
+        let presence = match threads.get(threads.active(process)) {
+            None => Presence::Absent,
+            Some(seat) if seat.queued || seat.parked || seat.boosted_at_ns.is_some() => {
+                Presence::Ready
+            }
+            Some(_) => Presence::Blocked,
+        };
+        node.set_presence(process, presence);
+    }
+
+    /// Asks the node who may run and makes it so. Who must be woken up is left in `wake`; the
+    /// callbacks of the class end with [`State::hand_over`] for it.
+    pub(crate) fn settle(&mut self, rq: &mut RunQueue, cpu: &'static Cpu) {
+        let now_ns = clock::monotonic_ns();
+        let decision = self
+            .with_node(cpu, 0, |node, emitter| node.decide(now_ns, emitter))
+            .unwrap_or(NO_DECISION);
+        let told = |decision: &Decision| (decision.grant, decision.until_ns);
+        if told(&decision) != told(&self.decision) {
+            self.backoff_ns = 0;
+        }
+        self.decision = decision;
+        self.charged_insns = 0;
+
+        let granted = match (self.decision.grant, &self.threads) {
+            (Some(process), Some(threads)) => threads.active(process),
+            _ => NO_SEAT,
+        };
+        let before = core::mem::replace(&mut self.granted, granted);
+        if before != granted {
+            self.stop(before, now_ns);
+        }
+        if let Some(seat) = self.threads.as_mut().and_then(|t| t.get_mut(granted)) {
+            seat.began = true;
+            if seat.parked {
+                // Who stood here before is not granted any more; it is woken when it is again.
+                self.wake = seat.task.clone();
+            }
+            if before != granted && seat.leaving == 0 {
+                seat.stopping = false;
+                if let Some(threads) = &mut self.threads {
+                    threads.remove_stopping(granted);
+                }
+            }
+        }
+        self.preempt(rq);
+        self.arm(rq, cpu, now_ns);
+    }
+
+    /// For callbacks of the class, under the core's lock: has the CPU do the wake-up.
+    pub(crate) fn hand_over(&mut self, cpu: &Cpu) {
+        if self.wake.is_some() {
+            cpu.kick();
+        }
+    }
+
+    /// Who has to be woken up, for who can do that as soon as the lock is dropped.
+    pub(crate) fn take_wake(&mut self) -> Option<ARef<Task>> {
+        self.wake.take()
+    }
+
+    /// Has the CPU choose anew if another thread than the current one should run.
+    pub(crate) fn preempt(&mut self, rq: &mut RunQueue) {
+        let wrong = match self.pick() {
+            Some(task) => !rq.is_current(task),
+            None => self.running != NO_SEAT,
+        };
+        if wrong {
+            rq.reschedule();
+        }
+    }
+
+    /// Sends a thread to wait at the edge of user space. If it is blocked in the kernel it is sent
+    /// there when it wakes up.
+    pub(crate) fn stop(&mut self, number: SeatNumber, now_ns: u64) {
+        let Some(threads) = &mut self.threads else {
+            return;
+        };
+        let Some(seat) = threads.get_mut(number) else {
+            return;
+        };
+        if !seat.queued || seat.boosted_at_ns.is_some() {
+            return;
+        }
+        if !seat.stopping {
+            seat.stopping = true;
+            seat.stopping_since_ns = now_ns;
+        }
+        if seat.leaving == 0 && !seat.parked {
+            if let (Some(work), Some(task)) = (&seat.work, &seat.task) {
+                // It fails for a thread that is exiting only, and that one leaves the class.
+                let _ = TaskWork::add(work, task);
+            }
+        }
+        threads.push_stopping(number);
+    }
+
+    /// Has the timer send a thread to wait that goes on now to handle a signal.
+    pub(crate) fn stop_later(&mut self, rq: &RunQueue, cpu: &Cpu, number: SeatNumber) {
+        if let Some(threads) = &mut self.threads {
+            if let Some(seat) = threads.get_mut(number) {
+                seat.stopping = true;
+            }
+            threads.push_stopping(number);
+        }
+        self.arm(rq, cpu, clock::monotonic_ns());
+    }
+
+    /// Arms the timer for the next moment that matters, unless it will expire before it anyway.
+    fn arm(&mut self, rq: &RunQueue, cpu: &Cpu, now_ns: u64) {
+        let mut at_ns = self.decision.until_ns.unwrap_or(u64::MAX);
+        if self.decision.again {
+            at_ns = at_ns.min(now_ns + AGAIN_NS);
+        }
+        if self.running != NO_SEAT {
+            if self.running == self.granted {
+                if let (Some(insns), Some(node)) = (self.decision.until_insns, &self.node) {
+                    let left_insns = insns.saturating_sub(self.charged_insns);
+                    let left_ns = node.rate().to_ns(left_insns);
+                    let delay_ns = left_ns.saturating_add(TIMER_OFFSET_NS);
+                    at_ns = at_ns.min(now_ns.saturating_add(delay_ns));
+                }
+            } else if self.is_unenforced() {
+                at_ns = at_ns.min(now_ns + ENFORCE_NS);
+            }
+        }
+        at_ns = at_ns.max(now_ns + self.backoff_ns);
+        if at_ns == u64::MAX || (self.timer_ns != 0 && self.timer_ns <= at_ns) {
+            return;
+        }
+        if rq.is_local() {
+            self.timer_ns = at_ns;
+            cpu.arm(at_ns);
+        } else {
+            cpu.kick();
+        }
+    }
+
+    /// Whether the running thread should wait, but nothing will send it there: it was let through
+    /// to handle a signal.
+    fn is_unenforced(&self) -> bool {
+        self.threads
+            .as_ref()
+            .and_then(|threads| threads.get(self.running))
+            .is_some_and(|seat| {
+                seat.stopping
+                    && seat.leaving == 0
+                    && !seat.parked
+                    && !seat.work.as_ref().is_some_and(|work| work.is_pending())
+            })
+    }
+
+    /// The timer has expired, on its CPU.
+    pub(crate) fn expire(&mut self, rq: &mut RunQueue, cpu: &'static Cpu) {
+        self.timer_ns = 0;
+        // An interrupt that takes longer than the time to the next one would keep the thread from
+        // going on for ever. It is taken back if there is progress: if the thread has retired
+        // anything, or if the decision is another one.
+        self.backoff_ns = (self.backoff_ns * 2).clamp(TIMER_OFFSET_NS, MAX_BACKOFF_NS);
+        self.charge_and_enforce(rq);
+        self.settle(rq, cpu);
+    }
+
+    /// From the timer's or the tick's interrupt: charges the running thread, and sends it to wait
+    /// once more if it was let through to handle a signal, and is in user space and has done
+    /// something there. Before that it is still about to handle the signal.
+    pub(crate) fn charge_and_enforce(&mut self, rq: &RunQueue) {
+        let insns = self.charge(rq);
+        if insns != 0 && sched_class::interrupted_user() && self.is_unenforced() {
+            self.stop(self.running, clock::monotonic_ns());
+        }
+    }
+
+    /// The thread has entered the class.
+    pub(crate) fn enter(&mut self, cpu: &Cpu, number: SeatNumber) {
+        let Some(seat) = self.threads.as_mut().and_then(|t| t.get_mut(number)) else {
+            return;
+        };
+        seat.entered = true;
+        let process = seat.process;
+        let pid = seat.task.as_ref().map_or(0, |task| task.pid());
+        self.tell(cpu, EventKind::Attached, Some(process), 0, 0, pid);
+    }
+
+    /// The thread leaves the class: it isn't one of its process any more, and goes on in the
+    /// kernel and in user space until its policy is changed, which takes process context.
+    ///
+    /// Tells why, but for [`LEAVE_SILENTLY`].
+    pub(crate) fn leave(&mut self, cpu: &Cpu, number: SeatNumber, reason: u16) {
+        let Some((process, pid)) = self
+            .threads
+            .as_ref()
+            .and_then(|threads| threads.get(number))
+            .filter(|seat| seat.leaving == 0)
+            .and_then(|seat| Some((seat.process, seat.task.as_ref()?.pid())))
+        else {
+            return;
+        };
+        if reason != LEAVE_SILENTLY {
+            self.tell(cpu, EventKind::Ejected, Some(process), reason, 0, pid);
+        }
+        if let Some(threads) = &mut self.threads {
+            threads.forget_process(number);
+            if let Some(seat) = threads.get_mut(number) {
+                seat.leaving = reason;
+            }
+            if reason != LEAVE_SILENTLY {
+                threads.send_away(number);
+            } else {
+                // It is the thread itself that leaves.
+                threads.push_stopping(number);
+            }
+        }
+        if self.granted == number {
+            self.granted = NO_SEAT;
+        }
+        self.refresh_presence(process);
+    }
+
+    /// All threads that are left of a process leave the class.
+    pub(crate) fn leave_process(&mut self, cpu: &Cpu, process: u32, reason: u16) {
+        // Bounded by the number of seats: each turn takes one out of the process's queue.
+        while let Some(number) = self
+            .threads
+            .as_ref()
+            .map(|threads| threads.active(process))
+            .filter(|number| *number != NO_SEAT)
+        {
+            self.leave(cpu, number, reason);
+            cpu.request_ejection();
+        }
+    }
+
+    /// The active thread of `process` ended its task; returns the number of the next one.
+    pub(crate) fn end_task(&mut self, cpu: &Cpu, process: u32, pid: i32) -> Option<u32> {
+        self.with_node(cpu, pid, |node, emitter| {
+            node.end_task(process, clock::monotonic_ns(), emitter)
+        })?
+    }
+
+    /// The last thread of `process` is gone.
+    pub(crate) fn end_process(&mut self, cpu: &Cpu, process: u32, pid: i32) {
+        self.with_node(cpu, pid, |node, emitter| {
+            node.end_process(process, clock::monotonic_ns(), emitter)
+        });
+    }
+
+    /// Tells the node something, if there is a plan; the events that come of it are about the
+    /// thread `pid`.
+    fn with_node<R>(
+        &mut self,
+        cpu: &Cpu,
+        pid: i32,
+        tell: impl FnOnce(&mut Node<KernelMemory>, &mut Emitter<'_>) -> R,
+    ) -> Option<R> {
+        let node = self.node.as_mut()?;
+        let mut emitter = Emitter::new(cpu, node.plan_id(), pid);
+        Some(tell(node, &mut emitter))
+    }
+
+    /// Tells of something that the node knows nothing of.
+    pub(crate) fn tell(
+        &mut self,
+        cpu: &Cpu,
+        kind: EventKind,
+        process: Option<u32>,
+        reason: u16,
+        value: u64,
+        pid: i32,
+    ) {
+        let mut event = Event::new(kind, clock::monotonic_ns());
+        let mut plan_id = 0;
+        if let Some(node) = &self.node {
+            plan_id = node.plan_id();
+            if let Some(info) = process.and_then(|process| node.process(process)) {
+                event.process = info.id;
+                event.task = info.task;
+                event.planned_insns = info.planned_insns;
+                event.retired_insns = info.retired_insns;
+                event.lateness_insns = info.lateness_insns;
+                event.peak_vm_bytes = info.task_peak_vm_bytes;
+                event.peak_rss_bytes = info.task_peak_rss_bytes;
+                event.preemptions = info.preemptions;
+            }
+        }
+        event.reason = reason;
+        event.value = value;
+        Emitter::new(cpu, plan_id, pid).emit(&event);
+    }
+
+    /// A thread has reached its waiting place: reports it if that took long.
+    pub(crate) fn told_to_wait(&mut self, cpu: &Cpu, number: SeatNumber, now_ns: u64) {
+        let Some((seat, task)) = self
+            .threads
+            .as_ref()
+            .and_then(|threads| threads.get(number))
+            .and_then(|seat| Some((seat, seat.task.as_ref()?)))
+        else {
+            return;
+        };
+        if !seat.stopping {
+            return;
+        }
+        let took_ns = now_ns.saturating_sub(seat.stopping_since_ns);
+        let (process, pid) = (seat.process, task.pid());
+        self.longest_stop_ns = self.longest_stop_ns.max(took_ns);
+        if took_ns > STOP_LONG_NS {
+            self.tell(cpu, EventKind::StopLong, Some(process), 0, took_ns, pid);
+        }
+    }
+}
