@@ -123,7 +123,8 @@ fn a_late_timer_and_switches_cost_what_is_said() {
     );
 }
 
-/// The task is looked at when it turns late and at t1.
+/// There is one at t1 in the first slot, and one in the last, which the first
+/// task has used a part of.
 #[test]
 fn a_look_takes_time() {
     let plan = plan("1: 1000000/1100000 500000\n2: 300000\nslots: 1 2 1");
@@ -138,7 +139,7 @@ fn a_look_takes_time() {
     assert_eq!(simulation.cpus[0].lost_ns, 200);
     assert_eq!(
         ended(&simulation),
-        [(2, 0, 1_350_200), (1, 0, 1_400_200), (1, 1, 1_900_200)]
+        [(2, 0, 1_350_100), (1, 0, 1_400_100), (1, 1, 1_900_200)]
     );
 }
 
