@@ -6,6 +6,7 @@
 //! All thresholds come from the core's own functions on its `Config`.
 
 use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
 
 use pbs_core::{Progress, Threshold};
 use pbs_plan::{Config, Plan};
@@ -33,11 +34,58 @@ pub(crate) struct Run {
     slot: Option<u64>,
 }
 
+/// The sums over the processes that have begun and have tasks left.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sums {
+    active: u32,
+    lateness_insns: i64,
+    begun_insns: u64,
+    finished_insns: u64,
+}
+
+impl Sums {
+    /// What a process adds to them.
+    fn of(run: &Run) -> Self {
+        if !run.is_active() {
+            return Self::default();
+        }
+        Self {
+            active: 1,
+            lateness_insns: run.lateness_insns(),
+            begun_insns: run.begun_insns(),
+            finished_insns: run.account.planned_insns,
+        }
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.active += other.active;
+        self.lateness_insns += other.lateness_insns;
+        self.begun_insns += other.begun_insns;
+        self.finished_insns += other.finished_insns;
+    }
+
+    fn take_away(&mut self, other: &Self) {
+        self.active -= other.active;
+        self.lateness_insns -= other.lateness_insns;
+        self.begun_insns -= other.begun_insns;
+        self.finished_insns -= other.finished_insns;
+    }
+}
+
 /// What the ended tasks of a process add up to.
 #[derive(Clone, Copy, Debug, Default)]
 struct Account {
     lateness_insns: i64,
     planned_insns: u64,
+}
+
+/// A task as planned.
+#[derive(Clone, Copy, Debug)]
+struct Planned {
+    id: u32,
+    planned_insns: u64,
+    /// Its length and those of the tasks after it.
+    rest_insns: u64,
 }
 
 /// A stretch of time in which the count of a task went up.
@@ -80,11 +128,13 @@ pub(crate) struct Replay {
     installed_ns: u64,
     plan_ended: bool,
     /// By process: its tasks with their lengths, ascending.
-    tasks: HashMap<u32, Vec<(u32, u64)>>,
+    tasks: HashMap<u32, Rc<[Planned]>>,
     /// Lengths of the slots.
     slots: Vec<u64>,
-    /// By process.
-    pub(crate) runs: BTreeMap<u32, Run>,
+    /// By process. They are changed with [`Replay::change`].
+    runs: BTreeMap<u32, Run>,
+    /// Over the active ones.
+    sums: Sums,
     /// Told since the last plan: number, process, cause, and whether early.
     failures: Vec<(u64, u32, Option<Cause>, bool)>,
     /// Who has the CPU.
@@ -103,6 +153,7 @@ impl Replay {
             tasks: HashMap::new(),
             slots: Vec::new(),
             runs: BTreeMap::new(),
+            sums: Sums::default(),
             failures: Vec::new(),
             granted: None,
             slot: (NO_SLOT, 0),
@@ -127,9 +178,22 @@ impl Replay {
         let on_cpu = plan.processes_on(cpu);
         for &index in &on_cpu {
             let process = &plan.processes[index];
-            let tasks = process.tasks.iter();
-            let tasks = tasks.map(|task| (task.id, task.planned_insns)).collect();
-            self.tasks.insert(process.id, tasks);
+            let mut rest_insns = 0;
+            let mut tasks: Vec<_> = process
+                .tasks
+                .iter()
+                .rev()
+                .map(|task| {
+                    rest_insns += task.planned_insns;
+                    Planned {
+                        id: task.id,
+                        planned_insns: task.planned_insns,
+                        rest_insns,
+                    }
+                })
+                .collect();
+            tasks.reverse();
+            self.tasks.insert(process.id, tasks.into());
             let run = self.runs.entry(process.id).or_default();
             run.buffer_insns = process.buffer_insns;
         }
@@ -148,9 +212,29 @@ impl Replay {
         self.config.stress(now_ns.saturating_sub(self.installed_ns))
     }
 
-    /// Processes that have begun and have tasks left.
+    /// How many processes have begun and have tasks left.
     pub(crate) fn active(&self) -> u32 {
-        self.runs.values().filter(|run| run.is_active()).count() as u32
+        self.sums.active
+    }
+
+    /// Their numbers, ascending.
+    pub(crate) fn active_processes(&self) -> Vec<u32> {
+        let active = self.runs.iter().filter(|(_, run)| run.is_active());
+        active.map(|(&id, _)| id).collect()
+    }
+
+    /// Whether a task of the process has begun.
+    pub(crate) fn has_begun(&self, process: u32) -> bool {
+        self.runs.get(&process).is_some_and(|run| run.begun)
+    }
+
+    /// Changes what is known of a process, and the sums with it.
+    fn change(&mut self, process: u32, change: impl FnOnce(&mut Run)) {
+        if let Some(run) = self.runs.get_mut(&process) {
+            self.sums.take_away(&Sums::of(run));
+            change(run);
+            self.sums.add(&Sums::of(run));
+        }
     }
 
     pub(crate) fn process(&self, id: u32, now_ns: u64) -> Option<ProcessState> {
@@ -167,16 +251,14 @@ impl Replay {
     }
 
     pub(crate) fn node(&self, now_ns: u64) -> NodeState {
-        let active = || self.runs.values().filter(|run| run.is_active());
-        let begun_insns = active().map(Run::begun_insns).sum();
-        let finished_insns = active().map(|run| run.account.planned_insns).sum();
-        let count = active().count() as u32;
+        let sums = &self.sums;
+        let stress = self.stress(now_ns);
         NodeState {
-            lateness_insns: active().map(Run::lateness_insns).sum(),
+            lateness_insns: sums.lateness_insns,
             t2_node_insns: self
                 .config
-                .t2_node_insns(begun_insns, count, self.stress(now_ns)),
-            tm2_node_insns: self.config.tm2_node_insns(finished_insns, count),
+                .t2_node_insns(sums.begun_insns, sums.active, stress),
+            tm2_node_insns: self.config.tm2_node_insns(sums.finished_insns, sums.active),
         }
     }
 
@@ -211,20 +293,22 @@ impl Replay {
 
     /// The current task of a process has retired so much at that time.
     pub(crate) fn grow(&mut self, process: u32, retired_insns: u64, time_ns: u64) {
-        let Some(run) = self.runs.get_mut(&process) else {
+        let Some(run) = self.runs.get(&process) else {
             return;
         };
         let more_insns = retired_insns.saturating_sub(run.retired_insns);
-        run.retired_insns = retired_insns;
-        run.since_ns = time_ns;
-        run.begun = true;
-        run.task_begun = true;
         if let Some(slot) = run.slot {
             if self.slot.0 != slot {
                 self.slot = (slot, 0);
             }
             self.slot.1 += more_insns;
         }
+        self.change(process, |run| {
+            run.retired_insns = retired_insns;
+            run.since_ns = time_ns;
+            run.begun = true;
+            run.task_begun = true;
+        });
     }
 
     /// Follows an event of the plan in force, after its growth.
@@ -238,24 +322,18 @@ impl Replay {
             EventKind::PlanEnded => self.plan_ended = true,
             EventKind::Grant => self.grant(event),
             EventKind::TaskEnded => {
-                let tasks = self
-                    .tasks
-                    .get(&event.process)
-                    .map_or(&[][..], Vec::as_slice);
-                if let Some(run) = self.runs.get_mut(&event.process) {
+                let tasks = self.tasks.get(&event.process).cloned();
+                let tasks = tasks.as_deref().unwrap_or_default();
+                self.change(event.process, |run| {
                     run.begun = true;
                     run.account.planned_insns += run.planned_insns;
                     run.account.lateness_insns = event.lateness_insns;
-                    let next = tasks.partition_point(|&(id, _)| id <= event.task);
+                    let next = tasks.partition_point(|task| task.id <= event.task);
                     run.move_to(tasks, next);
                     run.since_ns = time_ns;
-                }
+                });
             }
-            EventKind::ProcessEnded => {
-                if let Some(run) = self.runs.get_mut(&event.process) {
-                    run.done = true;
-                }
-            }
+            EventKind::ProcessEnded => self.change(event.process, |run| run.done = true),
             EventKind::Late | EventKind::Early => self.failures.push((
                 event.seq,
                 event.process,
@@ -267,16 +345,15 @@ impl Replay {
     }
 
     fn grant(&mut self, event: &Event) {
-        let before = self.granted.take();
-        if let Some(run) = before.and_then(|id| self.runs.get_mut(&id)) {
-            run.until_ns = Some(event.time_ns);
+        if let Some(before) = self.granted.take() {
+            self.change(before, |run| run.until_ns = Some(event.time_ns));
         }
         let reason = Grant::from_raw(event.reason);
         if event.process == IDLE || reason == Some(Grant::None) {
             return;
         }
-        if let Some(run) = self.runs.get_mut(&event.process) {
-            self.granted = Some(event.process);
+        self.granted = Some(event.process);
+        self.change(event.process, |run| {
             // It begins when the first instruction is counted, which is now but
             // for what the kernel needs.
             run.begun = true;
@@ -284,7 +361,7 @@ impl Replay {
             run.since_ns = event.time_ns;
             run.until_ns = None;
             run.slot = Some(event.slot).filter(|_| reason == Some(Grant::Slot));
-        }
+        });
     }
 
     /// `plan` takes over with `event`, as `Node::begin` of the policy core says.
@@ -297,7 +374,12 @@ impl Replay {
         let next_tasks: HashMap<_, _> = self
             .runs
             .iter()
-            .map(|(&id, run)| (id, (run.next_task(self.tasks.get(&id)), run.done)))
+            .map(|(&id, run)| {
+                (
+                    id,
+                    (run.next_task(self.tasks.get(&id).map(Rc::as_ref)), run.done),
+                )
+            })
             .collect();
         self.take(plan, event.cpu);
         self.installed_ns = event.time_ns;
@@ -320,7 +402,7 @@ impl Replay {
             }
             let was = run.clone();
             run.done = false;
-            run.move_to(tasks, tasks.partition_point(|&(id, _)| id < next_task));
+            run.move_to(tasks, tasks.partition_point(|task| task.id < next_task));
             if !run.done && !done && run.task == next_task {
                 run.retired_insns = was.retired_insns;
                 run.task_begun = was.task_begun;
@@ -337,6 +419,10 @@ impl Replay {
                 run.account = Account::default();
             }
         }
+        self.sums = Sums::default();
+        for run in self.runs.values() {
+            self.sums.add(&Sums::of(run));
+        }
     }
 }
 
@@ -347,31 +433,32 @@ fn tells_count(event: &Event) -> bool {
 }
 
 impl Run {
-    fn move_to(&mut self, tasks: &[(u32, u64)], position: usize) {
+    fn move_to(&mut self, tasks: &[Planned], position: usize) {
         self.retired_insns = 0;
         self.task_begun = false;
-        self.rest_insns = tasks.iter().skip(position).map(|&(_, insns)| insns).sum();
         match tasks.get(position) {
-            Some(&(task, planned_insns)) => {
-                self.task = task;
-                self.planned_insns = planned_insns;
+            Some(task) => {
+                self.task = task.id;
+                self.planned_insns = task.planned_insns;
+                self.rest_insns = task.rest_insns;
             }
             None => {
                 self.done = true;
                 self.task = NO_TASK;
                 self.planned_insns = 0;
+                self.rest_insns = 0;
             }
         }
     }
 
     /// The id of the first task that has not ended; one more than the last if
     /// all have.
-    fn next_task(&self, tasks: Option<&Vec<(u32, u64)>>) -> u32 {
+    fn next_task(&self, tasks: Option<&[Planned]>) -> u32 {
         if self.task != NO_TASK {
             return self.task;
         }
         let last = tasks.and_then(|tasks| tasks.last());
-        last.map_or(0, |&(id, _)| id.saturating_add(1))
+        last.map_or(0, |last| last.id.saturating_add(1))
     }
 
     pub(crate) fn is_active(&self) -> bool {

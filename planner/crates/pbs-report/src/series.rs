@@ -478,23 +478,16 @@ impl<'a> Builder<'a> {
 
     /// The thresholds of all, not their latenesses: those are known at events.
     fn sample_thresholds(&mut self, time_ns: u64) {
-        let active: Vec<_> = self.active();
-        for process in active {
+        for process in self.replay.active_processes() {
             self.sample_limit(process, time_ns);
         }
         self.sample_node_limits(time_ns);
     }
 
-    fn active(&self) -> Vec<u32> {
-        let runs = self.replay.runs.iter();
-        let active = runs.filter(|(_, run)| run.is_active());
-        active.map(|(&id, _)| id).collect()
-    }
-
     fn sample(&mut self, event: &Event, all: bool) {
         self.sample_process(event.process, event.time_ns);
         if all {
-            for process in self.active() {
+            for process in self.replay.active_processes() {
                 self.sample_process(process, event.time_ns);
             }
         }
@@ -502,8 +495,7 @@ impl<'a> Builder<'a> {
     }
 
     fn sample_process(&mut self, process: u32, time_ns: u64) {
-        let run = self.replay.runs.get(&process);
-        if !run.is_some_and(|run| run.begun) {
+        if !self.replay.has_begun(process) {
             return;
         }
         let at = self.at(time_ns);

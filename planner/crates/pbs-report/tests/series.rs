@@ -109,6 +109,28 @@ fn the_lines_go_through_what_the_core_told_under_later_plans() {
     let checked = check_lines(&stretched);
     assert!(checked[0] >= 8 && checked[1] >= 4, "{checked:?}");
 
+    // Where no least value covers them, thresholds show which accounts began
+    // anew: those of the one process that was told, or of all with the node.
+    let bare = SIGNALS.replace(
+        "t2_min_process_insns = 3_000_000",
+        "t2_min_process_insns = 0",
+    );
+    // It is told after a task of it has ended, or nothing is in its account.
+    let first = "{ planned_insns = 20_000_000, real_insns = 46_000_000 }, 10_000_000";
+    let second = "20_000_000, { planned_insns = 10_000_000, real_insns = 36_000_000 }";
+    let bare = bare.replace(first, second);
+    for thresholds in [
+        r#"["t1", "t2_process", "info"]"#,
+        r#"["t1", "t2_node", "info"]"#,
+        r#"["t1", "t2_process", "t2_node", "info"]"#,
+    ] {
+        let text = bare.replace("[config]", &format!("[config]\nthresholds = {thresholds}"));
+        let opened = simulated(&text, &mut Stretch::default());
+        assert!(opened.plans.len() > 1, "{thresholds}");
+        let checked = check_lines(&opened);
+        assert!(checked[0] + checked[1] >= 3, "{thresholds}: {checked:?}");
+    }
+
     let early = SIGNALS.replace("real_insns = 46_000_000", "real_insns = 12_000_000");
     let early = early.replace("[config]", "[config]\ntm2_node_earliness_cap_permille = 10");
     let checked = check_lines(&simulated(&early, &mut NoAnswer));
