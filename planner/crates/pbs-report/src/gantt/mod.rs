@@ -4,6 +4,9 @@
 //! Both stand on one axis: the plan's instructions take the time that they
 //! take at the node's rate.
 
+mod labels;
+mod marks;
+
 use std::collections::{BTreeSet, HashMap};
 
 use crate::axis::ticks;
@@ -539,47 +542,6 @@ impl<'a> Gantt<'a> {
         }
     }
 
-    /// The name of the task, since its colour tells the process: in one line,
-    /// a word a line, or upright, whichever fits. One without a name has that
-    /// of its process and a number.
-    fn label(&mut self, (x, y, width): (f64, f64, f64), process: u32, task: Option<u32>) {
-        let Some(number) = task else { return };
-        let name = self.task(process, task).and_then(|task| task.name.clone());
-        let name = name.unwrap_or_else(|| format!("{} {number}", self.name(process)));
-        let number = number.to_string();
-        let letters = self.colour(process).1;
-        let style = format!("fill=\"{letters}\" pointer-events=\"none\"");
-        let middle = x + width / 2.0;
-        let room = width - 6.0;
-        let words: Vec<_> = name.split_whitespace().collect();
-        let fits = |text: &str| text_width(text, SMALL) <= room;
-        let lines = if fits(&name) {
-            vec![name.as_str()]
-        } else if words.len() <= 4 && words.iter().all(|word| fits(word)) {
-            words
-        } else {
-            let stands = |text: &str| text_width(text, SMALL) <= TRACK - 6.0;
-            let columns = [vec![name.as_str()], words, vec![number.as_str()]]
-                .into_iter()
-                .find(|texts| {
-                    width >= (SMALL + 1.0) * texts.len() as f64
-                        && texts.iter().all(|text| stands(text))
-                });
-            let columns = columns.unwrap_or_default();
-            let first = middle + SMALL * 0.36 - (columns.len().max(1) - 1) as f64 * 6.5;
-            for (column, text) in columns.iter().enumerate() {
-                let at = (first + column as f64 * 13.0, y + TRACK / 2.0);
-                self.picture.upright(at, SMALL, &style, text);
-            }
-            return;
-        };
-        let first = y + TRACK / 2.0 + 4.0 - (lines.len() - 1) as f64 * 7.0;
-        for (row, line) in lines.iter().enumerate() {
-            let at = (middle, first + row as f64 * 14.0);
-            self.picture.text(at, SMALL, Anchor::Middle, &style, line);
-        }
-    }
-
     /// From each planned slot a band to where its task really ran.
     fn bands(&mut self, cpu: &CpuTimeline, part: &Part<'_>, top: f64, bottom: f64) {
         for slot in part.planned {
@@ -635,182 +597,6 @@ impl<'a> Gantt<'a> {
             }
         }
     }
-
-    fn marks(&mut self, cpu: &CpuTimeline, y: f64) {
-        let origin = self.origin_ns.get(&cpu.cpu).copied().unwrap_or(0);
-        let x_of = |mark: &Mark| self.x_of_ns(mark.time_ns.saturating_sub(origin) as f64);
-        let placed: Vec<_> = cpu
-            .marks
-            .iter()
-            .map(|mark| (mark.kind, x_of(mark)))
-            .collect();
-        let mut last = HashMap::new();
-        for &(kind, x) in placed.iter().filter(|(kind, _)| !is_signal(*kind)) {
-            // One of several of a kind at the same place says enough.
-            let before = last.insert(kind, x);
-            if before.is_some_and(|before| x - before < SIGNAL_WIDTH) {
-                continue;
-            }
-            if kind != MarkKind::Absent {
-                self.picture.line(
-                    (x, y - 2.0),
-                    (x, y + TRACK),
-                    "class=\"rule\" stroke=\"#000000\" stroke-width=\"1.5\"",
-                );
-            }
-            self.symbol(kind, x, y - 7.0);
-        }
-        // Failures before information, as far as there is room in the row.
-        let mut taken = BTreeSet::new();
-        for rank in [MarkKind::Late, MarkKind::Early, MarkKind::Info] {
-            for &(kind, x) in placed.iter().filter(|(kind, _)| *kind == rank) {
-                let place = (x / SIGNAL_WIDTH) as i64;
-                if (place - 1..=place + 1).all(|place| !taken.contains(&place)) {
-                    taken.insert(place);
-                    self.symbol(kind, x, y - 26.0);
-                }
-            }
-        }
-    }
-
-    fn symbol(&mut self, kind: MarkKind, x: f64, y: f64) {
-        match kind {
-            MarkKind::Preempted => self.picture.polygon(
-                &[(x - 6.0, y - 5.0), (x + 6.0, y - 5.0), (x, y + 6.0)],
-                MARK_STYLE,
-            ),
-            MarkKind::Pushed => self.picture.polygon(
-                &[(x - 5.0, y - 4.0), (x + 5.0, y - 4.0), (x, y + 5.0)],
-                HOLLOW_STYLE,
-            ),
-            MarkKind::Ceiling => {
-                self.picture.rect(x - 5.0, y - 5.0, 10.0, 10.0, MARK_STYLE);
-            }
-            MarkKind::Absent => self.picture.polygon(
-                &[(x, y - 6.0), (x + 6.0, y), (x, y + 6.0), (x - 6.0, y)],
-                HOLLOW_STYLE,
-            ),
-            MarkKind::Late => self.picture.signal((x, y), "!", true),
-            MarkKind::Early => self.picture.signal((x, y), "<", false),
-            MarkKind::Info => self.picture.signal((x, y), "i", false),
-        }
-    }
-
-    /// Writes large deviations below where the task ended, the largest first,
-    /// as far as there is room. The answer is how many rows were used.
-    fn deviations(&mut self, cpu: &CpuTimeline, y: f64) -> usize {
-        let origin = self.origin_ns.get(&cpu.cpu).copied().unwrap_or(0);
-        let mut notable: Vec<_> = self
-            .report
-            .tasks
-            .iter()
-            .filter(|task| task.cpu == cpu.cpu && is_notable(task))
-            .collect();
-        notable.sort_by_key(|task| -task.deviation_permille.abs());
-        let mut taken: Vec<Vec<(f64, f64)>> = vec![Vec::new(); ROWS];
-        let mut used = 0;
-        for task in notable {
-            let Some(ended_ns) = task.ended_ns else {
-                continue;
-            };
-            let x = self.x_of_ns(ended_ns.saturating_sub(origin) as f64);
-            let name = match &task.name {
-                Some(name) => name.clone(),
-                None => format!("{} {}", task.process_name, task.task),
-            };
-            let preempted = match task.preemptions {
-                0 => String::new(),
-                1 => ", preempted".into(),
-                often => format!(", preempted {often} times"),
-            };
-            let deviation = percent(task.deviation_permille, 0);
-            let text = format!("{name}: {deviation}{preempted}");
-            // Bold letters are wider.
-            let width = text_width(&text, NORMAL) * 1.1;
-            // Beside the line that comes down from the task's end, where
-            // neither is in the way of what stands there.
-            let right_of = (x + 6.0, x - 4.0, x + 12.0 + width, Anchor::Start);
-            let left_of = (x - 6.0, x - 12.0 - width, x + 4.0, Anchor::End);
-            let place = (0..ROWS)
-                .flat_map(|row| [(row, right_of), (row, left_of)])
-                .find(|&(row, (_, left, right, _))| {
-                    let is_free = |&(l, r): &(f64, f64)| right < l || r < left;
-                    let is_clear = |&(l, r): &(f64, f64)| x < l || r < x;
-                    left >= 0.0
-                        && right <= WIDTH
-                        && taken[row].iter().all(is_free)
-                        && taken[..row].iter().flatten().all(is_clear)
-                });
-            let Some((row, (at, left, right, anchor))) = place else {
-                continue;
-            };
-            taken[row].push((left, right));
-            used = used.max(row + 1);
-            let base = y + 4.0 + (row + 1) as f64 * ROW;
-            self.picture.line(
-                (x, y),
-                (x, base + 2.0),
-                "class=\"rule\" stroke=\"#000000\" stroke-width=\"1.8\"",
-            );
-            self.picture
-                .text((at, base), NORMAL, anchor, "font-weight=\"bold\"", &text);
-        }
-        used
-    }
-
-    fn legend(&mut self) {
-        enum Key {
-            Box(String),
-            Symbol(MarkKind),
-            Filling,
-        }
-        let mut keys = Vec::new();
-        for process in &self.report.processes {
-            let fill = self.colour(process.id).0;
-            let name = format!("process {}", process.name);
-            keys.push((Key::Box(format!("fill=\"{fill}\"")), name));
-        }
-        keys.push((Key::Box(IDLE_STYLE.into()), "idle slot".into()));
-        keys.push((Key::Box(TRACK_STYLE.into()), "lower classes".into()));
-        keys.push((Key::Filling, "runs outside its own slot".into()));
-        for (kind, text) in [
-            (MarkKind::Preempted, "t1 reached, task preempted"),
-            (MarkKind::Pushed, "t1 reached, task not over its plan"),
-            (MarkKind::Ceiling, "slot reached its ceiling"),
-            (MarkKind::Absent, "process absent"),
-            (MarkKind::Late, "late"),
-            (MarkKind::Early, "early"),
-            (MarkKind::Info, "info"),
-        ] {
-            let marks = self.report.cpus.iter().flat_map(|cpu| &cpu.marks);
-            if kind == MarkKind::Preempted || marks.into_iter().any(|mark| mark.kind == kind) {
-                keys.push((Key::Symbol(kind), text.into()));
-            }
-        }
-        let mut x = LEFT;
-        for (key, text) in keys {
-            let width = 22.0 + text_width(&text, NORMAL) + 18.0;
-            if x + width > WIDTH - 4.0 && x > LEFT {
-                x = LEFT;
-                self.y += 24.0;
-            }
-            let y = self.y;
-            match key {
-                Key::Box(style) => self.picture.rect(x, y - 11.0, 14.0, 14.0, style),
-                Key::Symbol(kind) => self.symbol(kind, x + 7.0, y - 4.0),
-                Key::Filling => {
-                    self.picture
-                        .rect(x, y - 11.0, 14.0, 14.0, "fill=\"#0072b2\"");
-                    self.picture
-                        .rect(x, y - 2.0, 14.0, 5.0, "fill=\"url(#idle)\"");
-                }
-            }
-            self.picture
-                .text((x + 22.0, y), NORMAL, Anchor::Start, "", &text);
-            x += width;
-        }
-        self.y += 12.0;
-    }
 }
 
 /// What separates boxes that are wide enough.
@@ -820,11 +606,6 @@ fn outline(width: f64) -> &'static str {
     } else {
         "none"
     }
-}
-
-/// Signals have a row of their own.
-fn is_signal(kind: MarkKind) -> bool {
-    matches!(kind, MarkKind::Late | MarkKind::Early | MarkKind::Info)
 }
 
 fn is_notable(task: &TaskReport) -> bool {
