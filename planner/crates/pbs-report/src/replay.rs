@@ -32,6 +32,8 @@ pub(crate) struct Run {
     until_ns: Option<u64>,
     /// The slot that it has the CPU in as its owner.
     slot: Option<u64>,
+    /// The last failure of t2_process that no plan has dealt with.
+    told_seq: Option<u64>,
 }
 
 /// The sums over the processes that have begun and have tasks left.
@@ -135,8 +137,10 @@ pub(crate) struct Replay {
     runs: BTreeMap<u32, Run>,
     /// Over the active ones.
     sums: Sums,
-    /// Told since the last plan: number, process, cause, and whether early.
-    failures: Vec<(u64, u32, Option<Cause>, bool)>,
+    /// The last failures of the node that no plan has dealt with, late and
+    /// early: the numbers of their events.
+    told_late_seq: Option<u64>,
+    told_early_seq: Option<u64>,
     /// Who has the CPU.
     granted: Option<u32>,
     /// The slot that lasts, and what its owner has retired in it.
@@ -154,7 +158,8 @@ impl Replay {
             slots: Vec::new(),
             runs: BTreeMap::new(),
             sums: Sums::default(),
-            failures: Vec::new(),
+            told_late_seq: None,
+            told_early_seq: None,
             granted: None,
             slot: (NO_SLOT, 0),
         };
@@ -334,12 +339,19 @@ impl Replay {
                 });
             }
             EventKind::ProcessEnded => self.change(event.process, |run| run.done = true),
-            EventKind::Late | EventKind::Early => self.failures.push((
-                event.seq,
-                event.process,
-                Cause::from_raw(event.reason),
-                kind == EventKind::Early,
-            )),
+            EventKind::Late | EventKind::Early => self.told(kind, event),
+            _ => {}
+        }
+    }
+
+    fn told(&mut self, kind: EventKind, event: &Event) {
+        let seq = Some(event.seq);
+        match (kind, Cause::from_raw(event.reason)) {
+            (EventKind::Late, Some(Cause::Node)) => self.told_late_seq = seq,
+            (EventKind::Late, Some(Cause::Process)) => {
+                self.change(event.process, |run| run.told_seq = seq);
+            }
+            (EventKind::Early, Some(Cause::Node)) => self.told_early_seq = seq,
             _ => {}
         }
     }
@@ -367,10 +379,12 @@ impl Replay {
     /// `plan` takes over with `event`, as `Node::begin` of the policy core says.
     pub(crate) fn take_over(&mut self, plan: &Plan, event: &Event) {
         let ended = std::mem::take(&mut self.plan_ended);
-        let failures = std::mem::take(&mut self.failures);
-        let dealt = failures.iter().filter(|failure| failure.0 < plan.dealt_seq);
-        let dealt: Vec<_> = dealt.collect();
-        let node_dealt = dealt.iter().any(|failure| failure.2 == Some(Cause::Node));
+        let dealt = |seq: Option<u64>| seq.is_some_and(|seq| seq < plan.dealt_seq);
+        let node_dealt = dealt(self.told_late_seq) || dealt(self.told_early_seq);
+        if node_dealt {
+            self.told_late_seq = None;
+            self.told_early_seq = None;
+        }
         let next_tasks: HashMap<_, _> = self
             .runs
             .iter()
@@ -408,14 +422,8 @@ impl Replay {
                 run.task_begun = was.task_begun;
             }
             run.slot = None;
-            let of_process =
-                |failure: &&(u64, u32, Option<Cause>, bool)| failure.1 == *id && !failure.3;
-            let process_dealt = dealt
-                .iter()
-                .copied()
-                .filter(of_process)
-                .any(|failure| failure.2 == Some(Cause::Process));
-            if node_dealt || process_dealt {
+            if node_dealt || dealt(run.told_seq) {
+                run.told_seq = None;
                 run.account = Account::default();
             }
         }
