@@ -148,6 +148,7 @@ impl SimOptions {
             timing: Timing {
                 timer_delay_insns: self.timer_delay,
                 switch_ns: self.switch,
+                ..Timing::default()
             },
             limit_ns: self.limit.map(|ms| ms.saturating_mul(1_000_000)),
             record_grants: true,
