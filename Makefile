@@ -14,7 +14,7 @@ export DEBUG KERNEL_SRC JOBS T
 # One clock for all stages of one make.
 export STAGE_EPOCH := $(shell date +%s)
 
-.PHONY: help setup kernel user run test lint shell clean distclean
+.PHONY: help setup kernel user run test lint coverage mutants shell clean distclean
 
 help:
 	@echo 'make run      build all and run the main job in the virtual machine'
@@ -23,6 +23,8 @@ help:
 	@echo 'make user     build the userland of the virtual machine'
 	@echo 'make shell    a prompt in the virtual machine (Ctrl-A x ends it)'
 	@echo 'make lint     format and lint checks alone'
+	@echo 'make coverage the lines of the policy that its tests run; fails below 95 %'
+	@echo 'make mutants  change the thresholds at each place; a test must notice'
 	@echo 'make setup    install what is missing'
 	@echo 'make clean    remove what was built, but not what was fetched'
 	@echo 'make distclean  remove build/'
@@ -47,12 +49,18 @@ test: setup
 lint: setup
 	@scripts/test lint
 
+coverage:
+	@scripts/coverage
+
+mutants:
+	@scripts/mutants
+
 shell: kernel user
 	@echo 'Ctrl-A x ends the machine.'
 	@qemu/vm $(if $(filter-out 0,$(DEBUG)),--debug) --shell
 
 clean:
-	rm -rf build/obj build/user build/initramfs.cpio build/run build/test build/log build/cargo
+	rm -rf build/obj build/user build/initramfs.cpio build/run build/test build/log build/cargo build/coverage build/mutants
 
 distclean:
 	rm -rf build

@@ -3,10 +3,11 @@
 //! Prediction failures and the plans that answer them: what a plan has dealt
 //! with, what it has not, and what plans are refused.
 
+use std::string::ToString;
 use std::vec::Vec;
 
 use crate::wire::{encode, Message};
-use crate::{Config, Event, Fault, Presence, Refusal, StdMemory, Threshold};
+use crate::{Config, Errno, Event, Fault, Presence, Refusal, StdMemory, Threshold};
 
 use super::scene::{Scene, CONFIG};
 use super::signals::{on, scene};
@@ -440,6 +441,8 @@ fn plan_that_gives_an_ended_process_nothing_to_do_is_refused() {
     let both = [(1, 0, 10), (2, 1, 10)];
     let refusal = check_over(&scene, &both).unwrap_err();
     assert_eq!(refusal.fault, Fault::ProcessEnded { process: 1 });
+    assert_eq!(refusal.errno(), Errno::NoProcess);
+    assert!(refusal.to_string().contains("process 1"), "{refusal}");
     // With something that it has not done, or without it, or for others.
     assert_eq!(check_over(&scene, &[(1, 0, 10), (1, 1, 10)]), Ok(()));
     assert_eq!(check_over(&scene, &[(2, 1, 10)]), Ok(()));
@@ -482,5 +485,8 @@ fn plan_that_deals_with_the_future_is_refused() {
     let refusal = check(8, 7).unwrap_err();
     assert_eq!(refusal.fault, Fault::DealtSeq { found: 8, next: 7 });
     assert_eq!(refusal.offset_bytes, 40);
+    assert_eq!(refusal.errno(), Errno::Invalid);
+    let text = refusal.to_string();
+    assert!(text.contains('8') && text.contains('7'), "{text}");
     assert!(check(u64::MAX, 0).is_err());
 }

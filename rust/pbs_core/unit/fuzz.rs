@@ -3,6 +3,7 @@
 //! A node that is told anything, in any order, with any numbers: it neither
 //! panics nor contradicts itself, nor grants to one that cannot run.
 
+use std::boxed::Box;
 use std::vec::Vec;
 
 use proptest::collection::vec;
@@ -25,7 +26,7 @@ enum Step {
     Later(u64),
     Earlier(u64),
     Rate(u64),
-    Swap(Part, u64),
+    Swap(Box<Part>, u64),
 }
 
 /// A plan with its configuration.
@@ -77,7 +78,7 @@ fn step() -> impl Strategy<Value = Step> {
         6 => number().prop_map(Step::Later),
         1 => number().prop_map(Step::Earlier),
         1 => number().prop_map(Step::Rate),
-        1 => (part(), number()).prop_map(|(part, dealt_seq)| Step::Swap(part, dealt_seq)),
+        1 => (part(), number()).prop_map(|(part, dealt_seq)| Step::Swap(Box::new(part), dealt_seq)),
     ]
 }
 
