@@ -93,6 +93,15 @@ fn expected() -> Expected {
     for &eject in Eject::ALL {
         expected.insert(c_name("EJECT", &format!("{eject:?}")), eject as u64);
     }
+    // These two are numbers of the policy, and so in the policy core.
+    for threshold in pbs_core::Threshold::ALL {
+        let name = threshold.name().to_uppercase();
+        expected.insert(format!("PBS_{name}"), threshold as u64);
+    }
+    for policy in pbs_core::IdlePolicy::ALL {
+        let name = policy.name().to_uppercase();
+        expected.insert(format!("PBS_IDLE_{name}"), policy as u64);
+    }
     for &tier in Tier::ALL {
         expected.insert(c_name("TIER", &format!("{tier:?}")), tier as u64);
     }
