@@ -252,14 +252,16 @@ impl<M: Memory> Node<M> {
 
     /// Looks at the lateness thresholds of `p`, which runs or ends its task.
     pub(super) fn watch(&mut self, p: u32, now_ns: u64, sink: &mut impl Sink) -> Watch {
-        const LATENESS: u64 = Threshold::T2Task as u64
-            | Threshold::T2Process as u64
-            | Threshold::T2Node as u64
-            | Threshold::T2Preemptions as u64;
+        const LATENESS: [Threshold; 4] = [
+            Threshold::T2Task,
+            Threshold::T2Process,
+            Threshold::T2Node,
+            Threshold::T2Preemptions,
+        ];
         let Some(&run) = self.runs.get(p as usize) else {
             return Watch::NEVER;
         };
-        if self.config.thresholds & LATENESS == 0 || run.done {
+        if !LATENESS.into_iter().any(|on| self.config.has(on)) {
             return Watch::NEVER;
         }
         if !run.is_late() {
@@ -525,7 +527,7 @@ impl Approach {
     /// them, may exceed `percent` of the threshold that is at `limit_insns`
     /// now.
     ///
-    /// Where the threshold rises half as fast or faster, it is looked at again
+    /// Where the threshold rises more than half as fast, it is looked at again
     /// after steps that find the crossing to a thousandth of the limit.
     fn crossing_insns(&self, limit_insns: u64, percent: u32) -> u64 {
         let Slope {
@@ -543,7 +545,7 @@ impl Approach {
         } else {
             let rise_insns = level_insns(rise_insns, percent);
             let rest_insns = per_insns.saturating_sub(rise_insns);
-            let growth_insns = if rise_insns < rest_insns {
+            let growth_insns = if rise_insns <= rest_insns {
                 // A share of a rise that is rounded down itself lags behind.
                 let lag_insns = u64::from(percent != FAILURE);
                 let sure_insns = room_insns.saturating_sub(lag_insns);

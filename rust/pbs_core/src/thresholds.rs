@@ -27,15 +27,15 @@ impl Config {
     ///
     /// It comes from the length of the slot and not of the task, which may
     /// have been pushed into a slot much shorter than itself.
-    pub const fn t1_insns(&self, slot_insns: u64) -> u64 {
+    pub fn t1_insns(&self, slot_insns: u64) -> u64 {
         let relative = permille(slot_insns, self.sigma_t1_permille);
         let limit = slot_insns.saturating_add(self.preemption_limit_insns);
         let least = slot_insns.saturating_add(self.no_preemption_insns);
-        max(min(relative, limit), least)
+        relative.min(limit).max(least)
     }
 
     /// The ceiling of a slot in plan time.
-    pub const fn ceiling_ns(&self, slot_insns: u64, rate: Rate) -> u64 {
+    pub fn ceiling_ns(&self, slot_insns: u64, rate: Rate) -> u64 {
         permille(rate.to_ns(slot_insns), self.ceiling_factor_permille)
             .saturating_add(self.ceiling_extra_ns)
     }
@@ -45,34 +45,34 @@ impl Config {
     ///
     /// It includes the planned length, as T2_TASK_SIGNALING_LIMIT is read here
     /// to be counted from it.
-    pub const fn t2_task_insns(&self, task_insns: u64) -> u64 {
+    pub fn t2_task_insns(&self, task_insns: u64) -> u64 {
         let relative = permille_up(task_insns, self.sigma_t2_permille);
         let least = task_insns.saturating_add(self.t2_spacer_insns);
         let limit = task_insns.saturating_add(self.t2_task_signaling_limit_insns);
-        min(max(relative, least), limit)
+        relative.max(least).min(limit)
     }
 
     /// tm2_task: a task that ends having retired less than this is a prediction
     /// failure (3.3.8).  0, where it is never one.
-    pub const fn tm2_task_insns(&self, task_insns: u64) -> u64 {
+    pub fn tm2_task_insns(&self, task_insns: u64) -> u64 {
         // With σ_t2 ≥ 2 the relative part is not positive, and nothing is less.
         let sigma_permille = 2000u64.saturating_sub(self.sigma_t2_permille);
         let relative = permille(task_insns, sigma_permille);
         let limit = task_insns.saturating_sub(self.t2_task_signaling_limit_insns);
         let least = task_insns.saturating_sub(self.t2_spacer_insns);
-        min(max(relative, limit), least)
+        relative.max(limit).min(least)
     }
 
     /// The capacity buffer of tasks with these planned lengths (3.3.6).
-    pub const fn capacity_buffer_insns(&self, begun_insns: u64) -> u64 {
+    pub fn capacity_buffer_insns(&self, begun_insns: u64) -> u64 {
         share(begun_insns, self.capacity_buffer_permille)
     }
 
     /// cleared_plan_buffer: what of its plan buffer a process might use up when
     /// all its instructions are retired (3.3.6).
-    pub const fn cleared_plan_buffer_insns(&self, buffer_insns: u64, active: u32) -> u64 {
+    pub fn cleared_plan_buffer_insns(&self, buffer_insns: u64, active: u32) -> u64 {
         let extra_plan_capacity = share(buffer_insns, self.capacity_buffer_permille);
-        let active = if active == 0 { 1 } else { active as u64 };
+        let active = u64::from(active.max(1));
         permille(
             extra_plan_capacity / active,
             self.available_plan_buffer_permille,
@@ -86,35 +86,30 @@ impl Config {
     /// `active` processes have begun and not ended.  Progress is
     /// retired / planned, at most 1: the thesis prints the fraction upside
     /// down, and says it right.
-    pub const fn t2_process_insns(&self, progress: &Progress, active: u32, stress: u64) -> u64 {
+    pub fn t2_process_insns(&self, progress: &Progress, active: u32, stress: u64) -> u64 {
         let cleared = self.cleared_plan_buffer_insns(progress.buffer_insns, active);
         let allowed = fraction(cleared, progress.retired_insns, progress.planned_insns);
         let stressed = allowed.saturating_add(self.stress_insns(stress));
-        max(
-            stressed.saturating_sub(self.reschedule_time_insns),
-            self.t2_min_process_insns,
-        )
+        stressed
+            .saturating_sub(self.reschedule_time_insns)
+            .max(self.t2_min_process_insns)
     }
 
     /// What a process must be later than to be a prediction failure: both
     /// stages, the capacity buffer and t2_process (3.3.6).
-    pub const fn process_limit_insns(&self, progress: &Progress, active: u32, stress: u64) -> u64 {
-        max(
-            self.capacity_buffer_insns(progress.begun_insns),
-            self.t2_process_insns(progress, active, stress),
-        )
+    pub fn process_limit_insns(&self, progress: &Progress, active: u32, stress: u64) -> u64 {
+        self.capacity_buffer_insns(progress.begun_insns)
+            .max(self.t2_process_insns(progress, active, stress))
     }
 
     /// t2_node: a node that is later than this is a prediction failure (3.3.6).
     ///
     /// `begun_insns` are the planned lengths of the tasks begun so far of the
     /// `active` processes.
-    pub const fn t2_node_insns(&self, begun_insns: u64, active: u32, stress: u64) -> u64 {
-        max(
-            share(begun_insns, self.t2_node_lateness_cap_permille)
-                .saturating_add(self.stress_insns(stress)),
-            self.node_lower_bound_insns(active),
-        )
+    pub fn t2_node_insns(&self, begun_insns: u64, active: u32, stress: u64) -> u64 {
+        share(begun_insns, self.t2_node_lateness_cap_permille)
+            .saturating_add(self.stress_insns(stress))
+            .max(self.node_lower_bound_insns(active))
     }
 
     /// tm2_node: a node whose lateness is below this is a prediction failure
@@ -122,25 +117,21 @@ impl Config {
     ///
     /// `finished_insns` are the planned lengths of the tasks ended so far of
     /// the `active` processes.  Its lower bound is that of t2_node, mirrored.
-    pub const fn tm2_node_insns(&self, finished_insns: u64, active: u32) -> i64 {
+    pub fn tm2_node_insns(&self, finished_insns: u64, active: u32) -> i64 {
         let cap = permille(finished_insns, self.tm2_node_earliness_cap_permille);
-        let earliness = max(cap, self.node_lower_bound_insns(active));
-        if earliness > i64::MAX as u64 {
-            -i64::MAX
-        } else {
-            -(earliness as i64)
-        }
+        let earliness = cap.max(self.node_lower_bound_insns(active));
+        -i64::try_from(earliness).unwrap_or(i64::MAX)
     }
 
     /// T2_NODE_LOWER_BOUND (3.3.6).
-    const fn node_lower_bound_insns(&self, active: u32) -> u64 {
-        self.t2_min_process_insns.saturating_mul(active as u64)
+    fn node_lower_bound_insns(&self, active: u32) -> u64 {
+        self.t2_min_process_insns.saturating_mul(active.into())
     }
 
     /// The stress, in points, so long after a plan has come (3.3.6).
     ///
     /// Without a gain there is none, so that tm2_node is not held back either.
-    pub const fn stress(&self, since_plan_ns: u64) -> u64 {
+    pub fn stress(&self, since_plan_ns: u64) -> u64 {
         if self.stress_gain_insns == 0 {
             return 0;
         }
@@ -151,36 +142,20 @@ impl Config {
     }
 
     /// What stress adds to t2_process and t2_node.
-    const fn stress_insns(&self, stress: u64) -> u64 {
+    fn stress_insns(&self, stress: u64) -> u64 {
         stress.saturating_mul(self.stress_gain_insns)
     }
 }
 
-const fn min(a: u64, b: u64) -> u64 {
-    if a < b {
-        a
-    } else {
-        b
-    }
-}
-
-const fn max(a: u64, b: u64) -> u64 {
-    if a > b {
-        a
-    } else {
-        b
-    }
-}
-
 /// `value · factor / 1000`, rounded down, exactly and without 128-bit division.
-const fn permille(value: u64, factor_permille: u64) -> u64 {
+fn permille(value: u64, factor_permille: u64) -> u64 {
     (value / 1000)
         .saturating_mul(factor_permille)
         .saturating_add((value % 1000).saturating_mul(factor_permille) / 1000)
 }
 
 /// `value · factor / 1000`, rounded up.
-const fn permille_up(value: u64, factor_permille: u64) -> u64 {
+fn permille_up(value: u64, factor_permille: u64) -> u64 {
     (value / 1000)
         .saturating_mul(factor_permille)
         .saturating_add(
@@ -191,13 +166,13 @@ const fn permille_up(value: u64, factor_permille: u64) -> u64 {
 }
 
 /// `value · (factor − 1)`, of a factor that is one plus a share.
-const fn share(value: u64, factor_permille: u64) -> u64 {
+fn share(value: u64, factor_permille: u64) -> u64 {
     permille(value, factor_permille.saturating_sub(1000))
 }
 
 /// `value · min(1, part / whole)`, rounded down and exact; nothing of nothing
 /// is all.
-pub(super) const fn fraction(value: u64, part: u64, whole: u64) -> u64 {
+pub(super) fn fraction(value: u64, part: u64, whole: u64) -> u64 {
     if part >= whole {
         return value;
     }
@@ -206,21 +181,19 @@ pub(super) const fn fraction(value: u64, part: u64, whole: u64) -> u64 {
     }
     // The kernel has no 128-bit division.  The quotient fits into 64 bits, as
     // part < whole; so the long division has 64 steps.
-    let product = value as u128 * part as u128;
-    let mut quotient = 0;
+    let product = u128::from(value) * u128::from(part);
+    let mut quotient = 0u64;
     let mut remainder = (product >> 64) as u64;
     let mut low = product as u64;
-    let mut step = 0;
-    while step < 64 {
+    for _ in 0..64 {
         let carry = remainder >> 63;
-        remainder = (remainder << 1) | (low >> 63);
+        remainder = (remainder << 1).wrapping_add(low >> 63);
         low <<= 1;
         quotient <<= 1;
         if carry != 0 || remainder >= whole {
             remainder = remainder.wrapping_sub(whole);
-            quotient |= 1;
+            quotient += 1;
         }
-        step += 1;
     }
     quotient
 }
