@@ -14,13 +14,14 @@ export DEBUG KERNEL_SRC JOBS T
 # One clock for all stages of one make.
 export STAGE_EPOCH := $(shell date +%s)
 
-.PHONY: help setup kernel user run test lint coverage mutants shell clean distclean
+.PHONY: help setup kernel user run test lint pbsctl coverage mutants shell clean distclean
 
 help:
 	@echo 'make run      build all and run the main job in the virtual machine'
 	@echo 'make test     run every check and test; T=name runs one'
 	@echo 'make kernel   build the kernel; DEBUG=1: with lockdep, KASAN and others'
 	@echo 'make user     build the userland of the virtual machine'
+	@echo 'make pbsctl   build pbsctl for this machine: build/pbsctl'
 	@echo 'make shell    a prompt in the virtual machine (Ctrl-A x ends it)'
 	@echo 'make lint     format and lint checks alone'
 	@echo 'make coverage the lines of the policy that its tests run; fails below 95 %'
@@ -49,6 +50,9 @@ test: setup
 lint: setup
 	@scripts/test lint
 
+pbsctl: setup
+	@scripts/pbsctl
+
 coverage:
 	@scripts/coverage
 
@@ -60,7 +64,7 @@ shell: kernel user
 	@qemu/vm $(if $(filter-out 0,$(DEBUG)),--debug) --shell
 
 clean:
-	rm -rf build/obj build/user build/initramfs.cpio build/run build/test build/log build/cargo build/coverage build/mutants
+	rm -rf build/obj build/user build/initramfs.cpio build/pbsctl build/run build/test build/log build/cargo build/coverage build/mutants
 
 distclean:
 	rm -rf build
