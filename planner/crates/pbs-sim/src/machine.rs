@@ -2,6 +2,8 @@
 //! One CPU in virtual time: the policy core, and processes that do what they
 //! really do.
 
+mod answer;
+
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
@@ -15,9 +17,9 @@ use crate::log::Log;
 use crate::options::{Options, Resolution};
 use crate::outcome::{CpuOutcome, ProcessOutcome, Replan, Simulation, TaskOutcome};
 use crate::program::Program;
-use crate::remaining::{remaining, Progress};
-use crate::scheduler::{Failure, JobScheduler, NodeState, ProcessState};
+use crate::scheduler::JobScheduler;
 use crate::Error;
+use answer::UnderWay;
 
 /// So often in a row neither time passes nor anything is retired nor a task
 /// ends: the policy core goes round in circles.
@@ -55,16 +57,6 @@ pub(crate) struct Machine<'a> {
     tasks: Vec<TaskOutcome>,
     /// When the processes ended that have.
     ended: HashMap<u32, u64>,
-}
-
-/// An answer that has not come yet.
-struct UnderWay {
-    asked_ns: u64,
-    comes_ns: u64,
-    plan: Plan,
-    failures: Vec<Failure>,
-    /// How many processes had ended when it was asked for.
-    ended: usize,
 }
 
 impl<'a> Machine<'a> {
@@ -174,20 +166,21 @@ impl<'a> Machine<'a> {
 
     /// Lets time pass until something may happen; false if nothing ever will.
     fn step(&mut self, decision: &Decision) -> bool {
-        // The limit is later than now, and so is whatever is still to come.
         let outside_ns = [
-            Some(self.limit_ns),
             self.sleepers.peek().map(|&Reverse((at_ns, _))| at_ns),
             self.answer.as_ref().map(|answer| answer.comes_ns),
         ];
-        let outside_ns = outside_ns.into_iter().flatten().min().unwrap_or(u64::MAX);
+        let outside_ns = outside_ns.into_iter().flatten().min();
         let until_ns = decision.until_ns.map(|at_ns| self.looked_at_ns(at_ns));
         let running = decision.grant.filter(|_| !decision.unallocated);
+        let something_ns = [until_ns, outside_ns].into_iter().flatten().min();
+        let to_ns = something_ns.map_or(self.limit_ns, |at_ns| at_ns.min(self.limit_ns));
+        // Whatever is to come is later. If it is not, that is found out in `run`.
+        let to_ns = to_ns.max(self.now_ns);
         let Some(p) = running else {
-            if until_ns.is_none() && outside_ns == self.limit_ns {
+            if something_ns.is_none() {
                 return false;
             }
-            let to_ns = until_ns.map_or(outside_ns, |at_ns| at_ns.min(outside_ns));
             let passes_ns = to_ns - self.now_ns;
             if decision.unallocated {
                 self.cpu.unallocated_ns += passes_ns;
@@ -197,7 +190,6 @@ impl<'a> Machine<'a> {
             self.now_ns = to_ns;
             return true;
         };
-        let to_ns = until_ns.map_or(outside_ns, |at_ns| at_ns.min(outside_ns));
         if self.lose_time(p, to_ns) || self.waits(p) {
             return true;
         }
@@ -321,148 +313,8 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Asks the job scheduler about new failures, unless it is still busy with
-    /// earlier ones.
-    fn ask(&mut self, scheduler: &mut dyn JobScheduler) -> Result<(), Error> {
-        if self.answer.is_some() || self.log.failures.is_empty() {
-            return Ok(());
-        }
-        let failures = std::mem::take(&mut self.log.failures);
-        let state = self.state();
-        if state.remaining.processes.is_empty() {
-            return Ok(());
-        }
-        let answer = scheduler.answer(&failures, &state);
-        let Some(plan) = answer.map_err(Error::Scheduler)? else {
-            return Ok(());
-        };
-        let takes_ns = self.clock.ns_for(self.node.config().reschedule_time_insns);
-        self.answer = Some(UnderWay {
-            asked_ns: self.now_ns,
-            // Not in the moment of the question, which might then never pass.
-            comes_ns: self.now_ns.saturating_add(takes_ns.max(1)),
-            plan,
-            failures,
-            ended: self.ended.len(),
-        });
-        Ok(())
-    }
-
     fn execution_ns(&self) -> u64 {
         self.cpu.running_ns + self.cpu.lost_ns + self.cpu.idle_ns
-    }
-
-    fn state(&self) -> NodeState {
-        let processes = self.node.plan().processes().iter().zip(0..);
-        let infos: Vec<_> = processes
-            .filter_map(|(_, p)| self.node.process(p))
-            .collect();
-        let by_id: HashMap<u32, _> = infos.iter().map(|info| (info.id, info)).collect();
-        let here = self.plan.processes.iter();
-        let here: Vec<_> = here.map(|process| by_id.get(&process.id)).collect();
-        let passed_ns = self.execution_ns().saturating_sub(self.slot.1);
-        let config = *self.node.config();
-        let progress = Progress {
-            cursor: self.node.cursor() as usize,
-            idle_passed_insns: self.clock.insns_in(passed_ns),
-            ended_tasks: here
-                .iter()
-                .map(|info| match info {
-                    Some(info) if !info.done => info.ended_tasks as usize,
-                    _ => usize::MAX,
-                })
-                .collect(),
-            retired_insns: here
-                .iter()
-                .map(|info| info.map_or(0, |info| info.retired_insns))
-                .collect(),
-            ahead_insns: config.reschedule_time_insns,
-        };
-        let left = Plan {
-            config: Some(config),
-            ..self
-                .plan
-                .cpus
-                .first()
-                .map_or_else(Plan::default, |cpu| remaining(&self.plan, cpu, &progress))
-        };
-        NodeState {
-            cpu: self.cpu.cpu,
-            now_ns: self.now_ns,
-            rate_insns_per_ms: self.options.rate_insns_per_ms,
-            config,
-            processes: infos
-                .iter()
-                .map(|info| ProcessState {
-                    id: info.id,
-                    ended: info.done,
-                    task: Some(info.task).filter(|&task| task != NO_TASK),
-                    planned_insns: info.planned_insns,
-                    retired_insns: info.retired_insns,
-                    preemptions: info.preemptions,
-                    lateness_insns: info.lateness_insns,
-                })
-                .collect(),
-            remaining: left,
-        }
-    }
-
-    /// Brings an answer into force whose time has come.
-    fn receive_plan(&mut self, scheduler: &mut dyn JobScheduler) -> Result<(), Error> {
-        let Some(answer) = self.answer.take_if(|answer| answer.comes_ns <= self.now_ns) else {
-            return Ok(());
-        };
-        let plan = answer.plan;
-        self.check_answer(&plan)?;
-        let config = plan.config.unwrap_or(self.options.config);
-        config.check().map_err(Error::Config)?;
-        let mut node = Self::node(&plan, config, self.options, self.now_ns)?;
-        let refused = node.check_over(&self.node).err();
-        if let Some(refusal) = refused.filter(|_| answer.ended == self.ended.len()) {
-            return Err(Error::Scheduler(format!(
-                "the node refuses its plan: {refusal}"
-            )));
-        }
-        self.replans.push(Replan {
-            cpu: self.cpu.cpu,
-            asked_ns: answer.asked_ns,
-            came_ns: self.now_ns,
-            plan: plan.clone(),
-            refused: refused.map(|refusal| refusal.to_string()),
-        });
-        if refused.is_some() {
-            // Something ended meanwhile: the question is asked again.
-            self.log.failures.splice(0..0, answer.failures);
-            return self.ask(scheduler);
-        }
-        node.begin(Some(&self.node), plan.dealt_seq, self.now_ns);
-        self.node = node;
-        self.log.plan_id = plan.plan_id;
-        self.slot = (0, self.execution_ns());
-        self.plan = plan.clone();
-        self.tell_installed();
-        self.enter(&plan);
-        Ok(())
-    }
-
-    /// What the kernel would refuse, and what only makes sense here.
-    fn check_answer(&self, plan: &Plan) -> Result<(), Error> {
-        let dealt_seq = plan.dealt_seq;
-        let next_seq = self.log.events.len() as u64;
-        if dealt_seq > next_seq {
-            return Err(Error::Scheduler(format!(
-                "its plan deals with failures before event {dealt_seq}, and the next event is \
-                 {next_seq}; write the number of the last failure plus one"
-            )));
-        }
-        let cpus: Vec<_> = plan.cpus.iter().map(|cpu| cpu.cpu).collect();
-        if cpus != [self.cpu.cpu] {
-            return Err(Error::Scheduler(format!(
-                "its plan is for the CPUs {cpus:?}; it was asked for one of CPU {} alone",
-                self.cpu.cpu
-            )));
-        }
-        Ok(())
     }
 
     fn tell_installed(&mut self) {

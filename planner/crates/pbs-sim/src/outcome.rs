@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What became of a simulated plan.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use pbs_plan::Plan;
 use pbs_uapi::{Cause, Event, EventKind};
 use serde::Serialize;
 
 /// What became of a simulated plan.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Simulation {
     /// All events, by time and then by CPU, numbered through from 0; without
     /// those that tell who may run, if they were not to be recorded.
@@ -145,17 +145,12 @@ impl Simulation {
 /// Puts the outcomes of single CPUs together. The numbers of events, and what
 /// refers to them, are changed accordingly.
 pub(crate) fn merge(mut parts: Vec<Simulation>, plan: &Plan) -> Simulation {
-    parts.sort_by_key(|part| part.cpus.first().map(|cpu| cpu.cpu));
-    let mut whole = Simulation {
-        events: Vec::new(),
-        tasks: Vec::new(),
-        processes: Vec::new(),
-        cpus: Vec::new(),
-        replans: Vec::new(),
-    };
     if parts.len() > 1 {
         renumber(&mut parts);
     }
+    parts.sort_by_key(|part| part.cpus.first().map(|cpu| cpu.cpu));
+    let mut parts = parts.into_iter();
+    let mut whole = parts.next().unwrap_or_default();
     for part in parts {
         whole.events.extend(part.events);
         whole.tasks.extend(part.tasks);
@@ -163,25 +158,29 @@ pub(crate) fn merge(mut parts: Vec<Simulation>, plan: &Plan) -> Simulation {
         whole.cpus.extend(part.cpus);
         whole.replans.extend(part.replans);
     }
-    // Stable: CPU by CPU, and in order within each.
     whole.events.sort_by_key(|event| event.seq);
     whole.replans.sort_by_key(|replan| replan.came_ns);
-    let places: std::collections::HashMap<u32, usize> =
-        (plan.processes.iter().map(|process| process.id).zip(0..)).collect();
+    let places = plan
+        .processes
+        .iter()
+        .map(|process| process.id)
+        .zip(0usize..);
+    let places: HashMap<u32, usize> = places.collect();
     whole
         .processes
-        .sort_by_key(|process| places.get(&process.id).copied().unwrap_or(usize::MAX));
+        .sort_by_key(|process| places.get(&process.id).copied());
     whole
 }
 
 fn renumber(parts: &mut [Simulation]) {
-    // (time, CPU, number there) of every event, in the order of the whole.
+    // (time, CPU, place there) of every event, in the order of the whole.
     let mut order: Vec<_> = parts
         .iter()
         .enumerate()
         .flat_map(|(part, simulation)| {
             let events = simulation.events.iter().enumerate();
-            events.map(move |(index, event)| (event.time_ns, part, index))
+            let cpu = simulation.cpus.first().map_or(0, |cpu| cpu.cpu);
+            events.map(move |(index, event)| (event.time_ns, cpu, index, part))
         })
         .collect();
     order.sort_unstable();
@@ -189,7 +188,7 @@ fn renumber(parts: &mut [Simulation]) {
         .iter()
         .map(|simulation| vec![0; simulation.events.len()])
         .collect();
-    for (seq, (_, part, index)) in (0..).zip(order) {
+    for (seq, (_, _, index, part)) in (0..).zip(order) {
         seqs[part][index] = seq;
     }
     for (part, seqs) in parts.iter_mut().zip(seqs) {

@@ -5,9 +5,9 @@
 mod common;
 
 use common::{config, ended, of_kind, plan, run, run_with};
+use pbs_core::{EventKind, Grant};
 use pbs_plan::Config;
 use pbs_sim::{simulate, Error, NoAnswer, Options, Resolution, Timing};
-use pbs_uapi::{EventKind, Grant};
 
 #[test]
 fn what_goes_as_planned_takes_what_was_planned() {

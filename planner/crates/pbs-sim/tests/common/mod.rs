@@ -3,9 +3,10 @@
 
 #![allow(dead_code)]
 
+use pbs_core::EventKind;
 use pbs_plan::{Config, Cpu, Plan, Process, Slot, Task, Threshold};
 use pbs_sim::{simulate, NoAnswer, Options, Simulation};
-use pbs_uapi::{Event, EventKind};
+use pbs_uapi::Event;
 
 /// Unallocated time is not reached, and t1 is the only threshold.
 pub(crate) fn config() -> Config {

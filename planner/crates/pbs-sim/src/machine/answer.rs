@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Questions to the job scheduler, and its answers.
+
+use std::collections::HashMap;
+
+use pbs_core::wire::NO_TASK;
+use pbs_plan::Plan;
+
+use super::Machine;
+use crate::outcome::Replan;
+use crate::remaining::{remaining, Progress};
+use crate::scheduler::{Failure, JobScheduler, NodeState, ProcessState};
+use crate::Error;
+
+/// An answer that has not come yet.
+pub(super) struct UnderWay {
+    asked_ns: u64,
+    pub(super) comes_ns: u64,
+    plan: Plan,
+    failures: Vec<Failure>,
+    /// How many processes had ended when it was asked for.
+    ended: usize,
+}
+
+impl Machine<'_> {
+    /// Asks the job scheduler about new failures, unless it is still busy with
+    /// earlier ones.
+    pub(super) fn ask(&mut self, scheduler: &mut dyn JobScheduler) -> Result<(), Error> {
+        if self.answer.is_some() || self.log.failures.is_empty() {
+            return Ok(());
+        }
+        let failures = std::mem::take(&mut self.log.failures);
+        let state = self.state();
+        if state.remaining.processes.is_empty() {
+            return Ok(());
+        }
+        let answer = scheduler.answer(&failures, &state);
+        let Some(plan) = answer.map_err(Error::Scheduler)? else {
+            return Ok(());
+        };
+        let takes_ns = self.clock.ns_for(self.node.config().reschedule_time_insns);
+        self.answer = Some(UnderWay {
+            asked_ns: self.now_ns,
+            // Not in the moment of the question, which might then never pass.
+            comes_ns: self.now_ns.saturating_add(takes_ns.max(1)),
+            plan,
+            failures,
+            ended: self.ended.len(),
+        });
+        Ok(())
+    }
+
+    fn state(&self) -> NodeState {
+        let processes = self.node.plan().processes().iter().zip(0..);
+        let infos: Vec<_> = processes
+            .filter_map(|(_, p)| self.node.process(p))
+            .collect();
+        let by_id: HashMap<u32, _> = infos.iter().map(|info| (info.id, info)).collect();
+        let here = self.plan.processes.iter();
+        let here: Vec<_> = here.map(|process| by_id.get(&process.id)).collect();
+        let passed_ns = self.execution_ns().saturating_sub(self.slot.1);
+        let config = *self.node.config();
+        let progress = Progress {
+            cursor: self.node.cursor() as usize,
+            idle_passed_insns: self.clock.insns_in(passed_ns),
+            ended_tasks: here
+                .iter()
+                .map(|info| match info {
+                    Some(info) if !info.done => info.ended_tasks as usize,
+                    _ => usize::MAX,
+                })
+                .collect(),
+            retired_insns: here
+                .iter()
+                .map(|info| info.map_or(0, |info| info.retired_insns))
+                .collect(),
+            ahead_insns: config.reschedule_time_insns,
+        };
+        let left = Plan {
+            config: Some(config),
+            ..self
+                .plan
+                .cpus
+                .first()
+                .map_or_else(Plan::default, |cpu| remaining(&self.plan, cpu, &progress))
+        };
+        NodeState {
+            cpu: self.cpu.cpu,
+            now_ns: self.now_ns,
+            rate_insns_per_ms: self.options.rate_insns_per_ms,
+            config,
+            processes: infos
+                .iter()
+                .map(|info| ProcessState {
+                    id: info.id,
+                    ended: info.done,
+                    task: Some(info.task).filter(|&task| task != NO_TASK),
+                    planned_insns: info.planned_insns,
+                    retired_insns: info.retired_insns,
+                    preemptions: info.preemptions,
+                    lateness_insns: info.lateness_insns,
+                })
+                .collect(),
+            remaining: left,
+        }
+    }
+
+    /// Brings an answer into force whose time has come.
+    pub(super) fn receive_plan(&mut self, scheduler: &mut dyn JobScheduler) -> Result<(), Error> {
+        let Some(answer) = self.answer.take_if(|answer| answer.comes_ns <= self.now_ns) else {
+            return Ok(());
+        };
+        let plan = answer.plan;
+        self.check_answer(&plan)?;
+        let config = plan.config.unwrap_or(self.options.config);
+        config.check().map_err(Error::Config)?;
+        let mut node = Self::node(&plan, config, self.options, self.now_ns)?;
+        let refused = node.check_over(&self.node).err();
+        if let Some(refusal) = refused.filter(|_| answer.ended == self.ended.len()) {
+            return Err(Error::Scheduler(format!(
+                "the node refuses its plan: {refusal}"
+            )));
+        }
+        self.replans.push(Replan {
+            cpu: self.cpu.cpu,
+            asked_ns: answer.asked_ns,
+            came_ns: self.now_ns,
+            plan: plan.clone(),
+            refused: refused.map(|refusal| refusal.to_string()),
+        });
+        if refused.is_some() {
+            // Something ended meanwhile: the question is asked again.
+            self.log.failures.splice(0..0, answer.failures);
+            return self.ask(scheduler);
+        }
+        node.begin(Some(&self.node), plan.dealt_seq, self.now_ns);
+        self.node = node;
+        self.log.plan_id = plan.plan_id;
+        self.slot = (0, self.execution_ns());
+        self.plan = plan.clone();
+        self.tell_installed();
+        self.enter(&plan);
+        Ok(())
+    }
+
+    /// What the kernel would refuse, and what only makes sense here.
+    fn check_answer(&self, plan: &Plan) -> Result<(), Error> {
+        let dealt_seq = plan.dealt_seq;
+        let next_seq = self.log.events.len() as u64;
+        if dealt_seq > next_seq {
+            return Err(Error::Scheduler(format!(
+                "its plan deals with failures before event {dealt_seq}, and the next event is \
+                 {next_seq}; write the number of the last failure plus one"
+            )));
+        }
+        let cpus: Vec<_> = plan.cpus.iter().map(|cpu| cpu.cpu).collect();
+        if cpus != [self.cpu.cpu] {
+            return Err(Error::Scheduler(format!(
+                "its plan is for the CPUs {cpus:?}; it was asked for one of CPU {} alone",
+                self.cpu.cpu
+            )));
+        }
+        Ok(())
+    }
+}
