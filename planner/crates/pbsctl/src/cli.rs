@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::gen::GenOptions;
 use crate::sim::SimOptions;
+use crate::study::StudyOptions;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -14,6 +15,7 @@ Examples:
   pbsctl run plan.toml                    Start its processes and see them through
   pbsctl run plan.toml --gantt plan.svg   ... and draw what became of it
   pbsctl sim plan.toml                    Run it in virtual time, without the kernel
+  pbsctl study deadlines                  Run many, and see what the policy does
   pbsctl report run.json -o run.html      ... and look at a run that was kept
   pbsctl import sim.log > plan.toml       Take over a plan of Leppert's simulation
   pbsctl gen one-over > plan.toml         Generate one, in which a process is late
@@ -94,6 +96,10 @@ pub(crate) enum Command {
 
     /// Make a page of pictures of a run or a simulation
     Report(ReportOptions),
+
+    /// Run many generated plans in virtual time, to see what the policy does to
+    /// deadlines
+    Study(StudyOptions),
 
     /// Print what happened
     Events(EventsOptions),

@@ -12,6 +12,7 @@ mod report;
 mod run;
 mod sim;
 mod stat;
+mod study;
 
 use std::process::ExitCode;
 
@@ -28,6 +29,7 @@ fn main() -> ExitCode {
         Command::Load { file } => plans::load(out, device, &file),
         Command::Run(options) => run::run(out, device, &options),
         Command::Sim(options) => sim::sim(out, &options),
+        Command::Study(options) => study::study(out, &options),
         Command::Events(options) => events::events(out, device, &options),
         Command::Report(options) => report::report(out, &options),
         Command::Stat => stat::stat(out, device),

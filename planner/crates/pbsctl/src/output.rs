@@ -3,6 +3,7 @@
 
 use std::io::{self, Write};
 
+use pbs_report::grouped;
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -47,6 +48,11 @@ impl Output {
 pub(crate) fn to_json<T: Serialize>(value: &T) -> String {
     // Nothing that is printed has keys other than strings, so this succeeds.
     serde_json::to_string_pretty(value).unwrap_or_default()
+}
+
+/// Nanoseconds in milliseconds, to the microsecond.
+pub(crate) fn ms(ns: u64) -> String {
+    format!("{}.{:03}", grouped(ns / 1_000_000), ns % 1_000_000 / 1_000)
 }
 
 fn write_out(text: &str) -> Result<(), Failure> {

@@ -18,7 +18,7 @@ use serde::Serialize;
 
 use crate::failure::{Failure, INCOMPLETE};
 use crate::files;
-use crate::output::Output;
+use crate::output::{ms, Output};
 
 const SIM_HELP: &str = "\
 Examples:
@@ -90,6 +90,10 @@ pub(crate) struct SimOptions {
     #[arg(long, value_name = "INSNS", default_value_t = 0)]
     timer_delay: u64,
 
+    /// Time that passes when the node looks at a count or at the time
+    #[arg(long, value_name = "NS", default_value_t = 0)]
+    look: u64,
+
     /// Time that passes when another process gets the CPU
     #[arg(long, value_name = "NS", default_value_t = 0)]
     switch: u64,
@@ -147,8 +151,8 @@ impl SimOptions {
             },
             timing: Timing {
                 timer_delay_insns: self.timer_delay,
+                look_ns: self.look,
                 switch_ns: self.switch,
-                ..Timing::default()
             },
             limit_ns: self.limit.map(|ms| ms.saturating_mul(1_000_000)),
             record_grants: true,
@@ -388,9 +392,4 @@ fn count_table(counts: &Counts) -> String {
         rows.push(vec![kind.into(), causes.join(", "), grouped(count)]);
     }
     columns(&rows, 2)
-}
-
-/// Nanoseconds in milliseconds, to the microsecond.
-fn ms(ns: u64) -> String {
-    format!("{}.{:03}", grouped(ns / 1_000_000), ns % 1_000_000 / 1_000)
 }
