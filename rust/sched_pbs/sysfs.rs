@@ -8,7 +8,7 @@ use super::{
     clock,
     cpu::Cpu,
     global::pbs,
-    pbs_core::{Config, EventKind, NodeThresholds, ProcessInfo, Threshold},
+    pbs_core::{Config, EventKind, NodeThresholds, ProcessInfo},
     state::State,
 };
 use core::fmt::Write;
@@ -150,8 +150,7 @@ static CPU: [Attribute<&'static Cpu>; 19] = [
         let t1_insns = of_state(cpu, |state| {
             let node = state.node.as_ref()?;
             let slot = node.plan().slot(node.cursor())?;
-            let has_t1 = !slot.is_idle() && node.config().has(Threshold::T1);
-            has_t1.then(|| node.config().t1_insns(slot.length_insns))
+            node.t1_insns(slot)
         });
         line(out, t1_insns)
     }),
@@ -266,6 +265,7 @@ config_attributes! {
     20 "thresholds",
     21 "idle_policy",
     22 "idle_is_lateness",
+    23 "t1_spares_last_slot",
 }
 
 const fn same(left: &[u8], right: &[u8]) -> bool {

@@ -107,7 +107,9 @@ struct pbs_config {
 	__u64 idle_policy;
 	/* 1: time for which the plan waits for its processes lessens earliness of the node (3.3.8) */
 	__u64 idle_is_lateness;
-	__u64 reserved[9];
+	/* 1: t1 does not end the last slot of a process, after which it has none to go on in */
+	__u64 t1_spares_last_slot;
+	__u64 reserved[8];
 };
 
 /* Bits of pbs_config.thresholds */

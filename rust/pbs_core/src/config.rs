@@ -121,6 +121,10 @@ config! {
     /// its processes lessen the earliness of the node (3.3.8, "Accumulating
     /// earliness"); 0: they do not.
     idle_is_lateness = 0,
+    /// 1: t1 does not end the last slot of a process; 0: it does.  What is left
+    /// of a task whose process has no slot left goes on in idle slots and after
+    /// the plan only, and its deadline is missed for little (REQ-NF-2).
+    t1_spares_last_slot = 0,
 }
 
 /// What can be switched on and off in [`Config::thresholds`], as bits.
@@ -261,6 +265,7 @@ impl Config {
             (100_000, 1_000_000_000),
             (0, Threshold::ALL_BITS),
             (0, IdlePolicy::ALL.len() as u64 - 1),
+            (0, 1),
             (0, 1),
         ]
     }

@@ -147,6 +147,13 @@ impl<M: Memory> Node<M> {
             .is_some_and(|run| run.done || run.position > position)
     }
 
+    /// t1 of a slot, if it has one.
+    pub fn t1_insns(&self, slot: &Slot) -> Option<u64> {
+        let process = self.plan.process(slot.process)?;
+        let is_last = slot.position.saturating_add(1) == process.count;
+        self.config.t1_of_slot_insns(slot.length_insns, is_last)
+    }
+
     fn begin_slot(&mut self, slot: &Slot, plan_ns: u64) {
         let length_insns = slot.length_insns;
         let lasts_ns = if slot.is_idle() {
@@ -159,10 +166,7 @@ impl<M: Memory> Node<M> {
             owner: slot.process,
             position: slot.position,
             count_insns: 0,
-            t1_insns: self
-                .config
-                .has(Threshold::T1)
-                .then(|| self.config.t1_insns(length_insns)),
+            t1_insns: self.t1_insns(slot),
             end_plan_ns: plan_ns.saturating_add(lasts_ns),
             ceiling_ns: lasts_ns,
             absent_told: false,

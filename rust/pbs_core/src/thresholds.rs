@@ -6,7 +6,7 @@
 //! the one of t2_task: with it rounded up, t1 is less than t2_task for every
 //! length and every configuration that [`Config::check`] accepts.
 
-use super::{Config, Rate};
+use super::{Config, Rate, Threshold};
 
 /// What t2_process knows of a process: its account since it was last dealt with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -32,6 +32,17 @@ impl Config {
         let limit = slot_insns.saturating_add(self.preemption_limit_insns);
         let least = slot_insns.saturating_add(self.no_preemption_insns);
         relative.min(limit).max(least)
+    }
+
+    /// t1 of a slot of a process, if t1 holds in it; `is_last`: it is the last
+    /// slot of its process.
+    pub fn t1_of_slot_insns(&self, slot_insns: u64, is_last: bool) -> Option<u64> {
+        let spared = is_last && self.t1_spares_last_slot != 0;
+        if self.has(Threshold::T1) && !spared {
+            Some(self.t1_insns(slot_insns))
+        } else {
+            None
+        }
     }
 
     /// The ceiling of a slot in plan time.

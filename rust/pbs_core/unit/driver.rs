@@ -144,8 +144,7 @@ impl Machine {
                 let slot = slot.unwrap();
                 assert_eq!(slot.process, p);
                 let config = self.node.config();
-                if config.has(Threshold::T1) {
-                    let t1_insns = config.t1_insns(slot.length_insns);
+                if let Some(t1_insns) = self.node.t1_insns(&slot) {
                     let until_insns = decision.until_insns.unwrap();
                     let at_insns = self.node.slot_count_insns() + until_insns;
                     assert!(at_insns <= t1_insns);
@@ -173,7 +172,8 @@ impl Machine {
             (reason, grant) => panic!("{grant:?} because of {reason:?}"),
         }
         assert_ne!(decision.until_insns, Some(0));
-        if self.node.config().thresholds == Threshold::T1 as u64 {
+        let config = self.node.config();
+        if config.thresholds == Threshold::T1 as u64 && config.t1_spares_last_slot == 0 {
             let in_slot = decision.reason == Grant::Slot;
             assert_eq!(decision.until_insns.is_some(), in_slot);
         }

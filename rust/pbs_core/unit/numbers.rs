@@ -102,6 +102,7 @@ fn configuration_is_checked_number_by_number() {
         (20, 0, 255),
         (21, 0, 1),
         (22, 0, 1),
+        (23, 0, 1),
     ];
     for (index, least, most) in bounds {
         let with = |value| {

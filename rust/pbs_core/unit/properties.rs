@@ -74,9 +74,9 @@ fn failure_config() -> impl Strategy<Value = Config> {
     let process = (1000..1490u64, 0..=1000u64, least(), least());
     let node = (1000..1500u64, 0..=300u64, 1..4u64);
     let stress = (0..100u64, least(), 100_000..1_000_000u64);
-    let switches = (0..=Threshold::ALL_BITS, any::<bool>(), 0..=1u64, 0..=1u64);
+    let switches = (0..=Threshold::ALL_BITS, any::<bool>(), 0..=1u64, 0..=3u64);
     (config(), t2_task, process, node, stress, switches).prop_map(
-        |(config, t2_task, process, node, stress, (bits, all, idle_policy, idle_is_lateness))| {
+        |(config, t2_task, process, node, stress, (bits, all, idle_policy, flags))| {
             let config = Config {
                 sigma_t2_permille: config.sigma_t1_permille + t2_task.0,
                 t2_spacer_insns: config.no_preemption_insns + 1 + t2_task.1,
@@ -93,7 +93,8 @@ fn failure_config() -> impl Strategy<Value = Config> {
                 nominal_tick_ns: stress.2,
                 thresholds: if all { Threshold::ALL_BITS } else { bits },
                 idle_policy,
-                idle_is_lateness,
+                idle_is_lateness: flags & 1,
+                t1_spares_last_slot: flags >> 1,
                 ..config
             };
             assert_eq!(config.check(), Ok(()));

@@ -3,7 +3,7 @@
 //! Situations of a plan, played by hand.
 
 use crate::wire::{IDLE, NO_SLOT, NO_TASK};
-use crate::{EventKind, Grant, Presence};
+use crate::{Config, EventKind, Grant, Presence};
 
 use super::scene::{Scene, CONFIG};
 use super::text;
@@ -30,6 +30,34 @@ fn slots_run_in_order() {
     scene.wait(1000);
     assert_eq!(scene.log.of(EventKind::PlanEnded).len(), 1);
     assert_eq!(scene.node.counts().get(EventKind::TaskEnded), 5);
+}
+
+#[test]
+fn t1_may_spare_the_last_slot_of_a_process() {
+    let config = Config {
+        t1_spares_last_slot: 1,
+        ..CONFIG
+    };
+    let mut scene = Scene::absent(config, text::plan(&[(1, 1000), (2, 1000), (1, 500)]));
+    for p in 0..2 {
+        scene.node.set_presence(p, Presence::Ready);
+    }
+    scene.decide();
+    assert_eq!(scene.last.until_insns, Some(1100));
+    scene.run(1100);
+    assert_eq!(scene.granted(), 2);
+    // Its only slot is its last.
+    assert_eq!(scene.last.until_insns, None);
+    scene.finish(1500);
+    assert_eq!(scene.granted(), 1);
+    assert_eq!(scene.last.until_insns, None);
+    scene.finish(50);
+    scene.run(900);
+    assert_eq!(scene.granted(), 1);
+    assert_eq!(scene.log.of(EventKind::Preempted).len(), 1);
+    // Its ceiling is 500 ns, twice, and 1000 ns.
+    scene.wait(1050);
+    assert_eq!(scene.log.of(EventKind::Ceiling).len(), 1);
 }
 
 #[test]

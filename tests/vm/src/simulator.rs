@@ -189,6 +189,7 @@ fn config(random: &mut Random) -> Config {
         thresholds: Threshold::ALL_BITS & !off,
         idle_policy: random.one_of(&IdlePolicy::ALL) as u64,
         idle_is_lateness: random.between(0, 1),
+        t1_spares_last_slot: random.between(0, 1),
         ..Config::DEFAULT
     }
 }

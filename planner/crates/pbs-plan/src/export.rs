@@ -61,7 +61,7 @@ fn write_config(out: &mut String, config: &Config) {
             "idle_policy" => {
                 let _ = writeln!(out, "{name} = {}", quoted(config.idle_policy().name()));
             }
-            "idle_is_lateness" => {
+            "idle_is_lateness" | "t1_spares_last_slot" => {
                 let _ = writeln!(out, "{name} = {}", value != 0);
             }
             _ => {

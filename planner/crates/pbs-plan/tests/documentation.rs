@@ -35,7 +35,7 @@ fn documented_defaults_are_the_defaults() {
         let expected = match name {
             "thresholds" => "all".to_owned(),
             "idle_policy" => Config::DEFAULT.idle_policy().name().to_owned(),
-            "idle_is_lateness" => (default != 0).to_string(),
+            "idle_is_lateness" | "t1_spares_last_slot" => (default != 0).to_string(),
             _ => default.to_string(),
         };
         assert_eq!(said.replace(',', ""), expected, "{name}");

@@ -8,8 +8,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
-use pbs_core::{Progress, Threshold};
-use pbs_plan::{Config, Plan};
+use pbs_core::Progress;
+use pbs_plan::{Config, PlacedSlot, Plan};
 use pbs_uapi::{Cause, Event, EventKind, Grant, IDLE, NO_SLOT, NO_TASK};
 
 /// What is known of a process at a moment.
@@ -131,8 +131,8 @@ pub(crate) struct Replay {
     plan_ended: bool,
     /// By process: its tasks with their lengths, ascending.
     tasks: HashMap<u32, Rc<[Planned]>>,
-    /// Lengths of the slots.
-    slots: Vec<u64>,
+    /// t1 of each slot, where it holds.
+    slots_t1_insns: Vec<Option<u64>>,
     /// By process. They are changed with [`Replay::change`].
     runs: BTreeMap<u32, Run>,
     /// Over the active ones.
@@ -155,7 +155,7 @@ impl Replay {
             installed_ns: 0,
             plan_ended: false,
             tasks: HashMap::new(),
-            slots: Vec::new(),
+            slots_t1_insns: Vec::new(),
             runs: BTreeMap::new(),
             sums: Sums::default(),
             told_late_seq: None,
@@ -175,11 +175,16 @@ impl Replay {
     fn take(&mut self, plan: &Plan, cpu: u32) {
         self.config = plan.config.unwrap_or(self.default_config);
         self.tasks.clear();
-        self.slots.clear();
+        self.slots_t1_insns.clear();
         let Some(cpu) = plan.cpus.iter().find(|known| known.cpu == cpu) else {
             return;
         };
-        self.slots = plan.place(cpu).map(|slot| slot.length_insns).collect();
+        let t1_insns = |slot: PlacedSlot| {
+            let (process, task) = slot.task?;
+            let is_last = task + 1 == plan.processes[process].tasks.len();
+            self.config.t1_of_slot_insns(slot.length_insns, is_last)
+        };
+        self.slots_t1_insns = plan.place(cpu).map(t1_insns).collect();
         let on_cpu = plan.processes_on(cpu);
         for &index in &on_cpu {
             let process = &plan.processes[index];
@@ -277,12 +282,10 @@ impl Replay {
         if run.task != event.task || event.retired_insns <= run.retired_insns {
             return None;
         }
-        let t1 = run.slot.filter(|_| self.config.has(Threshold::T1));
-        let t1 = t1.and_then(|slot| {
-            let length_insns = *self.slots.get(usize::try_from(slot).ok()?)?;
+        let t1 = run.slot.and_then(|slot| {
+            let t1_insns = *self.slots_t1_insns.get(usize::try_from(slot).ok()?)?;
             let used_insns = if self.slot.0 == slot { self.slot.1 } else { 0 };
-            let left_insns = self.config.t1_insns(length_insns) - used_insns;
-            Some((slot, run.retired_insns + left_insns))
+            Some((slot, run.retired_insns + t1_insns? - used_insns))
         });
         Some(Growth {
             process: event.process,

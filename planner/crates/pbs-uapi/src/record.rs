@@ -70,7 +70,8 @@ records! {
         thresholds: u64,
         idle_policy: u64,
         idle_is_lateness: u64,
-        reserved: [u64; 9],
+        t1_spares_last_slot: u64,
+        reserved: [u64; 8],
     }
 
     /// `struct pbs_plan_cpu`

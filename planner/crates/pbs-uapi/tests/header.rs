@@ -39,7 +39,8 @@ fn expected() -> Expected {
             t2_spacer_insns t2_task_signaling_limit_insns max_preemptions capacity_buffer_permille
             available_plan_buffer_permille reschedule_time_insns t2_min_process_insns
             t2_node_lateness_cap_permille tm2_node_earliness_cap_permille stress_reset
-            stress_gain_insns nominal_tick_ns thresholds idle_policy idle_is_lateness reserved
+            stress_gain_insns nominal_tick_ns thresholds idle_policy idle_is_lateness
+            t1_spares_last_slot reserved
         }
         "pbs_plan_cpu" PlanCpu { cpu nr_processes nr_slots reserved }
         "pbs_plan_process" PlanProcess { id flags buffer_insns reserved }

@@ -78,6 +78,7 @@ const NUMBERS: [Number; 23] = [
     ("thresholds", 255, 0, 255, 170),
     ("idle_policy", 0, 0, 1, 1),
     ("idle_is_lateness", 0, 0, 1, 1),
+    ("t1_spares_last_slot", 0, 0, 1, 1),
 ];
 
 /// Those whose value bounds that of another.

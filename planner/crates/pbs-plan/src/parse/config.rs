@@ -35,7 +35,9 @@ impl Reader {
             let read = match *name {
                 "thresholds" => self.thresholds(line, value),
                 "idle_policy" => self.idle_policy(line, value),
-                "idle_is_lateness" => self.flag(line, name, value).map(u64::from),
+                "idle_is_lateness" | "t1_spares_last_slot" => {
+                    self.flag(line, name, value).map(u64::from)
+                }
                 _ => self.number(line, name, value),
             };
             values[index] = read.unwrap_or(values[index]);
