@@ -202,13 +202,33 @@ fn t2_process_second_stage_is_the_plan_buffer_by_progress() {
     // Retired beyond 1000 plus a fifth of all is beyond 1250.
     let slots = [(1, 1000), (1, 1000)];
     let mut scene = buffered(on(&[Threshold::T2Process]), &slots, &[4000]);
-    scene.run_as_told(1250);
+    scene.run_as_told(1001);
+    // The limit is at 200 and goes on rising: 199 and a quarter of that more.
+    assert_eq!(scene.last.until_insns, Some(249));
+    scene.run_as_told(249);
     assert_eq!(scene.node.process_limit_insns(0, scene.now_ns), 250);
     assert_eq!(scene.log.lines(), [""; 0]);
     assert_eq!(scene.last.until_insns, Some(1));
     scene.run_as_told(1);
     assert_eq!(scene.log.lines(), ["late process: 1.0 at 1251"]);
     assert_eq!(scene.log.signals()[0].1.value, 250);
+}
+
+#[test]
+fn t2_process_does_not_rise_while_its_least_is_greater() {
+    // A fifth of what is retired is 300 only at 1500.
+    let config = Config {
+        t2_min_process_insns: 300,
+        ..on(&[Threshold::T2Process])
+    };
+    let mut scene = buffered(config, &[(1, 1000), (1, 1000)], &[4000]);
+    scene.run_as_told(1001);
+    assert_eq!(scene.last.until_insns, Some(300));
+    scene.run_as_told(299);
+    assert_eq!(scene.log.lines(), [""; 0]);
+    scene.run_as_told(1);
+    assert_eq!(scene.log.lines(), ["late process: 1.0 at 1301"]);
+    assert_eq!(scene.log.signals()[0].1.value, 300);
 }
 
 #[test]
