@@ -18,7 +18,7 @@ fn deadlines_add_up() {
     let json = pbsctl(&[&["--json"], &arguments[..]].concat(), "").json();
     let rows = json["rows"].as_array().unwrap();
     let cases = json["cases"].as_array().unwrap();
-    assert_eq!(rows.len(), 4 * 10);
+    assert_eq!(rows.len(), 4 * 12);
     for row in rows {
         let off = rows
             .iter()

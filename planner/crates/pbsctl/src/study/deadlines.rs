@@ -23,6 +23,9 @@ enum Setup {
     Off,
     #[serde(rename = "t1")]
     T1,
+    /// t1, but not in the last slot of a process.
+    #[serde(rename = "t1, spared")]
+    T1Spared,
     #[serde(rename = "t1, t2")]
     T1T2,
     #[serde(rename = "all")]
@@ -32,6 +35,8 @@ enum Setup {
     NoAnswers,
     #[serde(rename = "least slack")]
     LeastSlack,
+    #[serde(rename = "spared")]
+    Spared,
     #[serde(rename = "t1 10 %")]
     T1At10,
     #[serde(rename = "t1 20 %")]
@@ -43,13 +48,15 @@ enum Setup {
 }
 
 impl Setup {
-    const ALL: [Setup; 10] = [
+    const ALL: [Setup; 12] = [
         Setup::Off,
         Setup::T1,
+        Setup::T1Spared,
         Setup::T1T2,
         Setup::All,
         Setup::NoAnswers,
         Setup::LeastSlack,
+        Setup::Spared,
         Setup::T1At10,
         Setup::T1At20,
         Setup::T1At30,
@@ -57,16 +64,18 @@ impl Setup {
     ];
 
     /// Those that change one thing of "all".
-    const VARIANTS: &'static [Setup] = Self::ALL.split_at(4).1;
+    const VARIANTS: &'static [Setup] = Self::ALL.split_at(5).1;
 
     fn name(self) -> &'static str {
         match self {
             Setup::Off => "off",
             Setup::T1 => "t1",
+            Setup::T1Spared => "t1, spared",
             Setup::T1T2 => "t1, t2",
             Setup::All => "all",
             Setup::NoAnswers => "no answers",
             Setup::LeastSlack => "least slack",
+            Setup::Spared => "spared",
             Setup::T1At10 => "t1 10 %",
             Setup::T1At20 => "t1 20 %",
             Setup::T1At30 => "t1 30 %",
@@ -89,6 +98,10 @@ impl Setup {
                 thresholds: bits(&[Threshold::T1]),
                 ..all
             },
+            Setup::T1Spared => Config {
+                t1_spares_last_slot: 1,
+                ..Setup::T1.config()
+            },
             Setup::T1T2 => Config {
                 thresholds: bits(&[
                     Threshold::T1,
@@ -104,6 +117,10 @@ impl Setup {
                 idle_policy: IdlePolicy::LeastSlack as u64,
                 ..all
             },
+            Setup::Spared => Config {
+                t1_spares_last_slot: 1,
+                ..all
+            },
             Setup::T1At10 => t1_at(100),
             Setup::T1At20 => t1_at(200),
             Setup::T1At30 => t1_at(300),
@@ -116,7 +133,10 @@ impl Setup {
 
     /// Whether a job scheduler answers.
     fn answers(self) -> bool {
-        !matches!(self, Setup::Off | Setup::T1 | Setup::NoAnswers)
+        !matches!(
+            self,
+            Setup::Off | Setup::T1 | Setup::T1Spared | Setup::NoAnswers
+        )
     }
 }
 
