@@ -179,14 +179,15 @@ fn only_here(pbs: &Pbs, message: &Message<'_>, change: &Change) -> Result<(), Re
 
 /// Checks that the new plan can follow the one that its CPU has.
 ///
-/// A process that ends between this and the swap is done in the new plan, and its threads leave.
+/// A process that ends between this and the swap is done in the new plan, and its threads leave;
+/// but if it was the last one and the plan is no answer, it begins afresh without a thread.
 fn follows(change: &Change) -> Result<(), Refusal> {
     let Some(new) = &change.node else {
         return Ok(());
     };
     let checked = change
         .cpu
-        .lock(|_, _, state| Some(new.check_over(state.node.as_ref()?)));
+        .lock(|_, _, state| Some(new.check_over(state.node.as_ref()?, change.dealt_seq)));
     checked.flatten().unwrap_or(Ok(()))
 }
 

@@ -519,6 +519,7 @@ impl State {
                 event.peak_vm_bytes = info.task_peak_vm_bytes;
                 event.peak_rss_bytes = info.task_peak_rss_bytes;
                 event.preemptions = info.preemptions;
+                event.node_lateness_insns = node.lateness_insns();
             }
         }
         event.reason = reason;

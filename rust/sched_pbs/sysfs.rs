@@ -54,7 +54,7 @@ fn line(out: &mut Buffer<'_>, value: impl core::fmt::Display) -> Result {
 
 /// Sums a value over all CPUs.
 fn sum(value: impl Fn(&'static Cpu) -> i64) -> i64 {
-    pbs().map_or(0, |pbs| pbs.cpus().map(value).sum())
+    pbs().map_or(0, |pbs| pbs.cpus().map(value).fold(0, i64::saturating_add))
 }
 
 /// A value of a CPU's state, 0 if it has none.

@@ -61,7 +61,8 @@ struct pbs_plan_header {
 	__u64 flags;			/* must be 0 */
 	/*
 	 * The prediction failures that the plan deals with: those of all events
-	 * with a smaller seq; 0: none.  See PBS_EV_LATE.
+	 * with a smaller seq.  See enum pbs_cause.  0: the plan is no answer; if
+	 * the plan before has ended, its processes run again.
 	 */
 	__u64 dealt_seq;
 	__u64 reserved[2];
@@ -190,7 +191,12 @@ enum pbs_grant {
  * A failure is told once for its task, process or node, until a plan comes.  A
  * plan that deals with it (dealt_seq) has that process begin a new account of
  * lateness, or all of them for the node, and the task a new count of
- * preemptions; under any other plan what is still so is told again.
+ * preemptions; under any other plan what is still so is told again.  What one
+ * plan has dealt with stays so.
+ *
+ * Of an early node the threshold is negative: read value as __s64.  And its
+ * node_lateness_insns has the idle time in it that lessens earliness
+ * (idle_is_lateness).
  */
 enum pbs_cause {
 	PBS_CAUSE_TASK		= 1,	/* retired_insns */

@@ -4,7 +4,7 @@
 
 use super::node::SlotState;
 use super::signals::Watch;
-use super::{Event, EventKind, Grant, Memory, Node, Presence, Sink, Slot, Threshold};
+use super::{Event, EventKind, Grant, Memory, Node, Presence, Sink, Slot};
 
 /// How many slots one decision may leave behind.  A dead process may have
 /// millions of slots, and decisions are made under a lock.
@@ -126,9 +126,10 @@ impl<M: Memory> Node<M> {
         } else {
             return true;
         };
-        // Not its fault, if what came before used up the slot.
+        // Not its fault, if what came before used up the slot; nor does who waits
+        // for others lose the CPU.
         self.update(owner, |run| {
-            if run.is_late() {
+            if run.is_late() && run.presence == Presence::Ready {
                 run.preemptions = run.preemptions.saturating_add(1);
             }
         });

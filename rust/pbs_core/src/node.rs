@@ -54,6 +54,8 @@ pub struct Node<M: Memory> {
     pub(super) told_late: Level,
     /// What was told of tm2_node.
     pub(super) told_early: Level,
+    /// The plan deals with the failures of all events before this one.
+    pub(super) dealt_seq: u64,
     /// Idle time that lessens the earliness of the node.
     pub(super) idle_insns: u64,
     /// Plan time since which the plan waits for its processes, if it does and
@@ -138,6 +140,7 @@ impl<M: Memory> Node<M> {
             sums: Sums::ZERO,
             told_late: Level::NOTHING,
             told_early: Level::NOTHING,
+            dealt_seq: 0,
             idle_insns: 0,
             waits_since_ns: None,
             live: 0,
@@ -207,7 +210,7 @@ impl<M: Memory> Node<M> {
         if self.runs.get(p as usize)?.done {
             return None;
         }
-        self.finish_task(p, now_ns, sink);
+        self.finish_task(p, true, now_ns, sink);
         let run = self.runs.get(p as usize)?;
         if !run.done {
             return Some(run.task);
@@ -223,8 +226,10 @@ impl<M: Memory> Node<M> {
         let Some(&run) = self.runs.get(p as usize) else {
             return;
         };
+        let count = self.plan.process(p).map_or(0, |process| process.count);
         if !run.done && run.task_begun {
-            self.finish_task(p, now_ns, sink);
+            let is_last = run.position.saturating_add(1) == count;
+            self.finish_task(p, is_last, now_ns, sink);
         }
         self.change(p, |run| {
             run.presence = Presence::Absent;
@@ -235,7 +240,6 @@ impl<M: Memory> Node<M> {
             return;
         }
         let position = self.runs.get(p as usize).map_or(0, |run| run.position);
-        let count = self.plan.process(p).map_or(0, |process| process.count);
         let mut event = self.process_event(EventKind::ProcessEnded, p, now_ns);
         event.value = u64::from(count.saturating_sub(position));
         self.tell(event, sink);
@@ -251,7 +255,9 @@ impl<M: Memory> Node<M> {
         self.counts.count(kind);
     }
 
-    fn finish_task(&mut self, p: u32, now_ns: u64, sink: &mut impl Sink) {
+    /// The current task of `p` ends; `complete`: by itself, not because its
+    /// process was cut short, which is no earliness.
+    fn finish_task(&mut self, p: u32, complete: bool, now_ns: u64, sink: &mut impl Sink) {
         // A task that nobody has looked at since it turned late.
         self.watch(p, now_ns, sink);
         let Some(run) = self.runs.get(p as usize) else {
@@ -265,7 +271,7 @@ impl<M: Memory> Node<M> {
         let mut event = self.process_event(EventKind::TaskEnded, p, now_ns);
         event.retired_insns = retired_insns;
         self.tell(event, sink);
-        if retired_insns < planned_insns {
+        if complete && retired_insns < planned_insns {
             self.watch_early(p, retired_insns, now_ns, sink);
         }
         let Node { plan, runs, .. } = self;
@@ -307,6 +313,12 @@ impl<M: Memory> Node<M> {
         let (sums, live, unfinished) = (Sums::of(run), run.is_live(), !run.done);
         change(run);
         self.sums.replace(&sums, &Sums::of(run));
+        if self.idle_insns != 0 {
+            self.idle_insns = self.idle_insns.min(self.early_insns());
+        }
+        let Some(run) = self.runs.get(p as usize) else {
+            return;
+        };
         self.live = recount(self.live, live, run.is_live());
         self.unfinished = recount(self.unfinished, unfinished, !run.done);
     }

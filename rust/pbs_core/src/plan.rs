@@ -70,7 +70,7 @@ pub struct Plan<M: Memory> {
 
 /// How many slots one sum is for: a compromise between the memory for the sums
 /// and the slots to add up.
-pub(super) const SUM_EVERY: usize = 64;
+pub(super) const SUM_EVERY: usize = 16;
 
 impl<M: Memory> Plan<M> {
     /// The processes, ascending by id.

@@ -168,6 +168,24 @@ impl Run {
         self.task_begun = false;
     }
 
+    /// Begins a new account: lateness counts from here on, also that of a task
+    /// which is late already.
+    pub(super) fn begin_account(&mut self) {
+        let over_insns = self.retired_insns.saturating_sub(self.planned_insns);
+        self.account = Account {
+            lateness_insns: i64::try_from(over_insns).map_or(-i64::MAX, |over_insns| -over_insns),
+            planned_insns: 0,
+        };
+    }
+
+    /// The account if the current task is left as it is, and does not end.
+    pub(super) fn account_without_task(&self) -> Account {
+        Account {
+            lateness_insns: self.lateness_insns(),
+            planned_insns: self.begun_insns(),
+        }
+    }
+
     /// Planned lengths of the tasks begun so far.
     pub(super) fn begun_insns(&self) -> u64 {
         let running_insns = if self.task_begun {

@@ -478,10 +478,14 @@ impl<M: Memory> Node<M> {
             return self.idle_insns;
         };
         let waited_ns = plan_ns.saturating_sub(since_ns);
-        let early_insns = self.sums.lateness_insns().min(0).unsigned_abs();
         self.idle_insns
             .saturating_add(self.rate.to_insns(waited_ns))
-            .min(early_insns)
+            .min(self.early_insns())
+    }
+
+    /// By how much the node is early.
+    pub(super) fn early_insns(&self) -> u64 {
+        self.sums.lateness_insns().min(0).unsigned_abs()
     }
 
     /// Tells that `percent` of a lateness threshold is exceeded.

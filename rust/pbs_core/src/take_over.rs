@@ -2,7 +2,7 @@
 
 //! A new plan takes over from the one before.
 
-use super::run::{Account, Run};
+use super::run::Run;
 use super::signals::Level;
 use super::windows::Windows;
 use super::{Fault, Memory, Node, Refusal};
@@ -20,31 +20,39 @@ impl<M: Memory> Node<M> {
     /// that of its current task; if it is the same task, that keeps its counts.
     /// A process that the new plan leaves no task is done.
     ///
-    /// If `old` has ended, a process that was done in it begins afresh: the
-    /// same plan can be run again and again.
+    /// If `old` has ended and the plan is no answer (`dealt_seq` is 0), a
+    /// process that was done in it begins afresh: the same plan can be run
+    /// again and again.
     ///
     /// The plan deals with the prediction failures whose events have a number
-    /// less than `dealt_seq`, those of plans before `old` included.  Where t2_process was told of a process, that
-    /// process begins a new account; where t2_node or tm2_node was told, all
-    /// do.  Where t2_preemptions was told of a task, its preemptions count from
-    /// 0; where t2_task was, it is not told again if the task is beyond that of
-    /// the new plan, too.  Whatever else was told is told again if it still is
-    /// so.  Stress is reset.
+    /// less than the greatest `dealt_seq` that there was.  Where t2_process was
+    /// told of a process, that process begins a new account; where t2_node or
+    /// tm2_node was told, all do.  Where t2_preemptions was told of a task, its
+    /// preemptions count from 0; where t2_task was, it is not told again if the
+    /// task is beyond that of the new plan, too.  Whatever else was told is told
+    /// again if it still is so.  Stress is reset.
     pub fn begin(&mut self, old: Option<&Node<M>>, dealt_seq: u64, now_ns: u64) {
         self.installed_ns = now_ns;
         self.windows = Windows::new(&self.config, now_ns);
+        self.dealt_seq = dealt_seq;
         let Some(old) = old else {
             return;
         };
+        let again = old.runs_again(dealt_seq);
+        let dealt_seq = dealt_seq.max(old.dealt_seq);
+        self.dealt_seq = dealt_seq;
         self.windows.take_over(&old.windows);
         self.counts = old.counts;
         let node_dealt = old.told_late.is_dealt(dealt_seq) || old.told_early.is_dealt(dealt_seq);
-        if !node_dealt {
+        let mut idle_insns = 0;
+        if !node_dealt && !again {
             self.told_late = old.told_late.reopened();
             self.told_early = old.told_early.reopened();
-            let mut windows = old.windows;
-            windows.advance(now_ns);
-            self.idle_insns = old.idle_insns_at(windows.plan_ns(now_ns));
+            if self.config.idle_is_lateness != 0 {
+                let mut windows = old.windows;
+                windows.advance(now_ns);
+                idle_insns = old.idle_insns_at(windows.plan_ns(now_ns));
+            }
         }
         for index in 0..self.runs.len() as u32 {
             let same = self.plan.process(index).and_then(|p| old.plan.find(p.id));
@@ -52,9 +60,9 @@ impl<M: Memory> Node<M> {
             else {
                 continue;
             };
-            let mut run = self.resume(index, old, from, &old_run);
+            let mut run = self.resume(index, old, from, &old_run, again);
             if node_dealt || run.told.process.is_dealt(dealt_seq) {
-                run.account = Account::default();
+                run.begin_account();
                 run.told.process = Level::NOTHING;
             }
             if run.told.preemptions.is_dealt(dealt_seq) {
@@ -71,15 +79,23 @@ impl<M: Memory> Node<M> {
             }
             self.change(index, |place| *place = run);
         }
+        self.idle_insns = idle_insns.min(self.early_insns());
+    }
+
+    /// Does a plan that deals with the events before `dealt_seq` begin a new
+    /// run, in which the processes of this one run again?  One that deals with
+    /// anything is an answer to this run, even if it has ended meanwhile.
+    fn runs_again(&self, dealt_seq: u64) -> bool {
+        self.plan_ended && dealt_seq == 0
     }
 
     /// The state in which the process `index` goes on that was `from` in `old`.
-    fn resume(&self, index: u32, old: &Node<M>, from: u32, old_run: &Run) -> Run {
+    fn resume(&self, index: u32, old: &Node<M>, from: u32, old_run: &Run, again: bool) -> Run {
         let mut run = Run {
             presence: old_run.presence,
             ..self.runs.get(index as usize).copied().unwrap_or(Run::NEW)
         };
-        if old_run.done && old.plan_ended {
+        if old_run.done && again {
             return run;
         }
         run.begun = old_run.begun;
@@ -87,7 +103,9 @@ impl<M: Memory> Node<M> {
         run.process_peak = old_run.process_peak;
         let task = old.next_task(from);
         run.move_to(&self.plan, index, self.plan.position_of(index, task));
-        run.rest_insns = self.plan.rest_insns(index, run.position);
+        if run.position != 0 {
+            run.rest_insns = self.plan.rest_insns(index, run.position);
+        }
         run.told.process = old_run.told.process.reopened();
         if !run.done && !old_run.done && run.task == task {
             run.task_begun = old_run.task_begun;
@@ -96,6 +114,8 @@ impl<M: Memory> Node<M> {
             run.peak = old_run.peak;
             run.told.task = old_run.told.task.reopened();
             run.told.preemptions = old_run.told.preemptions.reopened();
+        } else if !old_run.done {
+            run.account = old_run.account_without_task();
         }
         run
     }
@@ -114,8 +134,8 @@ impl<M: Memory> Node<M> {
 
     /// Refuses to follow `old` if the plan has a process that has ended and
     /// gives it nothing more to do: whoever made it has not heard of its end.
-    pub fn check_over(&self, old: &Node<M>) -> Result<(), Refusal> {
-        if old.plan_ended {
+    pub fn check_over(&self, old: &Node<M>, dealt_seq: u64) -> Result<(), Refusal> {
+        if old.runs_again(dealt_seq) {
             return Ok(());
         }
         for (process, index) in self.plan.processes().iter().zip(0..) {

@@ -429,7 +429,7 @@ fn check_over(old: &Scene, slots: &[(u32, u32, u64)]) -> Result<(), Refusal> {
 
 impl Scene {
     fn node_over(&self, old: &Scene) -> Result<(), Refusal> {
-        self.node.check_over(&old.node)
+        self.node.check_over(&old.node, 0)
     }
 }
 

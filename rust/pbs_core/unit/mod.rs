@@ -2,6 +2,7 @@
 
 //! Tests of the policy core.
 
+mod accounts;
 mod audit;
 mod dealing;
 mod driver;

@@ -419,8 +419,11 @@ fn end_of_a_process_is_the_end_of_its_task() {
     scene.node.charge(0, 1501);
     scene.exit(1);
     scene.run(499);
+    // It is killed before its last task, which is no earliness.
     scene.exit(2);
-    let lines = ["late task: 1.0 at 1501", "early task: 2.0 at 499"];
+    scene.run(498);
+    scene.exit(3);
+    let lines = ["late task: 1.0 at 1501", "early task: 3.0 at 498"];
     assert_eq!(scene.log.lines(), lines);
     // A task that has not begun is neither.
     let mut unbegun = self::scene(on(&thresholds), &[(1, 1000), (2, 1000)]);

@@ -129,6 +129,8 @@ pub(crate) struct Replay {
     config: Config,
     installed_ns: u64,
     plan_ended: bool,
+    /// The greatest that a plan had.
+    dealt_seq: u64,
     /// By process: its tasks with their lengths, ascending.
     tasks: HashMap<u32, Rc<[Planned]>>,
     /// t1 of each slot, where it holds.
@@ -154,6 +156,7 @@ impl Replay {
             config: default_config,
             installed_ns: 0,
             plan_ended: false,
+            dealt_seq: 0,
             tasks: HashMap::new(),
             slots_t1_insns: Vec::new(),
             runs: BTreeMap::new(),
@@ -381,10 +384,12 @@ impl Replay {
 
     /// `plan` takes over with `event`, as `Node::begin` of the policy core says.
     pub(crate) fn take_over(&mut self, plan: &Plan, event: &Event) {
-        let ended = std::mem::take(&mut self.plan_ended);
-        let dealt = |seq: Option<u64>| seq.is_some_and(|seq| seq < plan.dealt_seq);
+        let again = std::mem::take(&mut self.plan_ended) && plan.dealt_seq == 0;
+        self.dealt_seq = self.dealt_seq.max(plan.dealt_seq);
+        let dealt_seq = self.dealt_seq;
+        let dealt = |seq: Option<u64>| seq.is_some_and(|seq| seq < dealt_seq);
         let node_dealt = dealt(self.told_late_seq) || dealt(self.told_early_seq);
-        if node_dealt {
+        if node_dealt || again {
             self.told_late_seq = None;
             self.told_early_seq = None;
         }
@@ -410,7 +415,7 @@ impl Replay {
                 run.move_to(tasks, 0);
                 continue;
             };
-            if done && ended {
+            if done && again {
                 let buffer_insns = run.buffer_insns;
                 *run = Run::default();
                 run.buffer_insns = buffer_insns;
@@ -423,11 +428,20 @@ impl Replay {
             if !run.done && !done && run.task == next_task {
                 run.retired_insns = was.retired_insns;
                 run.task_begun = was.task_begun;
+            } else if !done {
+                run.account = Account {
+                    lateness_insns: was.lateness_insns(),
+                    planned_insns: was.begun_insns(),
+                };
             }
             run.slot = None;
             if node_dealt || dealt(run.told_seq) {
                 run.told_seq = None;
-                run.account = Account::default();
+                let over_insns = run.retired_insns.saturating_sub(run.planned_insns);
+                run.account = Account {
+                    lateness_insns: -i64::try_from(over_insns).unwrap_or(i64::MAX),
+                    planned_insns: 0,
+                };
             }
         }
         self.sums = Sums::default();

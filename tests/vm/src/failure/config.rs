@@ -18,7 +18,7 @@ use crate::{check, check_eq};
 type Number = (&'static str, u64, u64, u64, u64);
 
 /// As include/uapi/linux/pbs.h has them, in its order.
-const NUMBERS: [Number; 23] = [
+const NUMBERS: [Number; Config::COUNT] = [
     ("sigma_t1_permille", 1_050, 1_001, 100_000, 1_200),
     ("preemption_limit_insns", 50_000_000, 0, 1 << 48, 60_000_000),
     ("no_preemption_insns", 10_000, 0, 50_000_000, 20_000),

@@ -115,7 +115,7 @@ impl Machine<'_> {
         let config = plan.config.unwrap_or(self.options.config);
         config.check().map_err(Error::Config)?;
         let mut node = Self::node(&plan, config, self.options, self.now_ns)?;
-        let refused = node.check_over(&self.node).err();
+        let refused = node.check_over(&self.node, plan.dealt_seq).err();
         if let Some(refusal) = refused.filter(|_| answer.ended == self.ended.len()) {
             return Err(Error::Scheduler(format!(
                 "the node refuses its plan: {refusal}"
