@@ -5,7 +5,7 @@
 //! that a plan may have, where the exact value comes from 128-bit arithmetic.
 
 use crate::wire::{MAX_BUFFER_INSNS, MAX_PLAN_INSNS, MAX_PROCESSES, MAX_SLOT_INSNS};
-use crate::{Config, Progress, Rate};
+use crate::{Config, Progress, Rate, Threshold};
 
 use super::exact::{self, share};
 
@@ -70,6 +70,24 @@ fn section_3_2_2_t1_at_both_sides_of_its_bounds() {
     };
     assert_eq!(fixed.t1_insns(1), 101);
     assert_eq!(fixed.t1_insns(100_000), 100_100);
+}
+
+#[test]
+fn t1_may_spare_the_last_slot() {
+    for (thresholds, t1_spares_last_slot, within, last) in [
+        (Threshold::ALL_BITS, 0, Some(105), Some(105)),
+        (Threshold::ALL_BITS, 1, Some(105), None),
+        (Threshold::ALL_BITS & !1, 0, None, None),
+        (Threshold::ALL_BITS & !1, 1, None, None),
+    ] {
+        let config = Config {
+            thresholds,
+            t1_spares_last_slot,
+            ..UNITS
+        };
+        assert_eq!(config.t1_of_slot_insns(100, false), within);
+        assert_eq!(config.t1_of_slot_insns(100, true), last);
+    }
 }
 
 #[test]
