@@ -217,6 +217,19 @@ impl IdlePolicy {
 }
 
 impl Config {
+    /// Why the number `name` may not be less than `least`, as the end of a
+    /// sentence; nothing where that goes without saying.
+    pub fn why_not_less(name: &str, value: u64, least: u64) -> &'static str {
+        match name {
+            "sigma_t2_permille" | "t2_spacer_insns" | "t2_task_signaling_limit_insns"
+                if value < least =>
+            {
+                ", as t1 must be less than t2_task"
+            }
+            _ => "",
+        }
+    }
+
     /// Is this threshold switched on?
     pub const fn has(&self, threshold: Threshold) -> bool {
         self.thresholds & threshold as u64 != 0

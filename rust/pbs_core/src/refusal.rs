@@ -4,7 +4,7 @@
 
 use core::fmt;
 
-use super::{wire, NoMemory};
+use super::{wire, Config, NoMemory};
 
 /// The error number that a refusal has at the system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -313,7 +313,10 @@ impl fmt::Display for Fault {
                 value,
                 least,
                 most,
-            } => write!(f, "{name} is {value}; write {least} to {most}"),
+            } => {
+                let why = Config::why_not_less(name, value, least);
+                write!(f, "{name} is {value}; write {least} to {most}{why}")
+            }
             Fault::CpuOrder { cpu, before } => write!(
                 f,
                 "CPU {cpu} comes after CPU {before}; write CPUs ascending, each once"

@@ -414,6 +414,13 @@ fn configuration_in_a_plan_is_checked() {
         (refusal.to_string().as_str(), refusal.offset_bytes),
         (text, 80)
     );
+    let crossed = Config {
+        sigma_t2_permille: 1050,
+        ..Config::DEFAULT
+    };
+    let refusal = read(&write(1, Some(&crossed), &two_cpus())).err().unwrap();
+    let text = "sigma_t2_permille is 1050; write 1051 to 100000, as t1 must be less than t2_task";
+    assert_eq!(refusal.to_string(), text);
     let mut bytes = write(1, Some(&Config::DEFAULT), &two_cpus());
     bytes[64 + 8 * Config::COUNT] = 1;
     let refusal = read(&bytes).err().unwrap();

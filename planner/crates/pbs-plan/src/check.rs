@@ -50,15 +50,16 @@ impl Check<'_> {
             }
             let name = Config::NAMES[index];
             let line = self.plan.config_lines[index];
+            let why = Config::why_not_less(name, value, least);
             // Some ranges depend on other numbers of the file.
             let left_out = line.is_none() && value == Config::DEFAULT.values()[index];
             let message = if left_out {
                 format!(
                     "{name} is left out and so {value}, but with the other numbers of [config] \
-                     it must be between {least} and {most}; add it"
+                     it must be between {least} and {most}{why}; add it"
                 )
             } else {
-                format!("{name} is {value}; it must be between {least} and {most}")
+                format!("{name} is {value}; it must be between {least} and {most}{why}")
             };
             self.problem(line, message);
         }

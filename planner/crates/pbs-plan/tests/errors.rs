@@ -299,8 +299,8 @@ tasks = [10]
 cpu = 0
 slots = [1]
 " => "\
-plan.toml: t2_task_signaling_limit_insns is left out and so 1000000000, but with the other numbers of [config] it must be between 1000000001 and 562949953421312; add it
-plan.toml:3: sigma_t2_permille is 1050; it must be between 1051 and 100000";
+plan.toml: t2_task_signaling_limit_insns is left out and so 1000000000, but with the other numbers of [config] it must be between 1000000001 and 562949953421312, as t1 must be less than t2_task; add it
+plan.toml:3: sigma_t2_permille is 1050; it must be between 1051 and 100000, as t1 must be less than t2_task";
 
     real_and_wait_too_long:
 "[[process]]
