@@ -40,6 +40,7 @@ pub const TESTS: &[(&str, crate::Test)] = &[
     ("affinity-is-fixed", policy::affinity_is_fixed),
     ("cpuset-is-fixed", policy::cpuset_is_fixed),
     ("policy-leads-away", policy::policy_leads_away),
+    ("policy-leads-to-the-top", policy::policy_leads_to_the_top),
     ("attach-again", policy::attach_again),
     ("fork-bomb-stays-outside", children::fork_bomb_stays_outside),
     ("vfork-in-a-slot", children::vfork_in_a_slot),

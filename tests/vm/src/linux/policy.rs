@@ -157,6 +157,25 @@ pub fn policy_leads_away() -> Verdict {
     Ok(())
 }
 
+/// The highest real-time priority is, as a number, that of the class: a thread
+/// that changes to it has to be moved to the queue of real time all the same.
+pub fn policy_leads_to_the_top() -> Verdict {
+    let mut trio = Trio::new()?;
+    let running = &mut trio.running;
+    check_eq!(
+        set_policy(running.pid(), libc::SCHED_FIFO, 99),
+        Ok(()),
+        "leave by policy"
+    );
+    let event = trio.scene.wait_kind(EventKind::Ejected, running.process)?;
+    check_eq!(event.pid, running.pid(), "thread that left");
+    running.runs()?;
+    running.ends()?;
+    trio.scene.node.device.drop_plan(PLAN_CPU).context("drop")?;
+    trio.waiting.ends()?;
+    trio.blocked.ends()
+}
+
 /// A thread that left can be attached again and finishes its task.
 pub fn attach_again() -> Verdict {
     let mut trio = Trio::new()?;
