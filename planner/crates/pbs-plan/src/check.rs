@@ -245,8 +245,8 @@ impl Check<'_> {
                             self.problem(
                                 line,
                                 format!(
-                                    "slot {number} is one more than the {tasks} tasks of process \
-                                     {label}; add a task to the process or remove the slot"
+                                    "slot {number} is one more than process {label} has tasks \
+                                     ({tasks}); add a task to the process or remove the slot"
                                 ),
                             );
                         }

@@ -117,7 +117,7 @@ tasks = [10]
 [[cpu]]
 cpu = 0
 slots = [1, \"idle 5\", 1]
-" => "plan.toml:7: slot 2 is one more than the 1 tasks of process sort; add a task to the process or remove the slot";
+" => "plan.toml:7: slot 2 is one more than process sort has tasks (1); add a task to the process or remove the slot";
 
     fewer_slots_than_tasks:
 "[[process]]

@@ -140,32 +140,84 @@ pub(crate) fn is_signal(event: &Event) -> bool {
     )
 }
 
+/// Did a slot reach t1 with a task that is not beyond its own plan? Such a task
+/// is pushed into the next slot without being charged with a preemption; the
+/// kind of the event is [`EventKind::Preempted`] all the same.
+pub fn is_push(event: &Event) -> bool {
+    event.kind == EventKind::Preempted as u16 && event.retired_insns <= event.planned_insns
+}
+
+/// What events are counted as: the name of their kind, but pushes apart from
+/// preemptions.
+pub(crate) fn counted_as(event: &Event) -> String {
+    if is_push(event) {
+        return "pushed".into();
+    }
+    kind_name(event)
+}
+
+/// The two stages of what a process must be later than (3.3.6); their greater
+/// is the threshold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stages {
+    pub(crate) capacity_buffer_insns: u64,
+    pub(crate) t2_process_insns: u64,
+}
+
 /// What a late, early or info event compared: the count, the comparison and
-/// the threshold by its name in Leppert 2021.
-pub(crate) fn comparison(event: &Event) -> String {
+/// the threshold by its name in Leppert 2021. An event tells only the greater
+/// of the two stages of a process: `stages` are both, where they are known.
+pub(crate) fn comparison(event: &Event, stages: Option<Stages>) -> String {
     let kind = EventKind::from_raw(event.kind);
     let early = kind == Some(EventKind::Early);
     let (actual, sign, name) = match Cause::from_raw(event.reason) {
-        Some(Cause::Task) if early => (retired(event), "<", "tm2_task"),
-        Some(Cause::Task) => (retired(event), ">", "t2_task"),
-        Some(Cause::Process) => (lateness("process", event.lateness_insns), ">", "t2_process"),
-        Some(Cause::Node) if early => {
-            (lateness("node", event.node_lateness_insns), "<", "tm2_node")
-        }
-        Some(Cause::Node) => (lateness("node", event.node_lateness_insns), ">", "t2_node"),
+        Some(Cause::Task) if early => (retired(event), "<", Some("tm2_task")),
+        Some(Cause::Task) => (retired(event), ">", Some("t2_task")),
+        Some(Cause::Process) => (lateness("process", event.lateness_insns), ">", None),
+        Some(Cause::Node) if early => (
+            lateness("node", event.node_lateness_insns),
+            "<",
+            Some("tm2_node"),
+        ),
+        Some(Cause::Node) => (
+            lateness("node", event.node_lateness_insns),
+            ">",
+            Some("t2_node"),
+        ),
         Some(Cause::Preemptions) => (
             format!("{} preemptions", event.preemptions),
             "≥",
-            "t2_preemptions",
+            Some("t2_preemptions"),
         ),
-        None => return format!("value {}", event.value),
+        None => return format!("value {}", grouped(event.value)),
     };
-    let threshold = grouped(threshold(event));
+    let limit = grouped(threshold(event));
+    let limit = match name {
+        Some(name) => format!("{name} {limit}"),
+        None => format!("{limit}, {}", greater(event, stages)),
+    };
     if kind == Some(EventKind::Info) {
         let percent = event.level_percent;
-        return format!("{actual} > {percent} % of {name} {threshold}");
+        return format!("{actual} > {percent} % of {limit}");
     }
-    format!("{actual} {sign} {name} {threshold}")
+    format!("{actual} {sign} {limit}")
+}
+
+/// What the threshold of a process is the greater of.
+fn greater(event: &Event, stages: Option<Stages>) -> String {
+    let stages = stages.filter(|stages| {
+        let greater = stages.capacity_buffer_insns.max(stages.t2_process_insns);
+        // They follow from the events before, and some may have been lost.
+        greater == event.value
+    });
+    match stages {
+        Some(stages) => format!(
+            "the greater of capacity buffer {} and t2_process {}",
+            grouped(stages.capacity_buffer_insns),
+            grouped(stages.t2_process_insns)
+        ),
+        None => "the greater of capacity buffer and t2_process".into(),
+    }
 }
 
 fn retired(event: &Event) -> String {
@@ -222,20 +274,33 @@ pub fn describe(event: &Event) -> String {
         Some(EventKind::PlanDropped | EventKind::CpuGone) => say(format!("plan {}", event.plan_id)),
         Some(EventKind::Attached) => say(format!("pid {}", event.pid)),
         Some(EventKind::Grant | EventKind::Absent) => {}
-        Some(EventKind::TaskEnded) => say(format!(
-            "planned {} retired {} preempted {} lateness {} peak {} of {}",
-            grouped(event.planned_insns),
-            grouped(event.retired_insns),
-            event.preemptions,
-            grouped(event.lateness_insns),
-            bytes(event.peak_rss_bytes),
-            bytes(event.peak_vm_bytes)
-        )),
+        Some(EventKind::TaskEnded) => {
+            say(format!(
+                "planned {} retired {} preempted {} lateness {}",
+                grouped(event.planned_insns),
+                grouped(event.retired_insns),
+                event.preemptions,
+                grouped(event.lateness_insns)
+            ));
+            // A simulation knows of no memory.
+            if event.peak_vm_bytes > 0 {
+                say(format!(
+                    "peak {} of {}",
+                    bytes(event.peak_rss_bytes),
+                    bytes(event.peak_vm_bytes)
+                ));
+            }
+        }
         Some(EventKind::Preempted) => say(format!(
-            "t1 {} planned {} retired {}",
+            "t1 {} planned {} retired {}{}",
             grouped(value),
             grouped(event.planned_insns),
-            grouped(event.retired_insns)
+            grouped(event.retired_insns),
+            if is_push(event) {
+                ", pushed: not beyond its plan"
+            } else {
+                ""
+            }
         )),
         Some(EventKind::Ceiling) => say(format!("after {} ns", grouped(value))),
         Some(EventKind::ProcessEnded) if value == 0 => say("all its tasks ended".into()),
@@ -244,12 +309,12 @@ pub fn describe(event: &Event) -> String {
         Some(EventKind::StopLong) => say(format!("pid {} {} ns", event.pid, grouped(value))),
         Some(EventKind::Overrun) => say(format!("{} events lost", grouped(value))),
         Some(EventKind::Late | EventKind::Early | EventKind::Info) => {
-            say(comparison(event));
+            say(comparison(event, None));
             if event.stress > 0 {
                 say(format!("stress {}", event.stress));
             }
         }
-        None => say(format!("value {value}")),
+        None => say(format!("value {}", grouped(value))),
     }
     if let Some(reason) = reason_name(event) {
         line.push_str(&format!(" ({reason})"));

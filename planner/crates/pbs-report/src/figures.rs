@@ -261,10 +261,13 @@ pub(crate) fn task(series: &Series, task: &TaskSeries) -> Figure {
             label: format!("ended with {} ({deviation})", grouped(ended.1)),
         });
         description = format!(
-            "Planned {}, ended with {} ({deviation}), preempted {} times.",
+            "Planned {}, ended with {} ({deviation}), preempted {}.",
             grouped(planned),
             grouped(actual),
-            task.preemptions.len()
+            match task.preemptions.len() {
+                1 => "once".into(),
+                often => format!("{often} times"),
+            }
         );
     }
     let levels = task.slots.iter().map(|stay| {
@@ -362,7 +365,17 @@ pub(crate) fn preemptions(report: &Report, max_preemptions: Option<u64>) -> Opti
             &text,
         );
     }
-    let mut description = format!("{} of {} tasks were preempted", all, report.tasks.len());
+    let mut description = format!(
+        "{all} of {} tasks were preempted beyond their plan",
+        report.tasks.len()
+    );
+    let pushes: u64 = report.processes.iter().map(|process| process.pushes).sum();
+    if pushes > 0 {
+        description += &format!(
+            "; {} slots reached t1 with a task that was not, which is pushed on and not charged",
+            grouped(pushes)
+        );
+    }
     if all > tasks.len() {
         description += &format!("; the {} with most preemptions are shown", tasks.len());
     }

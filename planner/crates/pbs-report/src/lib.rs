@@ -22,7 +22,7 @@ mod table;
 mod thin;
 mod timeline;
 
-pub use event::{describe, EventView};
+pub use event::{describe, is_push, EventView};
 pub use histogram::Histogram;
 pub use number::grouped;
 pub use page::Page;

@@ -15,11 +15,13 @@ use crate::number::grouped;
 use crate::recording::Opened;
 use crate::series::{CpuSeries, ProcessSeries, Selection, Series, Signal};
 use crate::svg::{escaped, STYLE};
-use crate::{table, MarkKind, Outcome, Report, Source};
+use crate::{table, MarkKind, Outcome, ProcessReport, Report, Source};
 
 const PAGE_STYLE: &str = include_str!("page.css");
 /// Rows of the table of signals.
 const SIGNALS: usize = 300;
+/// Those of them that are not folded away.
+const FIRST_SIGNALS: usize = 10;
 /// Processes with a picture of their own, on each CPU.
 const PROCESSES: usize = 24;
 /// Rows of the table of tasks.
@@ -44,32 +46,18 @@ pub struct Page {
 }
 
 impl Page {
-    /// Derives everything. Fails with words if there is no such task as is to
-    /// stand in front.
-    pub fn new(opened: Opened, selection: Selection) -> Result<Self, String> {
+    /// Derives everything.
+    pub fn new(opened: Opened, selection: Selection) -> Self {
         let report = Report::of_plans(&opened.plans, &opened.events, &opened.facts);
-        if let Some((process, task)) = selection.task {
-            let mut tasks = report.tasks.iter();
-            if !tasks.any(|known| (known.process, known.task) == (process, task)) {
-                return Err(format!(
-                    "there is no task {process}:{task}; write the number of a process and that \
-                     of a task of it, as in {}",
-                    report.tasks.first().map_or_else(
-                        || "1:0".into(),
-                        |task| format!("{}:{}", task.process, task.task)
-                    )
-                ));
-            }
-        }
         let series = Series::new(&opened, &report, selection);
-        Ok(Self {
+        Self {
             source: opened.source,
             plan_id: report.plan_id,
             deviations: Histogram::new(&report),
             series,
             report,
             opened,
-        })
+        }
     }
 
     /// The numbers behind the pictures.
@@ -134,12 +122,12 @@ impl Page {
              <h1>{title}</h1>\n"
         );
         self.head(&mut out);
-        self.signals(&mut out);
         out.push_str("<h2>Planned and actual</h2>\n<div class=\"scroll\">\n");
         out.push_str(&gantt_in_page(&self.report));
         out.push_str("</div>\n");
         self.nodes(&mut out);
         self.processes(&mut out);
+        self.signals(&mut out);
         self.tasks(&mut out);
         self.sums(&mut out);
         self.tables(&mut out);
@@ -176,11 +164,9 @@ impl Page {
             grouped(report.rate_insns_per_ms)
         );
         let ended = report.tasks.iter().filter(|task| task.ended).count();
-        let preemptions: u64 = report
-            .processes
-            .iter()
-            .map(|process| process.preemptions)
-            .sum();
+        let sum = |of: fn(&ProcessReport) -> u64| report.processes.iter().map(of).sum::<u64>();
+        let preemptions = sum(|process| process.preemptions);
+        let pushes = sum(|process| process.pushes);
         let plans = self
             .series
             .cpus
@@ -195,7 +181,15 @@ impl Page {
             format!("{} of {}", ended, report.tasks.len()),
             "tasks ended",
         );
-        figure(grouped(report.processes.len() as u64), "processes");
+        let processes = report.processes.len();
+        figure(
+            grouped(processes as u64),
+            if processes == 1 {
+                "process"
+            } else {
+                "processes"
+            },
+        );
         for kind in [MarkKind::Late, MarkKind::Early, MarkKind::Info] {
             let counts = self.counts(kind);
             let all: usize = counts.iter().map(|(_, count)| count).sum();
@@ -210,9 +204,19 @@ impl Page {
             };
             figure(grouped(all as u64), &format!("{name}{causes}"));
         }
-        figure(grouped(preemptions), "preemptions");
+        let pushed = match pushes {
+            0 => String::new(),
+            pushes => format!(" (and {} pushed)", grouped(pushes)),
+        };
+        let preempted = if preemptions == 1 {
+            "preemption"
+        } else {
+            "preemptions"
+        };
+        figure(grouped(preemptions), &format!("{preempted}{pushed}"));
         if let Some(plans) = plans.filter(|&plans| plans > 0) {
-            figure(grouped(plans as u64), "plans that took over");
+            let what = if plans == 1 { "plan" } else { "plans" };
+            figure(grouped(plans as u64), &format!("{what} that took over"));
         }
         let deadlines = &self.opened.deadlines;
         if !deadlines.is_empty() {
@@ -230,7 +234,8 @@ impl Page {
             "<details><summary>Processes</summary>\n<div class=\"scroll\"><table>\n<tr>\
              <th>process</th><th class=\"number\">CPU</th><th class=\"number\">tasks ended</th>\
              <th class=\"number\">planned</th><th class=\"number\">retired</th>\
-             <th class=\"number\">lateness</th><th class=\"number\">preemptions</th>",
+             <th class=\"number\">lateness</th><th class=\"number\">preemptions</th>\
+             <th class=\"number\">pushed</th>",
         );
         if dated {
             out.push_str(
@@ -247,6 +252,7 @@ impl Page {
                 grouped(process.retired_insns),
                 grouped(process.lateness_insns),
                 grouped(process.preemptions),
+                grouped(process.pushes),
             ];
             let _ = write!(out, "<tr><td>{}</td>", escaped(&process.name));
             for cell in cells {
@@ -301,15 +307,19 @@ impl Page {
             .filter(|signal| signal.kind != MarkKind::Info);
         let mut shown: Vec<_> = failures.chain(infos).take(SIGNALS).collect();
         shown.sort_by_key(|signal| signal.number);
-        out.push_str(
-            "<div class=\"scroll\">\n<table>\n<tr><th class=\"number\">#</th>\
-             <th class=\"number\">ms</th><th>kind</th><th>cause</th><th>process</th><th>task</th>\
-             <th>what was compared</th><th class=\"number\">stress</th></tr>\n",
-        );
-        for signal in &shown {
-            self.signal(out, signal);
+        let first = shown.len().min(FIRST_SIGNALS);
+        self.signal_table(out, &shown[..first]);
+        let folded = &shown[first..];
+        if !folded.is_empty() {
+            let _ = writeln!(
+                out,
+                "<details><summary>{} more of {} signals</summary>",
+                grouped(folded.len() as u64),
+                grouped(signals.len() as u64)
+            );
+            self.signal_table(out, folded);
+            out.push_str("</details>\n");
         }
-        out.push_str("</table>\n</div>\n");
         if shown.len() < signals.len() {
             let _ = writeln!(
                 out,
@@ -318,6 +328,18 @@ impl Page {
                 grouped((signals.len() - shown.len()) as u64)
             );
         }
+    }
+
+    fn signal_table(&self, out: &mut String, signals: &[&Signal]) {
+        out.push_str(
+            "<div class=\"scroll\">\n<table>\n<tr><th class=\"number\">#</th>\
+             <th class=\"number\">ms</th><th>kind</th><th>cause</th><th>process</th><th>task</th>\
+             <th>what was compared</th><th class=\"number\">stress</th></tr>\n",
+        );
+        for signal in signals {
+            self.signal(out, signal);
+        }
+        out.push_str("</table>\n</div>\n");
     }
 
     fn signal(&self, out: &mut String, signal: &Signal) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A run or a simulation as it is kept, to be looked at later.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use pbs_plan::{from_toml, to_toml, Config, Plan};
 use pbs_uapi::Event;
@@ -118,6 +118,76 @@ impl Opened {
             }
         }
         Ok(opened)
+    }
+}
+
+impl Opened {
+    /// Process and number of the task that `text` names: the number or the name
+    /// of a process, a colon, and the number of a task of it.
+    pub fn task(&self, text: &str) -> Result<(u32, u32), String> {
+        let processes = || self.plans.iter().flat_map(|plan| &plan.processes);
+        let example = || {
+            let process = processes().find(|process| !process.tasks.is_empty());
+            process.map_or_else(
+                || "3:7".into(),
+                |process| format!("{}:{}", process.label(), process.tasks[0].id),
+            )
+        };
+        // A name may have a colon.
+        let parts = text.rsplit_once(':').map(|(of, task)| (of, task.parse()));
+        let Some((of, Ok(task))) = parts else {
+            return Err(format!(
+                "\"{text}\" is no task; write the number or the name of a process and the number \
+                 of a task of it, as in {}",
+                example()
+            ));
+        };
+        let with_number = |&id: &u32| processes().any(|process| process.id == id);
+        let ids: BTreeSet<_> = match of.parse().ok().filter(with_number) {
+            Some(id) => [id].into(),
+            None => processes()
+                .filter(|process| process.name.as_deref() == Some(of))
+                .map(|process| process.id)
+                .collect(),
+        };
+        let ids: Vec<_> = ids.into_iter().collect();
+        let [id] = ids[..] else {
+            let known: BTreeMap<_, _> = processes().map(|p| (p.id, p.label())).collect();
+            let known: Vec<_> = known.into_values().collect();
+            return Err(match ids.len() {
+                0 => format!(
+                    "there is no process \"{of}\"; there are {}",
+                    some_of(&known)
+                ),
+                _ => format!(
+                    "several processes are called \"{of}\": write the number of one, {ids:?}"
+                ),
+            });
+        };
+        let tasks: BTreeSet<_> = processes()
+            .filter(|process| process.id == id)
+            .flat_map(|process| process.tasks.iter().map(|task| task.id))
+            .collect();
+        if tasks.contains(&task) {
+            return Ok((id, task));
+        }
+        let tasks: Vec<_> = tasks.iter().map(ToString::to_string).collect();
+        Err(format!(
+            "process {of} has no task {task}; there are {}",
+            some_of(&tasks)
+        ))
+    }
+}
+
+/// Names in words, but not hundreds of them.
+fn some_of(names: &[String]) -> String {
+    const MOST: usize = 12;
+    match names {
+        [] => "none".into(),
+        [.., last] if names.len() > MOST => {
+            format!("{}, ... {last}", names[..MOST - 1].join(", "))
+        }
+        _ => names.join(", "),
     }
 }
 

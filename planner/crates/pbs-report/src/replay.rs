@@ -113,6 +113,7 @@ pub(crate) struct ProcessState {
     /// max(capacity buffer, t2_process)
     pub(crate) limit_insns: u64,
     pub(crate) capacity_buffer_insns: u64,
+    pub(crate) t2_process_insns: u64,
 }
 
 /// The thresholds of the node and what is compared with them.
@@ -260,6 +261,9 @@ impl Replay {
                 .config
                 .process_limit_insns(&progress, self.active(), stress),
             capacity_buffer_insns: self.config.capacity_buffer_insns(progress.begun_insns),
+            t2_process_insns: self
+                .config
+                .t2_process_insns(&progress, self.active(), stress),
         })
     }
 

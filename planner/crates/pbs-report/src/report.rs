@@ -7,7 +7,7 @@ use pbs_plan::{Plan, Process};
 use pbs_uapi::{Event, EventKind, Tier};
 use serde::{Deserialize, Serialize};
 
-use crate::event::{is_signal, kind_name};
+use crate::event::{counted_as, is_push, is_signal};
 use crate::number::deviation_permille;
 use crate::timeline::CpuTimeline;
 
@@ -85,7 +85,8 @@ pub struct Report {
     /// Instructions that a CPU retires in a millisecond.
     #[serde(skip)]
     pub rate_insns_per_ms: u64,
-    /// How often each kind of event happened.
+    /// How often each kind of event happened; slots that reached t1 are counted
+    /// apart: `preempted` with a task beyond its plan, `pushed` with another.
     pub event_counts: BTreeMap<String, u64>,
     /// Events that happened but were not read in time.
     pub events_lost: u64,
@@ -124,8 +125,11 @@ pub struct TaskReport {
     pub retired_insns: u64,
     /// `(retired − planned) / planned`.
     pub deviation_permille: i64,
-    /// How often it was preempted.
+    /// How often it was preempted: how often a slot reached t1 with it when it
+    /// was beyond its plan.
     pub preemptions: u32,
+    /// How often a slot reached t1 with it when it was not beyond its plan.
+    pub pushes: u32,
     /// Lateness of its process when it ended; negative: early.
     pub lateness_insns: i64,
     /// Largest virtual size seen.
@@ -157,6 +161,8 @@ pub struct ProcessReport {
     pub retired_insns: u64,
     /// Over all tasks.
     pub preemptions: u64,
+    /// Over all tasks.
+    pub pushes: u64,
     /// After the last task that ended; negative: early.
     pub lateness_insns: i64,
     /// Largest virtual size seen.
@@ -185,7 +191,7 @@ impl Report {
         let mut event_counts = BTreeMap::new();
         let mut events_lost = 0;
         for event in events {
-            *event_counts.entry(kind_name(event)).or_default() += 1;
+            *event_counts.entry(counted_as(event)).or_default() += 1;
             if event.kind == EventKind::Overrun as u16 {
                 events_lost += event.value;
             }
@@ -234,13 +240,15 @@ impl TaskReport {
     /// What it is called, with its process.
     pub fn label(&self) -> String {
         let (process, task) = (&self.process_name, self.task);
+        // A process without a name.
+        let of = if *process == self.process.to_string() {
+            format!("process {process} task")
+        } else {
+            process.clone()
+        };
         match &self.name {
-            Some(name) => format!("{process} {task} ({name})"),
-            // A process without a name.
-            None if *process == self.process.to_string() => {
-                format!("process {process} task {task}")
-            }
-            None => format!("{process} {task}"),
+            Some(name) => format!("{of} {task} ({name})"),
+            None => format!("{of} {task}"),
         }
     }
 }
@@ -286,6 +294,7 @@ fn tasks(plans: &[Plan], cpus: &[CpuTimeline], events: &[Event]) -> Vec<TaskRepo
                 retired_insns: 0,
                 deviation_permille: 0,
                 preemptions: 0,
+                pushes: 0,
                 lateness_insns: 0,
                 peak_vm_bytes: 0,
                 peak_rss_bytes: 0,
@@ -301,6 +310,7 @@ fn tasks(plans: &[Plan], cpus: &[CpuTimeline], events: &[Event]) -> Vec<TaskRepo
             }
         }
     }
+    let mut preempted = vec![0; reports.len()];
     let ids: HashSet<_> = plans.iter().map(|plan| plan.plan_id).collect();
     for event in events.iter().filter(|event| ids.contains(&event.plan_id)) {
         let Some(&position) = positions.get(&(event.process, event.task)) else {
@@ -312,7 +322,15 @@ fn tasks(plans: &[Plan], cpus: &[CpuTimeline], events: &[Event]) -> Vec<TaskRepo
         }
         // Every event of a task tells how far it has come.
         report.retired_insns = report.retired_insns.max(event.retired_insns);
-        report.preemptions = report.preemptions.max(event.preemptions);
+        if is_push(event) {
+            report.pushes += 1;
+        } else if event.kind == EventKind::Preempted as u16 {
+            preempted[position] += 1;
+        }
+        // An event tells the count, in case some were lost; a plan that deals
+        // with a failure sets it back.
+        let preemptions = event.preemptions.max(preempted[position]);
+        report.preemptions = report.preemptions.max(preemptions);
         report.peak_vm_bytes = report.peak_vm_bytes.max(event.peak_vm_bytes);
         report.peak_rss_bytes = report.peak_rss_bytes.max(event.peak_rss_bytes);
         if event.kind == EventKind::TaskEnded as u16 {
@@ -341,6 +359,7 @@ fn process_report(process: &Process, tasks: &[TaskReport], exits: &[Exit]) -> Pr
         planned_insns: tasks.iter().map(|task| task.planned_insns).sum(),
         retired_insns: tasks.iter().map(|task| task.retired_insns).sum(),
         preemptions: tasks.iter().map(|task| u64::from(task.preemptions)).sum(),
+        pushes: tasks.iter().map(|task| u64::from(task.pushes)).sum(),
         lateness_insns: last_ended.map_or(0, |task| task.lateness_insns),
         peak_vm_bytes: tasks
             .iter()

@@ -13,7 +13,7 @@ use pbs_plan::Plan;
 use pbs_uapi::{Cause, Event, EventKind};
 use serde::Serialize;
 
-use crate::event::{comparison, reason_name, threshold};
+use crate::event::{comparison, is_push, reason_name, threshold, Stages};
 use crate::gantt::span_ns;
 use crate::recording::Opened;
 use crate::replay::{Growth, Replay};
@@ -548,7 +548,7 @@ impl<'a> Builder<'a> {
         let at = self.at(event.time_ns);
         let point = Point(at, signed(event.retired_insns));
         let kind = match EventKind::from_raw(event.kind) {
-            Some(EventKind::Preempted) if event.retired_insns > event.planned_insns => {
+            Some(EventKind::Preempted) if !is_push(event) => {
                 self.task(event.process, event.task).preemptions.push(point);
                 return;
             }
@@ -567,6 +567,11 @@ impl<'a> Builder<'a> {
             Some(Cause::Preemptions) => event.preemptions.into(),
             Some(Cause::Task) | None => signed(event.retired_insns),
         };
+        let state = self.replay.process(event.process, event.time_ns);
+        let stages = state.map(|state| Stages {
+            capacity_buffer_insns: state.capacity_buffer_insns,
+            t2_process_insns: state.t2_process_insns,
+        });
         self.signals.push(Signal {
             number: 0,
             seq: event.seq,
@@ -580,7 +585,7 @@ impl<'a> Builder<'a> {
             stress: event.stress,
             compared,
             threshold: i64::try_from(threshold(event)).unwrap_or(i64::MAX),
-            words: comparison(event),
+            words: comparison(event, stages),
         });
     }
 

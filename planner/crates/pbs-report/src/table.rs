@@ -22,6 +22,7 @@ pub fn table(report: &Report) -> String {
         "RETIRED",
         "DEVIATION",
         "PREEMPTED",
+        "PUSHED",
         "LATENESS",
         "PEAK RSS",
         "PEAK VM",
@@ -42,6 +43,7 @@ pub fn table(report: &Report) -> String {
             grouped(task.retired_insns),
             ended(percent(task.deviation_permille, 1)),
             task.preemptions.to_string(),
+            task.pushes.to_string(),
             ended(grouped(task.lateness_insns)),
             bytes(task.peak_rss_bytes),
             bytes(task.peak_vm_bytes),
@@ -121,7 +123,7 @@ fn signals(report: &Report) -> String {
                 Some(name) => format!("{number} {name}"),
                 None => number,
             },
-            comparison(event),
+            comparison(event, None),
             if event.slot == NO_SLOT {
                 "after the plan".into()
             } else {

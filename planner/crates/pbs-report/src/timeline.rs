@@ -7,6 +7,8 @@ use pbs_plan::Plan;
 use pbs_uapi::{Event, EventKind, Grant, IDLE, NO_SLOT, NO_TASK};
 use serde::Serialize;
 
+use crate::event::is_push;
+
 /// A CPU's plan and what became of it.
 #[derive(Clone, Debug, Serialize)]
 pub struct CpuTimeline {
@@ -273,10 +275,8 @@ impl Builder {
             }
             EventKind::Grant => self.grant(event),
             EventKind::TaskEnded => self.task_ended(event),
-            EventKind::Preempted if event.retired_insns > event.planned_insns => {
-                self.mark(event, MarkKind::Preempted);
-            }
-            EventKind::Preempted => self.mark(event, MarkKind::Pushed),
+            EventKind::Preempted if is_push(event) => self.mark(event, MarkKind::Pushed),
+            EventKind::Preempted => self.mark(event, MarkKind::Preempted),
             EventKind::Ceiling => self.mark(event, MarkKind::Ceiling),
             EventKind::Absent => self.mark(event, MarkKind::Absent),
             EventKind::Late => self.mark(event, MarkKind::Late),

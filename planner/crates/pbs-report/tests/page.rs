@@ -6,11 +6,12 @@ mod common;
 use common::{facts, job, opened, SIGNALS};
 use pbs_plan::{from_toml, Config};
 use pbs_report::{Opened, Page, Selection, Source};
+use pbs_uapi::{Cause, Event, EventKind};
 use roxmltree::Document;
 
 fn page() -> Page {
     let plan = from_toml(SIGNALS).unwrap();
-    Page::new(opened(plan), Selection::default()).unwrap()
+    Page::new(opened(plan), Selection::default())
 }
 
 fn empty() -> Page {
@@ -18,7 +19,7 @@ fn empty() -> Page {
         events: Vec::new(),
         ..opened(job())
     };
-    Page::new(opened, Selection::default()).unwrap()
+    Page::new(opened, Selection::default())
 }
 
 /// Every `<svg>` of a page.
@@ -96,6 +97,62 @@ fn signals_stand_in_words() {
     assert!(html.contains("<td>9,000,000 retired &lt; tm2_task 24,000,000</td>"));
     assert!(html.contains("<b>9 of 9</b> tasks ended"));
     assert!(html.contains("<b>1</b> early (task 1)"));
+    // Both stages of a process, and the greater is what it was compared with.
+    let stages = html
+        .split("<td>process lateness ")
+        .skip(1)
+        .map(|rest| rest.split("</td>").next().unwrap())
+        .collect::<Vec<_>>();
+    assert!(!stages.is_empty());
+    for words in stages {
+        let numbers = words.replace(", the greater of", "").replace(',', "");
+        let numbers: Vec<i64> = numbers
+            .split(' ')
+            .filter_map(|word| word.parse().ok())
+            .collect();
+        let [.., limit, buffer, t2_process] = numbers[..] else {
+            panic!("{words}")
+        };
+        assert_eq!(limit, buffer.max(t2_process), "{words}");
+        assert!(t2_process >= 3_000_000, "{words}");
+    }
+}
+
+/// The pictures of latenesses come before the signals, of which the first ten
+/// are not folded away.
+#[test]
+fn most_signals_are_folded() {
+    let mut recorded = opened(from_toml(SIGNALS).unwrap());
+    let page = |opened: &Opened| Page::new(opened.clone(), Selection::default()).html();
+    let place = |html: &str, text: &str| html.find(text).unwrap_or_else(|| panic!("{text}"));
+    let is_info = |event: &Event| event.kind == EventKind::Info as u16;
+    recorded.events.retain(|event| !is_info(event));
+    let short = page(&recorded);
+    let signals = short
+        .matches(" retired &gt; t2_task 24,000,000</td>")
+        .count();
+    assert!(!short.contains(" more of "));
+    let is_late =
+        |event: &&Event| (event.kind, event.reason) == (EventKind::Late as u16, Cause::Task as u16);
+    let late = *recorded.events.iter().find(is_late).unwrap();
+    recorded.events.extend(vec![late; 40]);
+    let html = page(&recorded);
+    assert_eq!(
+        html.matches(" retired &gt; t2_task 24,000,000</td>")
+            .count(),
+        signals + 40
+    );
+    let summary = html
+        .split("<summary>")
+        .find(|text| text.contains(" more of "));
+    let summary = summary.unwrap().split(' ').collect::<Vec<_>>();
+    let (folded, all): (usize, usize) = (summary[0].parse().unwrap(), summary[3].parse().unwrap());
+    assert_eq!(all - folded, 10);
+    assert!(all > 40);
+    let gantt = place(&html, "aria-labelledby=\"gantt-title");
+    let node = place(&html, "aria-labelledby=\"node-0-title");
+    let table = place(&html, "<h2>Signals</h2>");
+    assert!(gantt < node && node < table);
 }
 
 /// What is compared lies inside of the frame; so does every mark.
@@ -212,7 +269,7 @@ fn deadlines_are_shown_where_a_simulation_has_them() {
         { "id": 3, "exits": [] },
     ]);
     let opened = Opened::from_json(&json.to_string()).unwrap();
-    let html = Page::new(opened, Selection::default()).unwrap().html();
+    let html = Page::new(opened, Selection::default()).html();
     assert!(html.contains("<b>1 of 2</b> deadlines kept"));
     assert!(html.contains(">4.000</td><td class=\"number\">5.000</td><td>kept</td>"));
     assert!(html.contains(">not ended</td><td class=\"number\">6.500</td><td>missed</td>"));

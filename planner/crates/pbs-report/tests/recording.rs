@@ -43,6 +43,26 @@ fn a_recording_comes_back_as_it_was() {
     assert_eq!(opened.facts.rate_insns_per_ms, facts().rate_insns_per_ms);
 }
 
+#[test]
+fn tasks_are_found_by_number_and_by_name() {
+    let opened = recording().0.open().unwrap();
+    assert_eq!(opened.task("2:1"), Ok((2, 1)));
+    assert_eq!(opened.task("hash:1"), Ok((2, 1)));
+    assert_eq!(opened.task("a <very> long & \"odd\" name:0"), Ok((3, 0)));
+    let refused = |text| opened.task(text).unwrap_err();
+    assert!(refused("hash").ends_with("as in sort:0"));
+    assert!(refused("hash:one").starts_with("\"hash:one\" is no task"));
+    assert!(refused("cat:0").contains("no process \"cat\"; there are sort, hash, a <very>"));
+    assert!(refused("hash:9").starts_with("process hash has no task 9; there are 0, 1"));
+
+    let mut twins = recording().0.open().unwrap();
+    twins.plans[0].processes[0].name = Some("hash".into());
+    twins.plans[0].processes[2].name = Some("1:2".into());
+    assert!(twins.task("hash:1").unwrap_err().ends_with("[1, 2]"));
+    assert_eq!(twins.task("1:1"), Ok((1, 1)));
+    assert_eq!(twins.task("1:2:0"), Ok((3, 0)));
+}
+
 /// Every name of every kind and reason, and numbers that are not known.
 #[test]
 fn every_event_comes_back_as_it_was() {
@@ -160,8 +180,10 @@ fn signals_say_what_was_compared() {
         stress: 31,
         ..event(EventKind::Info, Cause::Process)
     };
-    assert!(line(&info)
-        .ends_with("process lateness 345,678 > 75 % of t2_process 12,000 stress 31 (process)"));
+    assert!(line(&info).ends_with(
+        "process lateness 345,678 > 75 % of 12,000, the greater of capacity buffer and \
+             t2_process stress 31 (process)"
+    ));
     // A negative threshold.
     let early = Event {
         value: (-3_000i64) as u64,
@@ -173,7 +195,7 @@ fn signals_say_what_was_compared() {
         reason: 9,
         ..event(EventKind::Late, Cause::Task)
     };
-    assert!(line(&unknown).ends_with("value 12000 (reason_9)"));
+    assert!(line(&unknown).ends_with("value 12,000 (reason_9)"));
     let grant = event(EventKind::Grant, Cause::Task);
     assert_eq!(
         EventView::from(&grant).reason.as_deref(),

@@ -199,12 +199,12 @@ fn lost_events_and_failed_commands_are_said() {
 fn the_table_shows_each_task() {
     let text = table(&report(&job()));
     let expected = "\
-PROCESS                     TASK    CPU     PLANNED     RETIRED  DEVIATION  PREEMPTED     LATENESS  PEAK RSS   PEAK VM
-sort                        0         0  20,000,000  26,000,000    +30.0 %          1    6,000,000   8.0 MiB  64.0 MiB
-hash                        0         0   8,000,000   8,000,000      0.0 %          0            0   8.0 MiB  64.0 MiB
-a <very> long & \"odd\" name  0 only    0  25,000,000  25,100,000     +0.4 %          0      100,000   8.0 MiB  64.0 MiB
-sort                        1         0  10,000,000  10,000,000      0.0 %          0    6,000,000       0 B       0 B
-hash                        1         0  30,000,000  18,000,000    −40.0 %          0  −12,000,000       0 B       0 B
+PROCESS                     TASK    CPU     PLANNED     RETIRED  DEVIATION  PREEMPTED  PUSHED     LATENESS  PEAK RSS   PEAK VM
+sort                        0         0  20,000,000  26,000,000    +30.0 %          1       0    6,000,000   8.0 MiB  64.0 MiB
+hash                        0         0   8,000,000   8,000,000      0.0 %          0       0            0   8.0 MiB  64.0 MiB
+a <very> long & \"odd\" name  0 only    0  25,000,000  25,100,000     +0.4 %          0       0      100,000   8.0 MiB  64.0 MiB
+sort                        1         0  10,000,000  10,000,000      0.0 %          0       0    6,000,000       0 B       0 B
+hash                        1         0  30,000,000  18,000,000    −40.0 %          0       0  −12,000,000       0 B       0 B
 ";
     assert!(text.starts_with(expected), "{text}");
 }
@@ -326,4 +326,20 @@ fn only_a_task_over_its_plan_is_marked_as_preempted() {
     let first = &report.cpus[0].marks[0];
     assert_eq!(first.value, 10_500_000);
     assert!((10_500_000..15_000_000).contains(&first.retired_insns));
+    // They are counted apart.
+    let charged: Vec<_> = report
+        .tasks
+        .iter()
+        .map(|t| (t.preemptions, t.pushes))
+        .collect();
+    assert_eq!(charged, [(1, 0), (0, 1), (0, 1)]);
+    let process = &report.processes[0];
+    assert_eq!((process.preemptions, process.pushes), (1, 2));
+    assert_eq!(
+        (
+            report.event_counts["preempted"],
+            report.event_counts["pushed"]
+        ),
+        (1, 2)
+    );
 }

@@ -163,6 +163,7 @@ Examples:
   pbsctl run plan.toml --report run.json
   pbsctl report run.json -o run.html                One page, for any browser
   pbsctl report run.json -o run.html --task 3:7     ... with task 7 of process 3 in front
+  pbsctl report run.json -o run.html --task over:1  ... with task 1 of process over
   pbsctl report run.json --chart gantt -o plan.svg  One of its pictures
   pbsctl --json report run.json                     The numbers behind the pictures
 
@@ -184,20 +185,14 @@ pub(crate) struct ReportOptions {
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 
-    /// Have this task in front of the others
-    #[arg(long, value_name = "PROCESS:TASK", value_parser = task)]
-    pub(crate) task: Option<(u32, u32)>,
+    /// Have this task in front of the others: the number or the name of its
+    /// process, a colon, and its number
+    #[arg(long, value_name = "PROCESS:TASK")]
+    pub(crate) task: Option<String>,
 
     /// Only this picture, as SVG
     #[arg(long, value_name = "NAME")]
     pub(crate) chart: Option<String>,
-}
-
-fn task(text: &str) -> Result<(u32, u32), String> {
-    let numbers = text
-        .split_once(':')
-        .and_then(|(process, task)| Some((process.parse().ok()?, task.parse().ok()?)));
-    numbers.ok_or_else(|| "write the numbers of a process and of its task, as in 3:7".into())
 }
 
 const EVENTS_HELP: &str = "\

@@ -18,11 +18,15 @@ pub(crate) fn report(out: Output, options: &ReportOptions) -> Result<ExitCode, F
     let opened = Opened::from_json(&text).map_err(failed)?;
     // It may be large.
     drop(text);
+    let task = options.task.as_ref().map(|text| opened.task(text));
+    let task = task
+        .transpose()
+        .map_err(|words| Failure::Usage(format!("--task: {words}")))?;
     let selection = Selection {
-        task: options.task,
+        task,
         ..Selection::default()
     };
-    let page = Page::new(opened, selection).map_err(failed)?;
+    let page = Page::new(opened, selection);
     let Some(file) = &options.output else {
         return match &options.chart {
             Some(chart) => {

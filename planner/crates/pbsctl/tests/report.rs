@@ -83,10 +83,15 @@ fn what_is_wrong_is_said() {
         (
             &["report", "-", "--task", "1:5", "--json"],
             &recording,
-            1,
-            "there is no task 1:5",
+            2,
+            "--task: process 1 has no task 5; there are 0",
         ),
-        (&["report", "-", "--task", "five"], "", 2, "as in 3:7"),
+        (
+            &["report", "-", "--task", "five", "--json"],
+            &recording,
+            2,
+            "--task: \"five\" is no task; write",
+        ),
         (
             &["report", "-", "--json"],
             &other,
