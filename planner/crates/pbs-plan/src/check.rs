@@ -29,6 +29,39 @@ pub(crate) fn check(plan: &Plan) -> Result<(), Vec<Problem>> {
     Err(check.problems)
 }
 
+/// A number of a configuration that is out of its range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConfigFault {
+    /// Its place in [`Config::NAMES`].
+    pub index: usize,
+    /// Its name.
+    pub name: &'static str,
+    /// Its value.
+    pub value: u64,
+    /// The least that it may be, given the other numbers.
+    pub least: u64,
+    /// The greatest.
+    pub most: u64,
+    /// Why it may not be less, as the end of a sentence; may be empty.
+    pub why: &'static str,
+}
+
+/// All numbers that are out of their ranges.
+pub fn config_faults(config: &Config) -> Vec<ConfigFault> {
+    let numbers = config.values().into_iter().zip(config.ranges());
+    let numbers = numbers.enumerate();
+    let out = numbers.filter(|(_, (value, (least, most)))| !(least..=most).contains(&value));
+    out.map(|(index, (value, (least, most)))| ConfigFault {
+        index,
+        name: Config::NAMES[index],
+        value,
+        least,
+        most,
+        why: Config::why_not_less(Config::NAMES[index], value, least),
+    })
+    .collect()
+}
+
 struct Check<'a> {
     plan: &'a Plan,
     problems: Vec<Problem>,
@@ -43,14 +76,16 @@ impl Check<'_> {
         let Some(config) = &self.plan.config else {
             return;
         };
-        let numbers = config.values().into_iter().zip(config.ranges());
-        for (index, (value, (least, most))) in numbers.enumerate() {
-            if (least..=most).contains(&value) {
-                continue;
-            }
-            let name = Config::NAMES[index];
+        for fault in config_faults(config) {
+            let ConfigFault {
+                index,
+                name,
+                value,
+                least,
+                most,
+                why,
+            } = fault;
             let line = self.plan.config_lines[index];
-            let why = Config::why_not_less(name, value, least);
             // Some ranges depend on other numbers of the file.
             let left_out = line.is_none() && value == Config::DEFAULT.values()[index];
             let message = if left_out {

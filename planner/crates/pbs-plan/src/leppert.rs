@@ -18,6 +18,14 @@ use crate::{check, Cpu, Line, Plan, Problem, Process, Slot, Task};
 const IDLE: i64 = -1;
 const END: i64 = -2;
 
+/// Does this begin as a plan in this grammar? No TOML begins with a number and
+/// a semicolon.
+pub fn is_it(text: &str) -> bool {
+    let after = text.trim_start();
+    let after_number = after.trim_start_matches(|c: char| c.is_ascii_digit());
+    after_number.len() < after.len() && after_number.starts_with(';')
+}
+
 /// Reads a plan for one CPU and checks it.
 pub fn import(text: &str, plan_id: u64, cpu: u32) -> Result<Plan, Vec<Problem>> {
     let plan = parse(text, plan_id, cpu).map_err(|problem| vec![problem])?;

@@ -109,6 +109,25 @@ plan.toml:5: command must be a list of the program and its arguments: [\"sort\",
 plan.toml:7: cpu must be between 0 and 4294967295
 plan.toml:8: \"idle\" has no length in instructions; write \"idle 5_000_000\"";
 
+    wrong_numbers:
+"[config]
+sigma_t1_permille = 1.05
+preemption_limit_insns = 2e7
+max_preemptions = -1
+[[process]]
+id = 1
+tasks = [-1000, { planned_insns = 5, real_insns = -5 }]
+[[cpu]]
+cpu = 0
+slots = [{ idle_insns = -5 }]
+" => "\
+plan.toml:2: sigma_t1_permille must be a whole number; it is in thousandths: write 1_050
+plan.toml:3: preemption_limit_insns must be a whole number; write 20_000_000
+plan.toml:4: max_preemptions must be between 1 and 1000000
+plan.toml:7: a task must be between 1 and 281474976710656
+plan.toml:7: real_insns must be between 0 and 281474976710656
+plan.toml:10: idle_insns must be between 1 and 281474976710656";
+
     more_slots_than_tasks:
 "[[process]]
 id = 1

@@ -38,7 +38,10 @@ impl Reader {
                 "idle_is_lateness" | "t1_spares_last_slot" => {
                     self.flag(line, name, value).map(u64::from)
                 }
-                _ => self.number(line, name, value),
+                _ => {
+                    let (least, most) = base.ranges()[index];
+                    self.number_in(line, name, value, least..=most)
+                }
             };
             values[index] = read.unwrap_or(values[index]);
         }

@@ -128,8 +128,8 @@ impl Reader {
         };
         let real = table.entries.remove("real_insns");
         Some(Slot::Idle {
-            length_insns: self.number(length_line, "idle_insns", length)?,
-            real_insns: real.and_then(|(line, value)| self.number(line, "real_insns", value)),
+            length_insns: self.insns(length_line, "idle_insns", length, 1)?,
+            real_insns: real.and_then(|(line, value)| self.insns(line, "real_insns", value, 0)),
         })
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The [[process]] tables, with their commands and tasks.
 
+use pbs_uapi::MAX_BUFFER_INSNS;
 use toml::de::DeValue;
 
 use super::{Reader, Table, Value};
@@ -43,7 +44,9 @@ impl Reader {
             process.cpu = self.number(line, "cpu", value);
         }
         if let Some((line, value)) = table.entries.remove("buffer_insns") {
-            process.buffer_insns = self.number(line, "buffer_insns", value).unwrap_or(0);
+            process.buffer_insns = self
+                .number_in(line, "buffer_insns", value, 0..=MAX_BUFFER_INSNS)
+                .unwrap_or(0);
         }
         match table.entries.remove("tasks") {
             Some((line, value)) => process.tasks = self.tasks(line, value),
@@ -234,12 +237,14 @@ impl Reader {
             let line = self.line_of(item);
             let task = match item.get_ref() {
                 DeValue::Table(_) => self.task_table(line, item, next_id),
-                _ => self.number(line, "a task", item).map(|planned_insns| Task {
-                    id: next_id,
-                    planned_insns,
-                    line,
-                    ..Task::default()
-                }),
+                _ => self
+                    .insns(line, "a task", item, 1)
+                    .map(|planned_insns| Task {
+                        id: next_id,
+                        planned_insns,
+                        line,
+                        ..Task::default()
+                    }),
             };
             if let Some(task) = task {
                 next_id = task.id.saturating_add(1);
@@ -263,14 +268,14 @@ impl Reader {
             task.name = self.string(line, "name", value);
         }
         if let Some((line, value)) = table.entries.remove("real_insns") {
-            task.real_insns = self.number(line, "real_insns", value);
+            task.real_insns = self.insns(line, "real_insns", value, 0);
         }
         if let Some((line, value)) = table.entries.remove("wait_insns") {
-            task.wait_insns = self.number(line, "wait_insns", value);
+            task.wait_insns = self.insns(line, "wait_insns", value, 0);
         }
         match table.entries.remove("planned_insns") {
             Some((line, value)) => {
-                task.planned_insns = self.number(line, "planned_insns", value)?;
+                task.planned_insns = self.insns(line, "planned_insns", value, 1)?;
             }
             None => {
                 self.problem(

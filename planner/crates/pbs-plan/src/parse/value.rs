@@ -2,11 +2,13 @@
 //! Values of one kind, and what is said where they are of another.
 
 use std::collections::HashMap;
+use std::ops::RangeInclusive;
 
+use pbs_uapi::MAX_SLOT_INSNS;
 use toml::de::{DeTable, DeValue};
 
 use super::{Reader, Table, Value};
-use crate::Line;
+use crate::{underscored, Line};
 
 impl Reader {
     /// The tables of an array of tables.
@@ -76,13 +78,35 @@ impl Reader {
         what: &str,
         value: &Value<'_>,
     ) -> Option<T> {
+        let most = u64::MAX >> (64 - 8 * size_of::<T>());
+        self.number_in(line, what, value, 0..=most)
+    }
+
+    /// A number of instructions of a slot or task.
+    pub(super) fn insns(
+        &mut self,
+        line: Line,
+        what: &str,
+        value: &Value<'_>,
+        least: u64,
+    ) -> Option<u64> {
+        self.number_in(line, what, value, least..=MAX_SLOT_INSNS)
+    }
+
+    /// A number. `range` is what is told where it does not fit into its type;
+    /// whether others are in it is for `check`, which can say more.
+    pub(super) fn number_in<T: TryFrom<u64>>(
+        &mut self,
+        line: Line,
+        what: &str,
+        value: &Value<'_>,
+        range: RangeInclusive<u64>,
+    ) -> Option<T> {
         let number = match value.get_ref() {
             DeValue::Integer(number) => u64::from_str_radix(number.as_str(), number.radix()).ok(),
-            DeValue::Float(_) => {
-                self.problem(
-                    line,
-                    format!("{what} must be a whole number; write it without point and exponent: 20_000_000"),
-                );
+            DeValue::Float(number) => {
+                let instead = whole(what, number.as_str());
+                self.problem(line, format!("{what} must be a whole number; {instead}"));
                 return None;
             }
             _ => {
@@ -95,8 +119,8 @@ impl Reader {
         };
         let number = number.and_then(|number| T::try_from(number).ok());
         if number.is_none() {
-            let most = u64::MAX >> (64 - 8 * size_of::<T>());
-            self.problem(line, format!("{what} must be between 0 and {most}"));
+            let (least, most) = (range.start(), range.end());
+            self.problem(line, format!("{what} must be between {least} and {most}"));
         }
         number
     }
@@ -145,6 +169,25 @@ impl Reader {
         }
         found
     }
+}
+
+/// What to write instead of a number with point or exponent.
+fn whole(what: &str, text: &str) -> String {
+    let number: f64 = text.replace('_', "").parse().unwrap_or(f64::NAN);
+    // 1.05 is a factor, 1050.0 has been reckoned already.
+    let thousandths = what.ends_with("_permille") && number < 100.0;
+    let scaled = if thousandths { number * 1000.0 } else { number };
+    let meant = scaled.round();
+    // Up to here a float holds every whole number.
+    if (scaled - meant).abs() < 1e-6 && (0.0..9e15).contains(&meant) {
+        let unit = if thousandths {
+            "it is in thousandths: "
+        } else {
+            ""
+        };
+        return format!("{unit}write {}", underscored(meant as u64));
+    }
+    "write it without point and exponent: 20_000_000".into()
 }
 
 /// What to write instead of a name that is none of `names`.
