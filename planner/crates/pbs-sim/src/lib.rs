@@ -36,7 +36,7 @@ use pbs_plan::Plan;
 
 pub use command::Command;
 pub use deadline::deadlines;
-pub use options::{Options, Resolution, Timing, DEFAULT_RATE_INSNS_PER_MS};
+pub use options::{Options, Resolution, Timing, DEFAULT_MAX_ANSWERS, DEFAULT_RATE_INSNS_PER_MS};
 pub use outcome::{Counts, CpuOutcome, ProcessOutcome, Replan, Simulation, TaskOutcome};
 pub use scheduler::{Cause, Failure, JobScheduler, NoAnswer, NodeState, ProcessState, Stretch};
 
@@ -81,10 +81,34 @@ pub fn simulate(
     options: &Options,
     scheduler: &mut dyn JobScheduler,
 ) -> Result<Simulation, Error> {
+    simulate_watched(plan, options, scheduler, &mut |_| {})
+}
+
+/// How far the simulation of a CPU is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// The CPU.
+    pub cpu: u32,
+    /// The simulated time.
+    pub now_ns: u64,
+    /// When the first plan was to end, as its planner reckons.
+    pub planned_ns: u64,
+    /// When the simulation stops at the latest.
+    pub limit_ns: u64,
+}
+
+/// As [`simulate`]; tells `watch` from time to time how far it is: once in some
+/// thousand decisions.
+pub fn simulate_watched(
+    plan: &Plan,
+    options: &Options,
+    scheduler: &mut dyn JobScheduler,
+    watch: &mut dyn FnMut(Progress),
+) -> Result<Simulation, Error> {
     let mut parts = Vec::new();
     for cpu in &plan.cpus {
         let here = remaining::part(plan, cpu);
-        parts.push(machine::Machine::new(plan, here, options)?.run(scheduler)?);
+        parts.push(machine::Machine::new(plan, here, options)?.run(scheduler, watch)?);
     }
     Ok(outcome::merge(parts, plan))
 }

@@ -18,12 +18,15 @@ use crate::options::{Options, Resolution};
 use crate::outcome::{CpuOutcome, ProcessOutcome, Replan, Simulation, TaskOutcome};
 use crate::program::Program;
 use crate::scheduler::JobScheduler;
-use crate::Error;
+use crate::{Error, Progress};
 use answer::UnderWay;
 
 /// So often in a row neither time passes nor anything is retired nor a task
 /// ends: the policy core goes round in circles.
 const STUCK: u32 = 10_000;
+
+/// Whoever watches is told after so many decisions.
+const WATCH: u64 = 4096;
 
 /// Times a plan's length, the limit where none is given.
 const DEFAULT_LIMIT: u64 = 100;
@@ -44,6 +47,8 @@ pub(crate) struct Machine<'a> {
     /// Who waits, by the time of waking up.
     sleepers: BinaryHeap<Reverse<(u64, u32)>>,
     now_ns: u64,
+    /// What the plan takes as planned.
+    plan_ns: u64,
     limit_ns: u64,
     /// Who ran last.
     ran: Option<u32>,
@@ -83,6 +88,7 @@ impl<'a> Machine<'a> {
             left: HashMap::new(),
             sleepers: BinaryHeap::new(),
             now_ns: 0,
+            plan_ns,
             limit_ns: options
                 .limit_ns
                 .unwrap_or_else(|| plan_ns.saturating_mul(DEFAULT_LIMIT)),
@@ -122,9 +128,23 @@ impl<'a> Machine<'a> {
 
     /// Runs until all processes have ended, the limit is reached, or nothing
     /// can happen any more.
-    pub(crate) fn run(mut self, scheduler: &mut dyn JobScheduler) -> Result<Simulation, Error> {
+    pub(crate) fn run(
+        mut self,
+        scheduler: &mut dyn JobScheduler,
+        watch: &mut dyn FnMut(Progress),
+    ) -> Result<Simulation, Error> {
         let mut since_progress = 0;
+        let mut decisions = 0u64;
         while self.now_ns < self.limit_ns {
+            decisions += 1;
+            if decisions % WATCH == 0 {
+                watch(Progress {
+                    cpu: self.cpu.cpu,
+                    now_ns: self.now_ns,
+                    planned_ns: self.plan_ns,
+                    limit_ns: self.limit_ns,
+                });
+            }
             let before = (self.now_ns, self.cpu.retired_insns, self.log.events.len());
             self.receive_plan(scheduler)?;
             self.wake();

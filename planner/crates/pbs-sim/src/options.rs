@@ -7,6 +7,10 @@ use pbs_core::Config;
 /// second.
 pub const DEFAULT_RATE_INSNS_PER_MS: u64 = 1_000_000;
 
+/// Answers for each CPU where no other number is given. A plan of some hundred
+/// tasks, half of which fail, takes fewer.
+pub const DEFAULT_MAX_ANSWERS: u64 = 1000;
+
 /// How a plan is simulated; [`Options::default`] is an ideal node.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -22,6 +26,9 @@ pub struct Options {
     /// for tasks may be endless loops. `None`: a hundred times the time that
     /// the plan would take as planned.
     pub limit_ns: Option<u64>,
+    /// So many questions to the job scheduler are answered for each CPU, then
+    /// no more: its answers may lead to new failures without end.
+    pub max_answers: u64,
     /// Keep the events that tell who may run. They are most of all events, and
     /// only pictures need them.
     pub record_grants: bool,
@@ -62,6 +69,7 @@ impl Default for Options {
             resolution: Resolution::default(),
             timing: Timing::default(),
             limit_ns: None,
+            max_answers: DEFAULT_MAX_ANSWERS,
             record_grants: true,
         }
     }

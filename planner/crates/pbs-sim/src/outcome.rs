@@ -84,6 +84,11 @@ pub struct CpuOutcome {
     pub retired_insns: u64,
     /// How often another process than before got the CPU.
     pub switches: u64,
+    /// Answers of the job scheduler.
+    pub answers: u64,
+    /// Prediction failures that it was not asked about any more, as it had
+    /// given all answers that it may.
+    pub unanswered: u64,
 }
 
 /// An answer of the job scheduler.

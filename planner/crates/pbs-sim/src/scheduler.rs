@@ -4,9 +4,10 @@
 use std::collections::BTreeMap;
 
 use pbs_core::wire::MAX_SLOT_INSNS;
-use pbs_core::{Config, EventKind};
+use pbs_core::{Config, EventKind, Threshold};
 use pbs_plan::Plan;
 use serde::{Serialize, Serializer};
+use serde_json::Value;
 
 /// A job scheduler as a node knows it (Leppert 2021, 3.3.4).
 ///
@@ -108,9 +109,22 @@ pub struct ProcessState {
     pub lateness_insns: i64,
 }
 
+/// As [config] of a plan: names and booleans where those stand there.
 fn config_map<S: Serializer>(config: &Config, to: S) -> Result<S::Ok, S::Error> {
+    let value = |(name, number): (&'static str, u64)| {
+        let value = match name {
+            "thresholds" => {
+                let on = Threshold::ALL.into_iter().filter(|&it| config.has(it));
+                on.map(Threshold::name).collect()
+            }
+            "idle_policy" => config.idle_policy().name().into(),
+            "idle_is_lateness" | "t1_spares_last_slot" => Value::Bool(number != 0),
+            _ => Value::from(number),
+        };
+        (name, value)
+    };
     let numbers = Config::NAMES.into_iter().zip(config.values());
-    numbers.collect::<BTreeMap<_, _>>().serialize(to)
+    numbers.map(value).collect::<BTreeMap<_, _>>().serialize(to)
 }
 
 fn toml<S: Serializer>(plan: &Plan, to: S) -> Result<S::Ok, S::Error> {
@@ -135,7 +149,8 @@ impl JobScheduler for NoAnswer {
 /// If a process is both late and early, the later failure counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stretch {
-    /// For what is late, in thousandths.
+    /// For what is late, in thousandths; below 1000 it would be planned shorter
+    /// and be late again.
     pub late_permille: u64,
     /// For what is early, in thousandths.
     pub early_permille: u64,

@@ -9,8 +9,8 @@ use common::{config, of_kind, plan};
 use pbs_core::{EventKind, Threshold};
 use pbs_plan::{from_toml, to_toml, Config, Plan};
 use pbs_sim::{
-    simulate, Cause, Command, Error, Failure, JobScheduler, NoAnswer, NodeState, Options,
-    Simulation, Stretch,
+    simulate, simulate_watched, Cause, Command, Error, Failure, JobScheduler, NoAnswer, NodeState,
+    Options, Simulation, Stretch,
 };
 
 /// A task that runs to three times its length, in a slot without t1.
@@ -373,4 +373,56 @@ fn plans_may_drop_processes_and_bring_new_ones() {
     assert_eq!(of_kind(&simulation, EventKind::Absent)[0].process, 2);
     let retired: u64 = simulation.tasks.iter().map(|task| task.retired_insns).sum();
     assert_eq!(retired, simulation.cpus[0].retired_insns);
+}
+
+#[test]
+fn answers_come_to_an_end() {
+    let plan = far(&[Threshold::T2Task, Threshold::T2Process, Threshold::T2Node]);
+    let all = run(&plan, &mut Stretch::default());
+    assert!(all.replans.len() > 1);
+    assert_eq!(
+        (all.cpus[0].answers, all.cpus[0].unanswered),
+        (all.replans.len() as u64, 0)
+    );
+    let failures = |simulation: &Simulation| of_kind(simulation, EventKind::Late).len() as u64;
+    for max_answers in [0, 1] {
+        let options = Options {
+            max_answers,
+            ..Options::default()
+        };
+        let mut scheduler = Witness::new(Stretch::default());
+        let simulation = simulate(&plan, &options, &mut scheduler).unwrap();
+        assert_eq!(simulation.replans.len() as u64, max_answers);
+        assert_eq!(scheduler.asked.len() as u64, max_answers);
+        let asked: usize = scheduler
+            .asked
+            .iter()
+            .map(|(failures, _)| failures.len())
+            .sum();
+        let unanswered = simulation.cpus[0].unanswered;
+        assert_eq!(unanswered, failures(&simulation) - asked as u64);
+        assert!(unanswered > 0);
+    }
+}
+
+#[test]
+fn whoever_watches_is_told_of_the_time() {
+    // A slow CPU: many windows.
+    let options = Options {
+        rate_insns_per_ms: 1,
+        ..Options::default()
+    };
+    let mut told = Vec::new();
+    let plan = far(&[]);
+    let simulation = simulate_watched(&plan, &options, &mut NoAnswer, &mut |progress| {
+        told.push(progress);
+    });
+    assert!(simulation.unwrap().ended());
+    assert!(told.len() > 1);
+    assert!(told.windows(2).all(|pair| pair[0].now_ns < pair[1].now_ns));
+    // Slots of 117,000,000 instructions, CAPACITY_BUFFER and unallocated time.
+    assert_eq!(
+        told[0].planned_ns,
+        117_000_000 * 1_000_000 * 1100 / 1000 * 100 / 99
+    );
 }

@@ -24,12 +24,16 @@ pub(super) struct UnderWay {
 
 impl Machine<'_> {
     /// Asks the job scheduler about new failures, unless it is still busy with
-    /// earlier ones.
+    /// earlier ones or has answered as often as it may.
     pub(super) fn ask(&mut self, scheduler: &mut dyn JobScheduler) -> Result<(), Error> {
         if self.answer.is_some() || self.log.failures.is_empty() {
             return Ok(());
         }
         let failures = std::mem::take(&mut self.log.failures);
+        if self.cpu.answers == self.options.max_answers {
+            self.cpu.unanswered += failures.len() as u64;
+            return Ok(());
+        }
         let state = self.state();
         if state.remaining.processes.is_empty() {
             return Ok(());
@@ -38,6 +42,7 @@ impl Machine<'_> {
         let Some(plan) = answer.map_err(Error::Scheduler)? else {
             return Ok(());
         };
+        self.cpu.answers += 1;
         let takes_ns = self.clock.ns_for(self.node.config().reschedule_time_insns);
         self.answer = Some(UnderWay {
             asked_ns: self.now_ns,
