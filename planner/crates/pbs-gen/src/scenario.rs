@@ -111,8 +111,10 @@ impl Scenario {
                  node does (tm2_node)."
             }
             Scenario::EndlessLoop => {
-                "That one process that never ends leaves the others their slots. The task is \
-                 named \"endless\"; its real length is at least 2^40."
+                "That one process that never ends leaves the others their slots, but nothing \
+                 after them: another whose last slot is ended by t1 waits for ever, unless \
+                 t1_spares_last_slot is true. The task is named \"endless\"; its real length is \
+                 at least 2^40."
             }
             Scenario::ScatterGather => {
                 "Earliness that adds up although the node is not early at all, as each round ends \

@@ -31,5 +31,5 @@ pub use report::{tier_name, Exit, Facts, Outcome, ProcessReport, Report, TaskRep
 pub use series::{
     CpuSeries, Point, ProcessSeries, Selection, Series, Signal, SlotStay, TaskSeries,
 };
-pub use table::{columns, table};
+pub use table::{columns, signal_table, table};
 pub use timeline::{ActualSegment, CpuTimeline, LaterPlan, Mark, MarkKind, PlannedSlot};

@@ -3,9 +3,9 @@
 
 use std::fmt::Write;
 
-use pbs_uapi::NO_SLOT;
+use pbs_uapi::{Event, NO_SLOT};
 
-use crate::event::{comparison, kind_name};
+use crate::event::{comparison, is_signal, kind_name};
 use crate::number::{bytes, grouped, percent};
 use crate::{Outcome, Report};
 
@@ -101,25 +101,42 @@ pub fn table(report: &Report) -> String {
     out
 }
 
-/// The prediction failures and the information on the way to them, a line
-/// each; empty if there were none.
 fn signals(report: &Report) -> String {
-    if report.signals.is_empty() {
+    signal_table(
+        &report.signals,
+        |id| {
+            let process = report.processes.iter().find(|process| process.id == id);
+            process.map_or_else(|| id.to_string(), |process| process.name.clone())
+        },
+        |process, task| {
+            let mut tasks = report.tasks.iter();
+            let known = tasks.find(|known| (known.process, known.task) == (process, task));
+            known.and_then(|task| task.name.clone())
+        },
+    )
+}
+
+/// The prediction failures and the information on the way to them, a line
+/// each, below an empty one; nothing at all if there were none. Only the first
+/// are listed, and how many more there were is said. Other events are passed
+/// over.
+pub fn signal_table(
+    events: &[Event],
+    process_name: impl Fn(u32) -> String,
+    task_name: impl Fn(u32, u32) -> Option<String>,
+) -> String {
+    let signals = || events.iter().filter(|event| is_signal(event));
+    if signals().next().is_none() {
         return String::new();
     }
     let header = ["SIGNAL", "PROCESS", "TASK", "WHAT WAS COMPARED", "SLOT"];
     let mut rows = vec![header.map(String::from).to_vec()];
-    for event in report.signals.iter().take(SIGNALS) {
-        let task = report
-            .tasks
-            .iter()
-            .find(|task| (task.process, task.task) == (event.process, event.task));
-        let process = report.processes.iter().find(|p| p.id == event.process);
+    for event in signals().take(SIGNALS) {
         let number = event.task.to_string();
         rows.push(vec![
             kind_name(event),
-            process.map_or_else(|| event.process.to_string(), |p| p.name.clone()),
-            match task.and_then(|task| task.name.as_ref()) {
+            process_name(event.process),
+            match task_name(event.process, event.task) {
                 Some(name) => format!("{number} {name}"),
                 None => number,
             },
@@ -132,7 +149,7 @@ fn signals(report: &Report) -> String {
         ]);
     }
     let mut out = String::from("\n") + &columns(&rows, 4);
-    let more = report.signals.len().saturating_sub(SIGNALS);
+    let more = signals().count().saturating_sub(SIGNALS);
     if more > 0 {
         let _ = writeln!(out, "... and {} more.", grouped(more as u64));
     }
