@@ -4,7 +4,7 @@
 use std::io::Read;
 use std::path::Path;
 
-use pbs_plan::{from_toml, leppert, Plan};
+use pbs_plan::{from_toml, leppert, Plan, Problem};
 
 use crate::failure::Failure;
 
@@ -29,26 +29,66 @@ pub(crate) fn name(file: &Path) -> String {
     }
 }
 
+/// What a file holds, as its beginning shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// A plan of Leppert's simulation.
+    Leppert,
+    /// JSON, as a recording.
+    Json,
+    /// What else there is; a plan in TOML, or nothing of ours.
+    Toml,
+}
+
+impl Form {
+    pub(crate) fn of(text: &str) -> Self {
+        if leppert::is_it(text) {
+            Self::Leppert
+        } else if text.trim_start().starts_with('{') {
+            Self::Json
+        } else {
+            Self::Toml
+        }
+    }
+}
+
 /// A plan that is valid.
 pub(crate) fn read_plan(file: &Path) -> Result<Plan, Failure> {
-    from_toml(&read(file)?).map_err(|problems| Failure::Invalid {
-        file: name(file),
-        problems,
-    })
+    let text = read(file)?;
+    let plan = match Form::of(&text) {
+        Form::Leppert => {
+            let file = file.display();
+            let message = format!(
+                "this is a plan in Leppert's grammar; make TOML of it first: \
+                 pbsctl import {file} > plan.toml"
+            );
+            Err(vec![Problem::at(None, message)])
+        }
+        _ => toml(&text),
+    };
+    told(plan, file)
 }
 
 /// A plan that is valid, in TOML or in Leppert's grammar.
 pub(crate) fn read_any_plan(file: &Path) -> Result<Plan, Failure> {
     let text = read(file)?;
-    // No TOML begins with a number and a semicolon.
-    let digits = text
-        .trim_start()
-        .trim_start_matches(|c: char| c.is_ascii_digit());
-    let plan = if digits.starts_with(';') {
-        leppert::import(&text, 1, 0)
-    } else {
-        from_toml(&text)
+    let plan = match Form::of(&text) {
+        Form::Leppert => leppert::import(&text, 1, 0),
+        _ => toml(&text),
     };
+    told(plan, file)
+}
+
+fn toml(text: &str) -> Result<Plan, Vec<Problem>> {
+    if Form::of(text) == Form::Json {
+        let message = "this is JSON, as a recording or an answer of pbsctl --json; a plan is \
+                       TOML, see pbsctl --help";
+        return Err(vec![Problem::at(None, message)]);
+    }
+    from_toml(text)
+}
+
+fn told(plan: Result<Plan, Vec<Problem>>, file: &Path) -> Result<Plan, Failure> {
     plan.map_err(|problems| Failure::Invalid {
         file: name(file),
         problems,

@@ -134,8 +134,8 @@ pub(crate) fn gen(out: Output, options: &GenOptions) -> Result<ExitCode, Failure
             ("toml", format!("# {}\n{toml}", command_line(&parameters)))
         }
         Format::Leppert => {
-            let line =
-                leppert::export(&plan).map_err(|problem| Failure::Failed(problem.message))?;
+            let line = leppert::export(&plan)
+                .map_err(|problem| Failure::Usage(format!("--format: {}", problem.message)))?;
             ("leppert", line)
         }
     };

@@ -3,18 +3,27 @@
 
 use std::process::ExitCode;
 
+use pbs_plan::from_toml;
 use pbs_report::{Opened, Page, Selection};
 use serde_json::json;
 
 use crate::cli::ReportOptions;
 use crate::failure::Failure;
-use crate::files;
+use crate::files::{self, Form};
 use crate::output::Output;
 
 pub(crate) fn report(out: Output, options: &ReportOptions) -> Result<ExitCode, Failure> {
     let text = files::read(&options.file)?;
     let name = files::name(&options.file);
     let failed = |message: String| Failure::Failed(format!("{name}: {message}"));
+    let form = Form::of(&text);
+    if form == Form::Leppert || (form == Form::Toml && from_toml(&text).is_ok()) {
+        return Err(failed(format!(
+            "this is a plan, not a recording of one; make one first: \
+             pbsctl --json sim {} > run.json",
+            options.file.display()
+        )));
+    }
     let opened = Opened::from_json(&text).map_err(failed)?;
     // It may be large.
     drop(text);
@@ -30,7 +39,7 @@ pub(crate) fn report(out: Output, options: &ReportOptions) -> Result<ExitCode, F
     let Some(file) = &options.output else {
         return match &options.chart {
             Some(chart) => {
-                let svg = page.chart(chart).map_err(failed)?;
+                let svg = page.chart(chart).map_err(Failure::Usage)?;
                 out.print(&json!({ "chart": chart, "svg": svg }), || svg.clone())?;
                 Ok(ExitCode::SUCCESS)
             }
@@ -38,13 +47,13 @@ pub(crate) fn report(out: Output, options: &ReportOptions) -> Result<ExitCode, F
                 out.print(&page, String::new)?;
                 Ok(ExitCode::SUCCESS)
             }
-            None => Err(Failure::Failed(
+            None => Err(Failure::Usage(
                 "say where the page goes: --output report.html; or ask for numbers: --json".into(),
             )),
         };
     };
     let written = match &options.chart {
-        Some(chart) => page.chart(chart).map_err(failed)?,
+        Some(chart) => page.chart(chart).map_err(Failure::Usage)?,
         None => page.html(),
     };
     files::write(file, &written)?;

@@ -79,6 +79,20 @@ fn import_refuses_other_files() {
 }
 
 #[test]
+fn other_files_than_plans_in_toml_are_recognised() {
+    for (text, words) in [
+        (LINE, "make TOML of it first: pbsctl import - > plan.toml"),
+        ("{ \"version\": 1 }", "this is JSON"),
+    ] {
+        for command in ["check", "load", "run"] {
+            let ran = pbsctl(&[command, "-"], text);
+            assert_eq!(ran.status, 3, "{command}");
+            assert!(ran.stderr.contains(words), "{}", ran.stderr);
+        }
+    }
+}
+
+#[test]
 fn missing_files_and_devices_are_named() {
     let ran = pbsctl(&["check", "/nonexistent/plan.toml"], "");
     assert_eq!(ran.status, 1);

@@ -60,7 +60,7 @@ fn a_picture_can_be_had_alone() {
     assert_eq!(ran.status, 0, "{}", ran.stderr);
     assert!(ran.stdout.starts_with("<svg ") && ran.stdout.ends_with("</svg>\n"));
     let ran = pbsctl(&["report", "-", "--chart", "process-0-9"], &recording);
-    assert_eq!((ran.status, ran.stdout.as_str()), (1, ""));
+    assert_eq!((ran.status, ran.stdout.as_str()), (2, ""));
     assert!(
         ran.stderr
             .contains("there are gantt, node-0, process-0-1, process-0-2"),
@@ -77,7 +77,7 @@ fn what_is_wrong_is_said() {
         (
             &["report", "-"][..],
             recording.as_str(),
-            1,
+            2,
             "say where the page goes: --output",
         ),
         (
@@ -101,6 +101,19 @@ fn what_is_wrong_is_said() {
         (
             &["report", "-", "--json"],
             LATE,
+            1,
+            "this is a plan, not a recording of one; make one first: \
+             pbsctl --json sim - > run.json",
+        ),
+        (
+            &["report", "-", "--json"],
+            "1;0,9;;;0,4,12,11;",
+            1,
+            "this is a plan, not",
+        ),
+        (
+            &["report", "-", "--json"],
+            "nonsense",
             1,
             "standard input: this is not JSON",
         ),

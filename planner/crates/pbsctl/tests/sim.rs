@@ -98,12 +98,23 @@ fn the_command_line_overrides_the_plan() {
     }
     for (wrong, words) in [
         ("max_preemptions", "write KEY=VALUE"),
-        ("max_preemptions=0", "max_preemptions"),
+        (
+            "max_preemptions=0",
+            "max_preemptions is 0; it must be between 1 and 1000000",
+        ),
         ("nonsense=1", "nonsense"),
         ("idle_policy=loudest", "latest"),
+        ("thresholds=t1,non", "there is no threshold non"),
+        ("sigma_t1_permille=1.05", "thousandths: write 1_050"),
+        (
+            "sigma_t1_permille=1600",
+            "sigma_t2_permille is not given and so 1500, but with the other numbers it must be \
+             between 1601 and 100000, as t1 must be less than t2_task; \
+             add --config sigma_t2_permille=1601",
+        ),
     ] {
         let ran = pbsctl(&["sim", "-", "--config", wrong], LATE);
-        assert_eq!(ran.status, 1, "{wrong}");
+        assert_eq!(ran.status, 2, "{wrong}");
         assert!(
             ran.stderr.starts_with("pbsctl: --config: "),
             "{}",
@@ -111,6 +122,128 @@ fn the_command_line_overrides_the_plan() {
         );
         assert!(ran.stderr.contains(words), "{}", ran.stderr);
     }
+}
+
+#[test]
+fn thresholds_can_be_named_together() {
+    let signals = |thresholds: &str| {
+        let option = format!("thresholds={thresholds}");
+        let ran = pbsctl(&["sim", "-", "--json", "--config", &option], LATE);
+        assert_eq!(ran.status, 0, "{}", ran.stderr);
+        ran.json()["counts"]["signals"].clone()
+    };
+    assert_eq!(signals("none"), serde_json::json!({}));
+    assert_eq!(signals(""), serde_json::json!({}));
+    assert_eq!(signals("all")["late"]["task"], 1);
+}
+
+/// `count` tasks, the first of which is late.
+fn many(count: usize) -> String {
+    let more = "5_000_000, ".repeat(count - 1);
+    let slots = "1, ".repeat(count);
+    format!(
+        "[[process]]\nid = 1\ntasks = [{{ name = \"first\", planned_insns = 50_000_000, \
+         real_insns = 150_000_000 }}, {more}]\n[[cpu]]\ncpu = 0\nslots = [{slots}]\n"
+    )
+}
+
+#[test]
+fn many_tasks_are_listed_when_asked_for() {
+    let row = "1 39 0 5,000,000 5,000,000 5,000,000";
+    for (count, options, listed) in [
+        (40, &["sim", "-"][..], true),
+        (41, &["sim", "-"], false),
+        (41, &["sim", "-", "--tasks"], true),
+    ] {
+        let text = pbsctl(options, &many(count)).stdout;
+        let words: Vec<_> = text.split_whitespace().collect();
+        assert_eq!(words.join(" ").contains(row), listed, "{text}");
+        assert_eq!(text.contains("41 tasks; --tasks lists them."), !listed);
+        assert!(text.contains("retired > t2_task 75,000,000"), "{text}");
+        assert!(text.contains("0 first"), "{text}");
+    }
+}
+
+#[test]
+fn slots_that_reach_t1_are_counted_by_whose_fault_it_was() {
+    // The late task is moved into the slot of the short one, which so is pushed.
+    let plan = "[[process]]
+id = 1
+tasks = [{ planned_insns = 50_000_000, real_insns = 70_000_000 }, 20_000_000, 50_000_000]
+[[cpu]]
+cpu = 0
+slots = [1, 1, 1]
+";
+    let json = pbsctl(&["sim", "-", "--json"], plan).json();
+    let kinds = &json["counts"]["kinds"];
+    let preempted = json["events"].as_array().unwrap().iter();
+    let (over, pushed): (Vec<_>, Vec<_>) = preempted
+        .filter(|event| event["kind"] == "preempted")
+        .partition(|event| event["retired_insns"].as_u64() > event["planned_insns"].as_u64());
+    assert!(!over.is_empty() && !pushed.is_empty(), "{kinds}");
+    assert_eq!(kinds["preempted"], over.len());
+    assert_eq!(kinds["pushed"], pushed.len());
+}
+
+#[test]
+fn no_more_is_answered_than_is_allowed() {
+    let options = ["sim", "-", "--scheduler", "stretch", "--max-answers", "1"];
+    let ran = pbsctl(&options, LATE);
+    assert!(
+        ran.stdout
+            .contains("were not answered any more, since --max-answers is 1\n"),
+        "{}",
+        ran.stdout
+    );
+    let json = pbsctl(&[&["--json"], &options[..]].concat(), LATE).json();
+    assert_eq!(json["replans"].as_array().unwrap().len(), 1);
+    assert_eq!(json["cpus"][0]["answers"], 1);
+    assert!(json["cpus"][0]["unanswered"].as_u64() > Some(0));
+}
+
+#[test]
+fn options_of_stretch_are_checked() {
+    for (options, words) in [
+        (
+            &["--late", "500", "--scheduler", "stretch"][..],
+            "cannot be planned shorter",
+        ),
+        (
+            &["--early", "1001", "--scheduler", "stretch"],
+            "cannot be planned longer",
+        ),
+        (&["--late", "1500"], "--late is for --scheduler stretch"),
+        (
+            &["--early", "900", "--scheduler", "command true"],
+            "--early is for --scheduler stretch",
+        ),
+    ] {
+        let ran = pbsctl(&[&["sim", "-"], options].concat(), LATE);
+        assert_eq!((ran.status, ran.stdout.as_str()), (2, ""), "{options:?}");
+        assert!(ran.stderr.contains(words), "{}", ran.stderr);
+    }
+}
+
+/// An answer that bears the number of the plan before it.
+#[test]
+fn equal_plan_ids_are_warned_of_once() {
+    // The plan in the question, whose failures are dealt with.
+    let line = "command python3 -c 'import json,sys
+q=json.load(sys.stdin)
+print(\"dealt_seq = %d\" % (q[\"failures\"][-1][\"seq\"]+1))
+print(q[\"remaining_toml\"])'";
+    let ran = pbsctl(&["sim", "-", "--json", "--scheduler", line], LATE);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let replans = ran.json()["replans"].as_array().unwrap().len();
+    assert!(replans > 1, "{replans}");
+    assert_eq!(
+        ran.stderr.matches("has plan_id 7").count(),
+        1,
+        "{}",
+        ran.stderr
+    );
+    let ran = pbsctl(&["sim", "-", "--scheduler", "stretch"], LATE);
+    assert_eq!(ran.stderr, "");
 }
 
 #[test]
@@ -142,6 +275,12 @@ fn the_job_scheduler_is_named() {
     let question: serde_json::Value =
         serde_json::from_str(&std::fs::read_to_string(seen).unwrap()).unwrap();
     assert!(question["failures"][0]["seq"].is_u64());
+    // As in [config] of a plan.
+    let config = &question["config"];
+    assert_eq!(config["thresholds"][0], "t1");
+    assert_eq!(config["idle_policy"], "latest");
+    assert_eq!(config["t1_spares_last_slot"], false);
+    assert_eq!(config["max_preemptions"], 5);
 
     let ran = pbsctl(&["sim", "-", "--scheduler", "command exit 3"], LATE);
     assert_eq!(ran.status, 1);

@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The command that runs plans in virtual time.
+
+mod recorded;
+mod text;
+
+use std::collections::HashSet;
+use std::io::{stderr, IsTerminal};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::str::FromStr;
+use std::time::{Duration, Instant};
+
+use clap::{Args, ValueEnum};
+use pbs_plan::{config_faults, config_from_toml, Config, Threshold};
+use pbs_report::grouped;
+use pbs_sim::{
+    Command, JobScheduler, NoAnswer, Options, Progress, Resolution, Simulation, Stretch, Timing,
+};
+
+use crate::failure::{Failure, INCOMPLETE};
+use crate::files;
+use crate::output::{ms, Output};
+use recorded::Recorded;
+
+const SIM_HELP: &str = "\
+Examples:
+  pbsctl sim plan.toml
+  pbsctl sim simulation.log --scheduler stretch
+  pbsctl sim plan.toml --config idle_policy=least_slack --config thresholds=t1,t2_task
+  pbsctl sim plan.toml --config t1_spares_last_slot=true
+  pbsctl --json sim plan.toml > recording.json
+
+Each task retires its real_insns, or what is planned where the plan does not
+give them. All processes are there from the beginning. Decisions are made by the
+code that the kernel runs.
+
+The deadline of a process is the planned end of its last slot plus its plan
+buffer, as a planner reckons that thinks the node slower by
+capacity_buffer_permille, and leaves out unallocated time.
+
+Where deadlines count, t1_spares_last_slot = true is the configuration to
+choose: t1 does not end the last slot of a process then, after which it would
+only get idle slots.
+
+--scheduler stretch is the sketch of Leppert 2021, 4.4.2 (listing 6), and not a
+good planner: one failure makes all remaining tasks of its process longer, or
+shorter, and what is made shorter because one task was early is late then.
+Deadlines may be missed that are kept without it; --early 1000 leaves early
+tasks as they are.
+
+With --scheduler \"command ./plan-anew\" that command is run with sh for every
+question. It reads JSON (failures, processes, remaining_toml and more) and
+writes a plan in TOML, or nothing if the one in force shall stay. The plan
+comes into force reschedule_time_insns later.";
+
+/// The resolutions by name.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ResolutionName {
+    /// The moment in which something is to happen
+    Event,
+    /// The nominal ticks alone, as in Leppert's simulation
+    Tick,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = SIM_HELP)]
+pub(crate) struct SimOptions {
+    /// The plan in TOML or in Leppert's grammar; - reads standard input
+    file: PathBuf,
+
+    /// Instructions that a CPU retires in a millisecond
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = pbs_sim::DEFAULT_RATE_INSNS_PER_MS,
+        value_parser = clap::value_parser!(u64).range(1..=u32::MAX.into())
+    )]
+    rate: u64,
+
+    /// When the node looks at the count of instructions
+    #[arg(long, value_enum, default_value = "event")]
+    resolution: ResolutionName,
+
+    /// Who answers prediction failures: none, stretch, or "command LINE"
+    #[arg(long, value_name = "WHO", default_value = "none")]
+    scheduler: SchedulerName,
+
+    /// stretch: what is late gets so many thousandths of its planned length, at
+    /// least 1000 [default: 1200]
+    #[arg(long, value_name = "PERMILLE", value_parser = late)]
+    late: Option<u64>,
+
+    /// stretch: what is early gets so many thousandths of its planned length,
+    /// at most 1000, which leaves it as it is [default: 800]
+    #[arg(long, value_name = "PERMILLE", value_parser = early)]
+    early: Option<u64>,
+
+    /// So many answers are asked for on each CPU, then no more
+    #[arg(long, value_name = "N", default_value_t = pbs_sim::DEFAULT_MAX_ANSWERS)]
+    max_answers: u64,
+
+    /// A number of the policy instead of that of the plan, by its name in
+    /// [config]; thresholds are given as names with commas between, or as none
+    /// or all
+    #[arg(long, value_name = "KEY=VALUE")]
+    config: Vec<String>,
+
+    /// What a process still retires after the count at which the node was to
+    /// look at it
+    #[arg(long, value_name = "INSNS", default_value_t = 0)]
+    timer_delay: u64,
+
+    /// Time that passes when the node looks at a count or at the time
+    #[arg(long, value_name = "NS", default_value_t = 0)]
+    look: u64,
+
+    /// Time that passes when another process gets the CPU
+    #[arg(long, value_name = "NS", default_value_t = 0)]
+    switch: u64,
+
+    /// Stop after so many milliseconds of simulated time; normally after a
+    /// hundred times what the plan takes
+    #[arg(long, value_name = "MS")]
+    limit: Option<u64>,
+
+    /// Print the events before the tables
+    #[arg(long)]
+    events: bool,
+
+    /// Print the table of tasks even if there are more than 40
+    #[arg(long)]
+    tasks: bool,
+}
+
+fn late(text: &str) -> Result<u64, String> {
+    match text.parse() {
+        Ok(permille) if permille >= 1000 => Ok(permille),
+        _ => Err(
+            "what is late cannot be planned shorter; write thousandths from 1000 on, \
+                  as 1200 for a length of 120 %"
+                .into(),
+        ),
+    }
+}
+
+fn early(text: &str) -> Result<u64, String> {
+    match text.parse() {
+        Ok(permille) if permille <= 1000 => Ok(permille),
+        _ => Err(
+            "what is early cannot be planned longer; write thousandths up to 1000, \
+                  as 800 for a length of 80 %"
+                .into(),
+        ),
+    }
+}
+
+/// Who answers prediction failures.
+#[derive(Clone, Debug)]
+enum SchedulerName {
+    Nobody,
+    Stretch,
+    Command(String),
+}
+
+impl FromStr for SchedulerName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once(' ') {
+            None if text == "none" => Ok(Self::Nobody),
+            None if text == "stretch" => Ok(Self::Stretch),
+            Some(("command", line)) => Ok(Self::Command(line.trim().into())),
+            _ => Err("write none, stretch, or \"command LINE\"".into()),
+        }
+    }
+}
+
+impl SimOptions {
+    fn scheduler(&self) -> Result<Box<dyn JobScheduler>, Failure> {
+        let factors = [("--late", self.late), ("--early", self.early)];
+        let factor = factors.into_iter().find(|(_, factor)| factor.is_some());
+        if let (Some((option, _)), false) = (factor, self.is_stretch()) {
+            return Err(Failure::Usage(format!(
+                "{option} is for --scheduler stretch alone; add that, or leave {option} out"
+            )));
+        }
+        Ok(match &self.scheduler {
+            SchedulerName::Nobody => Box::new(NoAnswer),
+            SchedulerName::Stretch => {
+                let default = Stretch::default();
+                Box::new(Stretch {
+                    late_permille: self.late.unwrap_or(default.late_permille),
+                    early_permille: self.early.unwrap_or(default.early_permille),
+                })
+            }
+            SchedulerName::Command(line) => Box::new(Command::new(line)),
+        })
+    }
+
+    fn is_stretch(&self) -> bool {
+        matches!(self.scheduler, SchedulerName::Stretch)
+    }
+
+    fn options(&self, config: Config) -> Options {
+        Options {
+            rate_insns_per_ms: self.rate,
+            config,
+            resolution: match self.resolution {
+                ResolutionName::Event => Resolution::Event,
+                ResolutionName::Tick => Resolution::Tick,
+            },
+            timing: Timing {
+                timer_delay_insns: self.timer_delay,
+                look_ns: self.look,
+                switch_ns: self.switch,
+            },
+            limit_ns: self.limit.map(|ms| ms.saturating_mul(1_000_000)),
+            max_answers: self.max_answers,
+            record_grants: true,
+        }
+    }
+
+    /// `base` with the numbers of the command line.
+    fn config(&self, base: Config) -> Result<Config, Failure> {
+        let failed = |words: &str| Failure::Usage(format!("--config: {words}"));
+        let mut toml = String::new();
+        let mut given = HashSet::new();
+        for item in &self.config {
+            let (key, value) = item
+                .split_once('=')
+                .ok_or_else(|| failed(&format!("\"{item}\" has no \"=\"; write KEY=VALUE")))?;
+            given.insert(key);
+            let value = match key {
+                "thresholds" => format!("{:?}", thresholds(value)),
+                "idle_policy" => format!("{value:?}"),
+                _ => value.into(),
+            };
+            toml.push_str(&format!("{key} = {value}\n"));
+        }
+        let config = config_from_toml(&toml, &base).map_err(|problems| {
+            let words: Vec<_> = problems
+                .into_iter()
+                .map(|problem| problem.message)
+                .collect();
+            failed(&words.join("; "))
+        })?;
+        let faults = config_faults(&config);
+        let words: Vec<_> = faults
+            .iter()
+            .map(|fault| {
+                let (name, value, least, most) = (fault.name, fault.value, fault.least, fault.most);
+                let range = format!("it must be between {least} and {most}{}", fault.why);
+                if given.contains(name) {
+                    format!("{name} is {value}; {range}")
+                } else {
+                    format!(
+                        "{name} is not given and so {value}, but with the other numbers {range}; \
+                             add --config {name}={}",
+                        value.clamp(least, most)
+                    )
+                }
+            })
+            .collect();
+        if words.is_empty() {
+            Ok(config)
+        } else {
+            Err(failed(&words.join("; ")))
+        }
+    }
+}
+
+/// The names of thresholds in an option.
+fn thresholds(value: &str) -> Vec<&str> {
+    match value {
+        "none" => Vec::new(),
+        "all" => Threshold::ALL.map(Threshold::name).to_vec(),
+        names => names.split(',').filter(|name| !name.is_empty()).collect(),
+    }
+}
+
+pub(crate) fn sim(out: Output, options: &SimOptions) -> Result<ExitCode, Failure> {
+    let mut scheduler = options.scheduler()?;
+    let node_config = options.config(Config::DEFAULT)?;
+    let mut plan = files::read_any_plan(&options.file)?;
+    if let Some(config) = &mut plan.config {
+        *config = options.config(*config)?;
+    }
+    let simulated = options.options(node_config);
+    let mut watch = Watch::new();
+    let simulation =
+        pbs_sim::simulate_watched(&plan, &simulated, &mut *scheduler, &mut |progress| {
+            watch.tell(progress);
+        });
+    watch.end();
+    let simulation = simulation
+        .map_err(|error| Failure::Failed(format!("{}: {error}", files::name(&options.file))))?;
+    warn_of_equal_ids(plan.plan_id, &simulation);
+    out.print(&Recorded::new(&plan, &simulated, &simulation), || {
+        text::text(&plan, &simulation, options.events, options.tasks)
+    })?;
+    Ok(if simulation.ended() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(INCOMPLETE)
+    })
+}
+
+/// Events tell plans apart by their numbers alone.
+fn warn_of_equal_ids(first: u64, simulation: &Simulation) {
+    let mut seen: HashSet<(u32, u64)> = HashSet::new();
+    seen.extend(simulation.cpus.iter().map(|cpu| (cpu.cpu, first)));
+    let mut taken = simulation.replans.iter();
+    let again = taken.find(|replan| {
+        let came = replan.refused.is_none();
+        came && !seen.insert((replan.cpu, replan.plan.plan_id))
+    });
+    if let Some(replan) = again {
+        eprintln!(
+            "pbsctl: warning: the answer that came at {} ms has plan_id {}, as an earlier plan; \
+             events cannot tell them apart, so give each answer another",
+            ms(replan.came_ns),
+            replan.plan.plan_id
+        );
+    }
+}
+
+/// Tells on a terminal how far a long simulation is.
+struct Watch {
+    shows: bool,
+    told: Instant,
+    any: bool,
+}
+
+impl Watch {
+    const PAUSE: Duration = Duration::from_secs(1);
+
+    fn new() -> Self {
+        Self {
+            shows: stderr().is_terminal(),
+            told: Instant::now(),
+            any: false,
+        }
+    }
+
+    fn tell(&mut self, progress: Progress) {
+        if !self.shows || self.told.elapsed() < Self::PAUSE {
+            return;
+        }
+        self.told = Instant::now();
+        self.any = true;
+        let percent = u128::from(progress.now_ns) * 100 / u128::from(progress.planned_ns.max(1));
+        eprint!(
+            "\rCPU {}: {} ms simulated, {percent} % of the plan; stops at {} ms (--limit) ",
+            progress.cpu,
+            grouped(progress.now_ns / 1_000_000),
+            grouped(progress.limit_ns / 1_000_000)
+        );
+    }
+
+    fn end(&self) {
+        if self.any {
+            eprintln!();
+        }
+    }
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What became of a simulated plan, for the terminal.
+
+use pbs_plan::Plan;
+use pbs_report::{columns, describe, grouped, signal_table};
+use pbs_sim::{Counts, Simulation};
+
+use super::recorded::counts;
+use crate::output::ms;
+
+/// Tasks that are listed without being asked for.
+const TASKS: usize = 40;
+
+/// Answers of the job scheduler that are listed.
+const REPLANS: usize = 20;
+
+/// The events and the table of all tasks where they are asked for; then in
+/// short what became of the processes, and what was signalled.
+pub(super) fn text(plan: &Plan, simulation: &Simulation, events: bool, tasks: bool) -> String {
+    let mut out = String::new();
+    if events {
+        for event in &simulation.events {
+            out.push_str(&describe(event));
+            out.push('\n');
+        }
+        out.push('\n');
+    }
+    let count = simulation.tasks.len();
+    if tasks || count <= TASKS {
+        out.push_str(&task_table(plan, simulation));
+    } else {
+        out.push_str(&format!(
+            "{} tasks; --tasks lists them.\n",
+            grouped(count as u64)
+        ));
+    }
+    out.push('\n');
+    out.push_str(&process_table(simulation));
+    out.push_str(&signals(plan, simulation));
+    out.push('\n');
+    out.push_str(&count_table(&counts(simulation)));
+    for replan in simulation.replans.iter().take(REPLANS) {
+        let said = match &replan.refused {
+            Some(words) => format!("was refused: {words}"),
+            None => "came into force".into(),
+        };
+        out.push_str(&format!(
+            "{} ms: plan {} for CPU {} {said}\n",
+            ms(replan.came_ns),
+            replan.plan.plan_id,
+            replan.cpu
+        ));
+    }
+    let more = simulation.replans.len().saturating_sub(REPLANS);
+    if more > 0 {
+        out.push_str(&format!("... and {} more answers.\n", grouped(more as u64)));
+    }
+    for cpu in &simulation.cpus {
+        let end = if cpu.ended {
+            "all processes ended after"
+        } else {
+            "NOT all processes ended; the simulation stopped after"
+        };
+        out.push_str(&format!(
+            "CPU {}: {end} {} ms: running {}, lost {}, idle {}, unallocated {}\n",
+            cpu.cpu,
+            ms(cpu.ended_ns),
+            ms(cpu.running_ns),
+            ms(cpu.lost_ns),
+            ms(cpu.idle_ns),
+            ms(cpu.unallocated_ns)
+        ));
+        if cpu.unanswered > 0 {
+            out.push_str(&format!(
+                "CPU {}: {} failures were not answered any more, since --max-answers is {}\n",
+                cpu.cpu,
+                grouped(cpu.unanswered),
+                grouped(cpu.answers)
+            ));
+        }
+    }
+    out
+}
+
+/// As `run` prints them.
+fn signals(plan: &Plan, simulation: &Simulation) -> String {
+    let task_name = |process: u32, id: u32| {
+        let tasks = &plan.process(process)?.tasks;
+        tasks.iter().find(|task| task.id == id)?.name.clone()
+    };
+    signal_table(&simulation.events, |id| label(plan, id), task_name)
+}
+
+fn label(plan: &Plan, id: u32) -> String {
+    plan.process(id)
+        .map_or_else(|| id.to_string(), pbs_plan::Process::label)
+}
+
+fn task_table(plan: &Plan, simulation: &Simulation) -> String {
+    let titles = [
+        "PROCESS",
+        "TASK",
+        "CPU",
+        "PLANNED",
+        "REAL",
+        "RETIRED",
+        "PREEMPTED",
+        "ENDED (ms)",
+    ];
+    let mut rows = vec![titles.map(String::from).to_vec()];
+    for task in &simulation.tasks {
+        rows.push(vec![
+            label(plan, task.process),
+            task.task.to_string(),
+            task.cpu.to_string(),
+            grouped(task.planned_insns),
+            grouped(task.real_insns),
+            grouped(task.retired_insns),
+            task.preemptions.to_string(),
+            task.ended_ns.map_or_else(|| "not ended".into(), ms),
+        ]);
+    }
+    columns(&rows, 2)
+}
+
+fn process_table(simulation: &Simulation) -> String {
+    let titles = [
+        "PROCESS",
+        "DEADLINE",
+        "CPU",
+        "ENDED (ms)",
+        "DEADLINE (ms)",
+        "LEFT (ms)",
+    ];
+    let mut rows = vec![titles.map(String::from).to_vec()];
+    for process in &simulation.processes {
+        let id = process.id;
+        let left = process.ended_ns.map(|ended_ns| {
+            let sign = if process.kept { "" } else { "-" };
+            format!("{sign}{}", ms(process.deadline_ns.abs_diff(ended_ns)))
+        });
+        rows.push(vec![
+            process.name.clone().unwrap_or_else(|| id.to_string()),
+            if process.kept { "kept" } else { "MISSED" }.into(),
+            process.cpu.to_string(),
+            process.ended_ns.map_or_else(|| "not ended".into(), ms),
+            ms(process.deadline_ns),
+            left.unwrap_or_default(),
+        ]);
+    }
+    columns(&rows, 2)
+}
+
+fn count_table(counts: &Counts) -> String {
+    let mut rows = Vec::new();
+    for (&kind, &count) in &counts.kinds {
+        let causes = counts.signals.get(kind).into_iter().flatten();
+        let causes: Vec<_> = causes
+            .map(|(cause, count)| format!("{cause} {}", grouped(*count)))
+            .collect();
+        rows.push(vec![kind.into(), causes.join(", "), grouped(count)]);
+    }
+    columns(&rows, 2)
+}
