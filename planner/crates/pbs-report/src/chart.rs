@@ -239,18 +239,24 @@ impl Chart<'_> {
         x_of: impl Fn(u64) -> f64,
         y_of: impl Fn(f64) -> f64,
     ) -> Room {
-        let mut drawn: Vec<(f64, f64, &str)> = Vec::new();
+        let mut drawn: Vec<Together> = Vec::new();
         for mark in &self.marks {
-            let (x, y) = (x_of(mark.at.0), y_of(mark.at.1 as f64));
-            // One of several at the same place says enough.
-            if drawn
-                .iter()
-                .any(|&(dx, dy, _)| (x - dx).abs() < 3.0 && (y - dy).abs() < 3.0)
-            {
-                continue;
+            let at = (x_of(mark.at.0), y_of(mark.at.1 as f64));
+            let (symbol, label) = (mark.symbol, mark.label.as_str());
+            match drawn.iter_mut().find(|other| other.is_near(at)) {
+                Some(other) => other.add(at, symbol, label),
+                None => drawn.push(Together {
+                    at,
+                    symbol,
+                    labels: vec![label],
+                }),
             }
-            drawn.push((x, y, &mark.label));
-            match mark.symbol {
+        }
+        for &Together {
+            at: (x, y), symbol, ..
+        } in &drawn
+        {
+            match symbol {
                 Symbol::Signal(MarkKind::Late) => picture.signal((x, y), "!", true),
                 Symbol::Signal(MarkKind::Early) => picture.signal((x, y), "<", false),
                 Symbol::Signal(_) => picture.signal((x, y), "i", false),
@@ -263,15 +269,63 @@ impl Chart<'_> {
         }
         let boxes = drawn
             .iter()
-            .map(|&(x, y, _)| (x - 7.0, x + 7.0, y - 7.0, y + 7.0));
+            .map(|&Together { at: (x, y), .. }| (x - 7.0, x + 7.0, y - 7.0, y + 7.0));
         let mut room = Room(boxes.collect());
-        for (x, y, label) in drawn {
-            let width = text_width(label, TEXT);
+        for together in drawn {
+            let ((x, y), label) = (together.at, together.label());
+            let width = text_width(&label, TEXT);
             let rows = [-8.0, 18.0, 4.0, -24.0, 34.0];
             let places = rows.map(|row| [(x + 10.0, y + row), (x - 10.0 - width, y + row)]);
-            room.write(picture, places.as_flattened(), label);
+            room.write(picture, places.as_flattened(), &label);
         }
         room
+    }
+}
+
+/// Marks that would lie on each other: the most telling of them is drawn.
+struct Together<'a> {
+    at: (f64, f64),
+    symbol: Symbol,
+    labels: Vec<&'a str>,
+}
+
+impl<'a> Together<'a> {
+    /// Closer marks than this lie on each other.
+    const NEAR: f64 = 12.0;
+    /// More labels than this are not written.
+    const LABELS: usize = 4;
+
+    fn is_near(&self, (x, y): (f64, f64)) -> bool {
+        (x - self.at.0).abs() < Self::NEAR && (y - self.at.1).abs() < Self::NEAR
+    }
+
+    fn add(&mut self, at: (f64, f64), symbol: Symbol, label: &'a str) {
+        if symbol.rank() > self.symbol.rank() {
+            (self.at, self.symbol) = (at, symbol);
+        }
+        self.labels.push(label);
+    }
+
+    fn label(&self) -> String {
+        match self.labels[..] {
+            [first, .., last] if self.labels.len() > Self::LABELS => {
+                let left_out = self.labels.len() - 2;
+                format!("{first}, {left_out} more, {last}")
+            }
+            _ => self.labels.join(", "),
+        }
+    }
+}
+
+impl Symbol {
+    /// How telling it is.
+    fn rank(self) -> u32 {
+        match self {
+            Self::Signal(MarkKind::Late | MarkKind::Early) => 3,
+            Self::End => 2,
+            Self::Preemption => 1,
+            Self::Signal(_) => 0,
+        }
     }
 }
 

@@ -261,12 +261,13 @@ pub(crate) fn task(series: &Series, task: &TaskSeries) -> Figure {
             label: format!("ended with {} ({deviation})", grouped(ended.1)),
         });
         description = format!(
-            "Planned {}, ended with {} ({deviation}), preempted {}.",
+            "Planned {}, ended with {} ({deviation}), {}.",
             grouped(planned),
             grouped(actual),
             match task.preemptions.len() {
-                1 => "once".into(),
-                often => format!("{often} times"),
+                0 => "not preempted".into(),
+                1 => "preempted once".into(),
+                often => format!("preempted {often} times"),
             }
         );
     }

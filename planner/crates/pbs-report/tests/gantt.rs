@@ -6,7 +6,7 @@ mod common;
 use common::{facts, job, report, simulate};
 use pbs_plan::from_toml;
 use pbs_report::gantt::gantt;
-use pbs_report::Report;
+use pbs_report::{MarkKind, Report};
 
 /// Values of an attribute of all elements of that name.
 fn attributes(svg: &str, element: &str, attribute: &str) -> Vec<f64> {
@@ -98,4 +98,75 @@ fn a_task_is_called_by_its_name_where_that_fits() {
     assert!(!line(">wide</text>").unwrap().contains("rotate"));
     assert!(line(">narrow one</text>").unwrap().contains("rotate(-90 "));
     assert!(line(">p 2</text>").is_some());
+}
+
+/// The boxes of a colour: left, top and height.
+fn boxes(svg: &str, fill: &str) -> Vec<(f64, f64, f64)> {
+    let fill = format!("fill=\"{fill}\"");
+    let own: Vec<_> = svg
+        .lines()
+        .filter(|line| line.contains("<title>slot ") && line.contains(&fill))
+        .collect();
+    let own = own.join("\n");
+    let (x, y) = (attributes(&own, "rect", "x"), attributes(&own, "rect", "y"));
+    let heights = attributes(&own, "rect", "height");
+    let places = x.into_iter().zip(y).zip(heights);
+    places.map(|((x, y), height)| (x, y, height)).collect()
+}
+
+/// Two processes in turn, the first of which is always late.
+fn alternating(tasks: usize) -> Report {
+    let late = "{ planned_insns = 1_000_000, real_insns = 1_200_000 }, ".repeat(tasks);
+    let exact = "1_000_000, ".repeat(tasks);
+    let slots = "1, 2, ".repeat(tasks);
+    let text = format!(
+        "[[process]]\nid = 1\nname = \"late\"\ntasks = [{late}]\n[[process]]\nid = 2\n\
+         tasks = [{exact}]\n[[cpu]]\ncpu = 0\nslots = [{slots}]\n"
+    );
+    report(&from_toml(&text).unwrap())
+}
+
+#[test]
+fn many_slots_have_a_lane_for_each_process() {
+    let few = gantt(&alternating(4));
+    let (first, second) = (boxes(&few, "#0072b2"), boxes(&few, "#e69f00"));
+    assert_eq!((first.len(), second.len()), (4, 4));
+    assert_eq!(first[0].1, second[0].1);
+    assert!(few.contains("fill-opacity=\"0.22\""));
+
+    let svg = gantt(&alternating(120));
+    let (first, second) = (boxes(&svg, "#0072b2"), boxes(&svg, "#e69f00"));
+    assert_eq!((first.len(), second.len()), (120, 120));
+    for &(_, top, height) in &first {
+        // One below the other, without a gap.
+        assert!((top + height - second[0].1).abs() < 0.02, "{top} {height}");
+        assert!((0.0..first[0].2 + 0.1).contains(&height));
+    }
+    assert!(svg.contains(">late</text>") && svg.contains(">2</text>"));
+    assert!(!svg.contains("fill-opacity=\"0.22\""));
+}
+
+#[test]
+fn many_marks_are_counted() {
+    let counted = ">marks between two ticks</text>";
+    assert!(!gantt(&alternating(4)).contains(counted));
+    let report = alternating(120);
+    let marks = &report.cpus[0].marks;
+    let of = |kind: MarkKind| marks.iter().filter(|mark| mark.kind == kind).count();
+    let in_row = of(MarkKind::Preempted) + of(MarkKind::Pushed);
+    assert!(in_row > 60, "{in_row}");
+    let svg = gantt(&report);
+    assert!(svg.contains(counted));
+    // Numbers beside the symbols of t1, which stand just above the lower track.
+    let track = attributes(&svg, "rect", "height")
+        .into_iter()
+        .zip(attributes(&svg, "rect", "y"))
+        .zip(attributes(&svg, "rect", "width"))
+        .find(|&((height, _), width)| height == 74.0 && width > 1200.0);
+    let base = format!(" y=\"{:.2}\"", track.unwrap().0 .1 - 7.0 + 4.0);
+    let numbers = svg.lines().filter(|line| line.contains(&base));
+    let numbers: Vec<usize> = numbers
+        .filter_map(|line| line.split('>').nth(1)?.split('<').next()?.parse().ok())
+        .collect();
+    assert_eq!(numbers.iter().sum::<usize>(), in_row);
 }

@@ -155,6 +155,40 @@ fn most_signals_are_folded() {
     assert!(gantt < node && node < table);
 }
 
+/// Marks that would lie on each other are one, with all their labels.
+#[test]
+fn close_marks_share_a_label() {
+    let mut recorded = opened(from_toml(SIGNALS).unwrap());
+    let is_late =
+        |event: &&Event| (event.kind, event.reason) == (EventKind::Late as u16, Cause::Node as u16);
+    let late = *recorded.events.iter().find(is_late).unwrap();
+    let signals = |recorded: &Opened| {
+        let svg = Page::new(recorded.clone(), Selection::default())
+            .chart("node-0")
+            .unwrap();
+        let labels = svg.lines().filter(|line| line.contains("class=\"note\""));
+        let labels: Vec<_> = labels
+            .filter(|line| line.contains("signal"))
+            .map(|line| line.split('>').nth(1).unwrap().replace("</text", ""))
+            .collect();
+        (svg.matches(">!</text>").count(), labels)
+    };
+    let (marks, labels) = signals(&recorded);
+    recorded.events.push(late);
+    let (same, joined) = signals(&recorded);
+    assert_eq!((marks, joined.len()), (same, labels.len()), "{labels:?}");
+    let number = |label: &str| label.matches("signal").count();
+    let sum = |labels: &[String]| labels.iter().map(|label| number(label)).sum::<usize>();
+    assert_eq!(sum(&joined), sum(&labels) + 1, "{joined:?}");
+    recorded.events.extend(vec![late; 9]);
+    let (same, short) = signals(&recorded);
+    assert_eq!(marks, same);
+    assert!(
+        short.iter().any(|label| label.contains(" more, signal ")),
+        "{short:?}"
+    );
+}
+
 /// What is compared lies inside of the frame; so does every mark.
 #[test]
 fn the_axes_cover_the_data() {

@@ -9,7 +9,7 @@ impl Gantt<'_> {
     /// of its process and a number.
     pub(super) fn label(
         &mut self,
-        (x, y, width): (f64, f64, f64),
+        (x, y, width, height): (f64, f64, f64, f64),
         process: u32,
         task: Option<u32>,
     ) {
@@ -25,10 +25,16 @@ impl Gantt<'_> {
         let fits = |text: &str| text_width(text, SMALL) <= room;
         let lines = if fits(&name) {
             vec![name.as_str()]
-        } else if words.len() <= 4 && words.iter().all(|word| fits(word)) {
+        } else if words.len() <= 4
+            && height >= 14.0 * words.len() as f64
+            && words.iter().all(|word| fits(word))
+        {
             words
+        } else if self.lanes.is_split() {
+            // Too low for upright letters.
+            return;
         } else {
-            let stands = |text: &str| text_width(text, SMALL) <= TRACK - 6.0;
+            let stands = |text: &str| text_width(text, SMALL) <= height - 6.0;
             let columns = [vec![name.as_str()], words, vec![number.as_str()]]
                 .into_iter()
                 .find(|texts| {
@@ -38,12 +44,12 @@ impl Gantt<'_> {
             let columns = columns.unwrap_or_default();
             let first = middle + SMALL * 0.36 - (columns.len().max(1) - 1) as f64 * 6.5;
             for (column, text) in columns.iter().enumerate() {
-                let at = (first + column as f64 * 13.0, y + TRACK / 2.0);
+                let at = (first + column as f64 * 13.0, y + height / 2.0);
                 self.picture.upright(at, SMALL, &style, text);
             }
             return;
         };
-        let first = y + TRACK / 2.0 + 4.0 - (lines.len() - 1) as f64 * 7.0;
+        let first = y + height / 2.0 + 4.0 - (lines.len() - 1) as f64 * 7.0;
         for (row, line) in lines.iter().enumerate() {
             let at = (middle, first + row as f64 * 14.0);
             self.picture.text(at, SMALL, Anchor::Middle, &style, line);
@@ -68,10 +74,7 @@ impl Gantt<'_> {
                 continue;
             };
             let x = self.x_of_ns(ended_ns.saturating_sub(origin) as f64);
-            let name = match &task.name {
-                Some(name) => name.clone(),
-                None => format!("{} {}", task.process_name, task.task),
-            };
+            let name = task.name.clone().unwrap_or_else(|| task.label());
             let preempted = match task.preemptions {
                 0 => String::new(),
                 1 => ", preempted".into(),

@@ -14,8 +14,20 @@ impl Gantt<'_> {
             .iter()
             .map(|mark| (mark.kind, x_of(mark)))
             .collect();
+        let (signals, slots): (Vec<_>, Vec<_>) =
+            placed.into_iter().partition(|(kind, _)| is_signal(*kind));
+        self.slot_marks(&slots, y);
+        self.signal_marks(&signals, y);
+    }
+
+    /// What happened to slots.
+    fn slot_marks(&mut self, placed: &[(MarkKind, f64)], y: f64) {
+        if is_crowded(placed) {
+            self.count(placed, y - 7.0);
+            return;
+        }
         let mut last = HashMap::new();
-        for &(kind, x) in placed.iter().filter(|(kind, _)| !is_signal(*kind)) {
+        for &(kind, x) in placed {
             // One of several of a kind at the same place says enough.
             let before = last.insert(kind, x);
             if before.is_some_and(|before| x - before < SIGNAL_WIDTH) {
@@ -24,13 +36,20 @@ impl Gantt<'_> {
             if kind != MarkKind::Absent {
                 self.picture.line(
                     (x, y - 2.0),
-                    (x, y + TRACK),
+                    (x, y + self.lanes.height),
                     "class=\"rule\" stroke=\"#000000\" stroke-width=\"1.5\"",
                 );
             }
             self.symbol(kind, x, y - 7.0);
         }
-        // Failures before information, as far as there is room in the row.
+    }
+
+    /// Failures before information, as far as there is room in the row.
+    fn signal_marks(&mut self, placed: &[(MarkKind, f64)], y: f64) {
+        if is_crowded(placed) {
+            self.count(placed, y - 26.0);
+            return;
+        }
         let mut taken = BTreeSet::new();
         for rank in [MarkKind::Late, MarkKind::Early, MarkKind::Info] {
             for &(kind, x) in placed.iter().filter(|(kind, _)| *kind == rank) {
@@ -39,6 +58,45 @@ impl Gantt<'_> {
                     taken.insert(place);
                     self.symbol(kind, x, y - 26.0);
                 }
+            }
+        }
+    }
+
+    /// Divides the row into stretches of the same length and says how many
+    /// marks of each kind are in each.
+    fn count(&mut self, placed: &[(MarkKind, f64)], y: f64) {
+        self.counted = true;
+        let mut kinds = Vec::new();
+        for kind in MARKS.map(|(kind, _)| kind) {
+            if placed.iter().any(|&(of, _)| of == kind) {
+                kinds.push(kind);
+            }
+        }
+        let whole = WIDTH - LEFT - RIGHT;
+        let stretches = (whole / (COUNT_WIDTH * kinds.len() as f64)).floor();
+        let stretch = whole / stretches;
+        let mut counts = vec![vec![0u32; kinds.len()]; stretches as usize];
+        for &(kind, x) in placed {
+            let number = ((x - LEFT) / stretch).clamp(0.0, stretches - 1.0) as usize;
+            for (of, count) in kinds.iter().zip(&mut counts[number]) {
+                *count += u32::from(*of == kind);
+            }
+        }
+        for (number, counts) in counts.iter().enumerate() {
+            let left = LEFT + number as f64 * stretch;
+            self.picture.line(
+                (left, y - 8.0),
+                (left, y + 8.0),
+                "class=\"rule\" stroke=\"#000000\" stroke-opacity=\"0.3\"",
+            );
+            let present = kinds.iter().zip(counts).filter(|(_, &count)| count > 0);
+            let mut x = left + 10.0;
+            for (&kind, count) in present {
+                self.symbol(kind, x, y);
+                let text = count.to_string();
+                let at = (x + 9.0, y + 4.0);
+                self.picture.text(at, SMALL, Anchor::Start, "", &text);
+                x += COUNT_WIDTH - 4.0;
             }
         }
     }
@@ -71,6 +129,7 @@ impl Gantt<'_> {
             Box(String),
             Symbol(MarkKind),
             Filling,
+            Count,
         }
         let mut keys = Vec::new();
         for process in &self.report.processes {
@@ -81,19 +140,14 @@ impl Gantt<'_> {
         keys.push((Key::Box(IDLE_STYLE.into()), "idle slot".into()));
         keys.push((Key::Box(TRACK_STYLE.into()), "lower classes".into()));
         keys.push((Key::Filling, "runs outside its own slot".into()));
-        for (kind, text) in [
-            (MarkKind::Preempted, "t1 reached, task preempted"),
-            (MarkKind::Pushed, "t1 reached, task not over its plan"),
-            (MarkKind::Ceiling, "slot reached its ceiling"),
-            (MarkKind::Absent, "process absent"),
-            (MarkKind::Late, "late"),
-            (MarkKind::Early, "early"),
-            (MarkKind::Info, "info"),
-        ] {
+        for (kind, text) in MARKS {
             let marks = self.report.cpus.iter().flat_map(|cpu| &cpu.marks);
             if kind == MarkKind::Preempted || marks.into_iter().any(|mark| mark.kind == kind) {
                 keys.push((Key::Symbol(kind), text.into()));
             }
+        }
+        if self.counted {
+            keys.push((Key::Count, "marks between two ticks".into()));
         }
         let mut x = LEFT;
         for (key, text) in keys {
@@ -106,6 +160,10 @@ impl Gantt<'_> {
             match key {
                 Key::Box(style) => self.picture.rect(x, y - 11.0, 14.0, 14.0, style),
                 Key::Symbol(kind) => self.symbol(kind, x + 7.0, y - 4.0),
+                Key::Count => {
+                    let at = (x + 3.0, y);
+                    self.picture.text(at, SMALL, Anchor::Start, "", "12");
+                }
                 Key::Filling => {
                     self.picture
                         .rect(x, y - 11.0, 14.0, 14.0, "fill=\"#0072b2\"");
@@ -119,6 +177,31 @@ impl Gantt<'_> {
         }
         self.y += 12.0;
     }
+}
+
+/// Every kind in the order of the legend.
+const MARKS: [(MarkKind, &str); 7] = [
+    (MarkKind::Preempted, "t1 reached, task preempted"),
+    (MarkKind::Pushed, "t1 reached, task not over its plan"),
+    (MarkKind::Ceiling, "slot reached its ceiling"),
+    (MarkKind::Absent, "process absent"),
+    (MarkKind::Late, "late"),
+    (MarkKind::Early, "early"),
+    (MarkKind::Info, "info"),
+];
+
+/// A symbol and a number of up to three digits.
+const COUNT_WIDTH: f64 = 38.0;
+
+/// Marks of a row that may lie on each other.
+const OVERLAPS: usize = 16;
+
+/// Would too many marks of a row lie on each other?
+fn is_crowded(placed: &[(MarkKind, f64)]) -> bool {
+    let mut places: Vec<_> = placed.iter().map(|&(_, x)| x).collect();
+    places.sort_by(f64::total_cmp);
+    let near = |pair: &&[f64]| pair[1] - pair[0] < 2.0 * SIGNAL_WIDTH;
+    places.windows(2).filter(near).count() > OVERLAPS
 }
 
 /// Signals have a row of their own.

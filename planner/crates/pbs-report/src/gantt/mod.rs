@@ -5,10 +5,12 @@
 //! take at the node's rate.
 
 mod labels;
+mod lanes;
 mod marks;
 
 use std::collections::{BTreeSet, HashMap};
 
+use self::lanes::Lanes;
 use crate::axis::ticks;
 use crate::chart::{scale_of, time_scale};
 use crate::number::{bytes, grouped, percent};
@@ -130,22 +132,20 @@ fn parts<'a>(cpu: &'a CpuTimeline, origin_ns: u64) -> Vec<Part<'a>> {
 
 /// Leaves out boxes that would lie on another one's pixel: a plan may have
 /// many thousand slots.
-struct Thinning(f64);
+#[derive(Default)]
+struct Thinning(HashMap<i64, f64>);
 
 impl Thinning {
     /// Narrower boxes than this may be left out.
     const WIDTH: f64 = 0.5;
 
-    fn new() -> Self {
-        Self(f64::NEG_INFINITY)
-    }
-
-    /// Is there to be a box?
-    fn admits(&mut self, x: f64, width: f64) -> bool {
-        if width < Self::WIDTH && x < self.0 + Self::WIDTH {
+    /// Is there to be a box, which has its top at `y`?
+    fn admits(&mut self, (x, y): (f64, f64), width: f64) -> bool {
+        let last = self.0.entry(y as i64).or_insert(f64::NEG_INFINITY);
+        if width < Self::WIDTH && x < *last + Self::WIDTH {
             return false;
         }
-        self.0 = x;
+        *last = x;
         true
     }
 }
@@ -164,6 +164,10 @@ struct Gantt<'a> {
     tasks: HashMap<(u32, u32), &'a TaskReport>,
     /// Of the CPU that is drawn: by plan, process and task.
     segments: HashMap<(usize, u32, Option<u32>), Vec<&'a ActualSegment>>,
+    /// Of the CPU that is drawn.
+    lanes: Lanes,
+    /// Whether marks were counted instead of being drawn one by one.
+    counted: bool,
     /// When each CPU's plan began.
     origin_ns: HashMap<u32, u64>,
     /// What the axis shows.
@@ -193,6 +197,8 @@ impl<'a> Gantt<'a> {
                 .map(|task| ((task.process, task.task), task))
                 .collect(),
             segments: HashMap::new(),
+            lanes: Lanes::default(),
+            counted: false,
             origin_ns: HashMap::new(),
             span_ns: 1.0,
             y: 0.0,
@@ -267,8 +273,13 @@ impl<'a> Gantt<'a> {
             0 => String::new(),
             lost => format!(" · {} events lost", grouped(lost)),
         };
+        let pushes: u64 = report.processes.iter().map(|p| p.pushes).sum();
+        let pushed = match pushes {
+            0 => String::new(),
+            pushes => format!(" and {pushes} pushed"),
+        };
         let facts = format!(
-            "{ended} of {} tasks ended · {preemptions} {} · kernel {} · tier {} · \
+            "{ended} of {} tasks ended · {preemptions} {}{pushed} · kernel {} · tier {} · \
              {} instructions a ms{outcome}{lost}",
             report.tasks.len(),
             if preemptions == 1 {
@@ -342,26 +353,29 @@ impl<'a> Gantt<'a> {
     }
 
     fn cpu(&mut self, cpu: &'a CpuTimeline) {
+        self.lanes = self.lanes_of(cpu);
+        let track = self.lanes.height;
         let planned_y = self.y;
-        let actual_y = planned_y + TRACK + BETWEEN;
+        let actual_y = planned_y + track + BETWEEN;
         self.picture.text(
-            (16.0, planned_y + TRACK + BETWEEN / 2.0 + 5.0),
+            (16.0, planned_y + track + BETWEEN / 2.0 + 5.0),
             15.0,
             Anchor::Start,
             "font-weight=\"bold\"",
             &format!("CPU {}", cpu.cpu),
         );
         for (y, label) in [(planned_y, "planned"), (actual_y, "actual")] {
-            self.picture.text(
-                (LEFT - 12.0, y + TRACK / 2.0 + 4.0),
-                SMALL,
-                Anchor::End,
-                GREY_TEXT,
-                label,
-            );
+            let (x, anchor) = if self.lanes.is_split() {
+                (16.0, Anchor::Start)
+            } else {
+                (LEFT - 12.0, Anchor::End)
+            };
+            let at = (x, y + track / 2.0 + 4.0);
+            self.picture.text(at, SMALL, anchor, GREY_TEXT, label);
+            self.lane_names(y);
         }
         let whole = WIDTH - LEFT - RIGHT;
-        self.picture.rect(LEFT, actual_y, whole, TRACK, TRACK_STYLE);
+        self.picture.rect(LEFT, actual_y, whole, track, TRACK_STYLE);
         self.segments.clear();
         for segment in &cpu.actual {
             let key = (segment.plan, segment.process, segment.task);
@@ -370,13 +384,16 @@ impl<'a> Gantt<'a> {
         let origin = self.origin_ns.get(&cpu.cpu).copied().unwrap_or(0);
         let parts = parts(cpu, origin);
         for part in &parts {
-            let mut thinning = Thinning::new();
+            let mut thinning = Thinning::default();
             for slot in part.planned {
                 self.planned_slot(part, slot, planned_y, &mut thinning);
             }
-            self.bands(cpu, part, planned_y + TRACK, actual_y);
+            // Hundreds of them would only be fog.
+            if !self.lanes.is_split() {
+                self.bands(cpu, part, planned_y + track, actual_y);
+            }
         }
-        let mut thinning = Thinning::new();
+        let mut thinning = Thinning::default();
         for segment in &cpu.actual {
             self.segment(cpu, segment, actual_y, &mut thinning);
         }
@@ -388,7 +405,7 @@ impl<'a> Gantt<'a> {
             let x = self.x_of_ns(later.installed_ns.saturating_sub(origin) as f64);
             self.picture.line(
                 (x, planned_y - 10.0),
-                (x, actual_y + TRACK),
+                (x, actual_y + track),
                 "class=\"rule\" stroke=\"#000000\" stroke-width=\"2\" stroke-dasharray=\"6 4\"",
             );
             let text = format!("plan {}", later.plan_id);
@@ -405,8 +422,8 @@ impl<'a> Gantt<'a> {
             );
         }
         self.marks(cpu, actual_y);
-        let rows = self.deviations(cpu, actual_y + TRACK);
-        self.y = actual_y + TRACK + 8.0 + rows as f64 * ROW + 18.0;
+        let rows = self.deviations(cpu, actual_y + track);
+        self.y = actual_y + track + 8.0 + rows as f64 * ROW + 18.0;
     }
 
     /// Where a planned slot begins, and how wide it is; `None` if another plan
@@ -432,16 +449,18 @@ impl<'a> Gantt<'a> {
         let Some((x, width)) = self.slot_extent(part, slot) else {
             return;
         };
-        if !thinning.admits(x, width) {
+        let lane = slot.process.map(|process| self.lanes.place(process, y));
+        if !thinning.admits((x, lane.map_or(y, |lane| lane.0)), width) {
             return;
         }
         let length = grouped(slot.length_insns);
         let (Some(process), Some(task)) = (slot.process, slot.task) else {
             let title = format!("slot {}: idle, {length} instructions", slot.slot);
             self.picture
-                .titled_rect((x, y, width, TRACK), IDLE_STYLE, &title);
+                .titled_rect((x, y, width, self.lanes.height), IDLE_STYLE, &title);
             return;
         };
+        let (y, height) = self.lanes.place(process, y);
         let name = self.name(process);
         let title = format!(
             "slot {}: {name}, {}, {length} instructions planned",
@@ -450,11 +469,11 @@ impl<'a> Gantt<'a> {
         );
         let fill = self.colour(process).0;
         self.picture.titled_rect(
-            (x, y, width, TRACK),
-            format!("fill=\"{fill}\" stroke=\"{}\"", outline(width)),
+            (x, y, width, height),
+            format!("fill=\"{fill}\" {}", outline(width)),
             &title,
         );
-        self.label((x, y, width), process, Some(task));
+        self.label((x, y, width, height), process, Some(task));
     }
 
     fn segment(
@@ -465,7 +484,8 @@ impl<'a> Gantt<'a> {
         thinning: &mut Thinning,
     ) {
         let (x, width) = self.extent(cpu, segment);
-        if !thinning.admits(x, width) {
+        let (y, height) = self.lanes.place(segment.process, y);
+        if !thinning.admits((x, y), width) {
             return;
         }
         let origin = self.origin_ns.get(&cpu.cpu).copied().unwrap_or(0);
@@ -485,21 +505,21 @@ impl<'a> Gantt<'a> {
             self.counts(segment)
         );
         self.picture.titled_rect(
-            (x, y, width, TRACK),
-            format!("fill=\"{fill}\" stroke=\"{}\"", outline(width)),
+            (x, y, width, height),
+            format!("fill=\"{fill}\" {}", outline(width)),
             &title,
         );
         if segment.reason != "slot" {
             // Not its own slot: a band below says so.
             self.picture.rect(
                 x,
-                y + TRACK - 7.0,
+                y + height - 7.0,
                 width,
                 7.0,
                 "fill=\"url(#idle)\" stroke=\"none\"",
             );
         }
-        self.label((x, y, width), segment.process, segment.task);
+        self.label((x, y, width, height), segment.process, segment.task);
     }
 
     /// What the task came to, for the text at the pointer.
@@ -589,11 +609,13 @@ impl<'a> Gantt<'a> {
             if !self.task(process, slot.task).is_some_and(is_notable) || width < 4.0 {
                 continue;
             }
-            self.picture.rect(x, planned_y, width, TRACK, NOTABLE_STYLE);
+            let (y, height) = self.lanes.place(process, planned_y);
+            self.picture.rect(x, y, width, height, NOTABLE_STYLE);
+            let (y, height) = self.lanes.place(process, actual_y);
             let segments = self.segments.get(&(part.number, process, slot.task));
             for segment in segments.into_iter().flatten() {
                 let (x, width) = self.extent(cpu, segment);
-                self.picture.rect(x, actual_y, width, TRACK, NOTABLE_STYLE);
+                self.picture.rect(x, y, width, height, NOTABLE_STYLE);
             }
         }
     }
@@ -602,9 +624,9 @@ impl<'a> Gantt<'a> {
 /// What separates boxes that are wide enough.
 fn outline(width: f64) -> &'static str {
     if width > 3.0 {
-        "#ffffff"
+        "class=\"box\" stroke=\"#ffffff\""
     } else {
-        "none"
+        "stroke=\"none\""
     }
 }
 

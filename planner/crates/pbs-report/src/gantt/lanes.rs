@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: GPL-2.0
+//! A lane for each process, where there are too many slots for one row.
+
+use super::*;
+
+/// Slots narrower than this on average are told apart by lanes.
+const NARROW: f64 = 8.0;
+/// More lanes than this are none.
+const LANES: usize = 12;
+/// The least height of a lane.
+const LANE: f64 = 18.0;
+/// Room for the name of a process.
+const NAME: f64 = 48.0;
+
+/// Where in a track each process is drawn.
+#[derive(Default)]
+pub(super) struct Lanes {
+    /// Of the whole track.
+    pub(super) height: f64,
+    /// From top to bottom; empty if all are drawn in one row.
+    processes: Vec<u32>,
+}
+
+impl Lanes {
+    pub(super) fn is_split(&self) -> bool {
+        !self.processes.is_empty()
+    }
+
+    fn lane(&self) -> f64 {
+        self.height / self.processes.len().max(1) as f64
+    }
+
+    /// Top and height of the boxes of a process in the track at `y`.
+    pub(super) fn place(&self, process: u32, y: f64) -> (f64, f64) {
+        let number = self.processes.iter().position(|&id| id == process);
+        match number {
+            Some(number) => (y + number as f64 * self.lane(), self.lane()),
+            None => (y, self.height),
+        }
+    }
+}
+
+impl Gantt<'_> {
+    pub(super) fn lanes_of(&self, cpu: &CpuTimeline) -> Lanes {
+        let mut lanes = Lanes {
+            height: TRACK,
+            processes: Vec::new(),
+        };
+        let width = self.x_of_insns(
+            cpu.planned
+                .iter()
+                .map(|slot| slot.length_insns as f64)
+                .sum(),
+        );
+        let is_narrow = width - LEFT < NARROW * cpu.planned.len() as f64;
+        let own = self.report.processes.iter();
+        let own = own.filter(|process| process.cpu == Some(cpu.cpu));
+        let own: Vec<_> = own.map(|process| process.id).collect();
+        if is_narrow && (2..=LANES).contains(&own.len()) {
+            lanes.height = TRACK.max(LANE * own.len() as f64);
+            lanes.processes = own;
+        }
+        lanes
+    }
+
+    /// Writes whose lane is which, left of the track at `y`.
+    pub(super) fn lane_names(&mut self, y: f64) {
+        for process in self.lanes.processes.clone() {
+            let (top, height) = self.lanes.place(process, y);
+            let mut name = self.name(process);
+            let room = (NAME / text_width("m", SMALL)) as usize;
+            if name.chars().count() > room {
+                name = name.chars().take(room - 1).collect::<String>() + "…";
+            }
+            let at = (LEFT - 8.0, top + height / 2.0 + 4.0);
+            self.picture.text(at, SMALL, Anchor::End, GREY_TEXT, &name);
+        }
+    }
+}
