@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 use pbs_uapi::{IDLE, MAX_BUFFER_INSNS, MAX_SLOT_INSNS, NO_TASK};
 
-use crate::{Config, Cpu, Line, Plan, Problem, Process, Slot, Start};
+use crate::{between, underscored, Config, Cpu, Line, Plan, Problem, Process, Slot, Start};
 
 pub(crate) fn check(plan: &Plan) -> Result<(), Vec<Problem>> {
     let mut check = Check {
@@ -88,13 +88,14 @@ impl Check<'_> {
             let line = self.plan.config_lines[index];
             // Some ranges depend on other numbers of the file.
             let left_out = line.is_none() && value == Config::DEFAULT.values()[index];
+            let (value, range) = (underscored(value), between(least, most));
             let message = if left_out {
                 format!(
                     "{name} is left out and so {value}, but with the other numbers of [config] \
-                     it must be between {least} and {most}{why}; add it"
+                     it must be {range}{why}; add it"
                 )
             } else {
-                format!("{name} is {value}; it must be between {least} and {most}{why}")
+                format!("{name} is {value}; it must be {range}{why}")
             };
             self.problem(line, message);
         }
@@ -153,9 +154,9 @@ impl Check<'_> {
             self.problem(
                 process.line,
                 format!(
-                    "process {label} has a buffer_insns of {}; at most {MAX_BUFFER_INSNS} \
-                     are allowed",
-                    process.buffer_insns
+                    "process {label} has a buffer_insns of {}; at most {} are allowed",
+                    underscored(process.buffer_insns),
+                    underscored(MAX_BUFFER_INSNS)
                 ),
             );
         }
@@ -219,7 +220,11 @@ impl Check<'_> {
         if let Some(length_insns) = length_insns.filter(|&length| length > MAX_SLOT_INSNS) {
             self.problem(
                 line,
-                format!("{what} is {length_insns}; at most {MAX_SLOT_INSNS} are allowed"),
+                format!(
+                    "{what} is {}; at most {} are allowed",
+                    underscored(length_insns),
+                    underscored(MAX_SLOT_INSNS)
+                ),
             );
         }
     }
@@ -229,8 +234,9 @@ impl Check<'_> {
             self.problem(
                 line,
                 format!(
-                    "{what} is {length_insns} instructions long; \
-                     it must be between 1 and {MAX_SLOT_INSNS}"
+                    "{what} is {} instructions long; it must be {}",
+                    underscored(length_insns),
+                    between(1, MAX_SLOT_INSNS)
                 ),
             );
         }

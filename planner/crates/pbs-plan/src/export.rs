@@ -205,6 +205,11 @@ pub fn underscored(number: u64) -> String {
     out
 }
 
+/// A range of numbers in words, as they can be written in a plan.
+pub fn between(least: u64, most: u64) -> String {
+    format!("between {} and {}", underscored(least), underscored(most))
+}
+
 fn path(path: &Path) -> String {
     quoted(&path.to_string_lossy())
 }

@@ -15,7 +15,7 @@ mod problem;
 pub mod wire;
 
 pub use check::{config_faults, ConfigFault};
-pub use export::{to_toml, underscored};
+pub use export::{between, to_toml, underscored};
 pub use model::{Command, Cpu, Line, PlacedSlot, Plan, Process, Slot, Start, Task};
 pub use pbs_core::{Config, IdlePolicy, Threshold};
 pub use problem::Problem;

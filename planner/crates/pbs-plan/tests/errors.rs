@@ -106,7 +106,7 @@ plan.toml:1: plan_id must be a number; write it without quotes: 20_000_000
 plan.toml:3: id must be a whole number; write it without point and exponent: 20_000_000
 plan.toml:4: a task must be a number; write it without quotes: 20_000_000
 plan.toml:5: command must be a list of the program and its arguments: [\"sort\", \"/data/a\"]; there is no shell
-plan.toml:7: cpu must be between 0 and 4294967295
+plan.toml:7: cpu must be between 0 and 4_294_967_295
 plan.toml:8: \"idle\" has no length in instructions; write \"idle 5_000_000\"";
 
     wrong_numbers:
@@ -123,10 +123,10 @@ slots = [{ idle_insns = -5 }]
 " => "\
 plan.toml:2: sigma_t1_permille must be a whole number; it is in thousandths: write 1_050
 plan.toml:3: preemption_limit_insns must be a whole number; write 20_000_000
-plan.toml:4: max_preemptions must be between 1 and 1000000
-plan.toml:7: a task must be between 1 and 281474976710656
-plan.toml:7: real_insns must be between 0 and 281474976710656
-plan.toml:10: idle_insns must be between 1 and 281474976710656";
+plan.toml:4: max_preemptions must be between 1 and 1_000_000
+plan.toml:7: a task must be between 1 and 281_474_976_710_656
+plan.toml:7: real_insns must be between 0 and 281_474_976_710_656
+plan.toml:10: idle_insns must be between 1 and 281_474_976_710_656";
 
     more_slots_than_tasks:
 "[[process]]
@@ -237,8 +237,8 @@ tasks = [0]
 cpu = 0
 slots = [1, \"idle 0\"]
 " => "\
-plan.toml:3: task 0 of process 1 is 0 instructions long; it must be between 1 and 281474976710656
-plan.toml:6: idle slot 1 is 0 instructions long; it must be between 1 and 281474976710656";
+plan.toml:3: task 0 of process 1 is 0 instructions long; it must be between 1 and 281_474_976_710_656
+plan.toml:6: idle slot 1 is 0 instructions long; it must be between 1 and 281_474_976_710_656";
 
     task_ids_do_not_ascend:
 "[[process]]
@@ -258,7 +258,7 @@ tasks = [10]
 [[cpu]]
 cpu = 0
 slots = [1]
-" => "plan.toml:2: sigma_t1_permille is 1000; it must be between 1001 and 100000";
+" => "plan.toml:2: sigma_t1_permille is 1_000; it must be between 1_001 and 100_000";
 
     thresholds_are_named:
 "[config]
@@ -318,8 +318,8 @@ tasks = [10]
 cpu = 0
 slots = [1]
 " => "\
-plan.toml: t2_task_signaling_limit_insns is left out and so 1000000000, but with the other numbers of [config] it must be between 1000000001 and 562949953421312, as t1 must be less than t2_task; add it
-plan.toml:3: sigma_t2_permille is 1050; it must be between 1051 and 100000, as t1 must be less than t2_task";
+plan.toml: t2_task_signaling_limit_insns is left out and so 1_000_000_000, but with the other numbers of [config] it must be between 1_000_000_001 and 562_949_953_421_312, as t1 must be less than t2_task; add it
+plan.toml:3: sigma_t2_permille is 1_050; it must be between 1_051 and 100_000, as t1 must be less than t2_task";
 
     real_and_wait_too_long:
 "[[process]]
@@ -330,9 +330,9 @@ tasks = [{ planned_insns = 10, real_insns = 281474976710657 },
 cpu = 0
 slots = [1, 1, { idle_insns = 5, real_insns = 281474976710657 }]
 " => "\
-plan.toml:3: real_insns is 281474976710657; at most 281474976710656 are allowed
-plan.toml:4: wait_insns is 281474976710657; at most 281474976710656 are allowed
-plan.toml:7: real_insns is 281474976710657; at most 281474976710656 are allowed";
+plan.toml:3: real_insns is 281_474_976_710_657; at most 281_474_976_710_656 are allowed
+plan.toml:4: wait_insns is 281_474_976_710_657; at most 281_474_976_710_656 are allowed
+plan.toml:7: real_insns is 281_474_976_710_657; at most 281_474_976_710_656 are allowed";
 
     cpu_said_wrong:
 "[[process]]

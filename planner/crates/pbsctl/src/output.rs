@@ -55,6 +55,15 @@ pub(crate) fn ms(ns: u64) -> String {
     format!("{}.{:03}", grouped(ns / 1_000_000), ns % 1_000_000 / 1_000)
 }
 
+/// A number of things: 1 slot, 2 slots.
+pub(crate) fn counted(number: u64, one: &str, many: &str) -> String {
+    format!(
+        "{} {}",
+        grouped(number),
+        if number == 1 { one } else { many }
+    )
+}
+
 fn write_out(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {

@@ -13,7 +13,7 @@ use serde_json::json;
 use crate::cli::ImportOptions;
 use crate::failure::Failure;
 use crate::files;
-use crate::output::Output;
+use crate::output::{counted, Output};
 
 pub(crate) fn check(out: Output, file: &Path) -> Result<ExitCode, Failure> {
     let plan = files::read_plan(file)?;
@@ -165,11 +165,11 @@ impl Summary {
     fn text(&self) -> String {
         let lines = self.cpus.iter().map(|cpu| {
             format!(
-                "  CPU {}: {} processes, {} slots of which {} idle, {} instructions of which {} idle\n",
+                "  CPU {}: {}, {} of which {} idle, {} instructions of which {} idle\n",
                 cpu.cpu,
-                cpu.processes,
-                cpu.slots,
-                cpu.idle_slots,
+                counted(cpu.processes as u64, "process", "processes"),
+                counted(cpu.slots as u64, "slot", "slots"),
+                grouped(cpu.idle_slots as u64),
                 grouped(cpu.planned_insns),
                 grouped(cpu.idle_insns)
             )

@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::cli::ReportOptions;
 use crate::failure::Failure;
 use crate::files::{self, Form};
-use crate::output::Output;
+use crate::output::{counted, Output};
 
 pub(crate) fn report(out: Output, options: &ReportOptions) -> Result<ExitCode, Failure> {
     let text = files::read(&options.file)?;
@@ -60,9 +60,10 @@ pub(crate) fn report(out: Output, options: &ReportOptions) -> Result<ExitCode, F
     let signals = page.series().signals.len();
     out.print(&page, || {
         format!(
-            "{}: {} bytes, {signals} signals\n",
+            "{}: {}, {}\n",
             file.display(),
-            pbs_report::grouped(written.len() as u64)
+            counted(written.len() as u64, "byte", "bytes"),
+            counted(signals as u64, "signal", "signals")
         )
     })?;
     Ok(ExitCode::SUCCESS)

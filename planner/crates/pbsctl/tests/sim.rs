@@ -100,7 +100,7 @@ fn the_command_line_overrides_the_plan() {
         ("max_preemptions", "write KEY=VALUE"),
         (
             "max_preemptions=0",
-            "max_preemptions is 0; it must be between 1 and 1000000",
+            "max_preemptions is 0; it must be between 1 and 1_000_000",
         ),
         ("nonsense=1", "nonsense"),
         ("idle_policy=loudest", "latest"),
@@ -108,9 +108,9 @@ fn the_command_line_overrides_the_plan() {
         ("sigma_t1_permille=1.05", "thousandths: write 1_050"),
         (
             "sigma_t1_permille=1600",
-            "sigma_t2_permille is not given and so 1500, but with the other numbers it must be \
-             between 1601 and 100000, as t1 must be less than t2_task; \
-             add --config sigma_t2_permille=1601",
+            "sigma_t2_permille is 1_500, but with the other numbers it must be \
+             between 1_601 and 100_000, as t1 must be less than t2_task; \
+             add --config sigma_t2_permille=1_601",
         ),
     ] {
         let ran = pbsctl(&["sim", "-", "--config", wrong], LATE);
@@ -191,7 +191,7 @@ fn no_more_is_answered_than_is_allowed() {
     let ran = pbsctl(&options, LATE);
     assert!(
         ran.stdout
-            .contains("were not answered any more, since --max-answers is 1\n"),
+            .contains(" not answered any more, since --max-answers is 1\n"),
         "{}",
         ran.stdout
     );

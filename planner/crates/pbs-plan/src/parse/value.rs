@@ -8,7 +8,7 @@ use pbs_uapi::MAX_SLOT_INSNS;
 use toml::de::{DeTable, DeValue};
 
 use super::{Reader, Table, Value};
-use crate::{underscored, Line};
+use crate::{between, underscored, Line};
 
 impl Reader {
     /// The tables of an array of tables.
@@ -120,7 +120,7 @@ impl Reader {
         let number = number.and_then(|number| T::try_from(number).ok());
         if number.is_none() {
             let (least, most) = (range.start(), range.end());
-            self.problem(line, format!("{what} must be between {least} and {most}"));
+            self.problem(line, format!("{what} must be {}", between(*least, *most)));
         }
         number
     }

@@ -12,7 +12,7 @@ use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
-use pbs_plan::{config_faults, config_from_toml, Config, Threshold};
+use pbs_plan::{between, config_faults, config_from_toml, underscored, Config, Threshold};
 use pbs_report::grouped;
 use pbs_sim::{
     Command, JobScheduler, NoAnswer, Options, Progress, Resolution, Simulation, Stretch, Timing,
@@ -250,14 +250,15 @@ impl SimOptions {
             .iter()
             .map(|fault| {
                 let (name, value, least, most) = (fault.name, fault.value, fault.least, fault.most);
-                let range = format!("it must be between {least} and {most}{}", fault.why);
+                let range = format!("it must be {}{}", between(least, most), fault.why);
+                let (value, closest) = (underscored(value), value.clamp(least, most));
                 if given.contains(name) {
                     format!("{name} is {value}; {range}")
                 } else {
                     format!(
-                        "{name} is not given and so {value}, but with the other numbers {range}; \
-                             add --config {name}={}",
-                        value.clamp(least, most)
+                        "{name} is {value}, but with the other numbers {range}; \
+                         add --config {name}={}",
+                        underscored(closest)
                     )
                 }
             })

@@ -6,7 +6,7 @@ use pbs_report::{columns, describe, grouped, signal_table};
 use pbs_sim::{Counts, Simulation};
 
 use super::recorded::counts;
-use crate::output::ms;
+use crate::output::{counted, ms};
 
 /// Tasks that are listed without being asked for.
 const TASKS: usize = 40;
@@ -30,8 +30,8 @@ pub(super) fn text(plan: &Plan, simulation: &Simulation, events: bool, tasks: bo
         out.push_str(&task_table(plan, simulation));
     } else {
         out.push_str(&format!(
-            "{} tasks; --tasks lists them.\n",
-            grouped(count as u64)
+            "{}; --tasks lists them.\n",
+            counted(count as u64, "task", "tasks")
         ));
     }
     out.push('\n');
@@ -53,7 +53,10 @@ pub(super) fn text(plan: &Plan, simulation: &Simulation, events: bool, tasks: bo
     }
     let more = simulation.replans.len().saturating_sub(REPLANS);
     if more > 0 {
-        out.push_str(&format!("... and {} more answers.\n", grouped(more as u64)));
+        out.push_str(&format!(
+            "... and {}.\n",
+            counted(more as u64, "more answer", "more answers")
+        ));
     }
     for cpu in &simulation.cpus {
         let end = if cpu.ended {
@@ -72,9 +75,9 @@ pub(super) fn text(plan: &Plan, simulation: &Simulation, events: bool, tasks: bo
         ));
         if cpu.unanswered > 0 {
             out.push_str(&format!(
-                "CPU {}: {} failures were not answered any more, since --max-answers is {}\n",
+                "CPU {}: {} not answered any more, since --max-answers is {}\n",
                 cpu.cpu,
-                grouped(cpu.unanswered),
+                counted(cpu.unanswered, "failure was", "failures were"),
                 grouped(cpu.answers)
             ));
         }
