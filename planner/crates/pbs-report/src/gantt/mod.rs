@@ -4,12 +4,14 @@
 //! Both stand on one axis: the plan's instructions take the time that they
 //! take at the node's rate.
 
+mod boxes;
 mod labels;
 mod lanes;
 mod marks;
 
 use std::collections::{BTreeSet, HashMap};
 
+use self::boxes::Thinning;
 use self::lanes::Lanes;
 use crate::axis::ticks;
 use crate::chart::{scale_of, time_scale};
@@ -128,26 +130,6 @@ fn parts<'a>(cpu: &'a CpuTimeline, origin_ns: u64) -> Vec<Part<'a>> {
             end_ns,
         })
         .collect()
-}
-
-/// Leaves out boxes that would lie on another one's pixel: a plan may have
-/// many thousand slots.
-#[derive(Default)]
-struct Thinning(HashMap<i64, f64>);
-
-impl Thinning {
-    /// Narrower boxes than this may be left out.
-    const WIDTH: f64 = 0.5;
-
-    /// Is there to be a box, which has its top at `y`?
-    fn admits(&mut self, (x, y): (f64, f64), width: f64) -> bool {
-        let last = self.0.entry(y as i64).or_insert(f64::NEG_INFINITY);
-        if width < Self::WIDTH && x < *last + Self::WIDTH {
-            return false;
-        }
-        *last = x;
-        true
-    }
 }
 
 /// What the axis shows: the longest of the plans and what became of them.
@@ -426,127 +408,6 @@ impl<'a> Gantt<'a> {
         self.y = actual_y + track + 8.0 + rows as f64 * ROW + 18.0;
     }
 
-    /// Where a planned slot begins, and how wide it is; `None` if another plan
-    /// took over before it.
-    fn slot_extent(&self, part: &Part<'_>, slot: &PlannedSlot) -> Option<(f64, f64)> {
-        let at = |insns: u64| part.begin_ns + self.insns_to_ns(insns as f64);
-        let begin = at(slot.start_insns);
-        if begin >= part.end_ns {
-            return None;
-        }
-        let end = at(slot.start_insns + slot.length_insns).min(part.end_ns);
-        let x = self.x_of_ns(begin);
-        Some((x, self.x_of_ns(end) - x))
-    }
-
-    fn planned_slot(
-        &mut self,
-        part: &Part<'_>,
-        slot: &PlannedSlot,
-        y: f64,
-        thinning: &mut Thinning,
-    ) {
-        let Some((x, width)) = self.slot_extent(part, slot) else {
-            return;
-        };
-        let lane = slot.process.map(|process| self.lanes.place(process, y));
-        if !thinning.admits((x, lane.map_or(y, |lane| lane.0)), width) {
-            return;
-        }
-        let length = grouped(slot.length_insns);
-        let (Some(process), Some(task)) = (slot.process, slot.task) else {
-            let title = format!("slot {}: idle, {length} instructions", slot.slot);
-            self.picture
-                .titled_rect((x, y, width, self.lanes.height), IDLE_STYLE, &title);
-            return;
-        };
-        let (y, height) = self.lanes.place(process, y);
-        let name = self.name(process);
-        let title = format!(
-            "slot {}: {name}, {}, {length} instructions planned",
-            slot.slot,
-            self.task_name(process, Some(task))
-        );
-        let fill = self.colour(process).0;
-        self.picture.titled_rect(
-            (x, y, width, height),
-            format!("fill=\"{fill}\" {}", outline(width)),
-            &title,
-        );
-        self.label((x, y, width, height), process, Some(task));
-    }
-
-    fn segment(
-        &mut self,
-        cpu: &CpuTimeline,
-        segment: &ActualSegment,
-        y: f64,
-        thinning: &mut Thinning,
-    ) {
-        let (x, width) = self.extent(cpu, segment);
-        let (y, height) = self.lanes.place(segment.process, y);
-        if !thinning.admits((x, y), width) {
-            return;
-        }
-        let origin = self.origin_ns.get(&cpu.cpu).copied().unwrap_or(0);
-        let start = segment.start_ns.saturating_sub(origin) as f64;
-        let end = segment.end_ns.saturating_sub(origin) as f64;
-        let fill = self.colour(segment.process).0;
-        let task = self.task_name(segment.process, segment.task);
-        let slot = segment
-            .slot
-            .map_or_else(|| "after the plan".into(), |slot| format!("slot {slot}"));
-        let title = format!(
-            "{}, {task}, {slot} ({}): {:.3} to {:.3} ms{}",
-            self.name(segment.process),
-            segment.reason,
-            start / 1e6,
-            end / 1e6,
-            self.counts(segment)
-        );
-        self.picture.titled_rect(
-            (x, y, width, height),
-            format!("fill=\"{fill}\" {}", outline(width)),
-            &title,
-        );
-        if segment.reason != "slot" {
-            // Not its own slot: a band below says so.
-            self.picture.rect(
-                x,
-                y + height - 7.0,
-                width,
-                7.0,
-                "fill=\"url(#idle)\" stroke=\"none\"",
-            );
-        }
-        self.label((x, y, width, height), segment.process, segment.task);
-    }
-
-    /// What the task came to, for the text at the pointer.
-    fn counts(&self, segment: &ActualSegment) -> String {
-        let found = self.task(segment.process, segment.task);
-        found
-            .filter(|task| task.ended)
-            .map_or_else(String::new, |task| {
-                format!(
-                    "; planned {}, retired {} ({}), peak {}",
-                    grouped(task.planned_insns),
-                    grouped(task.retired_insns),
-                    percent(task.deviation_permille, 1),
-                    bytes(task.peak_rss_bytes)
-                )
-            })
-    }
-
-    /// Where a segment begins, and how wide it is.
-    fn extent(&self, cpu: &CpuTimeline, segment: &ActualSegment) -> (f64, f64) {
-        let origin = self.origin_ns.get(&cpu.cpu).copied().unwrap_or(0);
-        let x = self.x_of_ns(segment.start_ns.saturating_sub(origin) as f64);
-        let end = self.x_of_ns(segment.end_ns.saturating_sub(origin) as f64);
-        // What is too short to see is still drawn.
-        (x, (end - x).max(0.4))
-    }
-
     fn task(&self, process: u32, task: Option<u32>) -> Option<&'a TaskReport> {
         self.tasks.get(&(process, task?)).copied()
     }
@@ -560,73 +421,6 @@ impl<'a> Gantt<'a> {
             Some(name) => format!("task {number} ({name})"),
             None => format!("task {number}"),
         }
-    }
-
-    /// From each planned slot a band to where its task really ran.
-    fn bands(&mut self, cpu: &CpuTimeline, part: &Part<'_>, top: f64, bottom: f64) {
-        for slot in part.planned {
-            let (Some(process), Some((mut left, planned))) =
-                (slot.process, self.slot_extent(part, slot))
-            else {
-                continue;
-            };
-            if planned < Thinning::WIDTH {
-                continue;
-            }
-            let segments = self.segments.get(&(part.number, process, slot.task));
-            let segments: Vec<_> = segments
-                .into_iter()
-                .flatten()
-                .map(|segment| self.extent(cpu, segment))
-                .collect();
-            let whole: f64 = segments.iter().map(|(_, width)| width).sum();
-            let fill = self.colour(process).0;
-            for (x, width) in segments {
-                // A task that ran in pieces has its slot divided among them.
-                let share = planned * width / whole;
-                self.picture.polygon(
-                    &[
-                        (left, top),
-                        (left + share, top),
-                        (x + width, bottom),
-                        (x, bottom),
-                    ],
-                    format!("fill=\"{fill}\" fill-opacity=\"0.22\""),
-                );
-                left += share;
-            }
-        }
-    }
-
-    /// Marks the boxes of tasks with a notable deviation.
-    fn outlines(&mut self, cpu: &CpuTimeline, part: &Part<'_>, planned_y: f64, actual_y: f64) {
-        for slot in part.planned {
-            let (Some(process), Some((x, width))) = (slot.process, self.slot_extent(part, slot))
-            else {
-                continue;
-            };
-            // An outline would hide what is not much wider.
-            if !self.task(process, slot.task).is_some_and(is_notable) || width < 4.0 {
-                continue;
-            }
-            let (y, height) = self.lanes.place(process, planned_y);
-            self.picture.rect(x, y, width, height, NOTABLE_STYLE);
-            let (y, height) = self.lanes.place(process, actual_y);
-            let segments = self.segments.get(&(part.number, process, slot.task));
-            for segment in segments.into_iter().flatten() {
-                let (x, width) = self.extent(cpu, segment);
-                self.picture.rect(x, y, width, height, NOTABLE_STYLE);
-            }
-        }
-    }
-}
-
-/// What separates boxes that are wide enough.
-fn outline(width: f64) -> &'static str {
-    if width > 3.0 {
-        "class=\"box\" stroke=\"#ffffff\""
-    } else {
-        "stroke=\"none\""
     }
 }
 
