@@ -620,6 +620,16 @@ pub fn kernel_is_watched() -> bool {
     Path::new("/proc/lockdep").exists()
 }
 
+/// How late a count may be noticed. A watched kernel puts the timer off when it
+/// makes no progress, by a millisecond at most.
+pub fn overshoot_limit_insns() -> u64 {
+    if kernel_is_watched() {
+        250_000
+    } else {
+        1_000
+    }
+}
+
 /// CPU time of the calling process.
 pub fn cputime_ns() -> u64 {
     clock_ns(libc::CLOCK_PROCESS_CPUTIME_ID)

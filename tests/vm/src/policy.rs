@@ -4,7 +4,7 @@
 use pbs_core::Config;
 use pbs_uapi::{EventKind, Grant, IDLE};
 
-use crate::harness::{burn, kernel_is_watched, line, set_sysfs, Plan, Random, Scene, Verdict};
+use crate::harness::{burn, line, overshoot_limit_insns, set_sysfs, Plan, Random, Scene, Verdict};
 use crate::{check, check_eq};
 
 /// What a child retires beside its loop: on its way from the gate, and around
@@ -110,16 +110,6 @@ pub fn loop_is_counted() -> Verdict {
         );
     }
     Ok(())
-}
-
-/// How far beyond t1 a task may be preempted. On a watched kernel the timer is
-/// put off when it makes no progress, by a millisecond at most.
-fn overshoot_limit_insns() -> u64 {
-    if kernel_is_watched() {
-        250_000
-    } else {
-        1_000
-    }
 }
 
 /// A task that runs 30 % over its plan is preempted at t1 and ends in its

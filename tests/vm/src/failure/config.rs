@@ -156,7 +156,10 @@ pub fn numbers_of_a_plan() -> Verdict {
         for value in outside(least, most) {
             let bytes = plan(with(place, value)).bytes();
             let reason = refused(name, device.write_plan(&bytes), libc::EINVAL)?;
-            let words = format!("{name} is {value}; write {least} to {most}");
+            let words = {
+                let why = Config::why_not_less(name, value, least);
+                format!("{name} is {value}; write {least} to {most}{why}")
+            };
             check_eq!(reason, words, "reason");
             check_eq!(
                 last_refusal(&device)?.offset_bytes,
@@ -224,7 +227,10 @@ pub fn numbers_in_sysfs() -> Verdict {
             "default of {name}"
         );
         for value in outside(least, most) {
-            let words = format!("{name} is {value}; write {least} to {most}");
+            let words = {
+                let why = Config::why_not_less(name, value, least);
+                format!("{name} is {value}; write {least} to {most}{why}")
+            };
             refuse(name, &value.to_string(), &words)?;
         }
         for text in ["\n", "-1", "1.5", "many"] {

@@ -5,7 +5,7 @@ use pbs_core::Threshold;
 use pbs_uapi::{Cause, EventKind, Grant};
 
 use super::{check_just_beyond, check_said, config};
-use crate::harness::{burn, sleep_ms, Plan, Scene, Verdict};
+use crate::harness::{burn, overshoot_limit_insns, sleep_ms, Plan, Scene, Verdict};
 use crate::{check, check_eq};
 
 const TASK_INSNS: u64 = 1_000_000;
@@ -134,8 +134,10 @@ pub fn late_by_plan_buffer() -> Verdict {
     // x − 1,100,000, and may be by 1,000,000 · (900,000 + x) / 5,000,000: they
     // meet where both are 500,000. Its capacity buffer is 200,000.
     let event = node.signals()[0];
+    // It has risen by a fifth of what was noticed too late.
+    let most_insns = 2_000 + overshoot_limit_insns() / 5;
     check!(
-        event.value.abs_diff(500_000) < 2_000,
+        event.value.abs_diff(500_000) < most_insns,
         "t2_process is {}\n{}",
         event.value,
         node.log()

@@ -18,7 +18,7 @@ mod stress;
 use pbs_core::{Config, Threshold};
 use pbs_uapi::{Cause, Event, EventKind};
 
-use crate::harness::{kernel_is_watched, line, Node, Verdict};
+use crate::harness::{line, overshoot_limit_insns, Node, Verdict};
 use crate::{check, check_eq};
 
 /// The tests by their names.
@@ -114,8 +114,7 @@ pub fn check_said(node: &Node, expected: &[Said]) -> Verdict {
 pub fn check_just_beyond(what: &str, insns: i64, threshold_insns: i64) -> Verdict {
     let over_insns = insns - threshold_insns;
     println!("{what}: {over_insns} beyond {threshold_insns}");
-    // A watched kernel backs off, by a millisecond at most.
-    let limit_insns = if kernel_is_watched() { 250_000 } else { 1_000 };
+    let limit_insns = overshoot_limit_insns() as i64;
     check!(
         (1..=limit_insns).contains(&over_insns),
         "{what}: {insns} is {over_insns} beyond {threshold_insns}"

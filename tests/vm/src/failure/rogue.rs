@@ -30,7 +30,7 @@ pub fn rogue_loop() -> Verdict {
         node.log()
     );
     check_eq!(node.of(EventKind::Ceiling).len(), 0, "ceilings");
-    // 5 preemptions, then 20 million instructions beyond the plan.
+    // 12 million instructions beyond the plan, then 5 preemptions.
     check_said(
         &node,
         &[
@@ -61,6 +61,8 @@ fn rogue(work: impl FnOnce(&Device)) -> Result<Node, String> {
         thresholds: Threshold::T1 as u64
             | Threshold::T2Task as u64
             | Threshold::T2Preemptions as u64,
+        // Told in its fourth slot, before the fifth preemption.
+        t2_spacer_insns: 12_000_000,
         ..Config::DEFAULT
     };
     let others = 2..5;
