@@ -313,14 +313,11 @@ impl<M: Memory> Node<M> {
         let (sums, live, unfinished) = (Sums::of(run), run.is_live(), !run.done);
         change(run);
         self.sums.replace(&sums, &Sums::of(run));
+        self.live = recount(self.live, live, run.is_live());
+        self.unfinished = recount(self.unfinished, unfinished, !run.done);
         if self.idle_insns != 0 {
             self.idle_insns = self.idle_insns.min(self.early_insns());
         }
-        let Some(run) = self.runs.get(p as usize) else {
-            return;
-        };
-        self.live = recount(self.live, live, run.is_live());
-        self.unfinished = recount(self.unfinished, unfinished, !run.done);
     }
 
     /// Puts `p` into the queue of candidates, takes it out, or moves it, as its
