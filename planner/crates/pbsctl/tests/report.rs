@@ -3,21 +3,7 @@
 
 mod common;
 
-use common::{pbsctl, scratch};
-
-/// A task that is beyond t2_task, and a process beside it.
-const LATE: &str = "plan_id = 7
-[[process]]
-id = 1
-name = \"far\"
-tasks = [{ planned_insns = 50_000_000, real_insns = 150_000_000 }, 10_000_000]
-[[process]]
-id = 2
-tasks = [20_000_000]
-[[cpu]]
-cpu = 0
-slots = [\"far\", 2, \"far\"]
-";
+use common::{pbsctl, scratch, LATE};
 
 fn recording() -> String {
     let ran = pbsctl(&["--json", "sim", "-"], LATE);

@@ -5,22 +5,8 @@ mod common;
 
 use std::path::Path;
 
-use common::{pbsctl, scratch};
+use common::{pbsctl, scratch, LATE};
 use pbs_report::Recording;
-
-/// A task that is far beyond t2_task, and a process beside it.
-const LATE: &str = "plan_id = 7
-[[process]]
-id = 1
-name = \"far\"
-tasks = [{ planned_insns = 50_000_000, real_insns = 150_000_000 }, 10_000_000]
-[[process]]
-id = 2
-tasks = [20_000_000]
-[[cpu]]
-cpu = 0
-slots = [\"far\", 2, \"far\"]
-";
 
 const LINE: &str = "1;0,9000000;;;0,4,1200000,1150000;-1,-1,300000,310000;\n";
 

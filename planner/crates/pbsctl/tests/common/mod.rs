@@ -7,6 +7,20 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+/// A task that is far beyond t2_task, and a process beside it.
+pub(crate) const LATE: &str = "plan_id = 7
+[[process]]
+id = 1
+name = \"far\"
+tasks = [{ planned_insns = 50_000_000, real_insns = 150_000_000 }, 10_000_000]
+[[process]]
+id = 2
+tasks = [20_000_000]
+[[cpu]]
+cpu = 0
+slots = [\"far\", 2, \"far\"]
+";
+
 pub(crate) struct Ran {
     pub(crate) status: i32,
     pub(crate) stdout: String,
