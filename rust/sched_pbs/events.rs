@@ -230,4 +230,4 @@ impl pbs_core::Sink for Emitter<'_> {
 
 // The wire format and the policy count the same things.
 const _: () = assert!(core::mem::size_of::<Record>() == 128);
-const _: () = assert!(bindings::pbs_event_kind_PBS_EV_OVERRUN == EventKind::Overrun as u32);
+const _: () = assert!(bindings::pbs_event_kind_PBS_EV_TIER == EventKind::Tier as u32);

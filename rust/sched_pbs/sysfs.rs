@@ -306,7 +306,7 @@ macro_rules! count_attributes {
     };
 }
 
-count_attributes! { 16:
+count_attributes! { 17:
     PlanInstalled "plan_installed",
     PlanEnded "plan_ended",
     PlanDropped "plan_dropped",
@@ -323,4 +323,5 @@ count_attributes! { 16:
     Ejected "ejected",
     CpuGone "cpu_gone",
     StopLong "stop_long",
+    Tier "tier",
 }

@@ -172,6 +172,7 @@ enum pbs_event_kind {
 	PBS_EV_CPU_GONE		= 15,	/* the CPU went offline; its plan is dropped */
 	PBS_EV_STOP_LONG	= 16,	/* value: ns from the request to wait until it waited */
 	PBS_EV_OVERRUN		= 17,	/* this reader was too slow; value: events lost */
+	PBS_EV_TIER		= 18,	/* the CPU counts in another way; value: pbs_tier; reason: pbs_tier_cause */
 };
 
 enum pbs_grant {
@@ -259,22 +260,33 @@ struct pbs_task_end {
 	__u32 reserved[6];
 };
 
+/* How a CPU counts instructions; the lower the better. */
 enum pbs_tier {
-	PBS_TIER_PMU_OVERFLOW	= 1,
-	PBS_TIER_PMU		= 2,
-	PBS_TIER_CLOCK		= 3,
+	PBS_TIER_PMU_OVERFLOW	= 1,	/* a PMU counter, which interrupts at a threshold */
+	PBS_TIER_PMU		= 2,	/* a PMU counter, and a timer for the predicted moment */
+	PBS_TIER_CLOCK		= 3,	/* time at the calibrated rate */
+};
+
+/* Why a CPU counts in another way than before. */
+enum pbs_tier_cause {
+	PBS_TIER_STOPPED	= 1,	/* the counter stands still while user code runs */
+	PBS_TIER_TAKEN		= 2,	/* another user of the PMU has the counter */
+	PBS_TIER_MULTIPLEXED	= 3,	/* the counter did not count all the time */
+	PBS_TIER_SILENT		= 4,	/* the counter passed a threshold and did not interrupt */
+	PBS_TIER_RETURNED	= 5,	/* the counter works again */
 };
 
 struct pbs_info {
 	__u32 version;
-	__u32 tier;			/* enum pbs_tier */
+	__u32 tier;			/* enum pbs_tier, the worst of all CPUs */
 	__u32 max_slots;
 	__u32 max_processes;
 	__u64 max_slot_insns;
 	__u64 rate_insns_per_ms;	/* instructions a CPU retires in a millisecond */
 	__u64 first_seq;		/* oldest event still held */
 	__u64 next_seq;			/* number of the next event */
-	__u64 reserved[10];
+	__u64 rate_spread_permille;	/* by how much the rate varied when it was measured */
+	__u64 reserved[9];
 };
 
 /* Why the last write(2) or ioctl(2) on this file was refused. */

@@ -42,11 +42,13 @@ pub enum EventKind {
     StopLong = 16,
     /// A reader was too slow.
     Overrun = 17,
+    /// The CPU counts instructions in another way.
+    Tier = 18,
 }
 
 impl EventKind {
     /// One more than the greatest number of a kind.
-    pub const END: usize = 18;
+    pub const END: usize = 19;
 
     /// All kinds, by number.
     pub const ALL: [EventKind; EventKind::END - 1] = [
@@ -67,6 +69,7 @@ impl EventKind {
         EventKind::CpuGone,
         EventKind::StopLong,
         EventKind::Overrun,
+        EventKind::Tier,
     ];
 
     /// The kind in lower case, as sysfs and the planner name it.
@@ -89,6 +92,7 @@ impl EventKind {
             EventKind::CpuGone => "cpu_gone",
             EventKind::StopLong => "stop_long",
             EventKind::Overrun => "overrun",
+            EventKind::Tier => "tier",
         }
     }
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Events as JSON and as lines of text.
 
-use pbs_uapi::{Cause, Eject, Event, EventKind, Grant, IDLE, NO_SLOT, NO_TASK};
+use pbs_uapi::{Cause, Eject, Event, EventKind, Grant, TierCause, IDLE, NO_SLOT, NO_TASK};
 use serde::{Deserialize, Serialize};
 
 use crate::number::{bytes, grouped};
+use crate::report::tier_name;
 
 /// Declares [`EventView`] and both ways between it and the record: fields that
 /// are the same in both, and fields that the record has a special value for
@@ -111,6 +112,7 @@ pub(crate) fn reason_name(event: &Event) -> Option<String> {
             Cause::from_raw(event.reason).map(Cause::name)
         }
         Some(EventKind::Ejected) => Eject::from_raw(event.reason).map(Eject::name),
+        Some(EventKind::Tier) => TierCause::from_raw(event.reason).map(TierCause::name),
         _ => None,
     };
     match name {
@@ -127,6 +129,7 @@ fn reason_number(kind: u16, name: &str) -> Option<u16> {
             Cause::from_name(name).map(|cause| cause as u16)
         }
         Some(EventKind::Ejected) => Eject::from_name(name).map(|eject| eject as u16),
+        Some(EventKind::Tier) => TierCause::from_name(name).map(|cause| cause as u16),
         _ => None,
     };
     known.or_else(|| name.strip_prefix("reason_")?.parse().ok())
@@ -308,6 +311,7 @@ pub fn describe(event: &Event) -> String {
         Some(EventKind::Ejected) => say(format!("pid {}", event.pid)),
         Some(EventKind::StopLong) => say(format!("pid {} {} ns", event.pid, grouped(value))),
         Some(EventKind::Overrun) => say(format!("{} events lost", grouped(value))),
+        Some(EventKind::Tier) => say(format!("counts by {}", tier_name(value as u32))),
         Some(EventKind::Late | EventKind::Early | EventKind::Info) => {
             say(comparison(event, None));
             if event.stress > 0 {

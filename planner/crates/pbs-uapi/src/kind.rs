@@ -70,6 +70,9 @@ numbers! {
         StopLong = 16, "stop_long";
         /// This reader was too slow; `value`: events lost.
         Overrun = 17, "overrun";
+        /// The CPU counts in another way; `value`: [`Tier`]; `reason`:
+        /// [`TierCause`].
+        Tier = 18, "tier";
     }
 
     /// `enum pbs_grant`: why a process may run.
@@ -104,5 +107,14 @@ numbers! {
         PmuOverflow = 1, "pmu_overflow";
         Pmu = 2, "pmu";
         Clock = 3, "clock";
+    }
+
+    /// `enum pbs_tier_cause`: why a CPU counts in another way than before.
+    TierCause: u16 {
+        Stopped = 1, "stopped";
+        Taken = 2, "taken";
+        Multiplexed = 3, "multiplexed";
+        Silent = 4, "silent";
+        Returned = 5, "returned";
     }
 }

@@ -10,7 +10,7 @@ pub mod kind;
 pub mod record;
 
 pub use device::{Device, Refused, DEVICE_PATH};
-pub use kind::{Cause, Eject, EventKind, Grant, Tier};
+pub use kind::{Cause, Eject, EventKind, Grant, Tier, TierCause};
 pub use record::{Config, Event, Info};
 
 /// Version of the wire format.

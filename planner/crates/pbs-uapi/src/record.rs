@@ -147,7 +147,8 @@ records! {
         rate_insns_per_ms: u64,
         first_seq: u64,
         next_seq: u64,
-        reserved: [u64; 10],
+        rate_spread_permille: u64,
+        reserved: [u64; 9],
     }
 
     /// `struct pbs_get_plan`

@@ -11,7 +11,7 @@ use pbs_uapi::record::{
     Attach, Config, Error, Event, GetPlan, Info, PlanCpu, PlanHeader, PlanProcess, PlanSlot,
     TaskEnd,
 };
-use pbs_uapi::{ioc, Cause, Eject, EventKind, Grant, Tier};
+use pbs_uapi::{ioc, Cause, Eject, EventKind, Grant, Tier, TierCause};
 
 /// Expression in C and what it must be.
 type Expected = BTreeMap<String, u64>;
@@ -105,6 +105,9 @@ fn expected() -> Expected {
     }
     for &tier in Tier::ALL {
         expected.insert(c_name("TIER", &format!("{tier:?}")), tier as u64);
+    }
+    for &cause in TierCause::ALL {
+        expected.insert(c_name("TIER", &format!("{cause:?}")), cause as u64);
     }
     expected
 }

@@ -23,6 +23,7 @@ pub(crate) fn stat(out: Output, device: &Path) -> Result<ExitCode, Failure> {
         "version": info.version,
         "tier": tier_name(info.tier),
         "rate_insns_per_ms": info.rate_insns_per_ms,
+        "rate_spread_permille": info.rate_spread_permille,
         "max_slots": info.max_slots,
         "max_processes": info.max_processes,
         "max_slot_insns": info.max_slot_insns,
