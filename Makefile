@@ -8,17 +8,19 @@
 #                   anew when it is another one or its version is
 #   JOBS=N          jobs at once (one per CPU)
 #   T=name          for 'make test': run only what has this name
+#   B=name          for 'make bench': measure only what begins so
 
-export DEBUG KERNEL_SRC JOBS T
+export DEBUG KERNEL_SRC JOBS T B
 
 # One clock for all stages of one make.
 export STAGE_EPOCH := $(shell date +%s)
 
-.PHONY: help setup kernel user run test lint pbsctl coverage mutants shell clean distclean
+.PHONY: help setup kernel user run test bench lint pbsctl coverage mutants shell clean distclean
 
 help:
 	@echo 'make run      build all and run the main job in the virtual machine'
 	@echo 'make test     run every check and test; T=name runs one'
+	@echo 'make bench    measure what the class costs; B=name measures one thing'
 	@echo 'make kernel   build the kernel; DEBUG=1: with lockdep, KASAN and others'
 	@echo 'make user     build the userland of the virtual machine'
 	@echo 'make pbsctl   build pbsctl for this machine: build/pbsctl'
@@ -46,6 +48,9 @@ run: kernel user
 
 test: setup
 	@scripts/test
+
+bench: setup
+	@scripts/bench
 
 lint: setup
 	@scripts/test lint

@@ -251,13 +251,13 @@ pub struct Gate {
 }
 
 /// The two ends of a pipe.
-struct Pipe {
-    read: OwnedFd,
-    write: OwnedFd,
+pub struct Pipe {
+    pub read: OwnedFd,
+    pub write: OwnedFd,
 }
 
 impl Pipe {
-    fn new() -> Result<Self, String> {
+    pub fn new() -> Result<Self, String> {
         let mut fds = [0; 2];
         // SAFETY: `fds` has room for two descriptors.
         cvt(unsafe { libc::pipe(fds.as_mut_ptr()) }).context("pipe")?;

@@ -5,7 +5,6 @@
 //! standard output if not. Without a name it lists all.
 
 mod failure;
-mod harness;
 mod input;
 mod linux;
 mod policy;
@@ -20,6 +19,8 @@ mod policy_swap;
 mod simulator;
 
 use std::process::ExitCode;
+
+use pbs_vmtest::{check, check_eq, harness};
 
 type Test = fn() -> harness::Verdict;
 

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The classes that do the same work.
+
+use pbs_vmtest::harness::{cvt, Child, Context, Gate, Node, Plan, Verdict};
+
+/// In which class the processes of a measurement run.
+pub enum Class {
+    Fifo,
+    /// `SCHED_OTHER`, that is EEVDF.
+    Other,
+    Deadline,
+    /// By this plan, as its processes 1, 2 and so on.
+    Pbs(Box<Plan>),
+}
+
+/// `struct sched_attr`, first version.
+#[repr(C)]
+#[derive(Default)]
+struct Attr {
+    size: u32,
+    policy: u32,
+    flags: u64,
+    nice: i32,
+    priority: u32,
+    runtime_ns: u64,
+    deadline_ns: u64,
+    period_ns: u64,
+}
+
+impl Class {
+    fn attr(&self) -> Attr {
+        let size = size_of::<Attr>() as u32;
+        match self {
+            Self::Fifo => Attr {
+                size,
+                policy: libc::SCHED_FIFO as u32,
+                priority: 10,
+                ..Attr::default()
+            },
+            // As long as a measurement takes, so that none is throttled: the
+            // longest period that Linux allows.
+            Self::Deadline => Attr {
+                size,
+                policy: libc::SCHED_DEADLINE as u32,
+                runtime_ns: 1_600_000_000,
+                deadline_ns: 4_000_000_000,
+                period_ns: 4_000_000_000,
+                ..Attr::default()
+            },
+            Self::Other | Self::Pbs(_) => Attr {
+                size,
+                ..Attr::default()
+            },
+        }
+    }
+
+    /// Puts a thread into the class, 0 for the caller.
+    pub fn enter(&self, pid: i32) -> Verdict {
+        let attr = self.attr();
+        // SAFETY: `attr` is as long as it says.
+        let result = unsafe { libc::syscall(libc::SYS_sched_setattr, pid, &raw const attr, 0) };
+        cvt(result as libc::c_int).context("sched_setattr")?;
+        Ok(())
+    }
+}
+
+/// What a process of a measurement does.
+pub type Work<'a> = Box<dyn FnOnce() + 'a>;
+
+/// Runs processes that do `works` in a class, and waits for their ends. Each
+/// begins when all are in the class. Nobody reads events meanwhile.
+pub fn run(class: &Class, works: Vec<Work<'_>>) -> Verdict {
+    let gate = Gate::new()?;
+    let mut children: Vec<Child> = Vec::new();
+    for work in works {
+        children.push(gate.child(work)?);
+    }
+    let node = if let Class::Pbs(plan) = class {
+        let node = Node::open()?;
+        node.load(plan)?;
+        for (process, child) in (1..).zip(&children) {
+            node.attach(child, process)?;
+        }
+        Some(node)
+    } else {
+        for child in &children {
+            class.enter(child.pid)?;
+        }
+        None
+    };
+    gate.open()?;
+    for child in &mut children {
+        child.wait_ok()?;
+    }
+    if let Some(node) = node {
+        node.device.drop_plan(0).context("drop the plan")?;
+    }
+    Ok(())
+}

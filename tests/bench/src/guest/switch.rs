@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: GPL-2.0
+//! From one process to the next: the end of a task, and what is nearest to it in
+//! another class.
+
+use std::thread;
+
+use pbs_vmtest::harness::{burn, Plan};
+
+use super::class::{run, Class};
+use super::probe::Probe;
+
+/// Switches that are measured, there and back, and those before and after them.
+const PAIRS: u64 = 10_000;
+const MARGIN: u64 = 50;
+
+/// Few enough that their instructions can be written down one by one.
+const PROFILED_PAIRS: u64 = 100;
+
+fn pairs(probe: &Probe) -> u64 {
+    if probe.is_profiled() {
+        PROFILED_PAIRS
+    } else {
+        PAIRS
+    }
+}
+
+/// Kernel instructions of a task's end, of its process's way to sleep and of the
+/// next one's way back: two processes take turns, slot by slot.
+fn task_ends(probe: &Probe, task_insns: u64, planned_insns: u64) -> Result<f64, String> {
+    let pairs = pairs(probe);
+    let tasks = pairs + 2 * MARGIN;
+    let mut plan = Plan::new(1).lead_in();
+    for task in 0..tasks as u32 {
+        plan = plan
+            .slot(1, task, planned_insns)
+            .slot(2, task, planned_insns);
+    }
+    let device = pbs_uapi::Device::open().map_err(|error| error.to_string())?;
+    let work = |tasks: u64| {
+        for _ in 0..tasks {
+            burn(task_insns);
+            device.task_end(None).expect("task end");
+        }
+    };
+    probe.of_each(2 * pairs, || {
+        run(
+            &Class::Pbs(plan.into()),
+            vec![
+                Box::new(|| {
+                    work(MARGIN);
+                    probe.measure(|| work(pairs));
+                    work(MARGIN);
+                }),
+                Box::new(|| work(tasks)),
+            ],
+        )
+    })
+}
+
+/// Tasks that end far from every threshold: hardly anything but switches.
+pub fn early_tasks(probe: &Probe) -> Result<f64, String> {
+    task_ends(probe, 5_000, 10_000)
+}
+
+/// Tasks that end just before they are late, for which the class has its timer
+/// expire.
+pub fn near_tasks(probe: &Probe) -> Result<f64, String> {
+    task_ends(probe, 9_800, 10_000)
+}
+
+/// The same with t1 instead of the task's end: the one task of each process
+/// never ends, and takes all of its slots.
+pub fn preemptions(probe: &Probe) -> Result<f64, String> {
+    const SLOT_INSNS: u64 = 10_000;
+    // The least t1.
+    const T1_INSNS: u64 = SLOT_INSNS + SLOT_INSNS / 1000;
+    let pairs = pairs(probe);
+    let mut config = pbs_core::Config::DEFAULT;
+    config.sigma_t1_permille = 1001;
+    config.no_preemption_insns = 0;
+    config.max_preemptions = 1_000_000;
+    let slots = pairs + 3 * MARGIN;
+    let mut plan = Plan::new(1).config(config).lead_in();
+    for task in 0..slots as u32 {
+        plan = plan.slot(1, task, SLOT_INSNS).slot(2, task, SLOT_INSNS);
+    }
+    let work = |slots: u64| burn(slots * T1_INSNS);
+    probe.of_each(2 * pairs, || {
+        run(
+            &Class::Pbs(plan.into()),
+            vec![
+                Box::new(|| {
+                    work(MARGIN);
+                    probe.measure(|| work(pairs));
+                    work(MARGIN);
+                }),
+                Box::new(|| work(pairs + 2 * MARGIN)),
+            ],
+        )
+    })
+}
+
+fn yield_pairs(pairs: u64) {
+    for _ in 0..pairs {
+        thread::yield_now();
+    }
+}
+
+/// Kernel instructions of sched_yield(2) and the switch that it brings, between
+/// two threads of one process.
+pub fn yield_threads(probe: &Probe) -> Result<f64, String> {
+    let pairs = pairs(probe);
+    probe.of_each(2 * pairs, || {
+        run(
+            &Class::Fifo,
+            vec![Box::new(|| {
+                // It is in the same class, at the same priority.
+                let other = thread::spawn(move || yield_pairs(pairs + 2 * MARGIN));
+                yield_pairs(MARGIN);
+                probe.measure(|| yield_pairs(pairs));
+                other.join().expect("the other thread");
+            })],
+        )
+    })
+}
+
+/// The same between two processes.
+fn yield_processes(probe: &Probe, class: &Class) -> Result<f64, String> {
+    let pairs = pairs(probe);
+    probe.of_each(2 * pairs, || {
+        run(
+            class,
+            vec![
+                Box::new(|| {
+                    yield_pairs(MARGIN);
+                    probe.measure(|| yield_pairs(pairs));
+                }),
+                Box::new(|| yield_pairs(pairs + 2 * MARGIN)),
+            ],
+        )
+    })
+}
+
+pub fn yield_fifo(probe: &Probe) -> Result<f64, String> {
+    yield_processes(probe, &Class::Fifo)
+}
+
+pub fn yield_other(probe: &Probe) -> Result<f64, String> {
+    yield_processes(probe, &Class::Other)
+}
