@@ -9,6 +9,7 @@ mkdir /tmp/job
 cd /tmp/job
 cp /mnt/input/* .
 pbsctl run /mnt/job.toml --report /mnt/report.json --gantt /mnt/gantt.svg
+pbsctl trace /mnt/report.json --output /mnt/trace.json
 
 # What was preempted and went on has done its work all the same: what was packed
 # and unpacked is what it was, and the host looks at the sums.

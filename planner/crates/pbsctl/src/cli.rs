@@ -97,6 +97,9 @@ pub(crate) enum Command {
     /// Make a page of pictures of a run or a simulation
     Report(ReportOptions),
 
+    /// Make a trace of a run for ui.perfetto.dev
+    Trace(TraceOptions),
+
     /// Run many generated plans in virtual time, to see what the policy does to
     /// deadlines
     Study(StudyOptions),
@@ -193,6 +196,53 @@ pub(crate) struct ReportOptions {
     /// Only this picture, as SVG
     #[arg(long, value_name = "NAME")]
     pub(crate) chart: Option<String>,
+}
+
+const TRACE_HELP: &str = "\
+Examples:
+  pbsctl run plan.toml --report run.json
+  pbsctl trace run.json -o trace.json             Of a recording
+  pbsctl trace -o trace.json                      Of what the kernel still holds
+  pbsctl trace --follow --seconds 10 -o trace.json  ... and of what comes
+  pbsctl --json events > events.json
+  pbsctl trace events.json --plan plan.toml --rate 250000 -o trace.json
+
+Open the file with https://ui.perfetto.dev; it is not sent anywhere. Each CPU has
+a track of what was planned above one of what ran, preemptions and signals below
+them, and counters of lateness and stress. The format is Chrome's JSON, which
+other viewers read, too.
+
+Without FILE the plans are read back from the kernel, which knows no names: with
+--plan they have those of the file.";
+
+#[derive(Args, Debug)]
+#[command(after_help = TRACE_HELP)]
+pub(crate) struct TraceOptions {
+    /// A recording, of run --report or --json sim, or what --json events has
+    /// printed; - reads standard input. Without it, what the kernel holds
+    pub(crate) file: Option<PathBuf>,
+
+    /// Write to FILE instead of standard output
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+
+    /// A plan that the events are about, in TOML; may be repeated, in the order
+    /// of coming into force
+    #[arg(long = "plan", value_name = "FILE")]
+    pub(crate) plans: Vec<PathBuf>,
+
+    /// Instructions that a CPU retires in a millisecond, where only events are
+    /// given
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=u32::MAX.into()))]
+    pub(crate) rate: Option<u64>,
+
+    /// Go on with what comes, until interrupted
+    #[arg(long, short, conflicts_with = "file")]
+    pub(crate) follow: bool,
+
+    /// Go on for so many seconds
+    #[arg(long, value_name = "S", requires = "follow")]
+    pub(crate) seconds: Option<u64>,
 }
 
 const EVENTS_HELP: &str = "\

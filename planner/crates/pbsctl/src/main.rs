@@ -13,6 +13,7 @@ mod run;
 mod sim;
 mod stat;
 mod study;
+mod trace;
 
 use std::process::ExitCode;
 
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
         Command::Study(options) => study::study(out, &options),
         Command::Events(options) => events::events(out, device, &options),
         Command::Report(options) => report::report(out, &options),
+        Command::Trace(options) => trace::trace(out, device, &options),
         Command::Stat => stat::stat(out, device),
         Command::Show { cpu } => plans::show(out, device, cpu),
         Command::Import(options) => plans::import(out, &options),

@@ -8,7 +8,7 @@
 
 mod child;
 mod progress;
-mod signals;
+pub(crate) mod signals;
 
 use std::fs;
 use std::io;
@@ -294,7 +294,7 @@ struct Recorded<'a> {
     report: &'a Report,
 }
 
-fn kernel_release() -> String {
+pub(crate) fn kernel_release() -> String {
     fs::read_to_string("/proc/sys/kernel/osrelease")
         .map_or_else(|_| "unknown".into(), |text| text.trim().into())
 }
