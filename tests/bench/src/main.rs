@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Benchmarks of the scheduling class.
 //!
-//! In the virtual machine `pbs-bench measure NAME...` measures; outside the same
+//! In the virtual machine `pbs-bench measure NAME...` measures; outside, the same
 //! program makes tables and pictures of that. `scripts/bench` is for people.
 
 mod figure;
 mod guest;
 mod profile;
+mod report;
 
 use std::process::ExitCode;
 
@@ -15,6 +16,7 @@ fn main() -> ExitCode {
     let done = match words.next().as_deref() {
         Some("measure") => guest::measure(words),
         Some("profile") => profile::profile(words),
+        Some("report") => report::report(words),
         _ => Err("usage: pbs-bench measure NAME...; see scripts/bench --help".into()),
     };
     match done {

@@ -54,8 +54,7 @@ impl Class {
         }
     }
 
-    /// Puts a thread into the class, 0 for the caller.
-    pub fn enter(&self, pid: i32) -> Verdict {
+    fn enter(&self, pid: i32) -> Verdict {
         let attr = self.attr();
         // SAFETY: `attr` is as long as it says.
         let result = unsafe { libc::syscall(libc::SYS_sched_setattr, pid, &raw const attr, 0) };
@@ -67,33 +66,56 @@ impl Class {
 /// What a process of a measurement does.
 pub type Work<'a> = Box<dyn FnOnce() + 'a>;
 
-/// Runs processes that do `works` in a class, and waits for their ends. Each
-/// begins when all are in the class. Nobody reads events meanwhile.
+/// Processes of a measurement, in their class, and held until [`Ready::go`].
+pub struct Ready {
+    gate: Gate,
+    children: Vec<Child>,
+    /// Of plan processes, to drop their plan in the end.
+    node: Option<Node>,
+}
+
+impl Ready {
+    /// Forks processes that will do `works`.
+    pub fn new(class: &Class, works: Vec<Work<'_>>) -> Result<Self, String> {
+        let gate = Gate::new()?;
+        let mut children: Vec<Child> = Vec::new();
+        for work in works {
+            children.push(gate.child(work)?);
+        }
+        let node = if let Class::Pbs(plan) = class {
+            let node = Node::open()?;
+            node.load(plan)?;
+            for (process, child) in (1..).zip(&children) {
+                node.attach(child, process)?;
+            }
+            Some(node)
+        } else {
+            for child in &children {
+                class.enter(child.pid)?;
+            }
+            None
+        };
+        Ok(Self {
+            gate,
+            children,
+            node,
+        })
+    }
+
+    /// Lets them begin and waits for their ends. Nobody reads events meanwhile.
+    pub fn go(mut self) -> Verdict {
+        self.gate.open()?;
+        for child in &mut self.children {
+            child.wait_ok()?;
+        }
+        if let Some(node) = self.node {
+            node.device.drop_plan(0).context("drop the plan")?;
+        }
+        Ok(())
+    }
+}
+
+/// Runs processes that do `works` in a class, to their ends.
 pub fn run(class: &Class, works: Vec<Work<'_>>) -> Verdict {
-    let gate = Gate::new()?;
-    let mut children: Vec<Child> = Vec::new();
-    for work in works {
-        children.push(gate.child(work)?);
-    }
-    let node = if let Class::Pbs(plan) = class {
-        let node = Node::open()?;
-        node.load(plan)?;
-        for (process, child) in (1..).zip(&children) {
-            node.attach(child, process)?;
-        }
-        Some(node)
-    } else {
-        for child in &children {
-            class.enter(child.pid)?;
-        }
-        None
-    };
-    gate.open()?;
-    for child in &mut children {
-        child.wait_ok()?;
-    }
-    if let Some(node) = node {
-        node.device.drop_plan(0).context("drop the plan")?;
-    }
-    Ok(())
+    Ready::new(class, works)?.go()
 }

@@ -2,39 +2,91 @@
 //! What is measured inside the virtual machine.
 
 mod class;
+mod count;
 mod counter;
+mod events;
+mod hackbench;
+mod large;
 mod pipe;
 mod probe;
 mod shared;
 mod switch;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::figure::Figure;
 use probe::Probe;
 
-type Measure = fn(&Probe) -> Result<f64, String>;
+/// One of several values that are measured together.
+pub struct Named {
+    name: &'static str,
+    value: f64,
+    unit: &'static str,
+}
+
+impl Named {
+    fn new(name: &'static str, value: f64, unit: &'static str) -> Self {
+        Self { name, value, unit }
+    }
+
+    fn insns(name: &'static str, value: f64) -> Self {
+        Self::new(name, value, INSNS)
+    }
+}
 
 /// Unit of a count of instructions in the kernel.
 const INSNS: &str = "insns";
 
-/// What can be measured: its name, its unit, and how.
-const MEASURES: &[(&str, &str, Measure)] = &[
-    ("pipe-pbs", INSNS, pipe::after_plan),
-    ("pipe-pbs-slot", INSNS, pipe::in_slot),
-    ("pipe-fifo", INSNS, pipe::fifo),
-    ("pipe-other", INSNS, pipe::other),
-    ("pipe-deadline", INSNS, pipe::deadline),
-    ("task-end", INSNS, switch::early_tasks),
-    ("task-end-near", INSNS, switch::near_tasks),
-    ("preemption", INSNS, switch::preemptions),
-    ("yield-fifo-threads", INSNS, switch::yield_threads),
-    ("yield-fifo", INSNS, switch::yield_fifo),
-    ("yield-other", INSNS, switch::yield_other),
+/// How something is measured.
+enum Measure {
+    /// Kernel instructions each time that it is done; these can be profiled.
+    Cost(fn(&Probe) -> Result<f64, String>),
+    /// Several values, with a counter of kernel instructions.
+    Counted(fn(&Probe) -> Result<Vec<Named>, String>),
+    /// A share, in percent, without.
+    Percent(fn() -> Result<f64, String>),
+    /// Several values without.
+    Several(fn() -> Result<Vec<Named>, String>),
+}
+
+use Measure::{Cost, Counted, Percent, Several};
+
+const MEASURES: &[(&str, Measure)] = &[
+    ("pipe-pbs", Cost(pipe::after_plan)),
+    ("pipe-pbs-slot", Cost(pipe::in_slot)),
+    ("pipe-fifo", Cost(pipe::fifo)),
+    ("pipe-other", Cost(pipe::other)),
+    ("pipe-deadline", Cost(pipe::deadline)),
+    ("task-end", Cost(switch::early_tasks)),
+    ("task-end-near", Cost(switch::near_tasks)),
+    ("preemption", Cost(switch::preemptions)),
+    ("yield-fifo-threads", Cost(switch::yield_threads)),
+    ("yield-fifo", Cost(switch::yield_fifo)),
+    ("yield-other", Cost(switch::yield_other)),
+    ("hackbench", Counted(hackbench::crowds)),
+    ("accounting", Percent(count::accounting_percent)),
+    ("overshoot", Several(count::overshoot)),
+    ("decision", Counted(large::decision)),
+    ("install", Counted(large::install)),
+    ("plan-memory", Several(large::memory)),
+    ("event-stream", Counted(events::stream)),
 ];
 
+impl Measure {
+    fn figures(&self, name: &'static str, wait_for: Option<&Path>) -> Result<Vec<Named>, String> {
+        let probe = || Probe::new(wait_for.map(PathBuf::from));
+        Ok(match self {
+            Cost(of) => vec![Named::insns(name, of(&probe()?)?)],
+            Counted(of) => of(&probe()?)?,
+            Percent(of) => vec![Named::new(name, of()?, "percent")],
+            Several(of) => of()?,
+        })
+    }
+}
+
 /// `pbs-bench measure [--wait-for FILE] NAME...`: one line of JSON for each
-/// measure whose name begins with one of these.
+/// value of the measures with these names, or that begin with one of them.
+/// Without a name: of all.
 pub fn measure(mut words: impl Iterator<Item = String>) -> Result<(), String> {
     let mut wait_for = None;
     let mut wanted = Vec::new();
@@ -46,20 +98,41 @@ pub fn measure(mut words: impl Iterator<Item = String>) -> Result<(), String> {
             wanted.push(word);
         }
     }
-    let is_wanted = |name: &str| wanted.iter().any(|word| name.starts_with(word.as_str()));
-    let mut found = false;
-    for (name, unit, measure) in MEASURES.iter().filter(|(name, ..)| is_wanted(name)) {
-        found = true;
-        let probe = Probe::new(wait_for.clone())?;
-        let value = measure(&probe).map_err(|why| format!("{name}: {why}"))?;
-        println!("{}", Figure::new(name, value, unit).line());
+    let chosen = choose(&wanted)?;
+    if wait_for.is_some() && !matches!(chosen[..], [(_, Cost(_))]) {
+        return Err(format!("{} is nothing to profile", wanted.join(" ")));
     }
-    if found {
-        Ok(())
-    } else {
-        Err(format!(
-            "nothing to measure is called {}",
-            wanted.join(" or ")
-        ))
+    for (name, measure) in chosen {
+        let figures = measure.figures(name, wait_for.as_deref());
+        for Named { name, value, unit } in figures.map_err(|why| format!("{name}: {why}"))? {
+            println!("{}", Figure::new(name, value, unit).line());
+        }
     }
+    Ok(())
+}
+
+type Entry = &'static (&'static str, Measure);
+
+/// The measures that are asked for. A whole name is that one alone.
+fn choose(wanted: &[String]) -> Result<Vec<Entry>, String> {
+    if wanted.is_empty() {
+        return Ok(MEASURES.iter().collect());
+    }
+    let mut chosen = Vec::new();
+    for word in wanted {
+        let whole = MEASURES.iter().find(|(name, _)| name == word);
+        let begin = MEASURES
+            .iter()
+            .filter(|(name, _)| name.starts_with(word.as_str()));
+        let found: Vec<Entry> = whole.map_or_else(|| begin.collect(), |entry| vec![entry]);
+        if found.is_empty() {
+            let names: Vec<_> = MEASURES.iter().map(|(name, _)| *name).collect();
+            return Err(format!(
+                "nothing to measure is called {word}; there are {}",
+                names.join(", ")
+            ));
+        }
+        chosen.extend(found);
+    }
+    Ok(chosen)
 }

@@ -14,8 +14,8 @@ pub struct Probe {
     counter: Counter,
     /// What a child has counted.
     insns: &'static AtomicU64,
-    /// The stretch begins when there is this file, and its bounds are marked
-    /// with times(2), for `scripts/bench --profile`.
+    /// Work begins when there is this file, and the bounds of the stretch are
+    /// marked with times(2), for `scripts/bench --profile`.
     wait_for: Option<PathBuf>,
 }
 
@@ -23,7 +23,7 @@ impl Probe {
     pub fn new(wait_for: Option<PathBuf>) -> Result<Self, String> {
         Ok(Self {
             counter: Counter::new()?,
-            insns: shared::of_processes()?,
+            insns: &shared::of_processes(1)?[0],
             wait_for,
         })
     }
@@ -33,46 +33,44 @@ impl Probe {
         self.wait_for.is_some()
     }
 
+    /// Kernel instructions so far.
+    pub fn read(&self) -> u64 {
+        self.counter.read()
+    }
+
     /// Does `work`, in a process of the measurement, and counts what the CPU
     /// retires in the kernel meanwhile.
     pub fn measure(&self, work: impl FnOnce()) {
-        if let Some(file) = &self.wait_for {
-            println!("ready");
-            while !file.exists() {
-                sleep_ms(10);
-            }
-            mark();
-        }
-        let start = self.counter.read();
+        self.mark();
+        let start = self.read();
         work();
-        let end = self.counter.read();
-        if self.wait_for.is_some() {
-            mark();
-        }
+        let end = self.read();
+        self.mark();
         self.insns.store(end - start, SeqCst);
-    }
-
-    /// What was measured last; fails if nothing was.
-    pub fn take(&self) -> Result<f64, String> {
-        match self.insns.swap(0, SeqCst) {
-            0 => Err("the measured process came to no end".into()),
-            insns => Ok(insns as f64),
-        }
     }
 
     /// Calls `run` and gives what a process of it measured, by `times`, which is
     /// how often it did its work.
     pub fn of_each(&self, times: u64, run: impl FnOnce() -> Verdict) -> Result<f64, String> {
-        if self.is_profiled() {
+        if let Some(file) = &self.wait_for {
             println!("times {times}");
+            println!("ready");
+            while !file.exists() {
+                sleep_ms(10);
+            }
         }
         run()?;
-        Ok(self.take()? / times as f64)
+        match self.insns.swap(0, SeqCst) {
+            0 => Err("the measured process came to no end".into()),
+            insns => Ok(insns as f64 / times as f64),
+        }
     }
-}
 
-/// A system call that nothing else here makes.
-fn mark() {
-    // SAFETY: nothing is written to a null pointer.
-    unsafe { libc::times(std::ptr::null_mut()) };
+    /// A system call that nothing else here makes.
+    fn mark(&self) {
+        if self.is_profiled() {
+            // SAFETY: nothing is written to a null pointer.
+            unsafe { libc::times(std::ptr::null_mut()) };
+        }
+    }
 }

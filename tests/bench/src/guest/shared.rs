@@ -5,21 +5,21 @@ use std::sync::atomic::AtomicU64;
 
 use pbs_vmtest::check;
 
-/// Zero, and the same for this process and those that it forks from now on.
-/// Never given back.
-pub fn of_processes() -> Result<&'static AtomicU64, String> {
+/// Zeroes, the same for this process and those that it forks from now on. Never
+/// given back.
+pub fn of_processes(len: usize) -> Result<&'static [AtomicU64], String> {
     // SAFETY: a new mapping, which nothing else knows of.
-    let page = unsafe {
+    let pages = unsafe {
         libc::mmap(
             std::ptr::null_mut(),
-            size_of::<AtomicU64>(),
+            len * size_of::<AtomicU64>(),
             libc::PROT_READ | libc::PROT_WRITE,
             libc::MAP_SHARED | libc::MAP_ANONYMOUS,
             -1,
             0,
         )
     };
-    check!(page != libc::MAP_FAILED, "no shared page");
-    // SAFETY: page-aligned, large enough, zero, and mapped for ever.
-    Ok(unsafe { &*page.cast::<AtomicU64>() })
+    check!(pages != libc::MAP_FAILED, "no shared memory");
+    // SAFETY: page-aligned, long enough, zero, and mapped for ever.
+    Ok(unsafe { std::slice::from_raw_parts(pages.cast::<AtomicU64>(), len) })
 }

@@ -111,9 +111,7 @@ impl<'a> Calls<'a> {
         }
         let cost = self.costs.entry(symbol).or_default();
         cost.insns += 1;
-        // A jump to the beginning from elsewhere is a call that returns for its
-        // caller.
-        cost.calls += u64::from(begins && before_pc != pc);
+        cost.calls += u64::from(begins);
         self.insns += 1;
         self.before = (pc, self.image.kind(pc));
     }

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: GPL-2.0
+//! How exact the counts are: of tasks, and of slots that end at t1. The events
+//! tell the kernel's, and the loops are known.
+
+use pbs_uapi::EventKind;
+use pbs_vmtest::harness::{burn, Plan, Scene};
+use pbs_vmtest::{check, check_eq};
+
+use super::Named;
+
+/// What the kernel counted of tasks that are longer than their slots and take
+/// turns with others, against the loops that they are: the greatest error.
+pub fn accounting_percent() -> Result<f64, String> {
+    const BURNS: [[u64; 3]; 2] = [
+        [10_000_000, 25_000_000, 50_000_000],
+        [10_000_000, 8_000_000, 30_000_000],
+    ];
+    let mut plan = Plan::new(1).lead_in();
+    for task in 0..3 {
+        for (process, burns) in (1..).zip(&BURNS) {
+            plan = plan.slot(process, task, burns[task as usize] * 9 / 10);
+        }
+    }
+    let mut scene = Scene::new()?;
+    for (process, burns) in (1..).zip(&BURNS) {
+        scene.tasks(process, burns)?;
+    }
+    let node = scene.run(&plan)?;
+    check!(
+        node.of(EventKind::Preempted).len() > 2,
+        "hardly a task met t1:\n{}",
+        node.log()
+    );
+    let mut worst = 0f64;
+    for (process, burns) in (1..).zip(&BURNS) {
+        for (task, &burned) in (0..).zip(burns) {
+            let retired = node.task_ended(process, task)?.retired_insns;
+            worst = worst.max(retired.abs_diff(burned) as f64 / burned as f64);
+        }
+    }
+    Ok(worst * 100.0)
+}
+
+/// How far slots go beyond t1, over 1,000 of them.
+pub fn overshoot() -> Result<Vec<Named>, String> {
+    const SLOT_INSNS: u64 = 250_000;
+    const SLOTS: u32 = 502;
+    const PROCESSES: u32 = 2;
+    let mut config = pbs_core::Config::DEFAULT;
+    config.max_preemptions = 1_000_000;
+    let mut plan = Plan::new(1).config(config).lead_in();
+    for task in 0..SLOTS {
+        for process in 1..=PROCESSES {
+            plan = plan.slot(process, task, SLOT_INSNS);
+        }
+    }
+    let t1_insns = config.t1_of_slot_insns(SLOT_INSNS, false);
+    let t1_insns = t1_insns.ok_or("t1 is off")?;
+    let mut scene = Scene::new()?;
+    for process in 1..=PROCESSES {
+        // One task, which takes all slots; the others never begin.
+        scene.process(process, |_| burn(u64::from(SLOTS + 2) * t1_insns))?;
+    }
+    let mut scene = scene.start(&plan)?;
+    for child in &mut scene.children {
+        child.wait_ok()?;
+    }
+    scene.node.read()?;
+    let mut over_insns = Vec::new();
+    for process in 1..=PROCESSES {
+        let preempted = scene.node.of(EventKind::Preempted);
+        let retired = preempted
+            .iter()
+            .filter(|event| event.process == process && event.task == 0);
+        let retired: Vec<u64> = retired.map(|event| event.retired_insns).collect();
+        // Between two preemptions of a process lies one slot of it.
+        for pair in retired.windows(2) {
+            over_insns.push((pair[1] - pair[0]).saturating_sub(t1_insns));
+        }
+    }
+    check_eq!(
+        over_insns.len(),
+        ((SLOTS - 1) * PROCESSES) as usize,
+        "slots that met t1"
+    );
+    over_insns.sort_unstable();
+    let at = |percent: usize| over_insns[(over_insns.len() - 1) * percent / 100] as f64;
+    Ok(vec![
+        Named::insns("overshoot-p50", at(50)),
+        Named::insns("overshoot-p99", at(99)),
+        Named::insns("overshoot-max", at(100)),
+    ])
+}

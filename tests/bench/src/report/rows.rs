@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Which rows the report has, and what they should reach.
+
+use super::{Boots, Row};
+
+/// The boots that values come from; `scripts/bench` names its files so.
+const MAIN: &str = "main";
+const CLOCK: &str = "clock";
+const DEBUG: &str = "debug";
+const WITH: &str = "with";
+const WITHOUT: &str = "without";
+
+/// Makes rows, and notes what is missing for them.
+struct Maker<'a> {
+    boots: &'a Boots,
+    rows: Vec<Row>,
+    missing: Vec<String>,
+}
+
+impl Maker<'_> {
+    fn row(&mut self, name: &str, value: f64, unit: &str, target: Option<f64>, what: &'static str) {
+        self.rows.push(Row {
+            name: name.into(),
+            value,
+            unit: unit.into(),
+            target,
+            met: target.map(|target| value <= target),
+            what,
+        });
+    }
+
+    fn value(&mut self, boot: &str, name: &str) -> Option<f64> {
+        let found = self.boots.figure(boot, name).map(|figure| figure.value);
+        if found.is_none() {
+            self.missing.push(format!("{name} ({boot})"));
+        }
+        found
+    }
+
+    /// A value as it was measured.
+    fn plain(
+        &mut self,
+        boot: &str,
+        figure: &str,
+        name: &str,
+        target: Option<f64>,
+        what: &'static str,
+    ) {
+        if let (Some(value), Some(known)) =
+            (self.value(boot, figure), self.boots.figure(boot, figure))
+        {
+            self.row(name, value, &known.unit.clone(), target, what);
+        }
+    }
+
+    /// One value by another, both of the main boot.
+    fn ratio(
+        &mut self,
+        name: &str,
+        (of, by): (&str, &str),
+        target: Option<f64>,
+        what: &'static str,
+    ) {
+        if let (Some(of), Some(by)) = (self.value(MAIN, of), self.value(MAIN, by)) {
+            self.row(name, of / by, "x", target, what);
+        }
+    }
+
+    /// How much more the kernel with the class takes than the one without. With
+    /// `target` `None` it should be no more than what boots differ by themselves.
+    fn overhead(&mut self, figure: &str, name: &str, target: Option<f64>, what: &'static str) {
+        let with = self.boots.repeated(WITH, figure);
+        let without = self.boots.repeated(WITHOUT, figure);
+        if with.is_empty() || without.is_empty() {
+            self.missing.push(format!("{figure} ({WITH}, {WITHOUT})"));
+            return;
+        }
+        let spread = spread_percent(&without).max(spread_percent(&with));
+        let percent = (mean(&with) / mean(&without) - 1.0) * 100.0;
+        self.row(name, percent, "%", Some(target.unwrap_or(spread)), what);
+        let spread_name = format!("{name}-spread");
+        self.row(
+            &spread_name,
+            spread,
+            "%",
+            None,
+            "greatest less least of repeated boots",
+        );
+    }
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// Between the greatest and the least, in percent of the mean.
+fn spread_percent(values: &[f64]) -> f64 {
+    let greatest = values.iter().copied().fold(f64::MIN, f64::max);
+    let least = values.iter().copied().fold(f64::MAX, f64::min);
+    (greatest - least) / mean(values) * 100.0
+}
+
+/// The rows, and what was not measured that they need.
+pub fn of(boots: &Boots) -> (Vec<Row>, Vec<String>) {
+    let mut m = Maker {
+        boots,
+        rows: Vec::new(),
+        missing: Vec::new(),
+    };
+    m.plain(
+        MAIN,
+        "accounting",
+        "accounting-pmu",
+        Some(0.01),
+        "greatest error of a task, PMU",
+    );
+    m.plain(
+        CLOCK,
+        "accounting",
+        "accounting-clock",
+        Some(1.0),
+        "the same without a PMU",
+    );
+    m.plain(
+        MAIN,
+        "overshoot-p99",
+        "overshoot-p99",
+        Some(1000.0),
+        "beyond t1, of 1,000 preemptions",
+    );
+    m.plain(MAIN, "overshoot-p50", "overshoot-p50", None, "median");
+    m.plain(MAIN, "overshoot-max", "overshoot-max", None, "greatest");
+    let watched = "the same on the kernel of DEBUG=1";
+    m.plain(
+        DEBUG,
+        "overshoot-p99",
+        "overshoot-p99-debug",
+        Some(60_000.0),
+        watched,
+    );
+
+    let by_fifo = "round trip of plan processes by that of SCHED_FIFO";
+    m.ratio(
+        "pipe-by-fifo",
+        ("pipe-pbs", "pipe-fifo"),
+        Some(1.0),
+        by_fifo,
+    );
+    let in_slot = "the same, inside the slot of one of them";
+    m.ratio(
+        "pipe-slot-by-fifo",
+        ("pipe-pbs-slot", "pipe-fifo"),
+        None,
+        in_slot,
+    );
+    m.plain(
+        MAIN,
+        "pipe-pbs",
+        "pipe-pbs",
+        None,
+        "pipe round trip, plan processes after the plan",
+    );
+    m.plain(
+        MAIN,
+        "pipe-pbs-slot",
+        "pipe-pbs-slot",
+        None,
+        "in the slot of one of them",
+    );
+    m.plain(MAIN, "pipe-fifo", "pipe-fifo", None, "SCHED_FIFO");
+    m.plain(
+        MAIN,
+        "pipe-other",
+        "pipe-other",
+        None,
+        "SCHED_OTHER (EEVDF)",
+    );
+    m.plain(
+        MAIN,
+        "pipe-deadline",
+        "pipe-deadline",
+        None,
+        "SCHED_DEADLINE",
+    );
+
+    let by_yield = "end of a task and switch by a switch of yielding FIFO threads";
+    m.ratio(
+        "task-end-by-yield",
+        ("task-end", "yield-fifo-threads"),
+        Some(1.6),
+        by_yield,
+    );
+    m.plain(
+        MAIN,
+        "task-end",
+        "task-end",
+        None,
+        "end of a task, its process parks, the next one runs",
+    );
+    m.plain(
+        MAIN,
+        "task-end-near",
+        "task-end-near",
+        None,
+        "the same just before the task is late",
+    );
+    m.plain(
+        MAIN,
+        "preemption",
+        "preemption",
+        None,
+        "t1 instead of the task's end",
+    );
+    m.plain(
+        MAIN,
+        "yield-fifo-threads",
+        "yield-fifo-threads",
+        None,
+        "sched_yield and switch, threads",
+    );
+    m.plain(MAIN, "yield-fifo", "yield-fifo", None, "between processes");
+    m.plain(
+        MAIN,
+        "yield-other",
+        "yield-other",
+        None,
+        "between processes of SCHED_OTHER",
+    );
+
+    decision(&mut m);
+
+    m.ratio(
+        "install-linear",
+        ("install-1000000", "install-100000"),
+        Some(1.1),
+        "a task of 1,000,000 by one of 100,000",
+    );
+    m.plain(
+        MAIN,
+        "install-1000000",
+        "install",
+        Some(300.0),
+        "of 1,000,000 tasks of 8 processes",
+    );
+    m.plain(
+        MAIN,
+        "install-1000000-of-1024",
+        "install-of-1024",
+        Some(300.0),
+        "of 1,024 processes",
+    );
+    m.plain(
+        MAIN,
+        "plan-memory",
+        "plan-memory",
+        Some(40.0),
+        "kernel memory, 8 processes",
+    );
+    m.plain(
+        MAIN,
+        "plan-memory-of-1024",
+        "plan-memory-of-1024",
+        Some(40.0),
+        "1,024 processes",
+    );
+
+    m.plain(
+        MAIN,
+        "event-stream",
+        "event-stream",
+        Some(2000.0),
+        "of a stream as dense as can be, its reader with it",
+    );
+    m.plain(
+        MAIN,
+        "event-stream-lost",
+        "event-stream-lost",
+        Some(0.0),
+        "that the reader did not get",
+    );
+
+    let share = Some(0.5);
+    m.overhead(
+        "pipe-fifo",
+        "without-pipe-fifo",
+        share,
+        "FIFO round trip, the class built in against not",
+    );
+    m.overhead(
+        "hackbench-fifo",
+        "without-hackbench-fifo",
+        share,
+        "FIFO hackbench",
+    );
+    m.overhead("pipe-other", "without-pipe-other", None, "OTHER round trip");
+    m.overhead(
+        "hackbench-other",
+        "without-hackbench-other",
+        None,
+        "OTHER hackbench",
+    );
+    (m.rows, m.missing)
+}
+
+fn decision(m: &mut Maker<'_>) {
+    let sizes = ["decision-100", "decision-10000", "decision-1000000"];
+    let values: Vec<f64> = sizes
+        .iter()
+        .filter_map(|size| m.value(MAIN, size))
+        .collect();
+    if values.len() == sizes.len() {
+        let what = "median task end and switch: plans of 100 to 1,000,000 tasks";
+        m.row(
+            "decision-flat",
+            spread_percent(&values),
+            "%",
+            Some(2.0),
+            what,
+        );
+    }
+    for (size, what) in sizes
+        .iter()
+        .zip(["in a plan of 100 tasks", "10,000", "1,000,000"])
+    {
+        m.plain(MAIN, size, size, None, what);
+    }
+    // A row is missing once.
+    m.missing.dedup();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spread_is_a_share_of_the_mean() {
+        assert_eq!(spread_percent(&[100.0, 100.0]), 0.0);
+        assert_eq!(spread_percent(&[99.0, 101.0]), 2.0);
+    }
+}
