@@ -171,6 +171,8 @@ int main(void)
 	mount_at("tmpfs", "/tmp", "mode=1777");
 	mount_at("tmpfs", "/run", "mode=0755");
 	mount_at("debugfs", "/sys/kernel/debug", NULL);
+	/* Not every kernel has tracepoints. */
+	mount("tracefs", "/sys/kernel/tracing", "tracefs", 0, NULL);
 	mount_at("cgroup2", "/sys/fs/cgroup", NULL);
 	if (symlink("/proc/self/fd", "/dev/fd") ||
 	    symlink("/proc/self/fd/0", "/dev/stdin") ||

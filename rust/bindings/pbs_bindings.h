@@ -14,6 +14,7 @@
 #include <linux/fs.h>
 #include <linux/hrtimer.h>
 #include <linux/irq_work.h>
+#include <linux/jump_label.h>
 #include <linux/kobject.h>
 #include <linux/ktime.h>
 #include <linux/miscdevice.h>
@@ -26,6 +27,7 @@
 #include <linux/spinlock.h>
 #include <linux/sysfs.h>
 #include <linux/task_work.h>
+#include <linux/tracepoint-defs.h>
 #include <linux/wait.h>
 
 /* `bindgen` does not evaluate what these macros are made of. */
@@ -61,4 +63,9 @@ const __poll_t RUST_CONST_HELPER_EPOLLWRNORM = EPOLLWRNORM;
 #include <uapi/linux/pbs.h>
 #include <uapi/linux/sched/types.h>
 #include "../../kernel/sched/sched.h"
+/* The tracepoints, and what Rust calls for them; nothing may follow. */
+#include <trace/events/pbs.h>
+#define RUST_DO_TRACE RUST_DECLARE_DO_TRACE
+#include <trace/rust_trace.h>
+#include <trace/events/pbs.h>
 #endif /* CONFIG_SCHED_CLASS_PBS */

@@ -10,8 +10,9 @@
 use super::{
     cpu::Cpu,
     global::pbs,
-    pbs_core::{self, EventKind},
+    pbs_core::{self, EventKind, PresentSlot},
     storage::table,
+    trace,
 };
 use core::sync::atomic::{AtomicBool, Ordering};
 use kernel::{
@@ -95,13 +96,14 @@ impl Events {
     }
 
     /// Adds an event and returns its number. Any context but NMI, also with a run queue locked.
-    pub(crate) fn push(&self, mut record: Record) -> u64 {
+    /// Its number is written there, too.
+    pub(crate) fn push(&self, record: &mut Record) -> u64 {
         {
             let mut ring = self.ring.lock();
             record.seq = ring.next_seq;
             let place = (ring.next_seq % CAPACITY as u64) as usize;
             if let Some(entry) = ring.records.get_mut(place) {
-                *entry = record;
+                *entry = *record;
             }
             ring.next_seq += 1;
         }
@@ -202,7 +204,7 @@ impl pbs_core::Sink for Emitter<'_> {
         self.cpu.count_one(event.kind);
         // Without a ring the class is not up, and nothing happens.
         let Some(pbs) = pbs() else { return 0 };
-        pbs.events.push(Record {
+        let mut record = Record {
             seq: 0,
             time_ns: event.time_ns,
             plan_id: self.plan_id,
@@ -224,7 +226,18 @@ impl pbs_core::Sink for Emitter<'_> {
             stress: event.stress,
             level_percent: event.level_percent,
             reserved: 0,
-        })
+        };
+        let seq = pbs.events.push(&mut record);
+        trace::event(event.kind, &record);
+        seq
+    }
+
+    fn slot_begin(&mut self, slot: impl FnOnce() -> Option<PresentSlot>) {
+        trace::slot_begin(self.cpu.number(), self.plan_id, slot);
+    }
+
+    fn slot_end(&mut self, slot: impl FnOnce() -> Option<PresentSlot>) {
+        trace::slot_end(self.cpu.number(), self.plan_id, slot);
     }
 }
 

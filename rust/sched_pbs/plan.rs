@@ -200,6 +200,9 @@ fn swap(change: &mut Change) {
         }
         state.charge(rq);
         state.sample_memory(rq);
+        if let Some(old) = &state.node {
+            old.leave_slot(&mut Emitter::new(cpu, old.plan_id(), 0));
+        }
         core::mem::swap(&mut state.node, &mut change.node);
         let old = change.node.as_deref();
         let plan_id = match (state.node.as_deref(), old) {

@@ -17,6 +17,7 @@
 //! | [`attach`] | threads enter the class, end tasks, exit, leave | process |
 //! | [`plan`] | plans are installed, dropped, read back; CPUs go | process |
 //! | [`events`] | the ring of events and its readers | any |
+//! | [`trace`] | the tracepoints | any |
 //! | [`device`], [`wire`] | `/dev/pbs_plan` | process |
 //! | [`sysfs`] | `/sys/kernel/pbs/` | process |
 //! | [`entity`] | the fields of `task_struct` and `struct rq` | run queue locked |
@@ -50,6 +51,7 @@ mod state;
 mod storage;
 mod sysfs;
 mod threads;
+mod trace;
 mod wire;
 
 /// Prefix of messages in the kernel log.

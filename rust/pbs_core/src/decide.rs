@@ -4,7 +4,7 @@
 
 use super::node::SlotState;
 use super::signals::Watch;
-use super::{Event, EventKind, Grant, Memory, Node, Presence, Sink, Slot};
+use super::{wire, Event, EventKind, Grant, Memory, Node, Presence, PresentSlot, Sink, Slot};
 
 /// How many slots one decision may leave behind.  A dead process may have
 /// millions of slots, and decisions are made under a lock.
@@ -51,7 +51,7 @@ impl<M: Memory> Node<M> {
                 return self.postpone(now_ns, sink);
             };
             budget = rest;
-            self.pass_slot();
+            self.pass_slot(sink);
         }
         if self.slot.begun {
             self.choose_in_slot(now_ns, sink);
@@ -107,6 +107,7 @@ impl<M: Memory> Node<M> {
                 return false;
             }
             self.begin_slot(&slot, plan_ns);
+            sink.slot_begin(|| self.present_slot());
         }
         let SlotState {
             owner, position, ..
@@ -174,8 +175,29 @@ impl<M: Memory> Node<M> {
         };
     }
 
+    /// The present slot, unless it has not begun.
+    fn present_slot(&self) -> Option<PresentSlot> {
+        let slot = self.plan.slot(self.cursor).filter(|_| self.slot.begun)?;
+        let process = self.plan.process(slot.process);
+        Some(PresentSlot {
+            number: self.cursor,
+            process: process.map_or(wire::IDLE, |process| process.id),
+            task: slot.task,
+            length_insns: slot.length_insns,
+            count_insns: self.slot.count_insns,
+            t1_insns: self.slot.t1_insns,
+            limit_ns: self.slot.ceiling_ns,
+        })
+    }
+
+    /// Traces the end of the present slot, as another plan follows, or none.
+    pub fn leave_slot(&self, sink: &mut impl Sink) {
+        sink.slot_end(|| self.present_slot());
+    }
+
     /// Leaves the present slot.  Only its own process can fall behind by that.
-    fn pass_slot(&mut self) {
+    fn pass_slot(&mut self, sink: &mut impl Sink) {
+        self.leave_slot(sink);
         let owner = self
             .plan
             .slot(self.cursor)
@@ -256,7 +278,7 @@ impl<M: Memory> Node<M> {
     fn postpone(&mut self, now_ns: u64, sink: &mut impl Sink) -> Decision {
         self.set_grant(None, Grant::None);
         self.watch = Watch::NEVER;
-        self.tell_grant(super::wire::NO_SLOT, now_ns, sink);
+        self.tell_grant(wire::NO_SLOT, now_ns, sink);
         Decision {
             again: true,
             ..self.decision(now_ns)

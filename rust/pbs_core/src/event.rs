@@ -196,6 +196,32 @@ pub trait Sink {
     /// Takes one event.  Returns the number that it has among all events, by
     /// which a plan refers to the failures that it deals with.
     fn emit(&mut self, event: &Event) -> u64;
+
+    /// A slot begins.  That is no event, for there are too many of them; it is
+    /// for who traces, who alone calls `slot`.
+    fn slot_begin(&mut self, _slot: impl FnOnce() -> Option<PresentSlot>) {}
+
+    /// The present slot ends, if `slot` has one.
+    fn slot_end(&mut self, _slot: impl FnOnce() -> Option<PresentSlot>) {}
+}
+
+/// The present slot, as it is traced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PresentSlot {
+    /// Its number in the plan, from 0.
+    pub number: u32,
+    /// Id of its process, or [`wire::IDLE`].
+    pub process: u32,
+    /// Id of the task that it was planned for, or [`wire::NO_TASK`].
+    pub task: u32,
+    /// Its planned length.
+    pub length_insns: u64,
+    /// Retired in it by its process so far.
+    pub count_insns: u64,
+    /// `None` if t1 does not end it.
+    pub t1_insns: Option<u64>,
+    /// Its ceiling; of an idle slot, its length on the clock.  Execution time.
+    pub limit_ns: u64,
 }
 
 /// How often each kind of event happened.

@@ -39,7 +39,7 @@ pub mod wire;
 
 pub use config::{Config, IdlePolicy, Threshold};
 pub use decide::Decision;
-pub use event::{Cause, Counts, Event, EventKind, Grant, Sink};
+pub use event::{Cause, Counts, Event, EventKind, Grant, PresentSlot, Sink};
 pub use info::ProcessInfo;
 pub use memory::{Memory, NoMemory};
 pub use node::Node;
