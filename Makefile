@@ -3,6 +3,7 @@
 # Everything is in scripts/; this file only says what there is.  All output
 # goes to build/.
 #
+#   ARCH=x86_64     kernel, userland and virtual machine of x86-64 (arm64)
 #   DEBUG=1         the kernel with lockdep, KASAN and other checks
 #   KERNEL_SRC=...  another 6.12 source, a tree or a tarball; copied once, and
 #                   anew when it is another one or its version is
@@ -10,7 +11,7 @@
 #   T=name          for 'make test': run only what has this name
 #   B=name          for 'make bench': measure only what begins so
 
-export DEBUG KERNEL_SRC JOBS T B
+export ARCH DEBUG KERNEL_SRC JOBS T B
 
 # One clock for all stages of one make.
 export STAGE_EPOCH := $(shell date +%s)
@@ -21,7 +22,8 @@ help:
 	@echo 'make run      build all and run the main job in the virtual machine'
 	@echo 'make test     run every check and test; T=name runs one'
 	@echo 'make bench    measure what the class costs; B=name measures one thing'
-	@echo 'make kernel   build the kernel; DEBUG=1: with lockdep, KASAN and others'
+	@echo 'make kernel   build the kernel; DEBUG=1: with lockdep, KASAN and others;'
+	@echo '              ARCH=x86_64: for x86-64, as with user, test and shell'
 	@echo 'make user     build the userland of the virtual machine'
 	@echo 'make pbsctl   build pbsctl for this machine: build/pbsctl'
 	@echo 'make shell    a prompt in the virtual machine (Ctrl-A x ends it)'
@@ -66,10 +68,10 @@ mutants:
 
 shell: kernel user
 	@echo 'Ctrl-A x ends the machine.'
-	@qemu/vm $(if $(filter-out 0,$(DEBUG)),--debug) --shell
+	@qemu/vm $(if $(ARCH),--arch $(ARCH)) $(if $(filter-out 0,$(DEBUG)),--debug) --shell
 
 clean:
-	rm -rf build/obj build/user build/initramfs.cpio build/pbsctl build/run build/test build/log build/cargo build/coverage build/mutants
+	rm -rf build/obj build/user build/initramfs*.cpio build/pbsctl build/run build/test build/log build/cargo build/coverage build/mutants
 
 distclean:
 	rm -rf build

@@ -26,6 +26,12 @@
 
 #define PORTS "/sys/class/virtio-ports"
 
+#ifdef __x86_64__
+#define TERMINAL "/dev/ttyS0"
+#else
+#define TERMINAL "/dev/ttyAMA0"
+#endif
+
 static void power_off(void)
 {
 	sync();
@@ -144,7 +150,7 @@ static void run(char **argv, int out, int err)
 	} else {
 		/* An interactive shell wants a terminal of its own. */
 		close(0);
-		if (open("/dev/ttyAMA0", O_RDWR) != 0)
+		if (open(TERMINAL, O_RDWR) != 0)
 			_exit(127);
 		dup2(0, 1);
 		dup2(0, 2);

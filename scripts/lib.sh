@@ -11,15 +11,24 @@ JOBS=${JOBS:-$(nproc)}
 DEBUG=${DEBUG:-0}
 [ -n "$DEBUG" ] || DEBUG=0
 
+# The machine that is built for, by the kernel's name of its architecture.
+ARCH=${ARCH:-arm64}
+case $ARCH in
+arm64) TARGET=aarch64-unknown-linux-gnu INITRAMFS=$BUILD/initramfs.cpio ;;
+x86_64) TARGET=x86_64-unknown-linux-gnu INITRAMFS=$BUILD/initramfs-x86_64.cpio ;;
+*)
+	echo "ARCH=$ARCH: there are arm64 and x86_64" >&2
+	exit 1
+	;;
+esac
+
 LLVM_BIN=/usr/lib/llvm-19/bin
 SRC=$BUILD/src/linux
 if [ "$DEBUG" = 0 ]; then
-	OBJ=$BUILD/obj/arm64
+	OBJ=$BUILD/obj/$ARCH
 else
-	OBJ=$BUILD/obj/arm64-debug
+	OBJ=$BUILD/obj/$ARCH-debug
 fi
-SYSROOT=$BUILD/sysroot
-TARGET=aarch64-unknown-linux-gnu
 
 # A rustup that stands first in PATH has neither the library source nor the
 # arm64 standard library that go with Debian's compiler, so Debian's tools are
