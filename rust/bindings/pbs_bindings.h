@@ -24,6 +24,7 @@
 #include <linux/poll.h>
 #include <linux/rcupdate.h>
 #include <linux/sched/task.h>
+#include <linux/smp.h>
 #include <linux/spinlock.h>
 #include <linux/sysfs.h>
 #include <linux/task_work.h>

@@ -10,6 +10,7 @@
 #include "hrtimer.c"
 #include "irq_work.c"
 #include "mm.c"
+#include "perf_event.c"
 #include "poll.c"
 #include "raw_spinlock.c"
 #include "sched_class.c"

@@ -5,7 +5,7 @@
 //! C header: [`include/linux/cpumask.h`](srctree/include/linux/cpumask.h)
 //! C header: [`include/linux/cpu.h`](srctree/include/linux/cpu.h)
 
-use crate::bindings;
+use crate::{bindings, error::to_result, ffi::c_int, ffi::c_void, prelude::*};
 use core::marker::PhantomData;
 
 /// Returns the CPU on which this runs.
@@ -46,6 +46,33 @@ pub fn is_active(cpu: u32) -> bool {
 pub fn is_online(cpu: u32) -> bool {
     // SAFETY: May be called with any number.
     unsafe { bindings::cpu_online(cpu) }
+}
+
+/// Runs `function` on `cpu`, in process context there, and waits for it. Sleeps.
+///
+/// Fails with [`ENXIO`] if the CPU is not online.
+pub fn call_on<F: FnMut() + Send>(cpu: u32, mut function: F) -> Result {
+    /// # Safety
+    ///
+    /// `data` points to an `F` that nobody else uses during the call.
+    unsafe extern "C" fn call<F: FnMut()>(data: *mut c_void) -> c_int {
+        // SAFETY: `data` is the closure below, which its owner does not touch while it waits.
+        unsafe { (*data.cast::<F>())() };
+        0
+    }
+
+    if !is_online(cpu) {
+        return Err(ENXIO);
+    }
+    // SAFETY: The closure outlives the call, since the call waits for its end, and may be sent.
+    to_result(unsafe {
+        bindings::smp_call_on_cpu(
+            cpu,
+            Some(call::<F>),
+            core::ptr::addr_of_mut!(function).cast(),
+            false,
+        )
+    })
 }
 
 /// Goes through all CPUs that can ever come online.

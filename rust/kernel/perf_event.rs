@@ -2,6 +2,10 @@
 
 //! Performance counters that the kernel keeps for itself.
 //!
+//! A counter counts, and if it is made with [`KernelCounter::with_overflow`] it also interrupts when
+//! it has counted as much as [`KernelCounter::overflow_after`] said last. The interrupt may be an
+//! NMI.
+//!
 //! C header: [`include/linux/perf_event.h`](srctree/include/linux/perf_event.h)
 
 /// What a counter counts.
@@ -41,9 +45,29 @@ impl CounterOptions {
     }
 }
 
+/// What happens when a counter overflows.
+pub trait OverflowHandler: Sync + 'static {
+    /// Called on the counter's CPU, in an interrupt that may be an NMI.
+    ///
+    /// It must not take a lock that is taken elsewhere; an [`IrqWork`](crate::irq_work::IrqWork)
+    /// does the rest.
+    fn overflow(&self);
+}
+
+/// What a counter has counted, and for how long it could.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Reading {
+    /// The count.
+    pub count: u64,
+    /// For how long the counter was wanted, in nanoseconds.
+    pub enabled_ns: u64,
+    /// For how long of that it was on the PMU: less if it shares a hardware counter with others.
+    pub running_ns: u64,
+}
+
 #[cfg(CONFIG_PERF_EVENTS)]
 mod counter {
-    use super::{CounterOptions, HardwareEvent};
+    use super::{CounterOptions, HardwareEvent, OverflowHandler, Reading};
     use crate::{
         bindings, cpu,
         error::{from_err_ptr, to_result},
@@ -86,6 +110,43 @@ mod counter {
         ///
         /// Fails with [`ENOENT`] or another error if the machine has no such counter.
         pub fn new(cpu: u32, options: &CounterOptions) -> Result<Self> {
+            Self::create(cpu, options, None, ptr::null_mut())
+        }
+
+        /// Creates a counter that calls `handler` when it overflows. Sleeps.
+        ///
+        /// It does so for the first time after [`KernelCounter::overflow_after`]. Fails as
+        /// [`KernelCounter::new`] does, and if the PMU can't interrupt.
+        pub fn with_overflow<T: OverflowHandler>(
+            cpu: u32,
+            options: &CounterOptions,
+            handler: &'static T,
+        ) -> Result<Self> {
+            let context = ptr::from_ref(handler).cast_mut().cast();
+            Self::create(cpu, options, Some(Self::overflow::<T>), context)
+        }
+
+        /// The overflow handler of the `struct perf_event`.
+        ///
+        /// # Safety
+        ///
+        /// The event was created with the address of a static `T` as the context.
+        unsafe extern "C" fn overflow<T: OverflowHandler>(
+            event: *mut bindings::perf_event,
+            _data: *mut bindings::perf_sample_data,
+            _regs: *mut bindings::pt_regs,
+        ) {
+            // SAFETY: The event is valid during the call; the context is as the function requires.
+            let handler = unsafe { &*(*event).overflow_handler_context.cast::<T>() };
+            handler.overflow();
+        }
+
+        fn create(
+            cpu: u32,
+            options: &CounterOptions,
+            handler: bindings::perf_overflow_handler_t,
+            context: *mut core::ffi::c_void,
+        ) -> Result<Self> {
             if !cpu::is_online(cpu) {
                 return Err(ENODEV);
             }
@@ -103,16 +164,20 @@ mod counter {
             attr.set_exclude_kernel(options.exclude_kernel.into());
             attr.set_exclude_hv(options.exclude_hv.into());
             attr.set_pinned(options.pinned.into());
+            if handler.is_some() {
+                // So long that it never ends by itself.
+                attr.__bindgen_anon_1.sample_period = 1 << 62;
+            }
 
-            // SAFETY: `attr` is valid for the call, which copies it. No task and no overflow
-            // handler are named, and both may be null.
+            // SAFETY: `attr` is valid for the call, which copies it. No task is named, which may
+            // be null; `handler` is null or `Self::overflow` with the context that it requires.
             let event = from_err_ptr(unsafe {
                 bindings::perf_event_create_kernel_counter(
                     &mut attr,
                     cpu as _,
                     ptr::null_mut(),
-                    None,
-                    ptr::null_mut(),
+                    handler,
+                    context,
                 )
             })?;
             // INVARIANT: The call has given a new counter of `cpu` to its caller.
@@ -127,20 +192,65 @@ mod counter {
         /// May be called in any context, NMIs and sections under a run-queue lock included. Fails
         /// with [`EINVAL`] on another CPU, and with [`EBUSY`] if the PMU has no room for the
         /// counter.
-        #[inline]
-        pub fn read_local(&self) -> Result<u64> {
-            let mut value = 0;
-            // SAFETY: By the type invariant, the counter is valid. `value` is valid for writes,
-            // and the other results may be null.
+        pub fn read_local(&self) -> Result<Reading> {
+            let mut reading = Reading {
+                count: 0,
+                enabled_ns: 0,
+                running_ns: 0,
+            };
+            // SAFETY: By the type invariant, the counter is valid. The results are valid for writes.
             to_result(unsafe {
                 bindings::perf_event_read_local(
                     self.event.as_ptr(),
-                    &mut value,
-                    ptr::null_mut(),
-                    ptr::null_mut(),
+                    &mut reading.count,
+                    &mut reading.enabled_ns,
+                    &mut reading.running_ns,
                 )
             })?;
-            Ok(value)
+            Ok(reading)
+        }
+
+        /// Reads the count alone, on the counter's own CPU and with interrupts off: cheaper than
+        /// [`KernelCounter::read_local`].
+        ///
+        /// Fails with [`EBUSY`] if the counter is not on the PMU of this CPU.
+        #[inline]
+        pub fn read_active(&self) -> Result<u64> {
+            let mut count = 0;
+            // SAFETY: By the type invariant, the counter is valid. `count` is valid for writes. If
+            // interrupts were on, or this another CPU, the count could be an old one, no worse.
+            to_result(unsafe {
+                bindings::perf_event_read_active(self.event.as_ptr(), &mut count)
+            })?;
+            Ok(count)
+        }
+
+        /// Has the counter overflow after `count` more, on the counter's own CPU and with
+        /// interrupts off.
+        ///
+        /// The count goes on as before. Fails with [`EBUSY`] if the counter is not on the PMU of
+        /// this CPU.
+        pub fn overflow_after(&self, count: u64) -> Result {
+            // SAFETY: By the type invariant, the counter is valid; the function looks whether it is
+            // on this CPU, from which it does not go while interrupts are off.
+            to_result(unsafe {
+                bindings::perf_event_overflow_after(self.event.as_ptr(), count.clamp(2, 1 << 62))
+            })
+        }
+
+        /// Takes the counter off the PMU, on its own CPU and with interrupts off.
+        pub fn disable_local(&self) {
+            // SAFETY: By the type invariant, the counter is valid, and it is one of this CPU, as the
+            // caller sees to; C code warns and does nothing if it is not.
+            unsafe { bindings::perf_event_disable_local(self.event.as_ptr()) };
+        }
+
+        /// Makes the counter stand still without a sign of it, for tests: on its own CPU, with
+        /// interrupts off.
+        pub fn halt(&self) {
+            // SAFETY: By the type invariant, the counter is valid; the function looks whether it is
+            // on this CPU.
+            unsafe { bindings::perf_event_halt(self.event.as_ptr()) };
         }
 
         /// Returns the CPU whose events are counted.
@@ -160,7 +270,7 @@ mod counter {
 
 #[cfg(not(CONFIG_PERF_EVENTS))]
 mod counter {
-    use super::CounterOptions;
+    use super::{CounterOptions, OverflowHandler, Reading};
     use crate::prelude::*;
     use core::convert::Infallible;
 
@@ -173,8 +283,37 @@ mod counter {
             Err(ENODEV)
         }
 
+        /// Fails with [`ENODEV`], since the kernel has no performance counters.
+        pub fn with_overflow<T: OverflowHandler>(
+            _cpu: u32,
+            _options: &CounterOptions,
+            _handler: &'static T,
+        ) -> Result<Self> {
+            Err(ENODEV)
+        }
+
         /// Reads the counter.
-        pub fn read_local(&self) -> Result<u64> {
+        pub fn read_local(&self) -> Result<Reading> {
+            match self.0 {}
+        }
+
+        /// Reads the count alone.
+        pub fn read_active(&self) -> Result<u64> {
+            match self.0 {}
+        }
+
+        /// Has the counter overflow after `count` more.
+        pub fn overflow_after(&self, _count: u64) -> Result {
+            match self.0 {}
+        }
+
+        /// Takes the counter off the PMU.
+        pub fn disable_local(&self) {
+            match self.0 {}
+        }
+
+        /// Makes the counter stand still.
+        pub fn halt(&self) {
             match self.0 {}
         }
 

@@ -124,7 +124,7 @@ impl RunQueue {
     ///
     /// The core has done so before it calls a class; only who locked the run queue himself calls
     /// this.
-    pub fn update_clock(&mut self) {
+    pub fn update_clock(&self) {
         // SAFETY: By the type invariants the lock is held.
         unsafe { bindings::update_rq_clock(self.as_ptr()) };
     }
@@ -161,7 +161,8 @@ pub struct RunQueueGuard<'a> {
 }
 
 impl<'a> RunQueueGuard<'a> {
-    /// Locks the run queue of `cpu` and brings its clock up to date.
+    /// Locks the run queue of `cpu`. Its clock is an old one until
+    /// [`RunQueue::update_clock`] is called.
     ///
     /// Any context but NMI; not with another run queue locked.
     pub fn lock(cpu: u32) -> RunQueueGuard<'static> {
@@ -170,34 +171,31 @@ impl<'a> RunQueueGuard<'a> {
         let rq = unsafe { bindings::cpu_rq(cpu) };
         // SAFETY: `rq` is valid, `flags` is where the state of interrupts may be kept.
         unsafe { bindings::rq_lock_irqsave(rq, flags.as_mut_ptr()) };
-        let mut guard = RunQueueGuard {
+        RunQueueGuard {
             rq,
             // SAFETY: All fields are integers, for which zeroes are valid, and the call above has
             // filled in what the unlocking needs.
             flags: unsafe { flags.assume_init() },
             task: None,
             _not_thread_safe: PhantomData,
-        };
-        guard.update_clock();
-        guard
+        }
     }
 
-    /// Locks the run queue that `task` is on, and keeps it there.
+    /// Locks the run queue that `task` is on, and keeps it there. As to the clock see
+    /// [`RunQueueGuard::lock`].
     ///
     /// Any context but NMI; not with another run queue locked.
     pub fn lock_task(task: &'a Task) -> Self {
         let mut flags = MaybeUninit::<bindings::rq_flags>::zeroed();
         // SAFETY: `task` is valid, `flags` is where the state of interrupts may be kept.
         let rq = unsafe { bindings::task_rq_lock(task.as_ptr(), flags.as_mut_ptr()) };
-        let mut guard = RunQueueGuard {
+        RunQueueGuard {
             rq,
             // SAFETY: As in `lock`.
             flags: unsafe { flags.assume_init() },
             task: Some(task),
             _not_thread_safe: PhantomData,
-        };
-        guard.update_clock();
-        guard
+        }
     }
 }
 

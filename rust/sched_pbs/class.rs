@@ -8,7 +8,7 @@
 
 use super::{cpu::Cpu, entity, state::State, threads::NO_SEAT};
 use kernel::{
-    bindings, clock,
+    bindings,
     prelude::*,
     sched_class::{self, QueueFlags, RunQueue, SchedClass},
     task::Task,
@@ -49,15 +49,20 @@ impl SchedClass for Pbs {
                     // It was attached while it slept.
                     state.enter(cpu, number);
                 }
-                state.refresh_presence(process);
-                state.settle(rq, cpu);
+                if state.refresh_presence(process) {
+                    state.settle(rq, cpu);
+                }
             }
             if runs_freely {
                 if let Some(threads) = &mut state.threads {
                     threads.push_stopping(number);
                 }
             } else if !state.is_granted(number) {
-                state.stop(number, clock::monotonic_ns());
+                if flags.is_sleep_or_wakeup() {
+                    state.stop_soon(rq, cpu, number);
+                } else {
+                    state.stop(number);
+                }
             }
             state.preempt(rq);
         });
@@ -77,7 +82,7 @@ impl SchedClass for Pbs {
             let Some(threads) = &mut state.threads else {
                 return;
             };
-            threads.remove_stopping(number);
+            threads.remove_waiting(number);
             let Some(seat) = threads.get_mut(number) else {
                 return;
             };
@@ -88,8 +93,9 @@ impl SchedClass for Pbs {
                     return;
                 }
                 let process = seat.process;
-                state.refresh_presence(process);
-                state.settle(rq, cpu);
+                if state.refresh_presence(process) {
+                    state.settle(rq, cpu);
+                }
             }
         });
         true
@@ -127,11 +133,7 @@ impl SchedClass for Pbs {
 
     fn task_tick(rq: &mut RunQueue, _task: &Task) {
         rq.update_current();
-        update(rq, |rq, cpu, state| {
-            state.charge_and_enforce(rq);
-            state.sample_memory(rq);
-            state.settle(rq, cpu);
-        });
+        update(rq, |rq, cpu, state| state.tick(rq, cpu));
     }
 
     fn switched_from(rq: &mut RunQueue, task: &Task) {
@@ -195,7 +197,7 @@ impl SchedClass for Pbs {
             state.refresh_presence(process);
             state.settle(rq, cpu);
             if queued && !state.is_granted(number) {
-                state.stop(number, clock::monotonic_ns());
+                state.stop(number);
             }
             state.preempt(rq);
         });

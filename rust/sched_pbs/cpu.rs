@@ -2,14 +2,22 @@
 
 //! One CPU: its timer and its irq_work, its counts of events, and the way to its [`State`].
 
-use super::{entity, global::pbs, pbs_core::EventKind, state::State};
+use super::{
+    calibrate::MeasuredRate,
+    clock::Tier,
+    entity,
+    global::pbs,
+    pbs_core::{EventKind, Rate},
+    state::State,
+};
 use core::{
     cell::UnsafeCell,
-    sync::atomic::{AtomicBool, AtomicU64, Ordering},
+    sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
 };
 use kernel::{
     hrtimer::{HrTimer, HrTimerCallback, Restart},
     irq_work::{IrqWork, IrqWorkCallback},
+    perf_event::OverflowHandler,
     prelude::*,
     sched_class::{self, RunQueue, RunQueueGuard},
 };
@@ -22,6 +30,18 @@ pub(crate) struct Cpu {
     counts: [AtomicU64; EventKind::END],
     /// Some thread has to leave the class, which takes process context.
     eject: AtomicBool,
+    /// Its counter has failed, which process context may mend.
+    recover: AtomicBool,
+    /// How it counts instructions, and how it did when it came up: [`Tier`].
+    tier: AtomicU32,
+    best_tier: AtomicU32,
+    /// What was measured when it came up.
+    rate_insns_per_ms: AtomicU64,
+    rate_spread_permille: AtomicU64,
+    /// How often its counter has interrupted.
+    overflows: AtomicU64,
+    /// A test has its interrupts not come.
+    silent: AtomicBool,
     state: UnsafeCell<State>,
     /// Expires at the next moment that the clock brings, or that the count is predicted to.
     #[pin]
@@ -29,6 +49,9 @@ pub(crate) struct Cpu {
     /// Does on the CPU, outside the lock, what could not be done where it was found necessary.
     #[pin]
     kick: IrqWork<Kick>,
+    /// Does what the counter's interrupt, which may be an NMI, must not.
+    #[pin]
+    overflowed: IrqWork<Overflowed>,
 }
 
 // SAFETY: The state is reached through `entity::with_state` only, under the lock of the CPU's run
@@ -44,9 +67,17 @@ impl Cpu {
             number,
             counts: [const { AtomicU64::new(0) }; EventKind::END],
             eject: AtomicBool::new(false),
+            recover: AtomicBool::new(false),
+            tier: AtomicU32::new(Tier::Clock as u32),
+            best_tier: AtomicU32::new(Tier::Clock as u32),
+            rate_insns_per_ms: AtomicU64::new(1),
+            rate_spread_permille: AtomicU64::new(0),
+            overflows: AtomicU64::new(0),
+            silent: AtomicBool::new(false),
             state: UnsafeCell::new(State::default()),
             timer <- HrTimer::new(Expiry(*number)),
             kick <- IrqWork::new_hard(Kick(*number)),
+            overflowed <- IrqWork::new_hard(Overflowed(*number)),
         })
     }
 
@@ -87,6 +118,59 @@ impl Cpu {
     /// Has the threads that should leave the class leave it soon. Any context but NMI.
     pub(crate) fn request_ejection(&self) {
         self.eject.store(true, Ordering::Relaxed);
+        self.kick();
+    }
+
+    /// How it counts instructions.
+    pub(crate) fn tier(&self) -> Tier {
+        Tier::from_number(self.tier.load(Ordering::Relaxed))
+    }
+
+    /// How it counted when it came up.
+    pub(crate) fn best_tier(&self) -> Tier {
+        Tier::from_number(self.best_tier.load(Ordering::Relaxed))
+    }
+
+    /// Notes how it counts from now on.
+    pub(crate) fn set_tier(&self, tier: Tier) {
+        self.silent.store(false, Ordering::Relaxed);
+        self.tier.store(tier as u32, Ordering::Relaxed);
+    }
+
+    /// Notes what was found when it came up.
+    pub(crate) fn set_found(&self, tier: Tier, rate: &MeasuredRate) {
+        self.set_tier(tier);
+        self.best_tier.store(tier as u32, Ordering::Relaxed);
+        self.rate_insns_per_ms
+            .store(rate.rate.insns_per_ms(), Ordering::Relaxed);
+        self.rate_spread_permille
+            .store(rate.spread_permille, Ordering::Relaxed);
+    }
+
+    /// The rate at which it retires instructions.
+    pub(crate) fn rate(&self) -> Rate {
+        Rate::new(self.rate_insns_per_ms.load(Ordering::Relaxed))
+    }
+
+    /// How much that rate varied while it was measured.
+    pub(crate) fn rate_spread_permille(&self) -> u64 {
+        self.rate_spread_permille.load(Ordering::Relaxed)
+    }
+
+    /// How often its counter has interrupted.
+    pub(crate) fn overflows(&self) -> u64 {
+        self.overflows.load(Ordering::Relaxed)
+    }
+
+    /// Has its counter's interrupts not come until it has another counter.
+    #[cfg(CONFIG_SCHED_CLASS_PBS_FAULTS)]
+    pub(crate) fn silence(&self) {
+        self.silent.store(true, Ordering::Relaxed);
+    }
+
+    /// Has somebody try to get the counter back. Any context but NMI.
+    pub(crate) fn request_recovery(&self) {
+        self.recover.store(true, Ordering::Relaxed);
         self.kick();
     }
 
@@ -139,11 +223,32 @@ impl IrqWorkCallback for Kick {
             state.settle(rq, cpu);
         });
         let Some(pbs) = pbs() else { return };
-        if pbs
-            .cpu(this.0)
-            .is_some_and(|cpu| cpu.eject.swap(false, Ordering::Relaxed))
-        {
+        let Some(cpu) = pbs.cpu(this.0) else { return };
+        if cpu.eject.swap(false, Ordering::Relaxed) {
             pbs.queue_ejection();
         }
+        if cpu.recover.swap(false, Ordering::Relaxed) {
+            pbs.recover_soon();
+        }
+    }
+}
+
+impl OverflowHandler for Cpu {
+    fn overflow(&self) {
+        if cfg!(CONFIG_SCHED_CLASS_PBS_FAULTS) && self.silent.load(Ordering::Relaxed) {
+            return;
+        }
+        self.overflows.fetch_add(1, Ordering::Relaxed);
+        self.overflowed.queue();
+    }
+}
+
+struct Overflowed(u32);
+
+impl IrqWorkCallback for Overflowed {
+    fn run(this: &IrqWork<Self>) {
+        finish(RunQueueGuard::lock(this.0), |rq, cpu, state| {
+            state.overflow(rq, cpu)
+        });
     }
 }

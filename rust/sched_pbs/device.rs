@@ -6,8 +6,8 @@
 
 use super::{
     attach::{self, NotEnded},
-    clock, events,
-    global::pbs,
+    events,
+    global::{self, pbs},
     pbs_core::{wire as format, Errno},
     plan, wire,
 };
@@ -276,11 +276,12 @@ fn info() -> Result<bindings::pbs_info> {
     let (first_seq, next_seq) = pbs().ok_or(ENODEV)?.events.bounds();
     Ok(bindings::pbs_info {
         version: bindings::PBS_VERSION,
-        tier: clock::tier(),
+        tier: global::tier() as u32,
         max_slots: format::MAX_SLOTS as u32,
         max_processes: format::MAX_PROCESSES,
         max_slot_insns: format::MAX_SLOT_INSNS,
-        rate_insns_per_ms: clock::rate().insns_per_ms(),
+        rate_insns_per_ms: global::rate().insns_per_ms(),
+        rate_spread_permille: global::rate_spread_permille(),
         first_seq,
         next_seq,
         ..bindings::pbs_info::default()

@@ -132,5 +132,6 @@ pub(crate) fn with_state<'a, R>(
     // witnesses. It isn't entered twice: nobody gets at a second `&mut RunQueue` while `function`
     // has this one, and nothing that can be done to a `RunQueue` calls back into the class.
     let state = unsafe { &mut *cpu.state() };
+    state.enter_section();
     Some(function(rq, cpu, state))
 }

@@ -2,16 +2,26 @@
 
 //! What there is once in the kernel: the CPUs, the events, and the control of plans.
 
-use super::{cpu::Cpu, events::Events, pbs_core::Config};
+use super::{
+    calibrate,
+    clock::Tier,
+    cpu::Cpu,
+    events::Events,
+    pbs_core::{Config, Rate},
+};
 use core::sync::atomic::{AtomicPtr, Ordering};
 use kernel::{
     alloc::KBox,
     alloc::KVec,
+    hrtimer::{HrTimer, HrTimerCallback, Restart},
     new_mutex, new_work,
     prelude::*,
     sync::{Arc, Mutex},
     workqueue::{self, impl_has_work, Work, WorkItem},
 };
+
+/// How long after its failure a counter is tried again, and so on until it works.
+const RECOVERY_NS: u64 = 1_000_000_000;
 
 /// What changes plans and attachments, one at a time.
 pub(crate) struct Control {
@@ -30,6 +40,10 @@ pub(crate) struct Pbs {
     #[pin]
     pub(crate) control: Mutex<Control>,
     ejection: Arc<Ejection>,
+    recovery: Arc<Recovery>,
+    /// Expires when it is time to try to recover counters that have failed.
+    #[pin]
+    recovery_timer: HrTimer<RecoveryTime>,
 }
 
 static PBS: AtomicPtr<Pbs> = AtomicPtr::new(core::ptr::null_mut());
@@ -57,12 +71,18 @@ impl Pbs {
             pin_init!(Ejection { work <- new_work!("pbs_ejection") }),
             GFP_KERNEL,
         )?;
+        let recovery = Arc::pin_init(
+            pin_init!(Recovery { work <- new_work!("pbs_recovery") }),
+            GFP_KERNEL,
+        )?;
         let pbs = leak(KBox::try_pin_init(
             try_pin_init!(Pbs {
                 cpus,
                 events <- events,
                 control <- new_mutex!(Control { config: Config::DEFAULT }, "pbs_control"),
                 ejection,
+                recovery,
+                recovery_timer <- HrTimer::new(RecoveryTime),
             }? Error),
             GFP_KERNEL,
         )?);
@@ -86,6 +106,32 @@ impl Pbs {
         // It fails if the work is queued already, which is as good.
         let _ = workqueue::system().enqueue(self.ejection.clone());
     }
+
+    /// Has counters that have failed tried again in a while. Interrupt or process context.
+    pub(crate) fn recover_soon(&self) {
+        self.recovery_timer.start_rel(RECOVERY_NS);
+    }
+}
+
+/// The worst tier of any CPU that is online.
+pub(crate) fn tier() -> Tier {
+    online().map(Cpu::tier).max().unwrap_or_default()
+}
+
+/// The rate of the slowest CPU that is online.
+pub(crate) fn rate() -> Rate {
+    let rates = online().map(|cpu| cpu.rate().insns_per_ms());
+    Rate::new(rates.min().unwrap_or(0))
+}
+
+/// The greatest spread of the rate of any CPU that is online.
+pub(crate) fn rate_spread_permille() -> u64 {
+    online().map(Cpu::rate_spread_permille).max().unwrap_or(0)
+}
+
+fn online() -> impl Iterator<Item = &'static Cpu> {
+    let cpus = pbs().into_iter().flat_map(Pbs::cpus);
+    cpus.filter(|cpu| kernel::cpu::is_online(cpu.number()))
 }
 
 /// The class is built in: what it is made of stays for ever.
@@ -114,5 +160,44 @@ impl WorkItem for Ejection {
         for cpu in pbs.cpus() {
             super::attach::eject_leaving(cpu);
         }
+    }
+}
+
+/// Tries to get counters back that have failed, which only process context can.
+#[pin_data]
+struct Recovery {
+    #[pin]
+    work: Work<Recovery>,
+}
+
+impl_has_work! {
+    impl HasWork<Self> for Recovery { self.work }
+}
+
+impl WorkItem for Recovery {
+    type Pointer = Arc<Recovery>;
+
+    fn run(_this: Arc<Recovery>) {
+        let Some(pbs) = pbs() else { return };
+        let _hotplug = kernel::cpu::hotplug_read_lock();
+        let mut all = true;
+        for cpu in online() {
+            all &= calibrate::recover(cpu);
+        }
+        if !all {
+            pbs.recover_soon();
+        }
+    }
+}
+
+struct RecoveryTime;
+
+impl HrTimerCallback for RecoveryTime {
+    fn expired(_this: &HrTimer<Self>) -> Restart {
+        if let Some(pbs) = pbs() {
+            // It fails if the work is queued already, which is as good.
+            let _ = workqueue::system().enqueue(pbs.recovery.clone());
+        }
+        Restart::No
     }
 }

@@ -10,7 +10,7 @@
 
 use super::{attach, cpu::Cpu, entity, state::State};
 use kernel::{
-    clock, current,
+    current,
     prelude::*,
     sched_class::{self, RunQueue, RunQueueGuard, Sleep},
     sync::Arc,
@@ -102,7 +102,7 @@ fn step(rq: &mut RunQueue, cpu: &'static Cpu, state: &mut State, task: &Task) ->
         }
         return Step::GoOn;
     }
-    state.told_to_wait(cpu, number, clock::monotonic_ns());
+    state.told_to_wait(cpu, number);
     // It is runnable, and first in line, until it sleeps.
     if let Some(threads) = &mut state.threads {
         threads.push_stopping(number);

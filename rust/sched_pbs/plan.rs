@@ -7,7 +7,8 @@
 //! counter can be read, by swapping a pointer. The old plan is freed outside again.
 
 use super::{
-    attach,
+    attach, calibrate,
+    clock::Tier,
     cpu::Cpu,
     entity,
     events::Emitter,
@@ -128,7 +129,7 @@ fn prepare(
     let node = Node::new(
         plan,
         config,
-        super::clock::rate(),
+        cpu.rate(),
         message.plan_id(),
         clock::monotonic_ns(),
     )
@@ -358,10 +359,15 @@ impl CpuHotplug for CpuUp {
 
     fn online(number: u32) -> Result {
         let cpu = pbs().and_then(|pbs| pbs.cpu(number)).ok_or(ENODEV)?;
-        let counter = super::clock::probe(number);
+        let rate = calibrate::measure_rate();
+        let (counter, tier) = calibrate::find(cpu);
+        cpu.set_found(tier, &rate);
         let mut rq = RunQueueGuard::lock(number);
         entity::set_cpu(&mut rq, cpu);
-        let old = entity::with_state(&mut rq, |_, _, state| state.insn_clock.set_counter(counter));
+        let old = entity::with_state(&mut rq, |_, _, state| {
+            state.set_rate(rate.rate);
+            state.insn_clock.install(counter, tier)
+        });
         drop(rq);
         // Releasing a counter sleeps, so here, outside the lock.
         drop(old);
@@ -370,7 +376,7 @@ impl CpuHotplug for CpuUp {
 
     fn offline(number: u32) -> Result {
         let cpu = pbs().and_then(|pbs| pbs.cpu(number)).ok_or(ENODEV)?;
-        drop(cpu.lock(|_, _, state| state.insn_clock.set_counter(None)));
+        drop(cpu.lock(|_, _, state| state.insn_clock.install(None, Tier::Clock)));
         Ok(())
     }
 }

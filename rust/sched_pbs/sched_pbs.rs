@@ -13,7 +13,8 @@
 //! | [`state`] | the state of a CPU: from a decision to a thread that runs | run queue locked |
 //! | [`threads`] | the threads that are attached to a CPU's plan | run queue locked |
 //! | [`park`] | waiting, at the edge of user space | the waiting thread |
-//! | [`clock`] | the count of instructions and the rate | run queue locked; CPU bring-up |
+//! | [`clock`] | the count of instructions, in three tiers | run queue locked |
+//! | [`calibrate`] | the rate, and what a CPU can count | process, on the CPU |
 //! | [`attach`] | threads enter the class, end tasks, exit, leave | process |
 //! | [`plan`] | plans are installed, dropped, read back; CPUs go | process |
 //! | [`events`] | the ring of events and its readers | any |
@@ -34,12 +35,15 @@
 use kernel::prelude::*;
 
 mod attach;
+mod calibrate;
 mod class;
 mod clock;
 mod cpu;
 mod device;
 mod entity;
 mod events;
+#[cfg(CONFIG_SCHED_CLASS_PBS_FAULTS)]
+mod fault;
 mod global;
 mod park;
 // A whole crate, of which the class does not need everything: public, so that this is no warning.
@@ -68,8 +72,8 @@ fn init() -> Result {
     core::mem::forget(device::register()?);
     pr_info!(
         "plan-based scheduling: {} instructions per ms, counted by the {}\n",
-        clock::rate().insns_per_ms(),
-        clock::tier_name(),
+        global::rate().insns_per_ms(),
+        global::tier().name(),
     );
     Ok(())
 }

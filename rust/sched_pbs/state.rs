@@ -9,10 +9,10 @@
 //! and arms the timer for the next moment at which the clock or the count will matter.
 
 use super::{
-    clock::InsnClock,
+    clock::{InsnClock, Tier, TierCause},
     cpu::Cpu,
     events::Emitter,
-    pbs_core::{Decision, Event, EventKind, Grant, Node, Presence, Sink},
+    pbs_core::{Decision, Event, EventKind, Grant, Node, Origin, Predictor, Presence, Rate, Sink},
     storage::KernelMemory,
     threads::{Seat, SeatNumber, Threads, NO_SEAT},
 };
@@ -29,18 +29,23 @@ use kernel::{
 /// Leaves the class without an event: its end was told already.
 pub(crate) const LEAVE_SILENTLY: u16 = u16::MAX;
 
-/// How much later than the predicted moment of a threshold the timer is set: a prediction that is
-/// a little short costs a second interrupt.
-const TIMER_OFFSET_NS: u64 = 2_000;
-
-/// The longest that the timer is put off when there is no progress.
-const MAX_BACKOFF_NS: u64 = 1_000_000;
+/// How much later than predicted the timer is set where the counter interrupts itself: it comes
+/// only if the counter does not.
+const BACKSTOP_NS: u64 = 50_000;
 
 /// How soon a decision that was left unfinished is gone on with.
 const AGAIN_NS: u64 = 20_000;
 
 /// How soon a thread that was let through to handle a signal is told to wait once more.
 const ENFORCE_NS: u64 = 50_000;
+
+/// For how long a thread that wakes up in the kernel out of turn may be kept from going on to where
+/// it waits. It may hold what others need, so it can't be for long; but often it is granted the CPU
+/// sooner than that, and has not taken it from another for nothing.
+const DEFER_NS: u64 = 1_000_000;
+
+/// How many such threads are let in at a time.
+const DEFERRED_AT_ONCE: usize = 8;
 
 /// A thread that takes longer than this from the request to wait until it waits is reported.
 const STOP_LONG_NS: u64 = 10_000_000;
@@ -69,10 +74,14 @@ pub(crate) struct State {
     charged_in_switch: bool,
     /// Who has to be woken up as soon as the lock is dropped.
     wake: Option<ARef<Task>>,
+    /// The time in this section under the lock, 0: nobody has asked for it.
+    now_ns: u64,
+    /// The granted process has its own slot, and has not run in it yet.
+    slot_begins: bool,
     /// When the timer will expire, 0: it isn't armed.
     timer_ns: u64,
-    /// The least time to the next expiry, while there is no progress.
-    backoff_ns: u64,
+    /// When the count will be reached that matters.
+    predictor: Predictor,
 }
 
 impl Default for State {
@@ -89,8 +98,10 @@ impl Default for State {
             count_valid: false,
             charged_in_switch: false,
             wake: None,
+            now_ns: 0,
+            slot_begins: false,
             timer_ns: 0,
-            backoff_ns: 0,
+            predictor: Predictor::new(Rate::new(0)),
         }
     }
 }
@@ -105,6 +116,20 @@ const NO_DECISION: Decision = Decision {
 };
 
 impl State {
+    /// A section under the lock of the run queue begins.
+    pub(crate) fn enter_section(&mut self) {
+        self.now_ns = 0;
+    }
+
+    /// The time of the monotonic clock, the same in all of a section under the lock: reading the
+    /// clock costs as much as a small decision.
+    pub(crate) fn now_ns(&mut self) -> u64 {
+        if self.now_ns == 0 {
+            self.now_ns = clock::monotonic_ns();
+        }
+        self.now_ns
+    }
+
     /// The seat of that number, if it is taken.
     pub(crate) fn seat_mut(&mut self, number: SeatNumber) -> Option<&mut Seat> {
         self.threads.as_mut()?.get_mut(number)
@@ -131,6 +156,7 @@ impl State {
         // Who has to let go of what it holds in the kernel comes first.
         match threads.first_stopping() {
             NO_SEAT if threads.get(self.granted).is_some_and(|seat| seat.queued) => self.granted,
+            NO_SEAT => threads.first_deferred(),
             seat => seat,
         }
     }
@@ -153,7 +179,7 @@ impl State {
             return 0;
         }
         if insns != 0 {
-            self.backoff_ns = 0;
+            self.predictor.progress();
         }
         let (Some(threads), Some(node)) = (&self.threads, &mut self.node) else {
             return insns;
@@ -190,11 +216,15 @@ impl State {
     pub(crate) fn begin_running(&mut self, rq: &RunQueue, cpu: &Cpu, seat: SeatNumber) {
         self.running = seat;
         self.charged_in_switch = false;
+        self.predictor.forget();
+        if seat != self.granted {
+            self.send_to_wait(seat);
+        }
         if rq.is_local() {
             if !core::mem::replace(&mut self.count_valid, true) {
                 self.insn_clock.advance(rq);
             }
-            self.arm(rq, cpu, clock::monotonic_ns());
+            self.arm(rq, cpu, Origin::Elsewhere);
         } else {
             // The counter can't be read from here, nor the timer be armed.
             cpu.kick();
@@ -231,10 +261,11 @@ impl State {
         self.hand_over(cpu);
     }
 
-    /// Tells the node whether the process can run, by the state of its active thread.
-    pub(crate) fn refresh_presence(&mut self, process: u32) {
+    /// Tells the node whether the process can run, by the state of its active thread. Returns
+    /// whether that may lead to another decision.
+    pub(crate) fn refresh_presence(&mut self, process: u32) -> bool {
         let (Some(threads), Some(node)) = (&self.threads, &mut self.node) else {
-            return;
+            return false;
         };
         let presence = match threads.get(threads.active(process)) {
             None => Presence::Absent,
@@ -243,19 +274,23 @@ impl State {
             }
             Some(_) => Presence::Blocked,
         };
-        node.set_presence(process, presence);
+        node.set_presence(process, presence)
     }
 
     /// Asks the node who may run and makes it so. Who must be woken up is left in `wake`; the
     /// callbacks of the class end with [`State::hand_over`] for it.
     pub(crate) fn settle(&mut self, rq: &mut RunQueue, cpu: &'static Cpu) {
-        let now_ns = clock::monotonic_ns();
+        self.settle_at(rq, cpu, Origin::Elsewhere);
+    }
+
+    fn settle_at(&mut self, rq: &mut RunQueue, cpu: &'static Cpu, origin: Origin) {
+        let now_ns = self.now_ns();
         let decision = self
             .with_node(cpu, 0, |node, emitter| node.decide(now_ns, emitter))
             .unwrap_or(NO_DECISION);
         let told = |decision: &Decision| (decision.grant, decision.until_ns);
         if told(&decision) != told(&self.decision) {
-            self.backoff_ns = 0;
+            self.predictor.progress();
         }
         self.decision = decision;
         self.charged_insns = 0;
@@ -266,7 +301,8 @@ impl State {
         };
         let before = core::mem::replace(&mut self.granted, granted);
         if before != granted {
-            self.stop(before, now_ns);
+            self.stop(before);
+            self.slot_begins = self.decision.reason == Grant::Slot;
         }
         if let Some(seat) = self.threads.as_mut().and_then(|t| t.get_mut(granted)) {
             seat.began = true;
@@ -277,12 +313,12 @@ impl State {
             if before != granted && seat.leaving == 0 {
                 seat.stopping = false;
                 if let Some(threads) = &mut self.threads {
-                    threads.remove_stopping(granted);
+                    threads.remove_waiting(granted);
                 }
             }
         }
         self.preempt(rq);
-        self.arm(rq, cpu, now_ns);
+        self.arm(rq, cpu, origin);
     }
 
     /// For callbacks of the class, under the core's lock: has the CPU do the wake-up.
@@ -310,7 +346,8 @@ impl State {
 
     /// Sends a thread to wait at the edge of user space. If it is blocked in the kernel it is sent
     /// there when it wakes up.
-    pub(crate) fn stop(&mut self, number: SeatNumber, now_ns: u64) {
+    pub(crate) fn stop(&mut self, number: SeatNumber) {
+        let now_ns = self.now_ns();
         let Some(threads) = &mut self.threads else {
             return;
         };
@@ -324,13 +361,65 @@ impl State {
             seat.stopping = true;
             seat.stopping_since_ns = now_ns;
         }
-        if seat.leaving == 0 && !seat.parked {
+        threads.push_stopping(number);
+        if number == self.running {
+            self.send_to_wait(number);
+        }
+    }
+
+    /// Sends a thread that has woken up in the kernel to wait there too, but not at once.
+    pub(crate) fn stop_soon(&mut self, rq: &RunQueue, cpu: &Cpu, number: SeatNumber) {
+        let now_ns = self.now_ns();
+        let Some(threads) = &mut self.threads else {
+            return;
+        };
+        let Some(seat) = threads.get_mut(number) else {
+            return;
+        };
+        if !seat.queued || seat.boosted_at_ns.is_some() {
+            return;
+        }
+        if !seat.stopping {
+            seat.stopping = true;
+            seat.stopping_since_ns = now_ns;
+        }
+        threads.push_deferred(number);
+        self.arm(rq, cpu, Origin::Elsewhere);
+    }
+
+    /// When the next of the threads that woke up out of turn has to be let in.
+    fn deferred_until_ns(&self) -> Option<u64> {
+        let threads = self.threads.as_ref()?;
+        let seat = threads.get(threads.first_deferred())?;
+        Some(seat.stopping_since_ns.saturating_add(DEFER_NS))
+    }
+
+    /// Lets those in that have waited long enough; a few, the others follow.
+    fn let_deferred_in(&mut self, now_ns: u64) {
+        for _ in 0..DEFERRED_AT_ONCE {
+            if !self
+                .deferred_until_ns()
+                .is_some_and(|at_ns| at_ns <= now_ns)
+            {
+                return;
+            }
+            if let Some(threads) = &mut self.threads {
+                threads.push_stopping(threads.first_deferred());
+            }
+        }
+    }
+
+    /// The thread that runs is not to come to user space, but to wait at its edge.
+    fn send_to_wait(&mut self, number: SeatNumber) {
+        let Some(seat) = self.seat_mut(number) else {
+            return;
+        };
+        if seat.stopping && seat.leaving == 0 && !seat.parked {
             if let (Some(work), Some(task)) = (&seat.work, &seat.task) {
                 // It fails for a thread that is exiting only, and that one leaves the class.
                 let _ = TaskWork::add(work, task);
             }
         }
-        threads.push_stopping(number);
     }
 
     /// Has the timer send a thread to wait that goes on now to handle a signal.
@@ -341,37 +430,74 @@ impl State {
             }
             threads.push_stopping(number);
         }
-        self.arm(rq, cpu, clock::monotonic_ns());
+        self.arm(rq, cpu, Origin::Elsewhere);
     }
 
     /// Arms the timer for the next moment that matters, unless it will expire before it anyway.
-    fn arm(&mut self, rq: &RunQueue, cpu: &Cpu, now_ns: u64) {
+    fn arm(&mut self, rq: &RunQueue, cpu: &Cpu, origin: Origin) {
+        let now_ns = self.now_ns();
         let mut at_ns = self.decision.until_ns.unwrap_or(u64::MAX);
         if self.decision.again {
             at_ns = at_ns.min(now_ns + AGAIN_NS);
         }
+        if let Some(deferred_ns) = self.deferred_until_ns() {
+            at_ns = at_ns.min(deferred_ns);
+        }
+        let mut by_count = false;
         if self.running != NO_SEAT {
             if self.running == self.granted {
-                if let (Some(insns), Some(node)) = (self.decision.until_insns, &self.node) {
+                if let Some(insns) = self.decision.until_insns {
                     let left_insns = insns.saturating_sub(self.charged_insns);
-                    let left_ns = node.rate().to_ns(left_insns);
-                    let delay_ns = left_ns.saturating_add(TIMER_OFFSET_NS);
-                    at_ns = at_ns.min(now_ns.saturating_add(delay_ns));
+                    let count_ns = self.count_reached_ns(rq, now_ns, left_insns, origin);
+                    by_count = count_ns < at_ns;
+                    at_ns = at_ns.min(count_ns);
                 }
             } else if self.is_unenforced() {
                 at_ns = at_ns.min(now_ns + ENFORCE_NS);
             }
         }
-        at_ns = at_ns.max(now_ns + self.backoff_ns);
-        if at_ns == u64::MAX || (self.timer_ns != 0 && self.timer_ns <= at_ns) {
+        at_ns = at_ns.max(self.predictor.earliest_ns(now_ns));
+        if at_ns == u64::MAX || self.timer_ns == at_ns {
+            return;
+        }
+        // A timer that is set for an earlier moment mostly stays, and is ignored then: who is woken
+        // and blocks again and again should not have to set it each time. But where a slot begins
+        // it would expire for nothing before the slot is over.
+        let in_time = self.timer_ns != 0 && self.timer_ns < at_ns;
+        if in_time && !(by_count && core::mem::take(&mut self.slot_begins)) {
             return;
         }
         if rq.is_local() {
             self.timer_ns = at_ns;
             cpu.arm(at_ns);
+            if by_count {
+                let count_insns = self.insn_clock.total_insns();
+                self.predictor.set(now_ns, count_insns, origin);
+            } else {
+                self.predictor.forget();
+            }
         } else {
             cpu.kick();
         }
+    }
+
+    /// When the running thread will have retired that much more; has the counter interrupt then,
+    /// if it can.
+    fn count_reached_ns(
+        &mut self,
+        rq: &RunQueue,
+        now_ns: u64,
+        left_insns: u64,
+        origin: Origin,
+    ) -> u64 {
+        let at_ns = self.predictor.expiry_ns(now_ns, left_insns, origin);
+        if self.insn_clock.tier() == Tier::PmuOverflow {
+            if rq.is_local() {
+                self.insn_clock.interrupt_after(left_insns);
+            }
+            return at_ns.saturating_add(BACKSTOP_NS);
+        }
+        at_ns
     }
 
     /// Whether the running thread should wait, but nothing will send it there: it was let through
@@ -390,23 +516,63 @@ impl State {
 
     /// The timer has expired, on its CPU.
     pub(crate) fn expire(&mut self, rq: &mut RunQueue, cpu: &'static Cpu) {
+        let now_ns = self.now_ns();
         self.timer_ns = 0;
-        // An interrupt that takes longer than the time to the next one would keep the thread from
-        // going on for ever. It is taken back if there is progress: if the thread has retired
-        // anything, or if the decision is another one.
-        self.backoff_ns = (self.backoff_ns * 2).clamp(TIMER_OFFSET_NS, MAX_BACKOFF_NS);
-        self.charge_and_enforce(rq);
+        self.charge_and_enforce(rq, cpu);
+        let in_user = sched_class::interrupted_user();
+        let count_insns = self.insn_clock.total_insns();
+        self.predictor.expired(now_ns, count_insns, in_user);
+        self.let_deferred_in(now_ns);
+        self.settle_at(rq, cpu, Origin::Expiry);
+    }
+
+    /// The counter has interrupted, on its CPU.
+    pub(crate) fn overflow(&mut self, rq: &mut RunQueue, cpu: &'static Cpu) {
+        self.insn_clock.interrupted();
+        self.charge_and_enforce(rq, cpu);
         self.settle(rq, cpu);
+    }
+
+    /// The tick, on whichever CPU it is for.
+    pub(crate) fn tick(&mut self, rq: &mut RunQueue, cpu: &'static Cpu) {
+        self.charge_and_enforce(rq, cpu);
+        if rq.is_local() {
+            self.insn_clock.look_at_times();
+        }
+        self.sample_memory(rq);
+        self.settle(rq, cpu);
+    }
+
+    /// The CPU came up, and retires instructions at that rate.
+    pub(crate) fn set_rate(&mut self, rate: Rate) {
+        self.insn_clock.set_rate(rate);
+        self.predictor = Predictor::new(rate);
     }
 
     /// From the timer's or the tick's interrupt: charges the running thread, and sends it to wait
     /// once more if it was let through to handle a signal, and is in user space and has done
     /// something there. Before that it is still about to handle the signal.
-    pub(crate) fn charge_and_enforce(&mut self, rq: &RunQueue) {
+    fn charge_and_enforce(&mut self, rq: &RunQueue, cpu: &Cpu) {
         let insns = self.charge(rq);
-        if insns != 0 && sched_class::interrupted_user() && self.is_unenforced() {
-            self.stop(self.running, clock::monotonic_ns());
+        if self.running == NO_SEAT || !rq.is_local() {
+            return;
         }
+        let in_user = sched_class::interrupted_user();
+        if insns != 0 && in_user && self.is_unenforced() {
+            self.stop(self.running);
+        }
+        self.insn_clock.look(rq, in_user);
+        if let Some(cause) = self.insn_clock.take_fault() {
+            self.tell_tier(cpu, cause);
+            cpu.request_recovery();
+        }
+    }
+
+    /// The CPU counts in another way from now on.
+    pub(crate) fn tell_tier(&mut self, cpu: &Cpu, cause: TierCause) {
+        let tier = self.insn_clock.tier();
+        cpu.set_tier(tier);
+        self.tell(cpu, EventKind::Tier, None, cause as u16, tier as u64, 0);
     }
 
     /// The thread has entered the class.
@@ -471,15 +637,17 @@ impl State {
 
     /// The active thread of `process` ended its task; returns the number of the next one.
     pub(crate) fn end_task(&mut self, cpu: &Cpu, process: u32, pid: i32) -> Option<u32> {
+        let now_ns = self.now_ns();
         self.with_node(cpu, pid, |node, emitter| {
-            node.end_task(process, clock::monotonic_ns(), emitter)
+            node.end_task(process, now_ns, emitter)
         })?
     }
 
     /// The last thread of `process` is gone.
     pub(crate) fn end_process(&mut self, cpu: &Cpu, process: u32, pid: i32) {
+        let now_ns = self.now_ns();
         self.with_node(cpu, pid, |node, emitter| {
-            node.end_process(process, clock::monotonic_ns(), emitter)
+            node.end_process(process, now_ns, emitter)
         });
     }
 
@@ -506,7 +674,7 @@ impl State {
         value: u64,
         pid: i32,
     ) {
-        let mut event = Event::new(kind, clock::monotonic_ns());
+        let mut event = Event::new(kind, self.now_ns());
         let mut plan_id = 0;
         if let Some(node) = &self.node {
             plan_id = node.plan_id();
@@ -528,7 +696,8 @@ impl State {
     }
 
     /// A thread has reached its waiting place: reports it if that took long.
-    pub(crate) fn told_to_wait(&mut self, cpu: &Cpu, number: SeatNumber, now_ns: u64) {
+    pub(crate) fn told_to_wait(&mut self, cpu: &Cpu, number: SeatNumber) {
+        let now_ns = self.now_ns();
         let Some((seat, task)) = self
             .threads
             .as_ref()

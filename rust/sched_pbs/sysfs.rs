@@ -5,9 +5,8 @@
 //! See `Documentation/ABI/testing/sysfs-kernel-pbs` for what each file says.
 
 use super::{
-    clock,
     cpu::Cpu,
-    global::pbs,
+    global::{self, pbs},
     pbs_core::{Config, EventKind, NodeThresholds, ProcessInfo},
     state::State,
 };
@@ -80,13 +79,16 @@ fn largest(cpu: &Cpu, value: impl Fn(&ProcessInfo) -> u64) -> u64 {
     })
 }
 
-static ROOT: [Attribute<()>; 6] = [
+static ROOT: [Attribute<()>; 7] = [
     Attribute::read_only(c_str!("version"), |(), out| {
         line(out, bindings::PBS_VERSION)
     }),
-    Attribute::read_only(c_str!("tier"), |(), out| line(out, clock::tier_name())),
+    Attribute::read_only(c_str!("tier"), |(), out| line(out, global::tier().name())),
     Attribute::read_only(c_str!("rate_insns_per_ms"), |(), out| {
-        line(out, clock::rate().insns_per_ms())
+        line(out, global::rate().insns_per_ms())
+    }),
+    Attribute::read_only(c_str!("rate_spread_permille"), |(), out| {
+        line(out, global::rate_spread_permille())
     }),
     Attribute::read_only(c_str!("events"), |(), out| {
         line(out, pbs().map_or(0, |pbs| pbs.events.bounds().1))
@@ -111,7 +113,7 @@ fn threads(cpu: &Cpu) -> u32 {
     of_state(cpu, |state| Some(state.threads.as_ref()?.used()))
 }
 
-static CPU: [Attribute<&'static Cpu>; 19] = [
+static CPU: [Attribute<&'static Cpu>; CPU_FILES] = [
     Attribute::read_only(c_str!("state"), |cpu, out| {
         let state = cpu.lock(|_, _, state| match &state.node {
             _ if !kernel::cpu::is_online(cpu.number()) => "offline",
@@ -201,11 +203,23 @@ static CPU: [Attribute<&'static Cpu>; 19] = [
     Attribute::read_only(c_str!("longest_stop_ns"), |cpu, out| {
         line(out, of_state(cpu, |state| Some(state.longest_stop_ns)))
     }),
-    Attribute::read_only(c_str!("counter"), |cpu, out| {
-        let counts = of_state(cpu, |state| Some(state.insn_clock.has_counter()));
-        line(out, if counts { "pmu" } else { "clock" })
+    Attribute::read_only(c_str!("tier"), |cpu, out| line(out, cpu.tier().name())),
+    Attribute::read_only(c_str!("rate_insns_per_ms"), |cpu, out| {
+        line(out, cpu.rate().insns_per_ms())
     }),
+    Attribute::read_only(c_str!("rate_spread_permille"), |cpu, out| {
+        line(out, cpu.rate_spread_permille())
+    }),
+    Attribute::read_only(c_str!("overflows"), |cpu, out| line(out, cpu.overflows())),
+    #[cfg(CONFIG_SCHED_CLASS_PBS_FAULTS)]
+    Attribute::read_write(
+        c_str!("fault"),
+        |_, out| line(out, super::fault::NAMES),
+        super::fault::inject,
+    ),
 ];
+
+const CPU_FILES: usize = 22 + cfg!(CONFIG_SCHED_CLASS_PBS_FAULTS) as usize;
 
 /// Shows one value of the default configuration, by its place in [`Config::NAMES`].
 fn show_config<const PLACE: usize>(_: &(), out: &mut Buffer<'_>) -> Result {

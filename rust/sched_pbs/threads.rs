@@ -5,7 +5,8 @@
 //! A thread of a plan process has a *seat*; `task_struct` keeps its number. A seat is in the queue
 //! of its process, in order of attaching; the first of the queue is the process's *active* thread.
 //! A seat whose thread has to reach the edge of user space and wait there is in the queue of
-//! *stopping* threads while it is runnable. Queues are linked by seat numbers, so everything here
+//! *stopping* threads while it is runnable; if it has just woken up it is in that of *deferred*
+//! threads for a while before. Queues are linked by seat numbers, so everything here
 //! is O(1), allocates nothing after construction and needs no `unsafe`.
 
 use super::{park::Stop, storage::table};
@@ -50,6 +51,7 @@ impl Queue {
 enum Kind {
     Process,
     Stopping,
+    Deferred,
 }
 
 /// A thread of a plan process.
@@ -80,7 +82,13 @@ pub(crate) struct Seat {
     pub(crate) boosted_at_ns: Option<u64>,
     /// Why it is about to leave the class, 0: it is not.
     pub(crate) leaving: u16,
-    links: [Links; 2],
+    links: [Links; 3],
+}
+
+impl Seat {
+    fn is_linked(&self, kind: Kind) -> bool {
+        self.links[kind as usize].linked
+    }
 }
 
 /// All seats of a CPU.
@@ -88,6 +96,7 @@ pub(crate) struct Threads {
     seats: KVVec<Seat>,
     processes: KVVec<Queue>,
     stopping: Queue,
+    deferred: Queue,
     /// First of the free seats, linked by their process links.
     free: SeatNumber,
     used: u32,
@@ -108,6 +117,7 @@ impl Threads {
             seats,
             processes: KVVec::new(),
             stopping: Queue::default(),
+            deferred: Queue::default(),
             free: 1,
             used: 0,
         })
@@ -148,6 +158,11 @@ impl Threads {
     /// The first of the stopping threads that are runnable.
     pub(crate) fn first_stopping(&self) -> SeatNumber {
         self.stopping.head
+    }
+
+    /// The first of the threads that woke up out of turn, the one that has waited longest.
+    pub(crate) fn first_deferred(&self) -> SeatNumber {
+        self.deferred.head
     }
 
     /// How many seats are taken.
@@ -200,7 +215,7 @@ impl Threads {
     pub(crate) fn release(&mut self, number: SeatNumber) -> Option<ARef<Task>> {
         let process = self.get(number)?.process;
         self.remove(Kind::Process, process, number);
-        self.remove(Kind::Stopping, NO_PROCESS, number);
+        self.remove_waiting(number);
         let free = self.free;
         let seat = self.get_mut(number)?;
         let task = seat.task.take();
@@ -227,6 +242,7 @@ impl Threads {
     /// Puts a seat among the stopping ones, at the end, if it is on the run queue. Idempotent.
     pub(crate) fn push_stopping(&mut self, number: SeatNumber) {
         if self.get(number).is_some_and(|seat| seat.queued) {
+            self.remove(Kind::Deferred, NO_PROCESS, number);
             self.push(Kind::Stopping, NO_PROCESS, number);
         }
     }
@@ -244,9 +260,21 @@ impl Threads {
         self.push_stopping(number);
     }
 
-    /// Takes a seat from among the stopping ones. Idempotent.
-    pub(crate) fn remove_stopping(&mut self, number: SeatNumber) {
+    /// Puts a seat among those that woke up out of turn, at the end, if it is on the run queue and
+    /// not stopping yet. Idempotent.
+    pub(crate) fn push_deferred(&mut self, number: SeatNumber) {
+        let may = self
+            .get(number)
+            .is_some_and(|seat| seat.queued && !seat.is_linked(Kind::Stopping));
+        if may {
+            self.push(Kind::Deferred, NO_PROCESS, number);
+        }
+    }
+
+    /// Takes a seat from among the stopping and the deferred ones. Idempotent.
+    pub(crate) fn remove_waiting(&mut self, number: SeatNumber) {
         self.remove(Kind::Stopping, NO_PROCESS, number);
+        self.remove(Kind::Deferred, NO_PROCESS, number);
     }
 
     /// Moves the threads over to the processes of a new plan: those of the old process `i` go to
@@ -289,6 +317,7 @@ impl Threads {
         match kind {
             Kind::Process => self.processes.get_mut(process as usize),
             Kind::Stopping => Some(&mut self.stopping),
+            Kind::Deferred => Some(&mut self.deferred),
         }
     }
 

@@ -4,7 +4,7 @@
 
 use super::queue::Queue;
 use super::run::{Peak, Run, NOT_QUEUED};
-use super::signals::{Level, Sums, Watch};
+use super::signals::{Level, Look, Sums, Watch};
 use super::windows::Windows;
 use super::{
     wire, Config, Counts, Decision, Event, EventKind, Grant, Memory, NoMemory, Plan, Presence,
@@ -50,6 +50,8 @@ pub struct Node<M: Memory> {
     pub(super) installed_ns: u64,
     /// Sums over the active processes.
     pub(super) sums: Sums,
+    /// The last look at the lateness threshold of the node.
+    pub(super) node_look: Look,
     /// What was told of t2_node.
     pub(super) told_late: Level,
     /// What was told of tm2_node.
@@ -138,6 +140,7 @@ impl<M: Memory> Node<M> {
             watch: Watch::NEVER,
             installed_ns: now_ns,
             sums: Sums::ZERO,
+            node_look: Look::NONE,
             told_late: Level::NOTHING,
             told_early: Level::NOTHING,
             dealt_seq: 0,
@@ -189,16 +192,26 @@ impl<M: Memory> Node<M> {
         }
     }
 
-    /// The threads of `p` came, went, blocked or woke.
-    pub fn set_presence(&mut self, p: u32, presence: Presence) {
+    /// The threads of `p` came, went, blocked or woke.  Returns whether that may
+    /// lead to another decision.
+    pub fn set_presence(&mut self, p: u32, presence: Presence) -> bool {
         let Some(run) = self.runs.get_mut(p as usize) else {
-            return;
+            return false;
         };
-        self.settled = None;
+        if run.presence == presence {
+            return false;
+        }
         let live = run.is_live();
         run.presence = presence;
         self.live = recount(self.live, live, run.is_live());
         self.requeue(p);
+        // Who has the CPU keeps it, unless it is `p` or fills the slot of `p`.
+        let owns_slot = self.slot.begun && self.slot.owner == p;
+        let matters = self.grant.is_none() || self.grant == Some(p) || owns_slot;
+        if matters {
+            self.settled = None;
+        }
+        matters
     }
 
     /// The current task of `p` ended.  Returns the id of its next task, or

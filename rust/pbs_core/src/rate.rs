@@ -37,6 +37,11 @@ impl Rate {
         self.insns_per_ms as u64
     }
 
+    /// The time of one instruction in nanoseconds, as 32.32 fixed point.
+    pub(super) const fn ns_per_insn_fp32(&self) -> u64 {
+        self.ns_per_insn_fp32
+    }
+
     /// The time that `insns` instructions take, in nanoseconds, rounded down;
     /// `u64::MAX` if it does not fit.
     pub const fn to_ns(&self, insns: u64) -> u64 {
@@ -50,7 +55,7 @@ impl Rate {
     }
 }
 
-const fn scale(value: u64, factor_fp32: u64) -> u64 {
+pub(super) const fn scale(value: u64, factor_fp32: u64) -> u64 {
     let product = (value as u128 * factor_fp32 as u128) >> 32;
     if product > u64::MAX as u128 {
         u64::MAX

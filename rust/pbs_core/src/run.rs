@@ -2,7 +2,7 @@
 
 //! The run state of one process.
 
-use super::signals::Told;
+use super::signals::{Look, Told};
 use super::{wire, IdlePolicy, Memory, Plan, Progress};
 
 /// What the threads of a process are doing.
@@ -54,6 +54,8 @@ pub(super) struct Run {
     pub(super) preemptions: u32,
     /// The prediction failures that were told.
     pub(super) told: Told,
+    /// The last look at the thresholds of the process and its task.
+    pub(super) look: Look,
     /// Of the current task.
     pub(super) peak: Peak,
     /// Of the process.
@@ -104,6 +106,7 @@ impl Run {
         buffer_insns: 0,
         preemptions: 0,
         told: Told::NOTHING,
+        look: Look::NONE,
         peak: Peak {
             vm_bytes: 0,
             rss_bytes: 0,
@@ -121,6 +124,7 @@ impl Run {
         self.retired_insns = 0;
         self.preemptions = 0;
         self.told = self.told.of_process();
+        self.look = Look::NONE;
         self.task_begun = false;
         self.peak = Peak::default();
         let number = plan.own_slot(index, position);
@@ -171,6 +175,7 @@ impl Run {
     /// Begins a new account: lateness counts from here on, also that of a task
     /// which is late already.
     pub(super) fn begin_account(&mut self) {
+        self.look = Look::NONE;
         let over_insns = self.retired_insns.saturating_sub(self.planned_insns);
         self.account = Account {
             lateness_insns: i64::try_from(over_insns).map_or(-i64::MAX, |over_insns| -over_insns),

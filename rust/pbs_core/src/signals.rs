@@ -99,6 +99,9 @@ const FAILURE: u32 = 100;
 /// are wide enough to be exact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sums {
+    /// Changes with the number of the processes and with the lengths of their
+    /// tasks, but not with lateness alone.  Never 0.
+    progress: u32,
     /// How many they are.
     pub(super) active: u32,
     lateness_insns: i128,
@@ -108,6 +111,7 @@ pub(super) struct Sums {
 
 impl Sums {
     pub(super) const ZERO: Sums = Sums {
+        progress: 1,
         active: 0,
         lateness_insns: 0,
         begun_insns: 0,
@@ -121,6 +125,7 @@ impl Sums {
         }
         Sums {
             active: 1,
+            progress: 1,
             lateness_insns: run.lateness_insns().into(),
             begun_insns: run.begun_insns().into(),
             finished_insns: run.account.planned_insns.into(),
@@ -132,12 +137,25 @@ impl Sums {
         if old == new {
             return;
         }
+        let lengths = |sums: &Sums| (sums.active, sums.begun_insns, sums.finished_insns);
+        if lengths(old) != lengths(new) {
+            self.progress = self.progress.wrapping_add(1).max(1);
+        }
         // `old` is a part of them.
         self.active = self.active.wrapping_sub(old.active) + new.active;
         self.lateness_insns = self.lateness_insns - old.lateness_insns + new.lateness_insns;
         self.begun_insns = self.begun_insns.wrapping_sub(old.begun_insns) + new.begun_insns;
         self.finished_insns =
             self.finished_insns.wrapping_sub(old.finished_insns) + new.finished_insns;
+    }
+
+    /// The same sums, at the progress of `other`: for a comparison of the sums alone.
+    #[cfg(test)]
+    pub(super) fn at_progress_of(self, other: &Sums) -> Sums {
+        Sums {
+            progress: other.progress,
+            ..self
+        }
     }
 
     /// Lateness of the node.
@@ -173,6 +191,34 @@ impl Watch {
     fn earlier(&mut self, other: &Watch) {
         self.at_insns = self.at_insns.min(other.at_insns);
         self.at_ns = self.at_ns.min(other.at_ns);
+    }
+}
+
+/// What a look at the lateness thresholds found: until when another one would
+/// find nothing new.
+///
+/// It holds as long as the progress of the node's processes does, of which all
+/// thresholds are made: see [`Sums::replace`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Look {
+    /// The node's progress at that time.
+    progress: u32,
+    /// When the lateness is as much.
+    at_insns: u64,
+    /// When it is that late.
+    at_ns: u64,
+}
+
+impl Look {
+    /// Nothing was looked at.
+    pub(super) const NONE: Look = Look {
+        progress: 0,
+        at_insns: 0,
+        at_ns: 0,
+    };
+
+    fn holds(&self, progress: u32, insns: u64, now_ns: u64) -> bool {
+        self.progress == progress && insns < self.at_insns && now_ns < self.at_ns
     }
 }
 
@@ -270,24 +316,77 @@ impl<M: Memory> Node<M> {
                 ..Watch::NEVER
             };
         }
+        let progress = self.sums.progress;
+        if !run.look.holds(progress, run.retired_insns, now_ns) {
+            self.look_at_process(p, &run, now_ns, sink);
+        }
+        if self.config.has(Threshold::T2Node) {
+            let late_insns = self.sums.lateness_insns().max(0).unsigned_abs();
+            if !self.node_look.holds(progress, late_insns, now_ns) {
+                self.look_at_node(p, now_ns, sink);
+            }
+        }
+        let look = self.runs.get(p as usize).map_or(Look::NONE, |run| run.look);
+        let mut watch = Watch {
+            at_insns: look.at_insns,
+            at_ns: look.at_ns,
+        };
+        if self.config.has(Threshold::T2Node) {
+            let left_insns = match self.node_look.at_insns {
+                u64::MAX => u64::MAX,
+                at_insns => i64::try_from(at_insns)
+                    .unwrap_or(i64::MAX)
+                    .saturating_sub(self.sums.lateness_insns())
+                    .max(0)
+                    .unsigned_abs(),
+            };
+            watch.earlier(&Watch {
+                at_insns: run.retired_insns.saturating_add(left_insns),
+                at_ns: self.node_look.at_ns,
+            });
+        }
+        watch
+    }
+
+    /// Looks at the thresholds of the process `p` and its task.
+    fn look_at_process(&mut self, p: u32, run: &Run, now_ns: u64, sink: &mut impl Sink) {
         let mut watch = Watch {
             at_insns: self.watch_task(p, now_ns, sink),
             ..Watch::NEVER
         };
         self.watch_preemptions(p, now_ns, sink);
-        let stress = self.stress(now_ns);
         if self.config.has(Threshold::T2Process) {
-            let approach = self.approach_of_process(&run, stress);
+            let approach = self.approach_of_process(run, self.stress(now_ns));
             let level = self.watch_level(&approach, run.told.process, p, now_ns, sink);
             self.update(p, |run| run.told.process = level);
-            watch.earlier(&self.next_look(&approach, level, &run, now_ns));
+            watch.earlier(&self.next_look(&approach, level, run.retired_insns, now_ns));
         }
-        if self.config.has(Threshold::T2Node) {
-            let approach = self.approach_of_node(stress);
-            self.told_late = self.watch_level(&approach, self.told_late, p, now_ns, sink);
-            watch.earlier(&self.next_look(&approach, self.told_late, &run, now_ns));
-        }
-        watch
+        let progress = self.sums.progress;
+        self.update(p, |run| {
+            run.look = Look {
+                progress,
+                at_insns: watch.at_insns,
+                at_ns: watch.at_ns,
+            }
+        });
+    }
+
+    /// Looks at the lateness threshold of the node, while `p` runs.
+    fn look_at_node(&mut self, p: u32, now_ns: u64, sink: &mut impl Sink) {
+        let approach = self.approach_of_node(self.stress(now_ns));
+        self.told_late = self.watch_level(&approach, self.told_late, p, now_ns, sink);
+        let late_insns = approach.lateness_insns.max(0).unsigned_abs();
+        let early_insns = approach.lateness_insns.min(0).unsigned_abs();
+        let watch = self.next_look(&approach, self.told_late, late_insns, now_ns);
+        self.node_look = Look {
+            progress: self.sums.progress,
+            // What is left is counted from the lateness, which may be negative.
+            at_insns: match watch.at_insns {
+                u64::MAX => u64::MAX,
+                at_insns => at_insns.saturating_sub(early_insns),
+            },
+            at_ns: watch.at_ns,
+        };
     }
 
     /// t2_task.  Returns the count of the task at which to look again.
@@ -387,7 +486,9 @@ impl<M: Memory> Node<M> {
 
     /// When a lateness may exceed the level that is to be told next.  Where
     /// only stress holds it back, that may be at the next nominal tick.
-    fn next_look(&self, approach: &Approach, told: Level, run: &Run, now_ns: u64) -> Watch {
+    ///
+    /// `count_insns`: what `at_insns` is counted from.
+    fn next_look(&self, approach: &Approach, told: Level, count_insns: u64, now_ns: u64) -> Watch {
         let Some(percent) = self.levels().find(|&percent| percent > told.percent) else {
             return Watch::NEVER;
         };
@@ -399,7 +500,7 @@ impl<M: Memory> Node<M> {
         };
         let left_insns = approach.crossing_insns(limit_insns, percent);
         Watch {
-            at_insns: run.retired_insns.saturating_add(left_insns),
+            at_insns: count_insns.saturating_add(left_insns),
             at_ns,
         }
     }

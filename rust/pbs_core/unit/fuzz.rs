@@ -103,7 +103,9 @@ proptest! {
             match step {
                 Step::Charge(p, insns) => node.charge(p, insns),
                 Step::Memory(p, vm_bytes, rss_bytes) => node.memory(p, vm_bytes, rss_bytes),
-                Step::Presence(p, presence) => node.set_presence(p, presence),
+                Step::Presence(p, presence) => {
+                    node.set_presence(p, presence);
+                }
                 Step::EndTask(p) => {
                     node.end_task(p, now_ns, &mut log);
                 }

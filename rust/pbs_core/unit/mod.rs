@@ -11,6 +11,7 @@ mod fuzz;
 mod header;
 mod levels;
 mod numbers;
+mod predict;
 mod properties;
 mod random;
 mod scenarios;

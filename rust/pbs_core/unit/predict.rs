@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The moment to which a timer is set, on a machine whose ways and pace are known.
+
+use crate::{Origin, Predictor, Rate};
+
+/// A CPU with a timer, and a thread that retires all the time that it has.
+struct Machine {
+    predictor: Predictor,
+    now_ns: u64,
+    /// In thousandths of an instruction.
+    count_milli: u64,
+    /// In thousandths of an instruction a nanosecond.
+    pace_milli: u64,
+    /// From the interrupt to user space and to the next reading.
+    way_ns: u64,
+    elsewhere_ns: u64,
+}
+
+impl Machine {
+    fn new(way_ns: u64) -> Machine {
+        Machine {
+            predictor: Predictor::new(Rate::new(250_000)),
+            now_ns: 1_000_000_000,
+            count_milli: 0,
+            pace_milli: 250,
+            way_ns,
+            elsewhere_ns: way_ns * 2,
+        }
+    }
+
+    /// Runs until the count has grown by `insns`.  Returns the interrupts that
+    /// took, and how far the count was beyond.
+    fn run(&mut self, insns: u64) -> (u32, u64) {
+        let target_milli = self.count_milli + insns * 1000;
+        let mut origin = Origin::Elsewhere;
+        let mut interrupts = 0;
+        while self.count_milli < target_milli {
+            assert!(interrupts < 200, "no end: {:?}", self.predictor);
+            let count_insns = self.count_milli / 1000;
+            let left_insns = (target_milli - self.count_milli).div_ceil(1000);
+            let at_ns = self.predictor.expiry_ns(self.now_ns, left_insns, origin);
+            let at_ns = at_ns.max(self.predictor.earliest_ns(self.now_ns));
+            self.predictor.set(self.now_ns, count_insns, origin);
+            let way_ns = match origin {
+                Origin::Expiry => self.way_ns,
+                Origin::Elsewhere => self.elsewhere_ns,
+            };
+            let elapsed_ns = at_ns - self.now_ns;
+            self.count_milli += elapsed_ns.saturating_sub(way_ns) * self.pace_milli;
+            // An interrupt that comes before the way back is over does so at its end.
+            self.now_ns += elapsed_ns.max(way_ns);
+            self.predictor
+                .expired(self.now_ns, self.count_milli / 1000, true);
+            interrupts += 1;
+            origin = Origin::Expiry;
+        }
+        (interrupts, (self.count_milli - target_milli) / 1000)
+    }
+}
+
+#[test]
+fn a_count_is_met_once_the_ways_are_known() {
+    for way_ns in [300, 2_000, 10_000, 40_000, 150_000] {
+        let mut machine = Machine::new(way_ns);
+        for _ in 0..20 {
+            machine.run(1_000_000);
+            machine.run(way_ns / 4);
+        }
+        for insns in [1_000, 20_000, 400_000, 1_000_000, 50_000_000] {
+            let (interrupts, beyond_insns) = machine.run(insns);
+            // The margin is a sixteenth of the way; and the way is met to a little more.
+            let margin_insns = way_ns / 4 / 5 + 100;
+            assert!(
+                beyond_insns <= margin_insns,
+                "{beyond_insns} beyond {insns}, way {way_ns} ns"
+            );
+            assert!(
+                interrupts <= 5,
+                "{interrupts} interrupts for {insns}, way {way_ns} ns"
+            );
+        }
+    }
+}
+
+/// An interrupt path that is longer than any prediction must not stop progress.
+#[test]
+fn a_slow_way_is_learned_from_no_progress() {
+    let mut machine = Machine::new(480_000);
+    let (interrupts, _) = machine.run(10_000);
+    assert!(interrupts <= 12, "{interrupts} interrupts");
+    for _ in 0..10 {
+        machine.run(10_000);
+    }
+    let (interrupts, beyond_insns) = machine.run(10_000);
+    assert!(interrupts <= 2, "{interrupts} interrupts");
+    assert!(
+        beyond_insns <= 480_000 / 4 / 8 + 100,
+        "{beyond_insns} beyond"
+    );
+}
+
+#[test]
+fn a_way_that_becomes_short_is_believed_soon() {
+    let mut machine = Machine::new(200_000);
+    for _ in 0..10 {
+        machine.run(50_000);
+    }
+    machine.way_ns = 3_000;
+    machine.elsewhere_ns = 3_000;
+    for _ in 0..10 {
+        machine.run(10_000);
+    }
+    let (_, beyond_insns) = machine.run(50_000);
+    assert!(beyond_insns <= 1_000, "{beyond_insns} beyond");
+}
+
+#[test]
+fn another_pace_is_learned() {
+    for pace_milli in [25, 100, 500, 2_000] {
+        let mut machine = Machine::new(5_000);
+        machine.pace_milli = pace_milli;
+        for _ in 0..40 {
+            machine.run(4_000_000);
+        }
+        let (interrupts, beyond_insns) = machine.run(4_000_000);
+        // One that is slower than the CPU's rate is come up to step by step: never too late.
+        let most = if pace_milli < 250 { 100 } else { 6 };
+        assert!(
+            interrupts <= most,
+            "{interrupts} interrupts at {pace_milli}"
+        );
+        let margin_insns = (5_000 / 8 + 400) * pace_milli / 1000;
+        assert!(
+            beyond_insns <= margin_insns,
+            "{beyond_insns} beyond at {pace_milli}"
+        );
+    }
+}
+
+/// Timers that come for another reason than a count are put off while nothing
+/// happens, and only then.
+#[test]
+fn no_progress_puts_off_any_timer() {
+    let mut predictor = Predictor::new(Rate::new(250_000));
+    assert_eq!(predictor.earliest_ns(7), 7);
+    let mut before_ns = 0;
+    for _ in 0..30 {
+        predictor.expired(100, 5, true);
+        let after_ns = predictor.earliest_ns(0);
+        assert!(after_ns >= before_ns && after_ns <= 1_000_000);
+        before_ns = after_ns;
+    }
+    assert_eq!(before_ns, 1_000_000);
+    predictor.progress();
+    assert_eq!(predictor.earliest_ns(7), 7);
+}
+
+/// Numbers at their ends do no harm.
+#[test]
+fn extreme_numbers() {
+    for rate in [0, 1, 250_000, u64::MAX] {
+        let mut predictor = Predictor::new(Rate::new(rate));
+        for (now_ns, insns) in [(0, 0), (u64::MAX, 1), (1, u64::MAX), (u64::MAX, u64::MAX)] {
+            for origin in [Origin::Expiry, Origin::Elsewhere] {
+                assert!(predictor.expiry_ns(now_ns, insns, origin) >= now_ns);
+                predictor.set(now_ns / 2, insns / 3, origin);
+                predictor.expired(now_ns, insns, true);
+                predictor.set(now_ns, insns, origin);
+                predictor.expired(0, 0, true);
+                predictor.forget();
+                predictor.expired(now_ns, insns, true);
+            }
+        }
+    }
+}
