@@ -80,6 +80,7 @@ impl RunQueue {
     }
 
     /// Whether this is the run queue of the CPU that executes the call.
+    #[inline]
     pub fn is_local(&self) -> bool {
         crate::cpu::current() == self.cpu()
     }
@@ -92,6 +93,7 @@ impl RunQueue {
     }
 
     /// Whether the CPU executes `task`.
+    #[inline]
     pub fn is_current(&self, task: &Task) -> bool {
         ptr::eq(self.current(), task)
     }

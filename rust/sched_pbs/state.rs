@@ -76,6 +76,8 @@ pub(crate) struct State {
     wake: Option<ARef<Task>>,
     /// The time in this section under the lock, 0: nobody has asked for it.
     now_ns: u64,
+    /// The time when somebody asked for it last.
+    recent_ns: u64,
     /// The granted process has its own slot, and has not run in it yet.
     slot_begins: bool,
     /// When the timer will expire, 0: it isn't armed.
@@ -99,6 +101,7 @@ impl Default for State {
             charged_in_switch: false,
             wake: None,
             now_ns: 0,
+            recent_ns: 0,
             slot_begins: false,
             timer_ns: 0,
             predictor: Predictor::new(Rate::new(0)),
@@ -126,6 +129,7 @@ impl State {
     pub(crate) fn now_ns(&mut self) -> u64 {
         if self.now_ns == 0 {
             self.now_ns = clock::monotonic_ns();
+            self.recent_ns = self.now_ns;
         }
         self.now_ns
     }
@@ -369,7 +373,8 @@ impl State {
 
     /// Sends a thread that has woken up in the kernel to wait there too, but not at once.
     pub(crate) fn stop_soon(&mut self, rq: &RunQueue, cpu: &Cpu, number: SeatNumber) {
-        let now_ns = self.now_ns();
+        // An old time lets it in a little sooner, and costs nothing.
+        let now_ns = self.recent_ns;
         let Some(threads) = &mut self.threads else {
             return;
         };
@@ -434,35 +439,30 @@ impl State {
     }
 
     /// Arms the timer for the next moment that matters, unless it will expire before it anyway.
+    ///
+    /// A timer that is set for an earlier moment mostly stays, and is ignored then: who is woken and
+    /// blocks again and again should not have to set it each time. But where a slot begins it would
+    /// expire for nothing before the slot is over.
     fn arm(&mut self, rq: &RunQueue, cpu: &Cpu, origin: Origin) {
-        let now_ns = self.now_ns();
-        let mut at_ns = self.decision.until_ns.unwrap_or(u64::MAX);
-        if self.decision.again {
-            at_ns = at_ns.min(now_ns + AGAIN_NS);
-        }
-        if let Some(deferred_ns) = self.deferred_until_ns() {
-            at_ns = at_ns.min(deferred_ns);
-        }
-        let mut by_count = false;
-        if self.running != NO_SEAT {
-            if self.running == self.granted {
-                if let Some(insns) = self.decision.until_insns {
-                    let left_insns = insns.saturating_sub(self.charged_insns);
-                    let count_ns = self.count_reached_ns(rq, now_ns, left_insns, origin);
-                    by_count = count_ns < at_ns;
-                    at_ns = at_ns.min(count_ns);
-                }
-            } else if self.is_unenforced() {
-                at_ns = at_ns.min(now_ns + ENFORCE_NS);
+        let overflow = self.insn_clock.tier() == Tier::PmuOverflow;
+        if self.timer_ns != 0 && self.now_ns == 0 && !self.slot_begins && !overflow {
+            // As of an earlier time all moments are earlier; so it need not be read what time it is.
+            let (at_ns, _) = self.next_moment(self.recent_ns, origin);
+            if self.timer_ns <= at_ns {
+                return;
             }
         }
-        at_ns = at_ns.max(self.predictor.earliest_ns(now_ns));
+        let now_ns = self.now_ns();
+        let (mut at_ns, by_count) = self.next_moment(now_ns, origin);
+        if overflow && by_count {
+            if let (Some(left_insns), true) = (self.left_insns(), rq.is_local()) {
+                self.insn_clock.interrupt_after(left_insns);
+            }
+            at_ns = at_ns.saturating_add(BACKSTOP_NS);
+        }
         if at_ns == u64::MAX || self.timer_ns == at_ns {
             return;
         }
-        // A timer that is set for an earlier moment mostly stays, and is ignored then: who is woken
-        // and blocks again and again should not have to set it each time. But where a slot begins
-        // it would expire for nothing before the slot is over.
         let in_time = self.timer_ns != 0 && self.timer_ns < at_ns;
         if in_time && !(by_count && core::mem::take(&mut self.slot_begins)) {
             return;
@@ -481,23 +481,34 @@ impl State {
         }
     }
 
-    /// When the running thread will have retired that much more; has the counter interrupt then,
-    /// if it can.
-    fn count_reached_ns(
-        &mut self,
-        rq: &RunQueue,
-        now_ns: u64,
-        left_insns: u64,
-        origin: Origin,
-    ) -> u64 {
-        let at_ns = self.predictor.expiry_ns(now_ns, left_insns, origin);
-        if self.insn_clock.tier() == Tier::PmuOverflow {
-            if rq.is_local() {
-                self.insn_clock.interrupt_after(left_insns);
-            }
-            return at_ns.saturating_add(BACKSTOP_NS);
+    /// The next moment that matters, as of `now_ns`, and whether it is one at which a count is
+    /// reached.
+    fn next_moment(&self, now_ns: u64, origin: Origin) -> (u64, bool) {
+        let mut at_ns = self.decision.until_ns.unwrap_or(u64::MAX);
+        if self.decision.again {
+            at_ns = at_ns.min(now_ns + AGAIN_NS);
         }
-        at_ns
+        if let Some(deferred_ns) = self.deferred_until_ns() {
+            at_ns = at_ns.min(deferred_ns);
+        }
+        let mut by_count = false;
+        if let Some(left_insns) = self.left_insns() {
+            let count_ns = self.predictor.expiry_ns(now_ns, left_insns, origin);
+            by_count = count_ns < at_ns;
+            at_ns = at_ns.min(count_ns);
+        } else if self.running != NO_SEAT && self.running != self.granted && self.is_unenforced() {
+            at_ns = at_ns.min(now_ns + ENFORCE_NS);
+        }
+        (at_ns.max(self.predictor.earliest_ns(now_ns)), by_count)
+    }
+
+    /// What the running thread may retire until the node must be asked, if there is a limit.
+    fn left_insns(&self) -> Option<u64> {
+        if self.running == NO_SEAT || self.running != self.granted {
+            return None;
+        }
+        let insns = self.decision.until_insns?;
+        Some(insns.saturating_sub(self.charged_insns))
     }
 
     /// Whether the running thread should wait, but nothing will send it there: it was let through

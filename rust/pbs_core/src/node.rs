@@ -164,11 +164,21 @@ impl<M: Memory> Node<M> {
         if run.done || insns == 0 {
             return;
         }
+        if !run.task_begun {
+            self.begin_task(p);
+        }
+        let Some(run) = self.runs.get_mut(p as usize) else {
+            return;
+        };
         let queued = run.queued != NOT_QUEUED;
-        self.begin_task(p);
-        self.update(p, |run| {
-            run.retired_insns = run.retired_insns.saturating_add(insns);
-        });
+        // Of what is kept of the processes together only the lateness changes: see `update`.
+        let before_insns = run.lateness_insns();
+        run.retired_insns = run.retired_insns.saturating_add(insns);
+        let later_insns = run.lateness_insns().saturating_sub(before_insns);
+        self.sums.add_lateness(later_insns);
+        if self.idle_insns != 0 {
+            self.idle_insns = self.idle_insns.min(self.early_insns());
+        }
         if self.grant == Some(p) && self.reason == Grant::Slot {
             self.slot.count_insns = self.slot.count_insns.saturating_add(insns);
         }

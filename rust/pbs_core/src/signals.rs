@@ -158,6 +158,11 @@ impl Sums {
         }
     }
 
+    /// One process has become later by as much, and nothing else has changed.
+    pub(super) fn add_lateness(&mut self, insns: i64) {
+        self.lateness_insns += i128::from(insns);
+    }
+
     /// Lateness of the node.
     pub(super) fn lateness_insns(&self) -> i64 {
         let bounds = (i64::MIN.into(), i64::MAX.into());
@@ -304,12 +309,13 @@ impl<M: Memory> Node<M> {
             Threshold::T2Node,
             Threshold::T2Preemptions,
         ];
-        let Some(&run) = self.runs.get(p as usize) else {
+        let Some(run) = self.runs.get(p as usize) else {
             return Watch::NEVER;
         };
         if !LATENESS.into_iter().any(|on| self.config.has(on)) {
             return Watch::NEVER;
         }
+        let retired_insns = run.retired_insns;
         if !run.is_late() {
             return Watch {
                 at_insns: run.planned_insns.saturating_add(1),
@@ -317,7 +323,8 @@ impl<M: Memory> Node<M> {
             };
         }
         let progress = self.sums.progress;
-        if !run.look.holds(progress, run.retired_insns, now_ns) {
+        if !run.look.holds(progress, retired_insns, now_ns) {
+            let run = *run;
             self.look_at_process(p, &run, now_ns, sink);
         }
         if self.config.has(Threshold::T2Node) {
@@ -341,7 +348,7 @@ impl<M: Memory> Node<M> {
                     .unsigned_abs(),
             };
             watch.earlier(&Watch {
-                at_insns: run.retired_insns.saturating_add(left_insns),
+                at_insns: retired_insns.saturating_add(left_insns),
                 at_ns: self.node_look.at_ns,
             });
         }
