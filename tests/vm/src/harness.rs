@@ -13,7 +13,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::Path;
 
 use pbs_core::wire::encode;
-use pbs_uapi::{Device, Event, EventKind, Grant};
+use pbs_uapi::{Device, Event, EventKind, Grant, Tier};
 
 /// What a test says: nothing, or why it failed.
 pub type Verdict = Result<(), String>;
@@ -206,11 +206,15 @@ pub fn burn(insns: u64) {
     }
 }
 
-/// Elsewhere the tests are only compiled.
-#[cfg(not(target_arch = "aarch64"))]
+/// Retires exactly `insns` instructions, but for the few of the call itself.
+#[cfg(target_arch = "x86_64")]
+#[inline(never)]
 pub fn burn(insns: u64) {
-    for turn in 0..insns / 2 {
-        std::hint::black_box(turn);
+    let turns = (insns / 2).max(1);
+    // SAFETY: counts a register down.
+    unsafe {
+        std::arch::asm!("2: dec {n}", "jnz 2b", n = inout(reg) turns => _,
+            options(nomem, nostack));
     }
 }
 
@@ -614,6 +618,106 @@ impl Random {
     }
 }
 
+/// How the machine counts, and so what a count can be asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Counting {
+    /// The PMU counts the instructions of user code, and no others.
+    Exact,
+    /// No PMU: a task is charged for its time at the calibrated rate. Its time in
+    /// the kernel is counted, and that of interrupts that come meanwhile.
+    Clock,
+}
+
+impl Counting {
+    /// That of this machine.
+    pub fn here() -> Self {
+        let device = Device::open().expect(pbs_uapi::DEVICE_PATH);
+        let info = device.info().expect("info");
+        match Tier::from_raw(info.tier).expect("tier") {
+            Tier::PmuOverflow | Tier::Pmu => Self::Exact,
+            Tier::Clock => Self::Clock,
+        }
+    }
+
+    /// Whether a task that burned `burned_insns` can have been counted so.
+    pub fn agrees(self, retired_insns: u64, burned_insns: u64) -> bool {
+        self.agrees_within(OVERHEAD_INSNS, retired_insns, burned_insns)
+    }
+
+    /// The same of several tasks, or of one that does more than burn: `over_insns`
+    /// are retired beside the loops.
+    pub fn agrees_within(self, over_insns: u64, retired_insns: u64, burned_insns: u64) -> bool {
+        let over_insns = match self {
+            Self::Exact => over_insns,
+            Self::Clock => self.over_insns(burned_insns),
+        };
+        (self.least_insns(burned_insns)..burned_insns + over_insns).contains(&retired_insns)
+    }
+
+    /// The least that it is charged with: the rate is known to a hundredth.
+    pub fn least_insns(self, burned_insns: u64) -> u64 {
+        match self {
+            Self::Exact => burned_insns,
+            Self::Clock => burned_insns - burned_insns / 100,
+        }
+    }
+
+    /// How much more than it burned a task can be charged with.
+    pub fn over_insns(self, burned_insns: u64) -> u64 {
+        match self {
+            Self::Exact => OVERHEAD_INSNS,
+            Self::Clock => burned_insns / 100 + CLOCK_OVERHEAD_INSNS,
+        }
+    }
+
+    /// How many times as long tasks are to be for what is charged beside their
+    /// loops to be as small a share of them.
+    pub fn scale(self) -> u64 {
+        match self {
+            Self::Exact => 1,
+            Self::Clock => 10,
+        }
+    }
+
+    /// Whether a process that dies while it waits for its first slot leaves its
+    /// one task unended. Its way out of the kernel is not the task's, unless it is
+    /// the clock that counts: then the task has begun, and ends with it.
+    pub fn unended_by_death(self) -> u64 {
+        match self {
+            Self::Exact => 1,
+            Self::Clock => 0,
+        }
+    }
+
+    /// So much to burn that it is counted as less than `insns`, but not by far.
+    pub fn below(self, insns: u64) -> u64 {
+        insns - self.over_insns(insns).max(10_000)
+    }
+}
+
+/// What a child retires beside its loop: on its way from the gate, and around
+/// the call that ends a task.
+pub const OVERHEAD_INSNS: u64 = 2_000;
+/// What it is charged with for that by the clock, the kernel's part included.
+pub const CLOCK_OVERHEAD_INSNS: u64 = 50_000;
+
+/// Ends the test as skipped where nothing counts instructions: `why` says what
+/// it would prove that the clock can't show.
+pub fn needs_counter(why: &str) {
+    if Counting::here() == Counting::Clock {
+        skip(&format!("nothing counts instructions here: {why}"));
+    }
+}
+
+/// The status of a test that has not passed and not failed.
+pub const SKIPPED: i32 = 77;
+
+/// Ends the test as one that proves nothing on this machine.
+pub fn skip(why: &str) -> ! {
+    println!("SKIP: {why}");
+    std::process::exit(SKIPPED)
+}
+
 /// Whether the kernel watches itself (`make kernel DEBUG=1`). An interrupt takes
 /// it so long that what depends on that is only roughly so.
 pub fn kernel_is_watched() -> bool {
@@ -626,7 +730,11 @@ pub fn overshoot_limit_insns() -> u64 {
     if kernel_is_watched() {
         250_000
     } else {
-        1_000
+        match Counting::here() {
+            Counting::Exact => 1_000,
+            // The interrupt that notices it is counted as well.
+            Counting::Clock => 20_000,
+        }
     }
 }
 

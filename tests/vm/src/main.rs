@@ -2,7 +2,8 @@
 //! Tests of the scheduling class, run inside the virtual machine.
 //!
 //! `pbs-vmtest NAME` runs one test: status 0 if it passed, 1 with the reason on
-//! standard output if not. Without a name it lists all.
+//! standard output if not, 77 with the reason if it proves nothing on this machine.
+//! Without a name it lists all.
 
 mod failure;
 mod input;

@@ -3,7 +3,9 @@
 
 use pbs_uapi::{Eject, EventKind};
 
-use crate::harness::{burn, sleep_ms, sysfs_number, Context, Plan, Scene, Verdict, LEAD_IN_INSNS};
+use crate::harness::{
+    burn, sleep_ms, sysfs_number, Context, Counting, Plan, Scene, Verdict, LEAD_IN_INSNS,
+};
 use crate::policy_cpus::uncounted;
 use crate::{check, check_eq};
 
@@ -30,6 +32,7 @@ fn plan(id: u64, with_third: bool, lead_in: bool) -> Plan {
 /// their counts; the one that the second plan lacks is ejected, with the reason.
 pub fn swap_under_load() -> Verdict {
     const SWAPS: u64 = 12;
+    let counting = Counting::here();
     let before = counts()?;
     let mut scene = Scene::new()?;
     for process in 1..3 {
@@ -67,7 +70,7 @@ pub fn swap_under_load() -> Verdict {
         for task in 0..TASKS {
             let event = node.task_ended(process, task)?;
             check!(
-                event.retired_insns.wrapping_sub(BURN_INSNS) < 2_000,
+                counting.agrees(event.retired_insns, BURN_INSNS),
                 "process {process} lost counts of task {task}: {}\n{log}",
                 event.retired_insns
             );
@@ -83,7 +86,8 @@ pub fn swap_under_load() -> Verdict {
         let last = of_process[of_process.len() - 1];
         let early_insns = i64::from(TASKS) * (SLOT_INSNS - BURN_INSNS) as i64;
         check!(
-            (last.lateness_insns + early_insns).abs() < i64::from(TASKS) * 2_000,
+            (last.lateness_insns + early_insns).unsigned_abs()
+                < u64::from(TASKS) * counting.over_insns(BURN_INSNS),
             "lateness {} in the end, expected about -{early_insns}\n{log}",
             last.lateness_insns
         );

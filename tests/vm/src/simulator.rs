@@ -20,16 +20,14 @@ use pbs_uapi::{Cause, Event, EventKind, Grant};
 
 use crate::check;
 use crate::harness::{
-    burn, kernel_is_watched, line, now_ns, sysfs_number, Context, Random, Scene, Verdict,
-    LEAD_IN_INSNS,
+    burn, kernel_is_watched, line, needs_counter, now_ns, skip, sysfs_number, Context, Random,
+    Scene, Verdict, LEAD_IN_INSNS, OVERHEAD_INSNS,
 };
 
 /// So many plans of each scenario are executed.
 const PLANS: usize = 25;
 
-/// What a child retires beside its loop, at most, and how many parts of a
-/// thousand the counts may be apart beside that.
-const OVERHEAD_INSNS: u64 = 2_000;
+/// How many parts of a thousand the counts may be apart, beside [`OVERHEAD_INSNS`].
 const OFF_PERMILLE: u64 = 1;
 
 /// An endless loop need not be longer than this to look like one.
@@ -84,9 +82,9 @@ const SIGNALS: [(EventKind, Cause); 8] = [
 /// 25 plans of each scenario.
 pub fn kernel_equals_simulator() -> Verdict {
     if kernel_is_watched() {
-        println!("skipped: this kernel watches itself, which takes it longer than a slot");
-        return Ok(());
+        skip("this kernel watches itself, which takes it longer than a slot");
     }
+    needs_counter("counts as close as the simulated ones");
     let rate_insns_per_ms = sysfs_number("rate_insns_per_ms")? as u64;
     let (mut executed, mut ambiguous) = (0, 0);
     let mut told = Vec::new();

@@ -6,7 +6,7 @@ use pbs_core::{Config, Threshold};
 use pbs_uapi::{Cause, EventKind};
 
 use super::{check_just_beyond, check_said, config};
-use crate::harness::{burn, Context, Node, Plan, Scene, Verdict};
+use crate::harness::{burn, needs_counter, Context, Counting, Node, Plan, Scene, Verdict};
 use crate::input::kit::{last_refusal, refused};
 use crate::{check, check_eq};
 
@@ -55,7 +55,7 @@ pub fn dealt_task_is_silent() -> Verdict {
         check_said(&node, &expected)?;
         let ended = node.task_ended(1, 0)?;
         check!(
-            ended.retired_insns.wrapping_sub(BURN_INSNS) < 2_000,
+            Counting::here().agrees(ended.retired_insns, BURN_INSNS),
             "the task lost counts: {}\n{}",
             ended.retired_insns,
             node.log()
@@ -73,6 +73,7 @@ const LENGTHS: [u64; 4] = [1_000_000, 60_000_000, 1_000_000, 1_000_000];
 /// Runs that, with a second plan that deals with what `dealt_seq` makes of the
 /// signals about the process and the node.
 pub fn process_scene(dealt_seq: impl FnOnce(u64, u64) -> u64) -> Result<Node, String> {
+    needs_counter("a process may be late by less than a hundredth of its longest task");
     // Nothing but T2_MIN_PROCESS: 500,000 for each of them.
     let config = Config {
         capacity_buffer_permille: 1000,

@@ -5,11 +5,8 @@ use pbs_core::{Config, Threshold};
 use pbs_uapi::{Cause, EventKind};
 
 use super::{check_said, config};
-use crate::harness::{Plan, Scene, Verdict};
+use crate::harness::{Counting, Plan, Scene, Verdict};
 use crate::{check, check_eq};
-
-/// What a child retires beside its loops.
-const OVERHEAD_INSNS: u64 = 2_000;
 
 /// A task that ends below tm2_task is told, behind its end; one that ends just
 /// above it is not, nor one so short that the spacer is all of it.
@@ -20,10 +17,11 @@ pub fn early_by_tm2_task() -> Verdict {
         ..config(&[Threshold::Tm2Task])
     };
     // (planned, burned, tm2_task if it is early)
+    let counting = Counting::here();
     let tasks = [
         (1_000_000, 400_000, Some(500_000)),
         (1_000_000, 510_000, None),
-        (1_000_000, 490_000, Some(500_000)),
+        (1_000_000, counting.below(500_000), Some(500_000)),
         // No more early than T2_TASK_SIGNALING_LIMIT is left untold.
         (10_000_000, 8_900_000, Some(9_000_000)),
         (10_000_000, 9_100_000, None),
@@ -46,9 +44,8 @@ pub fn early_by_tm2_task() -> Verdict {
     {
         check_eq!(Some(event.value), tm2_task, "tm2_task of task {task}");
         check_eq!(event.planned_insns, planned_insns, "planned length");
-        let over_insns = event.retired_insns.wrapping_sub(burned_insns);
         check!(
-            over_insns < OVERHEAD_INSNS,
+            counting.agrees(event.retired_insns, burned_insns),
             "task {task} retired {}\n{}",
             event.retired_insns,
             node.log()
@@ -89,7 +86,12 @@ pub fn early_by_tm2_node() -> Verdict {
     let event = node.signals()[0];
     check_eq!(event.value as i64, -1_000_000, "tm2_node");
     check!(
-        (-1_200_000..-1_190_000).contains(&event.node_lateness_insns),
+        // Four tasks, each 300,000 early.
+        Counting::here().agrees_within(
+            10_000,
+            (4_000_000 + event.node_lateness_insns) as u64,
+            4 * 700_000
+        ),
         "lateness of the node is {}\n{}",
         event.node_lateness_insns,
         node.log()

@@ -5,7 +5,7 @@ use pbs_core::Threshold;
 use pbs_uapi::{Cause, EventKind, Grant};
 
 use super::{check_just_beyond, check_said, config};
-use crate::harness::{burn, overshoot_limit_insns, sleep_ms, Plan, Scene, Verdict};
+use crate::harness::{burn, overshoot_limit_insns, sleep_ms, Counting, Plan, Scene, Verdict};
 use crate::{check, check_eq};
 
 const TASK_INSNS: u64 = 1_000_000;
@@ -64,7 +64,7 @@ pub fn late_by_t2_task() -> Verdict {
                 burn(TASK_INSNS / 10);
             }
         })?;
-        scene.tasks(2, &[T2_TASK_INSNS as u64 - 20_000])?;
+        scene.tasks(2, &[Counting::here().below(T2_TASK_INSNS as u64)])?;
         if blocked {
             scene.process(3, |_| {
                 sleep_ms(30);
@@ -105,7 +105,7 @@ pub fn late_by_t2_process() -> Verdict {
     let mut scene = Scene::new()?;
     scene.tasks(1, &[1_200_000; 5])?;
     // Its capacity buffer of a tenth covers this.
-    scene.tasks(2, &[1_090_000; 5])?;
+    scene.tasks(2, &[Counting::here().below(1_100_000); 5])?;
     let node = scene.run(&plan)?;
     check_said(&node, &[(EventKind::Late, Cause::Process, 1, 2, 100)])?;
     let event = node.signals()[0];
@@ -135,7 +135,7 @@ pub fn late_by_plan_buffer() -> Verdict {
     // meet where both are 500,000. Its capacity buffer is 200,000.
     let event = node.signals()[0];
     // It has risen by a fifth of what was noticed too late.
-    let most_insns = 2_000 + overshoot_limit_insns() / 5;
+    let most_insns = Counting::here().over_insns(900_000) + overshoot_limit_insns() / 5;
     check!(
         event.value.abs_diff(500_000) < most_insns,
         "t2_process is {}\n{}",
@@ -156,8 +156,9 @@ pub fn late_by_t2_node() -> Verdict {
         plan = plan.slot(1, task, TASK_INSNS).slot(2, task, TASK_INSNS);
     }
     let mut scene = Scene::new()?;
-    scene.tasks(1, &[1_400_000, 900_000, 900_000])?;
-    scene.tasks(2, &[1_400_000, 1_010_000, 900_000])?;
+    let within_insns = Counting::here().below(1_410_000);
+    scene.tasks(1, &[within_insns, 900_000, 900_000])?;
+    scene.tasks(2, &[within_insns, 1_010_000, 900_000])?;
     let node = scene.run(&plan)?;
     check_said(&node, &[])?;
 
@@ -177,7 +178,7 @@ pub fn late_by_t2_node() -> Verdict {
     check_just_beyond("lateness of the node", event.node_lateness_insns, 840_000)?;
     let others_insns = event.node_lateness_insns - event.lateness_insns;
     check!(
-        (450_000..460_000).contains(&others_insns),
+        Counting::here().agrees_within(10_000, (2_000_000 + others_insns) as u64, 2_450_000),
         "the other process is late by {others_insns}\n{}",
         node.log()
     );

@@ -3,7 +3,7 @@
 
 use pbs_uapi::EventKind;
 
-use crate::harness::{now_ns, Context, Verdict};
+use crate::harness::{now_ns, Context, Counting, Verdict};
 use crate::linux::scene::{Actor, Scene, Trio, PLAN_CPU};
 use crate::{check, check_eq};
 
@@ -48,7 +48,8 @@ pub fn kill_running() -> Verdict {
 /// It dies without its slot, and the one that runs goes on.
 pub fn kill_waiting() -> Verdict {
     let mut trio = Trio::new()?;
-    kill(&mut trio.scene, &mut trio.waiting, 1)?;
+    let unended = Counting::here().unended_by_death();
+    kill(&mut trio.scene, &mut trio.waiting, unended)?;
     check_eq!(
         trio.waiting.words.progress(),
         0,
