@@ -18,6 +18,7 @@ mod policy_memory;
 mod policy_share;
 mod policy_swap;
 mod simulator;
+mod tiers;
 
 use std::process::ExitCode;
 
@@ -115,7 +116,8 @@ fn main() -> ExitCode {
         .iter()
         .chain(failure::TESTS)
         .chain(linux::TESTS)
-        .chain(input::TESTS);
+        .chain(input::TESTS)
+        .chain(tiers::TESTS);
     let Some(name) = std::env::args().nth(1) else {
         for (name, _) in tests {
             println!("{name}");

@@ -54,6 +54,10 @@ pub const TESTS: &[(&str, crate::Test)] = &[
     ),
     ("cpu-goes-and-comes", hotplug::cpu_goes_and_comes),
     (
+        "cpu-goes-with-armed-timer",
+        hotplug::cpu_goes_with_armed_timer,
+    ),
+    (
         "normal-task-waits-for-plan-process",
         inheritance::normal_task_waits_for_plan_process,
     ),
