@@ -105,8 +105,8 @@ const STILL_LOOKS: u32 = 3;
 /// See [`STILL_LOOKS`], in the time of the task.
 const STILL_NS: u64 = 20_000_000;
 
-/// So many looks may find a threshold passed before the interrupt that was set for it has come: it
-/// may wait for the end of another one.
+/// So many looks in a row may find a threshold passed before an interrupt has come: it may wait for
+/// the end of another one.
 const SILENT_LOOKS: u32 = 4;
 
 /// The instruction clock of a CPU, under the lock of its run queue.
@@ -241,10 +241,8 @@ impl InsnClock {
         }
         let Some(counter) = &self.counter else { return };
         match counter.overflow_after(left_insns) {
-            Ok(()) => {
-                self.overflow_at_insns = Some(at_insns);
-                self.silent_looks = 0;
-            }
+            // The silent looks stay: a counter that never interrupts is set anew at each threshold.
+            Ok(()) => self.overflow_at_insns = Some(at_insns),
             Err(_) => self.fail(TierCause::Taken),
         }
     }

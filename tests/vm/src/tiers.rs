@@ -24,6 +24,7 @@ pub const TESTS: &[(&str, Test)] = &[
     ("stopped-counter-falls-and-returns", stopped_counter),
     ("taken-counter-falls-and-returns", taken_counter),
     ("multiplexed-counter-falls-and-returns", multiplexed_counter),
+    ("silent-counter-falls-and-returns", silent_counter),
     ("counter-fails-without-a-plan", counter_fails_without_a_plan),
     (
         "counts-of-random-swaps-add-up",
@@ -342,6 +343,56 @@ fn returns(node: &mut Node, tier: Tier) -> Verdict {
         node.log()
     );
     agrees(tier)
+}
+
+/// A counter that does not interrupt counts all the same: the tier falls by one,
+/// and no count is lost. The timer stands in where t1 is passed meanwhile.
+fn silent_counter() -> Verdict {
+    const TASK_INSNS: u64 = 12_000_000;
+    needs_pmu();
+    agrees(Tier::PmuOverflow)?;
+    let mut plan = Plan::new(1).lead_in();
+    for task in 0..16 {
+        plan = plan.slot(1, task, 1_000_000).slot(2, task, 1_000_000);
+    }
+    let mut scene = Scene::new()?;
+    scene.process(1, |_| fail_between("silence", 100_000, TASK_INSNS))?;
+    scene.tasks(2, &[TASK_INSNS])?;
+    let mut node = scene.run(&plan)?;
+    let log = node.log();
+    let told = tells(&node, Tier::Pmu, TierCause::Silent)?;
+    let preempted = node.of(EventKind::Preempted);
+    check!(
+        preempted
+            .iter()
+            .filter(|event| event.seq > told.seq)
+            .count()
+            > 5,
+        "t1 no longer ends slots\n{log}"
+    );
+    for process in 1..=2 {
+        let mut before_insns = 0;
+        for event in preempted.iter().filter(|event| event.process == process) {
+            // Its one task goes on in slot after slot.
+            let in_slot_insns = event.retired_insns - before_insns;
+            let overshoot_insns = in_slot_insns.wrapping_sub(event.value);
+            check!(
+                overshoot_insns < BACKSTOP_INSNS + overshoot_limit_insns(),
+                "overshoot {overshoot_insns}: {}\n{log}",
+                line(event)
+            );
+            before_insns = event.retired_insns;
+        }
+    }
+    is_exact(&node.task_ended(2, 0)?, TASK_INSNS)?;
+    // The system call that made the fault is around it.
+    let beside_insns = node.task_ended(1, 0)?.retired_insns - 100_000 - TASK_INSNS;
+    check!(
+        beside_insns < 10 * OVERHEAD_INSNS,
+        "{beside_insns} too many\n{log}"
+    );
+    returns(&mut node, Tier::PmuOverflow)?;
+    tier_pmu_overflow()
 }
 
 /// Nobody notices before there is something to count; then the clock counts.
