@@ -441,8 +441,8 @@ impl State {
     /// Arms the timer for the next moment that matters, unless it will expire before it anyway.
     ///
     /// A timer that is set for an earlier moment mostly stays, and is ignored then: who is woken and
-    /// blocks again and again should not have to set it each time. But where a slot begins it would
-    /// expire for nothing before the slot is over.
+    /// blocks again and again should not have to set it each time. But where a slot begins and it
+    /// would soon expire for nothing, setting it anew costs less.
     fn arm(&mut self, rq: &RunQueue, cpu: &Cpu, origin: Origin) {
         let overflow = self.insn_clock.tier() == Tier::PmuOverflow;
         if self.timer_ns != 0 && self.now_ns == 0 && !self.slot_begins && !overflow {
@@ -463,9 +463,11 @@ impl State {
         if at_ns == u64::MAX || self.timer_ns == at_ns {
             return;
         }
-        let in_time = self.timer_ns != 0 && self.timer_ns < at_ns;
-        if in_time && !(by_count && core::mem::take(&mut self.slot_begins)) {
-            return;
+        if self.timer_ns != 0 && self.timer_ns < at_ns {
+            let soon = self.timer_ns.saturating_sub(now_ns) < at_ns.saturating_sub(now_ns) / 4;
+            if !(by_count && core::mem::take(&mut self.slot_begins) && soon) {
+                return;
+            }
         }
         if rq.is_local() {
             self.timer_ns = at_ns;
