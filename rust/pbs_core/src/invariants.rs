@@ -2,6 +2,9 @@
 
 //! What always holds of a node, checked after every step of a test.
 
+use std::format;
+use std::vec::Vec;
+
 use super::run::NOT_QUEUED;
 use super::signals::Sums;
 use super::{Memory, Node};
@@ -12,6 +15,33 @@ impl<M: Memory> Node<M> {
         self.settled = None;
     }
 
+    /// Panics where the state of the node is not that of `other`, which has the
+    /// same plan.
+    pub fn check_same(&self, other: &Node<M>) {
+        let state = |node: &Node<M>| {
+            (
+                format!("{:?}", (&node.config, node.rate, node.plan_id)),
+                node.runs
+                    .iter()
+                    .map(|run| format!("{run:?}"))
+                    .collect::<Vec<_>>(),
+                format!("{:?}", (&node.windows, node.cursor, &node.slot)),
+                format!("{:?}", (node.grant, node.reason, node.told, &node.watch)),
+                format!("{:?}", (node.settled, node.installed_ns, node.node_look)),
+                // How often the sums have changed on the way does not matter.
+                format!("{:?}", node.sums.at_progress_of(&other.sums)),
+                format!("{:?}", (&node.told_late, &node.told_early, node.dealt_seq)),
+                format!(
+                    "{:?}",
+                    (node.idle_insns, node.waits_since_ns, node.plan_ended)
+                ),
+                format!("{:?}", (node.live, node.unfinished, &node.counts)),
+            )
+        };
+        assert_eq!(state(self), state(other));
+        assert_eq!(self.queue.len(), other.queue.len());
+    }
+
     /// Panics where the state of the node contradicts itself.
     pub fn check_invariants(&self) {
         let mut sums = Sums::ZERO;
@@ -20,6 +50,8 @@ impl<M: Memory> Node<M> {
             sums.replace(&Sums::ZERO, &Sums::of(run));
             let rest_insns = self.plan.rest_insns(p, run.position);
             assert!(run.done || run.rest_insns == rest_insns, "process {p}");
+            // Who has changed since it was copied is known.
+            assert_eq!(run.noted, self.changed.contains(p), "process {p}");
             live += u32::from(run.is_live());
             unfinished += u32::from(!run.done);
             let candidate = run.is_candidate(self.cursor) && self.grant != Some(p);

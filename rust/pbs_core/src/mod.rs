@@ -50,4 +50,5 @@ pub use rate::Rate;
 pub use refusal::{Errno, Fault, Part, Refusal};
 pub use run::Presence;
 pub use signals::NodeThresholds;
+pub use take_over::TakeOver;
 pub use thresholds::Progress;

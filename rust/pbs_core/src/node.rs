@@ -5,6 +5,7 @@
 use super::queue::Queue;
 use super::run::{Peak, Run, NOT_QUEUED};
 use super::signals::{Level, Look, Sums, Watch};
+use super::take_over::Changed;
 use super::windows::Windows;
 use super::{
     wire, Config, Counts, Decision, Event, EventKind, Grant, Memory, NoMemory, Plan, Presence,
@@ -32,6 +33,8 @@ pub struct Node<M: Memory> {
     /// The candidates for idle slots: exactly those processes for which
     /// [`Run::is_candidate`] holds, but for the one that is granted.
     pub(super) queue: Queue<M>,
+    /// The processes that the plan which follows has to look at again.
+    pub(super) changed: Changed<M>,
     pub(super) windows: Windows,
     /// Number of the present slot; that of all slots after the last.
     pub(super) cursor: u32,
@@ -119,12 +122,11 @@ impl<M: Memory> Node<M> {
         let processes = plan.processes.len();
         let mut runs = M::alloc(processes, Run::NEW)?;
         for (run, index) in runs.iter_mut().zip(0..) {
-            run.move_to(&plan, index, 0);
-            run.rest_insns = plan.rest_insns(index, 0);
-            run.buffer_insns = plan.process(index).map_or(0, |p| p.buffer_insns);
+            *run = Run::at(&plan, index, 0);
         }
         Ok(Node {
             queue: Queue::new(processes, config.idle_policy())?,
+            changed: Changed::new(processes)?,
             windows: Windows::new(&config, now_ns),
             plan,
             config,
@@ -174,6 +176,7 @@ impl<M: Memory> Node<M> {
         // Of what is kept of the processes together only the lateness changes: see `update`.
         let before_insns = run.lateness_insns();
         run.retired_insns = run.retired_insns.saturating_add(insns);
+        let copied = run.copied;
         let later_insns = run.lateness_insns().saturating_sub(before_insns);
         self.sums.add_lateness(later_insns);
         if self.idle_insns != 0 {
@@ -190,6 +193,9 @@ impl<M: Memory> Node<M> {
         if queued {
             self.requeue(p);
         }
+        if copied {
+            self.note_change(p);
+        }
     }
 
     /// `p` was seen using as much memory: virtual and resident size.
@@ -199,6 +205,9 @@ impl<M: Memory> Node<M> {
                 run.peak.raise(vm_bytes, rss_bytes);
             }
             run.process_peak.raise(vm_bytes, rss_bytes);
+            if run.copied {
+                self.note_change(p);
+            }
         }
     }
 
@@ -214,6 +223,9 @@ impl<M: Memory> Node<M> {
         let live = run.is_live();
         run.presence = presence;
         self.live = recount(self.live, live, run.is_live());
+        if run.copied {
+            self.note_change(p);
+        }
         self.requeue(p);
         // Who has the CPU keeps it, unless it is `p` or fills the slot of `p`.
         let owns_slot = self.slot.begun && self.slot.owner == p;
@@ -335,11 +347,15 @@ impl<M: Memory> Node<M> {
         };
         let (sums, live, unfinished) = (Sums::of(run), run.is_live(), !run.done);
         change(run);
+        let copied = run.copied;
         self.sums.replace(&sums, &Sums::of(run));
         self.live = recount(self.live, live, run.is_live());
         self.unfinished = recount(self.unfinished, unfinished, !run.done);
         if self.idle_insns != 0 {
             self.idle_insns = self.idle_insns.min(self.early_insns());
+        }
+        if copied {
+            self.note_change(p);
         }
     }
 

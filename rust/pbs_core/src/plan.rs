@@ -117,6 +117,12 @@ impl<M: Memory> Plan<M> {
         self.order.get(place as usize).copied()
     }
 
+    /// The id of a process's task, given its position.
+    pub fn task(&self, process: u32, position: u32) -> Option<u32> {
+        let number = self.own_slot(process, position)?;
+        self.slot(number).map(|slot| slot.task)
+    }
+
     /// Planned lengths of the tasks of a process from `position` on.
     pub fn rest_insns(&self, process: u32, position: u32) -> u64 {
         let Some(process) = self.process(process) else {

@@ -32,6 +32,10 @@ pub(super) struct Run {
     pub(super) begun: bool,
     /// Its current task has begun.
     pub(super) task_begun: bool,
+    /// It was copied for the plan that follows, and has not changed since.
+    pub(super) copied: bool,
+    /// It stands among those that have changed since they were copied.
+    pub(super) noted: bool,
     /// Which of its tasks is the current one; their count when all have ended.
     pub(super) position: u32,
     /// Id of the current task.
@@ -92,6 +96,8 @@ impl Run {
         done: false,
         begun: false,
         task_begun: false,
+        copied: false,
+        noted: false,
         position: 0,
         task: wire::NO_TASK,
         own_slot: u32::MAX,
@@ -116,6 +122,31 @@ impl Run {
             rss_bytes: 0,
         },
     };
+
+    /// A process of which nothing but its plan is known, at one of its tasks.
+    pub(super) fn at<M: Memory>(plan: &Plan<M>, index: u32, position: u32) -> Run {
+        let mut run = Run {
+            rest_insns: plan.rest_insns(index, position),
+            buffer_insns: plan.process(index).map_or(0, |p| p.buffer_insns),
+            ..Run::NEW
+        };
+        run.move_to(plan, index, position);
+        run
+    }
+
+    /// The same at the present task, known from what stands here.
+    pub(super) fn unbegun(&self) -> Run {
+        Run {
+            done: self.done,
+            position: self.position,
+            task: self.task,
+            own_slot: self.own_slot,
+            planned_insns: self.planned_insns,
+            rest_insns: self.rest_insns,
+            buffer_insns: self.buffer_insns,
+            ..Run::NEW
+        }
+    }
 
     /// Makes the task at `position` the current one, not begun yet.  The
     /// process is done if there is no such task.

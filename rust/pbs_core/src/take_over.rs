@@ -1,11 +1,36 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! A new plan takes over from the one before.
+//!
+//! [`Node::begin`] does it at once, in time that grows with the number of
+//! processes.  [`TakeOver`] does the same in pieces, while the old plan goes on:
+//! the processes are copied a few at a time, and those that change after that
+//! are copied again; the last step takes the few that are left, and what belongs
+//! to the node as a whole.
 
 use super::run::Run;
 use super::signals::Level;
 use super::windows::Windows;
-use super::{Fault, Memory, Node, Refusal};
+use super::{Fault, Memory, NoMemory, Node, Refusal};
+
+/// What of the node as a whole decides how each process is taken over.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Terms {
+    /// The plan deals with the failures of all events before this one.
+    dealt_seq: u64,
+    /// A new run begins, in which the processes that have ended run again.
+    again: bool,
+    /// A failure of the node is dealt with: all begin a new account.
+    node_dealt: bool,
+}
+
+/// A process of the old plan at a moment.
+#[derive(Clone, Copy)]
+struct Before {
+    run: Run,
+    /// Its first task that has not ended, by its id.
+    task: u32,
+}
 
 impl<M: Memory> Node<M> {
     /// The plan comes into force at `now_ns`.  Call it once, before anything
@@ -32,20 +57,31 @@ impl<M: Memory> Node<M> {
     /// task is beyond that of the new plan, too.  Whatever else was told is told
     /// again if it still is so.  Stress is reset.
     pub fn begin(&mut self, old: Option<&Node<M>>, dealt_seq: u64, now_ns: u64) {
-        self.installed_ns = now_ns;
-        self.windows = Windows::new(&self.config, now_ns);
-        self.dealt_seq = dealt_seq;
         let Some(old) = old else {
+            self.installed_ns = now_ns;
+            self.windows = Windows::new(&self.config, now_ns);
+            self.dealt_seq = dealt_seq;
             return;
         };
-        let again = old.runs_again(dealt_seq);
-        let dealt_seq = dealt_seq.max(old.dealt_seq);
-        self.dealt_seq = dealt_seq;
+        let terms = old.terms(dealt_seq);
+        for index in 0..self.runs.len() as u32 {
+            let same = self.plan.process(index).and_then(|p| old.plan.find(p.id));
+            if let Some(before) = same.and_then(|from| old.before(from)) {
+                self.take(index, &before, &terms);
+            }
+        }
+        self.follow(old, &terms, now_ns);
+    }
+
+    /// Takes over what belongs to the node as a whole.
+    fn follow(&mut self, old: &Node<M>, terms: &Terms, now_ns: u64) {
+        self.installed_ns = now_ns;
+        self.windows = Windows::new(&self.config, now_ns);
         self.windows.take_over(&old.windows);
+        self.dealt_seq = terms.dealt_seq;
         self.counts = old.counts;
-        let node_dealt = old.told_late.is_dealt(dealt_seq) || old.told_early.is_dealt(dealt_seq);
         let mut idle_insns = 0;
-        if !node_dealt && !again {
+        if !terms.node_dealt && !terms.again {
             self.told_late = old.told_late.reopened();
             self.told_early = old.told_early.reopened();
             if self.config.idle_is_lateness != 0 {
@@ -54,32 +90,19 @@ impl<M: Memory> Node<M> {
                 idle_insns = old.idle_insns_at(windows.plan_ns(now_ns));
             }
         }
-        for index in 0..self.runs.len() as u32 {
-            let same = self.plan.process(index).and_then(|p| old.plan.find(p.id));
-            let Some((from, &old_run)) = same.and_then(|p| Some((p, old.runs.get(p as usize)?)))
-            else {
-                continue;
-            };
-            let mut run = self.resume(index, old, from, &old_run, again);
-            if node_dealt || run.told.process.is_dealt(dealt_seq) {
-                run.begin_account();
-                run.told.process = Level::NOTHING;
-            }
-            if run.told.preemptions.is_dealt(dealt_seq) {
-                run.preemptions = 0;
-                run.told.preemptions = Level::NOTHING;
-            }
-            if run.told.task.is_dealt(dealt_seq) {
-                let late = run.retired_insns > self.config.t2_task_insns(run.planned_insns);
-                run.told.task = if late {
-                    old_run.told.task.silenced()
-                } else {
-                    Level::NOTHING
-                };
-            }
-            self.change(index, |place| *place = run);
-        }
         self.idle_insns = idle_insns.min(self.early_insns());
+    }
+
+    /// How a plan takes over from this one that deals with the failures of the
+    /// events before `dealt_seq`.
+    fn terms(&self, dealt_seq: u64) -> Terms {
+        let again = self.runs_again(dealt_seq);
+        let dealt_seq = dealt_seq.max(self.dealt_seq);
+        Terms {
+            dealt_seq,
+            again,
+            node_dealt: self.told_late.is_dealt(dealt_seq) || self.told_early.is_dealt(dealt_seq),
+        }
     }
 
     /// Does a plan that deals with the events before `dealt_seq` begin a new
@@ -89,44 +112,90 @@ impl<M: Memory> Node<M> {
         self.plan_ended && dealt_seq == 0
     }
 
-    /// The state in which the process `index` goes on that was `from` in `old`.
-    fn resume(&self, index: u32, old: &Node<M>, from: u32, old_run: &Run, again: bool) -> Run {
-        let mut run = Run {
-            presence: old_run.presence,
-            ..self.runs.get(index as usize).copied().unwrap_or(Run::NEW)
+    /// The process `from` as it is now.
+    fn before(&self, from: u32) -> Option<Before> {
+        Some(Before {
+            run: *self.runs.get(from as usize)?,
+            task: self.next_task(from),
+        })
+    }
+
+    /// The process `index` goes on from where it was `before`.  If that is done
+    /// more than once, the last time counts.
+    fn take(&mut self, index: u32, before: &Before, terms: &Terms) {
+        let mut run = self.resume(index, before, terms.again);
+        if terms.node_dealt || run.told.process.is_dealt(terms.dealt_seq) {
+            run.begin_account();
+            run.told.process = Level::NOTHING;
+        }
+        if run.told.preemptions.is_dealt(terms.dealt_seq) {
+            run.preemptions = 0;
+            run.told.preemptions = Level::NOTHING;
+        }
+        if run.told.task.is_dealt(terms.dealt_seq) {
+            let late = run.retired_insns > self.config.t2_task_insns(run.planned_insns);
+            run.told.task = if late {
+                before.run.told.task.silenced()
+            } else {
+                Level::NOTHING
+            };
+        }
+        self.change(index, |place| *place = run);
+    }
+
+    /// The state in which the process `index` goes on from where it was.
+    fn resume(&self, index: u32, before: &Before, again: bool) -> Run {
+        let (old, task) = (&before.run, before.task);
+        let afresh = old.done && again;
+        let position = if afresh {
+            0
+        } else {
+            self.position_of(index, task)
         };
-        if old_run.done && again {
+        let mut run = match self.runs.get(index as usize) {
+            // The plan need not be asked again for what stands here already.
+            Some(run) if run.position == position => run.unbegun(),
+            _ => Run::at(&self.plan, index, position),
+        };
+        run.presence = old.presence;
+        if afresh {
             return run;
         }
-        run.begun = old_run.begun;
-        run.account = old_run.account;
-        run.process_peak = old_run.process_peak;
-        let task = old.next_task(from);
-        run.move_to(&self.plan, index, self.plan.position_of(index, task));
-        if run.position != 0 {
-            run.rest_insns = self.plan.rest_insns(index, run.position);
-        }
-        run.told.process = old_run.told.process.reopened();
-        if !run.done && !old_run.done && run.task == task {
-            run.task_begun = old_run.task_begun;
-            run.retired_insns = old_run.retired_insns;
-            run.preemptions = old_run.preemptions;
-            run.peak = old_run.peak;
-            run.told.task = old_run.told.task.reopened();
-            run.told.preemptions = old_run.told.preemptions.reopened();
-        } else if !old_run.done {
-            run.account = old_run.account_without_task();
+        run.begun = old.begun;
+        run.account = old.account;
+        run.process_peak = old.process_peak;
+        run.told.process = old.told.process.reopened();
+        if !run.done && !old.done && run.task == task {
+            run.task_begun = old.task_begun;
+            run.retired_insns = old.retired_insns;
+            run.preemptions = old.preemptions;
+            run.peak = old.peak;
+            run.told.task = old.told.task.reopened();
+            run.told.preemptions = old.told.preemptions.reopened();
+        } else if !old.done {
+            run.account = old.account_without_task();
         }
         run
+    }
+
+    /// [`Plan::position_of`](super::Plan::position_of), in constant time if the
+    /// process stands there already.
+    fn position_of(&self, index: u32, task: u32) -> u32 {
+        let here = self.runs.get(index as usize).map_or(0, |run| run.position);
+        let id = |position| self.plan.task(index, position);
+        let after_last = || self.plan.process(index).is_some_and(|p| here == p.count);
+        let not_before = id(here).map_or_else(after_last, |id| id >= task);
+        let none_before = here == 0 || id(here - 1).is_some_and(|id| id < task);
+        if not_before && none_before {
+            return here;
+        }
+        self.plan.position_of(index, task)
     }
 
     /// The first task of process `p` that has not ended, by its id.
     fn next_task(&self, p: u32) -> u32 {
         let position = self.runs.get(p as usize).map_or(0, |run| run.position);
-        let task = |position| {
-            let number = self.plan.own_slot(p, position)?;
-            self.plan.slot(number).map(|slot| slot.task)
-        };
+        let task = |position| self.plan.task(p, position);
         task(position).unwrap_or_else(|| {
             task(position.saturating_sub(1)).map_or(0, |last| last.saturating_add(1))
         })
@@ -139,12 +208,8 @@ impl<M: Memory> Node<M> {
             return Ok(());
         }
         for (process, index) in self.plan.processes().iter().zip(0..) {
-            let Some(from) = old.plan.find(process.id) else {
-                continue;
-            };
-            let ended = old.runs.get(from as usize).is_some_and(|run| run.done);
-            let rest = self.plan.position_of(index, old.next_task(from));
-            if ended && rest == process.count {
+            let before = old.plan.find(process.id).and_then(|from| old.before(from));
+            if before.is_some_and(|before| self.gives_nothing(index, &before)) {
                 return Err(Fault::ProcessEnded {
                     process: process.id,
                 }
@@ -152,5 +217,193 @@ impl<M: Memory> Node<M> {
             }
         }
         Ok(())
+    }
+
+    /// Has the process ended, and the plan nothing more for it to do?
+    fn gives_nothing(&self, index: u32, before: &Before) -> bool {
+        let count = self.plan.process(index).map_or(0, |process| process.count);
+        before.run.done && self.position_of(index, before.task) == count
+    }
+
+    /// The process `p` has been copied for the plan that follows, and changes.
+    #[cold]
+    pub(super) fn note_change(&mut self, p: u32) {
+        let Some(run) = self.runs.get_mut(p as usize) else {
+            return;
+        };
+        run.copied = false;
+        if !core::mem::replace(&mut run.noted, true) {
+            self.changed.push(p);
+        }
+    }
+}
+
+/// The processes that have changed since they were copied: each stands in it
+/// once at the most.
+pub(super) struct Changed<M: Memory> {
+    processes: M::Slice<u32>,
+    len: usize,
+}
+
+impl<M: Memory> Changed<M> {
+    /// Room for all of `processes` processes.
+    pub(super) fn new(processes: usize) -> Result<Changed<M>, NoMemory> {
+        Ok(Changed {
+            processes: M::alloc(processes, 0)?,
+            len: 0,
+        })
+    }
+
+    fn push(&mut self, p: u32) {
+        if let Some(place) = self.processes.get_mut(self.len) {
+            *place = p;
+            self.len += 1;
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn contains(&self, p: u32) -> bool {
+        self.processes[..self.len].contains(&p)
+    }
+
+    fn pop(&mut self) -> Option<u32> {
+        self.len = self.len.checked_sub(1)?;
+        self.processes.get(self.len).copied()
+    }
+}
+
+/// Takes a plan over from one that goes on meanwhile.
+///
+/// What decides how all processes are taken over may change: when a failure of
+/// the node that the plan deals with is told anew, or when the old plan ends.
+/// Then all is copied once more; in one life of a plan that happens twice at
+/// the most.
+///
+/// [`copy`] and [`finish`] are for who has locked the old node; [`apply`] works
+/// on the new one, which nobody else has yet.  After each `copy` comes an
+/// `apply`.  What comes out is what [`Node::begin`] at the moment of `finish`
+/// would have made.
+///
+/// [`copy`]: TakeOver::copy
+/// [`apply`]: TakeOver::apply
+/// [`finish`]: TakeOver::finish
+pub struct TakeOver<M: Memory> {
+    /// What the plan says of the failures that it deals with.
+    dealt_seq: u64,
+    /// The terms of what has been copied so far.
+    terms: Option<Terms>,
+    /// The first process of the new plan that was not copied yet.
+    next: u32,
+    /// The last piece: processes of the new plan as they were in the old one.
+    piece: M::Slice<Option<(u32, Before)>>,
+    /// A process that had ended and for which the new plan has no task.
+    ended: Option<u32>,
+}
+
+impl<M: Memory> TakeOver<M> {
+    /// Nothing is copied yet; the plan deals with the failures of the events
+    /// before `dealt_seq`, and a piece is `piece` processes.
+    pub fn new(dealt_seq: u64, piece: usize) -> Result<TakeOver<M>, NoMemory> {
+        Ok(TakeOver {
+            dealt_seq,
+            terms: None,
+            next: 0,
+            piece: M::alloc(piece, None)?,
+            ended: None,
+        })
+    }
+
+    /// Copies a piece of what is left of `old`.  Returns false if nothing was.
+    ///
+    /// Takes O(piece · log processes).
+    pub fn copy(&mut self, old: &mut Node<M>, new: &Node<M>) -> bool {
+        let terms = Some(old.terms(self.dealt_seq));
+        if self.terms != terms {
+            self.terms = terms;
+            self.next = 0;
+            self.ended = None;
+        }
+        let mut copied = false;
+        for place in self.piece.iter_mut() {
+            let (index, from) = if let Some(process) = new.plan.process(self.next) {
+                self.next += 1;
+                (Some(self.next - 1), old.plan.find(process.id))
+            } else if let Some(from) = old.changed.pop() {
+                if let Some(run) = old.runs.get_mut(from as usize) {
+                    run.noted = false;
+                }
+                let process = old.plan.process(from);
+                (process.and_then(|p| new.plan.find(p.id)), Some(from))
+            } else {
+                *place = None;
+                continue;
+            };
+            copied = true;
+            *place = index.and_then(|index| Some((index, old.before(from?)?)));
+            if let (Some(_), Some(from)) = (*place, from) {
+                if let Some(run) = old.runs.get_mut(from as usize) {
+                    run.copied = true;
+                }
+            }
+        }
+        copied
+    }
+
+    /// Has the new node go on from what was copied last.
+    ///
+    /// Takes O(piece · log tasks).
+    pub fn apply(&mut self, new: &mut Node<M>) {
+        let Some(terms) = &self.terms else {
+            return;
+        };
+        for (index, before) in self.piece.iter().flatten() {
+            new.take(*index, before, terms);
+            if self.ended.is_none() && !terms.again && new.gives_nothing(*index, before) {
+                self.ended = new.plan.process(*index).map(|process| process.id);
+            }
+        }
+    }
+
+    /// The processes of the new plan that the last piece was about.
+    pub fn applied(&self) -> impl Iterator<Item = u32> + '_ {
+        self.piece.iter().flatten().map(|(index, _)| *index)
+    }
+
+    /// [`Node::check_over`], for all that was copied so far.
+    pub fn check(&self) -> Result<(), Refusal> {
+        match self.ended {
+            Some(process) => Err(Fault::ProcessEnded { process }.nowhere()),
+            None => Ok(()),
+        }
+    }
+
+    /// The new plan comes into force at `now_ns`, if no more than `most` of its
+    /// processes are left to be copied; if there are more, nothing happens.
+    ///
+    /// `applied` is told of each process that was left.  Takes O(`most` · log
+    /// tasks).
+    pub fn finish(
+        &mut self,
+        old: &mut Node<M>,
+        new: &mut Node<M>,
+        most: usize,
+        now_ns: u64,
+        mut applied: impl FnMut(&Node<M>, u32),
+    ) -> bool {
+        let terms = old.terms(self.dealt_seq);
+        let from = match self.terms {
+            Some(known) if known == terms => self.next as usize,
+            _ => 0,
+        };
+        let left = new.runs.len().saturating_sub(from) + old.changed.len;
+        if left > most {
+            return false;
+        }
+        while self.copy(old, new) {
+            self.apply(new);
+            self.applied().for_each(|index| applied(new, index));
+        }
+        new.follow(old, &terms, now_ns);
+        true
     }
 }

@@ -17,7 +17,7 @@ use super::scene::Log;
 use super::text::{self, Cpu};
 
 #[derive(Clone, Debug)]
-enum Step {
+pub(super) enum Step {
     Charge(u32, u64),
     Memory(u32, u64, u64),
     Presence(u32, Presence),
@@ -31,7 +31,7 @@ enum Step {
 
 /// A plan with its configuration.
 #[derive(Clone, Debug)]
-struct Part {
+pub(super) struct Part {
     config: Config,
     slots: Vec<(u32, u64)>,
     buffers_insns: [u64; 5],
@@ -50,7 +50,7 @@ fn slots() -> impl Strategy<Value = Vec<(u32, u64)>> {
     })
 }
 
-fn part() -> impl Strategy<Value = Part> {
+pub(super) fn part() -> impl Strategy<Value = Part> {
     let buffer = || prop_oneof![Just(0), 0..10_000u64, 0..=MAX_BUFFER_INSNS];
     let buffers = (buffer(), buffer(), buffer(), buffer(), buffer());
     let config = prop_oneof![1 => Just(Config::DEFAULT), 3 => any_config()];
@@ -61,7 +61,7 @@ fn part() -> impl Strategy<Value = Part> {
     })
 }
 
-fn step() -> impl Strategy<Value = Step> {
+pub(super) fn step() -> impl Strategy<Value = Step> {
     // One more than there can be.
     let p = || 0..6u32;
     let presence = prop_oneof![
@@ -82,13 +82,39 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn node(part: &Part, now_ns: u64) -> Node<StdMemory> {
+pub(super) fn node(part: &Part, now_ns: u64) -> Node<StdMemory> {
     let mut cpu = Cpu::numbered(0, &part.slots);
     for (id, buffer_insns) in &mut cpu.processes {
         *buffer_insns = part.buffers_insns[*id as usize];
     }
     let rate = Rate::new(1_000_000);
     Node::new(text::plan_of(cpu), part.config, rate, 1, now_ns).unwrap()
+}
+
+impl Step {
+    /// Tells the node, at `now_ns`.
+    pub(super) fn tell(self, node: &mut Node<StdMemory>, now_ns: &mut u64, log: &mut Log) {
+        match self {
+            Step::Charge(p, insns) => node.charge(p, insns),
+            Step::Memory(p, vm_bytes, rss_bytes) => node.memory(p, vm_bytes, rss_bytes),
+            Step::Presence(p, presence) => {
+                node.set_presence(p, presence);
+            }
+            Step::EndTask(p) => {
+                node.end_task(p, *now_ns, log);
+            }
+            Step::EndProcess(p) => node.end_process(p, *now_ns, log),
+            Step::Later(ns) => *now_ns = now_ns.saturating_add(ns),
+            Step::Earlier(ns) => *now_ns = now_ns.saturating_sub(ns),
+            Step::Rate(insns_per_ms) => node.set_rate(Rate::new(insns_per_ms)),
+            Step::Swap(part, dealt_seq) => {
+                let mut new = self::node(&part, *now_ns);
+                new.begin(Some(node), dealt_seq, *now_ns);
+                *node = new;
+            }
+        }
+        node.check_invariants();
+    }
 }
 
 proptest! {
@@ -100,26 +126,7 @@ proptest! {
         let mut node = node(&first, now_ns);
         let mut log = Log::default();
         for step in steps {
-            match step {
-                Step::Charge(p, insns) => node.charge(p, insns),
-                Step::Memory(p, vm_bytes, rss_bytes) => node.memory(p, vm_bytes, rss_bytes),
-                Step::Presence(p, presence) => {
-                    node.set_presence(p, presence);
-                }
-                Step::EndTask(p) => {
-                    node.end_task(p, now_ns, &mut log);
-                }
-                Step::EndProcess(p) => node.end_process(p, now_ns, &mut log),
-                Step::Later(ns) => now_ns = now_ns.saturating_add(ns),
-                Step::Earlier(ns) => now_ns = now_ns.saturating_sub(ns),
-                Step::Rate(insns_per_ms) => node.set_rate(Rate::new(insns_per_ms)),
-                Step::Swap(part, dealt_seq) => {
-                    let old = node;
-                    node = self::node(&part, now_ns);
-                    node.begin(Some(&old), dealt_seq, now_ns);
-                }
-            }
-            node.check_invariants();
+            step.tell(&mut node, &mut now_ns, &mut log);
             let cursor = node.cursor();
             let decision = node.decide(now_ns, &mut log);
             node.check_invariants();

@@ -11,6 +11,7 @@ mod fuzz;
 mod header;
 mod levels;
 mod numbers;
+mod pieces;
 mod predict;
 mod properties;
 mod random;
