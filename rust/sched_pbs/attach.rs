@@ -10,8 +10,9 @@ use super::{
     entity,
     global::{pbs, Pbs},
     park::Stop,
+    plan,
     state::LEAVE_SILENTLY,
-    threads::{Seat, NO_SEAT},
+    threads::{Seat, SeatNumber, MAX_THREADS, NO_SEAT},
 };
 use core::sync::atomic::{fence, Ordering};
 use kernel::{
@@ -69,15 +70,16 @@ pub(crate) fn attach(task: &Task, id: u32, one_task: bool) -> Result<(), Refused
         if node.process(process).is_some_and(|info| info.done) {
             return Err(Refused::Done);
         }
-        if let Some(active) = threads.get(threads.active(process)) {
+        let row = threads.rows().row(process);
+        if let Some(active) = threads.get(threads.active(row)) {
             if !(active.one_task && one_task) {
                 return Err(Refused::Occupied);
             }
         }
         let task: ARef<Task> = task.into();
-        let number = threads.take(task.clone(), process, one_task, &mut work)?;
+        let number = threads.take(task.clone(), row, one_task, &mut work)?;
         entity::set_seat(rq, &task, number);
-        state.refresh_presence(process);
+        state.refresh_presence(row);
         state.settle(rq, cpu);
         Ok(())
     });
@@ -205,14 +207,14 @@ pub(crate) fn end_task(task: &Task, expected: Option<u32>) -> Result<TaskEnded, 
         state.charge(rq);
         state.sample_memory(rq);
         let threads = state.threads.as_ref().ok_or(NotEnded::NotAttached)?;
-        let seat = threads
-            .get(number)
-            .filter(|seat| seat.leaving == 0)
-            .ok_or(NotEnded::NotAttached)?;
-        let process = seat.process;
-        if !threads.is_active(number) {
-            return Err(NotEnded::NotActive);
-        }
+        let Some(process) = threads.process_if_active(number) else {
+            let attached = threads.get(number).is_some_and(|seat| seat.leaving == 0);
+            return Err(if attached && threads.lost(number).is_none() {
+                NotEnded::NotActive
+            } else {
+                NotEnded::NotAttached
+            });
+        };
         let info = state.node.as_ref().and_then(|node| node.process(process));
         if let (Some(expected), Some(info)) = (expected, info) {
             if expected != info.task {
@@ -255,8 +257,8 @@ extern "C" fn sched_pbs_exit(task: *mut bindings::task_struct) {
         let Some(seat) = threads.get(number) else {
             return;
         };
-        let (process, one_task, leaving) = (seat.process, seat.one_task, seat.leaving);
-        if leaving == 0 && threads.is_active(number) {
+        let one_task = seat.one_task;
+        if let Some(process) = threads.process_if_active(number) {
             let next = if one_task {
                 state.end_task(cpu, process, task.pid())
             } else {
@@ -278,18 +280,25 @@ extern "C" fn sched_pbs_exit(task: *mut bindings::task_struct) {
     // If it has a seat but not the policy, who is attaching it gives the seat up again.
 }
 
+/// How many seats are looked at with the run queue locked.
+const SEATS_A_LOCK: SeatNumber = 256;
+
 /// Takes the threads that are to leave out of the class. Sleeps; the caller holds the control lock.
 pub(crate) fn eject_leaving(cpu: &Cpu) {
-    // Once through the table: who is told to leave meanwhile in a seat that was passed comes with
-    // a request of its own.
+    // Once through the table, piece by piece: who is told to leave meanwhile in a seat that was
+    // passed comes with a request of its own.
+    let end = MAX_THREADS as SeatNumber + 1;
     let mut from = NO_SEAT;
-    while let Some((number, task)) = cpu
-        .lock(|_, _, state| {
-            let (number, task) = state.threads.as_ref()?.find_leaving(from)?;
+    while from < end {
+        let to = end.min(from + SEATS_A_LOCK);
+        let found = plan::with_locked(cpu, |_, _, state| {
+            let (number, task) = state.threads.as_ref()?.find_leaving(from..to)?;
             Some((number, task.clone()))
-        })
-        .flatten()
-    {
+        });
+        let Some((number, task)) = found.flatten() else {
+            from = to;
+            continue;
+        };
         from = number + 1;
         if eject(&task).is_err() {
             pr_warn!(

@@ -40,7 +40,7 @@ impl SchedClass for Pbs {
                 return;
             };
             seat.queued = true;
-            let (process, enters) = (seat.process, !seat.entered);
+            let (row, enters) = (seat.row, !seat.entered);
             // It is on its way into the class, by a change of policy, or out of it.
             let runs_freely = seat.leaving != 0 || (enters && !flags.is_sleep_or_wakeup());
             // To the node a thread that waits at the edge of user space could run all the time.
@@ -49,7 +49,7 @@ impl SchedClass for Pbs {
                     // It was attached while it slept.
                     state.enter(cpu, number);
                 }
-                if state.refresh_presence(process) {
+                if state.refresh_presence(row) {
                     state.settle(rq, cpu);
                 }
             }
@@ -92,8 +92,8 @@ impl SchedClass for Pbs {
                     seat.stopping = false;
                     return;
                 }
-                let process = seat.process;
-                if state.refresh_presence(process) {
+                let row = seat.row;
+                if state.refresh_presence(row) {
                     state.settle(rq, cpu);
                 }
             }
@@ -149,11 +149,11 @@ impl SchedClass for Pbs {
                 return;
             };
             if boosted {
-                let process = seat.process;
+                let row = seat.row;
                 // A waiter of a higher class runs it for a while; its process still has it.
                 seat.boosted_at_ns = Some(run_time_ns);
                 let parked = seat.parked;
-                state.refresh_presence(process);
+                state.refresh_presence(row);
                 state.settle(rq, cpu);
                 if parked {
                     state.wake_boosted(cpu, task);
@@ -181,11 +181,16 @@ impl SchedClass for Pbs {
             let Some(seat) = state.threads.as_mut().and_then(|t| t.get_mut(number)) else {
                 return;
             };
-            let process = seat.process;
+            let row = seat.row;
             let boosted_at_ns = seat.boosted_at_ns.take();
             let enters = !seat.entered;
-            let active = state.threads.as_ref().is_some_and(|t| t.is_active(number));
-            if let (true, Some(at_ns), Some(node)) = (active, boosted_at_ns, &mut state.node) {
+            let active = state
+                .threads
+                .as_ref()
+                .and_then(|t| t.process_if_active(number));
+            if let (Some(process), Some(at_ns), Some(node)) =
+                (active, boosted_at_ns, &mut state.node)
+            {
                 // The other class did not count; its run time at the node's rate is what is known.
                 let boost_ns = run_time_ns.saturating_sub(at_ns);
                 let insns = node.rate().to_insns(boost_ns);
@@ -194,7 +199,7 @@ impl SchedClass for Pbs {
             if enters {
                 state.enter(cpu, number);
             }
-            state.refresh_presence(process);
+            state.refresh_presence(row);
             state.settle(rq, cpu);
             if queued && !state.is_granted(number) {
                 state.stop(number);

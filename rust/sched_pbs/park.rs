@@ -82,11 +82,11 @@ fn step(rq: &mut RunQueue, cpu: &'static Cpu, state: &mut State, task: &Task) ->
         seat.parked = false;
         return Step::GoOn;
     }
-    let process = seat.process;
+    let row = seat.row;
     // From here on an idle slot may find it.
     seat.parked = true;
     let sleep = Sleep::interruptible();
-    state.refresh_presence(process);
+    state.refresh_presence(row);
     state.settle(rq, cpu);
     let granted = state.is_granted(number);
     if granted || task.signal_pending() {

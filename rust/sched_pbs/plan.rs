@@ -5,6 +5,11 @@
 //! A plan is checked and built in process context, outside every lock of the scheduler. On each of
 //! its CPUs it then replaces the old one in one step: in interrupt context there, where the
 //! counter can be read, by swapping a pointer. The old plan is freed outside again.
+//!
+//! The CPU must not be held up for long by that, however large the plans are: whoever holds the
+//! lock of its run queue keeps interrupts off there. So all that grows with a plan is done in
+//! pieces with the lock dropped between them: processes are copied while the old plan goes on
+//! ([`TakeOver`]), and threads whose process is gone are told afterwards.
 
 use super::{
     attach, calibrate,
@@ -15,17 +20,19 @@ use super::{
     global::{pbs, Pbs},
     pbs_core::{
         wire::{self, Message, Section},
-        Config, Event, EventKind, Node, Plan, Refusal, Sink,
+        Config, Event, EventKind, Node, Plan, Refusal, Sink, TakeOver,
     },
+    rows::Rows,
+    state::State,
     storage::KernelMemory,
-    threads::{Queue, Threads},
+    threads::Threads,
 };
 use kernel::{
     alloc::{KBox, KVVec, KVec},
     bindings, c_str, clock,
     cpuhp::CpuHotplug,
     prelude::*,
-    sched_class::{self, RunQueueGuard},
+    sched_class::{self, RunQueue, RunQueueGuard},
     str::CStr,
 };
 
@@ -67,7 +74,8 @@ impl From<Refusal> for Refused {
 struct Change {
     cpu: &'static Cpu,
     node: Option<KBox<Node<KernelMemory>>>,
-    queues: KVVec<Queue>,
+    take_over: Option<TakeOver<KernelMemory>>,
+    rows: Option<Rows>,
     threads: Option<Threads>,
     /// The prediction failures that the new plan deals with: of all events before this one.
     dealt_seq: u64,
@@ -93,16 +101,16 @@ pub(crate) fn install(bytes: &[u8]) -> Result<(), Refused> {
     }
     let (_, next_seq) = pbs.events.bounds();
     message.check_dealt(next_seq)?;
-    for change in changes.iter() {
+    for change in changes.iter_mut() {
         only_here(pbs, &message, change)?;
+        copy(change);
         follows(change)?;
     }
     for change in changes.iter_mut() {
-        // The CPU is online, as checked above.
-        sched_class::call_on(change.cpu.number(), || swap(change))?;
+        put_in_force(change)?;
     }
     for change in changes.iter() {
-        attach::eject_leaving(change.cpu);
+        eject_lost(change);
     }
     Ok(())
 }
@@ -122,10 +130,21 @@ fn prepare(
     if !kernel::cpu::is_active(cpu.number()) {
         return Err(no_cpu());
     }
-    let seated = cpu.lock(|_, _, state| state.threads.is_some()) == Some(true);
     let plan = Plan::<KernelMemory>::build(section)?;
-    let queues = Threads::queues(plan.processes().len())?;
-    let threads = if seated { None } else { Some(Threads::new()?) };
+    let before = cpu
+        .lock(|_, _, state| Some(state.threads.as_ref()?.rows().processes()))
+        .flatten();
+    let threads = if before.is_some() {
+        None
+    } else {
+        Some(Threads::new()?)
+    };
+    // Nobody else changes them, as long as the control lock is held.
+    let mut old_rows = Rows::new(before.unwrap_or(0))?;
+    with_locked(cpu, |_, _, state| {
+        Some(old_rows.copy_from(state.threads.as_ref()?.rows()))
+    });
+    let rows = Rows::following(&old_rows, plan.processes().iter().map(|process| process.id))?;
     let node = Node::new(
         plan,
         config,
@@ -137,11 +156,40 @@ fn prepare(
     Ok(Change {
         cpu,
         node: Some(KBox::new(node, GFP_KERNEL).map_err(Error::from)?),
-        queues,
+        take_over: Some(TakeOver::new(message.dealt_seq(), COPIED_A_LOCK).map_err(|_| ENOMEM)?),
+        rows: Some(rows),
         threads,
         dealt_seq: message.dealt_seq(),
         kind: EventKind::PlanInstalled,
         reason: bindings::pbs_eject_PBS_EJECT_PLAN as u16,
+    })
+}
+
+/// How many processes are copied with the run queue locked.
+const COPIED_A_LOCK: usize = 16;
+
+/// How many processes the last step may copy, in the same lock in which it changes the plans.
+const COPIED_LAST: usize = 3;
+
+/// How often the rest is copied because too many processes have changed since the last time.
+/// After that all is done in one step; a CPU that does so much in so short a time is not idle.
+const MAX_ROUNDS: u32 = 64;
+
+/// How many processes of another plan are looked up with the run queue locked.
+const SOUGHT_A_LOCK: usize = 32;
+
+/// Calls `function` with the run queue of a CPU locked, for a change of its plan, and keeps the
+/// longest time that such a call took.
+pub(crate) fn with_locked<R>(
+    cpu: &Cpu,
+    function: impl FnOnce(&mut RunQueue, &'static Cpu, &mut State) -> R,
+) -> Option<R> {
+    cpu.lock(|rq, cpu, state| {
+        let since_ns = clock::monotonic_ns();
+        let result = function(rq, cpu, state);
+        let took_ns = clock::monotonic_ns().saturating_sub(since_ns);
+        state.longest_swap_ns = state.longest_swap_ns.max(took_ns);
+        result
     })
 }
 
@@ -157,25 +205,53 @@ fn only_here(pbs: &Pbs, message: &Message<'_>, change: &Change) -> Result<(), Re
         {
             continue;
         }
-        let common = cpu
-            .lock(|_, _, state| {
+        for processes in node.plan().processes().chunks(SOUGHT_A_LOCK) {
+            let common = with_locked(cpu, |_, _, state| {
                 let theirs = state.node.as_ref()?;
-                let lives = |id: &u32| {
-                    let info = theirs.process(theirs.plan().find(*id)?)?;
+                let lives = |id: u32| {
+                    let info = theirs.process(theirs.plan().find(id)?)?;
                     Some(!info.done)
                 };
-                let mut ids = node.plan().processes().iter().map(|process| process.id);
-                ids.find(|id| lives(id) == Some(true))
-            })
-            .flatten();
-        if let Some(process) = common {
-            return Err(Refused::Elsewhere {
-                process,
-                cpu: cpu.number(),
+                let mut ids = processes.iter().map(|process| process.id);
+                ids.find(|id| lives(*id) == Some(true))
             });
+            if let Some(process) = common.flatten() {
+                return Err(Refused::Elsewhere {
+                    process,
+                    cpu: cpu.number(),
+                });
+            }
         }
     }
     Ok(())
+}
+
+/// Copies the processes of the plan that is in force into the new one, piece by piece, until none
+/// is left but those that have changed since.
+fn copy(change: &mut Change) {
+    let (Some(new), Some(take_over)) = (change.node.as_deref_mut(), &mut change.take_over) else {
+        return;
+    };
+    loop {
+        let copied = with_locked(change.cpu, |_, _, state| {
+            Some(take_over.copy(state.node.as_deref_mut()?, new))
+        });
+        if copied.flatten() != Some(true) {
+            return;
+        }
+        take_over.apply(new);
+        if let Some(rows) = &mut change.rows {
+            for process in take_over.applied() {
+                keep_threads(rows, new, process);
+            }
+        }
+    }
+}
+
+/// A process that the new plan leaves no task has nothing to wait for.
+fn keep_threads(rows: &mut Rows, new: &Node<KernelMemory>, process: u32) {
+    let keep = new.process(process).is_some_and(|info| !info.done);
+    rows.keep_threads(process, keep);
 }
 
 /// Checks that the new plan can follow the one that its CPU has.
@@ -183,68 +259,122 @@ fn only_here(pbs: &Pbs, message: &Message<'_>, change: &Change) -> Result<(), Re
 /// A process that ends between this and the swap is done in the new plan, and its threads leave;
 /// but if it was the last one and the plan is no answer, it begins afresh without a thread.
 fn follows(change: &Change) -> Result<(), Refusal> {
-    let Some(new) = &change.node else {
-        return Ok(());
-    };
-    let checked = change
-        .cpu
-        .lock(|_, _, state| Some(new.check_over(state.node.as_ref()?, change.dealt_seq)));
-    checked.flatten().unwrap_or(Ok(()))
+    change.take_over.as_ref().map_or(Ok(()), TakeOver::check)
 }
 
-/// Puts the new plan in place of the old one, on its CPU; `change` gets the old one.
-fn swap(change: &mut Change) {
-    let cpu = change.cpu;
-    cpu.lock(|rq, cpu, state| {
+/// Has the CPU change plans, as soon as little enough is left to be copied.
+fn put_in_force(change: &mut Change) -> Result {
+    for round in 0..=MAX_ROUNDS {
+        let most = if round == MAX_ROUNDS {
+            usize::MAX
+        } else {
+            COPIED_LAST
+        };
+        let mut done = false;
+        // The CPU is online, as checked before.
+        sched_class::call_on(change.cpu.number(), || done = swap(change, most))?;
+        if done {
+            break;
+        }
+        copy(change);
+    }
+    Ok(())
+}
+
+/// Puts the new plan in place of the old one, on its CPU, if no more than `most` processes are left
+/// to be copied; `change` gets the old one.
+fn swap(change: &mut Change, most: usize) -> bool {
+    with_locked(change.cpu, |rq, cpu, state| {
+        state.charge(rq);
+        state.sample_memory(rq);
+        let now_ns = clock::monotonic_ns();
+        if let Some(new) = change.node.as_deref_mut() {
+            match (state.node.as_deref_mut(), &mut change.take_over) {
+                (Some(old), Some(take_over)) => {
+                    let rows = &mut change.rows;
+                    let applied = |new: &Node<KernelMemory>, process| {
+                        if let Some(rows) = rows {
+                            keep_threads(rows, new, process);
+                        }
+                    };
+                    if !take_over.finish(old, new, most, now_ns, applied) {
+                        return false;
+                    }
+                }
+                _ => new.begin(None, change.dealt_seq, now_ns),
+            }
+        }
+        core::mem::swap(&mut state.node, &mut change.node);
+        if let Some(old) = &change.node {
+            old.leave_slot(&mut Emitter::new(cpu, old.plan_id(), 0));
+        }
         if state.threads.is_none() {
             state.threads = change.threads.take();
         }
-        state.charge(rq);
-        state.sample_memory(rq);
-        if let Some(old) = &state.node {
-            old.leave_slot(&mut Emitter::new(cpu, old.plan_id(), 0));
+        if let Some(threads) = &mut state.threads {
+            change.rows = match change.rows.take() {
+                Some(rows) => Some(threads.replace_rows(rows, change.reason)),
+                None => {
+                    threads.lose_rows(change.reason);
+                    None
+                }
+            };
         }
-        core::mem::swap(&mut state.node, &mut change.node);
-        let old = change.node.as_deref();
-        let plan_id = match (state.node.as_deref(), old) {
+        let plan_id = match (state.node.as_deref(), change.node.as_deref()) {
             (Some(node), _) | (None, Some(node)) => node.plan_id(),
             (None, None) => 0,
         };
-        let now_ns = clock::monotonic_ns();
-        if let Some(new) = &mut state.node {
-            new.begin(old, change.dealt_seq, now_ns);
-        }
-        let tell = |event: &Event, pid: i32| Emitter::new(cpu, plan_id, pid).emit(event);
-        if state.node.is_some() || old.is_some() {
+        if state.node.is_some() || change.node.is_some() {
             let mut event = Event::new(change.kind, now_ns);
             event.value = state
                 .node
                 .as_ref()
                 .map_or(0, |node| u64::from(node.slots()));
-            tell(&event, 0);
-        }
-        if let Some(threads) = &mut state.threads {
-            let new = state.node.as_deref();
-            let id_of = |index: u32| old.and_then(|node| Some(node.plan().process(index)?.id));
-            let queues = core::mem::replace(&mut change.queues, KVVec::new());
-            change.queues = threads.replace_processes(
-                queues,
-                |index| {
-                    // A process that the new plan leaves no task has nothing to wait for.
-                    let process = new?.plan().find(id_of(index)?)?;
-                    (!new?.process(process)?.done).then_some(process)
-                },
-                change.reason,
-                |index, task| {
-                    let mut event = Event::new(EventKind::Ejected, now_ns);
-                    event.reason = change.reason;
-                    event.process = id_of(index).unwrap_or(event.process);
-                    let _seq = tell(&event, task.pid());
-                },
-            );
+            Emitter::new(cpu, plan_id, 0).emit(&event);
         }
         state.settle(rq, cpu);
-    });
+        true
+    }) != Some(false)
+}
+
+/// How many processes are looked at, and how many threads told, with the run queue locked.
+const LOST_A_LOCK: (u32, usize) = (128, 8);
+
+/// Has the threads leave the class whose process went with the plan that `change` replaced, in the
+/// order of that plan.
+fn eject_lost(change: &Change) {
+    let mut from = Some(0);
+    while let Some(process) = from {
+        let next = with_locked(change.cpu, |rq, cpu, state| {
+            let next = tell_lost(change, cpu, state, process);
+            state.preempt(rq);
+            next
+        });
+        from = next.flatten();
+    }
+    attach::eject_leaving(change.cpu);
+}
+
+/// A piece of that, from a process on; returns the one to go on with.
+fn tell_lost(change: &Change, cpu: &Cpu, state: &mut State, from: u32) -> Option<u32> {
+    let (processes_a_lock, mut left) = LOST_A_LOCK;
+    for process in from..from + processes_a_lock {
+        let threads = state.threads.as_ref()?;
+        // Without a new plan the rows are those of the old one.
+        let rows = change.rows.as_ref().unwrap_or(threads.rows());
+        if process >= rows.processes() as u32 {
+            return None;
+        }
+        let row = rows.row(process);
+        while let Some(number) = state.threads.as_ref()?.active_lost(row) {
+            if left == 0 {
+                return Some(process);
+            }
+            left -= 1;
+            state.leave(cpu, number, change.reason);
+        }
+    }
+    Some(from + processes_a_lock)
 }
 
 /// Takes the plan of a CPU away, if it has one; the caller holds the control lock, and the CPU is
@@ -253,14 +383,15 @@ fn remove(cpu: &'static Cpu, reason: u32, kind: EventKind) -> Result<bool> {
     let mut change = Change {
         cpu,
         node: None,
-        queues: KVVec::new(),
+        take_over: None,
+        rows: None,
         threads: None,
         dealt_seq: 0,
         kind,
         reason: reason as u16,
     };
-    sched_class::call_on(cpu.number(), || swap(&mut change))?;
-    attach::eject_leaving(cpu);
+    put_in_force(&mut change)?;
+    eject_lost(&change);
     Ok(change.node.is_some())
 }
 
@@ -287,20 +418,19 @@ pub(crate) fn read_back(number: u32) -> Result<KVVec<u8>> {
     // With it nobody replaces the plan between two locks of the run queue.
     let _control = pbs.control.lock();
     let cpu = pbs.cpu(number).ok_or(ENODEV)?;
-    let (plan_id, config, bytes, nr_processes, nr_slots) = cpu
-        .lock(|_, _, state| {
-            let node = state.node.as_ref()?;
-            let plan = node.plan();
-            Some((
-                node.plan_id(),
-                *node.config(),
-                plan.encoded_bytes(),
-                plan.processes().len(),
-                plan.slots().len(),
-            ))
-        })
-        .flatten()
-        .ok_or(ENOENT)?;
+    let (plan_id, config, bytes, nr_processes, nr_slots) = with_locked(cpu, |_, _, state| {
+        let node = state.node.as_ref()?;
+        let plan = node.plan();
+        Some((
+            node.plan_id(),
+            *node.config(),
+            plan.encoded_bytes(),
+            plan.processes().len(),
+            plan.slots().len(),
+        ))
+    })
+    .flatten()
+    .ok_or(ENOENT)?;
     let mut out = KVVec::with_capacity(bytes as usize, GFP_KERNEL)?;
     out.extend_from_slice(
         &wire::encode::header(plan_id, bytes, 1, true, 0),
@@ -310,30 +440,30 @@ pub(crate) fn read_back(number: u32) -> Result<KVVec<u8>> {
     let record = wire::encode::cpu(number, nr_processes as u32, nr_slots as u64);
     out.extend_from_slice(&record, GFP_KERNEL)?;
     for index in 0..nr_processes as u32 {
-        let process = cpu
-            .lock(|_, _, state| state.node.as_ref()?.plan().process(index).copied())
-            .flatten()
-            .ok_or(ENOENT)?;
+        let process = with_locked(cpu, |_, _, state| {
+            state.node.as_ref()?.plan().process(index).copied()
+        })
+        .flatten()
+        .ok_or(ENOENT)?;
         let record = wire::encode::process(process.id, process.buffer_insns);
         out.extend_from_slice(&record, GFP_KERNEL)?;
     }
     let mut piece = [0; SLOTS_A_LOCK * wire::SLOT_BYTES];
     for first in (0..nr_slots).step_by(SLOTS_A_LOCK) {
-        let used = cpu
-            .lock(|_, _, state| {
-                let plan = state.node.as_ref()?.plan();
-                let slots = plan.slots().iter().skip(first);
-                let mut used = 0;
-                for (slot, place) in slots.zip(piece.chunks_exact_mut(wire::SLOT_BYTES)) {
-                    let process = plan.process(slot.process);
-                    let id = process.map_or(wire::IDLE, |process| process.id);
-                    place.copy_from_slice(&wire::encode::slot(slot.length_insns, id, slot.task));
-                    used += wire::SLOT_BYTES;
-                }
-                Some(used)
-            })
-            .flatten()
-            .ok_or(ENOENT)?;
+        let used = with_locked(cpu, |_, _, state| {
+            let plan = state.node.as_ref()?.plan();
+            let slots = plan.slots().iter().skip(first);
+            let mut used = 0;
+            for (slot, place) in slots.zip(piece.chunks_exact_mut(wire::SLOT_BYTES)) {
+                let process = plan.process(slot.process);
+                let id = process.map_or(wire::IDLE, |process| process.id);
+                place.copy_from_slice(&wire::encode::slot(slot.length_insns, id, slot.task));
+                used += wire::SLOT_BYTES;
+            }
+            Some(used)
+        })
+        .flatten()
+        .ok_or(ENOENT)?;
         out.extend_from_slice(piece.get(..used).unwrap_or_default(), GFP_KERNEL)?;
     }
     Ok(out)

@@ -51,6 +51,7 @@ mod park;
 #[path = "../pbs_core/src/mod.rs"]
 pub mod pbs_core;
 mod plan;
+mod rows;
 mod state;
 mod storage;
 mod sysfs;

@@ -13,6 +13,7 @@ use super::{
     cpu::Cpu,
     events::Emitter,
     pbs_core::{Decision, Event, EventKind, Grant, Node, Origin, Predictor, Presence, Rate, Sink},
+    rows::{Row, NO_ROW},
     storage::KernelMemory,
     threads::{Seat, SeatNumber, Threads, NO_SEAT},
 };
@@ -60,6 +61,8 @@ pub(crate) struct State {
     pub(crate) insn_clock: InsnClock,
     /// The longest that a thread took to its waiting place.
     pub(crate) longest_stop_ns: u64,
+    /// The longest that the run queue was locked at once for a change of plans.
+    pub(crate) longest_swap_ns: u64,
     /// The last decision.
     decision: Decision,
     /// Instructions charged since that decision.
@@ -93,6 +96,7 @@ impl Default for State {
             threads: None,
             insn_clock: InsnClock::default(),
             longest_stop_ns: 0,
+            longest_swap_ns: 0,
             decision: NO_DECISION,
             charged_insns: 0,
             granted: NO_SEAT,
@@ -188,8 +192,7 @@ impl State {
         let (Some(threads), Some(node)) = (&self.threads, &mut self.node) else {
             return insns;
         };
-        let process = threads.get(self.running).map(|seat| seat.process);
-        if let Some(process) = process.filter(|p| threads.active(*p) == self.running) {
+        if let Some(process) = threads.process_if_active(self.running) {
             node.charge(process, insns);
             self.charged_insns += insns;
         }
@@ -205,14 +208,11 @@ impl State {
         let (Some(threads), Some(node)) = (&self.threads, &mut self.node) else {
             return;
         };
-        let Some(seat) = threads.get(self.running) else {
+        let Some(process) = threads.process_if_active(self.running) else {
             return;
         };
-        if threads.active(seat.process) != self.running {
-            return;
-        }
         if let Some(used) = MemoryUse::of_current() {
-            node.memory(seat.process, used.total_vm_bytes, used.rss_bytes);
+            node.memory(process, used.total_vm_bytes, used.rss_bytes);
         }
     }
 
@@ -265,13 +265,16 @@ impl State {
         self.hand_over(cpu);
     }
 
-    /// Tells the node whether the process can run, by the state of its active thread. Returns
-    /// whether that may lead to another decision.
-    pub(crate) fn refresh_presence(&mut self, process: u32) -> bool {
+    /// Tells the node whether the process in `row` can run, by the state of its active thread.
+    /// Returns whether that may lead to another decision.
+    pub(crate) fn refresh_presence(&mut self, row: Row) -> bool {
         let (Some(threads), Some(node)) = (&self.threads, &mut self.node) else {
             return false;
         };
-        let presence = match threads.get(threads.active(process)) {
+        let Some(process) = threads.rows().process(row) else {
+            return false;
+        };
+        let presence = match threads.get(threads.active(row)) {
             None => Presence::Absent,
             Some(seat) if seat.queued || seat.parked || seat.boosted_at_ns.is_some() => {
                 Presence::Ready
@@ -300,7 +303,7 @@ impl State {
         self.charged_insns = 0;
 
         let granted = match (self.decision.grant, &self.threads) {
-            (Some(process), Some(threads)) => threads.active(process),
+            (Some(process), Some(threads)) => threads.active_of(process),
             _ => NO_SEAT,
         };
         let before = core::mem::replace(&mut self.granted, granted);
@@ -590,57 +593,76 @@ impl State {
 
     /// The thread has entered the class.
     pub(crate) fn enter(&mut self, cpu: &Cpu, number: SeatNumber) {
-        let Some(seat) = self.threads.as_mut().and_then(|t| t.get_mut(number)) else {
+        let Some(threads) = &mut self.threads else {
+            return;
+        };
+        let Some(seat) = threads.get_mut(number) else {
             return;
         };
         seat.entered = true;
-        let process = seat.process;
+        let row = seat.row;
         let pid = seat.task.as_ref().map_or(0, |task| task.pid());
-        self.tell(cpu, EventKind::Attached, Some(process), 0, 0, pid);
+        let process = threads.rows().process(row);
+        self.tell(cpu, EventKind::Attached, process, 0, 0, pid);
     }
 
     /// The thread leaves the class: it isn't one of its process any more, and goes on in the
     /// kernel and in user space until its policy is changed, which takes process context.
     ///
-    /// Tells why, but for [`LEAVE_SILENTLY`].
+    /// Tells why, but for [`LEAVE_SILENTLY`]. If its process went with its plan, that is why.
     pub(crate) fn leave(&mut self, cpu: &Cpu, number: SeatNumber, reason: u16) {
-        let Some((process, pid)) = self
-            .threads
-            .as_ref()
-            .and_then(|threads| threads.get(number))
+        let Some(threads) = &mut self.threads else {
+            return;
+        };
+        let Some((row, pid)) = threads
+            .get(number)
             .filter(|seat| seat.leaving == 0)
-            .and_then(|seat| Some((seat.process, seat.task.as_ref()?.pid())))
+            .and_then(|seat| Some((seat.row, seat.task.as_ref()?.pid())))
         else {
             return;
         };
-        if reason != LEAVE_SILENTLY {
-            self.tell(cpu, EventKind::Ejected, Some(process), reason, 0, pid);
+        let process = threads.rows().process(row);
+        let lost = threads.lost(number);
+        threads.forget_process(number);
+        if let Some(seat) = threads.get_mut(number) {
+            seat.leaving = reason;
         }
-        if let Some(threads) = &mut self.threads {
-            threads.forget_process(number);
-            if let Some(seat) = threads.get_mut(number) {
-                seat.leaving = reason;
+        if reason != LEAVE_SILENTLY {
+            threads.send_away(number);
+        } else {
+            // It is the thread itself that leaves.
+            threads.push_stopping(number);
+        }
+        match lost {
+            Some((id, reason)) => {
+                let mut event = Event::new(EventKind::Ejected, clock::monotonic_ns());
+                event.process = id;
+                event.reason = reason;
+                let plan_id = self.node.as_ref().map_or(0, |node| node.plan_id());
+                Emitter::new(cpu, plan_id, pid).emit(&event);
             }
-            if reason != LEAVE_SILENTLY {
-                threads.send_away(number);
-            } else {
-                // It is the thread itself that leaves.
-                threads.push_stopping(number);
+            None if reason != LEAVE_SILENTLY => {
+                self.tell(cpu, EventKind::Ejected, process, reason, 0, pid);
             }
+            None => {}
         }
         if self.granted == number {
             self.granted = NO_SEAT;
         }
-        self.refresh_presence(process);
+        self.refresh_presence(row);
     }
 
     /// All threads that are left of a process leave the class.
     pub(crate) fn leave_process(&mut self, cpu: &Cpu, process: u32, reason: u16) {
+        let row = self
+            .threads
+            .as_ref()
+            .map_or(NO_ROW, |threads| threads.rows().row(process));
         // Bounded by the number of seats: each turn takes one out of the process's queue.
         while let Some(number) = self
             .threads
             .as_ref()
-            .map(|threads| threads.active(process))
+            .map(|threads| threads.active(row))
             .filter(|number| *number != NO_SEAT)
         {
             self.leave(cpu, number, reason);
@@ -711,10 +733,11 @@ impl State {
     /// A thread has reached its waiting place: reports it if that took long.
     pub(crate) fn told_to_wait(&mut self, cpu: &Cpu, number: SeatNumber) {
         let now_ns = self.now_ns();
-        let Some((seat, task)) = self
-            .threads
-            .as_ref()
-            .and_then(|threads| threads.get(number))
+        let Some(threads) = &self.threads else {
+            return;
+        };
+        let Some((seat, task)) = threads
+            .get(number)
             .and_then(|seat| Some((seat, seat.task.as_ref()?)))
         else {
             return;
@@ -723,10 +746,10 @@ impl State {
             return;
         }
         let took_ns = now_ns.saturating_sub(seat.stopping_since_ns);
-        let (process, pid) = (seat.process, task.pid());
+        let (process, pid) = (threads.rows().process(seat.row), task.pid());
         self.longest_stop_ns = self.longest_stop_ns.max(took_ns);
         if took_ns > STOP_LONG_NS {
-            self.tell(cpu, EventKind::StopLong, Some(process), 0, took_ns, pid);
+            self.tell(cpu, EventKind::StopLong, process, 0, took_ns, pid);
         }
     }
 }

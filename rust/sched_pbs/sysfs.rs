@@ -203,6 +203,9 @@ static CPU: [Attribute<&'static Cpu>; CPU_FILES] = [
     Attribute::read_only(c_str!("longest_stop_ns"), |cpu, out| {
         line(out, of_state(cpu, |state| Some(state.longest_stop_ns)))
     }),
+    Attribute::read_only(c_str!("longest_swap_ns"), |cpu, out| {
+        line(out, of_state(cpu, |state| Some(state.longest_swap_ns)))
+    }),
     Attribute::read_only(c_str!("tier"), |cpu, out| line(out, cpu.tier().name())),
     Attribute::read_only(c_str!("rate_insns_per_ms"), |cpu, out| {
         line(out, cpu.rate().insns_per_ms())
@@ -219,7 +222,7 @@ static CPU: [Attribute<&'static Cpu>; CPU_FILES] = [
     ),
 ];
 
-const CPU_FILES: usize = 22 + cfg!(CONFIG_SCHED_CLASS_PBS_FAULTS) as usize;
+const CPU_FILES: usize = 23 + cfg!(CONFIG_SCHED_CLASS_PBS_FAULTS) as usize;
 
 /// Shows one value of the default configuration, by its place in [`Config::NAMES`].
 fn show_config<const PLACE: usize>(_: &(), out: &mut Buffer<'_>) -> Result {

@@ -8,8 +8,15 @@
 //! *stopping* threads while it is runnable; if it has just woken up it is in that of *deferred*
 //! threads for a while before. Queues are linked by seat numbers, so everything here
 //! is O(1), allocates nothing after construction and needs no `unsafe`.
+//!
+//! A seat names its process by a *row*, see [`Rows`], which the process keeps from plan to plan.
 
-use super::{park::Stop, storage::table};
+use super::{
+    park::Stop,
+    rows::{Row, Rows, NO_ROW, ROWS},
+    storage::table,
+};
+use core::ops::Range;
 use kernel::{alloc::KVVec, prelude::*, sync::Arc, task::Task, task_work::TaskWork, types::ARef};
 
 /// Number of a seat; [`NO_SEAT`] is none.
@@ -17,9 +24,6 @@ pub(crate) type SeatNumber = u32;
 
 /// No seat. The first place of the table stays empty, so that zeroed memory means this.
 pub(crate) const NO_SEAT: SeatNumber = 0;
-
-/// Index of no process.
-pub(crate) const NO_PROCESS: u32 = u32::MAX;
 
 /// How many threads may be attached to one CPU's plan at a time.
 pub(crate) const MAX_THREADS: usize = 4096;
@@ -62,8 +66,8 @@ pub(crate) struct Seat {
     /// What sends the thread to wait. Kept when the seat is given up, because it can't be freed
     /// under the lock of the run queue.
     pub(crate) work: Option<Arc<TaskWork<Stop>>>,
-    /// Index of its process in the plan, [`NO_PROCESS`] once the plan does not have it any more.
-    pub(crate) process: u32,
+    /// The row of its process, [`NO_ROW`] once it has left that.
+    pub(crate) row: Row,
     /// The thread's exit ends one task, not the process (`PBS_ATTACH_ONE_TASK`).
     pub(crate) one_task: bool,
     /// It has entered the class.
@@ -94,7 +98,11 @@ impl Seat {
 /// All seats of a CPU.
 pub(crate) struct Threads {
     seats: KVVec<Seat>,
-    processes: KVVec<Queue>,
+    /// By row.
+    queues: KVVec<Queue>,
+    rows: Rows,
+    /// Why threads leave whose process went with its plan.
+    lost_reason: u16,
     stopping: Queue,
     deferred: Queue,
     /// First of the free seats, linked by their process links.
@@ -115,17 +123,14 @@ impl Threads {
         }
         Ok(Self {
             seats,
-            processes: KVVec::new(),
+            queues: table(ROWS, Queue::default)?,
+            rows: Rows::new(0)?,
+            lost_reason: 0,
             stopping: Queue::default(),
             deferred: Queue::default(),
             free: 1,
             used: 0,
         })
-    }
-
-    /// The queues of a plan with `len` processes, for [`Threads::replace_processes`].
-    pub(crate) fn queues(len: usize) -> Result<KVVec<Queue>> {
-        table(len, Queue::default)
     }
 
     /// The seat of that number, if it is taken.
@@ -142,17 +147,42 @@ impl Threads {
             .filter(|seat| seat.task.is_some())
     }
 
-    /// The active thread of a process.
-    pub(crate) fn active(&self, process: u32) -> SeatNumber {
-        self.processes
-            .get(process as usize)
-            .map_or(NO_SEAT, Queue::head)
+    /// Which row each process has.
+    pub(crate) fn rows(&self) -> &Rows {
+        &self.rows
     }
 
-    /// Whether the seat is its process's active one.
-    pub(crate) fn is_active(&self, number: SeatNumber) -> bool {
-        self.get(number)
-            .is_some_and(|seat| self.active(seat.process) == number)
+    /// The active thread of the process in a row.
+    pub(crate) fn active(&self, row: Row) -> SeatNumber {
+        self.queues.get(row as usize).map_or(NO_SEAT, Queue::head)
+    }
+
+    /// The active thread of a process, by the index of that in the plan.
+    pub(crate) fn active_of(&self, process: u32) -> SeatNumber {
+        self.active(self.rows.row(process))
+    }
+
+    /// The process of which the seat is the active one, by its index in the plan.
+    pub(crate) fn process_if_active(&self, number: SeatNumber) -> Option<u32> {
+        let row = self.get(number)?.row;
+        if self.active(row) != number {
+            return None;
+        }
+        self.rows.process(row)
+    }
+
+    /// The active thread of the process in a row, if that went with its plan.
+    pub(crate) fn active_lost(&self, row: Row) -> Option<SeatNumber> {
+        let number = self.active(row);
+        self.lost(number).map(|_| number)
+    }
+
+    /// What a thread has to be told whose process went with its plan, if that was not done yet: the
+    /// id of the process, and why the thread leaves.
+    pub(crate) fn lost(&self, number: SeatNumber) -> Option<(u32, u16)> {
+        let seat = self.get(number).filter(|seat| seat.leaving == 0)?;
+        let id = self.rows.id_of_lost(seat.row)?;
+        Some((id, self.lost_reason))
     }
 
     /// The first of the stopping threads that are runnable.
@@ -170,24 +200,25 @@ impl Threads {
         self.used
     }
 
-    /// The first thread that should leave the class in a seat from `from` on.
-    ///
-    /// May look at the whole table: for process context, where the lock is dropped between two
-    /// calls.
-    pub(crate) fn find_leaving(&self, from: SeatNumber) -> Option<(SeatNumber, &ARef<Task>)> {
-        let seats = (from..).zip(self.seats.iter().skip(from as usize));
-        seats
+    /// The first of the threads that should leave the class in the seats of `range`.
+    pub(crate) fn find_leaving(
+        &self,
+        range: Range<SeatNumber>,
+    ) -> Option<(SeatNumber, &ARef<Task>)> {
+        let seats = self.seats.get(range.start as usize..range.end as usize)?;
+        range
+            .zip(seats)
             .filter(|(_, seat)| seat.leaving != 0)
             .find_map(|(number, seat)| Some((number, seat.task.as_ref()?)))
     }
 
-    /// Takes a seat for a thread of `process`, at the end of the process's queue.
+    /// Takes a seat for a thread of the process in `row`, at the end of the process's queue.
     ///
     /// `work` gets what the seat held before, which can only be freed outside the lock.
     pub(crate) fn take(
         &mut self,
         task: ARef<Task>,
-        process: u32,
+        row: Row,
         one_task: bool,
         work: &mut Option<Arc<TaskWork<Stop>>>,
     ) -> Result<SeatNumber> {
@@ -201,20 +232,20 @@ impl Threads {
         *seat = Seat {
             task: Some(task),
             work: work.take(),
-            process,
+            row,
             one_task,
             ..Seat::default()
         };
         self.used += 1;
         *work = old_work;
-        self.push(Kind::Process, process, number);
+        self.push(Kind::Process, row, number);
         Ok(number)
     }
 
     /// Gives a seat up. Returns the thread's reference, which is not the last one to it.
     pub(crate) fn release(&mut self, number: SeatNumber) -> Option<ARef<Task>> {
-        let process = self.get(number)?.process;
-        self.remove(Kind::Process, process, number);
+        let row = self.get(number)?.row;
+        self.remove(Kind::Process, row, number);
         self.remove_waiting(number);
         let free = self.free;
         let seat = self.get_mut(number)?;
@@ -235,15 +266,15 @@ impl Threads {
         let Some(seat) = self.get_mut(number) else {
             return;
         };
-        let process = core::mem::replace(&mut seat.process, NO_PROCESS);
-        self.remove(Kind::Process, process, number);
+        let row = core::mem::replace(&mut seat.row, NO_ROW);
+        self.remove(Kind::Process, row, number);
     }
 
     /// Puts a seat among the stopping ones, at the end, if it is on the run queue. Idempotent.
     pub(crate) fn push_stopping(&mut self, number: SeatNumber) {
         if self.get(number).is_some_and(|seat| seat.queued) {
-            self.remove(Kind::Deferred, NO_PROCESS, number);
-            self.push(Kind::Stopping, NO_PROCESS, number);
+            self.remove(Kind::Deferred, NO_ROW, number);
+            self.push(Kind::Stopping, NO_ROW, number);
         }
     }
 
@@ -267,55 +298,34 @@ impl Threads {
             .get(number)
             .is_some_and(|seat| seat.queued && !seat.is_linked(Kind::Stopping));
         if may {
-            self.push(Kind::Deferred, NO_PROCESS, number);
+            self.push(Kind::Deferred, NO_ROW, number);
         }
     }
 
     /// Takes a seat from among the stopping and the deferred ones. Idempotent.
     pub(crate) fn remove_waiting(&mut self, number: SeatNumber) {
-        self.remove(Kind::Stopping, NO_PROCESS, number);
-        self.remove(Kind::Deferred, NO_PROCESS, number);
+        self.remove(Kind::Stopping, NO_ROW, number);
+        self.remove(Kind::Deferred, NO_ROW, number);
     }
 
-    /// Moves the threads over to the processes of a new plan: those of the old process `i` go to
-    /// the process `map(i)`; those of a process that it does not have are marked as leaving for
-    /// `reason`, and `lost` is told of them.
+    /// The processes are those of another plan from now on; returns the rows of the one before.
     ///
-    /// O(processes + threads). Returns the old queues, to be freed outside the lock.
-    pub(crate) fn replace_processes(
-        &mut self,
-        new: KVVec<Queue>,
-        map: impl Fn(u32) -> Option<u32>,
-        reason: u16,
-        mut lost: impl FnMut(u32, &Task),
-    ) -> KVVec<Queue> {
-        let old = core::mem::replace(&mut self.processes, new);
-        for (index, queue) in (0..).zip(old.iter()) {
-            let target = map(index);
-            let mut number = queue.head;
-            while let Some(seat) = self.get_mut(number) {
-                let leaving = number;
-                number = seat.links[Kind::Process as usize].next;
-                seat.process = target.unwrap_or(NO_PROCESS);
-                if target.is_none() {
-                    seat.links[Kind::Process as usize] = Links::default();
-                    seat.leaving = reason;
-                    if let Some(task) = &seat.task {
-                        lost(index, task);
-                    }
-                    self.send_away(leaving);
-                }
-            }
-            if let Some(place) = target.and_then(|target| self.processes.get_mut(target as usize)) {
-                *place = *queue;
-            }
-        }
-        old
+    /// Each thread of a process that the new plan does not have is to be told that it leaves for
+    /// `reason` before those rows are given to others: until then it belongs to no process.
+    pub(crate) fn replace_rows(&mut self, rows: Rows, reason: u16) -> Rows {
+        self.lost_reason = reason;
+        core::mem::replace(&mut self.rows, rows)
     }
 
-    fn queue_mut(&mut self, kind: Kind, process: u32) -> Option<&mut Queue> {
+    /// The same without a new plan: all processes are gone.
+    pub(crate) fn lose_rows(&mut self, reason: u16) {
+        self.lost_reason = reason;
+        self.rows.lose_all();
+    }
+
+    fn queue_mut(&mut self, kind: Kind, row: Row) -> Option<&mut Queue> {
         match kind {
-            Kind::Process => self.processes.get_mut(process as usize),
+            Kind::Process => self.queues.get_mut(row as usize),
             Kind::Stopping => Some(&mut self.stopping),
             Kind::Deferred => Some(&mut self.deferred),
         }
@@ -326,14 +336,14 @@ impl Threads {
             .map(|seat| &mut seat.links[kind as usize])
     }
 
-    fn push(&mut self, kind: Kind, process: u32, number: SeatNumber) {
+    fn push(&mut self, kind: Kind, row: Row, number: SeatNumber) {
         if self
             .links_mut(kind, number)
             .map_or(true, |links| links.linked)
         {
             return;
         }
-        let Some(queue) = self.queue_mut(kind, process) else {
+        let Some(queue) = self.queue_mut(kind, row) else {
             return;
         };
         let prev = queue.tail;
@@ -352,7 +362,7 @@ impl Threads {
         }
     }
 
-    fn remove(&mut self, kind: Kind, process: u32, number: SeatNumber) {
+    fn remove(&mut self, kind: Kind, row: Row, number: SeatNumber) {
         let Some(links) = self.links_mut(kind, number) else {
             return;
         };
@@ -366,7 +376,7 @@ impl Threads {
         if let Some(links) = self.links_mut(kind, next) {
             links.prev = prev;
         }
-        if let Some(queue) = self.queue_mut(kind, process) {
+        if let Some(queue) = self.queue_mut(kind, row) {
             if queue.head == number {
                 queue.head = next;
             }
