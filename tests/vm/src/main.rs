@@ -14,6 +14,7 @@ mod policy_clock;
 mod policy_cpus;
 mod policy_events;
 mod policy_fill;
+mod policy_large;
 mod policy_memory;
 mod policy_share;
 mod policy_swap;
@@ -96,6 +97,10 @@ const TESTS: &[(&str, Test)] = &[
         policy_swap::process_without_tasks_is_ejected,
     ),
     ("other-cpus-plan-stays", policy_swap::other_cpus_plan_stays),
+    (
+        "large-plans-replace-each-other",
+        policy_large::large_plans_replace_each_other,
+    ),
     ("t1-by-the-configuration", policy::t1_by_the_configuration),
     ("cputime-is-sane", policy_share::cputime_is_sane),
     ("memory-peaks-by-task", policy_memory::memory_peaks_by_task),

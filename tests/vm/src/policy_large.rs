@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Plans of as many processes as there can be, each with a thread.
+
+use std::ops::Range;
+use std::sync::{mpsc, Condvar, Mutex};
+use std::thread::Builder;
+
+use pbs_core::wire::MAX_PROCESSES;
+use pbs_uapi::{Eject, EventKind};
+
+use crate::harness::{
+    burn, kernel_is_watched, sleep_ms, sysfs_number, Context, Node, Plan, Verdict,
+};
+use crate::{check, check_eq};
+
+/// Process 1 runs these; the others wait.
+const TASKS: u32 = 60;
+const SLOT_INSNS: u64 = 2_000_000;
+const BURN_INSNS: u64 = 1_900_000;
+
+/// How often the plan is replaced by a plan like it.
+const SWAPS: u64 = 8;
+
+/// A plan for these processes; half of the time is unallocated, for the test.
+fn plan(id: u64, processes: Range<u32>) -> Plan {
+    let config = pbs_core::Config {
+        window_period_ns: 10_000_000,
+        window_unallocated_ns: 5_000_000,
+        ..pbs_core::Config::DEFAULT
+    };
+    let mut plan = Plan::new(id).config(config);
+    if id == 1 {
+        // The threads are attached meanwhile.
+        plan = plan.idle(200_000_000);
+    }
+    for task in 0..TASKS {
+        plan = plan.slot(processes.start, task, SLOT_INSNS);
+    }
+    // Does not end in the time of the test.
+    plan = plan.idle(1 << 40);
+    for task in 0..8 {
+        for process in processes.clone().skip(1) {
+            plan = plan.slot(process, task, 1000);
+        }
+    }
+    plan
+}
+
+/// What threads wait for.
+#[derive(Default)]
+struct Gate {
+    is_open: Mutex<bool>,
+    opens: Condvar,
+}
+
+impl Gate {
+    fn wait(&self) {
+        let mut is_open = self.is_open.lock().unwrap();
+        while !*is_open {
+            is_open = self.opens.wait(is_open).unwrap();
+        }
+    }
+
+    fn open(&self) {
+        *self.is_open.lock().unwrap() = true;
+        self.opens.notify_all();
+    }
+}
+
+/// Plans of 1,024 processes replace each other while one of these runs, which
+/// loses no count; then one that has other processes, and all threads leave.
+pub fn large_plans_replace_each_other() -> Verdict {
+    let node = Node::open()?;
+    node.load(&plan(1, 1..MAX_PROCESSES + 1))?;
+    let [runs, leaves] = [Gate::default(), Gate::default()];
+    let (tell, told) = mpsc::channel();
+    let node = std::thread::scope(|scope| {
+        let device = &node.device;
+        let mut threads = Vec::new();
+        for process in 1..=MAX_PROCESSES {
+            let (tell, runs, leaves) = (tell.clone(), &runs, &leaves);
+            let work = move || {
+                // SAFETY: takes and returns numbers.
+                let tid = unsafe { libc::syscall(libc::SYS_gettid) } as i32;
+                tell.send(tid).expect("the test is there");
+                if process != 1 {
+                    return leaves.wait();
+                }
+                runs.wait();
+                for _ in 0..TASKS {
+                    burn(BURN_INSNS);
+                    device.task_end(None).expect("task end");
+                }
+            };
+            let thread = Builder::new().stack_size(64 << 10);
+            threads.push(thread.spawn_scoped(scope, work).context("spawn")?);
+            let tid = told.recv().context("a thread's id")?;
+            device.attach(tid, process, 0).context("attach")?;
+        }
+        let result = replace(&node, &runs, || threads.remove(0).join().is_ok());
+        // Whatever came of it, the threads must go before the scope does.
+        runs.open();
+        let _ = device.drop_plan(0);
+        leaves.open();
+        result
+    })
+    .and_then(|()| {
+        let mut node = node;
+        node.read()?;
+        Ok(node)
+    })?;
+    let log = node.log();
+
+    let ends = node.of(EventKind::TaskEnded);
+    check_eq!(ends.len(), TASKS as usize, "tasks that ended\n{log}");
+    let mut retired_insns = 0;
+    for (end, task) in ends.iter().zip(0..) {
+        check_eq!((end.process, end.task), (1, task), "what ended\n{log}");
+        retired_insns += end.retired_insns;
+    }
+    let burnt_insns = u64::from(TASKS) * BURN_INSNS;
+    check!(
+        retired_insns.wrapping_sub(burnt_insns) < u64::from(TASKS) * 2_000,
+        "retired are {retired_insns}, burnt were {burnt_insns}\n{log}"
+    );
+    let plans: Vec<u64> = ends.iter().map(|end| end.plan_id).collect();
+    let met_running = (2..2 + SWAPS).filter(|id| plans.contains(id)).count();
+    println!("{met_running} of {SWAPS} plans came while tasks ran");
+    check!(met_running >= 4, "too few plans met a running task\n{log}");
+
+    let ejected = node.of(EventKind::Ejected);
+    let processes: Vec<u32> = ejected.iter().map(|event| event.process).collect();
+    let all: Vec<u32> = (2..=MAX_PROCESSES).collect();
+    check_eq!(processes, all, "who was ejected");
+    check!(
+        ejected.iter().all(|e| e.reason == Eject::Plan as u16),
+        "why they were ejected\n{log}"
+    );
+    let longest_ns = sysfs_number("cpu0/longest_swap_ns")?;
+    println!("a change of plans held the CPU for {longest_ns} ns at the most");
+    // All processes at once would take milliseconds.
+    check!(
+        longest_ns > 0 && (longest_ns < 250_000 || kernel_is_watched()),
+        "a change of plans held the CPU for {longest_ns} ns"
+    );
+    Ok(())
+}
+
+/// Replaces the plan while process 1 runs, and when it has ended.
+fn replace(node: &Node, runs: &Gate, ended: impl FnOnce() -> bool) -> Verdict {
+    let attached = i64::from(MAX_PROCESSES);
+    check_eq!(sysfs_number("cpu0/threads")?, attached, "threads");
+    runs.open();
+    for swap in 0..SWAPS {
+        sleep_ms(37);
+        node.load(&plan(2 + swap, 1..MAX_PROCESSES + 1))?;
+        check!(
+            sysfs_number("cpu0/threads")? >= attached - 1,
+            "threads have left with plan {}",
+            2 + swap
+        );
+    }
+    check!(ended(), "process 1 failed");
+    check_eq!(sysfs_number("cpu0/threads")?, attached - 1, "threads");
+    node.load(&plan(100, 5000..5000 + MAX_PROCESSES))?;
+    check_eq!(sysfs_number("cpu0/threads")?, 0, "threads left");
+    Ok(())
+}
