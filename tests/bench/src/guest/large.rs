@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::SeqCst;
 
 use pbs_uapi::Device;
 use pbs_vmtest::check;
-use pbs_vmtest::harness::{burn, Child, Context, Gate, Node, Plan};
+use pbs_vmtest::harness::{burn, sysfs_number, Child, Context, Gate, Node, Plan};
 
 use super::class::{run, Class};
 use super::probe::Probe;
@@ -81,7 +81,8 @@ fn median(values: &mut [u64]) -> f64 {
     (values[middle - 1] + values[middle]) as f64 / 2.0
 }
 
-/// Kernel instructions of an installation by task. A plan as large, of the same processes, is replaced each time.
+/// Kernel instructions of an installation by task, and how long the CPU was held
+/// for it at most. A plan as large, of the same processes, is replaced each time.
 pub fn install(probe: &Probe) -> Result<Vec<Named>, String> {
     let node = Node::open()?;
     // Before there is much memory that each of them would have a copy of.
@@ -100,11 +101,14 @@ pub fn install(probe: &Probe) -> Result<Vec<Named>, String> {
             PER_TASK,
         ),
     ];
+    // It is the longest since boot, so the one of few processes comes first.
+    named.push(Named::new("swap", longest_swap_us()?, "us"));
     named.push(Named::new(
         "install-1000000-of-1024",
         install_twice(probe, &node, 1_000_000, MANY, &children[FEW as usize..])?,
         PER_TASK,
     ));
+    named.push(Named::new("swap-of-1024", longest_swap_us()?, "us"));
     node.device.drop_plan(0).context("drop the plan")?;
     Ok(named)
 }
@@ -128,6 +132,11 @@ fn install_twice(
     let start = probe.read();
     node.device.write_plan(&bytes).context("write the plan")?;
     Ok((probe.read() - start) as f64 / f64::from(tasks))
+}
+
+/// How long a change of plans has held the CPU at most, in microseconds.
+fn longest_swap_us() -> Result<f64, String> {
+    Ok(sysfs_number("cpu0/longest_swap_ns")? as f64 / 1000.0)
 }
 
 const PER_TASK_BYTES: &str = "bytes/task";

@@ -77,12 +77,18 @@ impl Maker<'_> {
         }
         let spread = spread_percent(&without).max(spread_percent(&with));
         let percent = (mean(&with) / mean(&without) - 1.0) * 100.0;
-        self.row(name, percent, "%", Some(target.unwrap_or(spread)), what);
+        self.row(
+            name,
+            percent,
+            "percent",
+            Some(target.unwrap_or(spread)),
+            what,
+        );
         let spread_name = format!("{name}-spread");
         self.row(
             &spread_name,
             spread,
-            "%",
+            "percent",
             None,
             "greatest less least of repeated boots",
         );
@@ -251,6 +257,20 @@ pub fn of(boots: &Boots) -> (Vec<Row>, Vec<String>) {
     );
     m.plain(
         MAIN,
+        "swap",
+        "swap",
+        Some(50.0),
+        "the CPU is held for a change of such plans at most",
+    );
+    m.plain(
+        MAIN,
+        "swap-of-1024",
+        "swap-of-1024",
+        Some(50.0),
+        "of 1,024 processes with a thread each",
+    );
+    m.plain(
+        MAIN,
         "plan-memory",
         "plan-memory",
         Some(40.0),
@@ -313,7 +333,7 @@ fn decision(m: &mut Maker<'_>) {
         m.row(
             "decision-flat",
             spread_percent(&values),
-            "%",
+            "percent",
             Some(2.0),
             what,
         );
