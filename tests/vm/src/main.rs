@@ -20,6 +20,7 @@ mod policy_share;
 mod policy_swap;
 mod simulator;
 mod tiers;
+mod tracepoints;
 
 use std::process::ExitCode;
 
@@ -114,6 +115,23 @@ const TESTS: &[(&str, Test)] = &[
         "without-pmu-clock-counts",
         policy_clock::without_pmu_clock_counts,
     ),
+    (
+        "tracepoints-tell-the-events",
+        tracepoints::tracepoints_tell_the_events,
+    ),
+    (
+        "tracepoints-off-tell-nothing",
+        tracepoints::tracepoints_that_are_off_tell_nothing,
+    ),
+    (
+        "tracepoints-can-be-counted",
+        tracepoints::tracepoints_can_be_counted,
+    ),
+    (
+        "trace-pipe-while-a-plan-runs",
+        tracepoints::trace_pipe_is_read_while_a_plan_runs,
+    ),
+    ("live-trace-of-a-run", tracepoints::live_trace_of_a_run),
 ];
 
 fn main() -> ExitCode {
