@@ -142,7 +142,8 @@ fn prepare(
     // Nobody else changes them, as long as the control lock is held.
     let mut old_rows = Rows::new(before.unwrap_or(0))?;
     with_locked(cpu, |_, _, state| {
-        Some(old_rows.copy_from(state.threads.as_ref()?.rows()))
+        old_rows.copy_from(state.threads.as_ref()?.rows());
+        Some(())
     });
     let rows = Rows::following(&old_rows, plan.processes().iter().map(|process| process.id))?;
     let node = Node::new(
