@@ -10,8 +10,8 @@
 //! number of its own.
 //!
 //! A timer that comes too early costs another interrupt; one that comes too late
-//! lets the thread go too far.  So the pace is the fastest seen lately, and of
-//! two ways the shorter one is believed sooner.
+//! lets the thread go too far.  So the pace is the fastest seen lately, and the
+//! way the shortest.
 
 use super::rate::scale;
 use super::Rate;
@@ -39,10 +39,6 @@ const SHORT: u64 = 4;
 
 /// One of so many ways or more tells of the pace.
 const LONG: u64 = 64;
-
-/// The share of the way, as a shift, that is added so that the timer does not
-/// come a little too early, which costs another interrupt.
-const MARGIN_SHIFT: u32 = 4;
 
 /// One, as a deviation of the pace.
 const DEVIATION_ONE: u64 = 1024;
@@ -103,7 +99,7 @@ impl Predictor {
         };
         let early_ns = self.uncertain_ns(user_ns).saturating_mul(2);
         let delay_ns = if early_ns < way_ns / 8 {
-            user_ns.saturating_add(way_ns + (way_ns >> MARGIN_SHIFT))
+            user_ns.saturating_add(way_ns)
         } else {
             user_ns.saturating_sub(early_ns).max(user_ns / 4) + way_ns
         };
@@ -152,16 +148,18 @@ impl Predictor {
         let retired_insns = count_insns.saturating_sub(set.count_insns);
         if retired_insns == 0 {
             // The interrupt came at the end of the way, so this is its length, or a little less;
-            // unless that is no help.  And so long may be the other one.
+            // unless that was no help before.
             let longer_ns = if self.backoff_ns == 0 {
                 elapsed_ns.saturating_add(elapsed_ns / 8 + LEAST_WAY_NS)
             } else {
                 self.doubled(elapsed_ns)
             };
             let longer_ns = longer_ns.min(GREATEST_WAY_NS);
-            self.backoff_ns = longer_ns;
-            self.way_ns = self.way_ns.max(longer_ns);
             self.elsewhere_ns = self.elsewhere_ns.max(longer_ns);
+            if set.origin == Origin::Expiry {
+                self.way_ns = self.way_ns.max(longer_ns);
+                self.backoff_ns = longer_ns;
+            }
             return;
         }
         self.backoff_ns = 0;
@@ -174,9 +172,10 @@ impl Predictor {
         if user_ns < SHORT * *way_ns || uncertain_ns < *way_ns / 8 {
             let seen_ns = elapsed_ns.saturating_sub(user_ns);
             let new_ns = if seen_ns < *way_ns {
-                (*way_ns + seen_ns) / 2
+                seen_ns
             } else {
-                *way_ns + (seen_ns - *way_ns) / 8
+                // A tick may have come between.
+                *way_ns + (seen_ns - *way_ns) / 16
             };
             *way_ns = new_ns.clamp(LEAST_WAY_NS, GREATEST_WAY_NS);
             // The way from elsewhere has more to do.

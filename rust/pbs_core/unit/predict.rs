@@ -69,8 +69,8 @@ fn a_count_is_met_once_the_ways_are_known() {
         }
         for insns in [1_000, 20_000, 400_000, 1_000_000, 50_000_000] {
             let (interrupts, beyond_insns) = machine.run(insns);
-            // The margin is a sixteenth of the way; and the way is met to a little more.
-            let margin_insns = way_ns / 4 / 5 + 100;
+            // A way that was too short before is taken for an eighth longer than it was.
+            let margin_insns = way_ns / 4 / 3 + 100;
             assert!(
                 beyond_insns <= margin_insns,
                 "{beyond_insns} beyond {insns}, way {way_ns} ns"
