@@ -56,10 +56,13 @@ macro_rules! declare_trace {
 
             $(#[$attr])*
             #[inline(always)]
+            // It has as many as the tracepoint.
+            #[allow(clippy::too_many_arguments)]
             $vis fn $name($($arg: $type),*) {
                 #[cfg(CONFIG_TRACEPOINTS)]
                 #[cold]
                 #[inline(never)]
+                #[allow(clippy::too_many_arguments)]
                 fn call($($arg: $type),*) {
                     // SAFETY: The arguments are integers, or valid pointers for the length of the
                     // call to what is not written, as `Argument` says.
