@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The machine and the job request with its PB task net (Glaß 2024, tables 1
+//! to 3).
+//!
+//! Times are nanoseconds of the planner's clock, memory is in bytes, work in
+//! retired instructions.
+
+use pbs_plan::{Line, Start};
+
+/// The step of time of machines that do not say another: a nanosecond.
+pub const TICK_NS: u64 = 1;
+
+const NS_PER_S: u128 = 1_000_000_000;
+
+/// What plans are made for (Glaß 2024, 5.1.1).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Machine {
+    /// What people call it.
+    pub name: Option<String>,
+    /// Reservations last whole multiples of this; [`TICK_NS`], or a second
+    /// where the machine comes from Glaß's files. At least 1.
+    pub tick_ns: u64,
+    /// In the order of the file; never empty.
+    pub nodes: Vec<Node>,
+}
+
+/// Cores with a memory that they share.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Node {
+    /// Its name, unlike that of any other node.
+    pub name: String,
+    /// The memory that the processes on its cores share.
+    pub memory_bytes: u64,
+    /// In the order of the file; never empty.
+    pub cores: Vec<Core>,
+    /// Where it was read.
+    pub line: Line,
+}
+
+/// What executes one task at a time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Core {
+    /// Its name, unlike that of any other core of the node.
+    pub name: String,
+    /// Its number in Linux, where plans for it are to be run.
+    pub cpu: Option<u32>,
+    /// How many instructions it retires in a second; at least 1.
+    pub rate_insns_per_s: u64,
+}
+
+/// A job request (Glaß 2024, table 1).
+///
+/// Jobs that were read have been checked: what is said of the order and the
+/// relations of tasks and processes holds for them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Job {
+    /// What people call it; runs of the same job share it.
+    pub name: String,
+    /// Nothing of the job runs earlier. In a file this counts from the
+    /// submission ([`Job::submitted_at`]).
+    pub start_ns: u64,
+    /// When its last task has ended at the latest. In a file this counts from
+    /// the submission, too.
+    pub deadline_ns: u64,
+    /// Of two jobs the one with the greater number is the more important.
+    pub priority: u32,
+    /// The user's estimate of how long the whole job takes (the thesis's
+    /// `total_runtime`).
+    pub runtime_ns: Option<u64>,
+    /// The user's estimate of the memory of the whole job (the thesis's
+    /// `total_needed_memory`).
+    pub memory_bytes: Option<u64>,
+    /// In the order of the file; never empty.
+    pub processes: Vec<Process>,
+    /// All tasks of all processes, in the order of the file.
+    pub tasks: Vec<Task>,
+}
+
+/// A process of a job: tasks that are run one after the other on one core.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Process {
+    /// Its number, unlike that of any other process of the job.
+    pub id: u32,
+    /// What people call it.
+    pub name: Option<String>,
+    /// What it allocates at the start of its first task and frees at the end
+    /// of its last (Glaß 2024, 4.3).
+    pub memory_bytes: u64,
+    /// The user's estimate of the time from its first task's start to its last
+    /// task's end (the thesis's `approx_runtime`).
+    pub runtime_ns: Option<u64>,
+    /// How `pbsctl run` starts it.
+    pub start: Start,
+    /// Indices into [`Job::tasks`] in the order of execution; never empty.
+    pub tasks: Vec<usize>,
+    /// The fork task it comes from; `None`: it is the initial process.
+    pub forked_by: Option<usize>,
+    /// The join task that waits for it; `None`: it is the initial process.
+    pub joined_by: Option<usize>,
+    /// Where it was read.
+    pub line: Line,
+}
+
+/// A stretch of a process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Task {
+    /// Its number, unlike that of any other task of the job.
+    pub id: u32,
+    /// What people call it.
+    pub name: Option<String>,
+    /// Index into [`Job::processes`].
+    pub process: usize,
+    /// Its place in [`Process::tasks`].
+    pub position: usize,
+    /// What it does.
+    pub action: Action,
+    /// How many instructions it takes. A task of none takes no time and no
+    /// core; calculations and communications always take some.
+    pub insns: u64,
+    /// The greatest memory that it uses, a part of its process's.
+    pub memory_bytes: u64,
+    /// Where it was read.
+    pub line: Line,
+}
+
+/// The action type of a task (Glaß 2024, 5.1.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// The first task of the job.
+    Start,
+    /// The last task of the job.
+    End,
+    /// It calculates.
+    Calculation,
+    /// It sends a message. It waits for nobody: the thesis takes all
+    /// communication to be asynchronous.
+    Communication {
+        /// Index of the task that it is for, where one is named.
+        partner: Option<usize>,
+    },
+    /// After it a child process can start.
+    Fork {
+        /// Index of the child process.
+        child: usize,
+    },
+    /// What is left to do of a fork, in the child and perhaps in the parent.
+    ForkEnd,
+    /// It waits until a child process has ended.
+    Join {
+        /// Index of the child process. The thesis's own job has a join task
+        /// for nobody, which only takes its time.
+        child: Option<usize>,
+    },
+}
+
+impl Machine {
+    /// All cores with the index of their node, node by node. The place of a
+    /// core in this order is its number on the machine.
+    pub fn cores(&self) -> impl Iterator<Item = (usize, &Core)> {
+        let nodes = self.nodes.iter().enumerate();
+        nodes.flat_map(|(index, node)| node.cores.iter().map(move |core| (index, core)))
+    }
+
+    /// How long a core of that rate takes for so many instructions, in whole
+    /// ticks. What is too long for 64 bits is `u64::MAX`.
+    ///
+    /// The thesis says in its text that rate and instructions are multiplied
+    /// (5.1.4.4); its own plan (listing 8) comes from dividing, as it must.
+    pub fn duration_ns(&self, insns: u64, rate_insns_per_s: u64) -> u64 {
+        let rate = u128::from(rate_insns_per_s.max(1));
+        let tick_ns = u128::from(self.tick_ns.max(1));
+        let ns = (u128::from(insns) * NS_PER_S).div_ceil(rate);
+        u64::try_from(ns.div_ceil(tick_ns) * tick_ns).unwrap_or(u64::MAX)
+    }
+
+    /// The memory of all nodes. What is too much for 64 bits is `u64::MAX`.
+    pub fn memory_bytes(&self) -> u64 {
+        let nodes = self.nodes.iter();
+        nodes.fold(0, |sum, node| sum.saturating_add(node.memory_bytes))
+    }
+}
+
+impl Node {
+    /// What a core of it has under static memory balancing: each the same
+    /// (Glaß 2024, 5.1.1).
+    pub fn core_memory_bytes(&self) -> u64 {
+        self.memory_bytes / (self.cores.len() as u64).max(1)
+    }
+}
+
+impl Job {
+    /// The job with its times counted from then on. `None` where they no
+    /// longer fit into 64 bits.
+    pub fn submitted_at(mut self, now_ns: u64) -> Option<Self> {
+        self.start_ns = self.start_ns.checked_add(now_ns)?;
+        self.deadline_ns = self.deadline_ns.checked_add(now_ns)?;
+        Some(self)
+    }
+
+    /// Index of the initial process, the only one that nobody forks.
+    pub fn initial_process(&self) -> Option<usize> {
+        let mut processes = self.processes.iter();
+        processes.position(|process| process.forked_by.is_none())
+    }
+
+    /// The tasks that must have ended before that task starts: at most two.
+    pub fn predecessors(&self, task: usize) -> impl Iterator<Item = usize> {
+        let Task {
+            process,
+            position,
+            action,
+            ..
+        } = self.tasks[task];
+        let process = &self.processes[process];
+        let before = match position.checked_sub(1) {
+            Some(before) => Some(process.tasks[before]),
+            None => process.forked_by,
+        };
+        let joined = match action {
+            Action::Join { child: Some(child) } => self.processes[child].tasks.last().copied(),
+            _ => None,
+        };
+        before.into_iter().chain(joined)
+    }
+
+    /// The tasks that can only start after that task has ended: at most two.
+    pub fn successors(&self, task: usize) -> impl Iterator<Item = usize> {
+        let Task {
+            process,
+            position,
+            action,
+            ..
+        } = self.tasks[task];
+        let process = &self.processes[process];
+        let after = match process.tasks.get(position + 1) {
+            Some(&after) => Some(after),
+            None => process.joined_by,
+        };
+        let forked = match action {
+            Action::Fork { child } => self.processes[child].tasks.first().copied(),
+            _ => None,
+        };
+        after.into_iter().chain(forked)
+    }
+
+    /// The processes that a process forks, in the order in which it does.
+    pub fn children(&self, process: usize) -> impl Iterator<Item = usize> + '_ {
+        let tasks = self.processes[process].tasks.iter();
+        tasks.filter_map(|&task| match self.tasks[task].action {
+            Action::Fork { child } => Some(child),
+            _ => None,
+        })
+    }
+
+    /// All instructions of a process. What is too much for 64 bits is
+    /// `u64::MAX`.
+    pub fn process_insns(&self, process: usize) -> u64 {
+        let tasks = self.processes[process].tasks.iter();
+        tasks.fold(0, |sum, &task| sum.saturating_add(self.tasks[task].insns))
+    }
+}
+
+impl Process {
+    /// Its name, or its number where it has none.
+    pub fn label(&self) -> String {
+        self.name.clone().unwrap_or_else(|| self.id.to_string())
+    }
+}
+
+impl Task {
+    /// Its number, with its name where it has one.
+    pub fn label(&self) -> String {
+        match &self.name {
+            Some(name) => format!("{} ({name})", self.id),
+            None => self.id.to_string(),
+        }
+    }
+}
+
+impl Action {
+    /// The thesis's name for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Start => "start",
+            Self::End => "end",
+            Self::Calculation => "calculation",
+            Self::Communication { .. } => "communication",
+            Self::Fork { .. } => "fork",
+            Self::ForkEnd => "fork end",
+            Self::Join { .. } => "join",
+        }
+    }
+}
