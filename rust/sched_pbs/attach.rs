@@ -9,7 +9,7 @@ use super::{
     cpu::{finish, Cpu},
     entity,
     global::{pbs, Pbs},
-    park::Stop,
+    park::{self, Step, Stop},
     plan,
     state::LEAVE_SILENTLY,
     threads::{Seat, SeatNumber, MAX_THREADS, NO_SEAT},
@@ -199,10 +199,11 @@ pub(crate) enum NotEnded {
 
 /// The current thread's task ends.
 ///
-/// This records the end only; if the thread has to wait it does so on its way to user space. So a
-/// system call that is restarted after a signal can't end the next task.
+/// This records the end, and if the thread has to wait it waits right here. A signal ends that, and
+/// the system call succeeds all the same: it must not be restarted and end the next task. The
+/// thread then waits on its way to user space.
 pub(crate) fn end_task(task: &Task, expected: Option<u32>) -> Result<TaskEnded, NotEnded> {
-    let ended = finish(RunQueueGuard::lock_task(task), |rq, cpu, state| {
+    let (next, step) = finish(RunQueueGuard::lock_task(task), |rq, cpu, state| {
         let number = entity::seat_of(rq, task);
         state.charge(rq);
         state.sample_memory(rq);
@@ -225,16 +226,15 @@ pub(crate) fn end_task(task: &Task, expected: Option<u32>) -> Result<TaskEnded, 
         if next.is_none() {
             state.leave(cpu, number, LEAVE_SILENTLY);
             state.leave_process(cpu, process, bindings::pbs_eject_PBS_EJECT_PLAN as u16);
+            state.settle(rq, cpu);
+            // Nothing is left of the plan for it: it goes on as a normal thread.
+            return Ok((next, Step::Leave));
         }
-        state.settle(rq, cpu);
-        Ok(TaskEnded { next })
+        Ok((next, park::settle(rq, cpu, state, task, number)))
     })
     .unwrap_or(Err(NotEnded::NotAttached))?;
-    if ended.next.is_none() {
-        // Nothing is left of the plan for it: it goes on as a normal thread.
-        leave_class(task);
-    }
-    Ok(ended)
+    park::wait(task, step);
+    Ok(TaskEnded { next })
 }
 
 /// Called by every exiting thread, before its memory map goes.

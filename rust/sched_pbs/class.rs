@@ -6,7 +6,12 @@
 //! to reach the edge of user space to wait there ([`super::park`]). So there is nothing to sort
 //! here, and every callback is O(log processes) at most.
 
-use super::{cpu::Cpu, entity, state::State, threads::NO_SEAT};
+use super::{
+    cpu::Cpu,
+    entity,
+    state::State,
+    threads::{Parked, NO_SEAT},
+};
 use kernel::{
     bindings,
     prelude::*,
@@ -44,7 +49,7 @@ impl SchedClass for Pbs {
             // It is on its way into the class, by a change of policy, or out of it.
             let runs_freely = seat.leaving != 0 || (enters && !flags.is_sleep_or_wakeup());
             // To the node a thread that waits at the edge of user space could run all the time.
-            if flags.is_sleep_or_wakeup() && !seat.parked {
+            if flags.is_sleep_or_wakeup() && !seat.is_parked() {
                 if enters {
                     // It was attached while it slept.
                     state.enter(cpu, number);
@@ -88,7 +93,8 @@ impl SchedClass for Pbs {
             };
             seat.queued = false;
             if flags.is_sleep_or_wakeup() {
-                if seat.parked {
+                if seat.is_parked() {
+                    seat.parked = Parked::Asleep;
                     seat.stopping = false;
                     return;
                 }
@@ -152,7 +158,7 @@ impl SchedClass for Pbs {
                 let row = seat.row;
                 // A waiter of a higher class runs it for a while; its process still has it.
                 seat.boosted_at_ns = Some(run_time_ns);
-                let parked = seat.parked;
+                let parked = seat.is_parked();
                 state.refresh_presence(row);
                 state.settle(rq, cpu);
                 if parked {

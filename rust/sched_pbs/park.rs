@@ -8,11 +8,17 @@
 //! that signals, ptrace, the freezer and `kill` work as ever: a thread that has a signal to handle
 //! is let through, and is sent to wait again if it reaches user space.
 
-use super::{attach, cpu::Cpu, entity, state::State};
+use super::{
+    attach,
+    cpu::{finish, Cpu},
+    entity,
+    state::State,
+    threads::{Parked, SeatNumber},
+};
 use kernel::{
     current,
     prelude::*,
-    sched_class::{self, RunQueue, RunQueueGuard, Sleep},
+    sched_class::{RunQueue, RunQueueGuard, Sleep},
     sync::Arc,
     task::Task,
     task_work::TaskWork,
@@ -32,29 +38,17 @@ impl Stop {
 impl TaskWorkCallback for Stop {
     fn run(_this: &Arc<TaskWork<Self>>) {
         let task = current!();
-        // Each turn is one sleep; a wake-up that does not grant the CPU leads to another.
-        loop {
-            let mut rq = RunQueueGuard::lock_task(task);
-            let step = entity::with_state(&mut rq, |rq, cpu, state| {
-                let step = step(rq, cpu, state, task);
-                (step, state.take_wake())
-            });
-            drop(rq);
-            let Some((step, wake)) = step else { return };
-            if let Some(next) = wake {
-                sched_class::wake_up(&next);
-            }
-            match step {
-                Step::Sleep(sleep) => sleep.schedule(),
-                Step::Leave => return attach::leave_class(task),
-                Step::GoOn => return,
-            }
-        }
+        let step = finish(RunQueueGuard::lock_task(task), |rq, cpu, state| {
+            state.charge(rq);
+            state.sample_memory(rq);
+            settle(rq, cpu, state, task, entity::seat_of(rq, task))
+        });
+        wait(task, step.unwrap_or(Step::GoOn));
     }
 }
 
-/// What the current thread does at the edge of user space.
-enum Step {
+/// What the current thread does where it could wait.
+pub(crate) enum Step {
     /// It goes on to user space.
     GoOn,
     /// It leaves the class first.
@@ -64,34 +58,67 @@ enum Step {
     Sleep(Sleep),
 }
 
-/// Decides that.
-fn step(rq: &mut RunQueue, cpu: &'static Cpu, state: &mut State, task: &Task) -> Step {
-    let number = entity::seat_of(rq, task);
-    state.charge(rq);
-    state.sample_memory(rq);
+/// Waits, as [`settle`] has found, until the current thread may go on to user space or has a signal
+/// to handle.
+pub(crate) fn wait(task: &Task, mut step: Step) {
+    // Each turn is one sleep; a wake-up that does not grant the CPU mostly leads to another.
+    loop {
+        match step {
+            Step::Sleep(sleep) => sleep.schedule(),
+            Step::Leave => return attach::leave_class(task),
+            Step::GoOn => return,
+        }
+        let next = finish(RunQueueGuard::lock_task(task), |rq, cpu, state| {
+            let number = entity::seat_of(rq, task);
+            if was_let_on(state, number) {
+                return Step::GoOn;
+            }
+            settle(rq, cpu, state, task, number)
+        });
+        step = next.unwrap_or(Step::GoOn);
+    }
+}
+
+/// Whether a thread that was woken up where it waited may leave that place: it has got the CPU
+/// since, and if it may not run, it was told to come back.
+fn was_let_on(state: &mut State, number: SeatNumber) -> bool {
+    state
+        .seat_mut(number)
+        .map_or(true, |seat| !seat.is_parked() && seat.leaving == 0)
+}
+
+/// The current thread is where it holds nothing, and was charged: settles whether it waits there.
+pub(crate) fn settle(
+    rq: &mut RunQueue,
+    cpu: &'static Cpu,
+    state: &mut State,
+    task: &Task,
+    number: SeatNumber,
+) -> Step {
     let Some(seat) = state.seat_mut(number) else {
         return Step::GoOn;
     };
     if seat.leaving != 0 {
-        seat.parked = false;
+        seat.parked = Parked::No;
         return Step::Leave;
     }
     if !seat.entered || seat.boosted_at_ns.is_some() {
         // Whoever boosts it waits for what it holds in user space; it is told to wait again when
         // the boost ends.
-        seat.parked = false;
+        seat.parked = Parked::No;
+        state.settle(rq, cpu);
         return Step::GoOn;
     }
     let row = seat.row;
     // From here on an idle slot may find it.
-    seat.parked = true;
+    seat.parked = Parked::Going;
     let sleep = Sleep::interruptible();
     state.refresh_presence(row);
     state.settle(rq, cpu);
     let granted = state.is_granted(number);
     if granted || task.signal_pending() {
         if let Some(seat) = state.seat_mut(number) {
-            seat.parked = false;
+            seat.parked = Parked::No;
         }
         if granted {
             // This was to wake up the thread itself.

@@ -15,7 +15,7 @@ use super::{
     pbs_core::{Decision, Event, EventKind, Grant, Node, Origin, Predictor, Presence, Rate, Sink},
     rows::{Row, NO_ROW},
     storage::KernelMemory,
-    threads::{Seat, SeatNumber, Threads, NO_SEAT},
+    threads::{Parked, Seat, SeatNumber, Threads, NO_SEAT},
 };
 use kernel::{
     alloc::KBox,
@@ -221,6 +221,11 @@ impl State {
         self.running = seat;
         self.charged_in_switch = false;
         self.predictor.forget();
+        if let Some(seat) = self.seat_mut(seat) {
+            if seat.parked == Parked::Asleep {
+                seat.parked = Parked::No;
+            }
+        }
         if seat != self.granted {
             self.send_to_wait(seat);
         }
@@ -237,7 +242,14 @@ impl State {
 
     /// The running thread is about to leave the CPU, or to be taken off it for a change: charges
     /// it, once a switch.
+    ///
+    /// Who goes to sleep to wait was charged when that was settled, and has been in the kernel since, which
+    /// no counter counts.
     pub(crate) fn charge_switch(&mut self, rq: &RunQueue) {
+        if self.insn_clock.tier() != Tier::Clock {
+            let seat = self.threads.as_ref().and_then(|t| t.get(self.running));
+            self.charged_in_switch |= seat.is_some_and(Seat::is_parked);
+        }
         if !self.charged_in_switch {
             self.charge(rq);
             self.sample_memory(rq);
@@ -276,7 +288,7 @@ impl State {
         };
         let presence = match threads.get(threads.active(row)) {
             None => Presence::Absent,
-            Some(seat) if seat.queued || seat.parked || seat.boosted_at_ns.is_some() => {
+            Some(seat) if seat.queued || seat.is_parked() || seat.boosted_at_ns.is_some() => {
                 Presence::Ready
             }
             Some(_) => Presence::Blocked,
@@ -313,7 +325,7 @@ impl State {
         }
         if let Some(seat) = self.threads.as_mut().and_then(|t| t.get_mut(granted)) {
             seat.began = true;
-            if seat.parked {
+            if seat.is_parked() {
                 // Who stood here before is not granted any more; it is woken when it is again.
                 self.wake = seat.task.clone();
             }
@@ -355,19 +367,9 @@ impl State {
     /// there when it wakes up.
     pub(crate) fn stop(&mut self, number: SeatNumber) {
         let now_ns = self.now_ns();
-        let Some(threads) = &mut self.threads else {
+        let Some(threads) = self.threads_stopping(number, now_ns) else {
             return;
         };
-        let Some(seat) = threads.get_mut(number) else {
-            return;
-        };
-        if !seat.queued || seat.boosted_at_ns.is_some() {
-            return;
-        }
-        if !seat.stopping {
-            seat.stopping = true;
-            seat.stopping_since_ns = now_ns;
-        }
         threads.push_stopping(number);
         if number == self.running {
             self.send_to_wait(number);
@@ -377,22 +379,25 @@ impl State {
     /// Sends a thread that has woken up in the kernel to wait there too, but not at once.
     pub(crate) fn stop_soon(&mut self, rq: &RunQueue, cpu: &Cpu, number: SeatNumber) {
         // An old time lets it in a little sooner, and costs nothing.
-        let now_ns = self.recent_ns;
-        let Some(threads) = &mut self.threads else {
+        let Some(threads) = self.threads_stopping(number, self.recent_ns) else {
             return;
         };
-        let Some(seat) = threads.get_mut(number) else {
-            return;
-        };
+        threads.push_deferred(number);
+        self.arm(rq, cpu, Origin::Elsewhere);
+    }
+
+    /// Notes that a thread has to wait, if it can run; the queue is for the caller to choose.
+    fn threads_stopping(&mut self, number: SeatNumber, now_ns: u64) -> Option<&mut Threads> {
+        let threads = self.threads.as_mut()?;
+        let seat = threads.get_mut(number)?;
         if !seat.queued || seat.boosted_at_ns.is_some() {
-            return;
+            return None;
         }
         if !seat.stopping {
             seat.stopping = true;
             seat.stopping_since_ns = now_ns;
         }
-        threads.push_deferred(number);
-        self.arm(rq, cpu, Origin::Elsewhere);
+        Some(threads)
     }
 
     /// When the next of the threads that woke up out of turn has to be let in.
@@ -422,7 +427,7 @@ impl State {
         let Some(seat) = self.seat_mut(number) else {
             return;
         };
-        if seat.stopping && seat.leaving == 0 && !seat.parked {
+        if seat.stopping && seat.leaving == 0 && !seat.is_parked() {
             if let (Some(work), Some(task)) = (&seat.work, &seat.task) {
                 // It fails for a thread that is exiting only, and that one leaves the class.
                 let _ = TaskWork::add(work, task);
@@ -525,7 +530,7 @@ impl State {
             .is_some_and(|seat| {
                 seat.stopping
                     && seat.leaving == 0
-                    && !seat.parked
+                    && !seat.is_parked()
                     && !seat.work.as_ref().is_some_and(|work| work.is_pending())
             })
     }

@@ -58,6 +58,19 @@ enum Kind {
     Deferred,
 }
 
+/// Whether a thread waits for its process to be granted the CPU. It holds nothing then, and all that
+/// it has retired in user space is charged.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Parked {
+    /// It does not.
+    #[default]
+    No,
+    /// It is about to sleep.
+    Going,
+    /// It sleeps, or was woken up and has not got the CPU yet.
+    Asleep,
+}
+
 /// A thread of a plan process.
 #[derive(Default)]
 pub(crate) struct Seat {
@@ -74,8 +87,8 @@ pub(crate) struct Seat {
     pub(crate) entered: bool,
     /// It is on the run queue.
     pub(crate) queued: bool,
-    /// It waits, or is about to wait, at the edge of user space.
-    pub(crate) parked: bool,
+    /// Whether it waits where it holds nothing.
+    pub(crate) parked: Parked,
     /// It has to reach the edge of user space and wait there.
     pub(crate) stopping: bool,
     /// When it was told to, on the monotonic clock.
@@ -90,6 +103,11 @@ pub(crate) struct Seat {
 }
 
 impl Seat {
+    /// Whether it waits where it holds nothing, or is about to.
+    pub(crate) fn is_parked(&self) -> bool {
+        self.parked != Parked::No
+    }
+
     fn is_linked(&self, kind: Kind) -> bool {
         self.links[kind as usize].linked
     }
