@@ -128,7 +128,9 @@ impl SchedClass for Pbs {
             rq.update_current();
         }
         let class_follows = next.is_some_and(|next| entity::in_class(rq, next));
-        update(rq, |rq, _, state| state.end_running(rq, class_follows));
+        update(rq, |rq, cpu, state| {
+            state.end_running(rq, cpu, class_follows);
+        });
     }
 
     fn set_next_task(rq: &mut RunQueue, task: &Task) {

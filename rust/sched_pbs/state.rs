@@ -258,11 +258,14 @@ impl State {
     }
 
     /// The running thread has left the CPU; whether a thread of the class follows it.
-    pub(crate) fn end_running(&mut self, rq: &RunQueue, class_follows: bool) {
+    pub(crate) fn end_running(&mut self, rq: &RunQueue, cpu: &Cpu, class_follows: bool) {
         self.charge_switch(rq);
         self.running = NO_SEAT;
         if rq.is_local() {
             self.count_valid &= class_follows;
+        }
+        if !class_follows {
+            self.arm(rq, cpu, Origin::Elsewhere);
         }
     }
 
@@ -337,7 +340,10 @@ impl State {
             }
         }
         self.preempt(rq);
-        self.arm(rq, cpu, origin);
+        // A switch sets the timer itself.
+        if self.running == NO_SEAT || self.running == self.choose() {
+            self.arm(rq, cpu, origin);
+        }
     }
 
     /// For callbacks of the class, under the core's lock: has the CPU do the wake-up.
