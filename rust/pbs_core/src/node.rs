@@ -309,17 +309,12 @@ impl<M: Memory> Node<M> {
         if complete && retired_insns < planned_insns {
             self.watch_early(p, retired_insns, now_ns, sink);
         }
-        let Node { plan, runs, .. } = self;
-        if let Some(&run) = runs.get(p as usize) {
-            let mut next = run;
-            next.move_to(plan, p, run.position.saturating_add(1));
-            self.change(p, |run| {
-                *run = Run {
-                    queued: run.queued,
-                    ..next
-                }
-            });
-        }
+        let next = self
+            .runs
+            .get(p as usize)
+            .map_or(0, |run| run.position.saturating_add(1));
+        let place = self.plan.place(p, next);
+        self.change(p, |run| run.move_to(next, place));
     }
 
     /// The current task of `p` has begun, if it had not.

@@ -117,10 +117,15 @@ impl<M: Memory> Plan<M> {
         self.order.get(place as usize).copied()
     }
 
+    /// That slot and its number.
+    pub fn place(&self, process: u32, position: u32) -> Option<(u32, Slot)> {
+        let number = self.own_slot(process, position)?;
+        Some((number, *self.slot(number)?))
+    }
+
     /// The id of a process's task, given its position.
     pub fn task(&self, process: u32, position: u32) -> Option<u32> {
-        let number = self.own_slot(process, position)?;
-        self.slot(number).map(|slot| slot.task)
+        self.place(process, position).map(|(_, slot)| slot.task)
     }
 
     /// Planned lengths of the tasks of a process from `position` on.

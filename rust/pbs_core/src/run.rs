@@ -3,7 +3,7 @@
 //! The run state of one process.
 
 use super::signals::{Look, Told};
-use super::{wire, IdlePolicy, Memory, Plan, Progress};
+use super::{wire, IdlePolicy, Memory, Plan, Progress, Slot};
 
 /// What the threads of a process are doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,7 +130,7 @@ impl Run {
             buffer_insns: plan.process(index).map_or(0, |p| p.buffer_insns),
             ..Run::NEW
         };
-        run.move_to(plan, index, position);
+        run.move_to(position, plan.place(index, position));
         run
     }
 
@@ -148,9 +148,9 @@ impl Run {
         }
     }
 
-    /// Makes the task at `position` the current one, not begun yet.  The
-    /// process is done if there is no such task.
-    pub(super) fn move_to<M: Memory>(&mut self, plan: &Plan<M>, index: u32, position: u32) {
+    /// Makes the task at `position` the current one, not begun yet.  `place`: its
+    /// slot and the number of that; the process is done if there is none.
+    pub(super) fn move_to(&mut self, position: u32, place: Option<(u32, Slot)>) {
         self.position = position;
         self.retired_insns = 0;
         self.preemptions = 0;
@@ -158,12 +158,11 @@ impl Run {
         self.look = Look::NONE;
         self.task_begun = false;
         self.peak = Peak::default();
-        let number = plan.own_slot(index, position);
-        match number.and_then(|number| plan.slot(number)) {
-            Some(slot) => {
+        match place {
+            Some((number, slot)) => {
                 self.task = slot.task;
                 self.planned_insns = slot.length_insns;
-                self.own_slot = number.unwrap_or(u32::MAX);
+                self.own_slot = number;
             }
             None => {
                 self.done = true;
