@@ -62,16 +62,15 @@ unsafe impl Key for crate::bindings::static_key {}
 // SAFETY: It consists of a `static_key`.
 unsafe impl Key for crate::bindings::static_key_false {}
 
-/// A `nop`, and its entry in the table of jumps: where it is, where it jumps to while the key is
-/// on, and the key with its lowest bit unset, as the branch is not taken at first.
+/// A `nop` as long as a jump, and its entry in the table of jumps: where it is, where it jumps to
+/// while the key is on, and the key with its lowest bit unset, as the branch is not taken at first.
 #[doc(hidden)]
 #[macro_export]
-#[cfg(all(CONFIG_JUMP_LABEL, CONFIG_RUSTC_HAS_ASM_LABEL, CONFIG_ARM64))]
-macro_rules! __static_branch_unlikely {
-    ($path:path, $offset_bytes:expr) => {
+macro_rules! __static_branch_jump {
+    ($path:path, $offset_bytes:expr, $nop:literal, $($syntax:ident)?) => {
         'branch: {
             ::core::arch::asm!(
-                "2: nop",
+                $nop,
                 ".pushsection __jump_table, \"aw\"",
                 ".balign 8",
                 ".long 2b - ., {on} - .",
@@ -80,34 +79,32 @@ macro_rules! __static_branch_unlikely {
                 key = sym $path,
                 offset = const $offset_bytes,
                 on = label { break 'branch true },
-                options(nostack, preserves_flags),
+                options($($syntax,)? nostack, preserves_flags),
             );
             false
         }
     };
 }
 
-/// The same for x86-64, where the jump has five bytes.
+/// On arm64 all instructions are of one length.
+#[doc(hidden)]
+#[macro_export]
+#[cfg(all(CONFIG_JUMP_LABEL, CONFIG_RUSTC_HAS_ASM_LABEL, CONFIG_ARM64))]
+macro_rules! __static_branch_unlikely {
+    ($path:path, $offset_bytes:expr) => {
+        $crate::__static_branch_jump!($path, $offset_bytes, "2: nop",)
+    };
+}
+
+/// On x86-64 the jump has five bytes.
 #[doc(hidden)]
 #[macro_export]
 #[cfg(all(CONFIG_JUMP_LABEL, CONFIG_RUSTC_HAS_ASM_LABEL, CONFIG_X86_64))]
 macro_rules! __static_branch_unlikely {
     ($path:path, $offset_bytes:expr) => {
-        'branch: {
-            ::core::arch::asm!(
-                "2: .byte 0x0f, 0x1f, 0x44, 0x00, 0x00",
-                ".pushsection __jump_table, \"aw\"",
-                ".balign 8",
-                ".long 2b - ., {on} - .",
-                ".quad {key} + {offset} - .",
-                ".popsection",
-                key = sym $path,
-                offset = const $offset_bytes,
-                on = label { break 'branch true },
-                options(att_syntax, nostack, preserves_flags),
-            );
-            false
-        }
+        $crate::__static_branch_jump!(
+            $path, $offset_bytes, "2: .byte 0x0f, 0x1f, 0x44, 0x00, 0x00", att_syntax
+        )
     };
 }
 
