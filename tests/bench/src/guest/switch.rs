@@ -24,17 +24,20 @@ fn pairs(probe: &Probe) -> u64 {
     }
 }
 
+/// A plan in which two processes take turns, with so many slots each.
+fn in_turn(mut plan: Plan, slots: u64, slot_insns: u64) -> Plan {
+    for task in 0..slots as u32 {
+        plan = plan.slot(1, task, slot_insns).slot(2, task, slot_insns);
+    }
+    plan
+}
+
 /// Kernel instructions of a task's end, of its process's way to sleep and of the
 /// next one's way back: two processes take turns, slot by slot.
 fn task_ends(probe: &Probe, task_insns: u64, planned_insns: u64) -> Result<f64, String> {
     let pairs = pairs(probe);
     let tasks = pairs + 2 * MARGIN;
-    let mut plan = Plan::new(1).lead_in();
-    for task in 0..tasks as u32 {
-        plan = plan
-            .slot(1, task, planned_insns)
-            .slot(2, task, planned_insns);
-    }
+    let plan = in_turn(Plan::new(1).lead_in(), tasks, planned_insns);
     let device = pbs_uapi::Device::open().map_err(|error| error.to_string())?;
     let work = |tasks: u64| {
         for _ in 0..tasks {
@@ -80,10 +83,7 @@ pub fn preemptions(probe: &Probe) -> Result<f64, String> {
     config.no_preemption_insns = 0;
     config.max_preemptions = 1_000_000;
     let slots = pairs + 3 * MARGIN;
-    let mut plan = Plan::new(1).config(config).lead_in();
-    for task in 0..slots as u32 {
-        plan = plan.slot(1, task, SLOT_INSNS).slot(2, task, SLOT_INSNS);
-    }
+    let plan = in_turn(Plan::new(1).config(config).lead_in(), slots, SLOT_INSNS);
     let work = |slots: u64| burn(slots * T1_INSNS);
     probe.of_each(2 * pairs, || {
         run(
