@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+use clap_complete::Shell;
 
 use crate::gen::GenOptions;
 use crate::sim::SimOptions;
@@ -130,7 +131,32 @@ pub(crate) enum Command {
         #[arg(long, value_name = "N")]
         cpu: u32,
     },
+
+    /// Print what a shell needs to complete pbsctl's command line
+    #[command(after_help = COMPLETIONS_HELP)]
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+
+    /// Write the manual pages of pbsctl and of its commands
+    #[command(after_help = MAN_HELP)]
+    Man {
+        /// Where to; made if it is not there
+        directory: PathBuf,
+    },
 }
+
+const COMPLETIONS_HELP: &str = "\
+Examples:
+  pbsctl completions bash > /etc/bash_completion.d/pbsctl
+  pbsctl completions zsh > ~/.zfunc/_pbsctl
+  pbsctl completions fish > ~/.config/fish/completions/pbsctl.fish";
+
+const MAN_HELP: &str = "\
+Examples:
+  pbsctl man /usr/local/share/man/man1
+  pbsctl man . && man -l pbsctl-run.1";
 
 const RUN_HELP: &str = "\
 Examples:

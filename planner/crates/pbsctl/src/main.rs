@@ -10,6 +10,7 @@ mod output;
 mod plans;
 mod report;
 mod run;
+mod shell;
 mod sim;
 mod stat;
 mod study;
@@ -38,6 +39,8 @@ fn main() -> ExitCode {
         Command::Show { cpu } => plans::show(out, device, cpu),
         Command::Import(options) => plans::import(out, &options),
         Command::Gen(options) => gen::gen(out, &options),
+        Command::Completions { shell } => shell::completions(out, shell),
+        Command::Man { directory } => shell::man(out, &directory),
         Command::Drop { cpu } => plans::drop_plan(out, device, cpu),
     };
     match result {
