@@ -107,6 +107,7 @@ const TESTS: &[(&str, Test)] = &[
     ("memory-peaks-by-task", policy_memory::memory_peaks_by_task),
     ("readers-get-the-same", policy_events::readers_get_the_same),
     ("slow-reader-is-told", policy_events::slow_reader_is_told),
+    ("top-shows-the-node", policy_events::top_shows_the_node),
     (
         "kernel-equals-simulator",
         simulator::kernel_equals_simulator,

@@ -118,3 +118,43 @@ pub fn slow_reader_is_told() -> Verdict {
     check_eq!(slow.events[0].seq, info.first_seq, "first of them");
     Ok(())
 }
+
+/// `pbsctl top` shows how far the plan has come, and what happened since the view
+/// before.
+pub fn top_shows_the_node() -> Verdict {
+    let mut plan = Plan::new(9).lead_in();
+    for task in 0..5 {
+        plan = plan.slot(1, task, 300_000);
+    }
+    let mut scene = Scene::new()?;
+    scene.tasks(1, &[200_000; 5])?;
+    // What is there at its first view is not counted at its second.
+    scene.run(&plan)?;
+    let run = std::process::Command::new("pbsctl")
+        .args(["--json", "top", "--count", "2", "--interval", "1"])
+        .output()
+        .context("pbsctl")?;
+    let said = String::from_utf8_lossy(&run.stdout);
+    check!(
+        run.status.success(),
+        "pbsctl top: {}",
+        String::from_utf8_lossy(&run.stderr)
+    );
+    let views: Vec<_> = said.lines().collect();
+    check_eq!(views.len(), 2, "views: {said}");
+    for text in [
+        r#""cpu":0,"state":"ended","plan_id":9,"slot":6,"slots":6,"process":null"#,
+        r#""processes_unfinished":0"#,
+    ] {
+        check!(
+            views.iter().all(|view| view.contains(text)),
+            "no {text}: {said}"
+        );
+    }
+    check!(views[0].contains(r#""per_s":null"#), "rates: {said}");
+    check!(
+        views[1].contains(r#""per_s":[0.0,0.0,0.0,0.0,0.0]"#),
+        "rates: {said}"
+    );
+    Ok(())
+}

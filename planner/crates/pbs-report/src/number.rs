@@ -19,7 +19,7 @@ pub fn grouped(number: impl Into<i128>) -> String {
 }
 
 /// Bytes in the largest unit that leaves at least one.
-pub(crate) fn bytes(bytes: u64) -> String {
+pub fn bytes(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
     let mut value = bytes as f64;
     let mut unit = 0;

@@ -21,6 +21,7 @@ Examples:
   pbsctl import sim.log > plan.toml       Take over a plan of Leppert's simulation
   pbsctl gen one-over > plan.toml         Generate one, in which a process is late
   pbsctl events --follow                  Watch what happens
+  pbsctl top                              ... as a table that is kept up to date
   pbsctl stat                             The state of the node
   pbsctl drop --cpu 0                     Away with the plan of CPU 0
 
@@ -107,6 +108,9 @@ pub(crate) enum Command {
 
     /// Print what happened
     Events(EventsOptions),
+
+    /// Show the node as it runs, CPU by CPU
+    Top(TopOptions),
 
     /// Print the state of the node: limits, counting tier, and what
     /// /sys/kernel/pbs holds
@@ -295,6 +299,33 @@ pub(crate) struct EventsOptions {
     /// Only events of this CPU
     #[arg(long, value_name = "N")]
     pub(crate) cpu: Option<u32>,
+}
+
+const TOP_HELP: &str = "\
+Examples:
+  pbsctl top                       Until Ctrl-C
+  pbsctl top --interval 5 | cat    Table after table
+  pbsctl --json top --count 2      One JSON object a line
+
+DONE is the share of the slots that have passed, LEFT the processes with tasks
+left, T2 the lateness beyond which the node is a prediction failure. Of the last
+columns each is a number of events a second: tasks that ended, slots that reached
+t1 or their ceiling on the clock, and prediction failures.
+
+On a CPU of a plan pbsctl runs in the unallocated time, and an interval may be
+longer than asked for.";
+
+#[derive(Args, Debug)]
+#[command(after_help = TOP_HELP)]
+pub(crate) struct TopOptions {
+    /// Seconds between two views
+    #[arg(long, short, value_name = "S", default_value_t = 1,
+          value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub(crate) interval: u64,
+
+    /// Show so many views and end
+    #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) count: Option<u64>,
 }
 
 const IMPORT_HELP: &str = "\

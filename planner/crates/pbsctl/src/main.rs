@@ -14,6 +14,7 @@ mod shell;
 mod sim;
 mod stat;
 mod study;
+mod top;
 mod trace;
 
 use std::process::ExitCode;
@@ -35,6 +36,7 @@ fn main() -> ExitCode {
         Command::Events(options) => events::events(out, device, &options),
         Command::Report(options) => report::report(out, &options),
         Command::Trace(options) => trace::trace(out, device, &options),
+        Command::Top(options) => top::top(out, device, &options),
         Command::Stat => stat::stat(out, device),
         Command::Show { cpu } => plans::show(out, device, cpu),
         Command::Import(options) => plans::import(out, &options),

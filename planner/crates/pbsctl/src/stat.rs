@@ -13,7 +13,8 @@ use crate::failure::Failure;
 use crate::output::Output;
 use crate::plans::open;
 
-const SYSFS: &str = "/sys/kernel/pbs";
+/// Where the kernel tells of the class.
+pub(crate) const SYSFS: &str = "/sys/kernel/pbs";
 
 pub(crate) fn stat(out: Output, device: &Path) -> Result<ExitCode, Failure> {
     let info = open(device)?
@@ -56,7 +57,7 @@ pub(crate) fn node_config() -> Result<Config, Failure> {
 }
 
 /// Directories as objects, files as numbers where they are ones.
-fn directory(path: &Path) -> Value {
+pub(crate) fn directory(path: &Path) -> Value {
     let mut entries = Map::new();
     let Ok(files) = fs::read_dir(path) else {
         return Value::Object(entries);
