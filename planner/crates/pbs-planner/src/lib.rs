@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The planner: job requests in, plans out (Glaß 2024, 5.1).
+//!
+//! A [`Store`] knows what is reserved of the cores' time and of the nodes'
+//! memory, and for whom. [`reserve`] plans a run of a job: it tries several
+//! strategies and keeps the best plan, all of it or nothing.
+
+mod reserve;
+mod store;
+mod strategies;
+
+pub use reserve::{Lack, Progress, Refusal, Request};
+pub use store::{
+    Balancing, Booking, Capacity, Mark, ProcessReservation, Run, RunId, Site, Store,
+    TaskReservation,
+};
+pub use strategies::{reserve, reserve_in, Aim, Attempt, Options, Planned, Refused, Strategy};

@@ -1,0 +1,400 @@
+// SPDX-License-Identifier: GPL-2.0
+//! One try to reserve all that a job needs (Glaß 2024, listing 5), without its
+//! recursion: a queue of the tasks that can be planned next.
+//!
+//! A process holds its memory from its first task's start. When its end is not
+//! known yet it holds it for as long as nobody else has reserved it, so that
+//! all that is planned meanwhile has to do without (requirement 5 of 5.1.4).
+//! With its end known the rest is given back.
+
+use pbs_profile::Error;
+
+use super::choose::{self, Claims, Goal, Nowhere, Place, Want};
+use super::net::Net;
+use super::ready::{Order, Ready};
+use super::{Lack, Progress, Refusal, Request};
+use crate::store::{Booking, Run};
+use crate::{ProcessReservation, TaskReservation};
+
+/// How a job is to be planned.
+#[derive(Clone, Debug)]
+pub(crate) struct Way {
+    pub(crate) order: Order,
+    pub(crate) goal: Goal,
+    /// Per process: the core that it must run on, if any. May be empty.
+    pub(crate) cores: Vec<Option<usize>>,
+}
+
+/// What became of a try.
+pub(crate) enum Outcome {
+    Planned(Run),
+    Refused(Refusal),
+    /// This process needs its memory for so long: what it held was not enough,
+    /// since somebody else has reserved it afterwards.
+    Longer {
+        refusal: Refusal,
+        span_ns: u64,
+    },
+}
+
+/// Tries once. What was taken remains taken, whatever comes of it.
+pub(crate) fn attempt(
+    booking: &mut Booking<'_>,
+    request: &Request<'_>,
+    net: &Net,
+    way: &Way,
+    spans_ns: &[u64],
+) -> Outcome {
+    let job = request.job;
+    let cores = booking.store().sites().len();
+    let mut attempt = Attempt {
+        request,
+        net,
+        way,
+        spans_ns,
+        waits_for: net.waits_for.clone(),
+        ready_ns: vec![request.start_ns; job.tasks.len()],
+        claims: Claims::new(cores),
+        held: vec![None; job.processes.len()],
+        ready: Ready::new(&way.order),
+        waiting: Vec::new(),
+        too_much_bytes: u64::MAX,
+        open_tasks: net.open_tasks,
+        processes: Vec::with_capacity(job.processes.len()),
+        tasks: Vec::with_capacity(net.open_tasks),
+        booking,
+    };
+    match attempt.run() {
+        Ok(()) => {
+            let Attempt {
+                mut processes,
+                mut tasks,
+                ..
+            } = attempt;
+            processes.sort_unstable_by_key(|process| process.process);
+            tasks.sort_unstable_by_key(|task| task.task);
+            Outcome::Planned(Run { processes, tasks })
+        }
+        Err(Stop { task, lack, longer }) => {
+            let process = job.tasks[task].process;
+            let refusal = Refusal {
+                process,
+                task,
+                lack,
+                open_tasks: attempt.open_tasks,
+            };
+            match longer {
+                Some(span_ns) => Outcome::Longer { refusal, span_ns },
+                None => Outcome::Refused(refusal),
+            }
+        }
+    }
+}
+
+/// What an open process has.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    core: usize,
+    start_ns: u64,
+    /// Its memory, until then.
+    until_ns: u64,
+}
+
+/// Where a try ends.
+struct Stop {
+    task: usize,
+    lack: Lack,
+    longer: Option<u64>,
+}
+
+struct Attempt<'a, 's> {
+    request: &'a Request<'a>,
+    net: &'a Net,
+    way: &'a Way,
+    spans_ns: &'a [u64],
+    booking: &'a mut Booking<'s>,
+    /// Per task: how many open tasks without reservation it waits for.
+    waits_for: Vec<u8>,
+    /// Per task: when it can start, as far as is known.
+    ready_ns: Vec<u64>,
+    claims: Claims,
+    /// Per process.
+    held: Vec<Option<Held>>,
+    ready: Ready<'a>,
+    /// First tasks of processes that have to wait for memory.
+    waiting: Vec<usize>,
+    /// Of so much memory there was not enough since a process last gave some
+    /// back.
+    too_much_bytes: u64,
+    open_tasks: usize,
+    processes: Vec<ProcessReservation>,
+    tasks: Vec<TaskReservation>,
+}
+
+impl Attempt<'_, '_> {
+    fn run(&mut self) -> Result<(), Stop> {
+        self.take_up()?;
+        for task in self.net.first() {
+            self.ready.push(task);
+        }
+        loop {
+            while let Some(task) = self.ready.pop() {
+                self.plan(task)?;
+            }
+            if self.open_tasks == 0 {
+                return Ok(());
+            }
+            // Nothing goes on but what had too little memory, and perhaps it
+            // was not even asked for since.
+            let waiting = std::mem::take(&mut self.waiting);
+            let Some(&first) = waiting.first() else {
+                return Err(self.stuck());
+            };
+            let open_tasks = self.open_tasks;
+            for task in waiting {
+                self.too_much_bytes = u64::MAX;
+                self.plan(task)?;
+            }
+            if self.open_tasks == open_tasks {
+                return Err(self.no_memory(first));
+            }
+        }
+    }
+
+    /// The processes that have begun have their cores and their memory.
+    fn take_up(&mut self) -> Result<(), Stop> {
+        let now_ns = self.request.start_ns;
+        for (index, process) in self.request.job.processes.iter().enumerate() {
+            if let Progress::Running { core, position, .. } = self.request.progress_of(index) {
+                let task = process.tasks[position];
+                if core >= self.booking.store().sites().len() {
+                    return Err(self.too_late(task, u64::MAX));
+                }
+                let left_ns =
+                    (self.booking.store()).duration_ns(core, self.net.process_insns[index]);
+                self.claims.add(core, left_ns);
+                let place = Place {
+                    core,
+                    start_ns: now_ns,
+                    end_ns: now_ns,
+                };
+                self.hold(task, place)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn want(&self, task: usize) -> Want {
+        let process = self.request.job.tasks[task].process;
+        Want {
+            ready_ns: self.ready_ns[task],
+            deadline_ns: self.request.deadline_ns,
+            task_insns: self.net.insns[task],
+            process_insns: self.net.process_insns[process],
+            memory_bytes: self.request.job.processes[process].memory_bytes,
+            span_ns: self.spans_ns[process],
+            goal: self.way.goal,
+        }
+    }
+
+    /// Reserves what the task needs, or lets its process wait for memory.
+    fn plan(&mut self, task: usize) -> Result<(), Stop> {
+        let process = self.request.job.tasks[task].process;
+        let place = match self.held[process] {
+            Some(Held { core, .. }) => self.next_on(task, core)?,
+            None => {
+                let want = self.want(task);
+                if want.memory_bytes >= self.too_much_bytes {
+                    self.waiting.push(task);
+                    return Ok(());
+                }
+                let store = self.booking.store();
+                let pinned = self.way.cores.get(process).copied().flatten();
+                let found = match pinned {
+                    Some(core) => choose::on_core(store, &want, core),
+                    None => choose::best(store, &want, &self.claims),
+                };
+                match found {
+                    Ok(place) => {
+                        let left_ns = store.duration_ns(place.core, want.process_insns);
+                        self.claims.add(place.core, left_ns);
+                        self.hold(task, place)?;
+                        place
+                    }
+                    Err(Nowhere::Time { end_ns }) => return Err(self.too_late(task, end_ns)),
+                    Err(Nowhere::Memory) => {
+                        self.too_much_bytes = want.memory_bytes;
+                        self.waiting.push(task);
+                        return Ok(());
+                    }
+                }
+            }
+        };
+        self.keep(task, place)
+    }
+
+    /// The first place for a task on the core of its process.
+    fn next_on(&self, task: usize, core: usize) -> Result<Place, Stop> {
+        let store = self.booking.store();
+        let task_ns = store.duration_ns(core, self.net.insns[task]);
+        let window = self.ready_ns[task]..u64::MAX;
+        let start_ns = store.core(core).find_first_hole(1, task_ns, window);
+        let start_ns = start_ns.ok_or_else(|| self.too_late(task, u64::MAX))?;
+        let end_ns = start_ns.saturating_add(task_ns);
+        if end_ns > self.request.deadline_ns || end_ns == u64::MAX {
+            return Err(self.too_late(task, end_ns));
+        }
+        Ok(Place {
+            core,
+            start_ns,
+            end_ns,
+        })
+    }
+
+    /// The process of a first task takes its memory, from its start to wherever
+    /// somebody else has reserved it.
+    fn hold(&mut self, task: usize, place: Place) -> Result<(), Stop> {
+        let Place { core, start_ns, .. } = place;
+        let process = self.request.job.tasks[task].process;
+        let bytes = self.request.job.processes[process].memory_bytes;
+        let window = start_ns..self.request.deadline_ns;
+        let taken = self.booking.store().memory(core).first_below(bytes, window);
+        let until_ns = taken.unwrap_or(self.request.deadline_ns);
+        let over = start_ns..until_ns;
+        let held = self.booking.take_memory(core, over, bytes);
+        held.map_err(|_: Error| self.no_memory(task))?;
+        self.held[process] = Some(Held {
+            core,
+            start_ns,
+            until_ns,
+        });
+        Ok(())
+    }
+
+    /// Reserves the time of a task; all that waits for it may follow.
+    fn keep(&mut self, task: usize, place: Place) -> Result<(), Stop> {
+        let Place {
+            core,
+            start_ns,
+            end_ns,
+        } = place;
+        let job = self.request.job;
+        let process = job.tasks[task].process;
+        let taken = self.booking.take_core(core, start_ns..end_ns);
+        taken.map_err(|_: Error| self.too_late(task, end_ns))?;
+        self.claims.subtract(core, end_ns - start_ns);
+        if let Some(held) = self.held[process].filter(|held| held.until_ns < end_ns) {
+            return Err(self.held_too_briefly(task, held, end_ns));
+        }
+        self.tasks.push(TaskReservation {
+            task,
+            process,
+            core,
+            start_ns,
+            end_ns,
+            memory_bytes: job.tasks[task].memory_bytes,
+        });
+        self.open_tasks -= 1;
+        if job.processes[process].tasks.last() == Some(&task) {
+            self.close(process, end_ns)
+                .map_err(|_: Error| self.no_memory(task))?;
+        }
+        for after in job.successors(task) {
+            self.ready_ns[after] = self.ready_ns[after].max(end_ns);
+            if self.waits_for[after] > 0 {
+                self.waits_for[after] -= 1;
+                if self.waits_for[after] == 0 {
+                    self.ready.push(after);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The end of the process is known.
+    fn close(&mut self, process: usize, end_ns: u64) -> Result<(), Error> {
+        let Some(held) = self.held[process] else {
+            return Ok(());
+        };
+        let memory_bytes = self.request.job.processes[process].memory_bytes;
+        let rest = end_ns..held.until_ns;
+        self.booking.give_memory(held.core, rest, memory_bytes)?;
+        self.processes.push(ProcessReservation {
+            process,
+            node: self.booking.store().sites()[held.core].node,
+            core: held.core,
+            start_ns: held.start_ns,
+            end_ns,
+            memory_bytes,
+        });
+        self.too_much_bytes = u64::MAX;
+        for task in self.waiting.drain(..) {
+            self.ready.push(task);
+        }
+        Ok(())
+    }
+
+    fn too_late(&self, task: usize, end_ns: u64) -> Stop {
+        Stop {
+            task,
+            lack: Lack::Time {
+                end_ns,
+                deadline_ns: self.request.deadline_ns,
+            },
+            longer: None,
+        }
+    }
+
+    fn no_memory(&self, task: usize) -> Stop {
+        let want = self.want(task);
+        let window = want.ready_ns..want.deadline_ns;
+        let memories = self.booking.store().memories().iter();
+        let most = memories.filter_map(|memory| memory.max_over(window.clone()));
+        Stop {
+            task,
+            lack: Lack::Memory {
+                needed_bytes: want.memory_bytes,
+                needed_ns: want
+                    .span_ns
+                    .min(want.deadline_ns.saturating_sub(want.ready_ns)),
+                most_free_bytes: most.max().unwrap_or(0),
+            },
+            longer: None,
+        }
+    }
+
+    /// What comes after the task needs its time as well.
+    fn held_too_briefly(&self, task: usize, held: Held, end_ns: u64) -> Stop {
+        let process = self.request.job.tasks[task].process;
+        let first = self.net.rank_ns[task].saturating_sub(self.net.shortest_ns[task]);
+        let last = self.request.job.processes[process].tasks.last();
+        let after_ns = last.map_or(0, |&last| {
+            self.net.rank_ns[last].saturating_sub(self.net.shortest_ns[last])
+        });
+        let rest_ns = first.saturating_sub(after_ns);
+        let span_ns = (end_ns - held.start_ns).saturating_add(rest_ns);
+        let memory = self.booking.store().memory(held.core);
+        Stop {
+            task,
+            lack: Lack::Memory {
+                needed_bytes: self.request.job.processes[process].memory_bytes,
+                needed_ns: span_ns,
+                most_free_bytes: memory.value_at(held.until_ns),
+            },
+            // What has begun holds its memory already, wherever it looks.
+            longer: match self.request.progress_of(process) {
+                Progress::Waiting => Some(span_ns),
+                Progress::Running { .. } | Progress::Ended => None,
+            },
+        }
+    }
+
+    fn stuck(&self) -> Stop {
+        let left = (0..self.waits_for.len()).find(|&task| self.waits_for[task] > 0);
+        Stop {
+            task: left.unwrap_or(0),
+            lack: Lack::Order,
+            longer: None,
+        }
+    }
+}

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Which core a process goes to (Glaß 2024, 5.1.4.4).
+
+use crate::store::Store;
+
+/// What the best core for a process is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Goal {
+    /// Where its first task ends first, as in the thesis; of several that where
+    /// the process does.
+    TaskEnd,
+    /// Where the whole process would end first if it could go on at once.
+    ProcessEnd,
+}
+
+/// What a process wants of its core.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Want {
+    /// When its first task can start.
+    pub(crate) ready_ns: u64,
+    /// When all must have ended.
+    pub(crate) deadline_ns: u64,
+    /// The first task's.
+    pub(crate) task_insns: u64,
+    /// Those of all its tasks.
+    pub(crate) process_insns: u64,
+    pub(crate) memory_bytes: u64,
+    /// For how long it needs the memory at least.
+    pub(crate) span_ns: u64,
+    pub(crate) goal: Goal,
+}
+
+/// Where and when a first task can be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) core: usize,
+    pub(crate) start_ns: u64,
+    pub(crate) end_ns: u64,
+}
+
+/// Why there is no place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Nowhere {
+    /// When the task could end at the earliest.
+    Time {
+        end_ns: u64,
+    },
+    Memory,
+}
+
+/// Times of cores on which open processes of the same job have yet to run their
+/// tasks.
+#[derive(Clone, Debug)]
+pub(crate) struct Claims {
+    /// Per core.
+    left_ns: Vec<u64>,
+    any: usize,
+}
+
+impl Claims {
+    pub(crate) fn new(cores: usize) -> Self {
+        Self {
+            left_ns: vec![0; cores],
+            any: 0,
+        }
+    }
+
+    pub(crate) fn add(&mut self, core: usize, time_ns: u64) {
+        let left_ns = &mut self.left_ns[core];
+        self.any += usize::from(*left_ns == 0 && time_ns > 0);
+        *left_ns = left_ns.saturating_add(time_ns);
+    }
+
+    pub(crate) fn subtract(&mut self, core: usize, time_ns: u64) {
+        let left_ns = &mut self.left_ns[core];
+        let before_ns = *left_ns;
+        *left_ns = left_ns.saturating_sub(time_ns);
+        self.any -= usize::from(before_ns > 0 && *left_ns == 0);
+    }
+
+    fn of(&self, core: usize) -> u64 {
+        self.left_ns[core]
+    }
+}
+
+/// The best place on any core.
+///
+/// Groups of cores of the same rate and memory are asked, the fastest first,
+/// until none of the rest can be better; each knows its first gap.
+pub(crate) fn best(store: &Store, want: &Want, claims: &Claims) -> Result<Place, Nowhere> {
+    let mut best: Option<((u64, u64), Place)> = None;
+    let mut earliest_ns = u64::MAX;
+    let mut memory_lacks = false;
+    for group in store.groups_by_rate() {
+        let machine = store.machine();
+        let rate = group.rate_insns_per_s;
+        let task_ns = machine.duration_ns(want.task_insns, rate);
+        let process_ns = machine.duration_ns(want.process_insns, rate);
+        let key = |start_ns: u64, claimed_ns: u64| {
+            let task_end_ns = start_ns.saturating_add(task_ns);
+            let process_end_ns = start_ns.saturating_add(process_ns.saturating_add(claimed_ns));
+            match want.goal {
+                Goal::TaskEnd => (task_end_ns, process_end_ns),
+                Goal::ProcessEnd => (process_end_ns, task_end_ns),
+            }
+        };
+        if best.is_some_and(|(best, _)| best <= key(want.ready_ns, 0)) {
+            break;
+        }
+        let memory = &store.memories()[group.memory];
+        // The first place of a core that is wanted, with time and memory.
+        let first = |wanted: &dyn Fn(u32) -> bool| {
+            let mut from_ns = want.ready_ns;
+            loop {
+                let found = group.gaps.earliest(from_ns, task_ns.max(1), wanted);
+                let (start_ns, core) = found.ok_or(Nowhere::Time { end_ns: u64::MAX })?;
+                let process_end_ns = start_ns.saturating_add(process_ns);
+                if process_end_ns > want.deadline_ns || process_end_ns == u64::MAX {
+                    let end_ns = start_ns.saturating_add(task_ns);
+                    return Err(if from_ns == want.ready_ns {
+                        Nowhere::Time { end_ns }
+                    } else {
+                        Nowhere::Memory
+                    });
+                }
+                let rest_ns = want.deadline_ns - start_ns;
+                let span_ns = want.span_ns.max(process_ns).clamp(1, rest_ns.max(1));
+                let window = start_ns..want.deadline_ns;
+                match memory.find_first_hole(want.memory_bytes, span_ns, window) {
+                    Some(free_ns) if free_ns == start_ns => return Ok((start_ns, core as usize)),
+                    Some(free_ns) => from_ns = free_ns,
+                    None => return Err(Nowhere::Memory),
+                }
+            }
+        };
+        let mut consider = |found: Result<(u64, usize), Nowhere>| match found {
+            Ok((start_ns, core)) => {
+                let key = key(start_ns, claims.of(core));
+                if best.is_none_or(|(best, _)| key < best) {
+                    let end_ns = start_ns + task_ns;
+                    let place = Place {
+                        core,
+                        start_ns,
+                        end_ns,
+                    };
+                    best = Some((key, place));
+                }
+            }
+            Err(Nowhere::Time { end_ns }) => earliest_ns = earliest_ns.min(end_ns),
+            Err(Nowhere::Memory) => memory_lacks = true,
+        };
+        // A core that others of the job still need delays them and is delayed
+        // by them.
+        let unclaimed = first(&|core| claims.of(core as usize) == 0);
+        let at_once = unclaimed.is_ok_and(|(start_ns, _)| start_ns == want.ready_ns);
+        consider(unclaimed);
+        if claims.any > 0 && !at_once {
+            consider(first(&|core| claims.of(core as usize) > 0));
+        }
+    }
+    match best {
+        Some((_, place)) => Ok(place),
+        None if memory_lacks => Err(Nowhere::Memory),
+        None => Err(Nowhere::Time {
+            end_ns: earliest_ns,
+        }),
+    }
+}
+
+/// The first place on that core.
+pub(crate) fn on_core(store: &Store, want: &Want, core: usize) -> Result<Place, Nowhere> {
+    let task_ns = store.duration_ns(core, want.task_insns);
+    let process_ns = store.duration_ns(core, want.process_insns);
+    let (time, memory) = (store.core(core), store.memory(core));
+    let mut from_ns = want.ready_ns;
+    loop {
+        let found = time.find_first_hole(1, task_ns, from_ns..u64::MAX);
+        let start_ns = found.ok_or(Nowhere::Time { end_ns: u64::MAX })?;
+        let end_ns = start_ns.saturating_add(task_ns);
+        let process_end_ns = start_ns.saturating_add(process_ns);
+        if process_end_ns > want.deadline_ns || process_end_ns == u64::MAX {
+            return Err(if from_ns == want.ready_ns {
+                Nowhere::Time { end_ns }
+            } else {
+                Nowhere::Memory
+            });
+        }
+        let rest_ns = want.deadline_ns - start_ns;
+        let span_ns = want.span_ns.max(process_ns).clamp(1, rest_ns.max(1));
+        match memory.find_first_hole(want.memory_bytes, span_ns, start_ns..want.deadline_ns) {
+            Some(free_ns) if free_ns == start_ns => {
+                return Ok(Place {
+                    core,
+                    start_ns,
+                    end_ns,
+                })
+            }
+            Some(free_ns) => from_ns = free_ns,
+            None => return Err(Nowhere::Memory),
+        }
+    }
+}

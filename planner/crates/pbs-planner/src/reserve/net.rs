@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What all tries to plan a job have in common: what is left of its net, and
+//! how long it takes at best.
+
+use pbs_job::Job;
+
+use super::{Progress, Request};
+use crate::store::Store;
+
+/// The open part of a task net.
+#[derive(Clone, Debug)]
+pub(crate) struct Net {
+    /// Per task: what is left to retire of it; of ended tasks nothing.
+    pub(crate) insns: Vec<u64>,
+    /// Per task: whether it needs a reservation.
+    pub(crate) open: Vec<bool>,
+    /// Per task: how many open tasks it waits for.
+    pub(crate) waits_for: Vec<u8>,
+    /// Per task: the time from its start to the end of the job, when every
+    /// task runs on the fastest core and waits for no core: the upward rank.
+    pub(crate) rank_ns: Vec<u64>,
+    /// Per task: how long it takes on the fastest core.
+    pub(crate) shortest_ns: Vec<u64>,
+    /// Per process: all that is left to retire of it.
+    pub(crate) process_insns: Vec<u64>,
+    /// Per process: the time from its start to its end in the sense of
+    /// `rank_ns`.
+    pub(crate) span_ns: Vec<u64>,
+    pub(crate) open_tasks: usize,
+}
+
+impl Net {
+    pub(crate) fn new(request: &Request<'_>, store: &Store) -> Self {
+        let job = request.job;
+        let tasks = job.tasks.len();
+        let mut net = Self {
+            insns: job.tasks.iter().map(|task| task.insns).collect(),
+            open: vec![true; tasks],
+            waits_for: vec![0; tasks],
+            rank_ns: vec![0; tasks],
+            shortest_ns: vec![0; tasks],
+            process_insns: vec![0; job.processes.len()],
+            span_ns: vec![0; job.processes.len()],
+            open_tasks: 0,
+        };
+        for (index, process) in job.processes.iter().enumerate() {
+            let ended = match request.progress_of(index) {
+                Progress::Waiting => 0,
+                Progress::Running {
+                    position,
+                    retired_insns,
+                    ..
+                } => {
+                    let task = process.tasks[position];
+                    // It has not said that it has ended, so something is left.
+                    let left_insns = net.insns[task].saturating_sub(retired_insns);
+                    net.insns[task] = left_insns.max(1);
+                    position
+                }
+                Progress::Ended => process.tasks.len(),
+            };
+            for &task in &process.tasks[..ended] {
+                net.open[task] = false;
+                net.insns[task] = 0;
+            }
+            let left = process.tasks[ended..].iter().map(|&task| net.insns[task]);
+            net.process_insns[index] = left.fold(0, u64::saturating_add);
+            net.open_tasks += process.tasks.len() - ended;
+        }
+        net.measure(request, store);
+        net
+    }
+
+    fn measure(&mut self, request: &Request<'_>, store: &Store) {
+        let job = request.job;
+        let fastest = store.groups_by_rate().next();
+        let fastest = fastest.map_or(1, |group| group.rate_insns_per_s);
+        for task in (0..job.tasks.len()).filter(|&task| self.open[task]) {
+            self.shortest_ns[task] = store.machine().duration_ns(self.insns[task], fastest);
+            let open = job.predecessors(task).filter(|&before| self.open[before]);
+            self.waits_for[task] = open.count() as u8;
+        }
+        for task in order(job, &self.open).into_iter().rev() {
+            let after = job.successors(task).map(|after| self.rank_ns[after]);
+            let after_ns = after.max().unwrap_or(0);
+            self.rank_ns[task] = after_ns.saturating_add(self.shortest_ns[task]);
+        }
+        for (index, process) in job.processes.iter().enumerate() {
+            let mut open = process.tasks.iter().filter(|&&task| self.open[task]);
+            let (Some(&first), Some(&last)) = (open.next(), process.tasks.last()) else {
+                continue;
+            };
+            let after_ns = self.rank_ns[last].saturating_sub(self.shortest_ns[last]);
+            self.span_ns[index] = self.rank_ns[first].saturating_sub(after_ns);
+        }
+    }
+
+    /// The open tasks that wait for none.
+    pub(crate) fn first(&self) -> impl Iterator<Item = usize> + '_ {
+        let tasks = 0..self.open.len();
+        tasks.filter(|&task| self.open[task] && self.waits_for[task] == 0)
+    }
+}
+
+/// The tasks that are wanted, each after all wanted ones that it waits for.
+/// Those that wait for each other are left out.
+pub(crate) fn order(job: &Job, wanted: &[bool]) -> Vec<usize> {
+    let mut order = Vec::new();
+    let mut waits_for = vec![0; wanted.len()];
+    for task in (0..wanted.len()).filter(|&task| wanted[task]) {
+        let before = job.predecessors(task).filter(|&before| wanted[before]);
+        waits_for[task] = before.count();
+        if waits_for[task] == 0 {
+            order.push(task);
+        }
+    }
+    let mut done = 0;
+    while let Some(&task) = order.get(done) {
+        done += 1;
+        for after in job.successors(task) {
+            if waits_for[after] > 0 {
+                waits_for[after] -= 1;
+                if waits_for[after] == 0 {
+                    order.push(after);
+                }
+            }
+        }
+    }
+    order
+}

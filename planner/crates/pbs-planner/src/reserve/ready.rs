@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The tasks that can be planned next, and which of them is.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// What comes first among the tasks that can be planned.
+#[derive(Clone, Debug)]
+pub(crate) enum Order {
+    /// What a fork task starts, with all that it forks, before the process that
+    /// it belongs to goes on (Glaß 2024, listing 5).
+    Depth,
+    /// The greatest number first, of equal ones the first task.
+    Rank(Vec<(u64, u64)>),
+}
+
+/// Tasks that can be planned.
+#[derive(Debug)]
+pub(crate) struct Ready<'a> {
+    order: &'a Order,
+    stack: Vec<usize>,
+    heap: BinaryHeap<((u64, u64), Reverse<usize>)>,
+}
+
+impl<'a> Ready<'a> {
+    pub(crate) fn new(order: &'a Order) -> Self {
+        Self {
+            order,
+            stack: Vec::new(),
+            heap: BinaryHeap::new(),
+        }
+    }
+
+    pub(crate) fn push(&mut self, task: usize) {
+        match self.order {
+            Order::Depth => self.stack.push(task),
+            Order::Rank(ranks) => self.heap.push((ranks[task], Reverse(task))),
+        }
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<usize> {
+        match self.order {
+            Order::Depth => self.stack.pop(),
+            Order::Rank(_) => self.heap.pop().map(|(_, Reverse(task))| task),
+        }
+    }
+}

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: GPL-2.0
+//! All or nothing: what is reserved bit by bit, and may be taken back.
+
+use std::ops::Range;
+
+use pbs_profile::Error;
+
+use super::{Run, RunId, Store};
+
+/// Changes of a [`Store`] that are taken back unless they are committed: a job
+/// that is refused leaves no trace.
+#[derive(Debug)]
+#[must_use = "what is not committed is taken back"]
+pub struct Booking<'a> {
+    store: &'a mut Store,
+    done: Vec<Change>,
+}
+
+/// How far a [`Booking`] was at some time; see [`Booking::mark`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark(usize);
+
+#[derive(Debug)]
+enum Change {
+    CoreTaken {
+        core: usize,
+        over: Range<u64>,
+    },
+    CoreGiven {
+        core: usize,
+        over: Range<u64>,
+    },
+    MemoryTaken {
+        core: usize,
+        over: Range<u64>,
+        bytes: u64,
+    },
+    MemoryGiven {
+        core: usize,
+        over: Range<u64>,
+        bytes: u64,
+    },
+    Recorded(RunId),
+    Removed(RunId, Run),
+}
+
+impl<'a> Booking<'a> {
+    pub(super) fn new(store: &'a mut Store) -> Self {
+        Self {
+            store,
+            done: Vec::new(),
+        }
+    }
+
+    /// The store as it is with what was done so far.
+    pub fn store(&self) -> &Store {
+        self.store
+    }
+
+    /// Reserves the time of a core.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TooLittle`] if it is not free all of that time,
+    /// [`Error::NoProfile`] if there is no such core. Nothing is changed then.
+    pub fn take_core(&mut self, core: usize, over: Range<u64>) -> Result<(), Error> {
+        self.store.take_core(core, &over)?;
+        self.done.push(Change::CoreTaken { core, over });
+        Ok(())
+    }
+
+    /// Reserves memory of what a core's processes share.
+    ///
+    /// # Errors
+    ///
+    /// As [`take_core`](Self::take_core).
+    pub fn take_memory(&mut self, core: usize, over: Range<u64>, bytes: u64) -> Result<(), Error> {
+        self.store.take_memory(core, &over, bytes)?;
+        self.done.push(Change::MemoryTaken { core, over, bytes });
+        Ok(())
+    }
+
+    /// Gives memory back that was taken.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TooMuch`] if there would be more than 64 bits can say,
+    /// [`Error::NoProfile`] if there is no such core. Nothing is changed then.
+    pub fn give_memory(&mut self, core: usize, over: Range<u64>, bytes: u64) -> Result<(), Error> {
+        self.store.give_memory(core, &over, bytes)?;
+        self.done.push(Change::MemoryGiven { core, over, bytes });
+        Ok(())
+    }
+
+    /// Reserves all that the run says, and records it. Nothing of a run that
+    /// has the same number may be recorded; if there is, it is removed.
+    ///
+    /// # Errors
+    ///
+    /// As [`take_core`](Self::take_core). What had been taken until then
+    /// remains until the booking is dropped or rolled back.
+    pub fn reserve(&mut self, id: RunId, run: Run) -> Result<(), Error> {
+        self.remove(id);
+        for task in &run.tasks {
+            self.take_core(task.core, task.start_ns..task.end_ns)?;
+        }
+        for process in &run.processes {
+            let over = process.start_ns..process.end_ns;
+            self.take_memory(process.core, over, process.memory_bytes)?;
+        }
+        self.record(id, run);
+        Ok(())
+    }
+
+    /// Records the run for which all was taken that it says.
+    pub(crate) fn record(&mut self, id: RunId, run: Run) {
+        self.store.runs.insert(id, run);
+        self.done.push(Change::Recorded(id));
+    }
+
+    /// Gives back what is reserved for the run, and forgets it. Whether there
+    /// was such a run.
+    pub fn remove(&mut self, id: RunId) -> bool {
+        let Some(run) = self.store.runs.remove(&id) else {
+            return false;
+        };
+        for (core, over) in busy(&run) {
+            if self.store.give_core(core, &over).is_ok() {
+                self.done.push(Change::CoreGiven { core, over });
+            }
+        }
+        for process in &run.processes {
+            let (core, over) = (process.core, process.start_ns..process.end_ns);
+            let bytes = process.memory_bytes;
+            if self.store.give_memory(core, &over, bytes).is_ok() {
+                self.done.push(Change::MemoryGiven { core, over, bytes });
+            }
+        }
+        self.done.push(Change::Removed(id, run));
+        true
+    }
+
+    /// Where [`rollback`](Self::rollback) can come back to.
+    pub fn mark(&self) -> Mark {
+        Mark(self.done.len())
+    }
+
+    /// Takes back what was done since the mark.
+    pub fn rollback(&mut self, mark: Mark) {
+        while self.done.len() > mark.0 {
+            let Some(change) = self.done.pop() else {
+                return;
+            };
+            let store = &mut *self.store;
+            // All comes back to what it was, so nothing of it can fail.
+            let back = match change {
+                Change::CoreTaken { core, over } => store.give_core(core, &over),
+                Change::CoreGiven { core, over } => store.take_core(core, &over),
+                Change::MemoryTaken { core, over, bytes } => store.give_memory(core, &over, bytes),
+                Change::MemoryGiven { core, over, bytes } => store.take_memory(core, &over, bytes),
+                Change::Recorded(id) => {
+                    store.runs.remove(&id);
+                    Ok(())
+                }
+                Change::Removed(id, run) => {
+                    store.runs.insert(id, run);
+                    Ok(())
+                }
+            };
+            debug_assert_eq!(back, Ok(()));
+        }
+    }
+
+    /// Keeps what was done.
+    pub fn commit(mut self) {
+        self.done.clear();
+    }
+}
+
+impl Drop for Booking<'_> {
+    fn drop(&mut self) {
+        self.rollback(Mark(0));
+    }
+}
+
+/// When which cores work for the run: tasks that follow each other at once make
+/// one stretch.
+fn busy(run: &Run) -> Vec<(usize, Range<u64>)> {
+    let mut stretches: Vec<(usize, Range<u64>)> = Vec::with_capacity(run.tasks.len());
+    let some = run.tasks.iter().filter(|task| task.start_ns < task.end_ns);
+    stretches.extend(some.map(|task| (task.core, task.start_ns..task.end_ns)));
+    stretches.sort_unstable_by_key(|(core, over)| (*core, over.start));
+    stretches.dedup_by(|next, before| {
+        let follows = next.0 == before.0 && next.1.start == before.1.end;
+        if follows {
+            before.1.end = next.1.end;
+        }
+        follows
+    });
+    stretches
+}

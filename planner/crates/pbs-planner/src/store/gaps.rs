@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Where several cores are free, in one order.
+//!
+//! The core of a group on which a task of some length can start first is found
+//! without asking core after core: the gaps of all its cores are kept in the
+//! order in which they begin, in blocks that know their longest gap and their
+//! latest end.
+
+use std::ops::Range;
+
+/// Gaps of a block at most: a change moves half of them, a question goes
+/// through all blocks and then through one.
+const BLOCK: usize = 64;
+
+/// A stretch of time in which a core is free.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Gap {
+    pub(crate) start_ns: u64,
+    /// `u64::MAX`: without end.
+    pub(crate) end_ns: u64,
+    pub(crate) core: u32,
+}
+
+impl Gap {
+    fn key(&self) -> (u64, u32) {
+        (self.start_ns, self.core)
+    }
+
+    fn length_ns(&self) -> u64 {
+        self.end_ns - self.start_ns
+    }
+}
+
+/// The gaps of a group of cores.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Gaps {
+    /// None is empty.
+    blocks: Vec<Block>,
+}
+
+#[derive(Clone, Debug)]
+struct Block {
+    /// Ascending by their keys.
+    gaps: Vec<Gap>,
+    longest_ns: u64,
+    latest_ns: u64,
+}
+
+impl Block {
+    fn new(gaps: Vec<Gap>) -> Self {
+        let mut block = Self {
+            gaps,
+            longest_ns: 0,
+            latest_ns: 0,
+        };
+        block.measure();
+        block
+    }
+
+    fn measure(&mut self) {
+        let gaps = || self.gaps.iter();
+        self.longest_ns = gaps().map(Gap::length_ns).max().unwrap_or(0);
+        self.latest_ns = gaps().map(|gap| gap.end_ns).max().unwrap_or(0);
+    }
+}
+
+impl Gaps {
+    /// Of gaps in any order.
+    pub(crate) fn new(mut gaps: Vec<Gap>) -> Self {
+        gaps.sort_unstable_by_key(Gap::key);
+        let blocks = gaps.chunks(BLOCK / 2);
+        Self {
+            blocks: blocks.map(|gaps| Block::new(gaps.to_vec())).collect(),
+        }
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Gap> {
+        self.blocks.iter().flat_map(|block| &block.gaps)
+    }
+
+    /// The block in which the key is or belongs.
+    fn block_of(&self, key: (u64, u32)) -> usize {
+        let after = self
+            .blocks
+            .partition_point(|block| block.gaps[0].key() <= key);
+        after.saturating_sub(1)
+    }
+
+    pub(crate) fn insert(&mut self, gap: Gap) {
+        let index = self.block_of(gap.key());
+        let Some(block) = self.blocks.get_mut(index) else {
+            self.blocks.push(Block::new(vec![gap]));
+            return;
+        };
+        let place = block.gaps.partition_point(|other| other.key() < gap.key());
+        block.gaps.insert(place, gap);
+        if block.gaps.len() <= BLOCK {
+            block.longest_ns = block.longest_ns.max(gap.length_ns());
+            block.latest_ns = block.latest_ns.max(gap.end_ns);
+            return;
+        }
+        let rest = block.gaps.split_off(BLOCK / 2);
+        block.measure();
+        self.blocks.insert(index + 1, Block::new(rest));
+    }
+
+    /// Removes the gap of the core that starts there, if there is one.
+    pub(crate) fn remove(&mut self, start_ns: u64, core: u32) {
+        let key = (start_ns, core);
+        let index = self.block_of(key);
+        let Some(block) = self.blocks.get_mut(index) else {
+            return;
+        };
+        let Ok(place) = block.gaps.binary_search_by_key(&key, Gap::key) else {
+            return;
+        };
+        let gap = block.gaps.remove(place);
+        if block.gaps.is_empty() {
+            self.blocks.remove(index);
+        } else if gap.length_ns() == block.longest_ns || gap.end_ns == block.latest_ns {
+            block.measure();
+        }
+    }
+
+    /// The earliest time from `from_ns` on at which one of the cores that are
+    /// wanted is free for `duration_ns`, and that core: of several the one that
+    /// has been free for longest, and of those the first.
+    pub(crate) fn earliest(
+        &self,
+        from_ns: u64,
+        duration_ns: u64,
+        wanted: impl Fn(u32) -> bool,
+    ) -> Option<(u64, u32)> {
+        let end_ns = from_ns.checked_add(duration_ns)?;
+        for block in &self.blocks {
+            if block.gaps[0].start_ns > from_ns {
+                break;
+            }
+            if block.latest_ns < end_ns {
+                continue;
+            }
+            let begun = block.gaps.iter().take_while(|gap| gap.start_ns <= from_ns);
+            let mut fit = begun.filter(|gap| gap.end_ns >= end_ns && wanted(gap.core));
+            if let Some(gap) = fit.next() {
+                return Some((from_ns, gap.core));
+            }
+        }
+        let later = self.block_of((from_ns, u32::MAX));
+        let blocks = self.blocks.get(later..)?.iter();
+        let long = blocks.filter(|block| block.longest_ns >= duration_ns);
+        let mut fit = long.flat_map(|block| &block.gaps).filter(|gap| {
+            gap.start_ns > from_ns && gap.length_ns() >= duration_ns && wanted(gap.core)
+        });
+        fit.next().map(|gap| (gap.start_ns, gap.core))
+    }
+
+    /// What was free and is taken now: a part of the gap `free` of the core.
+    pub(crate) fn take(&mut self, core: u32, free: &Range<u64>, taken: &Range<u64>) {
+        self.remove(free.start, core);
+        for rest in [free.start..taken.start, taken.end..free.end] {
+            self.insert_range(core, &rest);
+        }
+    }
+
+    /// What was taken and is free again now, which makes the gap `free` with
+    /// what was free around it.
+    pub(crate) fn give(&mut self, core: u32, free: &Range<u64>, given: &Range<u64>) {
+        self.remove(free.start, core);
+        self.remove(given.end, core);
+        self.insert_range(core, free);
+    }
+
+    fn insert_range(&mut self, core: u32, range: &Range<u64>) {
+        if !range.is_empty() {
+            self.insert(Gap {
+                start_ns: range.start,
+                end_ns: range.end,
+                core,
+            });
+        }
+    }
+
+    /// Cuts off what was before that time.
+    pub(crate) fn forget_before(&mut self, time_ns: u64) {
+        let rest = self.iter().filter(|gap| gap.end_ns > time_ns);
+        let rest = rest.map(|gap| Gap {
+            start_ns: gap.start_ns.max(time_ns),
+            ..*gap
+        });
+        *self = Self::new(rest.collect());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A small generator of its own, so that a failure can be repeated.
+    fn next(state: &mut u64) -> u64 {
+        *state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        *state >> 33
+    }
+
+    #[test]
+    fn finds_what_a_look_at_every_gap_finds() {
+        let mut state = 7;
+        for round in 0..40 {
+            let cores = 1 + round % 9;
+            let free = |core| Gap {
+                start_ns: 0,
+                end_ns: u64::MAX,
+                core,
+            };
+            let mut gaps = Gaps::new((0..cores).map(free).collect());
+            let mut plain: Vec<Gap> = gaps.iter().copied().collect();
+            let mut taken = Vec::new();
+            for _ in 0..400 {
+                if next(&mut state) % 4 == 0 && !taken.is_empty() {
+                    let which = next(&mut state) as usize % taken.len();
+                    let (core, given): (u32, Range<u64>) = taken.swap_remove(which);
+                    let touches = |gap: &Gap| {
+                        gap.core == core && (gap.end_ns == given.start || gap.start_ns == given.end)
+                    };
+                    let around = plain.iter().filter(|gap| touches(gap));
+                    let free = around.fold(given.clone(), |free, gap| {
+                        free.start.min(gap.start_ns)..free.end.max(gap.end_ns)
+                    });
+                    plain.retain(|gap| !touches(gap));
+                    plain.push(Gap {
+                        start_ns: free.start,
+                        end_ns: free.end,
+                        core,
+                    });
+                    gaps.give(core, &free, &given);
+                } else {
+                    let from_ns = next(&mut state) % 2000;
+                    let duration_ns = 1 + next(&mut state) % 60;
+                    let odd = next(&mut state) % 2 == 0;
+                    let wanted = |core: u32| !odd || core % 2 == 1;
+                    let starts = plain
+                        .iter()
+                        .filter(|gap| wanted(gap.core))
+                        .filter_map(|gap| {
+                            let start_ns = gap.start_ns.max(from_ns);
+                            (gap.end_ns >= start_ns + duration_ns).then_some(start_ns)
+                        });
+                    let found = gaps.earliest(from_ns, duration_ns, wanted);
+                    assert_eq!(found.map(|(start_ns, _)| start_ns), starts.min());
+                    let Some((start_ns, core)) = found else {
+                        continue;
+                    };
+                    let range = start_ns..start_ns + duration_ns;
+                    let place = plain.iter().position(|gap| {
+                        gap.core == core && gap.start_ns <= range.start && gap.end_ns >= range.end
+                    });
+                    let gap = plain.swap_remove(place.expect("the gap that was found"));
+                    for rest in [gap.start_ns..range.start, range.end..gap.end_ns] {
+                        if !rest.is_empty() {
+                            plain.push(Gap {
+                                start_ns: rest.start,
+                                end_ns: rest.end,
+                                core,
+                            });
+                        }
+                    }
+                    gaps.take(core, &(gap.start_ns..gap.end_ns), &range);
+                    taken.push((core, range));
+                }
+                plain.sort_unstable_by_key(Gap::key);
+                assert!(gaps.iter().eq(&plain));
+            }
+            gaps.forget_before(500);
+            plain.retain(|gap| gap.end_ns > 500);
+            plain
+                .iter_mut()
+                .for_each(|gap| gap.start_ns = gap.start_ns.max(500));
+            plain.sort_unstable_by_key(Gap::key);
+            assert!(gaps.iter().eq(&plain));
+        }
+    }
+}

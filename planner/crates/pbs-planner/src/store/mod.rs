@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The utilization model (Glaß 2024, 4.3 and 5.1.1): what is reserved of the
+//! cores' time and of the memory, and for whom.
+//!
+//! Each core has a profile that is 1 while it is free and 0 while it is
+//! reserved. Each memory has one of the bytes that are free: under *dynamic
+//! balancing* all cores of a node share its memory, under *static balancing*
+//! each core has the same part of it to itself.
+//!
+//! What is changed bit by bit goes through a [`Booking`].
+
+mod booking;
+mod capacity;
+mod gaps;
+mod reservation;
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use pbs_job::Machine;
+use pbs_profile::{Error, FreeSlots, Profile};
+
+pub use booking::{Booking, Mark};
+pub use capacity::Capacity;
+pub use reservation::{ProcessReservation, Run, RunId, TaskReservation};
+
+pub(crate) use gaps::{Gap, Gaps};
+
+/// How the memory of a node is divided among its cores (Glaß 2024, 5.1.1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Balancing {
+    /// Each core has the same part of it, which is what the thesis's prototype
+    /// does. What one leaves over helps nobody.
+    Static,
+    /// They share it.
+    #[default]
+    Dynamic,
+}
+
+/// A core as the store sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Site {
+    /// Index of its node.
+    pub node: usize,
+    /// How many instructions of plans it retires in a second: what its
+    /// [`Capacity`] leaves of its rate.
+    pub rate_insns_per_s: u64,
+    /// Number of the memory of which its processes have theirs.
+    pub memory: usize,
+    group: u32,
+}
+
+/// Cores of the same rate that share a memory.
+#[derive(Clone, Debug)]
+pub(crate) struct Group {
+    pub(crate) rate_insns_per_s: u64,
+    pub(crate) memory: usize,
+    pub(crate) gaps: Gaps,
+}
+
+/// All that is reserved (the thesis's `ReservationStore`).
+#[derive(Clone, Debug)]
+pub struct Store {
+    machine: Machine,
+    balancing: Balancing,
+    capacity: Capacity,
+    sites: Vec<Site>,
+    cores: Vec<Profile>,
+    memories: Vec<Profile>,
+    groups: Vec<Group>,
+    /// Indices of the groups, the fastest first.
+    by_rate: Vec<usize>,
+    runs: BTreeMap<RunId, Run>,
+    now_ns: u64,
+}
+
+impl Store {
+    /// A machine of which nothing is reserved. Its rates are planned with as
+    /// they are; see [`with_capacity`](Self::with_capacity).
+    pub fn new(machine: Machine, balancing: Balancing) -> Self {
+        Self::with_capacity(machine, balancing, Capacity::WHOLE)
+    }
+
+    /// A machine of which nothing is reserved, and of whose cores plans may
+    /// only use that part.
+    pub fn with_capacity(machine: Machine, balancing: Balancing, capacity: Capacity) -> Self {
+        let mut sites: Vec<Site> = Vec::new();
+        let mut memories = Vec::new();
+        let mut groups: Vec<Group> = Vec::new();
+        let mut free: Vec<Vec<Gap>> = Vec::new();
+        for (index, node) in machine.nodes.iter().enumerate() {
+            // Of this node.
+            let mut first_group = groups.len();
+            if balancing == Balancing::Dynamic {
+                memories.push(Profile::new(node.memory_bytes));
+            }
+            for core in &node.cores {
+                if balancing == Balancing::Static {
+                    memories.push(Profile::new(node.core_memory_bytes()));
+                    first_group = groups.len();
+                }
+                let rate_insns_per_s = capacity.planned_rate(core.rate_insns_per_s);
+                let same = |group: &Group| group.rate_insns_per_s == rate_insns_per_s;
+                let found = groups[first_group..].iter().position(same);
+                let group = found.map_or(groups.len(), |found| first_group + found);
+                if found.is_none() {
+                    groups.push(Group {
+                        rate_insns_per_s,
+                        memory: memories.len() - 1,
+                        gaps: Gaps::default(),
+                    });
+                    free.push(Vec::new());
+                }
+                free[group].push(Gap {
+                    start_ns: 0,
+                    end_ns: u64::MAX,
+                    core: sites.len() as u32,
+                });
+                sites.push(Site {
+                    node: index,
+                    rate_insns_per_s,
+                    memory: memories.len() - 1,
+                    group: group as u32,
+                });
+            }
+        }
+        for (group, free) in groups.iter_mut().zip(free) {
+            group.gaps = Gaps::new(free);
+        }
+        let mut by_rate: Vec<usize> = (0..groups.len()).collect();
+        by_rate.sort_by_key(|&group| Reverse(groups[group].rate_insns_per_s));
+        Self {
+            cores: vec![Profile::new(1); sites.len()],
+            machine,
+            balancing,
+            capacity,
+            sites,
+            memories,
+            groups,
+            by_rate,
+            runs: BTreeMap::new(),
+            now_ns: 0,
+        }
+    }
+
+    /// What is planned for.
+    pub fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
+    /// How memory is divided.
+    pub fn balancing(&self) -> Balancing {
+        self.balancing
+    }
+
+    /// How much of a core plans may use.
+    pub fn capacity(&self) -> Capacity {
+        self.capacity
+    }
+
+    /// All cores, in the order of [`Machine::cores`].
+    pub fn sites(&self) -> &[Site] {
+        &self.sites
+    }
+
+    /// When the core is free: 1 then, else 0. `core` is a number below the
+    /// length of [`sites`](Self::sites), here as everywhere; others panic.
+    pub fn core(&self, core: usize) -> &Profile {
+        &self.cores[core]
+    }
+
+    /// How many bytes are free, for each memory: of each node, or of each core
+    /// under static balancing.
+    pub fn memories(&self) -> &[Profile] {
+        &self.memories
+    }
+
+    /// How many bytes are free of what the core's processes share.
+    pub fn memory(&self, core: usize) -> &Profile {
+        &self.memories[self.sites[core].memory]
+    }
+
+    /// The fastest first.
+    pub(crate) fn groups_by_rate(&self) -> impl Iterator<Item = &Group> {
+        self.by_rate.iter().map(|&group| &self.groups[group])
+    }
+
+    /// How long a core takes for so many instructions.
+    pub fn duration_ns(&self, core: usize, insns: u64) -> u64 {
+        let rate = self.sites[core].rate_insns_per_s;
+        self.machine.duration_ns(insns, rate)
+    }
+
+    /// The stretches of the window in which the core is free for at least so
+    /// long.
+    pub fn free_slots(&self, core: usize, duration_ns: u64, window: Range<u64>) -> FreeSlots<'_> {
+        self.cores[core].free_slots(1, duration_ns, window)
+    }
+
+    /// The memory that is free for the core's processes all of that time;
+    /// `None` if the time is over or empty.
+    pub fn free_memory_bytes(&self, core: usize, over: Range<u64>) -> Option<u64> {
+        self.memory(core).min_over(over)
+    }
+
+    /// The free memory of the whole machine, times the time for which it is
+    /// free, in byte-nanoseconds: `left` of the thesis (5.1.3).
+    pub fn free_memory_time(&self, over: Range<u64>) -> u128 {
+        let memories = self.memories.iter();
+        memories.fold(0, |sum, memory| {
+            sum.saturating_add(memory.integral(over.clone()))
+        })
+    }
+
+    /// All runs of which something is reserved, by their numbers.
+    pub fn runs(&self) -> impl Iterator<Item = (RunId, &Run)> {
+        self.runs.iter().map(|(&id, run)| (id, run))
+    }
+
+    /// What is reserved for a run.
+    pub fn run(&self, id: RunId) -> Option<&Run> {
+        self.runs.get(&id)
+    }
+
+    /// Begins to change something.
+    pub fn book(&mut self) -> Booking<'_> {
+        Booking::new(self)
+    }
+
+    /// Gives back what is reserved for a run. Whether there was such a run.
+    pub fn remove(&mut self, id: RunId) -> bool {
+        let mut booking = self.book();
+        let removed = booking.remove(id);
+        booking.commit();
+        removed
+    }
+
+    /// What was before that time: nothing can be reserved there any more.
+    pub fn now_ns(&self) -> u64 {
+        self.now_ns
+    }
+
+    /// Forgets what was before that time, and the runs that had ended.
+    pub fn forget_before(&mut self, time_ns: u64) {
+        if time_ns <= self.now_ns {
+            return;
+        }
+        self.now_ns = time_ns;
+        for profile in self.cores.iter_mut().chain(&mut self.memories) {
+            profile.forget_before(time_ns);
+        }
+        for group in &mut self.groups {
+            group.gaps.forget_before(time_ns);
+        }
+        self.runs.retain(|_, run| run.end_ns() > time_ns);
+    }
+
+    /// There is a profile of that index.
+    fn known(&self, core: usize) -> Result<Site, Error> {
+        let no_core = Error::NoProfile {
+            index: core,
+            profiles: self.sites.len(),
+        };
+        self.sites.get(core).copied().ok_or(no_core)
+    }
+
+    /// The part of an interval that is not forgotten.
+    fn kept(&self, over: &Range<u64>) -> Option<Range<u64>> {
+        let kept = over.start.max(self.now_ns)..over.end;
+        (!kept.is_empty()).then_some(kept)
+    }
+
+    /// The stretch around `time_ns` in which the core is all free, or all busy.
+    fn stretch(&self, core: usize, time_ns: u64) -> Range<u64> {
+        let mut steps = self.cores[core].steps_from(time_ns);
+        steps.next().map_or(0..0, |step| step.from..step.until)
+    }
+
+    fn take_core(&mut self, core: usize, over: &Range<u64>) -> Result<(), Error> {
+        let site = self.known(core)?;
+        let Some(over) = self.kept(over) else {
+            return Ok(());
+        };
+        let free = self.stretch(core, over.start);
+        self.cores[core].subtract(over.clone(), 1)?;
+        self.groups[site.group as usize]
+            .gaps
+            .take(core as u32, &free, &over);
+        Ok(())
+    }
+
+    /// Only for what was taken.
+    fn give_core(&mut self, core: usize, over: &Range<u64>) -> Result<(), Error> {
+        let site = self.known(core)?;
+        let Some(over) = self.kept(over) else {
+            return Ok(());
+        };
+        self.cores[core].add(over.clone(), 1)?;
+        let free = self.stretch(core, over.start);
+        self.groups[site.group as usize]
+            .gaps
+            .give(core as u32, &free, &over);
+        Ok(())
+    }
+
+    fn take_memory(&mut self, core: usize, over: &Range<u64>, bytes: u64) -> Result<(), Error> {
+        let site = self.known(core)?;
+        self.memories[site.memory].subtract(over.clone(), bytes)
+    }
+
+    fn give_memory(&mut self, core: usize, over: &Range<u64>, bytes: u64) -> Result<(), Error> {
+        let site = self.known(core)?;
+        self.memories[site.memory].add(over.clone(), bytes)
+    }
+}
+
+/// The same is reserved of the same machine, and for the same runs.
+impl PartialEq for Store {
+    fn eq(&self, other: &Self) -> bool {
+        let gaps = |store: &Self, group: usize| store.groups[group].gaps.iter().copied().collect();
+        self.machine == other.machine
+            && self.balancing == other.balancing
+            && self.capacity == other.capacity
+            && self.now_ns == other.now_ns
+            && self.runs == other.runs
+            && self.cores == other.cores
+            && self.memories == other.memories
+            && (0..self.groups.len()).all(|group| {
+                let (mine, theirs): (Vec<Gap>, Vec<Gap>) = (gaps(self, group), gaps(other, group));
+                mine == theirs
+            })
+    }
+}
+
+impl Eq for Store {}

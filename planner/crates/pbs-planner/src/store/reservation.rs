@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What is reserved, and for whom (Glaß 2024, table 2).
+
+use std::fmt;
+
+/// Tells the runs of jobs apart: the same job can be planned many times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RunId(pub u64);
+
+/// The memory of a process, from the start of its first task to the end of its
+/// last (Glaß 2024, 4.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProcessReservation {
+    /// Index of the process in its job.
+    pub process: usize,
+    /// Index of the node on the machine.
+    pub node: usize,
+    /// The core's number on the machine, that of
+    /// [`Machine::cores`](pbs_job::Machine::cores).
+    pub core: usize,
+    /// From then on.
+    pub start_ns: u64,
+    /// Until then.
+    pub end_ns: u64,
+    /// So much of what the core's processes share.
+    pub memory_bytes: u64,
+}
+
+/// The time of a core for a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TaskReservation {
+    /// Index of the task in its job.
+    pub task: usize,
+    /// Index of its process in the job.
+    pub process: usize,
+    /// The core's number on the machine.
+    pub core: usize,
+    /// From then on.
+    pub start_ns: u64,
+    /// Until then; the start, where the task has no instructions.
+    pub end_ns: u64,
+    /// The greatest memory that it uses, a part of its process's.
+    pub memory_bytes: u64,
+}
+
+/// All reservations of a run of a job.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Run {
+    /// In the order of the job's processes.
+    pub processes: Vec<ProcessReservation>,
+    /// In the order of the job's tasks.
+    pub tasks: Vec<TaskReservation>,
+}
+
+impl Run {
+    /// When its last reservation ends; 0 if it has none.
+    pub fn end_ns(&self) -> u64 {
+        let tasks = self.tasks.iter().map(|task| task.end_ns);
+        let processes = self.processes.iter().map(|process| process.end_ns);
+        tasks.chain(processes).max().unwrap_or(0)
+    }
+
+    /// When its first reservation starts; `None` if it has none.
+    pub fn start_ns(&self) -> Option<u64> {
+        let tasks = self.tasks.iter().map(|task| task.start_ns);
+        let processes = self.processes.iter().map(|process| process.start_ns);
+        tasks.chain(processes).min()
+    }
+}
+
+impl fmt::Display for RunId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Several strategies, one after the other, and the best plan of all (Glaß
+//! 2024, 5.1.4.5 and 7.1, item 5).
+//!
+//! The thesis plans greedily once and then, if that was refused, with cores
+//! picked at random. Here each try follows another rule, and the same request
+//! on the same store always gets the same plan.
+
+mod local;
+mod random;
+
+use std::fmt;
+
+use crate::reserve::attempt::Way;
+use crate::reserve::choose::Goal;
+use crate::reserve::net::Net;
+use crate::reserve::ready::Order;
+use crate::reserve::{self, Lack, Refusal, Request};
+use crate::store::{Booking, Run, Store};
+
+/// A rule by which tasks are planned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Strategy {
+    /// The thesis's first try: a child with all of its tasks before its parent
+    /// goes on, on the core where its first task ends first.
+    EarliestFinish,
+    /// What must start first if the job shall not be delayed: the time from a
+    /// task's end to the job's end, the longest first.
+    LatestFinish,
+    /// What needs the most memory, while there is most to choose from.
+    MemoryFirst,
+    /// What has the longest chain of tasks behind it.
+    CriticalPath,
+    /// The best plan of the others with changes.
+    LocalSearch,
+}
+
+/// When to stop.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Aim {
+    /// The plan that ends first of those of all strategies.
+    #[default]
+    Best,
+    /// The first plan that keeps the deadline.
+    Deadline,
+}
+
+/// How plans are looked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// What is tried, in that order. [`Strategy::LocalSearch`] changes the best
+    /// plan of those before it.
+    pub strategies: Vec<Strategy>,
+    /// No more than so many of them: `MAX_SCHEDULE_TRIES` of the thesis.
+    pub max_schedule_tries: usize,
+    /// When to stop.
+    pub aim: Aim,
+    /// How many changes [`Strategy::LocalSearch`] tries; of jobs with many tasks
+    /// fewer.
+    pub local_search_tries: usize,
+    /// Where its pseudo-random numbers begin.
+    pub seed: u64,
+}
+
+/// What a strategy reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attempt {
+    /// The strategy.
+    pub strategy: Strategy,
+    /// When its plan ends, or why there is none.
+    pub end_ns: Result<u64, Refusal>,
+}
+
+/// A job that was planned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Planned {
+    /// Whose plan it is.
+    pub strategy: Strategy,
+    /// When its last task starts at the earliest, as asked for.
+    pub start_ns: u64,
+    /// When its last task ends.
+    pub end_ns: u64,
+    /// All that was tried.
+    pub attempts: Vec<Attempt>,
+}
+
+/// A job that was not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// The try that came furthest: that left the fewest tasks without a
+    /// reservation.
+    pub best: Refusal,
+    /// All that was tried.
+    pub attempts: Vec<Attempt>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            strategies: Strategy::ALL.to_vec(),
+            max_schedule_tries: Strategy::ALL.len(),
+            aim: Aim::default(),
+            local_search_tries: 50,
+            seed: 0,
+        }
+    }
+}
+
+/// Reserves all that a run of a job needs, or nothing.
+///
+/// # Errors
+///
+/// What every strategy lacked; the store is as it was then.
+pub fn reserve(
+    store: &mut Store,
+    request: &Request<'_>,
+    options: &Options,
+) -> Result<Planned, Box<Refused>> {
+    let mut booking = store.book();
+    let planned = reserve_in(&mut booking, request, options)?;
+    booking.commit();
+    Ok(planned)
+}
+
+/// As [`reserve`], as a part of more that is changed. What is reserved for the
+/// same run is given back first, also if the job is refused then.
+///
+/// # Errors
+///
+/// As [`reserve`].
+pub fn reserve_in(
+    booking: &mut Booking<'_>,
+    request: &Request<'_>,
+    options: &Options,
+) -> Result<Planned, Box<Refused>> {
+    booking.remove(request.run);
+    let request = &request.not_before(booking.store().now_ns());
+    let net = Net::new(request, booking.store());
+    let mut attempts = Vec::new();
+    let mut best: Option<(Strategy, Run)> = None;
+    for &strategy in options.strategies.iter().take(options.max_schedule_tries) {
+        let mark = booking.mark();
+        let run = match (strategy, &best) {
+            (Strategy::LocalSearch, None) => continue,
+            (Strategy::LocalSearch, Some((_, run))) => {
+                match local::search(booking, request, &net, options, run) {
+                    Some(run) => Ok(run),
+                    // The best that it knows is what it was given.
+                    None => Ok(run.clone()),
+                }
+            }
+            _ => reserve::reserve(booking, request, &net, &strategy.way(request, &net)),
+        };
+        attempts.push(Attempt {
+            strategy,
+            end_ns: run.as_ref().map(Run::end_ns).map_err(|&refusal| refusal),
+        });
+        let Ok(run) = run else { continue };
+        if options.aim == Aim::Deadline {
+            let end_ns = run.end_ns();
+            booking.record(request.run, run);
+            return Ok(planned(request, strategy, end_ns, attempts));
+        }
+        booking.rollback(mark);
+        if best
+            .as_ref()
+            .is_none_or(|(_, best)| run.end_ns() < best.end_ns())
+        {
+            best = Some((strategy, run));
+        }
+    }
+    if let Some((strategy, run)) = best {
+        let end_ns = run.end_ns();
+        // It was reserved before, of the same store.
+        if booking.reserve(request.run, run).is_ok() {
+            return Ok(planned(request, strategy, end_ns, attempts));
+        }
+    }
+    let refusals = attempts.iter().filter_map(|attempt| attempt.end_ns.err());
+    let best = refusals.min_by_key(|refusal| refusal.open_tasks);
+    Err(Box::new(Refused {
+        best: best.unwrap_or(Refusal {
+            process: 0,
+            task: 0,
+            lack: Lack::Untried,
+            open_tasks: net.open_tasks,
+        }),
+        attempts,
+    }))
+}
+
+fn planned(
+    request: &Request<'_>,
+    strategy: Strategy,
+    end_ns: u64,
+    attempts: Vec<Attempt>,
+) -> Planned {
+    Planned {
+        strategy,
+        start_ns: request.start_ns,
+        end_ns: end_ns.max(request.start_ns),
+        attempts,
+    }
+}
+
+impl Planned {
+    /// From the earliest start to the end of the last task.
+    pub fn makespan_ns(&self) -> u64 {
+        self.end_ns - self.start_ns
+    }
+}
+
+impl Strategy {
+    /// All of them, in the order in which they are tried by default.
+    pub const ALL: [Self; 5] = [
+        Self::EarliestFinish,
+        Self::CriticalPath,
+        Self::LatestFinish,
+        Self::MemoryFirst,
+        Self::LocalSearch,
+    ];
+
+    /// What it is called.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::EarliestFinish => "earliest finish",
+            Self::LatestFinish => "latest finish",
+            Self::MemoryFirst => "memory first",
+            Self::CriticalPath => "critical path",
+            Self::LocalSearch => "local search",
+        }
+    }
+
+    fn way(self, request: &Request<'_>, net: &Net) -> Way {
+        let (order, goal) = match self {
+            Self::EarliestFinish => (Order::Depth, Goal::TaskEnd),
+            _ => (Order::Rank(self.ranks(request, net)), Goal::ProcessEnd),
+        };
+        Way {
+            order,
+            goal,
+            cores: Vec::new(),
+        }
+    }
+
+    /// Per task: the greatest is planned first of those that can be.
+    fn ranks(self, request: &Request<'_>, net: &Net) -> Vec<(u64, u64)> {
+        let job = request.job;
+        let ranks = job.tasks.iter().enumerate().map(|(index, task)| {
+            let rank_ns = net.rank_ns[index];
+            match self {
+                Self::LatestFinish => (rank_ns.saturating_sub(net.shortest_ns[index]), 0),
+                Self::MemoryFirst => (job.processes[task.process].memory_bytes, rank_ns),
+                Self::EarliestFinish | Self::CriticalPath | Self::LocalSearch => (rank_ns, 0),
+            }
+        });
+        ranks.collect()
+    }
+}
+
+impl fmt::Display for Strategy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Random machines and jobs, and their plans as the checker wants them.
+
+#![allow(dead_code)] // each test uses a part
+
+pub(crate) mod checker;
+pub(crate) mod nets;
+
+use checker::{Answer, Question};
+pub(crate) use nets::{machine, random_job, Random};
+use pbs_job::{Action, Job, Machine, Task};
+use pbs_planner::{Balancing, RunId, Store};
+
+pub(crate) fn random_machine(random: &mut Random) -> Machine {
+    let tick_ns = random.of(&[1, 1_000_000_000]);
+    let rates = [1, 2, 3, 5, 6];
+    let nodes: Vec<(u64, Vec<u64>)> = (0..1 + random.below(4))
+        .map(|_| {
+            let same = random.of(&rates);
+            let mixed = random.below(4) == 0;
+            let cores = 0..1 + random.below(4);
+            let cores = cores.map(|_| if mixed { random.of(&rates) } else { same });
+            let cores = cores.collect();
+            (200 + random.below(1800), cores)
+        })
+        .collect();
+    let nodes: Vec<(u64, &[u64])> = nodes
+        .iter()
+        .map(|(bytes, cores)| (*bytes, &cores[..]))
+        .collect();
+    machine(tick_ns, &nodes)
+}
+
+/// The time that all tasks take one after the other at one instruction in a
+/// second.
+pub(crate) fn whole_ns(job: &Job) -> u64 {
+    job.tasks.iter().map(|task| task.insns).sum::<u64>() * 1_000_000_000
+}
+
+/// All that the store has planned, with the jobs and their times.
+pub(crate) fn question_and_answer(
+    store: &Store,
+    runs: &[(RunId, &Job, u64, u64)],
+) -> (Question, Answer) {
+    let machine = store.machine();
+    let mut question = Question {
+        tick: machine.tick_ns.into(),
+        ..Question::default()
+    };
+    let mut answer = Answer::default();
+    for node in &machine.nodes {
+        if store.balancing() == Balancing::Dynamic {
+            question.memories.push(node.memory_bytes.into());
+        }
+        for core in &node.cores {
+            if store.balancing() == Balancing::Static {
+                let part = node.memory_bytes / node.cores.len() as u64;
+                question.memories.push(part.into());
+            }
+            let memory = question.memories.len() - 1;
+            question.cores.push((memory, core.rate_insns_per_s.into()));
+        }
+    }
+    for &(id, job, start_ns, deadline_ns) in runs {
+        let (first_process, first_task) = (question.processes.len(), question.tasks.len());
+        let number = question.jobs.len();
+        question.jobs.push((start_ns.into(), deadline_ns.into()));
+        for process in &job.processes {
+            question
+                .processes
+                .push((number, process.memory_bytes.into()));
+        }
+        for task in &job.tasks {
+            // By what the actions say, not by the job's own idea of it.
+            let mut before = Vec::new();
+            let process = &job.processes[task.process];
+            if task.position > 0 {
+                before.push(first_task + process.tasks[task.position - 1]);
+            } else {
+                let forks = |other: &Task| matches!(other.action, Action::Fork { child } if child == task.process);
+                before.extend(
+                    job.tasks
+                        .iter()
+                        .position(forks)
+                        .map(|fork| first_task + fork),
+                );
+            }
+            if let Action::Join { child: Some(child) } = task.action {
+                before.extend(
+                    job.processes[child]
+                        .tasks
+                        .last()
+                        .map(|last| first_task + last),
+                );
+            }
+            question
+                .tasks
+                .push((first_process + task.process, task.insns.into(), before));
+        }
+        let run = store.run(id).expect("the run is planned");
+        answer.tasks.extend(run.tasks.iter().map(|task| {
+            (
+                first_task + task.task,
+                task.core,
+                task.start_ns.into(),
+                task.end_ns.into(),
+            )
+        }));
+        answer.memory.extend(run.processes.iter().map(|process| {
+            (
+                first_process + process.process,
+                process.core,
+                process.start_ns.into(),
+                process.end_ns.into(),
+            )
+        }));
+    }
+    (question, answer)
+}
