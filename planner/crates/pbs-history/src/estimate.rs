@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What a task will retire, from what it has retired.
+//!
+//! The plan needs one number for each task, around which the real lengths
+//! scatter: the node absorbs deviations that average out (Leppert 2021, 3.2 and
+//! 3.3). Lengths scatter in proportion, so all is reckoned on logarithms.
+//!
+//! - The centre is the mean, in which each run counts for less than the one
+//!   after it ([`Config::forget_permille`]): a drift is followed.
+//! - The user's figure counts for a small part of a run, as it is that much less
+//!   certain ([`Config::user_weight_permille`]), and is forgotten like a run
+//!   older than all others.
+//! - The spread is that of the runs about their centre. What it was thought to
+//!   be beforehand ([`Config::spread_permille`]) counts for some runs, and is
+//!   forgotten too.
+//! - A run that is far off (a *stray* one) counts for no more than
+//!   [`Config::stray_permille`] of the spread. If the next one is far off on the
+//!   same side, the task has changed, and the estimate begins anew with the two.
+//! - The interval is that of Student's t distribution for one further run, so it
+//!   is wide while there are few.
+//!
+//! All is computed from the runs that are kept, in their order: nothing is
+//! remembered besides. The functions are those of `libm`, so that a plan made
+//! from a history is the same on every machine.
+
+use crate::Error;
+
+/// Numbers of the estimate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// By how much each run counts for less than the one after it, in
+    /// thousandths, 0 to 900. At 200 nine runs count.
+    pub forget_permille: u64,
+    /// For how much of a run the user's figure counts, in thousandths, 1 to
+    /// 1000. The square of how the spread of runs relates to that of users'
+    /// figures: at 40 those are out by half as a rule.
+    pub user_weight_permille: u64,
+    /// How far runs are thought to scatter before there are any, in thousandths
+    /// of the length, 1 to 1000. TASK_SIGMA in Leppert 2021, 4.3.1.
+    pub spread_permille: u64,
+    /// For how many runs that counts, 2 to 100.
+    pub spread_runs: u64,
+    /// The least spread that is believed, in thousandths of the length, 1 to
+    /// 1000, however alike the runs were.
+    pub least_spread_permille: u64,
+    /// How far a run may be off before it is a stray one, in thousandths of the
+    /// spread, 1000 to 100000.
+    pub stray_permille: u64,
+}
+
+impl Config {
+    /// What there is to begin with.
+    pub const DEFAULT: Self = Self {
+        forget_permille: 200,
+        user_weight_permille: 40,
+        spread_permille: 100,
+        spread_runs: 3,
+        least_spread_permille: 1,
+        stray_permille: 3000,
+    };
+
+    /// Whether the numbers are in their ranges.
+    pub fn check(&self) -> Result<(), Error> {
+        for (name, value, low, high) in [
+            ("forget_permille", self.forget_permille, 0, 900),
+            ("user_weight_permille", self.user_weight_permille, 1, 1000),
+            ("spread_permille", self.spread_permille, 1, 1000),
+            ("spread_runs", self.spread_runs, 2, 100),
+            ("least_spread_permille", self.least_spread_permille, 1, 1000),
+            ("stray_permille", self.stray_permille, 1000, 100_000),
+        ] {
+            if !(low..=high).contains(&value) {
+                return Err(Error::Config(name, low, high));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+/// How often the next run is within the interval, in thousandths.
+pub const INTERVAL_PERMILLE: u64 = 900;
+
+/// What the next run will retire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Estimate {
+    /// To plan with: about as many runs are above as below.
+    pub insns: u64,
+    /// One run of twenty is below.
+    pub low_insns: u64,
+    /// One run of twenty is above.
+    pub high_insns: u64,
+}
+
+/// The estimate from the user's figure and from what the runs retired, the
+/// oldest first; `None` if there is neither.
+pub fn estimate(config: &Config, user_insns: Option<u64>, retired: &[u64]) -> Option<Estimate> {
+    if user_insns.is_none() && retired.is_empty() {
+        return None;
+    }
+    let keep = 1.0 - share(config.forget_permille);
+    let runs = recent(config, keep, retired);
+
+    // The user's figure is older than all runs; what was thought of the spread
+    // is so than those since the last change.
+    let user_weight = share(config.user_weight_permille);
+    let user = user_insns.map_or(0.0, |_| user_weight * power(keep, retired.len()));
+    let weight = user + runs.weight;
+    let user_log = user_insns.map_or(0.0, logarithm);
+    let centre = (user * user_log + runs.weight * runs.mean) / weight;
+
+    let (sigma, freedom) = runs.sigma(config, keep);
+    // Of the centre, as a part of that of a run: the user's figure is less
+    // certain by as much as it counts for less.
+    let uncertain = (runs.squares + user * user / user_weight) / (weight * weight);
+    let reach = student(freedom) * sigma * libm::sqrt(1.0 + uncertain);
+    Some(Estimate {
+        insns: whole(centre, libm::round),
+        low_insns: whole(centre - reach, libm::floor),
+        high_insns: whole(centre + reach, libm::ceil),
+    })
+}
+
+/// What the runs say, from the last change on.
+fn recent(config: &Config, keep: f64, retired: &[u64]) -> Runs {
+    let mut runs = Runs::default();
+    // The run before, if it was a stray one, and whether it was above.
+    let mut stray = None;
+    for &insns in retired {
+        let log = logarithm(insns);
+        let off = log - runs.mean;
+        let reach = runs.reach(config, keep);
+        if off.abs() <= reach {
+            stray = None;
+            runs.add(keep, log);
+            continue;
+        }
+        let above = off > 0.0;
+        match stray {
+            Some((before, same)) if same == above => {
+                runs = Runs::default();
+                runs.add(keep, before);
+                runs.add(keep, log);
+                stray = None;
+            }
+            _ => {
+                stray = Some((log, above));
+                runs.add(keep, runs.mean + libm::copysign(reach, off));
+            }
+        }
+    }
+    runs
+}
+
+/// Logarithms of what runs retired, each with a weight, which is less the
+/// older the run is.
+#[derive(Clone, Copy, Debug, Default)]
+struct Runs {
+    count: usize,
+    /// Sum of the weights.
+    weight: f64,
+    /// Sum of their squares.
+    squares: f64,
+    mean: f64,
+    /// Sum of the squared deviations from the mean, each by its weight.
+    deviations: f64,
+}
+
+impl Runs {
+    fn add(&mut self, keep: f64, log: f64) {
+        let before = keep * self.weight;
+        let off = log - self.mean;
+        self.count += 1;
+        self.weight = before + 1.0;
+        self.squares = keep * keep * self.squares + 1.0;
+        self.mean += off / self.weight;
+        self.deviations = keep * self.deviations + off * off * before / self.weight;
+    }
+
+    /// As many runs of the same weight would tell the mean as well.
+    fn effective(&self) -> f64 {
+        if self.count == 0 {
+            0.0
+        } else {
+            self.weight * self.weight / self.squares
+        }
+    }
+
+    /// The standard deviation of a run, and its degrees of freedom.
+    fn sigma(&self, config: &Config, keep: f64) -> (f64, f64) {
+        let thought = config.spread_runs as f64 * power(keep, self.count);
+        let spread = share(config.spread_permille);
+        let seen = (self.effective() - 1.0).max(0.0);
+        let mut square = thought * spread * spread;
+        if seen > 0.0 {
+            square += seen * self.deviations / (self.weight - self.squares / self.weight);
+        }
+        let freedom = thought + seen;
+        let least = share(config.least_spread_permille);
+        // Not even what was thought is left after very many runs of weight 0.
+        let sigma = libm::sqrt(square / freedom.max(f64::MIN_POSITIVE));
+        (sigma.max(least), freedom)
+    }
+
+    /// How far a run may be off before it is a stray one. Of two runs nobody
+    /// can say which is.
+    fn reach(&self, config: &Config, keep: f64) -> f64 {
+        if self.count < 3 {
+            return f64::INFINITY;
+        }
+        let (sigma, _) = self.sigma(config, keep);
+        share(config.stray_permille) * sigma * libm::sqrt(1.0 + 1.0 / self.effective())
+    }
+}
+
+fn share(permille: u64) -> f64 {
+    permille as f64 / 1000.0
+}
+
+fn power(base: f64, exponent: usize) -> f64 {
+    libm::pow(base, exponent as f64)
+}
+
+/// A task that retires nothing counts as one that retires one instruction.
+fn logarithm(insns: u64) -> f64 {
+    libm::log(insns.max(1) as f64)
+}
+
+/// Saturates at the largest figure that can be kept.
+fn whole(log: f64, round: fn(f64) -> f64) -> u64 {
+    (round(libm::exp(log)) as u64).min(i64::MAX as u64)
+}
+
+/// What Student's t is below 19 times of 20, for 1, 2, ... 12 degrees of
+/// freedom.
+const STUDENT: [f64; 12] = [
+    6.3138, 2.9200, 2.3534, 2.1318, 2.0150, 1.9432, 1.8946, 1.8595, 1.8331, 1.8125, 1.7959, 1.7823,
+];
+/// The same of the normal distribution.
+const NORMAL: f64 = 1.6449;
+
+/// The quantile for degrees of freedom that need not be whole. Between whole
+/// ones it is nearly linear in their reciprocal.
+fn student(freedom: f64) -> f64 {
+    let most = STUDENT.len();
+    let freedom = freedom.max(1.0);
+    if freedom >= most as f64 {
+        return NORMAL + (STUDENT[most - 1] - NORMAL) * most as f64 / freedom;
+    }
+    let below = libm::floor(freedom);
+    let (more, fewer) = (STUDENT[below as usize], STUDENT[below as usize - 1]);
+    let part = (1.0 / freedom - 1.0 / (below + 1.0)) / (1.0 / below - 1.0 / (below + 1.0));
+    more + part * (fewer - more)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_quantile_is_student_s() {
+        for (freedom, quantile) in [
+            (1.0, 6.3138),
+            (2.0, 2.9200),
+            (5.0, 2.0150),
+            (12.0, 1.7823),
+            (30.0, 1.6973),
+            (1e9, 1.6449),
+        ] {
+            let found = student(freedom);
+            assert!((found - quantile).abs() < 0.006, "{freedom}: {found}");
+        }
+        let mut before = f64::INFINITY;
+        for tenth in 10..300 {
+            let found = student(f64::from(tenth) / 10.0);
+            assert!(found < before, "{tenth}");
+            before = found;
+        }
+    }
+
+    #[test]
+    fn without_forgetting_it_is_the_mean_and_the_deviation() {
+        let keep = 1.0;
+        let mut runs = Runs::default();
+        for log in [1.0, 2.0, 4.0, 9.0] {
+            runs.add(keep, log);
+        }
+        assert!((runs.mean - 4.0).abs() < 1e-12);
+        assert!((runs.effective() - 4.0).abs() < 1e-12);
+        assert!((runs.deviations - 38.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn numbers_out_of_range_are_named() {
+        assert_eq!(Config::DEFAULT.check(), Ok(()));
+        let config = Config {
+            spread_runs: 1,
+            ..Config::DEFAULT
+        };
+        assert_eq!(config.check(), Err(Error::Config("spread_runs", 2, 100)));
+    }
+}

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: GPL-2.0
+//! All that is known of the tasks of a job, and what it predicts.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::estimate::{estimate, Config};
+use crate::{Fingerprint, Kind, Outcome, ProcessRun, RunId};
+
+/// A task of a job, by what it executes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub struct TaskKey {
+    /// The number of its process in the job.
+    pub process: u32,
+    /// What that process executes.
+    pub fingerprint: Fingerprint,
+    /// Its number in the process.
+    pub task: u32,
+}
+
+/// What the user says of a task (Glaß 2024, 4.2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct User {
+    /// What it retires.
+    pub insns: Option<u64>,
+    /// Its largest resident size.
+    pub peak_memory_bytes: Option<u64>,
+}
+
+/// What a prediction comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// The user's figures alone: the task has not ended in a run yet.
+    User,
+    /// Runs that were made to measure it.
+    Profile,
+    /// Runs, not all of them made to measure it.
+    History,
+}
+
+impl Source {
+    /// The name in tables and in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Profile => "profile",
+            Self::History => "history",
+        }
+    }
+}
+
+/// What the next run of a task will need.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Prediction {
+    /// What it will retire; to plan with.
+    pub insns: u64,
+    /// One run of twenty retires less.
+    pub low_insns: u64,
+    /// One run of twenty retires more.
+    pub high_insns: u64,
+    /// Its largest resident size: the maximum that was observed (Glaß 2024,
+    /// 4.4), before there is one the user's figure. `None`: nobody has said.
+    pub peak_memory_bytes: Option<u64>,
+    /// How probable it is that the next run needs more memory than any before,
+    /// in thousandths, if no run is like another: one of the runs and the next
+    /// is the largest. 1000: none has measured it.
+    pub more_memory_permille: u64,
+    /// Runs in which it ended, from which the instructions are.
+    pub runs: usize,
+    /// What the instructions come from.
+    pub source: Source,
+}
+
+/// What a task did in a run.
+#[derive(Clone, Copy, Debug)]
+struct Sample {
+    run: RunId,
+    kind: Kind,
+    planned_insns: u64,
+    retired_insns: u64,
+    peak_memory_bytes: u64,
+    outcome: Outcome,
+}
+
+/// How far a run was off its plan.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct PlanError {
+    /// What was planned for the tasks that ended.
+    pub planned_insns: u64,
+    /// By how much they were off, up or down, together.
+    pub off_insns: u64,
+}
+
+impl PlanError {
+    /// As thousandths of the plan; `None`: nothing ended that was planned.
+    pub fn permille(self) -> Option<u64> {
+        let off = u128::from(self.off_insns) * 1000 + u128::from(self.planned_insns) / 2;
+        let permille = off.checked_div(self.planned_insns.into())?;
+        Some(u64::try_from(permille).unwrap_or(u64::MAX))
+    }
+}
+
+/// The runs of a job, to predict from.
+#[derive(Clone, Debug, Default)]
+pub struct JobHistory {
+    config: Config,
+    /// The oldest first.
+    tasks: BTreeMap<TaskKey, Vec<Sample>>,
+    names: BTreeMap<TaskKey, (Option<String>, Option<String>)>,
+    errors: BTreeMap<RunId, PlanError>,
+}
+
+impl JobHistory {
+    /// Of no run yet.
+    pub fn new(config: Config) -> Self {
+        Self {
+            config,
+            ..Self::default()
+        }
+    }
+
+    /// Adds a run, which must be younger than all before it.
+    pub fn add(&mut self, run: RunId, kind: Kind, processes: &[ProcessRun]) {
+        let error = self.errors.entry(run).or_default();
+        for process in processes {
+            for task in &process.tasks {
+                let key = TaskKey {
+                    process: process.process,
+                    fingerprint: process.fingerprint,
+                    task: task.task,
+                };
+                if task.outcome == Outcome::Complete {
+                    let off = task.retired_insns.abs_diff(task.planned_insns);
+                    error.planned_insns = error.planned_insns.saturating_add(task.planned_insns);
+                    error.off_insns = error.off_insns.saturating_add(off);
+                }
+                self.names
+                    .insert(key, (process.name.clone(), task.name.clone()));
+                self.tasks.entry(key).or_default().push(Sample {
+                    run,
+                    kind,
+                    planned_insns: task.planned_insns,
+                    retired_insns: task.retired_insns,
+                    peak_memory_bytes: task.peak_memory_bytes,
+                    outcome: task.outcome,
+                });
+            }
+        }
+    }
+
+    /// What the next run of a task will need; `None` if neither a run nor the
+    /// user has said anything of its instructions.
+    ///
+    /// Instructions come from the runs in which the task ended, memory from all:
+    /// what was resident before the end was needed, too.
+    pub fn predict(&self, key: TaskKey, user: User) -> Option<Prediction> {
+        let samples = self.tasks.get(&key).map_or(&[][..], Vec::as_slice);
+        let ended = samples
+            .iter()
+            .filter(|sample| sample.outcome == Outcome::Complete);
+        let retired: Vec<_> = ended.clone().map(|sample| sample.retired_insns).collect();
+        let of_runs = estimate(&self.config, user.insns, &retired)?;
+        let peaks = samples.iter().map(|sample| sample.peak_memory_bytes);
+        let peaks = peaks.filter(|&bytes| bytes > 0);
+        Some(Prediction {
+            insns: of_runs.insns,
+            low_insns: of_runs.low_insns,
+            high_insns: of_runs.high_insns,
+            peak_memory_bytes: peaks.clone().max().or(user.peak_memory_bytes),
+            more_memory_permille: 1000 / (peaks.count() as u64 + 1),
+            runs: retired.len(),
+            source: if retired.is_empty() {
+                Source::User
+            } else if ended.clone().all(|sample| sample.kind == Kind::Profile) {
+                Source::Profile
+            } else {
+                Source::History
+            },
+        })
+    }
+
+    /// The largest resident size of a process that was observed (Glaß 2024,
+    /// 4.4).
+    pub fn process_memory_bytes(&self, process: u32, fingerprint: Fingerprint) -> Option<u64> {
+        let first = TaskKey {
+            process,
+            fingerprint,
+            task: 0,
+        };
+        let last = TaskKey {
+            task: u32::MAX,
+            ..first
+        };
+        let samples = self.tasks.range(first..=last).flat_map(|(_, all)| all);
+        let peaks = samples.map(|sample| sample.peak_memory_bytes);
+        peaks.filter(|&bytes| bytes > 0).max()
+    }
+
+    /// Runs in which the process executed something else, of which a
+    /// prediction makes no use.
+    pub fn runs_of_others(&self, process: u32, fingerprint: Fingerprint) -> usize {
+        let mut runs: Vec<_> = self
+            .tasks
+            .iter()
+            .filter(|(key, _)| key.process == process && key.fingerprint != fingerprint)
+            .flat_map(|(_, samples)| samples.iter().map(|sample| sample.run))
+            .collect();
+        runs.sort_unstable();
+        runs.dedup();
+        runs.len()
+    }
+
+    /// The tasks of which something is known, ascending.
+    pub fn tasks(&self) -> impl Iterator<Item = TaskKey> + '_ {
+        self.tasks.keys().copied()
+    }
+
+    /// What people call the process and the task, as the last run did.
+    pub fn names(&self, key: TaskKey) -> (Option<&str>, Option<&str>) {
+        match self.names.get(&key) {
+            Some((process, task)) => (process.as_deref(), task.as_deref()),
+            None => (None, None),
+        }
+    }
+
+    /// What the last run in which the task ended had planned for it, and what it
+    /// retired.
+    pub fn last(&self, key: TaskKey) -> Option<(u64, u64)> {
+        let mut samples = self.tasks.get(&key)?.iter().rev();
+        let last = samples.find(|sample| sample.outcome == Outcome::Complete)?;
+        Some((last.planned_insns, last.retired_insns))
+    }
+
+    /// How far each run was off its plan, the oldest first.
+    pub fn errors(&self) -> impl Iterator<Item = (RunId, PlanError)> + '_ {
+        self.errors.iter().map(|(&run, &error)| (run, error))
+    }
+
+    /// How many runs there are.
+    pub fn runs(&self) -> usize {
+        self.errors.len()
+    }
+}

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What jobs have used, and what that predicts.
+//!
+//! The job scheduler plans from a prediction model that uses data of previous
+//! runs (Leppert 2021, 5.2); its memory consumption model holds for each process
+//! the maximum that was observed (Glaß 2024, 4.4), and figures that a user sent
+//! with the first request are replaced after the first run (4.2). That model is
+//! here: a [`Store`] is one file with the figures of each task of each run, a
+//! [`JobHistory`] predicts from them, with the uncertainty of what it says.
+//! [`estimate`] has the statistics.
+//!
+//! The same file says which runs are planned or under way, so that a planner can
+//! take over from one that died.
+
+mod digest;
+mod error;
+pub mod estimate;
+mod export;
+mod history;
+mod lease;
+mod open;
+mod record;
+mod schema;
+mod store;
+mod tables;
+
+pub use digest::Fingerprint;
+pub use error::Error;
+pub use export::{to_csv, RunFigures};
+pub use history::{JobHistory, Prediction, Source, TaskKey, User};
+pub use record::{Kind, NewRun, Outcome, ProcessRun, Run, RunId, State, Takeover, TaskRun};
+pub use store::{JobSummary, Options, Store};

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Opening the file.
+
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+
+use crate::schema::{self, Is};
+use crate::Error;
+
+/// Whether the file is to be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// It is made if it is not there.
+    Write,
+    Read,
+}
+
+/// The least page that SQLite has.
+const LEAST_BYTES: u64 = 512;
+
+/// Opens the file and sees that it is whole. Nothing is written to a file that
+/// is not ours or is damaged.
+pub(crate) fn open(path: &Path, access: Access, wait: Duration) -> Result<Connection, Error> {
+    let there = look(path)?;
+    if !there && access == Access::Read {
+        return Err(Error::Missing(path.into()));
+    }
+    let flags = match access {
+        Access::Write => OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE,
+        Access::Read => OpenFlags::SQLITE_OPEN_READ_ONLY,
+    } | OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_EXRESCODE;
+    let failed = |error: rusqlite::Error| Error::sqlite(path, &error);
+    let mut connection = Connection::open_with_flags(path, flags).map_err(failed)?;
+    connection.busy_timeout(wait).map_err(failed)?;
+    // A transaction that was told to be there survives a loss of power, too.
+    for (name, value) in [("foreign_keys", "ON"), ("synchronous", "EXTRA")] {
+        connection
+            .pragma_update(None, name, value)
+            .map_err(failed)?;
+    }
+    match (schema::identify(path, &connection)?, access) {
+        (Is::History, _) => schema::verify(path, &connection)?,
+        (Is::Empty, Access::Read) => return Err(Error::Missing(path.into())),
+        (Is::Empty, Access::Write) => schema::create(path, &mut connection)?,
+    }
+    // SQLite opens a file that may not be written all the same.
+    if access == Access::Write && connection.is_readonly("main").map_err(failed)? {
+        return Err(Error::ReadOnly(path.into()));
+    }
+    Ok(connection)
+}
+
+/// Whether the file is there; says what SQLite would not.
+fn look(path: &Path) -> Result<bool, Error> {
+    let cannot = |why: String| Err(Error::CannotOpen(path.into(), why));
+    match path.metadata() {
+        // SQLite takes a file that is shorter than its header for a new one.
+        Ok(file) if file.is_file() && (1..LEAST_BYTES).contains(&file.len()) => {
+            Err(Error::NotHistory(path.into()))
+        }
+        Ok(file) if file.is_file() => Ok(true),
+        Ok(_) => cannot("this is not a file; name one".into()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let directory = match path.parent() {
+                Some(parent) if parent != Path::new("") => parent,
+                _ => Path::new("."),
+            };
+            if directory.is_dir() {
+                return Ok(false);
+            }
+            let directory = directory.display();
+            cannot(format!("there is no directory {directory}; make it first"))
+        }
+        Err(error) => cannot(error.to_string()),
+    }
+}

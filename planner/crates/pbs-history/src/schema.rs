@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The tables of the file, and whether they are as they should be.
+
+use std::path::Path;
+
+use rusqlite::{Connection, Transaction, TransactionBehavior};
+
+use crate::Error;
+
+/// The version of the tables.
+pub(crate) const VERSION: i64 = 1;
+/// `PBSH`, by which a file of ours is known.
+const APPLICATION: i64 = 0x5042_5348;
+
+/// Each as SQLite gives it back, so that they can be compared.
+///
+/// Figures are signed 64-bit numbers in SQLite. Fingerprints, digests and
+/// numbers of events and plans use all 64 bits and are stored in two's
+/// complement. SQLite finds a page that does not hold together; a digest finds a
+/// row that does but says something else than was written.
+const TABLES: [&str; 5] = [
+    "CREATE TABLE run (
+	id INTEGER PRIMARY KEY AUTOINCREMENT,
+	job TEXT NOT NULL,
+	kind TEXT NOT NULL,
+	state TEXT NOT NULL,
+	submitted_unix_ns INTEGER NOT NULL,
+	ended_unix_ns INTEGER,
+	outcome TEXT,
+	processes INTEGER NOT NULL,
+	digest INTEGER NOT NULL
+) STRICT",
+    "CREATE INDEX run_job ON run (job, state, id)",
+    "CREATE TABLE process (
+	run INTEGER NOT NULL REFERENCES run ON DELETE CASCADE,
+	process INTEGER NOT NULL,
+	name TEXT,
+	fingerprint INTEGER NOT NULL,
+	outcome TEXT NOT NULL,
+	tasks BLOB NOT NULL,
+	digest INTEGER NOT NULL,
+	PRIMARY KEY (run, process)
+) STRICT, WITHOUT ROWID",
+    "CREATE TABLE takeover (
+	run INTEGER PRIMARY KEY REFERENCES run ON DELETE CASCADE,
+	request TEXT NOT NULL,
+	reservation TEXT NOT NULL,
+	plan TEXT NOT NULL,
+	plan_id INTEGER NOT NULL,
+	boot_id TEXT NOT NULL,
+	next_seq INTEGER NOT NULL,
+	dealt_seq INTEGER NOT NULL,
+	digest INTEGER NOT NULL
+) STRICT",
+    "CREATE TABLE planner (
+	one INTEGER PRIMARY KEY CHECK (one = 1),
+	pid INTEGER NOT NULL,
+	started_ticks INTEGER NOT NULL,
+	boot_id TEXT NOT NULL
+) STRICT",
+];
+
+/// What the beginning of a file says that it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Is {
+    /// Nothing yet.
+    Empty,
+    /// A history of the version that is known.
+    History,
+}
+
+/// Makes the tables, unless somebody else just did.
+pub(crate) fn create(path: &Path, connection: &mut Connection) -> Result<(), Error> {
+    let failed = |error| Error::sqlite(path, &error);
+    let transaction =
+        Transaction::new(connection, TransactionBehavior::Immediate).map_err(failed)?;
+    if identify(path, &transaction)? == Is::History {
+        return Ok(());
+    }
+    for table in TABLES {
+        transaction.execute_batch(table).map_err(failed)?;
+    }
+    for (name, value) in [("application_id", APPLICATION), ("user_version", VERSION)] {
+        transaction
+            .pragma_update(None, name, value)
+            .map_err(failed)?;
+    }
+    transaction.commit().map_err(failed)
+}
+
+/// What the file is; fails if it is not ours, or of another version.
+pub(crate) fn identify(path: &Path, connection: &Connection) -> Result<Is, Error> {
+    let number = |name: &str| -> Result<i64, Error> {
+        connection
+            .pragma_query_value(None, name, |row| row.get(0))
+            .map_err(|error| Error::sqlite(path, &error))
+    };
+    let (application, version) = (number("application_id")?, number("user_version")?);
+    if application == APPLICATION {
+        return match version {
+            VERSION => Ok(Is::History),
+            newer if newer > VERSION => Err(Error::Newer(path.into(), newer, VERSION)),
+            other => Err(Error::Damaged(path.into(), format!("version {other}"))),
+        };
+    }
+    if application == 0 && version == 0 && tables(path, connection)?.is_empty() {
+        return Ok(Is::Empty);
+    }
+    Err(Error::NotHistory(path.into()))
+}
+
+/// Looks through the whole file for damage; changes nothing.
+pub(crate) fn verify(path: &Path, connection: &Connection) -> Result<(), Error> {
+    let found: String = connection
+        .pragma_query_value(None, "integrity_check", |row| row.get(0))
+        .map_err(|error| Error::sqlite(path, &error))?;
+    if found != "ok" {
+        // The first line has a heading of SQLite's alone.
+        let first = found.lines().find(|line| !line.starts_with("***"));
+        let what = first.unwrap_or("the tables do not hold together");
+        return Err(Error::Damaged(path.into(), what.into()));
+    }
+    if tables(path, connection)? != TABLES {
+        let what = format!("its tables are not those of version {VERSION}");
+        return Err(Error::Damaged(path.into(), what));
+    }
+    Ok(())
+}
+
+/// Those of ours, in the order in which they were made.
+fn tables(path: &Path, connection: &Connection) -> Result<Vec<String>, Error> {
+    let read = || -> rusqlite::Result<Vec<String>> {
+        let sql = "SELECT sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\' \
+                   ORDER BY rowid";
+        let mut statement = connection.prepare(sql)?;
+        let rows = statement.query_map([], |row| row.get(0))?;
+        rows.collect()
+    };
+    read().map_err(|error| Error::sqlite(path, &error))
+}

@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The file of all runs.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{params, Connection, OptionalExtension, Transaction, TransactionBehavior};
+use serde::Serialize;
+
+use crate::estimate::Config;
+use crate::lease::Lease;
+use crate::open::{open, Access};
+use crate::{tables, JobHistory};
+use crate::{Error, NewRun, Outcome, ProcessRun, Run, RunFigures, RunId, State, Takeover};
+
+/// How a file is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Runs of each job that are kept, 1 to 10000; the oldest go first, in the
+    /// transaction that brings a new one. Those that are not over are kept
+    /// besides.
+    pub keep_runs: u32,
+    /// How long to wait for another process that is writing.
+    pub wait: Duration,
+    /// Numbers of the estimate.
+    pub estimate: Config,
+}
+
+impl Options {
+    /// What there is to begin with.
+    pub const DEFAULT: Self = Self {
+        keep_runs: 32,
+        wait: Duration::from_secs(5),
+        estimate: Config::DEFAULT,
+    };
+
+    /// Whether the numbers are in their ranges.
+    pub fn check(&self) -> Result<(), Error> {
+        if !(1..=10_000).contains(&self.keep_runs) {
+            return Err(Error::Config("keep_runs", 1, 10_000));
+        }
+        self.estimate.check()
+    }
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+/// A job of which runs are known.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct JobSummary {
+    /// Its name.
+    pub job: String,
+    /// Runs that are over and kept.
+    pub runs: u64,
+    /// Of those, the ones that were complete.
+    pub complete: u64,
+    /// Runs that are planned or under way.
+    pub open: u64,
+    /// When the last one was submitted, since 1970.
+    pub last_submitted_unix_ns: u64,
+}
+
+/// The runs of all jobs, in one file.
+///
+/// Several processes may have it open, and each sees what the others have
+/// recorded; one at a time writes, and one at a time is the planner
+/// ([`Store::claim_planner`]). Every method that writes does so wholly or not at
+/// all.
+#[derive(Debug)]
+pub struct Store {
+    path: PathBuf,
+    connection: Connection,
+    options: Options,
+    /// Set while this store is that of the planner.
+    claimed: Option<Lease>,
+}
+
+impl Store {
+    /// Opens the file, or makes it.
+    ///
+    /// The whole file is looked through for damage first: some milliseconds for
+    /// some megabytes.
+    pub fn open(path: &Path, options: Options) -> Result<Self, Error> {
+        Self::with(path, options, Access::Write)
+    }
+
+    /// Opens the file to look at it. It may be one that cannot be written.
+    pub fn open_read_only(path: &Path, options: Options) -> Result<Self, Error> {
+        Self::with(path, options, Access::Read)
+    }
+
+    fn with(path: &Path, options: Options, access: Access) -> Result<Self, Error> {
+        options.check()?;
+        Ok(Self {
+            path: path.into(),
+            connection: open(path, access, options.wait)?,
+            options,
+            claimed: None,
+        })
+    }
+
+    /// Makes this process the planner of the file, until the store is dropped.
+    /// Fails if another process, or another store of this one, is.
+    ///
+    /// All planners of a file must be on one machine and see each other in
+    /// `/proc`.
+    pub fn claim_planner(&mut self) -> Result<(), Error> {
+        if self.claimed.is_some() {
+            return Ok(());
+        }
+        let path = self.path.clone();
+        let mine = Lease::mine();
+        self.write(|connection| {
+            let before = connection
+                .query_row(
+                    "SELECT pid, started_ticks, boot_id FROM planner",
+                    [],
+                    |row| {
+                        Ok(Lease {
+                            pid: row.get(0)?,
+                            started_ticks: row.get(1)?,
+                            boot_id: row.get(2)?,
+                        })
+                    },
+                )
+                .optional()?;
+            if let Some(other) = before.filter(Lease::is_alive) {
+                return Err(Error::Planner(path, other.pid).into());
+            }
+            let sql = "INSERT OR REPLACE INTO planner VALUES (1, ?, ?, ?)";
+            connection.execute(sql, params![mine.pid, mine.started_ticks, mine.boot_id])?;
+            Ok(())
+        })?;
+        self.claimed = Some(mine);
+        Ok(())
+    }
+
+    /// Notes a run that begins. Its state is [`State::Planned`].
+    pub fn begin_run(&mut self, run: &NewRun<'_>) -> Result<RunId, Error> {
+        kept("the time of submission", run.submitted_unix_ns)?;
+        self.write(|connection| {
+            let id = tables::insert_run(connection, run)?.id;
+            let takeover = Takeover {
+                request: run.request.into(),
+                ..Takeover::default()
+            };
+            tables::write_takeover(connection, id, &takeover)?;
+            Ok(id)
+        })
+    }
+
+    /// Notes what somebody needs to take over, and with [`State::Running`] that
+    /// the run's plan is in force.
+    pub fn update_run(
+        &mut self,
+        id: RunId,
+        state: State,
+        takeover: &Takeover,
+    ) -> Result<(), Error> {
+        self.write(|connection| {
+            let mut run = open_run(connection, id)?;
+            if state == State::Over || (run.state, state) == (State::Running, State::Planned) {
+                return Err(Error::WrongState(id, run.state).into());
+            }
+            run.state = state;
+            tables::write_run(connection, &run)?;
+            tables::write_takeover(connection, id, takeover)?;
+            Ok(())
+        })
+    }
+
+    /// Records a run that is over: its figures come in, what was needed to take
+    /// it over goes, and so do the oldest runs of the job, beyond
+    /// [`Options::keep_runs`].
+    pub fn finish_run(
+        &mut self,
+        id: RunId,
+        ended_unix_ns: u64,
+        outcome: Outcome,
+        processes: &[ProcessRun],
+    ) -> Result<(), Error> {
+        tables::check(processes)?;
+        kept("the time of the end", ended_unix_ns)?;
+        let keep = self.options.keep_runs;
+        self.write(|connection| {
+            let mut run = open_run(connection, id)?;
+            run.state = State::Over;
+            run.ended_unix_ns = Some(ended_unix_ns);
+            run.outcome = Some(outcome);
+            run.processes = processes.len() as u32;
+            tables::write_run(connection, &run)?;
+            connection.execute("DELETE FROM takeover WHERE run = ?", [id.0])?;
+            for process in processes {
+                tables::insert_process(connection, id, process)?;
+            }
+            let sql = "DELETE FROM run WHERE id IN (SELECT id FROM run \
+                       WHERE job = ? AND state = ? ORDER BY id DESC LIMIT -1 OFFSET ?)";
+            connection.execute(sql, params![run.job, run.state.name(), keep])?;
+            Ok(())
+        })
+    }
+
+    /// The runs, the oldest first; `job`: of that one alone.
+    pub fn runs(&self, job: Option<&str>) -> Result<Vec<Run>, Error> {
+        self.read(|connection| {
+            let mut statement = connection.prepare(tables::RUNS)?;
+            let rows = statement.query_map([job], tables::run)?;
+            rows.collect()
+        })
+    }
+
+    /// A run.
+    pub fn run(&self, id: RunId) -> Result<Run, Error> {
+        self.read(|connection| tables::run_of(connection, id))?
+            .ok_or(Error::NoRun(id))
+    }
+
+    /// What is needed to take over a run; `None`: it is over.
+    pub fn takeover(&self, id: RunId) -> Result<Option<Takeover>, Error> {
+        self.run(id)?;
+        self.read(|connection| tables::takeover(connection, id))
+    }
+
+    /// The runs of a job that are over, with all their figures, the oldest
+    /// first.
+    pub fn figures(&self, job: &str) -> Result<Vec<RunFigures>, Error> {
+        // Both looks see the same, whatever others write meanwhile.
+        let _snapshot = self.read(Connection::unchecked_transaction)?;
+        let mut all: Vec<_> = self
+            .runs(Some(job))?
+            .into_iter()
+            .filter(|run| run.state == State::Over)
+            .map(|run| RunFigures {
+                run,
+                processes: Vec::new(),
+            })
+            .collect();
+        self.read(|connection| {
+            let mut statement = connection.prepare(tables::PROCESSES_OF_JOB)?;
+            for row in statement.query_map([job], tables::process)? {
+                let (id, process) = row?;
+                if let Ok(index) = all.binary_search_by_key(&id, |figures| figures.run.id) {
+                    all[index].processes.push(process);
+                }
+            }
+            match all.iter().find(|figures| !figures.is_whole()) {
+                Some(_) => Err(tables::damaged(0, "runs without some of their processes")),
+                None => Ok(()),
+            }
+        })?;
+        Ok(all)
+    }
+
+    /// What the runs of a job predict. A job that is not known has none.
+    pub fn history(&self, job: &str) -> Result<JobHistory, Error> {
+        let mut history = JobHistory::new(self.options.estimate);
+        for figures in self.figures(job)? {
+            history.add(figures.run.id, figures.run.kind, &figures.processes);
+        }
+        Ok(history)
+    }
+
+    /// The jobs of which runs are known, by name.
+    pub fn jobs(&self) -> Result<Vec<JobSummary>, Error> {
+        self.read(|connection| {
+            let mut statement = connection.prepare(
+                "SELECT job, sum(state = ?1), sum(state = ?1 AND outcome = ?2), \
+                 sum(state <> ?1), max(submitted_unix_ns) FROM run GROUP BY job ORDER BY job",
+            )?;
+            let names = [State::Over.name(), Outcome::Complete.name()];
+            let rows = statement.query_map(names, |row| {
+                Ok(JobSummary {
+                    job: row.get(0)?,
+                    runs: row.get(1)?,
+                    complete: row.get(2)?,
+                    open: row.get(3)?,
+                    last_submitted_unix_ns: row.get(4)?,
+                })
+            })?;
+            rows.collect()
+        })
+    }
+
+    fn read<'a, T>(
+        &'a self,
+        what: impl FnOnce(&'a Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, Error> {
+        what(&self.connection).map_err(|error| Error::sqlite(&self.path, &error))
+    }
+
+    /// All of it, or nothing. Others can read until it is committed.
+    fn write<T>(&mut self, what: impl FnOnce(&Connection) -> Result<T, Fault>) -> Result<T, Error> {
+        let behavior = TransactionBehavior::Immediate;
+        let done = Transaction::new(&mut self.connection, behavior)
+            .map_err(Fault::Sqlite)
+            .and_then(|transaction| {
+                let done = what(&transaction)?;
+                transaction.commit()?;
+                Ok(done)
+            });
+        done.map_err(|fault| match fault {
+            Fault::Sqlite(error) => Error::sqlite(&self.path, &error),
+            Fault::Ours(error) => error,
+        })
+    }
+}
+
+/// Why a transaction was given up.
+enum Fault {
+    Sqlite(rusqlite::Error),
+    Ours(Error),
+}
+
+impl From<rusqlite::Error> for Fault {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sqlite(error)
+    }
+}
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Self {
+        Self::Ours(error)
+    }
+}
+
+/// A run that must not be over.
+fn open_run(connection: &Connection, id: RunId) -> Result<Run, Fault> {
+    match tables::run_of(connection, id)? {
+        None => Err(Error::NoRun(id).into()),
+        Some(run) if run.state == State::Over => Err(Error::WrongState(id, State::Over).into()),
+        Some(run) => Ok(run),
+    }
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        if let Some(lease) = self.claimed.take() {
+            // If this fails, who comes next finds that the process is gone.
+            let _ = self.connection.execute(
+                "DELETE FROM planner WHERE pid = ? AND started_ticks = ?",
+                params![lease.pid, lease.started_ticks],
+            );
+        }
+    }
+}
+
+/// Whether SQLite can keep the figure.
+fn kept(what: &str, figure: u64) -> Result<(), Error> {
+    match i64::try_from(figure) {
+        Ok(_) => Ok(()),
+        Err(_) => Err(Error::TooLarge(format!("{what} ({figure})"))),
+    }
+}
+
+#[cfg(test)]
+mod tests;

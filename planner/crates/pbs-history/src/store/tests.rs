@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: GPL-2.0
+
+use super::*;
+use crate::{Kind, TaskRun};
+
+/// SQLite's own limit stands for a full disk: it answers the same.
+#[test]
+fn a_full_disk_leaves_the_run_as_it_was() {
+    let path = std::env::temp_dir().join(format!("pbs-history-{}.db", std::process::id()));
+    let _ = std::fs::remove_file(&path);
+    let mut store = Store::open(&path, Options::DEFAULT).unwrap();
+    let new = NewRun {
+        job: "sort",
+        kind: Kind::Plan,
+        submitted_unix_ns: 0,
+        request: "",
+    };
+    let id = store.begin_run(&new).unwrap();
+    let task = |task| TaskRun {
+        task,
+        name: None,
+        planned_insns: 1,
+        retired_insns: 1,
+        peak_memory_bytes: 0,
+        preemptions: 0,
+        outcome: Outcome::Complete,
+    };
+    let process = ProcessRun {
+        process: 1,
+        name: None,
+        fingerprint: crate::Fingerprint::default(),
+        outcome: Outcome::Complete,
+        tasks: (0..10_000).map(task).collect(),
+    };
+    let processes = [process];
+    let pages: u32 = 20;
+    let limit = |store: &Store, pages| {
+        let set = |row: &rusqlite::Row<'_>| row.get::<_, u32>(0);
+        store
+            .connection
+            .query_row(&format!("PRAGMA max_page_count = {pages}"), [], set)
+            .unwrap()
+    };
+    assert_eq!(limit(&store, pages), pages);
+    let full = store.finish_run(id, 1, Outcome::Complete, &processes);
+    assert_eq!(full, Err(Error::Full(path.clone())));
+    assert_eq!(store.run(id).unwrap().state, State::Planned);
+    assert!(store.takeover(id).unwrap().is_some());
+    // Room was made.
+    limit(&store, 1_000_000);
+    store
+        .finish_run(id, 1, Outcome::Complete, &processes)
+        .unwrap();
+    assert_eq!(store.figures("sort").unwrap()[0].processes, processes);
+    drop(store);
+    std::fs::remove_file(&path).unwrap();
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Files that are damaged, or are something else.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use pbs_history::{Error, Options, Store};
+use rusqlite::Connection;
+
+use crate::common::worth::Random;
+use crate::common::{process, record, scratch, task};
+
+/// A history of some runs.
+fn sound(name: &str) -> PathBuf {
+    let path = scratch(name).join("history.db");
+    let mut store = Store::open(&path, Options::DEFAULT).unwrap();
+    for number in 0..6 {
+        let tasks = (0..200).map(|t| task(t, 1000 + number, 2000)).collect();
+        record(&mut store, "sort", &[process(1, tasks)]);
+    }
+    path
+}
+
+/// Everything that a planner reads.
+fn read_all(path: &Path) -> Result<String, Error> {
+    let store = Store::open(path, Options::DEFAULT)?;
+    let figures = store.figures("sort")?;
+    let runs = store.runs(None)?;
+    let jobs = store.jobs()?;
+    Ok(format!("{figures:?} {runs:?} {jobs:?}"))
+}
+
+/// The error that opening for writing and for reading ends with, and that the
+/// file is as it was.
+fn refused(path: &Path) -> Error {
+    let before = fs::read(path).unwrap();
+    let error = read_all(path).unwrap_err();
+    let looking = Store::open_read_only(path, Options::DEFAULT).map(drop);
+    if let Err(other) = looking {
+        assert_eq!(other, error);
+    }
+    assert_eq!(fs::read(path).unwrap(), before, "{error}");
+    error
+}
+
+#[test]
+fn something_else_is_left_alone() {
+    let directory = scratch("else");
+    let text = directory.join("notes.txt");
+    fs::write(
+        &text,
+        "not a database, and longer than a header of one\n".repeat(40),
+    )
+    .unwrap();
+    assert_eq!(refused(&text), Error::NotHistory(text.clone()));
+    assert!(refused(&text).to_string().contains("name another file"));
+    fs::write(&text, "short").unwrap();
+    assert_eq!(refused(&text), Error::NotHistory(text));
+
+    let other = directory.join("other.db");
+    let connection = Connection::open(&other).unwrap();
+    connection
+        .execute_batch("CREATE TABLE mine (a); INSERT INTO mine VALUES (1)")
+        .unwrap();
+    drop(connection);
+    assert_eq!(refused(&other), Error::NotHistory(other));
+}
+
+#[test]
+fn an_empty_file_is_a_history_without_runs() {
+    let path = scratch("empty").join("history.db");
+    fs::write(&path, "").unwrap();
+    let missing = Store::open_read_only(&path, Options::DEFAULT).unwrap_err();
+    assert_eq!(missing, Error::Missing(path.clone()));
+    let store = Store::open(&path, Options::DEFAULT).unwrap();
+    assert_eq!(store.runs(None).unwrap(), []);
+}
+
+#[test]
+fn a_newer_history_is_refused() {
+    let path = sound("newer");
+    let connection = Connection::open(&path).unwrap();
+    connection.pragma_update(None, "user_version", 2).unwrap();
+    drop(connection);
+    assert_eq!(refused(&path), Error::Newer(path.clone(), 2, 1));
+    assert!(refused(&path).to_string().contains("use that pbsctl"));
+}
+
+#[test]
+fn tables_that_are_not_ours_are_damage() {
+    for sql in [
+        "DROP TABLE planner",
+        "ALTER TABLE run ADD COLUMN colour TEXT",
+        "CREATE TABLE more (a)",
+        "DROP INDEX run_job",
+    ] {
+        let path = sound("tables");
+        Connection::open(&path).unwrap().execute_batch(sql).unwrap();
+        let error = refused(&path);
+        assert!(matches!(error, Error::Damaged(..)), "{sql}: {error}");
+        assert!(error.to_string().contains("nothing was changed"));
+    }
+}
+
+#[test]
+fn figures_that_were_changed_are_damage() {
+    for sql in [
+        "UPDATE process SET digest = digest + 1 WHERE run = 3",
+        "UPDATE process SET fingerprint = 5 WHERE run = 3",
+        "UPDATE process SET tasks = zeroblob(40) WHERE run = 3",
+        "UPDATE process SET tasks = substr(tasks, 1, 100) WHERE run = 3",
+        "UPDATE process SET outcome = 'fine' WHERE run = 3",
+        "UPDATE run SET state = 'done' WHERE id = 3",
+        "UPDATE run SET submitted_unix_ns = -1 WHERE id = 3",
+        "UPDATE run SET job = 'other' WHERE id = 3",
+        "DELETE FROM process WHERE run = 3",
+        "PRAGMA foreign_keys = OFF; UPDATE process SET run = 9 WHERE run = 3",
+    ] {
+        let path = sound("changed-figures");
+        Connection::open(&path).unwrap().execute_batch(sql).unwrap();
+        let error = refused(&path);
+        assert!(matches!(error, Error::Damaged(..)), "{sql}: {error}");
+    }
+}
+
+#[test]
+fn a_file_that_is_cut_off_is_refused() {
+    let path = sound("cut");
+    let whole = fs::read(&path).unwrap();
+    for length in [1, 50, 99, 100, 1000, 4096, 10_000, whole.len() - 4096] {
+        fs::write(&path, &whole[..length]).unwrap();
+        let error = refused(&path);
+        assert!(
+            matches!(error, Error::Damaged(..) | Error::NotHistory(..)),
+            "{length}: {error}"
+        );
+    }
+}
+
+/// Damage anywhere is told, or is where it does no harm; never is anything
+/// else read than was written, and never does the planner fall over.
+#[test]
+fn no_damage_changes_what_is_read() {
+    let path = sound("flips");
+    let whole = fs::read(&path).unwrap();
+    let sound = read_all(&path).unwrap();
+    let mut random = Random(7);
+    let (mut told, mut harmless) = (0, 0);
+    for number in 0..300 {
+        let mut damaged = whole.clone();
+        let at = (random.share() * whole.len() as f64) as usize;
+        let at = at.min(whole.len() - 1);
+        // A byte, or a sector that was not written.
+        if number % 3 == 0 {
+            let at = at / 512 * 512;
+            damaged[at..at + 512].fill(0);
+        } else {
+            damaged[at] ^= 1 << (number % 8);
+        }
+        if damaged == whole {
+            continue;
+        }
+        fs::write(&path, &damaged).unwrap();
+        match read_all(&path) {
+            Ok(read) => {
+                assert!(read == sound, "byte {at}");
+                harmless += 1;
+            }
+            Err(_) => {
+                told += 1;
+                assert!(fs::read(&path).unwrap() == damaged, "byte {at}");
+            }
+        }
+    }
+    assert!(told > harmless, "{told} told, {harmless} harmless");
+}

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: GPL-2.0
+//! A run from its beginning to where it is forgotten.
+
+use pbs_history::{
+    to_csv, Error, Kind, NewRun, Options, Outcome, ProcessRun, RunId, State, Store, Takeover,
+    TaskRun,
+};
+
+use crate::common::{begin, fingerprint, process, record, scratch, task};
+
+fn store(name: &str) -> Store {
+    let file = scratch(name).join("history.db");
+    Store::open(&file, Options::DEFAULT).unwrap()
+}
+
+#[test]
+fn a_run_is_planned_runs_and_is_over() {
+    let path = scratch("life").join("history.db");
+    let mut store = Store::open(&path, Options::DEFAULT).unwrap();
+    let id = store
+        .begin_run(&NewRun {
+            job: "sort",
+            kind: Kind::Profile,
+            submitted_unix_ns: 5,
+            request: "name = \"sort\"",
+        })
+        .unwrap();
+    let run = store.run(id).unwrap();
+    assert_eq!((run.kind, run.state), (Kind::Profile, State::Planned));
+    assert_eq!((run.ended_unix_ns, run.outcome), (None, None));
+
+    let takeover = Takeover {
+        request: "name = \"sort\"".into(),
+        reservation: "core 0 from 7".into(),
+        plan: "plan_id = 12".into(),
+        plan_id: u64::MAX,
+        boot_id: "b".into(),
+        next_seq: 100,
+        dealt_seq: 90,
+    };
+    store.update_run(id, State::Running, &takeover).unwrap();
+    let later = Takeover {
+        next_seq: 200,
+        dealt_seq: 150,
+        ..takeover
+    };
+    store.update_run(id, State::Running, &later).unwrap();
+    drop(store);
+
+    // Another planner takes over.
+    let mut store = Store::open(&path, Options::DEFAULT).unwrap();
+    assert_eq!(store.run(id).unwrap().state, State::Running);
+    let found = store.takeover(id).unwrap().unwrap();
+    assert_eq!(found, later);
+
+    let processes = [
+        ProcessRun {
+            process: 3,
+            name: Some("größer, als".into()),
+            fingerprint: fingerprint(),
+            outcome: Outcome::Killed,
+            tasks: vec![
+                TaskRun {
+                    name: Some("read".into()),
+                    preemptions: 4,
+                    ..task(1, 10, 12)
+                },
+                TaskRun {
+                    outcome: Outcome::Killed,
+                    ..task(2, 20, 7)
+                },
+            ],
+        },
+        process(9, vec![task(0, 1 << 48, i64::MAX as u64)]),
+    ];
+    store
+        .finish_run(id, 8, Outcome::Killed, &processes)
+        .unwrap();
+    let figures = store.figures("sort").unwrap();
+    assert_eq!(figures.len(), 1);
+    assert_eq!(figures[0].processes, processes);
+    assert_eq!(figures[0].run.state, State::Over);
+    assert_eq!(figures[0].run.ended_unix_ns, Some(8));
+    assert_eq!(figures[0].run.outcome, Some(Outcome::Killed));
+    assert_eq!(store.takeover(id).unwrap(), None);
+
+    let csv = to_csv(&figures);
+    let lines: Vec<_> = csv.lines().collect();
+    assert_eq!(lines.len(), 4);
+    let print = fingerprint();
+    assert_eq!(
+        lines[1],
+        format!(
+            "sort,{id},profile,5,8,killed,3,\"größer, als\",{print},killed,1,read,10,12,\
+             1048576,4,complete"
+        )
+    );
+    assert!(lines.iter().all(|line| line.matches(',').count() >= 16));
+    let json = serde_json::to_value(&figures).unwrap();
+    assert_eq!(json[0]["run"]["kind"], "profile");
+    assert_eq!(json[0]["processes"][0]["tasks"][0]["retired_insns"], 12);
+    assert_eq!(json[0]["processes"][0]["fingerprint"], print.to_string());
+}
+
+#[test]
+fn what_is_over_stays_as_it_is() {
+    let mut store = store("over");
+    let id = record(&mut store, "sort", &[process(1, vec![task(0, 5, 6)])]);
+    let over = Error::WrongState(id, State::Over);
+    let again = store.finish_run(id, 9, Outcome::Complete, &[]);
+    assert_eq!(again, Err(over.clone()));
+    let takeover = Takeover::default();
+    assert_eq!(store.update_run(id, State::Running, &takeover), Err(over));
+    let none = RunId(u64::MAX);
+    assert_eq!(store.run(none), Err(Error::NoRun(none)));
+    assert_eq!(
+        store.finish_run(none, 9, Outcome::Complete, &[]),
+        Err(Error::NoRun(none))
+    );
+    let id = begin(&mut store, "sort");
+    store.update_run(id, State::Running, &takeover).unwrap();
+    assert_eq!(
+        store.update_run(id, State::Planned, &takeover),
+        Err(Error::WrongState(id, State::Running))
+    );
+}
+
+#[test]
+fn a_run_is_there_whole_or_not_at_all() {
+    let mut store = store("whole");
+    let id = begin(&mut store, "sort");
+    let before = store.takeover(id).unwrap();
+    let good = process(1, vec![task(0, 5, 6)]);
+    for (bad, error) in [
+        (
+            process(2, vec![task(0, 5, 1 << 63)]),
+            Error::TooLarge("retired_insns of task 0 of process 2 (9223372036854775808)".into()),
+        ),
+        (
+            process(2, vec![task(4, 5, 6), task(4, 5, 6)]),
+            Error::Twice("task 4 of process 2".into()),
+        ),
+        (good.clone(), Error::Twice("process 1".into())),
+    ] {
+        let failed = store.finish_run(id, 9, Outcome::Complete, &[good.clone(), bad]);
+        assert_eq!(failed, Err(error));
+        assert_eq!(store.run(id).unwrap().state, State::Planned);
+        assert_eq!(store.takeover(id).unwrap(), before);
+        assert_eq!(store.figures("sort").unwrap(), []);
+    }
+    store.finish_run(id, 9, Outcome::Complete, &[good]).unwrap();
+    assert_eq!(store.figures("sort").unwrap().len(), 1);
+}
+
+#[test]
+fn the_oldest_runs_of_a_job_are_forgotten() {
+    let path = scratch("prune").join("history.db");
+    let options = Options {
+        keep_runs: 3,
+        ..Options::DEFAULT
+    };
+    let mut store = Store::open(&path, options).unwrap();
+    let other = record(&mut store, "other", &[process(1, vec![task(0, 1, 1)])]);
+    let open = begin(&mut store, "sort");
+    let tasks: Vec<_> = (0..500).map(|number| task(number, 5, 6)).collect();
+    let mut ids = Vec::new();
+    let mut sizes = Vec::new();
+    for _ in 0..40 {
+        ids.push(record(&mut store, "sort", &[process(1, tasks.clone())]));
+        sizes.push(path.metadata().unwrap().len());
+    }
+    let kept: Vec<_> = store.figures("sort").unwrap();
+    let kept: Vec<_> = kept.iter().map(|figures| figures.run.id).collect();
+    assert_eq!(kept, ids[37..]);
+    assert!(kept.iter().all(|id| *id > other));
+    // Neither those of others nor those that are not over.
+    assert_eq!(store.figures("other").unwrap().len(), 1);
+    assert_eq!(store.run(open).unwrap().state, State::Planned);
+    assert_eq!(store.run(ids[0]), Err(Error::NoRun(ids[0])));
+    assert_eq!(sizes[39], sizes[5], "{sizes:?}");
+
+    let jobs = store.jobs().unwrap();
+    let jobs: Vec<_> = jobs
+        .iter()
+        .map(|job| (job.job.as_str(), job.runs, job.complete, job.open))
+        .collect();
+    assert_eq!(jobs, [("other", 1, 1, 0), ("sort", 3, 3, 1)]);
+}
+
+#[test]
+fn numbers_out_of_range_are_refused() {
+    let path = scratch("options").join("history.db");
+    let options = Options {
+        keep_runs: 0,
+        ..Options::DEFAULT
+    };
+    let error = Store::open(&path, options).unwrap_err();
+    assert_eq!(error, Error::Config("keep_runs", 1, 10_000));
+    assert!(!path.exists());
+}
