@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 use pbs_uapi::{IDLE, MAX_BUFFER_INSNS, MAX_SLOT_INSNS, NO_TASK};
 
-use crate::{between, underscored, Config, Cpu, Line, Plan, Problem, Process, Slot, Start};
+use crate::{between, underscored, Config, Cpu, Line, Plan, Problem, Process, Slot};
 
 pub(crate) fn check(plan: &Plan) -> Result<(), Vec<Problem>> {
     let mut check = Check {
@@ -60,6 +60,19 @@ pub fn config_faults(config: &Config) -> Vec<ConfigFault> {
         why: Config::why_not_less(Config::NAMES[index], value, least),
     })
     .collect()
+}
+
+/// Why a process can't have that name, if it can't.
+pub fn name_fault(name: &str) -> Option<String> {
+    let mut characters = name.chars();
+    let starts_well = characters.next().is_some_and(char::is_alphabetic);
+    let is_bad = !starts_well || name.starts_with("idle") || characters.any(char::is_control);
+    is_bad.then(|| {
+        format!(
+            "process name {name:?} could be taken for a number or an idle slot; \
+             begin it with a letter, and not with \"idle\""
+        )
+    })
 }
 
 struct Check<'a> {
@@ -134,16 +147,8 @@ impl Check<'_> {
                     ),
                 );
             }
-            let mut characters = name.chars();
-            let starts_well = characters.next().is_some_and(char::is_alphabetic);
-            if !starts_well || name.starts_with("idle") || characters.any(char::is_control) {
-                self.problem(
-                    process.line,
-                    format!(
-                        "process name {name:?} could be taken for a number or an idle slot; \
-                         begin it with a letter, and not with \"idle\""
-                    ),
-                );
+            if let Some(message) = name_fault(name) {
+                self.problem(process.line, message);
             }
         }
     }
@@ -167,25 +172,8 @@ impl Check<'_> {
                 format!("process {label} has no task; add its length: tasks = [20_000_000]"),
             );
         }
-        match &process.start {
-            Start::Command(command) if tasks > 1 => self.problem(
-                command.line,
-                format!(
-                    "process {label} has {tasks} tasks, but the whole life of its command is \
-                     one; write commands = [[...], ...] with one command per task, or \
-                     attaches = \"itself\" if the program marks its own task ends"
-                ),
-            ),
-            Start::Commands(commands) if tasks != commands.len() => self.problem(
-                process.line,
-                format!(
-                    "process {label} has {tasks} tasks and {} commands; each command is one \
-                     task, so write as many of both",
-                    commands.len()
-                ),
-            ),
-            _ => {}
-        }
+        let fault = process.start.fault(&label, tasks, process.line);
+        self.problems.extend(fault);
         let mut before: Option<u32> = None;
         for task in &process.tasks {
             if let Some(before) = before.filter(|&before| before >= task.id) {

@@ -4,10 +4,8 @@
 use std::fmt::Write;
 use std::path::Path;
 
+use crate::text::{quoted, underscored, write_list};
 use crate::{Command, Config, Plan, Process, Slot, Start, Task, Threshold};
-
-/// Lists are wrapped at this column.
-const WIDTH: usize = 80;
 
 /// The plan as `from_toml` reads it.
 pub fn to_toml(plan: &Plan) -> String {
@@ -82,30 +80,7 @@ fn write_process(out: &mut String, process: &Process) {
     if process.buffer_insns != 0 {
         let _ = writeln!(out, "buffer_insns = {}", underscored(process.buffer_insns));
     }
-    match &process.start {
-        Start::Unsaid => {}
-        Start::Command(command) => write_command(out, command),
-        Start::Itself(command) => {
-            out.push_str("attaches = \"itself\"\n");
-            if let Some(command) = command {
-                write_command(out, command);
-            }
-        }
-        Start::Commands(commands) => {
-            let commands = commands.iter().map(|command| {
-                let redirections = redirections(command);
-                if redirections.is_empty() {
-                    return argv(command);
-                }
-                let mut table = format!("{{ command = {}", argv(command));
-                for (key, file) in redirections {
-                    let _ = write!(table, ", {key} = {}", path(file));
-                }
-                table + " }"
-            });
-            write_list(out, "commands", commands, true);
-        }
-    }
+    write_start(out, &process.start);
     let consecutive = (0..).zip(&process.tasks).all(|(id, task)| task.id == id);
     let plain = consecutive
         && process
@@ -145,6 +120,34 @@ fn task_table(task: &Task, consecutive: bool) -> String {
     table + " }"
 }
 
+/// How a process is started, as the keys of [`Start::KEYS`].
+pub fn write_start(out: &mut String, start: &Start) {
+    match start {
+        Start::Unsaid => {}
+        Start::Command(command) => write_command(out, command),
+        Start::Itself(command) => {
+            out.push_str("attaches = \"itself\"\n");
+            if let Some(command) = command {
+                write_command(out, command);
+            }
+        }
+        Start::Commands(commands) => {
+            let commands = commands.iter().map(|command| {
+                let redirections = redirections(command);
+                if redirections.is_empty() {
+                    return argv(command);
+                }
+                let mut table = format!("{{ command = {}", argv(command));
+                for (key, file) in redirections {
+                    let _ = write!(table, ", {key} = {}", path(file));
+                }
+                table + " }"
+            });
+            write_list(out, "commands", commands, true);
+        }
+    }
+}
+
 fn write_command(out: &mut String, command: &Command) {
     let _ = writeln!(out, "command = {}", argv(command));
     for (key, file) in redirections(command) {
@@ -168,68 +171,6 @@ fn argv(command: &Command) -> String {
     format!("[{}]", words.join(", "))
 }
 
-/// `key = [items]`, on one line if they fit, else wrapped or one a line.
-fn write_list(out: &mut String, key: &str, items: impl Iterator<Item = String>, one_a_line: bool) {
-    let items: Vec<_> = items.collect();
-    let length: usize = items.iter().map(|item| item.len() + 2).sum();
-    if key.len() + " = []".len() + length <= WIDTH {
-        let _ = writeln!(out, "{key} = [{}]", items.join(", "));
-        return;
-    }
-    let _ = write!(out, "{key} = [");
-    let mut column = WIDTH;
-    for item in &items {
-        if one_a_line || column + item.len() + 2 > WIDTH {
-            out.push_str("\n    ");
-            column = 4;
-        } else {
-            out.push(' ');
-            column += 1;
-        }
-        let _ = write!(out, "{item},");
-        column += item.len() + 1;
-    }
-    out.push_str("\n]\n");
-}
-
-/// `20000000` as `20_000_000`, as numbers are written in plans.
-pub fn underscored(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::new();
-    for (position, digit) in digits.chars().enumerate() {
-        if position > 0 && (digits.len() - position) % 3 == 0 {
-            out.push('_');
-        }
-        out.push(digit);
-    }
-    out
-}
-
-/// A range of numbers in words, as they can be written in a plan.
-pub fn between(least: u64, most: u64) -> String {
-    format!("between {} and {}", underscored(least), underscored(most))
-}
-
 fn path(path: &Path) -> String {
     quoted(&path.to_string_lossy())
-}
-
-/// A TOML basic string.
-fn quoted(text: &str) -> String {
-    let mut out = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => {
-                out.push('\\');
-                out.push(c);
-            }
-            '\n' => out.push_str("\\n"),
-            '\t' => out.push_str("\\t"),
-            c if c.is_control() => {
-                let _ = write!(out, "\\u{:04X}", u32::from(c));
-            }
-            c => out.push(c),
-        }
-    }
-    out + "\""
 }

@@ -12,13 +12,15 @@ pub mod leppert;
 mod model;
 mod parse;
 mod problem;
+pub mod text;
 pub mod wire;
 
-pub use check::{config_faults, ConfigFault};
-pub use export::{between, to_toml, underscored};
+pub use check::{config_faults, name_fault, ConfigFault};
+pub use export::{to_toml, write_start};
 pub use model::{Command, Cpu, Line, PlacedSlot, Plan, Process, Slot, Start, Task};
 pub use pbs_core::{Config, IdlePolicy, Threshold};
 pub use problem::Problem;
+pub use text::{between, underscored};
 
 /// Reads a plan from TOML and checks it, up to the kernel's own validator.
 pub fn from_toml(text: &str) -> Result<Plan, Vec<Problem>> {

@@ -7,6 +7,8 @@ use std::path::PathBuf;
 
 use pbs_core::Config;
 
+use crate::Problem;
+
 /// A line of the file a thing was read from.
 pub type Line = Option<NonZeroU32>;
 
@@ -202,10 +204,46 @@ impl Process {
 
     /// The commands to start, in order.
     pub fn commands(&self) -> &[Command] {
-        match &self.start {
-            Start::Unsaid | Start::Itself(None) => &[],
-            Start::Command(command) | Start::Itself(Some(command)) => std::slice::from_ref(command),
-            Start::Commands(commands) => commands,
+        self.start.commands()
+    }
+}
+
+impl Start {
+    /// The keys of a process that say it.
+    pub const KEYS: [&'static str; 6] = [
+        "command", "commands", "attaches", "stdin", "stdout", "stderr",
+    ];
+
+    /// The commands, in order.
+    pub fn commands(&self) -> &[Command] {
+        match self {
+            Self::Unsaid | Self::Itself(None) => &[],
+            Self::Command(command) | Self::Itself(Some(command)) => std::slice::from_ref(command),
+            Self::Commands(commands) => commands,
+        }
+    }
+
+    /// Whether so many tasks can be told apart where a process is started like
+    /// this; `label` and `line` are those of the process.
+    pub fn fault(&self, label: &str, tasks: usize, line: Line) -> Option<Problem> {
+        match self {
+            Self::Command(command) if tasks > 1 => Some(Problem::at(
+                command.line,
+                format!(
+                    "process {label} has {tasks} tasks, but the whole life of its command is \
+                     one; write commands = [[...], ...] with one command per task, or \
+                     attaches = \"itself\" if the program marks its own task ends"
+                ),
+            )),
+            Self::Commands(commands) if tasks != commands.len() => Some(Problem::at(
+                line,
+                format!(
+                    "process {label} has {tasks} tasks and {} commands; each command is one \
+                     task, so write as many of both",
+                    commands.len()
+                ),
+            )),
+            _ => None,
         }
     }
 }

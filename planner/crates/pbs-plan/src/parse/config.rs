@@ -3,7 +3,7 @@
 
 use toml::de::DeValue;
 
-use super::{Reader, Table, Value};
+use crate::text::{Reader, Table, Value};
 use crate::{Config, IdlePolicy, Line, Plan, Threshold};
 
 /// How the thresholds are written.

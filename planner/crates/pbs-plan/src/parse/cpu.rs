@@ -5,8 +5,7 @@ use std::collections::HashMap;
 
 use toml::de::DeValue;
 
-use super::value::closest;
-use super::{Reader, Value};
+use crate::text::{closest, Reader, Value};
 use crate::{Cpu, Line, Slot};
 
 const CPU_KEYS: &[&str] = &["cpu", "slots"];

@@ -5,15 +5,14 @@
 mod config;
 mod cpu;
 mod process;
-mod value;
+mod start;
 
 use std::collections::HashMap;
-use std::num::NonZeroU32;
 
-use toml::de::{DeTable, DeValue};
-use toml::Spanned;
+use toml::de::DeTable;
 
-use crate::{Config, Line, Plan, Problem};
+use crate::text::{read, Reader};
+use crate::{Config, Plan, Problem};
 
 pub(crate) fn parse(text: &str) -> Result<Plan, Vec<Problem>> {
     read(text, Reader::plan)
@@ -27,67 +26,9 @@ pub(crate) fn config(text: &str, base: &Config) -> Result<Config, Vec<Problem>> 
     })
 }
 
-fn read<T>(
-    text: &str,
-    read: impl FnOnce(&mut Reader, &DeTable<'_>) -> T,
-) -> Result<T, Vec<Problem>> {
-    let mut reader = Reader {
-        line_starts: line_starts(text),
-        problems: Vec::new(),
-    };
-    let document = match DeTable::parse(text) {
-        Ok(document) => document,
-        Err(error) => {
-            let line = error.span().and_then(|span| reader.line(span.start));
-            let message = format!("this is no TOML: {}", error.message().replace('\n', "; "));
-            return Err(vec![Problem::at(line, message)]);
-        }
-    };
-    let result = read(&mut reader, document.get_ref());
-    if reader.problems.is_empty() {
-        Ok(result)
-    } else {
-        reader.problems.sort_by_key(|problem| problem.line);
-        Err(reader.problems)
-    }
-}
-
-fn line_starts(text: &str) -> Vec<usize> {
-    let newlines = text.bytes().enumerate().filter(|&(_, byte)| byte == b'\n');
-    std::iter::once(0)
-        .chain(newlines.map(|(position, _)| position + 1))
-        .collect()
-}
-
 const TOP_KEYS: &[&str] = &["plan_id", "dealt_seq", "config", "process", "cpu"];
 
-type Value<'i> = Spanned<DeValue<'i>>;
-
-/// A table whose keys are taken out one by one; what is left is unknown.
-struct Table<'a, 'i> {
-    entries: HashMap<&'a str, (Line, &'a Value<'i>)>,
-    line: Line,
-}
-
-struct Reader {
-    line_starts: Vec<usize>,
-    problems: Vec<Problem>,
-}
-
 impl Reader {
-    fn line(&self, offset: usize) -> Line {
-        let number = self.line_starts.partition_point(|&start| start <= offset);
-        u32::try_from(number).ok().and_then(NonZeroU32::new)
-    }
-
-    fn line_of(&self, value: &Value<'_>) -> Line {
-        self.line(value.span().start)
-    }
-
-    fn problem(&mut self, line: Line, message: impl Into<String>) {
-        self.problems.push(Problem::at(line, message));
-    }
-
     fn plan(&mut self, document: &DeTable<'_>) -> Plan {
         let mut top = self.open(document, "the plan", None, TOP_KEYS);
         let plan_id = match top.entries.remove("plan_id") {
@@ -121,13 +62,13 @@ impl Reader {
             let cpu = self.cpu(line, value, &indices);
             plan.cpus.extend(cpu);
         }
-        if self.problems.is_empty() && plan.processes.is_empty() {
+        if self.is_content() && plan.processes.is_empty() {
             self.problem(
                 None,
                 "the plan has no process; add a [[process]] with id, tasks and command",
             );
         }
-        if self.problems.is_empty() && plan.cpus.is_empty() {
+        if self.is_content() && plan.cpus.is_empty() {
             self.problem(
                 None,
                 "the plan has no CPU; add a [[cpu]] with the order of the slots: slots = [1, ...]",

@@ -7,12 +7,12 @@ use std::ops::RangeInclusive;
 use pbs_uapi::MAX_SLOT_INSNS;
 use toml::de::{DeTable, DeValue};
 
-use super::{Reader, Table, Value};
-use crate::{between, underscored, Line};
+use super::{between, underscored, Reader, Table, Value};
+use crate::Line;
 
 impl Reader {
     /// The tables of an array of tables.
-    pub(super) fn tables<'a, 'i>(
+    pub fn tables<'a, 'i>(
         &mut self,
         top: &mut Table<'a, 'i>,
         key: &'static str,
@@ -35,7 +35,8 @@ impl Reader {
         }
     }
 
-    pub(super) fn table<'a, 'i>(
+    /// A value that must be a table with some of those keys.
+    pub fn table<'a, 'i>(
         &mut self,
         line: Line,
         value: &'a Value<'i>,
@@ -51,7 +52,8 @@ impl Reader {
         }
     }
 
-    pub(super) fn open<'a, 'i>(
+    /// A table; keys other than those are problems.
+    pub fn open<'a, 'i>(
         &mut self,
         table: &'a DeTable<'i>,
         what: &'static str,
@@ -72,7 +74,8 @@ impl Reader {
         Table { entries, line }
     }
 
-    pub(super) fn number<T: TryFrom<u64>>(
+    /// A number that fits into its type.
+    pub fn number<T: TryFrom<u64>>(
         &mut self,
         line: Line,
         what: &str,
@@ -83,19 +86,13 @@ impl Reader {
     }
 
     /// A number of instructions of a slot or task.
-    pub(super) fn insns(
-        &mut self,
-        line: Line,
-        what: &str,
-        value: &Value<'_>,
-        least: u64,
-    ) -> Option<u64> {
+    pub fn insns(&mut self, line: Line, what: &str, value: &Value<'_>, least: u64) -> Option<u64> {
         self.number_in(line, what, value, least..=MAX_SLOT_INSNS)
     }
 
     /// A number. `range` is what is told where it does not fit into its type;
     /// whether others are in it is for `check`, which can say more.
-    pub(super) fn number_in<T: TryFrom<u64>>(
+    pub fn number_in<T: TryFrom<u64>>(
         &mut self,
         line: Line,
         what: &str,
@@ -125,7 +122,8 @@ impl Reader {
         number
     }
 
-    pub(super) fn string(&mut self, line: Line, what: &str, value: &Value<'_>) -> Option<String> {
+    /// A string that is not empty.
+    pub fn string(&mut self, line: Line, what: &str, value: &Value<'_>) -> Option<String> {
         match value.get_ref() {
             DeValue::String(text) if !text.is_empty() && !text.contains('\0') => {
                 Some(text.to_string())
@@ -141,7 +139,8 @@ impl Reader {
         }
     }
 
-    pub(super) fn flag(&mut self, line: Line, what: &str, value: &Value<'_>) -> Option<bool> {
+    /// True or false.
+    pub fn flag(&mut self, line: Line, what: &str, value: &Value<'_>) -> Option<bool> {
         match value.get_ref() {
             DeValue::Boolean(flag) => Some(*flag),
             _ => {
@@ -155,13 +154,7 @@ impl Reader {
     }
 
     /// Which of `names` this is.
-    pub(super) fn one_of(
-        &mut self,
-        line: Line,
-        what: &str,
-        name: &str,
-        names: &[&str],
-    ) -> Option<usize> {
+    pub fn one_of(&mut self, line: Line, what: &str, name: &str, names: &[&str]) -> Option<usize> {
         let found = names.iter().position(|&known| known == name);
         if found.is_none() {
             let instead = instead(name, "it can be", names);
@@ -199,10 +192,7 @@ fn instead(name: &str, it_can: &str, names: &[&str]) -> String {
 }
 
 /// The candidate that was probably meant.
-pub(super) fn closest<'a>(
-    name: &str,
-    candidates: impl Iterator<Item = &'a str>,
-) -> Option<&'a str> {
+pub fn closest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     candidates
         .map(|candidate| {
             let prefix = candidate.len() > 2
