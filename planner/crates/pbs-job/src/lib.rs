@@ -1,8 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What is asked of the planner: a [`Machine`], and [`Job`]s to run on it
 //! (Glaß 2024, 4.1, 4.2 and 5.1.2).
+//!
+//! Both are read from TOML ([`machine_from_toml`], [`job_from_toml`]) or from
+//! the four files of Glaß's prototype ([`glass`]), and written as TOML. Every
+//! job is a [`Draft`] first, whose task net and figures are checked completely
+//! before anything else is done with it ([`Draft::check`]).
 
+mod check;
+mod draft;
+mod export;
+pub mod glass;
+mod machine;
 mod model;
+mod parse;
 
-pub use model::{Action, Core, Job, Machine, Node, Process, Task, TICK_NS};
+pub use draft::{Draft, DraftProcess, DraftTask, Kind};
+pub use export::job_to_toml;
+pub use machine::{machine_from_toml, machine_to_toml};
+pub use model::{
+    Action, Core, Job, Machine, Node, Process, Task, MAX_MEMORY_BYTES, MAX_NS,
+    MAX_RATE_INSNS_PER_S, TICK_NS,
+};
+pub use parse::job_from_toml;
 pub use pbs_plan::{Command, Line, Problem, Start};

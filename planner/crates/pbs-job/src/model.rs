@@ -10,6 +10,16 @@ use pbs_plan::{Line, Start};
 /// The step of time of machines that do not say another: a nanosecond.
 pub const TICK_NS: u64 = 1;
 
+/// Times of files are at most this, some 146 years, so that sums of a few fit
+/// into 64 bits.
+pub const MAX_NS: u64 = 1 << 62;
+
+/// The memory of a process or node is at most this.
+pub const MAX_MEMORY_BYTES: u64 = 1 << 56;
+
+/// A core is at most this fast.
+pub const MAX_RATE_INSNS_PER_S: u64 = 1 << 40;
+
 const NS_PER_S: u128 = 1_000_000_000;
 
 /// What plans are made for (Glaß 2024, 5.1.1).
@@ -273,21 +283,6 @@ impl Task {
         match &self.name {
             Some(name) => format!("{} ({name})", self.id),
             None => self.id.to_string(),
-        }
-    }
-}
-
-impl Action {
-    /// The thesis's name for it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Start => "start",
-            Self::End => "end",
-            Self::Calculation => "calculation",
-            Self::Communication { .. } => "communication",
-            Self::Fork { .. } => "fork",
-            Self::ForkEnd => "fork end",
-            Self::Join { .. } => "join",
         }
     }
 }

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The job that a valid net is.
+
+use super::Net;
+use crate::draft::{Draft, Kind};
+use crate::{Action, Job, Process, Task};
+
+/// What a valid net is made of.
+pub(super) struct Links {
+    /// The tasks of each process, in order.
+    chains: Vec<Vec<usize>>,
+    /// The fork task of each process.
+    forked_by: Vec<Option<usize>>,
+    /// The join task of each process.
+    joined_by: Vec<Option<usize>>,
+    /// What each task does.
+    actions: Vec<Action>,
+}
+
+impl Net<'_> {
+    /// The edges as they are in a valid net.
+    pub(super) fn links(self) -> Links {
+        let mut forked_by = vec![None; self.first.len()];
+        let mut joined_by = vec![None; self.first.len()];
+        let mut chains = Vec::with_capacity(self.first.len());
+        for process in 0..self.first.len() {
+            let mut chain = Vec::new();
+            let mut at = self.first[process].first().copied();
+            while let Some(task) = at {
+                chain.push(task);
+                at = self.next[task].first().copied();
+            }
+            forked_by[process] = far(&self.far_previous, chain.first());
+            joined_by[process] = far(&self.far_next, chain.last());
+            chains.push(chain);
+        }
+        let actions = (0..self.process_of.len()).map(|task| self.action(task));
+        Links {
+            actions: actions.collect(),
+            chains,
+            forked_by,
+            joined_by,
+        }
+    }
+
+    fn action(&self, task: usize) -> Action {
+        let process_of = |task: Option<usize>| task.and_then(|task| self.process_of[task]);
+        match self.task(task).kind {
+            Kind::Start => Action::Start,
+            Kind::End => Action::End,
+            Kind::ForkEnd => Action::ForkEnd,
+            Kind::Calculation => Action::Calculation,
+            Kind::Communication => Action::Communication {
+                partner: self.partner[task],
+            },
+            Kind::Join => Action::Join {
+                child: process_of(far(&self.far_previous, Some(&task))),
+            },
+            Kind::Fork => match process_of(far(&self.far_next, Some(&task))) {
+                Some(child) => Action::Fork { child },
+                // A valid net has no such fork.
+                None => Action::ForkEnd,
+            },
+        }
+    }
+}
+
+/// The one task of another process at that end of a task.
+fn far(edges: &[Vec<usize>], task: Option<&usize>) -> Option<usize> {
+    edges[*task?].first().copied()
+}
+
+pub(super) fn assemble(draft: Draft, links: Links) -> Job {
+    let mut place = vec![(0, 0); draft.tasks.len()];
+    for (process, chain) in links.chains.iter().enumerate() {
+        for (position, &task) in chain.iter().enumerate() {
+            place[task] = (process, position);
+        }
+    }
+    let tasks = draft.tasks.into_iter().zip(place).zip(links.actions);
+    let tasks = tasks.map(|((task, (process, position)), action)| Task {
+        id: task.id,
+        name: task.name,
+        process,
+        position,
+        action,
+        insns: task.insns,
+        memory_bytes: (task.memory_bytes).unwrap_or(draft.processes[process].memory_bytes),
+        line: task.line,
+    });
+    let tasks = tasks.collect();
+    let relations = links.forked_by.into_iter().zip(links.joined_by);
+    let processes = draft.processes.into_iter().zip(links.chains).zip(relations);
+    let processes = processes.map(|((process, tasks), (forked_by, joined_by))| Process {
+        id: process.id,
+        name: process.name,
+        memory_bytes: process.memory_bytes,
+        runtime_ns: process.runtime_ns,
+        start: process.start,
+        tasks,
+        forked_by,
+        joined_by,
+        line: process.line,
+    });
+    Job {
+        name: draft.name,
+        start_ns: draft.start_ns,
+        deadline_ns: draft.deadline_ns,
+        priority: draft.priority,
+        runtime_ns: draft.runtime_ns,
+        memory_bytes: draft.memory_bytes,
+        processes: processes.collect(),
+        tasks,
+    }
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Whether tasks wait for each other.
+
+use pbs_plan::Problem;
+
+use super::{listed, Net};
+
+/// So many circles are told at once; each costs a look at all tasks.
+const MOST: usize = 16;
+
+/// One message for each circle.
+pub(super) fn check(net: &Net<'_>, problems: &mut Vec<Problem>) {
+    let tasks = net.process_of.len();
+    let before = |task: usize| net.previous[task].iter().chain(&net.far_previous[task]);
+    let after = |task: usize| net.next[task].iter().chain(&net.far_next[task]);
+    let mut waits_for: Vec<_> = (0..tasks).map(|task| before(task).count()).collect();
+    let mut done = vec![false; tasks];
+    let mut ready: Vec<_> = (0..tasks).filter(|&task| waits_for[task] == 0).collect();
+    let mut seen_from = 0;
+    for _ in 0..MOST {
+        while let Some(task) = ready.pop() {
+            done[task] = true;
+            for &next in after(task) {
+                waits_for[next] -= 1;
+                if waits_for[next] == 0 && !done[next] {
+                    ready.push(next);
+                }
+            }
+        }
+        // Whoever is left waits for another that is left.
+        while seen_from < tasks && done[seen_from] {
+            seen_from += 1;
+        }
+        if seen_from == tasks {
+            return;
+        }
+        let circle = find(seen_from, &done, before);
+        let first = net.task(circle[0]);
+        problems.push(Problem::at(
+            first.line,
+            format!(
+                "tasks {} wait for each other in a circle, so none can start; lead one of \
+                 them elsewhere, and join a process only after its fork task",
+                listed(circle.iter().map(|&task| net.task(task).id))
+            ),
+        ));
+        // Let it go, so that others are found.
+        for &task in &circle {
+            done[task] = true;
+        }
+        for &task in &circle {
+            for &next in after(task) {
+                waits_for[next] -= 1;
+                if waits_for[next] == 0 && !done[next] {
+                    ready.push(next);
+                }
+            }
+        }
+    }
+}
+
+/// The circle that one comes to by going back from a task that is left, in the
+/// order of execution, beginning with the first of the file.
+fn find<'a, I>(from: usize, done: &[bool], before: impl Fn(usize) -> I) -> Vec<usize>
+where
+    I: Iterator<Item = &'a usize>,
+{
+    let mut place = vec![None; done.len()];
+    let mut way = Vec::new();
+    let mut at = from;
+    let start = loop {
+        if let Some(start) = place[at] {
+            break start;
+        }
+        place[at] = Some(way.len());
+        way.push(at);
+        let waits_for = before(at).find(|&&task| !done[task]);
+        // There always is one; were there none, this would be its own circle.
+        at = waits_for.copied().unwrap_or(at);
+    };
+    let mut circle = way.split_off(start);
+    circle.reverse();
+    let least = (0..circle.len()).min_by_key(|&place| circle[place]);
+    circle.rotate_left(least.unwrap_or(0));
+    circle
+}

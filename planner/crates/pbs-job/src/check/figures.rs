@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Whether the figures of a job are in their ranges, and its names and numbers
+//! tell things apart.
+
+use std::collections::HashMap;
+
+use pbs_plan::{between, name_fault, underscored, Line, Problem};
+use pbs_uapi::{IDLE, MAX_SLOT_INSNS, NO_TASK};
+
+use crate::draft::{Draft, DraftProcess, DraftTask};
+use crate::{MAX_MEMORY_BYTES, MAX_NS};
+
+pub(super) fn check(draft: &Draft, problems: &mut Vec<Problem>) {
+    let mut figures = Figures { problems };
+    figures.job(draft);
+    let mut work = HashMap::new();
+    let mut memory = HashMap::new();
+    for task in &draft.tasks {
+        *work.entry(task.process).or_insert(0usize) += usize::from(task.insns > 0);
+    }
+    figures.names(draft);
+    for process in &draft.processes {
+        memory.entry(process.id).or_insert(process.memory_bytes);
+        let tasks = work.get(&process.id).copied();
+        figures.process(process, tasks);
+    }
+    let mut ids: HashMap<u32, &DraftTask> = HashMap::new();
+    for task in &draft.tasks {
+        figures.task(task, memory.get(&task.process).copied());
+        if let Some(first) = ids.get(&task.id) {
+            figures.problem(
+                task.line,
+                format!(
+                    "task id {} is taken{}; choose another for {}",
+                    task.id,
+                    by_line(first.line),
+                    task.label()
+                ),
+            );
+        } else {
+            ids.insert(task.id, task);
+        }
+    }
+}
+
+struct Figures<'a> {
+    problems: &'a mut Vec<Problem>,
+}
+
+impl Figures<'_> {
+    fn problem(&mut self, line: Line, message: impl Into<String>) {
+        self.problems.push(Problem::at(line, message));
+    }
+
+    fn range(&mut self, line: Line, what: &str, value: u64, least: u64, most: u64) {
+        if !(least..=most).contains(&value) {
+            let (value, range) = (underscored(value), between(least, most));
+            self.problem(line, format!("{what} is {value}; it must be {range}"));
+        }
+    }
+
+    fn job(&mut self, draft: &Draft) {
+        if draft.name.is_empty() || draft.name.contains(char::is_control) {
+            self.problem(
+                None,
+                "the job has no name that can be printed; add name = \"...\"",
+            );
+        }
+        self.range(None, "start_ns of the job", draft.start_ns, 0, MAX_NS);
+        let deadline_ns = draft.deadline_ns;
+        self.range(None, "deadline_ns of the job", deadline_ns, 1, MAX_NS);
+        if draft.start_ns >= deadline_ns {
+            self.problem(
+                None,
+                format!(
+                    "the job's deadline, {}, is not after its start, {}; put it later",
+                    underscored(deadline_ns),
+                    underscored(draft.start_ns)
+                ),
+            );
+        }
+        if let Some(runtime_ns) = draft.runtime_ns {
+            self.range(None, "runtime_ns of the job", runtime_ns, 1, MAX_NS);
+        }
+        if let Some(bytes) = draft.memory_bytes {
+            self.range(None, "memory_bytes of the job", bytes, 0, MAX_MEMORY_BYTES);
+        }
+        if draft.processes.is_empty() {
+            self.problem(
+                None,
+                "the job has no process; add a [[process]] with id, memory_bytes and tasks",
+            );
+        }
+    }
+
+    /// Numbers and names of processes must tell them apart.
+    fn names(&mut self, draft: &Draft) {
+        let mut ids: HashMap<u32, Line> = HashMap::new();
+        let mut names: HashMap<&str, Line> = HashMap::new();
+        for process in &draft.processes {
+            let mut taken = |what: String, first: Line| {
+                let message = format!("{what} is taken{}; choose another", by_line(first));
+                self.problem(process.line, message);
+            };
+            match ids.get(&process.id) {
+                Some(&first) => taken(format!("process id {}", process.id), first),
+                None => drop(ids.insert(process.id, process.line)),
+            }
+            let Some(name) = process.name.as_deref() else {
+                continue;
+            };
+            match names.get(name) {
+                Some(&first) => taken(format!("process name {name}"), first),
+                None => drop(names.insert(name, process.line)),
+            }
+            if let Some(message) = name_fault(name) {
+                self.problem(process.line, message);
+            }
+        }
+    }
+
+    /// `tasks`: how many of its tasks take instructions; `None`: it has none
+    /// at all.
+    fn process(&mut self, process: &DraftProcess, tasks: Option<usize>) {
+        let label = process.label();
+        if process.id == IDLE {
+            let message = format!("process id {IDLE} means idle; choose another");
+            self.problem(process.line, message);
+        }
+        let what = format!("memory_bytes of process {label}");
+        let memory_bytes = process.memory_bytes;
+        self.range(process.line, &what, memory_bytes, 0, MAX_MEMORY_BYTES);
+        if let Some(runtime_ns) = process.runtime_ns {
+            let what = format!("runtime_ns of process {label}");
+            self.range(process.line, &what, runtime_ns, 1, MAX_NS);
+        }
+        match tasks {
+            None => self.problem(
+                process.line,
+                format!("process {label} has no task; add one, or remove the process"),
+            ),
+            Some(tasks) => {
+                let fault = process.start.fault(&label, tasks, process.line);
+                self.problems.extend(fault);
+            }
+        }
+    }
+
+    /// `memory_bytes`: that of its process, where there is one.
+    fn task(&mut self, task: &DraftTask, memory_bytes: Option<u64>) {
+        let label = task.label();
+        if task.id == NO_TASK {
+            let message = format!("task id {NO_TASK} means no task; choose a smaller one");
+            self.problem(task.line, message);
+        }
+        let least = u64::from(task.kind.works());
+        let what = format!("the number of instructions of {label}");
+        self.range(task.line, &what, task.insns, least, MAX_SLOT_INSNS);
+        if let (Some(of_task), Some(of_process)) = (task.memory_bytes, memory_bytes) {
+            if of_task > of_process {
+                self.problem(
+                    task.line,
+                    format!(
+                        "{label} uses {} bytes of memory and its process only has {}; give the \
+                         process as much as its greatest task needs",
+                        underscored(of_task),
+                        underscored(of_process)
+                    ),
+                );
+            }
+        }
+    }
+}
+
+fn by_line(line: Line) -> String {
+    line.map_or_else(String::new, |line| format!(" by line {line}"))
+}

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The check of a job before anything else is done with it (Glaß 2024, 7.1,
+//! item 1).
+//!
+//! Everything that is wrong is found in one go, and each message names the
+//! task or process that it is about.
+
+mod assemble;
+mod circle;
+mod ends;
+mod figures;
+mod forks;
+mod net;
+
+use std::collections::HashMap;
+use std::fmt::Display;
+
+use pbs_plan::Problem;
+
+use crate::draft::{Draft, DraftProcess, DraftTask, Kind};
+use crate::Job;
+
+pub(crate) fn check(draft: Draft) -> Result<Job, Vec<Problem>> {
+    let mut problems = Vec::new();
+    figures::check(&draft, &mut problems);
+    let net = Net::new(&draft, &mut problems);
+    net.check(&mut problems);
+    circle::check(&net, &mut problems);
+    if !problems.is_empty() {
+        problems.sort_by_key(|problem| problem.line);
+        return Err(problems);
+    }
+    let net = net.links();
+    Ok(assemble::assemble(draft, net))
+}
+
+/// The edges of a net, by the indices of its tasks, seen from both ends.
+struct Net<'a> {
+    draft: &'a Draft,
+    /// Index of the process of each task, where there is such a process.
+    process_of: Vec<Option<usize>>,
+    /// The next tasks of the same process.
+    next: Vec<Vec<usize>>,
+    /// The next tasks of other processes.
+    far_next: Vec<Vec<usize>>,
+    /// The tasks of the same process that lead to it.
+    previous: Vec<Vec<usize>>,
+    /// The tasks of other processes that lead to it.
+    far_previous: Vec<Vec<usize>>,
+    /// The tasks of each process to which none of its own leads.
+    first: Vec<Vec<usize>>,
+    /// The tasks of each process that lead to none of its own.
+    last: Vec<Vec<usize>>,
+    /// Index of the partner of each task.
+    partner: Vec<Option<usize>>,
+}
+
+impl<'a> Net<'a> {
+    fn new(draft: &'a Draft, problems: &mut Vec<Problem>) -> Self {
+        let tasks = draft.tasks.len();
+        let processes: HashMap<u32, usize> = (draft.processes.iter().enumerate().rev())
+            .map(|(index, process)| (process.id, index))
+            .collect();
+        // Of several with the same number the first is meant.
+        let indices: HashMap<u32, usize> = (draft.tasks.iter().enumerate().rev())
+            .map(|(index, task)| (task.id, index))
+            .collect();
+        let mut net = Self {
+            draft,
+            process_of: Vec::with_capacity(tasks),
+            next: vec![Vec::new(); tasks],
+            far_next: vec![Vec::new(); tasks],
+            previous: vec![Vec::new(); tasks],
+            far_previous: vec![Vec::new(); tasks],
+            first: vec![Vec::new(); draft.processes.len()],
+            last: vec![Vec::new(); draft.processes.len()],
+            partner: vec![None; tasks],
+        };
+        for task in &draft.tasks {
+            let process = processes.get(&task.process).copied();
+            if process.is_none() {
+                problems.push(Problem::at(
+                    task.line,
+                    format!(
+                        "{} belongs to process {}, which is not there; add the process, or \
+                         correct the number",
+                        task.label(),
+                        task.process
+                    ),
+                ));
+            }
+            net.process_of.push(process);
+        }
+        for (index, task) in draft.tasks.iter().enumerate() {
+            net.edges(index, task, &indices, problems);
+            net.find_partner(index, task, &indices, problems);
+        }
+        for index in 0..tasks {
+            let Some(process) = net.process_of[index] else {
+                continue;
+            };
+            if net.previous[index].is_empty() {
+                net.first[process].push(index);
+            }
+            if net.next[index].is_empty() {
+                net.last[process].push(index);
+            }
+        }
+        net
+    }
+
+    fn edges(
+        &mut self,
+        index: usize,
+        task: &DraftTask,
+        indices: &HashMap<u32, usize>,
+        problems: &mut Vec<Problem>,
+    ) {
+        for (position, next) in task.next.iter().enumerate() {
+            let label = task.label();
+            let wrong = if *next == task.id {
+                Some(format!("{label} leads to itself; name the task after it"))
+            } else if task.next[..position].contains(next) {
+                Some(format!("{label} leads to task {next} twice; remove one"))
+            } else if !indices.contains_key(next) {
+                Some(format!(
+                    "{label} leads to task {next}, which is not there; add the task, or \
+                     correct the number"
+                ))
+            } else {
+                None
+            };
+            if let Some(message) = wrong {
+                problems.push(Problem::at(task.line, message));
+                continue;
+            }
+            let next = indices[next];
+            if self.process_of[index] == self.process_of[next] {
+                self.next[index].push(next);
+                self.previous[next].push(index);
+            } else {
+                self.far_next[index].push(next);
+                self.far_previous[next].push(index);
+            }
+        }
+    }
+
+    fn find_partner(
+        &mut self,
+        index: usize,
+        task: &DraftTask,
+        indices: &HashMap<u32, usize>,
+        problems: &mut Vec<Problem>,
+    ) {
+        let Some(id) = task.partner else {
+            return;
+        };
+        let label = task.label();
+        let partner = indices.get(&id).copied();
+        let kind = partner.map(|partner| self.draft.tasks[partner].kind);
+        let message = if task.kind != Kind::Communication {
+            format!(
+                "{label} is a {} and has a partner, task {id}; only a communication has one",
+                task.kind.name()
+            )
+        } else if partner == Some(index) {
+            format!("{label} sends a message to itself; name another task")
+        } else if kind.is_none() {
+            format!("{label} sends a message to task {id}, which is not there; name another task")
+        } else if kind != Some(Kind::Communication) {
+            format!(
+                "{label} sends a message to task {id}, which is no communication; name one \
+                 that is"
+            )
+        } else {
+            self.partner[index] = partner;
+            return;
+        };
+        problems.push(Problem::at(task.line, message));
+    }
+
+    fn task(&self, index: usize) -> &'a DraftTask {
+        &self.draft.tasks[index]
+    }
+
+    fn process(&self, index: usize) -> &'a DraftProcess {
+        &self.draft.processes[index]
+    }
+}
+
+/// `1, 2 and 3`, and after eight of them how many more.
+fn listed(items: impl Iterator<Item = impl Display>) -> String {
+    const MOST: usize = 8;
+    let items: Vec<_> = items.map(|item| item.to_string()).collect();
+    match &items[..] {
+        [] => String::new(),
+        [one] => one.clone(),
+        [some @ .., last] if items.len() <= MOST => format!("{} and {last}", some.join(", ")),
+        _ => format!(
+            "{} and {} more",
+            items[..MOST].join(", "),
+            items.len() - MOST
+        ),
+    }
+}

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: GPL-2.0
+//! A job as it was written down: tasks that name the next tasks. Nothing is
+//! known of it yet; [`Draft::check`] makes a [`Job`] of it.
+
+use pbs_plan::{Line, Problem, Start};
+
+use crate::{check, Action, Job};
+
+/// A job request that nobody has checked.
+#[derive(Clone, Debug, Default)]
+pub struct Draft {
+    /// As [`Job::name`].
+    pub name: String,
+    /// As [`Job::start_ns`].
+    pub start_ns: u64,
+    /// As [`Job::deadline_ns`].
+    pub deadline_ns: u64,
+    /// As [`Job::priority`].
+    pub priority: u32,
+    /// As [`Job::runtime_ns`].
+    pub runtime_ns: Option<u64>,
+    /// As [`Job::memory_bytes`].
+    pub memory_bytes: Option<u64>,
+    /// In the order of the file.
+    pub processes: Vec<DraftProcess>,
+    /// In the order of the file.
+    pub tasks: Vec<DraftTask>,
+}
+
+/// A process of a [`Draft`].
+#[derive(Clone, Debug, Default)]
+pub struct DraftProcess {
+    /// Its number.
+    pub id: u32,
+    /// What people call it.
+    pub name: Option<String>,
+    /// As [`Process::memory_bytes`](crate::Process::memory_bytes).
+    pub memory_bytes: u64,
+    /// As [`Process::runtime_ns`](crate::Process::runtime_ns).
+    pub runtime_ns: Option<u64>,
+    /// How it is started.
+    pub start: Start,
+    /// Where it was read.
+    pub line: Line,
+}
+
+/// A task of a [`Draft`].
+#[derive(Clone, Debug, Default)]
+pub struct DraftTask {
+    /// Its number.
+    pub id: u32,
+    /// What people call it.
+    pub name: Option<String>,
+    /// The number of its process.
+    pub process: u32,
+    /// What it does.
+    pub kind: Kind,
+    /// How many instructions it takes.
+    pub insns: u64,
+    /// The greatest memory that it uses; `None`: all of its process's.
+    pub memory_bytes: Option<u64>,
+    /// The number of the task that it sends a message to.
+    pub partner: Option<u32>,
+    /// The numbers of the tasks that can start once it has ended: the next of
+    /// its process, the first task of the process that it forks, the join task
+    /// that waits for it.
+    pub next: Vec<u32>,
+    /// Where it was read.
+    pub line: Line,
+}
+
+/// The action type of a task (Glaß 2024, 5.1.2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Kind {
+    /// See [`Action::Start`](Action::Start).
+    Start,
+    /// See [`Action::End`](Action::End).
+    End,
+    /// See [`Action::Fork`](Action::Fork).
+    Fork,
+    /// See [`Action::ForkEnd`](Action::ForkEnd).
+    ForkEnd,
+    /// See [`Action::Join`](Action::Join).
+    Join,
+    /// See [`Action::Calculation`](Action::Calculation).
+    #[default]
+    Calculation,
+    /// See [`Action::Communication`](Action::Communication).
+    Communication,
+}
+
+impl Draft {
+    /// The job, if its task net is a valid one (Glaß 2024, 7.1, item 1) and its
+    /// figures are in their ranges; else everything that is wrong, each with
+    /// the task or process that it is about.
+    pub fn check(self) -> Result<Job, Vec<Problem>> {
+        check::check(self)
+    }
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::Start,
+        Self::End,
+        Self::Fork,
+        Self::ForkEnd,
+        Self::Join,
+        Self::Calculation,
+        Self::Communication,
+    ];
+
+    /// Its name, as it is written in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Start => "start",
+            Self::End => "end",
+            Self::Fork => "fork",
+            Self::ForkEnd => "fork_end",
+            Self::Join => "join",
+            Self::Calculation => "calculation",
+            Self::Communication => "communication",
+        }
+    }
+
+    /// Whether a task of this kind always takes instructions.
+    pub(crate) fn works(self) -> bool {
+        matches!(self, Self::Calculation | Self::Communication)
+    }
+}
+
+impl DraftProcess {
+    /// Its name, or its number where it has none.
+    pub fn label(&self) -> String {
+        self.name.clone().unwrap_or_else(|| self.id.to_string())
+    }
+}
+
+impl DraftTask {
+    /// What it is called in messages: its number and its name.
+    pub fn label(&self) -> String {
+        match &self.name {
+            Some(name) => format!("task {} ({name})", self.id),
+            None => format!("task {}", self.id),
+        }
+    }
+}
+
+impl From<Action> for Kind {
+    fn from(action: Action) -> Self {
+        match action {
+            Action::Start => Self::Start,
+            Action::End => Self::End,
+            Action::Calculation => Self::Calculation,
+            Action::Communication { .. } => Self::Communication,
+            Action::Fork { .. } => Self::Fork,
+            Action::ForkEnd => Self::ForkEnd,
+            Action::Join { .. } => Self::Join,
+        }
+    }
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Jobs to TOML.
+
+use std::fmt::Write;
+
+use pbs_plan::text::{quoted, underscored, write_list};
+use pbs_plan::write_start;
+
+use crate::{Action, Job, Kind, Process, Task};
+
+/// The job as [`job_from_toml`](crate::job_from_toml) reads it. What a file
+/// may leave out is written.
+pub fn job_to_toml(job: &Job) -> String {
+    let mut out = format!("name = {}\n", quoted(&job.name));
+    let mut line = |key: &str, value: u64| {
+        let _ = writeln!(out, "{key} = {}", underscored(value));
+    };
+    if job.start_ns != 0 {
+        line("start_ns", job.start_ns);
+    }
+    line("deadline_ns", job.deadline_ns);
+    if job.priority != 0 {
+        line("priority", job.priority.into());
+    }
+    if let Some(runtime_ns) = job.runtime_ns {
+        line("runtime_ns", runtime_ns);
+    }
+    if let Some(memory_bytes) = job.memory_bytes {
+        line("memory_bytes", memory_bytes);
+    }
+    for process in &job.processes {
+        write_process(&mut out, job, process);
+    }
+    out
+}
+
+fn write_process(out: &mut String, job: &Job, process: &Process) {
+    let _ = write!(out, "\n[[process]]\nid = {}\n", process.id);
+    if let Some(name) = &process.name {
+        let _ = writeln!(out, "name = {}", quoted(name));
+    }
+    let memory_bytes = underscored(process.memory_bytes);
+    let _ = writeln!(out, "memory_bytes = {memory_bytes}");
+    if let Some(runtime_ns) = process.runtime_ns {
+        let _ = writeln!(out, "runtime_ns = {}", underscored(runtime_ns));
+    }
+    write_start(out, &process.start);
+    let tasks = process
+        .tasks
+        .iter()
+        .map(|&task| task_table(job, &job.tasks[task]));
+    write_list(out, "tasks", tasks, true);
+}
+
+fn task_table(job: &Job, task: &Task) -> String {
+    let mut table = format!("{{ id = {}", task.id);
+    if let Some(name) = &task.name {
+        let _ = write!(table, ", name = {}", quoted(name));
+    }
+    let kind = Kind::from(task.action);
+    if kind != Kind::default() {
+        let _ = write!(table, ", action = {}", quoted(kind.name()));
+    }
+    if task.insns != 0 {
+        let _ = write!(table, ", insns = {}", underscored(task.insns));
+    }
+    if task.memory_bytes != job.processes[task.process].memory_bytes {
+        let memory_bytes = underscored(task.memory_bytes);
+        let _ = write!(table, ", memory_bytes = {memory_bytes}");
+    }
+    match task.action {
+        Action::Fork { child } | Action::Join { child: Some(child) } => {
+            let _ = write!(table, ", child = {}", job.processes[child].id);
+        }
+        Action::Communication {
+            partner: Some(partner),
+        } => {
+            let _ = write!(table, ", to = {}", job.tasks[partner].id);
+        }
+        _ => {}
+    }
+    table + " }"
+}

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Jobs from TOML.
+//!
+//! A file says the order of the tasks by their order, and relations by the
+//! names of processes; the edges of the net are made of that. What every net
+//! has in the same place may be left out: see `complete`.
+
+mod complete;
+mod task;
+
+use pbs_plan::text::{read, Reader, Value};
+use pbs_plan::{Line, Problem, Start};
+use toml::de::DeTable;
+
+use crate::draft::{Draft, DraftProcess, DraftTask, Kind};
+use crate::{Job, MAX_MEMORY_BYTES, MAX_NS};
+
+const TOP_KEYS: &[&str] = &[
+    "name",
+    "start_ns",
+    "deadline_ns",
+    "priority",
+    "runtime_ns",
+    "memory_bytes",
+    "process",
+];
+const PROCESS_KEYS: &[&str] = &["id", "name", "memory_bytes", "runtime_ns", "tasks"];
+
+/// Reads a job and checks it.
+pub fn job_from_toml(text: &str) -> Result<Job, Vec<Problem>> {
+    read(text, draft)?.check()
+}
+
+/// A process with its tasks in order.
+struct Process {
+    process: DraftProcess,
+    tasks: Vec<Task>,
+}
+
+/// A task as it is written.
+struct Task {
+    /// `None`: it gets the next number.
+    id: Option<u32>,
+    /// Its number is in `id`, and nothing is said of edges yet.
+    task: DraftTask,
+    /// The child process of a fork or join.
+    child: Option<Child>,
+}
+
+/// What a fork or join task names.
+enum Child {
+    /// The number or the name of a process, as text.
+    Named(String),
+    /// The place of a process in the list.
+    Index(usize),
+}
+
+fn draft(reader: &mut Reader, document: &DeTable<'_>) -> Draft {
+    let mut top = reader.open(document, "the job", None, TOP_KEYS);
+    let mut draft = Draft::default();
+    match top.entries.remove("name") {
+        Some((line, value)) => {
+            draft.name = reader.string(line, "name", value).unwrap_or_default();
+        }
+        None => reader.problem(
+            None,
+            "the job has no name, under which its history is kept; add name = \"...\"",
+        ),
+    }
+    if !top.entries.contains_key("deadline_ns") {
+        reader.problem(
+            None,
+            "the job has no deadline; add deadline_ns = 10_000_000_000, counted from its \
+             submission",
+        );
+    }
+    let mut time = |key: &str, least| {
+        let (line, value) = top.entries.remove(key)?;
+        reader.number_in(line, key, value, least..=MAX_NS)
+    };
+    draft.start_ns = time("start_ns", 0).unwrap_or(0);
+    draft.deadline_ns = time("deadline_ns", 1).unwrap_or(0);
+    draft.runtime_ns = time("runtime_ns", 1);
+    if let Some((line, value)) = top.entries.remove("priority") {
+        draft.priority = reader.number(line, "priority", value).unwrap_or(0);
+    }
+    if let Some((line, value)) = top.entries.remove("memory_bytes") {
+        draft.memory_bytes = memory(reader, line, value);
+    }
+    let tables = reader.tables(&mut top, "process").into_iter();
+    let processes = tables.filter_map(|(line, value)| process(reader, line, value));
+    let mut processes: Vec<_> = processes.collect();
+    number(&mut processes);
+    complete::complete(reader, &mut processes);
+    link(processes, &mut draft);
+    draft
+}
+
+fn memory(reader: &mut Reader, line: Line, value: &Value<'_>) -> Option<u64> {
+    reader.number_in(line, "memory_bytes", value, 0..=MAX_MEMORY_BYTES)
+}
+
+fn process(reader: &mut Reader, line: Line, value: &Value<'_>) -> Option<Process> {
+    let keys = [PROCESS_KEYS, &Start::KEYS].concat();
+    let mut table = reader.table(line, value, "[[process]]", &keys)?;
+    let mut process = DraftProcess {
+        line,
+        ..DraftProcess::default()
+    };
+    match table.entries.remove("id") {
+        Some((line, value)) => process.id = reader.number(line, "id", value)?,
+        None => {
+            reader.problem(
+                line,
+                "the process has no id; add a number of its own: id = 1",
+            );
+            return None;
+        }
+    }
+    if let Some((line, value)) = table.entries.remove("name") {
+        process.name = reader.string(line, "name", value);
+    }
+    let label = process.label();
+    match table.entries.remove("memory_bytes") {
+        Some((line, value)) => {
+            process.memory_bytes = memory(reader, line, value).unwrap_or(0);
+        }
+        None => reader.problem(
+            line,
+            format!(
+                "process {label} does not say its memory; add memory_bytes = 64_000_000, rather \
+                 too much than too little"
+            ),
+        ),
+    }
+    if let Some((line, value)) = table.entries.remove("runtime_ns") {
+        process.runtime_ns = reader.number_in(line, "runtime_ns", value, 1..=MAX_NS);
+    }
+    let tasks = match table.entries.remove("tasks") {
+        Some((line, value)) => task::tasks(reader, line, value, process.id),
+        None => {
+            reader.problem(
+                line,
+                format!(
+                    "process {label} has no tasks; add their instructions: \
+                     tasks = [20_000_000, ...]"
+                ),
+            );
+            Vec::new()
+        }
+    };
+    process.start = reader.start(&mut table, &label);
+    Some(Process { process, tasks })
+}
+
+/// Tasks without a number get the next one of the whole job.
+fn number(processes: &mut [Process]) {
+    let mut next_id = 0u32;
+    for task in processes.iter_mut().flat_map(|process| &mut process.tasks) {
+        task.task.id = *task.id.get_or_insert(next_id);
+        next_id = task.task.id.saturating_add(1);
+    }
+}
+
+/// Makes edges of the order of tasks and of the names of children.
+fn link(mut processes: Vec<Process>, draft: &mut Draft) {
+    let id = |task: Option<&Task>| task.map(|task| task.task.id);
+    let first: Vec<_> = processes
+        .iter()
+        .map(|process| id(process.tasks.first()))
+        .collect();
+    let mut joins = Vec::new();
+    for process in &mut processes {
+        for position in 0..process.tasks.len() {
+            let after = id(process.tasks.get(position + 1));
+            let task = &mut process.tasks[position];
+            task.task.next.extend(after);
+            let Some(Child::Index(child)) = task.child else {
+                continue;
+            };
+            if task.task.kind == Kind::Fork {
+                task.task.next.extend(first[child]);
+            } else {
+                joins.push((child, task.task.id));
+            }
+        }
+    }
+    for (child, join) in joins {
+        if let Some(last) = processes[child].tasks.last_mut() {
+            last.task.next.push(join);
+        }
+    }
+    for process in processes {
+        let tasks = process.tasks.into_iter().map(|task| task.task);
+        draft.tasks.extend(tasks);
+        draft.processes.push(process.process);
+    }
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The tasks of a process.
+
+use pbs_plan::text::{Reader, Value};
+use pbs_plan::Line;
+use toml::de::DeValue;
+
+use super::{memory, Child, Task};
+use crate::draft::{DraftTask, Kind};
+
+const KEYS: &[&str] = &[
+    "id",
+    "name",
+    "action",
+    "insns",
+    "memory_bytes",
+    "child",
+    "to",
+];
+const WRITE: &str = "write the instructions of each task: tasks = [20_000_000, ...]";
+
+pub(super) fn tasks(reader: &mut Reader, line: Line, value: &Value<'_>, process: u32) -> Vec<Task> {
+    let DeValue::Array(items) = value.get_ref() else {
+        reader.problem(line, format!("tasks is no list; {WRITE}"));
+        return Vec::new();
+    };
+    let tasks = items.iter().filter_map(|item| {
+        let line = reader.line_of(item);
+        let mut task = match item.get_ref() {
+            DeValue::Table(_) => task(reader, line, item)?,
+            _ => Task {
+                id: None,
+                task: DraftTask {
+                    insns: reader.insns(line, "a task", item, 1)?,
+                    ..DraftTask::default()
+                },
+                child: None,
+            },
+        };
+        task.task.process = process;
+        task.task.line = line;
+        Some(task)
+    });
+    tasks.collect()
+}
+
+fn task(reader: &mut Reader, line: Line, value: &Value<'_>) -> Option<Task> {
+    let mut table = reader.table(line, value, "a task", KEYS)?;
+    let mut task = DraftTask::default();
+    let mut id = None;
+    if let Some((line, value)) = table.entries.remove("id") {
+        id = Some(reader.number(line, "id", value)?);
+    }
+    if let Some((line, value)) = table.entries.remove("name") {
+        task.name = reader.string(line, "name", value);
+    }
+    if let Some((line, value)) = table.entries.remove("action") {
+        let name = reader.string(line, "action", value)?;
+        let names = Kind::ALL.map(Kind::name);
+        task.kind = Kind::ALL[reader.one_of(line, "action", &name, &names)?];
+    }
+    let action = task.kind.name();
+    match table.entries.remove("insns") {
+        Some((line, value)) => {
+            let least = u64::from(task.kind.works());
+            task.insns = reader.insns(line, "insns", value, least)?;
+        }
+        None if task.kind.works() => {
+            let message = format!("a {action} takes instructions; add insns = 20_000_000");
+            reader.problem(line, message);
+            return None;
+        }
+        None => {}
+    }
+    if let Some((line, value)) = table.entries.remove("memory_bytes") {
+        task.memory_bytes = memory(reader, line, value);
+    }
+    if let Some((line, value)) = table.entries.remove("to") {
+        task.partner = reader.number(line, "to", value);
+    }
+    let mut child = None;
+    match table.entries.remove("child") {
+        Some((line, value)) if matches!(task.kind, Kind::Fork | Kind::Join) => {
+            child = Some(Child::Named(name_of_process(reader, line, value)?));
+        }
+        Some((line, _)) => {
+            let message = format!("a {action} has no child; only fork and join tasks have one");
+            reader.problem(line, message);
+        }
+        None if task.kind == Kind::Fork => reader.problem(
+            line,
+            "a fork task names the process that it forks; add child = \"...\"",
+        ),
+        None => {}
+    }
+    Some(Task { id, task, child })
+}
+
+fn name_of_process(reader: &mut Reader, line: Line, value: &Value<'_>) -> Option<String> {
+    match value.get_ref() {
+        DeValue::String(_) => reader.string(line, "child", value),
+        DeValue::Integer(_) => {
+            let id: u32 = reader.number(line, "child", value)?;
+            Some(id.to_string())
+        }
+        _ => {
+            reader.problem(line, "child is the number or the name of a process");
+            None
+        }
+    }
+}

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The files of Glaß's prototype.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use pbs_job::glass::{import_job, import_machine, Fault, Files};
+use pbs_job::{job_from_toml, job_to_toml, machine_from_toml, machine_to_toml, Action, Job};
+
+const DETAILS: &str = "start;deadline;total_runtime;total_needed_memory\n3;40;22;800";
+const PROCESSES: &str = "process_id;approx_runtime;approx_needed_memory\n0;9;300\n1;4;100";
+/// Blanks are as irregular as in the prototype's own files.
+const TASKS: &str = "0 0 0 300 1 -> 1 0 2 \n1 0 2 300 5-> 2 0 10->3 1 10\n\
+    2 0 10 300 1 -> 4 0 5\n 3  1 10 100 1->5 1 5\n\n4 0 5 300 1 -- 5 1 5-> 6 0 3\n\
+    5 1 5 100 2 --0 -> 6 0 3\r\n6 0 3 300 1\t-> 7 0 1\n7 0 1";
+
+fn files(tasks: &str) -> Files<'_> {
+    Files {
+        details: DETAILS,
+        processes: PROCESSES,
+        tasks,
+    }
+}
+
+fn complaints(files: &Files<'_>) -> Vec<String> {
+    let faults = import_job("2", files).unwrap_err();
+    let told = faults.iter().map(|Fault { file, problem }| match file {
+        Some(file) => problem.in_file(&file.to_string()).to_string(),
+        None => problem.message.clone(),
+    });
+    told.collect()
+}
+
+#[test]
+fn a_job_is_imported() {
+    let job = import_job("two", &files(TASKS)).unwrap();
+    assert_eq!(job.name, "two");
+    assert_eq!(
+        (job.start_ns, job.deadline_ns),
+        (3_000_000_000, 40_000_000_000)
+    );
+    assert_eq!(job.runtime_ns, Some(22_000_000_000));
+    assert_eq!(job.memory_bytes, Some(800));
+    assert_eq!(job.processes[1].runtime_ns, Some(4_000_000_000));
+    assert_eq!(job.processes[1].memory_bytes, 100);
+    assert_eq!(job.processes[0].tasks, [0, 1, 2, 4, 6, 7]);
+    assert_eq!(job.processes[1].tasks, [3, 5]);
+    assert_eq!(job.processes[1].forked_by, Some(1));
+    assert_eq!(job.processes[1].joined_by, Some(6));
+    let actions: Vec<_> = job.tasks.iter().map(|task| task.action).collect();
+    assert_eq!(
+        actions,
+        [
+            Action::Start,
+            Action::Fork { child: 1 },
+            Action::ForkEnd,
+            Action::ForkEnd,
+            Action::Communication { partner: Some(5) },
+            Action::Communication { partner: None },
+            Action::Join { child: Some(1) },
+            Action::End,
+        ]
+    );
+    let insns: Vec<_> = job.tasks.iter().map(|task| task.insns).collect();
+    assert_eq!(insns, [1, 5, 1, 1, 1, 2, 1, 0]);
+}
+
+#[test]
+fn a_job_goes_through_toml_unchanged() {
+    let job = import_job("two", &files(TASKS)).unwrap();
+    let again = job_from_toml(&job_to_toml(&job)).unwrap();
+    assert_eq!(job_to_toml(&again), job_to_toml(&job));
+    assert_eq!(again.processes[1].memory_bytes, 100);
+}
+
+#[test]
+fn a_machine_is_imported() {
+    let text = "node_id;cores;total_shared_memory;instructions_pre_sec\n7;x, y;100;5\n8;x;20;3\n";
+    let machine = import_machine(text).unwrap();
+    assert_eq!(machine.tick_ns, 1_000_000_000);
+    let cores: Vec<_> = machine
+        .cores()
+        .map(|(node, core)| (node, core.name.as_str(), core.rate_insns_per_s))
+        .collect();
+    assert_eq!(cores, [(0, "x", 5), (0, "y", 5), (1, "x", 3)]);
+    assert_eq!(machine.nodes[0].core_memory_bytes(), 50);
+    assert_eq!(machine.memory_bytes(), 120);
+    // Six instructions at five a second are two units of time, not one.
+    assert_eq!(machine.duration_ns(6, 5), 2_000_000_000);
+    assert_eq!(machine.duration_ns(0, 5), 0);
+    let again = machine_from_toml(&machine_to_toml(&machine)).unwrap();
+    assert_eq!(machine_to_toml(&again), machine_to_toml(&machine));
+    assert_eq!(again.tick_ns, machine.tick_ns);
+}
+
+#[test]
+fn bad_figures_are_named() {
+    let bad = Files {
+        details: "start;deadline;total_runtime;total_needed_memory\n0;-4;22;99999999999999999999",
+        processes: "process_id;approx_runtime;approx_needed_memory\n0;;3\n1;4\n4294967296;1;1\n",
+        tasks: "0 0 0 3 -1 -> 1 0 1\n1 0 6 1 1\n2 0\n3 0 4 1 x\n4 0 4 1\n5 0 4 1 1 -> 6\n\
+                6 0 5 1 1 -- 3 3\n99999999999 0 4 1 1\n",
+    };
+    assert_eq!(
+        complaints(&bad),
+        [
+            "job details:2: deadline is \"-4\", which is negative; write a number from 0 on",
+            "job details:2: total_needed_memory is 99999999999999999999, which is too great for \
+             64 bits",
+            "job processes:2: approx_runtime is missing; write a whole number",
+            "job processes:3: the line has 2 columns, but the first line names 3",
+            "job processes:4: process_id 4294967296 is too great; it must be below 2^32",
+            "job tasks:1: task 0: the number of its instructions is \"-1\", which is negative; \
+             write a number from 0 on",
+            "job tasks:2: task 1 has action 6; write 0 start, 1 end, 2 fork, 3 join, \
+             4 calculation, 5 communication or 10 fork end",
+            "job tasks:3: task 2: a task is cut off; write TASK PROCESS ACTION MEMORY \
+             INSTRUCTIONS -> NEXT...",
+            "job tasks:4: task 3: the number of its instructions is \"x\", which is no whole \
+             number",
+            "job tasks:5: task 4 has 4 figures before its next tasks; write TASK PROCESS ACTION \
+             MEMORY INSTRUCTIONS -> NEXT...",
+            "job tasks:6: after -> task 5 must name a task as TASK PROCESS ACTION",
+            "job tasks:7: after -- task 6 must name one partner as TASK PROCESS ACTION, or 0 for \
+             none",
+            "job tasks:8: the task has the number 99999999999; it must be below 2^32",
+        ]
+    );
+}
+
+#[test]
+fn what_is_said_of_a_task_must_be_true() {
+    let tasks = TASKS.replace("-> 6 0 3\n5", "-> 6 1 4\n5");
+    assert_eq!(
+        complaints(&files(&tasks)),
+        [
+            "job tasks:6: task 4 names task 6 as one of process 1 with action 4, but it is a join \
+             of process 0"
+        ]
+    );
+}
+
+#[test]
+fn a_torn_net_is_named() {
+    let tasks = TASKS.replace("--0 -> 6 0 3", "--0");
+    assert_eq!(
+        complaints(&files(&tasks)),
+        [
+            "job tasks:7: task 5 is the last of process 1 and leads nowhere, so the process is \
+             never joined; lead it to a join task of the process that forked it"
+        ]
+    );
+}
+
+#[test]
+fn columns_may_be_in_any_order() {
+    let details = "deadline;start;x;total_needed_memory;total_runtime\n40;3;;800;22\n";
+    let other = Files {
+        details,
+        ..files(TASKS)
+    };
+    assert_eq!(import_job("2", &other), import_job("2", &files(TASKS)));
+    let missing = Files {
+        details: "start;dead_line;total_runtime;total_needed_memory\n3;40;22;800\n",
+        ..files(TASKS)
+    };
+    assert_eq!(
+        complaints(&missing),
+        ["job details:1: there is no column deadline; is dead_line meant?"]
+    );
+}
+
+/// Cut off or with a byte changed anywhere, it is refused or read, and nothing
+/// panics.
+#[test]
+fn damaged_files_are_no_trouble() {
+    let mut refused = 0;
+    for at in 0..TASKS.len() {
+        for with in ["", "-", ">", "9", " ", "é"] {
+            let tasks = format!("{}{with}{}", &TASKS[..at], &TASKS[at + 1..]);
+            refused += usize::from(import_job("2", &files(&tasks)).is_err());
+        }
+        refused += usize::from(import_job("2", &files(&TASKS[..at])).is_err());
+    }
+    assert!(refused > TASKS.len(), "{refused}");
+}
+
+/// The prototype's own files lie beside the project.
+fn seed() -> Option<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
+    let seed = root.join("../shared/data/glass-job-2");
+    if !seed.exists() {
+        eprintln!("{} is not there; skipped", seed.display());
+        return None;
+    }
+    Some(seed)
+}
+
+fn seeds_job(seed: &Path) -> Job {
+    let read = |file: &str| fs::read_to_string(seed.join(file)).unwrap();
+    let (details, processes, tasks) = (
+        read("job_details_2.csv"),
+        read("job_processes_2.csv"),
+        read("job_tasks_2.txt"),
+    );
+    let files = Files {
+        details: &details,
+        processes: &processes,
+        tasks: &tasks,
+    };
+    import_job("2", &files).unwrap()
+}
+
+#[test]
+fn the_prototypes_own_job_is_valid() {
+    let Some(seed) = seed() else {
+        return;
+    };
+    let job = seeds_job(&seed);
+    assert_eq!((job.tasks.len(), job.processes.len()), (30, 4));
+    // Processes 1 and 2 come from process 0, process 3 from process 1.
+    assert_eq!(job.children(0).collect::<Vec<_>>(), [1, 2]);
+    assert_eq!(job.children(1).collect::<Vec<_>>(), [3]);
+    let joins: Vec<_> = (job.processes.iter())
+        .map(|process| process.joined_by.map(|join| job.tasks[join].id))
+        .collect();
+    assert_eq!(joins, [None, Some(26), Some(23), Some(24)]);
+    // One join task of it is for nobody.
+    let for_nobody = job
+        .tasks
+        .iter()
+        .filter(|task| task.action == Action::Join { child: None });
+    assert_eq!(for_nobody.map(|task| task.id).collect::<Vec<_>>(), [25]);
+    let ids = job.processes[0]
+        .tasks
+        .iter()
+        .map(|&task| job.tasks[task].id);
+    assert_eq!(
+        ids.collect::<Vec<_>>(),
+        [0, 1, 2, 3, 5, 9, 13, 17, 23, 25, 26, 27, 28, 29]
+    );
+    let text = job_to_toml(&job);
+    assert_eq!(job_to_toml(&job_from_toml(&text).unwrap()), text);
+}
+
+#[test]
+fn the_prototypes_own_machine_is_valid() {
+    let Some(seed) = seed() else {
+        return;
+    };
+    let text = fs::read_to_string(seed.join("machine_details.csv")).unwrap();
+    let machine = import_machine(&text).unwrap();
+    assert_eq!(machine.nodes.len(), 3);
+    assert_eq!(machine.cores().count(), 9);
+    assert_eq!(machine.memory_bytes(), 15_000);
+}

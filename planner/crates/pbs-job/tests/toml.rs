@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Jobs and machines in TOML: samples, documentation, and what may be left out.
+
+use std::fs;
+use std::path::Path;
+
+use pbs_job::{job_from_toml, job_to_toml, machine_from_toml, machine_to_toml, Action, Job, Start};
+
+const DOCUMENTATION: &str = include_str!("../../../../Documentation/jobs.rst");
+
+/// The TOML blocks of the documentation.
+fn documented() -> Vec<String> {
+    let blocks = DOCUMENTATION.split(".. code-block:: toml\n").skip(1);
+    let block = |text: &str| {
+        let lines = text.lines();
+        let lines = lines.take_while(|line| line.is_empty() || line.starts_with("    "));
+        lines.collect::<Vec<_>>().join("\n")
+    };
+    blocks.map(block).collect()
+}
+
+fn process_insns(job: &Job) -> Vec<u64> {
+    let processes = 0..job.processes.len();
+    processes
+        .map(|process| job.process_insns(process))
+        .collect()
+}
+
+#[test]
+fn what_the_documentation_shows_is_valid() {
+    let blocks = documented();
+    let [machine, simple, net] = &blocks[..] else {
+        panic!("a machine and two jobs");
+    };
+    let machine = machine_from_toml(machine).unwrap();
+    assert_eq!(machine.cores().count(), 3);
+    let simple = job_from_toml(simple).unwrap();
+    // pbsctl itself is the initial process.
+    let pbsctl = simple.initial_process().unwrap();
+    assert_eq!(simple.processes[pbsctl].name.as_deref(), Some("pbsctl"));
+    assert_eq!(process_insns(&simple), [95_000_000, 83_200_000, 0]);
+    let net = job_from_toml(net).unwrap();
+    assert_eq!(net.initial_process(), Some(0));
+    assert_eq!(net.children(0).collect::<Vec<_>>(), [1]);
+}
+
+#[test]
+fn samples_are_valid() {
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../samples");
+    let texts = |dir: &str| {
+        let files = fs::read_dir(samples.join(dir)).unwrap();
+        let texts = files.map(|file| fs::read_to_string(file.unwrap().path()).unwrap());
+        let texts: Vec<_> = texts.collect();
+        assert!(!texts.is_empty());
+        texts
+    };
+    for text in texts("jobs") {
+        let again = job_to_toml(&job_from_toml(&text).unwrap());
+        assert_eq!(job_to_toml(&job_from_toml(&again).unwrap()), again);
+    }
+    for text in texts("machines") {
+        let again = machine_to_toml(&machine_from_toml(&text).unwrap());
+        assert_eq!(machine_to_toml(&machine_from_toml(&again).unwrap()), again);
+    }
+}
+
+#[test]
+fn one_process_is_the_initial_one() {
+    let job = job_from_toml(
+        "name = \"one\"\ndeadline_ns = 10\nstart_ns = 2\npriority = 7\n[[process]]\nid = 4\n\
+         memory_bytes = 5\nruntime_ns = 3\ncommand = [\"true\"]\ntasks = [70]\n",
+    )
+    .unwrap();
+    assert_eq!((job.start_ns, job.deadline_ns, job.priority), (2, 10, 7));
+    let [process] = &job.processes[..] else {
+        panic!("one process");
+    };
+    assert_eq!((process.id, process.runtime_ns), (4, Some(3)));
+    assert!(matches!(&process.start, Start::Command(command) if command.argv == ["true"]));
+    let tasks = process.tasks.iter().map(|&task| &job.tasks[task]);
+    let tasks: Vec<_> = tasks
+        .map(|task| (task.action, task.insns, task.memory_bytes))
+        .collect();
+    assert_eq!(
+        tasks,
+        [
+            (Action::Start, 0, 5),
+            (Action::Calculation, 70, 5),
+            (Action::End, 0, 5)
+        ]
+    );
+    let later = job.clone().submitted_at(100).unwrap();
+    assert_eq!((later.start_ns, later.deadline_ns), (102, 110));
+    assert_eq!(job.submitted_at(u64::MAX - 9), None);
+}
+
+#[test]
+fn start_and_end_may_be_written() {
+    let text = "name = \"two\"\ndeadline_ns = 10\n\
+        [[process]]\nid = 0\nmemory_bytes = 5\ntasks = [\n\
+        { action = \"start\", insns = 1 }, { action = \"fork\", child = 1, insns = 2 },\n\
+        { action = \"fork_end\" }, { action = \"communication\", insns = 3, to = 8 },\n\
+        { action = \"join\", child = \"b\" }, { action = \"end\" }]\n\
+        [[process]]\nid = 1\nname = \"b\"\nmemory_bytes = 5\n\
+        tasks = [{ action = \"fork_end\", id = 7 }, { action = \"communication\", insns = 4 }]\n";
+    let job = job_from_toml(text).unwrap();
+    let ids: Vec<_> = job.tasks.iter().map(|task| task.id).collect();
+    assert_eq!(ids, [0, 1, 2, 3, 4, 5, 7, 8]);
+    assert_eq!(
+        job.tasks[3].action,
+        Action::Communication { partner: Some(7) }
+    );
+    // The communication waits for nobody.
+    assert_eq!(job.predecessors(3).collect::<Vec<_>>(), [2]);
+    assert_eq!(job.predecessors(4).collect::<Vec<_>>(), [3, 7]);
+    assert_eq!(job.successors(1).collect::<Vec<_>>(), [2, 6]);
+    assert_eq!(process_insns(&job), [6, 4]);
+}
+
+#[test]
+fn durations_are_whole_ticks() {
+    let text = "[[node]]\nname = \"n\"\nmemory_bytes = 1\nrate_insns_per_s = 3\ncores = [\"c\"]\n";
+    let machine = machine_from_toml(text).unwrap();
+    assert_eq!(machine.duration_ns(1, 3), 333_333_334);
+    assert_eq!(machine.duration_ns(3, 3), 1_000_000_000);
+    assert_eq!(machine.duration_ns(u64::MAX, 1), u64::MAX);
+    let machine = machine_from_toml(&format!("tick_ns = 1_000_000\n{text}")).unwrap();
+    assert_eq!(machine.duration_ns(1, 3), 334_000_000);
+}
+
+/// With bytes lost or changed anywhere it is refused or read, and nothing
+/// panics; what is read can be written and read again.
+#[test]
+fn damaged_files_are_no_trouble() {
+    let text = &documented()[2];
+    let mut refused = 0;
+    for at in 0..text.len() {
+        for (with, lost) in [("", 1), ("", 5), ("9", 0), ("\"", 1), ("-", 0), ("é", 1)] {
+            let rest = text.get(at + lost..).unwrap_or("");
+            let damaged = format!("{}{with}{rest}", &text[..at]);
+            match job_from_toml(&damaged) {
+                Ok(job) => drop(job_from_toml(&job_to_toml(&job)).unwrap()),
+                Err(problems) => refused += usize::from(!problems.is_empty()),
+            }
+        }
+    }
+    assert!(refused > text.len(), "{refused}");
+}

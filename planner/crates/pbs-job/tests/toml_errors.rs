@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What people are told of the TOML of a job or machine.
+
+use pbs_job::{job_from_toml, machine_from_toml, Problem};
+
+fn told<T>(result: Result<T, Vec<Problem>>) -> Vec<String> {
+    let Err(problems) = result else {
+        return vec!["valid".into()];
+    };
+    problems
+        .iter()
+        .map(|problem| problem.in_file("job").to_string())
+        .collect()
+}
+
+const TOML: &str = r#"name = "job"
+deadline_ns = 9
+[[process]]
+id = 1
+name = "one"
+memory_bytes = 5
+command = ["a"]
+tasks = [
+    3,
+    { action = "fork", child = "two" },
+    { action = "join", child = "two" },
+]
+[[process]]
+id = 2
+name = "two"
+memory_bytes = 5
+tasks = [4]
+"#;
+
+/// What is told of the TOML after a change.
+fn replaced(from: &str, to: &str) -> Vec<String> {
+    assert!(TOML.contains(from), "{from}");
+    told(job_from_toml(&TOML.replacen(from, to, 1)))
+}
+
+#[test]
+fn toml_of_jobs() {
+    assert_eq!(replaced("3", "3"), ["valid"]);
+    assert_eq!(
+        replaced("deadline_ns = 9\n", ""),
+        [
+            "job: the job has no deadline; add deadline_ns = 10_000_000_000, counted from its \
+          submission"
+        ]
+    );
+    assert_eq!(
+        replaced("deadline_ns = 9", "deadline_ns = -9"),
+        ["job:2: deadline_ns must be between 1 and 4_611_686_018_427_387_904"]
+    );
+    assert_eq!(
+        replaced("name = \"job\"\n", ""),
+        ["job: the job has no name, under which its history is kept; add name = \"...\""]
+    );
+    assert_eq!(
+        replaced("memory_bytes = 5\n", ""),
+        ["job:3: process one does not say its memory; add memory_bytes = 64_000_000, rather too \
+          much than too little"]
+    );
+    assert_eq!(
+        replaced("3,", "0,"),
+        [
+            "job:9: the number of instructions of task 0 is 0; it must be between 1 and \
+          281_474_976_710_656"
+        ]
+    );
+    assert_eq!(
+        replaced("3,", "-3,"),
+        ["job:9: a task must be between 1 and 281_474_976_710_656"]
+    );
+    assert_eq!(
+        replaced("\"fork\", child = \"two\"", "\"fork\", child = \"twoo\""),
+        ["job:10: task 1 names process twoo, which is not there; did you mean two?"]
+    );
+    assert_eq!(
+        replaced("\"fork\", child = \"two\"", "\"spawn\""),
+        [
+            "job:10: there is no action spawn; it can be start, end, fork, fork_end, join, \
+          calculation, communication"
+        ]
+    );
+    assert_eq!(
+        replaced("tasks = [4]", "taks = [4]"),
+        [
+            "job:13: process two has no tasks; add their instructions: tasks = [20_000_000, ...]",
+            "job:17: [[process]] has no key taks; did you mean tasks?",
+        ]
+    );
+    assert_eq!(
+        replaced("tasks = [4]", "tasks = [4, 5]\ncommand = [\"b\"]"),
+        [
+            "job:18: process two has 2 tasks, but the whole life of its command is one; write \
+          commands = [[...], ...] with one command per task, or attaches = \"itself\" if the \
+          program marks its own task ends"
+        ]
+    );
+    assert_eq!(
+        replaced("tasks = [4]", "tasks = [4, { child = 1, insns = 1 }]"),
+        ["job:17: a calculation has no child; only fork and join tasks have one"]
+    );
+    assert_eq!(
+        replaced("tasks = [4]", "tasks = [{ name = \"n\" }]"),
+        ["job:17: a calculation takes instructions; add insns = 20_000_000"]
+    );
+    assert_eq!(
+        replaced("    { action = \"join\", child = \"two\" },\n", ""),
+        [
+            "job:16: task 2 is the last of process two and leads nowhere, so the process is never \
+          joined; lead it to a join task of the process that forked it"
+        ]
+    );
+}
+
+#[test]
+fn toml_of_machines() {
+    let valid = "[[node]]\nname = \"n\"\nmemory_bytes = 1\nrate_insns_per_s = 3\n\
+                 cores = [{ name = \"c\", cpu = 1 }, { name = \"d\", cpu = 2 }]\n";
+    let replaced = |from: &str, to: &str| {
+        assert!(valid.contains(from), "{from}");
+        told(machine_from_toml(&valid.replacen(from, to, 1)))
+    };
+    assert_eq!(replaced("n", "n"), ["valid"]);
+    assert_eq!(
+        told(machine_from_toml("")),
+        [
+            "job: the machine has no node; add a [[node]] with name, memory_bytes, \
+          rate_insns_per_s and cores"
+        ]
+    );
+    assert_eq!(
+        replaced("rate_insns_per_s = 3", "rate_insns_per_s = 0"),
+        [
+            "job:1: rate_insns_per_s of core c of node n is 0; it must be between 1 and \
+             1_099_511_627_776",
+            "job:1: rate_insns_per_s of core d of node n is 0; it must be between 1 and \
+             1_099_511_627_776",
+        ]
+    );
+    assert_eq!(
+        replaced("rate_insns_per_s = 3\n", ""),
+        [
+            "job:4: core c has no rate; add rate_insns_per_s = 1_000_000_000 to it or to its node",
+            "job:4: core d has no rate; add rate_insns_per_s = 1_000_000_000 to it or to its node",
+        ]
+    );
+    assert_eq!(
+        replaced("memory_bytes = 1\n", ""),
+        ["job:1: node n has no memory; add memory_bytes = 8_000_000_000"]
+    );
+    assert_eq!(
+        replaced("cpu = 2", "cpu = 1"),
+        ["job:1: cores c and d of node n are both CPU 1; correct one"]
+    );
+    assert_eq!(
+        replaced("\"d\"", "\"c\""),
+        ["job:1: core name \"c\" of node n is empty or taken; choose another"]
+    );
+    let twice = format!("{valid}{valid}");
+    assert_eq!(
+        told(machine_from_toml(&twice)),
+        ["job:6: node name \"n\" is empty or taken; choose another"]
+    );
+    let empty = replaced(
+        "[{ name = \"c\", cpu = 1 }, { name = \"d\", cpu = 2 }]",
+        "[]",
+    );
+    assert_eq!(
+        empty,
+        [
+            "job:1: node n has no core; write a name, or a table, for each: cores = [{ name = \
+          \"c0\", cpu = 0 }]"
+        ]
+    );
+}
