@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: GPL-2.0
+//! A counter that fails while a plan runs is replaced until it can be had again.
+//!
+//! The faults are made by the plan process itself, in the middle of its slot:
+//! on one CPU nobody else runs then, and only there are counts exact.
+
+use std::fs;
+
+use pbs_uapi::{Event, EventKind, Grant, Tier, TierCause};
+
+use super::{
+    agrees, by_the_clock, executes, executes_exactly, is_about, is_exact, needs_pmu, tier_pmu,
+    tier_pmu_overflow, BACKSTOP_INSNS, BURNS,
+};
+use crate::harness::{
+    burn, kernel_is_watched, line, overshoot_limit_insns, set_sysfs, Node, Plan, Scene, Verdict,
+    OVERHEAD_INSNS,
+};
+use crate::{check, check_eq};
+
+/// The longest that a stopped counter goes unnoticed: 20 ms and a few ticks.
+const UNNOTICED_INSNS: u64 = 10_000_000;
+
+/// What is retired between two ticks, and somewhat more.
+const TICK_INSNS: u64 = 1_250_000;
+
+/// A word that names no fault is refused, and nothing happens.
+pub fn unknown_fault_is_refused() -> Verdict {
+    needs_pmu();
+    let path = "/sys/kernel/pbs/cpu0/fault";
+    for word in ["smash", "", "sto", "stop take"] {
+        let errno = fs::write(path, word).err().and_then(|e| e.raw_os_error());
+        // Writing nothing is no write at all.
+        let expected = Some(libc::EINVAL).filter(|_| !word.is_empty());
+        check_eq!(errno, expected, "errno of '{word}'");
+    }
+    tier_pmu()
+}
+
+pub fn stopped_counter() -> Verdict {
+    let fallen = falls_to_the_clock("stop", TierCause::Stopped)?;
+    let lost_insns = fallen.burned_insns.saturating_sub(fallen.counted_insns);
+    println!("{lost_insns} instructions went uncounted");
+    check!(
+        lost_insns < UNNOTICED_INSNS,
+        "{lost_insns} went uncounted\n{}",
+        fallen.log
+    );
+    Ok(())
+}
+
+pub fn taken_counter() -> Verdict {
+    let fallen = falls_to_the_clock("take", TierCause::Taken)?;
+    // What was retired up to the next look, a tick at most, is lost.
+    is_near(&fallen, TICK_INSNS)
+}
+
+pub fn multiplexed_counter() -> Verdict {
+    let fallen = falls_to_the_clock("multiplex", TierCause::Multiplexed)?;
+    is_near(&fallen, TICK_INSNS)
+}
+
+/// What came of the process whose counter failed.
+struct Fallen {
+    burned_insns: u64,
+    counted_insns: u64,
+    log: String,
+}
+
+/// All but `lost_insns` was counted, as well as the clock can.
+fn is_near(fallen: &Fallen, lost_insns: u64) -> Verdict {
+    let by_clock_insns = fallen.burned_insns / if kernel_is_watched() { 4 } else { 20 };
+    check!(
+        fallen.counted_insns.abs_diff(fallen.burned_insns) < lost_insns + by_clock_insns,
+        "burned {}, {} were counted\n{}",
+        fallen.burned_insns,
+        fallen.counted_insns,
+        fallen.log
+    );
+    Ok(())
+}
+
+/// The counter fails in the middle of a slot: the class tells it, goes on by the
+/// clock, in this slot and those that follow, and has a counter again later.
+fn falls_to_the_clock(fault: &str, cause: TierCause) -> Result<Fallen, String> {
+    const BEFORE_INSNS: u64 = 5_000_000;
+    const AFTER_INSNS: u64 = 40_000_000;
+    const SLOT_INSNS: u64 = 20_000_000;
+    needs_pmu();
+    agrees(Tier::Pmu)?;
+    let mut scene = Scene::new()?;
+    scene.process(1, |_| fail_between(fault, BEFORE_INSNS, AFTER_INSNS))?;
+    for (process, burns) in (2..).zip(&BURNS[1..]) {
+        scene.tasks(process, burns)?;
+    }
+    let plan = Plan::new(1)
+        .lead_in()
+        .slot(1, 0, SLOT_INSNS)
+        .slot(2, 0, 4_000_000)
+        .slot(3, 0, 4_000_000)
+        .slot(2, 1, 4_000_000)
+        .slot(3, 1, 4_000_000);
+    let mut node = scene.run(&plan)?;
+    let log = node.log();
+
+    let told = tells(&node, Tier::Clock, cause)?;
+    check_eq!(told.cpu, 0, "CPU\n{log}");
+    // By the clock: t1 ends the slot, and those that follow.
+    check_eq!(
+        node.grants(Grant::Slot),
+        [(1, 1), (2, 2), (3, 3), (2, 4), (3, 5)],
+        "granted slots\n{log}"
+    );
+    let preempted = node.first(EventKind::Preempted, 1)?;
+    check_eq!(preempted.slot, 1, "preempted slot\n{log}");
+    check!(
+        told.seq < preempted.seq,
+        "told after the slot was over\n{log}"
+    );
+    check_eq!(
+        node.first(EventKind::Preempted, 2)?.slot,
+        2,
+        "preempted slot of process 2\n{log}"
+    );
+    for (process, burns) in (2..).zip(&BURNS[1..]) {
+        for (task, &burned_insns) in (0..).zip(*burns) {
+            is_about(&node.task_ended(process, task)?, burned_insns)?;
+        }
+    }
+    let counted_insns = node.task_ended(1, 0)?.retired_insns;
+    returns(&mut node, Tier::Pmu)?;
+    executes_exactly(overshoot_limit_insns())?;
+    Ok(Fallen {
+        burned_insns: BEFORE_INSNS + AFTER_INSNS,
+        counted_insns,
+        log,
+    })
+}
+
+/// For a child: makes the counter fail between two loops.
+fn fail_between(fault: &str, before_insns: u64, after_insns: u64) {
+    burn(before_insns);
+    set_sysfs("cpu0/fault", fault).expect("making the fault");
+    burn(after_insns);
+}
+
+/// The one event of the tier says this.
+fn tells(node: &Node, tier: Tier, cause: TierCause) -> Result<Event, String> {
+    let told = node.of(EventKind::Tier);
+    check_eq!(told.len(), 1, "events of the tier\n{}", node.log());
+    check_eq!(
+        (told[0].value, told[0].reason),
+        (tier as u64, cause as u16),
+        "tier and cause\n{}",
+        node.log()
+    );
+    Ok(told[0])
+}
+
+/// The counter comes back, with an event.
+fn returns(node: &mut Node, tier: Tier) -> Verdict {
+    let before = node.of(EventKind::Tier).len();
+    node.read_until(EventKind::Tier, before + 1)?;
+    let told = node.of(EventKind::Tier)[before];
+    check_eq!(
+        (told.value, told.reason),
+        (tier as u64, TierCause::Returned as u16),
+        "tier and cause\n{}",
+        node.log()
+    );
+    agrees(tier)
+}
+
+/// A counter that does not interrupt counts all the same: the tier falls by one,
+/// and no count is lost. The timer stands in where t1 is passed meanwhile.
+pub fn silent_counter() -> Verdict {
+    const TASK_INSNS: u64 = 12_000_000;
+    needs_pmu();
+    agrees(Tier::PmuOverflow)?;
+    let mut plan = Plan::new(1).lead_in();
+    for task in 0..16 {
+        plan = plan.slot(1, task, 1_000_000).slot(2, task, 1_000_000);
+    }
+    let mut scene = Scene::new()?;
+    scene.process(1, |_| fail_between("silence", 100_000, TASK_INSNS))?;
+    scene.tasks(2, &[TASK_INSNS])?;
+    let mut node = scene.run(&plan)?;
+    let log = node.log();
+    let told = tells(&node, Tier::Pmu, TierCause::Silent)?;
+    let preempted = node.of(EventKind::Preempted);
+    check!(
+        preempted
+            .iter()
+            .filter(|event| event.seq > told.seq)
+            .count()
+            > 5,
+        "t1 no longer ends slots\n{log}"
+    );
+    for process in 1..=2 {
+        let mut before_insns = 0;
+        for event in preempted.iter().filter(|event| event.process == process) {
+            // Its one task goes on in slot after slot.
+            let in_slot_insns = event.retired_insns - before_insns;
+            let overshoot_insns = in_slot_insns.wrapping_sub(event.value);
+            check!(
+                overshoot_insns < BACKSTOP_INSNS + overshoot_limit_insns(),
+                "overshoot {overshoot_insns}: {}\n{log}",
+                line(event)
+            );
+            before_insns = event.retired_insns;
+        }
+    }
+    is_exact(&node.task_ended(2, 0)?, TASK_INSNS)?;
+    // The system call that made the fault is around it.
+    let beside_insns = node.task_ended(1, 0)?.retired_insns - 100_000 - TASK_INSNS;
+    check!(
+        beside_insns < 10 * OVERHEAD_INSNS,
+        "{beside_insns} too many\n{log}"
+    );
+    returns(&mut node, Tier::PmuOverflow)?;
+    tier_pmu_overflow()
+}
+
+/// Nobody notices before there is something to count; then the clock counts.
+pub fn counter_fails_without_a_plan() -> Verdict {
+    needs_pmu();
+    agrees(Tier::Pmu)?;
+    let mut node = Node::open()?;
+    set_sysfs("cpu0/fault", "take")?;
+    agrees(Tier::Pmu)?;
+    by_the_clock(&executes()?)?;
+    node.read()?;
+    tells(&node, Tier::Clock, TierCause::Taken)?;
+    returns(&mut node, Tier::Pmu)?;
+    executes_exactly(overshoot_limit_insns())
+}
