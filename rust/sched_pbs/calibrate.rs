@@ -6,14 +6,14 @@
 //! All of this runs in process context on the CPU itself and sleeps.
 
 use super::{
-    clock::{self, Tier, TierCause},
+    clock::{self, Tier},
     cpu::Cpu,
     pbs_core::Rate,
 };
 use kernel::{
     clock::monotonic_ns,
     perf_event::{CounterOptions, KernelCounter},
-    sched_class::RunQueueGuard,
+    sched_class::{self, RunQueueGuard},
 };
 
 /// Instructions in a turn of [`known_loop`].
@@ -168,15 +168,15 @@ pub(crate) fn recover(cpu: &'static Cpu) -> bool {
         // Not better than what there is.
         return false;
     }
-    // Freed outside the lock.
-    let old = cpu.lock(|rq, cpu, state| {
-        state.charge(rq);
-        let old = state.insn_clock.install(counter, tier);
-        state.lose_count();
-        state.tell_tier(cpu, TierCause::Returned);
-        state.settle(rq, cpu);
-        old
+    // On the CPU itself: a plan process that runs there is charged by the clock up to here, and by
+    // the counter from here on.
+    let mut new = Some(counter);
+    let mut old = None;
+    let installed = sched_class::call_on(cpu.number(), || {
+        let Some(counter) = new.take() else { return };
+        old = cpu.lock(|rq, cpu, state| state.replace_counter(rq, cpu, counter, tier));
     });
+    // Freed here, where that may sleep.
     drop(old);
-    tier <= cpu.best_tier()
+    installed.is_ok() && tier <= cpu.best_tier()
 }

@@ -21,6 +21,7 @@ use kernel::{
     alloc::KBox,
     clock,
     mm::MemoryUse,
+    perf_event::KernelCounter,
     sched_class::{self, RunQueue},
     task::Task,
     task_work::TaskWork,
@@ -593,6 +594,24 @@ impl State {
             self.tell_tier(cpu, cause);
             cpu.request_recovery();
         }
+    }
+
+    /// The CPU has another counter, which works, from now on. Returns the one before. On the CPU
+    /// itself.
+    pub(crate) fn replace_counter(
+        &mut self,
+        rq: &mut RunQueue,
+        cpu: &'static Cpu,
+        counter: Option<KernelCounter>,
+        tier: Tier,
+    ) -> Option<KernelCounter> {
+        self.charge(rq);
+        let old = self.insn_clock.install(counter, tier);
+        // The new counter begins here.
+        self.insn_clock.advance(rq);
+        self.tell_tier(cpu, TierCause::Returned);
+        self.settle(rq, cpu);
+        old
     }
 
     /// The CPU counts in another way from now on.

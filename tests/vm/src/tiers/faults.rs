@@ -13,9 +13,10 @@ use super::{
     tier_pmu_overflow, BACKSTOP_INSNS, BURNS,
 };
 use crate::harness::{
-    burn, kernel_is_watched, line, overshoot_limit_insns, set_sysfs, Node, Plan, Scene, Verdict,
-    OVERHEAD_INSNS,
+    burn, kernel_is_watched, line, overshoot_limit_insns, set_sysfs, sysfs, sysfs_number, Node,
+    Plan, Scene, Verdict, OVERHEAD_INSNS,
 };
+use crate::policy_cpus::uncounted;
 use crate::{check, check_eq};
 
 /// The longest that a stopped counter goes unnoticed: 20 ms and a few ticks.
@@ -23,6 +24,12 @@ const UNNOTICED_INSNS: u64 = 10_000_000;
 
 /// What is retired between two ticks, and somewhat more.
 const TICK_INSNS: u64 = 1_250_000;
+
+/// What the events of the tier say of a counter that is taken, and comes back.
+const FALLS_AND_RETURNS: [(u64, u16); 2] = [
+    (Tier::Clock as u64, TierCause::Taken as u16),
+    (Tier::Pmu as u64, TierCause::Returned as u16),
+];
 
 /// A word that names no fault is refused, and nothing happens.
 pub fn unknown_fault_is_refused() -> Verdict {
@@ -233,4 +240,137 @@ pub fn counter_fails_without_a_plan() -> Verdict {
     tells(&node, Tier::Clock, TierCause::Taken)?;
     returns(&mut node, Tier::Pmu)?;
     executes_exactly(overshoot_limit_insns())
+}
+
+/// The counter fails in the middle of a long slot and works again in it: what the
+/// process retires is counted by the clock between the two, and by the counter
+/// before and after them.
+pub fn counter_returns_in_a_slot() -> Verdict {
+    const BEFORE_INSNS: u64 = 5_000_000;
+    const AFTER_INSNS: u64 = 445_000_000;
+    const NEXT: [u64; 2] = [4_500_000, 3_500_000];
+    needs_pmu();
+    agrees(Tier::Pmu)?;
+    let plan = Plan::new(1)
+        .lead_in()
+        .slot(1, 0, BEFORE_INSNS + AFTER_INSNS)
+        .slot(2, 0, 4_000_000)
+        .slot(1, 1, 4_000_000)
+        .slot(2, 1, 4_000_000)
+        .slot(1, 2, 4_000_000);
+    let mut scene = Scene::new()?;
+    scene.process(1, |device| {
+        fail_between("take", BEFORE_INSNS, AFTER_INSNS);
+        for burned_insns in NEXT {
+            device.task_end(None).expect("task end");
+            burn(burned_insns);
+        }
+    })?;
+    scene.tasks(2, BURNS[1])?;
+    let node = scene.run(&plan)?;
+    let log = node.log();
+
+    let told = node.of(EventKind::Tier);
+    let said: Vec<_> = told
+        .iter()
+        .map(|event| (event.value, event.reason))
+        .collect();
+    check_eq!(said, FALLS_AND_RETURNS, "tiers and causes\n{log}");
+    let ended = node.task_ended(1, 0)?;
+    check!(
+        told[1].seq < ended.seq,
+        "the counter returned after the task\n{log}"
+    );
+    check_eq!(
+        node.grants(Grant::Slot),
+        [(1, 1), (2, 2), (1, 3), (2, 4), (1, 5)],
+        "granted slots\n{log}"
+    );
+    // What was retired up to the next look, a tick at most, is lost. By the clock the
+    // kernel's own time is counted too.
+    let by_clock_ns = told[1].time_ns - told[0].time_ns;
+    let rate_insns_per_ms = sysfs_number("cpu0/rate_insns_per_ms")? as u64;
+    let by_clock_insns = by_clock_ns * rate_insns_per_ms / 1_000_000;
+    println!(
+        "of {} instructions {by_clock_insns} by the clock; {} counted",
+        BEFORE_INSNS + AFTER_INSNS,
+        ended.retired_insns
+    );
+    let least_insns = BEFORE_INSNS + AFTER_INSNS - TICK_INSNS - by_clock_insns / 100;
+    let share = if kernel_is_watched() { 4 } else { 20 };
+    let most_insns = BEFORE_INSNS + AFTER_INSNS + by_clock_insns / share;
+    check!(
+        (least_insns..most_insns).contains(&ended.retired_insns),
+        "{} were counted\n{log}",
+        ended.retired_insns
+    );
+    // From then on all is as ever.
+    for (task, burned_insns) in (1..).zip(NEXT) {
+        is_exact(&node.task_ended(1, task)?, burned_insns)?;
+    }
+    for (task, &burned_insns) in (0..).zip(BURNS[1]) {
+        is_exact(&node.task_ended(2, task)?, burned_insns)?;
+    }
+    for event in node.of(EventKind::Preempted) {
+        let overshoot_insns = event.retired_insns.wrapping_sub(event.value);
+        check!(
+            overshoot_insns < overshoot_limit_insns(),
+            "overshoot {overshoot_insns}: {}",
+            line(&event)
+        );
+    }
+    agrees(Tier::Pmu)
+}
+
+/// Two counters fail and work again while a plan process runs on each of their CPUs.
+pub fn counters_of_two_cpus_return() -> Verdict {
+    const BURN_INSNS: u64 = 300_000_000;
+    needs_pmu();
+    let mut plan = Plan::new(1).config(uncounted());
+    let mut scene = Scene::new()?;
+    for cpu in 0..2 {
+        check_eq!(sysfs(&format!("cpu{cpu}/tier"))?, Tier::Pmu.name(), "tier");
+        plan = plan.cpu(cpu).idle(20_000_000).slot(cpu, 0, BURN_INSNS);
+        scene.process(cpu, |_| fail_before(cpu, BURN_INSNS))?;
+    }
+    let mut scene = scene.start(&plan)?;
+    scene.node.read_until(EventKind::PlanEnded, 2)?;
+    let node = scene.finish()?;
+    let log = node.log();
+    for cpu in 0..2 {
+        let told: Vec<_> = node
+            .of(EventKind::Tier)
+            .into_iter()
+            .filter(|event| event.cpu == cpu)
+            .collect();
+        let said: Vec<_> = told
+            .iter()
+            .map(|event| (event.value, event.reason))
+            .collect();
+        // The emulator may keep a CPU standing for so long that its counter seems to
+        // have stopped once more.
+        check!(
+            said.starts_with(&FALLS_AND_RETURNS),
+            "tiers and causes of CPU {cpu}: {said:?}\n{log}"
+        );
+        let ended = node.task_ended(cpu, 0)?;
+        check!(
+            told[1].seq < ended.seq,
+            "the counter of CPU {cpu} returned after the task\n{log}"
+        );
+        // The emulated counters, and the clock, go on while the other CPU is emulated.
+        let least_insns = BURN_INSNS - BURN_INSNS / 100 - TICK_INSNS;
+        check!(
+            (least_insns..3 * BURN_INSNS).contains(&ended.retired_insns),
+            "CPU {cpu}: burned {BURN_INSNS}, counted {}\n{log}",
+            ended.retired_insns
+        );
+    }
+    Ok(())
+}
+
+/// For a child: makes the counter of its CPU fail, then burns.
+fn fail_before(cpu: u32, burn_insns: u64) {
+    set_sysfs(&format!("cpu{cpu}/fault"), "take").expect("making the fault");
+    burn(burn_insns);
 }

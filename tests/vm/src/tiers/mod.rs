@@ -31,8 +31,16 @@ pub const TESTS: &[(&str, Test)] = &[
         faults::counter_fails_without_a_plan,
     ),
     (
+        "counter-returns-in-a-slot",
+        faults::counter_returns_in_a_slot,
+    ),
+    (
         "counts-of-random-swaps-add-up",
         swaps::counts_of_random_swaps_add_up,
+    ),
+    (
+        "counters-of-two-cpus-return",
+        faults::counters_of_two_cpus_return,
     ),
 ];
 
