@@ -22,16 +22,26 @@ use kernel::{
     sched_class::{self, RunQueue, RunQueueGuard},
 };
 
+/// What a CPU can be asked to do, as a bit.
+#[derive(Clone, Copy)]
+#[repr(u32)]
+enum Request {
+    /// Some thread has to leave the class, which takes process context.
+    Eject = 1 << 0,
+    /// Its counter has failed, which process context may mend.
+    Recover = 1 << 1,
+    /// It has no tick of its own, and another CPU found it due.
+    Tick = 1 << 2,
+}
+
 /// One CPU, for as long as the kernel runs.
 #[pin_data]
 pub(crate) struct Cpu {
     number: u32,
     /// How many events of each kind there were, since boot.
     counts: [AtomicU64; EventKind::END],
-    /// Some thread has to leave the class, which takes process context.
-    eject: AtomicBool,
-    /// Its counter has failed, which process context may mend.
-    recover: AtomicBool,
+    /// What is to be done in interrupt context on it: [`Request`]s.
+    requests: AtomicU32,
     /// How it counts instructions, and how it did when it came up: [`Tier`].
     tier: AtomicU32,
     best_tier: AtomicU32,
@@ -66,8 +76,7 @@ impl Cpu {
         pin_init!(Self {
             number,
             counts: [const { AtomicU64::new(0) }; EventKind::END],
-            eject: AtomicBool::new(false),
-            recover: AtomicBool::new(false),
+            requests: AtomicU32::new(0),
             tier: AtomicU32::new(Tier::Clock as u32),
             best_tier: AtomicU32::new(Tier::Clock as u32),
             rate_insns_per_ms: AtomicU64::new(1),
@@ -117,8 +126,7 @@ impl Cpu {
 
     /// Has the threads that should leave the class leave it soon. Any context but NMI.
     pub(crate) fn request_ejection(&self) {
-        self.eject.store(true, Ordering::Relaxed);
-        self.kick();
+        self.request(Request::Eject);
     }
 
     /// How it counts instructions.
@@ -170,8 +178,24 @@ impl Cpu {
 
     /// Has somebody try to get the counter back. Any context but NMI.
     pub(crate) fn request_recovery(&self) {
-        self.recover.store(true, Ordering::Relaxed);
+        self.request(Request::Recover);
+    }
+
+    /// Has the tick done on the CPU itself. Any context but NMI.
+    pub(crate) fn request_tick(&self) {
+        self.request(Request::Tick);
+    }
+
+    fn request(&self, request: Request) {
+        self.requests.fetch_or(request as u32, Ordering::Relaxed);
         self.kick();
+    }
+
+    /// Whether that was requested since the last call.
+    fn take(&self, request: Request) -> bool {
+        let bit = request as u32;
+        self.requests.load(Ordering::Relaxed) & bit != 0
+            && self.requests.fetch_and(!bit, Ordering::Relaxed) & bit != 0
     }
 
     /// Has the timer expire at that monotonic time. On the CPU itself.
@@ -218,16 +242,21 @@ struct Kick(u32);
 
 impl IrqWorkCallback for Kick {
     fn run(this: &IrqWork<Self>) {
-        finish(RunQueueGuard::lock(this.0), |rq, cpu, state| {
-            state.charge(rq);
-            state.settle(rq, cpu);
-        });
         let Some(pbs) = pbs() else { return };
         let Some(cpu) = pbs.cpu(this.0) else { return };
-        if cpu.eject.swap(false, Ordering::Relaxed) {
+        let tick = cpu.take(Request::Tick);
+        cpu.lock(|rq, cpu, state| {
+            if tick {
+                state.tick(rq, cpu);
+            } else {
+                state.charge(rq);
+                state.settle(rq, cpu);
+            }
+        });
+        if cpu.take(Request::Eject) {
             pbs.queue_ejection();
         }
-        if cpu.recover.swap(false, Ordering::Relaxed) {
+        if cpu.take(Request::Recover) {
             pbs.recover_soon();
         }
     }

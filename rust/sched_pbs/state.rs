@@ -561,12 +561,15 @@ impl State {
         self.settle(rq, cpu);
     }
 
-    /// The tick, on whichever CPU it is for.
+    /// The tick. For a CPU that does without (`nohz_full=`) another one calls once a second; as it
+    /// can't read the counter, nor the memory in use, it has the tick done there.
     pub(crate) fn tick(&mut self, rq: &mut RunQueue, cpu: &'static Cpu) {
-        self.charge_and_enforce(rq, cpu);
-        if rq.is_local() {
-            self.insn_clock.look_at_times();
+        if !rq.is_local() {
+            cpu.request_tick();
+            return;
         }
+        self.charge_and_enforce(rq, cpu);
+        self.insn_clock.look_at_times();
         self.sample_memory(rq);
         self.settle(rq, cpu);
     }

@@ -228,6 +228,41 @@ pub fn sleep_ms(ms: u64) {
     std::thread::sleep(std::time::Duration::from_millis(ms));
 }
 
+/// New memory, every page of it written to. It is given back when it is dropped.
+pub struct Mapping(*mut libc::c_void);
+
+impl Mapping {
+    /// How large it is.
+    pub const BYTES: usize = 64 << 20;
+
+    pub fn touched() -> Self {
+        // SAFETY: new memory; every byte that is written lies in it.
+        unsafe {
+            let memory = libc::mmap(
+                std::ptr::null_mut(),
+                Self::BYTES,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+                -1,
+                0,
+            );
+            assert_ne!(memory, libc::MAP_FAILED, "mmap");
+            for offset in (0..Self::BYTES).step_by(4096) {
+                memory.cast::<u8>().add(offset).write_volatile(1);
+            }
+            Self(memory)
+        }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: what was mapped, and is used no more.
+        let result = unsafe { libc::munmap(self.0, Self::BYTES) };
+        assert_eq!(result, 0, "munmap");
+    }
+}
+
 /// One value of `/sys/kernel/pbs/`.
 pub fn sysfs(file: &str) -> Result<String, String> {
     let path = format!("/sys/kernel/pbs/{file}");

@@ -3,10 +3,9 @@
 
 use pbs_core::Config;
 
-use crate::harness::{burn, Counting, Plan, Scene, Verdict};
+use crate::harness::{burn, Counting, Mapping, Plan, Scene, Verdict};
 use crate::{check, check_eq};
 
-const MAP_BYTES: usize = 64 << 20;
 /// The resident size is a sum over CPUs that is exact to their batches only.
 const SLACK_BYTES: u64 = 1 << 20;
 
@@ -27,12 +26,10 @@ pub fn memory_peaks_by_task() -> Verdict {
     scene.process(1, |device| {
         burn(1_000_000);
         device.task_end(None).expect("task end");
-        let memory = map_and_touch();
+        let memory = Mapping::touched();
         // Long enough for a tick to see it.
         burn(10_000_000);
-        // SAFETY: what was mapped, and is used no more.
-        let result = unsafe { libc::munmap(memory, MAP_BYTES) };
-        assert_eq!(result, 0, "munmap");
+        drop(memory);
         device.task_end(None).expect("task end");
         burn(10_000_000);
     })?;
@@ -52,7 +49,7 @@ pub fn memory_peaks_by_task() -> Verdict {
         );
         peaks.push(event);
     }
-    let map_bytes = MAP_BYTES as u64;
+    let map_bytes = Mapping::BYTES as u64;
     for task in [0, 2] {
         let vm_bytes = peaks[1].peak_vm_bytes - peaks[task].peak_vm_bytes;
         check!(
@@ -72,23 +69,4 @@ pub fn memory_peaks_by_task() -> Verdict {
     let largest: u64 = crate::harness::sysfs_number("cpu0/peak_rss_bytes")? as u64;
     check_eq!(largest, peaks[1].peak_rss_bytes, "peak of the process");
     Ok(())
-}
-
-fn map_and_touch() -> *mut libc::c_void {
-    // SAFETY: new memory; every byte that is written lies in it.
-    unsafe {
-        let memory = libc::mmap(
-            std::ptr::null_mut(),
-            MAP_BYTES,
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
-            -1,
-            0,
-        );
-        assert_ne!(memory, libc::MAP_FAILED, "mmap");
-        for offset in (0..MAP_BYTES).step_by(4096) {
-            memory.cast::<u8>().add(offset).write_volatile(1);
-        }
-        memory
-    }
 }

@@ -4,6 +4,7 @@
 
 mod faults;
 mod swaps;
+mod tickless;
 
 use pbs_uapi::{Event, EventKind, Grant, Tier};
 
@@ -42,6 +43,10 @@ pub const TESTS: &[(&str, Test)] = &[
         "counters-of-two-cpus-return",
         faults::counters_of_two_cpus_return,
     ),
+    ("no-tick-pmu", tickless::no_tick_pmu),
+    ("no-tick-pmu-overflow", tickless::no_tick_pmu_overflow),
+    ("no-tick-clock", tickless::no_tick_clock),
+    ("no-tick-samples-memory", tickless::no_tick_samples_memory),
 ];
 
 /// How much later than the counter's interrupt the timer comes, which stands in
