@@ -3,6 +3,7 @@
 //! can come between.
 
 mod faults;
+mod suspend;
 mod swaps;
 mod tickless;
 
@@ -47,6 +48,10 @@ pub const TESTS: &[(&str, Test)] = &[
     ("no-tick-pmu-overflow", tickless::no_tick_pmu_overflow),
     ("no-tick-clock", tickless::no_tick_clock),
     ("no-tick-samples-memory", tickless::no_tick_samples_memory),
+    ("suspend-pmu", suspend::suspend_pmu),
+    ("suspend-pmu-overflow", suspend::suspend_pmu_overflow),
+    ("suspend-clock", suspend::suspend_clock),
+    ("suspend-holds-nobody", suspend::suspend_holds_nobody),
 ];
 
 /// How much later than the counter's interrupt the timer comes, which stands in
