@@ -9,9 +9,10 @@
 #                   anew when it is another one or its version is
 #   JOBS=N          jobs at once (one per CPU)
 #   T=name          for 'make test': run only what has this name
+#   CHAOS_STEPS=N   for the tests called chaos: so many steps
 #   B=name          for 'make bench': measure only what begins so
 
-export ARCH DEBUG KERNEL_SRC JOBS T B
+export ARCH DEBUG KERNEL_SRC JOBS T B CHAOS_STEPS
 
 # One clock for all stages of one make.
 export STAGE_EPOCH := $(shell date +%s)

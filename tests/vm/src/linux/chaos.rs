@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Everything that can be done to plans and their threads, in any order.
 
-use std::fs;
 use std::sync::atomic::Ordering::SeqCst;
+use std::{env, fs};
 
 use pbs_uapi::ATTACH_ONE_TASK;
 
-use crate::harness::{burn, fork, sleep_ms, Child, Node, Plan, Random, Verdict};
+use crate::harness::{burn, fork, sleep_ms, Child, Context, Node, Plan, Random, Verdict};
 use crate::linux::policy::{set_attr, SchedAttr};
 use crate::linux::scene::{dies, ends_well, futex, policy_of, set_affinity, Scene, Words};
 use crate::{check, check_eq};
@@ -145,10 +145,23 @@ impl Chaos {
     }
 }
 
+/// How many things happen, unless the environment says so.
+const STEPS: u32 = 3000;
+
+/// What the environment calls them.
+const STEPS_VARIABLE: &str = "PBS_CHAOS_STEPS";
+
+fn steps() -> Result<u32, String> {
+    match env::var(STEPS_VARIABLE) {
+        Ok(text) => text.parse().context(STEPS_VARIABLE),
+        Err(_) => Ok(STEPS),
+    }
+}
+
 /// The machine lives through it, everybody can be killed after it, and a plan
 /// runs as ever.
 pub fn chaos() -> Verdict {
-    const STEPS: u32 = 3000;
+    let steps = steps()?;
     let cpus = std::thread::available_parallelism().map_or(2, |n| n.get()) as u32;
     let mut scene = Scene::new()?;
     let mut chaos = Chaos {
@@ -163,7 +176,7 @@ pub fn chaos() -> Verdict {
         let child = chaos.new_child(number)?;
         chaos.children.push(child);
     }
-    for step in 0..STEPS {
+    for step in 0..steps {
         chaos.step().map_err(|why| format!("step {step}: {why}"))?;
         if step % 64 == 0 {
             chaos.node.read()?;
@@ -180,7 +193,7 @@ pub fn chaos() -> Verdict {
     }
     let turns: u32 = chaos.words.iter().map(|words| words.progress()).sum();
     println!("{} steps, the children made {turns} turns", chaos.turns);
-    check!(turns > STEPS, "the children hardly ran: {turns} turns");
+    check!(turns > steps, "the children hardly ran: {turns} turns");
 
     let words = Words::shared()?;
     scene
