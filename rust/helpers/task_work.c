@@ -7,3 +7,8 @@ void rust_helper_init_task_work(struct callback_head *twork,
 {
 	init_task_work(twork, func);
 }
+
+bool rust_helper_task_work_pending(struct task_struct *task)
+{
+	return task_work_pending(task);
+}

@@ -37,6 +37,12 @@ use core::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
+/// Whether `task` has work of any kind to do before it returns to user space.
+pub fn is_pending(task: &Task) -> bool {
+    // SAFETY: A `Task` is valid; the pointer is only read, atomically.
+    unsafe { bindings::task_work_pending(task.as_ptr()) }
+}
+
 /// The data of a [`TaskWork`], and what to do with it.
 pub trait TaskWorkCallback: Sized + Send + Sync + 'static {
     /// Called in the context of the task, at the edge of user space or while the task exits.

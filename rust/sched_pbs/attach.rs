@@ -9,7 +9,7 @@ use super::{
     cpu::{finish, Cpu},
     entity,
     global::{pbs, Pbs},
-    park::{self, Step, Stop},
+    park::{self, Place, Step, Stop},
     plan,
     state::LEAVE_SILENTLY,
     threads::{Seat, SeatNumber, MAX_THREADS, NO_SEAT},
@@ -171,6 +171,8 @@ pub(crate) fn detach(task: &Task) -> Result {
         if number == NO_SEAT {
             return false;
         }
+        // It may be the caller.
+        state.charge(rq);
         state.leave(cpu, number, bindings::pbs_eject_PBS_EJECT_DETACHED as u16);
         state.settle(rq, cpu);
         true
@@ -230,10 +232,13 @@ pub(crate) fn end_task(task: &Task, expected: Option<u32>) -> Result<TaskEnded, 
             // Nothing is left of the plan for it: it goes on as a normal thread.
             return Ok((next, Step::Leave));
         }
-        Ok((next, park::settle(rq, cpu, state, task, number)))
+        Ok((
+            next,
+            park::settle(rq, cpu, state, task, number, Place::SystemCall),
+        ))
     })
     .unwrap_or(Err(NotEnded::NotAttached))?;
-    park::wait(task, step);
+    park::wait(task, step, Place::SystemCall);
     Ok(TaskEnded { next })
 }
 

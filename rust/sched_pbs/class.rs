@@ -93,9 +93,10 @@ impl SchedClass for Pbs {
             };
             seat.queued = false;
             if flags.is_sleep_or_wakeup() {
+                // Its way ends here; when it wakes up another one begins.
+                seat.stopping = false;
                 if seat.is_parked() {
                     seat.parked = Parked::Asleep;
-                    seat.stopping = false;
                     return;
                 }
                 let row = seat.row;
@@ -164,7 +165,7 @@ impl SchedClass for Pbs {
                 state.refresh_presence(row);
                 state.settle(rq, cpu);
                 if parked {
-                    state.wake_boosted(cpu, task);
+                    state.wake_boosted(cpu, number);
                 }
             } else {
                 state.leave(cpu, number, bindings::pbs_eject_PBS_EJECT_POLICY as u16);
@@ -175,7 +176,7 @@ impl SchedClass for Pbs {
                 entity::set_seat(rq, task, NO_SEAT);
                 state.settle(rq, cpu);
             }
-            if !rq.is_local() {
+            if !rq.is_local() && rq.is_current(task) {
                 state.lose_count();
             }
         });

@@ -217,10 +217,10 @@ pub(crate) fn finish<R>(
 ) -> Option<R> {
     let (result, wake) = entity::with_state(&mut rq, |rq, cpu, state| {
         let result = function(rq, cpu, state);
-        (result, state.take_wake())
+        (result, [state.take_wake(), state.take_boosted(cpu)])
     })?;
     drop(rq);
-    if let Some(task) = wake {
+    for task in wake.into_iter().flatten() {
         sched_class::wake_up(&task);
     }
     Some(result)

@@ -85,12 +85,19 @@ pub(crate) fn run_time_ns(_rq: &RunQueue, task: &Task) -> u64 {
     unsafe { (*task.as_ptr()).se.sum_exec_runtime }
 }
 
-/// Whether the thread is past the point from which it can't be attached any more.
+/// Whether the thread is exiting: past the point from which it can't be attached any more, or just
+/// before it.
 pub(crate) fn is_exiting(task: &Task) -> bool {
-    // SAFETY: The task is valid. The flag is written by the task itself, hence the volatile access.
-    unsafe {
-        core::ptr::addr_of!((*task.as_ptr()).flags).read_volatile() & bindings::PF_EXITING != 0
-    }
+    // SAFETY: The task is valid. The flags are written by the task itself, hence the volatile
+    // access.
+    let flags = unsafe { core::ptr::addr_of!((*task.as_ptr()).flags).read_volatile() };
+    flags & (bindings::PF_POSTCOREDUMP | bindings::PF_EXITING) != 0
+}
+
+/// Whether the current thread is in execve(2).
+pub(crate) fn in_execve(current: &Task) -> bool {
+    // SAFETY: The task is valid; of the bits beside this one all are its own to write.
+    unsafe { (*current.as_ptr()).in_execve() != 0 }
 }
 
 /// The runnable threads of the class on this run queue.

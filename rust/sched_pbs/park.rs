@@ -21,8 +21,7 @@ use kernel::{
     sched_class::{RunQueue, RunQueueGuard, Sleep},
     sync::Arc,
     task::Task,
-    task_work::TaskWork,
-    task_work::TaskWorkCallback,
+    task_work::{self, TaskWork, TaskWorkCallback},
 };
 
 /// The task work that makes a thread wait.
@@ -38,13 +37,26 @@ impl Stop {
 impl TaskWorkCallback for Stop {
     fn run(_this: &Arc<TaskWork<Self>>) {
         let task = current!();
+        if entity::is_exiting(task) {
+            // On its way to where it leaves the class, and not at the edge of user space.
+            return;
+        }
         let step = finish(RunQueueGuard::lock_task(task), |rq, cpu, state| {
             state.charge(rq);
             state.sample_memory(rq);
-            settle(rq, cpu, state, task, entity::seat_of(rq, task))
+            settle(rq, cpu, state, task, entity::seat_of(rq, task), Place::Edge)
         });
-        wait(task, step.unwrap_or(Step::GoOn));
+        wait(task, step.unwrap_or(Step::GoOn), Place::Edge);
     }
+}
+
+/// Where the current thread is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// At the edge of user space, in its task work.
+    Edge,
+    /// In a system call that may wait, and has done what it was to do.
+    SystemCall,
 }
 
 /// What the current thread does where it could wait.
@@ -60,7 +72,7 @@ pub(crate) enum Step {
 
 /// Waits, as [`settle`] has found, until the current thread may go on to user space or has a signal
 /// to handle.
-pub(crate) fn wait(task: &Task, mut step: Step) {
+pub(crate) fn wait(task: &Task, mut step: Step, place: Place) {
     // Each turn is one sleep; a wake-up that does not grant the CPU mostly leads to another.
     loop {
         match step {
@@ -73,7 +85,8 @@ pub(crate) fn wait(task: &Task, mut step: Step) {
             if was_let_on(state, number) {
                 return Step::GoOn;
             }
-            settle(rq, cpu, state, task, number)
+            // A signal that came on the way is handled at the edge.
+            settle(rq, cpu, state, task, number, place)
         });
         step = next.unwrap_or(Step::GoOn);
     }
@@ -87,6 +100,15 @@ fn was_let_on(state: &mut State, number: SeatNumber) -> bool {
         .map_or(true, |seat| !seat.is_parked() && seat.leaving == 0)
 }
 
+/// Whether the current thread has something to do first: to handle a signal, to do what others have
+/// left for it to do at the edge of user space, or to end its execve(2), in which task works are
+/// done too and others may wait for it.
+fn must_go_on(task: &Task, place: Place) -> bool {
+    task.signal_pending()
+        || (place == Place::SystemCall && task_work::is_pending(task))
+        || entity::in_execve(task)
+}
+
 /// The current thread is where it holds nothing, and was charged: settles whether it waits there.
 pub(crate) fn settle(
     rq: &mut RunQueue,
@@ -94,6 +116,7 @@ pub(crate) fn settle(
     state: &mut State,
     task: &Task,
     number: SeatNumber,
+    place: Place,
 ) -> Step {
     let Some(seat) = state.seat_mut(number) else {
         return Step::GoOn;
@@ -116,15 +139,18 @@ pub(crate) fn settle(
     state.refresh_presence(row);
     state.settle(rq, cpu);
     let granted = state.is_granted(number);
-    if granted || task.signal_pending() {
+    if granted || must_go_on(task, place) {
         if let Some(seat) = state.seat_mut(number) {
             seat.parked = Parked::No;
         }
         if granted {
             // This was to wake up the thread itself.
             drop(state.take_wake());
+        } else if place == Place::SystemCall {
+            // It waits at the edge, behind what it has to do there.
+            state.stop(number);
         } else {
-            // The thread goes to handle its signal; the timer sends it here again.
+            // The timer sends it here again.
             state.stop_later(rq, cpu, number);
         }
         return Step::GoOn;

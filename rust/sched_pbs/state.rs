@@ -276,9 +276,11 @@ impl State {
     }
 
     /// A thread of a boosted process runs in another class, and need not wait meanwhile.
-    pub(crate) fn wake_boosted(&mut self, cpu: &Cpu, task: &Task) {
-        self.wake = Some(task.into());
-        self.hand_over(cpu);
+    pub(crate) fn wake_boosted(&mut self, cpu: &Cpu, number: SeatNumber) {
+        if let Some(threads) = &mut self.threads {
+            threads.push_boosted(number);
+        }
+        cpu.kick();
     }
 
     /// Tells the node whether the process in `row` can run, by the state of its active thread.
@@ -359,6 +361,16 @@ impl State {
         self.wake.take()
     }
 
+    /// One of those who have to be woken up because they are boosted. The others follow.
+    pub(crate) fn take_boosted(&mut self, cpu: &Cpu) -> Option<ARef<Task>> {
+        let threads = self.threads.as_mut()?;
+        let number = threads.pop_boosted()?;
+        if threads.has_boosted() {
+            cpu.kick();
+        }
+        threads.get(number)?.task.clone()
+    }
+
     /// Has the CPU choose anew if another thread than the current one should run.
     pub(crate) fn preempt(&mut self, rq: &mut RunQueue) {
         let wrong = match self.pick() {
@@ -385,8 +397,8 @@ impl State {
 
     /// Sends a thread that has woken up in the kernel to wait there too, but not at once.
     pub(crate) fn stop_soon(&mut self, rq: &RunQueue, cpu: &Cpu, number: SeatNumber) {
-        // An old time lets it in a little sooner, and costs nothing.
-        let Some(threads) = self.threads_stopping(number, self.recent_ns) else {
+        let now_ns = self.now_ns();
+        let Some(threads) = self.threads_stopping(number, now_ns) else {
             return;
         };
         threads.push_deferred(number);

@@ -6,7 +6,8 @@
 //! of its process, in order of attaching; the first of the queue is the process's *active* thread.
 //! A seat whose thread has to reach the edge of user space and wait there is in the queue of
 //! *stopping* threads while it is runnable; if it has just woken up it is in that of *deferred*
-//! threads for a while before. Queues are linked by seat numbers, so everything here
+//! threads for a while before. One that waits while another class runs it, because a waiter of that
+//! class boosts it, is in the queue of *boosted* threads until it is woken up. Queues are linked by seat numbers, so everything here
 //! is O(1), allocates nothing after construction and needs no `unsafe`.
 //!
 //! A seat names its process by a *row*, see [`Rows`], which the process keeps from plan to plan.
@@ -56,6 +57,7 @@ enum Kind {
     Process,
     Stopping,
     Deferred,
+    Boosted,
 }
 
 /// Whether a thread waits for its process to be granted the CPU. It holds nothing then, and all that
@@ -99,7 +101,7 @@ pub(crate) struct Seat {
     pub(crate) boosted_at_ns: Option<u64>,
     /// Why it is about to leave the class, 0: it is not.
     pub(crate) leaving: u16,
-    links: [Links; 3],
+    links: [Links; 4],
 }
 
 impl Seat {
@@ -123,6 +125,7 @@ pub(crate) struct Threads {
     lost_reason: u16,
     stopping: Queue,
     deferred: Queue,
+    boosted: Queue,
     /// First of the free seats, linked by their process links.
     free: SeatNumber,
     used: u32,
@@ -146,6 +149,7 @@ impl Threads {
             lost_reason: 0,
             stopping: Queue::default(),
             deferred: Queue::default(),
+            boosted: Queue::default(),
             free: 1,
             used: 0,
         })
@@ -265,6 +269,7 @@ impl Threads {
         let row = self.get(number)?.row;
         self.remove(Kind::Process, row, number);
         self.remove_waiting(number);
+        self.remove(Kind::Boosted, NO_ROW, number);
         let free = self.free;
         let seat = self.get_mut(number)?;
         let task = seat.task.take();
@@ -320,6 +325,23 @@ impl Threads {
         }
     }
 
+    /// Puts a seat among those that are boosted and have to be woken up, at the end. Idempotent.
+    pub(crate) fn push_boosted(&mut self, number: SeatNumber) {
+        self.push(Kind::Boosted, NO_ROW, number);
+    }
+
+    /// Takes the first of them.
+    pub(crate) fn pop_boosted(&mut self) -> Option<SeatNumber> {
+        let number = Some(self.boosted.head()).filter(|number| *number != NO_SEAT)?;
+        self.remove(Kind::Boosted, NO_ROW, number);
+        Some(number)
+    }
+
+    /// Whether there are some.
+    pub(crate) fn has_boosted(&self) -> bool {
+        self.boosted.head() != NO_SEAT
+    }
+
     /// Takes a seat from among the stopping and the deferred ones. Idempotent.
     pub(crate) fn remove_waiting(&mut self, number: SeatNumber) {
         self.remove(Kind::Stopping, NO_ROW, number);
@@ -346,6 +368,7 @@ impl Threads {
             Kind::Process => self.queues.get_mut(row as usize),
             Kind::Stopping => Some(&mut self.stopping),
             Kind::Deferred => Some(&mut self.deferred),
+            Kind::Boosted => Some(&mut self.boosted),
         }
     }
 

@@ -79,6 +79,10 @@ const TESTS: &[(&str, Test)] = &[
     ),
     ("swap-under-load", policy_swap::swap_under_load),
     ("two-cpus-at-once", policy_cpus::two_cpus_at_once),
+    (
+        "comings-and-goings-keep-the-count",
+        policy_cpus::comings_and_goings_keep_the_count,
+    ),
     ("four-cpus-at-once", policy_cpus::four_cpus_at_once),
     (
         "hog-leaves-four-percent",

@@ -4,7 +4,7 @@
 use pbs_core::Config;
 use pbs_uapi::{EventKind, Grant};
 
-use crate::harness::{Plan, Random, Scene, Verdict};
+use crate::harness::{sleep_ms, work_tasks, Context, Plan, Random, Scene, Verdict};
 use crate::{check, check_eq};
 
 /// Two CPUs execute their plans at once, each in its own order.
@@ -15,6 +15,39 @@ pub fn two_cpus_at_once() -> Verdict {
 /// Four CPUs do.
 pub fn four_cpus_at_once() -> Verdict {
     cpus_at_once(4)
+}
+
+/// Threads that come and go, at the request of another CPU, take nothing away of
+/// what is counted of the one that runs.
+pub fn comings_and_goings_keep_the_count() -> Verdict {
+    const BURN_INSNS: u64 = 60_000_000;
+    let plan = Plan::new(1).config(uncounted()).lead_in();
+    let plan = plan.slot(1, 0, BURN_INSNS).slot(2, 0, 1_000_000);
+    let mut scene = Scene::new()?;
+    scene.tasks(1, &[BURN_INSNS])?;
+    // It stays where it is while it is not attached.
+    scene.process(2, |device| {
+        sleep_ms(2000);
+        work_tasks(device, &[500_000]);
+    })?;
+    let mut scene = scene.start(&plan)?;
+    let waiting = scene.children[1].pid;
+    let mut times = 0;
+    while scene.node.of(EventKind::TaskEnded).is_empty() {
+        scene.node.device.detach(waiting).context("detach")?;
+        scene.node.device.attach(waiting, 2, 0).context("attach")?;
+        times += 1;
+        scene.node.read()?;
+    }
+    let node = scene.finish()?;
+    check!(times > 10, "detached {times} times only");
+    let retired_insns = node.task_ended(1, 0)?.retired_insns;
+    println!("{retired_insns} of {BURN_INSNS} counted, detached {times} times");
+    check!(
+        retired_insns >= BURN_INSNS,
+        "{retired_insns} of {BURN_INSNS} counted, detached {times} times"
+    );
+    Ok(())
 }
 
 /// With several CPUs the emulated counters count the instructions of all, so
