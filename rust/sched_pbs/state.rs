@@ -84,6 +84,8 @@ pub(crate) struct State {
     recent_ns: u64,
     /// The granted process has its own slot, and has not run in it yet.
     slot_begins: bool,
+    /// The running thread has ended a task, and the timer was not set yet for the one after it.
+    task_ended: bool,
     /// When the timer will expire, 0: it isn't armed.
     timer_ns: u64,
     /// When the count will be reached that matters.
@@ -108,6 +110,7 @@ impl Default for State {
             now_ns: 0,
             recent_ns: 0,
             slot_begins: false,
+            task_ended: false,
             timer_ns: 0,
             predictor: Predictor::new(Rate::new(0)),
         }
@@ -221,6 +224,7 @@ impl State {
     pub(crate) fn begin_running(&mut self, rq: &RunQueue, cpu: &Cpu, seat: SeatNumber) {
         self.running = seat;
         self.charged_in_switch = false;
+        self.task_ended = false;
         self.predictor.forget();
         if let Some(seat) = self.seat_mut(seat) {
             if seat.parked == Parked::Asleep {
@@ -469,10 +473,16 @@ impl State {
     ///
     /// A timer that is set for an earlier moment mostly stays, and is ignored then: who is woken and
     /// blocks again and again should not have to set it each time. But where a slot begins and it
-    /// would soon expire for nothing, setting it anew costs less.
+    /// would soon expire for nothing, or who runs has ended a task and goes on, setting it anew
+    /// costs less.
     fn arm(&mut self, rq: &RunQueue, cpu: &Cpu, origin: Origin) {
         let overflow = self.insn_clock.tier() == Tier::PmuOverflow;
-        if self.timer_ns != 0 && self.now_ns == 0 && !self.slot_begins && !overflow {
+        if self.timer_ns != 0
+            && self.now_ns == 0
+            && !self.slot_begins
+            && !self.task_ended
+            && !overflow
+        {
             // As of an earlier time all moments are earlier; so it need not be read what time it is.
             let (at_ns, _) = self.next_moment(self.recent_ns, origin);
             if self.timer_ns <= at_ns {
@@ -492,7 +502,9 @@ impl State {
         }
         if self.timer_ns != 0 && self.timer_ns < at_ns {
             let soon = self.timer_ns.saturating_sub(now_ns) < at_ns.saturating_sub(now_ns) / 4;
-            if !(by_count && core::mem::take(&mut self.slot_begins) && soon) {
+            let renews = core::mem::take(&mut self.task_ended)
+                || by_count && core::mem::take(&mut self.slot_begins) && soon;
+            if !renews {
                 return;
             }
         }
@@ -718,6 +730,7 @@ impl State {
     /// The active thread of `process` ended its task; returns the number of the next one.
     pub(crate) fn end_task(&mut self, cpu: &Cpu, process: u32, pid: i32) -> Option<u32> {
         let now_ns = self.now_ns();
+        self.task_ended = true;
         self.with_node(cpu, pid, |node, emitter| {
             node.end_task(process, now_ns, emitter)
         })?
