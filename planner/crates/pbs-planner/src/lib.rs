@@ -3,11 +3,13 @@
 //!
 //! A [`Store`] knows what is reserved of the cores' time and of the nodes'
 //! memory, and for whom. [`reserve`] plans a run of a job: it tries several
-//! strategies and keeps the best plan, all of it or nothing.
+//! strategies and keeps the best plan, all of it or nothing. [`validate`] tells
+//! beforehand whether that is worth while, and [`admit`] does both.
 
 mod reserve;
 mod store;
 mod strategies;
+mod validate;
 
 pub use reserve::{Lack, Progress, Refusal, Request};
 pub use store::{
@@ -15,3 +17,7 @@ pub use store::{
     TaskReservation,
 };
 pub use strategies::{reserve, reserve_in, Aim, Attempt, Options, Planned, Refused, Strategy};
+pub use validate::{
+    admit, earliest_deadline, validate, validate_in, Declined, Level, Rejection, Shortage,
+    Validation, WantType, MOST_TRIES,
+};

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Admission: a job is validated and then reserved, or declined.
+
+use super::{validate_in, Rejection, Validation};
+use crate::reserve::Request;
+use crate::store::Store;
+use crate::strategies::{reserve_in, Options, Planned, Refused};
+
+/// Why a job was declined.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Declined {
+    /// It was not worth while to plan it.
+    Validation(Rejection),
+    /// No plan was found.
+    Reservation(Box<Refused>),
+}
+
+/// Validates a job that has not begun and reserves all that it needs.
+///
+/// # Errors
+///
+/// Why the job was declined; the store is as it was then.
+pub fn admit(
+    store: &mut Store,
+    request: &Request<'_>,
+    validation: &Validation,
+    options: &Options,
+) -> Result<Planned, Declined> {
+    let mut booking = store.book();
+    validate_in(&mut booking, request, validation).map_err(Declined::Validation)?;
+    let planned = reserve_in(&mut booking, request, options).map_err(Declined::Reservation)?;
+    booking.commit();
+    Ok(planned)
+}

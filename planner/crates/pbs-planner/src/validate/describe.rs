@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-2.0
+//! In words why a job was declined.
+
+use pbs_job::Job;
+use pbs_plan::underscored;
+
+use super::{memory_time, Declined, Rejection, Shortage};
+use crate::reserve::{Lack, Refusal};
+
+impl Declined {
+    /// Where it failed, at what, and by how much.
+    pub fn describe(&self, job: &Job) -> String {
+        match self {
+            Self::Validation(rejection) => rejection.describe(job),
+            Self::Reservation(refused) => refused.best.describe(job),
+        }
+    }
+}
+
+impl Rejection {
+    /// Where it failed, at what, and by how much.
+    pub fn describe(&self, job: &Job) -> String {
+        let who = match self.process {
+            Some(process) => format!("process {}", job.processes[process].label()),
+            None => "the job".into(),
+        };
+        let missing = self.shortage.missing();
+        let what = match self.shortage {
+            Shortage::Time {
+                end_ns: u64::MAX, ..
+            } => {
+                format!("{who} never finds the time and the memory that it needs")
+            }
+            Shortage::Time {
+                end_ns,
+                deadline_ns,
+            } => format!(
+                "{who} would end at {} ns at the earliest, which is {missing} ns after the \
+                 deadline, {} ns",
+                underscored(end_ns),
+                underscored(deadline_ns)
+            ),
+            Shortage::Memory {
+                needed_bytes,
+                available_bytes,
+            } => format!(
+                "{who} needs {} bytes of memory at once, and there are {}; {missing} are missing",
+                underscored(needed_bytes),
+                underscored(available_bytes)
+            ),
+            Shortage::MemoryTime {
+                want,
+                left,
+                min_mem_percentage,
+            } => format!(
+                "{who} wants {want} bytes of memory times nanoseconds, of which \
+                 {min_mem_percentage} % ({}) must be free until the deadline, and {left} are; \
+                 {missing} are missing",
+                memory_time::needed(want, min_mem_percentage)
+            ),
+        };
+        format!("{}: {what}", self.level)
+    }
+}
+
+impl Refusal {
+    /// What could not be reserved, and why.
+    pub fn describe(&self, job: &Job) -> String {
+        let process = job.processes.get(self.process);
+        let task = job.tasks.get(self.task);
+        let who = format!(
+            "task {} of process {}",
+            task.map_or_else(String::new, |task| task.label()),
+            process.map_or_else(String::new, |process| process.label())
+        );
+        let what = match self.lack {
+            Lack::Time {
+                end_ns: u64::MAX, ..
+            } => format!("{who} never finds a core"),
+            Lack::Time {
+                end_ns,
+                deadline_ns,
+            } => format!(
+                "{who} would end at {} ns at the earliest, which is {} ns after {} ns, when it \
+                 must have ended",
+                underscored(end_ns),
+                underscored(end_ns.saturating_sub(deadline_ns)),
+                underscored(deadline_ns)
+            ),
+            Lack::Memory {
+                needed_bytes,
+                needed_ns,
+                most_free_bytes,
+            } => format!(
+                "{who} needs {} bytes of memory for {} ns at least, and no more than {} are free \
+                 in one place, or not for so long",
+                underscored(needed_bytes),
+                underscored(needed_ns),
+                underscored(most_free_bytes)
+            ),
+            Lack::Order => "its tasks wait for each other".into(),
+            Lack::Untried => "no strategy was tried".into(),
+        };
+        format!("reservation: {what}")
+    }
+}

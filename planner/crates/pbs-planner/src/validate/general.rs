@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Level 1: the general check.
+//!
+//! The thesis holds the user's totals against the deadline and the machine.
+//! Beside them stands here what follows from the net alone, whatever the user
+//! said: no job is shorter than its critical path on the fastest cores, and a
+//! process needs its memory beside that of all that it descends from, since
+//! they wait for it.
+
+use super::{Level, Question, Rejection, Shortage};
+use crate::store::Store;
+
+pub(super) fn check(question: &Question<'_>, store: &Store) -> Result<(), Rejection> {
+    memory(question, store)?;
+    let end_ns = earliest_end_ns(question);
+    let deadline_ns = question.request.deadline_ns;
+    if end_ns > deadline_ns {
+        return Err(Rejection {
+            level: Level::General,
+            process: None,
+            shortage: Shortage::Time {
+                end_ns,
+                deadline_ns,
+            },
+        });
+    }
+    Ok(())
+}
+
+/// When the job would end if it found the machine empty: the thesis's
+/// `total_runtime`, or its critical path if that is longer.
+pub(super) fn earliest_end_ns(question: &Question<'_>) -> u64 {
+    let job = question.request.job;
+    let critical_ns = question.net.rank_ns.iter().copied().max().unwrap_or(0);
+    let runtime_ns = critical_ns.max(job.runtime_ns.unwrap_or(0));
+    question.request.start_ns.saturating_add(runtime_ns)
+}
+
+fn memory(question: &Question<'_>, store: &Store) -> Result<(), Rejection> {
+    let job = question.request.job;
+    let available_bytes = store.machine().memory_bytes();
+    let refuse = |process, needed_bytes| {
+        Err(Rejection {
+            level: Level::General,
+            process,
+            shortage: Shortage::Memory {
+                needed_bytes,
+                available_bytes,
+            },
+        })
+    };
+    if let Some(needed_bytes) = job.memory_bytes.filter(|&bytes| bytes > available_bytes) {
+        return refuse(None, needed_bytes);
+    }
+    // With the memory of all that it descends from.
+    let mut open: Vec<(usize, u64)> = job
+        .initial_process()
+        .map(|first| (first, 0))
+        .into_iter()
+        .collect();
+    while let Some((process, held_bytes)) = open.pop() {
+        let needed_bytes = job.processes[process]
+            .memory_bytes
+            .saturating_add(held_bytes);
+        if needed_bytes > available_bytes {
+            return refuse(Some(process), needed_bytes);
+        }
+        open.extend(job.children(process).map(|child| (child, needed_bytes)));
+    }
+    Ok(())
+}

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Validation: whether it is worth while to plan a job at all (Glaß 2024,
+//! 5.1.3).
+//!
+//! Three levels, each dearer than the one before:
+//!
+//! 1. *General check*: the deadline against the job's length, the job's memory
+//!    against that of the machine ([`general`]).
+//! 2. *Job check*: memory times time that the job wants against what is free
+//!    of it ([`memory_time`]).
+//! 3. *Process check*: a test mapping of whole processes to cores
+//!    ([`mapping`]).
+//!
+//! The task net has been checked before there is a [`Job`](pbs_job::Job) (7.1,
+//! item 1).
+
+mod admit;
+mod describe;
+mod earliest;
+mod general;
+mod mapping;
+mod memory_time;
+
+use std::fmt;
+
+pub use admit::{admit, Declined};
+pub use earliest::{earliest_deadline, MOST_TRIES};
+
+use crate::reserve::net::Net;
+use crate::reserve::Request;
+use crate::store::{Booking, Store};
+
+/// Constants of the validation, which the owner of the planner sets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Validation {
+    /// How the memory that a job wants over time is reckoned.
+    pub cal_want_type: WantType,
+    /// MIN_MEM_PERCENTAGE: how much of that must be free, in percent.
+    pub min_mem_percentage: u32,
+    /// PROCESS_IDLE_PERCENTAGE in thousandths: the part of a process's runtime
+    /// in which its core is free for others of the same job. What is more than
+    /// 1000 counts as 1000. The thesis asks to keep it small (6.1.4); the
+    /// default is 0.
+    pub process_idle_permille: u32,
+    /// FORK_TIME: each further child of a process starts so much later.
+    pub fork_time_ns: u64,
+    /// INIT_TIME: the first child of a process starts so much after it.
+    pub init_time_ns: u64,
+}
+
+/// CAL_WANT_TYPE: the memory over time that a job wants (Glaß 2024, listings 1
+/// and 2).
+///
+/// Where the user gave no totals, version 0 has nothing to multiply and is
+/// version 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WantType {
+    /// Version 0: the runtime of the job times its memory.
+    #[default]
+    Totals,
+    /// Version 1: the sum over its processes of runtime times memory. The
+    /// thesis's listing begins its sum at −1, which is a slip.
+    Processes,
+}
+
+/// One of the three checks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Level {
+    /// Level 1, the general check.
+    General,
+    /// Level 2, the job check.
+    Job,
+    /// Level 3, the process check.
+    Process,
+}
+
+/// Why a job was not found worth planning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rejection {
+    /// Where it failed.
+    pub level: Level,
+    /// Index of the process that it is about; `None`: the job as a whole.
+    pub process: Option<usize>,
+    /// What there was too little of.
+    pub shortage: Shortage,
+}
+
+/// What there was too little of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shortage {
+    /// Of time before the deadline.
+    Time {
+        /// When the job or process would end at the earliest.
+        end_ns: u64,
+        /// When it must have ended.
+        deadline_ns: u64,
+    },
+    /// Of memory, whatever the deadline.
+    Memory {
+        /// What is needed at once.
+        needed_bytes: u64,
+        /// All that there is.
+        available_bytes: u64,
+    },
+    /// Of free memory over time, in byte-nanoseconds.
+    MemoryTime {
+        /// What the job wants, of which [`Validation::min_mem_percentage`] must
+        /// be free.
+        want: u128,
+        /// What is free from the start to the deadline.
+        left: u128,
+        /// The percentage that must be free.
+        min_mem_percentage: u32,
+    },
+}
+
+impl Default for Validation {
+    fn default() -> Self {
+        Self {
+            cal_want_type: WantType::default(),
+            min_mem_percentage: 80,
+            process_idle_permille: 0,
+            fork_time_ns: 0,
+            init_time_ns: 0,
+        }
+    }
+}
+
+/// What all levels look at.
+pub(crate) struct Question<'a> {
+    request: Request<'a>,
+    net: Net,
+    validation: &'a Validation,
+}
+
+impl<'a> Question<'a> {
+    fn new(request: &Request<'a>, store: &Store, validation: &'a Validation) -> Self {
+        let request = request.not_before(store.now_ns());
+        let net = Net::new(&request, store);
+        Self {
+            request,
+            net,
+            validation,
+        }
+    }
+
+    /// The user's runtime of a process, else what its instructions take on a
+    /// core of that rate.
+    fn runtime_ns(&self, store: &Store, process: usize, rate_insns_per_s: u64) -> u64 {
+        let said = self.request.job.processes[process].runtime_ns;
+        said.unwrap_or_else(|| {
+            let insns = self.net.process_insns[process];
+            store.machine().duration_ns(insns, rate_insns_per_s)
+        })
+    }
+
+    fn fastest_rate(store: &Store) -> u64 {
+        let mut groups = store.groups_by_rate();
+        groups.next().map_or(1, |group| group.rate_insns_per_s)
+    }
+
+    /// As the process that stands for `pbsctl` itself.
+    fn takes_no_time(&self, store: &Store, process: usize) -> bool {
+        self.runtime_ns(store, process, Self::fastest_rate(store)) == 0
+    }
+}
+
+/// Checks a job that has not begun, on all levels. The store is afterwards as
+/// it was.
+///
+/// # Errors
+///
+/// The first level that the job fails, and at what.
+pub fn validate(
+    store: &mut Store,
+    request: &Request<'_>,
+    validation: &Validation,
+) -> Result<(), Rejection> {
+    validate_in(&mut store.book(), request, validation)
+}
+
+/// As [`validate`], amid other changes. What is reserved for the same run
+/// counts as free.
+///
+/// # Errors
+///
+/// As [`validate`].
+pub fn validate_in(
+    booking: &mut Booking<'_>,
+    request: &Request<'_>,
+    validation: &Validation,
+) -> Result<(), Rejection> {
+    let mark = booking.mark();
+    booking.remove(request.run);
+    let question = Question::new(request, booking.store(), validation);
+    let result = general::check(&question, booking.store())
+        .and_then(|()| memory_time::check(&question, booking.store()))
+        .and_then(|()| mapping::check(&question, booking));
+    booking.rollback(mark);
+    result
+}
+
+impl Level {
+    /// Its number in the thesis.
+    pub fn number(self) -> u8 {
+        match self {
+            Self::General => 1,
+            Self::Job => 2,
+            Self::Process => 3,
+        }
+    }
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = match self {
+            Self::General => "general check",
+            Self::Job => "job check",
+            Self::Process => "process check",
+        };
+        write!(f, "level {} ({name})", self.number())
+    }
+}
+
+impl Shortage {
+    /// By how much it was too little: nanoseconds, bytes or byte-nanoseconds.
+    pub fn missing(&self) -> u128 {
+        match *self {
+            Self::Time {
+                end_ns,
+                deadline_ns,
+            } => end_ns.saturating_sub(deadline_ns).into(),
+            Self::Memory {
+                needed_bytes,
+                available_bytes,
+            } => needed_bytes.saturating_sub(available_bytes).into(),
+            Self::MemoryTime {
+                want,
+                left,
+                min_mem_percentage,
+            } => memory_time::needed(want, min_mem_percentage).saturating_sub(left),
+        }
+    }
+}
