@@ -103,7 +103,10 @@ macro_rules! __static_branch_unlikely {
 macro_rules! __static_branch_unlikely {
     ($path:path, $offset_bytes:expr) => {
         $crate::__static_branch_jump!(
-            $path, $offset_bytes, "2: .byte 0x0f, 0x1f, 0x44, 0x00, 0x00", att_syntax
+            $path,
+            $offset_bytes,
+            "2: .byte 0x0f, 0x1f, 0x44, 0x00, 0x00",
+            att_syntax
         )
     };
 }
