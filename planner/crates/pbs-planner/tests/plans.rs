@@ -5,7 +5,8 @@
 mod common;
 
 use common::checker::{check, Answer, Question};
-use common::{question_and_answer, random_job, random_machine, whole_ns, Random};
+use common::nets::{deep_job, machine, random_job, Random};
+use common::{question_and_answer, random_machine, whole_ns};
 use pbs_planner::{reserve, Aim, Balancing, Options, Request, RunId, Store, Strategy};
 
 fn options(random: &mut Random) -> Options {
@@ -48,6 +49,19 @@ fn every_plan_on_random_machines_passes_the_checker() {
                     runs.push((request.run, job, request.start_ns, request.deadline_ns));
                     let run = store.run(request.run).expect("it is planned");
                     assert_eq!(run.end_ns(), done.end_ns, "seed {seed}");
+                    for process in &run.processes {
+                        let tasks = || {
+                            run.tasks
+                                .iter()
+                                .filter(|task| task.process == process.process)
+                        };
+                        let life = (
+                            tasks().map(|task| task.start_ns).min(),
+                            tasks().map(|task| task.end_ns).max(),
+                        );
+                        let held = (Some(process.start_ns), Some(process.end_ns));
+                        assert_eq!(held, life, "seed {seed}");
+                    }
                     let reached = done
                         .attempts
                         .iter()
@@ -88,6 +102,25 @@ fn the_same_request_gets_the_same_plan() {
         let planned = reserve(&mut first, &request, &options);
         assert_eq!(planned, reserve(&mut second, &request, &options));
         assert!(first == second);
+    }
+}
+
+/// Nothing is recursive, so a net may be deeper than a stack.
+#[test]
+fn deep_nets_are_planned() {
+    let random = &mut Random::new(1);
+    let job = deep_job(random, 4000);
+    let machine = machine(1, &[(5000, &[1_000_000_000; 4])]);
+    for strategy in &Strategy::ALL[..4] {
+        let mut store = Store::new(machine.clone(), Balancing::Dynamic);
+        let request = Request::new(RunId(0), &job);
+        let options = Options {
+            strategies: vec![*strategy],
+            ..Options::default()
+        };
+        reserve(&mut store, &request, &options).expect("there is no deadline");
+        let (question, answer) = question_and_answer(&store, &[(RunId(0), &job, 0, u64::MAX)]);
+        assert_eq!(check(&question, &answer), Ok(()));
     }
 }
 

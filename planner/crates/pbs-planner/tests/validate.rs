@@ -5,7 +5,8 @@ mod common;
 
 use std::fmt::Write;
 
-use common::{machine, random_job, random_machine, whole_ns, Random};
+use common::nets::{machine, random_job, Random};
+use common::{random_machine, whole_ns};
 use pbs_job::{job_from_toml, Job};
 use pbs_planner::{
     admit, earliest_deadline, reserve, validate, Balancing, Declined, Level, Options,

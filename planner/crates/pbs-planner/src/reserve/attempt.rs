@@ -7,14 +7,17 @@
 //! all that is planned meanwhile has to do without (requirement 5 of 5.1.4).
 //! With its end known the rest is given back.
 
+mod stop;
+
 use pbs_profile::Error;
 
 use super::choose::{self, Claims, Goal, Nowhere, Place, Want};
 use super::net::Net;
 use super::ready::{Order, Ready};
-use super::{Lack, Progress, Refusal, Request};
+use super::{Progress, Refusal, Request};
 use crate::store::{Booking, Run};
 use crate::{ProcessReservation, TaskReservation};
+use stop::Stop;
 
 /// How a job is to be planned.
 #[derive(Clone, Debug)]
@@ -100,13 +103,6 @@ struct Held {
     until_ns: u64,
 }
 
-/// Where a try ends.
-struct Stop {
-    task: usize,
-    lack: Lack,
-    longer: Option<u64>,
-}
-
 struct Attempt<'a, 's> {
     request: &'a Request<'a>,
     net: &'a Net,
@@ -134,7 +130,13 @@ struct Attempt<'a, 's> {
 impl Attempt<'_, '_> {
     fn run(&mut self) -> Result<(), Stop> {
         self.take_up()?;
-        for task in self.net.first() {
+        // What has begun is not interrupted.
+        let (begun, others): (Vec<_>, Vec<_>) =
+            self.net.first().partition(|&task| self.has_begun(task));
+        for task in begun {
+            self.plan(task)?;
+        }
+        for task in others {
             self.ready.push(task);
         }
         loop {
@@ -182,6 +184,19 @@ impl Attempt<'_, '_> {
             }
         }
         Ok(())
+    }
+
+    /// The core executes the task now.
+    fn has_begun(&self, task: usize) -> bool {
+        let process = self.request.job.tasks[task].process;
+        let progress = self.request.progress_of(process);
+        matches!(
+            progress,
+            Progress::Running {
+                retired_insns: 1..,
+                ..
+            }
+        )
     }
 
     fn want(&self, task: usize) -> Want {
@@ -332,69 +347,5 @@ impl Attempt<'_, '_> {
             self.ready.push(task);
         }
         Ok(())
-    }
-
-    fn too_late(&self, task: usize, end_ns: u64) -> Stop {
-        Stop {
-            task,
-            lack: Lack::Time {
-                end_ns,
-                deadline_ns: self.request.deadline_ns,
-            },
-            longer: None,
-        }
-    }
-
-    fn no_memory(&self, task: usize) -> Stop {
-        let want = self.want(task);
-        let window = want.ready_ns..want.deadline_ns;
-        let memories = self.booking.store().memories().iter();
-        let most = memories.filter_map(|memory| memory.max_over(window.clone()));
-        Stop {
-            task,
-            lack: Lack::Memory {
-                needed_bytes: want.memory_bytes,
-                needed_ns: want
-                    .span_ns
-                    .min(want.deadline_ns.saturating_sub(want.ready_ns)),
-                most_free_bytes: most.max().unwrap_or(0),
-            },
-            longer: None,
-        }
-    }
-
-    /// What comes after the task needs its time as well.
-    fn held_too_briefly(&self, task: usize, held: Held, end_ns: u64) -> Stop {
-        let process = self.request.job.tasks[task].process;
-        let first = self.net.rank_ns[task].saturating_sub(self.net.shortest_ns[task]);
-        let last = self.request.job.processes[process].tasks.last();
-        let after_ns = last.map_or(0, |&last| {
-            self.net.rank_ns[last].saturating_sub(self.net.shortest_ns[last])
-        });
-        let rest_ns = first.saturating_sub(after_ns);
-        let span_ns = (end_ns - held.start_ns).saturating_add(rest_ns);
-        let memory = self.booking.store().memory(held.core);
-        Stop {
-            task,
-            lack: Lack::Memory {
-                needed_bytes: self.request.job.processes[process].memory_bytes,
-                needed_ns: span_ns,
-                most_free_bytes: memory.value_at(held.until_ns),
-            },
-            // What has begun holds its memory already, wherever it looks.
-            longer: match self.request.progress_of(process) {
-                Progress::Waiting => Some(span_ns),
-                Progress::Running { .. } | Progress::Ended => None,
-            },
-        }
-    }
-
-    fn stuck(&self) -> Stop {
-        let left = (0..self.waits_for.len()).find(|&task| self.waits_for[task] > 0);
-        Stop {
-            task: left.unwrap_or(0),
-            lack: Lack::Order,
-            longer: None,
-        }
     }
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Which core a process goes to (Glaß 2024, 5.1.4.4).
 
+use pbs_profile::Profile;
+
 use crate::store::Store;
 
 /// What the best core for a process is.
@@ -123,10 +125,7 @@ pub(crate) fn best(store: &Store, want: &Want, claims: &Claims) -> Result<Place,
                         Nowhere::Memory
                     });
                 }
-                let rest_ns = want.deadline_ns - start_ns;
-                let span_ns = want.span_ns.max(process_ns).clamp(1, rest_ns.max(1));
-                let window = start_ns..want.deadline_ns;
-                match memory.find_first_hole(want.memory_bytes, span_ns, window) {
+                match first_memory(memory, want, want.span_ns.max(process_ns), start_ns) {
                     Some(free_ns) if free_ns == start_ns => return Ok((start_ns, core as usize)),
                     Some(free_ns) => from_ns = free_ns,
                     None => return Err(Nowhere::Memory),
@@ -167,6 +166,21 @@ pub(crate) fn best(store: &Store, want: &Want, claims: &Claims) -> Result<Place,
     }
 }
 
+/// The first time from which on the memory is free for so long, or to the
+/// deadline where that comes first.
+fn first_memory(memory: &Profile, want: &Want, span_ns: u64, from_ns: u64) -> Option<u64> {
+    let (bytes, deadline_ns) = (want.memory_bytes, want.deadline_ns);
+    let whole = memory.find_first_hole(bytes, span_ns, from_ns..deadline_ns);
+    if whole.is_some() {
+        return whole;
+    }
+    let mut start_ns = from_ns.max(deadline_ns.saturating_sub(span_ns));
+    while let Some(taken_ns) = memory.first_below(bytes, start_ns..deadline_ns) {
+        start_ns = memory.first_at_least(bytes, taken_ns..deadline_ns)?;
+    }
+    Some(start_ns)
+}
+
 /// The first place on that core.
 pub(crate) fn on_core(store: &Store, want: &Want, core: usize) -> Result<Place, Nowhere> {
     let task_ns = store.duration_ns(core, want.task_insns);
@@ -174,7 +188,7 @@ pub(crate) fn on_core(store: &Store, want: &Want, core: usize) -> Result<Place, 
     let (time, memory) = (store.core(core), store.memory(core));
     let mut from_ns = want.ready_ns;
     loop {
-        let found = time.find_first_hole(1, task_ns, from_ns..u64::MAX);
+        let found = time.find_first_hole(1, task_ns.max(1), from_ns..u64::MAX);
         let start_ns = found.ok_or(Nowhere::Time { end_ns: u64::MAX })?;
         let end_ns = start_ns.saturating_add(task_ns);
         let process_end_ns = start_ns.saturating_add(process_ns);
@@ -185,9 +199,7 @@ pub(crate) fn on_core(store: &Store, want: &Want, core: usize) -> Result<Place, 
                 Nowhere::Memory
             });
         }
-        let rest_ns = want.deadline_ns - start_ns;
-        let span_ns = want.span_ns.max(process_ns).clamp(1, rest_ns.max(1));
-        match memory.find_first_hole(want.memory_bytes, span_ns, start_ns..want.deadline_ns) {
+        match first_memory(memory, want, want.span_ns.max(process_ns), start_ns) {
             Some(free_ns) if free_ns == start_ns => {
                 return Ok(Place {
                     core,
@@ -200,3 +212,6 @@ pub(crate) fn on_core(store: &Store, want: &Want, core: usize) -> Result<Place, 
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -12,9 +12,9 @@
 mod booking;
 mod capacity;
 mod gaps;
+mod layout;
 mod reservation;
 
-use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -23,9 +23,12 @@ use pbs_profile::{Error, FreeSlots, Profile};
 
 pub use booking::{Booking, Mark};
 pub use capacity::Capacity;
+pub use layout::Site;
 pub use reservation::{ProcessReservation, Run, RunId, TaskReservation};
 
-pub(crate) use gaps::{Gap, Gaps};
+pub(crate) use layout::Group;
+
+use layout::Layout;
 
 /// How the memory of a node is divided among its cores (Glaß 2024, 5.1.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,27 +39,6 @@ pub enum Balancing {
     /// They share it.
     #[default]
     Dynamic,
-}
-
-/// A core as the store sees it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Site {
-    /// Index of its node.
-    pub node: usize,
-    /// How many instructions of plans it retires in a second: what its
-    /// [`Capacity`] leaves of its rate.
-    pub rate_insns_per_s: u64,
-    /// Number of the memory of which its processes have theirs.
-    pub memory: usize,
-    group: u32,
-}
-
-/// Cores of the same rate that share a memory.
-#[derive(Clone, Debug)]
-pub(crate) struct Group {
-    pub(crate) rate_insns_per_s: u64,
-    pub(crate) memory: usize,
-    pub(crate) gaps: Gaps,
 }
 
 /// All that is reserved (the thesis's `ReservationStore`).
@@ -85,51 +67,12 @@ impl Store {
     /// A machine of which nothing is reserved, and of whose cores plans may
     /// only use that part.
     pub fn with_capacity(machine: Machine, balancing: Balancing, capacity: Capacity) -> Self {
-        let mut sites: Vec<Site> = Vec::new();
-        let mut memories = Vec::new();
-        let mut groups: Vec<Group> = Vec::new();
-        let mut free: Vec<Vec<Gap>> = Vec::new();
-        for (index, node) in machine.nodes.iter().enumerate() {
-            // Of this node.
-            let mut first_group = groups.len();
-            if balancing == Balancing::Dynamic {
-                memories.push(Profile::new(node.memory_bytes));
-            }
-            for core in &node.cores {
-                if balancing == Balancing::Static {
-                    memories.push(Profile::new(node.core_memory_bytes()));
-                    first_group = groups.len();
-                }
-                let rate_insns_per_s = capacity.planned_rate(core.rate_insns_per_s);
-                let same = |group: &Group| group.rate_insns_per_s == rate_insns_per_s;
-                let found = groups[first_group..].iter().position(same);
-                let group = found.map_or(groups.len(), |found| first_group + found);
-                if found.is_none() {
-                    groups.push(Group {
-                        rate_insns_per_s,
-                        memory: memories.len() - 1,
-                        gaps: Gaps::default(),
-                    });
-                    free.push(Vec::new());
-                }
-                free[group].push(Gap {
-                    start_ns: 0,
-                    end_ns: u64::MAX,
-                    core: sites.len() as u32,
-                });
-                sites.push(Site {
-                    node: index,
-                    rate_insns_per_s,
-                    memory: memories.len() - 1,
-                    group: group as u32,
-                });
-            }
-        }
-        for (group, free) in groups.iter_mut().zip(free) {
-            group.gaps = Gaps::new(free);
-        }
-        let mut by_rate: Vec<usize> = (0..groups.len()).collect();
-        by_rate.sort_by_key(|&group| Reverse(groups[group].rate_insns_per_s));
+        let Layout {
+            sites,
+            memories,
+            groups,
+            by_rate,
+        } = Layout::new(&machine, balancing, capacity);
         Self {
             cores: vec![Profile::new(1); sites.len()],
             machine,
@@ -318,7 +261,7 @@ impl Store {
 /// The same is reserved of the same machine, and for the same runs.
 impl PartialEq for Store {
     fn eq(&self, other: &Self) -> bool {
-        let gaps = |store: &Self, group: usize| store.groups[group].gaps.iter().copied().collect();
+        let mut groups = self.groups.iter().zip(&other.groups);
         self.machine == other.machine
             && self.balancing == other.balancing
             && self.capacity == other.capacity
@@ -326,10 +269,7 @@ impl PartialEq for Store {
             && self.runs == other.runs
             && self.cores == other.cores
             && self.memories == other.memories
-            && (0..self.groups.len()).all(|group| {
-                let (mine, theirs): (Vec<Gap>, Vec<Gap>) = (gaps(self, group), gaps(other, group));
-                mine == theirs
-            })
+            && groups.all(|(mine, theirs)| mine.gaps.iter().eq(theirs.gaps.iter()))
     }
 }
 

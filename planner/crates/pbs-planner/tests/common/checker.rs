@@ -101,7 +101,9 @@ pub(crate) fn check(question: &Question, answer: &Answer) -> Result<(), String> 
     // What each memory gets and gives, in the order of time, gifts first.
     let mut changes: BTreeMap<usize, Vec<(u128, bool, u128)>> = BTreeMap::new();
     for &(process, core, start, end) in &answer.memory {
-        if lives.remove(&process) != Some((core, start, end)) {
+        let life = lives.remove(&process);
+        let whole = life.filter(|life| life.0 == core && start <= life.1 && life.2 <= end);
+        if whole.is_none() {
             return Err(format!(
                 "process {process} holds memory from {start} to {end}, not for its life"
             ));

@@ -6,9 +6,11 @@
 pub(crate) mod checker;
 pub(crate) mod nets;
 
+use std::collections::HashMap;
+
 use checker::{Answer, Question};
-pub(crate) use nets::{machine, random_job, Random};
-use pbs_job::{Action, Job, Machine, Task};
+use nets::{machine, Random};
+use pbs_job::{Action, Job, Machine};
 use pbs_planner::{Balancing, RunId, Store};
 
 pub(crate) fn random_machine(random: &mut Random) -> Machine {
@@ -70,6 +72,13 @@ pub(crate) fn question_and_answer(
                 .processes
                 .push((number, process.memory_bytes.into()));
         }
+        let tasks = job.tasks.iter().enumerate();
+        let forks: HashMap<usize, usize> = tasks
+            .filter_map(|(fork, task)| match task.action {
+                Action::Fork { child } => Some((child, fork)),
+                _ => None,
+            })
+            .collect();
         for task in &job.tasks {
             // By what the actions say, not by the job's own idea of it.
             let mut before = Vec::new();
@@ -77,13 +86,8 @@ pub(crate) fn question_and_answer(
             if task.position > 0 {
                 before.push(first_task + process.tasks[task.position - 1]);
             } else {
-                let forks = |other: &Task| matches!(other.action, Action::Fork { child } if child == task.process);
-                before.extend(
-                    job.tasks
-                        .iter()
-                        .position(forks)
-                        .map(|fork| first_task + fork),
-                );
+                let fork = forks.get(&task.process);
+                before.extend(fork.map(|fork| first_task + fork));
             }
             if let Action::Join { child: Some(child) } = task.action {
                 before.extend(

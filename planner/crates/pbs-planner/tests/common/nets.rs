@@ -171,6 +171,30 @@ pub(crate) fn large_job(
     job_of(random, &items, memory_bytes, most_insns)
 }
 
+/// Every process but the last forks one child, and waits for it.
+pub(crate) fn deep_job(random: &mut Random, processes: usize) -> Job {
+    let items: Vec<Vec<Action>> = (0..processes)
+        .map(|process| {
+            let child = process + 1;
+            let first = if process == 0 {
+                Action::Start
+            } else {
+                Action::ForkEnd
+            };
+            let mut items = vec![first, Action::Calculation];
+            if child < processes {
+                let join = Action::Join { child: Some(child) };
+                items.extend([Action::Fork { child }, join]);
+            }
+            if process == 0 {
+                items.push(Action::End);
+            }
+            items
+        })
+        .collect();
+    job_of(random, &items, 1, 12)
+}
+
 /// Nodes of equal cores; every fourth node is slower by a third.
 pub(crate) fn large_machine(nodes: usize, cores: usize, memory_bytes: u64) -> Machine {
     let (fast, slow) = (vec![3_000_000_000; cores], vec![2_000_000_000; cores]);

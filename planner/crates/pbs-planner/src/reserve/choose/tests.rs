@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The order of gaps gives what asking every core gives.
+
+use pbs_job::{Core, Machine, Node};
+
+use super::*;
+use crate::Balancing;
+
+/// A small generator of its own, so that a failure can be repeated.
+fn next(state: &mut u64, end: u64) -> u64 {
+    *state = state
+        .wrapping_mul(6_364_136_223_846_793_005)
+        .wrapping_add(1);
+    (*state >> 33) % end
+}
+
+fn store(state: &mut u64) -> Store {
+    let nodes = (0..1 + next(state, 3)).map(|node| Node {
+        name: node.to_string(),
+        memory_bytes: 100 + next(state, 100),
+        cores: (0..1 + next(state, 4))
+            .map(|core| Core {
+                name: core.to_string(),
+                cpu: None,
+                rate_insns_per_s: (1 + next(state, 3)) * 500_000_000,
+            })
+            .collect(),
+        line: None,
+    });
+    let machine = Machine {
+        name: None,
+        tick_ns: 1,
+        nodes: nodes.collect(),
+    };
+    let balancing = match next(state, 2) {
+        0 => Balancing::Static,
+        _ => Balancing::Dynamic,
+    };
+    let mut store = Store::new(machine, balancing);
+    let cores = store.sites().len() as u64;
+    let mut booking = store.book();
+    for _ in 0..60 {
+        let core = next(state, cores) as usize;
+        let start_ns = next(state, 300);
+        // What does not fit is left out.
+        let _ = booking.take_core(core, start_ns..start_ns + 1 + next(state, 20));
+        let over = start_ns..start_ns + 1 + next(state, 60);
+        let _ = booking.take_memory(core, over, 1 + next(state, 60));
+    }
+    booking.commit();
+    store
+}
+
+#[test]
+fn the_best_core_is_that_of_a_look_at_every_core() {
+    let mut state = 5;
+    let (mut found, mut none) = (0, 0);
+    for _ in 0..150 {
+        let store = store(&mut state);
+        for _ in 0..20 {
+            let task_insns = next(&mut state, 25);
+            let want = Want {
+                ready_ns: next(&mut state, 300),
+                deadline_ns: 50 + next(&mut state, 600),
+                task_insns,
+                process_insns: task_insns + next(&mut state, 40),
+                memory_bytes: next(&mut state, 120),
+                span_ns: next(&mut state, 100),
+                goal: [Goal::TaskEnd, Goal::ProcessEnd][next(&mut state, 2) as usize],
+            };
+            let ends = |place: Place| {
+                let process_ns = store.duration_ns(place.core, want.process_insns);
+                match want.goal {
+                    Goal::TaskEnd => (place.end_ns, place.start_ns + process_ns),
+                    Goal::ProcessEnd => (place.start_ns + process_ns, place.end_ns),
+                }
+            };
+            let cores = 0..store.sites().len();
+            let each = cores.filter_map(|core| on_core(&store, &want, core).ok());
+            let expected = each.map(ends).min();
+            let claims = Claims::new(store.sites().len());
+            let best = best(&store, &want, &claims);
+            assert_eq!(best.ok().map(ends), expected, "{want:?}");
+            match expected {
+                Some(_) => found += 1,
+                None => none += 1,
+            }
+        }
+    }
+    assert!(found > 500 && none > 100, "{found} found, {none} not");
+}
