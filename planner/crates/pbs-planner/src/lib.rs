@@ -6,6 +6,7 @@
 //! strategies and keeps the best plan, all of it or nothing. [`validate`] tells
 //! beforehand whether that is worth while, and [`admit`] does both.
 
+pub mod plan_building;
 mod reserve;
 mod store;
 mod strategies;

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The plan buffers of processes (Leppert 2021, 3.3.3).
+
+use super::Entry;
+use crate::reserve::net::order;
+use crate::Run;
+
+/// Per process of the job: by how much its last task may end later than planned,
+/// in nanoseconds; 0 if nothing of it is planned.
+///
+/// For the initial process that is the time from its end to the deadline. The
+/// others have a deadline of their own: a parent waits for its children, and what
+/// comes later on the same core waits as well. So the latest end of each task
+/// that lets everything after it keep the deadline is computed backwards.
+///
+/// What one process uses up is lost to those after it. That is why the class
+/// lets each have no more than a share of it (3.3.6).
+pub(super) fn buffers_ns(entry: &Entry<'_>, run: &Run) -> Vec<u64> {
+    let job = entry.job;
+    let mut buffers_ns = vec![0; job.processes.len()];
+    let place = |task: usize| run.tasks.binary_search_by_key(&task, |task| task.task).ok();
+    let takes_time = |&index: &usize| run.tasks[index].start_ns < run.tasks[index].end_ns;
+    let mut by_core: Vec<usize> = (0..run.tasks.len()).filter(takes_time).collect();
+    by_core.sort_unstable_by_key(|&index| (run.tasks[index].core, run.tasks[index].start_ns));
+    let mut next_on_core = vec![None; run.tasks.len()];
+    for pair in by_core.windows(2) {
+        if run.tasks[pair[0]].core == run.tasks[pair[1]].core {
+            next_on_core[pair[0]] = Some(pair[1]);
+        }
+    }
+    // Nothing starts before what it waits for has ended. Where several take no
+    // time at the same time, the order in the net remains.
+    let mut planned = vec![false; job.tasks.len()];
+    for task in &run.tasks {
+        planned[task.task] = true;
+    }
+    let mut in_order: Vec<usize> = order(job, &planned).into_iter().filter_map(place).collect();
+    in_order.sort_by_key(|&index| (run.tasks[index].end_ns, run.tasks[index].start_ns));
+    let mut latest_ns = vec![entry.deadline_ns; run.tasks.len()];
+    for &index in in_order.iter().rev() {
+        let after = job.successors(run.tasks[index].task).filter_map(place);
+        for after in after.chain(next_on_core[index]) {
+            let task = &run.tasks[after];
+            let start_ns = latest_ns[after].saturating_sub(task.end_ns - task.start_ns);
+            latest_ns[index] = latest_ns[index].min(start_ns);
+        }
+    }
+    for (index, task) in run.tasks.iter().enumerate() {
+        if job.processes[task.process].tasks.last() == Some(&task.task) {
+            buffers_ns[task.process] = latest_ns[index].saturating_sub(task.end_ns);
+        }
+    }
+    buffers_ns
+}

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Plans for the scheduling class: per core an ordered list of slots in
+//! instructions, with idle slots in between.
+
+use std::collections::BTreeMap;
+
+use pbs_plan::{Config, Cpu, Plan, Problem, Process, Slot, Task};
+use pbs_uapi::{MAX_BUFFER_INSNS, MAX_SLOT_INSNS};
+
+use super::buffer::buffers_ns;
+use super::Entry;
+use crate::{Progress, RunId, Store, TaskReservation};
+
+const NS_PER_S: u128 = 1_000_000_000;
+
+/// The numbers that processes have in plans. A process keeps its number from
+/// plan to plan, since the class knows it by that.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProcessIds {
+    ids: BTreeMap<(RunId, usize), u32>,
+    processes: BTreeMap<u32, (RunId, usize)>,
+    next: u32,
+}
+
+/// What all plans have in common.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// The planner's name for them, repeated in events.
+    pub plan_id: u64,
+    /// They deal with the prediction failures of all events with a smaller
+    /// number.
+    pub dealt_seq: u64,
+    /// `None`: each node's defaults.
+    pub config: Option<Config>,
+    /// When they begin. What is reserved earlier has to have ended.
+    pub start_ns: u64,
+}
+
+/// The plan of a node.
+#[derive(Clone, Debug)]
+pub struct NodePlan {
+    /// Index of the node on the machine.
+    pub node: usize,
+    /// Its plan.
+    pub plan: Plan,
+}
+
+impl ProcessIds {
+    /// The number of the process, given by its index in the job.
+    pub fn get(&mut self, run: RunId, process: usize) -> u32 {
+        let known = self.ids.entry((run, process));
+        *known.or_insert_with(|| {
+            let id = self.next;
+            // After 2^32 processes those that are over by far have had theirs.
+            self.next = self.next.wrapping_add(1);
+            self.processes.insert(id, (run, process));
+            id
+        })
+    }
+
+    /// Whose number that is.
+    pub fn process(&self, id: u32) -> Option<(RunId, usize)> {
+        self.processes.get(&id).copied()
+    }
+
+    /// Forgets a run that is over. Its numbers are not given again.
+    pub fn forget(&mut self, run: RunId) {
+        self.ids.retain(|&(of, _), _| of != run);
+        self.processes.retain(|_, &mut (of, _)| of != run);
+    }
+}
+
+/// The plans of all nodes on which one of the runs has something to do.
+///
+/// A task becomes a slot of its process, as long as the task's instructions; the
+/// time between two tasks of a core becomes an idle slot, as long as the core's
+/// instructions in the execution time of that time. A task without instructions
+/// has no slot, since a plan has none of length 0.
+///
+/// # Errors
+///
+/// What the class would refuse.
+pub fn class_plans(
+    store: &Store,
+    entries: &[Entry<'_>],
+    ids: &mut ProcessIds,
+    settings: &Settings,
+) -> Result<Vec<NodePlan>, Vec<Problem>> {
+    let mut plans: Vec<NodePlan> = (0..store.machine().nodes.len())
+        .map(|node| NodePlan {
+            node,
+            plan: Plan {
+                plan_id: settings.plan_id,
+                dealt_seq: settings.dealt_seq,
+                config: settings.config,
+                ..Plan::default()
+            },
+        })
+        .collect();
+    let mut on_core: Vec<Vec<Placed>> = vec![Vec::new(); store.sites().len()];
+    for entry in entries {
+        let Some(run) = store.run(entry.run) else {
+            continue;
+        };
+        let buffers_ns = buffers_ns(entry, run);
+        let mut of_process: Vec<Vec<&TaskReservation>> =
+            vec![Vec::new(); entry.job.processes.len()];
+        for task in run.tasks.iter().filter(|task| task.start_ns < task.end_ns) {
+            of_process[task.process].push(task);
+        }
+        for (index, mut tasks) in of_process.into_iter().enumerate() {
+            let Some(core) = tasks.first().map(|task| task.core) else {
+                continue;
+            };
+            tasks.sort_unstable_by_key(|task| entry.job.tasks[task.task].position);
+            let site = store.sites()[core];
+            let buffer_insns = insns(buffers_ns[index], site.rate_insns_per_s);
+            let plan = &mut plans[site.node].plan;
+            let place = plan.processes.len();
+            let process = &entry.job.processes[index];
+            plan.processes.push(Process {
+                id: ids.get(entry.run, index),
+                name: Some(name(entry, entries.len(), index)),
+                cpu: None,
+                buffer_insns: buffer_insns.min(MAX_BUFFER_INSNS),
+                start: process.start.clone(),
+                tasks: tasks
+                    .iter()
+                    .map(|task| class_task(entry, task.task))
+                    .collect(),
+                line: None,
+            });
+            let placed = tasks.iter().map(|task| Placed {
+                start_ns: task.start_ns,
+                end_ns: task.end_ns,
+                process: place,
+            });
+            on_core[core].extend(placed);
+        }
+    }
+    let cores = store.machine().cores().zip(on_core).enumerate();
+    let mut first_of_node = 0;
+    let mut node_before = 0;
+    for (number, ((node, core), placed)) in cores {
+        if node != node_before {
+            (node_before, first_of_node) = (node, number);
+        }
+        if placed.is_empty() {
+            continue;
+        }
+        let cpu = core.cpu.unwrap_or((number - first_of_node) as u32);
+        let slots = slots(store, core.rate_insns_per_s, placed, settings.start_ns);
+        plans[node].plan.cpus.push(Cpu {
+            cpu,
+            slots,
+            ..Cpu::default()
+        });
+    }
+    plans.retain(|node| !node.plan.cpus.is_empty());
+    for node in &plans {
+        pbs_plan::check(&node.plan)?;
+    }
+    Ok(plans)
+}
+
+/// A task on its core.
+#[derive(Clone, Copy, Debug)]
+struct Placed {
+    start_ns: u64,
+    end_ns: u64,
+    /// Index into the plan's processes.
+    process: usize,
+}
+
+fn slots(
+    store: &Store,
+    rate_insns_per_s: u64,
+    mut placed: Vec<Placed>,
+    start_ns: u64,
+) -> Vec<Slot> {
+    placed.sort_unstable_by_key(|task| task.start_ns);
+    let mut slots = Vec::with_capacity(placed.len());
+    let mut time_ns = start_ns;
+    for task in placed {
+        let gap_ns = task.start_ns.saturating_sub(time_ns);
+        let idle_ns = store.capacity().execution_ns(gap_ns);
+        let mut idle_insns = insns(idle_ns, rate_insns_per_s);
+        while idle_insns > 0 {
+            let length_insns = idle_insns.min(MAX_SLOT_INSNS);
+            slots.push(Slot::Idle {
+                length_insns,
+                real_insns: None,
+            });
+            idle_insns -= length_insns;
+        }
+        slots.push(Slot::Process {
+            process: task.process,
+        });
+        time_ns = task.end_ns;
+    }
+    slots
+}
+
+fn class_task(entry: &Entry<'_>, index: usize) -> Task {
+    let task = &entry.job.tasks[index];
+    let retired_insns = match entry.progress.get(task.process) {
+        Some(&Progress::Running {
+            position,
+            retired_insns,
+            ..
+        }) if position == task.position => retired_insns,
+        _ => 0,
+    };
+    Task {
+        id: task.position as u32,
+        name: task.name.clone(),
+        // The class goes on to count what it has counted of the task.
+        planned_insns: task.insns.max(retired_insns.saturating_add(1)),
+        ..Task::default()
+    }
+}
+
+/// What people call the process, unlike any other of the plan.
+fn name(entry: &Entry<'_>, entries: usize, process: usize) -> String {
+    let label = entry.job.processes[process].label();
+    let label = if label.starts_with(char::is_alphabetic) && !label.starts_with("idle") {
+        label
+    } else {
+        format!("process-{label}")
+    };
+    if entries > 1 {
+        format!("{label}.{}", entry.run)
+    } else {
+        label
+    }
+}
+
+fn insns(time_ns: u64, rate_insns_per_s: u64) -> u64 {
+    let insns = u128::from(time_ns) * u128::from(rate_insns_per_s) / NS_PER_S;
+    u64::try_from(insns).unwrap_or(u64::MAX)
+}
