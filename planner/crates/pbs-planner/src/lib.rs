@@ -7,11 +7,13 @@
 //! beforehand whether that is worth while, and [`admit`] does both.
 
 pub mod plan_building;
+mod replan;
 mod reserve;
 mod store;
 mod strategies;
 mod validate;
 
+pub use replan::{NotReplanned, Replan, Replanned};
 pub use reserve::{Lack, Progress, Refusal, Request};
 pub use store::{
     Balancing, Booking, Capacity, Mark, ProcessReservation, Run, RunId, Site, Store,

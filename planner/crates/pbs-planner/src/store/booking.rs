@@ -69,6 +69,13 @@ impl<'a> Booking<'a> {
         Ok(())
     }
 
+    /// Gives time of a core back that was taken.
+    pub(crate) fn give_core(&mut self, core: usize, over: Range<u64>) -> Result<(), Error> {
+        self.store.give_core(core, &over)?;
+        self.done.push(Change::CoreGiven { core, over });
+        Ok(())
+    }
+
     /// Reserves memory of what a core's processes share.
     ///
     /// # Errors

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Planning anew what is left of running jobs, after a prediction failure.
+//!
+//! What has begun remains where it is and holds its memory; all else of the
+//! running jobs is planned as if it were new. Where that does not keep their
+//! deadlines, jobs that have not begun make room, if their own deadlines allow.
+
+use std::cmp::Reverse;
+use std::ops::Range;
+
+use crate::store::{Booking, Store};
+use crate::strategies::{reserve_in, Aim, Options, Planned, Refused, Strategy};
+use crate::{Progress, Request, RunId};
+
+/// How a plan is made anew.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replan {
+    /// When the new plan comes into force. Nothing is planned earlier.
+    pub now_ns: u64,
+    /// How each job is planned.
+    pub options: Options,
+    /// At most so many jobs that have not begun are moved.
+    pub max_moved_runs: usize,
+}
+
+/// What a new plan has changed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Replanned {
+    /// The running jobs.
+    pub running: Vec<(RunId, Planned)>,
+    /// The jobs that had to be moved.
+    pub moved: Vec<(RunId, Planned)>,
+}
+
+/// Why there is no new plan that keeps all deadlines. The old one still holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotReplanned {
+    /// The running job that could not be planned while all others stay.
+    pub run: RunId,
+    /// Why not.
+    pub refused: Refused,
+}
+
+impl Replan {
+    /// A plan from then on, as fast as can be: the first strategy whose plan
+    /// keeps the deadline.
+    pub fn at(now_ns: u64) -> Self {
+        let strategies = vec![
+            Strategy::CriticalPath,
+            Strategy::EarliestFinish,
+            Strategy::LatestFinish,
+            Strategy::MemoryFirst,
+        ];
+        Self {
+            now_ns,
+            options: Options {
+                strategies,
+                aim: Aim::Deadline,
+                ..Options::default()
+            },
+            max_moved_runs: 16,
+        }
+    }
+
+    /// Plans what is left of the running jobs anew. `later` are the jobs that
+    /// may be moved; those of them that nothing is reserved for, and those that
+    /// begin before the new plan does, are not.
+    ///
+    /// # Errors
+    ///
+    /// Why the first of the running jobs, by priority and deadline, that can't
+    /// be planned can't; the store is as it was then. A job that is to go on
+    /// although it will be late is asked for once more with a later deadline.
+    pub fn run(
+        &self,
+        store: &mut Store,
+        running: &[Request<'_>],
+        later: &[Request<'_>],
+    ) -> Result<Replanned, Box<NotReplanned>> {
+        let mut running = running.to_vec();
+        running.sort_by_key(order);
+        let mut later = self.movable(store, &running, later);
+        later.truncate(self.max_moved_runs);
+        let mut booking = store.book();
+        let start = booking.mark();
+        let mut why = None;
+        // None, 1, 2, 4, ... of them make room.
+        let mut moved = 0;
+        loop {
+            let mut moving = later[..moved].to_vec();
+            moving.sort_by_key(order);
+            match self.try_once(&mut booking, &running, &moving) {
+                Ok(replanned) => {
+                    booking.commit();
+                    return Ok(replanned);
+                }
+                Err(refused) => {
+                    booking.rollback(start);
+                    let why = why.get_or_insert(refused);
+                    if moved == later.len() {
+                        return Err(why.clone());
+                    }
+                }
+            }
+            moved = (moved * 2).clamp(1, later.len());
+        }
+    }
+
+    /// The jobs that can make room: the least important first, and of those the
+    /// first to begin.
+    fn movable<'a>(
+        &self,
+        store: &Store,
+        running: &[Request<'_>],
+        later: &[Request<'a>],
+    ) -> Vec<Request<'a>> {
+        let last_ns = running.iter().map(|request| request.deadline_ns).max();
+        let last_ns = last_ns.unwrap_or(0);
+        let starts = later.iter().filter_map(|request| {
+            let start_ns = store.run(request.run)?.start_ns()?;
+            let in_the_way = (self.now_ns..last_ns).contains(&start_ns);
+            let runs = running.iter().any(|running| running.run == request.run);
+            (in_the_way && !runs).then_some((request.job.priority, start_ns, *request))
+        });
+        let mut starts: Vec<_> = starts.collect();
+        starts.sort_by_key(|&(priority, start_ns, _)| (priority, start_ns));
+        starts.into_iter().map(|(.., request)| request).collect()
+    }
+
+    fn try_once(
+        &self,
+        booking: &mut Booking<'_>,
+        running: &[Request<'_>],
+        moving: &[Request<'_>],
+    ) -> Result<Replanned, Box<NotReplanned>> {
+        for request in running.iter().chain(moving) {
+            booking.remove(request.run);
+        }
+        let mut held: Vec<Vec<Hold>> = Vec::with_capacity(running.len());
+        for request in running {
+            held.push(self.hold(booking, request));
+        }
+        let mut replanned = Replanned::default();
+        for (request, held) in running.iter().zip(held) {
+            for hold in held {
+                // It was taken, so it can be given back.
+                let _ = booking.give_memory(hold.core, hold.memory, hold.bytes);
+                let _ = booking.give_core(hold.core, hold.time);
+            }
+            let planned = self.plan(booking, request)?;
+            replanned.running.push((request.run, planned));
+        }
+        for request in moving {
+            let planned = self.plan(booking, request)?;
+            replanned.moved.push((request.run, planned));
+        }
+        Ok(replanned)
+    }
+
+    fn plan(
+        &self,
+        booking: &mut Booking<'_>,
+        request: &Request<'_>,
+    ) -> Result<Planned, Box<NotReplanned>> {
+        let request = request.not_before(self.now_ns);
+        reserve_in(booking, &request, &self.options).map_err(|refused| {
+            Box::new(NotReplanned {
+                run: request.run,
+                refused: *refused,
+            })
+        })
+    }
+
+    /// What has begun keeps its memory and ends its present task, also while the
+    /// jobs before it are planned: the memory to its deadline, or as long as
+    /// nobody else has it.
+    fn hold(&self, booking: &mut Booking<'_>, request: &Request<'_>) -> Vec<Hold> {
+        let mut held = Vec::new();
+        for (index, process) in request.job.processes.iter().enumerate() {
+            let Progress::Running {
+                core,
+                position,
+                retired_insns,
+            } = request.progress_of(index)
+            else {
+                continue;
+            };
+            let store = booking.store();
+            if core >= store.sites().len() {
+                continue;
+            }
+            let (now_ns, bytes) = (self.now_ns, process.memory_bytes);
+            let taken = (store.memory(core)).first_below(bytes, now_ns..request.deadline_ns);
+            let memory = now_ns..taken.unwrap_or(request.deadline_ns).max(now_ns);
+            let mut time = now_ns..now_ns;
+            if retired_insns > 0 {
+                let insns = request.job.tasks[process.tasks[position]].insns;
+                let left_insns = insns.saturating_sub(retired_insns).max(1);
+                let end_ns = now_ns.saturating_add(store.duration_ns(core, left_insns));
+                if store.core(core).min_over(now_ns..end_ns) == Some(1) {
+                    time.end = end_ns;
+                }
+            }
+            let all = booking.take_memory(core, memory.clone(), bytes);
+            if all
+                .and_then(|()| booking.take_core(core, time.clone()))
+                .is_ok()
+            {
+                held.push(Hold {
+                    core,
+                    memory,
+                    bytes,
+                    time,
+                });
+            }
+        }
+        held
+    }
+}
+
+/// What is taken for a while.
+#[derive(Clone, Debug)]
+struct Hold {
+    core: usize,
+    memory: Range<u64>,
+    bytes: u64,
+    time: Range<u64>,
+}
+
+/// The most important first, and of those the most urgent.
+fn order(request: &Request<'_>) -> (Reverse<u32>, u64, RunId) {
+    (
+        Reverse(request.job.priority),
+        request.deadline_ns,
+        request.run,
+    )
+}
