@@ -16,13 +16,6 @@ pub struct RunFigures {
     pub processes: Vec<ProcessRun>,
 }
 
-impl RunFigures {
-    /// Whether all its processes are there.
-    pub(crate) fn is_whole(&self) -> bool {
-        self.processes.len() == self.run.processes as usize
-    }
-}
-
 /// The columns of [`to_csv`].
 const COLUMNS: &str = "job,run,kind,submitted_unix_ns,ended_unix_ns,run_outcome,process,\
                        process_name,fingerprint,process_outcome,task,task_name,planned_insns,\

@@ -73,15 +73,24 @@ pub struct Prediction {
     pub source: Source,
 }
 
-/// What a task did in a run.
+/// What a task did in a run. A planner holds a million of them.
 #[derive(Clone, Copy, Debug)]
 struct Sample {
-    run: RunId,
-    kind: Kind,
-    planned_insns: u64,
     retired_insns: u64,
     peak_memory_bytes: u64,
+    kind: Kind,
     outcome: Outcome,
+}
+
+/// All that is known of a task.
+#[derive(Clone, Debug, Default)]
+struct Known {
+    process_name: Option<String>,
+    name: Option<String>,
+    /// The oldest first.
+    samples: Vec<Sample>,
+    /// What was planned and what was retired when it ended last.
+    last: Option<(u64, u64)>,
 }
 
 /// How far a run was off its plan.
@@ -106,9 +115,9 @@ impl PlanError {
 #[derive(Clone, Debug, Default)]
 pub struct JobHistory {
     config: Config,
-    /// The oldest first.
-    tasks: BTreeMap<TaskKey, Vec<Sample>>,
-    names: BTreeMap<TaskKey, (Option<String>, Option<String>)>,
+    tasks: BTreeMap<TaskKey, Known>,
+    /// The runs in which a process executed something.
+    executed: BTreeMap<(u32, Fingerprint), usize>,
     errors: BTreeMap<RunId, PlanError>,
 }
 
@@ -125,27 +134,30 @@ impl JobHistory {
     pub fn add(&mut self, run: RunId, kind: Kind, processes: &[ProcessRun]) {
         let error = self.errors.entry(run).or_default();
         for process in processes {
+            let (number, fingerprint) = (process.process, process.fingerprint);
+            *self.executed.entry((number, fingerprint)).or_default() += 1;
             for task in &process.tasks {
                 let key = TaskKey {
-                    process: process.process,
-                    fingerprint: process.fingerprint,
+                    process: number,
+                    fingerprint,
                     task: task.task,
                 };
-                if task.outcome == Outcome::Complete {
-                    let off = task.retired_insns.abs_diff(task.planned_insns);
-                    error.planned_insns = error.planned_insns.saturating_add(task.planned_insns);
-                    error.off_insns = error.off_insns.saturating_add(off);
-                }
-                self.names
-                    .insert(key, (process.name.clone(), task.name.clone()));
-                self.tasks.entry(key).or_default().push(Sample {
-                    run,
-                    kind,
-                    planned_insns: task.planned_insns,
+                let known = self.tasks.entry(key).or_default();
+                known.process_name.clone_from(&process.name);
+                known.name.clone_from(&task.name);
+                known.samples.push(Sample {
                     retired_insns: task.retired_insns,
                     peak_memory_bytes: task.peak_memory_bytes,
+                    kind,
                     outcome: task.outcome,
                 });
+                if task.outcome == Outcome::Complete {
+                    let (planned, retired) = (task.planned_insns, task.retired_insns);
+                    error.planned_insns = error.planned_insns.saturating_add(planned);
+                    let off = retired.abs_diff(planned);
+                    error.off_insns = error.off_insns.saturating_add(off);
+                    known.last = Some((planned, retired));
+                }
             }
         }
     }
@@ -156,7 +168,8 @@ impl JobHistory {
     /// Instructions come from the runs in which the task ended, memory from all:
     /// what was resident before the end was needed, too.
     pub fn predict(&self, key: TaskKey, user: User) -> Option<Prediction> {
-        let samples = self.tasks.get(&key).map_or(&[][..], Vec::as_slice);
+        let known = self.tasks.get(&key);
+        let samples = known.map_or(&[][..], |known| known.samples.as_slice());
         let ended = samples
             .iter()
             .filter(|sample| sample.outcome == Outcome::Complete);
@@ -168,7 +181,11 @@ impl JobHistory {
             insns: of_runs.insns,
             low_insns: of_runs.low_insns,
             high_insns: of_runs.high_insns,
-            peak_memory_bytes: peaks.clone().max().or(user.peak_memory_bytes),
+            // Who did not get to the end has not shown all that it needs.
+            peak_memory_bytes: match retired.is_empty() {
+                true => peaks.clone().max().max(user.peak_memory_bytes),
+                false => peaks.clone().max().or(user.peak_memory_bytes),
+            },
             more_memory_permille: 1000 / (peaks.count() as u64 + 1),
             runs: retired.len(),
             source: if retired.is_empty() {
@@ -193,7 +210,8 @@ impl JobHistory {
             task: u32::MAX,
             ..first
         };
-        let samples = self.tasks.range(first..=last).flat_map(|(_, all)| all);
+        let known = self.tasks.range(first..=last);
+        let samples = known.flat_map(|(_, known)| &known.samples);
         let peaks = samples.map(|sample| sample.peak_memory_bytes);
         peaks.filter(|&bytes| bytes > 0).max()
     }
@@ -201,15 +219,12 @@ impl JobHistory {
     /// Runs in which the process executed something else, of which a
     /// prediction makes no use.
     pub fn runs_of_others(&self, process: u32, fingerprint: Fingerprint) -> usize {
-        let mut runs: Vec<_> = self
-            .tasks
-            .iter()
-            .filter(|(key, _)| key.process == process && key.fingerprint != fingerprint)
-            .flat_map(|(_, samples)| samples.iter().map(|sample| sample.run))
-            .collect();
-        runs.sort_unstable();
-        runs.dedup();
-        runs.len()
+        let (least, most) = (Fingerprint(0), Fingerprint(u64::MAX));
+        self.executed
+            .range((process, least)..=(process, most))
+            .filter(|(&(_, executed), _)| executed != fingerprint)
+            .map(|(_, runs)| runs)
+            .sum()
     }
 
     /// The tasks of which something is known, ascending.
@@ -219,8 +234,8 @@ impl JobHistory {
 
     /// What people call the process and the task, as the last run did.
     pub fn names(&self, key: TaskKey) -> (Option<&str>, Option<&str>) {
-        match self.names.get(&key) {
-            Some((process, task)) => (process.as_deref(), task.as_deref()),
+        match self.tasks.get(&key) {
+            Some(known) => (known.process_name.as_deref(), known.name.as_deref()),
             None => (None, None),
         }
     }
@@ -228,9 +243,7 @@ impl JobHistory {
     /// What the last run in which the task ended had planned for it, and what it
     /// retired.
     pub fn last(&self, key: TaskKey) -> Option<(u64, u64)> {
-        let mut samples = self.tasks.get(&key)?.iter().rev();
-        let last = samples.find(|sample| sample.outcome == Outcome::Complete)?;
-        Some((last.planned_insns, last.retired_insns))
+        self.tasks.get(&key)?.last
     }
 
     /// How far each run was off its plan, the oldest first.

@@ -33,7 +33,9 @@ impl Lease {
     }
 }
 
-fn boot_id() -> String {
+/// What this boot is called, as [`crate::Takeover::boot_id`] has it; empty if
+/// the kernel does not say.
+pub fn boot_id() -> String {
     let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     text.trim().into()
 }

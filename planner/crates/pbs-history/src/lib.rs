@@ -7,11 +7,13 @@
 //! with the first request are replaced after the first run (4.2). That model is
 //! here: a [`Store`] is one file with the figures of each task of each run, a
 //! [`JobHistory`] predicts from them, with the uncertainty of what it says.
-//! [`estimate`] has the statistics.
+//! [`estimate`] has the statistics. A [`Collector`] makes the figures of a run from
+//! the kernel's events.
 //!
 //! The same file says which runs are planned or under way, so that a planner can
 //! take over from one that died.
 
+mod collect;
 mod digest;
 mod error;
 pub mod estimate;
@@ -19,14 +21,19 @@ mod export;
 mod history;
 mod lease;
 mod open;
+mod options;
+mod pack;
 mod record;
 mod schema;
 mod store;
 mod tables;
 
+pub use collect::{Collector, Expected, ExpectedTask};
 pub use digest::Fingerprint;
 pub use error::Error;
 pub use export::{to_csv, RunFigures};
 pub use history::{JobHistory, Prediction, Source, TaskKey, User};
+pub use lease::boot_id;
+pub use options::Options;
 pub use record::{Kind, NewRun, Outcome, ProcessRun, Run, RunId, State, Takeover, TaskRun};
-pub use store::{JobSummary, Options, Store};
+pub use store::{JobSummary, Store};

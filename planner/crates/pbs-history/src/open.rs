@@ -24,9 +24,11 @@ const LEAST_BYTES: u64 = 512;
 /// Opens the file and sees that it is whole. Nothing is written to a file that
 /// is not ours or is damaged.
 pub(crate) fn open(path: &Path, access: Access, wait: Duration) -> Result<Connection, Error> {
-    let there = look(path)?;
-    if !there && access == Access::Read {
-        return Err(Error::Missing(path.into()));
+    if !look(path)? {
+        match access {
+            Access::Read => return Err(Error::Missing(path.into())),
+            Access::Write => look_for_directory(path)?,
+        }
     }
     let flags = match access {
         Access::Write => OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE,
@@ -56,25 +58,32 @@ pub(crate) fn open(path: &Path, access: Access, wait: Duration) -> Result<Connec
 
 /// Whether the file is there; says what SQLite would not.
 fn look(path: &Path) -> Result<bool, Error> {
-    let cannot = |why: String| Err(Error::CannotOpen(path.into(), why));
     match path.metadata() {
         // SQLite takes a file that is shorter than its header for a new one.
         Ok(file) if file.is_file() && (1..LEAST_BYTES).contains(&file.len()) => {
             Err(Error::NotHistory(path.into()))
         }
         Ok(file) if file.is_file() => Ok(true),
-        Ok(_) => cannot("this is not a file; name one".into()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let directory = match path.parent() {
-                Some(parent) if parent != Path::new("") => parent,
-                _ => Path::new("."),
-            };
-            if directory.is_dir() {
-                return Ok(false);
-            }
-            let directory = directory.display();
-            cannot(format!("there is no directory {directory}; make it first"))
-        }
-        Err(error) => cannot(error.to_string()),
+        Ok(_) => Err(cannot_open(path, "this is not a file; name one".into())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(cannot_open(path, error.to_string())),
     }
+}
+
+/// Whether a file can be made there.
+fn look_for_directory(path: &Path) -> Result<(), Error> {
+    let directory = match path.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    };
+    if directory.is_dir() {
+        return Ok(());
+    }
+    let directory = directory.display();
+    let why = format!("there is no directory {directory}; make it first");
+    Err(cannot_open(path, why))
+}
+
+fn cannot_open(path: &Path, why: String) -> Error {
+    Error::CannotOpen(path.into(), why)
 }

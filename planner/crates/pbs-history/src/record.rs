@@ -51,6 +51,8 @@ names! {
         Killed = "killed",
         /// The events that would tell were lost, or did not come yet.
         Unknown = "unknown",
+        /// Of a run: it was submitted, and could not be planned any more.
+        Declined = "declined",
     }
 
     /// How far a run has come.
@@ -93,6 +95,8 @@ pub struct NewRun<'a> {
     pub submitted_unix_ns: u64,
     /// The job as it was requested, for who takes over.
     pub request: &'a str,
+    /// What is reserved for it, in the planner's own words; empty: it waits.
+    pub reservation: &'a str,
 }
 
 /// What somebody needs to take over a run from a planner that died. It is kept

@@ -40,7 +40,7 @@ const TABLES: [&str; 5] = [
 	tasks BLOB NOT NULL,
 	digest INTEGER NOT NULL,
 	PRIMARY KEY (run, process)
-) STRICT, WITHOUT ROWID",
+) STRICT",
     "CREATE TABLE takeover (
 	run INTEGER PRIMARY KEY REFERENCES run ON DELETE CASCADE,
 	request TEXT NOT NULL,

@@ -1,53 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The file of all runs.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use rusqlite::{params, Connection, OptionalExtension, Transaction, TransactionBehavior};
 use serde::Serialize;
 
-use crate::estimate::Config;
 use crate::lease::Lease;
 use crate::open::{open, Access};
-use crate::{tables, JobHistory};
+use crate::{tables, JobHistory, Options};
 use crate::{Error, NewRun, Outcome, ProcessRun, Run, RunFigures, RunId, State, Takeover};
-
-/// How a file is used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options {
-    /// Runs of each job that are kept, 1 to 10000; the oldest go first, in the
-    /// transaction that brings a new one. Those that are not over are kept
-    /// besides.
-    pub keep_runs: u32,
-    /// How long to wait for another process that is writing.
-    pub wait: Duration,
-    /// Numbers of the estimate.
-    pub estimate: Config,
-}
-
-impl Options {
-    /// What there is to begin with.
-    pub const DEFAULT: Self = Self {
-        keep_runs: 32,
-        wait: Duration::from_secs(5),
-        estimate: Config::DEFAULT,
-    };
-
-    /// Whether the numbers are in their ranges.
-    pub fn check(&self) -> Result<(), Error> {
-        if !(1..=10_000).contains(&self.keep_runs) {
-            return Err(Error::Config("keep_runs", 1, 10_000));
-        }
-        self.estimate.check()
-    }
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self::DEFAULT
-    }
-}
 
 /// A job of which runs are known.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -82,8 +45,8 @@ pub struct Store {
 impl Store {
     /// Opens the file, or makes it.
     ///
-    /// The whole file is looked through for damage first: some milliseconds for
-    /// some megabytes.
+    /// The whole file is looked through for damage first, which takes about a
+    /// millisecond for each megabyte.
     pub fn open(path: &Path, options: Options) -> Result<Self, Error> {
         Self::with(path, options, Access::Write)
     }
@@ -146,6 +109,7 @@ impl Store {
             let id = tables::insert_run(connection, run)?.id;
             let takeover = Takeover {
                 request: run.request.into(),
+                reservation: run.reservation.into(),
                 ..Takeover::default()
             };
             tables::write_takeover(connection, id, &takeover)?;
@@ -153,22 +117,37 @@ impl Store {
         })
     }
 
-    /// Notes what somebody needs to take over, and with [`State::Running`] that
-    /// the run's plan is in force.
+    /// Notes what somebody needs to take over, with the figures there are so far;
+    /// and with [`State::Running`] that the run's plan is in force.
     pub fn update_run(
         &mut self,
         id: RunId,
         state: State,
         takeover: &Takeover,
+        figures: &[ProcessRun],
     ) -> Result<(), Error> {
+        self.update_runs(state, &[(id, takeover, figures)])
+    }
+
+    /// The same for several runs, for all or for none.
+    pub fn update_runs(
+        &mut self,
+        state: State,
+        runs: &[(RunId, &Takeover, &[ProcessRun])],
+    ) -> Result<(), Error> {
+        for (_, _, figures) in runs {
+            tables::check(figures)?;
+        }
         self.write(|connection| {
-            let mut run = open_run(connection, id)?;
-            if state == State::Over || (run.state, state) == (State::Running, State::Planned) {
-                return Err(Error::WrongState(id, run.state).into());
+            for &(id, takeover, figures) in runs {
+                let mut run = open_run(connection, id)?;
+                if state == State::Over || (run.state, state) == (State::Running, State::Planned) {
+                    return Err(Error::WrongState(id, run.state).into());
+                }
+                run.state = state;
+                tables::write_run(connection, run, figures)?;
+                tables::write_takeover(connection, id, takeover)?;
             }
-            run.state = state;
-            tables::write_run(connection, &run)?;
-            tables::write_takeover(connection, id, takeover)?;
             Ok(())
         })
     }
@@ -181,9 +160,9 @@ impl Store {
         id: RunId,
         ended_unix_ns: u64,
         outcome: Outcome,
-        processes: &[ProcessRun],
+        figures: &[ProcessRun],
     ) -> Result<(), Error> {
-        tables::check(processes)?;
+        tables::check(figures)?;
         kept("the time of the end", ended_unix_ns)?;
         let keep = self.options.keep_runs;
         self.write(|connection| {
@@ -191,15 +170,12 @@ impl Store {
             run.state = State::Over;
             run.ended_unix_ns = Some(ended_unix_ns);
             run.outcome = Some(outcome);
-            run.processes = processes.len() as u32;
-            tables::write_run(connection, &run)?;
+            let job = run.job.clone();
+            tables::write_run(connection, run, figures)?;
             connection.execute("DELETE FROM takeover WHERE run = ?", [id.0])?;
-            for process in processes {
-                tables::insert_process(connection, id, process)?;
-            }
             let sql = "DELETE FROM run WHERE id IN (SELECT id FROM run \
                        WHERE job = ? AND state = ? ORDER BY id DESC LIMIT -1 OFFSET ?)";
-            connection.execute(sql, params![run.job, run.state.name(), keep])?;
+            connection.execute(sql, params![job, State::Over.name(), keep])?;
             Ok(())
         })
     }
@@ -225,64 +201,59 @@ impl Store {
         self.read(|connection| tables::takeover(connection, id))
     }
 
+    /// A run with its figures, which are those so far if it is not over.
+    pub fn figures_of(&self, id: RunId) -> Result<RunFigures, Error> {
+        // Both looks see the same, whatever others write meanwhile.
+        let _snapshot = self.read(Connection::unchecked_transaction)?;
+        let run = self.run(id)?;
+        let processes = self.read(|connection| tables::processes_of(connection, &run))?;
+        Ok(RunFigures { run, processes })
+    }
+
     /// The runs of a job that are over, with all their figures, the oldest
     /// first.
     pub fn figures(&self, job: &str) -> Result<Vec<RunFigures>, Error> {
-        // Both looks see the same, whatever others write meanwhile.
         let _snapshot = self.read(Connection::unchecked_transaction)?;
-        let mut all: Vec<_> = self
-            .runs(Some(job))?
-            .into_iter()
-            .filter(|run| run.state == State::Over)
-            .map(|run| RunFigures {
-                run,
-                processes: Vec::new(),
+        let runs = self.runs(Some(job))?.into_iter();
+        runs.filter(|run| run.state == State::Over)
+            .map(|run| {
+                let processes = self.read(|connection| tables::processes_of(connection, &run))?;
+                Ok(RunFigures { run, processes })
             })
-            .collect();
-        self.read(|connection| {
-            let mut statement = connection.prepare(tables::PROCESSES_OF_JOB)?;
-            for row in statement.query_map([job], tables::process)? {
-                let (id, process) = row?;
-                if let Ok(index) = all.binary_search_by_key(&id, |figures| figures.run.id) {
-                    all[index].processes.push(process);
-                }
-            }
-            match all.iter().find(|figures| !figures.is_whole()) {
-                Some(_) => Err(tables::damaged(0, "runs without some of their processes")),
-                None => Ok(()),
-            }
-        })?;
-        Ok(all)
+            .collect()
     }
 
     /// What the runs of a job predict. A job that is not known has none.
     pub fn history(&self, job: &str) -> Result<JobHistory, Error> {
+        let _snapshot = self.read(Connection::unchecked_transaction)?;
         let mut history = JobHistory::new(self.options.estimate);
-        for figures in self.figures(job)? {
-            history.add(figures.run.id, figures.run.kind, &figures.processes);
+        let runs = self.runs(Some(job))?.into_iter();
+        for run in runs.filter(|run| run.state == State::Over) {
+            let processes = self.read(|connection| tables::processes_of(connection, &run))?;
+            history.add(run.id, run.kind, &processes);
         }
         Ok(history)
     }
 
     /// The jobs of which runs are known, by name.
     pub fn jobs(&self) -> Result<Vec<JobSummary>, Error> {
-        self.read(|connection| {
-            let mut statement = connection.prepare(
-                "SELECT job, sum(state = ?1), sum(state = ?1 AND outcome = ?2), \
-                 sum(state <> ?1), max(submitted_unix_ns) FROM run GROUP BY job ORDER BY job",
-            )?;
-            let names = [State::Over.name(), Outcome::Complete.name()];
-            let rows = statement.query_map(names, |row| {
-                Ok(JobSummary {
-                    job: row.get(0)?,
-                    runs: row.get(1)?,
-                    complete: row.get(2)?,
-                    open: row.get(3)?,
-                    last_submitted_unix_ns: row.get(4)?,
-                })
-            })?;
-            rows.collect()
-        })
+        let mut jobs = BTreeMap::new();
+        for run in self.runs(None)? {
+            let summary = jobs.entry(run.job.clone()).or_insert(JobSummary {
+                job: run.job,
+                runs: 0,
+                complete: 0,
+                open: 0,
+                last_submitted_unix_ns: 0,
+            });
+            let over = run.state == State::Over;
+            summary.runs += u64::from(over);
+            summary.open += u64::from(!over);
+            summary.complete += u64::from(run.outcome == Some(Outcome::Complete));
+            let last = summary.last_submitted_unix_ns.max(run.submitted_unix_ns);
+            summary.last_submitted_unix_ns = last;
+        }
+        Ok(jobs.into_values().collect())
     }
 
     fn read<'a, T>(

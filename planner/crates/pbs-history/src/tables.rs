@@ -4,9 +4,8 @@
 use rusqlite::types::Type;
 use rusqlite::{params, Connection, OptionalExtension, Row};
 
-use crate::{
-    Error, Fingerprint, Kind, NewRun, Outcome, ProcessRun, Run, RunId, State, Takeover, TaskRun,
-};
+use crate::pack::{pack, unpack};
+use crate::{Error, Fingerprint, Kind, NewRun, Outcome, ProcessRun, Run, RunId, State, Takeover};
 
 type Result<T> = rusqlite::Result<T>;
 
@@ -53,11 +52,16 @@ pub(crate) fn insert_run(connection: &Connection, new: &NewRun<'_>) -> Result<Ru
         outcome: None,
         processes: 0,
     };
-    write_run(connection, &run)?;
+    write_run(connection, run.clone(), &[])?;
     Ok(run)
 }
 
-pub(crate) fn write_run(connection: &Connection, run: &Run) -> Result<()> {
+/// Writes the run anew, with all its figures.
+pub(crate) fn write_run(connection: &Connection, run: Run, figures: &[ProcessRun]) -> Result<()> {
+    let run = Run {
+        processes: figures.len() as u32,
+        ..run
+    };
     connection.execute(
         "UPDATE run SET job = ?, kind = ?, state = ?, submitted_unix_ns = ?, ended_unix_ns = ?, \
          outcome = ?, processes = ?, digest = ? WHERE id = ?",
@@ -73,10 +77,14 @@ pub(crate) fn write_run(connection: &Connection, run: &Run) -> Result<()> {
             run.id.0
         ],
     )?;
+    connection.execute("DELETE FROM process WHERE run = ?", [run.id.0])?;
+    for process in figures {
+        insert_process(connection, run.id, process)?;
+    }
     Ok(())
 }
 
-pub(crate) fn insert_process(connection: &Connection, id: RunId, p: &ProcessRun) -> Result<()> {
+fn insert_process(connection: &Connection, id: RunId, p: &ProcessRun) -> Result<()> {
     let mut insert = connection.prepare("INSERT INTO process VALUES (?, ?, ?, ?, ?, ?, ?)")?;
     insert.execute(params![
         id.0,
@@ -90,11 +98,19 @@ pub(crate) fn insert_process(connection: &Connection, id: RunId, p: &ProcessRun)
     Ok(())
 }
 
-pub(crate) const PROCESSES_OF_JOB: &str =
-    "SELECT * FROM process WHERE run IN (SELECT id FROM run WHERE job = ?) ORDER BY run, process";
+/// The figures of a run.
+pub(crate) fn processes_of(connection: &Connection, run: &Run) -> Result<Vec<ProcessRun>> {
+    let sql = "SELECT * FROM process WHERE run = ? ORDER BY process";
+    let mut statement = connection.prepare(sql)?;
+    let rows = statement.query_map([run.id.0], |row| process(row, run.id))?;
+    let processes: Vec<_> = rows.collect::<Result<_>>()?;
+    if processes.len() != run.processes as usize {
+        return Err(damaged(0, "runs without some of their processes"));
+    }
+    Ok(processes)
+}
 
-pub(crate) fn process(row: &Row<'_>) -> Result<(RunId, ProcessRun)> {
-    let id = RunId(row.get(0)?);
+fn process(row: &Row<'_>, id: RunId) -> Result<ProcessRun> {
     let tasks = row.get_ref(5)?;
     let tasks = tasks.as_blob().map_err(|_| damaged(5, "no figures"))?;
     let process = ProcessRun {
@@ -105,7 +121,7 @@ pub(crate) fn process(row: &Row<'_>) -> Result<(RunId, ProcessRun)> {
         tasks: unpack(tasks).ok_or_else(|| damaged(5, "figures that are cut off"))?,
     };
     same(row, 6, process.digest(id))?;
-    Ok((id, process))
+    Ok(process)
 }
 
 pub(crate) fn write_takeover(connection: &Connection, id: RunId, t: &Takeover) -> Result<()> {
@@ -179,77 +195,6 @@ pub(crate) fn check(processes: &[ProcessRun]) -> std::result::Result<(), Error> 
     Ok(())
 }
 
-/// The bytes of a task without its name.
-const TASK_BYTES: usize = 4 + 1 + 4 + 3 * 8 + 4;
-/// Length of a name that is not there.
-const NO_NAME: u32 = u32::MAX;
-
-/// Task after task, each: number, outcome, preemptions, planned, retired, peak,
-/// length of the name and the name; all little-endian. A job can have tens of
-/// thousands, which a planner reads of many runs: a row for each would take
-/// twenty times as long.
-fn pack(tasks: &[TaskRun]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(tasks.len() * TASK_BYTES);
-    for task in tasks {
-        out.extend(task.task.to_le_bytes());
-        let outcome = Outcome::ALL.iter().position(|&known| known == task.outcome);
-        out.push(outcome.unwrap_or(0) as u8);
-        out.extend(task.preemptions.to_le_bytes());
-        for figure in [
-            task.planned_insns,
-            task.retired_insns,
-            task.peak_memory_bytes,
-        ] {
-            out.extend(figure.to_le_bytes());
-        }
-        let name = task.name.as_deref();
-        out.extend(name.map_or(NO_NAME, |name| name.len() as u32).to_le_bytes());
-        out.extend(name.unwrap_or("").as_bytes());
-    }
-    out
-}
-
-/// `None`: these are not packed tasks.
-fn unpack(mut bytes: &[u8]) -> Option<Vec<TaskRun>> {
-    let mut tasks = Vec::with_capacity(bytes.len() / TASK_BYTES);
-    while !bytes.is_empty() {
-        let task = number(&mut bytes)?;
-        let outcome = *Outcome::ALL.get(usize::from(take::<1>(&mut bytes)?[0]))?;
-        let preemptions = number(&mut bytes)?;
-        let planned_insns = u64::from_le_bytes(take(&mut bytes)?);
-        let retired_insns = u64::from_le_bytes(take(&mut bytes)?);
-        let peak_memory_bytes = u64::from_le_bytes(take(&mut bytes)?);
-        let name = match number(&mut bytes)? {
-            NO_NAME => None,
-            length => {
-                let (name, rest) = bytes.split_at_checked(length as usize)?;
-                bytes = rest;
-                Some(std::str::from_utf8(name).ok()?.into())
-            }
-        };
-        tasks.push(TaskRun {
-            task,
-            name,
-            planned_insns,
-            retired_insns,
-            peak_memory_bytes,
-            preemptions,
-            outcome,
-        });
-    }
-    Some(tasks)
-}
-
-fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
-    let (first, rest) = bytes.split_first_chunk()?;
-    *bytes = rest;
-    Some(*first)
-}
-
-fn number(bytes: &mut &[u8]) -> Option<u32> {
-    take(bytes).map(u32::from_le_bytes)
-}
-
 fn named<T>(column: usize, name: &str, from_name: fn(&str) -> Option<T>) -> Result<T> {
     from_name(name).ok_or_else(|| damaged(column, &format!("\"{name}\", which means nothing")))
 }
@@ -263,50 +208,7 @@ fn same(row: &Row<'_>, column: usize, digest: u64) -> Result<()> {
 }
 
 /// What [`Error::sqlite`] takes for damage.
-pub(crate) fn damaged(column: usize, what: &str) -> rusqlite::Error {
+fn damaged(column: usize, what: &str) -> rusqlite::Error {
     let cause = format!("there are {what}");
     rusqlite::Error::FromSqlConversionFailure(column, Type::Null, cause.into())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn task(task: u32, name: Option<&str>) -> TaskRun {
-        TaskRun {
-            task,
-            name: name.map(Into::into),
-            planned_insns: 1 << 40,
-            retired_insns: 3,
-            peak_memory_bytes: 4096,
-            preemptions: 2,
-            outcome: Outcome::Killed,
-        }
-    }
-
-    #[test]
-    fn tasks_come_out_as_they_went_in() {
-        let tasks = [
-            task(1, None),
-            task(2, Some("")),
-            task(u32::MAX, Some("größer")),
-        ];
-        assert_eq!(unpack(&pack(&tasks)).as_deref(), Some(&tasks[..]));
-        assert_eq!(unpack(&[]), Some(Vec::new()));
-    }
-
-    #[test]
-    fn tasks_that_are_cut_off_are_none() {
-        let packed = pack(&[task(1, Some("a"))]);
-        for length in 1..packed.len() {
-            assert_eq!(unpack(&packed[..length]), None, "{length}");
-        }
-        let mut other = packed.clone();
-        other[4] = 200;
-        assert_eq!(unpack(&other), None, "an outcome that there is not");
-        let mut other = packed;
-        let end = other.len() - 1;
-        other[end] = 0xff;
-        assert_eq!(unpack(&other), None, "a name that is no text");
-    }
 }

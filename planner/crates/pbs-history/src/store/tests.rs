@@ -14,6 +14,7 @@ fn a_full_disk_leaves_the_run_as_it_was() {
         kind: Kind::Plan,
         submitted_unix_ns: 0,
         request: "",
+        reservation: "",
     };
     let id = store.begin_run(&new).unwrap();
     let task = |task| TaskRun {

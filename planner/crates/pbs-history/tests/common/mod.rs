@@ -53,6 +53,7 @@ pub(crate) fn begin(store: &mut Store, job: &str) -> RunId {
             kind: Kind::Plan,
             submitted_unix_ns: 1_000,
             request: "[[process]]",
+            reservation: "",
         })
         .unwrap()
 }

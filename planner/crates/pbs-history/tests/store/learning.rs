@@ -81,6 +81,7 @@ fn a_prediction_says_where_it_is_from() {
             kind: Kind::Profile,
             submitted_unix_ns: 0,
             request: "",
+            reservation: "",
         })
         .unwrap();
     let run = [process(1, vec![task(0, 1000, 2000)])];

@@ -37,6 +37,7 @@ fn fill() {
                 kind: pbs_history::Kind::Plan,
                 submitted_unix_ns: 0,
                 request: "",
+                reservation: "",
             })
             .and_then(|id| {
                 let run = [process(1, tasks.clone())];
@@ -138,6 +139,8 @@ fn places_that_are_not_there_are_named() {
     let missing = directory.join("none").join("history.db");
     let error = Store::open(&missing, Options::DEFAULT).unwrap_err();
     assert!(error.to_string().contains("make it first"), "{error}");
+    let error = Store::open_read_only(&missing, Options::DEFAULT).unwrap_err();
+    assert_eq!(error, Error::Missing(missing));
     let error = Store::open(&directory, Options::DEFAULT).unwrap_err();
     assert!(error.to_string().contains("not a file"), "{error}");
     let absent = directory.join("history.db");
@@ -156,7 +159,7 @@ fn who_only_looks_cannot_write() {
     let mut writer = Store::open(&path, Options::DEFAULT).unwrap();
     let id = begin(&mut writer, "sort");
     assert_eq!(
-        store.update_run(id, State::Running, &Takeover::default()),
+        store.update_run(id, State::Running, &Takeover::default(), &[]),
         Err(Error::ReadOnly(path))
     );
 }

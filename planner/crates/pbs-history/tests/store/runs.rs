@@ -23,6 +23,7 @@ fn a_run_is_planned_runs_and_is_over() {
             kind: Kind::Profile,
             submitted_unix_ns: 5,
             request: "name = \"sort\"",
+            reservation: "",
         })
         .unwrap();
     let run = store.run(id).unwrap();
@@ -38,13 +39,18 @@ fn a_run_is_planned_runs_and_is_over() {
         next_seq: 100,
         dealt_seq: 90,
     };
-    store.update_run(id, State::Running, &takeover).unwrap();
+    store
+        .update_run(id, State::Running, &takeover, &[])
+        .unwrap();
     let later = Takeover {
         next_seq: 200,
         dealt_seq: 150,
         ..takeover
     };
-    store.update_run(id, State::Running, &later).unwrap();
+    let so_far = [process(3, vec![task(1, 10, 4)])];
+    store
+        .update_run(id, State::Running, &later, &so_far)
+        .unwrap();
     drop(store);
 
     // Another planner takes over.
@@ -52,6 +58,8 @@ fn a_run_is_planned_runs_and_is_over() {
     assert_eq!(store.run(id).unwrap().state, State::Running);
     let found = store.takeover(id).unwrap().unwrap();
     assert_eq!(found, later);
+    assert_eq!(store.figures_of(id).unwrap().processes, so_far);
+    assert_eq!(store.figures("sort").unwrap(), []);
 
     let processes = [
         ProcessRun {
@@ -110,7 +118,10 @@ fn what_is_over_stays_as_it_is() {
     let again = store.finish_run(id, 9, Outcome::Complete, &[]);
     assert_eq!(again, Err(over.clone()));
     let takeover = Takeover::default();
-    assert_eq!(store.update_run(id, State::Running, &takeover), Err(over));
+    assert_eq!(
+        store.update_run(id, State::Running, &takeover, &[]),
+        Err(over)
+    );
     let none = RunId(u64::MAX);
     assert_eq!(store.run(none), Err(Error::NoRun(none)));
     assert_eq!(
@@ -118,9 +129,11 @@ fn what_is_over_stays_as_it_is() {
         Err(Error::NoRun(none))
     );
     let id = begin(&mut store, "sort");
-    store.update_run(id, State::Running, &takeover).unwrap();
+    store
+        .update_run(id, State::Running, &takeover, &[])
+        .unwrap();
     assert_eq!(
-        store.update_run(id, State::Planned, &takeover),
+        store.update_run(id, State::Planned, &takeover, &[]),
         Err(Error::WrongState(id, State::Running))
     );
 }

@@ -75,7 +75,7 @@ fn who_waits_too_long_is_told() {
     let other = Connection::open(&path).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let error = store
-        .update_run(id, State::Running, &Takeover::default())
+        .update_run(id, State::Running, &Takeover::default(), &[])
         .unwrap_err();
     assert_eq!(error, Error::Busy(path.clone()));
     assert!(error.to_string().contains("try again"));
@@ -84,7 +84,7 @@ fn who_waits_too_long_is_told() {
     Store::open_read_only(&path, options).unwrap();
     other.execute_batch("ROLLBACK").unwrap();
     store
-        .update_run(id, State::Running, &Takeover::default())
+        .update_run(id, State::Running, &Takeover::default(), &[])
         .unwrap();
 }
 

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The numbers of a history.
+
+use std::time::Duration;
+
+use crate::estimate::Config;
+use crate::Error;
+
+/// How a file is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Runs of each job that are kept, 1 to 10000; the oldest go first, in the
+    /// transaction that brings a new one. Those that are not over are kept
+    /// besides.
+    pub keep_runs: u32,
+    /// How long to wait for another process that is writing.
+    pub wait: Duration,
+    /// Numbers of the estimate.
+    pub estimate: Config,
+}
+
+impl Options {
+    /// What there is to begin with.
+    pub const DEFAULT: Self = Self {
+        keep_runs: 32,
+        wait: Duration::from_secs(5),
+        estimate: Config::DEFAULT,
+    };
+
+    /// Whether the numbers are in their ranges.
+    pub fn check(&self) -> Result<(), Error> {
+        if !(1..=10_000).contains(&self.keep_runs) {
+            return Err(Error::Config("keep_runs", 1, 10_000));
+        }
+        self.estimate.check()
+    }
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
