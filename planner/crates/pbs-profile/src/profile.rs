@@ -185,9 +185,9 @@ impl Profile {
     /// A.3. A window that ends at [`FOREVER`] has no end, nor has a duration of
     /// [`FOREVER`]; one of 0 is found where the window begins.
     ///
-    /// Usually O(log n). At worst it looks at as many stretches of the time before
-    /// the hole as there are in which `need` is there too briefly, and at no more
-    /// than twice as many as `duration` fits into that time; each is O(log n).
+    /// Usually O(log n). At worst, where `need` is there again and again, but always
+    /// too briefly, linear in the steps before the hole; and no more than O(log n)
+    /// for each time that `duration` fits into that time.
     pub fn find_first_hole(&self, need: u64, duration: u64, window: Range<u64>) -> Option<u64> {
         let window = window.start.max(self.start())..window.end;
         if window.start > window.end {

@@ -9,14 +9,17 @@
 //! - that has enough nowhere: the hole begins after it at the earliest;
 //! - in which the hole can't end, as it would reach beyond the node: of all that
 //!   is too little there only the last counts, and that is found from the right.
+//!   Of several such nodes side by side only the last is looked into.
 //!
-//! The last keeps long holes cheap however finely the time before them is cut. A
-//! hole of a given length is looked for in at most twice as many stretches as that
-//! length fits into the time before the hole, each found in a way down the tree.
+//! The last keeps long holes cheap however finely the time before them is cut. Of
+//! two nodes that the search goes into, one after the other at the same height, the
+//! second ends later than the hole's duration after the first begins: else the hole
+//! could not end in it. So of each height it goes into no more than two for each
+//! time that the duration fits into the time before the hole, and two.
 
 use std::ops::Range;
 
-use super::Tree;
+use super::{Inner, Tree};
 use crate::FOREVER;
 
 struct Search {
@@ -68,6 +71,23 @@ impl Search {
         }
     }
 
+    /// In the child `at` there is too little somewhere, and the hole can't end there.
+    /// Of the children from there on that this is so of, the last: the hole begins
+    /// in it at the earliest, wherever in those before it there is too little.
+    fn last_in_the_way(&self, inner: &Inner, at: usize, (pending, end): (u64, u64)) -> usize {
+        let (mut last, mut goal) = (at, self.goal);
+        for next in at + 1..inner.len() {
+            if goal <= inner.end(next, end) {
+                break;
+            }
+            if inner.items()[next].extremes.raised(pending).least < self.need {
+                last = next;
+                goal = inner.times()[next].saturating_add(self.duration).max(goal);
+            }
+        }
+        last
+    }
+
     /// The hole would end too late, or begin at the end of time, which is nowhere.
     fn is_hopeless(&self) -> bool {
         self.goal > self.until || self.candidate == FOREVER
@@ -100,25 +120,29 @@ impl Tree {
             return self.search_leaf(id, (pending, end), search);
         }
         let inner = &self.inners[id];
-        for at in inner.find(search.candidate)..inner.len() {
+        let mut at = inner.find(search.candidate);
+        while at < inner.len() {
             let child = &inner.items()[at];
             let end_of_child = inner.end(at, end);
             let extremes = child.extremes.raised(pending);
-            let pending = pending.wrapping_add(child.pending);
             let outcome = if extremes.least >= search.need {
                 search.enough_until(end_of_child)
             } else if extremes.greatest < search.need {
                 search.too_little_until(end_of_child)
             } else if search.goal > end_of_child {
-                let below = (pending, end_of_child);
+                at = search.last_in_the_way(inner, at, (pending, end));
+                let child = &inner.items()[at];
+                let below = (pending.wrapping_add(child.pending), inner.end(at, end));
                 let end = self.last_too_little(child.id, height - 1, below, search.need);
                 search.too_little_until(end)
             } else {
-                self.search(child.id, height - 1, (pending, end_of_child), search)
+                let below = (pending.wrapping_add(child.pending), end_of_child);
+                self.search(child.id, height - 1, below, search)
             };
             if !matches!(outcome, Outcome::GoOn) {
                 return outcome;
             }
+            at += 1;
         }
         Outcome::GoOn
     }
