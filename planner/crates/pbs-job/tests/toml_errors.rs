@@ -53,6 +53,14 @@ fn toml_of_jobs() {
         ["job:2: deadline_ns must be between 1 and 4_611_686_018_427_387_904"]
     );
     assert_eq!(
+        replaced("deadline_ns = 9", "deadline_ns = 0"),
+        ["job:2: deadline_ns is 0; it must be between 1 and 4_611_686_018_427_387_904"]
+    );
+    assert_eq!(
+        replaced("deadline_ns = 9", "start_ns = 9\ndeadline_ns = 9"),
+        ["job:3: the job's deadline, 9, is not after its start, 9; put it later"]
+    );
+    assert_eq!(
         replaced("name = \"job\"\n", ""),
         ["job: the job has no name, under which its history is kept; add name = \"...\""]
     );

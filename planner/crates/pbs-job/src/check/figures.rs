@@ -43,6 +43,15 @@ pub(super) fn check(draft: &Draft, problems: &mut Vec<Problem>) {
     }
 }
 
+/// What is said of a job that must have ended before it may begin.
+pub(crate) fn late_start(draft: &Draft) -> String {
+    format!(
+        "the job's deadline, {}, is not after its start, {}; put it later",
+        underscored(draft.deadline_ns),
+        underscored(draft.start_ns)
+    )
+}
+
 struct Figures<'a> {
     problems: &'a mut Vec<Problem>,
 }
@@ -70,14 +79,7 @@ impl Figures<'_> {
         let deadline_ns = draft.deadline_ns;
         self.range(None, "deadline_ns of the job", deadline_ns, 1, MAX_NS);
         if draft.start_ns >= deadline_ns {
-            self.problem(
-                None,
-                format!(
-                    "the job's deadline, {}, is not after its start, {}; put it later",
-                    underscored(deadline_ns),
-                    underscored(draft.start_ns)
-                ),
-            );
+            self.problem(None, late_start(draft));
         }
         if let Some(runtime_ns) = draft.runtime_ns {
             self.range(None, "runtime_ns of the job", runtime_ns, 1, MAX_NS);

@@ -9,9 +9,10 @@ mod complete;
 mod task;
 
 use pbs_plan::text::{read, Reader, Value};
-use pbs_plan::{Line, Problem, Start};
+use pbs_plan::{between, underscored, Line, Problem, Start};
 use toml::de::DeTable;
 
+use crate::check::late_start;
 use crate::draft::{Draft, DraftProcess, DraftTask, Kind};
 use crate::{Job, MAX_MEMORY_BYTES, MAX_NS};
 
@@ -76,11 +77,24 @@ fn draft(reader: &mut Reader, document: &DeTable<'_>) -> Draft {
     }
     let mut time = |key: &str, least| {
         let (line, value) = top.entries.remove(key)?;
-        reader.number_in(line, key, value, least..=MAX_NS)
+        let ns: u64 = reader.number_in(line, key, value, least..=MAX_NS)?;
+        // The check of the job says the same, but knows no lines of the job.
+        if (least..=MAX_NS).contains(&ns) {
+            return Some((line, ns));
+        }
+        let (ns, range) = (underscored(ns), between(least, MAX_NS));
+        reader.problem(line, format!("{key} is {ns}; it must be {range}"));
+        None
     };
-    draft.start_ns = time("start_ns", 0).unwrap_or(0);
-    draft.deadline_ns = time("deadline_ns", 1).unwrap_or(0);
-    draft.runtime_ns = time("runtime_ns", 1);
+    let (start, deadline) = (time("start_ns", 0), time("deadline_ns", 1));
+    draft.runtime_ns = time("runtime_ns", 1).map(|(_, ns)| ns);
+    draft.start_ns = start.map_or(0, |(_, ns)| ns);
+    if let Some((line, deadline_ns)) = deadline {
+        draft.deadline_ns = deadline_ns;
+        if draft.start_ns >= deadline_ns {
+            reader.problem(line, late_start(&draft));
+        }
+    }
     if let Some((line, value)) = top.entries.remove("priority") {
         draft.priority = reader.number(line, "priority", value).unwrap_or(0);
     }
