@@ -171,9 +171,9 @@ impl Replan {
         })
     }
 
-    /// What has begun keeps its memory and ends its present task, also while the
-    /// jobs before it are planned: the memory to its deadline, or as long as
-    /// nobody else has it.
+    /// What has begun keeps its memory and, if it has a deadline, ends its present
+    /// task, also while the jobs before it are planned: the memory to its deadline,
+    /// or as long as nobody else has it.
     fn hold(&self, booking: &mut Booking<'_>, request: &Request<'_>) -> Vec<Hold> {
         let mut held = Vec::new();
         for (index, process) in request.job.processes.iter().enumerate() {
@@ -193,7 +193,9 @@ impl Replan {
             let taken = (store.memory(core)).first_below(bytes, now_ns..request.deadline_ns);
             let memory = now_ns..taken.unwrap_or(request.deadline_ns).max(now_ns);
             let mut time = now_ns..now_ns;
-            if retired_insns > 0 {
+            // Who has missed its deadline already makes others miss theirs no more:
+            // its task goes on behind them.
+            if retired_insns > 0 && request.deadline_ns < u64::MAX {
                 let insns = request.job.tasks[process.tasks[position]].insns;
                 let left_insns = insns.saturating_sub(retired_insns).max(1);
                 let end_ns = now_ns.saturating_add(store.duration_ns(core, left_insns));

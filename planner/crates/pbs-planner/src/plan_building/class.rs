@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use pbs_plan::{Config, Cpu, Plan, Problem, Process, Slot, Task};
+use pbs_plan::{Config, Cpu, Plan, Problem, Process, Slot, Start, Task};
 use pbs_uapi::{MAX_BUFFER_INSNS, MAX_SLOT_INSNS};
 
 use super::buffer::buffers_ns;
@@ -46,6 +46,27 @@ pub struct NodePlan {
 }
 
 impl ProcessIds {
+    /// Numbers from `first` on. Where another planner's processes may still be in
+    /// the class, those must have had others.
+    pub fn from(first: u32) -> Self {
+        Self {
+            next: first,
+            ..Self::default()
+        }
+    }
+
+    /// Takes note of a number that the process has already. `false`: another one
+    /// has it.
+    pub fn take(&mut self, run: RunId, process: usize, id: u32) -> bool {
+        let free = !self.processes.contains_key(&id) && !self.ids.contains_key(&(run, process));
+        if free {
+            self.ids.insert((run, process), id);
+            self.processes.insert(id, (run, process));
+            self.next = self.next.max(id.wrapping_add(1));
+        }
+        free
+    }
+
     /// The number of the process, given by its index in the job.
     pub fn get(&mut self, run: RunId, process: usize) -> u32 {
         let known = self.ids.entry((run, process));
@@ -117,13 +138,12 @@ pub fn class_plans(
             let buffer_insns = insns(buffers_ns[index], site.rate_insns_per_s);
             let plan = &mut plans[site.node].plan;
             let place = plan.processes.len();
-            let process = &entry.job.processes[index];
             plan.processes.push(Process {
                 id: ids.get(entry.run, index),
                 name: Some(name(entry, entries.len(), index)),
                 cpu: None,
                 buffer_insns: buffer_insns.min(MAX_BUFFER_INSNS),
-                start: process.start.clone(),
+                start: start(entry, index),
                 tasks: tasks
                     .iter()
                     .map(|task| class_task(entry, task.task))
@@ -149,7 +169,13 @@ pub fn class_plans(
             continue;
         }
         let cpu = core.cpu.unwrap_or((number - first_of_node) as u32);
-        let slots = slots(store, core.rate_insns_per_s, placed, settings.start_ns);
+        let slots = slots(
+            store,
+            core.rate_insns_per_s,
+            placed,
+            settings.start_ns,
+            &plans[node].plan,
+        );
         plans[node].plan.cpus.push(Cpu {
             cpu,
             slots,
@@ -172,19 +198,27 @@ struct Placed {
     process: usize,
 }
 
+/// The slots of a core, in order.
 fn slots(
     store: &Store,
     rate_insns_per_s: u64,
     mut placed: Vec<Placed>,
     start_ns: u64,
+    plan: &Plan,
 ) -> Vec<Slot> {
     placed.sort_unstable_by_key(|task| task.start_ns);
+    let mut last_of = vec![0; plan.processes.len()];
+    for (place, task) in placed.iter().enumerate() {
+        last_of[task.process] = place;
+    }
     let mut slots = Vec::with_capacity(placed.len());
     let mut time_ns = start_ns;
-    for task in placed {
+    // What stands behind the process that has just had its last slot.
+    let mut catch_up_insns = 0;
+    for (place, task) in placed.iter().enumerate() {
         let gap_ns = task.start_ns.saturating_sub(time_ns);
-        let idle_ns = store.capacity().execution_ns(gap_ns);
-        let mut idle_insns = insns(idle_ns, rate_insns_per_s);
+        let gap_ns = store.capacity().execution_ns(gap_ns);
+        let mut idle_insns = insns(gap_ns, rate_insns_per_s).max(catch_up_insns);
         while idle_insns > 0 {
             let length_insns = idle_insns.min(MAX_SLOT_INSNS);
             slots.push(Slot::Idle {
@@ -197,8 +231,32 @@ fn slots(
             process: task.process,
         });
         time_ns = task.end_ns;
+        catch_up_insns = if last_of[task.process] == place {
+            capacity_buffer_insns(store, &plan.processes[task.process])
+        } else {
+            0
+        };
     }
     slots
+}
+
+/// The capacity buffer of what is planned of a process: as much it may be late
+/// before the node signals it (Leppert 2021, 3.3.6), t2_process being less.
+///
+/// What is preempted goes on in the next slot of its process, and behind the last
+/// one there is none: it would wait for all that others have planned there. So an
+/// idle slot of that length stands there, which goes to the latest process. The
+/// time for it is reserved, since the planner takes the node for slower than it is
+/// by the capacity buffer (3.3.3). If nobody is late, lower classes have it.
+fn capacity_buffer_insns(store: &Store, process: &Process) -> u64 {
+    let tasks = process.tasks.iter().map(|task| task.planned_insns);
+    let planned = tasks.fold(0, u64::saturating_add);
+    let share_permille = store
+        .capacity()
+        .capacity_buffer_permille
+        .saturating_sub(1000);
+    let buffer = u128::from(planned) * u128::from(share_permille) / 1000;
+    u64::try_from(buffer).unwrap_or(u64::MAX)
 }
 
 fn class_task(entry: &Entry<'_>, index: usize) -> Task {
@@ -217,6 +275,15 @@ fn class_task(entry: &Entry<'_>, index: usize) -> Task {
         // The class goes on to count what it has counted of the task.
         planned_insns: task.insns.max(retired_insns.saturating_add(1)),
         ..Task::default()
+    }
+}
+
+/// How the process is started. One that has begun has its programs, more of them
+/// perhaps than tasks that are left.
+fn start(entry: &Entry<'_>, process: usize) -> Start {
+    match entry.progress.get(process) {
+        Some(Progress::Running { .. } | Progress::Ended) => Start::Itself(None),
+        Some(Progress::Waiting) | None => entry.job.processes[process].start.clone(),
     }
 }
 

@@ -49,7 +49,6 @@ pub(crate) fn attempt(
     spans_ns: &[u64],
 ) -> Outcome {
     let job = request.job;
-    let cores = booking.store().sites().len();
     let mut attempt = Attempt {
         request,
         net,
@@ -57,7 +56,7 @@ pub(crate) fn attempt(
         spans_ns,
         waits_for: net.waits_for.clone(),
         ready_ns: vec![request.start_ns; job.tasks.len()],
-        claims: Claims::new(cores),
+        claims: Claims::new(booking.store()),
         held: vec![None; job.processes.len()],
         ready: Ready::new(&way.order),
         waiting: Vec::new(),
@@ -172,9 +171,9 @@ impl Attempt<'_, '_> {
                 if core >= self.booking.store().sites().len() {
                     return Err(self.too_late(task, u64::MAX));
                 }
-                let left_ns =
-                    (self.booking.store()).duration_ns(core, self.net.process_insns[index]);
-                self.claims.add(core, left_ns);
+                let store = self.booking.store();
+                let left_ns = store.duration_ns(core, self.net.process_insns[index]);
+                self.claims.add(store, core, left_ns);
                 let place = Place {
                     core,
                     start_ns: now_ns,
@@ -232,7 +231,7 @@ impl Attempt<'_, '_> {
                 match found {
                     Ok(place) => {
                         let left_ns = store.duration_ns(place.core, want.process_insns);
-                        self.claims.add(place.core, left_ns);
+                        self.claims.add(store, place.core, left_ns);
                         self.hold(task, place)?;
                         place
                     }
@@ -297,7 +296,8 @@ impl Attempt<'_, '_> {
         let process = job.tasks[task].process;
         let taken = self.booking.take_core(core, start_ns..end_ns);
         taken.map_err(|_: Error| self.too_late(task, end_ns))?;
-        self.claims.subtract(core, end_ns - start_ns);
+        let store = self.booking.store();
+        self.claims.subtract(store, core, end_ns - start_ns);
         if let Some(held) = self.held[process].filter(|held| held.until_ns < end_ns) {
             return Err(self.held_too_briefly(task, held, end_ns));
         }

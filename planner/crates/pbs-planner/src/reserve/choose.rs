@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Which core a process goes to (Glaß 2024, 5.1.4.4).
 
+use std::ops::RangeInclusive;
+
 use pbs_profile::Profile;
 
 use crate::store::Store;
@@ -56,32 +58,41 @@ pub(crate) enum Nowhere {
 pub(crate) struct Claims {
     /// Per core.
     left_ns: Vec<u64>,
-    any: usize,
+    /// Per group: how many of its cores have some.
+    cores: Vec<usize>,
 }
 
 impl Claims {
-    pub(crate) fn new(cores: usize) -> Self {
+    pub(crate) fn new(store: &Store) -> Self {
         Self {
-            left_ns: vec![0; cores],
-            any: 0,
+            left_ns: vec![0; store.sites().len()],
+            cores: vec![0; store.group_count()],
         }
     }
 
-    pub(crate) fn add(&mut self, core: usize, time_ns: u64) {
+    pub(crate) fn add(&mut self, store: &Store, core: usize, time_ns: u64) {
         let left_ns = &mut self.left_ns[core];
-        self.any += usize::from(*left_ns == 0 && time_ns > 0);
+        if *left_ns == 0 && time_ns > 0 {
+            self.cores[store.group_of(core)] += 1;
+        }
         *left_ns = left_ns.saturating_add(time_ns);
     }
 
-    pub(crate) fn subtract(&mut self, core: usize, time_ns: u64) {
+    pub(crate) fn subtract(&mut self, store: &Store, core: usize, time_ns: u64) {
         let left_ns = &mut self.left_ns[core];
         let before_ns = *left_ns;
         *left_ns = left_ns.saturating_sub(time_ns);
-        self.any -= usize::from(before_ns > 0 && *left_ns == 0);
+        if before_ns > 0 && *left_ns == 0 {
+            self.cores[store.group_of(core)] -= 1;
+        }
     }
 
     fn of(&self, core: usize) -> u64 {
         self.left_ns[core]
+    }
+
+    fn has_group(&self, group: usize) -> bool {
+        self.cores[group] > 0
     }
 }
 
@@ -93,11 +104,15 @@ pub(crate) fn best(store: &Store, want: &Want, claims: &Claims) -> Result<Place,
     let mut best: Option<((u64, u64), Place)> = None;
     let mut earliest_ns = u64::MAX;
     let mut memory_lacks = false;
+    let (mut rate, mut task_ns, mut process_ns) = (None, 0, 0);
     for group in store.groups_by_rate() {
-        let machine = store.machine();
-        let rate = group.rate_insns_per_s;
-        let task_ns = machine.duration_ns(want.task_insns, rate);
-        let process_ns = machine.duration_ns(want.process_insns, rate);
+        // Mostly the same as that of the group before.
+        if rate != Some(group.rate_insns_per_s) {
+            rate = Some(group.rate_insns_per_s);
+            let duration_ns = |insns| (store.machine()).duration_ns(insns, group.rate_insns_per_s);
+            task_ns = duration_ns(want.task_insns);
+            process_ns = duration_ns(want.process_insns);
+        }
         let key = |start_ns: u64, claimed_ns: u64| {
             let task_end_ns = start_ns.saturating_add(task_ns);
             let process_end_ns = start_ns.saturating_add(process_ns.saturating_add(claimed_ns));
@@ -110,11 +125,17 @@ pub(crate) fn best(store: &Store, want: &Want, claims: &Claims) -> Result<Place,
             break;
         }
         let memory = &store.memories()[group.memory];
+        // What starts later is worse than the best so far.
+        let least_ns = match want.goal {
+            Goal::TaskEnd => task_ns,
+            Goal::ProcessEnd => process_ns,
+        };
+        let latest_ns = best.map_or(u64::MAX, |(best, _)| best.0.saturating_sub(least_ns));
         // The first place of a core that is wanted, with time and memory.
         let first = |wanted: &dyn Fn(u32) -> bool| {
             let mut from_ns = want.ready_ns;
             loop {
-                let found = group.gaps.earliest(from_ns, task_ns.max(1), wanted);
+                let found = (group.gaps).earliest(&(from_ns..=latest_ns), task_ns.max(1), wanted);
                 let (start_ns, core) = found.ok_or(Nowhere::Time { end_ns: u64::MAX })?;
                 let process_end_ns = start_ns.saturating_add(process_ns);
                 if process_end_ns > want.deadline_ns || process_end_ns == u64::MAX {
@@ -125,7 +146,8 @@ pub(crate) fn best(store: &Store, want: &Want, claims: &Claims) -> Result<Place,
                         Nowhere::Memory
                     });
                 }
-                match first_memory(memory, want, want.span_ns.max(process_ns), start_ns) {
+                let span_ns = want.span_ns.max(process_ns);
+                match first_memory(memory, want, span_ns, &(start_ns..=latest_ns)) {
                     Some(free_ns) if free_ns == start_ns => return Ok((start_ns, core as usize)),
                     Some(free_ns) => from_ns = free_ns,
                     None => return Err(Nowhere::Memory),
@@ -153,7 +175,7 @@ pub(crate) fn best(store: &Store, want: &Want, claims: &Claims) -> Result<Place,
         let unclaimed = first(&|core| claims.of(core as usize) == 0);
         let at_once = unclaimed.is_ok_and(|(start_ns, _)| start_ns == want.ready_ns);
         consider(unclaimed);
-        if claims.any > 0 && !at_once {
+        if claims.has_group(group.index) && !at_once {
             consider(first(&|core| claims.of(core as usize) > 0));
         }
     }
@@ -166,25 +188,36 @@ pub(crate) fn best(store: &Store, want: &Want, claims: &Claims) -> Result<Place,
     }
 }
 
-/// The first time from which on the memory is free for so long, or to the
-/// deadline where that comes first.
-fn first_memory(memory: &Profile, want: &Want, span_ns: u64, from_ns: u64) -> Option<u64> {
+/// The first of the times that are asked for from which on the memory is free
+/// for so long, or to the deadline where that comes first.
+fn first_memory(
+    memory: &Profile,
+    want: &Want,
+    span_ns: u64,
+    starts_ns: &RangeInclusive<u64>,
+) -> Option<u64> {
     let (bytes, deadline_ns) = (want.memory_bytes, want.deadline_ns);
-    let whole = memory.find_first_hole(bytes, span_ns, from_ns..deadline_ns);
+    let (from_ns, latest_ns) = (*starts_ns.start(), *starts_ns.end());
+    let end_ns = deadline_ns.min(latest_ns.saturating_add(span_ns));
+    let whole = memory.find_first_hole(bytes, span_ns, from_ns..end_ns);
     if whole.is_some() {
         return whole;
     }
     let mut start_ns = from_ns.max(deadline_ns.saturating_sub(span_ns));
-    while let Some(taken_ns) = memory.first_below(bytes, start_ns..deadline_ns) {
+    while start_ns <= latest_ns {
+        let Some(taken_ns) = memory.first_below(bytes, start_ns..deadline_ns) else {
+            return Some(start_ns);
+        };
         start_ns = memory.first_at_least(bytes, taken_ns..deadline_ns)?;
     }
-    Some(start_ns)
+    None
 }
 
 /// The first place on that core.
 pub(crate) fn on_core(store: &Store, want: &Want, core: usize) -> Result<Place, Nowhere> {
     let task_ns = store.duration_ns(core, want.task_insns);
     let process_ns = store.duration_ns(core, want.process_insns);
+    let span_ns = want.span_ns.max(process_ns);
     let (time, memory) = (store.core(core), store.memory(core));
     let mut from_ns = want.ready_ns;
     loop {
@@ -199,7 +232,7 @@ pub(crate) fn on_core(store: &Store, want: &Want, core: usize) -> Result<Place, 
                 Nowhere::Memory
             });
         }
-        match first_memory(memory, want, want.span_ns.max(process_ns), start_ns) {
+        match first_memory(memory, want, span_ns, &(start_ns..=u64::MAX)) {
             Some(free_ns) if free_ns == start_ns => {
                 return Ok(Place {
                     core,

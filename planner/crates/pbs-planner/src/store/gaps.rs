@@ -6,15 +6,11 @@
 //! order in which they begin, in blocks that know their longest gap and their
 //! latest end.
 
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
 /// Gaps of a block at most: a change moves half of them, a question goes
 /// through all blocks and then through one.
 const BLOCK: usize = 64;
-
-/// Gaps are removed more often than a block's longest matters, so it is looked
-/// for only after so many.
-const STALE: usize = 16;
 
 /// A stretch of time in which a core is free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,31 +42,36 @@ pub(crate) struct Gaps {
 struct Block {
     /// Ascending by their keys.
     gaps: Vec<Gap>,
-    /// No gap is longer.
+    /// When the first of them begins: a search passes most blocks without a look
+    /// at their gaps.
+    first_ns: u64,
+    /// The longest gap's length.
     longest_ns: u64,
-    /// None ends later.
+    /// When the last of them ends.
     latest_ns: u64,
-    /// How often a gap was removed since these were exact.
-    stale: usize,
 }
 
 impl Block {
     fn new(gaps: Vec<Gap>) -> Self {
         let mut block = Self {
             gaps,
+            first_ns: 0,
             longest_ns: 0,
             latest_ns: 0,
-            stale: 0,
         };
         block.measure();
         block
     }
 
     fn measure(&mut self) {
-        self.stale = 0;
+        self.note_first();
         let gaps = || self.gaps.iter();
         self.longest_ns = gaps().map(Gap::length_ns).max().unwrap_or(0);
         self.latest_ns = gaps().map(|gap| gap.end_ns).max().unwrap_or(0);
+    }
+
+    fn note_first(&mut self) {
+        self.first_ns = self.gaps.first().map_or(u64::MAX, |gap| gap.start_ns);
     }
 }
 
@@ -90,9 +91,10 @@ impl Gaps {
 
     /// The block in which the key is or belongs.
     fn block_of(&self, key: (u64, u32)) -> usize {
-        let after = self
-            .blocks
-            .partition_point(|block| block.gaps[0].key() <= key);
+        // Blocks that begin at the same time are told apart by their first gaps.
+        let after = self.blocks.partition_point(|block| {
+            block.first_ns < key.0 || block.first_ns == key.0 && block.gaps[0].key() <= key
+        });
         after.saturating_sub(1)
     }
 
@@ -104,6 +106,7 @@ impl Gaps {
         };
         let place = block.gaps.partition_point(|other| other.key() < gap.key());
         block.gaps.insert(place, gap);
+        block.note_first();
         if block.gaps.len() <= BLOCK {
             block.longest_ns = block.longest_ns.max(gap.length_ns());
             block.latest_ns = block.latest_ns.max(gap.end_ns);
@@ -124,27 +127,32 @@ impl Gaps {
         let Ok(place) = block.gaps.binary_search_by_key(&key, Gap::key) else {
             return;
         };
-        block.gaps.remove(place);
-        block.stale += 1;
+        let gap = block.gaps.remove(place);
         if block.gaps.is_empty() {
             self.blocks.remove(index);
-        } else if block.stale == STALE {
+        } else if gap.length_ns() == block.longest_ns || gap.end_ns == block.latest_ns {
             block.measure();
+        } else {
+            block.note_first();
         }
     }
 
-    /// The earliest time from `from_ns` on at which one of the cores that are
-    /// wanted is free for `duration_ns`, and that core: of several the one that
-    /// has been free for longest, and of those the first.
+    /// The earliest of the times that are asked for at which one of the cores
+    /// that are wanted becomes or is free for `duration_ns`, and that core: of
+    /// several the one that has been free for longest, and of those the first.
     pub(crate) fn earliest(
         &self,
-        from_ns: u64,
+        starts_ns: &RangeInclusive<u64>,
         duration_ns: u64,
         wanted: impl Fn(u32) -> bool,
     ) -> Option<(u64, u32)> {
+        let (from_ns, latest_ns) = (*starts_ns.start(), *starts_ns.end());
+        if starts_ns.is_empty() {
+            return None;
+        }
         let end_ns = from_ns.checked_add(duration_ns)?;
         for block in &self.blocks {
-            if block.gaps[0].start_ns > from_ns {
+            if block.first_ns > from_ns {
                 break;
             }
             if block.latest_ns < end_ns {
@@ -158,11 +166,13 @@ impl Gaps {
         }
         let later = self.block_of((from_ns, u32::MAX));
         let blocks = self.blocks.get(later..)?.iter();
+        let blocks = blocks.take_while(|block| block.first_ns <= latest_ns);
         let long = blocks.filter(|block| block.longest_ns >= duration_ns);
         let mut fit = long.flat_map(|block| &block.gaps).filter(|gap| {
             gap.start_ns > from_ns && gap.length_ns() >= duration_ns && wanted(gap.core)
         });
-        fit.next().map(|gap| (gap.start_ns, gap.core))
+        let first = fit.next().filter(|gap| gap.start_ns <= latest_ns);
+        first.map(|gap| (gap.start_ns, gap.core))
     }
 
     /// What was free and is taken now: a part of the gap `free` of the core.

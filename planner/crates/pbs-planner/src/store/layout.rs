@@ -25,6 +25,8 @@ pub struct Site {
 /// Cores of the same rate that share a memory.
 #[derive(Clone, Debug)]
 pub(crate) struct Group {
+    /// Its place among the groups.
+    pub(crate) index: usize,
     pub(crate) rate_insns_per_s: u64,
     pub(crate) memory: usize,
     pub(crate) gaps: Gaps,
@@ -62,6 +64,7 @@ impl Layout {
                 let group = found.map_or(groups.len(), |found| first_group + found);
                 if found.is_none() {
                     groups.push(Group {
+                        index: group,
                         rate_insns_per_s,
                         memory: memories.len() - 1,
                         gaps: Gaps::default(),

@@ -129,6 +129,14 @@ impl Store {
         self.by_rate.iter().map(|&group| &self.groups[group])
     }
 
+    pub(crate) fn group_count(&self) -> usize {
+        self.groups.len()
+    }
+
+    pub(crate) fn group_of(&self, core: usize) -> usize {
+        self.sites[core].group as usize
+    }
+
     /// How long a core takes for so many instructions.
     pub fn duration_ns(&self, core: usize, insns: u64) -> u64 {
         let rate = self.sites[core].rate_insns_per_s;

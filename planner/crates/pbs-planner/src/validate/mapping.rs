@@ -22,6 +22,8 @@
 //! Most jobs fit without being interrupted. That is tried first, since it is
 //! quick to find; a job that keeps its deadline in either way passes.
 
+use std::cmp::Reverse;
+
 use super::{Level, Question, Rejection, Shortage};
 use crate::store::{Booking, Store};
 
@@ -96,7 +98,7 @@ fn map_all(
         reject(process, shortage)
     };
     let capacities = capacities(booking.store());
-    let mut time = CoreTime::new(booking.store(), validation.process_idle_permille);
+    let mut time = CoreTime::new(validation.process_idle_permille);
     let mut latest_ns = question.request.start_ns;
     let mut open: Vec<_> = job.initial_process().into_iter().collect();
     let mut starts_ns = vec![question.request.start_ns; job.processes.len()];
@@ -168,16 +170,20 @@ fn find_in_one_piece(
         }
         let memory = &store.memories()[group.memory];
         let mut from_ns = want.from_ns;
+        let latest_ns = best
+            .as_ref()
+            .map_or(u64::MAX, |best| best.end_ns.saturating_sub(runtime_ns));
+        let until_ns = latest_ns.saturating_add(runtime_ns);
         let found = loop {
-            let Some((start_ns, core)) = group.gaps.earliest(from_ns, runtime_ns, |_| true) else {
+            let starts_ns = from_ns..=latest_ns;
+            let Some((start_ns, core)) = group.gaps.earliest(&starts_ns, runtime_ns, |_| true)
+            else {
                 break None;
             };
-            let frame = start_ns..start_ns.saturating_add(runtime_ns);
-            let end_ns = frame.end;
-            let Some(taken_ns) = memory.first_below(want.memory_bytes, frame) else {
-                break Some((start_ns, end_ns, core as usize));
-            };
-            match memory.first_at_least(want.memory_bytes, taken_ns..u64::MAX) {
+            match memory.find_first_hole(want.memory_bytes, runtime_ns, start_ns..until_ns) {
+                Some(free_ns) if free_ns == start_ns => {
+                    break Some((start_ns, start_ns.saturating_add(runtime_ns), core as usize))
+                }
                 Some(free_ns) => from_ns = free_ns,
                 None => break None,
             }
@@ -200,8 +206,10 @@ fn find_in_pieces(
     want: &Want,
 ) -> Option<Frame> {
     let store = booking.store();
+    let mut by_rate: Vec<_> = (0..store.sites().len()).collect();
+    by_rate.sort_by_key(|&core| Reverse(store.sites()[core].rate_insns_per_s));
     let mut best: Option<Frame> = None;
-    for &core in &time.by_rate {
+    for core in by_rate {
         let rate_insns_per_s = store.sites()[core].rate_insns_per_s;
         let runtime_ns = question.runtime_ns(store, want.process, rate_insns_per_s);
         let least_ns = want.from_ns.saturating_add(runtime_ns);

@@ -31,13 +31,21 @@ pub(super) fn is_enough(question: &Question<'_>, store: &Store, deadline_ns: u64
     let percentage = question.validation.min_mem_percentage;
     let needed = needed(want(question, store), percentage);
     let window = question.request.start_ns..deadline_ns;
-    // Mostly it is plain to see, without a look at every step.
-    let length_ns = window.end.saturating_sub(window.start);
-    let least = store.memories().iter().map(|memory| {
-        let bytes = memory.min_over(window.clone()).unwrap_or(0);
-        u128::from(bytes) * u128::from(length_ns)
-    });
-    least.fold(0, u128::saturating_add) >= needed || left(question, store, deadline_ns) >= needed
+    // Mostly it is plain to see, without a look at every step: later on less is
+    // planned.
+    let middle_ns = window.start + window.end.saturating_sub(window.start) / 2;
+    let mut least = 0u128;
+    for part in [middle_ns..window.end, window.start..middle_ns] {
+        let length_ns = u128::from(part.end.saturating_sub(part.start));
+        for memory in store.memories() {
+            let bytes = memory.min_over(part.clone()).unwrap_or(0);
+            least = least.saturating_add(u128::from(bytes) * length_ns);
+            if least >= needed {
+                return true;
+            }
+        }
+    }
+    left(question, store, deadline_ns) >= needed
 }
 
 /// The part of what is wanted that must be free, in byte-nanoseconds.

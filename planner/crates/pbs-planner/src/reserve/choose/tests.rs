@@ -78,7 +78,7 @@ fn the_best_core_is_that_of_a_look_at_every_core() {
             let cores = 0..store.sites().len();
             let each = cores.filter_map(|core| on_core(&store, &want, core).ok());
             let expected = each.map(ends).min();
-            let claims = Claims::new(store.sites().len());
+            let claims = Claims::new(&store);
             let best = best(&store, &want, &claims);
             assert_eq!(best.ok().map(ends), expected, "{want:?}");
             match expected {

@@ -54,7 +54,9 @@ fn finds_what_a_look_at_every_gap_finds() {
                         let start_ns = gap.start_ns.max(from_ns);
                         (gap.end_ns >= start_ns + duration_ns).then_some(start_ns)
                     });
-                let found = gaps.earliest(from_ns, duration_ns, wanted);
+                let latest_ns = [u64::MAX, from_ns + next(&mut state) % 300][odd as usize];
+                let found = gaps.earliest(&(from_ns..=latest_ns), duration_ns, wanted);
+                let starts = starts.filter(|&start_ns| start_ns <= latest_ns);
                 assert_eq!(found.map(|(start_ns, _)| start_ns), starts.min());
                 let Some((start_ns, core)) = found else {
                     continue;

@@ -2,7 +2,7 @@
 //! The time of cores during a test mapping: what is free, and the idle time of
 //! processes that have been mapped.
 
-use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use pbs_profile::Error;
@@ -22,14 +22,12 @@ pub(super) struct Frame {
 
 /// The time of all cores.
 pub(super) struct CoreTime {
-    /// All cores, the fastest first.
-    pub(super) by_rate: Vec<usize>,
     idle_permille: u64,
     /// Per mapped process: how much of its idle time is left.
     idle_ns: Vec<u64>,
     /// Per core: when mapped processes use it, in the order of time, with their
     /// numbers. Only of those with idle time.
-    used: Vec<Vec<(Range<u64>, usize)>>,
+    used: BTreeMap<usize, Vec<(Range<u64>, usize)>>,
 }
 
 impl Frame {
@@ -46,14 +44,11 @@ impl Frame {
 }
 
 impl CoreTime {
-    pub(super) fn new(store: &Store, idle_permille: u32) -> Self {
-        let mut by_rate: Vec<_> = (0..store.sites().len()).collect();
-        by_rate.sort_by_key(|&core| Reverse(store.sites()[core].rate_insns_per_s));
+    pub(super) fn new(idle_permille: u32) -> Self {
         Self {
-            by_rate,
             idle_permille: u64::from(idle_permille.min(1000)),
             idle_ns: Vec::new(),
-            used: vec![Vec::new(); store.sites().len()],
+            used: BTreeMap::new(),
         }
     }
 
@@ -72,7 +67,7 @@ impl CoreTime {
         let mut free = steps
             .map(|step| step.from.max(from_ns)..step.until)
             .peekable();
-        let used = self.used[core].iter();
+        let used = self.used.get(&core).into_iter().flatten();
         let mut used = used.filter(|(over, _)| over.end > from_ns).peekable();
         while walk.need_ns > 0 {
             let free_ns = free.peek().map(|over| over.start);
@@ -106,7 +101,7 @@ impl CoreTime {
         if idle_ns > 0 {
             let process = self.idle_ns.len();
             self.idle_ns.push(idle_ns);
-            let used = &mut self.used[frame.core];
+            let used = self.used.entry(frame.core).or_default();
             used.extend(frame.free.iter().map(|over| (over.clone(), process)));
             used.sort_unstable_by_key(|(over, _)| over.start);
         }
