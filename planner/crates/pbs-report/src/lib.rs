@@ -3,7 +3,7 @@
 //!
 //! [`Report::new`] puts the plan and the events of its run side by side. The
 //! report goes out as JSON (it serialises), as a [`table`], and as a picture
-//! ([`gantt`]).
+//! ([`gantt`]). A [`Schedule`] is a plan that nobody has run yet.
 
 mod axis;
 mod chart;
@@ -16,6 +16,7 @@ mod page;
 mod recording;
 mod replay;
 mod report;
+mod schedule;
 mod series;
 mod svg;
 mod table;
@@ -28,6 +29,10 @@ pub use number::{bytes, grouped};
 pub use page::Page;
 pub use recording::{config_by_name, Deadline, Opened, RecordedPlan, Recording, Source};
 pub use report::{tier_name, Exit, Facts, Outcome, ProcessReport, Report, TaskReport};
+pub use schedule::{
+    held, schedule_chart, schedule_picture, schedule_tables, Schedule, ScheduleCore, ScheduleNode,
+    ScheduleTask,
+};
 pub use series::{
     CpuSeries, Point, ProcessSeries, Selection, Series, Signal, SlotStay, TaskSeries,
 };

@@ -40,7 +40,7 @@ const NOTABLE_PERMILLE: i64 = 100;
 
 /// Okabe and Ito's colours, which the colour-blind can tell apart, with the
 /// colour of letters on them.
-const COLOURS: [(&str, &str); 8] = [
+pub(crate) const COLOURS: [(&str, &str); 8] = [
     ("#0072b2", "#ffffff"),
     ("#e69f00", "#000000"),
     ("#009e73", "#000000"),

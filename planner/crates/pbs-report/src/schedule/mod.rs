@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-2.0
+//! A plan that nobody has run yet: what runs when on which core, and the memory
+//! that it takes of the nodes.
+
+mod picture;
+mod text;
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+pub use picture::schedule_picture;
+pub use text::{schedule_chart, schedule_tables};
+
+/// The plan of all nodes. Times count from when it begins.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Schedule {
+    /// What is planned, in a few words.
+    pub title: String,
+    /// The names of the processes, which tasks refer to.
+    pub processes: Vec<String>,
+    /// When something has to have ended, and what.
+    pub deadlines: Vec<(u64, String)>,
+    /// Those on which something runs.
+    pub nodes: Vec<ScheduleNode>,
+}
+
+/// A node with its cores.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct ScheduleNode {
+    /// Its name.
+    pub name: String,
+    /// All of its memory.
+    pub memory_bytes: u64,
+    /// How much of that is reserved from which time on, in the order of time.
+    pub reserved_bytes: Vec<(u64, u64)>,
+    /// Those on which something runs.
+    pub cores: Vec<ScheduleCore>,
+}
+
+/// A core with its tasks.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct ScheduleCore {
+    /// Its name.
+    pub name: String,
+    /// In the order of time. None takes no time, and no two overlap.
+    pub tasks: Vec<ScheduleTask>,
+}
+
+/// A task on its core.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct ScheduleTask {
+    /// Index into [`Schedule::processes`].
+    pub process: usize,
+    /// Its number in its job, with its name where it has one.
+    pub task: String,
+    /// From then on.
+    pub start_ns: u64,
+    /// Until then.
+    pub end_ns: u64,
+    /// Its instructions.
+    pub insns: u64,
+    /// The greatest memory that it uses.
+    pub memory_bytes: u64,
+}
+
+impl Schedule {
+    /// When the last task ends.
+    pub fn end_ns(&self) -> u64 {
+        let cores = self.nodes.iter().flat_map(|node| &node.cores);
+        let tasks = cores.flat_map(|core| &core.tasks);
+        tasks.map(|task| task.end_ns).max().unwrap_or(0)
+    }
+}
+
+impl ScheduleNode {
+    /// The most memory that is reserved at once.
+    pub fn peak_bytes(&self) -> u64 {
+        let reserved = self.reserved_bytes.iter();
+        reserved.map(|&(_, bytes)| bytes).max().unwrap_or(0)
+    }
+}
+
+/// How much is held from which time on, of what is held from a time to another:
+/// start, end and amount of each. What ends makes room at once.
+pub fn held(intervals: impl IntoIterator<Item = (u64, u64, u64)>) -> Vec<(u64, u64)> {
+    let mut changes = BTreeMap::<u64, (u64, u64)>::new();
+    for (start_ns, end_ns, amount) in intervals {
+        if start_ns < end_ns {
+            changes.entry(start_ns).or_default().0 += amount;
+            changes.entry(end_ns).or_default().1 += amount;
+        }
+    }
+    let mut now = 0;
+    let steps = changes.into_iter().map(|(at_ns, (taken, given))| {
+        now = now + taken - given;
+        (at_ns, now)
+    });
+    steps.collect()
+}

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The plan as a picture.
+
+use super::{Schedule, ScheduleNode, ScheduleTask};
+use crate::axis::ticks;
+use crate::chart::{time_scale, LEFT, RIGHT, TEXT, WIDTH};
+use crate::gantt::COLOURS;
+use crate::number::{bytes, grouped};
+use crate::svg::{text_width, Anchor, Picture};
+
+/// Height of a core.
+const TRACK: f64 = 40.0;
+const GAP: f64 = 8.0;
+/// Height of the memory of a node.
+const MEMORY: f64 = 70.0;
+const SMALL: f64 = 11.0;
+const KEY_ROW: f64 = 24.0;
+/// A deadline is drawn if the picture is not longer by more than this for it.
+const MOST_STRETCH: f64 = 1.5;
+/// Boxes narrower than this may be left out where another one is.
+const NARROW: f64 = 0.5;
+
+const BOLD: &str = "font-weight=\"bold\"";
+const MUTED: &str = "class=\"muted\"";
+
+/// Draws the plan as an SVG file: the cores of each node, and its memory below
+/// them, on one axis of time.
+pub fn schedule_picture(schedule: &Schedule) -> String {
+    let end_ns = schedule.end_ns().max(1) as f64;
+    let deadlines = schedule.deadlines.iter().map(|&(ns, _)| ns as f64);
+    let near = deadlines.filter(|ns| *ns <= end_ns * MOST_STRETCH);
+    let mut drawing = Drawing {
+        schedule,
+        picture: Picture::new(WIDTH),
+        span_ns: near.fold(end_ns, f64::max),
+        y: 0.0,
+    };
+    drawing.title();
+    let top = drawing.y;
+    for node in &schedule.nodes {
+        drawing.node(node);
+    }
+    drawing.axis(top);
+    drawing.deadlines(top);
+    drawing.y += 44.0;
+    drawing.key();
+    let description = "For each node its cores with the tasks that are planned on them, and below \
+                       the memory that is reserved, on one axis of time.";
+    let height = drawing.y + 10.0;
+    drawing
+        .picture
+        .styled_file(height, &schedule.title, description)
+}
+
+struct Drawing<'a> {
+    schedule: &'a Schedule,
+    picture: Picture,
+    /// What the axis shows.
+    span_ns: f64,
+    /// Where the next thing goes.
+    y: f64,
+}
+
+impl Drawing<'_> {
+    fn x_of(&self, ns: u64) -> f64 {
+        LEFT + ns as f64 / self.span_ns * (WIDTH - LEFT - RIGHT)
+    }
+
+    fn title(&mut self) {
+        let at = (LEFT, 34.0);
+        let title = &self.schedule.title;
+        self.picture.text(at, 20.0, Anchor::Start, BOLD, title);
+        self.y = 62.0;
+    }
+
+    fn node(&mut self, node: &ScheduleNode) {
+        let at = (16.0, self.y + 10.0);
+        self.picture
+            .text(at, TEXT, Anchor::Start, BOLD, &shortened(&node.name, TEXT));
+        self.y += 20.0;
+        for core in &node.cores {
+            let y = self.y;
+            let whole = WIDTH - LEFT - RIGHT;
+            self.picture.rect(LEFT, y, whole, TRACK, "class=\"track\"");
+            let at = (LEFT - 10.0, y + TRACK / 2.0 + 4.0);
+            let name = shortened(&core.name, SMALL);
+            self.picture.text(at, SMALL, Anchor::End, MUTED, &name);
+            let mut last_x = f64::NEG_INFINITY;
+            for task in &core.tasks {
+                let x = self.x_of(task.start_ns);
+                let width = self.x_of(task.end_ns) - x;
+                if width >= NARROW || x >= last_x + NARROW {
+                    last_x = x;
+                    self.task(task, (x, y, width));
+                }
+            }
+            self.y += TRACK + GAP;
+        }
+        self.memory(node);
+    }
+
+    fn task(&mut self, task: &ScheduleTask, (x, y, width): (f64, f64, f64)) {
+        let process = &self.schedule.processes[task.process];
+        let (fill, letters) = COLOURS[task.process % COLOURS.len()];
+        let title = format!(
+            "{process}, task {}: {:.3} to {:.3} ms, {} instructions, {} of memory",
+            task.task,
+            task.start_ns as f64 / 1e6,
+            task.end_ns as f64 / 1e6,
+            grouped(task.insns),
+            bytes(task.memory_bytes)
+        );
+        let edge = if width > 3.0 { " class=\"box\"" } else { "" };
+        let style = format!("fill=\"{fill}\"{edge}");
+        // What is too short to see is still drawn.
+        let place = (x, y, width.max(0.4), TRACK);
+        self.picture.titled_rect(place, style, &title);
+        let style = format!("fill=\"{letters}\" pointer-events=\"none\"");
+        let fits = |text: &str| text_width(text, SMALL) <= width - 4.0;
+        let middle = x + width / 2.0;
+        if fits(process) && fits(&task.task) {
+            let lines = [(y + 17.0, process), (y + 31.0, &task.task)];
+            for (y, line) in lines {
+                let at = (middle, y);
+                self.picture.text(at, SMALL, Anchor::Middle, &style, line);
+            }
+        } else if fits(&task.task) {
+            let at = (middle, y + TRACK / 2.0 + 4.0);
+            self.picture
+                .text(at, SMALL, Anchor::Middle, &style, &task.task);
+        }
+    }
+
+    fn memory(&mut self, node: &ScheduleNode) {
+        let (top, bottom) = (self.y, self.y + MEMORY);
+        let right = WIDTH - RIGHT;
+        let plot = "class=\"plot\"";
+        self.picture.rect(LEFT, top, right - LEFT, MEMORY, plot);
+        let share = |amount: u64| amount as f64 / node.memory_bytes.max(1) as f64;
+        let mut points = vec![(LEFT, bottom)];
+        for &(at_ns, amount) in &node.reserved_bytes {
+            let before = points.last().map_or(bottom, |point| point.1);
+            let x = self.x_of(at_ns).min(right);
+            points.push((x, before));
+            points.push((x, bottom - share(amount) * MEMORY));
+        }
+        points.push((points.last().map_or(LEFT, |point| point.0), bottom));
+        self.picture
+            .polygon(&points, "class=\"bar\" fill-opacity=\"0.55\"");
+        let peak = node.peak_bytes();
+        for (y, label) in [
+            (top + 9.0, bytes(node.memory_bytes)),
+            (bottom, "0".to_string()),
+        ] {
+            let at = (LEFT - 10.0, y);
+            self.picture.text(at, SMALL, Anchor::End, MUTED, &label);
+        }
+        let at = (16.0, top + MEMORY / 2.0 + 4.0);
+        self.picture.text(at, SMALL, Anchor::Start, MUTED, "memory");
+        let at = (right - 6.0, top + 14.0);
+        let peak = format!("{} at most", bytes(peak));
+        self.picture
+            .text(at, SMALL, Anchor::End, "class=\"note\"", &peak);
+        self.y = bottom + 18.0;
+    }
+
+    fn axis(&mut self, top: f64) {
+        let bottom = self.y;
+        let line = ((LEFT, bottom), (WIDTH - RIGHT, bottom));
+        self.picture.line(line.0, line.1, "class=\"axis\"");
+        let (factor, unit) = time_scale(self.span_ns);
+        for tick in ticks(self.span_ns / factor) {
+            let x = LEFT + tick.at * factor / self.span_ns * (WIDTH - LEFT - RIGHT);
+            self.picture
+                .line((x, top), (x, bottom + 5.0), "class=\"grid\"");
+            let at = (x, bottom + 18.0);
+            self.picture
+                .text(at, SMALL, Anchor::Middle, MUTED, &tick.label);
+        }
+        let at = (LEFT - 20.0, bottom + 18.0);
+        self.picture.text(at, SMALL, Anchor::End, MUTED, unit);
+    }
+
+    fn deadlines(&mut self, top: f64) {
+        let mut free_until = f64::INFINITY;
+        let mut deadlines: Vec<_> = self.schedule.deadlines.iter().collect();
+        deadlines.sort();
+        for (ns, what) in deadlines.into_iter().rev() {
+            let x = self.x_of(*ns);
+            if x > WIDTH - RIGHT + 0.5 {
+                continue;
+            }
+            let ends = ((x, top), (x, self.y));
+            self.picture.line(ends.0, ends.1, "class=\"limit\"");
+            let text = format!("deadline of {what}");
+            if x <= free_until {
+                let at = (x - 4.0, top + 10.0);
+                self.picture.text(at, SMALL, Anchor::End, BOLD, &text);
+                free_until = x - 12.0 - text_width(&text, SMALL) * 1.1;
+            }
+        }
+    }
+
+    fn key(&mut self) {
+        let mut x = LEFT;
+        for (index, name) in self.schedule.processes.iter().enumerate() {
+            let width = 34.0 + text_width(name, TEXT);
+            if x + width > WIDTH - RIGHT && x > LEFT {
+                x = LEFT;
+                self.y += KEY_ROW;
+            }
+            let (fill, _) = COLOURS[index % COLOURS.len()];
+            let style = format!("fill=\"{fill}\"");
+            self.picture.rect(x, self.y, 14.0, 14.0, style);
+            let at = (x + 20.0, self.y + 12.0);
+            self.picture.text(at, TEXT, Anchor::Start, "", name);
+            x += width;
+        }
+        self.y += KEY_ROW;
+    }
+}
+
+/// As much of a name as has room at the left.
+fn shortened(name: &str, size: f64) -> String {
+    let room = ((LEFT - 26.0) / text_width("m", size)) as usize;
+    if name.chars().count() <= room {
+        return name.into();
+    }
+    let kept: String = name.chars().take(room.saturating_sub(1)).collect();
+    kept + "…"
+}

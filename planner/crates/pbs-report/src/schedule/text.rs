@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The plan for a terminal.
+
+use std::fmt::Write;
+
+use super::{Schedule, ScheduleCore, ScheduleNode};
+use crate::number::{bytes, grouped};
+use crate::table::columns;
+
+/// What processes are drawn with; those after the last have [`MORE`].
+const LETTERS: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+const MORE: u8 = b'*';
+const IDLE: u8 = b'.';
+
+/// Lines that show how much memory is reserved.
+const MEMORY_ROWS: u64 = 4;
+
+/// A chart is never narrower than this.
+const LEAST_WIDTH: usize = 10;
+
+/// For each core a table of its tasks.
+pub fn schedule_tables(schedule: &Schedule) -> String {
+    let mut out = String::new();
+    for node in &schedule.nodes {
+        for core in &node.cores {
+            let _ = writeln!(out, "{} {}", node.name, core.name);
+            let header = ["START ms", "END ms", "PROCESS", "TASK", "INSNS", "MEMORY"];
+            let mut rows = vec![header.map(String::from).to_vec()];
+            for task in &core.tasks {
+                rows.push(vec![
+                    ms(task.start_ns),
+                    ms(task.end_ns),
+                    schedule.processes[task.process].clone(),
+                    task.task.clone(),
+                    grouped(task.insns),
+                    bytes(task.memory_bytes),
+                ]);
+            }
+            // Numbers to the right, the two names in the middle to the left.
+            for column in [2, 3] {
+                let widths = rows.iter().map(|row| row[column].chars().count());
+                let width = widths.max().unwrap_or(0);
+                for row in &mut rows {
+                    row[column] = format!("{:<width$}", row[column]);
+                }
+            }
+            out.push_str(&columns(&rows, 0));
+            out.push('\n');
+        }
+    }
+    out
+}
+
+/// The cores over time, a letter for each process, and the memory of each node
+/// below its cores, in no more than so many columns if that can be.
+pub fn schedule_chart(schedule: &Schedule, width: usize) -> String {
+    let cores = schedule.nodes.iter().flat_map(|node| &node.cores);
+    let names = cores.map(|core| core.name.chars().count());
+    let left = names.chain([6]).max().unwrap_or(6);
+    let memories = schedule.nodes.iter();
+    let memories = memories.map(|node| bytes(node.memory_bytes).chars().count());
+    let right = memories.max().unwrap_or(0);
+    // Two bars and two blanks.
+    let chart = width.saturating_sub(left + right + 4).max(LEAST_WIDTH);
+    let end_ns = schedule.end_ns().max(1);
+    let cells = Cells { chart, end_ns };
+    let mut out = String::new();
+    for node in &schedule.nodes {
+        let _ = writeln!(out, "{}", node.name);
+        for core in &node.cores {
+            let _ = writeln!(out, "{:>left$} |{}|", core.name, cells.core(core));
+        }
+        for (row, line) in cells.memory(node).into_iter().enumerate() {
+            let (name, scale) = match row {
+                0 => ("memory", format!(" {}", bytes(node.memory_bytes))),
+                _ => ("", String::new()),
+            };
+            let _ = writeln!(out, "{name:>left$} |{line}|{scale}");
+        }
+    }
+    let end = format!("{} ms", ms(end_ns));
+    let room = chart.saturating_sub(1);
+    let _ = writeln!(out, "{:left$}  0{end:>room$}\n", "");
+    out.push_str(&legend(schedule, width));
+    out
+}
+
+/// Time in columns.
+struct Cells {
+    chart: usize,
+    end_ns: u64,
+}
+
+impl Cells {
+    fn start_ns(&self, cell: usize) -> u64 {
+        let ns = u128::from(self.end_ns) * cell as u128 / self.chart as u128;
+        u64::try_from(ns).unwrap_or(u64::MAX)
+    }
+
+    /// Each cell has the process that has most of its time, so that none is
+    /// lost that is alone in one.
+    fn core(&self, core: &ScheduleCore) -> String {
+        let mut tasks = core.tasks.iter().peekable();
+        let cells = (0..self.chart).map(|cell| {
+            let (from, until) = (self.start_ns(cell), self.start_ns(cell + 1));
+            let mut best = (0, IDLE);
+            let mut times: Vec<(usize, u64)> = Vec::new();
+            while let Some(task) = tasks.peek() {
+                let time_ns = task
+                    .end_ns
+                    .min(until)
+                    .saturating_sub(task.start_ns.max(from));
+                if time_ns > 0 {
+                    match times
+                        .iter_mut()
+                        .find(|(process, _)| *process == task.process)
+                    {
+                        Some((_, sum)) => *sum += time_ns,
+                        None => times.push((task.process, time_ns)),
+                    }
+                }
+                if task.end_ns > until {
+                    break;
+                }
+                tasks.next();
+            }
+            for (process, time_ns) in times {
+                if time_ns > best.0 {
+                    best = (time_ns, letter(process));
+                }
+            }
+            char::from(best.1)
+        });
+        cells.collect()
+    }
+
+    /// From the top to the bottom: filled as far as the most that is reserved in
+    /// the time of a cell.
+    fn memory(&self, node: &ScheduleNode) -> Vec<String> {
+        let mut steps = node.reserved_bytes.iter().peekable();
+        let mut now = 0;
+        let levels = (0..self.chart).map(|cell| {
+            let (from, until) = (self.start_ns(cell), self.start_ns(cell + 1));
+            let mut most = 0;
+            while let Some(&&(at_ns, bytes)) = steps.peek() {
+                if at_ns >= until {
+                    break;
+                }
+                if at_ns > from {
+                    most = most.max(now);
+                }
+                now = bytes;
+                most = most.max(now);
+                steps.next();
+            }
+            let most = u128::from(most.max(now)) * u128::from(MEMORY_ROWS);
+            most.div_ceil(u128::from(node.memory_bytes.max(1))) as u64
+        });
+        let levels: Vec<u64> = levels.collect();
+        let rows = (1..=MEMORY_ROWS).rev().map(|row| {
+            let cells = levels.iter();
+            cells
+                .map(|&level| if level >= row { '#' } else { ' ' })
+                .collect()
+        });
+        rows.collect()
+    }
+}
+
+fn letter(process: usize) -> u8 {
+    LETTERS.get(process).copied().unwrap_or(MORE)
+}
+
+/// Which letter is which process.
+fn legend(schedule: &Schedule, width: usize) -> String {
+    let mut out = String::new();
+    let mut line = String::new();
+    let mut names: Vec<_> = schedule
+        .processes
+        .iter()
+        .take(LETTERS.len())
+        .enumerate()
+        .map(|(index, name)| format!("{} {name}", char::from(letter(index))))
+        .collect();
+    if schedule.processes.len() > LETTERS.len() {
+        names.push(format!("{} others", char::from(MORE)));
+    }
+    names.push(format!("{} idle", char::from(IDLE)));
+    for name in names {
+        let length = line.chars().count() + 3 + name.chars().count();
+        if !line.is_empty() && length > width {
+            out.push_str(&line);
+            out.push('\n');
+            line.clear();
+        }
+        if !line.is_empty() {
+            line.push_str("   ");
+        }
+        line.push_str(&name);
+    }
+    out + &line + "\n"
+}
+
+/// Nanoseconds in milliseconds, to the microsecond.
+fn ms(ns: u64) -> String {
+    format!("{}.{:03}", grouped(ns / 1_000_000), ns % 1_000_000 / 1_000)
+}
