@@ -1,0 +1,506 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The loop itself.
+
+use std::collections::BTreeMap;
+
+use pbs_job::{Job, Machine};
+use pbs_plan::{Config, Plan, Problem};
+use pbs_planner::plan_building::{class_plans, Entry, ProcessIds, Settings};
+use pbs_planner::{
+    admit, earliest_deadline, Balancing, Capacity, Declined, Planned, Progress, Replan, Request,
+    RunId, Store, Validation,
+};
+use pbs_uapi::{Event, EventKind, IDLE};
+
+use crate::track::{next_with_insns, Track};
+use crate::{End, Measured, Outlook, Pace};
+
+/// How runs are planned and replanned.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// What is asked of a job before it is planned.
+    pub validation: Validation,
+    /// How plans are looked for at admission.
+    pub planning: pbs_planner::Options,
+    /// How plans are looked for when a prediction has failed; the node waits for
+    /// it.
+    pub replanning: pbs_planner::Options,
+    /// The configuration of the plans; `None`: the node's own, which is taken to
+    /// be the default.
+    pub config: Option<Config>,
+    /// How memory is balanced between the cores.
+    pub balancing: Balancing,
+    /// What is expected of late processes.
+    pub outlook: Outlook,
+    /// How often plans are made.
+    pub pace: Pace,
+    /// From the call that makes a plan until it is in force.
+    pub lead_ns: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            validation: Validation::default(),
+            planning: pbs_planner::Options::default(),
+            replanning: Replan::at(0).options,
+            config: None,
+            balancing: Balancing::Dynamic,
+            outlook: Outlook::default(),
+            pace: Pace::default(),
+            lead_ns: 0,
+        }
+    }
+}
+
+/// Plans the runs of jobs on one node, and follows them.
+#[derive(Clone, Debug)]
+pub struct Controller {
+    store: Store,
+    options: Options,
+    ids: ProcessIds,
+    runs: BTreeMap<RunId, ActiveRun>,
+    /// The core that each CPU of Linux is.
+    cores: BTreeMap<u32, usize>,
+    plan_id: u64,
+    next_run: u64,
+    /// The number of the event after the last one that was heard of.
+    next_seq: u64,
+    /// A prediction failure that no plan has dealt with.
+    failed: bool,
+    pace: Pace,
+}
+
+#[derive(Clone, Debug)]
+struct ActiveRun {
+    job: Job,
+    /// As it was admitted.
+    expected_insns: Vec<u64>,
+    tracks: Vec<Track>,
+}
+
+/// A run that was admitted.
+#[derive(Clone, Debug)]
+pub struct Admitted {
+    /// Its number.
+    pub run: RunId,
+    /// How it was planned.
+    pub planned: Planned,
+}
+
+/// What a prediction failure is answered with.
+#[derive(Clone, Debug)]
+pub enum Answer {
+    /// Nothing: there was no failure, or nothing is left to plan.
+    Nothing,
+    /// A plan came a moment ago; ask again at this time.
+    NotBefore(u64),
+    /// A new plan.
+    Plan {
+        /// It.
+        plan: Box<Plan>,
+        /// The runs that will not keep their deadline, or that have no place.
+        missed: Vec<Missed>,
+    },
+}
+
+/// A run that a failure has made late.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Missed {
+    /// The run.
+    pub run: RunId,
+    /// By how much it will miss its deadline; `None`: there is no place for it
+    /// at all, and it is not planned any more.
+    pub by_ns: Option<u64>,
+}
+
+/// How far a process had come when another planner took over.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SoFar {
+    /// The CPU of Linux that it was planned for, once it has a thread.
+    pub cpu: Option<u32>,
+    /// Its tasks that have ended, in order.
+    pub measured: Vec<Measured>,
+    /// What the task after those has retired.
+    pub retired_insns: u64,
+    /// How it ended, if it has.
+    pub end: Option<End>,
+}
+
+/// How a run is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunState {
+    /// How each process ended that has, in the order of the job.
+    pub ends: Vec<Option<End>>,
+    /// The tasks that have ended, by process.
+    pub measured: Vec<Vec<Measured>>,
+    /// When the last reservation of it ends; `None`: it has none.
+    pub planned_end_ns: Option<u64>,
+}
+
+impl Controller {
+    /// For the node of `machine`, which is its only one, with plans that are
+    /// numbered from `plan_id` on, and processes from `first_process` on.
+    pub fn new(machine: Machine, options: Options, plan_id: u64, first_process: u32) -> Self {
+        let config = options.config.unwrap_or(Config::DEFAULT);
+        let cores = machine.cores().enumerate();
+        let cores = cores.map(|(number, (_, core))| (core.cpu.unwrap_or(number as u32), number));
+        Self {
+            cores: cores.collect(),
+            store: Store::with_capacity(machine, options.balancing, Capacity::of(&config)),
+            ids: ProcessIds::from(first_process),
+            runs: BTreeMap::new(),
+            plan_id,
+            next_run: 0,
+            next_seq: 0,
+            failed: false,
+            pace: options.pace,
+            options,
+        }
+    }
+
+    /// What is reserved.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Admits a run of a job whose times are of the node's clock, or says why it
+    /// can't be.
+    ///
+    /// # Errors
+    ///
+    /// What there is too little of; nothing has changed then.
+    pub fn admit(&mut self, job: Job, now_ns: u64) -> Result<Admitted, Declined> {
+        let run = RunId(self.next_run);
+        let request = self.request(run, &job, now_ns);
+        let Options {
+            validation,
+            planning,
+            ..
+        } = &self.options;
+        let planned = admit(&mut self.store, &request, validation, planning)?;
+        self.next_run += 1;
+        self.runs.insert(
+            run,
+            ActiveRun {
+                expected_insns: job.tasks.iter().map(|task| task.insns).collect(),
+                tracks: vec![Track::default(); job.processes.len()],
+                job,
+            },
+        );
+        Ok(Admitted { run, planned })
+    }
+
+    /// The earliest deadline with which a job that was declined would be admitted;
+    /// `None`: it would not with any.
+    pub fn earliest_deadline_ns(&mut self, job: &Job, now_ns: u64) -> Option<u64> {
+        let request = self.request(RunId(self.next_run), job, now_ns);
+        let Options {
+            validation,
+            planning,
+            ..
+        } = &self.options;
+        earliest_deadline(&mut self.store, &request, validation, planning)
+    }
+
+    fn request<'a>(&self, run: RunId, job: &'a Job, now_ns: u64) -> Request<'a> {
+        let start_ns = now_ns.saturating_add(self.options.lead_ns);
+        Request::new(run, job).not_before(start_ns)
+    }
+
+    /// Takes over a run that another planner admitted, as far as it has come. The
+    /// node goes on with the plan that it has, in which the run's processes have
+    /// these numbers, until the first answer.
+    ///
+    /// `None`: a process of another run has one of the numbers.
+    pub fn take_over(&mut self, job: Job, numbers: &[u32], so_far: &[SoFar]) -> Option<RunId> {
+        let run = RunId(self.next_run);
+        let mut ids = self.ids.clone();
+        let mut numbers = numbers.iter().enumerate();
+        numbers
+            .all(|(process, &id)| ids.take(run, process, id))
+            .then_some(())?;
+        let mut tracks = vec![Track::default(); job.processes.len()];
+        for (process, (track, so_far)) in tracks.iter_mut().zip(so_far).enumerate() {
+            if let Some(core) = so_far.cpu.and_then(|cpu| self.cores.get(&cpu)) {
+                track.attached(*core);
+            }
+            for task in &so_far.measured {
+                track.task_ended(task.position, task.expected_insns, task.retired_insns);
+            }
+            let next = next_with_insns(&job, process, track.position());
+            track.at(next, so_far.retired_insns);
+            if let Some(end) = so_far.end {
+                track.ended(end);
+            }
+        }
+        self.ids = ids;
+        self.next_run += 1;
+        // The one before may have heard of a failure that it did not answer.
+        self.failed = true;
+        let expected_insns = job.tasks.iter().map(|task| task.insns).collect();
+        let active = ActiveRun {
+            expected_insns,
+            tracks,
+            job,
+        };
+        self.runs.insert(run, active);
+        Some(run)
+    }
+
+    /// The number that a process of a run, given by its index in the job, has in
+    /// plans.
+    pub fn number(&mut self, run: RunId, process: usize) -> u32 {
+        self.ids.get(run, process)
+    }
+
+    /// The plan of all that is admitted and not over; `None`: that is nothing.
+    ///
+    /// # Errors
+    ///
+    /// What the node would refuse.
+    pub fn plan(&mut self, now_ns: u64) -> Result<Option<Plan>, Vec<Problem>> {
+        let progress = self.progress();
+        let entries: Vec<_> = self
+            .runs
+            .iter()
+            .map(|(&run, active)| Entry {
+                run,
+                job: &active.job,
+                progress: &progress[&run],
+                deadline_ns: active.job.deadline_ns,
+            })
+            .collect();
+        let settings = Settings {
+            plan_id: self.plan_id,
+            dealt_seq: self.next_seq,
+            config: self.options.config,
+            start_ns: now_ns.saturating_add(self.options.lead_ns),
+        };
+        let plans = class_plans(&self.store, &entries, &mut self.ids, &settings)?;
+        let plan = plans.into_iter().next().map(|node| node.plan);
+        if plan.is_some() {
+            self.plan_id += 1;
+            self.pace.made(now_ns);
+        }
+        Ok(plan)
+    }
+
+    /// The process of a plan with that number: its run and its index in the job.
+    pub fn process(&self, id: u32) -> Option<(RunId, usize)> {
+        self.ids.process(id)
+    }
+
+    /// Hears of an event of the node.
+    pub fn event(&mut self, event: &Event) {
+        self.next_seq = self.next_seq.max(event.seq.saturating_add(1));
+        let Some(kind) = EventKind::from_raw(event.kind) else {
+            return;
+        };
+        if event.process == IDLE {
+            self.failed |= is_failure(kind);
+            return;
+        }
+        let core = self.cores.get(&event.cpu).copied();
+        let Some((run, process)) = self.ids.process(event.process) else {
+            return;
+        };
+        let Some(active) = self.runs.get_mut(&run) else {
+            return;
+        };
+        let position = event.task as usize;
+        let tasks = &active.job.processes[process].tasks;
+        let expected_insns = tasks
+            .get(position)
+            .map_or(0, |&task| active.expected_insns[task]);
+        let track = &mut active.tracks[process];
+        match kind {
+            EventKind::Attached => {
+                if let Some(core) = core {
+                    track.attached(core);
+                }
+                let next = next_with_insns(&active.job, process, track.position());
+                track.at(next, 0);
+            }
+            EventKind::TaskEnded => {
+                track.task_ended(position, expected_insns, event.retired_insns);
+                let next = next_with_insns(&active.job, process, track.position());
+                track.at(next, 0);
+            }
+            EventKind::ProcessEnded if event.value == 0 => track.ended(End::Complete),
+            EventKind::ProcessEnded | EventKind::Ejected => track.ended(End::Cut),
+            _ => {
+                if position < tasks.len() {
+                    track.at(position, event.retired_insns);
+                }
+            }
+        }
+        self.failed |= is_failure(kind);
+    }
+
+    /// Whether all that was admitted is over.
+    pub fn is_over(&self) -> bool {
+        self.runs.values().all(ActiveRun::is_over)
+    }
+
+    /// How a run is; `None`: there is no such run.
+    pub fn run(&self, run: RunId) -> Option<RunState> {
+        let active = self.runs.get(&run)?;
+        Some(RunState {
+            ends: active.tracks.iter().map(Track::end).collect(),
+            measured: active
+                .tracks
+                .iter()
+                .map(|t| t.measured().to_vec())
+                .collect(),
+            planned_end_ns: self.store.run(run).map(pbs_planner::Run::end_ns),
+        })
+    }
+
+    /// Forgets a run that is over.
+    pub fn forget(&mut self, run: RunId) {
+        if self.runs.get(&run).is_some_and(ActiveRun::is_over) {
+            self.runs.remove(&run);
+            self.ids.forget(run);
+            self.store.remove(run);
+        }
+    }
+
+    /// Answers the prediction failures that were heard of since the last plan.
+    ///
+    /// # Errors
+    ///
+    /// What the node would refuse.
+    pub fn answer(&mut self, now_ns: u64) -> Result<Answer, Vec<Problem>> {
+        if !self.failed || self.is_over() {
+            return Ok(Answer::Nothing);
+        }
+        if now_ns < self.pace.next_ns() {
+            return Ok(Answer::NotBefore(self.pace.next_ns()));
+        }
+        self.look_ahead();
+        let missed = self.replan(now_ns.saturating_add(self.options.lead_ns));
+        self.failed = false;
+        let plan = self.plan(now_ns).inspect_err(|_| self.failed = true)?;
+        Ok(plan.map_or(Answer::Nothing, |plan| Answer::Plan {
+            plan: Box::new(plan),
+            missed,
+        }))
+    }
+
+    /// The node has refused the last plan: something has happened that was not heard
+    /// of yet. What it was to answer still wants an answer, though not at once.
+    pub fn refused(&mut self) {
+        self.failed = true;
+    }
+
+    /// Estimates anew what is left of the processes that have begun.
+    fn look_ahead(&mut self) {
+        let outlook = self.options.outlook;
+        for active in self.runs.values_mut() {
+            for (process, track) in active.tracks.iter().enumerate() {
+                let (expected_insns, mut retired_insns) = track.sums_insns();
+                let tasks = &active.job.processes[process].tasks;
+                let mut sum_insns = expected_insns;
+                for (position, &task) in tasks.iter().enumerate().skip(track.position()) {
+                    let expected_insns = active.expected_insns[task];
+                    let insns = &mut active.job.tasks[task].insns;
+                    if position == track.position() && track.retired_insns() > 0 {
+                        let now_insns = track.retired_insns();
+                        *insns = outlook.of_running((*insns).max(1), now_insns);
+                        if now_insns > expected_insns {
+                            sum_insns = sum_insns.saturating_add(expected_insns);
+                            retired_insns = retired_insns.saturating_add(now_insns);
+                        }
+                    } else {
+                        *insns = outlook.of_coming(expected_insns, sum_insns, retired_insns);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Plans anew what is left of the runs that have begun. One that can't keep
+    /// its deadline goes on without; one for which there is no place at all goes.
+    fn replan(&mut self, start_ns: u64) -> Vec<Missed> {
+        for (&run, active) in &self.runs {
+            if active.is_over() {
+                self.store.remove(run);
+            }
+        }
+        self.store.forget_before(start_ns);
+        let progress = self.progress();
+        let mut late: BTreeMap<RunId, bool> = BTreeMap::new();
+        let replan = Replan {
+            options: self.options.replanning.clone(),
+            ..Replan::at(start_ns)
+        };
+        // Each turn but the last takes a deadline or a run away.
+        loop {
+            let (mut running, mut later) = (Vec::new(), Vec::new());
+            for (&run, active) in &self.runs {
+                let request = Request {
+                    progress: &progress[&run],
+                    ..Request::new(run, &active.job)
+                };
+                let reserved_ns = self.store.run(run).and_then(pbs_planner::Run::start_ns);
+                match late.get(&run) {
+                    _ if active.is_over() => {}
+                    Some(true) => {}
+                    Some(false) => running.push(request.without_deadline()),
+                    None if active.has_begun() => running.push(request),
+                    None if reserved_ns.is_none_or(|at_ns| at_ns < start_ns) => {
+                        running.push(request);
+                    }
+                    None => later.push(request),
+                }
+            }
+            match replan.run(&mut self.store, &running, &later) {
+                Ok(_) => break,
+                Err(not) => match late.get(&not.run) {
+                    None => {
+                        late.insert(not.run, false);
+                    }
+                    Some(_) => {
+                        late.insert(not.run, true);
+                        self.store.remove(not.run);
+                    }
+                },
+            }
+        }
+        let missed = late.into_keys().map(|run| {
+            let deadline_ns = self.runs[&run].job.deadline_ns;
+            let planned = self.store.run(run);
+            Missed {
+                run,
+                by_ns: planned.map(|run| run.end_ns().saturating_sub(deadline_ns)),
+            }
+        });
+        missed.collect()
+    }
+
+    fn progress(&self) -> BTreeMap<RunId, Vec<Progress>> {
+        let of = |active: &ActiveRun| {
+            let processes = active.job.processes.iter().zip(&active.tracks);
+            let progress = processes.map(|(process, track)| track.progress(process.tasks.len()));
+            progress.collect()
+        };
+        let runs = self.runs.iter();
+        runs.map(|(&run, active)| (run, of(active))).collect()
+    }
+}
+
+impl ActiveRun {
+    fn is_over(&self) -> bool {
+        let mut processes = self.job.processes.iter().zip(&self.tracks);
+        processes.all(|(process, track)| track.progress(process.tasks.len()) == Progress::Ended)
+    }
+
+    fn has_begun(&self) -> bool {
+        self.tracks.iter().any(Track::has_begun)
+    }
+}
+
+fn is_failure(kind: EventKind) -> bool {
+    matches!(kind, EventKind::Late | EventKind::Early)
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What is expected of a task that did not keep to its plan.
+
+/// How the rest of a late process is estimated.
+///
+/// Leppert's sketch stretches all that is left of a process by a constant
+/// (listing 6). Here the task that is late is expected to go on for a share of
+/// what it has retired, so that a task without end is looked at ever less often;
+/// and what is left of its process is stretched by as much as the process has
+/// been late with the tasks before, but for a bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outlook {
+    /// A late task goes on for this share of what it has retired.
+    pub goes_on_permille: u64,
+    /// The tasks to come are stretched by no more than this.
+    pub most_stretch_permille: u64,
+}
+
+impl Default for Outlook {
+    fn default() -> Self {
+        Self {
+            goes_on_permille: 250,
+            most_stretch_permille: 2000,
+        }
+    }
+}
+
+impl Outlook {
+    /// The length of a task that has retired `retired_insns` and was to take
+    /// `expected_insns`.
+    pub fn of_running(&self, expected_insns: u64, retired_insns: u64) -> u64 {
+        if retired_insns < expected_insns {
+            return expected_insns;
+        }
+        let more_insns = scaled(retired_insns, self.goes_on_permille);
+        retired_insns.saturating_add(more_insns.max(1))
+    }
+
+    /// The length of a task to come that was expected to take `expected_insns`,
+    /// where those of its process before it took `retired_insns` instead of
+    /// `planned_insns`.
+    pub fn of_coming(&self, expected_insns: u64, planned_insns: u64, retired_insns: u64) -> u64 {
+        if retired_insns <= planned_insns || planned_insns == 0 {
+            return expected_insns;
+        }
+        let stretch = u128::from(retired_insns) * 1000 / u128::from(planned_insns);
+        let stretch = stretch.min(self.most_stretch_permille.max(1000).into());
+        scaled(expected_insns, stretch as u64)
+    }
+}
+
+fn scaled(insns: u64, permille: u64) -> u64 {
+    let scaled = u128::from(insns) * u128::from(permille) / 1000;
+    u64::try_from(scaled).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Outlook;
+
+    #[test]
+    fn a_task_in_time_keeps_its_length() {
+        assert_eq!(Outlook::default().of_running(1000, 999), 1000);
+    }
+
+    #[test]
+    fn a_late_task_is_longer_than_it_is() {
+        let outlook = Outlook::default();
+        assert_eq!(outlook.of_running(1000, 1600), 2000);
+        // A task that never ends is planned a number of times that grows with
+        // the logarithm of its length.
+        let (mut length, mut times) = (1000, 0);
+        while length < 1_000_000_000 {
+            length = outlook.of_running(length, length);
+            times += 1;
+        }
+        assert!(times < 70, "{times}");
+        assert_eq!(outlook.of_running(0, 0), 1);
+        assert_eq!(outlook.of_running(1, u64::MAX), u64::MAX);
+    }
+
+    #[test]
+    fn what_comes_is_stretched_by_what_was() {
+        let outlook = Outlook::default();
+        assert_eq!(outlook.of_coming(100, 1000, 1500), 150);
+        assert_eq!(outlook.of_coming(100, 1000, 9000), 200);
+        // Who was early before may be late now.
+        assert_eq!(outlook.of_coming(100, 1000, 500), 100);
+        assert_eq!(outlook.of_coming(100, 0, 500), 100);
+    }
+}

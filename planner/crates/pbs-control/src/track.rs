@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: GPL-2.0
+//! How far a process is, as events tell.
+
+use pbs_job::Job;
+use pbs_planner::Progress;
+
+/// Why a process has no tasks left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// It has ended all of them.
+    Complete,
+    /// It went before: it exited, was killed, or left the class.
+    Cut,
+}
+
+/// What a task that has ended was seen to need.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Measured {
+    /// Its place in its process.
+    pub position: usize,
+    /// What was expected of it when its run was admitted.
+    pub expected_insns: u64,
+    /// What it retired.
+    pub retired_insns: u64,
+}
+
+/// A process of a run.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Track {
+    /// Its core's number on the machine, once it has a thread there.
+    core: Option<usize>,
+    /// The task that it is at.
+    position: usize,
+    /// What that one has retired.
+    retired_insns: u64,
+    end: Option<End>,
+    measured: Vec<Measured>,
+}
+
+impl Track {
+    /// It has a thread on that core, and stays there.
+    pub(crate) fn attached(&mut self, core: usize) {
+        self.core = Some(core);
+        // Another thread may take the place of one that was detached.
+        if self.end == Some(End::Cut) {
+            self.end = None;
+        }
+    }
+
+    /// It is at a task that has retired so much; an older report is no news.
+    pub(crate) fn at(&mut self, position: usize, retired_insns: u64) {
+        if position > self.position {
+            self.position = position;
+            self.retired_insns = 0;
+        }
+        if position == self.position {
+            self.retired_insns = self.retired_insns.max(retired_insns);
+        }
+    }
+
+    /// A task of it has ended, having retired so much.
+    pub(crate) fn task_ended(&mut self, position: usize, expected_insns: u64, retired_insns: u64) {
+        if position < self.position {
+            return;
+        }
+        self.measured.push(Measured {
+            position,
+            expected_insns,
+            retired_insns,
+        });
+        self.position = position + 1;
+        self.retired_insns = 0;
+    }
+
+    /// It has no tasks left.
+    pub(crate) fn ended(&mut self, end: End) {
+        self.end.get_or_insert(end);
+    }
+
+    /// Whether it has a thread or had one, and so a core.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.core.is_some() || self.end.is_some()
+    }
+
+    pub(crate) fn end(&self) -> Option<End> {
+        self.end
+    }
+
+    pub(crate) fn position(&self) -> usize {
+        self.position
+    }
+
+    pub(crate) fn retired_insns(&self) -> u64 {
+        self.retired_insns
+    }
+
+    pub(crate) fn measured(&self) -> &[Measured] {
+        &self.measured
+    }
+
+    /// What was expected of the tasks that have ended, and what they retired.
+    pub(crate) fn sums_insns(&self) -> (u64, u64) {
+        self.measured
+            .iter()
+            .fold((0, 0), |(expected, retired), task| {
+                (
+                    task.expected_insns.saturating_add(expected),
+                    task.retired_insns.saturating_add(retired),
+                )
+            })
+    }
+
+    /// As the planner wants it, for a process with so many tasks.
+    pub(crate) fn progress(&self, tasks: usize) -> Progress {
+        match (self.end, self.core) {
+            (Some(_), _) => Progress::Ended,
+            _ if self.position >= tasks => Progress::Ended,
+            (None, Some(core)) => Progress::Running {
+                core,
+                position: self.position,
+                retired_insns: self.retired_insns,
+            },
+            (None, None) => Progress::Waiting,
+        }
+    }
+}
+
+/// The first tasks of a process that have instructions, from `position` on: the
+/// node knows nothing of the others, which are over with the task before them.
+pub(crate) fn next_with_insns(job: &Job, process: usize, position: usize) -> usize {
+    let tasks = &job.processes[process].tasks;
+    let rest = tasks.iter().skip(position);
+    position + rest.take_while(|&&task| job.tasks[task].insns == 0).count()
+}

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The loop, closed over a node in virtual time.
+
+mod common;
+
+use common::{ends_ns, job, machine, simulate, Loop};
+use pbs_control::{Answer, Controller, Measured, Options, Pace, SoFar};
+use pbs_job::Job;
+use pbs_sim::NoAnswer;
+use pbs_uapi::{Event, EventKind};
+
+const MS: u64 = 1_000_000;
+
+fn options() -> Options {
+    Options {
+        pace: Pace::new(0, 0),
+        ..Options::default()
+    }
+}
+
+/// The urgent job's first task takes 60 % more than expected; behind it stands a
+/// job that has time.
+fn disturbed() -> (Controller, Vec<Vec<u64>>) {
+    let mut controller = Controller::new(machine(), options(), 1, 1);
+    let urgent = job("urgent", &[100_000_000; 3], 450 * MS);
+    let patient = job("patient", &[100_000_000; 4], 2_000 * MS);
+    controller.admit(urgent, 0).unwrap();
+    controller.admit(patient, 0).unwrap();
+    let mut real = vec![vec![100_000_000; 3], vec![100_000_000; 4]];
+    real[0][0] = 160_000_000;
+    (controller, real)
+}
+
+#[test]
+fn a_new_plan_keeps_the_deadline_of_who_is_late() {
+    let (mut controller, real) = disturbed();
+    let alone = simulate(&mut controller.clone(), &real, &mut NoAnswer);
+    assert!(ends_ns(&alone)[0].unwrap() > 450 * MS, "{alone:?}");
+
+    let mut node = Loop::new(&mut controller);
+    let plan = node.first_plan();
+    let answered = common::run(&plan, &real, &mut node);
+    let ends_ns = ends_ns(&answered);
+    assert!(node.answers > 0);
+    assert!(node.missed.is_empty(), "{:?}", node.missed);
+    assert!(ends_ns[0].unwrap() <= 450 * MS, "{answered:?}");
+    assert!(ends_ns[1].unwrap() <= 2_000 * MS, "{answered:?}");
+}
+
+#[test]
+fn a_run_that_can_no_longer_be_in_time_goes_on() {
+    let (mut controller, mut real) = disturbed();
+    real[0][0] = 400_000_000;
+    let mut node = Loop::new(&mut controller);
+    let plan = node.first_plan();
+    let simulation = common::run(&plan, &real, &mut node);
+    assert!(ends_ns(&simulation).iter().all(Option::is_some));
+    assert!(node.missed.iter().any(|missed| missed.by_ns > Some(0)));
+}
+
+#[test]
+fn a_task_without_end_is_planned_ever_more_rarely() {
+    let (mut controller, mut real) = disturbed();
+    real[0][0] = 1 << 40;
+    let mut node = Loop::new(&mut controller);
+    let plan = node.first_plan();
+    let simulation = common::run(&plan, &real, &mut node);
+    // The other job has ended, and in time.
+    assert!(ends_ns(&simulation)[1].unwrap() <= 2_000 * MS);
+    assert!(node.answers < 100, "{}", node.answers);
+}
+
+#[test]
+fn a_refused_run_leaves_no_trace() {
+    let (mut controller, _) = disturbed();
+    let before = controller.clone();
+    let late = job("late", &[100_000_000; 9], 500 * MS);
+    controller.admit(late.clone(), 0).unwrap_err();
+    assert!(controller.store() == before.store());
+    let earliest_ns = controller.earliest_deadline_ns(&late, 0).unwrap();
+    assert!(controller.store() == before.store());
+    let patient = Job {
+        deadline_ns: earliest_ns,
+        ..late
+    };
+    controller.clone().admit(patient, 0).unwrap();
+    let plan = controller.plan(0).unwrap().unwrap();
+    assert_eq!(plan.processes.len(), 2);
+}
+
+#[test]
+fn no_failure_no_answer_and_not_too_soon() {
+    let (mut controller, _) = disturbed();
+    controller.plan(0).unwrap().unwrap();
+    assert!(matches!(controller.answer(5), Ok(Answer::Nothing)));
+
+    let mut controller = Controller::new(
+        machine(),
+        Options {
+            pace: Pace::new(100, 1000),
+            ..options()
+        },
+        7,
+        1,
+    );
+    controller
+        .admit(job("a", &[1_000_000; 3], 900 * MS), 0)
+        .unwrap();
+    let plan = controller.plan(10).unwrap().unwrap();
+    let late = Event {
+        seq: 41,
+        kind: EventKind::Late as u16,
+        process: plan.processes[0].id,
+        task: 0,
+        retired_insns: 2_000_000,
+        ..Event::default()
+    };
+    controller.event(&late);
+    assert!(matches!(controller.answer(20), Ok(Answer::NotBefore(110))));
+    let Ok(Answer::Plan { plan: next, .. }) = controller.answer(110) else {
+        panic!("no plan");
+    };
+    assert_eq!((plan.plan_id, next.plan_id), (7, 8));
+    assert_eq!(next.dealt_seq, 42);
+    // As long as it is expected to become.
+    assert_eq!(next.processes[0].tasks[0].planned_insns, 2_500_000);
+    // What was dealt with is no reason for another plan.
+    assert!(matches!(controller.answer(5000), Ok(Answer::Nothing)));
+}
+
+#[test]
+fn what_has_ended_is_not_planned_again() {
+    let (mut controller, _) = disturbed();
+    let plan = controller.plan(0).unwrap().unwrap();
+    let event = |kind: EventKind, process: usize, task: u32, retired_insns: u64| Event {
+        kind: kind as u16,
+        process: plan.processes[process].id,
+        task,
+        retired_insns,
+        ..Event::default()
+    };
+    for (kind, process, task, insns) in [
+        (EventKind::Attached, 0, 0, 0),
+        (EventKind::Attached, 1, 0, 0),
+        (EventKind::TaskEnded, 0, 0, 70_000_000),
+        (EventKind::TaskEnded, 0, 1, 90_000_000),
+        (EventKind::Early, 0, 1, 90_000_000),
+    ] {
+        controller.event(&event(kind, process, task, insns));
+    }
+    let Ok(Answer::Plan { plan: next, missed }) = controller.answer(160 * MS) else {
+        panic!("no plan");
+    };
+    assert!(missed.is_empty());
+    let tasks: Vec<_> = next
+        .processes
+        .iter()
+        .map(|process| process.tasks.len())
+        .collect();
+    assert_eq!(tasks, [1, 4]);
+    assert_eq!(next.processes[0].tasks[0].id, 2);
+    controller.event(&event(EventKind::TaskEnded, 0, 2, 90_000_000));
+    controller.event(&event(EventKind::ProcessEnded, 0, 2, 0));
+    assert!(!controller.is_over());
+    controller.event(&event(EventKind::Ejected, 1, 0, 0));
+    assert!(controller.is_over());
+    let (run, _) = controller.process(plan.processes[0].id).unwrap();
+    let state = controller.run(run).unwrap();
+    let retired: Vec<_> = state.measured[0]
+        .iter()
+        .map(|task| task.retired_insns)
+        .collect();
+    assert_eq!(retired, [70_000_000, 90_000_000, 90_000_000]);
+    controller.forget(run);
+    assert!(controller.run(run).is_none());
+}
+
+#[test]
+fn another_controller_takes_over() {
+    let mut second = Controller::new(machine(), options(), 9, 1);
+    let urgent = job("urgent", &[100_000_000; 3], 1_450 * MS);
+    let so_far = SoFar {
+        cpu: Some(0),
+        measured: vec![Measured {
+            position: 0,
+            expected_insns: 100_000_000,
+            retired_insns: 120_000_000,
+        }],
+        retired_insns: 130_000_000,
+        end: None,
+    };
+    let run = second.take_over(urgent.clone(), &[77], &[so_far]).unwrap();
+    // No two processes have a number, and what fails leaves no trace.
+    assert!(second.take_over(urgent, &[77], &[]).is_none());
+    assert_eq!(second.number(run, 0), 77);
+
+    second.event(&Event {
+        seq: 500,
+        kind: EventKind::Late as u16,
+        process: 77,
+        task: 1,
+        retired_insns: 160_000_000,
+        ..Event::default()
+    });
+    let Ok(Answer::Plan { plan, missed }) = second.answer(300 * MS) else {
+        panic!("no plan");
+    };
+    assert!(missed.is_empty(), "{missed:?}");
+    assert_eq!((plan.plan_id, plan.dealt_seq), (9, 501));
+    let [process] = plan.processes.as_slice() else {
+        panic!("{plan:?}");
+    };
+    let tasks = process.tasks.iter();
+    let tasks: Vec<_> = tasks.map(|task| (task.id, task.planned_insns)).collect();
+    // A quarter more than it has retired, and what comes by as much as what was.
+    assert_eq!(
+        (process.id, tasks),
+        (77, vec![(1, 200_000_000), (2, 140_000_000)])
+    );
+}
