@@ -17,12 +17,14 @@ export ARCH DEBUG KERNEL_SRC JOBS T B CHAOS_STEPS
 # One clock for all stages of one make.
 export STAGE_EPOCH := $(shell date +%s)
 
-.PHONY: help setup kernel user run test bench lint pbsctl coverage mutants shell clean distclean
+.PHONY: help setup kernel user run test bench bench-planner lint pbsctl coverage mutants shell clean distclean
 
 help:
-	@echo 'make run      build all and run the main job in the virtual machine'
+	@echo 'make run      build all, run the main job in the virtual machine, and close'
+	@echo '              the loop: jobs measured, planned, disturbed, planned anew'
 	@echo 'make test     run every check and test; T=name runs one'
 	@echo 'make bench    measure what the class costs; B=name measures one thing'
+	@echo 'make bench-planner  measure the planner on this machine; B=name likewise'
 	@echo 'make kernel   build the kernel; DEBUG=1: with lockdep, KASAN and others;'
 	@echo '              ARCH=x86_64: for x86-64, as with user, test and shell'
 	@echo 'make user     build the userland of the virtual machine'
@@ -48,12 +50,16 @@ user: setup
 
 run: kernel user
 	@scripts/run-main-job
+	@scripts/run-loop
 
 test: setup
 	@scripts/test
 
 bench: setup
 	@scripts/bench
+
+bench-planner: setup
+	@scripts/bench-planner
 
 lint: setup
 	@scripts/test lint
@@ -72,7 +78,7 @@ shell: kernel user
 	@qemu/vm $(if $(ARCH),--arch $(ARCH)) $(if $(filter-out 0,$(DEBUG)),--debug) --shell
 
 clean:
-	rm -rf build/obj build/user build/initramfs*.cpio build/pbsctl build/run build/test build/log build/cargo build/coverage build/mutants
+	rm -rf build/obj build/user build/initramfs*.cpio build/pbsctl build/run build/loop build/test build/log build/cargo build/coverage build/mutants
 
 distclean:
 	rm -rf build

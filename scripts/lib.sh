@@ -134,3 +134,46 @@ series()
 	[ ! -e "$TOP/patches/series" ] ||
 		sed -e '/^[[:space:]]*\(#\|$\)/d' -e 's/[[:space:]].*//' "$TOP/patches/series"
 }
+
+# The program that makes tables of what was measured.
+BENCH_TOOL=$BUILD/cargo/bench/release/pbs-bench
+
+bench_tool()
+{
+	CARGO_TARGET_DIR=$BUILD/cargo/bench stage bench-tool "Building the benchmarks' tool" \
+		env -C "$TOP/tests/bench" "$CARGO" build --release --locked
+}
+
+# cut_inputs LIST FOLDER: what guest's jobs work on, cut out of the kernel's
+# source; samples/main-job/inputs says how the list is read.
+cut_inputs()
+{
+	local name bytes folders whole=$2.whole
+	mkdir -p "$2"
+	grep -v '^#' "$1" | while read -r name bytes folders; do
+		# shellcheck disable=SC2086 # several folders
+		(cd "$SRC" && find $folders -type f \( -name '*.[ch]' -o -path 'LICENSES/*' \) -print0 |
+			LC_ALL=C sort -z | xargs -0 cat) >"$whole"
+		head -c "$bytes" "$whole" >"$2/$name"
+		[ "$(stat -c %s "$2/$name")" = "$bytes" ] ||
+			die "$folders of $SRC hold fewer than $bytes bytes"
+	done
+	rm "$whole"
+}
+
+# put_table TABLE FILE: in FILE, the table between the comments that say where it
+# begins and ends becomes the one in the file TABLE.
+put_table()
+{
+	awk -v table="$1" '
+		/^\.\. end of the table/ { inside = 0 }
+		!inside
+		/^\.\. begin of the table/ {
+			inside = 1
+			print ""
+			while ((getline line < table) > 0) print line
+			print ""
+		}' "$2" >"$1.new"
+	cp "$1.new" "$2"
+	rm "$1.new"
+}

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Benchmarks of the scheduling class.
+//! Benchmarks of the scheduling class, and the report of the planner's.
 //!
 //! In the virtual machine `pbs-bench measure NAME...` measures; outside, the same
-//! program makes tables and pictures of that. `scripts/bench` is for people.
+//! program makes tables and pictures of that. `scripts/bench` is for people, and
+//! `scripts/bench-planner`, whose benchmarks are in `planner/`.
 
 mod figure;
 mod guest;
@@ -17,6 +18,7 @@ fn main() -> ExitCode {
         Some("measure") => guest::measure(words),
         Some("profile") => profile::profile(words),
         Some("report") => report::report(words),
+        Some("planner") => report::planner(words),
         _ => Err("usage: pbs-bench measure NAME...; see scripts/bench --help".into()),
     };
     match done {

@@ -2,7 +2,10 @@
 //! From what was measured to rows with targets: table, JSON, picture.
 
 mod chart;
+mod planner;
 mod rows;
+
+pub use planner::planner;
 
 use std::collections::HashMap;
 use std::fs;
@@ -12,19 +15,46 @@ use serde::Serialize;
 
 use crate::figure::Figure;
 
+/// What a value should be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Bound {
+    AtMost(f64),
+    AtLeast(f64),
+}
+
 /// One line of the report.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
     pub name: String,
     pub value: f64,
     pub unit: String,
-    /// What it should not be more than; `None`: it stands beside others.
+    /// The number of the bound; `None`: it stands beside others.
     pub target: Option<f64>,
     /// `None` without a target.
     pub met: Option<bool>,
+    #[serde(skip)]
+    bound: Option<Bound>,
     /// For people.
     #[serde(skip)]
     pub what: &'static str,
+}
+
+impl Row {
+    fn new(name: String, value: f64, unit: &str, bound: Option<Bound>, what: &'static str) -> Self {
+        let compared = bound.map(|bound| match bound {
+            Bound::AtMost(target) => (target, value <= target),
+            Bound::AtLeast(target) => (target, value >= target),
+        });
+        Self {
+            name,
+            value,
+            unit: unit.into(),
+            target: compared.map(|(target, _)| target),
+            met: compared.map(|(_, met)| met),
+            bound,
+            what,
+        }
+    }
 }
 
 /// What was measured in the boots, by the names of their files.
@@ -80,9 +110,8 @@ pub fn report(mut words: impl Iterator<Item = String>) -> Result<(), String> {
     let folder = Path::new(&folder);
     let boots = Boots::read(folder)?;
     let (rows, missing) = rows::of(&boots);
-    let json = serde_json::to_string_pretty(&rows).map_err(|error| error.to_string())?;
     for (name, text) in [
-        ("kernel.json", json + "\n"),
+        ("kernel.json", json(&rows)?),
         ("kernel.svg", chart::of(&rows)),
         ("kernel.rst", rst(&rows)),
     ] {
@@ -95,6 +124,11 @@ pub fn report(mut words: impl Iterator<Item = String>) -> Result<(), String> {
     } else {
         Err(format!("not measured: {}", missing.join(", ")))
     }
+}
+
+fn json(rows: &[Row]) -> Result<String, String> {
+    let text = serde_json::to_string_pretty(rows).map_err(|error| error.to_string())?;
+    Ok(text + "\n")
 }
 
 /// A number with as many digits as say something.
@@ -122,8 +156,11 @@ fn cells(row: &Row) -> [String; 5] {
     [
         row.name.clone(),
         format!("{} {}", number(row.value), row.unit),
-        row.target
-            .map_or(String::new(), |target| format!("<= {}", number(target))),
+        match row.bound {
+            Some(Bound::AtMost(target)) => format!("<= {}", number(target)),
+            Some(Bound::AtLeast(target)) => format!(">= {}", number(target)),
+            None => String::new(),
+        },
         match row.met {
             Some(true) => "met".into(),
             Some(false) => "missed".into(),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Which rows the report has, and what they should reach.
 
-use super::{Boots, Row};
+use super::{Boots, Bound, Row};
 
 /// The boots that values come from; `scripts/bench` names its files so.
 const MAIN: &str = "main";
@@ -19,14 +19,9 @@ struct Maker<'a> {
 
 impl Maker<'_> {
     fn row(&mut self, name: &str, value: f64, unit: &str, target: Option<f64>, what: &'static str) {
-        self.rows.push(Row {
-            name: name.into(),
-            value,
-            unit: unit.into(),
-            target,
-            met: target.map(|target| value <= target),
-            what,
-        });
+        let bound = target.map(Bound::AtMost);
+        self.rows
+            .push(Row::new(name.into(), value, unit, bound, what));
     }
 
     fn value(&mut self, boot: &str, name: &str) -> Option<f64> {

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: GPL-2.0
+//! How the planner's benchmarks measure.
+//!
+//! Benchmarks of one thread ask how much they get done on one core. So what counts
+//! is the time that the thread had a core, not the clock: then what else the
+//! machine does hardly matters.
+
+use std::time::Duration;
+
+use criterion::measurement::{Measurement, ValueFormatter, WallTime};
+use criterion::Criterion;
+use rustix::time::{clock_gettime, ClockId};
+
+/// The time that this thread had a CPU.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CpuTime;
+
+fn now() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    // Neither is negative, nor are there more nanoseconds than a second has.
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+impl Measurement for CpuTime {
+    type Intermediate = Duration;
+    type Value = Duration;
+
+    fn start(&self) -> Duration {
+        now()
+    }
+
+    fn end(&self, start: Duration) -> Duration {
+        now().saturating_sub(start)
+    }
+
+    fn add(&self, a: &Duration, b: &Duration) -> Duration {
+        *a + *b
+    }
+
+    fn zero(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn to_f64(&self, value: &Duration) -> f64 {
+        value.as_nanos() as f64
+    }
+
+    fn formatter(&self) -> &dyn ValueFormatter {
+        WallTime.formatter()
+    }
+}
+
+/// What the benchmarks have in common.
+pub(crate) fn config() -> Criterion<CpuTime> {
+    Criterion::default()
+        .with_measurement(CpuTime)
+        .warm_up_time(Duration::from_secs(1))
+        .measurement_time(Duration::from_secs(3))
+        .sample_size(20)
+        .without_plots()
+}

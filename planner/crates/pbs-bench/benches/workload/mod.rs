@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: GPL-2.0
+//! A synthetic workload of rigid jobs. It is no trace of a real machine.
+//!
+//! The same on every machine: a machine of [`NODES`] nodes, and jobs that
+//!
+//! - want 1 node (one in four), or 2 to 512, by powers of two in three of four
+//!   cases, the small ones as often as the large ones on a logarithmic scale;
+//! - run for a minute to a day, likewise on a logarithmic scale;
+//! - are planned for as long as they run, or are estimated, as people do, with the
+//!   next of a few round numbers that is no less than one to five times as long;
+//! - are submitted at random times, so that what is planned takes the given share
+//!   of what the machine has.
+//!
+//! Times are in seconds.
+
+/// Of the machine.
+pub(crate) const NODES: u64 = 1152;
+
+const MINUTE: u64 = 60;
+const HOUR: u64 = 60 * MINUTE;
+const DAY: u64 = 24 * HOUR;
+
+/// What people estimate.
+const ESTIMATES: [u64; 10] = [
+    10 * MINUTE,
+    30 * MINUTE,
+    HOUR,
+    2 * HOUR,
+    4 * HOUR,
+    8 * HOUR,
+    12 * HOUR,
+    DAY,
+    2 * DAY,
+    5 * DAY,
+];
+
+#[derive(Clone, Copy)]
+pub(crate) struct Job {
+    pub(crate) submitted: u64,
+    pub(crate) nodes: u64,
+    /// How long it is planned for.
+    pub(crate) planned: u64,
+    /// How long it really runs, which is no longer.
+    pub(crate) runtime: u64,
+}
+
+/// What is known of the time that jobs take.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Lengths {
+    Known,
+    Estimated,
+}
+
+/// SplitMix64.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// From 0 to below 1.
+    fn unit(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// Each order of magnitude as likely.
+    fn logarithmic(&mut self, least: u64, greatest: u64) -> u64 {
+        let (least, greatest) = (least as f64, greatest as f64);
+        (least * (greatest / least).powf(self.unit())) as u64
+    }
+
+    fn nodes(&mut self) -> u64 {
+        if self.unit() < 0.25 {
+            return 1;
+        }
+        let nodes = self.logarithmic(2, 512);
+        if self.unit() < 0.75 {
+            nodes.next_power_of_two().min(512)
+        } else {
+            nodes
+        }
+    }
+}
+
+/// So many jobs in the order in which they are submitted.
+pub(crate) fn jobs(count: usize, seed: u64, lengths: Lengths, load_permille: u64) -> Vec<Job> {
+    let mut random = Random(seed);
+    let mut jobs: Vec<Job> = (0..count)
+        .map(|_| {
+            let (nodes, runtime) = (random.nodes(), random.logarithmic(MINUTE, DAY));
+            let guess = (runtime as f64 * (1.0 + 4.0 * random.unit())) as u64;
+            let round = ESTIMATES.into_iter().find(|&round| round >= guess);
+            Job {
+                submitted: 0,
+                nodes,
+                planned: match lengths {
+                    Lengths::Known => runtime,
+                    Lengths::Estimated => round.unwrap_or(5 * DAY),
+                },
+                runtime,
+            }
+        })
+        .collect();
+    let area: u64 = jobs.iter().map(|job| job.nodes * job.planned).sum();
+    let span = area * 1000 / (NODES * load_permille);
+    let mut times: Vec<_> = (0..count).map(|_| random.next() % span).collect();
+    times.sort_unstable();
+    for (job, time) in jobs.iter_mut().zip(times) {
+        job.submitted = time;
+    }
+    jobs
+}
