@@ -5,23 +5,32 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
+use pbs_history::Kind;
 
+use crate::explain::ExplainOptions;
 use crate::gen::GenOptions;
+use crate::history::{HistoryFile, HistoryOptions};
+use crate::jobs::MachineFile;
+use crate::plan_show::PlanCommand;
+use crate::queue::{JobsOptions, SubmitOptions};
 use crate::sim::SimOptions;
 use crate::study::StudyOptions;
 
 const EXAMPLES: &str = "\
 Examples:
-  pbsctl check plan.toml                  Is the plan valid, and why not?
+  pbsctl check plan.toml                  Is the plan or job valid, and why not?
   pbsctl run plan.toml                    Start its processes and see them through
   pbsctl run plan.toml --gantt plan.svg   ... and draw what became of it
   pbsctl sim plan.toml                    Run it in virtual time, without the kernel
   pbsctl study deadlines                  Run many, and see what the policy does
   pbsctl report run.json -o run.html      ... and look at a run that was kept
+  pbsctl explain job.toml                 Would a job be admitted, and why not?
+  pbsctl plan show job.toml               ... and what would its plan be?
   pbsctl import sim.log > plan.toml       Take over a plan of Leppert's simulation
   pbsctl gen one-over > plan.toml         Generate one, in which a process is late
   pbsctl events --follow                  Watch what happens
   pbsctl top                              ... as a table that is kept up to date
+  pbsctl history sort                     What the runs of a job used, and the next will
   pbsctl stat                             The state of the node
   pbsctl drop --cpu 0                     Away with the plan of CPU 0
 
@@ -41,10 +50,12 @@ Exit status:
   0    all is well
   1    something failed: a file, the device, or the kernel refused
   2    the command line is wrong
-  3    the plan is not valid
+  3    a plan, job or machine is not valid
   4    run: the plan ended, but a command failed or a task did not end
        sim: not all processes ended
   5    run: the plan was dropped or replaced, or its CPU went away
+  6    a job was declined
+  7    run: a job ended after its deadline
   130  run: interrupted";
 
 /// Checks, loads, runs and watches plans of the SCHED_PBS scheduling class.
@@ -71,13 +82,13 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Say whether a plan is valid, and why not
+    /// Say whether a plan, a job or a machine is valid, and why not
     ///
-    /// Runs the validator that the kernel runs, and needs neither the device
-    /// nor root. Each problem is printed as FILE:LINE: what is wrong and what
-    /// to write instead.
+    /// Plans go through the validator that the kernel runs, of jobs the whole task
+    /// net is checked. Needs neither the device nor root. Each problem is printed
+    /// as FILE:LINE: what is wrong and what to write instead.
     Check {
-        /// The plan in TOML; - reads standard input
+        /// The plan, job or machine in TOML; - reads standard input
         file: PathBuf,
     },
 
@@ -90,8 +101,17 @@ pub(crate) enum Command {
         file: PathBuf,
     },
 
-    /// Write a plan, start its processes and follow it to its end
+    /// Run a plan, or jobs that are planned, and follow it to its end
     Run(RunOptions),
+
+    /// Run jobs to measure them, without a deadline and without replanning
+    Profile(ProfileOptions),
+
+    /// Have jobs wait to be run
+    Submit(SubmitOptions),
+
+    /// Show the runs of jobs: those that wait, run, and have run
+    Jobs(JobsOptions),
 
     /// Run a plan in virtual time, on the code that the kernel runs
     Sim(SimOptions),
@@ -112,6 +132,16 @@ pub(crate) enum Command {
     /// Show the node as it runs, CPU by CPU
     Top(TopOptions),
 
+    /// Say whether jobs would be admitted, and why not
+    Explain(ExplainOptions),
+
+    /// Show plans of jobs
+    #[command(subcommand, arg_required_else_help = true)]
+    Plan(PlanCommand),
+
+    /// Print what jobs have used, and what that predicts
+    History(HistoryOptions),
+
     /// Print the state of the node: limits, counting tier, and what
     /// /sys/kernel/pbs holds
     Stat,
@@ -123,7 +153,8 @@ pub(crate) enum Command {
         cpu: u32,
     },
 
-    /// Turn a plan of Leppert's simulation into TOML
+    /// Turn a plan of Leppert's simulation, or a job and a machine of Glaß's
+    /// prototype, into TOML
     Import(ImportOptions),
 
     /// Generate a plan, with what really happens in it
@@ -165,12 +196,20 @@ Examples:
 const RUN_HELP: &str = "\
 Examples:
   pbsctl run plan.toml
+  pbsctl run job.toml other-job.toml         Plan them, and replan what fails
+  pbsctl run                                 All that was submitted
+  pbsctl run --resume                        Take over from one that died
   pbsctl run plan.toml --report report.json --gantt plan.svg
   pbsctl --json run plan.toml | jq '.tasks[] | select(.preemptions > 0)'
 
 All programs of the plan are started at once and held before they begin; then
 the plan is written, each program is attached to its process, and all are
 released together. Ctrl-C drops the plan and ends the programs.
+
+Jobs are admitted one after the other or declined, with the reason and the earliest
+deadline that would do. When the node signals a prediction failure, what is left is
+planned anew. What was used goes into the history, from which the next run is
+planned.
 
 At the end stands a table: each task with its planned and its retired
 instructions, how often it was preempted, the lateness of its process when it
@@ -179,8 +218,28 @@ ended, and its peak memory.";
 #[derive(Args, Debug)]
 #[command(after_help = RUN_HELP)]
 pub(crate) struct RunOptions {
-    /// The plan in TOML; - reads standard input
-    pub(crate) file: PathBuf,
+    /// A plan or jobs in TOML; - reads standard input. Without any, the jobs that
+    /// were submitted
+    #[arg(value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+
+    /// Take over the jobs of a pbsctl run that died
+    #[arg(long, conflicts_with_all = ["files", "machine", "report", "gantt"])]
+    pub(crate) resume: bool,
+
+    /// Make at most N new plans after the first; prediction failures beyond are
+    /// left to the node
+    #[arg(long, value_name = "N", default_value_t = u64::MAX, hide_default_value = true)]
+    pub(crate) max_replans: u64,
+
+    #[arg(skip = Kind::Plan)]
+    pub(crate) kind: Kind,
+
+    #[command(flatten)]
+    pub(crate) history: HistoryFile,
+
+    #[command(flatten)]
+    pub(crate) machine: MachineFile,
 
     /// Write the facts of the run to FILE, as JSON
     #[arg(long, value_name = "FILE")]
@@ -189,6 +248,49 @@ pub(crate) struct RunOptions {
     /// Draw the plan and what became of it to FILE, as SVG
     #[arg(long, value_name = "FILE")]
     pub(crate) gantt: Option<PathBuf>,
+}
+
+const PROFILE_HELP: &str = "\
+Examples:
+  pbsctl profile job.toml                    Measure it once
+  pbsctl history sort                        ... and see what that predicts
+  pbsctl run job.toml                        ... which it is planned from then
+
+The figures of the job file are those of the first plan. They may be far off: a
+task goes on after its slots. What is measured takes their place.";
+
+#[derive(Args, Debug)]
+#[command(after_help = PROFILE_HELP)]
+pub(crate) struct ProfileOptions {
+    /// Jobs in TOML; - reads standard input
+    #[arg(required = true, value_name = "JOB")]
+    pub(crate) jobs: Vec<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) machine: MachineFile,
+
+    #[command(flatten)]
+    pub(crate) history: HistoryFile,
+
+    /// Write the facts of the run to FILE, as JSON
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<PathBuf>,
+}
+
+impl From<ProfileOptions> for RunOptions {
+    fn from(options: ProfileOptions) -> Self {
+        Self {
+            files: options.jobs,
+            resume: false,
+            // A profile is to see what happens, not to change it.
+            max_replans: 0,
+            kind: Kind::Profile,
+            history: options.history,
+            machine: options.machine,
+            report: options.report,
+            gantt: None,
+        }
+    }
 }
 
 const REPORT_HELP: &str = "\
@@ -329,29 +431,49 @@ pub(crate) struct TopOptions {
 }
 
 const IMPORT_HELP: &str = "\
-The grammar is that of Leppert 2021, 4.3.1, on one line:
+The grammar of plans is that of Leppert 2021, 4.3.1, on one line:
 
   PROCESSES;ID,BUFFER;...;;PROCESS,TASK,PLANNED,REAL;...
 
 Process -1 is an idle slot. The real lengths are kept as real_insns.
 
+Of a directory a job is made: job_details_N.csv, job_processes_N.csv and
+job_tasks_N.txt (Glaß 2024, 5.1.2), and with --machine the machine of
+machine_details.csv. A unit of time is taken for a second, a unit of memory for a
+byte.
+
 Examples:
   pbsctl import sim.log > plan.toml
-  pbsctl import sim.log --cpu 3 --plan-id 12 --output plan.toml";
+  pbsctl import sim.log --cpu 3 --plan-id 12 --output plan.toml
+  pbsctl import glass/ --output job.toml --machine machine.toml
+  pbsctl plan show job.toml --machine machine.toml --whole-rate";
 
 #[derive(Args, Debug)]
 #[command(after_help = IMPORT_HELP)]
 pub(crate) struct ImportOptions {
-    /// The plan on one line; - reads standard input
+    /// The plan on one line, or the directory of a job; - reads standard input
+    #[arg(value_name = "FILE|DIRECTORY")]
     pub(crate) file: PathBuf,
 
-    /// The CPU that the plan is for
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub(crate) cpu: u32,
+    /// The CPU that the plan is for, instead of 0
+    #[arg(long, value_name = "N")]
+    pub(crate) cpu: Option<u32>,
 
-    /// The plan's number
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub(crate) plan_id: u64,
+    /// The plan's number, instead of 1
+    #[arg(long, value_name = "N")]
+    pub(crate) plan_id: Option<u64>,
+
+    /// The job's number N in the directory, where that has several
+    #[arg(long, value_name = "N")]
+    pub(crate) job: Option<u64>,
+
+    /// What the job will be called, instead of glass-N
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+
+    /// Write the machine of the directory to FILE
+    #[arg(long, value_name = "FILE")]
+    pub(crate) machine: Option<PathBuf>,
 
     /// Write to FILE instead of standard output
     #[arg(long, short, value_name = "FILE")]

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What can go wrong, and the exit status it has.
 
+use std::fmt;
 use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::process::ExitCode;
 
-use pbs_plan::Problem;
+use pbs_plan::{underscored, Problem};
 use pbs_uapi::Refused;
 use serde_json::json;
 
@@ -17,6 +18,8 @@ pub(crate) const USAGE: u8 = 2;
 pub(crate) const INVALID_PLAN: u8 = 3;
 pub(crate) const INCOMPLETE: u8 = 4;
 pub(crate) const NOT_ENDED: u8 = 5;
+pub(crate) const DECLINED: u8 = 6;
+pub(crate) const DEADLINE_MISSED: u8 = 7;
 pub(crate) const INTERRUPTED: u8 = 130;
 
 /// Why a command failed.
@@ -30,6 +33,14 @@ pub(crate) enum Failure {
     Invalid {
         file: String,
         problems: Vec<Problem>,
+    },
+    /// The job of the file was declined.
+    Declined {
+        file: String,
+        job: String,
+        why: String,
+        /// With which it would be admitted; counted from its submission.
+        earliest_deadline_ns: Option<u64>,
     },
 }
 
@@ -59,7 +70,7 @@ impl Failure {
     pub(crate) fn tell(&self, out: Output) -> ExitCode {
         let (code, json) = match self {
             Self::Usage(message) | Self::Failed(message) => {
-                eprintln!("pbsctl: {message}");
+                eprintln!("{self}");
                 let code = match self {
                     Self::Usage(_) => USAGE,
                     _ => FAILED,
@@ -67,9 +78,7 @@ impl Failure {
                 (code, json!({ "error": message }))
             }
             Self::Invalid { file, problems } => {
-                for problem in problems {
-                    eprintln!("{}", problem.in_file(file));
-                }
+                eprintln!("{self}");
                 let problems: Vec<_> = problems
                     .iter()
                     .map(|problem| {
@@ -82,10 +91,54 @@ impl Failure {
                     json!({ "valid": false, "problems": problems }),
                 )
             }
+            Self::Declined {
+                file,
+                job,
+                why,
+                earliest_deadline_ns,
+            } => {
+                eprintln!("{self}");
+                let json = json!({
+                    "declined": { "file": file, "job": job, "why": why,
+                                  "earliest_deadline_ns": earliest_deadline_ns },
+                });
+                (DECLINED, json)
+            }
         };
         if out.json {
             println!("{}", to_json(&json));
         }
         ExitCode::from(code)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Usage(message) | Self::Failed(message) => write!(f, "pbsctl: {message}"),
+            Self::Invalid { file, problems } => {
+                let lines: Vec<_> = problems
+                    .iter()
+                    .map(|p| p.in_file(file).to_string())
+                    .collect();
+                f.write_str(&lines.join("\n"))
+            }
+            Self::Declined {
+                file,
+                job,
+                why,
+                earliest_deadline_ns,
+            } => {
+                write!(f, "{file}: job {job} is declined: {why}; ")?;
+                match earliest_deadline_ns {
+                    Some(ns) => write!(
+                        f,
+                        "it would be admitted with deadline_ns = {}",
+                        underscored(*ns)
+                    ),
+                    None => f.write_str("it would not be admitted with any deadline"),
+                }
+            }
+        }
     }
 }

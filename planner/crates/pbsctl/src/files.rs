@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Reading and writing files.
 
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::path::Path;
 
 use pbs_plan::{from_toml, leppert, Plan, Problem};
@@ -14,10 +14,21 @@ pub(crate) fn read(file: &Path) -> Result<String, Failure> {
         let mut text = String::new();
         std::io::stdin()
             .read_to_string(&mut text)
-            .map_err(|error| Failure::file("standard input", &error))?;
+            .map_err(|error| unreadable(file, &error))?;
         return Ok(text);
     }
-    std::fs::read_to_string(file).map_err(|error| Failure::file(file, &error))
+    std::fs::read_to_string(file).map_err(|error| unreadable(file, &error))
+}
+
+fn unreadable(file: &Path, error: &std::io::Error) -> Failure {
+    if error.kind() != ErrorKind::InvalidData {
+        return Failure::file(name(file), error);
+    }
+    let message = "this is no text in UTF-8, so it is no plan, job or machine; name another file";
+    Failure::Invalid {
+        file: name(file),
+        problems: vec![Problem::at(None, message)],
+    }
 }
 
 /// What a file is called in messages.
@@ -52,10 +63,66 @@ impl Form {
     }
 }
 
+/// Whether a file is a job: it says what processes there are, but not in which
+/// order a CPU runs them.
+pub(crate) fn is_job(text: &str) -> bool {
+    let has = |table: &str| {
+        text.lines()
+            .any(|line| line.trim_start().starts_with(table))
+    };
+    Form::of(text) == Form::Toml
+        && has("[[process]]")
+        && !has("[[cpu]]")
+        && text
+            .lines()
+            .any(|line| line.trim_start().starts_with("deadline_ns"))
+}
+
+/// What a file in TOML is meant to be, as its tables and keys show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// What else there is: the check of plans says what is wrong with it.
+    Plan,
+    Job,
+    Machine,
+}
+
+impl Kind {
+    pub(crate) fn of(text: &str) -> Self {
+        let has = |starts: &[&str]| {
+            text.lines().any(|line| {
+                let line = line.trim_start();
+                starts.iter().any(|start| line.starts_with(start))
+            })
+        };
+        // A job that lacks its deadline is still meant to be one.
+        let keys = [
+            "deadline_ns",
+            "start_ns",
+            "memory_bytes",
+            "runtime_ns",
+            "priority",
+        ];
+        if Form::of(text) != Form::Toml || has(&["[[cpu]]"]) {
+            Self::Plan
+        } else if has(&["[[node]]"]) {
+            Self::Machine
+        } else if has(&keys) {
+            Self::Job
+        } else {
+            Self::Plan
+        }
+    }
+}
+
 /// A plan that is valid.
 pub(crate) fn read_plan(file: &Path) -> Result<Plan, Failure> {
-    let text = read(file)?;
-    let plan = match Form::of(&text) {
+    plan_of(&read(file)?, file)
+}
+
+/// The valid plan that a file holds.
+pub(crate) fn plan_of(text: &str, file: &Path) -> Result<Plan, Failure> {
+    let plan = match Form::of(text) {
         Form::Leppert => {
             let file = file.display();
             let message = format!(
@@ -64,7 +131,7 @@ pub(crate) fn read_plan(file: &Path) -> Result<Plan, Failure> {
             );
             Err(vec![Problem::at(None, message)])
         }
-        _ => toml(&text),
+        _ => toml(text),
     };
     told(plan, file)
 }

@@ -1,13 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 //! `pbsctl`: checks, loads, runs and watches plans.
 
+mod check;
 mod cli;
 mod events;
+mod explain;
 mod failure;
 mod files;
 mod gen;
+mod glass;
+mod history;
+mod jobs;
 mod output;
+mod plan_show;
+mod planning;
 mod plans;
+mod queue;
 mod report;
 mod run;
 mod shell;
@@ -28,15 +36,21 @@ fn main() -> ExitCode {
     let out = Output { json: cli.json };
     let device = cli.device.as_path();
     let result = match cli.command {
-        Command::Check { file } => plans::check(out, &file),
+        Command::Check { file } => check::check(out, &file),
         Command::Load { file } => plans::load(out, device, &file),
         Command::Run(options) => run::run(out, device, &options),
+        Command::Profile(options) => run::run(out, device, &options.into()),
+        Command::Submit(options) => queue::submit(out, device, &options),
+        Command::Jobs(options) => queue::jobs(out, &options),
         Command::Sim(options) => sim::sim(out, &options),
         Command::Study(options) => study::study(out, &options),
         Command::Events(options) => events::events(out, device, &options),
         Command::Report(options) => report::report(out, &options),
         Command::Trace(options) => trace::trace(out, device, &options),
         Command::Top(options) => top::top(out, device, &options),
+        Command::Explain(options) => explain::explain(out, device, &options),
+        Command::Plan(command) => plan_show::plan(out, device, &command),
+        Command::History(options) => history::history(out, &options),
         Command::Stat => stat::stat(out, device),
         Command::Show { cpu } => plans::show(out, device, cpu),
         Command::Import(options) => plans::import(out, &options),

@@ -55,6 +55,11 @@ pub(crate) fn ms(ns: u64) -> String {
     format!("{}.{:03}", grouped(ns / 1_000_000), ns % 1_000_000 / 1_000)
 }
 
+/// Thousandths as `4.2 %`.
+pub(crate) fn share(permille: u64) -> String {
+    format!("{}.{} %", grouped(permille / 10), permille % 10)
+}
+
 /// A number of things: 1 slot, 2 slots.
 pub(crate) fn counted(number: u64, one: &str, many: &str) -> String {
     format!(
@@ -70,5 +75,16 @@ fn write_out(text: &str) -> Result<(), Failure> {
         // The reader has seen enough.
         Err(e) if e.kind() == io::ErrorKind::BrokenPipe => std::process::exit(0),
         result => result.map_err(|error| Failure::file("standard output", &error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_have_one_digit() {
+        assert_eq!(share(42), "4.2 %");
+        assert_eq!(share(12_345_678), "1,234,567.8 %");
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The commands that handle plans: check, load, show, import, drop.
+//! The commands that handle plans: load, show, import, drop.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -12,18 +12,8 @@ use serde_json::json;
 
 use crate::cli::ImportOptions;
 use crate::failure::Failure;
-use crate::files;
 use crate::output::{counted, Output};
-
-pub(crate) fn check(out: Output, file: &Path) -> Result<ExitCode, Failure> {
-    let plan = files::read_plan(file)?;
-    let summary = Summary::new(&plan);
-    out.print(
-        &json!({ "valid": true, "problems": [], "plan": summary }),
-        || format!("{}: valid\n{}", files::name(file), summary.text()),
-    )?;
-    Ok(ExitCode::SUCCESS)
-}
+use crate::{files, glass};
 
 pub(crate) fn load(out: Output, device: &Path, file: &Path) -> Result<ExitCode, Failure> {
     let plan = files::read_plan(file)?;
@@ -51,12 +41,21 @@ pub(crate) fn show(out: Output, device: &Path, cpu: u32) -> Result<ExitCode, Fai
 }
 
 pub(crate) fn import(out: Output, options: &ImportOptions) -> Result<ExitCode, Failure> {
+    if options.file.is_dir() {
+        return glass::import(out, options);
+    }
+    if options.machine.is_some() || options.job.is_some() || options.name.is_some() {
+        return Err(Failure::Usage(
+            "--machine, --job and --name are for the files of Glaß's prototype; name their \
+             directory instead of a file"
+                .into(),
+        ));
+    }
     let text = files::read(&options.file)?;
-    let plan = leppert::import(&text, options.plan_id, options.cpu).map_err(|problems| {
-        Failure::Invalid {
-            file: files::name(&options.file),
-            problems,
-        }
+    let (plan_id, cpu) = (options.plan_id.unwrap_or(1), options.cpu.unwrap_or(0));
+    let plan = leppert::import(&text, plan_id, cpu).map_err(|problems| Failure::Invalid {
+        file: files::name(&options.file),
+        problems,
     })?;
     let toml = ("toml", to_toml(&plan));
     hand_over(out, options.output.as_deref(), toml, &plan, json!({}))?;
@@ -123,7 +122,7 @@ pub(crate) fn hand_over(
 
 /// A plan in a few numbers.
 #[derive(Serialize)]
-struct Summary {
+pub(crate) struct Summary {
     plan_id: u64,
     cpus: Vec<CpuSummary>,
 }
@@ -139,7 +138,7 @@ struct CpuSummary {
 }
 
 impl Summary {
-    fn new(plan: &Plan) -> Self {
+    pub(crate) fn new(plan: &Plan) -> Self {
         let cpus = plan.cpus.iter().map(|cpu| {
             let placed: Vec<_> = plan.place(cpu).collect();
             let idle = || placed.iter().filter(|slot| slot.task.is_none());
@@ -162,7 +161,7 @@ impl Summary {
         }
     }
 
-    fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let lines = self.cpus.iter().map(|cpu| {
             format!(
                 "  CPU {}: {}, {} of which {} idle, {} instructions of which {} idle\n",

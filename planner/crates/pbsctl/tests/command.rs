@@ -19,7 +19,7 @@ fn check_sums_a_valid_plan_up() {
     assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
     assert_eq!(
         ran.stdout,
-        "standard input: valid\n  CPU 2: 1 process, 3 slots of which 1 idle, \
+        "standard input: valid plan\n  CPU 2: 1 process, 3 slots of which 1 idle, \
          4,500 instructions of which 500 idle\n"
     );
     let json = pbsctl(&["--json", "check", "-"], VALID).json();

@@ -55,12 +55,7 @@ impl Prepared {
         output_to_error: bool,
     ) -> Result<Self, Problem> {
         let program = command.argv.first().map_or("", String::as_str);
-        let path = find(program).ok_or_else(|| {
-            Problem::at(
-                command.line,
-                format!("program {program} is not there; write the path of an executable file"),
-            )
-        })?;
+        let path = path_of(command)?;
         let itself = matches!(process.start, Start::Itself(_));
         let mut environment: Vec<_> = env::vars_os()
             .filter(|(name, _)| !itself || (name != "PBS_DEVICE" && name != "PBS_PROCESS"))
@@ -123,6 +118,17 @@ pub(crate) fn empty_outputs(prepared: &[Prepared]) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Where the program of a command is, or that it is missing.
+pub(crate) fn path_of(command: &Command) -> Result<PathBuf, Problem> {
+    let program = command.argv.first().map_or("", String::as_str);
+    find(program).ok_or_else(|| {
+        Problem::at(
+            command.line,
+            format!("program {program} is not there; write the path of an executable file"),
+        )
+    })
 }
 
 fn find(program: &str) -> Option<PathBuf> {
@@ -233,7 +239,8 @@ pub(crate) struct Gate {
     open: File,
     /// Each child says here that it holds no writer any more.
     ready: File,
-    say_ready: OwnedFd,
+    /// `None`: all that are to say so have been forked.
+    say_ready: Option<OwnedFd>,
 }
 
 impl Gate {
@@ -244,7 +251,7 @@ impl Gate {
             wait,
             open: open.into(),
             ready: ready.into(),
-            say_ready,
+            say_ready: Some(say_ready),
         })
     }
 
@@ -318,7 +325,10 @@ impl Gate {
                 );
             }
             let ready = 1u8;
-            libc::write(self.say_ready.as_raw_fd(), (&raw const ready).cast(), 1);
+            if let Some(say_ready) = &self.say_ready {
+                libc::write(say_ready.as_raw_fd(), (&raw const ready).cast(), 1);
+                libc::close(say_ready.as_raw_fd());
+            }
             let mut gate = libc::pollfd {
                 fd: self.wait.as_raw_fd(),
                 // Nothing but the hang-up that comes when pbsctl closes it.
@@ -337,8 +347,11 @@ impl Gate {
         errno()
     }
 
-    /// Waits until `count` children stand at the gate.
+    /// Waits until `count` children stand at the gate. It is an error if one of them
+    /// has gone before.
     pub(crate) fn wait_ready(&mut self, count: usize) -> io::Result<()> {
+        // With the children's own ends there is none then who could still write.
+        self.say_ready = None;
         self.ready.read_exact(&mut vec![0; count])
     }
 

@@ -1,35 +1,45 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The command that runs a plan: writes it, starts its processes, and follows
-//! it to its end.
+//! The command that runs a plan or jobs: writes the plan, starts its processes,
+//! and follows it to its end. What runs jobs answers the prediction failures of
+//! the node with new plans ([`jobs`]).
 //!
 //! On a CPU of the plan pbsctl is a normal process and may hardly run. So
 //! nothing of the plan waits for it once the programs are released; it only
 //! reads, many events at a time.
 
 mod child;
+mod jobs;
+pub(crate) mod ledger;
+mod live;
+mod outcome;
 mod progress;
+mod resume;
 pub(crate) mod signals;
 
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use child::{Child, Gate, Prepared};
+use jobs::Jobs;
+use live::Live;
+use outcome::JobOutcome;
 use pbs_plan::{Config, Plan, Problem, Start};
 use pbs_report::gantt::gantt;
 use pbs_report::{
     config_by_name, table, tier_name, EventView, Facts, Outcome, RecordedPlan, Recording, Report,
     Source,
 };
-use pbs_uapi::{Device, Event, Info, ATTACH_ONE_TASK};
+use pbs_uapi::{Device, Event, EventKind, Info, ATTACH_ONE_TASK};
 use progress::Progress;
 use serde::Serialize;
+use serde_json::json;
 use signals::Signals;
 
 use crate::cli::RunOptions;
-use crate::failure::{Failure, INCOMPLETE, INTERRUPTED, NOT_ENDED};
+use crate::failure::{Failure, DEADLINE_MISSED, FAILED, INCOMPLETE, INTERRUPTED, NOT_ENDED};
 use crate::output::{to_json, Output};
 use crate::{files, plans, stat};
 
@@ -40,44 +50,98 @@ const BATCH: usize = 4096;
 const GRACE: Duration = Duration::from_secs(2);
 
 pub(crate) fn run(out: Output, path: &Path, options: &RunOptions) -> Result<ExitCode, Failure> {
-    let plan = files::read_plan(&options.file)?;
-    let prepared = prepare(&plan, path, out.json).map_err(|problems| Failure::Invalid {
-        file: files::name(&options.file),
+    if options.resume {
+        return resume_runs(out, path, options);
+    }
+    let work = jobs::read(&options.files)?;
+    // What is wrong with a plan can be said without a device.
+    let first = options.files.first().map(PathBuf::as_path);
+    let invalid = |problems| Failure::Invalid {
+        file: first.map_or("what was submitted".into(), files::name),
         problems,
-    })?;
+    };
+    let mut prepared = None;
+    if let jobs::Work::Plan(plan) = &work {
+        prepared = Some(prepare(plan, path, out.json).map_err(invalid)?);
+    }
     let device = plans::open(path)?;
     let info = device
         .info()
         .map_err(|refused| Failure::refused("limits", &refused))?;
     // As it is when the plan comes; it may change while the plan runs.
-    let config = match plan.config {
-        Some(config) => config,
-        None => stat::node_config()?,
+    let node_config = stat::node_config()?;
+    let (plan, jobs) = match work {
+        jobs::Work::Plan(plan) => (*plan, None),
+        jobs::Work::Jobs(files) => {
+            let (jobs, plan) = Jobs::admit(files, &device, &info, &node_config, options)?;
+            (plan, Some(jobs))
+        }
     };
-
+    let prepared = match prepared {
+        Some(prepared) => prepared,
+        None => prepare(&plan, path, out.json).map_err(invalid)?,
+    };
     let signals = Signals::new().map_err(|error| Failure::file("signals", &error))?;
     let mut runner = Runner {
-        plan: &plan,
+        progress: Progress::new(&plan),
+        live: Live::new(&plan, !out.json),
+        node_config,
+        plans: vec![plan],
+        jobs,
         device,
         signals,
-        progress: Progress::new(&plan),
+        lost: false,
         written: false,
         children: Vec::new(),
         events: Vec::new(),
         batch: vec![Event::default(); BATCH],
     };
-    let outcome = runner.start(&prepared, &options.file).and_then(|()| {
+    let started = runner.start(&prepared, first.unwrap_or(path));
+    let followed = started.and_then(|()| {
         drop(prepared);
-        runner.follow().map_err(|error| Failure::file(path, &error))
+        runner.follow(path)
     });
-    let outcome = match outcome {
-        Ok(Outcome::Interrupted) | Err(_) => {
-            runner.stop();
-            outcome?
-        }
-        Ok(outcome) => outcome,
+    let outcome = runner.end(followed)?;
+    runner.report(out, outcome, &info, options)
+}
+
+/// Takes over the jobs of a pbsctl that died, and follows them to their end.
+fn resume_runs(out: Output, path: &Path, options: &RunOptions) -> Result<ExitCode, Failure> {
+    let device = plans::open(path)?;
+    let node_config = stat::node_config()?;
+    let (jobs, resumed) = Jobs::resume(&device, &node_config, options)?;
+    device
+        .seek(resumed.next_seq)
+        .map_err(|refused| Failure::refused("events", &refused))?;
+    let signals = Signals::new().map_err(|error| Failure::file("signals", &error))?;
+    let mut runner = Runner {
+        progress: Progress::resumed(&resumed.plans, &resumed.in_force),
+        live: Live::new(&resumed.plans[0], !out.json),
+        node_config,
+        plans: resumed.plans,
+        jobs: Some(jobs),
+        device,
+        signals,
+        lost: false,
+        written: true,
+        // They were started by another; their ends are told by events.
+        children: Vec::new(),
+        events: Vec::new(),
+        batch: vec![Event::default(); BATCH],
     };
-    runner.report(out, outcome, &info, &config, options)
+    let failed = |error: io::Error| Failure::file(path, &error);
+    while runner.read().map_err(failed)? > 0 {}
+    runner.progress.caught_up(&resumed.in_force);
+    let followed = runner.follow(path);
+    let outcome = runner.end(followed)?;
+    let jobs = runner.jobs.as_mut().map(Jobs::finish).unwrap_or_default();
+    out.print(&json!({ "outcome": outcome, "jobs": jobs }), || {
+        outcome::text(&jobs)
+    })?;
+    Ok(match outcome {
+        Outcome::Ended => runner.of_jobs(&jobs).unwrap_or(ExitCode::SUCCESS),
+        _ => not_ended(outcome),
+    })
 }
 
 /// Everything that can be wrong with the programs is found before anything is
@@ -111,11 +175,19 @@ fn prepare(plan: &Plan, device: &Path, json: bool) -> Result<Vec<Prepared>, Vec<
     }
 }
 
-struct Runner<'a> {
-    plan: &'a Plan,
+struct Runner {
+    /// The plan that was started with, and those that came after it.
+    plans: Vec<Plan>,
+    /// The configuration of plans that have none.
+    node_config: Config,
+    /// What the plans are made of, if it is jobs.
+    jobs: Option<Jobs>,
     device: Device,
     signals: Signals,
     progress: Progress,
+    live: Live,
+    /// Events were lost since it was last looked what is in force.
+    lost: bool,
     /// The plan was written, so it is ours to drop.
     written: bool,
     children: Vec<Child>,
@@ -124,7 +196,7 @@ struct Runner<'a> {
     batch: Vec<Event>,
 }
 
-impl Runner<'_> {
+impl Runner {
     /// Forks the programs, writes the plan, attaches the programs, and lets
     /// them go.
     fn start(&mut self, prepared: &[Prepared], file: &Path) -> Result<(), Failure> {
@@ -138,13 +210,20 @@ impl Runner<'_> {
         gate.wait_ready(self.children.len()).map_err(start)?;
 
         // What happened before is of no interest.
-        let next = self.device.info().map(|info| info.next_seq);
-        next.and_then(|next| self.device.seek(next))
-            .map_err(|refused| Failure::refused("events", &refused))?;
-        plans::write(&self.device, self.plan, file)?;
+        let refused = |refused| Failure::refused("events", &refused);
+        let next_seq = self.device.info().map_err(refused)?.next_seq;
+        self.device.seek(next_seq).map_err(refused)?;
+        if let Some(jobs) = &mut self.jobs {
+            jobs.follow_from(next_seq)?;
+        }
+        let plan = &self.plans[0];
+        plans::write(&self.device, plan, file)?;
         self.written = true;
+        if let Some(jobs) = &mut self.jobs {
+            jobs.in_force(plan)?;
+        }
         for child in self.children.iter().filter(|child| !child.itself) {
-            let process = &self.plan.processes[child.process];
+            let process = &plan.processes[child.process];
             let flags = match process.start {
                 Start::Commands(_) => ATTACH_ONE_TASK,
                 _ => 0,
@@ -156,28 +235,72 @@ impl Runner<'_> {
                     Failure::refused(&what, &refused)
                 })?;
         }
-        gate.release().map_err(start)
+        gate.release().map_err(start)?;
+        if let Some(jobs) = &mut self.jobs {
+            jobs.released();
+        }
+        Ok(())
     }
 
     /// Reads events until the plan is over everywhere and all programs have
-    /// ended, or somebody wants to stop.
-    fn follow(&mut self) -> io::Result<Outcome> {
+    /// ended, or somebody wants to stop. Answers prediction failures if it can.
+    fn follow(&mut self, path: &Path) -> Result<Outcome, Failure> {
+        let failed = |error: io::Error| Failure::file(path, &error);
         loop {
-            let read = self.read()?;
-            if self.signals.want_stop()? {
+            let read = self.read().map_err(failed)?;
+            if self.signals.want_stop().map_err(failed)? {
                 return Ok(Outcome::Interrupted);
             }
             if read > 0 {
                 continue;
             }
+            if std::mem::take(&mut self.lost) {
+                // The end of a plan may be among what was lost.
+                let cpus: Vec<_> = self.progress.in_force().collect();
+                let in_force = |&cpu: &u32| resume::in_force(&self.device, cpu).is_some();
+                let cpus: Vec<_> = cpus.into_iter().filter(in_force).collect();
+                self.progress.caught_up(&cpus);
+            }
             if let Some(outcome) = self.progress.outcome() {
                 if self.all_ended() {
                     // The ends of programs are events too.
-                    while self.read()? > 0 {}
+                    while self.read().map_err(failed)? > 0 {}
                     return Ok(outcome);
                 }
             }
-            signals::wait(&self.device, &self.signals, -1)?;
+            let timeout_ms = self.answer();
+            self.live.show();
+            signals::wait(&self.device, &self.signals, timeout_ms).map_err(failed)?;
+        }
+    }
+
+    /// Answers prediction failures with a new plan, if jobs are run. Returns for
+    /// how long events may be waited for; negative: for ever.
+    fn answer(&mut self) -> i32 {
+        let Some(jobs) = &mut self.jobs else {
+            return -1;
+        };
+        match jobs.answer() {
+            jobs::Next::Wait(timeout_ms) => timeout_ms,
+            jobs::Next::Plan(plan) => {
+                let encoded = pbs_plan::wire::encode(&plan);
+                match self.device.write_plan(&encoded.bytes) {
+                    Ok(()) => {
+                        self.progress.also(&plan);
+                        jobs.replanned(&plan);
+                        self.live.replanned();
+                        self.plans.push(*plan);
+                    }
+                    // Something has happened since that we have not heard of: the plan in force
+                    // goes on, and the next failure is answered.
+                    Err(refused) => {
+                        jobs.refused(&refused.to_string());
+                        // There is a time before which no other is made.
+                        return 0;
+                    }
+                }
+                -1
+            }
         }
     }
 
@@ -185,7 +308,13 @@ impl Runner<'_> {
         let count = self.device.read_events(&mut self.batch)?;
         for event in &self.batch[..count] {
             self.progress.event(event);
-            if self.progress.concerns(event) {
+            self.lost |= event.kind == EventKind::Overrun as u16;
+            let ours = self.progress.concerns(event);
+            if let Some(jobs) = &mut self.jobs {
+                jobs.event(event, ours);
+            }
+            if ours {
+                self.live.event(event);
                 self.events.push(*event);
             }
         }
@@ -198,6 +327,21 @@ impl Runner<'_> {
             all &= child.has_ended();
         }
         all
+    }
+
+    /// How it ended. What did not come to its end is stopped.
+    fn end(&mut self, followed: Result<Outcome, Failure>) -> Result<Outcome, Failure> {
+        self.live.clear();
+        match followed {
+            Ok(Outcome::Interrupted) | Err(_) => self.stop(),
+            Ok(_) => {}
+        }
+        if followed.is_err() {
+            // What there is of the runs is recorded all the same.
+            self.exits();
+            self.jobs.as_mut().map(Jobs::finish);
+        }
+        followed
     }
 
     /// Drops the plan and ends the programs.
@@ -229,7 +373,7 @@ impl Runner<'_> {
     }
 
     /// What is kept of the run, by which it can be looked at later.
-    fn recording(&self, facts: &Facts, config: &Config) -> Recording {
+    fn recording(&self, facts: &Facts) -> Recording {
         Recording {
             version: Recording::VERSION,
             source: Source::Run,
@@ -237,8 +381,8 @@ impl Runner<'_> {
             tier: facts.tier.clone(),
             rate_insns_per_ms: facts.rate_insns_per_ms,
             outcome: facts.outcome,
-            config: config_by_name(config),
-            plans: vec![RecordedPlan::from(self.plan)],
+            config: config_by_name(&self.plans[0].config.unwrap_or(self.node_config)),
+            plans: self.plans.iter().map(RecordedPlan::from).collect(),
             events: self.events.iter().map(EventView::from).collect(),
         }
     }
@@ -248,14 +392,9 @@ impl Runner<'_> {
         out: Output,
         outcome: Outcome,
         info: &Info,
-        config: &Config,
         options: &RunOptions,
     ) -> Result<ExitCode, Failure> {
-        let exits: Vec<_> = self
-            .children
-            .iter_mut()
-            .map(|child| child.exit(self.plan.processes[child.process].id))
-            .collect();
+        let exits = self.exits();
         let succeeded = exits.iter().all(pbs_report::Exit::success);
         let facts = Facts {
             kernel: kernel_release(),
@@ -264,10 +403,12 @@ impl Runner<'_> {
             exits,
             outcome,
         };
-        let report = Report::new(self.plan, &self.events, &facts);
+        let report = Report::of_plans(&self.plans, &self.events, &facts);
+        let jobs = self.jobs.as_mut().map(Jobs::finish);
         let all = Recorded {
-            recording: self.recording(&facts, config),
+            recording: self.recording(&facts),
             report: &report,
+            jobs: jobs.as_deref(),
         };
         if let Some(file) = &options.report {
             files::write(file, &(to_json(&all) + "\n"))?;
@@ -275,13 +416,52 @@ impl Runner<'_> {
         if let Some(file) = &options.gantt {
             files::write(file, &gantt(&report))?;
         }
-        out.print(&all, || table(&report))?;
+        out.print(&all, || {
+            table(&report) + &jobs.as_deref().map_or_else(String::new, outcome::text)
+        })?;
+        let jobs = jobs.unwrap_or_default();
         Ok(match outcome {
-            Outcome::Interrupted => ExitCode::from(INTERRUPTED),
-            Outcome::Dropped | Outcome::Replaced | Outcome::CpuGone => ExitCode::from(NOT_ENDED),
-            Outcome::Ended if succeeded && report.is_complete() => ExitCode::SUCCESS,
-            Outcome::Ended => ExitCode::from(INCOMPLETE),
+            Outcome::Ended if !succeeded || !report.is_complete() => ExitCode::from(INCOMPLETE),
+            Outcome::Ended => self.of_jobs(&jobs).unwrap_or(ExitCode::SUCCESS),
+            _ => not_ended(outcome),
         })
+    }
+
+    /// How each program ended; what did not succeed is no example for the next run.
+    fn exits(&mut self) -> Vec<pbs_report::Exit> {
+        let plan = &self.plans[0];
+        let mut exits = Vec::new();
+        let mut commands = vec![0; plan.processes.len()];
+        for child in &mut self.children {
+            let process = &plan.processes[child.process];
+            let exit = child.exit(process.id);
+            let number = commands[child.process];
+            commands[child.process] += 1;
+            let one_task = matches!(process.start, Start::Commands(_) | Start::Command(_));
+            let task = process.tasks.get(number).filter(|_| one_task);
+            if let Some(jobs) = self.jobs.as_mut().filter(|_| !exit.success()) {
+                jobs.failed_program(process.id, task.map(|task| task.id));
+            }
+            exits.push(exit);
+        }
+        exits
+    }
+
+    /// The exit status where all jobs have ended; `None`: as it should be.
+    fn of_jobs(&self, jobs: &[JobOutcome]) -> Option<ExitCode> {
+        if jobs.iter().any(|job| !job.kept) {
+            return Some(ExitCode::from(DEADLINE_MISSED));
+        }
+        let recorded = self.jobs.as_ref().is_none_or(Jobs::is_recorded);
+        (!recorded).then(|| ExitCode::from(FAILED))
+    }
+}
+
+/// The exit status of what did not come to its end.
+fn not_ended(outcome: Outcome) -> ExitCode {
+    match outcome {
+        Outcome::Interrupted => ExitCode::from(INTERRUPTED),
+        _ => ExitCode::from(NOT_ENDED),
     }
 }
 
@@ -292,6 +472,8 @@ struct Recorded<'a> {
     recording: Recording,
     #[serde(flatten)]
     report: &'a Report,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    jobs: Option<&'a [JobOutcome]>,
 }
 
 pub(crate) fn kernel_release() -> String {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! How far the plan has come, as the events tell.
 
+use std::collections::BTreeSet;
+
 use pbs_plan::Plan;
 use pbs_report::Outcome;
 use pbs_uapi::{Event, EventKind};
@@ -8,7 +10,10 @@ use pbs_uapi::{Event, EventKind};
 /// Watches a plan until it has ended on all its CPUs.
 #[derive(Debug)]
 pub(crate) struct Progress {
-    plan_id: u64,
+    /// Those of the plans, the first one first.
+    plan_ids: Vec<u64>,
+    /// All of them were installed before, though it may be told only now.
+    resumed: bool,
     cpus: Vec<(u32, State)>,
 }
 
@@ -23,12 +28,49 @@ enum State {
 impl Progress {
     pub(crate) fn new(plan: &Plan) -> Self {
         Self {
-            plan_id: plan.plan_id,
+            plan_ids: vec![plan.plan_id],
+            resumed: false,
             cpus: plan
                 .cpus
                 .iter()
                 .map(|cpu| (cpu.cpu, State::Written))
                 .collect(),
+        }
+    }
+
+    /// The plans of a pbsctl that died, of which one is in force on those CPUs.
+    pub(crate) fn resumed(plans: &[Plan], in_force: &[u32]) -> Self {
+        let cpus = plans.iter().flat_map(|plan| &plan.cpus).map(|cpu| cpu.cpu);
+        let cpus: BTreeSet<_> = cpus.chain(in_force.iter().copied()).collect();
+        Self {
+            plan_ids: plans.iter().map(|plan| plan.plan_id).collect(),
+            resumed: true,
+            cpus: cpus.into_iter().map(|cpu| (cpu, State::InForce)).collect(),
+        }
+    }
+
+    /// All that the kernel held was read: where no plan of ours was in force
+    /// before, it has ended, though its end may not be held any more.
+    pub(crate) fn caught_up(&mut self, in_force: &[u32]) {
+        for (cpu, state) in &mut self.cpus {
+            if *state == State::InForce && !in_force.contains(cpu) {
+                *state = State::Over(Outcome::Ended);
+            }
+        }
+    }
+
+    /// A plan of ours was written in the place of the one before.
+    pub(crate) fn also(&mut self, plan: &Plan) {
+        self.plan_ids.push(plan.plan_id);
+        for cpu in &plan.cpus {
+            match self.cpus.iter_mut().find(|(known, _)| *known == cpu.cpu) {
+                // It may have ended before the other one came.
+                Some((_, state)) if *state == State::Over(Outcome::Ended) => {
+                    *state = State::InForce;
+                }
+                Some(_) => {}
+                None => self.cpus.push((cpu.cpu, State::Written)),
+            }
         }
     }
 
@@ -46,11 +88,18 @@ impl Progress {
         let Some((_, state)) = self.cpus.iter_mut().find(|(cpu, _)| *cpu == event.cpu) else {
             return;
         };
-        let ours = event.plan_id == self.plan_id;
+        let ours = self.plan_ids.contains(&event.plan_id);
+        // One of ours in the place of another of ours, whose end may have been told before.
+        let again = ours && (self.resumed || event.plan_id != self.plan_ids[0]);
         *state = match (*state, kind) {
             // What came before is of the plan that ours replaced, which may
             // have the same number.
             (State::Written, Some(EventKind::PlanInstalled)) if ours => State::InForce,
+            (State::InForce | State::Over(Outcome::Ended), Some(EventKind::PlanInstalled))
+                if again =>
+            {
+                State::InForce
+            }
             (State::InForce, Some(EventKind::PlanInstalled)) => State::Over(Outcome::Replaced),
             (State::InForce, Some(EventKind::PlanEnded)) if ours => State::Over(Outcome::Ended),
             (State::InForce, Some(EventKind::PlanDropped)) => State::Over(Outcome::Dropped),
@@ -63,7 +112,7 @@ impl Progress {
     pub(crate) fn concerns(&self, event: &Event) -> bool {
         let state = self.cpus.iter().find(|(cpu, _)| *cpu == event.cpu);
         event.kind == EventKind::Overrun as u16
-            || event.plan_id == self.plan_id
+            || self.plan_ids.contains(&event.plan_id)
                 && state.is_some_and(|(_, state)| *state != State::Written)
     }
 
@@ -156,6 +205,19 @@ mod tests {
             progress.event(&event(EventKind::PlanEnded, 7, 3));
             assert_eq!(progress.outcome(), Some(expected));
         }
+    }
+
+    #[test]
+    fn who_resumes_waits_for_what_is_in_force() {
+        let text = "plan_id = 7\n[[process]]\nid = 1\ntasks = [5]\n[[process]]\nid = 2\n\
+                    tasks = [5]\n[[cpu]]\ncpu = 0\nslots = [1]\n[[cpu]]\ncpu = 3\nslots = [2]\n";
+        let mut progress = Progress::resumed(&[from_toml(text).unwrap()], &[3]);
+        assert!(progress.concerns(&event(EventKind::TaskEnded, 7, 3)));
+        progress.event(&event(EventKind::PlanInstalled, 7, 3));
+        progress.caught_up(&[3]);
+        assert_eq!(progress.outcome(), None);
+        progress.event(&event(EventKind::PlanEnded, 7, 3));
+        assert_eq!(progress.outcome(), Some(Outcome::Ended));
     }
 
     #[test]

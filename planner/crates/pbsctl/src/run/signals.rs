@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd};
 
-/// Takes SIGCHLD, SIGINT and SIGTERM.
+/// Takes SIGCHLD, SIGINT, SIGTERM and SIGHUP.
 #[derive(Debug)]
 pub(crate) struct Signals {
     file: File,
@@ -22,7 +22,7 @@ impl Signals {
         // fills the other; signalfd gives a new descriptor or -1.
         unsafe {
             libc::sigemptyset(taken.as_mut_ptr());
-            for signal in [libc::SIGCHLD, libc::SIGINT, libc::SIGTERM] {
+            for signal in [libc::SIGCHLD, libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
                 libc::sigaddset(taken.as_mut_ptr(), signal);
             }
             if libc::sigprocmask(libc::SIG_BLOCK, taken.as_ptr(), before.as_mut_ptr()) < 0 {

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Why a job is declined, in parts.
+
+use pbs_job::Job;
+use pbs_plan::underscored;
+use pbs_planner::{Declined, Lack, Level, Refusal, Rejection, Shortage};
+use pbs_report::{bytes, grouped};
+use serde::Serialize;
+
+use super::row;
+use crate::planning::{nanoseconds, AttemptView};
+
+/// Where a job was declined, and at what.
+#[derive(Serialize)]
+pub(super) struct DeclinedView {
+    /// 1 to 3 of the validation; `None`: it passed, and no strategy found a plan.
+    level: Option<u8>,
+    /// The same in words.
+    step: String,
+    /// `None`: it is about the job as a whole.
+    process: Option<Named>,
+    /// The task at which the strategy failed that came furthest.
+    task: Option<Named>,
+    shortage: Option<ShortageView>,
+    /// All of that in a sentence.
+    why: String,
+    /// Counted from the submission; `None`: no deadline would do.
+    earliest_deadline_ns: Option<u64>,
+    attempts: Vec<AttemptView>,
+}
+
+/// A process or task.
+#[derive(Serialize)]
+struct Named {
+    id: u32,
+    name: Option<String>,
+}
+
+/// What there was too little of.
+#[derive(Serialize)]
+struct ShortageView {
+    /// "time", "memory" or "memory times time".
+    of: &'static str,
+    /// "ns", "bytes" or "byte_ns".
+    unit: &'static str,
+    /// Of time: when it would end; `None`: never.
+    needed: Option<u128>,
+    /// Of time: when it must have ended.
+    available: u128,
+    missing: Option<u128>,
+    /// Of memory that is needed for a while: for how long at least.
+    needed_for_ns: Option<u64>,
+}
+
+impl DeclinedView {
+    pub(super) fn new(declined: &Declined, job: &Job, earliest_deadline_ns: Option<u64>) -> Self {
+        let (level, process, task, shortage) = match declined {
+            Declined::Validation(rejection) => {
+                let shortage = ShortageView::of_validation(rejection);
+                (
+                    Some(rejection.level),
+                    rejection.process,
+                    None,
+                    Some(shortage),
+                )
+            }
+            Declined::Reservation(refused) => {
+                let Refusal {
+                    process,
+                    task,
+                    lack,
+                    ..
+                } = refused.best;
+                let shortage = ShortageView::of_reservation(lack);
+                (None, Some(process), Some(task), shortage)
+            }
+        };
+        let attempts = match declined {
+            Declined::Validation(_) => &[],
+            Declined::Reservation(refused) => refused.attempts.as_slice(),
+        };
+        let process = process.and_then(|process| job.processes.get(process));
+        let task = task.and_then(|task| job.tasks.get(task));
+        Self {
+            level: level.map(Level::number),
+            step: level.map_or_else(
+                || "reservation: no strategy found a plan".into(),
+                |level| level.to_string(),
+            ),
+            process: process.map(|process| Named {
+                id: process.id,
+                name: process.name.clone(),
+            }),
+            task: task.map(|task| Named {
+                id: task.id,
+                name: task.name.clone(),
+            }),
+            shortage,
+            why: declined.describe(job),
+            earliest_deadline_ns,
+            attempts: attempts
+                .iter()
+                .map(|attempt| AttemptView::new(attempt, job))
+                .collect(),
+        }
+    }
+
+    pub(super) fn rows(&self) -> Vec<Vec<String>> {
+        let mut rows = vec![row("declined at", self.step.clone())];
+        let process = self.process.as_ref().map(Named::text);
+        rows.push(row(
+            "process",
+            process.unwrap_or("the job as a whole".into()),
+        ));
+        rows.extend(self.task.as_ref().map(|task| row("task", task.text())));
+        match &self.shortage {
+            Some(shortage) => rows.extend(shortage.rows()),
+            None => rows.push(row("why", self.why.clone())),
+        }
+        rows.extend(AttemptView::text(&self.attempts).map(|text| row("tried", text)));
+        let earliest = match self.earliest_deadline_ns {
+            Some(ns) => format!("deadline_ns = {} ({})", underscored(ns), nanoseconds(ns)),
+            None => "no deadline would do".into(),
+        };
+        rows.push(row("earliest deadline", earliest));
+        rows
+    }
+}
+
+impl Named {
+    fn text(&self) -> String {
+        match &self.name {
+            Some(name) => format!("{name} ({})", self.id),
+            None => self.id.to_string(),
+        }
+    }
+}
+
+impl ShortageView {
+    fn time(end_ns: u64, deadline_ns: u64) -> Self {
+        let end_ns = Some(end_ns).filter(|&ns| ns < u64::MAX);
+        Self {
+            of: "time",
+            unit: "ns",
+            needed: end_ns.map(u128::from),
+            available: deadline_ns.into(),
+            missing: end_ns.map(|ns| ns.saturating_sub(deadline_ns).into()),
+            needed_for_ns: None,
+        }
+    }
+
+    fn memory(needed_bytes: u64, available_bytes: u64, needed_for_ns: Option<u64>) -> Self {
+        Self {
+            of: "memory",
+            unit: "bytes",
+            needed: Some(needed_bytes.into()),
+            available: available_bytes.into(),
+            missing: Some(needed_bytes.saturating_sub(available_bytes).into()),
+            needed_for_ns,
+        }
+    }
+
+    fn of_validation(rejection: &Rejection) -> Self {
+        match rejection.shortage {
+            Shortage::Time {
+                end_ns,
+                deadline_ns,
+            } => Self::time(end_ns, deadline_ns),
+            Shortage::Memory {
+                needed_bytes,
+                available_bytes,
+            } => Self::memory(needed_bytes, available_bytes, None),
+            Shortage::MemoryTime { left, .. } => {
+                // Of what is wanted only that part must be free.
+                let missing = rejection.shortage.missing();
+                Self {
+                    of: "memory times time",
+                    unit: "byte_ns",
+                    needed: Some(left.saturating_add(missing)),
+                    available: left,
+                    missing: Some(missing),
+                    needed_for_ns: None,
+                }
+            }
+        }
+    }
+
+    fn of_reservation(lack: Lack) -> Option<Self> {
+        match lack {
+            Lack::Time {
+                end_ns,
+                deadline_ns,
+            } => Some(Self::time(end_ns, deadline_ns)),
+            Lack::Memory {
+                needed_bytes,
+                needed_ns,
+                most_free_bytes,
+            } => {
+                let needed_for_ns = Some(needed_ns);
+                Some(Self::memory(needed_bytes, most_free_bytes, needed_for_ns))
+            }
+            Lack::Order | Lack::Untried => None,
+        }
+    }
+
+    fn rows(&self) -> Vec<Vec<String>> {
+        let needed = match (self.needed, self.needed_for_ns) {
+            (Some(needed), Some(ns)) => {
+                format!("{} for {} at least", self.amount(needed), nanoseconds(ns))
+            }
+            (Some(needed), None) if self.unit == "ns" => {
+                format!("until {}", self.amount(needed))
+            }
+            (Some(needed), None) => self.amount(needed),
+            (None, _) => "that there never is".into(),
+        };
+        let available = self.amount(self.available);
+        let available = match self.unit {
+            "ns" => format!("until {available}"),
+            _ => available,
+        };
+        let mut rows = vec![
+            row("needed", format!("{} {needed}", self.of)),
+            row("available", available),
+        ];
+        let missing = self.missing.filter(|&missing| missing > 0);
+        rows.extend(missing.map(|missing| row("missing", self.amount(missing))));
+        rows
+    }
+
+    /// So much of it, with the unit.
+    fn amount(&self, value: u128) -> String {
+        let whole = u64::try_from(value).unwrap_or(u64::MAX);
+        match self.unit {
+            "ns" => nanoseconds(whole),
+            "bytes" => format!("{} ({} bytes)", bytes(whole), grouped(whole)),
+            _ => {
+                // Of a small want the seconds would be 0.
+                let byte_ms = i128::try_from(value / 1_000_000).unwrap_or(i128::MAX);
+                format!("{} bytes times ms", grouped(byte_ms))
+            }
+        }
+    }
+}

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The command that says whether jobs would be admitted, and why not (Glaß
+//! 2024, 5.1.3).
+
+mod declined;
+mod figures;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+use pbs_planner::{Planned, Run};
+use pbs_report::{columns, grouped};
+use serde::Serialize;
+
+use crate::failure::{Failure, DECLINED};
+use crate::jobs::Submission;
+use crate::output::{counted, Output};
+use crate::planning::{
+    nanoseconds, Answered, AttemptView, MachineView, NodeView, Planning, PlanningOptions,
+};
+use declined::DeclinedView;
+use figures::FigureView;
+
+const EXPLAIN_HELP: &str = "\
+Examples:
+  pbsctl explain job.toml                          On this node
+  pbsctl explain job.toml --machine lab.toml       On another
+  pbsctl explain a.toml b.toml --machine lab.toml  One after the other
+  pbsctl explain job.toml --history old.db         ... with what old runs predict
+  pbsctl --json explain job.toml | jq '.jobs[].declined.earliest_deadline_ns'
+
+The machine is taken to be empty, and times count from 0. Nothing is reserved or
+started, and root is not needed.
+
+A job is validated on three levels, and then planned:
+  level 1, general check   the deadline and the memory of the machine
+  level 2, job check       memory times time: CAL_WANT_TYPE, MIN_MEM_PERCENTAGE
+  level 3, process check   a test mapping of its processes to cores:
+                           PROCESS_IDLE_PERCENTAGE, FORK_TIME, INIT_TIME
+  reservation              every strategy tries to find a plan
+Of a job that is declined is said where, for which process, what was missing, and
+the earliest deadline that would do. Exit status 6 says that one was declined.";
+
+#[derive(Args, Debug)]
+#[command(after_help = EXPLAIN_HELP)]
+pub(crate) struct ExplainOptions {
+    /// Jobs in TOML; - reads standard input
+    #[arg(required = true, value_name = "JOB")]
+    pub(crate) jobs: Vec<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) planning: PlanningOptions,
+}
+
+pub(crate) fn explain(
+    out: Output,
+    device: &Path,
+    options: &ExplainOptions,
+) -> Result<ExitCode, Failure> {
+    let jobs = options.jobs.iter().map(|path| Submission::read(path));
+    let jobs: Vec<_> = jobs.collect::<Result<_, _>>()?;
+    let mut planning = Planning::new(&options.planning, device)?;
+    let jobs = jobs.into_iter().map(|submission| {
+        let answered = planning.admit(submission)?;
+        Ok(JobView::new(&mut planning, &answered))
+    });
+    let jobs: Vec<_> = jobs.collect::<Result<_, Failure>>()?;
+    let admitted = jobs.iter().all(|job| job.admitted);
+    let view = View {
+        admitted,
+        machine: MachineView::new(&planning.store, planning.is_static()),
+        history: planning.history_file(),
+        jobs,
+    };
+    out.print(&view, || {
+        let jobs = view.jobs.iter();
+        let jobs: Vec<_> = jobs.map(|job| job.text(view.history.is_some())).collect();
+        jobs.join("\n") + "\n" + &planning.history_text()
+    })?;
+    Ok(if admitted {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(DECLINED)
+    })
+}
+
+#[derive(Serialize)]
+struct View<'a> {
+    /// All of them.
+    admitted: bool,
+    machine: MachineView,
+    /// The file of the runs before; `None`: there is none.
+    history: Option<&'a str>,
+    jobs: Vec<JobView>,
+}
+
+/// What would become of a job.
+#[derive(Serialize)]
+struct JobView {
+    file: String,
+    job: String,
+    admitted: bool,
+    start_ns: u64,
+    deadline_ns: u64,
+    plan: Option<PlanView>,
+    declined: Option<DeclinedView>,
+    figures: Vec<FigureView>,
+}
+
+/// The plan of a job that would be admitted.
+#[derive(Serialize)]
+struct PlanView {
+    strategy: &'static str,
+    end_ns: u64,
+    /// From the end to the deadline.
+    slack_ns: u64,
+    memory: Vec<NodeView>,
+    attempts: Vec<AttemptView>,
+}
+
+impl JobView {
+    fn new(planning: &mut Planning, answered: &Answered) -> Self {
+        let job = &answered.job;
+        let (plan, declined) = match &answered.answer {
+            Ok(planned) => {
+                let none = Run::default();
+                let run = planning.run(answered).unwrap_or(&none);
+                let plan = PlanView::new(planned, run, planning, answered);
+                (Some(plan), None)
+            }
+            Err(declined) => {
+                let earliest_ns = planning.earliest_deadline_ns(answered);
+                (None, Some(DeclinedView::new(declined, job, earliest_ns)))
+            }
+        };
+        Self {
+            file: answered.submission.file.clone(),
+            job: job.name.clone(),
+            admitted: answered.answer.is_ok(),
+            start_ns: job.start_ns,
+            deadline_ns: job.deadline_ns,
+            plan,
+            declined,
+            figures: FigureView::all(job, &answered.forecasts),
+        }
+    }
+
+    /// `with_figures`: with those of each task.
+    fn text(&self, with_figures: bool) -> String {
+        let verdict = if self.admitted {
+            "would be admitted"
+        } else {
+            "is declined"
+        };
+        let mut rows = vec![row("deadline", nanoseconds(self.deadline_ns))];
+        if self.start_ns > 0 {
+            rows.insert(0, row("not before", nanoseconds(self.start_ns)));
+        }
+        if let Some(plan) = &self.plan {
+            rows.extend(plan.rows());
+        }
+        if let Some(declined) = &self.declined {
+            rows.extend(declined.rows());
+        }
+        let all = self.figures.len() as u64;
+        let measured = self.figures.iter().filter(|figure| figure.is_measured());
+        let measured = measured.count() as u64;
+        let figures = match measured {
+            0 => "those of the job".into(),
+            _ => format!(
+                "of {} of {} from runs before",
+                grouped(measured),
+                counted(all, "task", "tasks")
+            ),
+        };
+        if with_figures {
+            rows.push(row("figures", figures));
+        }
+        let mut text = format!("{}: job {} {verdict}\n", self.file, self.job);
+        text.push_str(&columns(&rows, 3));
+        if with_figures {
+            text.push('\n');
+            text.push_str(&figures::text(&self.figures));
+        }
+        text
+    }
+}
+
+/// A line below the name of the job.
+fn row(what: &str, text: String) -> Vec<String> {
+    vec![String::new(), what.into(), text]
+}
+
+impl PlanView {
+    fn new(planned: &Planned, run: &Run, planning: &Planning, answered: &Answered) -> Self {
+        let job = &answered.job;
+        let attempts = planned.attempts.iter();
+        Self {
+            strategy: planned.strategy.name(),
+            end_ns: planned.end_ns,
+            slack_ns: job.deadline_ns.saturating_sub(planned.end_ns),
+            memory: NodeView::all(&planning.store, run),
+            attempts: attempts
+                .map(|attempt| AttemptView::new(attempt, job))
+                .collect(),
+        }
+    }
+
+    fn rows(&self) -> Vec<Vec<String>> {
+        let (end, slack) = (nanoseconds(self.end_ns), nanoseconds(self.slack_ns));
+        let mut rows = vec![
+            row("planned end", format!("{end}, {slack} before the deadline")),
+            row("strategy", self.strategy.into()),
+        ];
+        rows.extend(AttemptView::text(&self.attempts).map(|text| row("tried", text)));
+        rows.extend(self.memory.iter().map(|node| row("memory", node.text())));
+        rows
+    }
+}

@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The command that prints what jobs have used, and what that predicts.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use pbs_history::{
+    to_csv, Error, JobHistory, JobSummary, Options, Prediction, RunFigures, RunId, Store, TaskKey,
+    User,
+};
+use pbs_report::{bytes, columns, grouped};
+use serde::Serialize;
+use serde_json::json;
+
+use crate::failure::Failure;
+use crate::output::{counted, share, Output};
+
+const HISTORY_HELP: &str = "\
+Examples:
+  pbsctl history                      The jobs of which runs are known
+  pbsctl history sort                 The runs of one, and what they predict
+  pbsctl history sort --csv           Every figure of every run of it
+  pbsctl --json history sort | jq '.tasks[] | {task, insns, high_insns}'
+  pbsctl history --history old.db     What another file holds
+
+PLAN ERROR says by how much the tasks of a run were off what was planned for
+them, up or down, of what was planned. It falls as runs come in.
+
+INSNS is what the next run of a task will retire, and what is planned for it;
+nine of ten runs are within the bounds that follow. PEAK MEMORY is the largest
+that was seen. Predictions are made of runs of the same command: a process whose
+command was changed begins anew.";
+
+/// The file of all runs, wherever it is needed.
+#[derive(Args, Debug)]
+pub(crate) struct HistoryFile {
+    /// The file that has what jobs have used
+    #[arg(
+        id = "history",
+        long,
+        env = "PBS_HISTORY",
+        value_name = "FILE",
+        default_value = "/var/lib/pbs/history.db"
+    )]
+    pub(crate) path: PathBuf,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = HISTORY_HELP)]
+pub(crate) struct HistoryOptions {
+    /// The job; without it, all are listed
+    pub(crate) job: Option<String>,
+
+    /// Print a row for each task of each run, for spreadsheets
+    #[arg(long)]
+    pub(crate) csv: bool,
+
+    #[command(flatten)]
+    pub(crate) history: HistoryFile,
+}
+
+pub(crate) fn history(out: Output, options: &HistoryOptions) -> Result<ExitCode, Failure> {
+    if options.csv && out.json {
+        return Err(Failure::Usage(
+            "--csv and --json are two forms of the same; write one of them".into(),
+        ));
+    }
+    let store = Store::open_read_only(&options.history.path, Options::DEFAULT).map_err(failed)?;
+    let jobs = store.jobs().map_err(failed)?;
+    match &options.job {
+        Some(job) if jobs.iter().all(|known| known.job != *job) => {
+            return Err(Failure::Failed(unknown(job, &jobs)));
+        }
+        Some(job) if options.csv => {
+            let figures = store.figures(job).map_err(failed)?;
+            out.print(&(), || to_csv(&figures))?;
+        }
+        Some(job) => {
+            let view = JobView::new(job, &store).map_err(failed)?;
+            out.print(&view, || view.text())?;
+        }
+        None if options.csv => {
+            let figures = jobs.iter().map(|job| store.figures(&job.job));
+            let figures: Vec<_> = figures.collect::<Result<_, _>>().map_err(failed)?;
+            out.print(&(), || to_csv(&figures.concat()))?;
+        }
+        None => out.print(&json!({ "jobs": jobs }), || jobs_text(&jobs))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn failed(error: Error) -> Failure {
+    Failure::Failed(error.to_string())
+}
+
+fn unknown(job: &str, jobs: &[JobSummary]) -> String {
+    match jobs {
+        [] => format!("no run of \"{job}\" is known, nor of any other job"),
+        _ => format!("no run of \"{job}\" is known; see pbsctl history for the jobs there are"),
+    }
+}
+
+fn jobs_text(jobs: &[JobSummary]) -> String {
+    if jobs.is_empty() {
+        return "No run of any job is known.\n".into();
+    }
+    let header = ["JOB", "LAST SUBMITTED", "RUNS", "COMPLETE", "OPEN"];
+    let mut rows = vec![header.map(String::from).to_vec()];
+    for job in jobs {
+        rows.push(vec![
+            job.job.clone(),
+            utc(job.last_submitted_unix_ns),
+            grouped(job.runs),
+            grouped(job.complete),
+            grouped(job.open),
+        ]);
+    }
+    columns(&rows, 2)
+}
+
+/// A job with all that is known of it.
+#[derive(Serialize)]
+struct JobView<'a> {
+    job: &'a str,
+    runs: Vec<RunView>,
+    tasks: Vec<TaskView>,
+}
+
+#[derive(Serialize)]
+struct RunView {
+    #[serde(flatten)]
+    figures: RunFigures,
+    plan_error_permille: Option<u64>,
+}
+
+/// A task, as the last runs of it predict.
+#[derive(Serialize)]
+struct TaskView {
+    #[serde(flatten)]
+    key: TaskKey,
+    process_name: Option<String>,
+    task_name: Option<String>,
+    #[serde(flatten)]
+    prediction: Prediction,
+    last_planned_insns: Option<u64>,
+    last_retired_insns: Option<u64>,
+    /// Runs in which its process executed something else.
+    runs_of_others: usize,
+}
+
+impl<'a> JobView<'a> {
+    fn new(job: &'a str, store: &Store) -> Result<Self, Error> {
+        let figures = store.figures(job)?;
+        let mut history = JobHistory::default();
+        for run in &figures {
+            history.add(run.run.id, run.run.kind, &run.processes);
+        }
+        let errors: Vec<_> = history.errors().collect();
+        let error_of = |id: RunId| {
+            let at = errors.binary_search_by_key(&id, |(run, _)| *run).ok()?;
+            errors[at].1.permille()
+        };
+        // What each process executed in the last run that had it.
+        let processes = figures.iter().flat_map(|run| &run.processes);
+        let current: HashMap<_, _> = processes.map(|p| (p.process, p.fingerprint)).collect();
+        let tasks = history
+            .tasks()
+            .filter(|key| current.get(&key.process) == Some(&key.fingerprint));
+        Ok(Self {
+            job,
+            tasks: tasks
+                .filter_map(|key| TaskView::new(&history, key))
+                .collect(),
+            runs: figures
+                .into_iter()
+                .map(|figures| RunView {
+                    plan_error_permille: error_of(figures.run.id),
+                    figures,
+                })
+                .collect(),
+        })
+    }
+
+    fn text(&self) -> String {
+        if self.runs.is_empty() {
+            return "No run of it is over yet.\n".into();
+        }
+        let header = ["RUN", "SUBMITTED", "FOR", "OUTCOME", "TASKS", "PLAN ERROR"];
+        let mut rows = vec![header.map(String::from).to_vec()];
+        for view in &self.runs {
+            let run = &view.figures.run;
+            let processes = view.figures.processes.iter();
+            rows.push(vec![
+                run.id.to_string(),
+                utc(run.submitted_unix_ns),
+                run.kind.to_string(),
+                run.outcome
+                    .map_or(String::new(), |outcome| outcome.to_string()),
+                grouped(processes.map(|p| p.tasks.len() as u64).sum::<u64>()),
+                view.plan_error_permille.map_or("none ended".into(), share),
+            ]);
+        }
+        let mut out = columns(&rows, 4);
+        out.push('\n');
+        let header = [
+            "PROCESS",
+            "TASK",
+            "RUNS",
+            "INSNS",
+            "FROM",
+            "TO",
+            "LAST PLANNED",
+            "LAST RETIRED",
+            "PEAK MEMORY",
+        ];
+        let mut rows = vec![header.map(String::from).to_vec()];
+        for task in &self.tasks {
+            rows.push(task.row());
+        }
+        out.push_str(&columns(&rows, 2));
+        let mut told = Vec::new();
+        for task in self.tasks.iter().filter(|task| task.runs_of_others > 0) {
+            if !told.contains(&task.key.process) {
+                told.push(task.key.process);
+                out.push_str(&format!(
+                    "Process {} executed something else in {}, which the prediction leaves out.\n",
+                    task.process(),
+                    counted(task.runs_of_others as u64, "run", "runs")
+                ));
+            }
+        }
+        out
+    }
+}
+
+impl TaskView {
+    /// `None` where it never ended.
+    fn new(history: &JobHistory, key: TaskKey) -> Option<Self> {
+        let prediction = history.predict(key, User::default())?;
+        let (process_name, task_name) = history.names(key);
+        let last = history.last(key);
+        Some(Self {
+            key,
+            process_name: process_name.map(Into::into),
+            task_name: task_name.map(Into::into),
+            prediction,
+            last_planned_insns: last.map(|(planned, _)| planned),
+            last_retired_insns: last.map(|(_, retired)| retired),
+            runs_of_others: history.runs_of_others(key.process, key.fingerprint),
+        })
+    }
+
+    fn process(&self) -> String {
+        let number = self.key.process.to_string();
+        self.process_name.clone().unwrap_or(number)
+    }
+
+    fn row(&self) -> Vec<String> {
+        let number = self.key.task.to_string();
+        let insns = |insns: Option<u64>| insns.map_or(String::new(), grouped);
+        vec![
+            self.process(),
+            match &self.task_name {
+                Some(name) => format!("{number} {name}"),
+                None => number,
+            },
+            grouped(self.prediction.runs as u64),
+            grouped(self.prediction.insns),
+            grouped(self.prediction.low_insns),
+            grouped(self.prediction.high_insns),
+            insns(self.last_planned_insns),
+            insns(self.last_retired_insns),
+            self.prediction
+                .peak_memory_bytes
+                .map_or("not seen".into(), bytes),
+        ]
+    }
+}
+
+/// A time since 1970 as `2026-11-22 03:40:00`, in UTC.
+pub(crate) fn utc(unix_ns: u64) -> String {
+    let seconds = unix_ns / 1_000_000_000;
+    let (days, second) = (seconds / 86_400, seconds % 86_400);
+    // Years that begin in March, so that the day of a leap year is the last.
+    // There are 146097 days in 400 years; day 0 is 719468 days after the first
+    // of March of the year 0.
+    let days = days + 719_468;
+    let (era, day) = (days / 146_097, days % 146_097);
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    let year = 400 * era + year + u64::from(month <= 2);
+    let (hour, minute) = (second / 3_600, second % 3_600 / 60);
+    format!(
+        "{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{:02}",
+        second % 60
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_those_of_the_calendar() {
+        for (seconds, text) in [
+            (0, "1970-01-01 00:00:00"),
+            (951_782_399, "2000-02-28 23:59:59"),
+            (951_782_400, "2000-02-29 00:00:00"),
+            (951_868_800, "2000-03-01 00:00:00"),
+            (1_704_067_199, "2023-12-31 23:59:59"),
+            (1_795_319_999, "2026-11-22 03:59:59"),
+            (4_107_542_400, "2100-03-01 00:00:00"),
+        ] {
+            assert_eq!(utc(seconds * 1_000_000_000), text);
+        }
+        assert_eq!(utc(u64::MAX), "2554-07-21 23:34:33");
+    }
+}

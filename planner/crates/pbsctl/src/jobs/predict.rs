@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What the runs of a job predict of the next one (Leppert 2021, 5.2;
+//! Glaß 2024, 4.2 and 4.4).
+
+use pbs_history::{Expected, ExpectedTask, Fingerprint, JobHistory, Prediction, TaskKey, User};
+use pbs_job::{Job, Process};
+
+/// What is planned for a task, and where it comes from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Forecast {
+    /// Index of the task in the job.
+    pub(crate) task: usize,
+    pub(crate) prediction: Prediction,
+}
+
+/// The job with what its runs predict in the place of the user's figures, and
+/// what that is for each task that has instructions.
+pub(crate) fn predict(job: &Job, history: &JobHistory) -> (Job, Vec<Forecast>) {
+    let mut predicted = job.clone();
+    let mut forecasts = Vec::new();
+    for (index, process) in job.processes.iter().enumerate() {
+        let fingerprint = fingerprint(process);
+        for &task in &process.tasks {
+            let asked = &job.tasks[task];
+            if asked.insns == 0 {
+                continue;
+            }
+            let key = TaskKey {
+                process: process.id,
+                fingerprint,
+                task: asked.id,
+            };
+            let user = User {
+                insns: Some(asked.insns),
+                peak_memory_bytes: Some(asked.memory_bytes).filter(|&bytes| bytes > 0),
+            };
+            if let Some(prediction) = history.predict(key, user) {
+                let task_of = &mut predicted.tasks[task];
+                // A task that has a slot keeps it, whatever its runs retired.
+                task_of.insns = prediction.insns.max(1);
+                if let Some(bytes) = prediction.peak_memory_bytes {
+                    task_of.memory_bytes = bytes;
+                }
+                forecasts.push(Forecast { task, prediction });
+            }
+        }
+        if let Some(bytes) = history.process_memory_bytes(process.id, fingerprint) {
+            let tasks = forecasts
+                .iter()
+                .filter(|f| job.tasks[f.task].process == index);
+            let ended = tasks.map(|f| f.prediction.runs).min() > Some(0);
+            let process = &mut predicted.processes[index];
+            // Who did not get to the end has not shown all that it needs.
+            process.memory_bytes = match ended {
+                true => bytes,
+                false => bytes.max(process.memory_bytes),
+            };
+            // The job's own totals are the user's, and no longer what is known.
+            predicted.memory_bytes = None;
+            predicted.runtime_ns = None;
+            process.runtime_ns = None;
+        }
+        let memory_bytes = predicted.processes[index].memory_bytes;
+        for &task in &process.tasks {
+            let task_bytes = &mut predicted.tasks[task].memory_bytes;
+            *task_bytes = (*task_bytes).min(memory_bytes);
+        }
+    }
+    (predicted, forecasts)
+}
+
+/// What is expected of a run, for what collects its figures. `number` gives each
+/// process, by its index in the job, its number in the plan.
+pub(crate) fn expected(job: &Job, mut number: impl FnMut(usize) -> u32) -> Vec<Expected> {
+    let processes = job.processes.iter().enumerate();
+    let expected = processes.map(|(index, process)| {
+        let tasks = process.tasks.iter().enumerate();
+        // Those without instructions have no slot, and nothing is heard of them.
+        let tasks = tasks.filter(|&(_, &task)| job.tasks[task].insns > 0);
+        Expected {
+            number: number(index),
+            process: process.id,
+            name: process.name.clone(),
+            fingerprint: fingerprint(process),
+            tasks: tasks
+                .map(|(position, &task)| ExpectedTask {
+                    number: position as u32,
+                    task: job.tasks[task].id,
+                    name: job.tasks[task].name.clone(),
+                    planned_insns: job.tasks[task].insns,
+                })
+                .collect(),
+        }
+    });
+    expected.collect()
+}
+
+/// What a process executes: the words of its commands, or its name where somebody
+/// else starts it.
+fn fingerprint(process: &Process) -> Fingerprint {
+    let commands = process.start.commands();
+    if commands.is_empty() {
+        return Fingerprint::of([process.label()]);
+    }
+    let words = commands.iter().flat_map(|command| {
+        let number = command.argv.len().to_string();
+        std::iter::once(number).chain(command.argv.iter().cloned())
+    });
+    Fingerprint::of(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pbs_history::{Kind, Outcome, ProcessRun, RunId, TaskRun};
+    use pbs_job::job_from_toml;
+
+    const JOB: &str = "name = \"j\"\ndeadline_ns = 1000\n[[process]]\nid = 7\n\
+                       memory_bytes = 4000\ncommands = [[\"a\"], [\"b\"]]\n\
+                       tasks = [{ insns = 100, memory_bytes = 3000 }, 200]\n";
+
+    fn run(job: &Job, retired: [u64; 2]) -> Vec<ProcessRun> {
+        let tasks = retired
+            .into_iter()
+            .zip(0..)
+            .map(|(retired_insns, task)| TaskRun {
+                task,
+                name: None,
+                planned_insns: 1,
+                retired_insns,
+                peak_memory_bytes: 5000 + u64::from(task),
+                preemptions: 0,
+                outcome: Outcome::Complete,
+            });
+        vec![ProcessRun {
+            process: 7,
+            name: None,
+            fingerprint: fingerprint(&job.processes[0]),
+            outcome: Outcome::Complete,
+            tasks: tasks.collect(),
+        }]
+    }
+
+    #[test]
+    fn without_runs_the_user_is_believed() {
+        let job = job_from_toml(JOB).unwrap();
+        let (predicted, forecasts) = predict(&job, &JobHistory::default());
+        assert_eq!(predicted, job);
+        assert!(forecasts.iter().all(|f| f.prediction.runs == 0));
+        assert_eq!(forecasts.len(), 2);
+    }
+
+    #[test]
+    fn runs_take_the_place_of_the_users_figures() {
+        let job = job_from_toml(JOB).unwrap();
+        let mut history = JobHistory::default();
+        for number in 0..4 {
+            history.add(RunId(number), Kind::Plan, &run(&job, [1000, 50]));
+        }
+        let (predicted, _) = predict(&job, &history);
+        let of = |id| predicted.tasks.iter().find(|task| task.id == id).unwrap();
+        assert!(of(0).insns.abs_diff(1000) < 50, "{predicted:?}");
+        assert!(of(1).insns.abs_diff(50) < 5, "{predicted:?}");
+        assert_eq!(of(0).memory_bytes, 5000);
+        assert_eq!(predicted.processes[0].memory_bytes, 5001);
+    }
+
+    #[test]
+    fn another_command_begins_anew() {
+        let job = job_from_toml(JOB).unwrap();
+        let mut history = JobHistory::default();
+        history.add(RunId(1), Kind::Plan, &run(&job, [1000, 50]));
+        let other = job_from_toml(&JOB.replace("\"b\"", "\"c\"")).unwrap();
+        let (predicted, _) = predict(&other, &history);
+        assert_eq!(predicted, other);
+    }
+
+    #[test]
+    fn words_do_not_run_into_the_next_command() {
+        let of = |text: &str| {
+            let text = JOB.replace("[\"a\"], [\"b\"]", text);
+            fingerprint(&job_from_toml(&text).unwrap().processes[0])
+        };
+        assert_ne!(of("[\"a\", \"b\"], [\"c\"]"), of("[\"a\"], [\"b\", \"c\"]"));
+    }
+}

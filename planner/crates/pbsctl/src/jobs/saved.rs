@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What is kept of a run that is under way, for who takes over.
+
+use pbs_history::Expected;
+use pbs_job::{job_from_toml, job_to_toml, machine_from_toml, machine_to_toml, Job, Machine};
+use serde::{Deserialize, Serialize};
+
+use super::expected;
+
+/// A run as it was planned first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Saved {
+    /// With the figures that were predicted; its times count from its submission.
+    pub(crate) job: Job,
+    /// When that was, of the monotonic clock of this boot.
+    pub(crate) submitted_ns: u64,
+    /// The number of each of its processes in plans.
+    pub(crate) numbers: Vec<u32>,
+    /// The machine that was planned for.
+    pub(crate) machine: Machine,
+    /// When all of it had ended, of the same clock.
+    pub(crate) ended_ns: Option<u64>,
+}
+
+/// As it stands in the history.
+#[derive(Debug, Deserialize, Serialize)]
+struct Text {
+    submitted_ns: u64,
+    numbers: Vec<u32>,
+    job: String,
+    machine: String,
+    ended_ns: Option<u64>,
+}
+
+impl Saved {
+    pub(crate) fn to_text(&self) -> String {
+        let text = Text {
+            submitted_ns: self.submitted_ns,
+            numbers: self.numbers.clone(),
+            job: job_to_toml(&self.job),
+            machine: machine_to_toml(&self.machine),
+            ended_ns: self.ended_ns,
+        };
+        serde_json::to_string(&text).unwrap_or_default()
+    }
+
+    /// `None`: it is not what [`Saved::to_text`] wrote.
+    pub(crate) fn from_text(text: &str) -> Option<Self> {
+        let text: Text = serde_json::from_str(text).ok()?;
+        let job = job_from_toml(&text.job).ok()?;
+        (job.processes.len() == text.numbers.len()).then_some(())?;
+        Some(Self {
+            job,
+            submitted_ns: text.submitted_ns,
+            numbers: text.numbers,
+            machine: machine_from_toml(&text.machine).ok()?,
+            ended_ns: text.ended_ns,
+        })
+    }
+
+    /// What its tasks are expected to need, for what collects their figures.
+    pub(crate) fn expected(&self) -> Vec<Expected> {
+        expected(&self.job, |process| self.numbers[process])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_saved_comes_back() {
+        let job = include_str!("../../../../../samples/jobs/stages.toml");
+        let machine = include_str!("../../../../../samples/machines/vm.toml");
+        let without_lines = |text: &str| job_from_toml(&job_to_toml(&job_from_toml(text).unwrap()));
+        let saved = Saved {
+            job: without_lines(job).unwrap(),
+            submitted_ns: 5,
+            numbers: vec![41, 42],
+            machine: machine_from_toml(&machine_to_toml(&machine_from_toml(machine).unwrap()))
+                .unwrap(),
+            ended_ns: Some(9),
+        };
+        let text = saved.to_text();
+        assert_eq!(Saved::from_text(&text), Some(saved));
+        assert_eq!(Saved::from_text(&text.replace("[41,42]", "[41]")), None);
+        assert_eq!(Saved::from_text(&text[1..]), None);
+    }
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What was reserved, as it is shown.
+
+use std::collections::BTreeMap;
+
+use pbs_planner::RunId;
+use pbs_report::{held, Schedule, ScheduleCore, ScheduleNode, ScheduleTask};
+
+use crate::planning::{Answered, Planning};
+
+/// The plan of the jobs that were admitted.
+pub(super) fn schedule(planning: &Planning, planned: &[Answered]) -> Schedule {
+    let machine = planning.store.machine();
+    let mut processes = Processes::default();
+    let mut cores: Vec<Vec<ScheduleTask>> = vec![Vec::new(); planning.store.sites().len()];
+    let mut memory: Vec<Vec<(u64, u64, u64)>> = vec![Vec::new(); machine.nodes.len()];
+    for answered in planned {
+        let Some(run) = planning.run(answered) else {
+            continue;
+        };
+        let job = &answered.job;
+        for task in run.tasks.iter().filter(|task| task.start_ns < task.end_ns) {
+            let label = || {
+                let process = &job.processes[task.process];
+                let number = || format!("process-{}", process.id);
+                let label = process.name.clone().unwrap_or_else(number);
+                match planned.len() {
+                    1 => label,
+                    // As it is called in the plan that is written.
+                    _ => format!("{label}.{}", answered.run),
+                }
+            };
+            let asked = &job.tasks[task.task];
+            cores[task.core].push(ScheduleTask {
+                process: processes.index((answered.run, task.process), label),
+                task: match &asked.name {
+                    Some(name) => format!("{} {name}", asked.id),
+                    None => asked.id.to_string(),
+                },
+                start_ns: task.start_ns,
+                end_ns: task.end_ns,
+                insns: asked.insns,
+                memory_bytes: task.memory_bytes,
+            });
+        }
+        for process in &run.processes {
+            let interval = (process.start_ns, process.end_ns, process.memory_bytes);
+            memory[process.node].push(interval);
+        }
+    }
+    let mut of_node: Vec<Vec<ScheduleCore>> = vec![Vec::new(); machine.nodes.len()];
+    for ((node, core), mut tasks) in machine.cores().zip(cores) {
+        if !tasks.is_empty() {
+            tasks.sort_by_key(|task| task.start_ns);
+            let name = core.name.clone();
+            of_node[node].push(ScheduleCore { name, tasks });
+        }
+    }
+    let nodes = machine.nodes.iter().zip(of_node).zip(memory);
+    let nodes = nodes.filter(|((_, cores), _)| !cores.is_empty());
+    let names: Vec<_> = planned.iter().map(|job| job.job.name.as_str()).collect();
+    Schedule {
+        title: match &machine.name {
+            Some(machine) => format!("{} on {machine}", names.join(", ")),
+            None => names.join(", "),
+        },
+        processes: processes.labels,
+        deadlines: planned
+            .iter()
+            .map(|answered| (answered.job.deadline_ns, answered.job.name.clone()))
+            .collect(),
+        nodes: nodes
+            .map(|((node, cores), memory)| ScheduleNode {
+                name: node.name.clone(),
+                memory_bytes: node.memory_bytes,
+                reserved_bytes: held(memory),
+                cores,
+            })
+            .collect(),
+    }
+}
+
+/// The processes that have a task with instructions, of all jobs.
+#[derive(Default)]
+struct Processes {
+    indices: BTreeMap<(RunId, usize), usize>,
+    labels: Vec<String>,
+}
+
+impl Processes {
+    fn index(&mut self, key: (RunId, usize), label: impl FnOnce() -> String) -> usize {
+        *self.indices.entry(key).or_insert_with(|| {
+            self.labels.push(label());
+            self.labels.len() - 1
+        })
+    }
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What is asked of the planner on the command line.
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::Args;
+use pbs_planner::{Balancing, Capacity, Options, Strategy, Validation, WantType};
+
+use crate::failure::Failure;
+use crate::history::HistoryFile;
+use crate::jobs::MachineFile;
+
+const STRATEGIES: [(&str, Strategy); 5] = [
+    ("earliest-finish", Strategy::EarliestFinish),
+    ("critical-path", Strategy::CriticalPath),
+    ("latest-finish", Strategy::LatestFinish),
+    ("memory-first", Strategy::MemoryFirst),
+    ("local-search", Strategy::LocalSearch),
+];
+
+/// How jobs are planned, wherever they are without being run.
+#[derive(Args, Debug)]
+pub(crate) struct PlanningOptions {
+    #[command(flatten)]
+    pub(crate) machine: MachineFile,
+
+    #[command(flatten)]
+    pub(crate) history: HistoryFile,
+
+    /// How the memory of a node is divided: each core has the same part of it, or
+    /// all share it
+    #[arg(long, value_name = "HOW", default_value = "dynamic",
+          value_parser = PossibleValuesParser::new(["static", "dynamic"])
+              .map(|how| if how == "static" { Balancing::Static } else { Balancing::Dynamic }))]
+    balancing: Balancing,
+
+    /// Plan with all that cores retire, without unallocated time and without
+    /// CAPACITY_BUFFER, as the rates of Glaß's machines are meant
+    #[arg(long)]
+    whole_rate: bool,
+
+    /// What is tried, in this order, instead of all; local-search changes the best
+    /// plan of those before it
+    #[arg(long = "strategy", value_name = "NAME", value_delimiter = ',',
+          value_parser = PossibleValuesParser::new(STRATEGIES.map(|(name, _)| name)).map(strategy))]
+    strategies: Vec<Strategy>,
+
+    /// MAX_SCHEDULE_TRIES: no more than so many strategies are tried
+    #[arg(long, value_name = "N", default_value_t = Options::default().max_schedule_tries as u32,
+          value_parser = clap::value_parser!(u32).range(1..))]
+    max_schedule_tries: u32,
+
+    /// Where the pseudo-random numbers of local-search begin: the same seed makes
+    /// the same plan
+    #[arg(long, value_name = "N", default_value_t = Options::default().seed)]
+    seed: u64,
+
+    /// CAL_WANT_TYPE: reckon what a job wants of memory over time from the totals
+    /// of the job (0), or from its processes (1)
+    #[arg(long, value_name = "VERSION", default_value = "0",
+          value_parser = PossibleValuesParser::new(["0", "1"])
+              .map(|version| if version == "1" { WantType::Processes } else { WantType::Totals }))]
+    cal_want_type: WantType,
+
+    /// MIN_MEM_PERCENTAGE: how much of what the job wants of memory over time must
+    /// be free
+    #[arg(long, value_name = "PERCENT",
+          default_value_t = Validation::default().min_mem_percentage,
+          value_parser = clap::value_parser!(u32).range(0..=100))]
+    min_mem_percentage: u32,
+
+    /// PROCESS_IDLE_PERCENTAGE: the part of a process's runtime in which its core
+    /// is free for others of the job; at most one decimal, as 2.5
+    #[arg(long, value_name = "PERCENT", default_value = "0", value_parser = permille)]
+    process_idle_percentage: u32,
+
+    /// FORK_TIME: each further child of a process begins so much later
+    #[arg(long, value_name = "NS", default_value_t = Validation::default().fork_time_ns)]
+    fork_time: u64,
+
+    /// INIT_TIME: the first child of a process begins so long after it
+    #[arg(long, value_name = "NS", default_value_t = Validation::default().init_time_ns)]
+    init_time: u64,
+}
+
+fn strategy(name: String) -> Strategy {
+    let found = STRATEGIES.into_iter().find(|&(known, _)| known == name);
+    // The parser passes no other names.
+    found.map_or(Strategy::EarliestFinish, |(_, strategy)| strategy)
+}
+
+/// A percentage as thousandths.
+fn permille(text: &str) -> Result<u32, String> {
+    let (whole, tenths) = text.split_once('.').unwrap_or((text, "0"));
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit());
+    let percent: Option<u32> = whole.parse().ok().filter(|&percent| percent <= 100);
+    let tenths: Option<u32> = tenths.parse().ok().filter(|_| tenths.len() == 1);
+    match (percent, tenths) {
+        (Some(percent), Some(tenths)) if is_number(whole) && percent * 10 + tenths <= 1000 => {
+            Ok(percent * 10 + tenths)
+        }
+        _ => Err("write a percentage from 0 to 100 with at most one decimal, as 2.5".into()),
+    }
+}
+
+impl PlanningOptions {
+    pub(super) fn balancing(&self) -> Balancing {
+        self.balancing
+    }
+
+    pub(super) fn capacity(&self) -> Capacity {
+        if self.whole_rate {
+            Capacity::WHOLE
+        } else {
+            Capacity::default()
+        }
+    }
+
+    pub(super) fn validation(&self) -> Validation {
+        Validation {
+            cal_want_type: self.cal_want_type,
+            min_mem_percentage: self.min_mem_percentage,
+            process_idle_permille: self.process_idle_percentage,
+            fork_time_ns: self.fork_time,
+            init_time_ns: self.init_time,
+        }
+    }
+
+    pub(super) fn planner_options(&self) -> Result<Options, Failure> {
+        let mut options = Options {
+            max_schedule_tries: self.max_schedule_tries as usize,
+            seed: self.seed,
+            ..Options::default()
+        };
+        if !self.strategies.is_empty() {
+            options.strategies.clone_from(&self.strategies);
+        }
+        if options.strategies.first() == Some(&Strategy::LocalSearch) {
+            return Err(Failure::Usage(
+                "local-search changes the plan of another strategy; name one before it, as \
+                 --strategy critical-path,local-search"
+                    .into(),
+            ));
+        }
+        Ok(options)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentages_have_at_most_one_decimal() {
+        for (text, expected) in [("0", 0), ("2.5", 25), ("100", 1000), ("99.9", 999)] {
+            assert_eq!(permille(text), Ok(expected), "{text}");
+        }
+        for text in [
+            "",
+            ".",
+            "2.",
+            "-1",
+            "+1",
+            "2.55",
+            "2.05",
+            "100.1",
+            "4294967295",
+            "x",
+        ] {
+            assert!(permille(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn every_strategy_has_a_name() {
+        for known in Strategy::ALL {
+            let name = known.name().replace(' ', "-");
+            assert_eq!(strategy(name), known);
+        }
+    }
+}

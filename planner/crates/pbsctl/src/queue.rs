@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The commands of the queue: submit a job, and show the runs that there are.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+use pbs_control::{Controller, Options as ControlOptions};
+use pbs_history::{Kind, Options, Outcome, Run, RunFigures, State, Store};
+use pbs_report::{columns, grouped};
+use serde::Serialize;
+use serde_json::json;
+
+use crate::failure::Failure;
+use crate::history::{utc, HistoryFile};
+use crate::jobs::{MachineFile, Submission};
+use crate::output::{ms, Output};
+use crate::plans;
+use crate::run::ledger::{begin, failed, is_submitted, open, unix_ns};
+
+const SUBMIT_HELP: &str = "\
+Examples:
+  pbsctl submit sort.toml pack.toml    Have them wait
+  pbsctl jobs                          What waits, what runs, what has run
+  pbsctl run                           Plan and run all that waits
+
+Each job is planned behind those that wait already, and declined if it would miss
+its deadline, which counts from now. Whether it is admitted is decided again when
+it is run, with what has been learnt by then.";
+
+#[derive(Args, Debug)]
+#[command(after_help = SUBMIT_HELP)]
+pub(crate) struct SubmitOptions {
+    /// Jobs in TOML; - reads standard input
+    #[arg(required = true, value_name = "JOB")]
+    pub(crate) jobs: Vec<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) machine: MachineFile,
+
+    #[command(flatten)]
+    pub(crate) history: HistoryFile,
+}
+
+const JOBS_HELP: &str = "\
+Examples:
+  pbsctl jobs                The last runs
+  pbsctl jobs --all          All that are known
+  pbsctl --json jobs | jq '.runs[] | select(.state == \"running\")'
+
+A run is submitted, planned (admitted, and about to start), running, or over. Of
+one that runs, DONE is what the planner knew a moment ago.";
+
+#[derive(Args, Debug)]
+#[command(after_help = JOBS_HELP)]
+pub(crate) struct JobsOptions {
+    /// Show all runs instead of those that are not over and the last ten
+    #[arg(long)]
+    pub(crate) all: bool,
+
+    #[command(flatten)]
+    pub(crate) history: HistoryFile,
+}
+
+/// A job that was submitted.
+#[derive(Debug, Serialize)]
+struct Submitted {
+    run: u64,
+    job: String,
+    /// If it began now.
+    planned_end_ns: u64,
+    deadline_ns: u64,
+}
+
+pub(crate) fn submit(
+    out: Output,
+    device: &Path,
+    options: &SubmitOptions,
+) -> Result<ExitCode, Failure> {
+    let submissions = options.jobs.iter().map(|job| Submission::read(job));
+    let submissions: Vec<_> = submissions.collect::<Result<_, _>>()?;
+    let machine = options.machine.read(|| {
+        let info = plans::open(device)?.info();
+        let info = info.map_err(|refused| Failure::refused("limits", &refused))?;
+        Ok(info.rate_insns_per_ms)
+    })?;
+    let mut store = open(&options.history.path)?;
+    let mut controller = Controller::new(machine, ControlOptions::default(), 1, 1);
+    let now_ns = unix_ns();
+    for run in store.runs(None).map_err(failed)? {
+        let takeover = store.takeover(run.id).map_err(failed)?;
+        let Some(takeover) = takeover.filter(|takeover| is_submitted(&run, takeover)) else {
+            continue;
+        };
+        let name = format!("run {}", run.id);
+        let history = store.history(&run.job).map_err(failed)?;
+        // One that can't be run any more is in nobody's way.
+        if let Ok(before) = Submission::from_text(takeover.request, Path::new(&name)) {
+            let waited_ns = now_ns.saturating_sub(run.submitted_unix_ns);
+            let (mut job, _) = before.predicted(&history, 0)?;
+            job.deadline_ns = job.deadline_ns.saturating_sub(waited_ns);
+            job.start_ns = job.start_ns.saturating_sub(waited_ns);
+            let _ = controller.admit(job, 0);
+        }
+    }
+    let mut admitted = Vec::new();
+    for submission in submissions {
+        let history = store.history(&submission.job.name).map_err(failed)?;
+        let (job, _) = submission.predicted(&history, 0)?;
+        match controller.admit(job.clone(), 0) {
+            Ok(run) => admitted.push((submission, run.planned.end_ns, job)),
+            Err(declined) => {
+                return Err(Failure::Declined {
+                    file: submission.file,
+                    job: job.name.clone(),
+                    why: declined.describe(&job),
+                    earliest_deadline_ns: controller.earliest_deadline_ns(&job, 0),
+                });
+            }
+        }
+    }
+    let mut submitted = Vec::new();
+    for (submission, planned_end_ns, job) in admitted {
+        let id = begin(&mut store, &job.name, Kind::Plan, &submission.request)?;
+        submitted.push(Submitted {
+            run: id.0,
+            job: job.name,
+            planned_end_ns,
+            deadline_ns: job.deadline_ns,
+        });
+    }
+    out.print(&json!({ "submitted": submitted }), || {
+        let line = |job: &Submitted| {
+            format!(
+                "Run {} of job {} waits. It would take until {} ms from now; its deadline is \
+                 in {} ms.\n",
+                job.run,
+                job.job,
+                ms(job.planned_end_ns),
+                ms(job.deadline_ns)
+            )
+        };
+        let mut text: String = submitted.iter().map(line).collect();
+        text.push_str("pbsctl run plans and runs all that waits.\n");
+        text
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Runs that are over, of those that are shown without being asked for.
+const LAST: usize = 10;
+
+/// A run, as far as it has come.
+#[derive(Serialize)]
+struct RunView {
+    #[serde(flatten)]
+    run: Run,
+    /// `submitted` is more than the history says.
+    submitted: bool,
+    tasks: usize,
+    tasks_ended: usize,
+}
+
+impl RunView {
+    fn new(figures: RunFigures, submitted: bool) -> Self {
+        let tasks = figures.processes.iter().flat_map(|process| &process.tasks);
+        let ended = tasks
+            .clone()
+            .filter(|task| task.outcome == Outcome::Complete);
+        Self {
+            tasks: tasks.count(),
+            tasks_ended: ended.count(),
+            run: figures.run,
+            submitted,
+        }
+    }
+
+    fn row(&self) -> Vec<String> {
+        let run = &self.run;
+        vec![
+            run.id.to_string(),
+            run.job.clone(),
+            run.kind.to_string(),
+            if self.submitted {
+                "submitted".into()
+            } else {
+                run.state.to_string()
+            },
+            utc(run.submitted_unix_ns),
+            match (self.tasks, run.outcome) {
+                (0, _) => "-".into(),
+                (tasks, _) => format!(
+                    "{}/{}",
+                    grouped(self.tasks_ended as u64),
+                    grouped(tasks as u64)
+                ),
+            },
+            run.outcome
+                .map_or_else(|| "-".into(), |outcome| outcome.to_string()),
+        ]
+    }
+}
+
+pub(crate) fn jobs(out: Output, options: &JobsOptions) -> Result<ExitCode, Failure> {
+    let store = Store::open_read_only(&options.history.path, Options::DEFAULT).map_err(failed)?;
+    let runs = store.runs(None).map_err(failed)?;
+    let over = runs.iter().filter(|run| run.state == State::Over).count();
+    let mut passed_over = if options.all {
+        0
+    } else {
+        over.saturating_sub(LAST)
+    };
+    let mut views = Vec::new();
+    for run in runs {
+        if run.state == State::Over && passed_over > 0 {
+            passed_over -= 1;
+            continue;
+        }
+        let takeover = store.takeover(run.id).map_err(failed)?;
+        let submitted = takeover.is_some_and(|takeover| is_submitted(&run, &takeover));
+        let figures = store.figures_of(run.id).map_err(failed)?;
+        views.push(RunView::new(figures, submitted));
+    }
+    out.print(&json!({ "runs": views }), || {
+        if views.is_empty() {
+            return "There are no runs. Submit a job with pbsctl submit.\n".into();
+        }
+        let header = ["RUN", "JOB", "FOR", "STATE", "SUBMITTED", "DONE", "OUTCOME"];
+        let mut rows = vec![header.map(String::from).to_vec()];
+        rows.extend(views.iter().map(RunView::row));
+        columns(&rows, 5)
+    })?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: GPL-2.0
+//! `pbsctl explain` as people and scripts use it.
+
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use common::{pbsctl, scratch, Ran};
+use pbs_history::{Fingerprint, Kind, NewRun, Options, Outcome, ProcessRun, Store, TaskRun};
+use serde_json::Value;
+
+/// Two cores of 1000 instructions a millisecond.
+const MACHINE: &str = "name = \"lab\"\n[[node]]\nname = \"alice\"\nmemory_bytes = 1_000_000\n\
+                       rate_insns_per_s = 1_000_000\ncores = [\"c0\", \"c1\"]\n";
+
+fn directory(name: &str) -> PathBuf {
+    let directory = scratch(name);
+    let _ = fs::remove_dir_all(&directory);
+    fs::create_dir_all(&directory).unwrap();
+    fs::write(directory.join("lab.toml"), MACHINE).unwrap();
+    directory
+}
+
+/// A job whose processes run beside each other: the instructions and the memory
+/// of each.
+fn job(deadline_ns: u64, processes: &[(u64, u64)]) -> String {
+    let mut text = format!("name = \"job\"\ndeadline_ns = {deadline_ns}\n");
+    for (index, (insns, memory_bytes)) in processes.iter().enumerate() {
+        text += &format!(
+            "[[process]]\nid = {index}\nname = \"p{index}\"\nmemory_bytes = {memory_bytes}\n\
+             tasks = [{insns}]\n"
+        );
+    }
+    text
+}
+
+/// Explains the jobs, of whose runs nothing is known.
+fn explain(directory: &Path, jobs: &[&str], arguments: &[&str]) -> Ran {
+    let path = |name: &str| directory.join(name).to_str().unwrap().to_string();
+    let (machine, history) = (path("lab.toml"), path("history.db"));
+    let mut all = vec!["explain", "--whole-rate", "--machine", &machine];
+    all.extend(["--history", &history]);
+    let files: Vec<_> = (0..jobs.len())
+        .map(|n| path(&format!("{n}.toml")))
+        .collect();
+    for (file, job) in files.iter().zip(jobs) {
+        fs::write(file, job).unwrap();
+    }
+    all.extend(files.iter().map(String::as_str));
+    all.extend(arguments);
+    pbsctl(&all, "")
+}
+
+/// Declined as said, and accepted with the deadline that is told, but not with
+/// half of it.
+fn declined(name: &str, deadline_ns: u64, processes: &[(u64, u64)], arguments: &[&str]) -> Value {
+    let directory = directory(name);
+    let mut json = vec!["--json"];
+    json.extend(arguments);
+    let ran = explain(&directory, &[&job(deadline_ns, processes)], &json);
+    assert_eq!((ran.status, ran.stderr.as_str()), (6, ""), "{}", ran.stdout);
+    let told = ran.json();
+    assert_eq!(told["admitted"], false);
+    let declined = told["jobs"][0]["declined"].clone();
+    if let Some(earliest_ns) = declined["earliest_deadline_ns"].as_u64() {
+        assert!(earliest_ns > deadline_ns);
+        let ran = explain(&directory, &[&job(earliest_ns, processes)], arguments);
+        assert_eq!(ran.status, 0, "{}", ran.stdout);
+        let ran = explain(&directory, &[&job(earliest_ns / 2, processes)], arguments);
+        assert_eq!(ran.status, 6, "{}", ran.stdout);
+    }
+    declined
+}
+
+#[test]
+fn an_admitted_job_has_its_plan_told() {
+    let directory = directory("explain-admitted");
+    let job = job(50_000_000, &[(10_000, 300_000), (20_000, 400_000)]);
+    let ran = explain(&directory, &[&job], &[]);
+    assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
+    for part in [
+        "0.toml: job job would be admitted\n",
+        "20.000 ms, 30.000 ms before the deadline",
+        "684 KiB at most of the 977 KiB of node alice",
+        "history.db is not there): figures are those of the jobs.",
+    ] {
+        assert!(ran.stdout.contains(part), "{part}: {}", ran.stdout);
+    }
+    let json = explain(&directory, &[&job], &["--json"]).json();
+    assert_eq!(json["admitted"], true);
+    let plan = &json["jobs"][0]["plan"];
+    assert_eq!(plan["end_ns"], 20_000_000);
+    assert_eq!(plan["slack_ns"], 30_000_000);
+    assert_eq!(plan["memory"][0]["peak_bytes"], 700_000);
+    assert_eq!(plan["attempts"].as_array().unwrap().len(), 5);
+    assert_eq!(json["jobs"][0]["declined"], Value::Null);
+    assert_eq!(json["machine"]["cores"], 2);
+}
+
+#[test]
+fn strategies_and_balancing_can_be_chosen() {
+    let directory = directory("explain-chosen");
+    let one = job(50_000_000, &[(10_000, 600_000)]);
+    let ran = explain(
+        &directory,
+        &[&one],
+        &["--strategy", "memory-first,local-search", "--json"],
+    );
+    let plan = &ran.json()["jobs"][0]["plan"];
+    assert_eq!(plan["strategy"], "memory first");
+    assert_eq!(plan["attempts"][1]["strategy"], "local search");
+    // A core has half of the memory to itself.
+    let ran = explain(&directory, &[&one], &["--balancing", "static"]);
+    assert_eq!(ran.status, 6, "{}", ran.stdout);
+    assert!(
+        ran.stdout.contains("no deadline would do"),
+        "{}",
+        ran.stdout
+    );
+    let ran = explain(&directory, &[&one], &["--strategy", "local-search"]);
+    assert_eq!(ran.status, 2);
+    assert!(ran.stderr.contains("name one before it"), "{}", ran.stderr);
+}
+
+#[test]
+fn the_share_of_the_class_counts_unless_rates_are_whole() {
+    let directory = directory("explain-share");
+    let path = |name: &str| directory.join(name).to_str().unwrap().to_string();
+    fs::write(path("job.toml"), job(10_000_000, &[(10_000, 1)])).unwrap();
+    let (job, machine, history) = (path("job.toml"), path("lab.toml"), path("h.db"));
+    let arguments = [
+        "explain",
+        &job,
+        "--machine",
+        &machine,
+        "--history",
+        &history,
+    ];
+    assert_eq!(pbsctl(&arguments, "").status, 6);
+    let whole = [&arguments[..], &["--whole-rate"]].concat();
+    assert_eq!(pbsctl(&whole, "").status, 0);
+}
+
+#[test]
+fn level_1_is_time() {
+    let told = declined("explain-level-1", 9_000_000, &[(10_000, 1)], &[]);
+    assert_eq!(
+        (&told["level"], &told["process"]),
+        (&1.into(), &Value::Null)
+    );
+    let shortage = &told["shortage"];
+    assert_eq!(shortage["unit"], "ns");
+    assert_eq!(shortage["needed"], 10_000_000);
+    assert_eq!(shortage["available"], 9_000_000);
+    assert_eq!(shortage["missing"], 1_000_000);
+    assert_eq!(told["earliest_deadline_ns"], 10_000_000);
+}
+
+#[test]
+fn level_1_is_memory_for_which_no_deadline_helps() {
+    let processes = [(10, 1), (10, 1_000_001)];
+    let told = declined("explain-memory", 9_000_000, &processes, &[]);
+    assert_eq!(
+        (&told["level"], &told["process"]["name"]),
+        (&1.into(), &"p1".into())
+    );
+    assert_eq!(told["shortage"]["unit"], "bytes");
+    assert_eq!(told["shortage"]["missing"], 1);
+    assert_eq!(told["earliest_deadline_ns"], Value::Null);
+
+    let directory = directory("explain-memory-text");
+    let ran = explain(&directory, &[&job(9_000_000, &processes)], &[]);
+    for part in [
+        "level 1 (general check)",
+        "process            p1 (1)",
+        "memory 977 KiB (1,000,001 bytes)",
+        "977 KiB (1,000,000 bytes)",
+        "1 B (1 bytes)",
+        "no deadline would do",
+    ] {
+        assert!(ran.stdout.contains(part), "{part}: {}", ran.stdout);
+    }
+}
+
+#[test]
+fn level_2_is_memory_over_time() {
+    // They want 24,000 bytes times seconds, of which 80 % must be free.
+    let processes = [(10_000, 800_000); 3];
+    let told = declined("explain-level-2", 18_000_000, &processes, &[]);
+    assert_eq!(
+        (&told["level"], &told["process"]),
+        (&2.into(), &Value::Null)
+    );
+    let shortage = &told["shortage"];
+    assert_eq!(shortage["unit"], "byte_ns");
+    assert_eq!(shortage["needed"].as_u64(), Some(19_200_000_000_000));
+    assert_eq!(shortage["available"].as_u64(), Some(18_000_000_000_000));
+    assert_eq!(shortage["missing"].as_u64(), Some(1_200_000_000_000));
+    // Less asked for, they fail later.
+    let less = ["--min-mem-percentage", "70"];
+    let told = declined("explain-level-2-less", 18_000_000, &processes, &less);
+    assert_eq!(told["level"], 3);
+}
+
+#[test]
+fn level_3_is_about_a_process() {
+    let processes = [(10_000, 10), (10_000, 10), (5_000, 10)];
+    let told = declined("explain-level-3", 14_000_000, &processes, &[]);
+    assert_eq!(told["level"], 3);
+    assert_eq!(told["process"]["name"], "p2");
+    assert_eq!(told["shortage"]["needed"], 15_000_000);
+    assert_eq!(told["earliest_deadline_ns"], 15_000_000);
+}
+
+#[test]
+fn validation_may_pass_what_no_strategy_can_plan() {
+    // Taken for idle all the time, the processes run at once on a core.
+    let processes = [(10_000, 10), (10_000, 10), (5_000, 10)];
+    let idle = ["--process-idle-percentage", "100"];
+    let told = declined("explain-reservation", 14_000_000, &processes, &idle);
+    assert_eq!(told["level"], Value::Null);
+    assert_eq!(told["step"], "reservation: no strategy found a plan");
+    assert!(told["process"]["name"].is_string());
+    assert!(told["task"]["id"].is_u64());
+    assert_eq!(told["shortage"]["missing"], 1_000_000);
+    assert_eq!(told["earliest_deadline_ns"], 15_000_000);
+    let attempts = told["attempts"].as_array().unwrap();
+    assert!(attempts.len() >= 4 && attempts.iter().all(|tried| tried["end_ns"].is_null()));
+}
+
+#[test]
+fn jobs_are_planned_in_turn() {
+    let directory = directory("explain-turn");
+    let job = job(15_000_000, &[(10_000, 10), (10_000, 10)]);
+    let ran = explain(&directory, &[&job, &job], &["--json"]);
+    assert_eq!(ran.status, 6);
+    let json = ran.json();
+    assert_eq!(json["jobs"][0]["admitted"], true);
+    let declined = &json["jobs"][1]["declined"];
+    assert_eq!(declined["earliest_deadline_ns"], 20_000_000);
+    let text = explain(&directory, &[&job, &job], &[]).stdout;
+    assert!(
+        text.contains("deadline_ns = 20_000_000 (20.000 ms)"),
+        "{text}"
+    );
+}
+
+#[test]
+fn runs_before_are_what_is_planned_with() {
+    let directory = directory("explain-history");
+    let history = directory.join("history.db");
+    let mut store = Store::open(&history, Options::DEFAULT).unwrap();
+    for _ in 0..5 {
+        let run = NewRun {
+            job: "job",
+            kind: Kind::Plan,
+            submitted_unix_ns: 1,
+            request: "",
+            reservation: "",
+        };
+        let id = store.begin_run(&run).unwrap();
+        let task = TaskRun {
+            task: 0,
+            name: None,
+            planned_insns: 10_000,
+            retired_insns: 30_000,
+            peak_memory_bytes: 5000,
+            preemptions: 0,
+            outcome: Outcome::Complete,
+        };
+        let process = ProcessRun {
+            process: 0,
+            name: Some("p0".into()),
+            // Nobody says what it executes.
+            fingerprint: Fingerprint::of(["p0"]),
+            outcome: Outcome::Complete,
+            tasks: vec![task],
+        };
+        store
+            .finish_run(id, 2, Outcome::Complete, &[process])
+            .unwrap();
+    }
+    drop(store);
+    let job = job(20_000_000, &[(10_000, 100), (10_000, 100)]);
+    let ran = explain(&directory, &[&job], &["--json"]);
+    // What the user says would do.
+    assert_eq!(ran.status, 6);
+    let figures = &ran.json()["jobs"][0]["figures"];
+    let (known, asked) = (&figures[0], &figures[1]);
+    assert_eq!(
+        (&known["source"], &known["runs"]),
+        (&"history".into(), &5.into())
+    );
+    let insns = known["insns"].as_u64().unwrap();
+    assert!(insns.abs_diff(30_000) < 500, "{insns}");
+    assert!(known["low_insns"].as_u64().unwrap() < insns);
+    assert!(known["high_insns"].as_u64().unwrap() > insns);
+    assert_eq!(known["memory_bytes"], 5000);
+    assert_eq!(
+        (&asked["source"], &asked["insns"]),
+        (&"user".into(), &10_000.into())
+    );
+    let text = explain(&directory, &[&job], &[]).stdout;
+    assert!(text.contains("of 1 of 2 tasks from runs before"), "{text}");
+    assert!(text.contains("Runs are known from"), "{text}");
+    let of = |name: &str| {
+        let line = text
+            .lines()
+            .find(|line| line.trim_start().starts_with(name));
+        line.unwrap()
+            .split_whitespace()
+            .map(String::from)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(of("p0")[1..4], ["0", "history", "5"]);
+    assert_eq!(of("p1")[1..5], ["1", "user", "0", "10,000"]);
+
+    fs::write(
+        &history,
+        "this is no history, but long enough to be one".repeat(30),
+    )
+    .unwrap();
+    let ran = explain(&directory, &[&job], &[]);
+    assert_eq!(ran.status, 1);
+    assert!(ran.stderr.contains("name another"), "{}", ran.stderr);
+}
+
+#[test]
+fn without_a_node_a_machine_must_be_named() {
+    let ran = pbsctl(
+        &["explain", "-", "--device", "/nonexistent"],
+        &job(9, &[(1, 1)]),
+    );
+    assert_eq!(ran.status, 2);
+    assert!(ran.stderr.contains("--machine FILE"), "{}", ran.stderr);
+    let help = pbsctl(&["explain", "--help"], "").stdout;
+    for constant in [
+        "CAL_WANT_TYPE",
+        "MIN_MEM_PERCENTAGE",
+        "PROCESS_IDLE_PERCENTAGE",
+    ] {
+        assert!(help.contains(constant), "{constant}");
+    }
+}
+
+/// The example of the documentation is what is printed.
+#[test]
+fn the_documentation_shows_the_output() {
+    let documentation = include_str!("../../../../Documentation/admission.rst");
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../samples");
+    let job = fs::read_to_string(samples.join("jobs/first.toml")).unwrap();
+    let machine = samples.join("machines/vm.toml");
+    let nothing = directory("explain-documentation").join("history.db");
+    let (machine, nothing) = (machine.to_str().unwrap(), nothing.to_str().unwrap());
+    for (deadline, status) in [("700_000_000", 6), ("825_347_374", 0)] {
+        let job = job.replace("2_000_000_000", deadline);
+        let arguments = ["explain", "-", "--machine", machine, "--history", nothing];
+        let ran = pbsctl(&arguments, &job);
+        assert_eq!(ran.status, status);
+        let (shown, _) = ran.stdout.split_once("\n\n").unwrap();
+        assert!(shown.lines().count() > 5);
+        let shown: Vec<_> = shown.lines().map(|line| format!("    {line}")).collect();
+        assert!(documentation.contains(&shown.join("\n")), "{}", ran.stdout);
+    }
+}

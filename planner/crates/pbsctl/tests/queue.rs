@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: GPL-2.0
+//! `pbsctl submit` and `pbsctl jobs` as people and scripts use them.
+
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use common::{pbsctl, scratch, Ran};
+
+const VM: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../../samples/machines/vm.toml"
+);
+
+/// A quarter of a second of the machine's CPU.
+fn job(name: &str, deadline_ns: u64) -> String {
+    format!(
+        "name = \"{name}\"\ndeadline_ns = {deadline_ns}\n[[process]]\nid = 1\n\
+         memory_bytes = 4_000_000\ncommand = [\"true\"]\ntasks = [62_500_000]\n"
+    )
+}
+
+struct Queue {
+    directory: PathBuf,
+}
+
+impl Queue {
+    fn new(name: &str) -> Self {
+        let directory = scratch(name);
+        let _ = fs::remove_dir_all(&directory);
+        fs::create_dir_all(&directory).unwrap();
+        Self { directory }
+    }
+
+    fn ask(&self, command: &str, arguments: &[&str], stdin: &str) -> Ran {
+        // A directory that is not there yet is made.
+        let history = self.directory.join("new/history.db");
+        let mut all = vec![command, "--json", "--history", history.to_str().unwrap()];
+        all.extend(arguments);
+        pbsctl(&all, stdin)
+    }
+
+    fn submit(&self, text: &str) -> Ran {
+        self.ask("submit", &["--machine", VM, "-"], text)
+    }
+}
+
+#[test]
+fn jobs_wait_behind_each_other() {
+    let queue = Queue::new("queue-wait");
+    let ends: Vec<_> = ["a", "b"]
+        .map(|name| {
+            let ran = queue.submit(&job(name, 10_000_000_000));
+            assert_eq!(ran.status, 0, "{}", ran.stderr);
+            let end_ns = ran.json()["submitted"][0]["planned_end_ns"].as_u64();
+            end_ns.unwrap()
+        })
+        .into();
+    assert!(
+        ends[0] >= 250_000_000 && ends[1] >= 2 * 250_000_000,
+        "{ends:?}"
+    );
+
+    let jobs = queue.ask("jobs", &[], "").json();
+    let runs = jobs["runs"].as_array().unwrap();
+    let names: Vec<_> = runs
+        .iter()
+        .map(|run| run["job"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["a", "b"]);
+    assert!(runs.iter().all(|run| run["submitted"] == true), "{jobs}");
+}
+
+#[test]
+fn who_would_be_late_does_not_wait() {
+    let queue = Queue::new("queue-late");
+    assert_eq!(queue.submit(&job("a", 10_000_000_000)).status, 0);
+    let declined = queue.submit(&job("b", 400_000_000));
+    assert_eq!(declined.status, 6, "{}", declined.stderr);
+    // What it says would do does.
+    let earliest_ns = declined.json()["declined"]["earliest_deadline_ns"].clone();
+    let earliest_ns = earliest_ns.as_u64().unwrap();
+    assert!(earliest_ns > 500_000_000, "{earliest_ns}");
+    let patient = queue.submit(&job("b", earliest_ns));
+    assert_eq!(patient.status, 0, "{}", patient.stderr);
+    let jobs = queue.ask("jobs", &["--all"], "").json();
+    assert_eq!(jobs["runs"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn none_or_all_of_several_are_submitted() {
+    let queue = Queue::new("queue-all");
+    let file = |name: &str, text: &str| -> String {
+        let path = queue.directory.join(name);
+        fs::write(&path, text).unwrap();
+        path.to_str().unwrap().into()
+    };
+    let good = file("good.toml", &job("good", 10_000_000_000));
+    for (bad, status) in [(job("late", 1_000), 6), ("name = 5".into(), 3)] {
+        let bad = file("bad.toml", &bad);
+        let ran = queue.ask("submit", &["--machine", VM, &good, &bad], "");
+        assert_eq!(ran.status, status, "{}", ran.stderr);
+    }
+    let jobs = queue.ask("jobs", &[], "");
+    // There may be no history yet.
+    if jobs.status == 0 {
+        assert_eq!(jobs.json()["runs"].as_array().unwrap().len(), 0);
+    }
+}
+
+#[test]
+fn without_a_history_there_are_no_jobs() {
+    let queue = Queue::new("queue-none");
+    let ran = queue.ask("jobs", &[], "");
+    assert_eq!(ran.status, 1);
+    assert!(ran.stderr.contains("no history yet"), "{}", ran.stderr);
+    assert!(!Path::new(&queue.directory).join("new").exists());
+}
