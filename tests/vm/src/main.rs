@@ -7,6 +7,7 @@
 
 mod failure;
 mod input;
+mod jobs;
 mod linux;
 mod policy;
 mod policy_ceiling;
@@ -137,6 +138,13 @@ const TESTS: &[(&str, Test)] = &[
         tracepoints::trace_pipe_is_read_while_a_plan_runs,
     ),
     ("live-trace-of-a-run", tracepoints::live_trace_of_a_run),
+    ("job-is-learnt", jobs::job_is_learnt),
+    ("job-is-profiled", jobs::job_is_profiled),
+    ("submitted-jobs-are-run", jobs::submitted_jobs_are_run),
+    ("planner-dies", jobs::planner_dies),
+    ("two-planners", jobs::two_planners),
+    ("bad-histories", jobs::bad_histories),
+    ("full-disk", jobs::full_disk),
 ];
 
 fn main() -> ExitCode {

@@ -1,0 +1,384 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Jobs: `pbsctl run` admits them, plans them, and learns from them; another
+//! pbsctl can take over; and what is wrong with the history does not hurt.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+use crate::harness::{Context, Node, Verdict};
+use crate::{check, check_eq};
+use pbs_uapi::EventKind;
+
+const DIR: &str = "/tmp/jobs";
+const HISTORY: &str = "/tmp/jobs/history.db";
+
+/// A job of two processes, whose user was out by two.
+const JOB: &str = r#"
+name = "hashes"
+deadline_ns = 20_000_000_000
+[[process]]
+id = 1
+name = "sums"
+memory_bytes = 4_000_000
+commands = [["sha256sum", "data"], ["sha1sum", "data"], ["sha512sum", "data"]]
+stdout = "sums"
+tasks = [{ insns = 50_000_000 }, { insns = 50_000_000 }, { insns = 50_000_000 }]
+[[process]]
+id = 2
+name = "check"
+memory_bytes = 4_000_000
+command = ["md5sum", "data"]
+stdout = "check"
+tasks = [20_000_000]
+"#;
+
+/// The CPU of the jobs; pbsctl has the other one.
+const MACHINE: &str = r#"
+[[node]]
+name = "vm"
+memory_bytes = 256_000_000
+rate_insns_per_s = 250_000_000
+cores = [{ name = "cpu0", cpu = 0 }]
+"#;
+
+/// What pbsctl has said.
+struct Said {
+    status: Option<i32>,
+    json: Value,
+    stderr: String,
+}
+
+fn pbsctl(arguments: &[&str]) -> Command {
+    let mut command = Command::new("pbsctl");
+    command.arg("--json").args(arguments).current_dir(DIR);
+    command.env("PBS_HISTORY", HISTORY);
+    command
+}
+
+fn said(output: &Output) -> Said {
+    Said {
+        status: output.status.code(),
+        json: serde_json::from_slice(&output.stdout).unwrap_or(Value::Null),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}
+
+/// Runs the job, on CPU 0.
+fn run_job(arguments: &[&str]) -> Command {
+    let mut command = pbsctl(&["run", "job.toml", "--machine", "machine.toml"]);
+    command
+        .args(arguments)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+fn ask(arguments: &[&str]) -> Result<Said, String> {
+    Ok(said(&pbsctl(arguments).output().context("pbsctl")?))
+}
+
+/// A directory with the job and what it reads.
+fn prepare(job: &str) -> Verdict {
+    let _ = fs::remove_dir_all(DIR);
+    fs::create_dir_all(DIR).context(DIR)?;
+    let data: Vec<u8> = (0..2_000_000u32)
+        .map(|i| (i.wrapping_mul(i) >> 7) as u8)
+        .collect();
+    fs::write(format!("{DIR}/data"), data).context("data")?;
+    fs::write(format!("{DIR}/machine.toml"), MACHINE).context("machine.toml")?;
+    fs::write(format!("{DIR}/job.toml"), job).context("job.toml")
+}
+
+/// The second run of a job is planned from what the first one used.
+pub fn job_is_learnt() -> Verdict {
+    prepare(JOB)?;
+    let mut errors = Vec::new();
+    for (runs_before, source) in [(0, "user"), (1, "history"), (2, "history")] {
+        let run = ask(&["run", "job.toml"])?;
+        check_eq!(run.status, Some(0), "status: {}", run.stderr);
+        let job = &run.json["jobs"][0];
+        check_eq!(job["outcome"], "complete", "outcome: {job}");
+        check_eq!(job["kept"], true, "deadline: {job}");
+        let tasks = job["tasks"].as_array().ok_or("tasks")?;
+        check_eq!(tasks.len(), 4, "tasks: {job}");
+        for task in tasks {
+            check_eq!(task["planned_from_runs"], runs_before, "task: {task}");
+            check_eq!(task["source"], source, "task: {task}");
+        }
+        // What the table of the plan has is what was learnt.
+        let retired = |tasks: &Value| -> Vec<Value> {
+            let tasks = tasks.as_array().into_iter().flatten();
+            tasks.map(|task| task["retired_insns"].clone()).collect()
+        };
+        check_eq!(
+            retired(&job["tasks"]),
+            retired(&run.json["tasks"]),
+            "retired"
+        );
+        errors.push(job["plan_error_permille"].as_u64().ok_or("plan error")?);
+    }
+    check!(
+        errors[0] > 100 && errors[1] < 20 && errors[2] < 20,
+        "errors of the plans, in thousandths: {errors:?}"
+    );
+    let history = ask(&["history", "hashes"])?;
+    check_eq!(history.status, Some(0), "status: {}", history.stderr);
+    let runs = history.json["runs"].as_array().ok_or("runs")?;
+    check_eq!(runs.len(), 3, "runs that are known");
+    Ok(())
+}
+
+/// A profile counts as a run, and no deadline is asked for.
+pub fn job_is_profiled() -> Verdict {
+    prepare(&JOB.replace("20_000_000_000", "1_000"))?;
+    let declined = ask(&["run", "job.toml"])?;
+    check_eq!(declined.status, Some(6), "status: {}", declined.stderr);
+    let profile = ask(&["profile", "job.toml"])?;
+    check_eq!(profile.status, Some(0), "status: {}", profile.stderr);
+    let job = &profile.json["jobs"][0];
+    check_eq!(job["kind"], "profile", "kind: {job}");
+    check_eq!(job["replans"], 0, "plans: {job}");
+    fs::write(format!("{DIR}/job.toml"), JOB).context("job.toml")?;
+    let run = ask(&["run", "job.toml"])?;
+    check_eq!(run.status, Some(0), "status: {}", run.stderr);
+    for task in run.json["jobs"][0]["tasks"].as_array().ok_or("tasks")? {
+        check_eq!(task["source"], "profile", "task: {task}");
+    }
+    Ok(())
+}
+
+/// What was submitted waits, and is run in its order; what is too late by then is
+/// declined.
+pub fn submitted_jobs_are_run() -> Verdict {
+    prepare(JOB)?;
+    let hasty = JOB.replace("\"hashes\"", "\"hasty\"");
+    let hasty = hasty.replace("20_000_000_000", "3_000_000_000");
+    fs::write(format!("{DIR}/hasty.toml"), hasty).context("hasty.toml")?;
+    let submitted = ask(&["submit", "job.toml", "hasty.toml", "job.toml"])?;
+    check_eq!(submitted.status, Some(0), "status: {}", submitted.stderr);
+    std::thread::sleep(std::time::Duration::from_secs(3));
+    let run = ask(&["run"])?;
+    check_eq!(run.status, Some(0), "status: {}", run.stderr);
+    check!(run.stderr.contains("hasty is declined"), "{}", run.stderr);
+    let jobs = run.json["jobs"].as_array().ok_or("jobs")?;
+    let runs: Vec<_> = jobs.iter().map(|job| job["run"].as_u64()).collect();
+    check_eq!(runs, [Some(1), Some(3)], "runs");
+    let known = ask(&["jobs"])?;
+    let known = known.json["runs"].as_array().ok_or("runs")?.clone();
+    let outcomes: Vec<_> = known.iter().map(|run| run["outcome"].as_str()).collect();
+    let expected = [Some("complete"), Some("declined"), Some("complete")];
+    check_eq!(outcomes, expected, "outcomes");
+    let nothing = ask(&["run"])?;
+    check_eq!(nothing.status, Some(1), "status: {}", nothing.stderr);
+    check!(
+        nothing.stderr.contains("pbsctl submit"),
+        "reason: {}",
+        nothing.stderr
+    );
+    Ok(())
+}
+
+/// pbsctl is killed while its job runs: the node goes on with the plan, nobody
+/// else may plan, and who takes over knows all that happened.
+pub fn planner_dies() -> Verdict {
+    prepare(JOB)?;
+    let mut node = Node::open()?;
+    let mut planner = run_job(&[]).spawn().context("pbsctl")?;
+    node.read_until(EventKind::TaskEnded, 1)?;
+    planner.kill().context("kill")?;
+    planner.wait().context("wait")?;
+
+    let second = ask(&["run", "job.toml"])?;
+    check_eq!(
+        second.status,
+        Some(1),
+        "a second planner: {}",
+        second.stderr
+    );
+    check!(
+        second.stderr.contains("--resume"),
+        "a second planner: {}",
+        second.stderr
+    );
+    let resumed = ask(&["run", "--resume"])?;
+    check_eq!(
+        resumed.status,
+        Some(0),
+        "status: {} {}",
+        resumed.stderr,
+        resumed.json
+    );
+    let job = &resumed.json["jobs"][0];
+    check_eq!(job["outcome"], "complete", "outcome: {job}");
+
+    // Every task as the kernel has told of it.
+    node.read()?;
+    let ended = node.of(EventKind::TaskEnded);
+    let mut told: Vec<_> = ended.iter().map(|event| event.retired_insns).collect();
+    let tasks = job["tasks"].as_array().ok_or("tasks")?;
+    let known = tasks
+        .iter()
+        .filter_map(|task| task["retired_insns"].as_u64());
+    let mut known: Vec<_> = known.collect();
+    told.sort_unstable();
+    known.sort_unstable();
+    check_eq!(known, told, "what the tasks retired");
+
+    let nothing = ask(&["run", "--resume"])?;
+    check_eq!(nothing.status, Some(1), "nothing left: {}", nothing.stderr);
+    let again = ask(&["run", "job.toml"])?;
+    check_eq!(again.status, Some(0), "status: {}", again.stderr);
+    Ok(())
+}
+
+/// While one pbsctl plans, another is told so.
+pub fn two_planners() -> Verdict {
+    prepare(JOB)?;
+    let mut node = Node::open()?;
+    let first = run_job(&[]).spawn().context("pbsctl")?;
+    node.read_until(EventKind::TaskEnded, 1)?;
+    let second = ask(&["run", "job.toml"])?;
+    check_eq!(second.status, Some(1), "status: {}", second.stderr);
+    let who = format!("process {} plans with it", first.id());
+    check!(second.stderr.contains(&who), "reason: {}", second.stderr);
+    let first = said(&first.wait_with_output().context("wait")?);
+    check_eq!(first.status, Some(0), "status: {}", first.stderr);
+    check_eq!(first.json["jobs"][0]["outcome"], "complete", "outcome");
+    Ok(())
+}
+
+/// A history that is damaged, or cannot be written: pbsctl says so before
+/// anything runs, and the file is as it was.
+pub fn bad_histories() -> Verdict {
+    prepare(JOB)?;
+    let first = ask(&["run", "job.toml"])?;
+    check_eq!(first.status, Some(0), "status: {}", first.stderr);
+    let whole = fs::read(HISTORY).context(HISTORY)?;
+
+    let mut damaged = whole.clone();
+    let middle = damaged.len() / 2;
+    damaged[middle..middle + 64].fill(0xa5);
+    let node = Node::open()?;
+    let before = node.device.info().context("info")?.next_seq;
+    for (bytes, word) in [
+        (damaged.as_slice(), "damaged"),
+        (&whole[..whole.len() / 2], "damaged"),
+        (
+            b"name = \"no history\"\n".repeat(100).as_slice(),
+            "not a history",
+        ),
+    ] {
+        fs::write(HISTORY, bytes).context(HISTORY)?;
+        let run = ask(&["run", "job.toml"])?;
+        check_eq!(run.status, Some(1), "status: {}", run.stderr);
+        check!(run.stderr.contains(word), "not {word}: {}", run.stderr);
+        check!(
+            fs::read(HISTORY).context(HISTORY)? == bytes,
+            "the file is not as it was"
+        );
+    }
+
+    // One that can only be read.
+    let disk = Disk::mount("size=1m")?;
+    fs::write(disk.file(), &whole).context("copy")?;
+    disk.remount("ro")?;
+    let run = ask(&["run", "job.toml", "--history", disk.file()])?;
+    check_eq!(run.status, Some(1), "status: {}", run.stderr);
+    check!(
+        run.stderr.contains("cannot be written"),
+        "read-only: {}",
+        run.stderr
+    );
+    check!(
+        fs::read(disk.file()).context("copy")? == whole,
+        "the file is not as it was"
+    );
+    let after = node.device.info().context("info")?.next_seq;
+    check_eq!(after, before, "events: something has run");
+    Ok(())
+}
+
+/// The disk is full before, or becomes full while the job runs: that one goes on
+/// to its end, and who looks is told that nothing was recorded.
+pub fn full_disk() -> Verdict {
+    prepare(JOB)?;
+    let disk = Disk::mount("size=256k")?;
+    disk.fill()?;
+    let run = ask(&["run", "job.toml", "--history", disk.file()])?;
+    check_eq!(run.status, Some(1), "status: {}", run.stderr);
+    check!(run.stderr.contains("disk is full"), "full: {}", run.stderr);
+    disk.empty();
+    let _ = fs::remove_file(disk.file());
+
+    let mut node = Node::open()?;
+    let mut run = run_job(&["--history", disk.file()]);
+    let run = run.spawn().context("pbsctl")?;
+    node.read_until(EventKind::TaskEnded, 1)?;
+    disk.fill()?;
+    let run = said(&run.wait_with_output().context("wait")?);
+    check_eq!(run.status, Some(1), "status: {}", run.stderr);
+    check!(run.stderr.contains("disk is full"), "full: {}", run.stderr);
+    for task in run.json["tasks"].as_array().ok_or("tasks")? {
+        check_eq!(task["ended"], true, "task: {task}");
+    }
+    // What was there before can still be read, and written when there is room.
+    disk.empty();
+    let again = ask(&["run", "job.toml", "--history", disk.file()])?;
+    check_eq!(again.status, Some(0), "status: {}", again.stderr);
+    Ok(())
+}
+
+/// A small disk of its own.
+struct Disk;
+
+impl Disk {
+    const PATH: &str = "/tmp/jobs/disk";
+
+    fn mount(options: &str) -> Result<Self, String> {
+        fs::create_dir_all(Self::PATH).context(Self::PATH)?;
+        let mut mount = Command::new("/bin/busybox");
+        mount.args(["mount", "-t", "tmpfs", "-o", options, "none", Self::PATH]);
+        let status = mount.status().context("mount")?;
+        status.success().then_some(Self).ok_or("mount".into())
+    }
+
+    fn remount(&self, how: &str) -> Verdict {
+        let mut mount = Command::new("/bin/busybox");
+        mount.args(["mount", "-o", &format!("remount,{how}"), Self::PATH]);
+        let status = mount.status().context("remount")?;
+        status.success().then_some(()).ok_or("remount".into())
+    }
+
+    fn file(&self) -> &'static str {
+        "/tmp/jobs/disk/history.db"
+    }
+
+    /// Until nothing goes in any more.
+    fn fill(&self) -> Verdict {
+        let path = Path::new(Self::PATH).join("filling");
+        let mut size = 0;
+        let mut bytes = vec![0u8; 4096];
+        while size < 16 << 20 {
+            bytes.resize(size + 4096, 7);
+            if fs::write(&path, &bytes).is_err() {
+                return Ok(());
+            }
+            size += 4096;
+        }
+        Err("the disk does not become full".into())
+    }
+
+    fn empty(&self) {
+        let _ = fs::remove_file(Path::new(Self::PATH).join("filling"));
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let mut umount = Command::new("/bin/busybox");
+        let _ = umount.args(["umount", Self::PATH]).status();
+    }
+}
