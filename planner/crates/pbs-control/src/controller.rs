@@ -381,7 +381,11 @@ impl Controller {
         self.look_ahead();
         let missed = self.replan(now_ns.saturating_add(self.options.lead_ns));
         self.failed = false;
-        let plan = self.plan(now_ns).inspect_err(|_| self.failed = true)?;
+        let plan = self.plan(now_ns).inspect_err(|_| {
+            // Not at every event that comes.
+            self.failed = true;
+            self.pace.made(now_ns);
+        })?;
         Ok(plan.map_or(Answer::Nothing, |plan| Answer::Plan {
             plan: Box::new(plan),
             missed,
