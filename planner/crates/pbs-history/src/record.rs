@@ -51,7 +51,7 @@ names! {
         Killed = "killed",
         /// The events that would tell were lost, or did not come yet.
         Unknown = "unknown",
-        /// Of a run: it was submitted, and could not be planned any more.
+        /// Of a run: it was submitted, and withdrawn or could not be planned any more.
         Declined = "declined",
     }
 

@@ -12,7 +12,7 @@ use crate::gen::GenOptions;
 use crate::history::{HistoryFile, HistoryOptions};
 use crate::jobs::MachineFile;
 use crate::plan_show::PlanCommand;
-use crate::queue::{JobsOptions, SubmitOptions};
+use crate::queue::{JobsOptions, SubmitOptions, WithdrawOptions};
 use crate::sim::SimOptions;
 use crate::study::StudyOptions;
 
@@ -109,6 +109,9 @@ pub(crate) enum Command {
 
     /// Have jobs wait to be run
     Submit(SubmitOptions),
+
+    /// Have a job that was submitted wait no more
+    Withdraw(WithdrawOptions),
 
     /// Show the runs of jobs: those that wait, run, and have run
     Jobs(JobsOptions),

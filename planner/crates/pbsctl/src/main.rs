@@ -41,6 +41,7 @@ fn main() -> ExitCode {
         Command::Run(options) => run::run(out, device, &options),
         Command::Profile(options) => run::run(out, device, &options.into()),
         Command::Submit(options) => queue::submit(out, device, &options),
+        Command::Withdraw(options) => queue::withdraw(out, &options),
         Command::Jobs(options) => queue::jobs(out, &options),
         Command::Sim(options) => sim::sim(out, &options),
         Command::Study(options) => study::study(out, &options),

@@ -6,16 +6,17 @@ use std::process::ExitCode;
 
 use clap::Args;
 use pbs_control::{Controller, Options as ControlOptions};
-use pbs_history::{Kind, Options, Outcome, Run, RunFigures, State, Store};
+use pbs_history::{Kind, Options, Outcome, RunFigures, RunId, State, Store};
 use pbs_report::{columns, grouped};
 use serde::Serialize;
 use serde_json::json;
 
 use crate::failure::Failure;
 use crate::history::{utc, HistoryFile};
-use crate::jobs::{MachineFile, Submission};
+use crate::jobs::{by_priority, MachineFile, Submission, LEAD_NS};
 use crate::output::{ms, Output};
 use crate::plans;
+use crate::run::jobs::can_be_started;
 use crate::run::ledger::{begin, failed, is_submitted, open, unix_ns};
 
 const SUBMIT_HELP: &str = "\
@@ -24,9 +25,29 @@ Examples:
   pbsctl jobs                          What waits, what runs, what has run
   pbsctl run                           Plan and run all that waits
 
-Each job is planned behind those that wait already, and declined if it would miss
-its deadline, which counts from now. Whether it is admitted is decided again when
-it is run, with what has been learnt by then.";
+Each job is planned behind those that wait already and are as important, and declined
+if it would miss its deadline, which counts from now. Whether it is admitted is
+decided again when it is run, with what has been learnt by then.
+
+Programs and files are looked for in the directory of pbsctl run, so write whole
+paths where that may be another one.";
+
+const WITHDRAW_HELP: &str = "\
+Examples:
+  pbsctl jobs            Which runs wait?
+  pbsctl withdraw 12     Have one wait no more
+
+A run that has a plan is ended with its pbsctl run.";
+
+#[derive(Args, Debug)]
+#[command(after_help = WITHDRAW_HELP)]
+pub(crate) struct WithdrawOptions {
+    /// The number of a run that waits
+    run: u64,
+
+    #[command(flatten)]
+    pub(crate) history: HistoryFile,
+}
 
 #[derive(Args, Debug)]
 #[command(after_help = SUBMIT_HELP)]
@@ -78,14 +99,21 @@ pub(crate) fn submit(
     options: &SubmitOptions,
 ) -> Result<ExitCode, Failure> {
     let submissions = options.jobs.iter().map(|job| Submission::read(job));
-    let submissions: Vec<_> = submissions.collect::<Result<_, _>>()?;
+    let submissions = submissions.map(|job| job.and_then(can_be_started));
+    let mut submissions: Vec<_> = submissions.collect::<Result<_, _>>()?;
+    by_priority(&mut submissions, |submission| &submission.job);
+    let least = submissions.last().map_or(0, |last| last.job.priority);
     let machine = options.machine.read(|| {
         let info = plans::open(device)?.info();
         let info = info.map_err(|refused| Failure::refused("limits", &refused))?;
         Ok(info.rate_insns_per_ms)
     })?;
     let mut store = open(&options.history.path)?;
-    let mut controller = Controller::new(machine, ControlOptions::default(), 1, 1);
+    let control = ControlOptions {
+        lead_ns: LEAD_NS,
+        ..ControlOptions::default()
+    };
+    let mut controller = Controller::new(machine, control, 1, 1);
     let now_ns = unix_ns();
     for run in store.runs(None).map_err(failed)? {
         let takeover = store.takeover(run.id).map_err(failed)?;
@@ -94,8 +122,10 @@ pub(crate) fn submit(
         };
         let name = format!("run {}", run.id);
         let history = store.history(&run.job).map_err(failed)?;
-        // One that can't be run any more is in nobody's way.
-        if let Ok(before) = Submission::from_text(takeover.request, Path::new(&name)) {
+        // One that can't be run any more is in nobody's way, nor one that is less
+        // important.
+        let before = Submission::from_text(takeover.request, Path::new(&name));
+        if let Some(before) = before.ok().filter(|before| before.job.priority >= least) {
             let waited_ns = now_ns.saturating_sub(run.submitted_unix_ns);
             let (mut job, _) = before.predicted(&history, 0)?;
             job.deadline_ns = job.deadline_ns.saturating_sub(waited_ns);
@@ -147,16 +177,37 @@ pub(crate) fn submit(
     Ok(ExitCode::SUCCESS)
 }
 
+pub(crate) fn withdraw(out: Output, options: &WithdrawOptions) -> Result<ExitCode, Failure> {
+    let mut store = open(&options.history.path)?;
+    let id = RunId(options.run);
+    let run = store.run(id).map_err(failed)?;
+    let takeover = store.takeover(id).map_err(failed)?;
+    if !takeover.is_some_and(|takeover| is_submitted(&run, &takeover)) {
+        return Err(Failure::Failed(format!(
+            "run {id} of job {} does not wait; see pbsctl jobs for those that do",
+            run.job
+        )));
+    }
+    (store.finish_run(id, unix_ns(), Outcome::Declined, &[])).map_err(failed)?;
+    out.print(&json!({ "withdrawn": id }), || {
+        format!("Run {id} of job {} waits no more.\n", run.job)
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
 /// Runs that are over, of those that are shown without being asked for.
 const LAST: usize = 10;
 
 /// A run, as far as it has come.
 #[derive(Serialize)]
 struct RunView {
-    #[serde(flatten)]
-    run: Run,
-    /// `submitted` is more than the history says.
-    submitted: bool,
+    run: RunId,
+    job: String,
+    kind: Kind,
+    state: &'static str,
+    submitted_unix_ns: u64,
+    ended_unix_ns: Option<u64>,
+    outcome: Option<Outcome>,
     tasks: usize,
     tasks_ended: usize,
 }
@@ -170,32 +221,37 @@ impl RunView {
         Self {
             tasks: tasks.count(),
             tasks_ended: ended.count(),
-            run: figures.run,
-            submitted,
+            run: figures.run.id,
+            job: figures.run.job,
+            kind: figures.run.kind,
+            // What the history has of those that wait is that they are planned.
+            state: if submitted {
+                "submitted"
+            } else {
+                figures.run.state.name()
+            },
+            submitted_unix_ns: figures.run.submitted_unix_ns,
+            ended_unix_ns: figures.run.ended_unix_ns,
+            outcome: figures.run.outcome,
         }
     }
 
     fn row(&self) -> Vec<String> {
-        let run = &self.run;
         vec![
-            run.id.to_string(),
-            run.job.clone(),
-            run.kind.to_string(),
-            if self.submitted {
-                "submitted".into()
-            } else {
-                run.state.to_string()
-            },
-            utc(run.submitted_unix_ns),
-            match (self.tasks, run.outcome) {
-                (0, _) => "-".into(),
-                (tasks, _) => format!(
+            self.run.to_string(),
+            self.job.clone(),
+            self.kind.to_string(),
+            self.state.into(),
+            utc(self.submitted_unix_ns),
+            match self.tasks {
+                0 => "-".into(),
+                tasks => format!(
                     "{}/{}",
                     grouped(self.tasks_ended as u64),
                     grouped(tasks as u64)
                 ),
             },
-            run.outcome
+            self.outcome
                 .map_or_else(|| "-".into(), |outcome| outcome.to_string()),
         ]
     }

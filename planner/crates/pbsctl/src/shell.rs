@@ -3,6 +3,7 @@
 //! definition.
 
 use std::fs;
+use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -34,6 +35,7 @@ pub(crate) fn man(out: Output, directory: &Path) -> Result<ExitCode, Failure> {
         let name = entry.map_err(failed)?.file_name();
         let name = name.to_string_lossy().into_owned();
         if name.starts_with("pbsctl") && name.ends_with(".1") {
+            keep_lines(&directory.join(&name)).map_err(failed)?;
             pages.push(name);
         }
     }
@@ -46,4 +48,18 @@ pub(crate) fn man(out: Output, directory: &Path) -> Result<ExitCode, Failure> {
         )
     })?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Examples and tables stand in the last sections of a page, line by line; a reader
+/// of pages would fill them like prose.
+fn keep_lines(page: &Path) -> io::Result<()> {
+    let text = fs::read_to_string(page)?;
+    let Some((before, extra)) = text.split_once(".SH EXTRA\n") else {
+        return Ok(());
+    };
+    let (extra, after) = extra
+        .split_once(".SH ")
+        .map_or((extra, None), |(a, b)| (a, Some(b)));
+    let after = after.map_or_else(String::new, |after| format!(".SH {after}"));
+    fs::write(page, format!("{before}.SH NOTES\n.nf\n{extra}.fi\n{after}"))
 }

@@ -69,7 +69,17 @@ fn jobs_wait_behind_each_other() {
         .map(|run| run["job"].as_str().unwrap())
         .collect();
     assert_eq!(names, ["a", "b"]);
-    assert!(runs.iter().all(|run| run["submitted"] == true), "{jobs}");
+    assert!(runs.iter().all(|run| run["state"] == "submitted"), "{jobs}");
+
+    // Who is withdrawn waits no more, and only once.
+    for (status, words) in [(0, ""), (1, "does not wait")] {
+        let ran = queue.ask("withdraw", &["1"], "");
+        assert_eq!(ran.status, status, "{}", ran.stderr);
+        assert!(ran.stderr.contains(words), "{}", ran.stderr);
+    }
+    let jobs = queue.ask("jobs", &[], "").json();
+    assert_eq!(jobs["runs"][0]["outcome"], "declined", "{jobs}");
+    assert_eq!(queue.ask("withdraw", &["99"], "").status, 1);
 }
 
 #[test]
@@ -107,6 +117,26 @@ fn none_or_all_of_several_are_submitted() {
     if jobs.status == 0 {
         assert_eq!(jobs.json()["runs"].as_array().unwrap().len(), 0);
     }
+}
+
+#[test]
+fn the_more_important_goes_first() {
+    let queue = Queue::new("queue-priority");
+    assert_eq!(queue.submit(&job("patient", 10_000_000_000)).status, 0);
+    let urgent = job("urgent", 400_000_000);
+    assert_eq!(queue.submit(&urgent).status, 6);
+    let urgent = urgent.replace("[[process]]", "priority = 1\n[[process]]");
+    let ran = queue.submit(&urgent);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+}
+
+#[test]
+fn a_program_that_is_missing_is_told_at_once() {
+    let queue = Queue::new("queue-missing");
+    let text = job("a", 10_000_000_000).replace("\"true\"", "\"no-such-program\"");
+    let ran = queue.submit(&text);
+    assert_eq!(ran.status, 3, "{}", ran.stderr);
+    assert!(ran.stderr.contains("no-such-program"), "{}", ran.stderr);
 }
 
 #[test]

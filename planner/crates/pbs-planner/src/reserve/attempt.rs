@@ -9,6 +9,7 @@
 
 mod stop;
 
+use pbs_job::Action;
 use pbs_profile::Error;
 
 use super::choose::{self, Claims, Goal, Nowhere, Place, Want};
@@ -203,12 +204,27 @@ impl Attempt<'_, '_> {
         Want {
             ready_ns: self.ready_ns[task],
             deadline_ns: self.request.deadline_ns,
-            task_insns: self.net.insns[task],
+            task_insns: self.first_insns(task),
             process_insns: self.net.process_insns[process],
             memory_bytes: self.request.job.processes[process].memory_bytes,
             span_ns: self.spans_ns[process],
             goal: self.way.goal,
         }
+    }
+
+    /// The instructions of the first task of a process that has some. A core must
+    /// have time for that one: where the first takes none, as the start of a job
+    /// does as a rule, every core would do at any time, and the process would be
+    /// tied to one that is busy. A join, which waits for others, says nothing.
+    fn first_insns(&self, task: usize) -> u64 {
+        let job = self.request.job;
+        let of = &job.tasks[task];
+        let rest = job.processes[of.process].tasks.iter().skip(of.position);
+        let free = rest.take_while(|&&task| {
+            !matches!(job.tasks[task].action, Action::Join { child: Some(_) })
+        });
+        let mut insns = free.map(|&task| self.net.insns[task]);
+        insns.find(|&insns| insns > 0).unwrap_or(0)
     }
 
     /// Reserves what the task needs, or lets its process wait for memory.
@@ -230,6 +246,11 @@ impl Attempt<'_, '_> {
                 };
                 match found {
                     Ok(place) => {
+                        let own_ns = store.duration_ns(place.core, self.net.insns[task]);
+                        let place = Place {
+                            end_ns: place.start_ns.saturating_add(own_ns),
+                            ..place
+                        };
                         let left_ns = store.duration_ns(place.core, want.process_insns);
                         self.claims.add(store, place.core, left_ns);
                         self.hold(task, place)?;

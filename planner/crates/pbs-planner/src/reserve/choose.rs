@@ -10,8 +10,8 @@ use crate::store::Store;
 /// What the best core for a process is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Goal {
-    /// Where its first task ends first, as in the thesis; of several that where
-    /// the process does.
+    /// Where its first task ends first, as in the thesis, or the first that has
+    /// instructions; of several that where the process does.
     TaskEnd,
     /// Where the whole process would end first if it could go on at once.
     ProcessEnd,
@@ -24,7 +24,7 @@ pub(crate) struct Want {
     pub(crate) ready_ns: u64,
     /// When all must have ended.
     pub(crate) deadline_ns: u64,
-    /// The first task's.
+    /// The first task's, or where that has none those of the first that has.
     pub(crate) task_insns: u64,
     /// Those of all its tasks.
     pub(crate) process_insns: u64,

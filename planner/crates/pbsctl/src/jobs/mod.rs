@@ -6,6 +6,7 @@ mod machine;
 mod predict;
 mod saved;
 
+use std::cmp::Reverse;
 use std::path::Path;
 
 use pbs_history::JobHistory;
@@ -19,6 +20,15 @@ use predict::expected;
 
 pub(crate) use predict::{predict, Forecast};
 pub(crate) use saved::Saved;
+
+/// From the call that makes the plan of jobs until it is in force: on the CPU of a
+/// plan pbsctl itself has the CPU for a few milliseconds in a hundred.
+pub(crate) const LEAD_NS: u64 = 100_000_000;
+
+/// The most important first, and of those as they came.
+pub(crate) fn by_priority<T>(jobs: &mut [T], job: impl Fn(&T) -> &Job) {
+    jobs.sort_by_key(|one| Reverse(job(one).priority));
+}
 
 /// A job that somebody wants to have run.
 #[derive(Clone, Debug)]

@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::files;
-use crate::jobs::Submission;
+use crate::jobs::{by_priority, Submission};
 use crate::output::Output;
 use crate::planning::{nanoseconds, Answered, MachineView, Planning, PlanningOptions};
 
@@ -101,7 +101,8 @@ fn show(out: Output, device: &Path, options: &PlanShowOptions) -> Result<ExitCod
         ));
     }
     let jobs = options.jobs.iter().map(|path| Submission::read(path));
-    let jobs: Vec<_> = jobs.collect::<Result<_, _>>()?;
+    let mut jobs: Vec<_> = jobs.collect::<Result<_, _>>()?;
+    by_priority(&mut jobs, |submission| &submission.job);
     let mut planning = Planning::new(&options.planning, device)?;
     let mut planned = Vec::new();
     for submission in jobs {

@@ -3,7 +3,6 @@
 //! and recorded.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use pbs_control::{Answer, Controller, Missed, Options};
 use pbs_history::{Kind, RunId};
@@ -19,12 +18,8 @@ use super::resume;
 use crate::cli::RunOptions;
 use crate::failure::Failure;
 use crate::files;
-use crate::jobs::{Forecast, Saved, Submission};
+use crate::jobs::{by_priority, Forecast, Saved, Submission, LEAD_NS};
 use crate::output::ms;
-
-/// From the call that makes a plan until it is in force: on the CPU of a plan
-/// pbsctl itself has the CPU for a few milliseconds in a hundred.
-const LEAD: Duration = Duration::from_millis(100);
 
 /// A deadline for those who have none: twelve days.
 const NO_DEADLINE_NS: u64 = 1 << 50;
@@ -125,11 +120,12 @@ impl Jobs {
             submitted_ns: now_ns,
         });
         let mut asked: Vec<_> = asked.collect();
-        let waiting = asked.is_empty();
-        if waiting {
+        if asked.is_empty() {
             asked = waiting_jobs(&mut ledger, now_ns)?;
         }
+        by_priority(&mut asked, |asked| &asked.submission.job);
         let mut admitted = Vec::new();
+        let mut last = None;
         for asked in asked {
             let submission = &asked.submission;
             let history = ledger.history(&submission.job.name)?;
@@ -150,18 +146,26 @@ impl Jobs {
                     };
                     match asked.id {
                         Some(id) => {
-                            eprintln!("{failure}");
                             ledger.decline(id)?;
+                            if let Some(before) = last.replace(failure) {
+                                eprintln!("{before}");
+                            }
                         }
                         None => return Err(failure),
                     }
                 }
             }
         }
-        if waiting && admitted.is_empty() {
-            return Err(Failure::Failed(
-                "no job waits to be run; submit one with pbsctl submit, or name its file".into(),
-            ));
+        match last {
+            Some(declined) if admitted.is_empty() => return Err(declined),
+            Some(declined) => eprintln!("{declined}"),
+            None if admitted.is_empty() => {
+                return Err(Failure::Failed(
+                    "no job waits to be run; submit one with pbsctl submit, or name its file"
+                        .into(),
+                ));
+            }
+            None => {}
         }
         let plan = controller.plan(now_ns);
         let plan = plan.map_err(|problems| Failure::Invalid {
@@ -437,7 +441,7 @@ fn waiting_jobs(ledger: &mut Ledger, now_ns: u64) -> Result<Vec<Asked>, Failure>
 
 /// Whether all programs of a job are there: one whose are not must not keep others
 /// from running.
-fn can_be_started(submission: Submission) -> Result<Submission, Failure> {
+pub(crate) fn can_be_started(submission: Submission) -> Result<Submission, Failure> {
     let processes = submission.job.processes.iter();
     let commands = processes.flat_map(|process| process.start.commands());
     let missing = commands.filter_map(|command| child::path_of(command).err());
@@ -456,7 +460,7 @@ fn can_be_started(submission: Submission) -> Result<Submission, Failure> {
 fn new_controller(machine: Machine, config: &Config, now_ns: u64) -> Controller {
     let options = Options {
         config: Some(*config),
-        lead_ns: LEAD.as_nanos() as u64,
+        lead_ns: LEAD_NS,
         ..Options::default()
     };
     let first_process = ((now_ns >> 20) & 0x3fff_ffff) as u32;

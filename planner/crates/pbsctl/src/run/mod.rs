@@ -8,7 +8,7 @@
 //! reads, many events at a time.
 
 mod child;
-mod jobs;
+pub(crate) mod jobs;
 pub(crate) mod ledger;
 mod live;
 mod outcome;
