@@ -448,16 +448,16 @@ fn a_declined_job_says_why() {
     };
     let early = declined(&mut store, &request);
     assert_eq!(
-        early.describe(&job),
+        early.describe(&job, 0),
         "level 3 (process check): process 0 would end at 12_000_000_000 ns at the earliest, which \
-         is 1000000000 ns after the deadline, 11_000_000_000 ns"
+         is 1_000_000_000 ns after the deadline, 11_000_000_000 ns"
     );
     // The test mapping is content with 12, but the task is not interrupted.
     request.deadline_ns = 13 * S;
     let refused = declined(&mut store, &request);
     assert!(matches!(refused, Declined::Reservation(_)));
     assert!(store == before, "a declined job leaves a trace");
-    let text = refused.describe(&job);
+    let text = refused.describe(&job, 0);
     assert!(text.starts_with("reservation: task "), "{text}");
     request.deadline_ns = 14 * S;
     let planned = admit(
@@ -526,7 +526,7 @@ fn validation_and_plans_agree() {
             request.deadline_ns = deadline_ns;
             let planned = admit(&mut store, &request, &validation, &options);
             let planned = planned.unwrap_or_else(|declined| {
-                panic!("seed {seed}: {}", declined.describe(&job));
+                panic!("seed {seed}: {}", declined.describe(&job, 0));
             });
             assert!(planned.end_ns <= deadline_ns, "seed {seed}");
         }

@@ -143,7 +143,7 @@ pub(crate) fn submit(
                 return Err(Failure::Declined {
                     file: submission.file,
                     job: job.name.clone(),
-                    why: declined.describe(&job),
+                    why: declined.describe(&job, 0),
                     earliest_deadline_ns: controller.earliest_deadline_ns(&job, 0),
                 });
             }

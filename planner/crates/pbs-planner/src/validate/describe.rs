@@ -8,18 +8,18 @@ use super::{memory_time, Declined, Rejection, Shortage};
 use crate::reserve::{Lack, Refusal};
 
 impl Declined {
-    /// Where it failed, at what, and by how much.
-    pub fn describe(&self, job: &Job) -> String {
+    /// Where it failed, at what, and by how much. Times are told from `zero_ns` on.
+    pub fn describe(&self, job: &Job, zero_ns: u64) -> String {
         match self {
-            Self::Validation(rejection) => rejection.describe(job),
-            Self::Reservation(refused) => refused.best.describe(job),
+            Self::Validation(rejection) => rejection.describe(job, zero_ns),
+            Self::Reservation(refused) => refused.best.describe(job, zero_ns),
         }
     }
 }
 
 impl Rejection {
-    /// Where it failed, at what, and by how much.
-    pub fn describe(&self, job: &Job) -> String {
+    /// Where it failed, at what, and by how much. Times are told from `zero_ns` on.
+    pub fn describe(&self, job: &Job, zero_ns: u64) -> String {
         let who = match self.process {
             Some(process) => format!("process {}", job.processes[process].label()),
             None => "the job".into(),
@@ -35,10 +35,11 @@ impl Rejection {
                 end_ns,
                 deadline_ns,
             } => format!(
-                "{who} would end at {} ns at the earliest, which is {missing} ns after the \
-                 deadline, {} ns",
-                underscored(end_ns),
-                underscored(deadline_ns)
+                "{who} would end at {} ns at the earliest, which is {} ns after the deadline, \
+                 {} ns",
+                underscored(end_ns.saturating_sub(zero_ns)),
+                underscored(end_ns.saturating_sub(deadline_ns)),
+                underscored(deadline_ns.saturating_sub(zero_ns))
             ),
             Shortage::Memory {
                 needed_bytes,
@@ -65,7 +66,7 @@ impl Rejection {
 
 impl Refusal {
     /// What could not be reserved, and why.
-    pub fn describe(&self, job: &Job) -> String {
+    pub fn describe(&self, job: &Job, zero_ns: u64) -> String {
         let process = job.processes.get(self.process);
         let task = job.tasks.get(self.task);
         let who = format!(
@@ -83,9 +84,9 @@ impl Refusal {
             } => format!(
                 "{who} would end at {} ns at the earliest, which is {} ns after {} ns, when it \
                  must have ended",
-                underscored(end_ns),
+                underscored(end_ns.saturating_sub(zero_ns)),
                 underscored(end_ns.saturating_sub(deadline_ns)),
-                underscored(deadline_ns)
+                underscored(deadline_ns.saturating_sub(zero_ns))
             ),
             Lack::Memory {
                 needed_bytes,

@@ -96,7 +96,7 @@ impl DeclinedView {
                 name: task.name.clone(),
             }),
             shortage,
-            why: declined.describe(job),
+            why: declined.describe(job, 0),
             earliest_deadline_ns,
             attempts: attempts
                 .iter()

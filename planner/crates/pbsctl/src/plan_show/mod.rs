@@ -109,7 +109,7 @@ fn show(out: Output, device: &Path, options: &PlanShowOptions) -> Result<ExitCod
         let answered = planning.admit(submission)?;
         if let Err(declined) = &answered.answer {
             return Err(Failure::Declined {
-                why: declined.describe(&answered.job),
+                why: declined.describe(&answered.job, 0),
                 earliest_deadline_ns: planning.earliest_deadline_ns(&answered),
                 job: answered.job.name,
                 file: answered.submission.file,

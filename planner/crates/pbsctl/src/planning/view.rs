@@ -50,7 +50,7 @@ impl AttemptView {
         Self {
             strategy: attempt.strategy.name(),
             end_ns: attempt.end_ns.ok(),
-            why: attempt.end_ns.err().map(|refusal| refusal.describe(job)),
+            why: attempt.end_ns.err().map(|refusal| refusal.describe(job, 0)),
         }
     }
 

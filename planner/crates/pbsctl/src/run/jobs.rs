@@ -140,7 +140,7 @@ impl Jobs {
                     let failure = Failure::Declined {
                         file: asked.submission.file,
                         job: job.name.clone(),
-                        why: declined.describe(&job),
+                        why: declined.describe(&job, asked.submitted_ns),
                         earliest_deadline_ns: earliest_ns
                             .map(|ns| ns.saturating_sub(asked.submitted_ns)),
                     };
