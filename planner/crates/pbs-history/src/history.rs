@@ -246,6 +246,11 @@ impl JobHistory {
         self.tasks.get(&key)?.last
     }
 
+    /// How far a run was off its plan; `None`: it is not known, or nothing ended.
+    pub fn error_permille(&self, run: RunId) -> Option<u64> {
+        self.errors.get(&run)?.permille()
+    }
+
     /// How far each run was off its plan, the oldest first.
     pub fn errors(&self) -> impl Iterator<Item = (RunId, PlanError)> + '_ {
         self.errors.iter().map(|(&run, &error)| (run, error))

@@ -4,14 +4,14 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use pbs_job::{machine_from_toml, Job, Machine};
+use pbs_job::{Job, Machine};
 use pbs_report::{bytes, grouped};
 use serde::Serialize;
 use serde_json::json;
 
 use crate::failure::Failure;
 use crate::files::{self, Kind};
-use crate::jobs::Submission;
+use crate::jobs::{machine_of, Submission};
 use crate::output::{counted, Output};
 use crate::planning::nanoseconds;
 use crate::plans::Summary;
@@ -37,10 +37,7 @@ pub(crate) fn check(out: Output, file: &Path) -> Result<ExitCode, Failure> {
             )
         }
         Kind::Machine => {
-            let machine = machine_from_toml(&text).map_err(|problems| Failure::Invalid {
-                file: name.clone(),
-                problems,
-            })?;
+            let machine = machine_of(&text, file)?;
             let summary = MachineSummary::new(&machine);
             out.print(
                 &json!({ "valid": true, "problems": [], "kind": "machine", "machine": summary }),

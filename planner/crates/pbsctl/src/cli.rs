@@ -8,9 +8,10 @@ use clap_complete::Shell;
 use pbs_history::Kind;
 
 use crate::explain::ExplainOptions;
+use crate::files;
 use crate::gen::GenOptions;
 use crate::history::{HistoryFile, HistoryOptions};
-use crate::jobs::MachineFile;
+use crate::jobs::{JobFiles, MachineFile};
 use crate::plan_show::PlanCommand;
 use crate::queue::{JobsOptions, SubmitOptions, WithdrawOptions};
 use crate::sim::SimOptions;
@@ -253,6 +254,14 @@ pub(crate) struct RunOptions {
     pub(crate) gantt: Option<PathBuf>,
 }
 
+impl RunOptions {
+    /// What what is run is called in messages.
+    pub(crate) fn name(&self) -> String {
+        let first = self.files.first();
+        first.map_or("what was submitted".into(), |file| files::name(file))
+    }
+}
+
 const PROFILE_HELP: &str = "\
 Examples:
   pbsctl profile job.toml                    Measure it once
@@ -265,15 +274,8 @@ task goes on after its slots. What is measured takes their place.";
 #[derive(Args, Debug)]
 #[command(after_help = PROFILE_HELP)]
 pub(crate) struct ProfileOptions {
-    /// Jobs in TOML; - reads standard input
-    #[arg(required = true, value_name = "JOB")]
-    pub(crate) jobs: Vec<PathBuf>,
-
     #[command(flatten)]
-    pub(crate) machine: MachineFile,
-
-    #[command(flatten)]
-    pub(crate) history: HistoryFile,
+    pub(crate) files: JobFiles,
 
     /// Write the facts of the run to FILE, as JSON
     #[arg(long, value_name = "FILE")]
@@ -283,13 +285,13 @@ pub(crate) struct ProfileOptions {
 impl From<ProfileOptions> for RunOptions {
     fn from(options: ProfileOptions) -> Self {
         Self {
-            files: options.jobs,
+            files: options.files.jobs,
             resume: false,
             // A profile is to see what happens, not to change it.
             max_replans: 0,
             kind: Kind::Profile,
-            history: options.history,
-            machine: options.machine,
+            history: options.files.history,
+            machine: options.files.machine,
             report: options.report,
             gantt: None,
         }

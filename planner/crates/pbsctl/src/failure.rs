@@ -68,9 +68,9 @@ impl Failure {
 
     /// Tells what went wrong; the answer is the exit status.
     pub(crate) fn tell(&self, out: Output) -> ExitCode {
+        eprintln!("{self}");
         let (code, json) = match self {
             Self::Usage(message) | Self::Failed(message) => {
-                eprintln!("{self}");
                 let code = match self {
                     Self::Usage(_) => USAGE,
                     _ => FAILED,
@@ -78,7 +78,6 @@ impl Failure {
                 (code, json!({ "error": message }))
             }
             Self::Invalid { file, problems } => {
-                eprintln!("{self}");
                 let problems: Vec<_> = problems
                     .iter()
                     .map(|problem| {
@@ -97,7 +96,6 @@ impl Failure {
                 why,
                 earliest_deadline_ns,
             } => {
-                eprintln!("{self}");
                 let json = json!({
                     "declined": { "file": file, "job": job, "why": why,
                                   "earliest_deadline_ns": earliest_deadline_ns },
@@ -109,6 +107,13 @@ impl Failure {
             println!("{}", to_json(&json));
         }
         ExitCode::from(code)
+    }
+}
+
+/// The history says itself what to do.
+impl From<pbs_history::Error> for Failure {
+    fn from(error: pbs_history::Error) -> Self {
+        Self::Failed(error.to_string())
     }
 }
 

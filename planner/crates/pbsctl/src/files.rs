@@ -63,21 +63,6 @@ impl Form {
     }
 }
 
-/// Whether a file is a job: it says what processes there are, but not in which
-/// order a CPU runs them.
-pub(crate) fn is_job(text: &str) -> bool {
-    let has = |table: &str| {
-        text.lines()
-            .any(|line| line.trim_start().starts_with(table))
-    };
-    Form::of(text) == Form::Toml
-        && has("[[process]]")
-        && !has("[[cpu]]")
-        && text
-            .lines()
-            .any(|line| line.trim_start().starts_with("deadline_ns"))
-}
-
 /// What a file in TOML is meant to be, as its tables and keys show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {

@@ -7,8 +7,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use pbs_history::{
-    to_csv, Error, JobHistory, JobSummary, Options, Prediction, RunFigures, RunId, Store, TaskKey,
-    User,
+    to_csv, Error, JobHistory, JobSummary, Options, Prediction, RunFigures, Store, TaskKey, User,
 };
 use pbs_report::{bytes, columns, grouped};
 use serde::Serialize;
@@ -67,32 +66,28 @@ pub(crate) fn history(out: Output, options: &HistoryOptions) -> Result<ExitCode,
             "--csv and --json are two forms of the same; write one of them".into(),
         ));
     }
-    let store = Store::open_read_only(&options.history.path, Options::DEFAULT).map_err(failed)?;
-    let jobs = store.jobs().map_err(failed)?;
+    let store = Store::open_read_only(&options.history.path, Options::DEFAULT)?;
+    let jobs = store.jobs()?;
     match &options.job {
         Some(job) if jobs.iter().all(|known| known.job != *job) => {
             return Err(Failure::Failed(unknown(job, &jobs)));
         }
         Some(job) if options.csv => {
-            let figures = store.figures(job).map_err(failed)?;
+            let figures = store.figures(job)?;
             out.print(&(), || to_csv(&figures))?;
         }
         Some(job) => {
-            let view = JobView::new(job, &store).map_err(failed)?;
+            let view = JobView::new(job, &store)?;
             out.print(&view, || view.text())?;
         }
         None if options.csv => {
             let figures = jobs.iter().map(|job| store.figures(&job.job));
-            let figures: Vec<_> = figures.collect::<Result<_, _>>().map_err(failed)?;
+            let figures: Vec<_> = figures.collect::<Result<_, _>>()?;
             out.print(&(), || to_csv(&figures.concat()))?;
         }
         None => out.print(&json!({ "jobs": jobs }), || jobs_text(&jobs))?,
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn failed(error: Error) -> Failure {
-    Failure::Failed(error.to_string())
 }
 
 fn unknown(job: &str, jobs: &[JobSummary]) -> String {
@@ -157,11 +152,6 @@ impl<'a> JobView<'a> {
         for run in &figures {
             history.add(run.run.id, run.run.kind, &run.processes);
         }
-        let errors: Vec<_> = history.errors().collect();
-        let error_of = |id: RunId| {
-            let at = errors.binary_search_by_key(&id, |(run, _)| *run).ok()?;
-            errors[at].1.permille()
-        };
         // What each process executed in the last run that had it.
         let processes = figures.iter().flat_map(|run| &run.processes);
         let current: HashMap<_, _> = processes.map(|p| (p.process, p.fingerprint)).collect();
@@ -176,7 +166,7 @@ impl<'a> JobView<'a> {
             runs: figures
                 .into_iter()
                 .map(|figures| RunView {
-                    plan_error_permille: error_of(figures.run.id),
+                    plan_error_permille: history.error_permille(figures.run.id),
                     figures,
                 })
                 .collect(),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The commands of the queue: submit a job, and show the runs that there are.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Args;
@@ -13,11 +13,11 @@ use serde_json::json;
 
 use crate::failure::Failure;
 use crate::history::{utc, HistoryFile};
-use crate::jobs::{by_priority, MachineFile, Submission, LEAD_NS};
+use crate::jobs::{self, JobFiles, Submission, LEAD_NS};
 use crate::output::{ms, Output};
-use crate::plans;
+use crate::planning::rate_insns_per_ms;
 use crate::run::jobs::can_be_started;
-use crate::run::ledger::{begin, failed, is_submitted, open, unix_ns};
+use crate::run::ledger::{begin, decline, is_submitted, open, submitted};
 
 const SUBMIT_HELP: &str = "\
 Examples:
@@ -52,15 +52,8 @@ pub(crate) struct WithdrawOptions {
 #[derive(Args, Debug)]
 #[command(after_help = SUBMIT_HELP)]
 pub(crate) struct SubmitOptions {
-    /// Jobs in TOML; - reads standard input
-    #[arg(required = true, value_name = "JOB")]
-    pub(crate) jobs: Vec<PathBuf>,
-
     #[command(flatten)]
-    pub(crate) machine: MachineFile,
-
-    #[command(flatten)]
-    pub(crate) history: HistoryFile,
+    pub(crate) files: JobFiles,
 }
 
 const JOBS_HELP: &str = "\
@@ -98,44 +91,35 @@ pub(crate) fn submit(
     device: &Path,
     options: &SubmitOptions,
 ) -> Result<ExitCode, Failure> {
-    let submissions = options.jobs.iter().map(|job| Submission::read(job));
-    let submissions = submissions.map(|job| job.and_then(can_be_started));
-    let mut submissions: Vec<_> = submissions.collect::<Result<_, _>>()?;
-    by_priority(&mut submissions, |submission| &submission.job);
+    let JobFiles {
+        jobs,
+        machine,
+        history,
+    } = &options.files;
+    let submissions = jobs::read(jobs)?.into_iter().map(can_be_started);
+    let submissions: Vec<_> = submissions.collect::<Result<_, _>>()?;
     let least = submissions.last().map_or(0, |last| last.job.priority);
-    let machine = options.machine.read(|| {
-        let info = plans::open(device)?.info();
-        let info = info.map_err(|refused| Failure::refused("limits", &refused))?;
-        Ok(info.rate_insns_per_ms)
-    })?;
-    let mut store = open(&options.history.path)?;
+    let machine = machine.read(|| rate_insns_per_ms(device))?;
+    let mut store = open(&history.path)?;
     let control = ControlOptions {
         lead_ns: LEAD_NS,
         ..ControlOptions::default()
     };
     let mut controller = Controller::new(machine, control, 1, 1);
-    let now_ns = unix_ns();
-    for run in store.runs(None).map_err(failed)? {
-        let takeover = store.takeover(run.id).map_err(failed)?;
-        let Some(takeover) = takeover.filter(|takeover| is_submitted(&run, takeover)) else {
-            continue;
-        };
-        let name = format!("run {}", run.id);
-        let history = store.history(&run.job).map_err(failed)?;
+    for (id, ago_ns, request) in submitted(&store)? {
+        let name = format!("run {id}");
         // One that can't be run any more is in nobody's way, nor one that is less
         // important.
-        let before = Submission::from_text(takeover.request, Path::new(&name));
-        if let Some(before) = before.ok().filter(|before| before.job.priority >= least) {
-            let waited_ns = now_ns.saturating_sub(run.submitted_unix_ns);
-            let (mut job, _) = before.predicted(&history, 0)?;
-            job.deadline_ns = job.deadline_ns.saturating_sub(waited_ns);
-            job.start_ns = job.start_ns.saturating_sub(waited_ns);
+        let before = Submission::from_text(request, Path::new(&name)).ok();
+        if let Some(before) = before.filter(|before| before.job.priority >= least) {
+            let history = store.history(&before.job.name)?;
+            let (job, _) = before.waited(ago_ns).predicted(&history, 0)?;
             let _ = controller.admit(job, 0);
         }
     }
     let mut admitted = Vec::new();
     for submission in submissions {
-        let history = store.history(&submission.job.name).map_err(failed)?;
+        let history = store.history(&submission.job.name)?;
         let (job, _) = submission.predicted(&history, 0)?;
         match controller.admit(job.clone(), 0) {
             Ok(run) => admitted.push((submission, run.planned.end_ns, job)),
@@ -149,17 +133,17 @@ pub(crate) fn submit(
             }
         }
     }
-    let mut submitted = Vec::new();
+    let mut waiting = Vec::new();
     for (submission, planned_end_ns, job) in admitted {
         let id = begin(&mut store, &job.name, Kind::Plan, &submission.request)?;
-        submitted.push(Submitted {
+        waiting.push(Submitted {
             run: id.0,
             job: job.name,
             planned_end_ns,
             deadline_ns: job.deadline_ns,
         });
     }
-    out.print(&json!({ "submitted": submitted }), || {
+    out.print(&json!({ "submitted": waiting }), || {
         let line = |job: &Submitted| {
             format!(
                 "Run {} of job {} waits. It would take until {} ms from now; its deadline is \
@@ -170,7 +154,7 @@ pub(crate) fn submit(
                 ms(job.deadline_ns)
             )
         };
-        let mut text: String = submitted.iter().map(line).collect();
+        let mut text: String = waiting.iter().map(line).collect();
         text.push_str("pbsctl run plans and runs all that waits.\n");
         text
     })?;
@@ -180,15 +164,15 @@ pub(crate) fn submit(
 pub(crate) fn withdraw(out: Output, options: &WithdrawOptions) -> Result<ExitCode, Failure> {
     let mut store = open(&options.history.path)?;
     let id = RunId(options.run);
-    let run = store.run(id).map_err(failed)?;
-    let takeover = store.takeover(id).map_err(failed)?;
+    let run = store.run(id)?;
+    let takeover = store.takeover(id)?;
     if !takeover.is_some_and(|takeover| is_submitted(&run, &takeover)) {
         return Err(Failure::Failed(format!(
             "run {id} of job {} does not wait; see pbsctl jobs for those that do",
             run.job
         )));
     }
-    (store.finish_run(id, unix_ns(), Outcome::Declined, &[])).map_err(failed)?;
+    decline(&mut store, id)?;
     out.print(&json!({ "withdrawn": id }), || {
         format!("Run {id} of job {} waits no more.\n", run.job)
     })?;
@@ -258,8 +242,8 @@ impl RunView {
 }
 
 pub(crate) fn jobs(out: Output, options: &JobsOptions) -> Result<ExitCode, Failure> {
-    let store = Store::open_read_only(&options.history.path, Options::DEFAULT).map_err(failed)?;
-    let runs = store.runs(None).map_err(failed)?;
+    let store = Store::open_read_only(&options.history.path, Options::DEFAULT)?;
+    let runs = store.runs(None)?;
     let over = runs.iter().filter(|run| run.state == State::Over).count();
     let mut passed_over = if options.all {
         0
@@ -272,9 +256,9 @@ pub(crate) fn jobs(out: Output, options: &JobsOptions) -> Result<ExitCode, Failu
             passed_over -= 1;
             continue;
         }
-        let takeover = store.takeover(run.id).map_err(failed)?;
+        let takeover = store.takeover(run.id)?;
         let submitted = takeover.is_some_and(|takeover| is_submitted(&run, &takeover));
-        let figures = store.figures_of(run.id).map_err(failed)?;
+        let figures = store.figures_of(run.id)?;
         views.push(RunView::new(figures, submitted));
     }
     out.print(&json!({ "runs": views }), || {

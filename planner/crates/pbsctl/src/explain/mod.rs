@@ -14,7 +14,7 @@ use pbs_report::{columns, grouped};
 use serde::Serialize;
 
 use crate::failure::{Failure, DECLINED};
-use crate::jobs::{by_priority, Submission};
+use crate::jobs;
 use crate::output::{counted, Output};
 use crate::planning::{
     nanoseconds, Answered, AttemptView, MachineView, NodeView, Planning, PlanningOptions,
@@ -58,9 +58,7 @@ pub(crate) fn explain(
     device: &Path,
     options: &ExplainOptions,
 ) -> Result<ExitCode, Failure> {
-    let jobs = options.jobs.iter().map(|path| Submission::read(path));
-    let mut jobs: Vec<_> = jobs.collect::<Result<_, _>>()?;
-    by_priority(&mut jobs, |submission| &submission.job);
+    let jobs = jobs::read(&options.jobs)?;
     let mut planning = Planning::new(&options.planning, device)?;
     let jobs = jobs.into_iter().map(|submission| {
         let answered = planning.admit(submission)?;

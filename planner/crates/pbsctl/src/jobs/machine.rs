@@ -27,15 +27,18 @@ impl MachineFile {
         rate_insns_per_ms: impl FnOnce() -> Result<u64, Failure>,
     ) -> Result<Machine, Failure> {
         match &self.path {
-            Some(path) => {
-                machine_from_toml(&files::read(path)?).map_err(|problems| Failure::Invalid {
-                    file: files::name(path),
-                    problems,
-                })
-            }
+            Some(path) => machine_of(&files::read(path)?, path),
             None => this_node(rate_insns_per_ms()?),
         }
     }
+}
+
+/// The machine that a file holds.
+pub(crate) fn machine_of(text: &str, path: &Path) -> Result<Machine, Failure> {
+    machine_from_toml(text).map_err(|problems| Failure::Invalid {
+        file: files::name(path),
+        problems,
+    })
 }
 
 /// The node that this is: its CPUs, all of the same rate, and its memory.

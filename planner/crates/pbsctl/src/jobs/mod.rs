@@ -7,23 +7,47 @@ mod predict;
 mod saved;
 
 use std::cmp::Reverse;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use clap::Args;
 use pbs_history::JobHistory;
 use pbs_job::{job_from_toml, Job, Problem};
 
 use crate::failure::Failure;
 use crate::files;
+use crate::history::HistoryFile;
 
-pub(crate) use machine::MachineFile;
 use predict::expected;
 
+pub(crate) use machine::{machine_of, MachineFile};
 pub(crate) use predict::{predict, Forecast};
 pub(crate) use saved::Saved;
 
 /// From the call that makes the plan of jobs until it is in force: on the CPU of a
 /// plan pbsctl itself has the CPU for a few milliseconds in a hundred.
 pub(crate) const LEAD_NS: u64 = 100_000_000;
+
+/// Jobs from files, and what they are planned with.
+#[derive(Args, Debug)]
+pub(crate) struct JobFiles {
+    /// Jobs in TOML; - reads standard input
+    #[arg(required = true, value_name = "JOB")]
+    pub(crate) jobs: Vec<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) machine: MachineFile,
+
+    #[command(flatten)]
+    pub(crate) history: HistoryFile,
+}
+
+/// Reads jobs and checks all of them. The order is that of [`by_priority`].
+pub(crate) fn read(paths: &[PathBuf]) -> Result<Vec<Submission>, Failure> {
+    let jobs = paths.iter().map(|path| Submission::read(path));
+    let mut jobs: Vec<_> = jobs.collect::<Result<_, _>>()?;
+    by_priority(&mut jobs, |submission| &submission.job);
+    Ok(jobs)
+}
 
 /// The most important first, and of those as they came.
 pub(crate) fn by_priority<T>(jobs: &mut [T], job: impl Fn(&T) -> &Job) {
@@ -42,18 +66,24 @@ pub(crate) struct Submission {
 }
 
 impl Submission {
-    /// Reads a job and checks all of it.
-    pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
+    fn read(path: &Path) -> Result<Self, Failure> {
         Self::from_text(files::read(path)?, path)
     }
 
-    /// The same, where the file was read already.
+    /// The job of a file that was read; all of it is checked.
     pub(crate) fn from_text(request: String, path: &Path) -> Result<Self, Failure> {
         let file = files::name(path);
         match job_from_toml(&request) {
             Ok(job) => Ok(Self { file, request, job }),
             Err(problems) => Err(Failure::Invalid { file, problems }),
         }
+    }
+
+    /// The job as it is after it has waited for so long.
+    pub(crate) fn waited(mut self, ns: u64) -> Self {
+        self.job.start_ns = self.job.start_ns.saturating_sub(ns);
+        self.job.deadline_ns = self.job.deadline_ns.saturating_sub(ns);
+        self
     }
 
     /// The job as the runs before predict it, with its times of the planner's

@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::files;
-use crate::jobs::{by_priority, Submission};
+use crate::jobs;
 use crate::output::Output;
 use crate::planning::{nanoseconds, Answered, MachineView, Planning, PlanningOptions};
 
@@ -100,9 +100,7 @@ fn show(out: Output, device: &Path, options: &PlanShowOptions) -> Result<ExitCod
                 .into(),
         ));
     }
-    let jobs = options.jobs.iter().map(|path| Submission::read(path));
-    let mut jobs: Vec<_> = jobs.collect::<Result<_, _>>()?;
-    by_priority(&mut jobs, |submission| &submission.job);
+    let jobs = jobs::read(&options.jobs)?;
     let mut planning = Planning::new(&options.planning, device)?;
     let mut planned = Vec::new();
     for submission in jobs {

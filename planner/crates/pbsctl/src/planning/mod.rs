@@ -116,21 +116,20 @@ impl Known {
         match pbs_history::Store::open_read_only(file, pbs_history::Options::DEFAULT) {
             Ok(store) => Ok(Self::Runs(name, Box::new(store))),
             Err(Error::Missing(_)) => Ok(Self::Nothing(name)),
-            Err(error) => Err(Failure::Failed(error.to_string())),
+            Err(error) => Err(error.into()),
         }
     }
 
     fn of(&self, job: &str) -> Result<JobHistory, Failure> {
         match self {
             Self::Nothing(_) => Ok(JobHistory::default()),
-            Self::Runs(_, store) => store
-                .history(job)
-                .map_err(|error| Failure::Failed(error.to_string())),
+            Self::Runs(_, store) => Ok(store.history(job)?),
         }
     }
 }
 
-fn rate_insns_per_ms(device: &Path) -> Result<u64, Failure> {
+/// The rate of this node.
+pub(crate) fn rate_insns_per_ms(device: &Path) -> Result<u64, Failure> {
     let unknown = |why: String| {
         Failure::Usage(format!(
             "this is no node whose rate is known ({why}); name the machine to plan for with \

@@ -35,7 +35,7 @@ pub(super) fn read(paths: &[PathBuf]) -> Result<Work, Failure> {
     let mut jobs = Vec::new();
     for path in paths {
         let text = files::read(path)?;
-        if !files::is_job(&text) {
+        if files::Kind::of(&text) != files::Kind::Job {
             if paths.len() > 1 {
                 let file = files::name(path);
                 return Err(Failure::Usage(format!(
@@ -169,8 +169,7 @@ impl Jobs {
         }
         let plan = controller.plan(now_ns);
         let plan = plan.map_err(|problems| Failure::Invalid {
-            file: (options.files.first())
-                .map_or("what was submitted".into(), |file| files::name(file)),
+            file: options.name(),
             problems,
         })?;
         let plan = plan.ok_or_else(|| Failure::Failed("the jobs have nothing to run".into()))?;
@@ -392,7 +391,8 @@ impl Jobs {
         let outcome = |run: &ActiveJob| {
             let figures = finished.iter().find(|(id, _)| Some(*id) == run.id);
             let figures = figures.and_then(|(_, figures)| figures.as_ref());
-            outcome::of(run, self.kind, figures, &self.ledger)
+            let history = self.ledger.history(&run.job.name).unwrap_or_default();
+            outcome::of(run, self.kind, figures, &history)
         };
         self.runs.iter().map(outcome).collect()
     }
@@ -418,18 +418,12 @@ fn waiting_jobs(ledger: &mut Ledger, now_ns: u64) -> Result<Vec<Asked>, Failure>
         let name = format!("run {id}");
         let submission = Submission::from_text(request, Path::new(&name));
         match submission.and_then(can_be_started) {
-            Ok(mut submission) => {
+            Ok(submission) => asked.push(Asked {
                 // What was submitted before the boot has had some of its time before.
-                let before_ns = ago_ns.saturating_sub(now_ns);
-                let job = &mut submission.job;
-                job.start_ns = job.start_ns.saturating_sub(before_ns);
-                job.deadline_ns = job.deadline_ns.saturating_sub(before_ns);
-                asked.push(Asked {
-                    submission,
-                    id: Some(id),
-                    submitted_ns: now_ns.saturating_sub(ago_ns),
-                });
-            }
+                submission: submission.waited(ago_ns.saturating_sub(now_ns)),
+                id: Some(id),
+                submitted_ns: now_ns.saturating_sub(ago_ns),
+            }),
             Err(failure) => {
                 eprintln!("{failure}");
                 ledger.decline(id)?;

@@ -13,6 +13,7 @@ use pbs_history::{
 use pbs_plan::{to_toml, Plan};
 use pbs_uapi::{Device, Event, IDLE};
 
+use super::BATCH;
 use crate::failure::Failure;
 use crate::jobs::Saved;
 
@@ -45,7 +46,7 @@ impl Ledger {
     /// Opens the history, or makes it, and claims it: only one planner may write.
     pub(super) fn open(path: &Path) -> Result<Self, Failure> {
         let mut store = open(path)?;
-        store.claim_planner().map_err(failed)?;
+        store.claim_planner()?;
         Ok(Self {
             store,
             runs: Vec::new(),
@@ -57,35 +58,21 @@ impl Ledger {
 
     /// What the runs of a job predict.
     pub(super) fn history(&self, job: &str) -> Result<JobHistory, Failure> {
-        self.store.history(job).map_err(failed)
+        Ok(self.store.history(job)?)
     }
 
     /// The runs that are not over, with what is needed to take them over.
     pub(super) fn open_runs(&self) -> Result<Vec<(RunFigures, Takeover)>, Failure> {
         let mut open = Vec::new();
-        for run in self.store.runs(None).map_err(failed)? {
-            if run.state == State::Over {
-                continue;
-            }
-            let figures = self.store.figures_of(run.id).map_err(failed)?;
-            if let Some(takeover) = self.store.takeover(run.id).map_err(failed)? {
-                open.push((figures, takeover));
-            }
+        for (run, takeover) in open_runs(&self.store)? {
+            open.push((self.store.figures_of(run.id)?, takeover));
         }
         Ok(open)
     }
 
-    /// The runs that were submitted and wait, the oldest first: number, how long
-    /// ago that was, and the job as it was requested.
+    /// The runs that wait, as [`submitted`] has them.
     pub(super) fn submitted(&self) -> Result<Vec<(RunId, u64, String)>, Failure> {
-        let open = self.open_runs()?.into_iter();
-        let waiting = open.filter(|(figures, takeover)| is_submitted(&figures.run, takeover));
-        let now_ns = unix_ns();
-        let waiting = waiting.map(|(figures, takeover)| {
-            let ago_ns = now_ns.saturating_sub(figures.run.submitted_unix_ns);
-            (figures.run.id, ago_ns, takeover.request)
-        });
-        Ok(waiting.collect())
+        submitted(&self.store)
     }
 
     /// Notes a run whose plan is to be written, with all that is needed to take it
@@ -116,12 +103,10 @@ impl Ledger {
                     request,
                     reservation: &takeover.reservation,
                 };
-                self.store.begin_run(&new).map_err(failed)?
+                self.store.begin_run(&new)?
             }
         };
-        (self.store)
-            .update_run(id, State::Planned, &takeover, &[])
-            .map_err(failed)?;
+        (self.store).update_run(id, State::Planned, &takeover, &[])?;
         self.runs.push(OpenRun {
             id,
             collector: Collector::new(next_seq, saved.expected()),
@@ -151,7 +136,7 @@ impl Ledger {
     /// Who comes next would not know of it.
     pub(super) fn planned(&mut self, plan: &Plan) -> Result<(), Failure> {
         self.take(plan);
-        self.note().map_err(failed)
+        Ok(self.note()?)
     }
 
     /// The programs were let go.
@@ -274,7 +259,7 @@ impl Ledger {
         if let Some(saved) = saved {
             let mut collector =
                 Collector::resume(takeover.next_seq, saved.expected(), &run.processes);
-            let mut batch = vec![Event::default(); 4096];
+            let mut batch = vec![Event::default(); BATCH];
             let refused = |refused| Failure::refused("events", &refused);
             device.seek(takeover.next_seq).map_err(refused)?;
             while let Some(events) = device.read_events(&mut batch).ok().filter(|&n| n > 0) {
@@ -288,24 +273,12 @@ impl Ledger {
             [] => Outcome::Unknown,
             figures => Collector::outcome(figures),
         };
-        (self.store)
-            .finish_run(run.run.id, unix_ns(), outcome, &figures)
-            .map_err(failed)
+        Ok((self.store).finish_run(run.run.id, unix_ns(), outcome, &figures)?)
     }
 
     /// Closes a run that was submitted and can't be planned.
     pub(super) fn decline(&mut self, id: RunId) -> Result<(), Failure> {
-        (self.store)
-            .finish_run(id, unix_ns(), Outcome::Declined, &[])
-            .map_err(failed)
-    }
-
-    /// By how much each run of the job was off its plan, in thousandths; the
-    /// youngest last.
-    pub(super) fn error_permille(&self, job: &str, id: RunId) -> Option<u64> {
-        let history = self.store.history(job).ok()?;
-        let mut errors = history.errors();
-        errors.find(|(run, _)| *run == id)?.1.permille()
+        decline(&mut self.store, id)
     }
 
     /// Whether all that happened could be kept.
@@ -328,7 +301,7 @@ pub(crate) fn begin(
         request,
         reservation: "",
     };
-    store.begin_run(&run).map_err(failed)
+    Ok(store.begin_run(&run)?)
 }
 
 /// Opens the history, or makes it and the directory that it is in.
@@ -336,7 +309,39 @@ pub(crate) fn open(path: &Path) -> Result<Store, Failure> {
     if let Some(directory) = path.parent().filter(|path| !path.as_os_str().is_empty()) {
         fs::create_dir_all(directory).map_err(|error| Failure::file(directory, &error))?;
     }
-    Store::open(path, Options::DEFAULT).map_err(failed)
+    Ok(Store::open(path, Options::DEFAULT)?)
+}
+
+/// The runs that are not over, the oldest first.
+fn open_runs(store: &Store) -> Result<Vec<(Run, Takeover)>, Failure> {
+    let mut open = Vec::new();
+    for run in store.runs(None)? {
+        if run.state == State::Over {
+            continue;
+        }
+        if let Some(takeover) = store.takeover(run.id)? {
+            open.push((run, takeover));
+        }
+    }
+    Ok(open)
+}
+
+/// The runs that were submitted and wait, the oldest first: number, how long ago that
+/// was, and the job as it was requested.
+pub(crate) fn submitted(store: &Store) -> Result<Vec<(RunId, u64, String)>, Failure> {
+    let now_ns = unix_ns();
+    let open = open_runs(store)?.into_iter();
+    let waiting = open.filter(|(run, takeover)| is_submitted(run, takeover));
+    let waiting = waiting.map(|(run, takeover)| {
+        let ago_ns = now_ns.saturating_sub(run.submitted_unix_ns);
+        (run.id, ago_ns, takeover.request)
+    });
+    Ok(waiting.collect())
+}
+
+/// Has a run that waits wait no more.
+pub(crate) fn decline(store: &mut Store, id: RunId) -> Result<(), Failure> {
+    Ok(store.finish_run(id, unix_ns(), Outcome::Declined, &[])?)
 }
 
 /// Whether a run waits to be planned.
@@ -351,12 +356,8 @@ fn tell_once(told: &mut Option<Error>, error: Error) {
     }
 }
 
-pub(crate) fn failed(error: Error) -> Failure {
-    Failure::Failed(error.to_string())
-}
-
 /// Since 1970.
-pub(crate) fn unix_ns() -> u64 {
+fn unix_ns() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
 }

@@ -55,9 +55,8 @@ pub(crate) fn run(out: Output, path: &Path, options: &RunOptions) -> Result<Exit
     }
     let work = jobs::read(&options.files)?;
     // What is wrong with a plan can be said without a device.
-    let first = options.files.first().map(PathBuf::as_path);
     let invalid = |problems| Failure::Invalid {
-        file: first.map_or("what was submitted".into(), files::name),
+        file: options.name(),
         problems,
     };
     let mut prepared = None;
@@ -96,7 +95,10 @@ pub(crate) fn run(out: Output, path: &Path, options: &RunOptions) -> Result<Exit
         events: Vec::new(),
         batch: vec![Event::default(); BATCH],
     };
-    let started = runner.start(&prepared, first.unwrap_or(path));
+    let started = runner.start(
+        &prepared,
+        options.files.first().map_or(path, PathBuf::as_path),
+    );
     let followed = started.and_then(|()| {
         drop(prepared);
         runner.follow(path)
@@ -291,8 +293,8 @@ impl Runner {
                         self.live.replanned();
                         self.plans.push(*plan);
                     }
-                    // Something has happened since that we have not heard of: the plan in force
-                    // goes on, and the next failure is answered.
+                    // Something has happened since that we have not heard of: the plan in
+                    // force goes on, and the failure is answered once more.
                     Err(refused) => {
                         jobs.refused(&refused.to_string());
                         // There is a time before which no other is made.

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What became of the jobs, and what was learnt from them.
 
-use pbs_history::{Kind, Outcome, RunFigures, Source};
+use pbs_history::{JobHistory, Kind, Outcome, RunFigures, Source};
 use pbs_report::{columns, grouped};
 use serde::Serialize;
 
 use super::jobs::ActiveJob;
-use super::ledger::Ledger;
 use crate::jobs;
 use crate::output::{counted, ms, share};
 
@@ -56,12 +55,12 @@ struct TaskOutcome {
     next_insns: Option<u64>,
 }
 
-/// The outcome of a run whose figures are recorded.
+/// The outcome of a run whose figures are recorded, `history` having them.
 pub(super) fn of(
     active: &ActiveJob,
     kind: Kind,
     figures: Option<&RunFigures>,
-    ledger: &Ledger,
+    history: &JobHistory,
 ) -> JobOutcome {
     let since = |ns: u64| ns.saturating_sub(active.submitted_ns);
     let outcome = figures.and_then(|figures| figures.run.outcome);
@@ -83,17 +82,20 @@ pub(super) fn of(
         signals: active.signals,
         replans: active.replans,
         outcome,
-        plan_error_permille: (active.id).and_then(|id| ledger.error_permille(&active.job.name, id)),
-        tasks: tasks(active, figures, ledger),
+        plan_error_permille: active.id.and_then(|id| history.error_permille(id)),
+        tasks: tasks(active, figures, history),
     }
 }
 
-fn tasks(active: &ActiveJob, figures: Option<&RunFigures>, ledger: &Ledger) -> Vec<TaskOutcome> {
+fn tasks(
+    active: &ActiveJob,
+    figures: Option<&RunFigures>,
+    history: &JobHistory,
+) -> Vec<TaskOutcome> {
     let Some(figures) = figures else {
         return Vec::new();
     };
-    let history = ledger.history(&active.job.name).unwrap_or_default();
-    let (_, next) = jobs::predict(&active.job, &history);
+    let (_, next) = jobs::predict(&active.job, history);
     let job = &active.job;
     let mut tasks = Vec::new();
     for process in &figures.processes {
