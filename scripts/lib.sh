@@ -161,6 +161,20 @@ cut_inputs()
 	rm "$whole"
 }
 
+# run_guest NAME FOLDER [OPTION...]: run FOLDER/guest.sh in the virtual machine, where
+# FOLDER is /mnt.  The kernel's log is NAME.log, and it may not complain.
+run_guest()
+{
+	local name=$1 log=$LOG_DIR/$1.log folder=$2 rc=0
+	shift 2
+	"$TOP/qemu/vm" --share "$folder" --timeout 120 --log "$log" "$@" -- sh /mnt/guest.sh || rc=$?
+	say
+	[ "$rc" = 0 ] || die "$name ended with status $rc; the kernel's log: build/log/$name.log"
+	if grep -aE 'WARNING:|BUG:' "$log"; then
+		die "the kernel complained; its log: build/log/$name.log"
+	fi
+}
+
 # put_table TABLE FILE: in FILE, the table between the comments that say where it
 # begins and ends becomes the one in the file TABLE.
 put_table()
