@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What the running thread has retired and uses, and to whom it goes.
+
+use super::State;
+use crate::{
+    clock::{Tier, TierCause},
+    cpu::Cpu,
+    pbs_core::{Origin, Predictor, Rate},
+    threads::{Parked, Seat, SeatNumber, NO_SEAT},
+};
+use kernel::{
+    mm::MemoryUse,
+    perf_event::KernelCounter,
+    sched_class::{self, RunQueue},
+};
+
+impl State {
+    /// Charges what the running thread has retired, if the counter can be read: the run queue is
+    /// this CPU's. Returns it.
+    pub(crate) fn charge(&mut self, rq: &RunQueue) -> u64 {
+        if self.running == NO_SEAT || !rq.is_local() {
+            return 0;
+        }
+        let insns = self.insn_clock.advance(rq);
+        if !core::mem::replace(&mut self.count_valid, true) {
+            // Others may have run since the last reading: the count begins here.
+            return 0;
+        }
+        if insns != 0 {
+            self.predictor.progress();
+        }
+        let (Some(threads), Some(node)) = (&self.threads, &mut self.node) else {
+            return insns;
+        };
+        if let Some(process) = threads.process_if_active(self.running) {
+            node.charge(process, insns);
+            self.charged_insns += insns;
+        }
+        insns
+    }
+
+    /// Samples the memory of the running thread. The run queue is this CPU's, and the thread is
+    /// the one that executes the call or was interrupted by it.
+    pub(crate) fn sample_memory(&mut self, rq: &RunQueue) {
+        if self.running == NO_SEAT || !rq.is_local() {
+            return;
+        }
+        let (Some(threads), Some(node)) = (&self.threads, &mut self.node) else {
+            return;
+        };
+        let Some(process) = threads.process_if_active(self.running) else {
+            return;
+        };
+        if let Some(used) = MemoryUse::of_current() {
+            node.memory(process, used.total_vm_bytes, used.rss_bytes);
+        }
+    }
+
+    /// A thread of the class gets the CPU.
+    pub(crate) fn begin_running(&mut self, rq: &RunQueue, cpu: &Cpu, seat: SeatNumber) {
+        self.running = seat;
+        self.charged_in_switch = false;
+        self.task_ended = false;
+        self.predictor.forget();
+        if let Some(seat) = self.seat_mut(seat) {
+            if seat.parked == Parked::Asleep {
+                seat.parked = Parked::No;
+            }
+        }
+        if seat != self.granted {
+            self.send_to_wait(seat);
+        }
+        if rq.is_local() {
+            if !core::mem::replace(&mut self.count_valid, true) {
+                self.insn_clock.advance(rq);
+            }
+            self.arm(rq, cpu, Origin::Elsewhere);
+        } else {
+            // The counter can't be read from here, nor the timer be armed.
+            cpu.kick();
+        }
+    }
+
+    /// The running thread is about to leave the CPU, or to be taken off it for a change: charges
+    /// it, once a switch.
+    ///
+    /// Who goes to sleep to wait was charged when that was settled, and has been in the kernel since, which
+    /// no counter counts.
+    pub(crate) fn charge_switch(&mut self, rq: &RunQueue) {
+        if self.insn_clock.tier() != Tier::Clock {
+            let seat = self.threads.as_ref().and_then(|t| t.get(self.running));
+            self.charged_in_switch |= seat.is_some_and(Seat::is_parked);
+        }
+        if !self.charged_in_switch {
+            self.charge(rq);
+            self.sample_memory(rq);
+            self.charged_in_switch = true;
+        }
+    }
+
+    /// The running thread has left the CPU; whether a thread of the class follows it.
+    pub(crate) fn end_running(&mut self, rq: &RunQueue, cpu: &Cpu, class_follows: bool) {
+        self.charge_switch(rq);
+        self.running = NO_SEAT;
+        if rq.is_local() {
+            self.count_valid &= class_follows;
+        }
+        if !class_follows {
+            self.arm(rq, cpu, Origin::Elsewhere);
+        }
+    }
+
+    /// A thread has left the class, and goes on in another one if it was running.
+    pub(crate) fn lose_count(&mut self) {
+        self.count_valid = false;
+    }
+
+    /// From the timer's or the tick's interrupt: charges the running thread, and sends it to wait
+    /// once more if it was let through to handle a signal, and is in user space and has done
+    /// something there. Before that it is still about to handle the signal.
+    pub(super) fn charge_and_enforce(&mut self, rq: &RunQueue, cpu: &Cpu) {
+        let insns = self.charge(rq);
+        if self.running == NO_SEAT || !rq.is_local() {
+            return;
+        }
+        let in_user = sched_class::interrupted_user();
+        if insns != 0 && in_user && self.is_unenforced() {
+            self.stop(self.running);
+        }
+        self.insn_clock.look(rq, in_user);
+        if let Some(cause) = self.insn_clock.take_fault() {
+            self.tell_tier(cpu, cause);
+            cpu.request_recovery();
+        }
+    }
+
+    /// The CPU came up, and retires instructions at that rate.
+    pub(crate) fn set_rate(&mut self, rate: Rate) {
+        self.insn_clock.set_rate(rate);
+        self.predictor = Predictor::new(rate);
+    }
+
+    /// The CPU has another counter, which works, from now on. Returns the one before. On the CPU
+    /// itself.
+    pub(crate) fn replace_counter(
+        &mut self,
+        rq: &mut RunQueue,
+        cpu: &'static Cpu,
+        counter: Option<KernelCounter>,
+        tier: Tier,
+    ) -> Option<KernelCounter> {
+        self.charge(rq);
+        let old = self.insn_clock.install(counter, tier);
+        // The new counter begins here.
+        self.insn_clock.advance(rq);
+        self.tell_tier(cpu, TierCause::Returned);
+        self.settle(rq, cpu);
+        old
+    }
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Threads that may not run any more, on their way to where they wait.
+
+use super::State;
+use crate::{
+    cpu::Cpu,
+    pbs_core::Origin,
+    threads::{SeatNumber, Threads},
+};
+use kernel::{sched_class::RunQueue, task_work::TaskWork};
+
+/// For how long a thread that wakes up in the kernel out of turn may be kept from going on to where
+/// it waits. It may hold what others need, so it can't be for long; but often it is granted the CPU
+/// sooner than that, and has not taken it from another for nothing.
+const DEFER_NS: u64 = 1_000_000;
+
+/// How many such threads are let in at a time.
+const DEFERRED_AT_ONCE: usize = 8;
+
+impl State {
+    /// Sends a thread to wait at the edge of user space. If it is blocked in the kernel it is sent
+    /// there when it wakes up.
+    pub(crate) fn stop(&mut self, number: SeatNumber) {
+        let now_ns = self.now_ns();
+        let Some(threads) = self.threads_stopping(number, now_ns) else {
+            return;
+        };
+        threads.push_stopping(number);
+        if number == self.running {
+            self.send_to_wait(number);
+        }
+    }
+
+    /// Sends a thread that has woken up in the kernel to wait there too, but not at once.
+    pub(crate) fn stop_soon(&mut self, rq: &RunQueue, cpu: &Cpu, number: SeatNumber) {
+        let now_ns = self.now_ns();
+        let Some(threads) = self.threads_stopping(number, now_ns) else {
+            return;
+        };
+        threads.push_deferred(number);
+        self.arm(rq, cpu, Origin::Elsewhere);
+    }
+
+    /// Notes that a thread has to wait, if it can run; the queue is for the caller to choose.
+    pub(super) fn threads_stopping(
+        &mut self,
+        number: SeatNumber,
+        now_ns: u64,
+    ) -> Option<&mut Threads> {
+        let threads = self.threads.as_mut()?;
+        let seat = threads.get_mut(number)?;
+        if !seat.queued || seat.boosted_at_ns.is_some() {
+            return None;
+        }
+        if !seat.stopping {
+            seat.stopping = true;
+            seat.stopping_since_ns = now_ns;
+        }
+        Some(threads)
+    }
+
+    /// When the next of the threads that woke up out of turn has to be let in.
+    pub(super) fn deferred_until_ns(&self) -> Option<u64> {
+        let threads = self.threads.as_ref()?;
+        let seat = threads.get(threads.first_deferred())?;
+        Some(seat.stopping_since_ns.saturating_add(DEFER_NS))
+    }
+
+    /// Lets those in that have waited long enough; a few, the others follow.
+    pub(super) fn let_deferred_in(&mut self, now_ns: u64) {
+        for _ in 0..DEFERRED_AT_ONCE {
+            if !self
+                .deferred_until_ns()
+                .is_some_and(|at_ns| at_ns <= now_ns)
+            {
+                return;
+            }
+            if let Some(threads) = &mut self.threads {
+                threads.push_stopping(threads.first_deferred());
+            }
+        }
+    }
+
+    /// The thread that runs is not to come to user space, but to wait at its edge.
+    pub(super) fn send_to_wait(&mut self, number: SeatNumber) {
+        let Some(seat) = self.seat_mut(number) else {
+            return;
+        };
+        if seat.stopping && seat.leaving == 0 && !seat.is_parked() {
+            if let (Some(work), Some(task)) = (&seat.work, &seat.task) {
+                // It fails for a thread that is exiting only, and that one leaves the class.
+                let _ = TaskWork::add(work, task);
+            }
+        }
+    }
+
+    /// Has the timer send a thread to wait that goes on now to handle a signal.
+    pub(crate) fn stop_later(&mut self, rq: &RunQueue, cpu: &Cpu, number: SeatNumber) {
+        if let Some(threads) = &mut self.threads {
+            if let Some(seat) = threads.get_mut(number) {
+                seat.stopping = true;
+            }
+            threads.push_stopping(number);
+        }
+        self.arm(rq, cpu, Origin::Elsewhere);
+    }
+
+    /// Whether the running thread should wait, but nothing will send it there: it was let through
+    /// to handle a signal.
+    pub(super) fn is_unenforced(&self) -> bool {
+        self.threads
+            .as_ref()
+            .and_then(|threads| threads.get(self.running))
+            .is_some_and(|seat| {
+                seat.stopping
+                    && seat.leaving == 0
+                    && !seat.is_parked()
+                    && !seat.work.as_ref().is_some_and(|work| work.is_pending())
+            })
+    }
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The next moment at which the clock or the count matters, and what is done then.
+
+use super::State;
+use crate::{clock::Tier, cpu::Cpu, pbs_core::Origin, threads::NO_SEAT};
+use kernel::sched_class::{self, RunQueue};
+
+/// How much later than predicted the timer is set where the counter interrupts itself: it comes
+/// only if the counter does not.
+const BACKSTOP_NS: u64 = 50_000;
+
+/// How soon a decision that was left unfinished is gone on with.
+const AGAIN_NS: u64 = 20_000;
+
+/// How soon a thread that was let through to handle a signal is told to wait once more.
+const ENFORCE_NS: u64 = 50_000;
+
+impl State {
+    /// Arms the timer for the next moment that matters, unless it will expire before it anyway.
+    ///
+    /// A timer that is set for an earlier moment mostly stays, and is ignored then: who is woken and
+    /// blocks again and again should not have to set it each time. But where a slot begins and it
+    /// would soon expire for nothing, or who runs has ended a task and goes on, setting it anew
+    /// costs less.
+    pub(super) fn arm(&mut self, rq: &RunQueue, cpu: &Cpu, origin: Origin) {
+        let overflow = self.insn_clock.tier() == Tier::PmuOverflow;
+        if self.timer_ns != 0
+            && self.now_ns == 0
+            && !self.slot_begins
+            && !self.task_ended
+            && !overflow
+        {
+            // As of an earlier time all moments are earlier; so it need not be read what time it is.
+            let (at_ns, _) = self.next_moment(self.recent_ns, origin);
+            if self.timer_ns <= at_ns {
+                return;
+            }
+        }
+        let now_ns = self.now_ns();
+        let (mut at_ns, by_count) = self.next_moment(now_ns, origin);
+        if overflow && by_count {
+            if let (Some(left_insns), true) = (self.left_insns(), rq.is_local()) {
+                self.insn_clock.interrupt_after(left_insns);
+            }
+            at_ns = at_ns.saturating_add(BACKSTOP_NS);
+        }
+        if at_ns == u64::MAX || self.timer_ns == at_ns {
+            return;
+        }
+        if self.timer_ns != 0 && self.timer_ns < at_ns {
+            let soon = self.timer_ns.saturating_sub(now_ns) < at_ns.saturating_sub(now_ns) / 4;
+            let renews = core::mem::take(&mut self.task_ended)
+                || by_count && core::mem::take(&mut self.slot_begins) && soon;
+            if !renews {
+                return;
+            }
+        }
+        if rq.is_local() {
+            self.timer_ns = at_ns;
+            cpu.arm(at_ns);
+            if by_count {
+                let count_insns = self.insn_clock.total_insns();
+                self.predictor.set(now_ns, count_insns, origin);
+            } else {
+                self.predictor.forget();
+            }
+        } else {
+            cpu.kick();
+        }
+    }
+
+    /// The next moment that matters, as of `now_ns`, and whether it is one at which a count is
+    /// reached.
+    pub(super) fn next_moment(&self, now_ns: u64, origin: Origin) -> (u64, bool) {
+        let mut at_ns = self.decision.until_ns.unwrap_or(u64::MAX);
+        if self.decision.again {
+            at_ns = at_ns.min(now_ns + AGAIN_NS);
+        }
+        if let Some(deferred_ns) = self.deferred_until_ns() {
+            at_ns = at_ns.min(deferred_ns);
+        }
+        let mut by_count = false;
+        if let Some(left_insns) = self.left_insns() {
+            let count_ns = self.predictor.expiry_ns(now_ns, left_insns, origin);
+            by_count = count_ns < at_ns;
+            at_ns = at_ns.min(count_ns);
+        } else if self.running != NO_SEAT && self.running != self.granted && self.is_unenforced() {
+            at_ns = at_ns.min(now_ns + ENFORCE_NS);
+        }
+        (at_ns.max(self.predictor.earliest_ns(now_ns)), by_count)
+    }
+
+    /// What the running thread may retire until the node must be asked, if there is a limit.
+    pub(super) fn left_insns(&self) -> Option<u64> {
+        if self.running == NO_SEAT || self.running != self.granted {
+            return None;
+        }
+        let insns = self.decision.until_insns?;
+        Some(insns.saturating_sub(self.charged_insns))
+    }
+
+    /// The timer has expired, on its CPU.
+    pub(crate) fn expire(&mut self, rq: &mut RunQueue, cpu: &'static Cpu) {
+        let now_ns = self.now_ns();
+        self.timer_ns = 0;
+        self.charge_and_enforce(rq, cpu);
+        let in_user = sched_class::interrupted_user();
+        let count_insns = self.insn_clock.total_insns();
+        self.predictor.expired(now_ns, count_insns, in_user);
+        self.let_deferred_in(now_ns);
+        self.settle_at(rq, cpu, Origin::Expiry);
+    }
+
+    /// The counter has interrupted, on its CPU.
+    pub(crate) fn overflow(&mut self, rq: &mut RunQueue, cpu: &'static Cpu) {
+        self.insn_clock.interrupted();
+        self.charge_and_enforce(rq, cpu);
+        self.settle(rq, cpu);
+    }
+
+    /// The tick. For a CPU that does without (`nohz_full=`) another one calls once a second; as it
+    /// can't read the counter, nor the memory in use, it has the tick done there.
+    pub(crate) fn tick(&mut self, rq: &mut RunQueue, cpu: &'static Cpu) {
+        if !rq.is_local() {
+            cpu.request_tick();
+            return;
+        }
+        self.charge_and_enforce(rq, cpu);
+        self.insn_clock.look_at_times();
+        self.sample_memory(rq);
+        self.settle(rq, cpu);
+    }
+}
