@@ -22,6 +22,7 @@
 #include <linux/percpu-rwsem.h>
 #include <uapi/linux/sched/types.h>
 #include "../../kernel/sched/sched.h"
+#include <trace/events/sched.h>
 
 struct rq *rust_helper_cpu_rq(unsigned int cpu)
 {
@@ -41,11 +42,6 @@ void rust_helper_rq_lock_irqsave(struct rq *rq, struct rq_flags *rf)
 void rust_helper_rq_unlock_irqrestore(struct rq *rq, struct rq_flags *rf)
 {
 	rq_unlock_irqrestore(rq, rf);
-}
-
-void rust_helper_task_rq_unlock(struct rq *rq, struct task_struct *p, struct rq_flags *rf)
-{
-	task_rq_unlock(rq, p, rf);
 }
 
 bool rust_helper_rq_has_dl_waiter(struct rq *rq)
@@ -72,6 +68,39 @@ bool rust_helper_task_on_rq_queued(struct task_struct *p)
 {
 	return task_on_rq_queued(p);
 }
+
+/* Locks the run queue of the CPU that executes this. */
+struct rq *rust_helper_this_rq_lock_irqsave(struct rq_flags *rf)
+{
+	struct rq *rq;
+
+	local_irq_save(rf->flags);
+	rq = this_rq();
+	rq_lock(rq, rf);
+	return rq;
+}
+
+/* __block_task() has nothing to count when such a task sleeps. */
+bool rust_helper_task_may_be_delayed(struct task_struct *p)
+{
+	return !p->sched_contributes_to_load && !p->in_iowait;
+}
+
+/* What try_to_wake_up() does to a task of this run queue whose dequeue is delayed. */
+void rust_helper_wake_delayed_task(struct rq *rq, struct task_struct *p)
+{
+	trace_sched_waking(p);
+	enqueue_task(rq, p, ENQUEUE_NOCLOCK | ENQUEUE_DELAYED);
+	WRITE_ONCE(p->__state, TASK_RUNNING);
+	trace_sched_wakeup(p);
+}
+
+/* Makes up for a dequeue that was delayed. */
+void rust_helper_block_delayed_task(struct rq *rq, struct task_struct *p)
+{
+	p->se.sched_delayed = 0;
+	__block_task(rq, p);
+}
 #endif
 
 bool rust_helper_interrupted_user(void)
@@ -79,6 +108,17 @@ bool rust_helper_interrupted_user(void)
 	struct pt_regs *regs = get_irq_regs();
 
 	return regs && user_mode(regs);
+}
+
+/*
+ * What the exit to user space does besides schedule(), which it does first; a
+ * signal keeps that from sleeping.
+ */
+#define EXIT_WORK	(_TIF_SIGPENDING | _TIF_NOTIFY_SIGNAL | _TIF_NOTIFY_RESUME | _TIF_UPROBE)
+
+bool rust_helper_exit_only_schedules(void)
+{
+	return !(read_thread_flags() & EXIT_WORK);
 }
 
 void rust_helper_set_current_state(unsigned int state)

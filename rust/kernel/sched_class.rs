@@ -22,7 +22,7 @@ use core::{
     marker::PhantomData,
     mem::MaybeUninit,
     ops::{Deref, DerefMut},
-    ptr,
+    ptr::{self, NonNull},
 };
 
 /// Not to be sent to another thread: a lock or a state belongs to the thread that took it.
@@ -39,6 +39,17 @@ impl QueueFlags {
     /// that stays runnable.
     pub fn is_sleep_or_wakeup(self) -> bool {
         self.0 & bindings::DEQUEUE_SLEEP as c_int != 0
+    }
+
+    /// The task sleeps in a state that only its own kind of wake-up may end (`DEQUEUE_SPECIAL`).
+    pub fn is_special(self) -> bool {
+        self.0 & bindings::DEQUEUE_SPECIAL as c_int != 0
+    }
+
+    /// The task sleeps and its dequeue was delayed, which is made up for (`DEQUEUE_DELAYED`), or it
+    /// wakes up instead (`ENQUEUE_DELAYED`).
+    pub fn is_delayed(self) -> bool {
+        self.0 & bindings::DEQUEUE_DELAYED as c_int != 0
     }
 }
 
@@ -146,6 +157,13 @@ impl RunQueue {
         unsafe { (*task.as_ptr()).se.exec_start = self.clock_task_ns() };
     }
 
+    /// The run queue's clock as it was read last, in nanoseconds.
+    #[inline]
+    pub fn clock_ns(&self) -> u64 {
+        // SAFETY: By the type invariants the lock is held.
+        unsafe { (*self.as_ptr()).clock }
+    }
+
     /// The clock of task time, in nanoseconds: it stands still in interrupts.
     pub fn clock_task_ns(&self) -> u64 {
         // SAFETY: By the type invariants the lock is held.
@@ -154,20 +172,18 @@ impl RunQueue {
 }
 
 /// A run queue that the holder of the guard has locked.
-pub struct RunQueueGuard<'a> {
+pub struct RunQueueGuard {
     rq: *mut bindings::rq,
     flags: bindings::rq_flags,
-    /// Whose lock was taken too, for [`RunQueueGuard::lock_task`].
-    task: Option<&'a Task>,
     _not_thread_safe: NotThreadSafe,
 }
 
-impl<'a> RunQueueGuard<'a> {
+impl RunQueueGuard {
     /// Locks the run queue of `cpu`. Its clock is an old one until
     /// [`RunQueue::update_clock`] is called.
     ///
     /// Any context but NMI; not with another run queue locked.
-    pub fn lock(cpu: u32) -> RunQueueGuard<'static> {
+    pub fn lock(cpu: u32) -> RunQueueGuard {
         let mut flags = MaybeUninit::<bindings::rq_flags>::zeroed();
         // SAFETY: Every possible CPU has a run queue, for ever.
         let rq = unsafe { bindings::cpu_rq(cpu) };
@@ -178,30 +194,28 @@ impl<'a> RunQueueGuard<'a> {
             // SAFETY: All fields are integers, for which zeroes are valid, and the call above has
             // filled in what the unlocking needs.
             flags: unsafe { flags.assume_init() },
-            task: None,
             _not_thread_safe: PhantomData,
         }
     }
 
-    /// Locks the run queue that `task` is on, and keeps it there. As to the clock see
+    /// Locks the run queue of the CPU that executes the call. As to the clock see
     /// [`RunQueueGuard::lock`].
     ///
     /// Any context but NMI; not with another run queue locked.
-    pub fn lock_task(task: &'a Task) -> Self {
+    pub fn lock_local() -> RunQueueGuard {
         let mut flags = MaybeUninit::<bindings::rq_flags>::zeroed();
-        // SAFETY: `task` is valid, `flags` is where the state of interrupts may be kept.
-        let rq = unsafe { bindings::task_rq_lock(task.as_ptr(), flags.as_mut_ptr()) };
+        // SAFETY: `flags` is where the state of interrupts may be kept.
+        let rq = unsafe { bindings::this_rq_lock_irqsave(flags.as_mut_ptr()) };
         RunQueueGuard {
             rq,
             // SAFETY: As in `lock`.
             flags: unsafe { flags.assume_init() },
-            task: Some(task),
             _not_thread_safe: PhantomData,
         }
     }
 }
 
-impl Deref for RunQueueGuard<'_> {
+impl Deref for RunQueueGuard {
     type Target = RunQueue;
 
     fn deref(&self) -> &RunQueue {
@@ -210,23 +224,17 @@ impl Deref for RunQueueGuard<'_> {
     }
 }
 
-impl DerefMut for RunQueueGuard<'_> {
+impl DerefMut for RunQueueGuard {
     fn deref_mut(&mut self) -> &mut RunQueue {
         // SAFETY: The guard holds the lock, and is borrowed mutably while the reference lives.
         unsafe { RunQueue::from_raw(self.rq) }
     }
 }
 
-impl Drop for RunQueueGuard<'_> {
+impl Drop for RunQueueGuard {
     fn drop(&mut self) {
-        match self.task {
-            // SAFETY: `lock` took the lock with these flags.
-            None => unsafe { bindings::rq_unlock_irqrestore(self.rq, &mut self.flags) },
-            // SAFETY: `lock_task` took both locks with these flags.
-            Some(task) => unsafe {
-                bindings::task_rq_unlock(self.rq, task.as_ptr(), &mut self.flags)
-            },
-        }
+        // SAFETY: `lock` or `lock_local` took the lock with these flags.
+        unsafe { bindings::rq_unlock_irqrestore(self.rq, &mut self.flags) };
     }
 }
 
@@ -528,6 +536,125 @@ pub fn is_queued(_rq: &RunQueue, task: &Task) -> bool {
     unsafe { bindings::task_on_rq_queued(task.as_ptr()) }
 }
 
+/// Whether the dequeue of `task` is delayed: it sleeps, and still stands on its run queue, which is
+/// locked as `_rq` witnesses.
+///
+/// A class delays a dequeue by [`delay_dequeue`] and by returning `false` from
+/// [`SchedClass::dequeue_task`]. The core then wakes the task up with the lock of its run queue alone
+/// (`ttwu_runnable()`), and a class may do so itself, see [`wake_delayed`]. While it is delayed the
+/// task is not counted as runnable, and dequeued and enqueued only with flags that say
+/// [`QueueFlags::is_delayed`]; with others nothing is to be done.
+#[inline]
+pub fn is_delayed(_rq: &RunQueue, task: &Task) -> bool {
+    // SAFETY: The task is valid, and the lock keeps the answer true.
+    unsafe { core::ptr::addr_of!((*task.as_ptr()).se.sched_delayed).read() != 0 }
+}
+
+/// Whether the dequeue of a task that goes to sleep may be delayed: the core has nothing to count
+/// when it really leaves the run queue.
+#[inline]
+pub fn may_be_delayed(_rq: &RunQueue, task: &Task) -> bool {
+    // SAFETY: The task is valid, and on the run queue that is locked.
+    unsafe { bindings::task_may_be_delayed(task.as_ptr()) }
+}
+
+/// Notes that the dequeue of `task`, which goes to sleep, is delayed.
+#[inline]
+pub fn delay_dequeue(_rq: &mut RunQueue, task: &Task) {
+    // SAFETY: The task is valid, and on the run queue that is locked, which protects the field.
+    unsafe { core::ptr::addr_of_mut!((*task.as_ptr()).se.sched_delayed).write(1) };
+}
+
+/// Notes that the dequeue of `task`, which wakes up, is delayed no more.
+#[inline]
+pub fn forget_delay(_rq: &mut RunQueue, task: &Task) {
+    // SAFETY: The task is valid, and on the run queue that is locked, which protects the field.
+    unsafe { core::ptr::addr_of_mut!((*task.as_ptr()).se.sched_delayed).write(0) };
+}
+
+/// Takes `task` off the run queue if its dequeue is delayed. From then on another CPU may wake it up.
+pub fn block_delayed(rq: &mut RunQueue, task: &Task) {
+    if is_delayed(rq, task) {
+        // SAFETY: The task is valid, and on the run queue that is locked.
+        unsafe { bindings::block_delayed_task(rq.as_ptr(), task.as_ptr()) };
+    }
+}
+
+/// Wakes up a task whose dequeue is delayed, with its run queue locked: calls
+/// [`SchedClass::enqueue_task`] of its class. The run queue's clock is up to date.
+///
+/// # Safety
+///
+/// `task` is valid, its dequeue on `rq` is delayed, and it is in a [`Sleep`]. The caller holds no
+/// reference to what that callback uses.
+pub unsafe fn wake_delayed(rq: &mut RunQueue, task: NonNull<bindings::task_struct>) {
+    // SAFETY: The caller's promise.
+    unsafe { bindings::wake_delayed_task(rq.as_ptr(), task.as_ptr()) };
+}
+
+/// The state of a [`Sleep`].
+const SLEEPS: c_uint = (bindings::TASK_INTERRUPTIBLE | bindings::TASK_FREEZABLE) as c_uint;
+
+/// What is left to be done to end a [`Sleep`], see [`end_sleep`].
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Awake {
+    /// Nothing.
+    Done,
+    /// [`wake_delayed`].
+    Delayed,
+    /// [`wake_up`], without the lock.
+    Blocked,
+}
+
+/// Ends the [`Sleep`] of `task`, as far as that can be done with its run queue locked.
+///
+/// Who has not slept yet does not. A task that the freezer has taken where it sleeps will not sleep
+/// there any more when it thaws.
+pub fn end_sleep(rq: &mut RunQueue, task: &Task) -> Awake {
+    let delayed = is_delayed(rq, task);
+    let task = task.as_ptr();
+    // SAFETY: The task is valid. While it is on this run queue, which is locked, nobody but the task
+    // itself, if it is running, writes its states without the lock; and it writes them where it
+    // goes to sleep, which can suffer a wake-up at any time.
+    unsafe {
+        if core::ptr::addr_of!((*task).on_rq).read_volatile() == 0 {
+            return Awake::Blocked;
+        }
+        let state = core::ptr::addr_of_mut!((*task).__state);
+        match state.read_volatile() {
+            bindings::TASK_FROZEN => {
+                let saved = core::ptr::addr_of_mut!((*task).saved_state);
+                if saved.read_volatile() == SLEEPS {
+                    saved.write_volatile(bindings::TASK_RUNNING as c_uint);
+                }
+                Awake::Done
+            }
+            SLEEPS if delayed => Awake::Delayed,
+            SLEEPS => {
+                state.write_volatile(bindings::TASK_RUNNING as c_uint);
+                Awake::Done
+            }
+            _ => Awake::Done,
+        }
+    }
+}
+
+/// Has the current thread, which was interrupted in user space, sleep on its way back there: as in a
+/// [`Sleep`]. It must be made to reschedule, and [`end_sleep`] be called for it if it is chosen to
+/// run instead.
+///
+/// Fails if the thread has something to do first.
+pub fn sleep_interrupted(rq: &mut RunQueue) -> bool {
+    // SAFETY: It looks at the interrupt's registers and the flags of the current thread.
+    let may = rq.is_local() && interrupted_user() && unsafe { bindings::exit_only_schedules() };
+    if may {
+        // SAFETY: The current thread was interrupted in user space, so its state is of no use to
+        // anybody else, and interrupts are off.
+        unsafe { bindings::set_current_state(SLEEPS) };
+    }
+    may
+}
+
 /// The current thread is about to wait: it is not runnable from its next [`Sleep::schedule`] until
 /// somebody wakes it up.
 ///
@@ -540,11 +667,7 @@ impl Sleep {
     /// Sleeps until a wake-up or a signal; the freezer may take the thread where it sleeps.
     pub fn interruptible() -> Self {
         // SAFETY: A thread may change its own state at any time.
-        unsafe {
-            bindings::set_current_state(
-                bindings::TASK_INTERRUPTIBLE as c_uint | bindings::TASK_FREEZABLE as c_uint,
-            )
-        };
+        unsafe { bindings::set_current_state(SLEEPS) };
         Self(PhantomData)
     }
 

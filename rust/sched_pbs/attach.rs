@@ -205,7 +205,7 @@ pub(crate) enum NotEnded {
 /// the system call succeeds all the same: it must not be restarted and end the next task. The
 /// thread then waits on its way to user space.
 pub(crate) fn end_task(task: &Task, expected: Option<u32>) -> Result<TaskEnded, NotEnded> {
-    let (next, step) = finish(RunQueueGuard::lock_task(task), |rq, cpu, state| {
+    let (next, step) = finish(RunQueueGuard::lock_local(), |rq, cpu, state| {
         let number = entity::seat_of(rq, task);
         state.charge(rq);
         state.sample_memory(rq);
@@ -252,7 +252,7 @@ extern "C" fn sched_pbs_exit(task: *mut bindings::task_struct) {
     if entity::seat_cpu(task).is_none() {
         return;
     }
-    finish(RunQueueGuard::lock_task(task), |rq, cpu, state| {
+    finish(RunQueueGuard::lock_local(), |rq, cpu, state| {
         state.charge(rq);
         state.sample_memory(rq);
         let number = entity::seat_of(rq, task);

@@ -7,7 +7,7 @@
 //! here, and every callback is O(log processes) at most.
 
 use super::{
-    cpu::Cpu,
+    cpu::{wake_granted, Cpu},
     entity,
     state::State,
     threads::{Parked, NO_SEAT},
@@ -23,33 +23,60 @@ struct Pbs;
 
 kernel::declare_sched_class!(pbs_sched_class, "__pbs_sched_class", Pbs);
 
-/// Calls `function` with the state, and leaves to the CPU what can't be done under the lock.
+/// Calls `function` with the state, wakes up who was granted the CPU by that, and leaves to the CPU
+/// what can't be done under the lock. The core has brought the run queue's clock up to date.
 fn update<R>(
     rq: &mut RunQueue,
     function: impl FnOnce(&mut RunQueue, &'static Cpu, &mut State) -> R,
 ) -> Option<R> {
-    entity::with_state(rq, |rq, cpu, state| {
+    let (result, cpu, wake) = entity::with_state(rq, |rq, cpu, state| {
         let result = function(rq, cpu, state);
-        state.hand_over(cpu);
-        result
-    })
+        (result, cpu, state.take_wake(rq))
+    })?;
+    if wake_granted(rq, wake).is_some() {
+        cpu.kick();
+    }
+    Some(result)
 }
 
 #[vtable]
 impl SchedClass for Pbs {
     fn enqueue_task(rq: &mut RunQueue, task: &Task, flags: QueueFlags) {
+        let delayed = sched_class::is_delayed(rq, task);
+        if delayed {
+            if !flags.is_delayed() {
+                // It sleeps on; something about it was changed.
+                return;
+            }
+            sched_class::forget_delay(rq, task);
+        }
+        let wakes = delayed || flags.is_sleep_or_wakeup();
         entity::inc_running(rq);
         let number = entity::seat_of(rq, task);
         update(rq, |rq, cpu, state| {
-            let Some(seat) = state.threads.as_mut().and_then(|t| t.get_mut(number)) else {
+            let Some(threads) = &mut state.threads else {
+                return;
+            };
+            if delayed {
+                threads.forget_delay(number);
+            }
+            let Some(seat) = threads.get_mut(number) else {
                 return;
             };
             seat.queued = true;
+            if wakes && seat.goes_on() && state.is_granted(number) {
+                // All that this changes was settled when it was granted.
+                state.preempt(rq);
+                return;
+            }
+            let Some(seat) = state.seat_mut(number) else {
+                return;
+            };
             let (row, enters) = (seat.row, !seat.entered);
             // It is on its way into the class, by a change of policy, or out of it.
-            let runs_freely = seat.leaving != 0 || (enters && !flags.is_sleep_or_wakeup());
+            let runs_freely = seat.leaving != 0 || (enters && !wakes);
             // To the node a thread that waits at the edge of user space could run all the time.
-            if flags.is_sleep_or_wakeup() && !seat.is_parked() {
+            if wakes && !seat.is_parked() {
                 if enters {
                     // It was attached while it slept.
                     state.enter(cpu, number);
@@ -63,7 +90,7 @@ impl SchedClass for Pbs {
                     threads.push_stopping(number);
                 }
             } else if !state.is_granted(number) {
-                if flags.is_sleep_or_wakeup() {
+                if wakes {
                     state.stop_soon(rq, cpu, number);
                 } else {
                     state.stop(number);
@@ -75,46 +102,70 @@ impl SchedClass for Pbs {
 
     fn dequeue_task(rq: &mut RunQueue, task: &Task, flags: QueueFlags) -> bool {
         let number = entity::seat_of(rq, task);
+        if sched_class::is_delayed(rq, task) {
+            if flags.is_delayed() {
+                // It sleeps already, and leaves the run queue now.
+                update(rq, |_, _, state| {
+                    if let Some(threads) = &mut state.threads {
+                        threads.forget_delay(number);
+                    }
+                });
+                sched_class::block_delayed(rq, task);
+            }
+            return true;
+        }
         let current = rq.is_current(task);
         if current {
             rq.update_current();
         }
         entity::dec_running(rq);
-        update(rq, |rq, cpu, state| {
+        let sleeps = flags.is_sleep_or_wakeup();
+        // Only who sleeps may stay on the run queue, and who leaves the class need not.
+        let stays = sleeps && !flags.is_special() && sched_class::may_be_delayed(rq, task);
+        let stays = update(rq, |rq, cpu, state| {
             if current {
                 state.charge_switch(rq);
             }
-            let Some(threads) = &mut state.threads else {
-                return;
-            };
+            let clock_ns = rq.clock_ns();
+            let threads = state.threads.as_mut()?;
             threads.remove_waiting(number);
-            let Some(seat) = threads.get_mut(number) else {
-                return;
-            };
+            let seat = threads.get_mut(number)?;
             seat.queued = false;
-            if flags.is_sleep_or_wakeup() {
-                // Its way ends here; when it wakes up another one begins.
-                seat.stopping = false;
-                if seat.is_parked() {
-                    seat.parked = Parked::Asleep;
-                    return;
-                }
-                let row = seat.row;
-                if state.refresh_presence(row) {
-                    state.settle(rq, cpu);
-                }
+            if !sleeps {
+                return None;
             }
+            let stays = stays && seat.leaving == 0;
+            // Its way ends here; when it wakes up another one begins.
+            seat.stopping = false;
+            let (row, parked) = (seat.row, seat.is_parked());
+            if parked {
+                seat.parked = Parked::Asleep;
+            }
+            if stays {
+                threads.note_delay(number, clock_ns);
+            }
+            if !parked && state.refresh_presence(row) {
+                state.settle(rq, cpu);
+            }
+            Some(stays)
         });
-        true
+        let stays = stays.flatten() == Some(true);
+        if stays {
+            sched_class::delay_dequeue(rq, task);
+        }
+        !stays
     }
 
-    fn wakeup_preempt(rq: &mut RunQueue, _task: &Task) {
-        update(rq, |rq, _, state| state.preempt(rq));
+    fn wakeup_preempt(_rq: &mut RunQueue, _task: &Task) {
+        // Enqueueing has looked at that.
     }
 
     fn balance(rq: &mut RunQueue) -> bool {
         entity::nr_running(rq) != 0
-            && entity::with_state(rq, |_, _, state| state.pick().is_some()) == Some(true)
+            && entity::with_state(rq, |rq, _, state| {
+                state.look_at_interrupted(rq);
+                state.pick().is_some()
+            }) == Some(true)
     }
 
     fn pick_task(rq: &mut RunQueue) -> Option<&Task> {

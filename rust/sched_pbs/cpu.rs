@@ -8,7 +8,7 @@ use super::{
     entity,
     global::pbs,
     pbs_core::{EventKind, Rate},
-    state::State,
+    state::{State, Wake},
 };
 use core::{
     cell::UnsafeCell,
@@ -20,6 +20,8 @@ use kernel::{
     perf_event::OverflowHandler,
     prelude::*,
     sched_class::{self, RunQueue, RunQueueGuard},
+    task::Task,
+    types::ARef,
 };
 
 /// What a CPU can be asked to do, as a bit.
@@ -116,7 +118,6 @@ impl Cpu {
 
     /// Locks the run queue of this CPU and calls `function` with the state.
     ///
-    /// Who the settling found to be woken up is woken after the lock is dropped.
     pub(crate) fn lock<R>(
         &self,
         function: impl FnOnce(&mut RunQueue, &'static Cpu, &mut State) -> R,
@@ -209,21 +210,41 @@ impl Cpu {
     }
 }
 
-/// Calls `function` with the state of the locked run queue's CPU, drops the lock, and wakes up who
-/// the settling found to be woken. Not for the callbacks of the class, whose lock is the core's.
+/// Calls `function` with the state of the locked run queue's CPU, wakes up who the settling found to
+/// be woken, and drops the lock. Not for the callbacks of the class, whose lock is the core's.
 pub(crate) fn finish<R>(
-    mut rq: RunQueueGuard<'_>,
+    mut rq: RunQueueGuard,
     function: impl FnOnce(&mut RunQueue, &'static Cpu, &mut State) -> R,
 ) -> Option<R> {
-    let (result, wake) = entity::with_state(&mut rq, |rq, cpu, state| {
+    let (result, wake, boosted) = entity::with_state(&mut rq, |rq, cpu, state| {
         let result = function(rq, cpu, state);
-        (result, [state.take_wake(), state.take_boosted(cpu)])
+        (result, state.take_wake(rq), state.take_boosted(cpu))
     })?;
+    if let Wake::Here(_) = wake {
+        rq.update_clock();
+    }
+    let granted = wake_granted(&mut rq, wake);
     drop(rq);
-    for task in wake.into_iter().flatten() {
+    for task in [granted, boosted].into_iter().flatten() {
         sched_class::wake_up(&task);
     }
     Some(result)
+}
+
+/// Wakes up who is granted the CPU where it waits, with its run queue locked. Returns whom that can't
+/// be done to before the lock is dropped.
+pub(crate) fn wake_granted(rq: &mut RunQueue, wake: Wake) -> Option<ARef<Task>> {
+    match wake {
+        Wake::Nobody => None,
+        Wake::Here(task) => {
+            // SAFETY: `State::take_wake` found this with the lock that is still held, so the seat
+            // keeps the task, which sleeps on this run queue. No reference to the state is left:
+            // the callers have come out of `entity::with_state`.
+            unsafe { sched_class::wake_delayed(rq, task) };
+            None
+        }
+        Wake::Later(task) => Some(task),
+    }
 }
 
 struct Expiry(u32);

@@ -9,10 +9,14 @@ use super::{
 };
 use kernel::{bindings, sched_class::RunQueue, task::Task};
 
-/// Low bits of the field hold the number of the seat, the others the CPU whose table it is in.
+/// Low bits of the field hold the number of the seat, the others but [`LET_ON`] the CPU whose table
+/// it is in.
 const NUMBER_BITS: u32 = 13;
 
 const _: () = assert!(MAX_THREADS < 1 << NUMBER_BITS);
+
+/// The bit of the field that says that the thread has got the CPU since it began to wait.
+const LET_ON: u32 = 1 << 31;
 
 fn seat_field(task: &Task) -> u32 {
     // SAFETY: The task is valid. The field is an aligned integer that others may write at the
@@ -39,8 +43,20 @@ pub(crate) fn seat_of(rq: &RunQueue, task: &Task) -> SeatNumber {
 pub(crate) fn seat_cpu(task: &Task) -> Option<u32> {
     match seat_field(task) {
         NO_SEAT => None,
-        field => Some(field >> NUMBER_BITS),
+        field => Some((field & !LET_ON) >> NUMBER_BITS),
     }
+}
+
+/// Whether the current thread has got the CPU since it began to wait.
+pub(crate) fn is_let_on(current: &Task) -> bool {
+    seat_field(current) & LET_ON != 0
+}
+
+/// Notes whether a thread, which has a seat here, has got the CPU since it began to wait.
+pub(crate) fn set_let_on(_rq: &RunQueue, task: &Task, let_on: bool) {
+    let field = seat_field(task) & !LET_ON | if let_on { LET_ON } else { 0 };
+    // SAFETY: As in `set_seat`.
+    unsafe { core::ptr::addr_of_mut!((*task.as_ptr()).pbs.seat).write_volatile(field) };
 }
 
 /// Gives a thread its seat in the table of this CPU, or takes it.

@@ -41,7 +41,7 @@ impl TaskWorkCallback for Stop {
             // On its way to where it leaves the class, and not at the edge of user space.
             return;
         }
-        let step = finish(RunQueueGuard::lock_task(task), |rq, cpu, state| {
+        let step = finish(RunQueueGuard::lock_local(), |rq, cpu, state| {
             state.charge(rq);
             state.sample_memory(rq);
             settle(rq, cpu, state, task, entity::seat_of(rq, task), Place::Edge)
@@ -76,11 +76,16 @@ pub(crate) fn wait(task: &Task, mut step: Step, place: Place) {
     // Each turn is one sleep; a wake-up that does not grant the CPU mostly leads to another.
     loop {
         match step {
-            Step::Sleep(sleep) => sleep.schedule(),
+            Step::Sleep(sleep) => {
+                sleep.schedule();
+                if entity::is_let_on(task) {
+                    return;
+                }
+            }
             Step::Leave => return attach::leave_class(task),
             Step::GoOn => return,
         }
-        let next = finish(RunQueueGuard::lock_task(task), |rq, cpu, state| {
+        let next = finish(RunQueueGuard::lock_local(), |rq, cpu, state| {
             let number = entity::seat_of(rq, task);
             if was_let_on(state, number) {
                 return Step::GoOn;
@@ -145,7 +150,7 @@ pub(crate) fn settle(
         }
         if granted {
             // This was to wake up the thread itself.
-            drop(state.take_wake());
+            state.forget_wake();
         } else if place == Place::SystemCall {
             // It waits at the edge, behind what it has to do there.
             state.stop(number);
@@ -155,6 +160,7 @@ pub(crate) fn settle(
         }
         return Step::GoOn;
     }
+    entity::set_let_on(rq, task, false);
     state.told_to_wait(cpu, number);
     // It is runnable, and first in line, until it sleeps.
     if let Some(threads) = &mut state.threads {

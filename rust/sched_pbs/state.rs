@@ -26,7 +26,7 @@ use super::{
     storage::KernelMemory,
     threads::{Seat, SeatNumber, Threads, NO_SEAT},
 };
-use kernel::{alloc::KBox, clock, task::Task, types::ARef};
+use kernel::{alloc::KBox, clock};
 
 mod charging;
 mod granting;
@@ -35,6 +35,7 @@ mod stopping;
 mod telling;
 mod timer;
 
+pub(crate) use granting::Wake;
 pub(crate) use members::LEAVE_SILENTLY;
 
 /// What the lock of the CPU's run queue protects.
@@ -61,8 +62,10 @@ pub(crate) struct State {
     count_valid: bool,
     /// Charged and sampled since the running thread got the CPU, in the same switch.
     charged_in_switch: bool,
-    /// Who has to be woken up as soon as the lock is dropped.
-    wake: Option<ARef<Task>>,
+    /// The seat whose thread is granted the CPU where it waits, and has to be woken up.
+    wake: SeatNumber,
+    /// The seat for whose thread the timer was set when it was granted, for the switch to it.
+    armed_for: SeatNumber,
     /// The time in this section under the lock, 0: nobody has asked for it.
     now_ns: u64,
     /// The time when somebody asked for it last.
@@ -91,7 +94,8 @@ impl Default for State {
             running: NO_SEAT,
             count_valid: false,
             charged_in_switch: false,
-            wake: None,
+            wake: NO_SEAT,
+            armed_for: NO_SEAT,
             now_ns: 0,
             recent_ns: 0,
             slot_begins: false,

@@ -29,6 +29,9 @@ pub(crate) const NO_SEAT: SeatNumber = 0;
 /// How many threads may be attached to one CPU's plan at a time.
 pub(crate) const MAX_THREADS: usize = 4096;
 
+/// How many seats are looked at in one go for threads that have slept on the run queue for long.
+const SWEPT_AT_ONCE: SeatNumber = 16;
+
 /// The links of one queue.
 #[derive(Clone, Copy, Default)]
 struct Links {
@@ -67,8 +70,10 @@ pub(crate) enum Parked {
     /// It does not.
     #[default]
     No,
-    /// It is about to sleep.
+    /// It is about to sleep, at the edge of user space or in its system call.
     Going,
+    /// It was interrupted in user space, and is about to sleep on its way back there.
+    Interrupted,
     /// It sleeps, or was woken up and has not got the CPU yet.
     Asleep,
 }
@@ -87,8 +92,11 @@ pub(crate) struct Seat {
     pub(crate) one_task: bool,
     /// It has entered the class.
     pub(crate) entered: bool,
-    /// It is on the run queue.
+    /// It is on the run queue, and runnable.
     pub(crate) queued: bool,
+    /// Since when it sleeps on the run queue, as its dequeue is delayed, by the clock of the run
+    /// queue; 0: it does not.
+    delayed_since_ns: u64,
     /// Whether it waits where it holds nothing.
     pub(crate) parked: Parked,
     /// It has to reach the edge of user space and wait there.
@@ -110,6 +118,11 @@ impl Seat {
         self.parked != Parked::No
     }
 
+    /// Whether it waits to be granted the CPU and nothing else.
+    pub(crate) fn goes_on(&self) -> bool {
+        self.is_parked() && self.leaving == 0 && self.entered
+    }
+
     fn is_linked(&self, kind: Kind) -> bool {
         self.links[kind as usize].linked
     }
@@ -126,8 +139,12 @@ pub(crate) struct Threads {
     stopping: Queue,
     deferred: Queue,
     boosted: Queue,
-    /// First of the free seats, linked by their process links.
+    /// How many sleep on the run queue, and the seat from which on they are looked for.
+    delayed: u32,
+    delayed_from: SeatNumber,
+    /// First of the free seats, linked by their process links, and the greatest that was ever taken.
     free: SeatNumber,
+    last: SeatNumber,
     used: u32,
 }
 
@@ -150,7 +167,10 @@ impl Threads {
             stopping: Queue::default(),
             deferred: Queue::default(),
             boosted: Queue::default(),
+            delayed: 0,
+            delayed_from: 1,
             free: 1,
+            last: NO_SEAT,
             used: 0,
         })
     }
@@ -259,6 +279,7 @@ impl Threads {
             ..Seat::default()
         };
         self.used += 1;
+        self.last = self.last.max(number);
         *work = old_work;
         self.push(Kind::Process, row, number);
         Ok(number)
@@ -270,6 +291,7 @@ impl Threads {
         self.remove(Kind::Process, row, number);
         self.remove_waiting(number);
         self.remove(Kind::Boosted, NO_ROW, number);
+        self.forget_delay(number);
         let free = self.free;
         let seat = self.get_mut(number)?;
         let task = seat.task.take();
@@ -342,8 +364,53 @@ impl Threads {
         self.boosted.head() != NO_SEAT
     }
 
+    /// Notes that a thread sleeps on the run queue since `now_ns`.
+    pub(crate) fn note_delay(&mut self, number: SeatNumber, now_ns: u64) {
+        if let Some(seat) = self.get_mut(number) {
+            let before_ns = core::mem::replace(&mut seat.delayed_since_ns, now_ns.max(1));
+            self.delayed += u32::from(before_ns == 0);
+        }
+    }
+
+    /// Notes that it does not any more. Idempotent.
+    pub(crate) fn forget_delay(&mut self, number: SeatNumber) {
+        if let Some(seat) = self.get_mut(number) {
+            let before_ns = core::mem::take(&mut seat.delayed_since_ns);
+            self.delayed -= u32::from(before_ns != 0);
+        }
+    }
+
+    /// Whether any thread sleeps on the run queue.
+    pub(crate) fn has_delayed(&self) -> bool {
+        self.delayed != 0
+    }
+
+    /// Looks at the next few seats for threads that sleep on the run queue since before `since_ns`,
+    /// and calls `function` with each after it was forgotten.
+    pub(crate) fn sweep_delayed(&mut self, since_ns: u64, mut function: impl FnMut(&Task)) {
+        for _ in 0..SWEPT_AT_ONCE.min(self.last) {
+            if self.delayed == 0 {
+                return;
+            }
+            let number = self.delayed_from;
+            self.delayed_from = if number < self.last { number + 1 } else { 1 };
+            let delayed_since_ns = self.get(number).map_or(0, |seat| seat.delayed_since_ns);
+            if delayed_since_ns == 0 || delayed_since_ns > since_ns {
+                continue;
+            }
+            self.forget_delay(number);
+            if let Some(task) = self.get(number).and_then(|seat| seat.task.as_ref()) {
+                function(task);
+            }
+        }
+    }
+
     /// Takes a seat from among the stopping and the deferred ones. Idempotent.
     pub(crate) fn remove_waiting(&mut self, number: SeatNumber) {
+        if self.stopping.head == NO_SEAT && self.deferred.head == NO_SEAT {
+            // By far the most frequent case.
+            return;
+        }
         self.remove(Kind::Stopping, NO_ROW, number);
         self.remove(Kind::Deferred, NO_ROW, number);
     }
@@ -373,22 +440,24 @@ impl Threads {
     }
 
     fn links_mut(&mut self, kind: Kind, number: SeatNumber) -> Option<&mut Links> {
-        self.get_mut(number)
+        self.seats
+            .get_mut(number as usize)
             .map(|seat| &mut seat.links[kind as usize])
     }
 
+    #[inline]
     fn push(&mut self, kind: Kind, row: Row, number: SeatNumber) {
-        if self
-            .links_mut(kind, number)
-            .map_or(true, |links| links.linked)
+        if number == NO_SEAT
+            || self
+                .links_mut(kind, number)
+                .map_or(true, |links| links.linked)
         {
             return;
         }
         let Some(queue) = self.queue_mut(kind, row) else {
             return;
         };
-        let prev = queue.tail;
-        queue.tail = number;
+        let prev = core::mem::replace(&mut queue.tail, number);
         if prev == NO_SEAT {
             queue.head = number;
         } else if let Some(links) = self.links_mut(kind, prev) {
@@ -403,27 +472,30 @@ impl Threads {
         }
     }
 
+    #[inline]
     fn remove(&mut self, kind: Kind, row: Row, number: SeatNumber) {
         let Some(links) = self.links_mut(kind, number) else {
             return;
         };
-        let Links { next, prev, linked } = core::mem::take(links);
+        let Links { next, prev, linked } = *links;
         if !linked {
             return;
         }
-        if let Some(links) = self.links_mut(kind, prev) {
-            links.next = next;
-        }
-        if let Some(links) = self.links_mut(kind, next) {
-            links.prev = prev;
-        }
-        if let Some(queue) = self.queue_mut(kind, row) {
-            if queue.head == number {
+        *links = Links::default();
+        // An end of the queue is told instead of a neighbour.
+        if prev == NO_SEAT {
+            if let Some(queue) = self.queue_mut(kind, row) {
                 queue.head = next;
             }
-            if queue.tail == number {
+        } else if let Some(links) = self.links_mut(kind, prev) {
+            links.next = next;
+        }
+        if next == NO_SEAT {
+            if let Some(queue) = self.queue_mut(kind, row) {
                 queue.tail = prev;
             }
+        } else if let Some(links) = self.links_mut(kind, next) {
+            links.prev = prev;
         }
     }
 }

@@ -6,6 +6,7 @@ use super::State;
 use crate::{
     clock::{Tier, TierCause},
     cpu::Cpu,
+    entity,
     pbs_core::{Origin, Predictor, Rate},
     threads::{Parked, Seat, SeatNumber, NO_SEAT},
 };
@@ -62,10 +63,17 @@ impl State {
         self.running = seat;
         self.charged_in_switch = false;
         self.task_ended = false;
-        self.predictor.forget();
+        let armed = core::mem::replace(&mut self.armed_for, NO_SEAT) == seat;
+        let armed = armed && seat == self.granted && rq.is_local();
+        if !armed {
+            self.predictor.forget();
+        }
         if let Some(seat) = self.seat_mut(seat) {
             if seat.parked == Parked::Asleep {
                 seat.parked = Parked::No;
+                if let Some(task) = seat.task.as_ref().filter(|_| seat.leaving == 0) {
+                    entity::set_let_on(rq, task, true);
+                }
             }
         }
         if seat != self.granted {
@@ -75,7 +83,9 @@ impl State {
             if !core::mem::replace(&mut self.count_valid, true) {
                 self.insn_clock.advance(rq);
             }
-            self.arm(rq, cpu, Origin::Elsewhere);
+            if !armed {
+                self.arm(rq, cpu, Origin::Elsewhere);
+            }
         } else {
             // The counter can't be read from here, nor the timer be armed.
             cpu.kick();

@@ -4,11 +4,28 @@
 
 use super::{State, NO_DECISION};
 use crate::{
+    clock::Tier,
     cpu::Cpu,
     pbs_core::{Decision, Grant, Origin},
-    threads::{SeatNumber, NO_SEAT},
+    threads::{Parked, Seat, SeatNumber, NO_SEAT},
 };
-use kernel::{sched_class::RunQueue, task::Task, types::ARef};
+use core::ptr::NonNull;
+use kernel::{
+    bindings,
+    sched_class::{self, Awake, RunQueue},
+    task::Task,
+    types::ARef,
+};
+
+/// How the thread is to be woken up that is granted the CPU where it waits.
+pub(crate) enum Wake {
+    /// There is none, or it is awake.
+    Nobody,
+    /// It sleeps on the run queue, and is woken up there.
+    Here(NonNull<bindings::task_struct>),
+    /// It has left the run queue, and is woken up without the lock.
+    Later(ARef<Task>),
+}
 
 impl State {
     /// The seat whose thread should have the CPU.
@@ -57,14 +74,16 @@ impl State {
         };
         let before = core::mem::replace(&mut self.granted, granted);
         if before != granted {
-            self.stop(before);
+            if !self.park_interrupted(rq, before) {
+                self.stop(before);
+            }
             self.slot_begins = self.decision.reason == Grant::Slot;
         }
         if let Some(seat) = self.threads.as_mut().and_then(|t| t.get_mut(granted)) {
             seat.began = true;
             if seat.is_parked() {
                 // Who stood here before is not granted any more; it is woken when it is again.
-                self.wake = seat.task.clone();
+                self.wake = granted;
             }
             if before != granted && seat.leaving == 0 {
                 seat.stopping = false;
@@ -74,22 +93,104 @@ impl State {
             }
         }
         self.preempt(rq);
-        // A switch sets the timer itself.
-        if self.running == NO_SEAT || self.running == self.choose() {
+        if self.is_handing_over() {
+            // Once a switch: for who follows, which finds the timer set. The counter itself is set
+            // for nobody but who runs.
+            if self.insn_clock.tier() != Tier::PmuOverflow {
+                self.task_ended = true;
+                self.arm(rq, cpu, Origin::Elsewhere);
+                self.task_ended = false;
+                self.slot_begins = false;
+                self.armed_for = granted;
+            }
+        } else if [NO_SEAT, granted, self.choose()].contains(&self.running) {
+            // Otherwise a switch follows, which sets the timer.
             self.arm(rq, cpu, origin);
         }
     }
 
-    /// For callbacks of the class, under the core's lock: has the CPU do the wake-up.
-    pub(crate) fn hand_over(&mut self, cpu: &Cpu) {
-        if self.wake.is_some() {
-            cpu.kick();
+    /// Whether the running thread is about to sleep, and who is granted the CPU runs next.
+    pub(super) fn is_handing_over(&self) -> bool {
+        let parks = |seat: &Seat| seat.is_parked();
+        let running = self.threads.as_ref().and_then(|t| t.get(self.running));
+        ![NO_SEAT, self.running].contains(&self.granted)
+            && !self.decision.unallocated
+            && running.is_some_and(parks)
+    }
+
+    /// The thread that was granted the CPU has just been executing, and is where it waits no more.
+    pub(crate) fn forget_wake(&mut self) {
+        self.wake = NO_SEAT;
+    }
+
+    /// What is to be done, with the state left behind, to wake up who is granted the CPU where it
+    /// waits.
+    pub(crate) fn take_wake(&mut self, rq: &mut RunQueue) -> Wake {
+        let number = core::mem::replace(&mut self.wake, NO_SEAT);
+        if number == NO_SEAT {
+            return Wake::Nobody;
+        }
+        let seat = self.threads.as_ref().and_then(|t| t.get(number));
+        let Some(task) = seat
+            .filter(|seat| seat.is_parked())
+            .and_then(|seat| seat.task.as_ref())
+        else {
+            return Wake::Nobody;
+        };
+        match sched_class::end_sleep(rq, task) {
+            Awake::Done => Wake::Nobody,
+            Awake::Delayed => NonNull::new(task.as_ptr()).map_or(Wake::Nobody, Wake::Here),
+            Awake::Blocked => Wake::Later(task.clone()),
         }
     }
 
-    /// Who has to be woken up, for who can do that as soon as the lock is dropped.
-    pub(crate) fn take_wake(&mut self) -> Option<ARef<Task>> {
-        self.wake.take()
+    /// The thread that runs, `number`, may not any more. If it was interrupted in user space it holds
+    /// nothing there, and what it does next is schedule(): it goes to sleep by that.
+    fn park_interrupted(&mut self, rq: &mut RunQueue, number: SeatNumber) -> bool {
+        if number == NO_SEAT || number != self.running {
+            return false;
+        }
+        let Some(threads) = &mut self.threads else {
+            return false;
+        };
+        let may = threads.get(number).is_some_and(|seat| {
+            seat.queued
+                && seat.entered
+                && seat.leaving == 0
+                && !seat.is_parked()
+                && seat.boosted_at_ns.is_none()
+        });
+        if !may || !sched_class::sleep_interrupted(rq) {
+            return false;
+        }
+        // It is runnable, and first in line, until it sleeps.
+        threads.push_stopping(number);
+        if let Some(seat) = threads.get_mut(number) {
+            seat.parked = Parked::Interrupted;
+        }
+        self.sample_memory(rq);
+        rq.reschedule();
+        true
+    }
+
+    /// The CPU chooses: a thread that was to sleep on its way to user space and has not is not where
+    /// it waits. If it may not go on it is sent there.
+    pub(crate) fn look_at_interrupted(&mut self, rq: &mut RunQueue) {
+        let number = self.running;
+        let Some(seat) = self.seat_mut(number) else {
+            return;
+        };
+        if seat.parked != Parked::Interrupted {
+            return;
+        }
+        seat.parked = Parked::No;
+        if let Some(task) = &seat.task {
+            sched_class::end_sleep(rq, task);
+        }
+        if self.is_granted(number) {
+            return;
+        }
+        self.stop(number);
     }
 
     /// A thread of a boosted process runs in another class, and need not wait meanwhile.
@@ -112,11 +213,7 @@ impl State {
 
     /// Has the CPU choose anew if another thread than the current one should run.
     pub(crate) fn preempt(&mut self, rq: &mut RunQueue) {
-        let wrong = match self.pick() {
-            Some(task) => !rq.is_current(task),
-            None => self.running != NO_SEAT,
-        };
-        if wrong {
+        if self.choose() != self.running {
             rq.reschedule();
         }
     }

@@ -6,9 +6,12 @@ use super::State;
 use crate::{
     cpu::Cpu,
     pbs_core::Origin,
-    threads::{SeatNumber, Threads},
+    threads::{SeatNumber, Threads, NO_SEAT},
 };
-use kernel::{sched_class::RunQueue, task_work::TaskWork};
+use kernel::{
+    sched_class::{self, RunQueue},
+    task_work::TaskWork,
+};
 
 /// For how long a thread that wakes up in the kernel out of turn may be kept from going on to where
 /// it waits. It may hold what others need, so it can't be for long; but often it is granted the CPU
@@ -18,10 +21,17 @@ const DEFER_NS: u64 = 1_000_000;
 /// How many such threads are let in at a time.
 const DEFERRED_AT_ONCE: usize = 8;
 
+/// For how long a thread that sleeps may stand on the run queue: there it is woken up for less, but
+/// who waits for it to sleep, as RCU tasks does, looks at whether it does.
+pub(super) const DELAY_NS: u64 = 100_000_000;
+
 impl State {
     /// Sends a thread to wait at the edge of user space. If it is blocked in the kernel it is sent
     /// there when it wakes up.
     pub(crate) fn stop(&mut self, number: SeatNumber) {
+        if number == NO_SEAT {
+            return;
+        }
         let now_ns = self.now_ns();
         let Some(threads) = self.threads_stopping(number, now_ns) else {
             return;
@@ -39,7 +49,9 @@ impl State {
             return;
         };
         threads.push_deferred(number);
-        self.arm(rq, cpu, Origin::Elsewhere);
+        if !self.expires_before(now_ns + DEFER_NS) {
+            self.arm(rq, cpu, Origin::Elsewhere);
+        }
     }
 
     /// Notes that a thread has to wait, if it can run; the queue is for the caller to choose.
@@ -80,6 +92,16 @@ impl State {
                 threads.push_stopping(threads.first_deferred());
             }
         }
+    }
+
+    /// Takes threads off the run queue that have slept there for long; a few, the others follow.
+    pub(super) fn block_delayed(&mut self, rq: &mut RunQueue) {
+        let Some(threads) = self.threads.as_mut().filter(|t| t.has_delayed()) else {
+            return;
+        };
+        rq.update_clock();
+        let since_ns = rq.clock_ns().saturating_sub(DELAY_NS);
+        threads.sweep_delayed(since_ns, |task| sched_class::block_delayed(rq, task));
     }
 
     /// The thread that runs is not to come to user space, but to wait at its edge.

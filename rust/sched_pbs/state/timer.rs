@@ -2,8 +2,13 @@
 
 //! The next moment at which the clock or the count matters, and what is done then.
 
-use super::State;
-use crate::{clock::Tier, cpu::Cpu, pbs_core::Origin, threads::NO_SEAT};
+use super::{stopping::DELAY_NS, State};
+use crate::{
+    clock::Tier,
+    cpu::Cpu,
+    pbs_core::Origin,
+    threads::{Threads, NO_SEAT},
+};
 use kernel::sched_class::{self, RunQueue};
 
 /// How much later than predicted the timer is set where the counter interrupts itself: it comes
@@ -70,6 +75,11 @@ impl State {
         }
     }
 
+    /// Whether the timer will expire before that time.
+    pub(super) fn expires_before(&self, at_ns: u64) -> bool {
+        self.timer_ns != 0 && self.timer_ns <= at_ns
+    }
+
     /// The next moment that matters, as of `now_ns`, and whether it is one at which a count is
     /// reached.
     pub(super) fn next_moment(&self, now_ns: u64, origin: Origin) -> (u64, bool) {
@@ -87,13 +97,18 @@ impl State {
             at_ns = at_ns.min(count_ns);
         } else if self.running != NO_SEAT && self.running != self.granted && self.is_unenforced() {
             at_ns = at_ns.min(now_ns + ENFORCE_NS);
+        } else if self.running == NO_SEAT && self.threads.as_ref().is_some_and(Threads::has_delayed)
+        {
+            // No tick of the class looks at them.
+            at_ns = at_ns.min(now_ns + DELAY_NS);
         }
         (at_ns.max(self.predictor.earliest_ns(now_ns)), by_count)
     }
 
-    /// What the running thread may retire until the node must be asked, if there is a limit.
+    /// What the thread that runs, or that takes its place as it goes to sleep, may retire until the
+    /// node must be asked, if there is a limit.
     pub(super) fn left_insns(&self) -> Option<u64> {
-        if self.running == NO_SEAT || self.running != self.granted {
+        if self.running == NO_SEAT || self.running != self.granted && !self.is_handing_over() {
             return None;
         }
         let insns = self.decision.until_insns?;
@@ -109,6 +124,7 @@ impl State {
         let count_insns = self.insn_clock.total_insns();
         self.predictor.expired(now_ns, count_insns, in_user);
         self.let_deferred_in(now_ns);
+        self.block_delayed(rq);
         self.settle_at(rq, cpu, Origin::Expiry);
     }
 
@@ -129,6 +145,7 @@ impl State {
         self.charge_and_enforce(rq, cpu);
         self.insn_clock.look_at_times();
         self.sample_memory(rq);
+        self.block_delayed(rq);
         self.settle(rq, cpu);
     }
 }
