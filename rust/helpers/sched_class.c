@@ -24,6 +24,11 @@
 #include "../../kernel/sched/sched.h"
 #include <trace/events/sched.h>
 
+u64 rust_helper_local_scheduler_clock(void)
+{
+	return sched_clock_cpu(raw_smp_processor_id());
+}
+
 struct rq *rust_helper_cpu_rq(unsigned int cpu)
 {
 	return cpu_rq(cpu);

@@ -199,7 +199,6 @@ impl InsnClock {
 
     /// The task time since the last call, as instructions.
     fn task_time_insns(&mut self, rq: &RunQueue) -> u64 {
-        rq.update_clock();
         let now_ns = rq.clock_task_ns();
         let before_ns = match core::mem::replace(&mut self.last_task_ns, now_ns) {
             // The counter has just failed: what was retired since it was read last is lost.
@@ -272,12 +271,16 @@ impl InsnClock {
         if !in_user {
             return;
         }
-        rq.update_clock();
+        self.still_looks = self.still_looks.saturating_add(1);
+        if self.still_looks == 1 {
+            // It has moved, as it mostly has, and no clock need be looked at.
+            self.moved_task_ns = 0;
+            return;
+        }
         let task_ns = rq.clock_task_ns();
-        if self.still_looks == 0 {
+        if self.moved_task_ns == 0 {
             self.moved_task_ns = task_ns;
         }
-        self.still_looks = self.still_looks.saturating_add(1);
         let still_ns = task_ns.saturating_sub(self.moved_task_ns);
         if self.still_looks > STILL_LOOKS && still_ns >= STILL_NS {
             self.fail(TierCause::Stopped);

@@ -216,13 +216,11 @@ pub(crate) fn finish<R>(
     mut rq: RunQueueGuard,
     function: impl FnOnce(&mut RunQueue, &'static Cpu, &mut State) -> R,
 ) -> Option<R> {
+    rq.update_clock();
     let (result, wake, boosted) = entity::with_state(&mut rq, |rq, cpu, state| {
         let result = function(rq, cpu, state);
         (result, state.take_wake(rq), state.take_boosted(cpu))
     })?;
-    if let Wake::Here(_) = wake {
-        rq.update_clock();
-    }
     let granted = wake_granted(&mut rq, wake);
     drop(rq);
     for task in [granted, boosted].into_iter().flatten() {

@@ -144,7 +144,8 @@ pub(crate) fn set_cpu(rq: &mut RunQueue, cpu: &'static Cpu) {
 
 /// Calls `function` with the state of the run queue's CPU; `None` before the class is up.
 ///
-/// This is the one way to that state: the lock of the run queue protects it.
+/// This is the one way to that state: the lock of the run queue protects it. The run queue's clock
+/// is up to date: the core reads it before it calls the class.
 pub(crate) fn with_state<'a, R>(
     rq: &'a mut RunQueue,
     function: impl FnOnce(&mut RunQueue, &'static Cpu, &'a mut State) -> R,
@@ -155,6 +156,6 @@ pub(crate) fn with_state<'a, R>(
     // witnesses. It isn't entered twice: nobody gets at a second `&mut RunQueue` while `function`
     // has this one, and nothing that can be done to a `RunQueue` calls back into the class.
     let state = unsafe { &mut *cpu.state() };
-    state.enter_section();
+    state.enter_section(rq);
     Some(function(rq, cpu, state))
 }

@@ -26,7 +26,7 @@ use super::{
     storage::KernelMemory,
     threads::{Seat, SeatNumber, Threads, NO_SEAT},
 };
-use kernel::{alloc::KBox, clock};
+use kernel::{alloc::KBox, clock, sched_class::RunQueue};
 
 mod charging;
 mod granting;
@@ -37,6 +37,17 @@ mod timer;
 
 pub(crate) use granting::Wake;
 pub(crate) use members::LEAVE_SILENTLY;
+
+/// For how long a moment of two clocks tells the one by the other: they may differ by half a
+/// thousandth of this at the end.
+const ANCHOR_NS: u64 = 4_000_000;
+
+/// A moment of the monotonic clock and of that of the run queue.
+#[derive(Clone, Copy, Default)]
+struct Anchor {
+    monotonic_ns: u64,
+    clock_ns: u64,
+}
 
 /// What the lock of the CPU's run queue protects.
 pub(crate) struct State {
@@ -70,6 +81,10 @@ pub(crate) struct State {
     now_ns: u64,
     /// The time when somebody asked for it last.
     recent_ns: u64,
+    /// The clock of the run queue in this section.
+    clock_ns: u64,
+    /// A moment of both clocks.
+    anchor: Anchor,
     /// The granted process has its own slot, and has not run in it yet.
     slot_begins: bool,
     /// The running thread has ended a task, and the timer was not set yet for the one after it.
@@ -98,6 +113,8 @@ impl Default for State {
             armed_for: NO_SEAT,
             now_ns: 0,
             recent_ns: 0,
+            clock_ns: 0,
+            anchor: Anchor::default(),
             slot_begins: false,
             task_ended: false,
             timer_ns: 0,
@@ -116,16 +133,30 @@ const NO_DECISION: Decision = Decision {
 };
 
 impl State {
-    /// A section under the lock of the run queue begins.
-    pub(crate) fn enter_section(&mut self) {
+    /// A section under the lock of the run queue begins, whose clock was read.
+    pub(crate) fn enter_section(&mut self, rq: &RunQueue) {
         self.now_ns = 0;
+        self.clock_ns = rq.clock_ns();
     }
 
-    /// The time of the monotonic clock, the same in all of a section under the lock: reading the
-    /// clock costs as much as a small decision.
+    /// The time of the monotonic clock, the same in all of a section under the lock.
+    ///
+    /// It is told by the clock of the run queue, from a moment of both that is not long ago: reading
+    /// a clock costs as much as a small decision.
     pub(crate) fn now_ns(&mut self) -> u64 {
         if self.now_ns == 0 {
-            self.now_ns = clock::monotonic_ns();
+            let since_ns = self.clock_ns.wrapping_sub(self.anchor.clock_ns);
+            if since_ns >= ANCHOR_NS {
+                // The section has begun a while ago.
+                self.anchor = Anchor {
+                    monotonic_ns: clock::monotonic_ns(),
+                    clock_ns: clock::scheduler_ns(),
+                };
+            }
+            let since_ns = self.clock_ns.wrapping_sub(self.anchor.clock_ns);
+            self.now_ns = self.anchor.monotonic_ns.wrapping_add(since_ns);
+            // The two clocks do not go at quite the same pace.
+            self.now_ns = self.now_ns.max(self.recent_ns);
             self.recent_ns = self.now_ns;
         }
         self.now_ns

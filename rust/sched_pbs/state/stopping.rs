@@ -99,7 +99,6 @@ impl State {
         let Some(threads) = self.threads.as_mut().filter(|t| t.has_delayed()) else {
             return;
         };
-        rq.update_clock();
         let since_ns = rq.clock_ns().saturating_sub(DELAY_NS);
         threads.sweep_delayed(since_ns, |task| sched_class::block_delayed(rq, task));
     }
