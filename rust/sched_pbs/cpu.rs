@@ -52,6 +52,8 @@ pub(crate) struct Cpu {
     rate_spread_permille: AtomicU64,
     /// How often its counter has interrupted.
     overflows: AtomicU64,
+    /// How often its timer has expired.
+    timer_interrupts: AtomicU64,
     /// A test has its interrupts not come.
     silent: AtomicBool,
     state: UnsafeCell<State>,
@@ -84,6 +86,7 @@ impl Cpu {
             rate_insns_per_ms: AtomicU64::new(1),
             rate_spread_permille: AtomicU64::new(0),
             overflows: AtomicU64::new(0),
+            timer_interrupts: AtomicU64::new(0),
             silent: AtomicBool::new(false),
             state: UnsafeCell::new(State::default()),
             timer <- HrTimer::new(Expiry(*number)),
@@ -171,6 +174,11 @@ impl Cpu {
         self.overflows.load(Ordering::Relaxed)
     }
 
+    /// How often its timer has expired.
+    pub(crate) fn timer_interrupts(&self) -> u64 {
+        self.timer_interrupts.load(Ordering::Relaxed)
+    }
+
     /// Has its counter's interrupts not come until it has another counter.
     #[cfg(CONFIG_SCHED_CLASS_PBS_FAULTS)]
     pub(crate) fn silence(&self) {
@@ -250,6 +258,7 @@ struct Expiry(u32);
 impl HrTimerCallback for Expiry {
     fn expired(this: &HrTimer<Self>) -> Restart {
         finish(RunQueueGuard::lock(this.0), |rq, cpu, state| {
+            cpu.timer_interrupts.fetch_add(1, Ordering::Relaxed);
             state.expire(rq, cpu)
         });
         // Settling has armed the timer itself if there is something to wait for.

@@ -214,6 +214,9 @@ static CPU: [Attribute<&'static Cpu>; CPU_FILES] = [
         line(out, cpu.rate_spread_permille())
     }),
     Attribute::read_only(c_str!("overflows"), |cpu, out| line(out, cpu.overflows())),
+    Attribute::read_only(c_str!("timer_interrupts"), |cpu, out| {
+        line(out, cpu.timer_interrupts())
+    }),
     #[cfg(CONFIG_SCHED_CLASS_PBS_FAULTS)]
     Attribute::read_write(
         c_str!("fault"),
@@ -222,7 +225,7 @@ static CPU: [Attribute<&'static Cpu>; CPU_FILES] = [
     ),
 ];
 
-const CPU_FILES: usize = 23 + cfg!(CONFIG_SCHED_CLASS_PBS_FAULTS) as usize;
+const CPU_FILES: usize = 24 + cfg!(CONFIG_SCHED_CLASS_PBS_FAULTS) as usize;
 
 /// Shows one value of the default configuration, by its place in [`Config::NAMES`].
 fn show_config<const PLACE: usize>(_: &(), out: &mut Buffer<'_>) -> Result {
