@@ -30,13 +30,33 @@ pub struct Decision {
     pub again: bool,
 }
 
+/// What the last decision knew of the clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Settled {
+    /// When it was made.
+    since_ns: u64,
+    /// When the slot ends by the clock, or the windows change.
+    clock_ns: u64,
+    /// Until then it is unallocated time.
+    unallocated: bool,
+}
+
 impl<M: Memory> Node<M> {
     /// Decides who may run, given all that was told up to `now_ns`.
     ///
     /// Nothing changes if it is called again with nothing new.
     pub fn decide(&mut self, now_ns: u64, sink: &mut impl Sink) -> Decision {
-        if let Some(decision) = self.settled_decision(now_ns) {
-            return decision;
+        if let Some(settled) = self.settled {
+            let left_insns = self.left_insns();
+            if left_insns != Some(0) && self.holds(&settled, now_ns) {
+                if !self.stale {
+                    return self.decision(&settled, left_insns);
+                }
+                let in_time = now_ns < settled.clock_ns;
+                if in_time && self.waits_since_ns.is_none() && self.live != 0 {
+                    return self.choose_anew(&settled, now_ns, sink);
+                }
+            }
         }
         self.settled = None;
         self.windows.advance(now_ns);
@@ -53,6 +73,42 @@ impl<M: Memory> Node<M> {
             budget = rest;
             self.pass_slot(sink);
         }
+        self.choose(now_ns, sink);
+        self.watch = match (self.grant, seen) {
+            (Some(p), Some(seen)) if ran == Some(p) => seen,
+            (Some(p), _) => self.watch(p, now_ns, sink),
+            (None, _) => Watch::NEVER,
+        };
+        if !self.slot.begun && self.live == 0 && !self.plan_ended {
+            self.plan_ended = true;
+            let mut event = Event::new(EventKind::PlanEnded, now_ns);
+            event.value = u64::from(self.unfinished);
+            self.tell(event, sink);
+        }
+        let settled = self.settled_at(now_ns);
+        self.settle(settled)
+    }
+
+    /// The same where neither clock nor count brings anything new, and only who
+    /// can run has changed: the slot stays, and no threshold is reached.
+    fn choose_anew(&mut self, settled: &Settled, now_ns: u64, sink: &mut impl Sink) -> Decision {
+        let ran = self.grant;
+        self.choose(now_ns, sink);
+        if self.grant != ran {
+            self.watch = match self.grant {
+                Some(p) => self.watch(p, now_ns, sink),
+                None => Watch::NEVER,
+            };
+        }
+        self.settle(Settled {
+            since_ns: now_ns,
+            ..*settled
+        })
+    }
+
+    /// Chooses who may run in the present slot, or after the last.
+    #[inline]
+    fn choose(&mut self, now_ns: u64, sink: &mut impl Sink) {
         if self.slot.begun {
             self.choose_in_slot(now_ns, sink);
         } else {
@@ -62,38 +118,25 @@ impl<M: Memory> Node<M> {
             self.begin_task(p);
         }
         self.tell_grant(self.slot_on_wire(), now_ns, sink);
-        self.watch = match (self.grant, seen) {
-            (Some(p), Some(seen)) if ran == Some(p) => seen,
-            (Some(p), _) => self.watch(p, now_ns, sink),
-            (None, _) => Watch::NEVER,
-        };
-        let waits = self.slot.begun && self.slot.owner != Slot::IDLE && self.grant.is_none();
-        if waits && self.config.idle_is_lateness != 0 {
-            self.waits_since_ns = Some(plan_ns);
+        if self.config.idle_is_lateness != 0 && self.grant.is_none() {
+            let waits = self.slot.begun && self.slot.owner != Slot::IDLE;
+            self.waits_since_ns = waits.then(|| self.windows.plan_ns(now_ns));
         }
-        if !self.slot.begun && self.live == 0 && !self.plan_ended {
-            self.plan_ended = true;
-            let mut event = Event::new(EventKind::PlanEnded, now_ns);
-            event.value = u64::from(self.unfinished);
-            self.tell(event, sink);
-        }
-        let decision = self.decision(now_ns);
-        self.settled = Some((decision, now_ns));
-        decision
     }
 
-    /// The last decision, if neither the clock nor the count nor anything that
-    /// was told brings another one.
-    fn settled_decision(&self, now_ns: u64) -> Option<Decision> {
-        let (mut decision, since_ns) = self.settled?;
-        if now_ns < since_ns || decision.until_ns.is_some_and(|until_ns| now_ns >= until_ns) {
-            return None;
-        }
-        decision.until_insns = self.left_insns();
-        if decision.until_insns == Some(0) {
-            return None;
-        }
-        Some(decision)
+    /// Is `now_ns` before the moment at which the clock brings something new?
+    fn holds(&self, settled: &Settled, now_ns: u64) -> bool {
+        now_ns >= settled.since_ns
+            && self
+                .until_ns(settled)
+                .map_or(true, |until_ns| now_ns < until_ns)
+    }
+
+    #[inline]
+    fn settle(&mut self, settled: Settled) -> Decision {
+        self.settled = Some(settled);
+        self.stale = false;
+        self.decision(&settled, self.left_insns())
     }
 
     /// Is the present slot one to stay in?  Begins it where it has not begun.
@@ -281,11 +324,12 @@ impl<M: Memory> Node<M> {
         self.tell_grant(wire::NO_SLOT, now_ns, sink);
         Decision {
             again: true,
-            ..self.decision(now_ns)
+            ..self.decision(&self.settled_at(now_ns), None)
         }
     }
 
     /// What who runs may still retire before the count brings something new.
+    #[inline]
     fn left_insns(&self) -> Option<u64> {
         let run = self.runs.get(self.grant? as usize)?;
         let t1_insns = self.slot.t1_insns.filter(|_| self.reason == Grant::Slot);
@@ -297,19 +341,35 @@ impl<M: Memory> Node<M> {
         [to_t1_insns, to_look_insns].into_iter().flatten().min()
     }
 
-    fn decision(&self, now_ns: u64) -> Decision {
-        let until_ns = if self.slot.begun {
-            Some(self.windows.until_ns(now_ns, self.slot.end_plan_ns))
-        } else {
-            // After the plan the windows go on as long as somebody runs.
-            self.grant.map(|_| self.windows.change_ns(now_ns))
-        };
-        let until_ns = until_ns.map(|until_ns| until_ns.min(self.watch.at_ns));
+    /// What a decision at `now_ns` knows of the clock.
+    #[inline]
+    fn settled_at(&self, now_ns: u64) -> Settled {
+        Settled {
+            since_ns: now_ns,
+            clock_ns: if self.slot.begun {
+                self.windows.until_ns(now_ns, self.slot.end_plan_ns)
+            } else {
+                // After the plan the windows go on as long as somebody runs.
+                self.windows.change_ns(now_ns)
+            },
+            unallocated: self.windows.unallocated(now_ns),
+        }
+    }
+
+    #[inline]
+    fn until_ns(&self, settled: &Settled) -> Option<u64> {
+        let goes_on = self.slot.begun || self.grant.is_some();
+        goes_on.then(|| settled.clock_ns.min(self.watch.at_ns))
+    }
+
+    #[inline]
+    fn decision(&self, settled: &Settled, until_insns: Option<u64>) -> Decision {
+        let until_ns = self.until_ns(settled);
         Decision {
             grant: self.grant,
             reason: self.reason,
-            unallocated: until_ns.is_some() && self.windows.unallocated(now_ns),
-            until_insns: self.left_insns(),
+            unallocated: until_ns.is_some() && settled.unallocated,
+            until_insns,
             until_ns,
             again: false,
         }

@@ -6,7 +6,7 @@ use std::format;
 use std::vec::Vec;
 
 use super::run::NOT_QUEUED;
-use super::signals::Sums;
+use super::signals::{Share, Sums};
 use super::{Memory, Node};
 
 impl<M: Memory> Node<M> {
@@ -47,7 +47,7 @@ impl<M: Memory> Node<M> {
         let mut sums = Sums::ZERO;
         let (mut live, mut unfinished, mut queued) = (0, 0, 0);
         for (run, p) in self.runs.iter().zip(0u32..) {
-            sums.replace(&Sums::ZERO, &Sums::of(run));
+            sums.replace(&Share::NONE, &Share::of(run));
             let rest_insns = self.plan.rest_insns(p, run.position);
             assert!(run.done || run.rest_insns == rest_insns, "process {p}");
             // Who has changed since it was copied is known.

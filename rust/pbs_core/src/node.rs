@@ -2,14 +2,14 @@
 
 //! The run state of one CPU, and what it is told.
 
+use super::decide::Settled;
 use super::queue::Queue;
 use super::run::{Peak, Run, NOT_QUEUED};
-use super::signals::{Level, Look, Sums, Watch};
+use super::signals::{Level, Look, Share, Sums, Watch};
 use super::take_over::Changed;
 use super::windows::Windows;
 use super::{
-    wire, Config, Counts, Decision, Event, EventKind, Grant, Memory, NoMemory, Plan, Presence,
-    Rate, Sink,
+    wire, Config, Counts, Event, EventKind, Grant, Memory, NoMemory, Plan, Presence, Rate, Sink,
 };
 
 /// The run state of one CPU that executes a plan.
@@ -44,9 +44,12 @@ pub struct Node<M: Memory> {
     pub(super) reason: Grant,
     /// What the last grant event said: process, slot, reason.
     pub(super) told: Option<(Option<u32>, u64, Grant)>,
-    /// The last decision and its time, while nothing was told that could change
-    /// it.  Charges of who is granted are not: of them only the count matters.
-    pub(super) settled: Option<(Decision, u64)>,
+    /// What the last decision knew, while nothing was told that could change it
+    /// but for who can run.  Charges of who is granted are not: of them only the
+    /// count matters.
+    pub(super) settled: Option<Settled>,
+    /// Who can run has changed since.
+    pub(super) stale: bool,
     /// When the lateness thresholds of who runs are to be looked at again.
     pub(super) watch: Watch,
     /// When the plan came into force.
@@ -139,6 +142,7 @@ impl<M: Memory> Node<M> {
             reason: Grant::None,
             told: None,
             settled: None,
+            stale: false,
             watch: Watch::NEVER,
             installed_ns: now_ns,
             sums: Sums::ZERO,
@@ -173,21 +177,21 @@ impl<M: Memory> Node<M> {
             return;
         };
         let queued = run.queued != NOT_QUEUED;
-        // Of what is kept of the processes together only the lateness changes: see `update`.
+        let copied = run.copied;
+        // Of what is kept of the processes together only the lateness changes, and that only if
+        // the task is late: see `update`.
         let before_insns = run.lateness_insns();
         run.retired_insns = run.retired_insns.saturating_add(insns);
-        let copied = run.copied;
-        let later_insns = run.lateness_insns().saturating_sub(before_insns);
-        self.sums.add_lateness(later_insns);
-        if self.idle_insns != 0 {
-            self.idle_insns = self.idle_insns.min(self.early_insns());
-        }
-        if self.grant == Some(p) && self.reason == Grant::Slot {
-            self.slot.count_insns = self.slot.count_insns.saturating_add(insns);
+        if run.is_late() {
+            let later_insns = run.lateness_insns().saturating_sub(before_insns);
+            self.sums.add_lateness(later_insns);
+            self.limit_idle();
         }
         if self.grant != Some(p) {
             // The lateness of the node may be another one.
             self.settled = None;
+        } else if self.reason == Grant::Slot {
+            self.slot.count_insns = self.slot.count_insns.saturating_add(insns);
         }
         // Its lateness may have risen.
         if queued {
@@ -230,9 +234,7 @@ impl<M: Memory> Node<M> {
         // Who has the CPU keeps it, unless it is `p` or fills the slot of `p`.
         let owns_slot = self.slot.begun && self.slot.owner == p;
         let matters = self.grant.is_none() || self.grant == Some(p) || owns_slot;
-        if matters {
-            self.settled = None;
-        }
+        self.stale |= matters;
         matters
     }
 
@@ -299,7 +301,8 @@ impl<M: Memory> Node<M> {
             return;
         };
         let (retired_insns, planned_insns) = (run.retired_insns, run.planned_insns);
-        self.update(p, |run| {
+        let next = run.position.saturating_add(1);
+        self.update_task(p, |run| {
             run.begun = true;
             run.finish_task();
         });
@@ -307,20 +310,25 @@ impl<M: Memory> Node<M> {
         event.retired_insns = retired_insns;
         self.tell(event, sink);
         if complete && retired_insns < planned_insns {
-            self.watch_early(p, retired_insns, now_ns, sink);
+            self.watch_early(p, planned_insns, retired_insns, now_ns, sink);
         }
-        let next = self
-            .runs
-            .get(p as usize)
-            .map_or(0, |run| run.position.saturating_add(1));
         let place = self.plan.place(p, next);
-        self.change(p, |run| run.move_to(next, place));
+        if place.is_none() {
+            return self.change(p, |run| run.move_to(next, place));
+        }
+        // What it adds to the sums is the same before the next task as after the one that ended.
+        self.settled = None;
+        if let Some(run) = self.runs.get_mut(p as usize) {
+            run.move_to(next, place);
+        }
+        self.requeue(p);
     }
 
     /// The current task of `p` has begun, if it had not.
+    #[inline]
     pub(super) fn begin_task(&mut self, p: u32) {
         if self.runs.get(p as usize).is_some_and(|run| !run.task_begun) {
-            self.update(p, |run| {
+            self.update_task(p, |run| {
                 run.begun = true;
                 run.task_begun = true;
             });
@@ -337,25 +345,43 @@ impl<M: Memory> Node<M> {
     /// The same for a change that alters neither the present decision nor who
     /// is a candidate.
     pub(super) fn update(&mut self, p: u32, change: impl FnOnce(&mut Run)) {
+        let Some(run) = self.runs.get(p as usize) else {
+            return;
+        };
+        let (live, unfinished) = (run.is_live(), !run.done);
+        self.update_task(p, change);
+        if let Some(run) = self.runs.get(p as usize) {
+            self.live = recount(self.live, live, run.is_live());
+            self.unfinished = recount(self.unfinished, unfinished, !run.done);
+        }
+    }
+
+    /// The same for a change that leaves it there as it was, and as done.
+    #[inline(always)]
+    pub(super) fn update_task(&mut self, p: u32, change: impl FnOnce(&mut Run)) {
         let Some(run) = self.runs.get_mut(p as usize) else {
             return;
         };
-        let (sums, live, unfinished) = (Sums::of(run), run.is_live(), !run.done);
+        let share = Share::of(run);
         change(run);
         let copied = run.copied;
-        self.sums.replace(&sums, &Sums::of(run));
-        self.live = recount(self.live, live, run.is_live());
-        self.unfinished = recount(self.unfinished, unfinished, !run.done);
-        if self.idle_insns != 0 {
-            self.idle_insns = self.idle_insns.min(self.early_insns());
-        }
+        self.sums.replace(&share, &Share::of(run));
+        self.limit_idle();
         if copied {
             self.note_change(p);
         }
     }
 
+    /// Idle time only makes up for earliness.
+    fn limit_idle(&mut self) {
+        if self.idle_insns != 0 {
+            self.idle_insns = self.idle_insns.min(self.early_insns());
+        }
+    }
+
     /// Puts `p` into the queue of candidates, takes it out, or moves it, as its
     /// state demands.
+    #[inline]
     pub(super) fn requeue(&mut self, p: u32) {
         let Some(run) = self.runs.get(p as usize) else {
             return;
@@ -378,6 +404,7 @@ impl<M: Memory> Node<M> {
     }
 
     /// An event of `kind` with all that belongs to `p` and its current task.
+    #[inline(always)]
     pub(super) fn process_event(&self, kind: EventKind, p: u32, now_ns: u64) -> Event {
         let mut event = Event::new(kind, now_ns);
         event.slot = self.slot_on_wire();
@@ -400,7 +427,9 @@ impl<M: Memory> Node<M> {
         event
     }
 
-    /// Counts and emits an event; returns its number.
+    /// Counts and emits an event; returns its number.  It is made where it is
+    /// emitted, and not copied.
+    #[inline(always)]
     pub(super) fn tell(&mut self, event: Event, sink: &mut impl Sink) -> u64 {
         self.counts.count(event.kind);
         sink.emit(&event)

@@ -118,35 +118,20 @@ impl Sums {
         finished_insns: 0,
     };
 
-    /// What one process adds to them.
-    pub(super) fn of(run: &Run) -> Sums {
-        if !run.is_active() {
-            return Sums::ZERO;
-        }
-        Sums {
-            active: 1,
-            progress: 1,
-            lateness_insns: run.lateness_insns().into(),
-            begun_insns: run.begun_insns().into(),
-            finished_insns: run.account.planned_insns.into(),
-        }
-    }
-
-    /// Takes `old` out and `new` in.
-    pub(super) fn replace(&mut self, old: &Sums, new: &Sums) {
-        if old == new {
-            return;
-        }
-        let lengths = |sums: &Sums| (sums.active, sums.begun_insns, sums.finished_insns);
+    /// Takes `old` out, which is a part of them, and `new` in.
+    #[inline(always)]
+    pub(super) fn replace(&mut self, old: &Share, new: &Share) {
+        let lengths = |share: &Share| (share.active, share.begun_insns, share.finished_insns);
         if lengths(old) != lengths(new) {
             self.progress = self.progress.wrapping_add(1).max(1);
+            self.active = self.active.wrapping_sub(old.active.into()) + u32::from(new.active);
+            let grown =
+                |sum: u128, old: u64, new: u64| sum.wrapping_sub(old.into()) + u128::from(new);
+            self.begun_insns = grown(self.begun_insns, old.begun_insns, new.begun_insns);
+            self.finished_insns =
+                grown(self.finished_insns, old.finished_insns, new.finished_insns);
         }
-        // `old` is a part of them.
-        self.active = self.active.wrapping_sub(old.active) + new.active;
-        self.lateness_insns = self.lateness_insns - old.lateness_insns + new.lateness_insns;
-        self.begun_insns = self.begun_insns.wrapping_sub(old.begun_insns) + new.begun_insns;
-        self.finished_insns =
-            self.finished_insns.wrapping_sub(old.finished_insns) + new.finished_insns;
+        self.lateness_insns += i128::from(new.lateness_insns) - i128::from(old.lateness_insns);
     }
 
     /// The same sums, at the progress of `other`: for a comparison of the sums alone.
@@ -175,6 +160,37 @@ impl Sums {
 
     fn finished_insns(&self) -> u64 {
         u64::try_from(self.finished_insns).unwrap_or(u64::MAX)
+    }
+}
+
+/// What one process adds to the sums: nothing unless it is active.
+#[derive(Clone, Copy)]
+pub(super) struct Share {
+    active: bool,
+    lateness_insns: i64,
+    begun_insns: u64,
+    finished_insns: u64,
+}
+
+impl Share {
+    pub(super) const NONE: Share = Share {
+        active: false,
+        lateness_insns: 0,
+        begun_insns: 0,
+        finished_insns: 0,
+    };
+
+    #[inline(always)]
+    pub(super) fn of(run: &Run) -> Share {
+        if !run.is_active() {
+            return Share::NONE;
+        }
+        Share {
+            active: true,
+            lateness_insns: run.lateness_insns(),
+            begun_insns: run.begun_insns(),
+            finished_insns: run.account.planned_insns,
+        }
     }
 }
 
@@ -302,48 +318,53 @@ impl<M: Memory> Node<M> {
     }
 
     /// Looks at the lateness thresholds of `p`, which runs or ends its task.
+    #[inline]
     pub(super) fn watch(&mut self, p: u32, now_ns: u64, sink: &mut impl Sink) -> Watch {
-        const LATENESS: [Threshold; 4] = [
-            Threshold::T2Task,
-            Threshold::T2Process,
-            Threshold::T2Node,
-            Threshold::T2Preemptions,
-        ];
+        const LATENESS: u64 = Threshold::T2Task as u64
+            | Threshold::T2Process as u64
+            | Threshold::T2Node as u64
+            | Threshold::T2Preemptions as u64;
         let Some(run) = self.runs.get(p as usize) else {
             return Watch::NEVER;
         };
-        if !LATENESS.into_iter().any(|on| self.config.has(on)) {
+        if self.config.thresholds & LATENESS == 0 {
             return Watch::NEVER;
         }
-        let retired_insns = run.retired_insns;
         if !run.is_late() {
             return Watch {
                 at_insns: run.planned_insns.saturating_add(1),
                 ..Watch::NEVER
             };
         }
+        self.watch_late(p, now_ns, sink)
+    }
+
+    /// The same for a process whose task is late.
+    fn watch_late(&mut self, p: u32, now_ns: u64, sink: &mut impl Sink) -> Watch {
+        let Some(run) = self.runs.get(p as usize) else {
+            return Watch::NEVER;
+        };
+        let (retired_insns, mut look) = (run.retired_insns, run.look);
         let progress = self.sums.progress;
-        if !run.look.holds(progress, retired_insns, now_ns) {
+        if !look.holds(progress, retired_insns, now_ns) {
             let run = *run;
-            self.look_at_process(p, &run, now_ns, sink);
+            look = self.look_at_process(p, &run, now_ns, sink);
         }
-        if self.config.has(Threshold::T2Node) {
-            let late_insns = self.sums.lateness_insns().max(0).unsigned_abs();
-            if !self.node_look.holds(progress, late_insns, now_ns) {
-                self.look_at_node(p, now_ns, sink);
-            }
-        }
-        let look = self.runs.get(p as usize).map_or(Look::NONE, |run| run.look);
         let mut watch = Watch {
             at_insns: look.at_insns,
             at_ns: look.at_ns,
         };
         if self.config.has(Threshold::T2Node) {
+            let lateness_insns = self.sums.lateness_insns();
+            let late_insns = lateness_insns.max(0).unsigned_abs();
+            if !self.node_look.holds(progress, late_insns, now_ns) {
+                self.look_at_node(p, now_ns, sink);
+            }
             let left_insns = match self.node_look.at_insns {
                 u64::MAX => u64::MAX,
                 at_insns => i64::try_from(at_insns)
                     .unwrap_or(i64::MAX)
-                    .saturating_sub(self.sums.lateness_insns())
+                    .saturating_sub(lateness_insns)
                     .max(0)
                     .unsigned_abs(),
             };
@@ -356,7 +377,7 @@ impl<M: Memory> Node<M> {
     }
 
     /// Looks at the thresholds of the process `p` and its task.
-    fn look_at_process(&mut self, p: u32, run: &Run, now_ns: u64, sink: &mut impl Sink) {
+    fn look_at_process(&mut self, p: u32, run: &Run, now_ns: u64, sink: &mut impl Sink) -> Look {
         let mut watch = Watch {
             at_insns: self.watch_task(p, now_ns, sink),
             ..Watch::NEVER
@@ -365,17 +386,16 @@ impl<M: Memory> Node<M> {
         if self.config.has(Threshold::T2Process) {
             let approach = self.approach_of_process(run, self.stress(now_ns));
             let level = self.watch_level(&approach, run.told.process, p, now_ns, sink);
-            self.update(p, |run| run.told.process = level);
+            self.update_task(p, |run| run.told.process = level);
             watch.earlier(&self.next_look(&approach, level, run.retired_insns, now_ns));
         }
-        let progress = self.sums.progress;
-        self.update(p, |run| {
-            run.look = Look {
-                progress,
-                at_insns: watch.at_insns,
-                at_ns: watch.at_ns,
-            }
-        });
+        let look = Look {
+            progress: self.sums.progress,
+            at_insns: watch.at_insns,
+            at_ns: watch.at_ns,
+        };
+        self.update_task(p, |run| run.look = look);
+        look
     }
 
     /// Looks at the lateness threshold of the node, while `p` runs.
@@ -409,7 +429,7 @@ impl<M: Memory> Node<M> {
             return t2_task_insns.saturating_add(1);
         }
         let seq = self.signal_late(Cause::Task, p, t2_task_insns, FAILURE, now_ns, sink);
-        self.update(p, |run| run.told.task = Level::failure(seq));
+        self.update_task(p, |run| run.told.task = Level::failure(seq));
         u64::MAX
     }
 
@@ -427,7 +447,7 @@ impl<M: Memory> Node<M> {
         }
         let cause = Cause::Preemptions;
         let seq = self.signal_late(cause, p, max_preemptions, FAILURE, now_ns, sink);
-        self.update(p, |run| run.told.preemptions = Level::failure(seq));
+        self.update_task(p, |run| run.told.preemptions = Level::failure(seq));
     }
 
     /// t2_process, in both its stages
@@ -531,19 +551,39 @@ impl<M: Memory> Node<M> {
     }
 
     /// Looks at the earliness thresholds: the current task of `p` has ended
-    /// early with `retired_insns`, and stands in the account.
+    /// early, and stands in the account.
+    #[inline]
     pub(super) fn watch_early(
         &mut self,
         p: u32,
+        planned_insns: u64,
         retired_insns: u64,
         now_ns: u64,
         sink: &mut impl Sink,
     ) {
-        let Some(run) = self.runs.get(p as usize) else {
-            return;
-        };
-        let tm2_task_insns = self.config.tm2_task_insns(run.planned_insns);
-        if self.config.has(Threshold::Tm2Task) && retired_insns < tm2_task_insns {
+        // Most tasks are not even as early as a threshold is at least.
+        let early_insns = planned_insns.saturating_sub(retired_insns);
+        if self.config.has(Threshold::Tm2Task) && early_insns > self.config.t2_spacer_insns {
+            self.watch_early_task(p, planned_insns, retired_insns, now_ns, sink);
+        }
+        let least_insns = self.config.node_lower_bound_insns(self.sums.active);
+        let watches = self.config.has(Threshold::Tm2Node) && !self.told_early.is_failure();
+        if watches && self.early_insns() > least_insns {
+            self.watch_early_node(p, retired_insns, now_ns, sink);
+        }
+    }
+
+    /// tm2_task
+    fn watch_early_task(
+        &mut self,
+        p: u32,
+        planned_insns: u64,
+        retired_insns: u64,
+        now_ns: u64,
+        sink: &mut impl Sink,
+    ) {
+        let tm2_task_insns = self.config.tm2_task_insns(planned_insns);
+        if retired_insns < tm2_task_insns {
             let event = self.signal(EventKind::Early, Cause::Task, p, now_ns);
             let event = Event {
                 retired_insns,
@@ -552,9 +592,10 @@ impl<M: Memory> Node<M> {
             };
             self.tell(event, sink);
         }
-        if !self.config.has(Threshold::Tm2Node) || self.told_early.is_failure() {
-            return;
-        }
+    }
+
+    /// tm2_node
+    fn watch_early_node(&mut self, p: u32, retired_insns: u64, now_ns: u64, sink: &mut impl Sink) {
         let thresholds = self.thresholds(now_ns);
         let idle_insns = i64::try_from(self.idle_insns).unwrap_or(i64::MAX);
         let lateness_insns = thresholds.lateness_insns.saturating_add(idle_insns);

@@ -135,7 +135,7 @@ impl Config {
     }
 
     /// T2_NODE_LOWER_BOUND (3.3.6).
-    fn node_lower_bound_insns(&self, active: u32) -> u64 {
+    pub(super) fn node_lower_bound_insns(&self, active: u32) -> u64 {
         self.t2_min_process_insns.saturating_mul(active.into())
     }
 
@@ -159,7 +159,11 @@ impl Config {
 }
 
 /// `value · factor / 1000`, rounded down, exactly and without 128-bit division.
+#[inline]
 fn permille(value: u64, factor_permille: u64) -> u64 {
+    if let Some(product) = value.checked_mul(factor_permille) {
+        return product / 1000;
+    }
     (value / 1000)
         .saturating_mul(factor_permille)
         .saturating_add((value % 1000).saturating_mul(factor_permille) / 1000)
