@@ -3,7 +3,7 @@
 //! tell the kernel's, and the loops are known.
 
 use pbs_uapi::EventKind;
-use pbs_vmtest::harness::{burn, Plan, Scene};
+use pbs_vmtest::harness::{burn, Node, Plan, Scene};
 use pbs_vmtest::{check, check_eq};
 
 use super::Named;
@@ -41,11 +41,15 @@ pub fn accounting_percent() -> Result<f64, String> {
     Ok(worst * 100.0)
 }
 
-/// How far slots go beyond t1, over 1,000 of them.
-pub fn overshoot() -> Result<Vec<Named>, String> {
-    const SLOT_INSNS: u64 = 250_000;
-    const SLOTS: u32 = 502;
-    const PROCESSES: u32 = 2;
+const SLOT_INSNS: u64 = 250_000;
+const SLOTS: u32 = 502;
+const PROCESSES: u32 = 2;
+
+/// Slots that end at t1 in [`preempted_turns`], but for the first of each process.
+pub const SLOTS_MET: usize = ((SLOTS - 1) * PROCESSES) as usize;
+
+/// Two tasks without end take turns, slot by slot: what was told of them, and t1.
+pub fn preempted_turns() -> Result<(Node, u64), String> {
     let mut config = pbs_core::Config::DEFAULT;
     config.max_preemptions = 1_000_000;
     // A kernel that checks itself takes so long that slots would reach their
@@ -72,9 +76,15 @@ pub fn overshoot() -> Result<Vec<Named>, String> {
         child.wait_ok()?;
     }
     scene.node.read()?;
+    Ok((scene.node, t1_insns))
+}
+
+/// How far slots go beyond t1, over 1,000 of them.
+pub fn overshoot() -> Result<Vec<Named>, String> {
+    let (node, t1_insns) = preempted_turns()?;
     let mut over_insns = Vec::new();
     for process in 1..=PROCESSES {
-        let preempted = scene.node.of(EventKind::Preempted);
+        let preempted = node.of(EventKind::Preempted);
         let retired = preempted
             .iter()
             .filter(|event| event.process == process && event.task == 0);
@@ -84,11 +94,7 @@ pub fn overshoot() -> Result<Vec<Named>, String> {
             over_insns.push((pair[1] - pair[0]).saturating_sub(t1_insns));
         }
     }
-    check_eq!(
-        over_insns.len(),
-        ((SLOTS - 1) * PROCESSES) as usize,
-        "slots that met t1"
-    );
+    check_eq!(over_insns.len(), SLOTS_MET, "slots that met t1");
     over_insns.sort_unstable();
     let at = |percent: usize| over_insns[(over_insns.len() - 1) * percent / 100] as f64;
     Ok(vec![

@@ -11,6 +11,7 @@ mod pipe;
 mod probe;
 mod shared;
 mod switch;
+mod timer;
 
 use std::path::{Path, PathBuf};
 
@@ -59,6 +60,7 @@ const MEASURES: &[(&str, Measure)] = &[
     ("pipe-deadline", Cost(pipe::deadline)),
     ("task-end", Cost(switch::early_tasks)),
     ("task-end-near", Cost(switch::near_tasks)),
+    ("task-end-same", Cost(switch::same_process)),
     ("preemption", Cost(switch::preemptions)),
     ("yield-fifo-threads", Cost(switch::yield_threads)),
     ("yield-fifo", Cost(switch::yield_fifo)),
@@ -70,6 +72,7 @@ const MEASURES: &[(&str, Measure)] = &[
     ("install", Counted(large::install)),
     ("plan-memory", Several(large::memory)),
     ("event-stream", Counted(events::stream)),
+    ("timer-per-slot", Several(timer::per_slot)),
 ];
 
 impl Measure {

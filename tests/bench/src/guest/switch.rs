@@ -4,6 +4,7 @@
 
 use std::thread;
 
+use pbs_uapi::Device;
 use pbs_vmtest::harness::{burn, Plan};
 
 use super::class::{run, Class};
@@ -32,19 +33,22 @@ fn in_turn(mut plan: Plan, slots: u64, slot_insns: u64) -> Plan {
     plan
 }
 
+/// Ends so many tasks of this length.
+fn end_tasks(device: &Device, tasks: u64, task_insns: u64) {
+    for _ in 0..tasks {
+        burn(task_insns);
+        device.task_end(None).expect("task end");
+    }
+}
+
 /// Kernel instructions of a task's end, of its process's way to sleep and of the
 /// next one's way back: two processes take turns, slot by slot.
 fn task_ends(probe: &Probe, task_insns: u64, planned_insns: u64) -> Result<f64, String> {
     let pairs = pairs(probe);
     let tasks = pairs + 2 * MARGIN;
     let plan = in_turn(Plan::new(1).lead_in(), tasks, planned_insns);
-    let device = pbs_uapi::Device::open().map_err(|error| error.to_string())?;
-    let work = |tasks: u64| {
-        for _ in 0..tasks {
-            burn(task_insns);
-            device.task_end(None).expect("task end");
-        }
-    };
+    let device = Device::open().map_err(|error| error.to_string())?;
+    let work = |tasks| end_tasks(&device, tasks, task_insns);
     probe.of_each(2 * pairs, || {
         run(
             &Class::Pbs(plan.into()),
@@ -71,7 +75,31 @@ pub fn near_tasks(probe: &Probe) -> Result<f64, String> {
     task_ends(probe, 9_800, 10_000)
 }
 
-/// The same with t1 instead of the task's end: the one task of each process
+/// Kernel instructions of a task's end behind which the same process goes on: there is
+/// no other, and nothing is switched.
+pub fn same_process(probe: &Probe) -> Result<f64, String> {
+    const TASK_INSNS: u64 = 5_000;
+    let tasks = 2 * pairs(probe);
+    let all = tasks + 2 * MARGIN;
+    let mut plan = Plan::new(1).lead_in();
+    for task in 0..all as u32 {
+        plan = plan.slot(1, task, 2 * TASK_INSNS);
+    }
+    let device = Device::open().map_err(|error| error.to_string())?;
+    let work = |tasks| end_tasks(&device, tasks, TASK_INSNS);
+    probe.of_each(tasks, || {
+        run(
+            &Class::Pbs(plan.into()),
+            vec![Box::new(|| {
+                work(MARGIN);
+                probe.measure(|| work(tasks));
+                work(MARGIN);
+            })],
+        )
+    })
+}
+
+/// [`early_tasks`] with t1 instead of the task's end: the one task of each process
 /// never ends, and takes all of its slots.
 pub fn preemptions(probe: &Probe) -> Result<f64, String> {
     const SLOT_INSNS: u64 = 10_000;
