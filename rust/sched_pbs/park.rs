@@ -3,10 +3,12 @@
 //! Waiting is sleeping, at the return to user space.
 //!
 //! A plan process that has to wait is not left runnable and unpicked: it could hold a lock that
-//! the whole machine needs. It is sent to the edge of user space by a task work, where it holds
-//! nothing, and sleeps there until its process is granted the CPU. The sleep is interruptible, so
-//! that signals, ptrace, the freezer and `kill` work as ever: a thread that has a signal to handle
-//! is let through, and is sent to wait again if it reaches user space.
+//! the whole machine needs. It sleeps where it holds nothing, until its process is granted the CPU.
+//! Who is interrupted in user space goes to sleep by the `schedule()` that follows
+//! (`State::park_interrupted`). Everybody else comes here: by a task work at the edge of user space,
+//! or at the end of a system call that may wait. The sleep is interruptible, so that signals,
+//! ptrace, the freezer and `kill` work as ever: a thread that has a signal to handle is let through,
+//! and is sent to wait again if it reaches user space.
 
 use super::{
     attach,

@@ -288,7 +288,7 @@ fn swap(change: &mut Change, most: usize) -> bool {
     with_locked(change.cpu, |rq, cpu, state| {
         state.charge(rq);
         state.sample_memory(rq);
-        let now_ns = clock::monotonic_ns();
+        let now_ns = state.now_ns();
         if let Some(new) = change.node.as_deref_mut() {
             match (state.node.as_deref_mut(), &mut change.take_over) {
                 (Some(old), Some(take_over)) => {

@@ -29,8 +29,8 @@
 //! control mutex ([`global::Pbs::control`]: one change of plans or attachments at a time), the lock
 //! of one run queue (all of a CPU's [`state::State`]), and the raw lock of the event ring, which is
 //! held for a copy. The timer and the irq_work take the lock of their CPU's run queue from hard
-//! interrupt context. Nobody is woken, nothing is allocated or freed and nothing sleeps under the
-//! lock of a run queue.
+//! interrupt context. Nothing is allocated or freed and nothing sleeps under the lock of a run queue,
+//! and nobody is woken but who sleeps on it and is granted the CPU ([`cpu::wake_granted`]).
 
 use kernel::prelude::*;
 

@@ -10,7 +10,6 @@ use crate::{
     rows::NO_ROW,
     threads::{SeatNumber, NO_SEAT},
 };
-use kernel::clock;
 
 /// Leaves the class without an event: its end was told already.
 pub(crate) const LEAVE_SILENTLY: u16 = u16::MAX;
@@ -60,7 +59,7 @@ impl State {
         }
         match lost {
             Some((id, reason)) => {
-                let mut event = Event::new(EventKind::Ejected, clock::monotonic_ns());
+                let mut event = Event::new(EventKind::Ejected, self.now_ns());
                 event.process = id;
                 event.reason = reason;
                 let plan_id = self.node.as_ref().map_or(0, |node| node.plan_id());
