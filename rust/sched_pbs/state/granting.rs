@@ -92,7 +92,14 @@ impl State {
                 }
             }
         }
-        self.preempt(rq);
+        let choice = self.choose();
+        let running = self.threads.as_ref().and_then(|t| t.get(self.running));
+        // Of who has blocked the core knows that it must choose.
+        let blocks = running.is_some_and(|seat| !seat.queued);
+        if choice != self.running && !blocks {
+            rq.reschedule();
+        }
+        self.armed_for = NO_SEAT;
         if self.is_handing_over() {
             // Once a switch: for who follows, which finds the timer set. The counter itself is set
             // for nobody but who runs.
@@ -103,7 +110,7 @@ impl State {
                 self.slot_begins = false;
                 self.armed_for = granted;
             }
-        } else if [NO_SEAT, granted, self.choose()].contains(&self.running) {
+        } else if [NO_SEAT, granted, choice].contains(&self.running) {
             // Otherwise a switch follows, which sets the timer.
             self.arm(rq, cpu, origin);
         }
