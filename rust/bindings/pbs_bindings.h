@@ -29,6 +29,7 @@
 #include <linux/sysfs.h>
 #include <linux/task_work.h>
 #include <linux/tracepoint-defs.h>
+#include <linux/vmalloc.h>
 #include <linux/wait.h>
 
 /* `bindgen` does not evaluate what these macros are made of. */

@@ -10,6 +10,7 @@
 #include "hrtimer.c"
 #include "irq_work.c"
 #include "mm.c"
+#include "mmap.c"
 #include "perf_event.c"
 #include "poll.c"
 #include "raw_spinlock.c"

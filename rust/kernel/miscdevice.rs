@@ -43,6 +43,7 @@ use crate::{
     error::{from_result, to_result, VTABLE_DEFAULT_ERROR},
     ffi::{c_char, c_int, c_long, c_uint, c_ulong},
     init::pin_init_from_closure,
+    mmap::MmapArea,
     poll::PollTable,
     prelude::*,
     str::CStr,
@@ -98,6 +99,14 @@ pub trait MiscDevice: Sized {
     /// are woken when this changes.
     fn poll<'a>(data: Borrowed<'a, Self>, table: &PollTable<'a>) -> u32 {
         let _ = (data, table);
+        build_error(VTABLE_DEFAULT_ERROR)
+    }
+
+    /// Fills an area of the caller's address space with what the file has at the area's offset.
+    ///
+    /// The file stays open as long as the area is there.
+    fn mmap(data: Borrowed<'_, Self>, area: &mut MmapArea<'_>) -> Result {
+        let _ = (data, area);
         build_error(VTABLE_DEFAULT_ERROR)
     }
 
@@ -184,6 +193,7 @@ impl<T: MiscDevice> FileOperations<T> {
             None
         },
         poll: if T::HAS_POLL { Some(Self::poll) } else { None },
+        mmap: if T::HAS_MMAP { Some(Self::mmap) } else { None },
         unlocked_ioctl: if T::HAS_IOCTL {
             Some(Self::ioctl)
         } else {
@@ -285,6 +295,22 @@ impl<T: MiscDevice> FileOperations<T> {
         // SAFETY: C code keeps the file open during the call, and `release` ends both.
         let (data, table) = unsafe { (Self::data(file), PollTable::new(file, table)) };
         T::poll(data, &table)
+    }
+
+    /// # Safety
+    ///
+    /// See [`FileOperations`].
+    unsafe extern "C" fn mmap(
+        file: *mut bindings::file,
+        vma: *mut bindings::vm_area_struct,
+    ) -> c_int {
+        // SAFETY: C code keeps the file open during the call. `vma` is this function's argument,
+        // and what is made of it is gone when this function returns.
+        let (data, mut area) = unsafe { (Self::data(file), MmapArea::new(vma)) };
+        from_result(|| {
+            T::mmap(data, &mut area)?;
+            Ok(0)
+        })
     }
 
     /// # Safety
