@@ -107,10 +107,11 @@ impl Cpu {
             .map_or(0, |count| count.load(Ordering::Relaxed))
     }
 
-    /// Counts one more event of `kind`.
+    /// Counts one more event of `kind`. With the run queue locked, so that nobody else does.
+    #[inline]
     pub(crate) fn count_one(&self, kind: EventKind) {
         if let Some(count) = self.counts.get(kind as usize) {
-            count.fetch_add(1, Ordering::Relaxed);
+            count.store(count.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         }
     }
 

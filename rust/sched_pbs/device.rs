@@ -6,12 +6,15 @@
 
 use super::{
     attach::{self, NotEnded},
-    events,
+    events::{self, Reader},
     global::{self, pbs},
     pbs_core::{wire as format, Errno},
     plan, wire,
 };
-use core::fmt::{self, Write};
+use core::{
+    fmt::{self, Write},
+    sync::atomic::{AtomicBool, Ordering},
+};
 use kernel::{
     alloc::KVVec,
     bindings, c_str,
@@ -19,6 +22,7 @@ use kernel::{
     current,
     ioctl::{_IOR, _IOW, _IOWR},
     miscdevice::{MiscDevice, MiscDeviceRegistration, Options},
+    mmap::MmapArea,
     new_mutex,
     poll::PollTable,
     prelude::*,
@@ -30,9 +34,6 @@ use kernel::{
 
 /// The largest plan that is taken in: all CPUs of a large node, or one with all slots.
 const MAX_PLAN_BYTES: usize = 256 << 20;
-
-/// How many events are copied at a time.
-const BATCH: usize = 16;
 
 /// Registers the device.
 pub(crate) fn register() -> Result<Pin<KBox<MiscDeviceRegistration<Device>>>> {
@@ -54,10 +55,12 @@ pub(crate) struct File {
     /// The next event that this reader gets. Held while events are copied, so that two threads
     /// that read one file share the events between them.
     #[pin]
-    position: Mutex<u64>,
+    reader: Mutex<Reader>,
     /// Why the last call was refused.
     #[pin]
     refusal: Mutex<bindings::pbs_error>,
+    /// Whether it was: who does nothing but succeed has no use for the lock.
+    refused: AtomicBool,
 }
 
 /// Writes text into the reason of a refusal; what does not fit is cut off.
@@ -88,6 +91,7 @@ impl File {
     /// Keeps the reason of a refusal that is about a place in the written plan.
     fn refuse_at(&self, offset_bytes: u64, error: Error, text: fmt::Arguments<'_>) -> Error {
         let mut refusal = self.refusal.lock();
+        self.refused.store(true, Ordering::Relaxed);
         *refusal = bindings::pbs_error {
             error: -error.to_errno(),
             offset_bytes,
@@ -104,10 +108,14 @@ impl File {
 
     /// Does a call, and sees to it that a refusal has a reason.
     fn call<T>(&self, call: impl FnOnce() -> Result<T>) -> Result<T> {
-        self.refusal.lock().error = 0;
+        if self.refused.load(Ordering::Relaxed) {
+            let mut refusal = self.refusal.lock();
+            refusal.error = 0;
+            self.refused.store(false, Ordering::Relaxed);
+        }
         let result = call();
         if let Err(error) = result {
-            if self.refusal.lock().error == 0 {
+            if !self.refused.load(Ordering::Relaxed) {
                 self.refuse(error, format_args!("the kernel refused it: {error:?}"));
             }
         }
@@ -273,7 +281,7 @@ fn get_plan(file: &File, arg: usize) -> Result {
 }
 
 fn info() -> Result<bindings::pbs_info> {
-    let (first_seq, next_seq) = pbs().ok_or(ENODEV)?.events.bounds();
+    let events = &pbs().ok_or(ENODEV)?.events;
     Ok(bindings::pbs_info {
         version: bindings::PBS_VERSION,
         tier: global::tier() as u32,
@@ -282,8 +290,11 @@ fn info() -> Result<bindings::pbs_info> {
         max_slot_insns: format::MAX_SLOT_INSNS,
         rate_insns_per_ms: global::rate().insns_per_ms(),
         rate_spread_permille: global::rate_spread_permille(),
-        first_seq,
-        next_seq,
+        first_seq: events.first_seq(),
+        next_seq: events.next_seq(),
+        ring_bytes: events::RING_BYTES as u64,
+        nr_cpu_ids: kernel::cpu::nr_cpu_ids(),
+        nr_rings: events.rings() as u32,
         ..bindings::pbs_info::default()
     })
 }
@@ -303,15 +314,17 @@ impl MiscDevice for Device {
     type Ptr = Arc<File>;
 
     fn open() -> Result<Arc<File>> {
-        let (_, next_seq) = pbs().ok_or(ENODEV)?.events.bounds();
+        let events = &pbs().ok_or(ENODEV)?.events;
+        let reader = events.reader(events.next_seq())?;
         let refusal = bindings::pbs_error {
             offset_bytes: u64::MAX,
             ..bindings::pbs_error::default()
         };
         Arc::pin_init(
             pin_init!(File {
-                position <- new_mutex!(next_seq, "pbs_position"),
+                reader <- new_mutex!(reader, "pbs_reader"),
                 refusal <- new_mutex!(refusal, "pbs_refusal"),
+                refused: AtomicBool::new(false),
             }),
             GFP_KERNEL,
         )
@@ -327,38 +340,29 @@ impl MiscDevice for Device {
         if user.len() < BYTES {
             return Err(EINVAL);
         }
-        let mut batch = [events::Record::default(); BATCH];
         let mut total = 0;
         loop {
-            let position = {
-                let mut position = file.position.lock();
-                while user.len() >= BYTES {
-                    let room = (user.len() / BYTES).min(BATCH);
-                    let Some(batch) = batch.get_mut(..room) else {
-                        break;
-                    };
-                    let before = *position;
-                    let filled = events.take(&mut position, batch);
-                    for record in batch.iter().take(filled) {
-                        if let Err(error) = wire::write(&mut user, *record) {
-                            *position = before;
-                            return if total == 0 { Err(error) } else { Ok(total) };
-                        }
-                    }
-                    total += filled * BYTES;
-                    if filled < room {
-                        break;
-                    }
+            let mut reader = file.reader.lock();
+            while user.len() >= BYTES {
+                let Some(record) = events.next(&mut reader) else {
+                    break;
+                };
+                match wire::write(&mut user, record) {
+                    Ok(()) => reader.pass(),
+                    Err(error) if total == 0 => return Err(error),
+                    Err(_) => return Ok(total),
                 }
-                *position
-            };
+                total += BYTES;
+            }
             if total != 0 {
                 return Ok(total);
             }
             if nonblock {
                 return Err(EAGAIN);
             }
-            events.wait(position)?;
+            let seq = reader.seq();
+            drop(reader);
+            events.wait(seq)?;
         }
     }
 
@@ -374,11 +378,27 @@ impl MiscDevice for Device {
         file: <Arc<File> as kernel::types::ForeignOwnable>::Borrowed<'a>,
         table: &PollTable<'a>,
     ) -> u32 {
-        let position = *file.position.lock();
+        let seq = file.reader.lock().seq();
         match pbs() {
-            Some(pbs) => pbs.events.poll(position, table) | kernel::poll::OUT,
+            Some(pbs) => pbs.events.poll(seq, table) | kernel::poll::OUT,
             None => kernel::poll::ERR,
         }
+    }
+
+    fn mmap(
+        _file: <Arc<File> as kernel::types::ForeignOwnable>::Borrowed<'_>,
+        area: &mut MmapArea<'_>,
+    ) -> Result {
+        const BYTES: u64 = events::RING_BYTES as u64;
+        let pbs = pbs().ok_or(ENODEV)?;
+        if area.offset_bytes() % BYTES != 0 {
+            return Err(EINVAL);
+        }
+        let cpu = u32::try_from(area.offset_bytes() / BYTES)
+            .ok()
+            .and_then(|number| pbs.cpu(number))
+            .ok_or(ENODEV)?;
+        pbs.events.of_cpu(cpu.number()).ok_or(ENOENT)?.map(area)
     }
 
     fn ioctl(
@@ -406,14 +426,15 @@ impl MiscDevice for Device {
 
 fn seek(file: &File, arg: usize) -> Result {
     let seq: u64 = wire::get(arg)?;
-    let (_, next_seq) = pbs().ok_or(ENODEV)?.events.bounds();
+    let events = &pbs().ok_or(ENODEV)?.events;
+    let next_seq = events.next_seq();
     if seq > next_seq {
         return Err(file.refuse(
             EINVAL,
             format_args!("event {seq} has not happened; the next one is {next_seq}"),
         ));
     }
-    *file.position.lock() = seq;
+    events.seek(&mut file.reader.lock(), seq);
     Ok(())
 }
 

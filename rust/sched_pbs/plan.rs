@@ -91,16 +91,16 @@ pub(crate) fn install(bytes: &[u8]) -> Result<(), Refused> {
     let message = Message::parse::<KernelMemory>(bytes)?;
     // Keeps the CPUs as they are; hotplug takes the control lock inside this one.
     let _hotplug = kernel::cpu::hotplug_read_lock();
-    let control = pbs.control.lock();
+    let mut control = pbs.control.lock();
     let config = message.config().unwrap_or(control.config);
 
     let mut changes: KVec<Change> = KVec::new();
     for section in message.sections() {
         let change = prepare(pbs, &message, &section, config)?;
+        pbs.events.prepare(&mut control, change.cpu)?;
         changes.push(change, GFP_KERNEL).map_err(Error::from)?;
     }
-    let (_, next_seq) = pbs.events.bounds();
-    message.check_dealt(next_seq)?;
+    message.check_dealt(pbs.events.next_seq())?;
     for change in changes.iter_mut() {
         only_here(pbs, &message, change)?;
         copy(change);
@@ -307,7 +307,7 @@ fn swap(change: &mut Change, most: usize) -> bool {
         }
         core::mem::swap(&mut state.node, &mut change.node);
         if let Some(old) = &change.node {
-            old.leave_slot(&mut Emitter::new(cpu, old.plan_id(), 0));
+            old.leave_slot(&mut Emitter::new(cpu, &mut state.events, old.plan_id(), 0));
         }
         if state.threads.is_none() {
             state.threads = change.threads.take();
@@ -331,7 +331,7 @@ fn swap(change: &mut Change, most: usize) -> bool {
                 .node
                 .as_ref()
                 .map_or(0, |node| u64::from(node.slots()));
-            Emitter::new(cpu, plan_id, 0).emit(&event);
+            Emitter::new(cpu, &mut state.events, plan_id, 0).emit(&event);
         }
         state.settle(rq, cpu);
         true

@@ -20,7 +20,7 @@
 use super::{
     clock::InsnClock,
     cpu::Cpu,
-    events::Emitter,
+    events::{Emitter, Writer},
     pbs_core::{Decision, Grant, Node, Predictor, Presence, Rate},
     rows::Row,
     storage::KernelMemory,
@@ -61,6 +61,8 @@ pub(crate) struct State {
     pub(crate) longest_stop_ns: u64,
     /// The longest that the run queue was locked at once for a change of plans.
     pub(crate) longest_swap_ns: u64,
+    /// Where its events go.
+    pub(crate) events: Writer,
     /// The last decision.
     decision: Decision,
     /// Instructions charged since that decision.
@@ -103,6 +105,7 @@ impl Default for State {
             insn_clock: InsnClock::default(),
             longest_stop_ns: 0,
             longest_swap_ns: 0,
+            events: Writer::default(),
             decision: NO_DECISION,
             charged_insns: 0,
             granted: NO_SEAT,
@@ -205,7 +208,7 @@ impl State {
         tell: impl FnOnce(&mut Node<KernelMemory>, &mut Emitter<'_>) -> R,
     ) -> Option<R> {
         let node = self.node.as_mut()?;
-        let mut emitter = Emitter::new(cpu, node.plan_id(), pid);
+        let mut emitter = Emitter::new(cpu, &mut self.events, node.plan_id(), pid);
         Some(tell(node, &mut emitter))
     }
 }

@@ -91,7 +91,7 @@ static ROOT: [Attribute<()>; 7] = [
         line(out, global::rate_spread_permille())
     }),
     Attribute::read_only(c_str!("events"), |(), out| {
-        line(out, pbs().map_or(0, |pbs| pbs.events.bounds().1))
+        line(out, pbs().map_or(0, |pbs| pbs.events.next_seq()))
     }),
     Attribute::read_only(c_str!("lateness_insns"), |(), out| {
         line(out, sum(lateness_insns))

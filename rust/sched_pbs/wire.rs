@@ -35,8 +35,10 @@ unsafe impl Record for i32 {}
 // SAFETY: An integer.
 unsafe impl Record for u64 {}
 
+/// A [`Record`] as plain bytes.
 #[repr(transparent)]
-struct Wire<T>(T);
+#[derive(Clone, Copy)]
+pub(crate) struct Wire<T>(pub(crate) T);
 
 // SAFETY: By the contract of `Record`.
 unsafe impl<T: Record> AsBytes for Wire<T> {}

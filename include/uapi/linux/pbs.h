@@ -9,6 +9,8 @@
  *             whole or refused with nothing changed (PBS_IOC_ERROR tells why).
  *   read(2)   whole struct pbs_event records; every open file has a position
  *             of its own.  poll(2) tells when there is something to read.
+ *   mmap(2)   the same records without a call: the ring of each CPU, read-only
+ *             (struct pbs_ring).
  *   ioctl(2)  the PBS_IOC_* calls below.
  *
  * All integers are in the machine's byte order, all records are naturally
@@ -239,6 +241,52 @@ struct pbs_event {
 	__u64 reserved;
 };
 
+/*
+ * The ring of events of one CPU, as it is mapped:
+ *
+ *   mmap(NULL, info.ring_bytes, PROT_READ, MAP_SHARED, fd, cpu * info.ring_bytes)
+ *
+ * with what PBS_IOC_INFO tells.  A CPU has a ring from its first plan on, and
+ * keeps it.  The mapping is there until it is unmapped, whatever is closed or
+ * dropped meanwhile.
+ *
+ * Record n is at records_offset_bytes + n % capacity_records * record_bytes;
+ * records are numbered from 0, for each ring.  There are those from tail to
+ * head - 1.  The kernel alone writes, and waits for no reader.  To write
+ * record n it does, in this order,
+ *
+ *	tail = n + 1 - capacity_records, if that is more than 0
+ *	smp_wmb()
+ *	the record
+ *	store-release head = n + 1
+ *
+ * so a reader, who has a position of his own, does
+ *
+ *	load-acquire head; if position == head there is nothing yet
+ *	copy the record at position
+ *	acquire fence
+ *	load tail; if position < tail the copy is worth nothing, and
+ *		tail - position records are lost
+ *
+ * In a ring seq ascends, and over all rings together it has no gaps: the next
+ * event is the one with the next seq, in whichever ring.  One that is in no
+ * ring yet while a later one is, is being written at this moment, or is in the
+ * ring of a CPU that has got its first plan: then nr_rings has grown.
+ */
+#define PBS_RING_MAGIC		0x474e5242u	/* "BRNG" read as little endian */
+
+struct pbs_ring {
+	__u32 magic;			/* PBS_RING_MAGIC */
+	__u16 version;			/* PBS_VERSION */
+	__u16 record_bytes;		/* sizeof(struct pbs_event) */
+	__u32 cpu;
+	__u32 records_offset_bytes;	/* of record 0, in the mapping */
+	__u64 capacity_records;		/* a power of two */
+	__u64 reserved[5];
+	__u64 head;			/* number of the next record */
+	__u64 tail;			/* number of the oldest one that is whole */
+};
+
 /* flags of struct pbs_attach */
 #define PBS_ATTACH_ONE_TASK	(1u << 0)	/* the thread's exit ends one task, not the process */
 
@@ -283,10 +331,13 @@ struct pbs_info {
 	__u32 max_processes;
 	__u64 max_slot_insns;
 	__u64 rate_insns_per_ms;	/* instructions a CPU retires in a millisecond */
-	__u64 first_seq;		/* oldest event still held */
+	__u64 first_seq;		/* oldest event from which on all are held */
 	__u64 next_seq;			/* number of the next event */
 	__u64 rate_spread_permille;	/* by how much the rate varied when it was measured */
-	__u64 reserved[9];
+	__u64 ring_bytes;		/* length of a mapped ring, and of its steps: struct pbs_ring */
+	__u32 nr_cpu_ids;		/* CPUs that may have one are 0 to nr_cpu_ids - 1 */
+	__u32 nr_rings;			/* CPUs that have one; never becomes less */
+	__u64 reserved[7];
 };
 
 /* Why the last write(2) or ioctl(2) on this file was refused. */

@@ -63,7 +63,7 @@ impl State {
                 event.process = id;
                 event.reason = reason;
                 let plan_id = self.node.as_ref().map_or(0, |node| node.plan_id());
-                Emitter::new(cpu, plan_id, pid).emit(&event);
+                Emitter::new(cpu, &mut self.events, plan_id, pid).emit(&event);
             }
             None if reason != LEAVE_SILENTLY => {
                 self.tell(cpu, EventKind::Ejected, process, reason, 0, pid);

@@ -43,7 +43,7 @@ impl State {
         }
         event.reason = reason;
         event.value = value;
-        Emitter::new(cpu, plan_id, pid).emit(&event);
+        Emitter::new(cpu, &mut self.events, plan_id, pid).emit(&event);
     }
 
     /// The CPU counts in another way from now on.

@@ -7,11 +7,12 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::record::{
     bytes_of_slice_mut, Attach, Error, Event, GetPlan, Info, PlanHeader, Record, TaskEnd,
 };
-use crate::{ioc, NO_TASK};
+use crate::{ioc, EventKind, Rings, NO_TASK};
 
 /// Where the device is found.
 pub const DEVICE_PATH: &str = "/dev/pbs_plan";
@@ -53,6 +54,28 @@ impl From<io::Error> for Refused {
 #[derive(Debug)]
 pub struct Device {
     file: File,
+    mapped: Option<Mutex<Mapped>>,
+}
+
+/// The events of a device that are read where the kernel writes them.
+#[derive(Debug, Default)]
+struct Mapped {
+    /// `None` until it is known which event is the next one.
+    rings: Option<Rings>,
+    /// They can't be mapped, or the kernel has none.
+    refused: bool,
+}
+
+/// Threads that share a device share its events.
+fn locked(mapped: &Mutex<Mapped>) -> MutexGuard<'_, Mapped> {
+    mapped.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Mapped {
+    /// The next event is number `seq`.
+    fn seek(&mut self, seq: u64) {
+        self.rings.get_or_insert_default().seek(seq);
+    }
 }
 
 impl Device {
@@ -68,7 +91,14 @@ impl Device {
             .write(true)
             .custom_flags(if nonblock { libc::O_NONBLOCK } else { 0 })
             .open(path)?;
-        Ok(Self { file })
+        Ok(file.into())
+    }
+
+    /// From now on [`Device::read_events`] takes events from the mapped rings, without
+    /// a system call as long as there are any there. Where they can't be mapped all
+    /// stays as it is.
+    pub fn map_events(&mut self) {
+        self.mapped.get_or_insert_default();
     }
 
     /// Hands over one complete plan in the wire format.
@@ -123,7 +153,11 @@ impl Device {
 
     /// The next event to read is number `seq`.
     pub fn seek(&self, seq: u64) -> Result<(), Refused> {
-        self.ioctl(ioc::SEEK, &mut Word(seq))
+        self.ioctl(ioc::SEEK, &mut Word(seq))?;
+        if let Some(mapped) = &self.mapped {
+            locked(mapped).seek(seq);
+        }
+        Ok(())
     }
 
     /// The plan of a CPU in the wire format, as a plan of that CPU alone.
@@ -162,6 +196,44 @@ impl Device {
     /// first one unless the device was opened with `nonblock`, in which case
     /// 0 means that there is none yet.
     pub fn read_events(&self, events: &mut [Event]) -> io::Result<usize> {
+        match self.mapped.as_ref().map(locked) {
+            Some(mut mapped) if !mapped.refused => self.read_mapped(&mut mapped, events),
+            _ => self.read_file(events),
+        }
+    }
+
+    /// Reads from the rings. If they have nothing, the file may have: what has come
+    /// meanwhile, or is in a ring that is not mapped yet. And there one can wait for
+    /// events, and so the file's position follows.
+    fn read_mapped(&self, mapped: &mut Mapped, events: &mut [Event]) -> io::Result<usize> {
+        if let Some(rings) = &mut mapped.rings {
+            let count = rings.read(events);
+            if count > 0 {
+                return Ok(count);
+            }
+            let mut position = Word(rings.seq());
+            self.raw_ioctl(ioc::SEEK, &mut position)?;
+        }
+        let count = self.read_file(events)?;
+        if let Some(last) = events[..count].last() {
+            let lost = last.kind == EventKind::Overrun as u16;
+            mapped.seek(last.seq + if lost { last.value } else { 1 });
+            self.map_new_rings(mapped);
+        }
+        Ok(count)
+    }
+
+    fn map_new_rings(&self, mapped: &mut Mapped) {
+        let Some(rings) = &mut mapped.rings else {
+            return;
+        };
+        let mut info = Info::default();
+        let told = self.raw_ioctl(ioc::INFO, &mut info);
+        let renewed = told.and_then(|()| rings.renew(self.as_fd(), &info));
+        mapped.refused = renewed.is_err();
+    }
+
+    fn read_file(&self, events: &mut [Event]) -> io::Result<usize> {
         match (&self.file).read(bytes_of_slice_mut(events)) {
             Ok(bytes) => Ok(bytes / size_of::<Event>()),
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(0),
@@ -251,13 +323,13 @@ unsafe impl Record for Word<u64> {}
 
 impl From<File> for Device {
     fn from(file: File) -> Self {
-        Self { file }
+        Self { file, mapped: None }
     }
 }
 
 impl From<OwnedFd> for Device {
     fn from(fd: OwnedFd) -> Self {
-        Self { file: fd.into() }
+        File::from(fd).into()
     }
 }
 

@@ -2,21 +2,25 @@
 //! The Rust side of `include/uapi/linux/pbs.h`.
 //!
 //! [`record`] mirrors the structures, [`kind`] the numbers, and [`Device`] is
-//! `/dev/pbs_plan`. The header is the one definition; a test compiles a C
+//! `/dev/pbs_plan`; [`Rings`] are the events of it that are mapped. The header is the one definition; a test compiles a C
 //! program against it and compares sizes, offsets and constants.
 
 mod device;
 pub mod kind;
 pub mod record;
+mod ring;
 
 pub use device::{Device, Refused, DEVICE_PATH};
 pub use kind::{Cause, Eject, EventKind, Grant, Tier, TierCause};
 pub use record::{Config, Event, Info};
+pub use ring::{Look, Ring, Rings};
 
 /// Version of the wire format.
 pub const VERSION: u16 = 1;
 /// First word of a plan.
 pub const PLAN_MAGIC: u32 = 0x4e4c_5042;
+/// First word of a ring of events.
+pub const RING_MAGIC: u32 = 0x474e_5242;
 /// Process of an idle slot.
 pub const IDLE: u32 = u32::MAX;
 /// Task of an idle slot; also "whichever it is" and "that was the last".

@@ -122,6 +122,19 @@ records! {
         reserved: u64,
     }
 
+    /// `struct pbs_ring`: the head of a mapped ring of events.
+    RingHeader {
+        magic: u32,
+        version: u16,
+        record_bytes: u16,
+        cpu: u32,
+        records_offset_bytes: u32,
+        capacity_records: u64,
+        reserved: [u64; 5],
+        head: u64,
+        tail: u64,
+    }
+
     /// `struct pbs_attach`
     Attach {
         pid: i32,
@@ -148,7 +161,10 @@ records! {
         first_seq: u64,
         next_seq: u64,
         rate_spread_permille: u64,
-        reserved: [u64; 9],
+        ring_bytes: u64,
+        nr_cpu_ids: u32,
+        nr_rings: u32,
+        reserved: [u64; 7],
     }
 
     /// `struct pbs_get_plan`

@@ -9,7 +9,7 @@ use std::process::Command;
 
 use pbs_uapi::record::{
     Attach, Config, Error, Event, GetPlan, Info, PlanCpu, PlanHeader, PlanProcess, PlanSlot,
-    TaskEnd,
+    RingHeader, TaskEnd,
 };
 use pbs_uapi::{ioc, Cause, Eject, EventKind, Grant, Tier, TierCause};
 
@@ -50,11 +50,14 @@ fn expected() -> Expected {
             lateness_insns value peak_vm_bytes peak_rss_bytes preemptions pid
             node_lateness_insns stress level_percent reserved
         }
+        "pbs_ring" RingHeader {
+            magic version record_bytes cpu records_offset_bytes capacity_records reserved head tail
+        }
         "pbs_attach" Attach { pid process flags reserved }
         "pbs_task_end" TaskEnd { task next_task reserved }
         "pbs_info" Info {
             version tier max_slots max_processes max_slot_insns rate_insns_per_ms first_seq
-            next_seq reserved
+            next_seq rate_spread_permille ring_bytes nr_cpu_ids nr_rings reserved
         }
         "pbs_error" Error { error reserved offset_bytes text }
         "pbs_get_plan" GetPlan { cpu reserved buffer bytes }
@@ -62,6 +65,7 @@ fn expected() -> Expected {
     for (name, value) in [
         ("PBS_VERSION", u64::from(pbs_uapi::VERSION)),
         ("PBS_PLAN_MAGIC", pbs_uapi::PLAN_MAGIC.into()),
+        ("PBS_RING_MAGIC", pbs_uapi::RING_MAGIC.into()),
         ("PBS_IDLE", pbs_uapi::IDLE.into()),
         ("PBS_NO_TASK", pbs_uapi::NO_TASK.into()),
         ("PBS_NO_SLOT", pbs_uapi::NO_SLOT),
