@@ -72,8 +72,10 @@ pub(crate) fn drop_plan(out: Output, device: &Path, cpu: u32) -> Result<ExitCode
     Ok(ExitCode::SUCCESS)
 }
 
-pub(crate) fn open(device: &Path) -> Result<Device, Failure> {
-    Device::open_path(device, true).map_err(|error| Failure::open(device, &error))
+pub(crate) fn open(path: &Path) -> Result<Device, Failure> {
+    let mut device = Device::open_path(path, true).map_err(|error| Failure::open(path, &error))?;
+    device.map_events();
+    Ok(device)
 }
 
 /// Writes the plan to the kernel. What the kernel has against it leads to the
