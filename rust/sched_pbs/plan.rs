@@ -289,6 +289,7 @@ fn swap(change: &mut Change, most: usize) -> bool {
         state.charge(rq);
         state.sample_memory(rq);
         let now_ns = state.now_ns();
+        state.tell_untold(cpu);
         if let Some(new) = change.node.as_deref_mut() {
             match (state.node.as_deref_mut(), &mut change.take_over) {
                 (Some(old), Some(take_over)) => {

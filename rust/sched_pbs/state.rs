@@ -207,6 +207,10 @@ impl State {
         pid: i32,
         tell: impl FnOnce(&mut Node<KernelMemory>, &mut Emitter<'_>) -> R,
     ) -> Option<R> {
+        if pid != 0 {
+            // A grant that was not told yet is about no thread.
+            self.tell_untold(cpu);
+        }
         let node = self.node.as_mut()?;
         let mut emitter = Emitter::new(cpu, &mut self.events, node.plan_id(), pid);
         Some(tell(node, &mut emitter))

@@ -46,6 +46,7 @@ impl<M: Memory> Node<M> {
     ///
     /// Nothing changes if it is called again with nothing new.
     pub fn decide(&mut self, now_ns: u64, sink: &mut impl Sink) -> Decision {
+        self.tell_lasting(now_ns, sink);
         if let Some(settled) = self.settled {
             let left_insns = self.left_insns();
             if left_insns != Some(0) && self.holds(&settled, now_ns) {
@@ -117,7 +118,7 @@ impl<M: Memory> Node<M> {
         if let Some(p) = self.grant {
             self.begin_task(p);
         }
-        self.tell_grant(self.slot_on_wire(), now_ns, sink);
+        self.note_grant(self.slot_on_wire(), now_ns, sink);
         if self.config.idle_is_lateness != 0 && self.grant.is_none() {
             let waits = self.slot.begun && self.slot.owner != Slot::IDLE;
             self.waits_since_ns = waits.then(|| self.windows.plan_ns(now_ns));
@@ -125,11 +126,12 @@ impl<M: Memory> Node<M> {
     }
 
     /// Is `now_ns` before the moment at which the clock brings something new?
+    #[inline]
     fn holds(&self, settled: &Settled, now_ns: u64) -> bool {
-        now_ns >= settled.since_ns
-            && self
-                .until_ns(settled)
-                .map_or(true, |until_ns| now_ns < until_ns)
+        let over = self
+            .until_ns(settled)
+            .is_some_and(|until_ns| now_ns >= until_ns);
+        now_ns >= settled.since_ns && !over
     }
 
     #[inline]
@@ -170,6 +172,7 @@ impl<M: Memory> Node<M> {
         } else {
             return true;
         };
+        self.tell_untold(sink);
         // Not its fault, if what came before used up the slot; nor does who waits
         // for others lose the CPU.
         self.update(owner, |run| {
@@ -301,27 +304,11 @@ impl<M: Memory> Node<M> {
         }
     }
 
-    /// Tells the grant if the last one that was told is another.
-    fn tell_grant(&mut self, slot: u64, now_ns: u64, sink: &mut impl Sink) {
-        let grant = (self.grant, slot, self.reason);
-        if self.told == Some(grant) {
-            return;
-        }
-        self.told = Some(grant);
-        let mut event = match self.grant {
-            Some(p) => self.process_event(EventKind::Grant, p, now_ns),
-            None => Event::new(EventKind::Grant, now_ns),
-        };
-        event.slot = slot;
-        event.reason = self.reason as u16;
-        self.tell(event, sink);
-    }
-
     /// Stops on the way to a slot that is of use; nobody runs meanwhile.
     fn postpone(&mut self, now_ns: u64, sink: &mut impl Sink) -> Decision {
         self.set_grant(None, Grant::None);
         self.watch = Watch::NEVER;
-        self.tell_grant(wire::NO_SLOT, now_ns, sink);
+        self.note_grant(wire::NO_SLOT, now_ns, sink);
         Decision {
             again: true,
             ..self.decision(&self.settled_at(now_ns), None)

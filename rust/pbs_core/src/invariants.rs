@@ -26,7 +26,8 @@ impl<M: Memory> Node<M> {
                     .map(|run| format!("{run:?}"))
                     .collect::<Vec<_>>(),
                 format!("{:?}", (&node.windows, node.cursor, &node.slot)),
-                format!("{:?}", (node.grant, node.reason, node.told, &node.watch)),
+                format!("{:?}", (node.grant, node.reason, &node.watch)),
+                format!("{:?}", (node.told, node.untold)),
                 format!("{:?}", (node.settled, node.installed_ns, node.node_look)),
                 // How often the sums have changed on the way does not matter.
                 format!("{:?}", node.sums.at_progress_of(&other.sums)),

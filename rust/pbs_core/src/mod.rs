@@ -21,6 +21,7 @@
 mod config;
 mod decide;
 mod event;
+mod grants;
 mod info;
 #[cfg(test)]
 mod invariants;

@@ -3,6 +3,7 @@
 //! The run state of one CPU, and what it is told.
 
 use super::decide::Settled;
+use super::grants::{Granted, Untold};
 use super::queue::Queue;
 use super::run::{Peak, Run, NOT_QUEUED};
 use super::signals::{Level, Look, Share, Sums, Watch};
@@ -42,8 +43,10 @@ pub struct Node<M: Memory> {
     /// Who may run, and why.
     pub(super) grant: Option<u32>,
     pub(super) reason: Grant,
-    /// What the last grant event said: process, slot, reason.
-    pub(super) told: Option<(Option<u32>, u64, Grant)>,
+    /// What the last grant event said.
+    pub(super) told: Option<Granted>,
+    /// The grant since, if it is not told yet.
+    pub(super) untold: Option<Untold>,
     /// What the last decision knew, while nothing was told that could change it
     /// but for who can run.  Charges of who is granted are not: of them only the
     /// count matters.
@@ -141,6 +144,7 @@ impl<M: Memory> Node<M> {
             grant: None,
             reason: Grant::None,
             told: None,
+            untold: None,
             settled: None,
             stale: false,
             watch: Watch::NEVER,
@@ -287,7 +291,8 @@ impl<M: Memory> Node<M> {
         self.rate = rate;
     }
 
-    /// Counts an event that the user of the node emitted itself.
+    /// Counts an event that the user of the node emitted itself; before it,
+    /// call [`Node::tell_untold`].
     pub fn count(&mut self, kind: EventKind) {
         self.counts.count(kind);
     }
@@ -295,6 +300,7 @@ impl<M: Memory> Node<M> {
     /// The current task of `p` ends; `complete`: by itself, not because its
     /// process was cut short, which is no earliness.
     fn finish_task(&mut self, p: u32, complete: bool, now_ns: u64, sink: &mut impl Sink) {
+        self.tell_untold(sink);
         // A task that nobody has looked at since it turned late.
         self.watch(p, now_ns, sink);
         let Some(run) = self.runs.get(p as usize) else {
@@ -431,6 +437,7 @@ impl<M: Memory> Node<M> {
     /// emitted, and not copied.
     #[inline(always)]
     pub(super) fn tell(&mut self, event: Event, sink: &mut impl Sink) -> u64 {
+        self.tell_untold(sink);
         self.counts.count(event.kind);
         sink.emit(&event)
     }

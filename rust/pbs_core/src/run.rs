@@ -176,7 +176,12 @@ impl Run {
     /// `process_lateness`: Σ finished (retired − planned) + max(0, running
     /// retired − planned).
     pub(super) fn lateness_insns(&self) -> i64 {
-        let over_insns = self.retired_insns.saturating_sub(self.planned_insns);
+        self.lateness_at_insns(self.retired_insns)
+    }
+
+    /// The same when the current task had retired that much.
+    pub(super) fn lateness_at_insns(&self, retired_insns: u64) -> i64 {
+        let over_insns = retired_insns.saturating_sub(self.planned_insns);
         self.account
             .lateness_insns
             .saturating_add(i64::try_from(over_insns).unwrap_or(i64::MAX))

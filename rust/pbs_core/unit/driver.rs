@@ -52,6 +52,10 @@ pub(super) struct Machine {
     audit: Audit,
     /// Asks the node again after every so many instructions, at least.
     pub(super) step_insns: u64,
+    /// Has the node think anew in every decision.
+    pub(super) forgets: bool,
+    /// All grants, whether they are told or not: when, who, why, in which slot.
+    pub(super) grants: Vec<(u64, Option<u32>, Grant, u32)>,
 }
 
 impl Machine {
@@ -78,6 +82,8 @@ impl Machine {
             filler: None,
             audit: Audit::default(),
             step_insns: u64::MAX,
+            forgets: false,
+            grants: Vec::new(),
         }
     }
 
@@ -109,7 +115,11 @@ impl Machine {
             let cursor = self.node.cursor();
             let ran = self.node.granted().0;
             let mut true_now = ran.map_or(Vec::new(), |p| truths(&self.node, p, self.now_ns));
+            if self.forgets {
+                self.node.forget_decision();
+            }
             let decision = self.node.decide(self.now_ns, &mut self.log);
+            self.note_grant(&decision);
             if let Some(p) = decision.grant {
                 true_now.extend(truths(&self.node, p, self.now_ns));
             }
@@ -129,6 +139,16 @@ impl Machine {
                 self.check(&decision);
                 return decision;
             }
+        }
+    }
+
+    fn note_grant(&mut self, decision: &Decision) {
+        let slot = self.node.cursor();
+        let last = self.grants.last();
+        let grant = (decision.grant, decision.reason, slot);
+        if last.map(|&(_, who, why, slot)| (who, why, slot)) != Some(grant) {
+            self.grants
+                .push((self.now_ns, decision.grant, decision.reason, slot));
         }
     }
 

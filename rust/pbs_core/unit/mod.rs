@@ -8,6 +8,7 @@ mod dealing;
 mod driver;
 mod exact;
 mod fuzz;
+mod grants;
 mod header;
 mod levels;
 mod numbers;

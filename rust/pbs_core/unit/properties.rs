@@ -8,7 +8,7 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 
-use crate::wire::IDLE;
+use crate::wire::{IDLE, NO_SLOT};
 use crate::{Cause, Config, Event, EventKind, Plan, StdMemory, Threshold};
 
 use super::driver::{Machine, Task, Work};
@@ -147,12 +147,17 @@ impl Case {
         Machine::new(plan, config, works, delay_ns)
     }
 
-    /// All events of a run under `config`, by a timer that is exact.
-    fn run(&self, config: Config) -> Vec<Event> {
+    /// A run under `config`, by a timer that is exact.
+    fn ran(&self, config: Config) -> Machine {
         let mut machine = self.machine(config, 0);
         machine.run();
         machine.check_end();
-        machine.log.0
+        machine
+    }
+
+    /// All its events.
+    fn run(&self, config: Config) -> Vec<Event> {
+        self.ran(config).log.0
     }
 }
 
@@ -267,21 +272,26 @@ proptest! {
     /// changes no signal of the others.
     #[test]
     fn thresholds_are_independent(case in case(place(6, 100..3000u64), 40)) {
-        let all = case.run(Config { thresholds: Threshold::ALL_BITS, ..case.config });
+        let all = case.ran(Config { thresholds: Threshold::ALL_BITS, ..case.config });
+        // A grant that does not last is told before a signal, and else not.
         let plain = |events: &[Event]| -> Vec<Event> {
-            events.iter().copied().filter(|event| !is_signal(event)).collect()
+            let plain = events.iter().filter(|event| !is_signal(event) && event.kind != EventKind::Grant);
+            plain.copied().collect()
         };
-        let none = case.run(Config { thresholds: Threshold::T1 as u64, ..case.config });
-        prop_assert_eq!(plain(&none), plain(&all));
+        let none = case.ran(Config { thresholds: Threshold::T1 as u64, ..case.config });
+        prop_assert_eq!(plain(&none.log.0), plain(&all.log.0));
+        prop_assert_eq!(none.grants, &*all.grants);
         for off in Threshold::ALL {
             if off == Threshold::T1 {
                 // That is for who runs.
                 continue;
             }
             let thresholds = Threshold::ALL_BITS & !(off as u64);
-            let rest = case.run(Config { thresholds, ..case.config });
-            prop_assert_eq!(plain(&rest), plain(&all));
-            prop_assert_eq!(rest.into_iter().filter(is_signal).collect::<Vec<_>>(), without(&all, off));
+            let rest = case.ran(Config { thresholds, ..case.config });
+            prop_assert_eq!(plain(&rest.log.0), plain(&all.log.0));
+            prop_assert_eq!(rest.grants, &*all.grants);
+            let signals: Vec<_> = rest.log.0.into_iter().filter(is_signal).collect();
+            prop_assert_eq!(signals, without(&all.log.0, off));
         }
     }
 
@@ -372,5 +382,58 @@ proptest! {
         by_one.step_insns = 1;
         by_one.run();
         prop_assert_eq!(told, by_one.log.0);
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(1500))]
+
+    /// A decision that goes on from the one before is that which is made anew.
+    #[test]
+    fn what_is_settled_changes_nothing(
+        case in case(place(6, 100..3000u64), 60),
+        delay_ns in prop_oneof![Just(0), 0..5000u64],
+    ) {
+        let run = |forgets| {
+            let mut machine = case.machine(case.config, delay_ns);
+            machine.forgets = forgets;
+            machine.run();
+            (machine.log.0, machine.grants)
+        };
+        prop_assert_eq!(run(false), run(true));
+    }
+
+    /// What is told of grants are some of them, in their order, and none is
+    /// missing that was the first in its slot, or lasted, or stood when
+    /// something else was told.
+    #[test]
+    fn grants_that_last_are_told(case in case(place(6, 100..3000u64), 60)) {
+        let machine = case.ran(case.config);
+        let events = &machine.log.0;
+        let slots = machine.node.plan().slots().len();
+        let process = |p: Option<u32>| p.map_or(IDLE, |p| machine.node.plan().processes()[p as usize].id);
+        let on_wire = |slot: u32| if (slot as usize) < slots { slot.into() } else { NO_SLOT };
+        let mut told = events.iter().filter(|event| event.kind == EventKind::Grant).peekable();
+        for (place, &(at_ns, who, why, slot)) in machine.grants.iter().enumerate() {
+            let next = told.peek().copied();
+            let is_told = next.is_some_and(|event| {
+                let same = (event.process, event.reason, event.slot) == (process(who), why as u16, on_wire(slot));
+                same && event.time_ns == at_ns
+            });
+            if is_told {
+                told.next();
+                continue;
+            }
+            let before = place.checked_sub(1).map(|before| machine.grants[before]);
+            let first = before.is_none_or(|before| on_wire(before.3) != on_wire(slot));
+            let until_ns = machine.grants.get(place + 1).map_or(at_ns, |after| after.0);
+            // It lasts, or is what was told last; after the last one nobody asks any more.
+            let last_told = events.iter().rfind(|event| event.kind == EventKind::Grant && event.time_ns <= at_ns);
+            let known = last_told.is_some_and(|event| {
+                (event.process, event.reason, event.slot) == (process(who), why as u16, on_wire(slot))
+            });
+            prop_assert!(known || (!first && until_ns - at_ns < 100_000), "{place}: {:?}", machine.grants);
+        }
+        prop_assert!(told.next().is_none());
     }
 }

@@ -62,6 +62,7 @@ impl State {
                 let mut event = Event::new(EventKind::Ejected, self.now_ns());
                 event.process = id;
                 event.reason = reason;
+                self.tell_untold(cpu);
                 let plan_id = self.node.as_ref().map_or(0, |node| node.plan_id());
                 Emitter::new(cpu, &mut self.events, plan_id, pid).emit(&event);
             }

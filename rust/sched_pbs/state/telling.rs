@@ -15,6 +15,14 @@ use crate::{
 const STOP_LONG_NS: u64 = 10_000_000;
 
 impl State {
+    /// Tells the present grant, if the node has not told it yet: something else is told next.
+    pub(crate) fn tell_untold(&mut self, cpu: &Cpu) {
+        if let Some(node) = &mut self.node {
+            let plan_id = node.plan_id();
+            node.tell_untold(&mut Emitter::new(cpu, &mut self.events, plan_id, 0));
+        }
+    }
+
     /// Tells of something that the node knows nothing of.
     pub(crate) fn tell(
         &mut self,
@@ -25,6 +33,7 @@ impl State {
         value: u64,
         pid: i32,
     ) {
+        self.tell_untold(cpu);
         let mut event = Event::new(kind, self.now_ns());
         let mut plan_id = 0;
         if let Some(node) = &self.node {

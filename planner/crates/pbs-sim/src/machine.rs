@@ -345,6 +345,7 @@ impl<'a> Machine<'a> {
 
     /// Emits what in the kernel is not emitted by the policy core.
     fn tell(&mut self, event: &Event) {
+        self.node.tell_untold(&mut self.log);
         self.node.count(event.kind);
         self.log.emit(event);
     }

@@ -138,6 +138,7 @@ impl Machine<'_> {
             self.log.failures.splice(0..0, answer.failures);
             return self.ask(scheduler);
         }
+        self.node.tell_untold(&mut self.log);
         node.begin(Some(&self.node), plan.dealt_seq, self.now_ns);
         self.node = node;
         self.log.plan_id = plan.plan_id;

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Which grants are told, and when.
+//!
+//! Processes that block and wake up hand the CPU over many times in a slot, and
+//! to who reads the events most of that is nothing: it tells of shares of time
+//! that no picture shows.  So the first grant of each slot is told at once, and
+//! another one in the same slot is told late: before anything else that is told,
+//! or by the first decision after it has lasted for [`LASTS_INSNS`].  If still
+//! another one comes sooner, it leaves no event.  Whenever it is told, what is
+//! told is the moment at which it was decided.
+
+use super::{Event, EventKind, Grant, Memory, Node, Sink};
+
+/// A grant lasts if it stands for as long as it takes to retire so much, at the
+/// node's rate.
+const LASTS_INSNS: u64 = 100_000;
+
+/// Who was granted the CPU, in which slot on the wire, and why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Granted {
+    process: Option<u32>,
+    slot: u64,
+    reason: Grant,
+}
+
+/// A grant that is not told yet, and what of its event changes meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Untold {
+    granted: Granted,
+    since_ns: u64,
+    retired_insns: u64,
+    node_lateness_insns: i64,
+}
+
+impl<M: Memory> Node<M> {
+    /// The present grant is to be told, if it is another one than before.
+    pub(super) fn note_grant(&mut self, slot: u64, now_ns: u64, sink: &mut impl Sink) {
+        let granted = Granted {
+            process: self.grant,
+            slot,
+            reason: self.reason,
+        };
+        let known = self.untold.map(|untold| untold.granted).or(self.told);
+        if known == Some(granted) {
+            return;
+        }
+        // It would have been told if it had lasted.
+        self.untold = None;
+        if self.told == Some(granted) {
+            return;
+        }
+        let run = granted.process.and_then(|p| self.runs.get(p as usize));
+        let untold = Untold {
+            granted,
+            since_ns: now_ns,
+            retired_insns: run.map_or(0, |run| run.retired_insns),
+            node_lateness_insns: self.sums.lateness_insns(),
+        };
+        if self.told.is_some_and(|told| told.slot == slot) {
+            self.untold = Some(untold);
+        } else {
+            self.tell_granted(&untold, sink);
+        }
+    }
+
+    /// Tells the present grant, if it is not told yet and has lasted.
+    #[inline]
+    pub(super) fn tell_lasting(&mut self, now_ns: u64, sink: &mut impl Sink) {
+        if let Some(untold) = self.untold {
+            let lasts_ns = now_ns.saturating_sub(untold.since_ns);
+            if lasts_ns >= self.rate.to_ns(LASTS_INSNS) {
+                self.tell_untold(sink);
+            }
+        }
+    }
+
+    /// Tells the present grant, if it is not told yet: something else is told
+    /// next.  For events that the user of the node emits itself.
+    #[inline]
+    pub fn tell_untold(&mut self, sink: &mut impl Sink) {
+        if let Some(untold) = self.untold.take() {
+            self.tell_granted(&untold, sink);
+        }
+    }
+
+    fn tell_granted(&mut self, untold: &Untold, sink: &mut impl Sink) {
+        self.told = Some(untold.granted);
+        let mut event = match untold.granted.process {
+            Some(p) => self.process_event(EventKind::Grant, p, untold.since_ns),
+            None => Event::new(EventKind::Grant, untold.since_ns),
+        };
+        // Its task is the same still: the end of a task is told.
+        let run = untold
+            .granted
+            .process
+            .and_then(|p| self.runs.get(p as usize));
+        if let Some(run) = run {
+            event.retired_insns = untold.retired_insns;
+            event.lateness_insns = run.lateness_at_insns(untold.retired_insns);
+            event.node_lateness_insns = untold.node_lateness_insns;
+        }
+        event.slot = untold.granted.slot;
+        event.reason = untold.granted.reason as u16;
+        self.counts.count(EventKind::Grant);
+        sink.emit(&event);
+    }
+}
