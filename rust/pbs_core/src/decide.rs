@@ -319,13 +319,16 @@ impl<M: Memory> Node<M> {
     #[inline]
     fn left_insns(&self) -> Option<u64> {
         let run = self.runs.get(self.grant? as usize)?;
-        let t1_insns = self.slot.t1_insns.filter(|_| self.reason == Grant::Slot);
-        let to_t1_insns = t1_insns.map(|t1_insns| t1_insns.saturating_sub(self.slot.count_insns));
-        let to_look_insns = match self.watch.at_insns {
-            u64::MAX => None,
-            at_insns => Some(at_insns.saturating_sub(run.retired_insns)),
+        let to_t1_insns = match (self.reason, self.slot.t1_insns) {
+            (Grant::Slot, Some(t1_insns)) => t1_insns.saturating_sub(self.slot.count_insns),
+            _ => u64::MAX,
         };
-        [to_t1_insns, to_look_insns].into_iter().flatten().min()
+        let to_look_insns = match self.watch.at_insns {
+            u64::MAX => u64::MAX,
+            at_insns => at_insns.saturating_sub(run.retired_insns),
+        };
+        let left_insns = to_t1_insns.min(to_look_insns);
+        (left_insns != u64::MAX).then_some(left_insns)
     }
 
     /// What a decision at `now_ns` knows of the clock.
