@@ -20,10 +20,17 @@ pub struct MemoryUse {
 }
 
 impl MemoryUse {
+    /// Whether this is no more than `other`, of either.
+    #[inline]
+    pub fn is_within(&self, other: &Self) -> bool {
+        self.total_vm_bytes <= other.total_vm_bytes && self.rss_bytes <= other.rss_bytes
+    }
+
     /// Samples the current task. `None` if it is a kernel thread or has given up its memory.
     ///
     /// May be called in any context but an NMI, in particular with a run-queue lock held, while the
     /// task that is being switched out is still current. Neither sleeps nor faults.
+    #[inline]
     pub fn of_current() -> Option<Self> {
         // SAFETY: The current task is valid, and it is current.
         unsafe { Self::of(bindings::get_current()) }
@@ -34,6 +41,7 @@ impl MemoryUse {
     /// # Safety
     ///
     /// `task` must be the current task of this CPU: any other may give up its `mm` meanwhile.
+    #[inline]
     pub unsafe fn of(task: *mut bindings::task_struct) -> Option<Self> {
         // SAFETY: By the function's requirements, `task` is valid; nobody but the current task
         // changes these two fields.
@@ -55,6 +63,7 @@ impl MemoryUse {
     }
 }
 
+#[inline]
 fn pages_to_bytes(pages: u64) -> u64 {
     pages.saturating_mul(PAGE_SIZE as u64)
 }

@@ -307,6 +307,7 @@ fn swap(change: &mut Change, most: usize) -> bool {
             }
         }
         core::mem::swap(&mut state.node, &mut change.node);
+        state.forget_memory();
         if let Some(old) = &change.node {
             old.leave_slot(&mut Emitter::new(cpu, &mut state.events, old.plan_id(), 0));
         }

@@ -91,6 +91,8 @@ pub(crate) struct State {
     slot_begins: bool,
     /// The running thread has ended a task, and the timer was not set yet for the one after it.
     task_ended: bool,
+    /// Rises with each task that ends, and each plan: peaks of memory begin anew.
+    tasks: u64,
     /// When the timer will expire, 0: it isn't armed.
     timer_ns: u64,
     /// When the count will be reached that matters.
@@ -120,6 +122,7 @@ impl Default for State {
             anchor: Anchor::default(),
             slot_begins: false,
             task_ended: false,
+            tasks: 0,
             timer_ns: 0,
             predictor: Predictor::new(Rate::new(0)),
         }
@@ -163,6 +166,11 @@ impl State {
             self.recent_ns = self.now_ns;
         }
         self.now_ns
+    }
+
+    /// What was told of the memory in use holds no more.
+    pub(crate) fn forget_memory(&mut self) {
+        self.tasks += 1;
     }
 
     /// The seat of that number, if it is taken.

@@ -18,7 +18,10 @@ use super::{
     storage::table,
 };
 use core::ops::Range;
-use kernel::{alloc::KVVec, prelude::*, sync::Arc, task::Task, task_work::TaskWork, types::ARef};
+use kernel::{
+    alloc::KVVec, mm::MemoryUse, prelude::*, sync::Arc, task::Task, task_work::TaskWork,
+    types::ARef,
+};
 
 /// Number of a seat; [`NO_SEAT`] is none.
 pub(crate) type SeatNumber = u32;
@@ -103,6 +106,8 @@ pub(crate) struct Seat {
     pub(crate) stopping: bool,
     /// When it was told to, on the monotonic clock.
     pub(crate) stopping_since_ns: u64,
+    /// What the node was told of its memory last, and with which task that was.
+    pub(crate) told_memory: (MemoryUse, u64),
     /// Its task has begun: it was active and had the CPU.
     pub(crate) began: bool,
     /// Another class runs it, because a waiter of that class boosts it; its run time so far.

@@ -287,10 +287,17 @@ impl<M: Memory> Node<M> {
             return;
         }
         // The one that had the CPU competes with the others.
-        self.set_grant(None, Grant::None);
-        if let Some(first) = self.queue.first() {
-            self.set_grant(Some(first), reason);
+        if let Some(old) = self.grant.take() {
+            self.requeue(old);
         }
+        self.grant = self.queue.first();
+        self.reason = match self.grant {
+            Some(first) => {
+                self.requeue(first);
+                reason
+            }
+            None => Grant::None,
+        };
     }
 
     fn set_grant(&mut self, grant: Option<u32>, reason: Grant) {

@@ -47,14 +47,24 @@ impl State {
         if self.running == NO_SEAT || !rq.is_local() {
             return;
         }
-        let (Some(threads), Some(node)) = (&self.threads, &mut self.node) else {
+        let Some(used) = MemoryUse::of_current() else {
             return;
         };
+        let (Some(threads), Some(node)) = (&mut self.threads, &mut self.node) else {
+            return;
+        };
+        let now_told =
+            |seat: &Seat| used.is_within(&seat.told_memory.0) && seat.told_memory.1 == self.tasks;
+        if threads.get(self.running).is_some_and(now_told) {
+            // By far the most frequent case: of peaks only what is more is told.
+            return;
+        }
         let Some(process) = threads.process_if_active(self.running) else {
             return;
         };
-        if let Some(used) = MemoryUse::of_current() {
-            node.memory(process, used.total_vm_bytes, used.rss_bytes);
+        node.memory(process, used.total_vm_bytes, used.rss_bytes);
+        if let Some(seat) = threads.get_mut(self.running) {
+            seat.told_memory = (used, self.tasks);
         }
     }
 

@@ -99,6 +99,7 @@ impl State {
     pub(crate) fn end_task(&mut self, cpu: &Cpu, process: u32, pid: i32) -> Option<u32> {
         let now_ns = self.now_ns();
         self.task_ended = true;
+        self.forget_memory();
         self.with_node(cpu, pid, |node, emitter| {
             node.end_task(process, now_ns, emitter)
         })?
