@@ -98,6 +98,10 @@ void rust_helper_wake_delayed_task(struct rq *rq, struct task_struct *p)
 	enqueue_task(rq, p, ENQUEUE_NOCLOCK | ENQUEUE_DELAYED);
 	WRITE_ONCE(p->__state, TASK_RUNNING);
 	trace_sched_wakeup(p);
+#ifdef CONFIG_SMP
+	/* As ttwu_do_activate() does: the CPU is idle no more. */
+	rq->idle_stamp = 0;
+#endif
 }
 
 /* Makes up for a dequeue that was delayed. */

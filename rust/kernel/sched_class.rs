@@ -23,6 +23,7 @@ use core::{
     mem::MaybeUninit,
     ops::{Deref, DerefMut},
     ptr::{self, NonNull},
+    sync::atomic::{AtomicU32, Ordering},
 };
 
 /// Not to be sent to another thread: a lock or a state belongs to the thread that took it.
@@ -614,8 +615,8 @@ pub fn end_sleep(rq: &mut RunQueue, task: &Task) -> Awake {
     let delayed = is_delayed(rq, task);
     let task = task.as_ptr();
     // SAFETY: The task is valid. While it is on this run queue, which is locked, nobody but the task
-    // itself, if it is running, writes its states without the lock; and it writes them where it
-    // goes to sleep, which can suffer a wake-up at any time.
+    // itself, if it is running, writes its states without the lock. It may do so at any time, so the
+    // state is exchanged.
     unsafe {
         if core::ptr::addr_of!((*task).on_rq).read_volatile() == 0 {
             return Awake::Blocked;
@@ -631,7 +632,12 @@ pub fn end_sleep(rq: &mut RunQueue, task: &Task) -> Awake {
             }
             SLEEPS if delayed => Awake::Delayed,
             SLEEPS => {
-                state.write_volatile(bindings::TASK_RUNNING as c_uint);
+                let _ = AtomicU32::from_ptr(state).compare_exchange(
+                    SLEEPS,
+                    bindings::TASK_RUNNING as c_uint,
+                    Ordering::AcqRel,
+                    Ordering::Relaxed,
+                );
                 Awake::Done
             }
             _ => Awake::Done,

@@ -10,7 +10,7 @@ use super::{
     cpu::{wake_granted, Cpu},
     entity,
     state::State,
-    threads::{Parked, NO_SEAT},
+    threads::{Parked, SeatNumber, NO_SEAT},
 };
 use kernel::{
     bindings,
@@ -39,6 +39,50 @@ fn update<R>(
     Some(result)
 }
 
+/// A thread becomes runnable; `wakes`: it has slept.
+fn enqueue(
+    rq: &mut RunQueue,
+    cpu: &'static Cpu,
+    state: &mut State,
+    number: SeatNumber,
+    wakes: bool,
+) {
+    let granted = state.is_granted(number);
+    let Some(seat) = state.seat_mut(number) else {
+        return;
+    };
+    seat.queued = true;
+    if wakes && granted && seat.goes_on() {
+        // All that this changes was settled when it was granted.
+        return state.preempt(rq);
+    }
+    let (row, enters) = (seat.row, !seat.entered);
+    // It is on its way into the class, by a change of policy, or out of it.
+    let runs_freely = seat.leaving != 0 || (enters && !wakes);
+    // To the node a thread that waits at the edge of user space could run all the time.
+    if wakes && !seat.is_parked() {
+        if enters {
+            // It was attached while it slept.
+            state.enter(cpu, number);
+        }
+        if state.refresh_presence(row) {
+            state.settle(rq, cpu);
+        }
+    }
+    if runs_freely {
+        if let Some(threads) = &mut state.threads {
+            threads.push_stopping(number);
+        }
+    } else if !state.is_granted(number) {
+        if wakes {
+            state.stop_soon(rq, cpu, number);
+        } else {
+            state.stop(number);
+        }
+    }
+    state.preempt(rq);
+}
+
 #[vtable]
 impl SchedClass for Pbs {
     fn enqueue_task(rq: &mut RunQueue, task: &Task, flags: QueueFlags) {
@@ -54,49 +98,15 @@ impl SchedClass for Pbs {
         entity::inc_running(rq);
         let number = entity::seat_of(rq, task);
         update(rq, |rq, cpu, state| {
-            let Some(threads) = &mut state.threads else {
-                return;
-            };
-            if delayed {
+            if let Some(threads) = state.threads.as_mut().filter(|_| delayed) {
                 threads.forget_delay(number);
             }
-            let Some(seat) = threads.get_mut(number) else {
-                return;
-            };
-            seat.queued = true;
-            if wakes && seat.goes_on() && state.is_granted(number) {
-                // All that this changes was settled when it was granted.
-                state.preempt(rq);
-                return;
+            enqueue(rq, cpu, state, number, wakes);
+            if delayed && rq.is_current(task) {
+                // It was about to leave the CPU, whose lock was dropped to look for other tasks. If
+                // it stays, nobody says so.
+                state.begin_running(rq, cpu, number);
             }
-            let Some(seat) = state.seat_mut(number) else {
-                return;
-            };
-            let (row, enters) = (seat.row, !seat.entered);
-            // It is on its way into the class, by a change of policy, or out of it.
-            let runs_freely = seat.leaving != 0 || (enters && !wakes);
-            // To the node a thread that waits at the edge of user space could run all the time.
-            if wakes && !seat.is_parked() {
-                if enters {
-                    // It was attached while it slept.
-                    state.enter(cpu, number);
-                }
-                if state.refresh_presence(row) {
-                    state.settle(rq, cpu);
-                }
-            }
-            if runs_freely {
-                if let Some(threads) = &mut state.threads {
-                    threads.push_stopping(number);
-                }
-            } else if !state.is_granted(number) {
-                if wakes {
-                    state.stop_soon(rq, cpu, number);
-                } else {
-                    state.stop(number);
-                }
-            }
-            state.preempt(rq);
         });
     }
 
@@ -212,7 +222,9 @@ impl SchedClass for Pbs {
                 let row = seat.row;
                 // A waiter of a higher class runs it for a while; its process still has it.
                 seat.boosted_at_ns = Some(run_time_ns);
+                // If it waits it is woken up below, and does not.
                 let parked = seat.is_parked();
+                seat.parked = Parked::No;
                 state.refresh_presence(row);
                 state.settle(rq, cpu);
                 if parked {

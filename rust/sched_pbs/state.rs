@@ -73,6 +73,8 @@ pub(crate) struct State {
     running: SeatNumber,
     /// Nothing but this class has run since the counter was last read.
     count_valid: bool,
+    /// Charged in this section under the lock.
+    charged: bool,
     /// Charged and sampled since the running thread got the CPU, in the same switch.
     charged_in_switch: bool,
     /// The seat whose thread is granted the CPU where it waits, and has to be woken up.
@@ -87,6 +89,9 @@ pub(crate) struct State {
     clock_ns: u64,
     /// A moment of both clocks.
     anchor: Anchor,
+    /// When seats were last looked through for threads that have slept on the run queue for long, by
+    /// its clock.
+    swept_ns: u64,
     /// The granted process has its own slot, and has not run in it yet.
     slot_begins: bool,
     /// The running thread has ended a task, and the timer was not set yet for the one after it.
@@ -113,6 +118,7 @@ impl Default for State {
             granted: NO_SEAT,
             running: NO_SEAT,
             count_valid: false,
+            charged: false,
             charged_in_switch: false,
             wake: NO_SEAT,
             armed_for: NO_SEAT,
@@ -120,6 +126,7 @@ impl Default for State {
             recent_ns: 0,
             clock_ns: 0,
             anchor: Anchor::default(),
+            swept_ns: 0,
             slot_begins: false,
             task_ended: false,
             tasks: 0,
@@ -142,6 +149,7 @@ impl State {
     /// A section under the lock of the run queue begins, whose clock was read.
     pub(crate) fn enter_section(&mut self, rq: &RunQueue) {
         self.now_ns = 0;
+        self.charged = false;
         self.clock_ns = rq.clock_ns();
     }
 

@@ -33,7 +33,7 @@ pub(crate) const NO_SEAT: SeatNumber = 0;
 pub(crate) const MAX_THREADS: usize = 4096;
 
 /// How many seats are looked at in one go for threads that have slept on the run queue for long.
-const SWEPT_AT_ONCE: SeatNumber = 16;
+const SWEPT_AT_ONCE: SeatNumber = 256;
 
 /// The links of one queue.
 #[derive(Clone, Copy, Default)]

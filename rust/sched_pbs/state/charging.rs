@@ -23,6 +23,7 @@ impl State {
         if self.running == NO_SEAT || !rq.is_local() {
             return 0;
         }
+        self.charged = true;
         let insns = self.insn_clock.advance(rq);
         if !core::mem::replace(&mut self.count_valid, true) {
             // Others may have run since the last reading: the count begins here.
@@ -79,7 +80,8 @@ impl State {
             self.predictor.forget();
         }
         if let Some(seat) = self.seat_mut(seat) {
-            if seat.parked == Parked::Asleep {
+            // Who sleeps may be put off the CPU and on again, as something about it is changed.
+            if seat.parked == Parked::Asleep && seat.queued {
                 seat.parked = Parked::No;
                 if let Some(task) = seat.task.as_ref().filter(|_| seat.leaving == 0) {
                     entity::set_let_on(rq, task, true);

@@ -175,6 +175,11 @@ impl State {
         if let Some(seat) = threads.get_mut(number) {
             seat.parked = Parked::Interrupted;
         }
+        if !self.charged {
+            // Somebody has woken up. What it has retired before is its own.
+            self.charge(rq);
+            self.charged_insns = 0;
+        }
         self.sample_memory(rq);
         rq.reschedule();
         true

@@ -25,6 +25,9 @@ const DEFERRED_AT_ONCE: usize = 8;
 /// who waits for it to sleep, as RCU tasks does, looks at whether it does.
 pub(super) const DELAY_NS: u64 = 100_000_000;
 
+/// How often they are looked for at most.
+const SWEEP_NS: u64 = 4_000_000;
+
 impl State {
     /// Sends a thread to wait at the edge of user space. If it is blocked in the kernel it is sent
     /// there when it wakes up.
@@ -96,10 +99,15 @@ impl State {
 
     /// Takes threads off the run queue that have slept there for long; a few, the others follow.
     pub(super) fn block_delayed(&mut self, rq: &mut RunQueue) {
+        let clock_ns = rq.clock_ns();
         let Some(threads) = self.threads.as_mut().filter(|t| t.has_delayed()) else {
             return;
         };
-        let since_ns = rq.clock_ns().saturating_sub(DELAY_NS);
+        if clock_ns.saturating_sub(self.swept_ns) < SWEEP_NS {
+            return;
+        }
+        self.swept_ns = clock_ns;
+        let since_ns = clock_ns.saturating_sub(DELAY_NS);
         threads.sweep_delayed(since_ns, |task| sched_class::block_delayed(rq, task));
     }
 

@@ -124,10 +124,7 @@ impl State {
         let count_insns = self.insn_clock.total_insns();
         self.predictor.expired(now_ns, count_insns, in_user);
         self.let_deferred_in(now_ns);
-        if self.running == NO_SEAT {
-            // Otherwise the tick does.
-            self.block_delayed(rq);
-        }
+        self.block_delayed(rq);
         self.settle_at(rq, cpu, Origin::Expiry);
     }
 
