@@ -4,26 +4,47 @@
 //!
 //! A prediction is made of what is left to retire, of the pace at which the
 //! thread retires, and of the way: the time in which it retires nothing, from
-//! setting the timer to user space and from the interrupt to the next reading.
-//! Pace and way are learned from how the predictions before have turned out, so
+//! setting the timer to user space.
+//! Pace and ways are learned from how the predictions before have turned out, so
 //! that a slow interrupt path, as that of a kernel with many checks, needs no
 //! number of its own.
 //!
 //! A timer that comes too early costs another interrupt; one that comes too late
 //! lets the thread go too far.  So the pace is the fastest seen lately, and the
-//! way the shortest.
+//! way back from the timer's own interrupt, which is the last one before the
+//! count is met, the shortest.  The ways from elsewhere are followed closely
+//! instead: where one is always the same, as is the pace, the count is met by the
+//! first interrupt.
 
 use super::rate::scale;
 use super::Rate;
 
-/// Where the timer is set.
+/// Where the timer is set: each has a way of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// In the timer's own interrupt: the way back to user space is always the
     /// same.
     Expiry,
-    /// Anywhere else: in a system call, or on the way from another thread.
-    Elsewhere,
+    /// In another interrupt, as the tick's, for the thread that it interrupted.
+    Interrupt,
+    /// In the kernel, for the thread that is there.
+    Call,
+    /// In an interrupt, for the thread that runs next.
+    InterruptSwitch,
+    /// In the kernel, for the thread that runs next.
+    CallSwitch,
+}
+
+impl Origin {
+    const COUNT: usize = Origin::CallSwitch as usize + 1;
+
+    /// The same for the thread that runs next.
+    pub fn switch(self) -> Origin {
+        match self {
+            Origin::Expiry | Origin::Interrupt => Origin::InterruptSwitch,
+            _ => Origin::CallSwitch,
+        }
+    }
 }
 
 /// The least way: no interrupt takes less.
@@ -41,17 +62,48 @@ const SHORT: u64 = 4;
 const LONG: u64 = 64;
 
 /// One, as a deviation of the pace.
-const DEVIATION_ONE: u64 = 1024;
+const DEVIATION_ONE: u64 = 1 << 20;
 
 /// How far off a pace is that has always been met.
-const LEAST_DEVIATION: u64 = DEVIATION_ONE / 256;
+const LEAST_DEVIATION: u64 = DEVIATION_ONE >> 16;
 
 /// What was predicted last.
 #[derive(Clone, Copy, Debug)]
 struct Set {
     at_ns: u64,
+    expiry_ns: u64,
     count_insns: u64,
     origin: Origin,
+}
+
+/// The time from one origin in which nothing is retired.
+#[derive(Clone, Copy, Debug)]
+struct Way {
+    ns: u64,
+    /// By how much it differs from time to time.
+    jitter_ns: u64,
+}
+
+impl Way {
+    const UNKNOWN: Way = Way {
+        ns: 10 * LEAST_WAY_NS,
+        jitter_ns: 10 * LEAST_WAY_NS,
+    };
+
+    /// It took so long.
+    fn follow(&mut self, seen_ns: u64) {
+        let off_ns = seen_ns.abs_diff(self.ns);
+        let (ns, off_ns) = if seen_ns < self.ns {
+            (self.ns - off_ns / 2, off_ns)
+        } else {
+            // What came between once, as another interrupt, counts for little.
+            let off_ns = off_ns.min(2 * self.jitter_ns + LEAST_WAY_NS);
+            (self.ns + off_ns / 4, off_ns)
+        };
+        self.ns = ns.clamp(LEAST_WAY_NS, GREATEST_WAY_NS);
+        let jitter_ns = self.jitter_ns - self.jitter_ns / 4 + off_ns / 4;
+        self.jitter_ns = jitter_ns.min(GREATEST_WAY_NS);
+    }
 }
 
 /// Predicts for one CPU.
@@ -62,10 +114,8 @@ pub struct Predictor {
     nominal_fp32: u64,
     /// How much faster than the pace it may go, in parts of [`DEVIATION_ONE`].
     deviation: u64,
-    /// The way from the timer's interrupt.
-    way_ns: u64,
-    /// The way from elsewhere.
-    elsewhere_ns: u64,
+    /// By origin.
+    ways: [Way; Origin::COUNT],
     /// No timer before this time from now: the last one came before anything
     /// was retired.
     backoff_ns: u64,
@@ -79,8 +129,7 @@ impl Predictor {
             ns_per_insn_fp32: rate.ns_per_insn_fp32(),
             nominal_fp32: rate.ns_per_insn_fp32(),
             deviation: DEVIATION_ONE / 16,
-            way_ns: 10 * LEAST_WAY_NS,
-            elsewhere_ns: 10 * LEAST_WAY_NS,
+            ways: [Way::UNKNOWN; Origin::COUNT],
             backoff_ns: 0,
             set: None,
         }
@@ -89,21 +138,31 @@ impl Predictor {
     /// When the timer should expire, if it is set at `now_ns` and the thread is
     /// to retire `left_insns` more.
     ///
-    /// A count that is far away is aimed at from before, by as much as the pace
-    /// is off: what is left then is short, and met.
+    /// Where it is uncertain when that will be, it is aimed at from before: what
+    /// is left then is short, and met.
     pub fn expiry_ns(&self, now_ns: u64, left_insns: u64, origin: Origin) -> u64 {
         let user_ns = scale(left_insns, self.ns_per_insn_fp32);
-        let way_ns = match origin {
-            Origin::Expiry => self.way_ns,
-            Origin::Elsewhere => self.elsewhere_ns,
+        let way = &self.ways[origin as usize];
+        let pace_off_ns = self.uncertain_ns(user_ns);
+        // From the timer's own interrupt it is the shortest way that counts.
+        let way_off_ns = match origin {
+            Origin::Expiry => 0,
+            _ => way.jitter_ns,
         };
-        let early_ns = self.uncertain_ns(user_ns).saturating_mul(2);
-        let delay_ns = if early_ns < way_ns / 8 {
-            user_ns.saturating_add(way_ns)
+        let off_ns = pace_off_ns.saturating_add(way_off_ns);
+        let delay_ns = if off_ns < way.ns / 8 {
+            user_ns.saturating_add(way.ns).saturating_add(way_off_ns)
         } else {
-            user_ns.saturating_sub(early_ns).max(user_ns / 4) + way_ns
+            let early_ns = off_ns.saturating_mul(2);
+            user_ns.saturating_sub(early_ns).max(user_ns / 4) + way.ns
         };
         now_ns.saturating_add(delay_ns)
+    }
+
+    /// No count is reached sooner than so long after the timer is set.
+    #[inline]
+    pub fn least_ns(&self, insns: u64) -> u64 {
+        scale(insns, self.ns_per_insn_fp32) / 4
     }
 
     /// The earliest time for any timer: an interrupt that takes longer than the
@@ -112,11 +171,12 @@ impl Predictor {
         now_ns.saturating_add(self.backoff_ns)
     }
 
-    /// The timer was set at `now_ns` while a thread runs that `count_insns` were
-    /// counted of.
-    pub fn set(&mut self, now_ns: u64, count_insns: u64, origin: Origin) {
+    /// The timer was set at `now_ns` to `expiry_ns`, when `count_insns` were
+    /// counted of the thread that is to run.
+    pub fn set(&mut self, now_ns: u64, expiry_ns: u64, count_insns: u64, origin: Origin) {
         self.set = Some(Set {
             at_ns: now_ns,
+            expiry_ns,
             count_insns,
             origin,
         });
@@ -144,9 +204,9 @@ impl Predictor {
             self.backoff_ns = self.doubled(self.backoff_ns);
             return;
         };
-        let elapsed_ns = now_ns.saturating_sub(set.at_ns);
         let retired_insns = count_insns.saturating_sub(set.count_insns);
         if retired_insns == 0 {
+            let elapsed_ns = now_ns.saturating_sub(set.at_ns);
             // The interrupt came at the end of the way, so this is its length, or a little less;
             // unless that was no help before.
             let longer_ns = if self.backoff_ns == 0 {
@@ -155,35 +215,58 @@ impl Predictor {
                 self.doubled(elapsed_ns)
             };
             let longer_ns = longer_ns.min(GREATEST_WAY_NS);
-            self.elsewhere_ns = self.elsewhere_ns.max(longer_ns);
+            let way = &mut self.ways[set.origin as usize];
+            way.ns = way.ns.max(longer_ns);
             if set.origin == Origin::Expiry {
-                self.way_ns = self.way_ns.max(longer_ns);
+                // That of another interrupt is not shorter.
+                let way = &mut self.ways[Origin::Interrupt as usize];
+                way.ns = way.ns.max(longer_ns);
                 self.backoff_ns = longer_ns;
             }
             return;
         }
         self.backoff_ns = 0;
+        // Not what has passed since: it is until then that the thread retires.
+        let elapsed_ns = set.expiry_ns.saturating_sub(set.at_ns);
         let user_ns = scale(retired_insns, self.ns_per_insn_fp32);
-        let uncertain_ns = self.uncertain_ns(user_ns);
-        let way_ns = match set.origin {
-            Origin::Expiry => &mut self.way_ns,
-            Origin::Elsewhere => &mut self.elsewhere_ns,
-        };
-        if user_ns < SHORT * *way_ns || uncertain_ns < *way_ns / 8 {
-            let seen_ns = elapsed_ns.saturating_sub(user_ns);
-            let new_ns = if seen_ns < *way_ns {
-                seen_ns
-            } else {
-                // A tick may have come between.
-                *way_ns + (seen_ns - *way_ns) / 16
-            };
-            *way_ns = new_ns.clamp(LEAST_WAY_NS, GREATEST_WAY_NS);
-            // The way from elsewhere has more to do.
-            self.way_ns = self.way_ns.min(self.elsewhere_ns);
-        } else if user_ns >= LONG * *way_ns {
-            let user_ns = elapsed_ns.saturating_sub(*way_ns);
-            self.learn_pace(user_ns, retired_insns);
+        let seen_ns = elapsed_ns.saturating_sub(user_ns);
+        let expiry_ns = self.ways[Origin::Expiry as usize].ns;
+        let way = &mut self.ways[set.origin as usize];
+        let short = user_ns < SHORT * way.ns;
+        if set.origin == Origin::Expiry {
+            if short {
+                self.shorten_way(seen_ns);
+            }
+        } else if short || elapsed_ns >= user_ns && seen_ns < SHORT * way.ns.max(expiry_ns) {
+            // A long time in user space tells of the way if it was as predicted but for that.
+            way.follow(seen_ns);
         }
+        let way_ns = self.ways[set.origin as usize].ns;
+        if user_ns >= LONG * way_ns {
+            let seen_ns = elapsed_ns.saturating_sub(way_ns);
+            // A small difference is that of the way.
+            if seen_ns.abs_diff(user_ns) <= way_ns / 8 {
+                self.set_deviation(self.deviation / 2);
+            } else {
+                self.learn_pace(seen_ns, retired_insns);
+            }
+        }
+    }
+
+    /// The way back from the timer's own interrupt took so long.
+    fn shorten_way(&mut self, seen_ns: u64) {
+        let [way, others @ ..] = &mut self.ways;
+        let new_ns = if seen_ns < way.ns {
+            seen_ns
+        } else {
+            // A tick may have come between.
+            way.ns + (seen_ns - way.ns) / 16
+        };
+        // There is more to do on the others.
+        let most_ns = others
+            .iter()
+            .fold(LEAST_WAY_NS, |most_ns, way| most_ns.max(way.ns));
+        way.ns = new_ns.clamp(LEAST_WAY_NS, most_ns);
     }
 
     fn learn_pace(&mut self, user_ns: u64, retired_insns: u64) {
@@ -199,13 +282,16 @@ impl Predictor {
             self.ns_per_insn_fp32 = pace_fp32 + (slower_fp32 - pace_fp32) / 16;
             0
         };
-        let deviation = (self.deviation - self.deviation / 4).max(off);
+        self.set_deviation((self.deviation - self.deviation / 4).max(off));
+    }
+
+    fn set_deviation(&mut self, deviation: u64) {
         self.deviation = deviation.clamp(LEAST_DEVIATION, DEVIATION_ONE / 4);
     }
 
     /// By how much sooner than after `user_ns` the thread may be there.
     fn uncertain_ns(&self, user_ns: u64) -> u64 {
-        (user_ns / DEVIATION_ONE).saturating_mul(self.deviation)
+        user_ns.min(1 << 43) * self.deviation / DEVIATION_ONE
     }
 
     fn doubled(&self, ns: u64) -> u64 {

@@ -33,7 +33,7 @@ impl Machine {
     /// took, and how far the count was beyond.
     fn run(&mut self, insns: u64) -> (u32, u64) {
         let target_milli = self.count_milli + insns * 1000;
-        let mut origin = Origin::Elsewhere;
+        let mut origin = Origin::Call;
         let mut interrupts = 0;
         while self.count_milli < target_milli {
             assert!(interrupts < 200, "no end: {:?}", self.predictor);
@@ -41,10 +41,10 @@ impl Machine {
             let left_insns = (target_milli - self.count_milli).div_ceil(1000);
             let at_ns = self.predictor.expiry_ns(self.now_ns, left_insns, origin);
             let at_ns = at_ns.max(self.predictor.earliest_ns(self.now_ns));
-            self.predictor.set(self.now_ns, count_insns, origin);
+            self.predictor.set(self.now_ns, at_ns, count_insns, origin);
             let way_ns = match origin {
                 Origin::Expiry => self.way_ns,
-                Origin::Elsewhere => self.elsewhere_ns,
+                _ => self.elsewhere_ns,
             };
             let elapsed_ns = at_ns - self.now_ns;
             self.count_milli += elapsed_ns.saturating_sub(way_ns) * self.pace_milli;
@@ -162,11 +162,16 @@ fn extreme_numbers() {
     for rate in [0, 1, 250_000, u64::MAX] {
         let mut predictor = Predictor::new(Rate::new(rate));
         for (now_ns, insns) in [(0, 0), (u64::MAX, 1), (1, u64::MAX), (u64::MAX, u64::MAX)] {
-            for origin in [Origin::Expiry, Origin::Elsewhere] {
+            for origin in [
+                Origin::Expiry,
+                Origin::Interrupt,
+                Origin::InterruptSwitch,
+                Origin::Call,
+            ] {
                 assert!(predictor.expiry_ns(now_ns, insns, origin) >= now_ns);
-                predictor.set(now_ns / 2, insns / 3, origin);
+                predictor.set(now_ns / 2, now_ns, insns / 3, origin);
                 predictor.expired(now_ns, insns, true);
-                predictor.set(now_ns, insns, origin);
+                predictor.set(now_ns, now_ns / 3, insns, origin);
                 predictor.expired(0, 0, true);
                 predictor.forget();
                 predictor.expired(now_ns, insns, true);

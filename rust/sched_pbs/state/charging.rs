@@ -96,7 +96,7 @@ impl State {
                 self.insn_clock.advance(rq);
             }
             if !armed {
-                self.arm(rq, cpu, Origin::Elsewhere);
+                self.arm(rq, cpu, Origin::Call);
             }
         } else {
             // The counter can't be read from here, nor the timer be armed.
@@ -129,7 +129,7 @@ impl State {
             self.count_valid &= class_follows;
         }
         if !class_follows {
-            self.arm(rq, cpu, Origin::Elsewhere);
+            self.arm(rq, cpu, Origin::Call);
         }
     }
 

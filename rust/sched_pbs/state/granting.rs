@@ -53,7 +53,7 @@ impl State {
     /// Asks the node who may run and makes it so. Who must be woken up is left in `wake`; the
     /// callbacks of the class end with [`State::hand_over`] for it.
     pub(crate) fn settle(&mut self, rq: &mut RunQueue, cpu: &'static Cpu) {
-        self.settle_at(rq, cpu, Origin::Elsewhere);
+        self.settle_at(rq, cpu, Origin::Call);
     }
 
     pub(super) fn settle_at(&mut self, rq: &mut RunQueue, cpu: &'static Cpu, origin: Origin) {
@@ -104,10 +104,9 @@ impl State {
             // Once a switch: for who follows, which finds the timer set. The counter itself is set
             // for nobody but who runs.
             if self.insn_clock.tier() != Tier::PmuOverflow {
-                self.task_ended = true;
-                self.arm(rq, cpu, Origin::Elsewhere);
-                self.task_ended = false;
-                self.slot_begins = false;
+                // Whatever was predicted for who goes to sleep.
+                self.predictor.forget();
+                self.arm(rq, cpu, origin.switch());
                 self.armed_for = granted;
             }
         } else if [NO_SEAT, granted, choice].contains(&self.running) {

@@ -53,7 +53,7 @@ impl State {
         };
         threads.push_deferred(number);
         if !self.expires_before(now_ns + DEFER_NS) {
-            self.arm(rq, cpu, Origin::Elsewhere);
+            self.arm(rq, cpu, Origin::Call);
         }
     }
 
@@ -132,7 +132,7 @@ impl State {
             }
             threads.push_stopping(number);
         }
-        self.arm(rq, cpu, Origin::Elsewhere);
+        self.arm(rq, cpu, Origin::Call);
     }
 
     /// Whether the running thread should wait, but nothing will send it there: it was let through

@@ -15,6 +15,9 @@ use kernel::sched_class::{self, RunQueue};
 /// only if the counter does not.
 const BACKSTOP_NS: u64 = 50_000;
 
+/// The time of a tick, about.
+const TICK_NS: u64 = 4_000_000;
+
 /// How soon a decision that was left unfinished is gone on with.
 const AGAIN_NS: u64 = 20_000;
 
@@ -25,22 +28,15 @@ impl State {
     /// Arms the timer for the next moment that matters, unless it will expire before it anyway.
     ///
     /// A timer that is set for an earlier moment mostly stays, and is ignored then: who is woken and
-    /// blocks again and again should not have to set it each time. But where a slot begins and it
-    /// would soon expire for nothing, or who runs has ended a task and goes on, setting it anew
-    /// costs less.
+    /// blocks again and again should not have to set it each time. But where a slot or a task
+    /// begins, or a tick has just shown how far the thread is, one that would expire in the first
+    /// half of the time is set anew: that costs less than an interrupt for nothing.
     pub(super) fn arm(&mut self, rq: &RunQueue, cpu: &Cpu, origin: Origin) {
+        let begins = core::mem::take(&mut self.slot_begins) | core::mem::take(&mut self.task_ended);
+        let ticks = origin == Origin::Interrupt;
         let overflow = self.insn_clock.tier() == Tier::PmuOverflow;
-        if self.timer_ns != 0
-            && self.now_ns == 0
-            && !self.slot_begins
-            && !self.task_ended
-            && !overflow
-        {
-            // As of an earlier time all moments are earlier; so it need not be read what time it is.
-            let (at_ns, _) = self.next_moment(self.recent_ns, origin);
-            if self.timer_ns <= at_ns {
-                return;
-            }
+        if !begins && !ticks && !overflow && self.expires_first() {
+            return;
         }
         let now_ns = self.now_ns();
         let (mut at_ns, by_count) = self.next_moment(now_ns, origin);
@@ -54,9 +50,13 @@ impl State {
             return;
         }
         if self.timer_ns != 0 && self.timer_ns < at_ns {
-            let soon = self.timer_ns.saturating_sub(now_ns) < at_ns.saturating_sub(now_ns) / 4;
-            let renews = core::mem::take(&mut self.task_ended)
-                || by_count && core::mem::take(&mut self.slot_begins) && soon;
+            let first_ns = self.timer_ns.saturating_sub(now_ns);
+            let renews = if begins {
+                first_ns < at_ns.saturating_sub(now_ns) / 2
+            } else {
+                // The ticks before the last one need not.
+                ticks && first_ns < TICK_NS
+            };
             if !renews {
                 return;
             }
@@ -66,13 +66,28 @@ impl State {
             cpu.arm(at_ns);
             if by_count {
                 let count_insns = self.insn_clock.total_insns();
-                self.predictor.set(now_ns, count_insns, origin);
+                self.predictor.set(now_ns, at_ns, count_insns, origin);
             } else {
                 self.predictor.forget();
             }
         } else {
             cpu.kick();
         }
+    }
+
+    /// Whether the timer is set, and expires before anything can matter that the node has said.
+    ///
+    /// That is asked often, so it is cheap and says no in case of doubt: as of an earlier time all
+    /// moments are earlier, so it need not be read what time it is.
+    fn expires_first(&self) -> bool {
+        let before = |at_ns: Option<u64>| at_ns.map_or(true, |at_ns| self.timer_ns <= at_ns);
+        let count_ns = |left_insns| self.recent_ns + self.predictor.least_ns(left_insns);
+        self.timer_ns != 0
+            && [NO_SEAT, self.granted].contains(&self.running)
+            && !self.decision.again
+            && before(self.decision.until_ns)
+            && before(self.left_insns().map(count_ns))
+            && before(self.deferred_until_ns())
     }
 
     /// Whether the timer will expire before that time.
@@ -132,7 +147,7 @@ impl State {
     pub(crate) fn overflow(&mut self, rq: &mut RunQueue, cpu: &'static Cpu) {
         self.insn_clock.interrupted();
         self.charge_and_enforce(rq, cpu);
-        self.settle(rq, cpu);
+        self.settle_at(rq, cpu, Origin::Interrupt);
     }
 
     /// The tick. For a CPU that does without (`nohz_full=`) another one calls once a second; as it
@@ -146,6 +161,11 @@ impl State {
         self.insn_clock.look_at_times();
         self.sample_memory(rq);
         self.block_delayed(rq);
-        self.settle(rq, cpu);
+        let origin = if sched_class::interrupted_user() {
+            Origin::Interrupt
+        } else {
+            Origin::Call
+        };
+        self.settle_at(rq, cpu, origin);
     }
 }
