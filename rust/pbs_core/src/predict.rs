@@ -143,15 +143,15 @@ impl Predictor {
     pub fn expiry_ns(&self, now_ns: u64, left_insns: u64, origin: Origin) -> u64 {
         let user_ns = scale(left_insns, self.ns_per_insn_fp32);
         let way = &self.ways[origin as usize];
-        let pace_off_ns = self.uncertain_ns(user_ns);
-        // From the timer's own interrupt it is the shortest way that counts.
-        let way_off_ns = match origin {
-            Origin::Expiry => 0,
-            _ => way.jitter_ns,
+        // Rather a little late than once more: from the timer's own interrupt it is the shortest
+        // way that is known.
+        let (way_off_ns, late_ns) = match origin {
+            Origin::Expiry => (0, way.ns / 16 + LEAST_WAY_NS / 2),
+            _ => (way.jitter_ns, way.jitter_ns),
         };
-        let off_ns = pace_off_ns.saturating_add(way_off_ns);
+        let off_ns = self.uncertain_ns(user_ns).saturating_add(way_off_ns);
         let delay_ns = if off_ns < way.ns / 8 {
-            user_ns.saturating_add(way.ns).saturating_add(way_off_ns)
+            user_ns.saturating_add(way.ns).saturating_add(late_ns)
         } else {
             let early_ns = off_ns.saturating_mul(2);
             user_ns.saturating_sub(early_ns).max(user_ns / 4) + way.ns

@@ -15,6 +15,8 @@ struct Machine {
     /// From the interrupt to user space and to the next reading.
     way_ns: u64,
     elsewhere_ns: u64,
+    /// From where the timer is set first.
+    first: Origin,
 }
 
 impl Machine {
@@ -26,6 +28,7 @@ impl Machine {
             pace_milli: 250,
             way_ns,
             elsewhere_ns: way_ns * 2,
+            first: Origin::Call,
         }
     }
 
@@ -33,7 +36,7 @@ impl Machine {
     /// took, and how far the count was beyond.
     fn run(&mut self, insns: u64) -> (u32, u64) {
         let target_milli = self.count_milli + insns * 1000;
-        let mut origin = Origin::Call;
+        let mut origin = self.first;
         let mut interrupts = 0;
         while self.count_milli < target_milli {
             assert!(interrupts < 200, "no end: {:?}", self.predictor);
@@ -113,6 +116,49 @@ fn a_way_that_becomes_short_is_believed_soon() {
     }
     let (_, beyond_insns) = machine.run(50_000);
     assert!(beyond_insns <= 1_000, "{beyond_insns} beyond");
+}
+
+/// A machine whose ways and pace are always the same needs one interrupt for a slot, from wherever
+/// the timer is set, and one whose ways differ a little not many more.
+#[test]
+fn one_interrupt_meets_a_slot() {
+    for (first, shakes_ns) in [Origin::Call, Origin::InterruptSwitch, Origin::CallSwitch]
+        .into_iter()
+        .flat_map(|first| [(first, 0), (first, 60)])
+    {
+        let mut machine = Machine::new(4_000);
+        machine.first = first;
+        let way_ns = machine.elsewhere_ns;
+        for _ in 0..40 {
+            machine.run(250_000);
+        }
+        let (mut interrupts, mut most_insns) = (0, 0);
+        for slot in 0..200u64 {
+            machine.elsewhere_ns = way_ns + slot * 7919 % (shakes_ns + 1);
+            let (needed, beyond_insns) = machine.run(250_000);
+            interrupts += needed;
+            most_insns = most_insns.max(beyond_insns);
+        }
+        assert!(interrupts <= 200 + shakes_ns as u32 * 2, "{interrupts}");
+        assert!(most_insns <= 100, "{most_insns} beyond");
+    }
+}
+
+/// Whose pace changes from slot to slot is never let go far: then there are more interrupts.
+#[test]
+fn a_pace_that_varies_is_aimed_at_from_before() {
+    let mut machine = Machine::new(4_000);
+    let mut interrupts = 0;
+    for slot in 0..1_000u64 {
+        machine.pace_milli = 250 + slot * 7919 % 41;
+        let (needed, beyond_insns) = machine.run(250_000);
+        if slot >= 100 {
+            interrupts += needed;
+            // What is faster than all that was seen lately.
+            assert!(beyond_insns <= 250_000 / 20, "{beyond_insns} beyond");
+        }
+    }
+    assert!(interrupts <= 900 * 5, "{interrupts}");
 }
 
 #[test]
