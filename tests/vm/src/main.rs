@@ -17,6 +17,7 @@ mod policy_events;
 mod policy_fill;
 mod policy_large;
 mod policy_memory;
+mod policy_rings;
 mod policy_share;
 mod policy_swap;
 mod simulator;
@@ -112,6 +113,23 @@ const TESTS: &[(&str, Test)] = &[
     ("memory-peaks-by-task", policy_memory::memory_peaks_by_task),
     ("readers-get-the-same", policy_events::readers_get_the_same),
     ("slow-reader-is-told", policy_events::slow_reader_is_told),
+    (
+        "mapped-readers-get-the-same",
+        policy_rings::mapped_readers_get_the_same,
+    ),
+    (
+        "slow-mapped-reader-is-told",
+        policy_rings::slow_mapped_reader_is_told,
+    ),
+    ("rings-are-read-only", policy_rings::rings_are_read_only),
+    (
+        "mapping-outlives-file-and-plan",
+        policy_rings::mapping_outlives_file_and_plan,
+    ),
+    (
+        "rings-of-two-cpus-are-one-stream",
+        policy_rings::rings_of_two_cpus_are_one_stream,
+    ),
     ("top-shows-the-node", policy_events::top_shows_the_node),
     (
         "kernel-equals-simulator",

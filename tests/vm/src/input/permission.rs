@@ -2,15 +2,16 @@
 //! Who is not root may not open the device, and with a device that somebody
 //! else has opened may not change anything.
 
+use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::SeqCst;
 
 use libc::{EACCES, EPERM};
-use pbs_uapi::Device;
+use pbs_uapi::{Device, Ring};
 
 use super::kit::{refused, Running};
-use crate::check_eq;
 use crate::harness::{cvt, fork, Context, Plan, Verdict};
 use crate::linux::scene::{ends_well, Words, PLAN_CPU};
+use crate::{check, check_eq};
 
 const NOBODY: libc::uid_t = 65534;
 
@@ -34,6 +35,8 @@ fn try_all(device: &Device, parent: i32) -> Verdict {
     // Who has been handed the device may look at it.
     let info = device.info().context("info")?;
     check_eq!(info.version, 1, "version");
+    let ring = Ring::map(device.as_fd(), &info, PLAN_CPU).context("map")?;
+    check!(ring.bounds().1 > 0, "no event in the ring");
     Ok(())
 }
 
