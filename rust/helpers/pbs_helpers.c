@@ -16,3 +16,4 @@
 #include "raw_spinlock.c"
 #include "sched_class.c"
 #include "task_work.c"
+#include "uaccess_ext.c"

@@ -13,6 +13,7 @@ use super::{
 };
 use core::{
     fmt::{self, Write},
+    mem::offset_of,
     sync::atomic::{AtomicBool, Ordering},
 };
 use kernel::{
@@ -30,6 +31,7 @@ use kernel::{
     task::Task,
     types::ARef,
     uaccess::{UserSlice, UserSliceReader, UserSliceWriter},
+    uaccess_ext::put_user_u32,
 };
 
 /// The largest plan that is taken in: all CPUs of a large node, or one with all slots.
@@ -142,8 +144,9 @@ fn thread(file: &File, pid: i32) -> Result<ARef<Task>> {
     }
 }
 
+#[inline]
 fn no_reserved(file: &File, reserved: &[u32]) -> Result {
-    if reserved.iter().all(|word| *word == 0) {
+    if reserved.iter().fold(0, |all, word| all | word) == 0 {
         Ok(())
     } else {
         Err(file.refuse(EINVAL, format_args!("a reserved field is not zero")))
@@ -229,11 +232,11 @@ fn attach_thread(file: &File, arg: usize) -> Result {
 }
 
 fn end_task(file: &File, arg: usize) -> Result {
-    let mut request: bindings::pbs_task_end = wire::get(arg)?;
+    let request: bindings::pbs_task_end = wire::get(arg)?;
     no_reserved(file, &request.reserved)?;
     // Written first: once the task has ended the call must not fail any more.
-    request.next_task = bindings::PBS_NO_TASK;
-    wire::put(arg, request)?;
+    let answer = arg.wrapping_add(offset_of!(bindings::pbs_task_end, next_task));
+    put_user_u32(bindings::PBS_NO_TASK, answer)?;
     let expected = (request.task != bindings::PBS_NO_TASK).then_some(request.task);
     let ended = attach::end_task(current!(), expected).map_err(|refused| match refused {
         NotEnded::NotAttached => file.refuse(
@@ -249,9 +252,11 @@ fn end_task(file: &File, arg: usize) -> Result {
             format_args!("the caller's task is {task}, not {}", request.task),
         ),
     })?;
-    request.next_task = ended.next.unwrap_or(bindings::PBS_NO_TASK);
-    // The page was writable a moment ago; if it isn't any more, the answer is lost, not the end.
-    let _ = wire::put(arg, request);
+    if let Some(next) = ended.next {
+        // The page was writable a moment ago; if it isn't any more, the answer is lost, not the
+        // end.
+        let _ = put_user_u32(next, answer);
+    }
     Ok(())
 }
 
