@@ -13,7 +13,6 @@
 #include "mmap.c"
 #include "perf_event.c"
 #include "poll.c"
-#include "raw_spinlock.c"
 #include "sched_class.c"
 #include "task_work.c"
 #include "uaccess_ext.c"
