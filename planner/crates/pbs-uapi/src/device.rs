@@ -96,7 +96,8 @@ impl Device {
 
     /// From now on [`Device::read_events`] takes events from the mapped rings, without
     /// a system call as long as there are any there. Where they can't be mapped all
-    /// stays as it is.
+    /// stays as it is. One thread at a time reads or seeks; where reading waits, the
+    /// others do, too.
     pub fn map_events(&mut self) {
         self.mapped.get_or_insert_default();
     }
