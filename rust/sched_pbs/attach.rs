@@ -328,8 +328,18 @@ extern "C" fn sched_pbs_left(task: *mut bindings::task_struct) {
     sched_class::wake_up(task);
 }
 
-/// The current thread leaves the class, as it was told to.
-pub(crate) fn leave_class(task: &Task) {
+/// The current thread leaves the class, as it was told to, unless it has left it meanwhile: who
+/// told it may have taken it out already, and it may have been attached again since.
+pub(crate) fn leave_as_told(task: &Task) {
+    let Some(pbs) = pbs() else { return };
+    let _control = pbs.control.lock();
+    if seat(task, |seat| seat.leaving != 0) == Some(true) {
+        leave_class(task);
+    }
+}
+
+/// The current thread leaves the class.
+fn leave_class(task: &Task) {
     // This can't fail for a fair policy, and ends with `sched_pbs_left`. A thread that has not got
     // the policy yet is taken out by who is attaching it.
     let _ = sched_class::set_policy(task, bindings::SCHED_NORMAL, entity::nice(task));

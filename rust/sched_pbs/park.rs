@@ -84,7 +84,7 @@ pub(crate) fn wait(task: &Task, mut step: Step, place: Place) {
                     return;
                 }
             }
-            Step::Leave => return attach::leave_class(task),
+            Step::Leave => return attach::leave_as_told(task),
             Step::GoOn => return,
         }
         let next = finish(RunQueueGuard::lock_local(), |rq, cpu, state| {
