@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Plan processes are processes like others, and leave the others alone.
 
+mod accounts;
 mod calls;
 mod chaos;
 mod children;
@@ -11,7 +12,9 @@ mod kill;
 mod policy;
 pub mod scene;
 mod signal;
+mod sleeps;
 mod stop;
+mod storm;
 
 /// The tests by their names.
 pub const TESTS: &[(&str, crate::Test)] = &[
@@ -24,13 +27,22 @@ pub const TESTS: &[(&str, crate::Test)] = &[
     ),
     ("stop-running", stop::stop_running),
     ("stop-waiting", stop::stop_waiting),
+    ("stop-preempted", stop::stop_preempted),
     ("stop-beyond-the-slot", stop::stop_beyond_the_slot),
     ("ptrace-running", stop::ptrace_running),
     ("ptrace-waiting", stop::ptrace_waiting),
+    ("ptrace-preempted", stop::ptrace_preempted),
     ("ptrace-beyond-the-slot", stop::ptrace_beyond_the_slot),
     ("freeze-running", stop::freeze_running),
     ("freeze-waiting", stop::freeze_waiting),
+    ("freeze-preempted", stop::freeze_preempted),
     ("freeze-beyond-the-slot", stop::freeze_beyond_the_slot),
+    ("old-freezer-running", stop::old_freezer_running),
+    ("old-freezer-waiting", stop::old_freezer_waiting),
+    (
+        "old-freezer-beyond-the-slot",
+        stop::old_freezer_beyond_the_slot,
+    ),
     ("handler-while-waiting", signal::handler_while_waiting),
     ("handler-takes-no-slot", signal::handler_takes_no_slot),
     ("exec-running", exec::exec_running),
@@ -86,6 +98,29 @@ pub const TESTS: &[(&str, crate::Test)] = &[
     (
         "shared-directory-is-never-held-up",
         calls::shared_directory_is_never_held_up,
+    ),
+    ("signals-meet-grants", storm::signals_meet_grants),
+    ("stop-storm", storm::stop_storm),
+    ("ptrace-storm", storm::ptrace_storm),
+    ("policy-storm", storm::policy_storm),
+    ("plans-come-and-go", storm::plans_come_and_go),
+    (
+        "timer-signals-keep-the-count",
+        storm::timer_signals_keep_the_count,
+    ),
+    ("wake-ups-meet-sleeps", sleeps::wake_ups_meet_sleeps),
+    (
+        "hand-overs-leave-the-counts",
+        accounts::hand_overs_leave_the_counts,
+    ),
+    (
+        "leaving-leaves-the-counts",
+        accounts::leaving_leaves_the_counts,
+    ),
+    ("waiting-is-sleeping", accounts::waiting_is_sleeping),
+    (
+        "switches-and-wake-ups-are-told",
+        accounts::switches_and_wake_ups_are_told,
     ),
     ("chaos", chaos::chaos),
     ("chaos-on-four-cpus", chaos::chaos),

@@ -12,7 +12,7 @@ use crate::{check, check_eq};
 
 /// `struct sched_attr` of the kernel.
 #[repr(C)]
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 pub struct SchedAttr {
     pub size: u32,
     pub policy: u32,
@@ -36,7 +36,7 @@ pub fn set_attr(pid: i32, mut attr: SchedAttr) -> Result<(), i32> {
         .map_err(|error| error.raw_os_error().unwrap_or(0))
 }
 
-fn set_policy(pid: i32, policy: i32, priority: u32) -> Result<(), i32> {
+pub fn set_policy(pid: i32, policy: i32, priority: u32) -> Result<(), i32> {
     set_attr(
         pid,
         SchedAttr {

@@ -8,9 +8,12 @@
 use std::fs;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 
+use pbs_core::Config;
 use pbs_uapi::{Event, EventKind};
 
-use crate::harness::{cvt, fork, now_ns, sleep_ms, Child, Context, Node, Plan, Verdict};
+use crate::harness::{
+    cvt, fork, now_ns, sleep_ms, Child, Context, Node, Plan, Verdict, LEAD_IN_INSNS,
+};
 use crate::{check, check_eq};
 
 /// The CPU that has the plan.
@@ -263,6 +266,77 @@ pub fn ends_well(child: &mut Child, who: &str) -> Verdict {
     Ok(())
 }
 
+/// Plan processes that take turns, slot by slot: t1 ends each slot, and who is preempted
+/// waits for its next one.
+pub struct Turns {
+    pub scene: Scene,
+    pub actors: Vec<Actor>,
+}
+
+impl Turns {
+    /// A configuration in which nothing but t1 ends a slot, and every slot does end there.
+    pub fn config() -> Config {
+        Config {
+            sigma_t1_permille: 1001,
+            no_preemption_insns: 0,
+            max_preemptions: 1_000_000,
+            ceiling_factor_permille: 100_000,
+            ..Config::DEFAULT
+        }
+    }
+
+    /// `processes` of them do `work`, each with so many slots. Slots of who has ended are
+    /// passed at once.
+    pub fn new(
+        processes: u32,
+        slots: u32,
+        slot_insns: u64,
+        work: impl Fn(&'static Words),
+    ) -> Result<Self, String> {
+        let mut scene = Scene::new()?;
+        // Nobody runs before all are there.
+        let mut plan = Plan::new(12)
+            .config(Self::config())
+            .cpu(PLAN_CPU)
+            .idle(LEAD_IN_INSNS);
+        for task in 0..slots {
+            for process in 1..=processes {
+                plan = plan.slot(process, task, slot_insns);
+            }
+        }
+        scene.node.load(&plan)?;
+        let mut actors = Vec::new();
+        for process in 1..=processes {
+            let words = Words::shared()?;
+            actors.push(Actor {
+                child: scene.spawn(process, || work(words))?,
+                words,
+                process,
+                name: "a process that takes turns",
+            });
+        }
+        for actor in &actors {
+            actor.runs()?;
+        }
+        Ok(Self { scene, actors })
+    }
+
+    /// All go on, and end when they are told to; so does the plan.
+    pub fn go_on_to_the_end(mut self) -> Verdict {
+        for actor in &self.actors {
+            actor.runs()?;
+        }
+        for actor in &mut self.actors {
+            actor.ends()?;
+        }
+        for actor in &self.actors {
+            self.scene
+                .wait_kind(EventKind::ProcessEnded, actor.process)?;
+        }
+        self.scene.plan_ends()
+    }
+}
+
 /// Three plan processes: one blocked in the kernel, one running in its slot and
 /// one waiting for its slot, which comes after that.
 pub struct Trio {
@@ -300,6 +374,15 @@ impl Actor {
     }
 }
 
+/// What the waiting process of a [`Trio`] did before it was sent to wait.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Waits {
+    /// It attached itself, by a system call, and has not run in the plan yet.
+    AtACall,
+    /// It computed, and t1 ended its slot.
+    InUserCode,
+}
+
 impl Trio {
     pub fn new() -> Result<Self, String> {
         Self::with(|_| ())
@@ -307,17 +390,30 @@ impl Trio {
 
     /// `prepare` is done by the waiting child before it is attached.
     pub fn with(prepare: impl FnOnce(&'static Words)) -> Result<Self, String> {
+        Self::make(Waits::AtACall, prepare)
+    }
+
+    pub fn waiting(waits: Waits) -> Result<Self, String> {
+        Self::make(waits, |_| ())
+    }
+
+    fn make(waits: Waits, prepare: impl FnOnce(&'static Words)) -> Result<Self, String> {
         let mut scene = Scene::new()?;
-        let plan = Plan::new(11)
-            .cpu(PLAN_CPU)
-            .slot(1, 0, 50_000_000)
+        let mut plan = Plan::new(11).cpu(PLAN_CPU).slot(1, 0, 50_000_000);
+        let (mut order, mut last_task) = ([1, 2, 3], 0);
+        if waits == Waits::InUserCode {
+            plan = plan.slot(3, 0, 1_000_000);
+            // It has to be there when its first slot comes.
+            (order, last_task) = ([1, 3, 2], 1);
+        }
+        plan = plan
             .slot(2, 0, ENDLESS_INSNS)
-            .slot(3, 0, 50_000_000);
+            .slot(3, last_task, 50_000_000);
         scene.node.load(&plan)?;
-        let words = [Words::shared()?, Words::shared()?, Words::shared()?];
         let mut prepare = Some(prepare);
         let mut children = Vec::new();
-        for (words, process) in words.into_iter().zip(1..) {
+        for process in order {
+            let words = Words::shared()?;
             let prepare = if process == 3 { prepare.take() } else { None };
             let device = &scene.node.device;
             let child = fork(|| {
@@ -342,6 +438,10 @@ impl Trio {
                 })?;
             }
         }
+        if waits == Waits::InUserCode {
+            scene.wait_kind(EventKind::Preempted, 3)?;
+        }
+        children.sort_by_key(|&(_, _, process)| process);
         let mut actors = children
             .into_iter()
             .zip([
@@ -375,9 +475,9 @@ impl Trio {
             "the blocked process got to its sleep"
         );
         check_eq!(
-            trio.waiting.words.progress(),
-            0,
-            "the waiting process has not run"
+            trio.waiting.words.progress() != 0,
+            waits == Waits::InUserCode,
+            "the waiting process has run"
         );
         for actor in [&trio.blocked, &trio.running, &trio.waiting] {
             check_eq!(

@@ -4,7 +4,7 @@
 use std::fs;
 
 use crate::harness::{cvt, Context, Verdict};
-use crate::linux::scene::{eventually, reaches_state, Actor, Trio};
+use crate::linux::scene::{eventually, reaches_state, Actor, Trio, Waits};
 use crate::{check, check_eq};
 
 /// A way to hold a process and to let it go.
@@ -31,15 +31,20 @@ fn hold_running(how: &impl Hold) -> Verdict {
 }
 
 /// A waiting process waits again when it is let go.
-fn hold_waiting(how: &impl Hold) -> Verdict {
-    let trio = Trio::new()?;
+fn hold_waiting(how: &impl Hold, waits: Waits) -> Verdict {
+    let trio = Trio::waiting(waits)?;
+    let before = trio.waiting.words.progress();
     for _ in 0..3 {
         how.hold(&trio.waiting)?;
         trio.running.runs()?;
         how.let_go(&trio.waiting)?;
         reaches_state(trio.waiting.pid(), 'S')?;
         trio.waiting.rests()?;
-        check_eq!(trio.waiting.words.progress(), 0, "it ran before its slot");
+        check_eq!(
+            trio.waiting.words.progress(),
+            before,
+            "turns of the waiting process; it ran before its slot"
+        );
     }
     trio.goes_on_to_the_end()
 }
@@ -81,7 +86,11 @@ pub fn stop_running() -> Verdict {
 }
 
 pub fn stop_waiting() -> Verdict {
-    hold_waiting(&Stop)
+    hold_waiting(&Stop, Waits::AtACall)
+}
+
+pub fn stop_preempted() -> Verdict {
+    hold_waiting(&Stop, Waits::InUserCode)
 }
 
 pub fn stop_beyond_the_slot() -> Verdict {
@@ -139,7 +148,11 @@ pub fn ptrace_running() -> Verdict {
 }
 
 pub fn ptrace_waiting() -> Verdict {
-    hold_waiting(&Ptrace)
+    hold_waiting(&Ptrace, Waits::AtACall)
+}
+
+pub fn ptrace_preempted() -> Verdict {
+    hold_waiting(&Ptrace, Waits::InUserCode)
 }
 
 pub fn ptrace_beyond_the_slot() -> Verdict {
@@ -147,35 +160,83 @@ pub fn ptrace_beyond_the_slot() -> Verdict {
 }
 
 /// The freezer of a control group, which the process is moved into.
-struct Freezer;
-
-const GROUP: &str = "/sys/fs/cgroup/frozen";
+struct Freezer {
+    group: &'static str,
+    /// What says whether the group is frozen, and what is written there.
+    control: &'static str,
+    frozen: &'static str,
+    thawed: &'static str,
+    /// What says whether that is done, and by which line.
+    said: &'static str,
+    says_frozen: &'static str,
+    says_thawed: &'static str,
+}
 
 impl Freezer {
+    /// That of today.
     fn new() -> Result<Self, String> {
-        fs::create_dir(GROUP).context(GROUP)?;
-        Ok(Self)
+        Self::made(Self {
+            group: "/sys/fs/cgroup/frozen",
+            control: "cgroup.freeze",
+            frozen: "1",
+            thawed: "0",
+            said: "cgroup.events",
+            says_frozen: "frozen 1",
+            says_thawed: "frozen 0",
+        })
     }
 
-    fn set(&self, frozen: u8) -> Verdict {
-        fs::write(format!("{GROUP}/cgroup.freeze"), frozen.to_string()).context("cgroup.freeze")?;
-        let line = format!("frozen {frozen}");
-        eventually(&format!("cgroup.events says {line}"), || {
-            fs::read_to_string(format!("{GROUP}/cgroup.events"))
-                .is_ok_and(|text| text.lines().any(|found| found == line))
+    /// That of the first version of control groups: threads are held where they
+    /// sleep, as they are when the machine is suspended.
+    fn old() -> Result<Self, String> {
+        let root = "/tmp/freezer";
+        fs::create_dir(root).context(root)?;
+        // SAFETY: texts that end with a null byte.
+        let mounted = unsafe {
+            libc::mount(
+                c"freezer".as_ptr(),
+                c"/tmp/freezer".as_ptr(),
+                c"cgroup".as_ptr(),
+                0,
+                c"freezer".as_ptr().cast(),
+            )
+        };
+        cvt(mounted).context("mount the old freezer")?;
+        Self::made(Self {
+            group: "/tmp/freezer/frozen",
+            control: "freezer.state",
+            frozen: "FROZEN",
+            thawed: "THAWED",
+            said: "freezer.state",
+            says_frozen: "FROZEN",
+            says_thawed: "THAWED",
+        })
+    }
+
+    fn made(self) -> Result<Self, String> {
+        fs::create_dir(self.group).context(self.group)?;
+        Ok(self)
+    }
+
+    fn set(&self, value: &str, says: &str) -> Verdict {
+        let path = |file| format!("{}/{file}", self.group);
+        fs::write(path(self.control), value).context(self.control)?;
+        eventually(&format!("{} says {says}", self.said), || {
+            fs::read_to_string(path(self.said))
+                .is_ok_and(|text| text.lines().any(|found| found == says))
         })
     }
 }
 
 impl Hold for Freezer {
     fn hold(&self, actor: &Actor) -> Verdict {
-        fs::write(format!("{GROUP}/cgroup.procs"), actor.pid().to_string())
-            .context("cgroup.procs")?;
-        self.set(1)
+        let procs = format!("{}/cgroup.procs", self.group);
+        fs::write(procs, actor.pid().to_string()).context("cgroup.procs")?;
+        self.set(self.frozen, self.says_frozen)
     }
 
     fn let_go(&self, _actor: &Actor) -> Verdict {
-        self.set(0)
+        self.set(self.thawed, self.says_thawed)
     }
 }
 
@@ -184,9 +245,28 @@ pub fn freeze_running() -> Verdict {
 }
 
 pub fn freeze_waiting() -> Verdict {
-    hold_waiting(&Freezer::new()?)
+    hold_waiting(&Freezer::new()?, Waits::AtACall)
+}
+
+pub fn freeze_preempted() -> Verdict {
+    hold_waiting(&Freezer::new()?, Waits::InUserCode)
 }
 
 pub fn freeze_beyond_the_slot() -> Verdict {
     hold_beyond_the_slot(&Freezer::new()?)
+}
+
+pub fn old_freezer_running() -> Verdict {
+    hold_running(&Freezer::old()?)
+}
+
+/// Where it waits makes no difference, and one machine does for both.
+pub fn old_freezer_waiting() -> Verdict {
+    let freezer = Freezer::old()?;
+    hold_waiting(&freezer, Waits::AtACall)?;
+    hold_waiting(&freezer, Waits::InUserCode)
+}
+
+pub fn old_freezer_beyond_the_slot() -> Verdict {
+    hold_beyond_the_slot(&Freezer::old()?)
 }
