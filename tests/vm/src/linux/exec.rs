@@ -6,10 +6,11 @@ use std::sync::atomic::Ordering::SeqCst;
 
 use pbs_uapi::EventKind;
 
-use crate::harness::{Context, Counting, Plan, Verdict};
+use crate::harness::{Context, Counting, Plan, Verdict, LEAD_IN_INSNS};
+use crate::linux::accounts::all_at_rest;
 use crate::linux::scene::{
-    ends_well, eventually, policy_of, reaches_state, Scene, Words, ENDLESS_INSNS, PLAN_CPU,
-    SCHED_PBS,
+    dies, ends_well, eventually, policy_of, reaches_state, Scene, Waits, Words, ENDLESS_INSNS,
+    PLAN_CPU, SCHED_PBS,
 };
 use crate::{check, check_eq};
 
@@ -156,4 +157,88 @@ pub fn exec_kills_waiting_thread() -> Verdict {
 
 pub fn exec_kills_waiting_leader() -> Verdict {
     sibling_execs(true, "leader")
+}
+
+/// How a program with a waiting thread ends by what another of its threads does.
+#[derive(Clone, Copy, Debug)]
+enum Ends {
+    /// It exits with this status.
+    Exits(i32),
+    /// It fails, and its memory is written to a file while all threads stand still.
+    DumpsCore,
+}
+
+/// The waiting thread of a program dies with it, without a turn.
+pub fn program_ends_beside_waiting_thread() -> Verdict {
+    for ends in [Ends::Exits(7), Ends::DumpsCore] {
+        for waits in [Waits::AtACall, Waits::InUserCode] {
+            program_ends(ends, waits).map_err(|why| format!("{ends:?}, {waits:?}: {why}"))?;
+        }
+    }
+    all_at_rest()
+}
+
+fn program_ends(ends: Ends, waits: Waits) -> Verdict {
+    std::env::set_current_dir("/tmp").context("/tmp")?;
+    let mut scene = Scene::new()?;
+    let mut plan = Plan::new(23).cpu(PLAN_CPU).idle(LEAD_IN_INSNS);
+    let mut last_task = 0;
+    if waits == Waits::InUserCode {
+        plan = plan.slot(2, 0, 1_000_000);
+        last_task = 1;
+    }
+    let plan = plan.slot(1, 0, ENDLESS_INSNS).slot(2, last_task, 1_000_000);
+    scene.node.load(&plan)?;
+    let words = Words::shared()?;
+    let device = &scene.node.device;
+    let mut program = crate::harness::fork(|| {
+        let unlimited = libc::rlimit {
+            rlim_cur: libc::RLIM_INFINITY,
+            rlim_max: libc::RLIM_INFINITY,
+        };
+        // SAFETY: a valid limit.
+        unsafe { libc::setrlimit(libc::RLIMIT_CORE, &unlimited) };
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                if device.attach(0, 2, 0).is_ok() {
+                    words.spin();
+                }
+            });
+            while words.other.load(SeqCst) == 0 {
+                crate::harness::sleep_ms(1);
+            }
+            // SAFETY: both end the program.
+            unsafe {
+                match ends {
+                    Ends::Exits(status) => libc::_exit(status),
+                    Ends::DumpsCore => libc::abort(),
+                }
+            }
+        });
+    })?;
+    let attached = scene.wait_kind(EventKind::Attached, 2)?;
+    let owners = Words::shared()?;
+    let mut owner = scene.spawn(1, || owners.spin())?;
+    owners.runs("the running process")?;
+    reaches_state(attached.pid, 'S')?;
+    let before = words.progress();
+    words.rests("the waiting thread")?;
+
+    words.other.store(1, SeqCst);
+    let status = dies(&mut program, "the program")?;
+    match ends {
+        Ends::Exits(wanted) => {
+            check_eq!(libc::WEXITSTATUS(status), wanted, "status {status:#x}");
+        }
+        Ends::DumpsCore => {
+            check_eq!(libc::WTERMSIG(status), libc::SIGABRT, "status {status:#x}");
+            check!(libc::WCOREDUMP(status), "no core was dumped");
+        }
+    }
+    check_eq!(words.progress(), before, "user code of the waiting thread");
+    scene.wait_kind(EventKind::ProcessEnded, 2)?;
+    owners.runs("the running process")?;
+    owners.release();
+    ends_well(&mut owner, "the running process")?;
+    scene.plan_ends()
 }

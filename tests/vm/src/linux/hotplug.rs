@@ -6,7 +6,7 @@ use std::fs;
 use pbs_uapi::{Eject, EventKind};
 
 use crate::harness::{burn, sleep_ms, Context, Counting, Plan, Random, Verdict};
-use crate::linux::scene::{ends_well, policy_of, Scene, Trio, Words, PLAN_CPU};
+use crate::linux::scene::{ends_well, policy_of, Scene, Trio, Waits, Words, PLAN_CPU};
 use crate::{check, check_eq};
 
 fn set_online(online: u8) -> Verdict {
@@ -17,8 +17,11 @@ fn set_online(online: u8) -> Verdict {
 /// Its processes, in whatever state, go on as normal ones elsewhere; a plan for
 /// it is refused until it is back.
 pub fn cpu_goes_and_comes() -> Verdict {
-    for round in 0..3 {
-        let mut trio = Trio::new()?;
+    for (round, waits) in [Waits::AtACall, Waits::InUserCode, Waits::AtACall]
+        .into_iter()
+        .enumerate()
+    {
+        let mut trio = Trio::waiting(waits)?;
         set_online(0).map_err(|why| format!("round {round}: {why}"))?;
         let gone = trio.scene.wait_for("says that the CPU is gone", |event| {
             event.kind == EventKind::CpuGone as u16

@@ -5,11 +5,12 @@ use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 
 use pbs_uapi::EventKind;
 
-use crate::harness::{fork, Child, Context, Plan, Verdict};
+use crate::harness::{fork, Child, Context, Plan, Verdict, LEAD_IN_INSNS};
+use crate::linux::accounts::all_at_rest;
 use crate::linux::policy::{set_attr, SchedAttr};
 use crate::linux::scene::{
-    dies, ends_well, eventually, futex, policy_of, reaches_state, set_affinity, Scene, Words,
-    ENDLESS_INSNS, PLAN_CPU, SCHED_PBS,
+    dies, ends_well, eventually, futex, policy_of, reaches_state, set_affinity, Scene, Waits,
+    Words, ENDLESS_INSNS, PLAN_CPU, SCHED_PBS,
 };
 use crate::{check, check_eq};
 
@@ -237,4 +238,79 @@ pub fn boosted_beyond_its_slot() -> Verdict {
         "wait status of the holder"
     );
     scene.plan_ends()
+}
+
+/// A plan process has a lock and waits for its slot when a deadline task wants the lock: it
+/// is boosted out of its wait, goes on beside the plan, gives the lock back and waits again.
+pub fn deadline_task_boosts_waiting_process() -> Verdict {
+    for waits in [Waits::AtACall, Waits::InUserCode] {
+        boosts_waiting(waits).map_err(|why| format!("{waits:?}: {why}"))?;
+    }
+    Ok(())
+}
+
+fn boosts_waiting(waits: Waits) -> Verdict {
+    let mut scene = Scene::new()?;
+    let mut plan = Plan::new(55).cpu(PLAN_CPU).idle(LEAD_IN_INSNS);
+    let mut last_task = 0;
+    if waits == Waits::InUserCode {
+        plan = plan.slot(1, 0, 1_000_000);
+        last_task = 1;
+    }
+    let plan = plan
+        .slot(2, 0, ENDLESS_INSNS)
+        .slot(1, last_task, 50_000_000);
+    scene.node.load(&plan)?;
+    let (words, after, owners) = (Words::shared()?, Words::shared()?, Words::shared()?);
+    let device = &scene.node.device;
+    let mut holder = fork(|| {
+        let right = lock(&words.other);
+        // By now it has the lock, wherever it is sent to wait.
+        if device.attach(0, 1, 0).is_err() {
+            return;
+        }
+        words.spin();
+        if right && unlock(&words.other) {
+            after.spin();
+        }
+    })?;
+    scene.wait_kind(EventKind::Attached, 1)?;
+    let mut owner = scene.spawn(2, || owners.spin())?;
+    owners.runs("the owner of the slot")?;
+    reaches_state(holder.pid, 'S')?;
+    words.rests("the holder")?;
+    check_eq!(
+        words.progress() != 0,
+        waits == Waits::InUserCode,
+        "the holder has run"
+    );
+
+    let mut waiter = deadline_waiter(words)?;
+    eventually("the holder is boosted", || {
+        priority_of(holder.pid) == Ok(DEADLINE_PRIORITY)
+    })?;
+    words.runs("the boosted holder")?;
+    check_eq!(
+        words.note.load(SeqCst),
+        0,
+        "the waiter got the lock too early"
+    );
+    words.release();
+    ends_well(&mut waiter, "the deadline task")?;
+    reaches_state(holder.pid, 'S')?;
+    check_eq!(policy_of(holder.pid)?, SCHED_PBS, "policy of the holder");
+    check_eq!(
+        priority_of(holder.pid)?,
+        PBS_PRIORITY,
+        "priority of the holder"
+    );
+    after.rests("the holder, no longer boosted,")?;
+    owners.runs("the owner of the slot")?;
+    owners.release();
+    ends_well(&mut owner, "the owner of the slot")?;
+    after.runs("the holder in its slot")?;
+    after.release();
+    ends_well(&mut holder, "the holder")?;
+    scene.plan_ends()?;
+    all_at_rest()
 }

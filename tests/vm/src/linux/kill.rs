@@ -4,7 +4,7 @@
 use pbs_uapi::EventKind;
 
 use crate::harness::{now_ns, Context, Counting, Verdict};
-use crate::linux::scene::{Actor, Scene, Trio, PLAN_CPU};
+use crate::linux::scene::{Actor, Scene, Trio, Waits, PLAN_CPU};
 use crate::{check, check_eq};
 
 /// An exiting thread is a normal one: in the next unallocated time it gets on.
@@ -53,6 +53,23 @@ pub fn kill_waiting() -> Verdict {
     check_eq!(
         trio.waiting.words.progress(),
         0,
+        "user code of the killed one"
+    );
+    trio.running.runs()?;
+    trio.running.ends()?;
+    trio.blocked.ends()?;
+    trio.scene.plan_ends()
+}
+
+/// The same where t1 has sent it to wait: the task that it has begun ends with it, and the
+/// next one never begins.
+pub fn kill_preempted() -> Verdict {
+    let mut trio = Trio::waiting(Waits::InUserCode)?;
+    let before = trio.waiting.words.progress();
+    kill(&mut trio.scene, &mut trio.waiting, 1)?;
+    check_eq!(
+        trio.waiting.words.progress(),
+        before,
         "user code of the killed one"
     );
     trio.running.runs()?;

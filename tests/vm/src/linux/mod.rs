@@ -20,6 +20,7 @@ mod storm;
 pub const TESTS: &[(&str, crate::Test)] = &[
     ("kill-running", kill::kill_running),
     ("kill-waiting", kill::kill_waiting),
+    ("kill-preempted", kill::kill_preempted),
     ("kill-blocked", kill::kill_blocked),
     (
         "kill-beside-a-normal-process",
@@ -48,6 +49,10 @@ pub const TESTS: &[(&str, crate::Test)] = &[
     ("exec-running", exec::exec_running),
     ("exec-kills-waiting-thread", exec::exec_kills_waiting_thread),
     ("exec-kills-waiting-leader", exec::exec_kills_waiting_leader),
+    (
+        "program-ends-beside-waiting-thread",
+        exec::program_ends_beside_waiting_thread,
+    ),
     ("class-is-not-for-all", policy::class_is_not_for_all),
     ("affinity-is-fixed", policy::affinity_is_fixed),
     ("cpuset-is-fixed", policy::cpuset_is_fixed),
@@ -84,6 +89,10 @@ pub const TESTS: &[(&str, crate::Test)] = &[
     (
         "boosted-beyond-its-slot",
         inheritance::boosted_beyond_its_slot,
+    ),
+    (
+        "deadline-task-boosts-waiting-process",
+        inheritance::deadline_task_boosts_waiting_process,
     ),
     ("yield-keeps-the-slot", calls::yield_keeps_the_slot),
     ("sleep-in-a-slot", calls::sleep_in_a_slot),

@@ -16,7 +16,7 @@ use crate::harness::{
     boottime_ns, line, overshoot_limit_insns, skip, sleep_ms, sysfs, Context, Counting, Node, Plan,
     Scene, Verdict,
 };
-use crate::linux::scene::{Trio, PLAN_CPU};
+use crate::linux::scene::{Trio, Waits, PLAN_CPU};
 use crate::{check, check_eq};
 
 /// For how long the machine is to sleep.
@@ -137,15 +137,23 @@ fn is_as_if_never_suspended(node: &Node, tier: Tier) -> Verdict {
 /// and go on to the end of the plan.
 pub fn suspend_holds_nobody() -> Verdict {
     needs_alarm();
-    let trio = Trio::new()?;
+    for waits in [Waits::AtACall, Waits::InUserCode] {
+        holds_nobody(waits).map_err(|why| format!("{waits:?}: {why}"))?;
+    }
+    Ok(())
+}
+
+fn holds_nobody(waits: Waits) -> Verdict {
+    let trio = Trio::waiting(waits)?;
     let tier = sysfs(&format!("cpu{PLAN_CPU}/tier"))?;
-    for _ in 0..3 {
+    let before = trio.waiting.words.progress();
+    for _ in 0..2 {
         suspend()?;
         trio.running.runs()?;
         check_eq!(
             trio.waiting.words.progress(),
-            0,
-            "the waiting process ran before its slot"
+            before,
+            "turns of the waiting process; it ran before its slot"
         );
         check_eq!(trio.blocked.words.progress(), 1, "the blocked process ran");
     }
