@@ -6,9 +6,13 @@ use std::{env, fs};
 
 use pbs_uapi::ATTACH_ONE_TASK;
 
-use crate::harness::{burn, fork, sleep_ms, Child, Context, Node, Plan, Random, Verdict};
+use crate::harness::{burn, cvt, fork, sleep_ms, Child, Context, Node, Plan, Random, Verdict};
+use crate::linux::accounts::all_at_rest;
 use crate::linux::policy::{set_attr, SchedAttr};
-use crate::linux::scene::{dies, ends_well, futex, policy_of, set_affinity, Scene, Words};
+use crate::linux::scene::{
+    dies, ends_well, eventually, futex, policy_of, set_affinity, Scene, Words,
+};
+use crate::linux::stop::Freezer;
 use crate::{check, check_eq};
 
 const CHILDREN: usize = 8;
@@ -16,9 +20,13 @@ const PROCESSES: u32 = 6;
 /// Plans are for the CPUs from 1 on, so that the test itself gets on.
 const FIRST_CPU: u32 = 1;
 
+extern "C" fn nothing(_signal: i32) {}
+
 /// Runs, sleeps, makes threads, forks and ends tasks, until it is killed.
 fn live(words: &'static Words, seed: u64) {
     let Ok(node) = Node::open() else { return };
+    // SAFETY: the handler does nothing.
+    unsafe { libc::signal(libc::SIGUSR1, nothing as *const () as libc::sighandler_t) };
     let mut dice = Random::new(seed);
     loop {
         words.progress.fetch_add(1, SeqCst);
@@ -77,6 +85,8 @@ struct Chaos {
     dice: Random,
     words: Vec<&'static Words>,
     children: Vec<Child>,
+    /// The old one and the new one; all children are in the groups of both.
+    freezers: [Freezer; 2],
     cpus: u32,
     turns: u64,
 }
@@ -84,30 +94,102 @@ struct Chaos {
 impl Chaos {
     fn new_child(&mut self, number: usize) -> Result<Child, String> {
         let (words, seed) = (self.words[number % 2], self.dice.roll());
-        fork(|| live(words, seed))
+        let child = fork(|| live(words, seed))?;
+        for freezer in &self.freezers {
+            freezer.add(child.pid)?;
+        }
+        Ok(child)
+    }
+
+    /// Holds all children, and does something to plans meanwhile.
+    fn freeze(&mut self) -> Verdict {
+        let number = self.dice.below(self.freezers.len());
+        self.freezers[number].freeze()?;
+        for _ in 0..self.dice.below(4) {
+            self.plan_or_attach()?;
+        }
+        self.freezers[number].thaw()
+    }
+
+    /// Stops a child where it is, and lets it go on.
+    fn trace(&mut self, number: usize) -> Verdict {
+        let pid = self.children[number].pid;
+        let ptrace = |request: libc::c_uint| {
+            // SAFETY: these requests access no memory.
+            cvt(unsafe { libc::ptrace(request, pid, 0, 0) } as i32)
+        };
+        ptrace(libc::PTRACE_SEIZE).context("seize")?;
+        ptrace(libc::PTRACE_INTERRUPT).context("interrupt")?;
+        eventually("a child stops for its tracer", || {
+            let mut status = 0;
+            // SAFETY: `status` is a valid place.
+            unsafe { libc::waitpid(pid, &mut status, libc::WNOHANG | libc::__WALL) == pid }
+        })?;
+        if self.dice.below(2) == 0 {
+            self.plan_or_attach()?;
+        }
+        ptrace(libc::PTRACE_DETACH).context("detach")?;
+        Ok(())
+    }
+
+    /// Makes a child one of real time for a moment, where it does not keep the test from
+    /// running.
+    fn make_real_time(&mut self, pid: i32, cpu: u32) {
+        let policy = |policy: i32, priority| {
+            let attr = SchedAttr {
+                policy: policy as u32,
+                priority,
+                ..SchedAttr::default()
+            };
+            let _ = set_attr(pid, attr);
+        };
+        // In a plan it is not on the test's CPU either.
+        if matches!(
+            set_affinity(pid, &[cpu as usize]),
+            Ok(()) | Err(libc::EBUSY)
+        ) {
+            policy(libc::SCHED_FIFO, 1 + self.dice.below(99) as u32);
+            sleep_ms(self.dice.roll() % 3);
+            policy(libc::SCHED_OTHER, 0);
+        }
+    }
+
+    fn some_cpu(&mut self) -> u32 {
+        FIRST_CPU + self.dice.roll() as u32 % (self.cpus - FIRST_CPU)
+    }
+
+    /// A new plan or none, a thread more or less in it.
+    fn plan_or_attach(&mut self) -> Verdict {
+        let number = self.dice.below(CHILDREN);
+        let pid = self.children[number].pid;
+        match self.dice.below(9) {
+            0..=2 => {
+                let plan = random_plan(&mut self.dice, self.cpus);
+                let _ = self.node.device.write_plan(&plan.bytes());
+            }
+            3..=6 => {
+                let process = self.dice.roll() as u32 % PROCESSES;
+                let flags = self.dice.roll() as u32 & ATTACH_ONE_TASK;
+                let _ = self.node.device.attach(pid, process, flags);
+            }
+            7 => {
+                let _ = self.node.device.detach(pid);
+            }
+            _ => {
+                let cpu = self.some_cpu();
+                let _ = self.node.device.drop_plan(cpu);
+            }
+        }
+        Ok(())
     }
 
     /// One thing out of all that can happen.
     fn step(&mut self) -> Verdict {
         let number = self.dice.below(CHILDREN);
         let pid = self.children[number].pid;
-        let process = self.dice.roll() as u32 % PROCESSES;
-        let flags = self.dice.roll() as u32 & ATTACH_ONE_TASK;
-        let cpu = FIRST_CPU + self.dice.roll() as u32 % (self.cpus - FIRST_CPU);
-        match self.dice.below(16) {
-            0..=2 => {
-                let plan = random_plan(&mut self.dice, self.cpus);
-                let _ = self.node.device.write_plan(&plan.bytes());
-            }
-            3..=6 => {
-                let _ = self.node.device.attach(pid, process, flags);
-            }
-            7 => {
-                let _ = self.node.device.detach(pid);
-            }
-            8 => {
-                let _ = self.node.device.drop_plan(cpu);
-            }
+        let cpu = self.some_cpu();
+        match self.dice.below(22) {
+            0..=8 => self.plan_or_attach()?,
             9 => self.children[number].kill(libc::SIGSTOP)?,
             10 | 11 => {
                 for child in &self.children {
@@ -135,8 +217,21 @@ impl Chaos {
                 let online = self.dice.below(3) != 0;
                 let _ = fs::write(path, if online { "1" } else { "0" });
             }
-            _ => {
+            15 => {
                 let _ = set_affinity(pid, &[self.dice.below(self.cpus as usize)]);
+            }
+            16 | 17 => {
+                for child in &self.children {
+                    child.kill(libc::SIGUSR1)?;
+                }
+            }
+            18 => self.trace(number)?,
+            19 => self.freeze()?,
+            20 => self.make_real_time(pid, cpu),
+            _ => {
+                // In the middle of what it is stopped for.
+                self.children[number].kill(libc::SIGSTOP)?;
+                self.children[number].kill(libc::SIGCONT)?;
             }
         }
         sleep_ms(self.dice.roll() % 8);
@@ -148,27 +243,28 @@ impl Chaos {
 /// How many things happen, unless the environment says so.
 const STEPS: u32 = 3000;
 
-/// What the environment calls them.
-const STEPS_VARIABLE: &str = "PBS_CHAOS_STEPS";
-
-fn steps() -> Result<u32, String> {
-    match env::var(STEPS_VARIABLE) {
-        Ok(text) => text.parse().context(STEPS_VARIABLE),
-        Err(_) => Ok(STEPS),
+/// A number that the environment may say.
+fn variable(name: &str, otherwise: u32) -> Result<u32, String> {
+    match env::var(name) {
+        Ok(text) => text.parse().context(name),
+        Err(_) => Ok(otherwise),
     }
 }
 
-/// The machine lives through it, everybody can be killed after it, and a plan
+/// The machine lives through it, nobody is counted as what it is not, everybody can be killed after it, and a plan
 /// runs as ever.
 pub fn chaos() -> Verdict {
-    let steps = steps()?;
+    let steps = variable("PBS_CHAOS_STEPS", STEPS)?;
     let cpus = std::thread::available_parallelism().map_or(2, |n| n.get()) as u32;
+    // Another one lets other things happen.
+    let seed = variable("PBS_CHAOS_SEED", cpus)?;
     let mut scene = Scene::new()?;
     let mut chaos = Chaos {
         node: Node::open()?,
-        dice: Random::new(u64::from(cpus)),
+        dice: Random::new(u64::from(seed)),
         words: vec![Words::shared()?, Words::shared()?],
         children: Vec::new(),
+        freezers: [Freezer::old()?, Freezer::new()?],
         cpus,
         turns: 0,
     };
@@ -204,5 +300,5 @@ pub fn chaos() -> Verdict {
     words.release();
     ends_well(&mut child, "the process of the last plan")?;
     check_eq!(policy_of(0)?, libc::SCHED_OTHER, "policy of the test");
-    Ok(())
+    all_at_rest()
 }

@@ -160,7 +160,7 @@ pub fn ptrace_beyond_the_slot() -> Verdict {
 }
 
 /// The freezer of a control group, which the process is moved into.
-struct Freezer {
+pub struct Freezer {
     group: &'static str,
     /// What says whether the group is frozen, and what is written there.
     control: &'static str,
@@ -174,7 +174,7 @@ struct Freezer {
 
 impl Freezer {
     /// That of today.
-    fn new() -> Result<Self, String> {
+    pub fn new() -> Result<Self, String> {
         Self::made(Self {
             group: "/sys/fs/cgroup/frozen",
             control: "cgroup.freeze",
@@ -188,7 +188,7 @@ impl Freezer {
 
     /// That of the first version of control groups: threads are held where they
     /// sleep, as they are when the machine is suspended.
-    fn old() -> Result<Self, String> {
+    pub fn old() -> Result<Self, String> {
         let root = "/tmp/freezer";
         fs::create_dir(root).context(root)?;
         // SAFETY: texts that end with a null byte.
@@ -226,17 +226,30 @@ impl Freezer {
                 .is_ok_and(|text| text.lines().any(|found| found == says))
         })
     }
+
+    pub fn add(&self, pid: i32) -> Verdict {
+        let procs = format!("{}/cgroup.procs", self.group);
+        fs::write(procs, pid.to_string()).context("cgroup.procs")
+    }
+
+    /// Returns when all of the group are held.
+    pub fn freeze(&self) -> Verdict {
+        self.set(self.frozen, self.says_frozen)
+    }
+
+    pub fn thaw(&self) -> Verdict {
+        self.set(self.thawed, self.says_thawed)
+    }
 }
 
 impl Hold for Freezer {
     fn hold(&self, actor: &Actor) -> Verdict {
-        let procs = format!("{}/cgroup.procs", self.group);
-        fs::write(procs, actor.pid().to_string()).context("cgroup.procs")?;
-        self.set(self.frozen, self.says_frozen)
+        self.add(actor.pid())?;
+        self.freeze()
     }
 
     fn let_go(&self, _actor: &Actor) -> Verdict {
-        self.set(self.thawed, self.says_thawed)
+        self.thaw()
     }
 }
 
