@@ -251,8 +251,8 @@ fn variable(name: &str, otherwise: u32) -> Result<u32, String> {
     }
 }
 
-/// The machine lives through it, nobody is counted as what it is not, everybody can be killed after it, and a plan
-/// runs as ever.
+/// The machine lives through it, nobody is counted as what it is not, everybody can be
+/// killed after it, and a plan runs as ever.
 pub fn chaos() -> Verdict {
     let steps = variable("PBS_CHAOS_STEPS", STEPS)?;
     let cpus = std::thread::available_parallelism().map_or(2, |n| n.get()) as u32;

@@ -110,6 +110,7 @@ pub const TESTS: &[(&str, crate::Test)] = &[
     ),
     ("signals-meet-grants", storm::signals_meet_grants),
     ("stop-storm", storm::stop_storm),
+    ("freezer-storm", storm::freezer_storm),
     ("ptrace-storm", storm::ptrace_storm),
     ("policy-storm", storm::policy_storm),
     ("plans-come-and-go", storm::plans_come_and_go),

@@ -7,12 +7,15 @@ use std::sync::atomic::{AtomicPtr, Ordering::SeqCst};
 
 use pbs_uapi::{EventKind, Grant};
 
-use crate::harness::{burn, cvt, Context, Counting, Node, Plan, Random, Scene as Stage, Verdict};
+use crate::harness::{
+    burn, cvt, sleep_ms, Context, Counting, Node, Plan, Random, Scene as Stage, Verdict,
+};
 use crate::linux::accounts::all_at_rest;
 use crate::linux::policy::{set_attr, set_policy, SchedAttr};
 use crate::linux::scene::{
     eventually, policy_of, reaches_state, set_affinity, Actor, Turns, Words, PLAN_CPU, SCHED_PBS,
 };
+use crate::linux::stop::Freezer;
 use crate::{check, check_eq};
 
 /// Less than a hand-over takes.
@@ -156,6 +159,36 @@ pub fn ptrace_storm() -> Verdict {
         }
         look_into(actor)?;
         ptrace(libc::PTRACE_DETACH, actor, 0, 0)?;
+        pass_time(&mut dice);
+    }
+    turns.go_on_to_the_end()?;
+    all_at_rest()
+}
+
+/// Both freezers hold all who take turns, each wherever it is: some of them are granted the
+/// CPU while they are held.
+pub fn freezer_storm() -> Verdict {
+    const STEPS: u32 = 200;
+    let mut dice = Random::new(6);
+    let freezers = [Freezer::old()?, Freezer::new()?];
+    let turns = Turns::new(3, 4000, SLOT_INSNS, Words::spin)?;
+    for actor in &turns.actors {
+        for freezer in &freezers {
+            freezer.add(actor.pid())?;
+        }
+    }
+    for step in 0..STEPS {
+        let freezer = &freezers[dice.below(2)];
+        freezer.freeze()?;
+        if step % 20 == 0 {
+            for actor in &turns.actors {
+                let before = actor.words.progress();
+                sleep_ms(3);
+                check_eq!(actor.words.progress(), before, "turns of one that is held");
+            }
+        }
+        pass_time(&mut dice);
+        freezer.thaw()?;
         pass_time(&mut dice);
     }
     turns.go_on_to_the_end()?;
