@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicPtr, Ordering::SeqCst};
 use pbs_uapi::{EventKind, Grant};
 
 use crate::harness::{
-    burn, cvt, sleep_ms, Context, Counting, Node, Plan, Random, Scene as Stage, Verdict,
+    burn, cvt, needs_counter, sleep_ms, Context, Counting, Node, Plan, Random, Scene as Stage,
+    Verdict,
 };
 use crate::linux::accounts::all_at_rest;
 use crate::linux::policy::{set_attr, set_policy, SchedAttr};
@@ -317,6 +318,7 @@ pub fn timer_signals_keep_the_count() -> Verdict {
     const PERIOD_US: i64 = 150;
     // Of the handler and the call that returns from it.
     const SIGNAL_INSNS: u64 = 200;
+    needs_counter("the interrupts of the clock are not charged to who is interrupted");
     let words = [Words::shared()?, Words::shared()?];
     let mut plan = Plan::new(1).config(Turns::config()).lead_in();
     // Each task takes the slots of two and a half.
