@@ -38,6 +38,10 @@ pub enum Origin {
 impl Origin {
     const COUNT: usize = Origin::CallSwitch as usize + 1;
 
+    fn is_switch(self) -> bool {
+        matches!(self, Origin::InterruptSwitch | Origin::CallSwitch)
+    }
+
     /// The same for the thread that runs next.
     pub fn switch(self) -> Origin {
         match self {
@@ -147,7 +151,8 @@ impl Predictor {
         // way that is known.
         let (way_off_ns, late_ns) = match origin {
             Origin::Expiry => (0, way.ns / 16 + LEAST_WAY_NS / 2),
-            _ => (way.jitter_ns, way.jitter_ns),
+            // Between two that take turns it comes to stand nearer to the shorter one.
+            _ => (way.jitter_ns, way.jitter_ns * 3 / 2 + LEAST_WAY_NS / 8),
         };
         let off_ns = self.uncertain_ns(user_ns).saturating_add(way_off_ns);
         let delay_ns = if off_ns < way.ns / 8 {
@@ -199,12 +204,19 @@ impl Predictor {
     /// In the kernel a thread retires nothing that counts, which says nothing of
     /// the way.
     pub fn expired(&mut self, now_ns: u64, count_insns: u64, in_user: bool) {
-        let Some(set) = self.set.take().filter(|_| in_user) else {
+        let set = self.set.take();
+        let retired_of = |set: &Set| count_insns.saturating_sub(set.count_insns);
+        let Some(set) = set.filter(|_| in_user) else {
+            if let Some(set) = set.filter(|set| set.origin.is_switch() && retired_of(set) == 0) {
+                // Unless it has more to do than come from the switch, the way is longer.
+                let elapsed_ns = now_ns.saturating_sub(set.at_ns);
+                self.ways[set.origin as usize].follow(elapsed_ns.saturating_add(elapsed_ns / 8));
+            }
             // But that must not come at once again and again.
             self.backoff_ns = self.doubled(self.backoff_ns);
             return;
         };
-        let retired_insns = count_insns.saturating_sub(set.count_insns);
+        let retired_insns = retired_of(&set);
         if retired_insns == 0 {
             let elapsed_ns = now_ns.saturating_sub(set.at_ns);
             // The interrupt came at the end of the way, so this is its length, or a little less;
@@ -242,14 +254,14 @@ impl Predictor {
             way.follow(seen_ns);
         }
         let way_ns = self.ways[set.origin as usize].ns;
-        if user_ns >= LONG * way_ns {
-            let seen_ns = elapsed_ns.saturating_sub(way_ns);
-            // A small difference is that of the way.
-            if seen_ns.abs_diff(user_ns) <= way_ns / 8 {
-                self.set_deviation(self.deviation / 2);
-            } else {
-                self.learn_pace(seen_ns, retired_insns);
-            }
+        let seen_ns = elapsed_ns.saturating_sub(way_ns);
+        let off_ns = seen_ns.abs_diff(user_ns);
+        if off_ns <= way_ns / 8 {
+            // So small a difference is that of the way; at most it is that of the pace.
+            let off = off_ns.saturating_mul(2 * DEVIATION_ONE) / user_ns.max(1);
+            self.set_deviation(self.deviation.min(off.max(self.deviation / 4)));
+        } else if user_ns >= LONG * way_ns {
+            self.learn_pace(seen_ns, retired_insns);
         }
     }
 
