@@ -23,6 +23,7 @@
 #include <linux/pid.h>
 #include <linux/poll.h>
 #include <linux/rcupdate.h>
+#include <linux/sched/clock.h>
 #include <linux/sched/task.h>
 #include <linux/smp.h>
 #include <linux/spinlock.h>
@@ -42,7 +43,6 @@ const __poll_t RUST_CONST_HELPER_EPOLLWRNORM = EPOLLWRNORM;
 
 #ifdef CONFIG_SCHED_CLASS_PBS
 /* sched.h takes for granted what build_policy.c includes before it. */
-#include <linux/sched/clock.h>
 #include <linux/sched/cputime.h>
 #include <linux/sched/hotplug.h>
 #include <linux/sched/isolation.h>

@@ -2,11 +2,11 @@
 
 #include <linux/ptrace.h>
 #include <linux/sched.h>
+#include <linux/sched/clock.h>
 #include <linux/sched/task.h>
 #include <asm/irq_regs.h>
 
 #ifdef CONFIG_SCHED_CLASS_PBS
-#include <linux/sched/clock.h>
 #include <linux/sched/cputime.h>
 #include <linux/sched/hotplug.h>
 #include <linux/sched/isolation.h>
@@ -23,11 +23,6 @@
 #include <uapi/linux/sched/types.h>
 #include "../../kernel/sched/sched.h"
 #include <trace/events/sched.h>
-
-u64 rust_helper_local_scheduler_clock(void)
-{
-	return sched_clock_cpu(raw_smp_processor_id());
-}
 
 struct rq *rust_helper_cpu_rq(unsigned int cpu)
 {
@@ -111,6 +106,11 @@ void rust_helper_block_delayed_task(struct rq *rq, struct task_struct *p)
 	__block_task(rq, p);
 }
 #endif
+
+u64 rust_helper_local_scheduler_clock(void)
+{
+	return sched_clock_cpu(raw_smp_processor_id());
+}
 
 bool rust_helper_interrupted_user(void)
 {

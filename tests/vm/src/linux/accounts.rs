@@ -418,7 +418,8 @@ fn sleeps_are_switches() -> Verdict {
     let mut child = scene.spawn(1, || {
         let before = sleeps::own_voluntary_switches();
         for _ in 0..SLEEPS {
-            sleeps::sleep_us(70);
+            // Long enough that none ends before the CPU has found something else to do.
+            sleeps::sleep_us(500);
         }
         words
             .note
