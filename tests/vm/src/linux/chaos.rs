@@ -25,8 +25,6 @@ extern "C" fn nothing(_signal: i32) {}
 /// Runs, sleeps, makes threads, forks and ends tasks, until it is killed.
 fn live(words: &'static Words, seed: u64) {
     let Ok(node) = Node::open() else { return };
-    // SAFETY: the handler does nothing.
-    unsafe { libc::signal(libc::SIGUSR1, nothing as *const () as libc::sighandler_t) };
     let mut dice = Random::new(seed);
     loop {
         words.progress.fetch_add(1, SeqCst);
@@ -258,6 +256,10 @@ pub fn chaos() -> Verdict {
     let cpus = std::thread::available_parallelism().map_or(2, |n| n.get()) as u32;
     // Another one lets other things happen.
     let seed = variable("PBS_CHAOS_SEED", cpus)?;
+    // The children have it from their begin: one may be sent the signal before it runs.
+    //
+    // SAFETY: the handler does nothing.
+    unsafe { libc::signal(libc::SIGUSR1, nothing as *const () as libc::sighandler_t) };
     let mut scene = Scene::new()?;
     let mut chaos = Chaos {
         node: Node::open()?,
