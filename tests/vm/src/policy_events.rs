@@ -45,23 +45,30 @@ pub fn readers_get_the_same() -> Verdict {
     Ok(())
 }
 
-/// A reader that sleeps while more happens than the ring holds is told how many
-/// events it lost, and then has all that are held.
-pub fn slow_reader_is_told() -> Verdict {
-    const TASKS: u32 = 40_000;
+/// So many tasks tell more than a ring holds.
+const TASKS: u32 = 40_000;
+
+/// Runs a process that ends them one after the other, to the end of the plan.
+pub fn more_than_is_held() -> Result<Node, String> {
     let mut plan = Plan::new(1).lead_in();
     for task in 0..TASKS {
         plan = plan.slot(1, task, 10_000);
     }
-    let slow = Node::open()?;
-    let old_seq = slow.device.info().context("info")?.next_seq;
     let mut scene = Scene::new()?;
     scene.process(1, |device| {
         for _ in 0..TASKS {
             device.task_end(None).expect("task end");
         }
     })?;
-    let node = scene.run(&plan)?;
+    scene.run(&plan)
+}
+
+/// A reader that sleeps while more happens than the ring holds is told how many
+/// events it lost, and then has all that are held.
+pub fn slow_reader_is_told() -> Verdict {
+    let slow = Node::open()?;
+    let old_seq = slow.device.info().context("info")?.next_seq;
+    let node = more_than_is_held()?;
     check_eq!(
         node.of(EventKind::TaskEnded).len(),
         TASKS as usize,

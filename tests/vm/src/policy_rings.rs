@@ -12,6 +12,7 @@ use pbs_uapi::{Device, Event, EventKind, Info, Look, Ring, Rings, DEVICE_PATH};
 
 use crate::harness::{Context, Node, Plan, Scene, Verdict};
 use crate::policy_cpus::uncounted;
+use crate::policy_events::more_than_is_held;
 use crate::{check, check_eq};
 
 /// All rings that there are, for a reader at `seq`.
@@ -79,24 +80,13 @@ pub fn mapped_readers_get_the_same() -> Verdict {
 /// A reader of a mapped ring that sleeps while more happens than it holds knows how
 /// many events it lost, as one that reads is told.
 pub fn slow_mapped_reader_is_told() -> Verdict {
-    const TASKS: u32 = 40_000;
-    let mut plan = Plan::new(1).lead_in();
-    for task in 0..TASKS {
-        plan = plan.slot(1, task, 10_000);
-    }
     // So that there is a ring.
     let (short_plan, scene) = two_processes(Plan::new(2), 1)?;
     scene.run(&short_plan)?;
     let mut slow = Node::open()?;
     let first = slow.device.info().context("info")?.next_seq;
     let mut mapped = rings(&slow.device, first)?;
-    let mut scene = Scene::new()?;
-    scene.process(1, |device| {
-        for _ in 0..TASKS {
-            device.task_end(None).expect("task end");
-        }
-    })?;
-    let node = scene.run(&plan)?;
+    let node = more_than_is_held()?;
     slow.read()?;
     let info = slow.device.info().context("info")?;
     check!(info.first_seq > first, "nothing was lost");

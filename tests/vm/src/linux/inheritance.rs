@@ -129,6 +129,21 @@ pub fn plan_process_waits_for_normal_task() -> Verdict {
     scene.plan_ends()
 }
 
+/// A deadline task that wants the lock of `holder`, which runs boosted by it.
+fn boosting_waiter(words: &'static Words, holder: &Child) -> Result<Child, String> {
+    let waiter = deadline_waiter(words)?;
+    eventually("the holder is boosted", || {
+        priority_of(holder.pid) == Ok(DEADLINE_PRIORITY)
+    })?;
+    words.runs("the boosted holder")?;
+    check_eq!(
+        words.note.load(SeqCst),
+        0,
+        "the waiter got the lock too early"
+    );
+    Ok(waiter)
+}
+
 /// A deadline task boosts the plan process whose lock it wants. The process
 /// comes back into its slot, and what it retired meanwhile is accounted.
 pub fn deadline_task_boosts_plan_process() -> Verdict {
@@ -150,16 +165,7 @@ pub fn deadline_task_boosts_plan_process() -> Verdict {
         PBS_PRIORITY,
         "priority of the holder"
     );
-    let mut waiter = deadline_waiter(words)?;
-    eventually("the holder is boosted", || {
-        priority_of(holder.pid) == Ok(DEADLINE_PRIORITY)
-    })?;
-    words.runs("the boosted holder")?;
-    check_eq!(
-        words.note.load(SeqCst),
-        0,
-        "the waiter got the lock too early"
-    );
+    let mut waiter = boosting_waiter(words, &holder)?;
     let boosted_turns = words.progress();
     words.release();
     ends_well(&mut waiter, "the deadline task")?;
@@ -285,16 +291,7 @@ fn boosts_waiting(waits: Waits) -> Verdict {
         "the holder has run"
     );
 
-    let mut waiter = deadline_waiter(words)?;
-    eventually("the holder is boosted", || {
-        priority_of(holder.pid) == Ok(DEADLINE_PRIORITY)
-    })?;
-    words.runs("the boosted holder")?;
-    check_eq!(
-        words.note.load(SeqCst),
-        0,
-        "the waiter got the lock too early"
-    );
+    let mut waiter = boosting_waiter(words, &holder)?;
     words.release();
     ends_well(&mut waiter, "the deadline task")?;
     reaches_state(holder.pid, 'S')?;

@@ -99,10 +99,31 @@ pub fn stop_beyond_the_slot() -> Verdict {
 
 struct Ptrace;
 
-fn ptrace(request: libc::c_uint, actor: &Actor, address: usize, data: usize) -> Verdict {
-    // SAFETY: the requests of this file write to `data` at most, which lives.
+pub fn ptrace(request: libc::c_uint, actor: &Actor, address: usize, data: usize) -> Verdict {
+    // SAFETY: `data` is a number, or a place that the request may write to.
     let result = unsafe { libc::ptrace(request, actor.pid(), address, data) };
-    cvt(result as i32).context("ptrace")?;
+    cvt(result as i32).context(&format!("ptrace {request:#x}"))?;
+    Ok(())
+}
+
+/// The registers of a traced process can be read: it really stands still.
+pub fn registers_can_be_read(actor: &Actor) -> Verdict {
+    let mut registers = [0u64; 64];
+    let mut place = libc::iovec {
+        iov_base: registers.as_mut_ptr().cast(),
+        iov_len: size_of_val(&registers),
+    };
+    const NT_PRSTATUS: usize = 1;
+    ptrace(
+        libc::PTRACE_GETREGSET,
+        actor,
+        NT_PRSTATUS,
+        &raw mut place as usize,
+    )?;
+    check!(
+        registers.iter().any(|&register| register != 0),
+        "no registers"
+    );
     Ok(())
 }
 
@@ -118,23 +139,7 @@ impl Hold for Ptrace {
             libc::WIFSTOPPED(status),
             "wait status {status:#x} is no stop"
         );
-        // Its registers can be read: it really stands still.
-        let mut registers = [0u64; 64];
-        let mut place = libc::iovec {
-            iov_base: registers.as_mut_ptr().cast(),
-            iov_len: size_of_val(&registers),
-        };
-        const NT_PRSTATUS: usize = 1;
-        ptrace(
-            libc::PTRACE_GETREGSET,
-            actor,
-            NT_PRSTATUS,
-            &raw mut place as usize,
-        )?;
-        check!(
-            registers.iter().any(|&register| register != 0),
-            "no registers"
-        );
+        registers_can_be_read(actor)?;
         reaches_state(actor.pid(), 't')
     }
 

@@ -16,7 +16,7 @@ use crate::linux::policy::{set_attr, set_policy, SchedAttr};
 use crate::linux::scene::{
     eventually, policy_of, reaches_state, set_affinity, Actor, Turns, Words, PLAN_CPU, SCHED_PBS,
 };
-use crate::linux::stop::Freezer;
+use crate::linux::stop::{ptrace, registers_can_be_read, Freezer};
 use crate::{check, check_eq};
 
 /// Less than a hand-over takes.
@@ -103,13 +103,6 @@ pub fn stop_storm() -> Verdict {
     all_at_rest()
 }
 
-fn ptrace(request: libc::c_uint, actor: &Actor, address: usize, data: usize) -> Verdict {
-    // SAFETY: `data` is a number, or a place that the request may write to.
-    let result = unsafe { libc::ptrace(request, actor.pid(), address, data) };
-    cvt(result as i32).context(&format!("ptrace {request:#x}"))?;
-    Ok(())
-}
-
 /// Waits until a traced process stands still, and looks into it.
 fn look_into(actor: &Actor) -> Verdict {
     let mut status = 0;
@@ -117,19 +110,7 @@ fn look_into(actor: &Actor) -> Verdict {
     cvt(unsafe { libc::waitpid(actor.pid(), &mut status, libc::__WALL) }).context("waitpid")?;
     check!(libc::WIFSTOPPED(status), "wait status {status:#x}");
     let seen = actor.words.progress();
-    let mut registers = [0u64; 64];
-    let mut place = libc::iovec {
-        iov_base: registers.as_mut_ptr().cast(),
-        iov_len: size_of_val(&registers),
-    };
-    const NT_PRSTATUS: usize = 1;
-    ptrace(
-        libc::PTRACE_GETREGSET,
-        actor,
-        NT_PRSTATUS,
-        &raw mut place as usize,
-    )?;
-    check!(registers.iter().any(|&one| one != 0), "no registers");
+    registers_can_be_read(actor)?;
     let address = std::ptr::from_ref(&actor.words.progress) as usize;
     // SAFETY: the page of words is where it is here in the child, too. Each machine that is
     // tested is little-endian.
