@@ -50,8 +50,8 @@ impl State {
         seat.task.as_deref()
     }
 
-    /// Asks the node who may run and makes it so. Who must be woken up is left in `wake`; the
-    /// callbacks of the class end with [`State::hand_over`] for it.
+    /// Asks the node who may run and makes it so. Who must be woken up is left in `wake`, for
+    /// [`State::take_wake`] at the end of the section.
     pub(crate) fn settle(&mut self, rq: &mut RunQueue, cpu: &'static Cpu) {
         self.settle_at(rq, cpu, Origin::Call);
     }
