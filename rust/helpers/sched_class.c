@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
+#include <linux/freezer.h>
 #include <linux/ptrace.h>
 #include <linux/sched.h>
 #include <linux/sched/clock.h>
@@ -110,6 +111,11 @@ void rust_helper_block_delayed_task(struct rq *rq, struct task_struct *p)
 u64 rust_helper_local_scheduler_clock(void)
 {
 	return sched_clock_cpu(raw_smp_processor_id());
+}
+
+bool rust_helper_must_not_wait(struct task_struct *p)
+{
+	return fatal_signal_pending(p) || freezing(p);
 }
 
 bool rust_helper_interrupted_user(void)

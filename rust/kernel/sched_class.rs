@@ -697,6 +697,12 @@ pub fn wake_up(task: &Task) {
     unsafe { bindings::wake_up_state(task.as_ptr(), bindings::TASK_INTERRUPTIBLE as c_uint) };
 }
 
+/// Whether a task is to be killed or frozen, and so nothing is gained from keeping it.
+pub fn must_not_wait(task: &Task) -> bool {
+    // SAFETY: `task` is valid; its flags and its set of pending signals may be looked at any time.
+    unsafe { bindings::must_not_wait(task.as_ptr()) }
+}
+
 /// Whether the interrupt that is being handled came while user code was executed.
 pub fn interrupted_user() -> bool {
     // SAFETY: It looks at this CPU's registers of the interrupt, if there is one.

@@ -145,14 +145,16 @@ impl SchedClass for Pbs {
                 return None;
             }
             let stays = stays && seat.leaving == 0;
-            // Its way ends here; when it wakes up another one begins.
-            seat.stopping = false;
-            let (row, parked) = (seat.row, seat.is_parked());
+            let (row, parked, stopping) = (seat.row, seat.is_parked(), seat.stopping);
             if parked {
                 seat.parked = Parked::Asleep;
             }
             if stays {
                 threads.note_delay(number, clock_ns);
+            }
+            if stopping {
+                // Its way ends here; when it wakes up another one begins.
+                state.end_way(cpu, number);
             }
             if !parked && state.refresh_presence(row) {
                 state.settle(rq, cpu);

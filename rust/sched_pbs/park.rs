@@ -156,14 +156,16 @@ pub(crate) fn settle(
         } else if place == Place::SystemCall {
             // It waits at the edge, behind what it has to do there.
             state.stop(number);
+            state.begin_turn();
         } else {
             // The timer sends it here again.
+            state.begin_turn();
             state.stop_later(rq, cpu, number);
         }
         return Step::GoOn;
     }
     entity::set_let_on(rq, task, false);
-    state.told_to_wait(cpu, number);
+    state.end_way(cpu, number);
     // It is runnable, and first in line, until it sleeps.
     if let Some(threads) = &mut state.threads {
         threads.push_stopping(number);

@@ -16,6 +16,7 @@
 //! | [`stopping`] | threads that may not run any more, on their way to where they wait |
 //! | [`telling`] | what is told beside what the node tells |
 //! | [`timer`] | the next moment that matters, and what is done then |
+//! | [`turns`] | what threads take while it is another's turn |
 
 use super::{
     clock::InsnClock,
@@ -34,6 +35,7 @@ mod members;
 mod stopping;
 mod telling;
 mod timer;
+mod turns;
 
 pub(crate) use granting::Wake;
 pub(crate) use members::LEAVE_SILENTLY;
@@ -59,6 +61,10 @@ pub(crate) struct State {
     pub(crate) insn_clock: InsnClock,
     /// The longest that a thread took to its waiting place.
     pub(crate) longest_stop_ns: u64,
+    /// How long threads had the CPU out of turn.
+    pub(crate) out_of_turn_ns: u64,
+    /// In how many windows no more time could be taken so.
+    pub(crate) budgets_spent: u64,
     /// The longest that the run queue was locked at once for a change of plans.
     pub(crate) longest_swap_ns: u64,
     /// Where its events go.
@@ -71,6 +77,10 @@ pub(crate) struct State {
     granted: SeatNumber,
     /// The seat whose thread the CPU executes.
     running: SeatNumber,
+    /// Since when the running thread has the CPU out of turn, 0: it does not.
+    turn_since_ns: u64,
+    /// No more of the present window may be taken so.
+    budget_spent: bool,
     /// Nothing but this class has run since the counter was last read.
     count_valid: bool,
     /// Charged in this section under the lock.
@@ -111,12 +121,16 @@ impl Default for State {
             threads: None,
             insn_clock: InsnClock::default(),
             longest_stop_ns: 0,
+            out_of_turn_ns: 0,
+            budgets_spent: 0,
             longest_swap_ns: 0,
             events: Writer::default(),
             decision: NO_DECISION,
             charged_insns: 0,
             granted: NO_SEAT,
             running: NO_SEAT,
+            turn_since_ns: 0,
+            budget_spent: false,
             count_valid: false,
             charged: false,
             charged_in_switch: false,

@@ -203,6 +203,12 @@ static CPU: [Attribute<&'static Cpu>; CPU_FILES] = [
     Attribute::read_only(c_str!("longest_stop_ns"), |cpu, out| {
         line(out, of_state(cpu, |state| Some(state.longest_stop_ns)))
     }),
+    Attribute::read_only(c_str!("out_of_turn_ns"), |cpu, out| {
+        line(out, of_state(cpu, |state| Some(state.out_of_turn_ns)))
+    }),
+    Attribute::read_only(c_str!("budgets_spent"), |cpu, out| {
+        line(out, of_state(cpu, |state| Some(state.budgets_spent)))
+    }),
     Attribute::read_only(c_str!("longest_swap_ns"), |cpu, out| {
         line(out, of_state(cpu, |state| Some(state.longest_swap_ns)))
     }),
@@ -225,7 +231,7 @@ static CPU: [Attribute<&'static Cpu>; CPU_FILES] = [
     ),
 ];
 
-const CPU_FILES: usize = 24 + cfg!(CONFIG_SCHED_CLASS_PBS_FAULTS) as usize;
+const CPU_FILES: usize = 26 + cfg!(CONFIG_SCHED_CLASS_PBS_FAULTS) as usize;
 
 /// Shows one value of the default configuration, by its place in [`Config::NAMES`].
 fn show_config<const PLACE: usize>(_: &(), out: &mut Buffer<'_>) -> Result {
@@ -286,6 +292,7 @@ config_attributes! {
     21 "idle_policy",
     22 "idle_is_lateness",
     23 "t1_spares_last_slot",
+    24 "kernel_budget_permille",
 }
 
 const fn same(left: &[u8], right: &[u8]) -> bool {

@@ -106,6 +106,8 @@ pub(crate) struct Seat {
     pub(crate) stopping: bool,
     /// When it was told to, on the monotonic clock.
     pub(crate) stopping_since_ns: u64,
+    /// How long it has had the CPU since, while it was another's turn.
+    pub(crate) way_ns: u64,
     /// What the node was told of its memory last, and with which task that was.
     pub(crate) told_memory: (MemoryUse, u64),
     /// Its task has begun: it was active and had the CPU.
@@ -235,6 +237,23 @@ impl Threads {
     /// The first of the stopping threads that are runnable.
     pub(crate) fn first_stopping(&self) -> SeatNumber {
         self.stopping.head
+    }
+
+    /// All of them, in their order.
+    pub(crate) fn stopping(&self) -> impl Iterator<Item = SeatNumber> + '_ {
+        let after = |number: &SeatNumber| {
+            let seat = self.seats.get(*number as usize)?;
+            Some(seat.links[Kind::Stopping as usize].next)
+        };
+        core::iter::successors(Some(self.stopping.head), after)
+            .take_while(|number| *number != NO_SEAT)
+    }
+
+    /// Puts the first of them at the end.
+    pub(crate) fn rotate_stopping(&mut self) {
+        let number = self.stopping.head;
+        self.remove(Kind::Stopping, NO_ROW, number);
+        self.push(Kind::Stopping, NO_ROW, number);
     }
 
     /// The first of the threads that woke up out of turn, the one that has waited longest.

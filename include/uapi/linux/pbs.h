@@ -112,7 +112,9 @@ struct pbs_config {
 	__u64 idle_is_lateness;
 	/* 1: t1 does not end the last slot of a process, after which it has none to go on in */
 	__u64 t1_spares_last_slot;
-	__u64 reserved[8];
+	/* what threads out of turn may take of a window, in the kernel */
+	__u64 kernel_budget_permille;	/* 1 to 1000 */
+	__u64 reserved[7];
 };
 
 /* Bits of pbs_config.thresholds */
@@ -172,7 +174,7 @@ enum pbs_event_kind {
 	PBS_EV_PROCESS_ENDED	= 13,	/* value: tasks of the plan it did not end */
 	PBS_EV_EJECTED		= 14,	/* pid left the class before its end; reason: pbs_eject */
 	PBS_EV_CPU_GONE		= 15,	/* the CPU went offline; its plan is dropped */
-	PBS_EV_STOP_LONG	= 16,	/* value: ns from the request to wait until it waited */
+	PBS_EV_STOP_LONG	= 16,	/* value: ns of others that pid took, on its way to where it waits */
 	PBS_EV_OVERRUN		= 17,	/* this reader was too slow; value: events lost */
 	PBS_EV_TIER		= 18,	/* the CPU counts in another way; value: pbs_tier; reason: pbs_tier_cause */
 };

@@ -125,6 +125,10 @@ config! {
     /// of a task whose process has no slot left goes on in idle slots and after
     /// the plan only, and its deadline is missed for little (REQ-NF-2).
     t1_spares_last_slot = 0,
+    /// The share of each window that threads which may not run any more, or not
+    /// yet, may take on their way out of the kernel; after that who is granted
+    /// the CPU goes first.  1 to 1000.
+    kernel_budget_permille = 20,
 }
 
 /// What can be switched on and off in [`Config::thresholds`], as bits.
@@ -244,6 +248,14 @@ impl Config {
         }
     }
 
+    /// What may be taken out of turn of each window.
+    pub(super) fn kernel_budget_ns(&self) -> u64 {
+        // A period is at most 10 s.
+        self.window_period_ns
+            .saturating_mul(self.kernel_budget_permille)
+            / 1000
+    }
+
     /// The least and the greatest value of each number.  Some of the ranges
     /// depend on another number.
     ///
@@ -280,6 +292,7 @@ impl Config {
             (0, IdlePolicy::ALL.len() as u64 - 1),
             (0, 1),
             (0, 1),
+            (1, 1000),
         ]
     }
 

@@ -204,17 +204,20 @@ impl<M: Memory> Node<M> {
 
     fn begin_slot(&mut self, slot: &Slot, plan_ns: u64) {
         let length_insns = slot.length_insns;
+        let t1_insns = self.t1_insns(slot);
+        let (paid_insns, paid_ns) = self.pay(slot.process, t1_insns.unwrap_or(length_insns));
         let lasts_ns = if slot.is_idle() {
             self.rate.to_ns(length_insns)
         } else {
-            self.config.ceiling_ns(length_insns, self.rate)
+            let ceiling_ns = self.config.ceiling_ns(length_insns, self.rate);
+            ceiling_ns.saturating_sub(paid_ns)
         };
         self.slot = SlotState {
             begun: true,
             owner: slot.process,
             position: slot.position,
             count_insns: 0,
-            t1_insns: self.t1_insns(slot),
+            t1_insns: t1_insns.map(|t1_insns| t1_insns.saturating_sub(paid_insns)),
             end_plan_ns: plan_ns.saturating_add(lasts_ns),
             ceiling_ns: lasts_ns,
             absent_told: false,
@@ -283,9 +286,12 @@ impl<M: Memory> Node<M> {
             .grant
             .and_then(|p| self.runs.get(p as usize))
             .is_some_and(|run| run.is_candidate(self.cursor));
-        if self.reason == reason && goes_on {
+        // A turn lasts to the end of the window.
+        let turn = self.windows.number();
+        if self.reason == reason && goes_on && self.turn == turn {
             return;
         }
+        self.turn = turn;
         // The one that had the CPU competes with the others.
         if let Some(old) = self.grant.take() {
             self.requeue(old);

@@ -15,6 +15,11 @@ impl<M: Memory> Node<M> {
         self.settled = None;
     }
 
+    /// Does the candidate `a` need the CPU more urgently than `b`?
+    pub fn comes_before(&self, a: u32, b: u32) -> bool {
+        self.queue.before(&self.runs, a, b)
+    }
+
     /// Panics where the state of the node is not that of `other`, which has the
     /// same plan.
     pub fn check_same(&self, other: &Node<M>) {
@@ -25,8 +30,11 @@ impl<M: Memory> Node<M> {
                     .iter()
                     .map(|run| format!("{run:?}"))
                     .collect::<Vec<_>>(),
-                format!("{:?}", (&node.windows, node.cursor, &node.slot)),
-                format!("{:?}", (node.grant, node.reason, &node.watch)),
+                format!(
+                    "{:?}",
+                    (&node.windows, &node.budget, node.cursor, &node.slot)
+                ),
+                format!("{:?}", (node.grant, node.reason, node.turn, &node.watch)),
                 format!("{:?}", (node.told, node.untold)),
                 format!("{:?}", (node.settled, node.installed_ns, node.node_look)),
                 // How often the sums have changed on the way does not matter.
@@ -69,11 +77,8 @@ impl<M: Memory> Node<M> {
         assert_eq!(self.unfinished, unfinished);
         assert_eq!(self.queue.len(), queued);
         for place in 1..self.queue.len() {
-            let urgency = |place| {
-                let p = self.queue.at(place).unwrap();
-                self.runs[p as usize].urgency_insns(self.config.idle_policy())
-            };
-            assert!(urgency((place - 1) / 2) >= urgency(place));
+            let at = |place| self.queue.at(place).unwrap();
+            assert!(!self.comes_before(at(place), at((place - 1) / 2)));
         }
         assert!(self.cursor as usize <= self.plan.slots.len());
     }

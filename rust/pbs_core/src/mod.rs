@@ -36,6 +36,7 @@ mod run;
 mod signals;
 mod take_over;
 mod thresholds;
+mod turns;
 mod windows;
 pub mod wire;
 

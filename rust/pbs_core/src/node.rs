@@ -8,6 +8,7 @@ use super::queue::Queue;
 use super::run::{Peak, Run, NOT_QUEUED};
 use super::signals::{Level, Look, Share, Sums, Watch};
 use super::take_over::Changed;
+use super::turns::Budget;
 use super::windows::Windows;
 use super::{
     wire, Config, Counts, Event, EventKind, Grant, Memory, NoMemory, Plan, Presence, Rate, Sink,
@@ -37,12 +38,16 @@ pub struct Node<M: Memory> {
     /// The processes that the plan which follows has to look at again.
     pub(super) changed: Changed<M>,
     pub(super) windows: Windows,
+    /// What may be taken out of turn.
+    pub(super) budget: Budget,
     /// Number of the present slot; that of all slots after the last.
     pub(super) cursor: u32,
     pub(super) slot: SlotState,
     /// Who may run, and why.
     pub(super) grant: Option<u32>,
     pub(super) reason: Grant,
+    /// Number of the window in which it was granted, if it is not its own slot.
+    pub(super) turn: u64,
     /// What the last grant event said.
     pub(super) told: Option<Granted>,
     /// The grant since, if it is not told yet.
@@ -134,6 +139,7 @@ impl<M: Memory> Node<M> {
             queue: Queue::new(processes, config.idle_policy())?,
             changed: Changed::new(processes)?,
             windows: Windows::new(&config, now_ns),
+            budget: Budget::UNKNOWN,
             plan,
             config,
             rate,
@@ -143,6 +149,7 @@ impl<M: Memory> Node<M> {
             slot: SlotState::NONE,
             grant: None,
             reason: Grant::None,
+            turn: 0,
             told: None,
             untold: None,
             settled: None,
@@ -397,7 +404,8 @@ impl<M: Memory> Node<M> {
             // By far the most frequent case.
             return;
         }
-        self.queue.update(&mut self.runs, p, candidate);
+        let window = self.windows.number();
+        self.queue.update(&mut self.runs, p, candidate, window);
     }
 
     /// Number of the present slot on the wire.

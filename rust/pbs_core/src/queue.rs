@@ -6,8 +6,14 @@
 use super::run::{Run, NOT_QUEUED};
 use super::{IdlePolicy, Memory, NoMemory};
 
+/// How many windows the latest may go first, over and over.
+const ROUND_WINDOWS: u64 = 10;
+
 /// The queue of candidates.  Ties go to the lower index, so that the same
 /// inputs give the same decisions.
+///
+/// Nobody in it starves: however urgent it is, who came later than another by
+/// [`ROUND_WINDOWS`] windows comes after it.
 pub(super) struct Queue<M: Memory> {
     heap: M::Slice<u32>,
     len: usize,
@@ -38,14 +44,17 @@ impl<M: Memory> Queue<M> {
         self.heap.get(..self.len)?.get(place).copied()
     }
 
-    /// Puts `p` in, takes it out, or moves it to where its urgency puts it.
-    pub(super) fn update(&mut self, runs: &mut [Run], p: u32, candidate: bool) {
-        let Some(run) = runs.get(p as usize) else {
+    /// Puts `p` in, in the window of that number, takes it out, or moves it to
+    /// where its urgency puts it.
+    pub(super) fn update(&mut self, runs: &mut [Run], p: u32, candidate: bool, window: u64) {
+        let Some(run) = runs.get_mut(p as usize) else {
             return;
         };
-        match (run.queued != NOT_QUEUED, candidate) {
+        let queued = run.queued;
+        match (queued != NOT_QUEUED, candidate) {
             (false, false) => {}
             (false, true) => {
+                run.round = window / ROUND_WINDOWS;
                 let place = self.len;
                 if place < self.heap.len() {
                     self.len += 1;
@@ -54,11 +63,11 @@ impl<M: Memory> Queue<M> {
                 }
             }
             (true, true) => {
-                let place = self.sift_up(runs, run.queued as usize);
+                let place = self.sift_up(runs, queued as usize);
                 self.sift_down(runs, place);
             }
             (true, false) => {
-                let place = run.queued as usize;
+                let place = queued as usize;
                 let last = self.at(self.len.saturating_sub(1));
                 self.len = self.len.saturating_sub(1);
                 if let Some(run) = runs.get_mut(p as usize) {
@@ -74,13 +83,13 @@ impl<M: Memory> Queue<M> {
     }
 
     /// Does `a` come before `b`?
-    fn before(&self, runs: &[Run], a: u32, b: u32) -> bool {
-        let urgency = |p: u32| {
-            let run = runs.get(p as usize);
-            run.map_or(i64::MIN, |run| run.urgency_insns(self.policy))
+    pub(super) fn before(&self, runs: &[Run], a: u32, b: u32) -> bool {
+        let (Some(run_a), Some(run_b)) = (runs.get(a as usize), runs.get(b as usize)) else {
+            return false;
         };
-        let (urgency_a, urgency_b) = (urgency(a), urgency(b));
-        urgency_a > urgency_b || (urgency_a == urgency_b && a < b)
+        let urgency_a = run_a.urgency_insns(self.policy);
+        let urgency_b = run_b.urgency_insns(self.policy);
+        (run_a.round, urgency_b, a) < (run_b.round, urgency_a, b)
     }
 
     fn put(&mut self, runs: &mut [Run], place: usize, p: u32) {

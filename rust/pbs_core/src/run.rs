@@ -44,6 +44,10 @@ pub(super) struct Run {
     pub(super) own_slot: u32,
     /// Place in the queue of candidates, or [`NOT_QUEUED`].
     pub(super) queued: u32,
+    /// In which round of windows it came to stand there.
+    pub(super) round: u64,
+    /// Time that it has taken out of turn, and gives back in its next slots.
+    pub(super) owed_ns: u64,
     /// Of the current task.
     pub(super) planned_insns: u64,
     /// By the current task so far.
@@ -102,6 +106,8 @@ impl Run {
         task: wire::NO_TASK,
         own_slot: u32::MAX,
         queued: NOT_QUEUED,
+        round: 0,
+        owed_ns: 0,
         planned_insns: 0,
         retired_insns: 0,
         account: Account {

@@ -78,6 +78,7 @@ impl<M: Memory> Node<M> {
         self.installed_ns = now_ns;
         self.windows = Windows::new(&self.config, now_ns);
         self.windows.take_over(&old.windows);
+        self.budget = old.budget;
         self.dealt_seq = terms.dealt_seq;
         self.counts = old.counts;
         let mut idle_insns = 0;
@@ -161,6 +162,7 @@ impl<M: Memory> Node<M> {
         if afresh {
             return run;
         }
+        run.owed_ns = old.owed_ns;
         run.begun = old.begun;
         run.account = old.account;
         run.process_peak = old.process_peak;

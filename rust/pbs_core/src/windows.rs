@@ -21,6 +21,8 @@ pub(super) struct Windows {
     start_ns: u64,
     /// Plan time at that moment.
     plan_start_ns: u64,
+    /// How many periods there were before.
+    number: u64,
 }
 
 impl Windows {
@@ -33,6 +35,7 @@ impl Windows {
             execution_ns: period_ns - unallocated_ns,
             start_ns: now_ns,
             plan_start_ns: 0,
+            number: 0,
         }
     }
 
@@ -60,6 +63,17 @@ impl Windows {
         self.plan_start_ns = self
             .plan_start_ns
             .wrapping_add(periods.wrapping_mul(self.execution_ns));
+        self.number = self.number.wrapping_add(periods);
+    }
+
+    /// How many periods there were before the present one.
+    pub(super) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Monotonic time at which the present period ends.
+    pub(super) fn end_ns(&self) -> u64 {
+        self.start_ns.saturating_add(self.period_ns)
     }
 
     /// Plan time at `now_ns`, which lies in the present period.

@@ -8,8 +8,7 @@ use std::vec::Vec;
 
 use crate::wire::IDLE;
 use crate::{
-    Cause, Config, Decision, EventKind, Grant, IdlePolicy, Node, Plan, Presence, StdMemory,
-    Threshold,
+    Cause, Config, Decision, EventKind, Grant, Node, Plan, Presence, StdMemory, Threshold,
 };
 
 use super::audit::{truths, Audit};
@@ -213,15 +212,8 @@ impl Machine {
         let filler = Some((p, self.node.cursor()));
         if self.filler != filler {
             self.filler = filler;
-            let urgency = |p| {
-                let info = self.node.process(p).unwrap();
-                match self.node.config().idle_policy() {
-                    IdlePolicy::Latest => info.lateness_insns,
-                    IdlePolicy::LeastSlack => info.lateness_insns - info.buffer_insns as i64,
-                }
-            };
             for other in 0..self.states.len() as u32 {
-                assert!(!self.is_candidate(other) || urgency(other) <= urgency(p));
+                assert!(!self.is_candidate(other) || !self.node.comes_before(other, p));
             }
         }
     }

@@ -22,4 +22,5 @@ mod signals;
 mod swap;
 mod text;
 mod thresholds;
+mod turns;
 mod wire;

@@ -90,6 +90,7 @@ impl State {
         }
         if seat != self.granted {
             self.send_to_wait(seat);
+            self.begin_turn();
         }
         if rq.is_local() {
             if !core::mem::replace(&mut self.count_valid, true) {
@@ -124,6 +125,7 @@ impl State {
     /// The running thread has left the CPU; whether a thread of the class follows it.
     pub(crate) fn end_running(&mut self, rq: &RunQueue, cpu: &Cpu, class_follows: bool) {
         self.charge_switch(rq);
+        self.end_turn();
         self.running = NO_SEAT;
         if rq.is_local() {
             self.count_valid &= class_follows;

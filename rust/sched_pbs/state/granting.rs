@@ -36,9 +36,18 @@ impl State {
         if self.decision.unallocated {
             return NO_SEAT;
         }
-        // Who has to let go of what it holds in the kernel comes first.
+        // Who has to let go of what it holds in the kernel comes first, as long as it may.
         match threads.first_stopping() {
-            NO_SEAT if threads.get(self.granted).is_some_and(|seat| seat.queued) => self.granted,
+            NO_SEAT => {}
+            _ => match self.first_out_of_turn(threads) {
+                NO_SEAT => {}
+                seat => return seat,
+            },
+        }
+        if threads.get(self.granted).is_some_and(|seat| seat.queued) {
+            return self.granted;
+        }
+        match threads.first_stopping() {
             NO_SEAT => threads.first_deferred(),
             seat => seat,
         }
@@ -57,6 +66,7 @@ impl State {
     }
 
     pub(super) fn settle_at(&mut self, rq: &mut RunQueue, cpu: &'static Cpu, origin: Origin) {
+        self.end_turn();
         let now_ns = self.now_ns();
         let decision = self
             .with_node(cpu, 0, |node, emitter| node.decide(now_ns, emitter))
@@ -86,12 +96,14 @@ impl State {
                 self.wake = granted;
             }
             if before != granted && seat.leaving == 0 {
-                seat.stopping = false;
+                self.end_way(cpu, granted);
                 if let Some(threads) = &mut self.threads {
                     threads.remove_waiting(granted);
                 }
             }
         }
+        self.look_at_budget();
+        self.begin_turn();
         let choice = self.choose();
         let running = self.threads.as_ref().and_then(|t| t.get(self.running));
         // Of who has blocked the core knows that it must choose.

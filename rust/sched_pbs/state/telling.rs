@@ -11,8 +11,8 @@ use crate::{
     threads::SeatNumber,
 };
 
-/// A thread that takes longer than this from the request to wait until it waits is reported.
-const STOP_LONG_NS: u64 = 10_000_000;
+/// A thread that takes more than this of others on its way to where it waits is reported.
+const STOP_LONG_NS: u64 = 1_000_000;
 
 impl State {
     /// Tells the present grant, if the node has not told it yet: something else is told next.
@@ -62,26 +62,24 @@ impl State {
         self.tell(cpu, EventKind::Tier, None, cause as u16, tier as u64, 0);
     }
 
-    /// A thread has reached its waiting place: reports it if that took long.
-    pub(crate) fn told_to_wait(&mut self, cpu: &Cpu, number: SeatNumber) {
+    /// The way of a thread to where it waits has ended, there or as it is granted the CPU: tells what
+    /// it took of others if that was much.
+    pub(crate) fn end_way(&mut self, cpu: &Cpu, number: SeatNumber) {
         let now_ns = self.now_ns();
-        let Some(threads) = &self.threads else {
+        let Some(threads) = &mut self.threads else {
             return;
         };
-        let Some((seat, task)) = threads
-            .get(number)
-            .and_then(|seat| Some((seat, seat.task.as_ref()?)))
-        else {
+        let Some(seat) = threads.get_mut(number).filter(|seat| seat.stopping) else {
             return;
         };
-        if !seat.stopping {
-            return;
-        }
-        let took_ns = now_ns.saturating_sub(seat.stopping_since_ns);
-        let (process, pid) = (threads.rows().process(seat.row), task.pid());
-        self.longest_stop_ns = self.longest_stop_ns.max(took_ns);
-        if took_ns > STOP_LONG_NS {
-            self.tell(cpu, EventKind::StopLong, process, 0, took_ns, pid);
+        seat.stopping = false;
+        let way_ns = core::mem::take(&mut seat.way_ns);
+        let stop_ns = now_ns.saturating_sub(seat.stopping_since_ns);
+        let (row, pid) = (seat.row, seat.task.as_ref().map_or(0, |task| task.pid()));
+        self.longest_stop_ns = self.longest_stop_ns.max(stop_ns);
+        if way_ns > STOP_LONG_NS {
+            let process = threads.rows().process(row);
+            self.tell(cpu, EventKind::StopLong, process, 0, way_ns, pid);
         }
     }
 }

@@ -97,13 +97,16 @@ impl State {
 
     /// The next moment that matters, as of `now_ns`, and whether it is one at which a count is
     /// reached.
-    pub(super) fn next_moment(&self, now_ns: u64, origin: Origin) -> (u64, bool) {
+    pub(super) fn next_moment(&mut self, now_ns: u64, origin: Origin) -> (u64, bool) {
         let mut at_ns = self.decision.until_ns.unwrap_or(u64::MAX);
         if self.decision.again {
             at_ns = at_ns.min(now_ns + AGAIN_NS);
         }
         if let Some(deferred_ns) = self.deferred_until_ns() {
             at_ns = at_ns.min(deferred_ns);
+        }
+        if self.turn_since_ns != 0 {
+            at_ns = at_ns.min(now_ns.saturating_add(self.budget_left_ns()));
         }
         let mut by_count = false;
         if let Some(left_insns) = self.left_insns() {

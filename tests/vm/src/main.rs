@@ -17,6 +17,7 @@ mod policy_events;
 mod policy_fill;
 mod policy_large;
 mod policy_memory;
+mod policy_neighbours;
 mod policy_rings;
 mod policy_share;
 mod policy_swap;
@@ -78,6 +79,38 @@ const TESTS: &[(&str, Test)] = &[
     (
         "zero-reader-ends-at-ceiling",
         policy_ceiling::zero_reader_ends_at_ceiling,
+    ),
+    (
+        "zero-reader-takes-no-slot",
+        policy_neighbours::zero_reader_takes_no_slot,
+    ),
+    (
+        "mapper-takes-no-slot",
+        policy_neighbours::mapper_takes_no_slot,
+    ),
+    (
+        "giant-mapper-takes-no-slot",
+        policy_neighbours::giant_mapper_takes_no_slot,
+    ),
+    (
+        "syncer-takes-no-slot",
+        policy_neighbours::syncer_takes_no_slot,
+    ),
+    (
+        "forker-takes-no-slot",
+        policy_neighbours::forker_takes_no_slot,
+    ),
+    (
+        "signalled-takes-no-slot",
+        policy_neighbours::signalled_takes_no_slot,
+    ),
+    (
+        "kernel-hog-starves-nobody-after-plan",
+        policy_neighbours::kernel_hog_starves_nobody_after_plan,
+    ),
+    (
+        "hog-out-of-turn-can-be-killed",
+        policy_neighbours::hog_out_of_turn_can_be_killed,
     ),
     ("swap-under-load", policy_swap::swap_under_load),
     ("two-cpus-at-once", policy_cpus::two_cpus_at_once),

@@ -71,7 +71,8 @@ records! {
         idle_policy: u64,
         idle_is_lateness: u64,
         t1_spares_last_slot: u64,
-        reserved: [u64; 8],
+        kernel_budget_permille: u64,
+        reserved: [u64; 7],
     }
 
     /// `struct pbs_plan_cpu`

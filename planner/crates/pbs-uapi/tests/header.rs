@@ -40,7 +40,7 @@ fn expected() -> Expected {
             available_plan_buffer_permille reschedule_time_insns t2_min_process_insns
             t2_node_lateness_cap_permille tm2_node_earliness_cap_permille stress_reset
             stress_gain_insns nominal_tick_ns thresholds idle_policy idle_is_lateness
-            t1_spares_last_slot reserved
+            t1_spares_last_slot kernel_budget_permille reserved
         }
         "pbs_plan_cpu" PlanCpu { cpu nr_processes nr_slots reserved }
         "pbs_plan_process" PlanProcess { id flags buffer_insns reserved }

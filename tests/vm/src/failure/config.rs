@@ -79,6 +79,7 @@ const NUMBERS: [Number; Config::COUNT] = [
     ("idle_policy", 0, 0, 1, 1),
     ("idle_is_lateness", 0, 0, 1, 1),
     ("t1_spares_last_slot", 0, 0, 1, 1),
+    ("kernel_budget_permille", 20, 1, 1000, 30),
 ];
 
 /// Those whose value bounds that of another.

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Time that is taken out of turn, and turns beside the slots.
+
+use crate::{Config, EventKind, Grant, Presence};
+
+use super::scene::{Scene, CONFIG};
+use super::text;
+
+/// Windows of a millisecond, a tenth of which may be taken out of turn.
+const WINDOWS: Config = Config {
+    window_period_ns: 1_000_000,
+    window_unallocated_ns: 10_000,
+    kernel_budget_permille: 100,
+    ..CONFIG
+};
+
+/// A thread out of turn takes so much, as the kernel tells it.
+fn taken(scene: &mut Scene, ns: u64) {
+    scene.now_ns += ns;
+    scene.node.out_of_turn(ns, scene.now_ns);
+    scene.decide();
+}
+
+#[test]
+fn the_clock_of_a_slot_stands_still_for_its_owner() {
+    let mut scene = Scene::new(&[(1, 1000), (2, 1000)]);
+    // Its ceiling is 1000 ns, twice, and 1000 ns.
+    assert_eq!(scene.last.until_ns, Some(3000));
+    scene.wait(100);
+    taken(&mut scene, 5000);
+    assert_eq!(scene.granted(), 1);
+    assert_eq!(scene.last.until_ns, Some(8000));
+    scene.wait(2899);
+    assert_eq!(scene.granted(), 1);
+    scene.wait(1);
+    assert_eq!(scene.log.of(EventKind::Ceiling).len(), 1);
+    assert_eq!(scene.granted(), 2);
+}
+
+#[test]
+fn it_does_not_for_who_fills_a_slot() {
+    let mut scene = Scene::new(&[(1, 1000), (2, 1000), (2, 10), (1, 10)]);
+    scene.run(1100);
+    scene.set(2, Presence::Blocked);
+    assert_eq!(scene.last.reason, Grant::BlockedSlot);
+    let until_ns = scene.last.until_ns;
+    taken(&mut scene, 500);
+    assert_eq!(scene.last.until_ns, until_ns);
+}
+
+#[test]
+fn what_is_owed_shortens_the_next_slots() {
+    let mut scene = Scene::new(&[(1, 1000), (2, 1000), (1, 1000), (1, 1000), (2, 1000)]);
+    scene.node.owe(0, 1500);
+    // The present slot is what it is.
+    assert_eq!(scene.last.until_insns, Some(1100));
+    scene.finish(1000);
+    scene.finish(1000);
+    // Of the next one nothing is left.
+    let preempted = scene.log.of(EventKind::Preempted);
+    assert_eq!(preempted.len(), 1);
+    let of = |index: usize| (preempted[index].process, preempted[index].slot);
+    assert_eq!((of(0), preempted[0].value), ((1, 2), 0));
+    // And 400 less of the one after it, by the count and by the clock.
+    assert_eq!(scene.granted(), 1);
+    assert_eq!(scene.last.until_insns, Some(700));
+    assert_eq!(scene.last.until_ns, Some(2000 + 3000 - 400));
+    scene.run(700);
+    assert_eq!(scene.granted(), 2);
+    scene.finish(1000);
+    // It is no lateness of its task: that is counted in instructions.
+    assert_eq!(scene.granted(), 1);
+    assert_eq!(scene.last.reason, Grant::AfterPlan);
+    assert_eq!(scene.node.process_lateness_insns(0), 0);
+}
+
+#[test]
+fn a_plan_takes_over_what_is_owed() {
+    let slots = [(1, 1000), (2, 1000), (1, 1000)];
+    let mut scene = Scene::new(&slots);
+    scene.node.owe(0, 300);
+    scene.swap_with(CONFIG, text::plan(&slots), 0);
+    assert_eq!(scene.granted(), 1);
+    assert_eq!(scene.last.until_insns, Some(800));
+}
+
+#[test]
+fn each_window_has_its_budget() {
+    let mut scene = Scene::ready(WINDOWS, text::plan(&[(1, 1 << 40)]));
+    let left_ns = |scene: &Scene| scene.node.budget_left_ns(scene.now_ns);
+    assert_eq!(left_ns(&scene), 100_000);
+    taken(&mut scene, 60_000);
+    assert_eq!(left_ns(&scene), 40_000);
+    taken(&mut scene, 60_000);
+    assert_eq!(left_ns(&scene), 0);
+    scene.wait(879_999);
+    assert_eq!(left_ns(&scene), 0);
+    scene.wait(1);
+    assert_eq!(left_ns(&scene), 100_000);
+    taken(&mut scene, 10_000);
+    assert_eq!(left_ns(&scene), 90_000);
+    // A new plan is no new window.
+    scene.swap_with(WINDOWS, text::plan(&[(1, 1 << 40)]), 0);
+    assert_eq!(left_ns(&scene), 90_000);
+}
+
+/// Two processes after the plan, of which the first is later by so much and
+/// retires nothing any more; the windows until the other one has the CPU.
+fn windows_until_the_other_runs(later_insns: u64) -> u64 {
+    let mut scene = Scene::ready(WINDOWS, text::plan(&[(1, 1000), (2, 1000)]));
+    scene.run(1100);
+    scene.run(1100);
+    assert_eq!((scene.granted(), scene.last.reason), (1, Grant::AfterPlan));
+    scene.node.charge(0, later_insns);
+    for window in 0..1_000_000 {
+        if scene.granted() == 2 {
+            return window;
+        }
+        let until_ns = scene.last.until_ns.unwrap();
+        scene.wait(until_ns - scene.now_ns);
+        let until_ns = scene.last.until_ns.unwrap();
+        scene.wait(until_ns - scene.now_ns);
+    }
+    panic!("it starves");
+}
+
+#[test]
+fn who_waits_has_its_turn() {
+    // However late the other one is, it has a window of the next round.
+    assert_eq!(windows_until_the_other_runs(0), 10);
+    assert_eq!(windows_until_the_other_runs(1 << 60), 10);
+}
+
+#[test]
+fn who_retires_all_the_time_starves_nobody() {
+    let mut scene = Scene::ready(WINDOWS, text::plan(&[(1, 1000), (2, 1000)]));
+    scene.run(1100);
+    scene.run(1100);
+    scene.node.charge(0, 10_000_000);
+    let mut had_ns = [0, 0];
+    while scene.now_ns < 100_000_000 {
+        let passes_ns = scene.last.until_ns.unwrap() - scene.now_ns;
+        if scene.last.unallocated {
+            scene.wait(passes_ns);
+        } else {
+            had_ns[scene.last.grant.unwrap() as usize] += passes_ns;
+            scene.run(passes_ns);
+        }
+    }
+    // One window in ten, and the latest has the others.
+    assert!((8_000_000..11_000_000).contains(&had_ns[1]), "{had_ns:?}");
+    assert!(had_ns[0] > 88_000_000, "{had_ns:?}");
+}

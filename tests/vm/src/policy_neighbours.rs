@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: GPL-2.0
+//! No process of a plan takes the time of another by what it does in the kernel.
+//!
+//! A process of many short tasks runs beside one that does something hostile in
+//! its own slots. It ends as late as beside one that does what was planned, and
+//! by no more than the budget of its slots later.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Seek, Write};
+
+use pbs_core::Config;
+use pbs_uapi::{Device, EventKind};
+
+use crate::harness::{
+    burn, now_ns, sleep_ms, sysfs_number, Counting, Mapping, Node, Plan, Scene, Verdict,
+};
+use crate::{check, check_eq};
+
+/// Tasks of the victim.
+const TASKS: u32 = 20;
+
+/// The length of each slot: 4 ms of the machine of the tests.
+const SLOT_INSNS: u64 = 1_000_000;
+
+const FOR_EVER_NS: u64 = 60_000_000_000;
+
+/// A slot ends by the clock soon after it should have ended by the count, so that
+/// the hostile process can't make its own slots long. It is not as soon as that:
+/// interrupts are there too, and a normal task that is in the kernel when its
+/// window ends.
+fn config() -> Config {
+    Config {
+        ceiling_factor_permille: 1050,
+        ceiling_extra_ns: 1_000_000,
+        ..Config::DEFAULT
+    }
+}
+
+fn plan() -> Plan {
+    let mut plan = Plan::new(1).config(config()).lead_in();
+    for task in 0..TASKS {
+        plan = plan.slot(1, task, SLOT_INSNS).slot(2, task, SLOT_INSNS);
+    }
+    plan
+}
+
+/// When the victim ended, since its plan came, and in which slots its tasks did.
+struct End {
+    after_ns: u64,
+    late_slots: usize,
+    log: String,
+}
+
+/// Runs the victim beside a process that does `neighbour` until it is killed.
+fn beside(neighbour: impl FnOnce(&Device)) -> Result<End, String> {
+    let mut scene = Scene::new()?;
+    scene.process(1, neighbour)?;
+    scene.tasks(2, &[Counting::here().below(SLOT_INSNS); TASKS as usize])?;
+    let mut scene = scene.start(&plan())?;
+    let start_ns = now_ns();
+    let ended = loop {
+        scene.node.read()?;
+        if let Ok(ended) = scene.node.first(EventKind::ProcessEnded, 2) {
+            break ended;
+        }
+        check!(
+            now_ns() - start_ns < FOR_EVER_NS,
+            "the victim does not end:\n{}",
+            scene.node.log()
+        );
+        sleep_ms(50);
+    };
+    let installed = scene.node.first(EventKind::PlanInstalled, pbs_uapi::IDLE)?;
+    for child in &scene.children {
+        let _ = child.kill(libc::SIGKILL);
+    }
+    let tasks = scene.node.of(EventKind::TaskEnded);
+    let late = |event: &&pbs_uapi::Event| {
+        event.process == 2 && event.slot != u64::from(2 * event.task + 2)
+    };
+    Ok(End {
+        after_ns: ended.time_ns - installed.time_ns,
+        late_slots: tasks.iter().filter(late).count(),
+        log: scene.node.log(),
+    })
+}
+
+/// The bar: a twentieth more than beside a good neighbour, and the budget for
+/// each slot.
+fn ends_in_time(neighbour: impl FnOnce(&Device)) -> Verdict {
+    let good = beside(|_| burn(1 << 40))?;
+    let hostile = ends_as_beside(&good, neighbour)?;
+    check_eq!(good.late_slots, 0, "late tasks beside a good neighbour");
+    // A normal task that is in the kernel when its window ends can cost a slot its
+    // time, too.
+    check!(
+        hostile.late_slots <= 1,
+        "{} tasks are late beside a hostile one\n{}",
+        hostile.late_slots,
+        hostile.log
+    );
+    Ok(())
+}
+
+fn ends_as_beside(good: &End, neighbour: impl FnOnce(&Device)) -> Result<End, String> {
+    let taken_before_ns = sysfs_number("cpu0/out_of_turn_ns")?;
+    let hostile = beside(neighbour)?;
+    let taken_ns = sysfs_number("cpu0/out_of_turn_ns")? - taken_before_ns;
+    let config = config();
+    let budget_ns = config.window_period_ns * config.kernel_budget_permille / 1000;
+    let ms = |ns: u64| ns as f64 / 1e6;
+    println!(
+        "beside a good neighbour it ends after {:.1} ms, beside this one after {:.1} ms; \
+         {:.1} ms were taken out of turn, {} tasks ended late",
+        ms(good.after_ns),
+        ms(hostile.after_ns),
+        ms(taken_ns as u64),
+        hostile.late_slots,
+    );
+    let most_ns = good.after_ns + good.after_ns / 20 + u64::from(TASKS) * budget_ns;
+    check!(
+        hostile.after_ns <= most_ns,
+        "it ends {:.1} ms too late\n{}",
+        ms(hostile.after_ns - most_ns),
+        hostile.log
+    );
+    Ok(hostile)
+}
+
+/// A process that does nothing but read 96 MiB of zeroes.
+pub fn zero_reader_takes_no_slot() -> Verdict {
+    ends_in_time(|_| {
+        let mut zero = File::open("/dev/zero").expect("/dev/zero");
+        let mut buffer = vec![0; 96 << 20];
+        loop {
+            zero.read_exact(&mut buffer).expect("zeroes");
+        }
+    })
+}
+
+/// One that does nothing but map memory, touch it, and unmap it.
+pub fn mapper_takes_no_slot() -> Verdict {
+    ends_in_time(|_| loop {
+        drop(Mapping::touched());
+    })
+}
+
+/// One that does nothing but map a GiB and unmap it.
+pub fn giant_mapper_takes_no_slot() -> Verdict {
+    ends_in_time(|_| loop {
+        const BYTES: usize = 1 << 30;
+        // SAFETY: new memory, which nobody uses and is given back.
+        unsafe {
+            let memory = libc::mmap(
+                std::ptr::null_mut(),
+                BYTES,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
+                -1,
+                0,
+            );
+            assert_ne!(memory, libc::MAP_FAILED, "mmap");
+            libc::munmap(memory, BYTES);
+        }
+    })
+}
+
+/// One that writes to a file, and waits for it to be written.
+pub fn syncer_takes_no_slot() -> Verdict {
+    ends_in_time(|_| {
+        let path = "/tmp/syncer";
+        let mut options = OpenOptions::new();
+        let mut file = options
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .open(path)
+            .expect(path);
+        let bytes = vec![7; 4 << 20];
+        loop {
+            file.rewind().expect("rewind");
+            file.write_all(&bytes).expect("write");
+            file.sync_all().expect("fsync");
+        }
+    })
+}
+
+/// One that forks children as fast as it can.
+pub fn forker_takes_no_slot() -> Verdict {
+    ends_in_time(|_| loop {
+        // SAFETY: the child ends at once, and its parent waits for it.
+        unsafe {
+            match libc::fork() {
+                0 => libc::_exit(0),
+                pid => libc::waitpid(pid, std::ptr::null_mut(), 0),
+            };
+        }
+    })
+}
+
+/// Sends the other one of two signals to the thread that handles one of them.
+extern "C" fn handle(signal: libc::c_int) {
+    let other = libc::SIGUSR1 + libc::SIGUSR2 - signal;
+    // SAFETY: no memory is involved.
+    unsafe { libc::raise(other) };
+}
+
+/// One that has a signal to handle all the time.
+pub fn signalled_takes_no_slot() -> Verdict {
+    ends_in_time(|_| {
+        // SAFETY: the action is valid, and its handler only makes a system call.
+        unsafe {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            action.sa_sigaction = handle as *const () as libc::sighandler_t;
+            libc::sigaddset(&mut action.sa_mask, libc::SIGUSR1);
+            libc::sigaddset(&mut action.sa_mask, libc::SIGUSR2);
+            for signal in [libc::SIGUSR1, libc::SIGUSR2] {
+                libc::sigaction(signal, &action, std::ptr::null_mut());
+            }
+            libc::raise(libc::SIGUSR1);
+        }
+    })
+}
+
+/// After the plan, who retires nothing does not keep the CPU for good: the other
+/// one ends, though it is not as late.
+pub fn kernel_hog_starves_nobody_after_plan() -> Verdict {
+    // The hog is later from the start: it burns before it stays in the kernel.
+    let plan = Plan::new(1)
+        .config(config())
+        .lead_in()
+        .slot(1, 0, SLOT_INSNS)
+        .slot(2, 0, SLOT_INSNS);
+    let mut scene = Scene::new()?;
+    scene.process(1, |_| {
+        burn(20 * SLOT_INSNS);
+        let mut zero = File::open("/dev/zero").expect("/dev/zero");
+        let mut buffer = vec![0; 96 << 20];
+        loop {
+            zero.read_exact(&mut buffer).expect("zeroes");
+        }
+    })?;
+    scene.tasks(2, &[4 * SLOT_INSNS])?;
+    let mut scene = scene.start(&plan)?;
+    let start_ns = now_ns();
+    let ended = |node: &mut Node| {
+        node.read()?;
+        Ok::<_, String>(node.first(EventKind::ProcessEnded, 2).is_ok())
+    };
+    while !ended(&mut scene.node)? {
+        check!(
+            now_ns() - start_ns < 20_000_000_000,
+            "it starves:\n{}",
+            scene.node.log()
+        );
+        sleep_ms(50);
+    }
+    for child in &scene.children {
+        child.kill(libc::SIGKILL)?;
+    }
+    Ok(())
+}
+
+/// A thread that has used up the budget in a system call is killed at once all
+/// the same.
+pub fn hog_out_of_turn_can_be_killed() -> Verdict {
+    let mut plan = Plan::new(1)
+        .config(config())
+        .lead_in()
+        .slot(1, 0, SLOT_INSNS);
+    plan = plan.slot(2, 0, 1000 * SLOT_INSNS);
+    let mut scene = Scene::new()?;
+    scene.process(1, |_| {
+        let mut zero = File::open("/dev/zero").expect("/dev/zero");
+        let mut buffer = vec![0; 96 << 20];
+        loop {
+            zero.read_exact(&mut buffer).expect("zeroes");
+        }
+    })?;
+    scene.process(2, |_| burn(900 * SLOT_INSNS))?;
+    let mut scene = scene.start(&plan)?;
+    sleep_ms(300);
+    let start_ns = now_ns();
+    scene.children[0].kill(libc::SIGKILL)?;
+    scene.children[0].wait()?;
+    println!("it was gone after {} us", (now_ns() - start_ns) / 1000);
+    scene.node.read()?;
+    check!(
+        scene.node.first(EventKind::ProcessEnded, 2).is_err(),
+        "it was killed when the other one had ended\n{}",
+        scene.node.log()
+    );
+    scene.children[1].kill(libc::SIGKILL)?;
+    Ok(())
+}
