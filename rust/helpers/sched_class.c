@@ -106,16 +106,22 @@ void rust_helper_block_delayed_task(struct rq *rq, struct task_struct *p)
 	p->se.sched_delayed = 0;
 	__block_task(rq, p);
 }
-#endif
 
-u64 rust_helper_local_scheduler_clock(void)
+bool rust_helper_sched_class_in_order(const struct sched_class *class)
 {
-	return sched_clock_cpu(raw_smp_processor_id());
+	return sched_class_above(&dl_sched_class, class) &&
+	       sched_class_above(class, &rt_sched_class);
 }
 
 bool rust_helper_must_not_wait(struct task_struct *p)
 {
 	return fatal_signal_pending(p) || freezing(p);
+}
+#endif
+
+u64 rust_helper_local_scheduler_clock(void)
+{
+	return sched_clock_cpu(raw_smp_processor_id());
 }
 
 bool rust_helper_interrupted_user(void)

@@ -697,6 +697,13 @@ pub fn wake_up(task: &Task) {
     unsafe { bindings::wake_up_state(task.as_ptr(), bindings::TASK_INTERRUPTIBLE as c_uint) };
 }
 
+/// Whether the linker has put a class between those of deadline and real time, as `sched_init()`
+/// checks of the others.
+pub fn is_between_deadline_and_real_time(class: &'static Table) -> bool {
+    // SAFETY: It compares the address with those of the others.
+    unsafe { bindings::sched_class_in_order(ptr::from_ref(class).cast()) }
+}
+
 /// Whether a task is to be killed or frozen, and so nothing is gained from keeping it.
 pub fn must_not_wait(task: &Task) -> bool {
     // SAFETY: `task` is valid; its flags and its set of pending signals may be looked at any time.

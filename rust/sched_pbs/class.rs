@@ -23,6 +23,11 @@ struct Pbs;
 
 kernel::declare_sched_class!(pbs_sched_class, "__pbs_sched_class", Pbs);
 
+/// The class, as the core has it.
+pub(crate) fn table() -> &'static sched_class::Table {
+    &pbs_sched_class
+}
+
 /// Calls `function` with the state, wakes up who was granted the CPU by that, and leaves to the CPU
 /// what can't be done under the lock. The core has brought the run queue's clock up to date.
 fn update<R>(

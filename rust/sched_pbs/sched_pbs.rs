@@ -32,7 +32,7 @@
 //! interrupt context. Nothing is allocated or freed and nothing sleeps under the lock of a run queue,
 //! and nobody is woken but who sleeps on it and is granted the CPU ([`cpu::wake_granted`]).
 
-use kernel::prelude::*;
+use kernel::{prelude::*, sched_class};
 
 mod attach;
 mod calibrate;
@@ -66,6 +66,10 @@ kernel::late_initcall!(init);
 
 /// Brings the class up, after the PMU drivers.
 fn init() -> Result {
+    if !sched_class::is_between_deadline_and_real_time(class::table()) {
+        pr_err!("the class does not stand between deadline and real time\n");
+        return Err(EINVAL);
+    }
     global::Pbs::publish()?;
     // What is registered stays for as long as the kernel runs.
     core::mem::forget(kernel::cpuhp::Registration::<plan::CpuUp>::new()?);

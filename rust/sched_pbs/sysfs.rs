@@ -149,12 +149,10 @@ static CPU: [Attribute<&'static Cpu>; CPU_FILES] = [
         )
     }),
     Attribute::read_only(c_str!("t1_insns"), |cpu, out| {
-        let t1_insns = of_state(cpu, |state| {
-            let node = state.node.as_ref()?;
-            let slot = node.plan().slot(node.cursor())?;
-            node.t1_insns(slot)
-        });
-        line(out, t1_insns)
+        line(
+            out,
+            of_state(cpu, |state| state.node.as_ref()?.slot_t1_insns()),
+        )
     }),
     Attribute::read_only(c_str!("granted_process"), |cpu, out| {
         let id = of_state(cpu, |state| {

@@ -70,6 +70,14 @@ impl<M: Memory> Node<M> {
         self.plan.slots.len() as u32
     }
 
+    /// t1 of the present slot, or of the one that begins next, if it has one.
+    pub fn slot_t1_insns(&self) -> Option<u64> {
+        if self.slot.begun {
+            return self.slot.t1_insns;
+        }
+        self.t1_insns(self.plan.slot(self.cursor)?)
+    }
+
     /// Retired in the present slot by its process.
     pub fn slot_count_insns(&self) -> u64 {
         if self.slot.begun {

@@ -54,6 +54,7 @@ pub const TESTS: &[(&str, crate::Test)] = &[
         exec::program_ends_beside_waiting_thread,
     ),
     ("class-is-not-for-all", policy::class_is_not_for_all),
+    ("policy-has-no-priorities", policy::policy_has_no_priorities),
     ("affinity-is-fixed", policy::affinity_is_fixed),
     ("cpuset-is-fixed", policy::cpuset_is_fixed),
     ("policy-leads-away", policy::policy_leads_away),

@@ -71,6 +71,21 @@ pub fn class_is_not_for_all() -> Verdict {
     Ok(())
 }
 
+/// The policy has no priorities, as that of normal tasks.
+pub fn policy_has_no_priorities() -> Verdict {
+    // SAFETY: no memory is involved.
+    let range = |policy| unsafe {
+        (
+            libc::sched_get_priority_min(policy),
+            libc::sched_get_priority_max(policy),
+        )
+    };
+    check_eq!(range(SCHED_PBS), (0, 0), "priorities of SCHED_PBS");
+    check_eq!(range(libc::SCHED_OTHER), (0, 0), "of SCHED_OTHER");
+    check_eq!(range(SCHED_PBS + 1), (-1, -1), "of no policy");
+    Ok(())
+}
+
 /// The affinity of a plan process stays what attaching made it.
 pub fn affinity_is_fixed() -> Verdict {
     let trio = Trio::new()?;
