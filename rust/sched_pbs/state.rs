@@ -41,8 +41,9 @@ pub(crate) use granting::Wake;
 pub(crate) use members::LEAVE_SILENTLY;
 
 /// For how long a moment of two clocks tells the one by the other: they may differ by half a
-/// thousandth of this at the end.
-const ANCHOR_NS: u64 = 4_000_000;
+/// thousandth of this at the end. A tick comes before that mostly, and takes a new one: elsewhere it
+/// would make one hand-over longer than the others.
+const ANCHOR_NS: u64 = 5_000_000;
 
 /// A moment of the monotonic clock and of that of the run queue.
 #[derive(Clone, Copy, Default)]
@@ -188,6 +189,11 @@ impl State {
             self.recent_ns = self.now_ns;
         }
         self.now_ns
+    }
+
+    /// The time is to be told by a new moment of both clocks.
+    fn forget_anchor(&mut self) {
+        self.anchor = Anchor::default();
     }
 
     /// What was told of the memory in use holds no more.

@@ -12,9 +12,11 @@
 //! A timer that comes too early costs another interrupt; one that comes too late
 //! lets the thread go too far.  So the pace is the fastest seen lately, and the
 //! way back from the timer's own interrupt, which is the last one before the
-//! count is met, the shortest.  The ways from elsewhere are followed closely
-//! instead: where one is always the same, as is the pace, the count is met by the
-//! first interrupt.
+//! count is met, the shortest.  The ways from elsewhere are as long as most that
+//! were seen: where one is always the same, as is the pace, the count is met by the
+//! first interrupt.  Whatever the timer was set for, and wherever it interrupts the
+//! thread, it tells of the way; so one that comes for nothing does so a few times
+//! only, however often a thread that needs none gets the CPU.
 
 use super::rate::scale;
 use super::Rate;
@@ -71,7 +73,7 @@ const DEVIATION_ONE: u64 = 1 << 20;
 /// How far off a pace is that has always been met.
 const LEAST_DEVIATION: u64 = DEVIATION_ONE >> 16;
 
-/// What was predicted last.
+/// How the timer was set last.
 #[derive(Clone, Copy, Debug)]
 struct Set {
     at_ns: u64,
@@ -95,18 +97,29 @@ impl Way {
     };
 
     /// It took so long.
+    ///
+    /// It comes to be as long as four of five that are seen, or hardly longer: the steps are those
+    /// of its jitter, whatever it differs by, and four times as great upwards as downwards.
     fn follow(&mut self, seen_ns: u64) {
-        let off_ns = seen_ns.abs_diff(self.ns);
-        let (ns, off_ns) = if seen_ns < self.ns {
-            (self.ns - off_ns / 2, off_ns)
-        } else {
+        let mut off_ns = seen_ns.abs_diff(self.ns);
+        let is_longer = seen_ns > self.ns;
+        if is_longer {
             // What came between once, as another interrupt, counts for little.
-            let off_ns = off_ns.min(2 * self.jitter_ns + LEAST_WAY_NS);
-            (self.ns + off_ns / 4, off_ns)
-        };
-        self.ns = ns.clamp(LEAST_WAY_NS, GREATEST_WAY_NS);
+            off_ns = off_ns.min(2 * self.jitter_ns + LEAST_WAY_NS);
+        }
         let jitter_ns = self.jitter_ns - self.jitter_ns / 4 + off_ns / 4;
         self.jitter_ns = jitter_ns.min(GREATEST_WAY_NS);
+        let ns = if is_longer {
+            self.ns + off_ns.min(self.jitter_ns / 2)
+        } else if off_ns > self.ns / 4 {
+            // No jitter is that great.
+            self.ns - off_ns / 2
+        } else if off_ns > self.ns / 128 {
+            self.ns - off_ns.min(self.jitter_ns / 8)
+        } else {
+            self.ns
+        };
+        self.ns = ns.clamp(LEAST_WAY_NS, GREATEST_WAY_NS);
     }
 }
 
@@ -147,12 +160,10 @@ impl Predictor {
     pub fn expiry_ns(&self, now_ns: u64, left_insns: u64, origin: Origin) -> u64 {
         let user_ns = scale(left_insns, self.ns_per_insn_fp32);
         let way = &self.ways[origin as usize];
-        // Rather a little late than once more: from the timer's own interrupt it is the shortest
-        // way that is known.
         let (way_off_ns, late_ns) = match origin {
+            // Rather a little late than once more: it is the shortest way that is known.
             Origin::Expiry => (0, way.ns / 16 + LEAST_WAY_NS / 2),
-            // Between two that take turns it comes to stand nearer to the shorter one.
-            _ => (way.jitter_ns, way.jitter_ns * 3 / 2 + LEAST_WAY_NS / 8),
+            _ => (way.jitter_ns, LEAST_WAY_NS / 8),
         };
         let off_ns = self.uncertain_ns(user_ns).saturating_add(way_off_ns);
         let delay_ns = if off_ns < way.ns / 8 {
@@ -176,8 +187,8 @@ impl Predictor {
         now_ns.saturating_add(self.backoff_ns)
     }
 
-    /// The timer was set at `now_ns` to `expiry_ns`, when `count_insns` were
-    /// counted of the thread that is to run.
+    /// The timer is set at `now_ns` to `expiry_ns`, or was set to that before, when
+    /// `count_insns` are counted of the thread that is to run.
     pub fn set(&mut self, now_ns: u64, expiry_ns: u64, count_insns: u64, origin: Origin) {
         self.set = Some(Set {
             at_ns: now_ns,
@@ -187,7 +198,8 @@ impl Predictor {
         });
     }
 
-    /// Another thread runs, or none: how the prediction turns out says nothing.
+    /// Another thread runs, or none, or the count is not known: when the timer
+    /// expires that says nothing.
     pub fn forget(&mut self) {
         self.set = None;
     }
@@ -200,57 +212,79 @@ impl Predictor {
 
     /// The timer has expired, and found the count at `count_insns`; `in_user`: it
     /// interrupted the thread in user space.
-    ///
-    /// In the kernel a thread retires nothing that counts, which says nothing of
-    /// the way.
     pub fn expired(&mut self, now_ns: u64, count_insns: u64, in_user: bool) {
-        let set = self.set.take();
-        let retired_of = |set: &Set| count_insns.saturating_sub(set.count_insns);
-        let Some(set) = set.filter(|_| in_user) else {
-            if let Some(set) = set.filter(|set| set.origin.is_switch() && retired_of(set) == 0) {
-                // Unless it has more to do than come from the switch, the way is longer.
-                let elapsed_ns = now_ns.saturating_sub(set.at_ns);
-                self.ways[set.origin as usize].follow(elapsed_ns.saturating_add(elapsed_ns / 8));
-            }
-            // But that must not come at once again and again.
+        let Some(set) = self.set.take() else {
+            // It must not come at once again and again.
             self.backoff_ns = self.doubled(self.backoff_ns);
             return;
         };
-        let retired_insns = retired_of(&set);
-        if retired_insns == 0 {
-            let elapsed_ns = now_ns.saturating_sub(set.at_ns);
-            // The interrupt came at the end of the way, so this is its length, or a little less;
-            // unless that was no help before.
-            let longer_ns = if self.backoff_ns == 0 {
-                elapsed_ns.saturating_add(elapsed_ns / 8 + LEAST_WAY_NS)
-            } else {
-                self.doubled(elapsed_ns)
-            };
-            let longer_ns = longer_ns.min(GREATEST_WAY_NS);
-            let way = &mut self.ways[set.origin as usize];
-            way.ns = way.ns.max(longer_ns);
-            if set.origin == Origin::Expiry {
-                // That of another interrupt is not shorter.
-                let way = &mut self.ways[Origin::Interrupt as usize];
-                way.ns = way.ns.max(longer_ns);
-                self.backoff_ns = longer_ns;
+        match count_insns.saturating_sub(set.count_insns) {
+            0 => self.learn_from_none(&set, now_ns, in_user),
+            retired_insns => self.learn_from(&set, now_ns, retired_insns, in_user),
+        }
+    }
+
+    /// Nothing was retired before the timer expired.
+    fn learn_from_none(&mut self, set: &Set, now_ns: u64, in_user: bool) {
+        let elapsed_ns = now_ns.saturating_sub(set.at_ns);
+        if !in_user {
+            if set.origin.is_switch() {
+                // Unless it has more to do than come from the switch, the way is longer.
+                let way = &mut self.ways[set.origin as usize];
+                way.follow(elapsed_ns.saturating_add(elapsed_ns / 8));
             }
+            self.backoff_ns = self.doubled(self.backoff_ns);
             return;
         }
-        self.backoff_ns = 0;
+        // The interrupt came at the end of the way, so this is its length, or a little less;
+        // unless that was no help before.
+        let longer_ns = if self.backoff_ns == 0 {
+            elapsed_ns.saturating_add(elapsed_ns / 8 + LEAST_WAY_NS)
+        } else {
+            self.doubled(elapsed_ns)
+        };
+        let longer_ns = longer_ns.min(GREATEST_WAY_NS);
+        let way = &mut self.ways[set.origin as usize];
+        way.ns = way.ns.max(longer_ns);
+        if set.origin == Origin::Expiry {
+            // That of another interrupt is not shorter.
+            let way = &mut self.ways[Origin::Interrupt as usize];
+            way.ns = way.ns.max(longer_ns);
+            self.backoff_ns = longer_ns;
+        }
+    }
+
+    /// So much was retired before the timer expired.
+    fn learn_from(&mut self, set: &Set, now_ns: u64, retired_insns: u64, in_user: bool) {
         // Not what has passed since: it is until then that the thread retires.
         let elapsed_ns = set.expiry_ns.saturating_sub(set.at_ns);
         let user_ns = scale(retired_insns, self.ns_per_insn_fp32);
         let seen_ns = elapsed_ns.saturating_sub(user_ns);
         let expiry_ns = self.ways[Origin::Expiry as usize].ns;
+        self.backoff_ns = if in_user {
+            0
+        } else {
+            self.doubled(self.backoff_ns)
+        };
         let way = &mut self.ways[set.origin as usize];
         let short = user_ns < SHORT * way.ns;
+        if !in_user {
+            if set.origin != Origin::Expiry && elapsed_ns >= user_ns {
+                // It has been in the kernel since, for an unknown time, and the timer came for
+                // nothing: the next one is to come a little later.
+                way.follow(seen_ns.min(way.ns + way.ns / 16));
+            }
+            return;
+        }
+        // A long time in user space tells of the way if it was as predicted but for that, and for no
+        // more than is likely by the way into the kernel and by that of the timer's own interrupt.
+        let in_ns = now_ns.saturating_sub(set.expiry_ns);
+        let likely_ns = SHORT * way.ns.max(expiry_ns).max(SHORT * in_ns);
         if set.origin == Origin::Expiry {
             if short {
                 self.shorten_way(seen_ns);
             }
-        } else if short || elapsed_ns >= user_ns && seen_ns < SHORT * way.ns.max(expiry_ns) {
-            // A long time in user space tells of the way if it was as predicted but for that.
+        } else if short || elapsed_ns >= user_ns && seen_ns < likely_ns {
             way.follow(seen_ns);
         }
         let way_ns = self.ways[set.origin as usize].ns;

@@ -144,6 +144,71 @@ fn one_interrupt_meets_a_slot() {
     }
 }
 
+/// How often the timer expires for nothing in `switches` switches between tasks of `task_insns`, the
+/// timer being set at each for `late_insns`, which no task reaches.
+fn expiries_for_nothing(
+    predictor: &mut Predictor,
+    switches: u32,
+    way_ns: u64,
+    task_insns: u64,
+    late_insns: u64,
+) -> u32 {
+    const NS_PER_INSN: u64 = 4;
+    // Into the kernel, by an interrupt or a call.
+    let in_ns = way_ns / 8 + 200;
+    let back_ns = way_ns / 3 + 200;
+    let (mut now_ns, mut count_insns, mut expiries) = (1_000_000_000, 0, 0);
+    for _ in 0..switches {
+        let mut at_ns = predictor.expiry_ns(now_ns, late_insns, Origin::CallSwitch);
+        predictor.set(now_ns, at_ns, count_insns, Origin::CallSwitch);
+        // When it runs on in user space, and what it has retired until then.
+        let (mut user_ns, mut retired_insns) = (now_ns + way_ns, 0);
+        now_ns = loop {
+            let end_ns = user_ns + (task_insns - retired_insns) * NS_PER_INSN;
+            if at_ns >= end_ns + in_ns {
+                break end_ns + in_ns;
+            }
+            expiries += 1;
+            let here_ns = at_ns.max(user_ns) + in_ns;
+            retired_insns += at_ns.min(end_ns).saturating_sub(user_ns) / NS_PER_INSN;
+            predictor.expired(here_ns, count_insns + retired_insns, at_ns < end_ns);
+            user_ns = here_ns + back_ns;
+            if at_ns >= end_ns {
+                break user_ns;
+            }
+            let left_insns = late_insns - retired_insns;
+            at_ns = predictor.expiry_ns(here_ns, left_insns, Origin::Expiry);
+            let count_insns = count_insns + retired_insns;
+            predictor.set(here_ns, at_ns, count_insns, Origin::Expiry);
+        };
+        count_insns += task_insns;
+        if task_insns > retired_insns {
+            predictor.progress();
+        }
+    }
+    expiries
+}
+
+/// However the ends of tasks, the ways and the timer fall together, it soon comes for nothing no more.
+#[test]
+fn no_interrupt_comes_for_tasks_that_end_before() {
+    for way_ns in [1_000, 4_000, 8_000, 19_000, 30_000, 60_000] {
+        for part in 1..95 {
+            let mut predictor = Predictor::new(Rate::new(250_000));
+            let task_insns = 100 * part;
+            let mut run = |switches| {
+                expiries_for_nothing(&mut predictor, switches, way_ns, task_insns, 10_000)
+            };
+            let learning = run(1_000);
+            let later = run(1_000);
+            assert!(
+                learning <= 100 && later <= 10,
+                "{learning} interrupts, then {later}: way {way_ns} ns, tasks of {task_insns}"
+            );
+        }
+    }
+}
+
 /// Whose pace changes from slot to slot is never let go far: then there are more interrupts.
 #[test]
 fn a_pace_that_varies_is_aimed_at_from_before() {

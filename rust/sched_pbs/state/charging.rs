@@ -96,6 +96,8 @@ impl State {
             if !core::mem::replace(&mut self.count_valid, true) {
                 self.insn_clock.advance(rq);
             }
+            // Who ran before was, and since then nothing has been retired in user space.
+            self.charged = true;
             if !armed {
                 self.arm(rq, cpu, Origin::Call);
             }

@@ -116,8 +116,6 @@ impl State {
             // Once a switch: for who follows, which finds the timer set. The counter itself is set
             // for nobody but who runs.
             if self.insn_clock.tier() != Tier::PmuOverflow {
-                // Whatever was predicted for who goes to sleep.
-                self.predictor.forget();
                 self.arm(rq, cpu, origin.switch());
                 self.armed_for = granted;
             }

@@ -36,6 +36,7 @@ impl State {
         let ticks = origin == Origin::Interrupt;
         let overflow = self.insn_clock.tier() == Tier::PmuOverflow;
         if !begins && !ticks && !overflow && self.expires_first() {
+            self.predictor.forget();
             return;
         }
         let now_ns = self.now_ns();
@@ -46,32 +47,38 @@ impl State {
             }
             at_ns = at_ns.saturating_add(BACKSTOP_NS);
         }
-        if at_ns == u64::MAX || self.timer_ns == at_ns {
-            return;
-        }
-        if self.timer_ns != 0 && self.timer_ns < at_ns {
-            let first_ns = self.timer_ns.saturating_sub(now_ns);
-            let renews = if begins {
-                first_ns < at_ns.saturating_sub(now_ns) / 2
-            } else {
-                // The ticks before the last one need not.
-                ticks && first_ns < TICK_NS
-            };
-            if !renews {
+        if self.is_renewed(now_ns, at_ns, begins, ticks) {
+            if !rq.is_local() {
+                cpu.kick();
                 return;
             }
-        }
-        if rq.is_local() {
             self.timer_ns = at_ns;
             cpu.arm(at_ns);
-            if by_count {
-                let count_insns = self.insn_clock.total_insns();
-                self.predictor.set(now_ns, at_ns, count_insns, origin);
-            } else {
-                self.predictor.forget();
-            }
+        }
+        // Whatever it was set for: when it expires, the count tells of the way from here to who runs.
+        if self.charged && self.timer_ns != 0 && self.left_insns().is_some() {
+            let count_insns = self.insn_clock.total_insns();
+            self.predictor
+                .set(now_ns, self.timer_ns, count_insns, origin);
         } else {
-            cpu.kick();
+            self.predictor.forget();
+        }
+    }
+
+    /// Whether the timer is set anew, for `at_ns`.
+    fn is_renewed(&self, now_ns: u64, at_ns: u64, begins: bool, ticks: bool) -> bool {
+        if at_ns == u64::MAX || self.timer_ns == at_ns {
+            return false;
+        }
+        if self.timer_ns == 0 || self.timer_ns > at_ns {
+            return true;
+        }
+        let first_ns = self.timer_ns.saturating_sub(now_ns);
+        if begins {
+            first_ns < at_ns.saturating_sub(now_ns) / 2
+        } else {
+            // The ticks before the last one need not.
+            ticks && first_ns < TICK_NS
         }
     }
 
@@ -160,6 +167,7 @@ impl State {
             cpu.request_tick();
             return;
         }
+        self.forget_anchor();
         self.charge_and_enforce(rq, cpu);
         self.insn_clock.look_at_times();
         self.sample_memory(rq);

@@ -55,6 +55,11 @@ pub fn preempted_turns() -> Result<(Node, u64), String> {
     // A kernel that checks itself takes so long that slots would reach their
     // ceilings before t1.
     config.ceiling_factor_permille = 100_000;
+    // The timer expires for nothing but t1: no change of windows in a run, and no
+    // other threshold.
+    config.window_period_ns = 10_000_000_000;
+    config.window_unallocated_ns = config.window_period_ns / 100;
+    config.thresholds = pbs_core::Threshold::T1 as u64;
     let mut plan = Plan::new(1).config(config).lead_in();
     for task in 0..SLOTS {
         for process in 1..=PROCESSES {

@@ -72,6 +72,7 @@ const MEASURES: &[(&str, Measure)] = &[
     ("install", Counted(large::install)),
     ("plan-memory", Several(large::memory)),
     ("event-stream", Counted(events::stream)),
+    ("timer-per-task-end", Counted(timer::per_task_end)),
     ("timer-per-slot", Several(timer::per_slot)),
 ];
 

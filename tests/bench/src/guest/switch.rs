@@ -14,6 +14,9 @@ use super::probe::Probe;
 const PAIRS: u64 = 10_000;
 const MARGIN: u64 = 50;
 
+/// All those of a measurement that is not profiled.
+pub const SWITCHES: u64 = 2 * (PAIRS + 2 * MARGIN);
+
 /// Few enough that their instructions can be written down one by one.
 const PROFILED_PAIRS: u64 = 100;
 

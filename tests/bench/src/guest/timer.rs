@@ -12,11 +12,14 @@ use pbs_vmtest::check;
 use pbs_vmtest::harness::{sysfs_number, Context, Verdict};
 
 use super::count::{preempted_turns, SLOTS_MET};
-use super::Named;
+use super::probe::Probe;
+use super::{switch, Named};
 
 const TRACEFS: &str = "/sys/kernel/tracing";
 const EXPIRY: &str = "events/timer/hrtimer_expire_entry";
 const SLOT_BEGIN: &str = "events/pbs/pbs_slot_begin";
+
+const UNIT: &str = "expiries";
 
 /// Slots by how often the timer expired in them; the last ones: that often or more.
 const BINS: [&str; 5] = [
@@ -88,6 +91,14 @@ fn expiries_of(run: impl FnOnce() -> Verdict) -> Result<f64, String> {
     Ok((number()? - before) as f64)
 }
 
+/// How often the timer expires in a slot whose task ends far from every threshold, and
+/// needs none.
+pub fn per_task_end(probe: &Probe) -> Result<Vec<Named>, String> {
+    let expiries = expiries_of(|| switch::early_tasks(probe).map(|_| ()))?;
+    let per_switch = expiries / switch::SWITCHES as f64;
+    Ok(vec![Named::new("timer-per-task-end", per_switch, UNIT)])
+}
+
 pub fn per_slot() -> Result<Vec<Named>, String> {
     let run = || preempted_turns().map(|_| ());
     let in_run = expiries_of(run)?;
@@ -104,7 +115,6 @@ pub fn per_slot() -> Result<Vec<Named>, String> {
     );
     slots.sort_unstable();
     let at = |percent: usize| slots[(slots.len() - 1) * percent / 100] as f64;
-    const UNIT: &str = "expiries";
     let mut figures = vec![
         Named::new("timer-per-slot-p50", at(50), UNIT),
         Named::new("timer-per-slot-p99", at(99), UNIT),

@@ -347,6 +347,11 @@ fn timer(m: &mut Maker<'_>) {
         ("timer-slots-more", None, "with more"),
         ("timer-per-run", None, "in such a run that is not traced"),
         ("timer-per-run-traced", None, "in the run of these rows"),
+        (
+            "timer-per-task-end",
+            Some(0.01),
+            "in a slot whose task ends far from every threshold",
+        ),
     ];
     for (name, target, what) in rows {
         m.plain(MAIN, name, name, target, what);
