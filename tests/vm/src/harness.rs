@@ -360,6 +360,9 @@ impl Gate {
     }
 }
 
+/// How long a child that was killed may take to die when the test has forgotten it.
+const DEATH_MS: u64 = 1000;
+
 /// A child process. It is killed when the test forgets it.
 #[derive(Debug)]
 pub struct Child {
@@ -411,12 +414,19 @@ impl Child {
 
 impl Drop for Child {
     fn drop(&mut self) {
-        if self.status.is_none() {
-            // SAFETY: no memory is involved but the null pointer that may be one.
-            unsafe {
-                libc::kill(self.pid, libc::SIGKILL);
-                libc::waitpid(self.pid, std::ptr::null_mut(), 0);
+        if self.status.is_some() {
+            return;
+        }
+        // SAFETY: no memory is involved.
+        unsafe { libc::kill(self.pid, libc::SIGKILL) };
+        // One that a failed test has left frozen does not die, and must not keep the test from
+        // saying so.
+        for _ in 0..DEATH_MS {
+            // SAFETY: the null pointer may be one.
+            if unsafe { libc::waitpid(self.pid, std::ptr::null_mut(), libc::WNOHANG) } != 0 {
+                return;
             }
+            sleep_ms(1);
         }
     }
 }

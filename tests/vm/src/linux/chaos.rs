@@ -102,7 +102,7 @@ impl Chaos {
     /// Holds all children, and does something to plans meanwhile.
     fn freeze(&mut self) -> Verdict {
         let number = self.dice.below(self.freezers.len());
-        self.freezers[number].freeze()?;
+        self.freezers[number].freeze_stopping()?;
         for _ in 0..self.dice.below(4) {
             self.plan_or_attach()?;
         }

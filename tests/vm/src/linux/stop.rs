@@ -223,23 +223,40 @@ impl Freezer {
         Ok(self)
     }
 
+    fn path(&self, file: &str) -> String {
+        format!("{}/{file}", self.group)
+    }
+
+    fn ask(&self, value: &str) -> Verdict {
+        fs::write(self.path(self.control), value).context(self.control)
+    }
+
+    fn says(&self, wanted: &str) -> bool {
+        fs::read_to_string(self.path(self.said))
+            .is_ok_and(|text| text.lines().any(|found| found == wanted))
+    }
+
     fn set(&self, value: &str, says: &str) -> Verdict {
-        let path = |file| format!("{}/{file}", self.group);
-        fs::write(path(self.control), value).context(self.control)?;
-        eventually(&format!("{} says {says}", self.said), || {
-            fs::read_to_string(path(self.said))
-                .is_ok_and(|text| text.lines().any(|found| found == says))
-        })
+        self.ask(value)?;
+        eventually(&format!("{} says {says}", self.said), || self.says(says))
     }
 
     pub fn add(&self, pid: i32) -> Verdict {
-        let procs = format!("{}/cgroup.procs", self.group);
-        fs::write(procs, pid.to_string()).context("cgroup.procs")
+        fs::write(self.path("cgroup.procs"), pid.to_string()).context("cgroup.procs")
     }
 
     /// Returns when all of the group are held.
     pub fn freeze(&self) -> Verdict {
         self.set(self.frozen, self.says_frozen)
+    }
+
+    /// The same, where signals may just be about to stop some. The old freezer asks each thread
+    /// once, which one that is on its way to stop does not notice any more: only who asks again
+    /// takes it there.
+    pub fn freeze_stopping(&self) -> Verdict {
+        eventually(&format!("{} says {}", self.said, self.says_frozen), || {
+            self.ask(self.frozen).is_ok() && self.says(self.says_frozen)
+        })
     }
 
     pub fn thaw(&self) -> Verdict {
