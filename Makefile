@@ -11,18 +11,20 @@
 #   T=name          for 'make test': run only what has this name
 #   CHAOS_STEPS=N   for the tests called chaos: so many steps
 #   B=name          for 'make bench': measure only what begins so
+#   MINUTES=N, SEED=N  for 'make soak': so long (60), from that seed on (1)
 
-export ARCH DEBUG KERNEL_SRC JOBS T B CHAOS_STEPS
+export ARCH DEBUG KERNEL_SRC JOBS T B CHAOS_STEPS MINUTES SEED
 
 # One clock for all stages of one make.
 export STAGE_EPOCH := $(shell date +%s)
 
-.PHONY: help setup kernel user run test bench bench-planner lint pbsctl coverage mutants shell clean distclean
+.PHONY: help setup kernel user run test soak bench bench-planner lint pbsctl coverage mutants shell clean distclean
 
 help:
 	@echo 'make run      build all, run the main job in the virtual machine, and close'
 	@echo '              the loop: jobs measured, planned, disturbed, planned anew'
 	@echo 'make test     run every check and test; T=name runs one'
+	@echo 'make soak     the chaos on four CPUs, seed after seed, for MINUTES=60'
 	@echo 'make bench    measure what the class costs; B=name measures one thing'
 	@echo 'make bench-planner  measure the planner on this machine; B=name likewise'
 	@echo 'make kernel   build the kernel; DEBUG=1: with lockdep, KASAN and others;'
@@ -54,6 +56,9 @@ run: kernel user
 
 test: setup
 	@scripts/test
+
+soak: kernel user
+	@scripts/soak
 
 bench: setup
 	@scripts/bench

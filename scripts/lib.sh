@@ -161,6 +161,9 @@ cut_inputs()
 	rm "$whole"
 }
 
+# What a kernel says that has a fault but goes on.
+SPLAT='WARNING:|BUG:|Internal error|possible (circular|recursive|irq lock inversion)|inconsistent lock state|suspicious RCU|blocked for more than|rcu.*(stall|starved)|KASAN:|UBSAN:|ODEBUG|list_(add|del) corruption|soft lockup|scheduling while atomic|sleeping function called|workqueue lockup|refcount_t:'
+
 # run_guest NAME FOLDER [OPTION...]: run FOLDER/guest.sh in the virtual machine, where
 # FOLDER is /mnt.  The kernel's log is NAME.log, and it may not complain.
 run_guest()
@@ -170,7 +173,7 @@ run_guest()
 	"$TOP/qemu/vm" --share "$folder" --timeout 120 --log "$log" "$@" -- sh /mnt/guest.sh || rc=$?
 	say
 	[ "$rc" = 0 ] || die "$name ended with status $rc; the kernel's log: build/log/$name.log"
-	if grep -aE 'WARNING:|BUG:' "$log"; then
+	if grep -aE "$SPLAT" "$log"; then
 		die "the kernel complained; its log: build/log/$name.log"
 	fi
 }

@@ -3,7 +3,8 @@
 //!
 //! In the virtual machine `pbs-bench measure NAME...` measures; outside, the same
 //! program makes tables and pictures of that. `scripts/bench` is for people, and
-//! `scripts/bench-planner`, whose benchmarks are in `planner/`.
+//! `scripts/bench-planner`, whose benchmarks are in `planner/`. `scripts/soak` asks where a machine
+//! stands still.
 
 mod figure;
 mod guest;
@@ -17,6 +18,7 @@ fn main() -> ExitCode {
     let done = match words.next().as_deref() {
         Some("measure") => guest::measure(words),
         Some("profile") => profile::profile(words),
+        Some("whereabouts") => profile::whereabouts(words),
         Some("report") => report::report(words),
         Some("planner") => report::planner(words),
         _ => Err("usage: pbs-bench measure NAME...; see scripts/bench --help".into()),

@@ -9,6 +9,7 @@ mod calls;
 mod image;
 mod monitor;
 mod trace;
+mod whereabouts;
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -21,6 +22,7 @@ use std::time::{Duration, Instant};
 use calls::{Calls, Cost};
 use image::Image;
 use monitor::Monitor;
+pub use whereabouts::whereabouts;
 
 /// How long the guest may take to come to the stretch that is measured.
 const PATIENCE: Duration = Duration::from_secs(600);

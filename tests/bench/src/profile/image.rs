@@ -80,6 +80,15 @@ impl Image {
         self.symbols.get(symbol).map_or("?", |(_, name)| name)
     }
 
+    /// What an address is, for people: most others than the kernel's are of user space.
+    pub fn place(&self, address: u64) -> &str {
+        if address < self.base {
+            "not in the kernel"
+        } else {
+            self.name(self.symbol_at(address))
+        }
+    }
+
     /// Whether a function begins there.
     pub fn begins_at(&self, symbol: usize, pc: u64) -> bool {
         self.symbols

@@ -20,15 +20,15 @@ impl Monitor {
         Ok(monitor)
     }
 
-    /// Says a command and waits until it is done.
-    pub fn say(&mut self, command: &str) -> Result<(), String> {
+    /// Says a command and waits until it is done; what the answer was.
+    pub fn say(&mut self, command: &str) -> Result<String, String> {
         let error = |error| format!("monitor, {command}: {error}");
         self.0.write_all(command.as_bytes()).map_err(error)?;
         self.0.write_all(b"\n").map_err(error)?;
         self.read_to_prompt()
     }
 
-    fn read_to_prompt(&mut self) -> Result<(), String> {
+    fn read_to_prompt(&mut self) -> Result<String, String> {
         let mut said = Vec::new();
         let mut byte = [0];
         while !said.ends_with(PROMPT) {
@@ -37,6 +37,6 @@ impl Monitor {
                 .map_err(|error| format!("the machine's monitor is gone: {error}"))?;
             said.push(byte[0]);
         }
-        Ok(())
+        Ok(String::from_utf8_lossy(&said).into_owned())
     }
 }
