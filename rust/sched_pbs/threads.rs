@@ -108,6 +108,9 @@ pub(crate) struct Seat {
     pub(crate) stopping_since_ns: u64,
     /// How long it has had the CPU since, while it was another's turn.
     pub(crate) way_ns: u64,
+    /// It was let through to handle a signal, and may go on until so much was counted on the CPU; 0: it
+    /// was not.
+    pub(crate) let_through_to_insns: u64,
     /// What the node was told of its memory last, and with which task that was.
     pub(crate) told_memory: (MemoryUse, u64),
     /// Its task has begun: it was active and had the CPU.

@@ -89,7 +89,9 @@ impl State {
             }
         }
         if seat != self.granted {
-            self.send_to_wait(seat);
+            if !self.let_through_again(seat) {
+                self.send_to_wait(seat);
+            }
             self.begin_turn();
         }
         if rq.is_local() {
@@ -143,15 +145,15 @@ impl State {
     }
 
     /// From the timer's or the tick's interrupt: charges the running thread, and sends it to wait
-    /// once more if it was let through to handle a signal, and is in user space and has done
-    /// something there. Before that it is still about to handle the signal.
+    /// once more if it was let through to handle a signal, and is in user space and has done enough
+    /// there. Before that it is still about to handle the signal.
     pub(super) fn charge_and_enforce(&mut self, rq: &RunQueue, cpu: &Cpu) {
         let insns = self.charge(rq);
         if self.running == NO_SEAT || !rq.is_local() {
             return;
         }
         let in_user = sched_class::interrupted_user();
-        if insns != 0 && in_user && self.is_unenforced() {
+        if insns != 0 && in_user && self.is_unenforced() && self.has_handled() {
             self.stop(self.running);
         }
         self.insn_clock.look(rq, in_user);

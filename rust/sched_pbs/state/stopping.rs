@@ -21,6 +21,11 @@ const DEFER_NS: u64 = 1_000_000;
 /// How many such threads are let in at a time.
 const DEFERRED_AT_ONCE: usize = 8;
 
+/// What a thread that is let through to handle a signal may retire at least before it is sent to
+/// wait once more: a short handler. The time to its begin is the kernel's, and no measure: with many
+/// checks in the kernel it is longer than the time after which it is looked at.
+const HANDLER_INSNS: u64 = 2_000;
+
 /// For how long a thread that sleeps may stand on the run queue: there it is woken up for less, but
 /// who waits for it to sleep, as RCU tasks does, looks at whether it does.
 pub(super) const DELAY_NS: u64 = 100_000_000;
@@ -70,6 +75,7 @@ impl State {
         }
         if !seat.stopping {
             seat.stopping = true;
+            seat.let_through_to_insns = 0;
             seat.stopping_since_ns = now_ns;
         }
         Some(threads)
@@ -126,9 +132,11 @@ impl State {
 
     /// Has the timer send a thread to wait that goes on now to handle a signal.
     pub(crate) fn stop_later(&mut self, rq: &RunQueue, cpu: &Cpu, number: SeatNumber) {
+        let let_through_to_insns = self.insn_clock.total_insns().wrapping_add(HANDLER_INSNS);
         if let Some(threads) = &mut self.threads {
             if let Some(seat) = threads.get_mut(number) {
                 seat.stopping = true;
+                seat.let_through_to_insns = let_through_to_insns;
             }
             threads.push_stopping(number);
         }
@@ -147,5 +155,25 @@ impl State {
                     && !seat.is_parked()
                     && !seat.work.as_ref().is_some_and(|work| work.is_pending())
             })
+    }
+
+    /// Whether a thread that gets the CPU was let through to handle a signal, and lost the CPU to
+    /// another on that way: then it still may, whatever the other has retired.
+    pub(super) fn let_through_again(&mut self, number: SeatNumber) -> bool {
+        let let_through_to_insns = self.insn_clock.total_insns().wrapping_add(HANDLER_INSNS);
+        let Some(seat) = self.seat_mut(number) else {
+            return false;
+        };
+        let was = seat.stopping && seat.let_through_to_insns != 0;
+        if was {
+            seat.let_through_to_insns = let_through_to_insns;
+        }
+        was
+    }
+
+    /// Whether the running thread has retired as much as it was let through for.
+    pub(super) fn has_handled(&self) -> bool {
+        let seat = self.threads.as_ref().and_then(|t| t.get(self.running));
+        seat.is_some_and(|seat| self.insn_clock.total_insns() >= seat.let_through_to_insns)
     }
 }
