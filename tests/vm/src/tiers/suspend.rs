@@ -42,9 +42,10 @@ pub fn suspend_clock() -> Verdict {
 }
 
 /// What each of two processes burns in its one task, and what each slot of it is
-/// long: three slots, the first two cut by t1.
-const BURN_INSNS: u64 = 50_000_000;
-const SLOT_INSNS: u64 = 20_000_000;
+/// long: three slots, the first two cut by t1. Each is longer than the test may wait for the CPU,
+/// and a watched kernel takes some tenths of a second to suspend and to wake.
+const BURN_INSNS: u64 = 450_000_000;
+const SLOT_INSNS: u64 = 180_000_000;
 
 /// The machine is suspended three times, each time in another slot with its t1 ahead.
 /// The slots end at t1 as ever, and what is counted is what was burned.
@@ -66,7 +67,7 @@ fn goes_on_after_suspend(tier: Tier) -> Verdict {
     let mut scene = scene.start(&plan)?;
     for _ in 0..3 {
         // As a normal process the test gets the CPU in unallocated time.
-        sleep_ms(90);
+        sleep_ms(490);
         scene.node.read()?;
         check_eq!(
             scene.node.of(EventKind::PlanEnded).len(),

@@ -11,8 +11,8 @@ use pbs_uapi::{EventKind, Grant, Tier};
 
 use super::{needs_pmu, BACKSTOP_INSNS};
 use crate::harness::{
-    burn, line, now_ns, overshoot_limit_insns, sleep_ms, sysfs, Context, Counting, Mapping, Plan,
-    Scene, Verdict,
+    burn, kernel_is_watched, line, now_ns, overshoot_limit_insns, sleep_ms, sysfs, Context,
+    Counting, Mapping, Plan, Scene, Verdict,
 };
 use crate::linux::scene::set_affinity;
 use crate::{check, check_eq};
@@ -21,24 +21,30 @@ use crate::{check, check_eq};
 const CPU: u32 = 1;
 /// HZ of the kernel.
 const TICKS_A_SECOND: u64 = 250;
+/// How long the test may take to sleep for a second, and a little before, and how often it is tried.
+const LONGEST_SLEEP_NS: u64 = 1_600_000_000;
+const TRIES: u32 = 10;
 /// How often the CPU may be interrupted in the second in which it has no tick.
 const INTERRUPTS_A_SECOND: u64 = 10;
 /// What is retired on CPU 0 meanwhile, beside a share of the time: the test reads
 /// events there.
 const OTHER_CPU_INSNS: u64 = 1_000_000;
+/// What CPU 0 retires in a tick of its own. The emulated machine executes one CPU after the other
+/// and counts for all, so this may come between a count and the interrupt that notices it.
+const OTHER_TICK_INSNS: u64 = 20_000;
 
 pub fn no_tick_pmu() -> Verdict {
     needs_pmu();
-    executes_without_tick(Tier::Pmu, overshoot_limit_insns())
+    executes_without_tick(Tier::Pmu, 0)
 }
 
 pub fn no_tick_pmu_overflow() -> Verdict {
     needs_pmu();
-    executes_without_tick(Tier::PmuOverflow, BACKSTOP_INSNS + overshoot_limit_insns())
+    executes_without_tick(Tier::PmuOverflow, BACKSTOP_INSNS)
 }
 
 pub fn no_tick_clock() -> Verdict {
-    executes_without_tick(Tier::Clock, overshoot_limit_insns())
+    executes_without_tick(Tier::Clock, 0)
 }
 
 /// t1 and t2_task, and no unallocated time for ten seconds: it takes interrupts to
@@ -55,29 +61,47 @@ fn config() -> Config {
 
 /// A process that runs for longer than a second loses the tick, is preempted at its
 /// t1 all the same, and told late when it goes on.
-fn executes_without_tick(tier: Tier, overshoot_limit_insns: u64) -> Verdict {
-    const SLOT_INSNS: u64 = 400_000_000;
-    const LATE_INSNS: u64 = 440_000_000;
-    const BURNS: [&[u64]; 2] = [&[450_000_000, 20_000_000], &[3_500_000]];
+fn executes_without_tick(tier: Tier, backstop_insns: u64) -> Verdict {
     alone_on_cpu_0()?;
     check_eq!(sysfs("cpu1/tier")?, tier.name(), "tier");
+    for _ in 0..TRIES {
+        if second_without_tick(tier, backstop_insns)? {
+            return Ok(());
+        }
+    }
+    Err(format!("{TRIES} times CPU 0 was kept from waking the test"))
+}
+
+/// Whether the test woke up when it was to: that the emulated machine gives CPU 0 next to
+/// nothing for seconds while CPU 1 computes proves nothing.
+fn second_without_tick(tier: Tier, backstop_insns: u64) -> Result<bool, String> {
+    let overshoot_limit_insns = backstop_insns + overshoot_limit_insns() + OTHER_TICK_INSNS;
+    const SLOT_INSNS: u64 = 600_000_000;
+    const LATE_INSNS: u64 = 660_000_000;
+    // A watched kernel believes its CPU to be slower, and so counts less by the clock.
+    const BURNS: [&[u64]; 2] = [&[780_000_000, 20_000_000], &[3_500_000]];
     let plan = Plan::new(1)
         .config(config())
         .cpu(CPU)
         .lead_in()
         .slot(1, 0, SLOT_INSNS)
         .slot(2, 0, 4_000_000)
-        .slot(1, 1, 50_000_000);
+        .slot(1, 1, 300_000_000);
     let mut scene = Scene::new()?;
     for (process, burns) in (1..).zip(BURNS) {
         scene.tasks(process, burns)?;
     }
     let mut scene = scene.start(&plan)?;
     scene.node.read_until(EventKind::Grant, 1)?;
+    let before_ns = now_ns();
     sleep_ms(100);
     let before = timer_interrupts(CPU)?;
     sleep_ms(1000);
     let interrupts = timer_interrupts(CPU)? - before;
+    if now_ns() - before_ns > LONGEST_SLEEP_NS {
+        scene.node.device.drop_plan(CPU).context("drop plan")?;
+        return Ok(false);
+    }
     println!("{interrupts} interrupts of the timer in a second");
     check!(has_no_tick(CPU)?, "CPU {CPU} has its tick");
     scene.node.read()?;
@@ -122,7 +146,9 @@ fn executes_without_tick(tier: Tier, overshoot_limit_insns: u64) -> Verdict {
         for (task, &burned_insns) in (0..).zip(burns) {
             let ended = node.task_ended(process, task)?;
             println!("burned {burned_insns}, counted {}", ended.retired_insns);
-            let over_insns = burned_insns / 100 + OTHER_CPU_INSNS;
+            // The other CPU of a watched kernel has more to do.
+            let share = if kernel_is_watched() { 10 } else { 100 };
+            let over_insns = burned_insns / share + OTHER_CPU_INSNS;
             check!(
                 Counting::here().agrees_within(over_insns, ended.retired_insns, burned_insns),
                 "burned {burned_insns}, but: {}",
@@ -131,7 +157,7 @@ fn executes_without_tick(tier: Tier, overshoot_limit_insns: u64) -> Verdict {
         }
     }
     check_eq!(sysfs("cpu1/tier")?, tier.name(), "tier");
-    Ok(())
+    Ok(true)
 }
 
 /// What is mapped for somewhat longer than a second, in the middle of a slot, is in
