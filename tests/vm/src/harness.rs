@@ -704,11 +704,12 @@ impl Counting {
         (self.least_insns(burned_insns)..burned_insns + over_insns).contains(&retired_insns)
     }
 
-    /// The least that it is charged with: the rate is known to a hundredth.
+    /// The least that it is charged with: the rate is known to a hundredth. A watched kernel has
+    /// measured it with its own long interrupts.
     pub fn least_insns(self, burned_insns: u64) -> u64 {
         match self {
             Self::Exact => burned_insns,
-            Self::Clock => burned_insns - burned_insns / 100,
+            Self::Clock => burned_insns - burned_insns / if kernel_is_watched() { 10 } else { 100 },
         }
     }
 
@@ -716,7 +717,11 @@ impl Counting {
     pub fn over_insns(self, burned_insns: u64) -> u64 {
         match self {
             Self::Exact => OVERHEAD_INSNS,
-            Self::Clock => burned_insns / 100 + CLOCK_OVERHEAD_INSNS,
+            Self::Clock => {
+                // The interrupts of a watched kernel are charged, too.
+                let share = if kernel_is_watched() { 4 } else { 100 };
+                burned_insns / share + CLOCK_OVERHEAD_INSNS
+            }
         }
     }
 

@@ -9,7 +9,8 @@ use crate::harness::{
 use crate::policy_cpus::uncounted;
 use crate::{check, check_eq};
 
-const TASKS: u32 = 80;
+/// So many that they outlast the swaps on the watched kernel, too, which is slow to load a plan.
+const TASKS: u32 = 240;
 const SLOT_INSNS: u64 = 2_000_000;
 const BURN_INSNS: u64 = 1_900_000;
 

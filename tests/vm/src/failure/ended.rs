@@ -14,19 +14,19 @@ use crate::{check, check_eq};
 pub fn plan_for_an_ended_process() -> Verdict {
     let mut scene = Scene::new()?;
     scene.tasks(1, &[900_000])?;
-    scene.tasks(2, &[80_000_000])?;
+    scene.tasks(2, &[400_000_000])?;
     let first = Plan::new(1)
         .config(config(&[]))
         .lead_in()
         .slot(1, 0, 1_000_000)
-        .slot(2, 0, 80_000_000);
+        .slot(2, 0, 400_000_000);
     let mut scene = scene.start(&first)?;
     scene.node.read_until(EventKind::ProcessEnded, 1)?;
     let device = &scene.node.device;
     let wrong = Plan::new(2)
         .config(config(&[]))
         .slot(1, 0, 1_000_000)
-        .slot(2, 0, 80_000_000);
+        .slot(2, 0, 400_000_000);
     let reason = refused(
         "plan for an ended process",
         device.write_plan(&wrong.bytes()),
@@ -42,10 +42,10 @@ pub fn plan_for_an_ended_process() -> Verdict {
     // More tasks for it are another matter, and so is a plan without it.
     let more = Plan::new(3)
         .config(config(&[]))
-        .slot(2, 0, 80_000_000)
+        .slot(2, 0, 400_000_000)
         .slot(1, 1, 1_000_000);
     scene.node.load(&more)?;
-    let without = Plan::new(4).config(config(&[])).slot(2, 0, 80_000_000);
+    let without = Plan::new(4).config(config(&[])).slot(2, 0, 400_000_000);
     scene.node.load(&without)?;
     let node = scene.finish()?;
     let installed = node.of(EventKind::PlanInstalled);
@@ -54,7 +54,7 @@ pub fn plan_for_an_ended_process() -> Verdict {
     let ended = node.task_ended(2, 0)?;
     check_eq!(ended.plan_id, 4, "plan of process 2\n{}", node.log());
     check!(
-        Counting::here().agrees(ended.retired_insns, 80_000_000),
+        Counting::here().agrees(ended.retired_insns, 400_000_000),
         "process 2 lost counts\n{}",
         node.log()
     );

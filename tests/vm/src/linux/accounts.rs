@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 
 use pbs_uapi::EventKind;
 
-use crate::harness::{sleep_ms, Context, Verdict};
+use crate::harness::{kernel_is_watched, sleep_ms, Context, Verdict};
 use crate::linux::policy::set_policy;
 use crate::linux::scene::{
     dies, ends_well, eventually, futex, reaches_state, Scene, Trio, Turns, Waits, Words,
@@ -201,7 +201,11 @@ fn schedstat(pid: i32) -> Result<[u64; 3], String> {
 pub fn waiting_is_sleeping() -> Verdict {
     const WAIT_MS: u64 = 300;
     // What it may be kept from the CPU by others than the plan.
-    const DELAY_NS: u64 = 20_000_000;
+    let most_ns = if kernel_is_watched() {
+        60_000_000
+    } else {
+        20_000_000
+    };
     for waits in [Waits::AtACall, Waits::InUserCode] {
         let mut trio = Trio::waiting(waits)?;
         let pid = trio.waiting.pid();
@@ -216,7 +220,7 @@ pub fn waiting_is_sleeping() -> Verdict {
         trio.waiting.runs()?;
         let [_, delay_ns, _] = schedstat(pid)?;
         check!(
-            delay_ns - before[1] < DELAY_NS,
+            delay_ns - before[1] < most_ns,
             "it wanted the CPU for {} ns",
             delay_ns - before[1]
         );
@@ -391,11 +395,15 @@ pub fn switches_and_wake_ups_are_told() -> Verdict {
             seen.switches,
             "voluntary switches and others, told and traced"
         );
-        check!(
-            (preempted..preempted + preempted / 4 + 10).contains(&(told[0] + told[1])),
-            "preempted {preempted} times, it lost the CPU {told:?} times"
-        );
-        check!(told[0] >= preempted, "it went to sleep {} times", told[0]);
+        // A way out of the kernel that is longer than the slot is owed, and then there are slots of
+        // which nothing is left: no measure where the kernel watches itself.
+        if !kernel_is_watched() {
+            check!(
+                (preempted..preempted + preempted / 4 + 10).contains(&(told[0] + told[1])),
+                "preempted {preempted} times, it lost the CPU {told:?} times"
+            );
+            check!(told[0] >= preempted, "it went to sleep {} times", told[0]);
+        }
         let_leave(&actor.words.other);
     }
     for actor in &mut turns.actors {
@@ -408,6 +416,7 @@ pub fn switches_and_wake_ups_are_told() -> Verdict {
 /// A process that sleeps so many times in its slot has so many voluntary switches.
 fn sleeps_are_switches() -> Verdict {
     const SLEEPS: u32 = 200;
+    let watched = kernel_is_watched();
     let mut scene = Scene::new()?;
     let plan = crate::harness::Plan::new(13)
         .config(Turns::config())
@@ -419,7 +428,7 @@ fn sleeps_are_switches() -> Verdict {
         let before = sleeps::own_voluntary_switches();
         for _ in 0..SLEEPS {
             // Long enough that none ends before the CPU has found something else to do.
-            sleeps::sleep_us(500);
+            sleeps::sleep_us(if watched { 5000 } else { 500 });
         }
         words
             .note

@@ -9,6 +9,7 @@ use pbs_uapi::EventKind;
 
 use crate::harness::{burn, fork, now_ns, sleep_ms, Context, Plan, Verdict};
 use crate::linux::scene::{ends_well, eventually, futex, Scene, Words, ENDLESS_INSNS, PLAN_CPU};
+use crate::linux::sleeps::own_voluntary_switches;
 use crate::{check, check_eq};
 
 /// sched_yield(2) gives nothing away: there is nobody to yield to in a slot.
@@ -143,7 +144,7 @@ pub fn plan_processes_wake_each_other() -> Verdict {
 
 /// Plan processes that have to wait hold nothing that a normal task needs:
 /// both sides create and rename files in one directory, and no call of the
-/// normal side takes long.
+/// normal side sleeps for long.
 pub fn shared_directory_is_never_held_up() -> Verdict {
     const RUNS: u32 = 50;
     // Who waited while it holds something would hold it for the long slot.
@@ -158,7 +159,7 @@ pub fn shared_directory_is_never_held_up() -> Verdict {
         std::fs::rename(&from, &to)
     };
     std::fs::create_dir("/tmp/shared").context("/tmp/shared")?;
-    let (mut worst_ns, mut calls, mut passed) = (0, 0u32, 0usize);
+    let (mut worst_ns, mut awake_ns, mut calls, mut passed) = (0, 0, 0u32, 0usize);
     for run in 0..RUNS {
         let mut scene = Scene::new()?;
         let mut plan = Plan::new(1000 + u64::from(run)).cpu(PLAN_CPU);
@@ -185,9 +186,15 @@ pub fn shared_directory_is_never_held_up() -> Verdict {
         }
         children.push(scene.spawn(4, || burn(LONG_SLOT_INSNS * 9 / 10))?);
         while scene.count(EventKind::PlanEnded)? == 0 {
-            let before_ns = now_ns();
+            let (before_ns, before) = (now_ns(), own_voluntary_switches());
             work("normal-", calls).context("the normal side")?;
-            worst_ns = worst_ns.max(now_ns() - before_ns);
+            // In a call without sleep nothing but the emulated machine holds it up.
+            let worst_ns = if own_voluntary_switches() == before {
+                &mut awake_ns
+            } else {
+                &mut worst_ns
+            };
+            *worst_ns = (*worst_ns).max(now_ns() - before_ns);
             calls += 1;
             // An emulated machine hardly gets on with one CPU while another is busy.
             std::thread::sleep(std::time::Duration::from_micros(100));
@@ -204,9 +211,10 @@ pub fn shared_directory_is_never_held_up() -> Verdict {
         passed += scene.count(EventKind::Preempted)? + scene.count(EventKind::Ceiling)?;
     }
     println!(
-        "{RUNS} runs, {calls} calls of the normal side, the longest took {} us; \
-         plan processes were sent to wait {passed} times",
-        worst_ns / 1000
+        "{RUNS} runs, {calls} calls of the normal side, the longest took {} us, {} us without \
+         sleep; plan processes were sent to wait {passed} times",
+        worst_ns / 1000,
+        awake_ns / 1000
     );
     check!(
         passed > RUNS as usize,

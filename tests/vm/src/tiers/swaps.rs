@@ -10,6 +10,7 @@ use crate::{check, check_eq};
 /// what they burned, in sum and one by one.
 pub fn counts_of_random_swaps_add_up() -> Verdict {
     const PROCESSES: u32 = 4;
+    // So much that it outlasts the swaps on the watched kernel, too.
     const TASKS: u32 = 150;
     const SWAPS: u64 = 20;
     let counting = Counting::here();
@@ -18,7 +19,7 @@ pub fn counts_of_random_swaps_add_up() -> Verdict {
     let mut burns = Vec::new();
     for process in 1..=PROCESSES {
         let of_process: Vec<u64> = (0..TASKS)
-            .map(|_| random.between(200_000, 1_500_000))
+            .map(|_| random.between(600_000, 4_500_000))
             .collect();
         scene.tasks(process, &of_process)?;
         burns.push(of_process);
