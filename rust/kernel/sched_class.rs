@@ -81,11 +81,13 @@ impl RunQueue {
     }
 
     /// The C run queue.
+    #[inline]
     pub fn as_ptr(&self) -> *mut bindings::rq {
         self.rq.get()
     }
 
     /// The CPU of this run queue.
+    #[inline]
     pub fn cpu(&self) -> u32 {
         // SAFETY: By the type invariants the run queue is valid; its CPU never changes.
         unsafe { (*self.as_ptr()).cpu as u32 }
@@ -98,6 +100,7 @@ impl RunQueue {
     }
 
     /// The task that the CPU executes.
+    #[inline]
     pub fn current(&self) -> &Task {
         // SAFETY: By the type invariants the lock is held, so `curr` is stable and valid, and
         // stays so while `self` is borrowed. `Task` is a transparent wrapper.
@@ -111,24 +114,28 @@ impl RunQueue {
     }
 
     /// Makes the CPU choose a task anew.
+    #[inline]
     pub fn reschedule(&mut self) {
         // SAFETY: By the type invariants the lock is held, which is all it asks for.
         unsafe { bindings::resched_curr(self.as_ptr()) };
     }
 
     /// Whether a task of the deadline class, which the fair server counts as, waits here.
+    #[inline]
     pub fn has_deadline_waiter(&self) -> bool {
         // SAFETY: By the type invariants the lock is held.
         unsafe { bindings::rq_has_dl_waiter(self.as_ptr()) }
     }
 
     /// Counts `count` more runnable tasks.
+    #[inline]
     pub fn add_running(&mut self, count: u32) {
         // SAFETY: By the type invariants the lock is held.
         unsafe { bindings::add_nr_running(self.as_ptr(), count) };
     }
 
     /// Counts `count` runnable tasks less.
+    #[inline]
     pub fn sub_running(&mut self, count: u32) {
         // SAFETY: By the type invariants the lock is held.
         unsafe { bindings::sub_nr_running(self.as_ptr(), count) };
@@ -138,6 +145,7 @@ impl RunQueue {
     ///
     /// The core has done so before it calls a class; only who locked the run queue himself calls
     /// this.
+    #[inline]
     pub fn update_clock(&self) {
         // SAFETY: By the type invariants the lock is held.
         unsafe { bindings::update_rq_clock(self.as_ptr()) };
@@ -146,12 +154,14 @@ impl RunQueue {
     /// Charges the current task's run time to it, its group and its cgroup.
     ///
     /// Only for a current task of the calling class.
+    #[inline]
     pub fn update_current(&mut self) {
         // SAFETY: By the type invariants the lock is held.
         unsafe { bindings::update_curr_common(self.as_ptr()) };
     }
 
     /// Begins a stretch of run time of `task`, which the CPU is about to execute.
+    #[inline]
     pub fn begin_execution(&mut self, task: &Task) {
         // SAFETY: By the type invariants the lock is held, which protects the entity of a task
         // that is on this run queue.
@@ -166,6 +176,7 @@ impl RunQueue {
     }
 
     /// The clock of task time, in nanoseconds: it stands still in interrupts.
+    #[inline]
     pub fn clock_task_ns(&self) -> u64 {
         // SAFETY: By the type invariants the lock is held.
         unsafe { bindings::rq_clock_task(self.as_ptr()) }
@@ -532,6 +543,7 @@ pub fn set_policy(task: &Task, policy: u32, nice: i32) -> Result {
 }
 
 /// Whether `task` is on a run queue; its run queue is locked, as `_rq` witnesses.
+#[inline]
 pub fn is_queued(_rq: &RunQueue, task: &Task) -> bool {
     // SAFETY: The task is valid, and the lock keeps the answer true.
     unsafe { bindings::task_on_rq_queued(task.as_ptr()) }
@@ -611,6 +623,7 @@ pub enum Awake {
 ///
 /// Who has not slept yet does not. A task that the freezer has taken where it sleeps will not sleep
 /// there any more when it thaws.
+#[inline]
 pub fn end_sleep(rq: &mut RunQueue, task: &Task) -> Awake {
     let delayed = is_delayed(rq, task);
     let task = task.as_ptr();
@@ -671,6 +684,7 @@ pub struct Sleep(NotThreadSafe);
 
 impl Sleep {
     /// Sleeps until a wake-up or a signal; the freezer may take the thread where it sleeps.
+    #[inline]
     pub fn interruptible() -> Self {
         // SAFETY: A thread may change its own state at any time.
         unsafe { bindings::set_current_state(SLEEPS) };
@@ -711,6 +725,7 @@ pub fn must_not_wait(task: &Task) -> bool {
 }
 
 /// Whether the interrupt that is being handled came while user code was executed.
+#[inline]
 pub fn interrupted_user() -> bool {
     // SAFETY: It looks at this CPU's registers of the interrupt, if there is one.
     unsafe { bindings::interrupted_user() }
