@@ -30,15 +30,37 @@ pub struct Decision {
     pub again: bool,
 }
 
-/// What the last decision knew of the clock.
+/// What was decided last, beside who may run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Settled {
-    /// When it was made.
+    /// When.
     since_ns: u64,
     /// When the slot ends by the clock, or the windows change.
     clock_ns: u64,
-    /// Until then it is unallocated time.
+    /// When the clock alone brings something new; `u64::MAX`: never.
+    until_ns: u64,
+    /// What who runs may still retire before the count brings something new;
+    /// `u64::MAX`: as much as it likes.
+    pub(super) left_insns: u64,
+    /// Whether lower classes go first until then, if anybody goes on.
+    clock_unallocated: bool,
+    /// It is unallocated time.
     unallocated: bool,
+    /// The work was more than one decision may do.
+    again: bool,
+}
+
+impl Settled {
+    /// Nothing was decided.
+    pub(super) const NONE: Settled = Settled {
+        since_ns: 0,
+        clock_ns: 0,
+        until_ns: u64::MAX,
+        left_insns: u64::MAX,
+        clock_unallocated: false,
+        unallocated: false,
+        again: false,
+    };
 }
 
 impl<M: Memory> Node<M> {
@@ -46,20 +68,38 @@ impl<M: Memory> Node<M> {
     ///
     /// Nothing changes if it is called again with nothing new.
     pub fn decide(&mut self, now_ns: u64, sink: &mut impl Sink) -> Decision {
+        self.settle(now_ns, sink);
+        Decision {
+            grant: self.grant,
+            reason: self.reason,
+            unallocated: self.settled.unallocated,
+            until_insns: self.left_insns(),
+            until_ns: self.until_ns(),
+            again: self.settled.again,
+        }
+    }
+
+    /// The same for who asks for what was decided when it matters.
+    #[inline]
+    pub fn settle(&mut self, now_ns: u64, sink: &mut impl Sink) {
         self.tell_lasting(now_ns, sink);
-        if let Some(settled) = self.settled {
-            let left_insns = self.left_insns();
-            if left_insns != Some(0) && self.holds(&settled, now_ns) {
-                if !self.stale {
-                    return self.decision(&settled, left_insns);
-                }
-                let in_time = now_ns < settled.clock_ns;
-                if in_time && self.waits_since_ns.is_none() && self.live != 0 {
-                    return self.choose_anew(&settled, now_ns, sink);
-                }
+        let settled = &self.settled;
+        let holds = (settled.since_ns..settled.until_ns).contains(&now_ns);
+        if self.stands && holds && settled.left_insns != 0 {
+            if !self.stale {
+                return;
+            }
+            if now_ns < settled.clock_ns && self.waits_since_ns.is_none() && self.live != 0 {
+                return self.choose_anew(now_ns, sink);
             }
         }
-        self.settled = None;
+        self.settle_anew(now_ns, sink);
+    }
+
+    /// Decides where the clock or the count may have brought something new.
+    #[inline(never)]
+    fn settle_anew(&mut self, now_ns: u64, sink: &mut impl Sink) {
+        self.stands = false;
         self.windows.advance(now_ns);
         let plan_ns = self.windows.plan_ns(now_ns);
         self.count_idle(plan_ns);
@@ -86,13 +126,13 @@ impl<M: Memory> Node<M> {
             event.value = u64::from(self.unfinished);
             self.tell(event, sink);
         }
-        let settled = self.settled_at(now_ns);
-        self.settle(settled)
+        let (clock_ns, unallocated) = self.look_at_clock(now_ns);
+        self.stand(now_ns, clock_ns, unallocated);
     }
 
     /// The same where neither clock nor count brings anything new, and only who
     /// can run has changed: the slot stays, and no threshold is reached.
-    fn choose_anew(&mut self, settled: &Settled, now_ns: u64, sink: &mut impl Sink) -> Decision {
+    fn choose_anew(&mut self, now_ns: u64, sink: &mut impl Sink) {
         let ran = self.grant;
         self.choose(now_ns, sink);
         if self.grant != ran {
@@ -101,19 +141,23 @@ impl<M: Memory> Node<M> {
                 None => Watch::NEVER,
             };
         }
-        self.settle(Settled {
-            since_ns: now_ns,
-            ..*settled
-        })
+        self.stand(
+            now_ns,
+            self.settled.clock_ns,
+            self.settled.clock_unallocated,
+        );
     }
 
     /// Chooses who may run in the present slot, or after the last.
     #[inline]
     fn choose(&mut self, now_ns: u64, sink: &mut impl Sink) {
-        if self.slot.begun {
-            self.choose_in_slot(now_ns, sink);
+        let filler = if self.slot.begun {
+            self.choose_owner(now_ns, sink)
         } else {
-            self.choose_filler(Grant::AfterPlan);
+            Some(Grant::AfterPlan)
+        };
+        if let Some(reason) = filler {
+            self.choose_filler(reason);
         }
         if let Some(p) = self.grant {
             self.begin_task(p);
@@ -123,22 +167,6 @@ impl<M: Memory> Node<M> {
             let waits = self.slot.begun && self.slot.owner != Slot::IDLE;
             self.waits_since_ns = waits.then(|| self.windows.plan_ns(now_ns));
         }
-    }
-
-    /// Is `now_ns` before the moment at which the clock brings something new?
-    #[inline]
-    fn holds(&self, settled: &Settled, now_ns: u64) -> bool {
-        let over = self
-            .until_ns(settled)
-            .is_some_and(|until_ns| now_ns >= until_ns);
-        now_ns >= settled.since_ns && !over
-    }
-
-    #[inline]
-    fn settle(&mut self, settled: Settled) -> Decision {
-        self.settled = Some(settled);
-        self.stale = false;
-        self.decision(&settled, self.left_insns())
     }
 
     /// Is the present slot one to stay in?  Begins it where it has not begun.
@@ -153,15 +181,12 @@ impl<M: Memory> Node<M> {
             }
             self.begin_slot(&slot, plan_ns);
             sink.slot_begin(|| self.present_slot());
+        } else if self.caught_up(self.slot.owner, self.slot.position) {
+            return false;
         }
-        let SlotState {
-            owner, position, ..
-        } = self.slot;
+        let owner = self.slot.owner;
         if owner == Slot::IDLE {
             return plan_ns < self.slot.end_plan_ns;
-        }
-        if self.caught_up(owner, position) {
-            return false;
         }
         let count_insns = self.slot.count_insns;
         let reached = |&t1_insns: &u64| count_insns >= t1_insns;
@@ -260,121 +285,150 @@ impl<M: Memory> Node<M> {
         }
     }
 
-    fn choose_in_slot(&mut self, now_ns: u64, sink: &mut impl Sink) {
+    /// Grants to the process of the present slot, if it can run.  Returns why
+    /// another one may, if it can't.
+    fn choose_owner(&mut self, now_ns: u64, sink: &mut impl Sink) -> Option<Grant> {
         let owner = self.slot.owner;
         let Some(run) = self.runs.get(owner as usize) else {
-            return self.choose_filler(Grant::IdleSlot);
+            return Some(Grant::IdleSlot);
         };
-        match run.presence {
-            Presence::Ready => return self.set_grant(Some(owner), Grant::Slot),
-            Presence::Blocked => {}
-            Presence::Absent => {
-                if !self.slot.absent_told {
-                    self.slot.absent_told = true;
-                    let event = self.process_event(EventKind::Absent, owner, now_ns);
-                    self.tell(event, sink);
-                }
-            }
+        if run.presence == Presence::Ready {
+            self.set_grant(Some(owner), Grant::Slot);
+            return None;
         }
-        self.choose_filler(Grant::BlockedSlot);
+        if run.presence == Presence::Absent && !self.slot.absent_told {
+            self.slot.absent_told = true;
+            let event = self.process_event(EventKind::Absent, owner, now_ns);
+            self.tell(event, sink);
+        }
+        Some(Grant::BlockedSlot)
     }
 
     /// Grants to the latest candidate, unless the one that fills this slot
     /// already may go on.
     fn choose_filler(&mut self, reason: Grant) {
-        let goes_on = self
-            .grant
-            .and_then(|p| self.runs.get(p as usize))
-            .is_some_and(|run| run.is_candidate(self.cursor));
         // A turn lasts to the end of the window.
         let turn = self.windows.number();
-        if self.reason == reason && goes_on && self.turn == turn {
-            return;
+        if let Some(old) = self.grant {
+            let run = self.runs.get(old as usize);
+            if run.is_some_and(|run| run.is_candidate(self.cursor)) {
+                if self.reason == reason && self.turn == turn {
+                    return;
+                }
+                // The one that had the CPU competes with the others.
+                self.queue.insert(&mut self.runs, old, turn);
+            }
         }
         self.turn = turn;
-        // The one that had the CPU competes with the others.
-        if let Some(old) = self.grant.take() {
-            self.requeue(old);
-        }
-        self.grant = self.queue.first();
+        self.grant = self.queue.take_first(&mut self.runs);
         self.reason = match self.grant {
-            Some(first) => {
-                self.requeue(first);
-                reason
-            }
+            Some(_) => reason,
             None => Grant::None,
         };
     }
 
     fn set_grant(&mut self, grant: Option<u32>, reason: Grant) {
-        let old = self.grant;
-        self.grant = grant;
+        let old = core::mem::replace(&mut self.grant, grant);
         self.reason = reason;
         if old != grant {
-            for p in [old, grant].into_iter().flatten() {
-                self.requeue(p);
+            if let Some(p) = grant {
+                self.queue.remove(&mut self.runs, p);
+            }
+            if let Some(old) = old {
+                self.requeue(old);
             }
         }
     }
 
     /// Stops on the way to a slot that is of use; nobody runs meanwhile.
-    fn postpone(&mut self, now_ns: u64, sink: &mut impl Sink) -> Decision {
+    fn postpone(&mut self, now_ns: u64, sink: &mut impl Sink) {
         self.set_grant(None, Grant::None);
         self.watch = Watch::NEVER;
         self.note_grant(wire::NO_SLOT, now_ns, sink);
-        Decision {
-            again: true,
-            ..self.decision(&self.settled_at(now_ns), None)
-        }
+        let (clock_ns, unallocated) = self.look_at_clock(now_ns);
+        self.stand(now_ns, clock_ns, unallocated);
+        self.stands = false;
+        self.settled.again = true;
+    }
+
+    /// When the clock brings something new after `now_ns`, and whether it is
+    /// unallocated time until then.
+    fn look_at_clock(&self, now_ns: u64) -> (u64, bool) {
+        let clock_ns = if self.slot.begun {
+            self.windows.until_ns(now_ns, self.slot.end_plan_ns)
+        } else {
+            // After the plan the windows go on as long as somebody runs.
+            self.windows.change_ns(now_ns)
+        };
+        (clock_ns, self.windows.unallocated(now_ns))
+    }
+
+    /// A decision was made at `now_ns`, and stands until something new comes.
+    #[inline]
+    fn stand(&mut self, now_ns: u64, clock_ns: u64, clock_unallocated: bool) {
+        let goes_on = self.slot.begun || self.grant.is_some();
+        self.settled = Settled {
+            since_ns: now_ns,
+            clock_ns,
+            clock_unallocated,
+            until_ns: if goes_on {
+                clock_ns.min(self.watch.at_ns)
+            } else {
+                u64::MAX
+            },
+            left_insns: self.count_left_insns(),
+            unallocated: goes_on && clock_unallocated,
+            again: false,
+        };
+        self.stands = true;
+        self.stale = false;
     }
 
     /// What who runs may still retire before the count brings something new.
     #[inline]
-    fn left_insns(&self) -> Option<u64> {
-        let run = self.runs.get(self.grant? as usize)?;
+    fn count_left_insns(&self) -> u64 {
         let to_t1_insns = match (self.reason, self.slot.t1_insns) {
             (Grant::Slot, Some(t1_insns)) => t1_insns.saturating_sub(self.slot.count_insns),
             _ => u64::MAX,
         };
-        let to_look_insns = match self.watch.at_insns {
-            u64::MAX => u64::MAX,
-            at_insns => at_insns.saturating_sub(run.retired_insns),
+        let run = self.grant.and_then(|p| self.runs.get(p as usize));
+        let to_look_insns = match (self.watch.at_insns, run) {
+            (u64::MAX, _) | (_, None) => u64::MAX,
+            (at_insns, Some(run)) => at_insns.saturating_sub(run.retired_insns),
         };
-        let left_insns = to_t1_insns.min(to_look_insns);
+        to_t1_insns.min(to_look_insns)
+    }
+
+    /// Instructions that who is granted may still retire before the node must be
+    /// asked again, as [`Decision::until_insns`].
+    #[inline]
+    pub fn left_insns(&self) -> Option<u64> {
+        let left_insns = self.settled.left_insns;
         (left_insns != u64::MAX).then_some(left_insns)
     }
 
-    /// What a decision at `now_ns` knows of the clock.
+    /// When the node must be asked again, as [`Decision::until_ns`].
     #[inline]
-    fn settled_at(&self, now_ns: u64) -> Settled {
-        Settled {
-            since_ns: now_ns,
-            clock_ns: if self.slot.begun {
-                self.windows.until_ns(now_ns, self.slot.end_plan_ns)
-            } else {
-                // After the plan the windows go on as long as somebody runs.
-                self.windows.change_ns(now_ns)
-            },
-            unallocated: self.windows.unallocated(now_ns),
-        }
+    pub fn until_ns(&self) -> Option<u64> {
+        let until_ns = self.settled.until_ns;
+        (until_ns != u64::MAX).then_some(until_ns)
     }
 
+    /// When that was decided.
     #[inline]
-    fn until_ns(&self, settled: &Settled) -> Option<u64> {
-        let goes_on = self.slot.begun || self.grant.is_some();
-        goes_on.then(|| settled.clock_ns.min(self.watch.at_ns))
+    pub fn settled_ns(&self) -> u64 {
+        self.settled.since_ns
     }
 
+    /// Whether it was decided that it is unallocated time.
     #[inline]
-    fn decision(&self, settled: &Settled, until_insns: Option<u64>) -> Decision {
-        let until_ns = self.until_ns(settled);
-        Decision {
-            grant: self.grant,
-            reason: self.reason,
-            unallocated: until_ns.is_some() && settled.unallocated,
-            until_insns,
-            until_ns,
-            again: false,
-        }
+    pub fn is_unallocated(&self) -> bool {
+        self.settled.unallocated
+    }
+
+    /// Whether the last decision has to be gone on with soon.
+    #[inline]
+    pub fn is_unfinished(&self) -> bool {
+        self.settled.again
     }
 }

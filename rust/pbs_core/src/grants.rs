@@ -41,26 +41,26 @@ impl<M: Memory> Node<M> {
             slot,
             reason: self.reason,
         };
-        let known = self.untold.map(|untold| untold.granted).or(self.told);
-        if known == Some(granted) {
-            return;
+        if let Some(untold) = &self.untold {
+            if untold.granted == granted {
+                return;
+            }
+            // It would have been told if it had lasted.
+            self.untold = None;
         }
-        // It would have been told if it had lasted.
-        self.untold = None;
         if self.told == Some(granted) {
             return;
         }
         let run = granted.process.and_then(|p| self.runs.get(p as usize));
-        let untold = Untold {
+        self.untold = Some(Untold {
             granted,
             since_ns: now_ns,
             retired_insns: run.map_or(0, |run| run.retired_insns),
             node_lateness_insns: self.sums.lateness_insns(),
-        };
-        if self.told.is_some_and(|told| told.slot == slot) {
-            self.untold = Some(untold);
-        } else {
-            self.tell_granted(&untold, sink);
+        });
+        let told_in_slot = self.told.is_some_and(|told| told.slot == slot);
+        if !told_in_slot {
+            self.tell_untold(sink);
         }
     }
 
@@ -84,6 +84,7 @@ impl<M: Memory> Node<M> {
         }
     }
 
+    #[inline(never)]
     fn tell_granted(&mut self, untold: &Untold, sink: &mut impl Sink) {
         self.told = Some(untold.granted);
         let mut event = match untold.granted.process {

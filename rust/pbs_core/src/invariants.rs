@@ -12,7 +12,7 @@ use super::{Memory, Node};
 impl<M: Memory> Node<M> {
     /// Makes the next decision think anew.
     pub fn forget_decision(&mut self) {
-        self.settled = None;
+        self.stands = false;
     }
 
     /// Does the candidate `a` need the CPU more urgently than `b`?

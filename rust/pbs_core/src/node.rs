@@ -52,10 +52,11 @@ pub struct Node<M: Memory> {
     pub(super) told: Option<Granted>,
     /// The grant since, if it is not told yet.
     pub(super) untold: Option<Untold>,
-    /// What the last decision knew, while nothing was told that could change it
-    /// but for who can run.  Charges of who is granted are not: of them only the
-    /// count matters.
-    pub(super) settled: Option<Settled>,
+    /// The last decision.
+    pub(super) settled: Settled,
+    /// Nothing was told since that could change it but for who can run.  Charges
+    /// of who is granted are not: of them only the count matters.
+    pub(super) stands: bool,
     /// Who can run has changed since.
     pub(super) stale: bool,
     /// When the lateness thresholds of who runs are to be looked at again.
@@ -152,7 +153,8 @@ impl<M: Memory> Node<M> {
             turn: 0,
             told: None,
             untold: None,
-            settled: None,
+            settled: Settled::NONE,
+            stands: false,
             stale: false,
             watch: Watch::NEVER,
             installed_ns: now_ns,
@@ -175,34 +177,37 @@ impl<M: Memory> Node<M> {
     /// They go to its current task, and to the present slot if `p` runs in it
     /// as its owner.  Charge before telling that a task ended.
     pub fn charge(&mut self, p: u32, insns: u64) {
-        let Some(run) = self.runs.get(p as usize) else {
+        let Some(run) = self.runs.get_mut(p as usize) else {
             return;
         };
         if run.done || insns == 0 {
             return;
         }
         if !run.task_begun {
-            self.begin_task(p);
+            self.begin_next_task(p);
+            return self.charge(p, insns);
         }
-        let Some(run) = self.runs.get_mut(p as usize) else {
-            return;
-        };
-        let queued = run.queued != NOT_QUEUED;
-        let copied = run.copied;
-        // Of what is kept of the processes together only the lateness changes, and that only if
-        // the task is late: see `update`.
-        let before_insns = run.lateness_insns();
-        run.retired_insns = run.retired_insns.saturating_add(insns);
+        let (queued, copied) = (run.queued != NOT_QUEUED, run.copied);
+        let before_insns = run.retired_insns;
+        run.retired_insns = before_insns.saturating_add(insns);
         if run.is_late() {
+            // Of what is kept of the processes together only the lateness changes: see `update`.
+            let before_insns = run.lateness_at_insns(before_insns);
             let later_insns = run.lateness_insns().saturating_sub(before_insns);
             self.sums.add_lateness(later_insns);
             self.limit_idle();
         }
-        if self.grant != Some(p) {
+        if self.grant == Some(p) {
+            let left_insns = &mut self.settled.left_insns;
+            if *left_insns != u64::MAX {
+                *left_insns = left_insns.saturating_sub(insns);
+            }
+            if self.reason == Grant::Slot {
+                self.slot.count_insns = self.slot.count_insns.saturating_add(insns);
+            }
+        } else {
             // The lateness of the node may be another one.
-            self.settled = None;
-        } else if self.reason == Grant::Slot {
-            self.slot.count_insns = self.slot.count_insns.saturating_add(insns);
+            self.stands = false;
         }
         // Its lateness may have risen.
         if queued {
@@ -236,15 +241,18 @@ impl<M: Memory> Node<M> {
             return false;
         }
         let live = run.is_live();
-        run.presence = presence;
-        self.live = recount(self.live, live, run.is_live());
+        let before = core::mem::replace(&mut run.presence, presence);
+        if [before, presence].contains(&Presence::Absent) {
+            self.live = recount(self.live, live, run.is_live());
+        }
         if run.copied {
             self.note_change(p);
         }
         self.requeue(p);
+        let granted = self.grant == Some(p);
         // Who has the CPU keeps it, unless it is `p` or fills the slot of `p`.
         let owns_slot = self.slot.begun && self.slot.owner == p;
-        let matters = self.grant.is_none() || self.grant == Some(p) || owns_slot;
+        let matters = granted || self.grant.is_none() || owns_slot;
         self.stale |= matters;
         matters
     }
@@ -330,7 +338,7 @@ impl<M: Memory> Node<M> {
             return self.change(p, |run| run.move_to(next, place));
         }
         // What it adds to the sums is the same before the next task as after the one that ended.
-        self.settled = None;
+        self.stands = false;
         if let Some(run) = self.runs.get_mut(p as usize) {
             run.move_to(next, place);
         }
@@ -338,19 +346,35 @@ impl<M: Memory> Node<M> {
     }
 
     /// The current task of `p` has begun, if it had not.
-    #[inline]
+    #[inline(always)]
     pub(super) fn begin_task(&mut self, p: u32) {
         if self.runs.get(p as usize).is_some_and(|run| !run.task_begun) {
-            self.update_task(p, |run| {
+            self.begin_next_task(p);
+        }
+    }
+
+    #[inline(never)]
+    fn begin_next_task(&mut self, p: u32) {
+        match self.runs.get_mut(p as usize) {
+            Some(run) if run.is_active() => {
+                // Nothing else of what it adds to the sums changes.
+                let before_insns = run.begun_insns();
+                run.task_begun = true;
+                self.sums.begin_task(run.begun_insns() - before_insns);
+                if run.copied {
+                    self.note_change(p);
+                }
+            }
+            _ => self.update_task(p, |run| {
                 run.begun = true;
                 run.task_begun = true;
-            });
+            }),
         }
     }
 
     /// Changes the state of `p`, keeping what is derived from it true.
     pub(super) fn change(&mut self, p: u32, change: impl FnOnce(&mut Run)) {
-        self.settled = None;
+        self.stands = false;
         self.update(p, change);
         self.requeue(p);
     }
@@ -393,19 +417,29 @@ impl<M: Memory> Node<M> {
     }
 
     /// Puts `p` into the queue of candidates, takes it out, or moves it, as its
-    /// state demands.
-    #[inline]
+    /// state demands.  Who is granted is not in it.
+    #[inline(always)]
     pub(super) fn requeue(&mut self, p: u32) {
+        if self.grant != Some(p) {
+            self.requeue_waiting(p);
+        }
+    }
+
+    #[inline(never)]
+    fn requeue_waiting(&mut self, p: u32) {
         let Some(run) = self.runs.get(p as usize) else {
             return;
         };
-        let candidate = run.is_candidate(self.cursor) && self.grant != Some(p);
-        if !candidate && run.queued == NOT_QUEUED {
-            // By far the most frequent case.
-            return;
+        let candidate = run.is_candidate(self.cursor);
+        match (run.queued != NOT_QUEUED, candidate) {
+            (false, false) => {}
+            (false, true) => {
+                let window = self.windows.number();
+                self.queue.insert(&mut self.runs, p, window);
+            }
+            (true, true) => self.queue.shift(&mut self.runs, p),
+            (true, false) => self.queue.remove(&mut self.runs, p),
         }
-        let window = self.windows.number();
-        self.queue.update(&mut self.runs, p, candidate, window);
     }
 
     /// Number of the present slot on the wire.

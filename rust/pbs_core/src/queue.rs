@@ -44,41 +44,62 @@ impl<M: Memory> Queue<M> {
         self.heap.get(..self.len)?.get(place).copied()
     }
 
-    /// Puts `p` in, in the window of that number, takes it out, or moves it to
-    /// where its urgency puts it.
-    pub(super) fn update(&mut self, runs: &mut [Run], p: u32, candidate: bool, window: u64) {
-        let Some(run) = runs.get_mut(p as usize) else {
+    /// Puts `p` in, which is not in it, in the window of that number.
+    #[inline]
+    pub(super) fn insert(&mut self, runs: &mut [Run], p: u32, window: u64) {
+        let place = self.len;
+        if place < self.heap.len() {
+            self.len += 1;
+            if let Some(run) = runs.get_mut(p as usize) {
+                run.round = window / ROUND_WINDOWS;
+            }
+            self.put(runs, place, p);
+            if place != 0 {
+                self.sift_up(runs, place);
+            }
+        }
+    }
+
+    /// Moves `p` to where its urgency puts it.
+    pub(super) fn shift(&mut self, runs: &mut [Run], p: u32) {
+        if let Some(run) = runs.get(p as usize) {
+            let place = self.sift_up(runs, run.queued as usize);
+            self.sift_down(runs, place);
+        }
+    }
+
+    /// Takes `p` out, if it is in it.
+    #[inline]
+    pub(super) fn remove(&mut self, runs: &mut [Run], p: u32) {
+        let Some(run) = runs
+            .get_mut(p as usize)
+            .filter(|run| run.queued != NOT_QUEUED)
+        else {
             return;
         };
-        let queued = run.queued;
-        match (queued != NOT_QUEUED, candidate) {
-            (false, false) => {}
-            (false, true) => {
-                run.round = window / ROUND_WINDOWS;
-                let place = self.len;
-                if place < self.heap.len() {
-                    self.len += 1;
-                    self.put(runs, place, p);
-                    self.sift_up(runs, place);
-                }
-            }
-            (true, true) => {
-                let place = self.sift_up(runs, queued as usize);
-                self.sift_down(runs, place);
-            }
-            (true, false) => {
-                let place = queued as usize;
-                let last = self.at(self.len.saturating_sub(1));
-                self.len = self.len.saturating_sub(1);
-                if let Some(run) = runs.get_mut(p as usize) {
-                    run.queued = NOT_QUEUED;
-                }
-                if let Some(last) = last.filter(|&last| last != p) {
-                    self.put(runs, place, last);
-                    let place = self.sift_up(runs, place);
-                    self.sift_down(runs, place);
-                }
-            }
+        let place = core::mem::replace(&mut run.queued, NOT_QUEUED);
+        self.len = self.len.saturating_sub(1);
+        if self.len != 0 {
+            self.fill(runs, place as usize);
+        }
+    }
+
+    /// Takes the most urgent candidate out.
+    #[inline]
+    pub(super) fn take_first(&mut self, runs: &mut [Run]) -> Option<u32> {
+        let first = self.first()?;
+        self.remove(runs, first);
+        Some(first)
+    }
+
+    /// Puts the last one, which is beyond the end now, in a place that was given
+    /// up, unless that is its own.
+    fn fill(&mut self, runs: &mut [Run], place: usize) {
+        let last = self.heap.get(self.len).copied();
+        if let Some(last) = last.filter(|_| place < self.len) {
+            self.put(runs, place, last);
+            let place = self.sift_up(runs, place);
+            self.sift_down(runs, place);
         }
     }
 

@@ -160,7 +160,7 @@ impl Run {
         self.position = position;
         self.retired_insns = 0;
         self.preemptions = 0;
-        self.told = self.told.of_process();
+        self.told.forget_task();
         self.look = Look::NONE;
         self.task_begun = false;
         self.peak = Peak::default();

@@ -30,12 +30,10 @@ impl Told {
         process: Level::NOTHING,
     };
 
-    /// What remains when another task begins.
-    pub(super) const fn of_process(&self) -> Told {
-        Told {
-            process: self.process,
-            ..Told::NOTHING
-        }
+    /// Another task begins.
+    pub(super) fn forget_task(&mut self) {
+        self.task = Level::NOTHING;
+        self.preemptions = Level::NOTHING;
     }
 }
 
@@ -123,7 +121,7 @@ impl Sums {
     pub(super) fn replace(&mut self, old: &Share, new: &Share) {
         let lengths = |share: &Share| (share.active, share.begun_insns, share.finished_insns);
         if lengths(old) != lengths(new) {
-            self.progress = self.progress.wrapping_add(1).max(1);
+            self.advance();
             self.active = self.active.wrapping_sub(old.active.into()) + u32::from(new.active);
             let grown =
                 |sum: u128, old: u64, new: u64| sum.wrapping_sub(old.into()) + u128::from(new);
@@ -143,6 +141,18 @@ impl Sums {
         }
     }
 
+    /// A process that is active has begun a task of that length.
+    pub(super) fn begin_task(&mut self, insns: u64) {
+        if insns != 0 {
+            self.advance();
+            self.begun_insns = self.begun_insns.wrapping_add(insns.into());
+        }
+    }
+
+    fn advance(&mut self) {
+        self.progress = self.progress.wrapping_add(1).max(1);
+    }
+
     /// One process has become later by as much, and nothing else has changed.
     pub(super) fn add_lateness(&mut self, insns: i64) {
         self.lateness_insns += i128::from(insns);
@@ -150,8 +160,23 @@ impl Sums {
 
     /// Lateness of the node.
     pub(super) fn lateness_insns(&self) -> i64 {
-        let bounds = (i64::MIN.into(), i64::MAX.into());
-        self.lateness_insns.clamp(bounds.0, bounds.1) as i64
+        let insns = self.lateness_insns as i64;
+        if i128::from(insns) == self.lateness_insns {
+            insns
+        } else {
+            self.extreme_lateness_insns()
+        }
+    }
+
+    /// The same where it is not a number of 64 bits: apart, because it is asked for
+    /// often.
+    #[cold]
+    fn extreme_lateness_insns(&self) -> i64 {
+        if self.lateness_insns < 0 {
+            i64::MIN
+        } else {
+            i64::MAX
+        }
     }
 
     fn begun_insns(&self) -> u64 {
@@ -318,7 +343,7 @@ impl<M: Memory> Node<M> {
     }
 
     /// Looks at the lateness thresholds of `p`, which runs or ends its task.
-    #[inline]
+    #[inline(always)]
     pub(super) fn watch(&mut self, p: u32, now_ns: u64, sink: &mut impl Sink) -> Watch {
         const LATENESS: u64 = Threshold::T2Task as u64
             | Threshold::T2Process as u64
@@ -340,6 +365,7 @@ impl<M: Memory> Node<M> {
     }
 
     /// The same for a process whose task is late.
+    #[inline(never)]
     fn watch_late(&mut self, p: u32, now_ns: u64, sink: &mut impl Sink) -> Watch {
         let Some(run) = self.runs.get(p as usize) else {
             return Watch::NEVER;
@@ -377,6 +403,7 @@ impl<M: Memory> Node<M> {
     }
 
     /// Looks at the thresholds of the process `p` and its task.
+    #[inline(never)]
     fn look_at_process(&mut self, p: u32, run: &Run, now_ns: u64, sink: &mut impl Sink) -> Look {
         let mut watch = Watch {
             at_insns: self.watch_task(p, now_ns, sink),
@@ -399,6 +426,7 @@ impl<M: Memory> Node<M> {
     }
 
     /// Looks at the lateness threshold of the node, while `p` runs.
+    #[inline(never)]
     fn look_at_node(&mut self, p: u32, now_ns: u64, sink: &mut impl Sink) {
         let approach = self.approach_of_node(self.stress(now_ns));
         self.told_late = self.watch_level(&approach, self.told_late, p, now_ns, sink);
@@ -566,9 +594,9 @@ impl<M: Memory> Node<M> {
         if self.config.has(Threshold::Tm2Task) && early_insns > self.config.t2_spacer_insns {
             self.watch_early_task(p, planned_insns, retired_insns, now_ns, sink);
         }
-        let least_insns = self.config.node_lower_bound_insns(self.sums.active);
+        let least_insns = || self.config.node_lower_bound_insns(self.sums.active);
         let watches = self.config.has(Threshold::Tm2Node) && !self.told_early.is_failure();
-        if watches && self.early_insns() > least_insns {
+        if watches && self.early_insns() > least_insns() {
             self.watch_early_node(p, retired_insns, now_ns, sink);
         }
     }

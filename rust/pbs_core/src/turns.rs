@@ -57,7 +57,7 @@ impl<M: Memory> Node<M> {
         let owner = self.slot.owner;
         if self.slot.begun && owner != Slot::IDLE && self.grant == Some(owner) {
             self.slot.end_plan_ns = self.slot.end_plan_ns.saturating_add(took_ns);
-            self.settled = None;
+            self.stands = false;
         }
     }
 
