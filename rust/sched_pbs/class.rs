@@ -12,6 +12,7 @@ use super::{
     state::State,
     threads::{Parked, SeatNumber, NO_SEAT},
 };
+use core::num::NonZeroU64;
 use kernel::{
     bindings,
     prelude::*,
@@ -80,10 +81,9 @@ fn enqueue(
         }
     } else if !state.is_granted(number) {
         if wakes {
-            state.stop_soon(rq, cpu, number);
-        } else {
-            state.stop(number);
+            return state.stop_soon(rq, cpu, number);
         }
+        state.stop(number);
     }
     state.preempt(rq);
 }
@@ -181,7 +181,7 @@ impl SchedClass for Pbs {
         entity::nr_running(rq) != 0
             && entity::with_state(rq, |rq, _, state| {
                 state.look_at_interrupted(rq);
-                state.pick().is_some()
+                state.choose() != NO_SEAT
             }) == Some(true)
     }
 
@@ -197,7 +197,7 @@ impl SchedClass for Pbs {
             rq.update_current();
         }
         let class_follows = next.is_some_and(|next| entity::in_class(rq, next));
-        update(rq, |rq, cpu, state| {
+        entity::with_state(rq, |rq, cpu, state| {
             state.end_running(rq, cpu, class_follows);
         });
     }
@@ -205,7 +205,7 @@ impl SchedClass for Pbs {
     fn set_next_task(rq: &mut RunQueue, task: &Task) {
         rq.begin_execution(task);
         let seat = entity::seat_of(rq, task);
-        update(rq, |rq, cpu, state| state.begin_running(rq, cpu, seat));
+        entity::with_state(rq, |rq, cpu, state| state.begin_running(rq, cpu, seat));
     }
 
     fn task_tick(rq: &mut RunQueue, _task: &Task) {
@@ -228,7 +228,7 @@ impl SchedClass for Pbs {
             if boosted {
                 let row = seat.row;
                 // A waiter of a higher class runs it for a while; its process still has it.
-                seat.boosted_at_ns = Some(run_time_ns);
+                seat.boosted_at_ns = NonZeroU64::new(run_time_ns.max(1));
                 // If it waits it is woken up below, and does not.
                 let parked = seat.is_parked();
                 seat.parked = Parked::No;
@@ -271,7 +271,7 @@ impl SchedClass for Pbs {
                 (active, boosted_at_ns, &mut state.node)
             {
                 // The other class did not count; its run time at the node's rate is what is known.
-                let boost_ns = run_time_ns.saturating_sub(at_ns);
+                let boost_ns = run_time_ns.saturating_sub(at_ns.get());
                 let insns = node.rate().to_insns(boost_ns);
                 node.charge(process, insns);
             }

@@ -29,8 +29,9 @@ fn seat_field(task: &Task) -> u32 {
 /// A thread that is attached while it sleeps may have its seat on another CPU than the run queue
 /// that it last was on; it comes to the right one when it wakes up.
 pub(crate) fn seat_of(rq: &RunQueue, task: &Task) -> SeatNumber {
-    if seat_cpu(task) == Some(rq.cpu()) {
-        seat_field(task) & ((1 << NUMBER_BITS) - 1)
+    let field = seat_field(task);
+    if cpu_of(field) == rq.cpu() {
+        field & ((1 << NUMBER_BITS) - 1)
     } else {
         NO_SEAT
     }
@@ -43,8 +44,13 @@ pub(crate) fn seat_of(rq: &RunQueue, task: &Task) -> SeatNumber {
 pub(crate) fn seat_cpu(task: &Task) -> Option<u32> {
     match seat_field(task) {
         NO_SEAT => None,
-        field => Some((field & !LET_ON) >> NUMBER_BITS),
+        field => Some(cpu_of(field)),
     }
+}
+
+/// The CPU in the field of a thread that has a seat; some CPU without one.
+fn cpu_of(field: u32) -> u32 {
+    (field & !LET_ON) >> NUMBER_BITS
 }
 
 /// Whether the current thread has got the CPU since it began to wait.

@@ -22,7 +22,7 @@ use super::{
     clock::InsnClock,
     cpu::Cpu,
     events::{Emitter, Writer},
-    pbs_core::{Decision, Grant, Node, Predictor, Presence, Rate},
+    pbs_core::{Node, Predictor, Presence, Rate},
     rows::Row,
     storage::KernelMemory,
     threads::{Seat, SeatNumber, Threads, NO_SEAT},
@@ -70,10 +70,6 @@ pub(crate) struct State {
     pub(crate) longest_swap_ns: u64,
     /// Where its events go.
     pub(crate) events: Writer,
-    /// The last decision.
-    decision: Decision,
-    /// Instructions charged since that decision.
-    charged_insns: u64,
     /// The seat whose thread may run by the last decision.
     granted: SeatNumber,
     /// The seat whose thread the CPU executes.
@@ -126,8 +122,6 @@ impl Default for State {
             budgets_spent: 0,
             longest_swap_ns: 0,
             events: Writer::default(),
-            decision: NO_DECISION,
-            charged_insns: 0,
             granted: NO_SEAT,
             running: NO_SEAT,
             turn_since_ns: 0,
@@ -150,15 +144,6 @@ impl Default for State {
         }
     }
 }
-
-const NO_DECISION: Decision = Decision {
-    grant: None,
-    reason: Grant::None,
-    unallocated: false,
-    until_insns: None,
-    until_ns: None,
-    again: false,
-};
 
 impl State {
     /// A section under the lock of the run queue begins, whose clock was read.
@@ -208,7 +193,7 @@ impl State {
 
     /// Whether it is unallocated time, when lower classes have the CPU.
     pub(crate) fn is_unallocated(&self) -> bool {
-        self.decision.unallocated
+        self.node.as_ref().is_some_and(|node| node.is_unallocated())
     }
 
     /// Whether the thread of that seat may run user code.
@@ -225,14 +210,8 @@ impl State {
         let Some(process) = threads.rows().process(row) else {
             return false;
         };
-        let presence = match threads.get(threads.active(row)) {
-            None => Presence::Absent,
-            Some(seat) if seat.queued || seat.is_parked() || seat.boosted_at_ns.is_some() => {
-                Presence::Ready
-            }
-            Some(_) => Presence::Blocked,
-        };
-        node.set_presence(process, presence)
+        let active = threads.get(threads.active(row));
+        node.set_presence(process, active.map_or(Presence::Absent, Seat::presence))
     }
 
     /// Tells the node something, if there is a plan; the events that come of it are about the
@@ -243,10 +222,8 @@ impl State {
         pid: i32,
         tell: impl FnOnce(&mut Node<KernelMemory>, &mut Emitter<'_>) -> R,
     ) -> Option<R> {
-        if pid != 0 {
-            // A grant that was not told yet is about no thread.
-            self.tell_untold(cpu);
-        }
+        // A grant that was not told yet is about no thread.
+        self.tell_untold(cpu);
         let node = self.node.as_mut()?;
         let mut emitter = Emitter::new(cpu, &mut self.events, node.plan_id(), pid);
         Some(tell(node, &mut emitter))

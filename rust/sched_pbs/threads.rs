@@ -14,19 +14,26 @@
 
 use super::{
     park::Stop,
+    pbs_core::Presence,
     rows::{Row, Rows, NO_ROW, ROWS},
     storage::table,
 };
-use core::ops::Range;
+use core::{num::NonZeroU64, ops::Range};
 use kernel::{
-    alloc::KVVec, mm::MemoryUse, prelude::*, sync::Arc, task::Task, task_work::TaskWork,
+    alloc::{KVBox, KVVec},
+    init::init_array_from_fn,
+    mm::MemoryUse,
+    prelude::*,
+    sync::Arc,
+    task::Task,
+    task_work::TaskWork,
     types::ARef,
 };
 
 /// Number of a seat; [`NO_SEAT`] is none.
 pub(crate) type SeatNumber = u32;
 
-/// No seat. The first place of the table stays empty, so that zeroed memory means this.
+/// No seat: zeroed memory means this.
 pub(crate) const NO_SEAT: SeatNumber = 0;
 
 /// How many threads may be attached to one CPU's plan at a time.
@@ -36,11 +43,23 @@ pub(crate) const MAX_THREADS: usize = 4096;
 const SWEPT_AT_ONCE: SeatNumber = 256;
 
 /// The links of one queue.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 struct Links {
     next: SeatNumber,
+    /// [`NOT_LINKED`]: it is not in the queue.
     prev: SeatNumber,
-    linked: bool,
+}
+
+/// See [`Links`].
+const NOT_LINKED: SeatNumber = SeatNumber::MAX;
+
+impl Default for Links {
+    fn default() -> Self {
+        Self {
+            next: NO_SEAT,
+            prev: NOT_LINKED,
+        }
+    }
 }
 
 /// The ends of a queue.
@@ -82,7 +101,10 @@ pub(crate) enum Parked {
 }
 
 /// A thread of a plan process.
+///
+/// It fills two cache lines, and its place in the table is found without a multiplication.
 #[derive(Default)]
+#[repr(align(64))]
 pub(crate) struct Seat {
     /// The thread; `None`: the seat is free.
     pub(crate) task: Option<ARef<Task>>,
@@ -113,10 +135,8 @@ pub(crate) struct Seat {
     pub(crate) let_through_to_insns: u64,
     /// What the node was told of its memory last, and with which task that was.
     pub(crate) told_memory: (MemoryUse, u64),
-    /// Its task has begun: it was active and had the CPU.
-    pub(crate) began: bool,
     /// Another class runs it, because a waiter of that class boosts it; its run time so far.
-    pub(crate) boosted_at_ns: Option<u64>,
+    pub(crate) boosted_at_ns: Option<NonZeroU64>,
     /// Why it is about to leave the class, 0: it is not.
     pub(crate) leaving: u16,
     links: [Links; 4],
@@ -133,14 +153,24 @@ impl Seat {
         self.is_parked() && self.leaving == 0 && self.entered
     }
 
+    /// What its process does if it is the active one.
+    pub(crate) fn presence(&self) -> Presence {
+        if self.queued || self.is_parked() || self.boosted_at_ns.is_some() {
+            Presence::Ready
+        } else {
+            Presence::Blocked
+        }
+    }
+
     fn is_linked(&self, kind: Kind) -> bool {
-        self.links[kind as usize].linked
+        self.links[kind as usize].prev != NOT_LINKED
     }
 }
 
 /// All seats of a CPU.
 pub(crate) struct Threads {
-    seats: KVVec<Seat>,
+    /// By place, see [`place`].
+    seats: KVBox<[Seat; MAX_THREADS]>,
     /// By row.
     queues: KVVec<Queue>,
     rows: Rows,
@@ -161,16 +191,16 @@ pub(crate) struct Threads {
 impl Threads {
     /// A table without a plan.
     pub(crate) fn new() -> Result<Self> {
-        let mut seats: KVVec<Seat> = table(MAX_THREADS + 1, Seat::default)?;
-        for (number, seat) in seats.iter_mut().enumerate().skip(1) {
-            seat.links[Kind::Process as usize].next = if number < MAX_THREADS {
-                number as SeatNumber + 1
-            } else {
-                NO_SEAT
-            };
-        }
+        let seat = |place| {
+            let mut seat = Seat::default();
+            // The one at place 0 is that with the greatest number.
+            if place != 0 {
+                seat.links[Kind::Process as usize].next = place as SeatNumber + 1;
+            }
+            seat
+        };
         Ok(Self {
-            seats,
+            seats: KVBox::init::<Error>(init_array_from_fn(seat), GFP_KERNEL)?,
             queues: table(ROWS, Queue::default)?,
             rows: Rows::new(0)?,
             lost_reason: 0,
@@ -185,18 +215,17 @@ impl Threads {
         })
     }
 
-    /// The seat of that number, if it is taken.
+    /// The seat of that number, if it is one. A seat that was given up is as one whose thread is in
+    /// no queue and waits for nothing.
+    #[inline]
     pub(crate) fn get(&self, number: SeatNumber) -> Option<&Seat> {
-        self.seats
-            .get(number as usize)
-            .filter(|seat| seat.task.is_some())
+        (number != NO_SEAT).then(|| &self.seats[place(number)])
     }
 
-    /// The seat of that number, if it is taken.
+    /// The same, to be changed.
+    #[inline]
     pub(crate) fn get_mut(&mut self, number: SeatNumber) -> Option<&mut Seat> {
-        self.seats
-            .get_mut(number as usize)
-            .filter(|seat| seat.task.is_some())
+        (number != NO_SEAT).then(|| &mut self.seats[place(number)])
     }
 
     /// Which row each process has.
@@ -245,7 +274,7 @@ impl Threads {
     /// All of them, in their order.
     pub(crate) fn stopping(&self) -> impl Iterator<Item = SeatNumber> + '_ {
         let after = |number: &SeatNumber| {
-            let seat = self.seats.get(*number as usize)?;
+            let seat = self.get(*number)?;
             Some(seat.links[Kind::Stopping as usize].next)
         };
         core::iter::successors(Some(self.stopping.head), after)
@@ -272,13 +301,12 @@ impl Threads {
     /// The first of the threads that should leave the class in the seats of `range`.
     pub(crate) fn find_leaving(
         &self,
-        range: Range<SeatNumber>,
+        mut range: Range<SeatNumber>,
     ) -> Option<(SeatNumber, &ARef<Task>)> {
-        let seats = self.seats.get(range.start as usize..range.end as usize)?;
-        range
-            .zip(seats)
-            .filter(|(_, seat)| seat.leaving != 0)
-            .find_map(|(number, seat)| Some((number, seat.task.as_ref()?)))
+        range.find_map(|number| {
+            let seat = self.get(number).filter(|seat| seat.leaving != 0)?;
+            Some((number, seat.task.as_ref()?))
+        })
     }
 
     /// Takes a seat for a thread of the process in `row`, at the end of the process's queue.
@@ -295,7 +323,7 @@ impl Threads {
         if number == NO_SEAT {
             return Err(ENOSPC);
         }
-        let seat = self.seats.get_mut(number as usize).ok_or(EINVAL)?;
+        let seat = &mut self.seats[place(number)];
         self.free = seat.links[Kind::Process as usize].next;
         let old_work = seat.work.take();
         *seat = Seat {
@@ -314,7 +342,7 @@ impl Threads {
 
     /// Gives a seat up. Returns the thread's reference, which is not the last one to it.
     pub(crate) fn release(&mut self, number: SeatNumber) -> Option<ARef<Task>> {
-        let row = self.get(number)?.row;
+        let row = self.get(number).filter(|seat| seat.task.is_some())?.row;
         self.remove(Kind::Process, row, number);
         self.remove_waiting(number);
         self.remove(Kind::Boosted, NO_ROW, number);
@@ -434,10 +462,6 @@ impl Threads {
 
     /// Takes a seat from among the stopping and the deferred ones. Idempotent.
     pub(crate) fn remove_waiting(&mut self, number: SeatNumber) {
-        if self.stopping.head == NO_SEAT && self.deferred.head == NO_SEAT {
-            // By far the most frequent case.
-            return;
-        }
         self.remove(Kind::Stopping, NO_ROW, number);
         self.remove(Kind::Deferred, NO_ROW, number);
     }
@@ -466,19 +490,13 @@ impl Threads {
         }
     }
 
-    fn links_mut(&mut self, kind: Kind, number: SeatNumber) -> Option<&mut Links> {
-        self.seats
-            .get_mut(number as usize)
-            .map(|seat| &mut seat.links[kind as usize])
+    fn links_mut(&mut self, kind: Kind, number: SeatNumber) -> &mut Links {
+        &mut self.seats[place(number)].links[kind as usize]
     }
 
     #[inline]
     fn push(&mut self, kind: Kind, row: Row, number: SeatNumber) {
-        if number == NO_SEAT
-            || self
-                .links_mut(kind, number)
-                .map_or(true, |links| links.linked)
-        {
+        if number == NO_SEAT || self.links_mut(kind, number).prev != NOT_LINKED {
             return;
         }
         let Some(queue) = self.queue_mut(kind, row) else {
@@ -487,25 +505,20 @@ impl Threads {
         let prev = core::mem::replace(&mut queue.tail, number);
         if prev == NO_SEAT {
             queue.head = number;
-        } else if let Some(links) = self.links_mut(kind, prev) {
-            links.next = number;
+        } else {
+            self.links_mut(kind, prev).next = number;
         }
-        if let Some(links) = self.links_mut(kind, number) {
-            *links = Links {
-                next: NO_SEAT,
-                prev,
-                linked: true,
-            };
-        }
+        *self.links_mut(kind, number) = Links {
+            next: NO_SEAT,
+            prev,
+        };
     }
 
     #[inline]
     fn remove(&mut self, kind: Kind, row: Row, number: SeatNumber) {
-        let Some(links) = self.links_mut(kind, number) else {
-            return;
-        };
-        let Links { next, prev, linked } = *links;
-        if !linked {
+        let links = self.links_mut(kind, number);
+        let Links { next, prev } = *links;
+        if prev == NOT_LINKED {
             return;
         }
         *links = Links::default();
@@ -514,15 +527,23 @@ impl Threads {
             if let Some(queue) = self.queue_mut(kind, row) {
                 queue.head = next;
             }
-        } else if let Some(links) = self.links_mut(kind, prev) {
-            links.next = next;
+        } else {
+            self.links_mut(kind, prev).next = next;
         }
         if next == NO_SEAT {
             if let Some(queue) = self.queue_mut(kind, row) {
                 queue.tail = prev;
             }
-        } else if let Some(links) = self.links_mut(kind, next) {
-            links.prev = prev;
+        } else {
+            self.links_mut(kind, next).prev = prev;
         }
     }
 }
+
+/// Where in the table the seat of that number is, so that there is nothing to check.
+#[inline]
+fn place(number: SeatNumber) -> usize {
+    number as usize % MAX_THREADS
+}
+
+const _: () = assert!(MAX_THREADS.is_power_of_two() && core::mem::size_of::<Seat>() == 128);

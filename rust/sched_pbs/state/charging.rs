@@ -37,7 +37,6 @@ impl State {
         };
         if let Some(process) = threads.process_if_active(self.running) {
             node.charge(process, insns);
-            self.charged_insns += insns;
         }
         insns
     }
@@ -45,18 +44,16 @@ impl State {
     /// Samples the memory of the running thread. The run queue is this CPU's, and the thread is
     /// the one that executes the call or was interrupted by it.
     pub(crate) fn sample_memory(&mut self, rq: &RunQueue) {
-        if self.running == NO_SEAT || !rq.is_local() {
-            return;
-        }
-        let Some(used) = MemoryUse::of_current() else {
-            return;
-        };
         let (Some(threads), Some(node)) = (&mut self.threads, &mut self.node) else {
             return;
         };
-        let now_told =
-            |seat: &Seat| used.is_within(&seat.told_memory.0) && seat.told_memory.1 == self.tasks;
-        if threads.get(self.running).is_some_and(now_told) {
+        let Some(seat) = threads.get(self.running).filter(|_| rq.is_local()) else {
+            return;
+        };
+        let Some(used) = MemoryUse::of_current() else {
+            return;
+        };
+        if used.is_within(&seat.told_memory.0) && seat.told_memory.1 == self.tasks {
             // By far the most frequent case: of peaks only what is more is told.
             return;
         }
@@ -115,14 +112,13 @@ impl State {
     /// Who goes to sleep to wait was charged when that was settled, and has been in the kernel since, which
     /// no counter counts.
     pub(crate) fn charge_switch(&mut self, rq: &RunQueue) {
-        if self.insn_clock.tier() != Tier::Clock {
-            let seat = self.threads.as_ref().and_then(|t| t.get(self.running));
-            self.charged_in_switch |= seat.is_some_and(Seat::is_parked);
+        if core::mem::replace(&mut self.charged_in_switch, true) {
+            return;
         }
-        if !self.charged_in_switch {
+        let seat = self.threads.as_ref().and_then(|t| t.get(self.running));
+        if self.insn_clock.tier() == Tier::Clock || !seat.is_some_and(Seat::is_parked) {
             self.charge(rq);
             self.sample_memory(rq);
-            self.charged_in_switch = true;
         }
     }
 

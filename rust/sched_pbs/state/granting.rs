@@ -2,11 +2,12 @@
 
 //! From a decision of the node to a thread that runs.
 
-use super::{State, NO_DECISION};
+use super::State;
 use crate::{
     clock::Tier,
     cpu::Cpu,
-    pbs_core::{Decision, Grant, Origin},
+    events::Emitter,
+    pbs_core::{Grant, Origin},
     threads::{Parked, Seat, SeatNumber, NO_SEAT},
 };
 use core::ptr::NonNull;
@@ -29,25 +30,25 @@ pub(crate) enum Wake {
 
 impl State {
     /// The seat whose thread should have the CPU.
-    pub(super) fn choose(&self) -> SeatNumber {
+    pub(crate) fn choose(&self) -> SeatNumber {
         let Some(threads) = &self.threads else {
             return NO_SEAT;
         };
-        if self.decision.unallocated {
+        if self.is_unallocated() {
             return NO_SEAT;
         }
         // Who has to let go of what it holds in the kernel comes first, as long as it may.
-        match threads.first_stopping() {
-            NO_SEAT => {}
-            _ => match self.first_out_of_turn(threads) {
-                NO_SEAT => {}
-                seat => return seat,
-            },
+        let stopping = threads.first_stopping();
+        if stopping != NO_SEAT {
+            let first = self.first_out_of_turn(threads);
+            if first != NO_SEAT {
+                return first;
+            }
         }
         if threads.get(self.granted).is_some_and(|seat| seat.queued) {
             return self.granted;
         }
-        match threads.first_stopping() {
+        match stopping {
             NO_SEAT => threads.first_deferred(),
             seat => seat,
         }
@@ -67,47 +68,33 @@ impl State {
 
     pub(super) fn settle_at(&mut self, rq: &mut RunQueue, cpu: &'static Cpu, origin: Origin) {
         self.end_turn();
-        let now_ns = self.now_ns();
-        let decision = self
-            .with_node(cpu, 0, |node, emitter| node.decide(now_ns, emitter))
-            .unwrap_or(NO_DECISION);
-        let told = |decision: &Decision| (decision.grant, decision.until_ns);
-        if told(&decision) != told(&self.decision) {
-            self.predictor.progress();
-        }
-        self.decision = decision;
-        self.charged_insns = 0;
-
-        let granted = match (self.decision.grant, &self.threads) {
-            (Some(process), Some(threads)) => threads.active_of(process),
-            _ => NO_SEAT,
-        };
+        let granted = self.decide(cpu);
         let before = core::mem::replace(&mut self.granted, granted);
-        if before != granted {
-            if !self.park_interrupted(rq, before) {
-                self.stop(before);
-            }
-            self.slot_begins = self.decision.reason == Grant::Slot;
+        let changes = before != granted;
+        if changes {
+            let reason = self.node.as_ref().map(|node| node.granted().1);
+            self.slot_begins = reason == Some(Grant::Slot);
+            self.send_off(rq, before);
         }
-        if let Some(seat) = self.threads.as_mut().and_then(|t| t.get_mut(granted)) {
-            seat.began = true;
+        let Some(threads) = &mut self.threads else {
+            return;
+        };
+        if let Some(seat) = threads.get_mut(granted) {
             if seat.is_parked() {
                 // Who stood here before is not granted any more; it is woken when it is again.
                 self.wake = granted;
             }
-            if before != granted && seat.leaving == 0 {
+            if changes && seat.leaving == 0 {
+                threads.remove_waiting(granted);
                 self.end_way(cpu, granted);
-                if let Some(threads) = &mut self.threads {
-                    threads.remove_waiting(granted);
-                }
             }
         }
         self.look_at_budget();
         self.begin_turn();
-        let choice = self.choose();
         let running = self.threads.as_ref().and_then(|t| t.get(self.running));
         // Of who has blocked the core knows that it must choose.
         let blocks = running.is_some_and(|seat| !seat.queued);
+        let choice = self.choose();
         if choice != self.running && !blocks {
             rq.reschedule();
         }
@@ -125,13 +112,37 @@ impl State {
         }
     }
 
+    /// Asks the node who may run; returns the seat of its active thread.
+    fn decide(&mut self, cpu: &Cpu) -> SeatNumber {
+        let now_ns = self.now_ns();
+        let (Some(threads), Some(node)) = (&self.threads, &mut self.node) else {
+            return NO_SEAT;
+        };
+        let before_ns = node.settled_ns();
+        let mut emitter = Emitter::new(cpu, &mut self.events, node.plan_id(), 0);
+        node.settle(now_ns, &mut emitter);
+        if node.settled_ns() != before_ns {
+            self.predictor.progress();
+        }
+        let (process, _) = node.granted();
+        process.map_or(NO_SEAT, |process| threads.active_of(process))
+    }
+
+    /// The thread of that seat was granted the CPU, and is not any more. If it has blocked there is
+    /// nothing to do.
+    fn send_off(&mut self, rq: &mut RunQueue, before: SeatNumber) {
+        let queued = self.seat_mut(before).is_some_and(|seat| seat.queued);
+        if queued && !self.park_interrupted(rq, before) {
+            self.stop(before);
+        }
+    }
+
     /// Whether the running thread is about to sleep, and who is granted the CPU runs next.
     pub(super) fn is_handing_over(&self) -> bool {
-        let parks = |seat: &Seat| seat.is_parked();
         let running = self.threads.as_ref().and_then(|t| t.get(self.running));
-        ![NO_SEAT, self.running].contains(&self.granted)
-            && !self.decision.unallocated
-            && running.is_some_and(parks)
+        running.is_some_and(Seat::is_parked)
+            && ![NO_SEAT, self.running].contains(&self.granted)
+            && !self.is_unallocated()
     }
 
     /// The thread that was granted the CPU has just been executing, and is where it waits no more.
@@ -187,7 +198,6 @@ impl State {
         if !self.charged {
             // Somebody has woken up. What it has retired before is its own.
             self.charge(rq);
-            self.charged_insns = 0;
         }
         self.sample_memory(rq);
         rq.reschedule();

@@ -50,8 +50,9 @@ impl State {
         }
     }
 
-    /// Sends a thread that has woken up in the kernel to wait there too, but not at once.
-    pub(crate) fn stop_soon(&mut self, rq: &RunQueue, cpu: &Cpu, number: SeatNumber) {
+    /// Sends a thread that has woken up in the kernel to wait there too, but not at once: who runs
+    /// goes on.
+    pub(crate) fn stop_soon(&mut self, rq: &mut RunQueue, cpu: &Cpu, number: SeatNumber) {
         let now_ns = self.now_ns();
         let Some(threads) = self.threads_stopping(number, now_ns) else {
             return;
@@ -59,6 +60,9 @@ impl State {
         threads.push_deferred(number);
         if !self.expires_before(now_ns + DEFER_NS) {
             self.arm(rq, cpu, Origin::Call);
+        }
+        if self.running == NO_SEAT {
+            self.preempt(rq);
         }
     }
 

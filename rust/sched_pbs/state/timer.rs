@@ -35,10 +35,18 @@ impl State {
         let begins = core::mem::take(&mut self.slot_begins) | core::mem::take(&mut self.task_ended);
         let ticks = origin == Origin::Interrupt;
         let overflow = self.insn_clock.tier() == Tier::PmuOverflow;
-        if !begins && !ticks && !overflow && self.expires_first() {
+        if begins || ticks || overflow || !self.expires_first() {
+            self.arm_anew(rq, cpu, origin, begins);
+        } else {
             self.predictor.forget();
-            return;
         }
+    }
+
+    /// The same where that has to be looked at closely; `begins`: a slot or a task does.
+    #[inline(never)]
+    fn arm_anew(&mut self, rq: &RunQueue, cpu: &Cpu, origin: Origin, begins: bool) {
+        let ticks = origin == Origin::Interrupt;
+        let overflow = self.insn_clock.tier() == Tier::PmuOverflow;
         let now_ns = self.now_ns();
         let (mut at_ns, by_count) = self.next_moment(now_ns, origin);
         if overflow && by_count {
@@ -87,12 +95,15 @@ impl State {
     /// That is asked often, so it is cheap and says no in case of doubt: as of an earlier time all
     /// moments are earlier, so it need not be read what time it is.
     fn expires_first(&self) -> bool {
+        let Some(node) = &self.node else {
+            return false;
+        };
         let before = |at_ns: Option<u64>| at_ns.map_or(true, |at_ns| self.timer_ns <= at_ns);
         let count_ns = |left_insns| self.recent_ns + self.predictor.least_ns(left_insns);
         self.timer_ns != 0
             && [NO_SEAT, self.granted].contains(&self.running)
-            && !self.decision.again
-            && before(self.decision.until_ns)
+            && !node.is_unfinished()
+            && before(node.until_ns())
             && before(self.left_insns().map(count_ns))
             && before(self.deferred_until_ns())
     }
@@ -105,8 +116,9 @@ impl State {
     /// The next moment that matters, as of `now_ns`, and whether it is one at which a count is
     /// reached.
     pub(super) fn next_moment(&mut self, now_ns: u64, origin: Origin) -> (u64, bool) {
-        let mut at_ns = self.decision.until_ns.unwrap_or(u64::MAX);
-        if self.decision.again {
+        let node = self.node.as_ref();
+        let mut at_ns = node.and_then(|node| node.until_ns()).unwrap_or(u64::MAX);
+        if node.is_some_and(|node| node.is_unfinished()) {
             at_ns = at_ns.min(now_ns + AGAIN_NS);
         }
         if let Some(deferred_ns) = self.deferred_until_ns() {
@@ -136,8 +148,7 @@ impl State {
         if self.running == NO_SEAT || self.running != self.granted && !self.is_handing_over() {
             return None;
         }
-        let insns = self.decision.until_insns?;
-        Some(insns.saturating_sub(self.charged_insns))
+        self.node.as_ref()?.left_insns()
     }
 
     /// The timer has expired, on its CPU.

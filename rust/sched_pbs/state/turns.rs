@@ -63,7 +63,7 @@ impl State {
         };
         let goes_on = |seat: &Seat| seat.queued && !seat.is_parked();
         let could_run = |seat: &Seat| seat.queued || seat.is_parked();
-        !self.decision.unallocated
+        !self.is_unallocated()
             && threads.get(self.running).is_some_and(goes_on)
             && threads.get(self.granted).is_some_and(could_run)
     }
@@ -92,7 +92,8 @@ impl State {
         node.map_or(u64::MAX, |node| node.budget_left_ns(now_ns))
     }
 
-    /// The thread that goes before who is granted the CPU.
+    /// The thread that goes before who is granted the CPU. Apart, for mostly nobody has to go on.
+    #[inline(never)]
     pub(super) fn first_out_of_turn(&self, threads: &Threads) -> SeatNumber {
         if !self.budget_spent {
             return threads.first_stopping();
