@@ -2,6 +2,8 @@
 
 #include <linux/cpu.h>
 #include <linux/cpumask.h>
+#include <linux/cpuset.h>
+#include <linux/security.h>
 #include <linux/smp.h>
 
 unsigned int rust_helper_raw_smp_processor_id(void)
@@ -50,12 +52,6 @@ const struct cpumask *rust_helper_cpumask_of(unsigned int cpu)
 	return cpumask_of(cpu);
 }
 
-int rust_helper_set_cpus_allowed_ptr(struct task_struct *p,
-				     const struct cpumask *new_mask)
-{
-	return set_cpus_allowed_ptr(p, new_mask);
-}
-
 bool rust_helper_task_is_bound_to(struct task_struct *p, unsigned int cpu)
 {
 	bool bound;
@@ -65,4 +61,47 @@ bool rust_helper_task_is_bound_to(struct task_struct *p, unsigned int cpu)
 	bound = cpumask_equal(p->cpus_ptr, cpumask_of(cpu));
 	raw_spin_unlock_irq(&p->pi_lock);
 	return bound;
+}
+
+/* A copy of the CPUs that a task may run on now; NULL: no memory. */
+struct cpumask *rust_helper_task_copy_cpus(struct task_struct *p)
+{
+	struct cpumask *cpus = kmalloc(cpumask_size(), GFP_KERNEL_ACCOUNT);
+
+	if (cpus) {
+		raw_spin_lock_irq(&p->pi_lock);
+		cpumask_copy(cpus, p->cpus_ptr);
+		raw_spin_unlock_irq(&p->pi_lock);
+	}
+	return cpus;
+}
+
+void rust_helper_free_cpus(struct cpumask *cpus)
+{
+	kfree(cpus);
+}
+
+/* Whether the cpuset of a task has a CPU; no memory is an error. */
+int rust_helper_cpuset_has_cpu(struct task_struct *p, unsigned int cpu)
+{
+	cpumask_var_t allowed;
+	int has;
+
+	if (!alloc_cpumask_var(&allowed, GFP_KERNEL))
+		return -ENOMEM;
+	cpuset_cpus_allowed(p, allowed);
+	has = cpumask_test_cpu(cpu, allowed);
+	free_cpumask_var(allowed);
+	return has;
+}
+
+/* What an LSM says of somebody who changes how a task is scheduled. */
+int rust_helper_security_task_setscheduler(struct task_struct *p)
+{
+	return security_task_setscheduler(p);
+}
+
+bool rust_helper_cpumask_has_cpu(const struct cpumask *mask, unsigned int cpu)
+{
+	return cpumask_test_cpu(cpu, mask);
 }

@@ -11,6 +11,7 @@
 #include "irq_work.c"
 #include "mm.c"
 #include "mmap.c"
+#include "mutex_killable.c"
 #include "perf_event.c"
 #include "poll.c"
 #include "sched_class.c"

@@ -65,6 +65,30 @@ u64 rust_helper_rq_clock_task(struct rq *rq)
 	return rq_clock_task(rq);
 }
 
+/*
+ * Binds a task to a CPU as the class does it, and not a cpuset: one that has a
+ * seat is not moved by it.
+ */
+int rust_helper_task_bind_to_cpu(struct task_struct *p, unsigned int cpu)
+{
+	struct affinity_context ac = {
+		.new_mask = cpumask_of(cpu),
+		.flags = SCA_CHECK,
+	};
+
+	return __set_cpus_allowed_ptr(p, &ac);
+}
+
+/* Lets a task run on those of the CPUs that its cpuset has; NULL: all that its user wants. */
+int rust_helper_task_set_cpus(struct task_struct *p, const struct cpumask *cpus)
+{
+	struct affinity_context ac = {
+		.new_mask = cpus ?: task_user_cpus(p),
+	};
+
+	return __sched_setaffinity(p, &ac);
+}
+
 bool rust_helper_task_on_rq_queued(struct task_struct *p)
 {
 	return task_on_rq_queued(p);

@@ -56,18 +56,32 @@ impl Task {
         unsafe { (*self.0.get()).flags & (bindings::PF_USER_WORKER | bindings::PF_IO_WORKER) != 0 }
     }
 
-    /// Lets the task run on this CPU only, and moves it there. Sleeps.
+    /// Whether the task's cpuset has that CPU. Sleeps.
     ///
-    /// Fails with [`EINVAL`] if the task's cpuset or the CPU itself does not allow it.
-    pub fn bind_to_cpu(&self, cpu: u32) -> Result {
+    /// Another thread may change this at any time.
+    pub fn cpuset_has(&self, cpu: u32) -> Result<bool> {
         if !cpu::is_possible(cpu) {
-            return Err(EINVAL);
+            return Ok(false);
         }
-        // SAFETY: By the type invariant, the task is valid; `cpu` is the number of a CPU, and the
-        // mask lives for ever.
-        to_result(unsafe {
-            bindings::set_cpus_allowed_ptr(self.0.get(), bindings::cpumask_of(cpu))
-        })
+        // SAFETY: By the type invariant, the task is valid; `cpu` is the number of a CPU.
+        match unsafe { bindings::cpuset_has_cpu(self.0.get(), cpu) } {
+            error @ ..=-1 => Err(Error::from_errno(error)),
+            has => Ok(has != 0),
+        }
+    }
+
+    /// Asks the security modules whether the current task may change how this one is scheduled.
+    pub fn may_be_scheduled(&self) -> Result {
+        // SAFETY: By the type invariant, the task is valid.
+        to_result(unsafe { bindings::security_task_setscheduler(self.0.get()) })
+    }
+
+    /// The CPUs that the task may run on now. Sleeps.
+    pub fn affinity(&self) -> Result<Affinity> {
+        // SAFETY: By the type invariant, the task is valid.
+        let cpus = unsafe { bindings::task_copy_cpus(self.0.get()) };
+        // INVARIANT: The copy is nobody else's.
+        Ok(Affinity(NonNull::new(cpus).ok_or(ENOMEM)?))
     }
 
     /// Whether the task may run on `cpu` and nowhere else.
@@ -76,5 +90,47 @@ impl Task {
     pub fn is_bound_to(&self, cpu: u32) -> bool {
         // SAFETY: The task is valid.
         unsafe { bindings::task_is_bound_to(self.0.get(), cpu) }
+    }
+}
+
+/// What a task may change of another one's, or its own, affinity on behalf of a scheduling class.
+#[cfg(CONFIG_SCHED_CLASS_PBS)]
+impl Task {
+    /// Lets the task run on this CPU only, and moves it there: sleeps until it is there, if it is
+    /// the current one. Does not ask its cpuset.
+    ///
+    /// Fails with [`EINVAL`] if the CPU does not take it.
+    pub fn bind_to_cpu(&self, cpu: u32) -> Result {
+        if !cpu::is_possible(cpu) {
+            return Err(EINVAL);
+        }
+        // SAFETY: By the type invariant, the task is valid; `cpu` is the number of a CPU.
+        to_result(unsafe { bindings::task_bind_to_cpu(self.0.get(), cpu) })
+    }
+
+    /// Lets the task run where it could before, as far as its cpuset still has these CPUs. Sleeps.
+    pub fn set_affinity(&self, affinity: &Affinity) -> Result {
+        // SAFETY: By the type invariants, the task and the mask are valid.
+        to_result(unsafe { bindings::task_set_cpus(self.0.get(), affinity.0.as_ptr()) })
+    }
+
+    /// Lets the task run on all CPUs that its cpuset and its user allow it. Sleeps.
+    pub fn reset_affinity(&self) -> Result {
+        // SAFETY: By the type invariant, the task is valid; no mask stands for what its user wants.
+        to_result(unsafe { bindings::task_set_cpus(self.0.get(), core::ptr::null()) })
+    }
+}
+
+/// A set of CPUs that a task may run on.
+///
+/// # Invariants
+///
+/// The pointer is to a mask that is this one's own.
+pub struct Affinity(NonNull<bindings::cpumask>);
+
+impl Drop for Affinity {
+    fn drop(&mut self) {
+        // SAFETY: By the type invariant; nobody uses it any more.
+        unsafe { bindings::free_cpus(self.0.as_ptr()) };
     }
 }

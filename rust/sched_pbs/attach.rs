@@ -11,7 +11,8 @@ use super::{
     global::{pbs, Pbs},
     park::{self, Place, Step, Stop},
     plan,
-    state::LEAVE_SILENTLY,
+    rows::Row,
+    state::{State, LEAVE_SILENTLY},
     threads::{Seat, SeatNumber, MAX_THREADS, NO_SEAT},
 };
 use core::sync::atomic::{fence, Ordering};
@@ -19,8 +20,9 @@ use kernel::{
     bindings,
     prelude::*,
     sched_class::{self, RunQueueGuard},
+    sync::Arc,
     task::Task,
-    types::ARef,
+    task_work::TaskWork,
 };
 
 /// Why a thread was not attached.
@@ -37,6 +39,8 @@ pub(crate) enum Refused {
     Kthread,
     /// The thread is exiting.
     Exiting,
+    /// The thread's cpuset does not have the CPU of that number.
+    Cpuset(u32),
     /// Something in the kernel failed.
     Kernel(Error),
 }
@@ -47,38 +51,75 @@ impl From<Error> for Refused {
     }
 }
 
-/// Makes `task` a thread of the plan process with that id.
+/// Makes `task` a thread of the plan process with that id. If it is refused, nothing has changed.
+///
+/// A thread that attaches itself may wait long for its new CPU, which plan processes have: so it
+/// goes there with no lock held, and what was found before is looked at again.
 pub(crate) fn attach(task: &Task, id: u32, one_task: bool) -> Result<(), Refused> {
     if task.is_kthread() || task.is_user_worker() {
         return Err(Refused::Kthread);
     }
     let pbs = pbs().ok_or(Refused::Kernel(ENODEV))?;
-    let _control = pbs.control.lock();
     let cpu = cpu_of(pbs, id).ok_or(Refused::NoProcess)?;
+    cpu.lock(|_, _, state| find_row(state, id, one_task))
+        .unwrap_or(Err(Refused::NoProcess))?;
     if entity::seat_cpu(task).is_some() {
         return Err(Refused::Attached);
     }
+    if entity::is_exiting(task) {
+        return Err(Refused::Exiting);
+    }
+    if !task.cpuset_has(cpu.number())? {
+        return Err(Refused::Cpuset(cpu.number()));
+    }
+    let before = task.affinity()?;
     // Freed outside the lock, whether it is used or not.
     let mut work = Some(Stop::new()?);
     task.bind_to_cpu(cpu.number())?;
+    let entered = enter(task, cpu, id, one_task, &mut work);
+    if entered.is_err() && task.is_bound_to(cpu.number()) {
+        // It fails if the thread has been attached by somebody else, and is right where it is.
+        let _ = task.set_affinity(&before);
+    }
+    entered
+}
 
+/// The row of a process that takes one more thread.
+fn find_row(state: &State, id: u32, one_task: bool) -> Result<Row, Refused> {
+    let (Some(threads), Some(node)) = (&state.threads, &state.node) else {
+        return Err(Refused::NoProcess);
+    };
+    let process = node.plan().find(id).ok_or(Refused::NoProcess)?;
+    if node.process(process).is_some_and(|info| info.done) {
+        return Err(Refused::Done);
+    }
+    let row = threads.rows().row(process);
+    match threads.get(threads.active(row)) {
+        Some(active) if !(active.one_task && one_task) => Err(Refused::Occupied),
+        _ => Ok(row),
+    }
+}
+
+/// A thread that is bound to `cpu` takes a seat there and enters the class.
+fn enter(
+    task: &Task,
+    cpu: &'static Cpu,
+    id: u32,
+    one_task: bool,
+    work: &mut Option<Arc<TaskWork<Stop>>>,
+) -> Result<(), Refused> {
+    // The CPU does not go before the thread is in the class, and so leaves it by that.
+    let _hotplug = kernel::cpu::hotplug_read_lock();
+    let _seats = cpu.seats.lock_killable()?;
     let taken = cpu.lock(|rq, cpu, state| {
-        let (Some(threads), Some(node)) = (&mut state.threads, &state.node) else {
-            return Err(Refused::NoProcess);
-        };
-        let process = node.plan().find(id).ok_or(Refused::NoProcess)?;
-        if node.process(process).is_some_and(|info| info.done) {
-            return Err(Refused::Done);
+        let row = find_row(state, id, one_task)?;
+        let threads = state.threads.as_mut().ok_or(Refused::NoProcess)?;
+        let number = threads.take(task.into(), row, one_task, work)?;
+        if !entity::take_seat(rq, task, number) {
+            // Not the last reference: the caller has one.
+            drop(threads.release(number));
+            return Err(Refused::Attached);
         }
-        let row = threads.rows().row(process);
-        if let Some(active) = threads.get(threads.active(row)) {
-            if !(active.one_task && one_task) {
-                return Err(Refused::Occupied);
-            }
-        }
-        let task: ARef<Task> = task.into();
-        let number = threads.take(task.clone(), row, one_task, &mut work)?;
-        entity::set_seat(rq, &task, number);
         state.refresh_presence(row);
         state.settle(rq, cpu);
         Ok(())
@@ -86,26 +127,75 @@ pub(crate) fn attach(task: &Task, id: u32, one_task: bool) -> Result<(), Refused
     taken.unwrap_or(Err(Refused::Kernel(ENODEV)))?;
 
     // An exiting thread sets its flag and then looks for a seat; here it is the other way round,
-    // so one of the two sees the other.
+    // so one of the two sees the other. The same goes for a cpuset that shrinks.
     fence(Ordering::SeqCst);
-    if !task.is_bound_to(cpu.number()) {
+    let refused = if !task.is_bound_to(cpu.number()) {
         // Its affinity was changed before it had its seat; from now on that is refused.
+        Some(Refused::Kernel(EAGAIN))
+    } else if entity::is_exiting(task) {
+        Some(Refused::Exiting)
+    } else {
+        match task.cpuset_has(cpu.number()) {
+            Ok(true) => None,
+            Ok(false) => Some(Refused::Cpuset(cpu.number())),
+            Err(error) => Some(Refused::Kernel(error)),
+        }
+    };
+    if let Some(refused) = refused {
         give_up_seat(task);
-        return Err(Refused::Kernel(EAGAIN));
+        return Err(refused);
     }
-    if entity::is_exiting(task) {
+    if let Err(error) = sched_class::set_policy(task, bindings::SCHED_PBS, 0) {
         give_up_seat(task);
-        return Err(Refused::Exiting);
+        return Err(Refused::Kernel(error));
     }
-    let entered = sched_class::set_policy(task, bindings::SCHED_PBS, 0);
-    if entered.is_err() {
-        give_up_seat(task);
-    } else if seat(task, |seat| seat.leaving != 0) == Some(true) {
-        // It began to exit, and passed the point where it leaves the class, before it entered.
-        eject(&task.into())?;
-        return Err(Refused::Exiting);
+    // It was told to leave meanwhile, as it exits, as its plan goes, or as its cpuset shrinks.
+    let leaving = seat(task, |seat| seat.leaving).unwrap_or(0);
+    if leaving == 0 {
+        return Ok(());
     }
-    Ok(entered?)
+    eject(task)?;
+    Err(match leaving {
+        LEAVE_SILENTLY => Refused::Exiting,
+        LEAVE_CPUSET => Refused::Cpuset(cpu.number()),
+        _ => Refused::NoProcess,
+    })
+}
+
+/// Why a thread leaves whose cpuset has lost its CPU.
+const LEAVE_CPUSET: u16 = bindings::pbs_eject_PBS_EJECT_CPUSET as u16;
+
+/// A cpuset that has lost the CPU of a thread's plan sends the thread out of that. Process context,
+/// with the lock of all cpusets held: so the thread follows its cpuset only when it has left.
+///
+/// # Safety
+///
+/// `task` and `cpus` are valid.
+#[no_mangle]
+unsafe extern "C" fn sched_pbs_cpuset_changed(
+    task: *mut bindings::task_struct,
+    cpus: *const bindings::cpumask,
+) {
+    // SAFETY: The caller has a reference to the task.
+    let task = unsafe { Task::from_raw(task) };
+    let Some(cpu) = entity::seat_cpu(task).and_then(|cpu| pbs()?.cpu(cpu)) else {
+        return;
+    };
+    // SAFETY: The caller's mask is valid, and has a place for each CPU.
+    if unsafe { bindings::cpumask_has_cpu(cpus, cpu.number()) } {
+        return;
+    }
+    cpu.lock(|rq, cpu, state| {
+        let number = entity::seat_of(rq, task);
+        if number == NO_SEAT {
+            return;
+        }
+        // It may be the caller.
+        state.charge(rq);
+        state.leave(cpu, number, LEAVE_CPUSET);
+        state.settle(rq, cpu);
+        cpu.request_ejection();
+    });
 }
 
 /// Calls `function` with the thread's seat, if it has one.
@@ -136,7 +226,7 @@ fn give_up_seat(task: &Task) {
                 // Not the last reference: the caller has one.
                 drop(threads.release(number));
             }
-            entity::set_seat(rq, task, NO_SEAT);
+            entity::clear_seat(rq, task);
             state.settle(rq, cpu);
         }
     });
@@ -162,10 +252,10 @@ pub(crate) fn cpu_of(pbs: &Pbs, id: u32) -> Option<&'static Cpu> {
 /// Takes `task` out of the class at somebody's wish; its process goes on without it.
 pub(crate) fn detach(task: &Task) -> Result {
     let pbs = pbs().ok_or(ENODEV)?;
-    let _control = pbs.control.lock();
     let cpu = entity::seat_cpu(task)
         .and_then(|cpu| pbs.cpu(cpu))
         .ok_or(ESRCH)?;
+    let _seats = cpu.seats.lock_killable()?;
     let attached = cpu.lock(|rq, cpu, state| {
         let number = entity::seat_of(rq, task);
         if number == NO_SEAT {
@@ -180,7 +270,7 @@ pub(crate) fn detach(task: &Task) -> Result {
     if attached != Some(true) {
         return Err(ESRCH);
     }
-    eject(&task.into())
+    eject(task)
 }
 
 /// How a task of the current thread ended.
@@ -288,8 +378,9 @@ extern "C" fn sched_pbs_exit(task: *mut bindings::task_struct) {
 /// How many seats are looked at with the run queue locked.
 const SEATS_A_LOCK: SeatNumber = 256;
 
-/// Takes the threads that are to leave out of the class. Sleeps; the caller holds the control lock.
+/// Takes the threads that are to leave out of the class. Sleeps.
 pub(crate) fn eject_leaving(cpu: &Cpu) {
+    let _seats = cpu.seats.lock();
     // Once through the table, piece by piece: who is told to leave meanwhile in a seat that was
     // passed comes with a request of its own.
     let end = MAX_THREADS as SeatNumber + 1;
@@ -297,10 +388,11 @@ pub(crate) fn eject_leaving(cpu: &Cpu) {
     while from < end {
         let to = end.min(from + SEATS_A_LOCK);
         let found = plan::with_locked(cpu, |_, _, state| {
-            let (number, task) = state.threads.as_ref()?.find_leaving(from..to)?;
-            Some((number, task.clone()))
+            let threads = state.threads.as_ref()?;
+            let (number, task) = threads.find_leaving(from..to)?;
+            Some((number, task.clone(), threads.get(number)?.leaving))
         });
-        let Some((number, task)) = found.flatten() else {
+        let Some((number, task, reason)) = found.flatten() else {
             from = to;
             continue;
         };
@@ -310,6 +402,8 @@ pub(crate) fn eject_leaving(cpu: &Cpu) {
                 "thread {} could not be taken out of the class\n",
                 task.pid()
             );
+        } else {
+            follow_cpuset(&task, reason);
         }
     }
 }
@@ -331,10 +425,26 @@ extern "C" fn sched_pbs_left(task: *mut bindings::task_struct) {
 /// The current thread leaves the class, as it was told to, unless it has left it meanwhile: who
 /// told it may have taken it out already, and it may have been attached again since.
 pub(crate) fn leave_as_told(task: &Task) {
-    let Some(pbs) = pbs() else { return };
-    let _control = pbs.control.lock();
-    if seat(task, |seat| seat.leaving != 0) == Some(true) {
+    let Some(cpu) = entity::seat_cpu(task).and_then(|cpu| pbs()?.cpu(cpu)) else {
+        return;
+    };
+    let Ok(seats) = cpu.seats.lock_killable() else {
+        // It exits, and leaves the class by that.
+        return;
+    };
+    let reason = seat(task, |seat| seat.leaving).unwrap_or(0);
+    if reason != 0 {
         leave_class(task);
+    }
+    drop(seats);
+    follow_cpuset(task, reason);
+}
+
+/// A thread that has left because its cpuset has lost the CPU goes where that is.
+fn follow_cpuset(task: &Task, reason: u16) {
+    if reason == LEAVE_CPUSET {
+        // It fails if the thread has been attached again; then it is where it is to be.
+        let _ = task.reset_affinity();
     }
 }
 
@@ -346,7 +456,7 @@ fn leave_class(task: &Task) {
 }
 
 /// Gives a thread back to the fair class.
-fn eject(task: &ARef<Task>) -> Result {
+fn eject(task: &Task) -> Result {
     sched_class::set_policy(task, bindings::SCHED_NORMAL, entity::nice(task))?;
     // Had it no policy of ours, nobody has taken its seat yet.
     give_up_seat(task);

@@ -243,7 +243,7 @@ impl SchedClass for Pbs {
                     // Not the last reference: who changes the policy has one.
                     drop(threads.release(number));
                 }
-                entity::set_seat(rq, task, NO_SEAT);
+                entity::clear_seat(rq, task);
                 state.settle(rq, cpu);
             }
             if !rq.is_local() && rq.is_current(task) {

@@ -17,9 +17,11 @@ use core::{
 use kernel::{
     hrtimer::{HrTimer, HrTimerCallback, Restart},
     irq_work::{IrqWork, IrqWorkCallback},
+    new_mutex,
     perf_event::OverflowHandler,
     prelude::*,
     sched_class::{self, RunQueue, RunQueueGuard},
+    sync::Mutex,
     task::Task,
     types::ARef,
 };
@@ -57,6 +59,12 @@ pub(crate) struct Cpu {
     /// A test has its interrupts not come.
     silent: AtomicBool,
     state: UnsafeCell<State>,
+    /// Held by who has a thread enter or leave the class here, so that nobody else does so with the
+    /// same thread meanwhile. Taken after the control lock and before the lock of the run queue.
+    /// Who holds it may be a thread that waits for this CPU, so nothing else is to wait for it
+    /// while a plan is in the way.
+    #[pin]
+    pub(crate) seats: Mutex<()>,
     /// Expires at the next moment that the clock brings, or that the count is predicted to.
     #[pin]
     timer: HrTimer<Expiry>,
@@ -89,6 +97,7 @@ impl Cpu {
             timer_interrupts: AtomicU64::new(0),
             silent: AtomicBool::new(false),
             state: UnsafeCell::new(State::default()),
+            seats <- new_mutex!((), "pbs_seats"),
             timer <- HrTimer::new(Expiry(*number)),
             kick <- IrqWork::new_hard(Kick(*number)),
             overflowed <- IrqWork::new_hard(Overflowed(*number)),

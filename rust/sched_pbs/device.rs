@@ -194,7 +194,6 @@ fn write_plan(file: &File, mut reader: UserSliceReader) -> Result<usize> {
 }
 
 fn attach_thread(file: &File, arg: usize) -> Result {
-    privileged(file)?;
     let request: bindings::pbs_attach = wire::get(arg)?;
     no_reserved(file, &request.reserved)?;
     if request.flags & !bindings::PBS_ATTACH_ONE_TASK != 0 {
@@ -203,6 +202,10 @@ fn attach_thread(file: &File, arg: usize) -> Result {
     let process = request.process;
     let task = thread(file, request.pid)?;
     let one_task = request.flags & bindings::PBS_ATTACH_ONE_TASK != 0;
+    // In the order of sched_setscheduler(2), which this is a kind of.
+    privileged(file)?;
+    task.may_be_scheduled()
+        .map_err(|error| file.refuse(error, format_args!("a security module refuses it")))?;
     attach::attach(&task, process, one_task).map_err(|refused| match refused {
         attach::Refused::NoProcess => file.refuse(
             ENOENT,
@@ -227,7 +230,24 @@ fn attach_thread(file: &File, arg: usize) -> Result {
         attach::Refused::Exiting => {
             file.refuse(ESRCH, format_args!("thread {} is exiting", task.pid()))
         }
-        attach::Refused::Kernel(error) => error,
+        attach::Refused::Cpuset(cpu) => file.refuse(
+            EINVAL,
+            format_args!(
+                "the cpuset of thread {} does not have CPU {cpu}",
+                task.pid()
+            ),
+        ),
+        attach::Refused::Kernel(error) => match error {
+            EAGAIN => file.refuse(
+                EAGAIN,
+                format_args!("somebody changed the affinity of thread {}", task.pid()),
+            ),
+            ENOSPC => file.refuse(
+                ENOSPC,
+                format_args!("too many threads are attached on that CPU"),
+            ),
+            error => error,
+        },
     })
 }
 

@@ -7,6 +7,7 @@ use super::{
     state::State,
     threads::{SeatNumber, MAX_THREADS, NO_SEAT},
 };
+use core::sync::atomic::{AtomicU32, Ordering};
 use kernel::{bindings, sched_class::RunQueue, task::Task};
 
 /// Low bits of the field hold the number of the seat, the others but [`LET_ON`] the CPU whose table
@@ -39,8 +40,8 @@ pub(crate) fn seat_of(rq: &RunQueue, task: &Task) -> SeatNumber {
 
 /// The CPU whose table has the thread's seat; `None`: it has none.
 ///
-/// It changes under the control lock, but for the thread's own exit and the changes of policy that
-/// others make.
+/// It changes under the lock of that CPU's seats, but for the thread's own exit and the changes of
+/// policy that others make.
 pub(crate) fn seat_cpu(task: &Task) -> Option<u32> {
     match seat_field(task) {
         NO_SEAT => None,
@@ -61,19 +62,27 @@ pub(crate) fn is_let_on(current: &Task) -> bool {
 /// Notes whether a thread, which has a seat here, has got the CPU since it began to wait.
 pub(crate) fn set_let_on(_rq: &RunQueue, task: &Task, let_on: bool) {
     let field = seat_field(task) & !LET_ON | if let_on { LET_ON } else { 0 };
-    // SAFETY: As in `set_seat`.
+    // SAFETY: As in `clear_seat`.
     unsafe { core::ptr::addr_of_mut!((*task.as_ptr()).pbs.seat).write_volatile(field) };
 }
 
-/// Gives a thread its seat in the table of this CPU, or takes it.
-pub(crate) fn set_seat(rq: &RunQueue, task: &Task, seat: SeatNumber) {
-    let field = match seat {
-        NO_SEAT => NO_SEAT,
-        number => rq.cpu() << NUMBER_BITS | number,
-    };
-    // SAFETY: The task is valid. It is written only by who holds the lock of the run queue whose
-    // CPU has the seat.
-    unsafe { core::ptr::addr_of_mut!((*task.as_ptr()).pbs.seat).write_volatile(field) };
+/// Gives a thread its seat in the table of this CPU, unless it has one already, here or elsewhere.
+/// Returns whether it has got it.
+pub(crate) fn take_seat(rq: &RunQueue, task: &Task, seat: SeatNumber) -> bool {
+    let field = rq.cpu() << NUMBER_BITS | seat;
+    // SAFETY: The task is valid, and the field an aligned integer. Once it is not `NO_SEAT`, only
+    // who holds the lock of the run queue whose CPU has the seat writes it; up to then it is
+    // exchanged.
+    let seat = unsafe { AtomicU32::from_ptr(core::ptr::addr_of_mut!((*task.as_ptr()).pbs.seat)) };
+    seat.compare_exchange(NO_SEAT, field, Ordering::SeqCst, Ordering::Relaxed)
+        .is_ok()
+}
+
+/// Takes a thread the seat that it has in the table of this CPU.
+pub(crate) fn clear_seat(_rq: &RunQueue, task: &Task) {
+    // SAFETY: The task is valid. Whose seat is here, of that only who holds the lock of this run
+    // queue writes the field.
+    unsafe { core::ptr::addr_of_mut!((*task.as_ptr()).pbs.seat).write_volatile(NO_SEAT) };
 }
 
 /// Whether the task's policy is `SCHED_PBS`: still so while another class runs it as a boosted

@@ -23,7 +23,7 @@ use kernel::{
 /// How long after its failure a counter is tried again, and so on until it works.
 const RECOVERY_NS: u64 = 1_000_000_000;
 
-/// What changes plans and attachments, one at a time.
+/// What changes plans, one at a time.
 pub(crate) struct Control {
     /// The configuration of plans that bring none.
     pub(crate) config: Config,
@@ -156,7 +156,6 @@ impl WorkItem for Ejection {
 
     fn run(_this: Arc<Ejection>) {
         let Some(pbs) = pbs() else { return };
-        let _control = pbs.control.lock();
         for cpu in pbs.cpus() {
             super::attach::eject_leaving(cpu);
         }

@@ -17,7 +17,7 @@ use super::{
     cpu::Cpu,
     entity,
     events::Emitter,
-    global::{pbs, Pbs},
+    global::{pbs, Control, Pbs},
     pbs_core::{
         wire::{self, Message, Section},
         Config, Event, EventKind, Node, Plan, Refusal, Sink, TakeOver,
@@ -91,7 +91,7 @@ pub(crate) fn install(bytes: &[u8]) -> Result<(), Refused> {
     let message = Message::parse::<KernelMemory>(bytes)?;
     // Keeps the CPUs as they are; hotplug takes the control lock inside this one.
     let _hotplug = kernel::cpu::hotplug_read_lock();
-    let mut control = pbs.control.lock();
+    let mut control = pbs.control.lock_killable()?;
     let config = message.config().unwrap_or(control.config);
 
     let mut changes: KVec<Change> = KVec::new();
@@ -110,7 +110,11 @@ pub(crate) fn install(bytes: &[u8]) -> Result<(), Refused> {
         put_in_force(change)?;
     }
     for change in changes.iter() {
-        eject_lost(change);
+        tell_lost(change);
+    }
+    drop(control);
+    for change in changes.iter() {
+        attach::eject_leaving(change.cpu);
     }
     Ok(())
 }
@@ -343,23 +347,22 @@ fn swap(change: &mut Change, most: usize) -> bool {
 /// How many processes are looked at, and how many threads told, with the run queue locked.
 const LOST_A_LOCK: (u32, usize) = (128, 8);
 
-/// Has the threads leave the class whose process went with the plan that `change` replaced, in the
-/// order of that plan.
-fn eject_lost(change: &Change) {
+/// Tells the threads to leave the class whose process went with the plan that `change` replaced, in
+/// the order of that plan.
+fn tell_lost(change: &Change) {
     let mut from = Some(0);
     while let Some(process) = from {
         let next = with_locked(change.cpu, |rq, cpu, state| {
-            let next = tell_lost(change, cpu, state, process);
+            let next = tell_some_lost(change, cpu, state, process);
             state.preempt(rq);
             next
         });
         from = next.flatten();
     }
-    attach::eject_leaving(change.cpu);
 }
 
 /// A piece of that, from a process on; returns the one to go on with.
-fn tell_lost(change: &Change, cpu: &Cpu, state: &mut State, from: u32) -> Option<u32> {
+fn tell_some_lost(change: &Change, cpu: &Cpu, state: &mut State, from: u32) -> Option<u32> {
     let (processes_a_lock, mut left) = LOST_A_LOCK;
     for process in from..from + processes_a_lock {
         let threads = state.threads.as_ref()?;
@@ -380,9 +383,8 @@ fn tell_lost(change: &Change, cpu: &Cpu, state: &mut State, from: u32) -> Option
     Some(from + processes_a_lock)
 }
 
-/// Takes the plan of a CPU away, if it has one; the caller holds the control lock, and the CPU is
-/// online.
-fn remove(cpu: &'static Cpu, reason: u32, kind: EventKind) -> Result<bool> {
+/// Takes the plan of a CPU away, if it has one, and tells its threads to leave; the CPU is online.
+fn remove(_control: &mut Control, cpu: &'static Cpu, reason: u32, kind: EventKind) -> Result<bool> {
     let mut change = Change {
         cpu,
         node: None,
@@ -394,18 +396,21 @@ fn remove(cpu: &'static Cpu, reason: u32, kind: EventKind) -> Result<bool> {
         reason: reason as u16,
     };
     put_in_force(&mut change)?;
-    eject_lost(&change);
+    tell_lost(&change);
     Ok(change.node.is_some())
 }
 
 /// Drops the plan of a CPU; its threads go back to the fair class.
 pub(crate) fn drop_plan(number: u32) -> Result {
     let pbs = pbs().ok_or(ENODEV)?;
-    let _hotplug = kernel::cpu::hotplug_read_lock();
-    let _control = pbs.control.lock();
     let cpu = pbs.cpu(number).ok_or(ENODEV)?;
+    let _hotplug = kernel::cpu::hotplug_read_lock();
+    let mut control = pbs.control.lock_killable()?;
     let reason = bindings::pbs_eject_PBS_EJECT_DROPPED;
-    if remove(cpu, reason, EventKind::PlanDropped)? {
+    let removed = remove(&mut control, cpu, reason, EventKind::PlanDropped)?;
+    drop(control);
+    attach::eject_leaving(cpu);
+    if removed {
         Ok(())
     } else {
         Err(ENOENT)
@@ -419,7 +424,7 @@ const SLOTS_A_LOCK: usize = 128;
 pub(crate) fn read_back(number: u32) -> Result<KVVec<u8>> {
     let pbs = pbs().ok_or(ENODEV)?;
     // With it nobody replaces the plan between two locks of the run queue.
-    let _control = pbs.control.lock();
+    let _control = pbs.control.lock_killable()?;
     let cpu = pbs.cpu(number).ok_or(ENODEV)?;
     let (plan_id, config, bytes, nr_processes, nr_slots) = with_locked(cpu, |_, _, state| {
         let node = state.node.as_ref()?;
@@ -477,11 +482,13 @@ pub(crate) fn read_back(number: u32) -> Result<KVVec<u8>> {
 extern "C" fn sched_pbs_cpu_deactivate(number: u32) {
     let Some(pbs) = pbs() else { return };
     let Some(cpu) = pbs.cpu(number) else { return };
-    let _control = pbs.control.lock();
+    let mut control = pbs.control.lock();
     let reason = bindings::pbs_eject_PBS_EJECT_CPU_GONE;
-    if let Err(error) = remove(cpu, reason, EventKind::CpuGone) {
+    if let Err(error) = remove(&mut control, cpu, reason, EventKind::CpuGone) {
         pr_warn!("CPU {number}: could not take its plan away: {error:?}\n");
     }
+    drop(control);
+    attach::eject_leaving(cpu);
 }
 
 /// Gives every CPU that comes up its counter, and takes it when the CPU goes.

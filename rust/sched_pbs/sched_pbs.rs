@@ -26,11 +26,15 @@
 //! # Locks
 //!
 //! In the order of taking: the CPU hotplug lock (readers: who installs or drops a plan), the
-//! control mutex ([`global::Pbs::control`]: one change of plans or attachments at a time), the lock
-//! of one run queue (all of a CPU's [`state::State`]), and the raw lock of the event ring, which is
+//! control mutex ([`global::Pbs::control`]: one change of plans at a time), the seats of one CPU
+//! ([`cpu::Cpu::seats`]: one thread enters or leaves the class there at a time), the lock of one run
+//! queue (all of a CPU's [`state::State`]), and the raw lock of the event ring, which is
 //! held for a copy. The timer and the irq_work take the lock of their CPU's run queue from hard
 //! interrupt context. Nothing is allocated or freed and nothing sleeps under the lock of a run queue,
 //! and nobody is woken but who sleeps on it and is granted the CPU ([`cpu::wake_granted`]).
+
+// What `pin_init!` makes of a CPU.
+#![recursion_limit = "256"]
 
 use kernel::{prelude::*, sched_class};
 

@@ -233,14 +233,14 @@ const CPU_FILES: usize = 26 + cfg!(CONFIG_SCHED_CLASS_PBS_FAULTS) as usize;
 
 /// Shows one value of the default configuration, by its place in [`Config::NAMES`].
 fn show_config<const PLACE: usize>(_: &(), out: &mut Buffer<'_>) -> Result {
-    let config = pbs().ok_or(ENODEV)?.control.lock().config;
+    let config = pbs().ok_or(ENODEV)?.control.lock_killable()?.config;
     line(out, config.values().get(PLACE).copied().unwrap_or(0))
 }
 
 /// Takes one value of the default configuration; plans that come later begin with it.
 fn store_config<const PLACE: usize>(_: &(), text: &str) -> Result {
     let number = text.parse().map_err(|_| EINVAL)?;
-    let mut control = pbs().ok_or(ENODEV)?.control.lock();
+    let mut control = pbs().ok_or(ENODEV)?.control.lock_killable()?;
     let mut values = control.config.values();
     *values.get_mut(PLACE).ok_or(EINVAL)? = number;
     let config = Config::from_values(values);

@@ -217,6 +217,7 @@ enum pbs_eject {
 	PBS_EJECT_DROPPED	= 4,	/* its plan was dropped */
 	PBS_EJECT_CPU_GONE	= 5,	/* its CPU went offline */
 	PBS_EJECT_FAULT		= 6,	/* the class found itself in error; see the kernel log */
+	PBS_EJECT_CPUSET	= 7,	/* its cpuset has no longer the CPU */
 };
 
 struct pbs_event {

@@ -100,6 +100,8 @@ numbers! {
         Dropped = 4, "dropped";
         CpuGone = 5, "cpu_gone";
         Fault = 6, "fault";
+        /// Its cpuset has no longer the CPU.
+        Cpuset = 7, "cpuset";
     }
 
     /// `enum pbs_tier`: how instructions are counted.

@@ -6,9 +6,12 @@ use pbs_uapi::record::{Attach, TaskEnd};
 use pbs_uapi::{ioc, Device, ATTACH_ONE_TASK};
 
 use super::kit::{ioctl, refused, Running};
-use crate::check_eq;
-use crate::harness::{fork, Context, Verdict};
-use crate::linux::scene::{ends_well, policy_of, reaches_state, Words, PLAN_CPU};
+use crate::harness::{fork, now_ns, sleep_ms, Child, Context, Node, Plan, Verdict};
+use crate::linux::policy::{cpuset, set_policy};
+use crate::linux::scene::{
+    affinity_of, ends_well, policy_of, reaches_state, set_affinity, Words, ENDLESS_INSNS, PLAN_CPU,
+};
+use crate::{check, check_eq};
 
 /// The kernel's thread that makes kernel threads.
 const KTHREADD: i32 = 2;
@@ -80,4 +83,136 @@ pub fn wrong_attachments_are_refused() -> Verdict {
     ends_well(&mut child, "the child")?;
     check_eq!(policy_of(0)?, libc::SCHED_OTHER, "policy of the test");
     running.completes()
+}
+
+/// A thread that is not attached may run where it could before: another one, and the caller.
+pub fn refused_attach_changes_nothing() -> Verdict {
+    let device = Device::open().context("open")?;
+    let words = Words::shared()?;
+    let mut child = fork(|| words.block())?;
+    let pid = child.pid;
+    let both = affinity_of(pid)?;
+    check_eq!(both, [0, 1], "affinity of a new process");
+    let running = Running::new()?;
+    check_eq!(set_affinity(0, &both), Ok(()), "affinity of the test");
+
+    for pid in [pid, 0] {
+        refused("unknown process", device.attach(pid, 9, 0), ENOENT)?;
+        refused("process that has a thread", device.attach(pid, 2, 0), EBUSY)?;
+        check_eq!(affinity_of(pid)?, both, "affinity after a refusal");
+        check_eq!(set_affinity(pid, &[0]), Ok(()), "setting the affinity");
+        refused("process that has a thread", device.attach(pid, 2, 0), EBUSY)?;
+        check_eq!(affinity_of(pid)?, [0], "affinity after another");
+        check_eq!(set_affinity(pid, &both), Ok(()), "setting it back");
+    }
+    let group = cpuset("elsewhere", "0")?;
+    std::fs::write(format!("{group}/cgroup.procs"), pid.to_string()).context("move")?;
+    let reason = refused("not in its cpuset", device.attach(pid, 3, 0), EINVAL)?;
+    check!(reason.contains("cpuset"), "reason: {reason}");
+    check_eq!(affinity_of(pid)?, [0], "affinity in the cpuset");
+    check_eq!(policy_of(pid)?, libc::SCHED_OTHER, "policy of the child");
+
+    words.release();
+    ends_well(&mut child, "the child")?;
+    running.completes()
+}
+
+/// Attaches itself again and again, where it is refused or where it has to wait until somebody
+/// detaches it.
+fn attacher(number: u32, words: &'static Words) -> Result<Child, String> {
+    fork(|| {
+        let _ = set_policy(0, libc::SCHED_OTHER, 0);
+        let Ok(device) = Device::open() else { return };
+        while words.go.load(std::sync::atomic::Ordering::SeqCst) == 0 {
+            let _ = match number % 2 {
+                0 => device.attach(0, 1, 0),
+                _ => device.attach(0, 2, ATTACH_ONE_TASK),
+            };
+            let _ = set_affinity(0, &[0, 1]);
+            words
+                .progress
+                .fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+        }
+    })
+}
+
+/// How often the caller has slept so far.
+fn sleeps() -> i64 {
+    // SAFETY: plain memory, which the call fills.
+    unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_SELF, &mut usage);
+        usage.ru_nvcsw
+    }
+}
+
+/// How long it takes to drop the plan of CPU 2, as a median and at most, in ns, and how often the
+/// caller sleeps meanwhile.
+fn drop_ns(node: &Node) -> Result<(u64, u64, i64), String> {
+    const ROUNDS: usize = 31;
+    let plan = Plan::new(5).cpu(2).slot(9, 0, ENDLESS_INSNS);
+    let mut took_ns = Vec::new();
+    let mut slept = 0;
+    for _ in 0..ROUNDS {
+        node.load(&plan)?;
+        sleep_ms(3);
+        slept -= sleeps();
+        let since_ns = now_ns();
+        node.device.drop_plan(2).context("drop")?;
+        took_ns.push(now_ns() - since_ns);
+        slept += sleeps();
+    }
+    took_ns.sort_unstable();
+    Ok((took_ns[ROUNDS / 2], took_ns[ROUNDS - 1], slept))
+}
+
+/// A hundred threads that attach themselves to the plan of a busy CPU hold up nobody who drops that
+/// of another one.
+pub fn drop_beside_attachers() -> Verdict {
+    const ATTACHERS: u32 = 100;
+    let node = Node::open()?;
+    set_affinity(0, &[0]).map_err(|errno| format!("affinity: {errno}"))?;
+    // The measuring one has its CPU for itself: what it waits for is not the CPU.
+    check_eq!(set_policy(0, libc::SCHED_FIFO, 50), Ok(()), "SCHED_FIFO");
+    let plan = Plan::new(4)
+        .cpu(PLAN_CPU)
+        .slot(1, 0, ENDLESS_INSNS)
+        .slot(2, 0, ENDLESS_INSNS);
+    node.load(&plan)?;
+    let spinner_words = Words::shared()?;
+    let spinner = fork(|| {
+        if Device::open().is_ok_and(|device| device.attach(0, 1, 0).is_ok()) {
+            spinner_words.spin();
+        }
+    })?;
+    spinner_words.runs("the plan process")?;
+    let alone = drop_ns(&node)?;
+
+    let words = Words::shared()?;
+    let mut attachers = Vec::new();
+    for number in 0..ATTACHERS {
+        attachers.push(attacher(number, words)?);
+    }
+    let pids: Vec<i32> = attachers.iter().map(|child| child.pid).collect();
+    let detacher = fork(|| {
+        let _ = set_policy(0, libc::SCHED_OTHER, 0);
+        let Ok(device) = Device::open() else { return };
+        while words.go.load(std::sync::atomic::Ordering::SeqCst) == 0 {
+            for &pid in &pids {
+                let _ = device.detach(pid);
+            }
+            sleep_ms(1);
+        }
+    })?;
+    words.runs("those who attach themselves")?;
+    let before = words.progress();
+    let beside = drop_ns(&node)?;
+    let turns = words.progress() - before;
+    println!("to drop a plan: alone {alone:?}, beside {turns} attachments {beside:?} (median ns, maximum ns, sleeps)");
+    words.release();
+    node.device.drop_plan(PLAN_CPU).context("drop")?;
+    drop((attachers, detacher, spinner));
+    check!(turns > 0, "nobody came to attach itself");
+    check_eq!(beside.2, 0, "how often it had to wait for somebody");
+    Ok(())
 }

@@ -29,6 +29,11 @@ pub const TESTS: &[(&str, crate::Test)] = &[
         "wrong-attachments-are-refused",
         attach::wrong_attachments_are_refused,
     ),
+    (
+        "refused-attach-changes-nothing",
+        attach::refused_attach_changes_nothing,
+    ),
+    ("drop-beside-attachers", attach::drop_beside_attachers),
     ("short-buffers", device::short_buffers),
     ("plans-are-freed", memory::plans_are_freed),
 ];

@@ -5,7 +5,7 @@
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::SeqCst;
 
-use libc::{EACCES, EPERM};
+use libc::{EACCES, EINVAL, EPERM, ESRCH};
 use pbs_uapi::{Device, Ring};
 
 use super::kit::{refused, Running};
@@ -28,6 +28,14 @@ fn try_all(device: &Device, parent: i32) -> Verdict {
     refused("write", device.write_plan(&plan.bytes()), EPERM)?;
     refused("write of nonsense", device.write_plan(b"no plan"), EPERM)?;
     refused("attach", device.attach(0, 2, 0), EPERM)?;
+    // What sched_setscheduler(2) says before it asks who the caller is.
+    refused("attach nobody", device.attach(i32::MAX, 2, 0), ESRCH)?;
+    refused("attach in an unknown way", device.attach(0, 2, 2), EINVAL)?;
+    refused(
+        "attach a thread of the kernel",
+        device.attach(2, 2, 0),
+        EPERM,
+    )?;
     refused("attach another", device.attach(parent, 2, 0), EPERM)?;
     refused("detach another", device.detach(parent), EPERM)?;
     refused("drop", device.drop_plan(PLAN_CPU), EPERM)?;

@@ -9,7 +9,7 @@ mod exec;
 mod hotplug;
 mod inheritance;
 mod kill;
-mod policy;
+pub mod policy;
 pub mod scene;
 mod signal;
 mod sleeps;
@@ -57,6 +57,7 @@ pub const TESTS: &[(&str, crate::Test)] = &[
     ("policy-has-no-priorities", policy::policy_has_no_priorities),
     ("affinity-is-fixed", policy::affinity_is_fixed),
     ("cpuset-is-fixed", policy::cpuset_is_fixed),
+    ("cpuset-shrinks", policy::cpuset_shrinks),
     ("policy-leads-away", policy::policy_leads_away),
     ("policy-leads-to-the-top", policy::policy_leads_to_the_top),
     ("attach-again", policy::attach_again),

@@ -7,7 +7,10 @@ use std::fs;
 use pbs_uapi::{Eject, EventKind};
 
 use crate::harness::{cvt, Context, Verdict};
-use crate::linux::scene::{ends_well, policy_of, set_affinity, Trio, PLAN_CPU, SCHED_PBS};
+use crate::input::kit::refused;
+use crate::linux::scene::{
+    affinity_of, ends_well, eventually, policy_of, set_affinity, Trio, PLAN_CPU, SCHED_PBS,
+};
 use crate::{check, check_eq};
 
 /// `struct sched_attr` of the kernel.
@@ -120,6 +123,71 @@ pub fn cpuset_is_fixed() -> Verdict {
     }
     fs::write(&procs, "0").context("moving the test")?;
     trio.goes_on_to_the_end()
+}
+
+/// Makes a group with these CPUs.
+pub fn cpuset(name: &str, cpus: &str) -> Result<String, String> {
+    fs::write(format!("{CGROUP}/cgroup.subtree_control"), "+cpuset").context("+cpuset")?;
+    let group = format!("{CGROUP}/{name}");
+    fs::create_dir(&group).context(&group)?;
+    fs::write(format!("{group}/cpuset.cpus"), cpus).context("cpuset.cpus")?;
+    Ok(group)
+}
+
+/// A cpuset that loses the plan's CPU takes its threads out of the plan, whatever they do, and
+/// they go where it still is.
+pub fn cpuset_shrinks() -> Verdict {
+    let group = cpuset("shrinks", "0-1")?;
+    fs::write(format!("{group}/cgroup.procs"), "0").context("into the group")?;
+    let mut trio = Trio::new()?;
+    fs::write(format!("{CGROUP}/cgroup.procs"), "0").context("out of the group")?;
+
+    let cpus = format!("{group}/cpuset.cpus");
+    fs::write(&cpus, "1").context("to the plan's CPU")?;
+    for actor in [&trio.blocked, &trio.running, &trio.waiting] {
+        check_eq!(
+            policy_of(actor.pid())?,
+            SCHED_PBS,
+            "policy of {}",
+            actor.name
+        );
+    }
+    fs::write(&cpus, "0").context("to the other CPU")?;
+    for actor in [&trio.waiting, &trio.blocked, &trio.running] {
+        let event = trio.scene.wait_kind(EventKind::Ejected, actor.process)?;
+        check_eq!(event.reason, Eject::Cpuset as u16, "reason");
+        check_eq!(event.pid, actor.pid(), "thread that left");
+        let pid = actor.pid();
+        eventually("it goes on as a normal thread", || {
+            policy_of(pid) == Ok(libc::SCHED_OTHER)
+        })?;
+        eventually("it may use what the cpuset has", || {
+            affinity_of(pid).as_deref() == Ok(&[0])
+        })?;
+    }
+    trio.running.runs()?;
+    trio.waiting.runs()?;
+    // It can't come back before the cpuset has the CPU again.
+    let device = &trio.scene.node.device;
+    let pid = trio.waiting.pid();
+    refused(
+        "attach outside of the cpuset",
+        device.attach(pid, 3, 0),
+        libc::EINVAL,
+    )?;
+    fs::write(&cpus, "0-1").context("to both CPUs")?;
+    device.attach(pid, 3, 0).context("attach again")?;
+    check_eq!(policy_of(pid)?, SCHED_PBS, "policy after attaching again");
+    for actor in [&mut trio.running, &mut trio.blocked] {
+        actor.ends()?;
+    }
+    check_eq!(
+        trio.scene.count(EventKind::Ejected)?,
+        3,
+        "threads that left"
+    );
+    trio.scene.node.device.drop_plan(PLAN_CPU).context("drop")?;
+    trio.waiting.ends()
 }
 
 /// Who leaves the class by its policy is told of, and goes on as others do.

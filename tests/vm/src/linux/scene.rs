@@ -169,6 +169,21 @@ pub fn set_affinity(pid: i32, cpus: &[usize]) -> Result<(), i32> {
         .map_err(|error| error.raw_os_error().unwrap_or(0))
 }
 
+/// The CPUs that a thread may run on.
+pub fn affinity_of(pid: i32) -> Result<Vec<usize>, String> {
+    // SAFETY: a set of CPUs is plain memory, which the call fills.
+    let set = unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        let bytes = size_of::<libc::cpu_set_t>();
+        cvt(libc::sched_getaffinity(pid, bytes, &mut set)).context("sched_getaffinity")?;
+        set
+    };
+    // SAFETY: it looks at the set.
+    Ok((0..8)
+        .filter(|&cpu| unsafe { libc::CPU_ISSET(cpu, &set) })
+        .collect())
+}
+
 /// The device and its events, seen from CPU 0.
 pub struct Scene {
     pub node: Node,
