@@ -30,6 +30,7 @@
 #include <linux/sysfs.h>
 #include <linux/task_work.h>
 #include <linux/tracepoint-defs.h>
+#include <linux/uio.h>
 #include <linux/vmalloc.h>
 #include <linux/wait.h>
 

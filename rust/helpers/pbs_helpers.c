@@ -7,7 +7,9 @@
 
 #include "capability.c"
 #include "cpu.c"
+#include "give_way.c"
 #include "hrtimer.c"
+#include "iov.c"
 #include "irq_work.c"
 #include "mm.c"
 #include "mmap.c"

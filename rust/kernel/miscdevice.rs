@@ -12,8 +12,8 @@
 //! ```
 //! use kernel::{
 //!     c_str,
+//!     iov::IovIterDest,
 //!     miscdevice::{MiscDevice, MiscDeviceRegistration, Options},
-//!     uaccess::UserSliceWriter,
 //! };
 //!
 //! /// A device from which one reads the same answer always.
@@ -27,8 +27,10 @@
 //!         Ok(KBox::new(42, GFP_KERNEL)?)
 //!     }
 //!
-//!     fn read(data: &u8, mut user: UserSliceWriter, _nonblock: bool) -> Result<usize> {
-//!         user.write(data)?;
+//!     fn read(data: &u8, user: &mut IovIterDest<'_>, _nonblock: bool) -> Result<usize> {
+//!         while !user.write_nofault(data) {
+//!             user.fault_in(1)?;
+//!         }
 //!         Ok(1)
 //!     }
 //! }
@@ -41,14 +43,14 @@
 use crate::{
     bindings, build_error,
     error::{from_result, to_result, VTABLE_DEFAULT_ERROR},
-    ffi::{c_char, c_int, c_long, c_uint, c_ulong},
+    ffi::{c_int, c_long, c_uint, c_ulong},
     init::pin_init_from_closure,
+    iov::{IovIterDest, IovIterSource},
     mmap::MmapArea,
     poll::PollTable,
     prelude::*,
     str::CStr,
     types::{ForeignOwnable, Opaque},
-    uaccess::{UserSlice, UserSliceReader, UserSliceWriter},
 };
 use core::marker::PhantomData;
 
@@ -67,7 +69,8 @@ pub struct Options {
 /// What a device does.
 ///
 /// Every open file is a stream: it has no position, `lseek(2)` and `pread(2)` fail, and a read that
-/// waits does not hold up a write on the same file.
+/// waits does not hold up a write on the same file. What `readv(2)` and `writev(2)` give in several
+/// pieces comes as one.
 #[vtable]
 pub trait MiscDevice: Sized {
     /// The data of an open file.
@@ -84,13 +87,17 @@ pub trait MiscDevice: Sized {
     /// Reads from the device. Returns the number of bytes that were given to the user.
     ///
     /// If `nonblock` is set and there is nothing to read, it fails with [`EAGAIN`].
-    fn read(data: Borrowed<'_, Self>, user: UserSliceWriter, nonblock: bool) -> Result<usize> {
+    fn read(data: Borrowed<'_, Self>, user: &mut IovIterDest<'_>, nonblock: bool) -> Result<usize> {
         let _ = (data, user, nonblock);
         build_error(VTABLE_DEFAULT_ERROR)
     }
 
     /// Writes to the device. Returns the number of bytes that were taken from the user.
-    fn write(data: Borrowed<'_, Self>, user: UserSliceReader, nonblock: bool) -> Result<usize> {
+    fn write(
+        data: Borrowed<'_, Self>,
+        user: &mut IovIterSource<'_>,
+        nonblock: bool,
+    ) -> Result<usize> {
         let _ = (data, user, nonblock);
         build_error(VTABLE_DEFAULT_ERROR)
     }
@@ -186,9 +193,13 @@ impl<T: MiscDevice> FileOperations<T> {
     const TABLE: bindings::file_operations = bindings::file_operations {
         open: Some(Self::open),
         release: Some(Self::release),
-        read: if T::HAS_READ { Some(Self::read) } else { None },
-        write: if T::HAS_WRITE {
-            Some(Self::write)
+        read_iter: if T::HAS_READ {
+            Some(Self::read_iter)
+        } else {
+            None
+        },
+        write_iter: if T::HAS_WRITE {
+            Some(Self::write_iter)
         } else {
             None
         },
@@ -258,31 +269,40 @@ impl<T: MiscDevice> FileOperations<T> {
     /// # Safety
     ///
     /// See [`FileOperations`].
-    unsafe extern "C" fn read(
-        file: *mut bindings::file,
-        buffer: *mut c_char,
-        bytes: usize,
-        _position: *mut bindings::loff_t,
+    unsafe extern "C" fn read_iter(
+        call: *mut bindings::kiocb,
+        iter: *mut bindings::iov_iter,
     ) -> isize {
-        // SAFETY: C code keeps the file open during the call.
-        let (data, nonblock) = unsafe { (Self::data(file), Self::is_nonblock(file)) };
-        let user = UserSlice::new(buffer as usize, bytes).writer();
-        from_result(|| Ok(T::read(data, user, nonblock)? as isize))
+        // SAFETY: C code keeps the file open during the call. `iter` is this function's argument,
+        // and what is made of it is gone when this function returns.
+        let (data, nonblock, mut user) = unsafe {
+            let file = (*call).ki_filp;
+            (
+                Self::data(file),
+                Self::is_nonblock(file),
+                IovIterDest::from_raw(iter),
+            )
+        };
+        from_result(|| Ok(T::read(data, &mut user, nonblock)? as isize))
     }
 
     /// # Safety
     ///
     /// See [`FileOperations`].
-    unsafe extern "C" fn write(
-        file: *mut bindings::file,
-        buffer: *const c_char,
-        bytes: usize,
-        _position: *mut bindings::loff_t,
+    unsafe extern "C" fn write_iter(
+        call: *mut bindings::kiocb,
+        iter: *mut bindings::iov_iter,
     ) -> isize {
-        // SAFETY: C code keeps the file open during the call.
-        let (data, nonblock) = unsafe { (Self::data(file), Self::is_nonblock(file)) };
-        let user = UserSlice::new(buffer as usize, bytes).reader();
-        from_result(|| Ok(T::write(data, user, nonblock)? as isize))
+        // SAFETY: As for `read_iter`.
+        let (data, nonblock, mut user) = unsafe {
+            let file = (*call).ki_filp;
+            (
+                Self::data(file),
+                Self::is_nonblock(file),
+                IovIterSource::from_raw(iter),
+            )
+        };
+        from_result(|| Ok(T::write(data, &mut user, nonblock)? as isize))
     }
 
     /// # Safety

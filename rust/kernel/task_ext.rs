@@ -93,6 +93,20 @@ impl Task {
     }
 }
 
+/// Lets others have the CPU that wait for it: for work that takes long, between its pieces.
+///
+/// Fails with [`EINTR`] if the current task has a fatal signal and should end that work.
+pub fn give_way() -> Result {
+    // SAFETY: The caller can sleep.
+    unsafe { bindings::cond_resched() };
+    // SAFETY: It looks at the flags of the current task.
+    if unsafe { bindings::current_is_killed() } {
+        Err(EINTR)
+    } else {
+        Ok(())
+    }
+}
+
 /// What a task may change of another one's, or its own, affinity on behalf of a scheduling class.
 #[cfg(CONFIG_SCHED_CLASS_PBS)]
 impl Task {

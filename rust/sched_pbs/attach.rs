@@ -22,6 +22,7 @@ use kernel::{
     sched_class::{self, RunQueueGuard},
     sync::Arc,
     task::Task,
+    task_ext::give_way,
     task_work::TaskWork,
 };
 
@@ -386,6 +387,7 @@ pub(crate) fn eject_leaving(cpu: &Cpu) {
     let end = MAX_THREADS as SeatNumber + 1;
     let mut from = NO_SEAT;
     while from < end {
+        let _ = give_way();
         let to = end.min(from + SEATS_A_LOCK);
         let found = plan::with_locked(cpu, |_, _, state| {
             let threads = state.threads.as_ref()?;

@@ -9,12 +9,14 @@ use super::{
     events::{self, Reader},
     global::{self, pbs},
     pbs_core::{wire as format, Errno},
-    plan, wire,
+    plan,
+    storage::CHARGED,
+    wire::{self, Wire},
 };
 use core::{
     fmt::{self, Write},
     mem::offset_of,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::atomic::{AtomicBool, AtomicU32, Ordering},
 };
 use kernel::{
     alloc::KVVec,
@@ -22,6 +24,7 @@ use kernel::{
     capability::{capable, Capability},
     current,
     ioctl::{_IOR, _IOW, _IOWR},
+    iov::{IovIterDest, IovIterSource},
     miscdevice::{MiscDevice, MiscDeviceRegistration, Options},
     mmap::MmapArea,
     new_mutex,
@@ -29,8 +32,9 @@ use kernel::{
     prelude::*,
     sync::{Arc, Mutex},
     task::Task,
+    task_ext::give_way,
     types::ARef,
-    uaccess::{UserSlice, UserSliceReader, UserSliceWriter},
+    uaccess::UserSlice,
     uaccess_ext::put_user_u32,
 };
 
@@ -153,18 +157,61 @@ fn no_reserved(file: &File, reserved: &[u32]) -> Result {
     }
 }
 
-fn write_plan(file: &File, mut reader: UserSliceReader) -> Result<usize> {
+/// How many plans may be written at a time; each takes memory several times of its size.
+const MAX_WRITERS: u32 = 4;
+
+/// How many are.
+static WRITERS: AtomicU32 = AtomicU32::new(0);
+
+/// One of those who write a plan.
+struct Writer;
+
+impl Writer {
+    fn new(file: &File) -> Result<Self> {
+        let more = |writers| (writers < MAX_WRITERS).then_some(writers + 1);
+        match WRITERS.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more) {
+            Ok(_) => Ok(Self),
+            Err(_) => Err(file.refuse(
+                EBUSY,
+                format_args!("{MAX_WRITERS} plans are being written already; try again"),
+            )),
+        }
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        WRITERS.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// How much of a plan is copied in one go.
+const PIECE_BYTES: usize = 1 << 16;
+
+/// Copies what is written; who is killed copies no further.
+fn take_in(user: &mut IovIterSource<'_>) -> Result<KVVec<u8>> {
+    let len = user.len();
+    let mut bytes = KVVec::with_capacity(len, CHARGED)?;
+    while bytes.len() < len {
+        give_way()?;
+        let from = bytes.len();
+        bytes.extend_with(PIECE_BYTES.min(len - from), 0u8, CHARGED)?;
+        user.read_slice(bytes.get_mut(from..).unwrap_or_default())?;
+    }
+    Ok(bytes)
+}
+
+fn write_plan(file: &File, user: &mut IovIterSource<'_>) -> Result<usize> {
     privileged(file)?;
-    let len = reader.len();
+    let len = user.len();
     if len > MAX_PLAN_BYTES {
         return Err(file.refuse(
             E2BIG,
             format_args!("a plan of {len} bytes is over the limit of {MAX_PLAN_BYTES}"),
         ));
     }
-    let mut bytes = KVVec::with_capacity(len, GFP_KERNEL)?;
-    bytes.extend_with(len, 0u8, GFP_KERNEL)?;
-    reader.read_slice(&mut bytes)?;
+    let _writer = Writer::new(file)?;
+    let bytes = take_in(user)?;
     plan::install(&bytes).map_err(|refused| match refused {
         plan::Refused::Plan(refusal) => {
             let error = match refusal.errno() {
@@ -173,6 +220,7 @@ fn write_plan(file: &File, mut reader: UserSliceReader) -> Result<usize> {
                 Errno::NoMemory => ENOMEM,
                 Errno::NoDevice => ENODEV,
                 Errno::NoProcess => ESRCH,
+                Errno::Interrupted => EINTR,
             };
             file.refuse_at(refusal.offset_bytes, error, format_args!("{refusal}"))
         }
@@ -351,13 +399,13 @@ impl MiscDevice for Device {
                 refusal <- new_mutex!(refusal, "pbs_refusal"),
                 refused: AtomicBool::new(false),
             }),
-            GFP_KERNEL,
+            CHARGED,
         )
     }
 
     fn read(
         file: <Arc<File> as kernel::types::ForeignOwnable>::Borrowed<'_>,
-        mut user: UserSliceWriter,
+        user: &mut IovIterDest<'_>,
         nonblock: bool,
     ) -> Result<usize> {
         const BYTES: usize = core::mem::size_of::<events::Record>();
@@ -368,16 +416,27 @@ impl MiscDevice for Device {
         let mut total = 0;
         loop {
             let mut reader = file.reader.lock();
-            while user.len() >= BYTES {
+            let mut absent = false;
+            while user.len() >= BYTES && !absent {
                 let Some(record) = events.next(&mut reader) else {
                     break;
                 };
-                match wire::write(&mut user, record) {
-                    Ok(()) => reader.pass(),
+                absent = !user.write_nofault(&Wire(record));
+                if !absent {
+                    reader.pass();
+                    total += BYTES;
+                }
+            }
+            let seq = reader.seq();
+            // Whoever makes memory come may take as long as it likes: not with the lock, which
+            // others wait for who have this file.
+            drop(reader);
+            if absent {
+                match give_way().and_then(|()| user.fault_in(BYTES)) {
+                    Ok(()) => continue,
                     Err(error) if total == 0 => return Err(error),
                     Err(_) => return Ok(total),
                 }
-                total += BYTES;
             }
             if total != 0 {
                 return Ok(total);
@@ -385,15 +444,13 @@ impl MiscDevice for Device {
             if nonblock {
                 return Err(EAGAIN);
             }
-            let seq = reader.seq();
-            drop(reader);
             events.wait(seq)?;
         }
     }
 
     fn write(
         file: <Arc<File> as kernel::types::ForeignOwnable>::Borrowed<'_>,
-        user: UserSliceReader,
+        user: &mut IovIterSource<'_>,
         _nonblock: bool,
     ) -> Result<usize> {
         file.call(|| write_plan(&file, user))

@@ -15,6 +15,7 @@ use super::{
     cpu::{finish, Cpu},
     entity,
     state::State,
+    storage::CHARGED,
     threads::{Parked, SeatNumber},
 };
 use kernel::{
@@ -32,7 +33,7 @@ pub(crate) struct Stop;
 impl Stop {
     /// A task work for one thread. Sleeps.
     pub(crate) fn new() -> Result<Arc<TaskWork<Stop>>> {
-        Arc::pin_init(TaskWork::new(Stop), GFP_KERNEL)
+        Arc::pin_init(TaskWork::new(Stop), CHARGED)
     }
 }
 

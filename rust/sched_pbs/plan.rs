@@ -24,7 +24,7 @@ use super::{
     },
     rows::Rows,
     state::State,
-    storage::KernelMemory,
+    storage::{KernelMemory, CHARGED},
     threads::Threads,
 };
 use kernel::{
@@ -34,6 +34,7 @@ use kernel::{
     prelude::*,
     sched_class::{self, RunQueue, RunQueueGuard},
     str::CStr,
+    task_ext::give_way,
 };
 
 /// Why a plan was refused.
@@ -89,16 +90,23 @@ struct Change {
 pub(crate) fn install(bytes: &[u8]) -> Result<(), Refused> {
     let pbs = pbs().ok_or(ENODEV)?;
     let message = Message::parse::<KernelMemory>(bytes)?;
+    // What takes long comes first, with no lock held.
+    let mut plans = KVec::new();
+    for section in message.sections() {
+        active(pbs, &section)?;
+        let plan = Plan::<KernelMemory>::build(&section)?;
+        plans.push((section, plan), CHARGED).map_err(Error::from)?;
+    }
     // Keeps the CPUs as they are; hotplug takes the control lock inside this one.
     let _hotplug = kernel::cpu::hotplug_read_lock();
     let mut control = pbs.control.lock_killable()?;
     let config = message.config().unwrap_or(control.config);
 
     let mut changes: KVec<Change> = KVec::new();
-    for section in message.sections() {
-        let change = prepare(pbs, &message, &section, config)?;
+    for (section, plan) in plans {
+        let change = prepare(pbs, &message, &section, plan, config)?;
         pbs.events.prepare(&mut control, change.cpu)?;
-        changes.push(change, GFP_KERNEL).map_err(Error::from)?;
+        changes.push(change, CHARGED).map_err(Error::from)?;
     }
     message.check_dealt(pbs.events.next_seq())?;
     for change in changes.iter_mut() {
@@ -119,13 +127,8 @@ pub(crate) fn install(bytes: &[u8]) -> Result<(), Refused> {
     Ok(())
 }
 
-/// Builds what the CPU of a section gets.
-fn prepare(
-    pbs: &Pbs,
-    message: &Message<'_>,
-    section: &Section<'_>,
-    config: Config,
-) -> Result<Change, Refused> {
+/// The CPU of a section, if it takes tasks.
+fn active(pbs: &Pbs, section: &Section<'_>) -> Result<&'static Cpu, Refused> {
     let no_cpu = || Refused::NoCpu {
         cpu: section.cpu(),
         offset_bytes: section.offset_bytes() as u64,
@@ -134,7 +137,19 @@ fn prepare(
     if !kernel::cpu::is_active(cpu.number()) {
         return Err(no_cpu());
     }
-    let plan = Plan::<KernelMemory>::build(section)?;
+    Ok(cpu)
+}
+
+/// Builds what the CPU of a section gets; `plan` is what the section says.
+fn prepare(
+    pbs: &Pbs,
+    message: &Message<'_>,
+    section: &Section<'_>,
+    plan: Plan<KernelMemory>,
+    config: Config,
+) -> Result<Change, Refused> {
+    give_way()?;
+    let cpu = active(pbs, section)?;
     let before = cpu
         .lock(|_, _, state| Some(state.threads.as_ref()?.rows().processes()))
         .flatten();
@@ -160,7 +175,7 @@ fn prepare(
     .map_err(|_| ENOMEM)?;
     Ok(Change {
         cpu,
-        node: Some(KBox::new(node, GFP_KERNEL).map_err(Error::from)?),
+        node: Some(KBox::new(node, CHARGED).map_err(Error::from)?),
         take_over: Some(TakeOver::new(message.dealt_seq(), COPIED_A_LOCK).map_err(|_| ENOMEM)?),
         rows: Some(rows),
         threads,
@@ -211,6 +226,7 @@ fn only_here(pbs: &Pbs, message: &Message<'_>, change: &Change) -> Result<(), Re
             continue;
         }
         for processes in node.plan().processes().chunks(SOUGHT_A_LOCK) {
+            give_way()?;
             let common = with_locked(cpu, |_, _, state| {
                 let theirs = state.node.as_ref()?;
                 let lives = |id: u32| {
@@ -238,6 +254,9 @@ fn copy(change: &mut Change) {
         return;
     };
     loop {
+        // From the first CPU on that has the new plan it is for all: who is killed meanwhile has
+        // written it.
+        let _ = give_way();
         let copied = with_locked(change.cpu, |_, _, state| {
             Some(take_over.copy(state.node.as_deref_mut()?, new))
         });
@@ -352,6 +371,7 @@ const LOST_A_LOCK: (u32, usize) = (128, 8);
 fn tell_lost(change: &Change) {
     let mut from = Some(0);
     while let Some(process) = from {
+        let _ = give_way();
         let next = with_locked(change.cpu, |rq, cpu, state| {
             let next = tell_some_lost(change, cpu, state, process);
             state.preempt(rq);
@@ -439,25 +459,24 @@ pub(crate) fn read_back(number: u32) -> Result<KVVec<u8>> {
     })
     .flatten()
     .ok_or(ENOENT)?;
-    let mut out = KVVec::with_capacity(bytes as usize, GFP_KERNEL)?;
-    out.extend_from_slice(
-        &wire::encode::header(plan_id, bytes, 1, true, 0),
-        GFP_KERNEL,
-    )?;
-    out.extend_from_slice(&wire::encode::config(&config), GFP_KERNEL)?;
+    let mut out = KVVec::with_capacity(bytes as usize, CHARGED)?;
+    out.extend_from_slice(&wire::encode::header(plan_id, bytes, 1, true, 0), CHARGED)?;
+    out.extend_from_slice(&wire::encode::config(&config), CHARGED)?;
     let record = wire::encode::cpu(number, nr_processes as u32, nr_slots as u64);
-    out.extend_from_slice(&record, GFP_KERNEL)?;
+    out.extend_from_slice(&record, CHARGED)?;
     for index in 0..nr_processes as u32 {
+        give_way()?;
         let process = with_locked(cpu, |_, _, state| {
             state.node.as_ref()?.plan().process(index).copied()
         })
         .flatten()
         .ok_or(ENOENT)?;
         let record = wire::encode::process(process.id, process.buffer_insns);
-        out.extend_from_slice(&record, GFP_KERNEL)?;
+        out.extend_from_slice(&record, CHARGED)?;
     }
     let mut piece = [0; SLOTS_A_LOCK * wire::SLOT_BYTES];
     for first in (0..nr_slots).step_by(SLOTS_A_LOCK) {
+        give_way()?;
         let used = with_locked(cpu, |_, _, state| {
             let plan = state.node.as_ref()?.plan();
             let slots = plan.slots().iter().skip(first);
@@ -472,7 +491,7 @@ pub(crate) fn read_back(number: u32) -> Result<KVVec<u8>> {
         })
         .flatten()
         .ok_or(ENOENT)?;
-        out.extend_from_slice(piece.get(..used).unwrap_or_default(), GFP_KERNEL)?;
+        out.extend_from_slice(piece.get(..used).unwrap_or_default(), CHARGED)?;
     }
     Ok(out)
 }

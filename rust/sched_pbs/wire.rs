@@ -6,7 +6,7 @@ use kernel::{
     bindings,
     prelude::*,
     types::{AsBytes, FromBytes},
-    uaccess::{UserSlice, UserSliceReader, UserSliceWriter},
+    uaccess::UserSlice,
 };
 
 /// A C structure of integers, of which every bit pattern is valid and which has no padding.
@@ -47,22 +47,13 @@ unsafe impl<T: Record> FromBytes for Wire<T> {}
 
 /// Reads a record from the user address that an ioctl got as its argument.
 pub(crate) fn get<T: Record>(arg: usize) -> Result<T> {
-    read(&mut UserSlice::new(arg as _, core::mem::size_of::<T>()).reader())
+    let mut user = UserSlice::new(arg as _, core::mem::size_of::<T>()).reader();
+    Ok(user.read::<Wire<T>>()?.0)
 }
 
 /// Writes a record to the user address that an ioctl got as its argument.
 pub(crate) fn put<T: Record>(arg: usize, record: T) -> Result {
-    write(
-        &mut UserSlice::new(arg as _, core::mem::size_of::<T>()).writer(),
-        record,
-    )
-}
-
-fn read<T: Record>(reader: &mut UserSliceReader) -> Result<T> {
-    Ok(reader.read::<Wire<T>>()?.0)
-}
-
-/// Writes a record where `writer` stands.
-pub(crate) fn write<T: Record>(writer: &mut UserSliceWriter, record: T) -> Result {
-    writer.write(&Wire(record))
+    UserSlice::new(arg as _, core::mem::size_of::<T>())
+        .writer()
+        .write(&Wire(record))
 }

@@ -15,7 +15,20 @@ pub trait Memory {
 
     /// Allocates a slice of `len` elements, each of them `fill`.
     fn alloc<T: Copy>(len: usize, fill: T) -> Result<Self::Slice<T>, NoMemory>;
+
+    /// Called every so often while a plan is read and built, which may take
+    /// long.  An error ends that.
+    fn pause() -> Result<(), Interrupted> {
+        Ok(())
+    }
 }
+
+/// After how many records there is a [`Memory::pause`]: a power of two.
+pub(super) const PAUSE_EVERY: usize = 4096;
+
+/// Nobody waits for the plan any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interrupted;
 
 /// The memory for a plan or a node could not be had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -44,7 +44,7 @@ pub use config::{Config, IdlePolicy, Threshold};
 pub use decide::Decision;
 pub use event::{Cause, Counts, Event, EventKind, Grant, PresentSlot, Sink};
 pub use info::ProcessInfo;
-pub use memory::{Memory, NoMemory};
+pub use memory::{Interrupted, Memory, NoMemory};
 pub use node::Node;
 pub use plan::{Plan, Process, Slot};
 pub use predict::{Origin, Predictor};

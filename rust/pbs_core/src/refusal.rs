@@ -4,7 +4,7 @@
 
 use core::fmt;
 
-use super::{wire, Config, NoMemory};
+use super::{wire, Config, Interrupted, NoMemory};
 
 /// The error number that a refusal has at the system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +19,8 @@ pub enum Errno {
     NoDevice,
     /// `ESRCH`: the plan is for a process that has ended.
     NoProcess,
+    /// `EINTR`: who wrote the plan was killed.
+    Interrupted,
 }
 
 impl Errno {
@@ -30,6 +32,7 @@ impl Errno {
             Errno::NoMemory => "ENOMEM",
             Errno::NoDevice => "ENODEV",
             Errno::NoProcess => "ESRCH",
+            Errno::Interrupted => "EINTR",
         }
     }
 }
@@ -196,6 +199,7 @@ pub enum Fault {
         process: u32,
     },
     NoMemory,
+    Interrupted,
 }
 
 impl Fault {
@@ -235,6 +239,7 @@ impl Refusal {
         match self.fault {
             Fault::ManyProcesses { .. } | Fault::ManySlots { .. } => Errno::TooBig,
             Fault::NoMemory => Errno::NoMemory,
+            Fault::Interrupted => Errno::Interrupted,
             Fault::CpuNotThere { .. } => Errno::NoDevice,
             Fault::ProcessEnded { .. } => Errno::NoProcess,
             _ => Errno::Invalid,
@@ -245,6 +250,12 @@ impl Refusal {
 impl From<NoMemory> for Refusal {
     fn from(_: NoMemory) -> Refusal {
         Fault::NoMemory.nowhere()
+    }
+}
+
+impl From<Interrupted> for Refusal {
+    fn from(_: Interrupted) -> Refusal {
+        Fault::Interrupted.nowhere()
     }
 }
 
@@ -443,6 +454,7 @@ impl fmt::Display for Fault {
                  or give it new ones"
             ),
             Fault::NoMemory => write!(f, "no memory for the plan; write a shorter one"),
+            Fault::Interrupted => write!(f, "who wrote the plan was killed"),
         }
     }
 }

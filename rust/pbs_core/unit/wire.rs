@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{RngSeed, TestRunner};
 
 use crate::wire::{Message, IDLE, MAX_SLOT_INSNS, NO_TASK};
-use crate::{Config, Errno, Fault, Memory, NoMemory, Part, Plan, Refusal, StdMemory};
+use crate::{Config, Errno, Fault, Interrupted, Memory, NoMemory, Part, Plan, Refusal, StdMemory};
 
 use super::text::{read, write, Cpu};
 
@@ -450,6 +450,33 @@ fn truncated_plan_is_refused_at_every_length() {
     assert_eq!(refusal.fault, Fault::Trailing { extra_bytes: 1 });
 }
 
+/// Memory of somebody who is killed.
+struct Killed;
+
+impl Memory for Killed {
+    type Slice<T: Copy> = Vec<T>;
+
+    fn alloc<T: Copy>(len: usize, fill: T) -> Result<Vec<T>, NoMemory> {
+        Ok(vec![fill; len])
+    }
+
+    fn pause() -> Result<(), Interrupted> {
+        Err(Interrupted)
+    }
+}
+
+#[test]
+fn who_is_killed_reads_no_further() {
+    let bytes = write(1, None, &two_cpus());
+    let message = Message::parse::<Killed>(&bytes).err().unwrap();
+    assert_eq!(message.errno(), Errno::Interrupted);
+    let message = Message::parse::<StdMemory>(&bytes).unwrap();
+    for section in message.sections() {
+        let plan = Plan::<Killed>::build(&section).err().unwrap();
+        assert_eq!(plan.errno(), Errno::Interrupted);
+    }
+}
+
 /// Memory of which there is none.
 struct Poor;
 
@@ -565,6 +592,7 @@ fn reasons_fit_into_the_error_record() {
         Fault::NoSlotOfProcess { cpu, process },
         Fault::CpuNotThere { cpu },
         Fault::NoMemory,
+        Fault::Interrupted,
     ];
     for fault in faults {
         let text = fault.at(0).to_string();

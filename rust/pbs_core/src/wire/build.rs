@@ -5,8 +5,9 @@
 
 use core::iter;
 
+use super::super::memory::PAUSE_EVERY;
 use super::super::plan::{Plan, Process, Slot, SUM_EVERY};
-use super::super::{Config, Fault, Memory, Refusal};
+use super::super::{Config, Fault, Interrupted, Memory, Refusal};
 use super::message::Section;
 use super::{encode, IDLE, MAX_PLAN_INSNS, MAX_SLOT_INSNS, NO_TASK};
 
@@ -31,6 +32,7 @@ impl<M: Memory> Plan<M> {
         }
         let mut order = M::alloc::<u32>(owned, 0)?;
         for (slot, number) in slots.iter().zip(0..) {
+            pause::<M>(number)?;
             let Some(process) = processes.get(slot.process as usize) else {
                 continue;
             };
@@ -41,7 +43,8 @@ impl<M: Memory> Plan<M> {
         let mut sums_insns = M::alloc::<u64>(owned / SUM_EVERY + 1, 0)?;
         let mut sum_insns = 0;
         let pieces = order.chunks(SUM_EVERY).map(Some).chain(iter::repeat(None));
-        for (place, numbers) in sums_insns.iter_mut().zip(pieces) {
+        for ((place, numbers), number) in sums_insns.iter_mut().zip(pieces).zip(0..) {
+            pause::<M>(number)?;
             *place = sum_insns;
             for &number in numbers.unwrap_or(&[]) {
                 // The sum of all slots is at most 2^62.
@@ -88,6 +91,15 @@ impl<M: Memory> Plan<M> {
     }
 }
 
+/// Pauses at some of the records.
+fn pause<M: Memory>(number: u32) -> Result<(), Interrupted> {
+    if number as usize & (PAUSE_EVERY - 1) == 0 {
+        M::pause()
+    } else {
+        Ok(())
+    }
+}
+
 fn read_processes<M: Memory>(section: &Section<'_>) -> Result<M::Slice<Process>, Refusal> {
     let mut processes = M::alloc(section.nr_processes() as usize, Process::NONE)?;
     for (process, index) in processes.iter_mut().zip(0..) {
@@ -111,6 +123,7 @@ fn read_slots<M: Memory>(
     let mut owned = 0;
     let mut sum_insns = 0;
     for (place, number) in slots.iter_mut().zip(0..) {
+        pause::<M>(number)?;
         let slot = u64::from(number);
         let record = section.slot(number)?;
         let length_insns = record.u64(0);

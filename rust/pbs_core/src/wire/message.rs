@@ -3,6 +3,7 @@
 //! A written plan: its header, its configuration, and the bounds of its
 //! sections, one for each CPU.
 
+use super::super::memory::PAUSE_EVERY;
 use super::super::{Config, Fault, Memory, Part, Refusal};
 use super::read::Record;
 use super::{
@@ -32,7 +33,7 @@ impl<'a> Message<'a> {
     /// CPUs.
     pub fn parse<M: Memory>(bytes: &'a [u8]) -> Result<Message<'a>, Refusal> {
         let message = Message::header(bytes)?;
-        message.check_sections()?;
+        message.check_sections::<M>()?;
         message.check_owners::<M>()?;
         Ok(message)
     }
@@ -89,10 +90,11 @@ impl<'a> Message<'a> {
         })
     }
 
-    fn check_sections(&self) -> Result<(), Refusal> {
+    fn check_sections<M: Memory>(&self) -> Result<(), Refusal> {
         let mut offset = self.first_section;
         let mut before = None;
         for _ in 0..self.nr_cpus {
+            M::pause()?;
             let section = Section::read(self.bytes, offset)?;
             if let Some(before) = before.filter(|&before| section.cpu <= before) {
                 let cpu = section.cpu;
@@ -126,7 +128,15 @@ impl<'a> Message<'a> {
         for (owner, process) in owners.iter_mut().zip(processes) {
             *owner = process;
         }
-        owners.sort_unstable();
+        let mut compared = 0_usize;
+        owners.sort_unstable_by(|one, other| {
+            compared += 1;
+            if compared & (PAUSE_EVERY - 1) == 0 {
+                // It can't be ended half way.
+                let _ = M::pause();
+            }
+            one.cmp(other)
+        });
         for pair in owners.windows(2) {
             let &[(process, first), (other, second)] = pair else {
                 continue;

@@ -7,6 +7,7 @@ mod device;
 pub mod kit;
 mod memory;
 mod permission;
+mod pieces;
 mod plans;
 mod random;
 mod writers;
@@ -34,6 +35,12 @@ pub const TESTS: &[(&str, crate::Test)] = &[
         attach::refused_attach_changes_nothing,
     ),
     ("drop-beside-attachers", attach::drop_beside_attachers),
+    ("messages-come-in-pieces", pieces::messages_come_in_pieces),
+    (
+        "killed-writer-changes-nothing",
+        writers::killed_writer_changes_nothing,
+    ),
+    ("few-write-at-once", writers::few_write_at_once),
     ("short-buffers", device::short_buffers),
     ("plans-are-freed", memory::plans_are_freed),
 ];

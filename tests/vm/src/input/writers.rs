@@ -5,8 +5,9 @@ use std::sync::atomic::Ordering::SeqCst;
 
 use pbs_uapi::{Device, EventKind};
 
-use crate::harness::{fork, sleep_ms, Child, Context, Node, Plan, Verdict};
-use crate::linux::scene::{ends_well, set_affinity, Words};
+use super::kit::{refused, Running};
+use crate::harness::{fork, now_ns, sleep_ms, Child, Context, Node, Plan, Verdict};
+use crate::linux::scene::{dies, ends_well, set_affinity, Words, PLAN_CPU};
 use crate::{check, check_eq};
 
 const ROUNDS: u32 = 300;
@@ -93,4 +94,99 @@ pub fn one_of_two_writers_wins() -> Verdict {
         check!(pair[0].cpu != pair[1].cpu, "a CPU twice");
     }
     Ok(())
+}
+
+/// A plan that takes long to be written.
+fn long_plan(id: u64, slots: u32) -> Vec<u8> {
+    let mut plan = Plan::new(id).cpu(PLAN_CPU);
+    for task in 0..slots {
+        plan = plan.slot(1, task, 1000);
+    }
+    plan.bytes()
+}
+
+/// Who is killed while it writes a long plan has written none, and dies at once.
+pub fn killed_writer_changes_nothing() -> Verdict {
+    const SLOTS: u32 = 500_000;
+    let running = Running::new()?;
+    let plan = long_plan(1, SLOTS);
+    // How long it takes to write it, less what the last step takes: it is refused there.
+    let whole_ns = {
+        let mut wrong = plan.clone();
+        let end = wrong.len();
+        wrong.copy_within(end - 32..end - 16, end - 16);
+        let device = Device::open().context("open")?;
+        let since_ns = now_ns();
+        refused("a task twice", device.write_plan(&wrong), libc::EINVAL)?;
+        now_ns() - since_ns
+    };
+    let mut slowest_ns = 0;
+    for part in 1..=6 {
+        let words = Words::shared()?;
+        let mut child = fork(|| {
+            let Ok(device) = Device::open() else { return };
+            words.go.store(1, SeqCst);
+            let _ = device.write_plan(&plan);
+            words.note.store(1, SeqCst);
+        })?;
+        while words.go.load(SeqCst) == 0 {
+            sleep_ms(1);
+        }
+        sleep_ms(part * whole_ns / 8_000_000);
+        let since_ns = now_ns();
+        child.kill(libc::SIGKILL)?;
+        check_eq!(dies(&mut child, "the writer")?, libc::SIGKILL, "its end");
+        slowest_ns = slowest_ns.max(now_ns() - since_ns);
+        check_eq!(
+            words.note.load(SeqCst),
+            0,
+            "the writer came back, part {part}"
+        );
+        running
+            .is_untouched()
+            .map_err(|why| format!("killed at {part}/8 of {whole_ns} ns: {why}"))?;
+    }
+    println!("to write takes {whole_ns} ns, to die at most {slowest_ns} ns");
+    running.completes()
+}
+
+/// Of many who write at once some are told to try again; who is not has written a plan.
+pub fn few_write_at_once() -> Verdict {
+    const WRITERS: u32 = 12;
+    let words = Words::shared()?;
+    let mut writers = Vec::new();
+    for number in 0..WRITERS {
+        writers.push(fork(|| {
+            let plan = long_plan(u64::from(number), 100_000);
+            let Ok(device) = Device::open() else { return };
+            words.other.fetch_add(1, SeqCst);
+            while words.go.load(SeqCst) == 0 {
+                sleep_ms(1);
+            }
+            match device.write_plan(&plan) {
+                Ok(()) => words.progress.fetch_add(1, SeqCst),
+                wrong => match refused("one plan too many", wrong, libc::EBUSY) {
+                    Ok(_) => words.note.fetch_add(1, SeqCst),
+                    Err(why) => {
+                        println!("{why}");
+                        0
+                    }
+                },
+            };
+        })?);
+    }
+    while words.other.load(SeqCst) < WRITERS {
+        sleep_ms(5);
+    }
+    words.release();
+    for child in &mut writers {
+        check_eq!(child.wait()?, 0, "end of a writer");
+    }
+    let (taken, told) = (words.progress(), words.note.load(SeqCst));
+    println!("{taken} plans were taken, {told} writers told to try again");
+    check_eq!(taken + told, WRITERS, "writers that know");
+    check!(taken > 0 && told > 0, "all or none were taken");
+    let device = Device::open().context("open")?;
+    device.write_plan(&long_plan(99, 1)).context("try again")?;
+    device.drop_plan(PLAN_CPU).context("drop")
 }
