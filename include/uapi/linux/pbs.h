@@ -5,16 +5,49 @@
  * This header is the one definition of the format, version 1.  It needs
  * nothing but the kernel's own UAPI headers and compiles as C11 and C++17.
  *
- *   write(2)  one complete plan in one call: checked whole, then installed
- *             whole or refused with nothing changed (PBS_IOC_ERROR tells why).
- *   read(2)   whole struct pbs_event records; every open file has a position
- *             of its own.  poll(2) tells when there is something to read.
+ *   write(2)  one complete plan in one call, in one piece or (writev(2)) in
+ *             several: checked whole, then installed whole or refused with
+ *             nothing changed (PBS_IOC_ERROR tells why).
+ *   read(2)   whole struct pbs_event records, as many as there are and fit.
+ *             Every open file has a position of its own, which begins at the
+ *             events that come after open(2); PBS_IOC_SEEK moves it.  Without
+ *             an event it waits, or with O_NONBLOCK fails with EAGAIN.
+ *             poll(2) tells when there is something to read.
  *   mmap(2)   the same records without a call: the ring of each CPU, read-only
  *             (struct pbs_ring).
  *   ioctl(2)  the PBS_IOC_* calls below.
  *
  * All integers are in the machine's byte order, all records are naturally
  * aligned and have no padding, and every reserved field must be zero.
+ *
+ * The node belongs to root, mode 0600.  CAP_SYS_NICE in the initial user
+ * namespace is asked for at each call that changes plans or attaches threads
+ * (write, ATTACH, DROP, GET_PLAN, and DETACH of another thread), not at open(2).
+ *
+ * What fails with which errno: a wrong record, field or plan, or one that is not
+ * whole EINVAL; a record that can't be read or written EFAULT; an unknown call
+ * ENOTTY; no capability EPERM; no memory ENOMEM; a caller that is killed EINTR,
+ * as is read(2) by any signal whose handler does not restart it.  Further:
+ *
+ *   write     E2BIG: more than 256 MiB, or than the limits below; ENODEV: a CPU
+ *             is not online; EEXIST: the plan of another CPU, which stays, has a
+ *             process of it; ESRCH: a process has ended all tasks that it gives
+ *             it; EBUSY: four plans are being written already
+ *   read      EAGAIN: no event (O_NONBLOCK); EINVAL: no room for one
+ *   mmap      EPERM: writable; EINVAL: not one whole ring, shared; EACCES: the
+ *             file is not open for reading; ENODEV: no such CPU; ENOENT: it has
+ *             had no plan yet
+ *   ATTACH    ESRCH: no such thread, or it exits; ENOENT: no plan has the
+ *             process, or it is done; EBUSY: the thread is attached, or the
+ *             process has a thread; EINVAL: also a thread of the kernel, or one
+ *             whose cpuset does not have the CPU; EAGAIN: somebody changed its
+ *             affinity; ENOSPC: 4096 threads are attached on the CPU
+ *   TASK_END  ESRCH: not attached; EBUSY: another thread has its turn; EINVAL:
+ *             the task is another one
+ *   DETACH    ESRCH: no such thread, or not attached
+ *   DROP, GET_PLAN  ENODEV: no such CPU; ENOENT: no plan; ENXIO (DROP): offline;
+ *             ENOSPC (GET_PLAN): the buffer is too small, bytes says the size
+ *   SEEK      EINVAL: the event has not happened
  *
  * Lengths and counts are retired user-space instructions (suffix _insns),
  * times are nanoseconds (_ns), memory is bytes (_bytes).  Factors are given
@@ -73,7 +106,7 @@ struct pbs_plan_header {
 /*
  * The numbers of the policy.  A plan without them runs with the node's
  * defaults (/sys/kernel/pbs/config/).  The names are those of Leppert 2021,
- * appendix A.1; Documentation/scheduler/pbs.rst has the formulas.
+ * appendix A.1; the formulas are in what is named beside each.
  */
 struct pbs_config {
 	/* t1, the preemption threshold (Leppert 2021, 3.2.2) */
@@ -296,6 +329,11 @@ struct pbs_ring {
 /*
  * Make a thread a thread of a plan process.  A process may have several
  * attached threads; one is active, the others wait in order of attaching.
+ *
+ * The thread gets the policy SCHED_PBS (8) and is bound to the CPU that has the
+ * plan; it stays bound when it leaves the class, and then has SCHED_NORMAL.  Its
+ * children are normal processes.  Attached to itself, it returns when its process
+ * is granted the CPU.  What is refused changes nothing.
  */
 struct pbs_attach {
 	__s32 pid;			/* thread id, 0: the caller */
