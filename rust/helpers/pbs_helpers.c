@@ -16,6 +16,7 @@
 #include "mutex_killable.c"
 #include "perf_event.c"
 #include "poll.c"
+#include "ratelimit.c"
 #include "sched_class.c"
 #include "task_work.c"
 #include "uaccess_ext.c"

@@ -93,6 +93,13 @@ impl Task {
     }
 }
 
+/// Whether one more line may go to the kernel's log: for lines that a user can cause at will. Any
+/// context but NMI, and not with a run queue locked, as for the line itself.
+pub fn may_log() -> bool {
+    // SAFETY: The C side has a lock of its own.
+    unsafe { bindings::log_ratelimit() }
+}
+
 /// Lets others have the CPU that wait for it: for work that takes long, between its pieces.
 ///
 /// Fails with [`EINTR`] if the current task has a fatal signal and should end that work.

@@ -22,7 +22,7 @@ use kernel::{
     sched_class::{self, RunQueueGuard},
     sync::Arc,
     task::Task,
-    task_ext::give_way,
+    task_ext::{give_way, may_log},
     task_work::TaskWork,
 };
 
@@ -405,6 +405,7 @@ pub(crate) fn eject_leaving(cpu: &Cpu) {
                 task.pid()
             );
         } else {
+            log_left(cpu, &task, reason);
             follow_cpuset(&task, reason);
         }
     }
@@ -439,7 +440,31 @@ pub(crate) fn leave_as_told(task: &Task) {
         leave_class(task);
     }
     drop(seats);
+    if reason != 0 {
+        log_left(cpu, task, reason);
+    }
     follow_cpuset(task, reason);
+}
+
+/// Tells an operator that a thread had to leave its plan.
+///
+/// There is no line for one that is done, nor for one of which somebody wanted just this: by
+/// `PBS_IOC_DETACH` or another policy.
+fn log_left(cpu: &Cpu, task: &Task, reason: u16) {
+    let why = match u32::from(reason) {
+        bindings::pbs_eject_PBS_EJECT_PLAN => "the plan has its process no longer",
+        bindings::pbs_eject_PBS_EJECT_DROPPED => "the plan was dropped",
+        bindings::pbs_eject_PBS_EJECT_CPU_GONE => "the CPU goes offline",
+        bindings::pbs_eject_PBS_EJECT_CPUSET => "its cpuset has lost the CPU",
+        _ => return,
+    };
+    if may_log() {
+        pr_info!(
+            "CPU {}: thread {} has left the plan: {why}\n",
+            cpu.number(),
+            task.pid()
+        );
+    }
 }
 
 /// A thread that has left because its cpuset has lost the CPU goes where that is.

@@ -16,7 +16,7 @@ use super::{
 use core::{
     fmt::{self, Write},
     mem::offset_of,
-    sync::atomic::{AtomicBool, AtomicU32, Ordering},
+    sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
 };
 use kernel::{
     alloc::KVVec,
@@ -32,7 +32,7 @@ use kernel::{
     prelude::*,
     sync::{Arc, Mutex},
     task::Task,
-    task_ext::give_way,
+    task_ext::{give_way, may_log},
     types::ARef,
     uaccess::UserSlice,
     uaccess_ext::put_user_u32,
@@ -67,6 +67,9 @@ pub(crate) struct File {
     refusal: Mutex<bindings::pbs_error>,
     /// Whether it was: who does nothing but succeed has no use for the lock.
     refused: AtomicBool,
+    /// Whether a plan was written here, and the id of the last one.
+    wrote: AtomicBool,
+    plan_id: AtomicU64,
 }
 
 /// Writes text into the reason of a refusal; what does not fit is cut off.
@@ -212,7 +215,7 @@ fn write_plan(file: &File, user: &mut IovIterSource<'_>) -> Result<usize> {
     }
     let _writer = Writer::new(file)?;
     let bytes = take_in(user)?;
-    plan::install(&bytes).map_err(|refused| match refused {
+    let plan_id = plan::install(&bytes).map_err(|refused| match refused {
         plan::Refused::Plan(refusal) => {
             let error = match refusal.errno() {
                 Errno::Invalid => EINVAL,
@@ -238,6 +241,8 @@ fn write_plan(file: &File, user: &mut IovIterSource<'_>) -> Result<usize> {
         ),
         plan::Refused::Kernel(error) => error,
     })?;
+    file.plan_id.store(plan_id, Ordering::Relaxed);
+    file.wrote.store(true, Ordering::Relaxed);
     Ok(len)
 }
 
@@ -398,9 +403,18 @@ impl MiscDevice for Device {
                 reader <- new_mutex!(reader, "pbs_reader"),
                 refusal <- new_mutex!(refusal, "pbs_refusal"),
                 refused: AtomicBool::new(false),
+                wrote: AtomicBool::new(false),
+                plan_id: AtomicU64::new(0),
             }),
             CHARGED,
         )
+    }
+
+    fn release(file: Arc<File>) {
+        let plan_id = file.plan_id.load(Ordering::Relaxed);
+        if file.wrote.load(Ordering::Relaxed) && plan::goes_on(plan_id) && may_log() {
+            pr_info!("plan {plan_id} goes on without who wrote it, and has closed the device\n");
+        }
     }
 
     fn read(

@@ -17,6 +17,7 @@ use kernel::{
     new_mutex, new_work,
     prelude::*,
     sync::{Arc, Mutex},
+    task_ext::may_log,
     workqueue::{self, impl_has_work, Work, WorkItem},
 };
 
@@ -109,6 +110,15 @@ impl Pbs {
 
     /// Has counters that have failed tried again in a while. Interrupt or process context.
     pub(crate) fn recover_soon(&self) {
+        for cpu in online().filter(|cpu| cpu.tier() > cpu.best_tier()) {
+            if may_log() {
+                pr_warn!(
+                    "CPU {}: its counter has failed; it counts by the {} until that works again\n",
+                    cpu.number(),
+                    cpu.tier().name(),
+                );
+            }
+        }
         self.recovery_timer.start_rel(RECOVERY_NS);
     }
 }
@@ -184,7 +194,7 @@ impl WorkItem for Recovery {
             all &= calibrate::recover(cpu);
         }
         if !all {
-            pbs.recover_soon();
+            pbs.recovery_timer.start_rel(RECOVERY_NS);
         }
     }
 }

@@ -34,7 +34,7 @@ use kernel::{
     prelude::*,
     sched_class::{self, RunQueue, RunQueueGuard},
     str::CStr,
-    task_ext::give_way,
+    task_ext::{give_way, may_log},
 };
 
 /// Why a plan was refused.
@@ -86,8 +86,8 @@ struct Change {
     reason: u16,
 }
 
-/// Installs a plan as it was written, whole or not at all.
-pub(crate) fn install(bytes: &[u8]) -> Result<(), Refused> {
+/// Installs a plan as it was written, whole or not at all; returns its id.
+pub(crate) fn install(bytes: &[u8]) -> Result<u64, Refused> {
     let pbs = pbs().ok_or(ENODEV)?;
     let message = Message::parse::<KernelMemory>(bytes)?;
     // What takes long comes first, with no lock held.
@@ -124,7 +124,20 @@ pub(crate) fn install(bytes: &[u8]) -> Result<(), Refused> {
     for change in changes.iter() {
         attach::eject_leaving(change.cpu);
     }
-    Ok(())
+    Ok(message.plan_id())
+}
+
+/// Whether the plan with that id is in force on some CPU, and has not ended there.
+pub(crate) fn goes_on(id: u64) -> bool {
+    let goes_on = |cpu: &Cpu| {
+        cpu.lock(|_, _, state| {
+            let node = state.node.as_ref()?;
+            Some(node.plan_id() == id && !node.ended())
+        })
+        .flatten()
+            == Some(true)
+    };
+    pbs().is_some_and(|pbs| pbs.cpus().any(goes_on))
 }
 
 /// The CPU of a section, if it takes tasks.
@@ -429,6 +442,13 @@ pub(crate) fn drop_plan(number: u32) -> Result {
     let reason = bindings::pbs_eject_PBS_EJECT_DROPPED;
     let removed = remove(&mut control, cpu, reason, EventKind::PlanDropped)?;
     drop(control);
+    // Before its threads, which may be more than the log takes.
+    if removed && may_log() {
+        pr_info!(
+            "CPU {number}: thread {} has dropped the plan\n",
+            kernel::current!().pid()
+        );
+    }
     attach::eject_leaving(cpu);
     if removed {
         Ok(())

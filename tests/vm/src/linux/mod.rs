@@ -58,6 +58,10 @@ pub const TESTS: &[(&str, crate::Test)] = &[
     ("affinity-is-fixed", policy::affinity_is_fixed),
     ("cpuset-is-fixed", policy::cpuset_is_fixed),
     ("cpuset-shrinks", policy::cpuset_shrinks),
+    (
+        "log-says-who-had-to-leave",
+        policy::log_says_who_had_to_leave,
+    ),
     ("policy-leads-away", policy::policy_leads_away),
     ("policy-leads-to-the-top", policy::policy_leads_to_the_top),
     ("attach-again", policy::attach_again),

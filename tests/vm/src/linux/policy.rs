@@ -190,6 +190,51 @@ pub fn cpuset_shrinks() -> Verdict {
     trio.waiting.ends()
 }
 
+/// The kernel's log.
+fn log() -> Result<String, String> {
+    const READ_ALL: i32 = 3;
+    let mut text = vec![0u8; 1 << 18];
+    // SAFETY: memory of that length.
+    let bytes = unsafe { libc::klogctl(READ_ALL, text.as_mut_ptr().cast(), text.len() as i32) };
+    let bytes = cvt(bytes).context("klogctl")?;
+    Ok(String::from_utf8_lossy(&text[..bytes as usize]).into_owned())
+}
+
+fn is_logged(line: &str) -> Verdict {
+    let log = log()?;
+    check!(log.contains(line), "the log does not say: {line}\n{log}");
+    Ok(())
+}
+
+/// The log tells an operator who was not there what became of a plan.
+pub fn log_says_who_had_to_leave() -> Verdict {
+    let mut trio = Trio::new()?;
+    let id = trio.scene.node.of(EventKind::PlanInstalled)[0].plan_id;
+    let plan = trio
+        .scene
+        .node
+        .device
+        .get_plan(PLAN_CPU)
+        .context("get the plan")?;
+    // A second planner writes the same and ends.
+    let planner = pbs_uapi::Device::open().context("open")?;
+    planner.write_plan(&plan).context("write it again")?;
+    drop(planner);
+    is_logged(&format!("plan {id} goes on without who wrote it"))?;
+    trio.scene.node.device.drop_plan(PLAN_CPU).context("drop")?;
+    let me = std::process::id();
+    is_logged(&format!("CPU {PLAN_CPU}: thread {me} has dropped the plan"))?;
+    for actor in [&mut trio.running, &mut trio.waiting, &mut trio.blocked] {
+        actor.ends()?;
+        let line = format!(
+            "thread {} has left the plan: the plan was dropped",
+            actor.pid()
+        );
+        is_logged(&line)?;
+    }
+    Ok(())
+}
+
 /// Who leaves the class by its policy is told of, and goes on as others do.
 pub fn policy_leads_away() -> Verdict {
     let mut trio = Trio::new()?;
