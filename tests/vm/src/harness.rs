@@ -538,6 +538,18 @@ impl Node {
             .collect()
     }
 
+    /// How far beyond t1 a slot has come that ended there. What its task had retired
+    /// before the slot began, on its way to where it waited, is not the slot's.
+    pub fn overshoot_insns(&self, preempted: &Event) -> u64 {
+        let grants = self.of(EventKind::Grant);
+        let grant = grants.iter().find(|grant| {
+            (grant.process, grant.slot, grant.task)
+                == (preempted.process, preempted.slot, preempted.task)
+        });
+        let before_insns = grant.map_or(0, |grant| grant.retired_insns);
+        (preempted.retired_insns - before_insns).wrapping_sub(preempted.value)
+    }
+
     /// The prediction failures, and the information on the way to them.
     pub fn signals(&self) -> Vec<Event> {
         let kinds = [EventKind::Late, EventKind::Early, EventKind::Info];

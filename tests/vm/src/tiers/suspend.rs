@@ -113,16 +113,14 @@ fn is_as_if_never_suspended(node: &Node, tier: Tier) -> Verdict {
             .filter(|event| event.process == process)
             .collect();
         check_eq!(preempted.len(), 2, "preemptions of {process}\n{log}");
-        let mut before_insns = 0;
         for event in &preempted {
-            let overshoot_insns = (event.retired_insns - before_insns).wrapping_sub(event.value);
+            let overshoot_insns = node.overshoot_insns(event);
             println!("preempted {overshoot_insns} instructions after t1");
             check!(
                 overshoot_insns < limit_insns,
                 "overshoot {overshoot_insns}: {}\n{log}",
                 line(event)
             );
-            before_insns = event.retired_insns;
         }
         let ended = node.task_ended(process, 0)?;
         println!("burned {BURN_INSNS}, counted {}", ended.retired_insns);

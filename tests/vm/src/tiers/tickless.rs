@@ -125,7 +125,7 @@ fn second_without_tick(tier: Tier, backstop_insns: u64) -> Result<bool, String> 
     );
     let preempted = node.first(EventKind::Preempted, 1)?;
     check_eq!(preempted.slot, 1, "preempted slot\n{log}");
-    let overshoot_insns = preempted.retired_insns.wrapping_sub(preempted.value);
+    let overshoot_insns = node.overshoot_insns(&preempted);
     println!("preempted {overshoot_insns} instructions after t1");
     check!(
         overshoot_insns < overshoot_limit_insns,
