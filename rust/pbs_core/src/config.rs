@@ -249,7 +249,7 @@ impl Config {
     }
 
     /// What may be taken out of turn of each window.
-    pub(super) fn kernel_budget_ns(&self) -> u64 {
+    pub fn kernel_budget_ns(&self) -> u64 {
         // A period is at most 10 s.
         self.window_period_ns
             .saturating_mul(self.kernel_budget_permille)
