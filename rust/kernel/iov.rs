@@ -8,52 +8,57 @@
 use crate::{bindings, ffi::c_void, prelude::*, types::AsBytes};
 use core::marker::PhantomData;
 
+/// What is to be written to a file.
+pub type IovIterSource<'a> = IovIter<'a, Source>;
+
+/// Where what is read from a file is to go.
+pub type IovIterDest<'a> = IovIter<'a, Dest>;
+
+/// Bytes come from it.
+pub struct Source;
+
+/// Bytes go to it.
+pub struct Dest;
+
 /// The memory that a call on a file is about, which shrinks from its begin as it is used.
 ///
 /// # Invariants
 ///
 /// `iter` is what C code handed to the file's function, which has not returned yet.
-struct Iter<'a> {
+pub struct IovIter<'a, Direction> {
     iter: *mut bindings::iov_iter,
-    _iter: PhantomData<&'a mut bindings::iov_iter>,
+    _iter: PhantomData<(&'a mut bindings::iov_iter, Direction)>,
 }
 
-impl Iter<'_> {
-    fn len(&self) -> usize {
-        // SAFETY: By the type invariant.
-        unsafe { bindings::iov_iter_count(self.iter) }
-    }
-}
-
-/// What is to be written to a file.
-pub struct IovIterSource<'a>(Iter<'a>);
-
-impl IovIterSource<'_> {
-    /// Wraps the argument of a file's `write_iter` function.
+impl<Direction> IovIter<'_, Direction> {
+    /// Wraps the argument of a file's `write_iter` or `read_iter` function.
     ///
     /// # Safety
     ///
-    /// `iter` must be that argument, and the new value be gone before that function returns. No
-    /// other may be made of it.
+    /// `iter` must be that argument, of the function that fits the direction, and the new value be
+    /// gone before that function returns. No other may be made of it.
     pub(crate) unsafe fn from_raw(iter: *mut bindings::iov_iter) -> Self {
         // INVARIANT: By the function's requirements.
-        Self(Iter {
+        Self {
             iter,
             _iter: PhantomData,
-        })
+        }
     }
 
     /// How many bytes are left.
     #[allow(clippy::len_without_is_empty)]
     pub fn len(&self) -> usize {
-        self.0.len()
+        // SAFETY: By the type invariant.
+        unsafe { bindings::iov_iter_count(self.iter) }
     }
+}
 
+impl IovIterSource<'_> {
     /// Fills `to` with the bytes that follow. Sleeps. Fails with [`EFAULT`] if they can't be read.
     pub fn read_slice(&mut self, to: &mut [u8]) -> Result {
         // SAFETY: By the type invariant, and `to` has room for so many bytes.
         let copied = unsafe {
-            bindings::copy_from_iter(to.as_mut_ptr().cast::<c_void>(), to.len(), self.0.iter)
+            bindings::copy_from_iter(to.as_mut_ptr().cast::<c_void>(), to.len(), self.iter)
         };
         if copied == to.len() {
             Ok(())
@@ -63,43 +68,21 @@ impl IovIterSource<'_> {
     }
 }
 
-/// Where what is read from a file is to go.
-pub struct IovIterDest<'a>(Iter<'a>);
-
 impl IovIterDest<'_> {
-    /// Wraps the argument of a file's `read_iter` function.
-    ///
-    /// # Safety
-    ///
-    /// As for [`IovIterSource::from_raw`].
-    pub(crate) unsafe fn from_raw(iter: *mut bindings::iov_iter) -> Self {
-        // INVARIANT: By the function's requirements.
-        Self(Iter {
-            iter,
-            _iter: PhantomData,
-        })
-    }
-
-    /// How many bytes there is room for.
-    #[allow(clippy::len_without_is_empty)]
-    pub fn len(&self) -> usize {
-        self.0.len()
-    }
-
     /// Writes all of `value`, or nothing if some of the memory is not there at this moment: see
     /// [`IovIterDest::fault_in`]. Returns whether it was written. Does not sleep, so a lock may be
     /// held that others wait for.
     pub fn write_nofault<T: AsBytes>(&mut self, value: &T) -> bool {
         let from = core::ptr::from_ref(value).cast::<c_void>();
         // SAFETY: By the type invariant, and `value` is of so many bytes.
-        unsafe { bindings::copy_to_iter_nofault(from, core::mem::size_of::<T>(), self.0.iter) }
+        unsafe { bindings::copy_to_iter_nofault(from, core::mem::size_of::<T>(), self.iter) }
     }
 
     /// Sees to it that the next `bytes` bytes are there, if that can be. Sleeps, possibly for long:
     /// the memory may be anybody's. Fails with [`EFAULT`] if some can't be written to.
     pub fn fault_in(&mut self, bytes: usize) -> Result {
         // SAFETY: By the type invariant.
-        match unsafe { bindings::fault_in_iov_iter_writeable(self.0.iter, bytes) } {
+        match unsafe { bindings::fault_in_iov_iter_writeable(self.iter, bytes) } {
             0 => Ok(()),
             _ => Err(EFAULT),
         }

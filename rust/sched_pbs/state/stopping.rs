@@ -136,11 +136,11 @@ impl State {
 
     /// Has the timer send a thread to wait that goes on now to handle a signal.
     pub(crate) fn stop_later(&mut self, rq: &RunQueue, cpu: &Cpu, number: SeatNumber) {
-        let let_through_to_insns = self.insn_clock.total_insns().wrapping_add(HANDLER_INSNS);
+        let to_insns = self.handled_at_insns();
         if let Some(threads) = &mut self.threads {
             if let Some(seat) = threads.get_mut(number) {
                 seat.stopping = true;
-                seat.let_through_to_insns = let_through_to_insns;
+                seat.let_through_to_insns = to_insns;
             }
             threads.push_stopping(number);
         }
@@ -164,15 +164,20 @@ impl State {
     /// Whether a thread that gets the CPU was let through to handle a signal, and lost the CPU to
     /// another on that way: then it still may, whatever the other has retired.
     pub(super) fn let_through_again(&mut self, number: SeatNumber) -> bool {
-        let let_through_to_insns = self.insn_clock.total_insns().wrapping_add(HANDLER_INSNS);
+        let to_insns = self.handled_at_insns();
         let Some(seat) = self.seat_mut(number) else {
             return false;
         };
         let was = seat.stopping && seat.let_through_to_insns != 0;
         if was {
-            seat.let_through_to_insns = let_through_to_insns;
+            seat.let_through_to_insns = to_insns;
         }
         was
+    }
+
+    /// The count at which a thread that is let through now has done enough.
+    fn handled_at_insns(&self) -> u64 {
+        self.insn_clock.total_insns().wrapping_add(HANDLER_INSNS)
     }
 
     /// Whether the running thread has retired as much as it was let through for.

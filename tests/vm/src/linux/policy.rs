@@ -144,14 +144,7 @@ pub fn cpuset_shrinks() -> Verdict {
 
     let cpus = format!("{group}/cpuset.cpus");
     fs::write(&cpus, "1").context("to the plan's CPU")?;
-    for actor in [&trio.blocked, &trio.running, &trio.waiting] {
-        check_eq!(
-            policy_of(actor.pid())?,
-            SCHED_PBS,
-            "policy of {}",
-            actor.name
-        );
-    }
+    trio.is_in_class()?;
     fs::write(&cpus, "0").context("to the other CPU")?;
     for actor in [&trio.waiting, &trio.blocked, &trio.running] {
         let event = trio.scene.wait_kind(EventKind::Ejected, actor.process)?;

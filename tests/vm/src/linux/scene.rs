@@ -494,7 +494,13 @@ impl Trio {
             waits == Waits::InUserCode,
             "the waiting process has run"
         );
-        for actor in [&trio.blocked, &trio.running, &trio.waiting] {
+        trio.is_in_class()?;
+        Ok(trio)
+    }
+
+    /// All three are run by the class.
+    pub fn is_in_class(&self) -> Verdict {
+        for actor in [&self.blocked, &self.running, &self.waiting] {
             check_eq!(
                 policy_of(actor.pid())?,
                 SCHED_PBS,
@@ -502,7 +508,7 @@ impl Trio {
                 actor.name
             );
         }
-        Ok(trio)
+        Ok(())
     }
 
     /// What was to be shown is shown: the running process ends its task, the
