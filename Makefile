@@ -11,9 +11,11 @@
 #   T=name          for 'make test': run only what has this name
 #   CHAOS_STEPS=N   for the tests called chaos: so many steps
 #   B=name          for 'make bench': measure only what begins so
-#   MINUTES=N, SEED=N  for 'make soak': so long (60), from that seed on (1)
+#   C=name          for 'make soak': the campaign; scripts/soak --help has all
+#   MINUTES=N, COUNT=N, SEED=N  for 'make soak': so long (60), so many, from that
+#                   seed on (1)
 
-export ARCH DEBUG KERNEL_SRC JOBS T B CHAOS_STEPS MINUTES SEED
+export ARCH DEBUG KERNEL_SRC JOBS T B CHAOS_STEPS C COUNT MINUTES SEED
 
 # One clock for all stages of one make.
 export STAGE_EPOCH := $(shell date +%s)
@@ -24,7 +26,8 @@ help:
 	@echo 'make run      build all, run the main job in the virtual machine, and close'
 	@echo '              the loop: jobs measured, planned, disturbed, planned anew'
 	@echo 'make test     run every check and test; T=name runs one'
-	@echo 'make soak     the chaos on four CPUs, seed after seed, for MINUTES=60'
+	@echo 'make soak     a test that goes on for long: the chaos on four CPUs; C=plans,'
+	@echo '              calls, memory: another one'
 	@echo 'make bench    measure what the class costs; B=name measures one thing'
 	@echo 'make bench-planner  measure the planner on this machine; B=name likewise'
 	@echo 'make kernel   build the kernel; DEBUG=1: with lockdep, KASAN and others;'

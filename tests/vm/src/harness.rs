@@ -779,6 +779,14 @@ pub fn needs_counter(why: &str) {
 /// The status of a test that has not passed and not failed.
 pub const SKIPPED: i32 = 77;
 
+/// A number that the environment may say: how far a test goes, or its seed.
+pub fn setting(name: &str, otherwise: u32) -> Result<u32, String> {
+    match std::env::var(name) {
+        Ok(text) => text.parse().context(name),
+        Err(_) => Ok(otherwise),
+    }
+}
+
 /// Ends the test as one that proves nothing on this machine.
 pub fn skip(why: &str) -> ! {
     println!("SKIP: {why}");

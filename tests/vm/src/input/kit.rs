@@ -77,6 +77,11 @@ impl Running {
         Ok(())
     }
 
+    /// The plan, as the kernel gives it.
+    pub fn plan(&self) -> &[u8] {
+        &self.plan
+    }
+
     /// Their thread ids, by process.
     pub fn pids(&self) -> [i32; 2] {
         [self.children[0].0.pid, self.children[1].0.pid]

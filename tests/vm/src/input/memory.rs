@@ -9,7 +9,7 @@ use crate::harness::{Context, Plan, Verdict};
 use crate::linux::scene::PLAN_CPU;
 
 /// What the machine says is still to be had.
-fn available_bytes() -> Result<u64, String> {
+pub fn available_bytes() -> Result<u64, String> {
     let text = std::fs::read_to_string("/proc/meminfo").context("meminfo")?;
     let line = text.lines().find(|line| line.starts_with("MemAvailable:"));
     let kib = line.and_then(|line| line.split_whitespace().nth(1));

@@ -3,6 +3,7 @@
 //! nothing.
 
 mod attach;
+mod calls;
 mod device;
 pub mod kit;
 mod memory;
@@ -10,6 +11,7 @@ mod permission;
 mod pieces;
 mod plans;
 mod random;
+mod scarcity;
 mod writers;
 
 /// The tests by their names.
@@ -23,7 +25,7 @@ pub const TESTS: &[(&str, crate::Test)] = &[
         "mutated-plans-are-refused",
         random::mutated_plans_are_refused,
     ),
-    ("random-calls-do-no-harm", random::random_calls_do_no_harm),
+    ("random-calls-do-no-harm", calls::random_calls_do_no_harm),
     ("nobody-may-not-plan", permission::nobody_may_not_plan),
     ("one-of-two-writers-wins", writers::one_of_two_writers_wins),
     (
@@ -43,4 +45,8 @@ pub const TESTS: &[(&str, crate::Test)] = &[
     ("few-write-at-once", writers::few_write_at_once),
     ("short-buffers", device::short_buffers),
     ("plans-are-freed", memory::plans_are_freed),
+    (
+        "no-memory-changes-nothing",
+        scarcity::no_memory_changes_nothing,
+    ),
 ];

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Input by dice, with fixed seeds.
+//! Plans by dice, with fixed seeds.
 
 use std::collections::BTreeSet;
 use std::ffi::CStr;
-use std::sync::atomic::Ordering::SeqCst;
 
 use pbs_core::wire::Message;
 use pbs_core::{Config, Refusal, StdMemory};
-use pbs_uapi::{ioc, Device, IDLE, NO_TASK};
+use pbs_uapi::{Device, IDLE, NO_TASK};
 
-use super::kit::{ioctl, last_refusal, Running};
-use crate::harness::{fork, Context, Plan, Random, Verdict};
-use crate::linux::scene::{dies, ends_well, Words, PLAN_CPU};
+use super::kit::{last_refusal, Running};
+use crate::harness::{setting, Context, Plan, Random, Verdict};
+use crate::linux::scene::PLAN_CPU;
 use crate::{check, check_eq};
 
 fn seeds_plan() -> Vec<u8> {
@@ -79,16 +78,19 @@ fn verdict(plan: &[u8]) -> Result<Vec<u32>, Refusal> {
     Ok(cpus)
 }
 
-/// 10,000 plans that are wrong somewhere: the kernel refuses each with the
-/// words that the policy core finds outside of it, and goes on.
+/// How many plans are wrong, unless the environment says so.
+const PLANS: u32 = 10_000;
+
+/// Plans that are wrong somewhere: the kernel refuses each with the words that
+/// the policy core finds outside of it, and goes on.
 pub fn mutated_plans_are_refused() -> Verdict {
-    const PLANS: usize = 10_000;
+    let plans = setting("PBS_PLANS", PLANS)?;
     let running = Running::new()?;
     let device = Device::open().context("open")?;
-    let mut dice = Random::new(1);
+    let mut dice = Random::new(u64::from(setting("PBS_SEED", 1)?));
     let (mut wrong, mut right, mut not_there) = (0, 0, 0);
     let mut reasons = BTreeSet::new();
-    while wrong < PLANS {
+    while wrong < plans {
         let mut plan = seeds_plan();
         mutate(&mut plan, &mut dice);
         let expected = verdict(&plan);
@@ -139,80 +141,6 @@ pub fn mutated_plans_are_refused() -> Verdict {
     check!(
         not_there > 0 && right < wrong,
         "the mutations do not mutate"
-    );
-    running.completes()
-}
-
-/// ioctl(2) with any number and any argument, among them numbers and records
-/// that are nearly right.
-pub fn random_calls_do_no_harm() -> Verdict {
-    const CALLS: u32 = 20_000;
-    let running = Running::new()?;
-    let words = Words::shared()?;
-    let mut victim = fork(|| words.block())?;
-    let victim_pid = victim.pid;
-    let mut caller = fork(|| {
-        let Ok(device) = Device::open() else { return };
-        let mut dice = Random::new(2);
-        // The longest record, and room for what GET_PLAN writes.
-        let mut record = [0u32; 256];
-        for _ in 0..CALLS {
-            // DROP of the CPU whose plan runs is the one right call among them.
-            let number = match dice.below(4) {
-                0 => dice.roll() as u32,
-                1 => (dice.roll() as u32 & 0xffff_00ff) | 0xb500,
-                _ => dice.one_of(&[
-                    ioc::INFO,
-                    ioc::ATTACH,
-                    ioc::TASK_END,
-                    ioc::DETACH,
-                    ioc::SEEK,
-                    ioc::ERROR,
-                    ioc::GET_PLAN,
-                    ioc::DROP,
-                ]),
-            };
-            for word in &mut record {
-                *word = if dice.below(3) == 0 {
-                    dice.roll() as u32
-                } else {
-                    0
-                };
-            }
-            record[0] = dice.one_of(&[0, u32::MAX, 2, i32::MAX as u32, victim_pid as u32, 1 << 31]);
-            // Process 3 is free: who attaches to it waits for ever.
-            let unknown = dice.roll() as u32 | 1 << 20;
-            record[1] = dice.one_of(&[0, 1, 2, 9, IDLE, unknown]);
-            if number == ioc::DROP {
-                record[0] = dice.one_of(&[0, 2, 8, u32::MAX, 1 << 31]);
-            }
-            let own = record.as_mut_ptr() as usize;
-            // An address of GET_PLAN's buffer must not be one of this program.
-            record[2] = dice.roll() as u32;
-            record[3] = dice.one_of(&[0, u32::MAX, 1 << 31]);
-            let argument = match dice.below(4) {
-                0 => dice.one_of(&[0, 1, usize::MAX, usize::MAX - 8, 1 << 63, 4096]),
-                _ => own,
-            };
-            let errno = ioctl(&device, number, argument).err();
-            words.other.fetch_add(u32::from(errno.is_some()), SeqCst);
-            words.note.fetch_add(1, SeqCst);
-        }
-    })?;
-    ends_well(&mut caller, "the caller")
-        .map_err(|why| format!("{why} after {} calls", words.note.load(SeqCst)))?;
-    check_eq!(words.note.load(SeqCst), CALLS, "calls");
-    let failed = words.other.load(SeqCst);
-    println!("{CALLS} calls, {failed} of them refused");
-    check!(
-        failed > CALLS / 2 && failed < CALLS,
-        "{failed} of {CALLS} calls failed"
-    );
-    words.release();
-    check_eq!(
-        dies(&mut victim, "the victim")?,
-        0,
-        "wait status of the victim"
     );
     running.completes()
 }

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Everything that can be done to plans and their threads, in any order.
 
+use std::fs;
 use std::sync::atomic::Ordering::SeqCst;
-use std::{env, fs};
 
 use pbs_uapi::ATTACH_ONE_TASK;
 
-use crate::harness::{burn, cvt, fork, sleep_ms, Child, Context, Node, Plan, Random, Verdict};
+use crate::harness::{
+    burn, cvt, fork, setting, sleep_ms, Child, Context, Node, Plan, Random, Verdict,
+};
 use crate::linux::accounts::all_at_rest;
 use crate::linux::policy::{set_attr, SchedAttr};
 use crate::linux::scene::{
@@ -241,21 +243,13 @@ impl Chaos {
 /// How many things happen, unless the environment says so.
 const STEPS: u32 = 3000;
 
-/// A number that the environment may say.
-fn variable(name: &str, otherwise: u32) -> Result<u32, String> {
-    match env::var(name) {
-        Ok(text) => text.parse().context(name),
-        Err(_) => Ok(otherwise),
-    }
-}
-
 /// The machine lives through it, nobody is counted as what it is not, everybody can be
 /// killed after it, and a plan runs as ever.
 pub fn chaos() -> Verdict {
-    let steps = variable("PBS_CHAOS_STEPS", STEPS)?;
+    let steps = setting("PBS_CHAOS_STEPS", STEPS)?;
     let cpus = std::thread::available_parallelism().map_or(2, |n| n.get()) as u32;
     // Another one lets other things happen.
-    let seed = variable("PBS_CHAOS_SEED", cpus)?;
+    let seed = setting("PBS_SEED", cpus)?;
     // The children have it from their begin: one may be sent the signal before it runs.
     //
     // SAFETY: the handler does nothing.
