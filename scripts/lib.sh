@@ -162,7 +162,7 @@ cut_inputs()
 }
 
 # What a kernel says that has a fault but goes on.
-SPLAT='WARNING:|BUG:|Internal error|possible (circular|recursive|irq lock inversion)|inconsistent lock state|suspicious RCU|blocked for more than|rcu.*(stall|starved)|KASAN:|UBSAN:|ODEBUG|list_(add|del) corruption|soft lockup|scheduling while atomic|sleeping function called|workqueue lockup|refcount_t:'
+SPLAT='WARNING:|BUG:|Internal error|possible (circular|recursive|irq lock inversion)|inconsistent lock state|suspicious RCU|blocked for more than|rcu.*(stall|starved)|KASAN:|UBSAN:|ODEBUG|list_(add|del) corruption|soft lockup|scheduling while atomic|sleeping function called|workqueue lockup|refcount_t:|psi: '
 
 # run_guest NAME FOLDER [OPTION...]: run FOLDER/guest.sh in the virtual machine, where
 # FOLDER is /mnt.  The kernel's log is NAME.log, and it may not complain.

@@ -10,6 +10,7 @@ mod hotplug;
 mod inheritance;
 mod kill;
 pub mod policy;
+mod pressure;
 pub mod scene;
 mod signal;
 mod sleeps;
@@ -134,6 +135,7 @@ pub const TESTS: &[(&str, crate::Test)] = &[
         accounts::leaving_leaves_the_counts,
     ),
     ("waiting-is-sleeping", accounts::waiting_is_sleeping),
+    ("waiting-is-no-pressure", pressure::waiting_is_no_pressure),
     (
         "switches-and-wake-ups-are-told",
         accounts::switches_and_wake_ups_are_told,
