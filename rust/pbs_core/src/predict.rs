@@ -211,8 +211,9 @@ impl Predictor {
     }
 
     /// The timer has expired, and found the count at `count_insns`; `in_user`: it
-    /// interrupted the thread in user space.
-    pub fn expired(&mut self, now_ns: u64, count_insns: u64, in_user: bool) {
+    /// interrupted the thread in user space; `by_clock`: what is counted is time,
+    /// which has gone on until `now_ns`.
+    pub fn expired(&mut self, now_ns: u64, count_insns: u64, in_user: bool, by_clock: bool) {
         let Some(set) = self.set.take() else {
             // It must not come at once again and again.
             self.backoff_ns = self.doubled(self.backoff_ns);
@@ -220,7 +221,11 @@ impl Predictor {
         };
         match count_insns.saturating_sub(set.count_insns) {
             0 => self.learn_from_none(&set, now_ns, in_user),
-            retired_insns => self.learn_from(&set, now_ns, retired_insns, in_user),
+            retired_insns => {
+                // Not what has passed since: it is until it expires that the thread retires.
+                let until_ns = if by_clock { now_ns } else { set.expiry_ns };
+                self.learn_from(&set, until_ns, now_ns, retired_insns, in_user);
+            }
         }
     }
 
@@ -254,10 +259,16 @@ impl Predictor {
         }
     }
 
-    /// So much was retired before the timer expired.
-    fn learn_from(&mut self, set: &Set, now_ns: u64, retired_insns: u64, in_user: bool) {
-        // Not what has passed since: it is until then that the thread retires.
-        let elapsed_ns = set.expiry_ns.saturating_sub(set.at_ns);
+    /// So much was retired until `until_ns`.
+    fn learn_from(
+        &mut self,
+        set: &Set,
+        until_ns: u64,
+        now_ns: u64,
+        retired_insns: u64,
+        in_user: bool,
+    ) {
+        let elapsed_ns = until_ns.saturating_sub(set.at_ns);
         let user_ns = scale(retired_insns, self.ns_per_insn_fp32);
         let seen_ns = elapsed_ns.saturating_sub(user_ns);
         let expiry_ns = self.ways[Origin::Expiry as usize].ns;

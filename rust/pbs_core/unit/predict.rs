@@ -17,6 +17,10 @@ struct Machine {
     elsewhere_ns: u64,
     /// From where the timer is set first.
     first: Origin,
+    /// How long after the timer's expiry it is noticed.
+    late_ns: u64,
+    /// What is counted is time: also on the ways, and until the expiry is noticed.
+    by_clock: bool,
 }
 
 impl Machine {
@@ -29,6 +33,8 @@ impl Machine {
             way_ns,
             elsewhere_ns: way_ns * 2,
             first: Origin::Call,
+            late_ns: 0,
+            by_clock: false,
         }
     }
 
@@ -50,11 +56,17 @@ impl Machine {
                 _ => self.elsewhere_ns,
             };
             let elapsed_ns = at_ns - self.now_ns;
-            self.count_milli += elapsed_ns.saturating_sub(way_ns) * self.pace_milli;
             // An interrupt that comes before the way back is over does so at its end.
-            self.now_ns += elapsed_ns.max(way_ns);
+            let passed_ns = elapsed_ns.max(way_ns) + self.late_ns;
+            let counted_ns = if self.by_clock {
+                passed_ns
+            } else {
+                elapsed_ns.saturating_sub(way_ns)
+            };
+            self.count_milli += counted_ns * self.pace_milli;
+            self.now_ns += passed_ns;
             self.predictor
-                .expired(self.now_ns, self.count_milli / 1000, true);
+                .expired(self.now_ns, self.count_milli / 1000, true, self.by_clock);
             interrupts += 1;
             origin = Origin::Expiry;
         }
@@ -171,7 +183,7 @@ fn expiries_for_nothing(
             expiries += 1;
             let here_ns = at_ns.max(user_ns) + in_ns;
             retired_insns += at_ns.min(end_ns).saturating_sub(user_ns) / NS_PER_INSN;
-            predictor.expired(here_ns, count_insns + retired_insns, at_ns < end_ns);
+            predictor.expired(here_ns, count_insns + retired_insns, at_ns < end_ns, false);
             user_ns = here_ns + back_ns;
             if at_ns >= end_ns {
                 break user_ns;
@@ -249,6 +261,25 @@ fn another_pace_is_learned() {
     }
 }
 
+/// Where time is counted, an interrupt that comes late makes nobody fast: the next
+/// ones need no more interrupts than before.
+#[test]
+fn a_late_interrupt_is_no_pace() {
+    let mut machine = Machine::new(2_000);
+    machine.by_clock = true;
+    for _ in 0..20 {
+        machine.run(1_000_000);
+    }
+    for late_ns in [20_000, 500_000, 5_000_000] {
+        machine.late_ns = late_ns;
+        machine.run(100_000);
+        machine.late_ns = 0;
+        let (interrupts, beyond_insns) = machine.run(1_000_000);
+        assert!(interrupts <= 3, "{interrupts} interrupts after {late_ns}");
+        assert!(beyond_insns <= 1_000, "{beyond_insns} beyond");
+    }
+}
+
 /// Timers that come for another reason than a count are put off while nothing
 /// happens, and only then.
 #[test]
@@ -257,7 +288,7 @@ fn no_progress_puts_off_any_timer() {
     assert_eq!(predictor.earliest_ns(7), 7);
     let mut before_ns = 0;
     for _ in 0..30 {
-        predictor.expired(100, 5, true);
+        predictor.expired(100, 5, true, false);
         let after_ns = predictor.earliest_ns(0);
         assert!(after_ns >= before_ns && after_ns <= 1_000_000);
         before_ns = after_ns;
@@ -281,11 +312,11 @@ fn extreme_numbers() {
             ] {
                 assert!(predictor.expiry_ns(now_ns, insns, origin) >= now_ns);
                 predictor.set(now_ns / 2, now_ns, insns / 3, origin);
-                predictor.expired(now_ns, insns, true);
+                predictor.expired(now_ns, insns, true, insns == 1);
                 predictor.set(now_ns, now_ns / 3, insns, origin);
-                predictor.expired(0, 0, true);
+                predictor.expired(0, 0, true, false);
                 predictor.forget();
-                predictor.expired(now_ns, insns, true);
+                predictor.expired(now_ns, insns, true, insns == 1);
             }
         }
     }

@@ -158,7 +158,9 @@ impl State {
         self.charge_and_enforce(rq, cpu);
         let in_user = sched_class::interrupted_user();
         let count_insns = self.insn_clock.total_insns();
-        self.predictor.expired(now_ns, count_insns, in_user);
+        let by_clock = self.insn_clock.tier() == Tier::Clock;
+        self.predictor
+            .expired(now_ns, count_insns, in_user, by_clock);
         self.let_deferred_in(now_ns);
         self.block_delayed(rq);
         self.settle_at(rq, cpu, Origin::Expiry);
