@@ -60,6 +60,10 @@ pub const TESTS: &[(&str, crate::Test)] = &[
     ("cpuset-is-fixed", policy::cpuset_is_fixed),
     ("cpuset-shrinks", policy::cpuset_shrinks),
     (
+        "isolated-cpu-takes-a-plan",
+        policy::isolated_cpu_takes_a_plan,
+    ),
+    (
         "log-says-who-had-to-leave",
         policy::log_says_who_had_to_leave,
     ),

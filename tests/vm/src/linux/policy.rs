@@ -6,10 +6,11 @@ use std::fs;
 
 use pbs_uapi::{Eject, EventKind};
 
-use crate::harness::{cvt, Context, Verdict};
+use crate::harness::{cvt, fork, Context, Plan, Verdict};
 use crate::input::kit::refused;
 use crate::linux::scene::{
-    affinity_of, ends_well, eventually, policy_of, set_affinity, Trio, PLAN_CPU, SCHED_PBS,
+    affinity_of, ends_well, eventually, policy_of, set_affinity, Scene, Trio, Words, ENDLESS_INSNS,
+    PLAN_CPU, SCHED_PBS,
 };
 use crate::{check, check_eq};
 
@@ -132,6 +133,34 @@ pub fn cpuset(name: &str, cpus: &str) -> Result<String, String> {
     fs::create_dir(&group).context(&group)?;
     fs::write(format!("{group}/cpuset.cpus"), cpus).context("cpuset.cpus")?;
     Ok(group)
+}
+
+/// As operating.rst has it: a CPU for plans alone, an isolated partition. Threads that are
+/// started there can be attached, others never come there.
+pub fn isolated_cpu_takes_a_plan() -> Verdict {
+    let group = cpuset("plans", "1")?;
+    let partition = format!("{group}/cpuset.cpus.partition");
+    fs::write(&partition, "isolated").context("isolated")?;
+    let says = fs::read_to_string(&partition).context(&partition)?;
+    check_eq!(says.trim(), "isolated", "the partition");
+    check_eq!(affinity_of(0)?, [0], "where normal threads may run");
+
+    let mut scene = Scene::new()?;
+    scene
+        .node
+        .load(&Plan::new(1).cpu(PLAN_CPU).slot(1, 0, ENDLESS_INSNS))?;
+    let words = Words::shared()?;
+    let mut child = fork(|| {
+        let moved = fs::write(format!("{group}/cgroup.procs"), "0");
+        moved.expect("into the group");
+        scene.node.device.attach(0, 1, 0).expect("attach");
+        words.spin();
+    })?;
+    words.runs("the process in the partition")?;
+    check_eq!(policy_of(child.pid)?, SCHED_PBS, "its policy");
+    words.release();
+    ends_well(&mut child, "the process in the partition")?;
+    scene.plan_ends()
 }
 
 /// A cpuset that loses the plan's CPU takes its threads out of the plan, whatever they do, and
