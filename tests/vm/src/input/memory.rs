@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What the kernel allocates for plans it frees again.
 
+use std::fs;
+
 use pbs_uapi::Device;
 
 use super::kit::{refused, Running};
 use crate::check;
-use crate::harness::{Context, Plan, Verdict};
-use crate::linux::scene::PLAN_CPU;
+use crate::harness::{fork, skip, Child, Context, Plan, Verdict};
+use crate::linux::scene::{eventually, Words, PLAN_CPU};
 
 /// What the machine says is still to be had.
 pub fn available_bytes() -> Result<u64, String> {
@@ -57,4 +59,83 @@ pub fn plans_are_freed() -> Verdict {
         "{lost} bytes are gone with replaced plans"
     );
     Ok(())
+}
+
+/// A group whose memory is counted.
+struct Group(&'static str);
+
+impl Group {
+    fn new() -> Result<Self, String> {
+        let path = "/sys/fs/cgroup/writers";
+        if fs::write("/sys/fs/cgroup/cgroup.subtree_control", "+memory").is_err() {
+            skip("nobody is charged: the kernel is built without CONFIG_MEMCG");
+        }
+        fs::create_dir(path).context(path)?;
+        Ok(Self(path))
+    }
+
+    fn path(&self, file: &str) -> String {
+        format!("{}/{file}", self.0)
+    }
+
+    fn charged_bytes(&self) -> Result<u64, String> {
+        let path = self.path("memory.current");
+        let text = fs::read_to_string(&path).context(&path)?;
+        text.trim().parse().context(&path)
+    }
+
+    /// Somebody of the group writes a plan, and stays until it is told to go.
+    fn writer(&self, plan: &[u8], words: &'static Words) -> Result<Child, String> {
+        fork(|| {
+            fs::write(self.path("cgroup.procs"), "0").expect("into the group");
+            let device = Device::open().expect("the device");
+            if device.write_plan(plan).is_ok() {
+                words.block();
+            }
+        })
+    }
+}
+
+/// The memory of a plan is its writer's, who may have no more than its group; who has
+/// less gets no plan, and takes nothing from others.
+pub fn writer_is_charged() -> Verdict {
+    const SLOTS: u32 = 100_000;
+    const LEAST_BYTES: u64 = SLOTS as u64 * 16;
+    let group = Group::new()?;
+    let device = Device::open().context("open")?;
+    let mut plan = Plan::new(1).cpu(PLAN_CPU);
+    for task in 0..SLOTS {
+        plan = plan.slot(1, task, 1000);
+    }
+    let plan = plan.bytes();
+
+    let words = Words::shared()?;
+    let mut writer = group.writer(&plan, words)?;
+    eventually("the plan is there", || device.get_plan(PLAN_CPU).is_ok())?;
+    let with_bytes = group.charged_bytes()?;
+    device.drop_plan(PLAN_CPU).context("drop")?;
+    let mut without_bytes = 0;
+    eventually("what was charged for the plan is given back", || {
+        without_bytes = group.charged_bytes().unwrap_or(u64::MAX);
+        without_bytes.saturating_add(LEAST_BYTES) <= with_bytes
+    })
+    .map_err(|why| format!("{why}: {with_bytes} bytes with it, {without_bytes} without"))?;
+    println!("{with_bytes} bytes with the plan, {without_bytes} without");
+    words.release();
+    writer.wait_ok()?;
+
+    fs::write(group.path("memory.swap.max"), "0").ok();
+    let most_bytes = group.charged_bytes()? + LEAST_BYTES / 2;
+    fs::write(group.path("memory.max"), most_bytes.to_string()).context("memory.max")?;
+    // The call fails, or the kernel kills the only one who could give memory back.
+    let mut writer = group.writer(&plan, Words::shared()?)?;
+    println!(
+        "the one that may not have as much: status {}",
+        writer.wait()?
+    );
+    refused("plan", device.get_plan(PLAN_CPU), libc::ENOENT)?;
+    device
+        .write_plan(&plan)
+        .context("a plan of another group")?;
+    device.drop_plan(PLAN_CPU).context("drop")
 }

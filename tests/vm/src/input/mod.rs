@@ -45,6 +45,7 @@ pub const TESTS: &[(&str, crate::Test)] = &[
     ("few-write-at-once", writers::few_write_at_once),
     ("short-buffers", device::short_buffers),
     ("plans-are-freed", memory::plans_are_freed),
+    ("writer-is-charged", memory::writer_is_charged),
     (
         "no-memory-changes-nothing",
         scarcity::no_memory_changes_nothing,
