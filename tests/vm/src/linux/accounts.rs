@@ -47,6 +47,11 @@ fn running() -> Result<u32, String> {
     number_behind(&read("/proc/stat")?, "procs_running ")
 }
 
+/// How many tasks wait for their input or output.
+pub fn waiting_for_input() -> Result<u32, String> {
+    number_behind(&read("/proc/stat")?, "procs_blocked ")
+}
+
 fn runnable() -> Result<Runnable, String> {
     let stat = read("/proc/stat")?;
     let load = read("/proc/loadavg")?;
@@ -68,7 +73,7 @@ fn runnable() -> Result<Runnable, String> {
     }
     Ok(Runnable {
         running: number_behind(&stat, "procs_running ")?,
-        blocked: number_behind(&stat, "procs_blocked ")?,
+        blocked: waiting_for_input()?,
         of_load: of_load.unwrap_or("").parse().context("/proc/loadavg")?,
         of_cpus,
         uninterruptible,

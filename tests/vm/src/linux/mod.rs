@@ -6,6 +6,7 @@ mod calls;
 mod chaos;
 mod children;
 mod exec;
+mod files;
 mod hotplug;
 mod inheritance;
 mod kill;
@@ -137,6 +138,10 @@ pub const TESTS: &[(&str, crate::Test)] = &[
     (
         "leaving-leaves-the-counts",
         accounts::leaving_leaves_the_counts,
+    ),
+    (
+        "waits-for-input-are-counted",
+        files::waits_for_input_are_counted,
     ),
     ("waiting-is-sleeping", accounts::waiting_is_sleeping),
     ("waiting-is-no-pressure", pressure::waiting_is_no_pressure),
