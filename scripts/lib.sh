@@ -14,8 +14,8 @@ DEBUG=${DEBUG:-0}
 # The machine that is built for, by the kernel's name of its architecture.
 ARCH=${ARCH:-arm64}
 case $ARCH in
-arm64) TARGET=aarch64-unknown-linux-gnu INITRAMFS=$BUILD/initramfs.cpio ;;
-x86_64) TARGET=x86_64-unknown-linux-gnu INITRAMFS=$BUILD/initramfs-x86_64.cpio ;;
+arm64) TARGET=aarch64-unknown-linux-gnu DEB_ARCH=arm64 INITRAMFS=$BUILD/initramfs.cpio ;;
+x86_64) TARGET=x86_64-unknown-linux-gnu DEB_ARCH=amd64 INITRAMFS=$BUILD/initramfs-x86_64.cpio ;;
 *)
 	echo "ARCH=$ARCH: there are arm64 and x86_64" >&2
 	exit 1
@@ -133,6 +133,19 @@ series()
 {
 	[ ! -e "$TOP/patches/series" ] ||
 		sed -e '/^[[:space:]]*\(#\|$\)/d' -e 's/[[:space:]].*//' "$TOP/patches/series"
+}
+
+# The guest's packages are fetched and unpacked, never installed, through lists
+# of our own: the machine's package manager need not know of arm64.
+APT=$BUILD/apt-$ARCH
+BUSYBOX=$APT/busybox
+
+guest_apt()
+{
+	apt-get -q -o Dir::State="$APT/state" -o Dir::State::status="$APT/status" \
+		-o Dir::Cache="$APT/cache" -o "APT::Architecture=$DEB_ARCH" \
+		-o "APT::Architectures=$DEB_ARCH" -o APT::Sandbox::User="$(id -un)" \
+		-o Acquire::Languages=none -o Acquire::Retries=3 "$@"
 }
 
 # The program that makes tables of what was measured.

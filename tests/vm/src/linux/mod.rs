@@ -17,6 +17,7 @@ mod signal;
 mod sleeps;
 mod stop;
 mod storm;
+mod suites;
 
 /// The tests by their names.
 pub const TESTS: &[(&str, crate::Test)] = &[
@@ -139,6 +140,8 @@ pub const TESTS: &[(&str, crate::Test)] = &[
         "leaving-leaves-the-counts",
         accounts::leaving_leaves_the_counts,
     ),
+    // Not of the list: see scripts/suites.
+    ("beside-a-plan", suites::beside_a_plan),
     (
         "waits-for-input-are-counted",
         files::waits_for_input_are_counted,
