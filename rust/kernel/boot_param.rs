@@ -60,7 +60,9 @@ macro_rules! boot_param {
             unsafe extern "C" fn setup(text: *mut $crate::ffi::c_char) -> $crate::ffi::c_int {
                 // SAFETY: By the function's requirements.
                 let text = unsafe { $crate::str::CStr::from_char_ptr(text) };
-                super::$function(text).into()
+                // For any life of the text: the function can't keep it.
+                let function: fn(&$crate::str::CStr) -> bool = super::$function;
+                function(text).into()
             }
 
             #[link_section = ".init.setup"]

@@ -50,7 +50,7 @@ pub enum Restart {
 }
 
 /// The data of an [`HrTimer`], and what to do when it expires.
-pub trait HrTimerCallback: Sized + Send + Sync {
+pub trait HrTimerCallback: Sized + Send + Sync + 'static {
     /// Called in hard interrupt context, interrupts off, on the CPU that armed the timer.
     ///
     /// It may take a run-queue lock, and it may arm the timer itself.

@@ -83,9 +83,14 @@ macro_rules! declare_trace {
     )*};
 }
 
-/// What can be an argument of a tracepoint: any value of the type is a valid argument for C.
+/// What can be an argument of a tracepoint.
+///
+/// # Safety
+///
+/// What `to_c` returns is a valid argument for C: an integer, or a pointer that is valid for reads as
+/// long as the value exists.
 #[doc(hidden)]
-pub trait Argument {
+pub unsafe trait Argument {
     /// The type in C.
     type C;
 
@@ -95,7 +100,8 @@ pub trait Argument {
 
 macro_rules! integers {
     ($($type:ty)*) => {$(
-        impl Argument for $type {
+        // SAFETY: An integer.
+        unsafe impl Argument for $type {
             type C = $type;
 
             fn to_c(self) -> $type {
@@ -107,7 +113,8 @@ macro_rules! integers {
 
 integers!(bool u8 i8 u16 i16 u32 i32 u64 i64 usize isize);
 
-impl<T> Argument for &T {
+// SAFETY: A reference is valid for reads.
+unsafe impl<T> Argument for &T {
     type C = *const T;
 
     fn to_c(self) -> *const T {
