@@ -3,8 +3,9 @@
  * What the abstractions that plan-based scheduling needs read of the kernel:
  * included by bindings_helper.h, for `bindgen`.
  *
- * The first group is general and public.  The second one, for the class only,
- * is its own interface and the scheduler's private header.
+ * The first group is general.  The second one is the class's own interface.  The
+ * scheduler's private header is not for all: what the class needs of that is in
+ * bindings of its own, see sched_class.rs.
  */
 
 #include <linux/capability.h>
@@ -43,29 +44,8 @@ const __poll_t RUST_CONST_HELPER_EPOLLRDNORM = EPOLLRDNORM;
 const __poll_t RUST_CONST_HELPER_EPOLLWRNORM = EPOLLWRNORM;
 
 #ifdef CONFIG_SCHED_CLASS_PBS
-/* sched.h takes for granted what build_policy.c includes before it. */
-#include <linux/sched/cputime.h>
-#include <linux/sched/hotplug.h>
-#include <linux/sched/isolation.h>
-#include <linux/sched/posix-timers.h>
-#include <linux/sched/rt.h>
-#include <linux/cpuidle.h>
-#include <linux/jiffies.h>
-#include <linux/livepatch.h>
-#include <linux/mmu_context.h>
-#include <linux/pm.h>
-#include <linux/psi.h>
-#include <linux/rhashtable.h>
-#include <linux/seq_buf.h>
-#include <linux/seqlock_api.h>
-#include <linux/suspend.h>
-#include <linux/tsacct_kern.h>
-#include <linux/vtime.h>
-#include <linux/sysrq.h>
-#include <linux/percpu-rwsem.h>
 #include <uapi/linux/pbs.h>
 #include <uapi/linux/sched/types.h>
-#include "../../kernel/sched/sched.h"
 /* The tracepoints, and what Rust calls for them; nothing may follow. */
 #include <trace/events/pbs.h>
 #define RUST_DO_TRACE RUST_DECLARE_DO_TRACE

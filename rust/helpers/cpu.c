@@ -11,6 +11,19 @@ unsigned int rust_helper_raw_smp_processor_id(void)
 	return raw_smp_processor_id();
 }
 
+unsigned long rust_helper_local_irq_save(void)
+{
+	unsigned long flags;
+
+	local_irq_save(flags);
+	return flags;
+}
+
+void rust_helper_local_irq_restore(unsigned long flags)
+{
+	local_irq_restore(flags);
+}
+
 unsigned int rust_helper_get_nr_cpu_ids(void)
 {
 	return nr_cpu_ids;
@@ -54,12 +67,13 @@ const struct cpumask *rust_helper_cpumask_of(unsigned int cpu)
 
 bool rust_helper_task_is_bound_to(struct task_struct *p, unsigned int cpu)
 {
+	unsigned long flags;
 	bool bound;
 
 	/* Orders this against set_cpus_allowed_ptr(), which takes it too. */
-	raw_spin_lock_irq(&p->pi_lock);
+	raw_spin_lock_irqsave(&p->pi_lock, flags);
 	bound = cpumask_equal(p->cpus_ptr, cpumask_of(cpu));
-	raw_spin_unlock_irq(&p->pi_lock);
+	raw_spin_unlock_irqrestore(&p->pi_lock, flags);
 	return bound;
 }
 
@@ -67,11 +81,12 @@ bool rust_helper_task_is_bound_to(struct task_struct *p, unsigned int cpu)
 struct cpumask *rust_helper_task_copy_cpus(struct task_struct *p)
 {
 	struct cpumask *cpus = kmalloc(cpumask_size(), GFP_KERNEL_ACCOUNT);
+	unsigned long flags;
 
 	if (cpus) {
-		raw_spin_lock_irq(&p->pi_lock);
+		raw_spin_lock_irqsave(&p->pi_lock, flags);
 		cpumask_copy(cpus, p->cpus_ptr);
-		raw_spin_unlock_irq(&p->pi_lock);
+		raw_spin_unlock_irqrestore(&p->pi_lock, flags);
 	}
 	return cpus;
 }

@@ -17,6 +17,5 @@
 #include "perf_event.c"
 #include "poll.c"
 #include "ratelimit.c"
-#include "sched_class.c"
 #include "task_work.c"
 #include "uaccess_ext.c"

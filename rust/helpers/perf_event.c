@@ -4,7 +4,7 @@
 #include <linux/smp.h>
 
 #ifdef CONFIG_PERF_EVENTS
-/* Interrupts are off, so that nothing takes the event off its counter. */
+/* Interrupts are off, so nothing takes the event off its counter. */
 static bool counts_here(struct perf_event *event)
 {
 	return event->state == PERF_EVENT_STATE_ACTIVE &&

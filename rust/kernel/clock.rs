@@ -23,12 +23,3 @@ pub fn monotonic_ns() -> u64 {
     // CAST: `CLOCK_MONOTONIC` starts at boot and is never negative.
     Ktime::ktime_get().to_ns() as u64
 }
-
-/// The clock of the scheduler on this CPU, in nanoseconds: the one that run queues are brought up to
-/// date by. With preemption off.
-#[inline]
-pub fn scheduler_ns() -> u64 {
-    // SAFETY: It only reads a clock. If the caller may go to another CPU, the answer may be that of
-    // another moment, no worse.
-    unsafe { bindings::local_scheduler_clock() }
-}

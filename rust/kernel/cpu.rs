@@ -30,10 +30,78 @@ pub fn num_possible() -> u32 {
     unsafe { bindings::num_possible_cpus() }
 }
 
-/// Tells whether there is such a CPU, online or not.
-pub fn is_possible(cpu: u32) -> bool {
-    // SAFETY: May be called with any number.
-    unsafe { bindings::cpu_possible(cpu) }
+/// The number of a CPU that can come online, online or not.
+///
+/// # Invariants
+///
+/// There is such a CPU.
+///
+/// # Examples
+///
+/// ```
+/// use kernel::cpu::PossibleCpu;
+///
+/// assert!(PossibleCpu::new(u32::MAX).is_none());
+/// assert_eq!(PossibleCpu::new(0).map(PossibleCpu::number), Some(0));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PossibleCpu(u32);
+
+impl PossibleCpu {
+    /// The CPU of that number, if there is one.
+    pub fn new(number: u32) -> Option<Self> {
+        // SAFETY: May be called with any number.
+        let is_possible = unsafe { bindings::cpu_possible(number) };
+        // INVARIANT: As was just asked; it does not change after boot.
+        is_possible.then_some(Self(number))
+    }
+
+    /// Its number.
+    #[inline]
+    pub fn number(self) -> u32 {
+        self.0
+    }
+}
+
+/// The proof that interrupts are off on this CPU, so that who has it is neither interrupted nor
+/// moved to another one.
+///
+/// # Invariants
+///
+/// Interrupts are off for all of `'a`.
+///
+/// # Examples
+///
+/// ```
+/// use kernel::cpu;
+///
+/// // Both are of the same CPU.
+/// cpu::without_interrupts(|_| assert_eq!(cpu::current(), cpu::current()));
+/// ```
+#[derive(Clone, Copy)]
+pub struct InterruptsOff<'a>(PhantomData<(&'a (), *mut ())>);
+
+impl InterruptsOff<'_> {
+    /// # Safety
+    ///
+    /// Interrupts stay off as long as the new value or a copy of it exists.
+    #[inline]
+    pub unsafe fn new() -> Self {
+        // INVARIANT: The caller's promise.
+        Self(PhantomData)
+    }
+}
+
+/// Calls `function` with interrupts off.
+pub fn without_interrupts<R>(function: impl FnOnce(InterruptsOff<'_>) -> R) -> R {
+    // SAFETY: May be called anywhere; they are restored below.
+    let flags = unsafe { bindings::local_irq_save() };
+    // SAFETY: They were just switched off. The value can't leave the call, as its life may be of
+    // any length.
+    let result = function(unsafe { InterruptsOff::new() });
+    // SAFETY: The flags are those of above.
+    unsafe { bindings::local_irq_restore(flags) };
+    result
 }
 
 /// Whether the CPU takes tasks: it is online and not about to go.
@@ -75,11 +143,6 @@ pub fn call_on<F: FnMut() + Send>(cpu: u32, mut function: F) -> Result {
     })
 }
 
-/// Goes through all CPUs that can ever come online.
-pub fn possible() -> impl Iterator<Item = u32> {
-    (0..nr_cpu_ids()).filter(|cpu| is_possible(*cpu))
-}
-
 /// Goes through all CPUs that are online.
 ///
 /// # Examples
@@ -88,7 +151,7 @@ pub fn possible() -> impl Iterator<Item = u32> {
 /// use kernel::cpu;
 ///
 /// let _guard = cpu::hotplug_read_lock();
-/// assert!(cpu::online().all(cpu::is_possible));
+/// assert!(cpu::online().all(|cpu| cpu::PossibleCpu::new(cpu).is_some()));
 /// assert!(cpu::online().count() <= cpu::num_possible() as usize);
 /// ```
 pub fn online() -> impl Iterator<Item = u32> {

@@ -25,14 +25,21 @@
 //! assert!(work.queue());
 //! work.sync();
 //! assert_eq!(work.0.load(Ordering::Relaxed), 1);
+//!
+//! # #[cfg(CONFIG_SMP)]
+//! if let Some(cpu) = kernel::cpu::PossibleCpu::new(0) {
+//!     assert!(work.queue_on(cpu));
+//!     work.sync();
+//!     assert_eq!(work.0.load(Ordering::Relaxed), 2);
+//! }
 //! # Ok::<(), Error>(())
 //! ```
 
-use crate::{bindings, container_of, prelude::*, types::Opaque};
+use crate::{bindings, container_of, cpu::PossibleCpu, prelude::*, types::Opaque};
 use core::ops::Deref;
 
 /// The data of an [`IrqWork`], and what to do with it.
-pub trait IrqWorkCallback: Sized + Send + Sync {
+pub trait IrqWorkCallback: Sized + Send + Sync + 'static {
     /// Called in interrupt context. The work can be queued again from here on.
     ///
     /// It must not sleep. A spinlock, such as that of a
@@ -96,13 +103,11 @@ impl<T: IrqWorkCallback> IrqWork<T> {
     ///
     /// Returns `false` if it was queued already and has not begun.
     #[cfg(CONFIG_SMP)]
-    pub fn queue_on(&self, cpu: u32) -> bool {
-        if !crate::cpu::is_possible(cpu) {
-            return false;
-        }
-        // SAFETY: As in `queue`; `cpu` is the number of a CPU, and C code warns and returns `false`
-        // if it is offline.
-        unsafe { bindings::irq_work_queue_on(self.work.get(), cpu as _) }
+    #[inline]
+    pub fn queue_on(&self, cpu: PossibleCpu) -> bool {
+        // SAFETY: As in `queue`; there is such a CPU, and C code warns and returns `false` if it is
+        // offline.
+        unsafe { bindings::irq_work_queue_on(self.work.get(), cpu.number() as _) }
     }
 
     /// Tells whether the work is queued and has not begun.

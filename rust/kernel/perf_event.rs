@@ -69,7 +69,8 @@ pub struct Reading {
 mod counter {
     use super::{CounterOptions, HardwareEvent, OverflowHandler, Reading};
     use crate::{
-        bindings, cpu,
+        bindings,
+        cpu::{self, InterruptsOff},
         error::{from_err_ptr, to_result},
         prelude::*,
     };
@@ -86,7 +87,12 @@ mod counter {
     /// use kernel::{cpu, perf_event::{CounterOptions, KernelCounter}};
     ///
     /// match KernelCounter::new(cpu::current(), &CounterOptions::user_instructions()) {
-    ///     Ok(counter) => pr_info!("{:?} instructions so far\n", counter.read_local()),
+    ///     Ok(counter) => {
+    ///         pr_info!("{:?} instructions so far\n", counter.read_local());
+    ///         // Cheaper, where interrupts are off anyway.
+    ///         let count = cpu::without_interrupts(|off| counter.read_active(off));
+    ///         pr_info!("now {:?}\n", count);
+    ///     }
     ///     Err(error) => pr_info!("no counter: {:?}\n", error),
     /// }
     /// ```
@@ -210,46 +216,46 @@ mod counter {
             Ok(reading)
         }
 
-        /// Reads the count alone, on the counter's own CPU and with interrupts off: cheaper than
+        /// Reads the count alone, on the counter's own CPU: cheaper than
         /// [`KernelCounter::read_local`].
         ///
         /// Fails with [`EBUSY`] if the counter is not on the PMU of this CPU.
         #[inline]
-        pub fn read_active(&self) -> Result<u64> {
+        pub fn read_active(&self, _: InterruptsOff<'_>) -> Result<u64> {
             let mut count = 0;
-            // SAFETY: By the type invariant, the counter is valid. `count` is valid for writes. If
-            // interrupts were on, or this another CPU, the count could be an old one, no worse.
+            // SAFETY: By the type invariant, the counter is valid. `count` is valid for writes. The
+            // function looks whether the counter is on this CPU, from which it does not go while
+            // interrupts are off.
             to_result(unsafe {
                 bindings::perf_event_read_active(self.event.as_ptr(), &mut count)
             })?;
             Ok(count)
         }
 
-        /// Has the counter overflow after `count` more, on the counter's own CPU and with
-        /// interrupts off.
+        /// Has the counter overflow after `count` more, on the counter's own CPU.
         ///
         /// The count goes on as before. Fails with [`EBUSY`] if the counter is not on the PMU of
         /// this CPU.
-        pub fn overflow_after(&self, count: u64) -> Result {
-            // SAFETY: By the type invariant, the counter is valid; the function looks whether it is
-            // on this CPU, from which it does not go while interrupts are off.
+        pub fn overflow_after(&self, _: InterruptsOff<'_>, count: u64) -> Result {
+            // SAFETY: As in `read_active`.
             to_result(unsafe {
                 bindings::perf_event_overflow_after(self.event.as_ptr(), count.clamp(2, 1 << 62))
             })
         }
 
-        /// Takes the counter off the PMU, on its own CPU and with interrupts off.
-        pub fn disable_local(&self) {
-            // SAFETY: By the type invariant, the counter is valid, and it is one of this CPU, as the
-            // caller sees to; C code warns and does nothing if it is not.
+        /// Takes the counter off the PMU, on its own CPU; elsewhere nothing happens.
+        pub fn disable_local(&self, _: InterruptsOff<'_>) {
+            if cpu::current() != self.cpu {
+                return;
+            }
+            // SAFETY: By the type invariant, the counter is valid, and it is one of this CPU, which
+            // stays this one while interrupts are off.
             unsafe { bindings::perf_event_disable_local(self.event.as_ptr()) };
         }
 
-        /// Makes the counter stand still without a sign of it, for tests: on its own CPU, with
-        /// interrupts off.
-        pub fn halt(&self) {
-            // SAFETY: By the type invariant, the counter is valid; the function looks whether it is
-            // on this CPU.
+        /// Makes the counter stand still without a sign of it, for tests: on its own CPU.
+        pub fn halt(&self, _: InterruptsOff<'_>) {
+            // SAFETY: As in `read_active`.
             unsafe { bindings::perf_event_halt(self.event.as_ptr()) };
         }
 
@@ -271,7 +277,7 @@ mod counter {
 #[cfg(not(CONFIG_PERF_EVENTS))]
 mod counter {
     use super::{CounterOptions, OverflowHandler, Reading};
-    use crate::prelude::*;
+    use crate::{cpu::InterruptsOff, prelude::*};
     use core::convert::Infallible;
 
     /// A counter, in a kernel without any: there is no value of this type.
@@ -298,22 +304,22 @@ mod counter {
         }
 
         /// Reads the count alone.
-        pub fn read_active(&self) -> Result<u64> {
+        pub fn read_active(&self, _: InterruptsOff<'_>) -> Result<u64> {
             match self.0 {}
         }
 
         /// Has the counter overflow after `count` more.
-        pub fn overflow_after(&self, _count: u64) -> Result {
+        pub fn overflow_after(&self, _: InterruptsOff<'_>, _count: u64) -> Result {
             match self.0 {}
         }
 
         /// Takes the counter off the PMU.
-        pub fn disable_local(&self) {
+        pub fn disable_local(&self, _: InterruptsOff<'_>) {
             match self.0 {}
         }
 
         /// Makes the counter stand still.
-        pub fn halt(&self) {
+        pub fn halt(&self, _: InterruptsOff<'_>) {
             match self.0 {}
         }
 

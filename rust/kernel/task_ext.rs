@@ -4,7 +4,7 @@
 //!
 //! C header: [`include/linux/sched/task.h`](srctree/include/linux/sched/task.h)
 
-use crate::{bindings, cpu, error::to_result, prelude::*, task::Task, types::ARef};
+use crate::{bindings, cpu::PossibleCpu, error::to_result, prelude::*, task::Task, types::ARef};
 use core::ptr::NonNull;
 
 impl Task {
@@ -52,19 +52,17 @@ impl Task {
     /// Returns whether this thread of a process works in the kernel for ever, as those of io_uring
     /// do.
     pub fn is_user_worker(&self) -> bool {
-        // SAFETY: The task is valid; these flags are set when it is made.
-        unsafe { (*self.0.get()).flags & (bindings::PF_USER_WORKER | bindings::PF_IO_WORKER) != 0 }
+        // SAFETY: As in `is_kthread`; these flags are set when the task is made.
+        let flags = unsafe { core::ptr::addr_of!((*self.0.get()).flags).read_volatile() };
+        flags & (bindings::PF_USER_WORKER | bindings::PF_IO_WORKER) != 0
     }
 
     /// Whether the task's cpuset has that CPU. Sleeps.
     ///
     /// Another thread may change this at any time.
-    pub fn cpuset_has(&self, cpu: u32) -> Result<bool> {
-        if !cpu::is_possible(cpu) {
-            return Ok(false);
-        }
-        // SAFETY: By the type invariant, the task is valid; `cpu` is the number of a CPU.
-        match unsafe { bindings::cpuset_has_cpu(self.0.get(), cpu) } {
+    pub fn cpuset_has(&self, cpu: PossibleCpu) -> Result<bool> {
+        // SAFETY: By the type invariant, the task is valid; there is such a CPU.
+        match unsafe { bindings::cpuset_has_cpu(self.0.get(), cpu.number()) } {
             error @ ..=-1 => Err(Error::from_errno(error)),
             has => Ok(has != 0),
         }
@@ -87,9 +85,22 @@ impl Task {
     /// Whether the task may run on `cpu` and nowhere else.
     ///
     /// Another thread may change this at any time.
-    pub fn is_bound_to(&self, cpu: u32) -> bool {
-        // SAFETY: The task is valid.
-        unsafe { bindings::task_is_bound_to(self.0.get(), cpu) }
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use kernel::cpu::{without_interrupts, PossibleCpu};
+    ///
+    /// // In any context: interrupts stay off.
+    /// without_interrupts(|_| {
+    ///     if let Some(cpu) = PossibleCpu::new(0) {
+    ///         let _ = current!().is_bound_to(cpu);
+    ///     }
+    /// });
+    /// ```
+    pub fn is_bound_to(&self, cpu: PossibleCpu) -> bool {
+        // SAFETY: The task is valid; there is such a CPU.
+        unsafe { bindings::task_is_bound_to(self.0.get(), cpu.number()) }
     }
 }
 
@@ -103,6 +114,20 @@ pub fn may_log() -> bool {
 /// Lets others have the CPU that wait for it: for work that takes long, between its pieces.
 ///
 /// Fails with [`EINTR`] if the current task has a fatal signal and should end that work.
+///
+/// # Examples
+///
+/// ```
+/// use kernel::task_ext::give_way;
+///
+/// let mut sum = 0;
+/// for piece in 0..4 {
+///     give_way()?;
+///     sum += piece;
+/// }
+/// assert_eq!(sum, 6);
+/// # Ok::<(), Error>(())
+/// ```
 pub fn give_way() -> Result {
     // SAFETY: The caller can sleep.
     unsafe { bindings::cond_resched() };
@@ -114,40 +139,27 @@ pub fn give_way() -> Result {
     }
 }
 
-/// What a task may change of another one's, or its own, affinity on behalf of a scheduling class.
-#[cfg(CONFIG_SCHED_CLASS_PBS)]
-impl Task {
-    /// Lets the task run on this CPU only, and moves it there: sleeps until it is there, if it is
-    /// the current one. Does not ask its cpuset.
-    ///
-    /// Fails with [`EINVAL`] if the CPU does not take it.
-    pub fn bind_to_cpu(&self, cpu: u32) -> Result {
-        if !cpu::is_possible(cpu) {
-            return Err(EINVAL);
-        }
-        // SAFETY: By the type invariant, the task is valid; `cpu` is the number of a CPU.
-        to_result(unsafe { bindings::task_bind_to_cpu(self.0.get(), cpu) })
-    }
-
-    /// Lets the task run where it could before, as far as its cpuset still has these CPUs. Sleeps.
-    pub fn set_affinity(&self, affinity: &Affinity) -> Result {
-        // SAFETY: By the type invariants, the task and the mask are valid.
-        to_result(unsafe { bindings::task_set_cpus(self.0.get(), affinity.0.as_ptr()) })
-    }
-
-    /// Lets the task run on all CPUs that its cpuset and its user allow it. Sleeps.
-    pub fn reset_affinity(&self) -> Result {
-        // SAFETY: By the type invariant, the task is valid; no mask stands for what its user wants.
-        to_result(unsafe { bindings::task_set_cpus(self.0.get(), core::ptr::null()) })
-    }
-}
-
 /// A set of CPUs that a task may run on.
+///
+/// # Examples
+///
+/// ```
+/// let before = current!().affinity()?;
+/// assert!(!before.as_ptr().is_null());
+/// # Ok::<(), Error>(())
+/// ```
 ///
 /// # Invariants
 ///
 /// The pointer is to a mask that is this one's own.
 pub struct Affinity(NonNull<bindings::cpumask>);
+
+impl Affinity {
+    /// Returns the C structure.
+    pub fn as_ptr(&self) -> *const bindings::cpumask {
+        self.0.as_ptr()
+    }
+}
 
 impl Drop for Affinity {
     fn drop(&mut self) {

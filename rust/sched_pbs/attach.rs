@@ -12,6 +12,7 @@ use super::{
     park::{self, Place, Step, Stop},
     plan,
     rows::Row,
+    sched_class::{self, RunQueueGuard},
     state::{State, LEAVE_SILENTLY},
     threads::{Seat, SeatNumber, MAX_THREADS, NO_SEAT},
 };
@@ -19,7 +20,6 @@ use core::sync::atomic::{fence, Ordering};
 use kernel::{
     bindings,
     prelude::*,
-    sched_class::{self, RunQueueGuard},
     sync::Arc,
     task::Task,
     task_ext::{give_way, may_log},
@@ -70,17 +70,17 @@ pub(crate) fn attach(task: &Task, id: u32, one_task: bool) -> Result<(), Refused
     if entity::is_exiting(task) {
         return Err(Refused::Exiting);
     }
-    if !task.cpuset_has(cpu.number())? {
+    if !task.cpuset_has(cpu.id())? {
         return Err(Refused::Cpuset(cpu.number()));
     }
     let before = task.affinity()?;
     // Freed outside the lock, whether it is used or not.
     let mut work = Some(Stop::new()?);
-    task.bind_to_cpu(cpu.number())?;
+    sched_class::bind_to_cpu(task, cpu.id())?;
     let entered = enter(task, cpu, id, one_task, &mut work);
-    if entered.is_err() && task.is_bound_to(cpu.number()) {
+    if entered.is_err() && task.is_bound_to(cpu.id()) {
         // It fails if the thread has been attached by somebody else, and is right where it is.
-        let _ = task.set_affinity(&before);
+        let _ = sched_class::set_affinity(task, &before);
     }
     entered
 }
@@ -130,13 +130,13 @@ fn enter(
     // An exiting thread sets its flag and then looks for a seat; here it is the other way round,
     // so one of the two sees the other. The same goes for a cpuset that shrinks.
     fence(Ordering::SeqCst);
-    let refused = if !task.is_bound_to(cpu.number()) {
+    let refused = if !task.is_bound_to(cpu.id()) {
         // Its affinity was changed before it had its seat; from now on that is refused.
         Some(Refused::Kernel(EAGAIN))
     } else if entity::is_exiting(task) {
         Some(Refused::Exiting)
     } else {
-        match task.cpuset_has(cpu.number()) {
+        match task.cpuset_has(cpu.id()) {
             Ok(true) => None,
             Ok(false) => Some(Refused::Cpuset(cpu.number())),
             Err(error) => Some(Refused::Kernel(error)),
@@ -413,7 +413,7 @@ pub(crate) fn eject_leaving(cpu: &Cpu) {
 
 /// Called when the policy of `task` was changed from `SCHED_PBS` to another, with no lock held.
 ///
-/// [`switched_from`](kernel::sched_class::SchedClass::switched_from) has taken the seat of a thread
+/// [`switched_from`](sched_class::SchedClass::switched_from) has taken the seat of a thread
 /// that the class was running. Here is who was not in the class at that moment: boosted by another
 /// class, or attached and asleep on another CPU.
 #[no_mangle]
@@ -471,7 +471,7 @@ fn log_left(cpu: &Cpu, task: &Task, reason: u16) {
 fn follow_cpuset(task: &Task, reason: u16) {
     if reason == LEAVE_CPUSET {
         // It fails if the thread has been attached again; then it is where it is to be.
-        let _ = task.reset_affinity();
+        let _ = sched_class::reset_affinity(task);
     }
 }
 

@@ -9,11 +9,12 @@ use super::{
     clock::{self, Tier},
     cpu::Cpu,
     pbs_core::Rate,
+    sched_class,
 };
 use kernel::{
     clock::monotonic_ns,
+    cpu::without_interrupts,
     perf_event::{CounterOptions, KernelCounter},
-    sched_class::{self, RunQueueGuard},
 };
 
 /// Instructions in a turn of [`known_loop`].
@@ -114,11 +115,7 @@ fn interrupts(cpu: &'static Cpu) -> bool {
 fn interrupts_once(cpu: &Cpu, counter: &KernelCounter) -> bool {
     const PIECE: u64 = OVERFLOW_SLACK_INSNS / 5;
     let before = cpu.overflows();
-    let set = {
-        // Interrupts are off with it.
-        let _rq = RunQueueGuard::lock(cpu.number());
-        counter.overflow_after(OVERFLOW_INSNS)
-    };
+    let set = without_interrupts(|off| counter.overflow_after(off, OVERFLOW_INSNS));
     if set.is_err() {
         return false;
     }

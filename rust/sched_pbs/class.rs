@@ -9,20 +9,16 @@
 use super::{
     cpu::{wake_granted, Cpu},
     entity,
+    sched_class::{self, declare_sched_class, Dequeue, Enqueue, RunQueue, SchedClass},
     state::State,
     threads::{Parked, SeatNumber, NO_SEAT},
 };
 use core::num::NonZeroU64;
-use kernel::{
-    bindings,
-    prelude::*,
-    sched_class::{self, QueueFlags, RunQueue, SchedClass},
-    task::Task,
-};
+use kernel::{bindings, prelude::*, task::Task};
 
 struct Pbs;
 
-kernel::declare_sched_class!(pbs_sched_class, "__pbs_sched_class", Pbs);
+declare_sched_class!(pbs_sched_class, "__pbs_sched_class", Pbs);
 
 /// The class, as the core has it.
 pub(crate) fn table() -> &'static sched_class::Table {
@@ -32,10 +28,10 @@ pub(crate) fn table() -> &'static sched_class::Table {
 /// Calls `function` with the state, wakes up who was granted the CPU by that, and leaves to the CPU
 /// what can't be done under the lock. The core has brought the run queue's clock up to date.
 fn update<R>(
-    rq: &mut RunQueue,
-    function: impl FnOnce(&mut RunQueue, &'static Cpu, &mut State) -> R,
+    mut rq: Pin<&mut RunQueue>,
+    function: impl FnOnce(&RunQueue, &'static Cpu, &mut State) -> R,
 ) -> Option<R> {
-    let (result, cpu, wake) = entity::with_state(rq, |rq, cpu, state| {
+    let (result, cpu, wake) = entity::with_state(rq.as_mut(), |rq, cpu, state| {
         let result = function(rq, cpu, state);
         (result, cpu, state.take_wake(rq))
     })?;
@@ -46,13 +42,7 @@ fn update<R>(
 }
 
 /// A thread becomes runnable; `wakes`: it has slept.
-fn enqueue(
-    rq: &mut RunQueue,
-    cpu: &'static Cpu,
-    state: &mut State,
-    number: SeatNumber,
-    wakes: bool,
-) {
+fn enqueue(rq: &RunQueue, cpu: &'static Cpu, state: &mut State, number: SeatNumber, wakes: bool) {
     let granted = state.is_granted(number);
     let Some(seat) = state.seat_mut(number) else {
         return;
@@ -88,25 +78,19 @@ fn enqueue(
     state.preempt(rq);
 }
 
-#[vtable]
-impl SchedClass for Pbs {
-    fn enqueue_task(rq: &mut RunQueue, task: &Task, flags: QueueFlags) {
-        let delayed = sched_class::is_delayed(rq, task);
-        if delayed {
-            if !flags.is_delayed() {
-                // It sleeps on; something about it was changed.
-                return;
-            }
-            sched_class::forget_delay(rq, task);
-        }
-        let wakes = delayed || flags.is_sleep_or_wakeup();
-        entity::inc_running(rq);
-        let number = entity::seat_of(rq, task);
+// SAFETY: What is picked is a seat that is `queued`, which `enqueue_task` alone sets, or one of the
+// stopping or deferred, which are `queued` too; `dequeue_task` takes a seat out of all that.
+unsafe impl SchedClass for Pbs {
+    fn enqueue_task(rq: Pin<&mut RunQueue>, task: &Task, why: Enqueue) {
+        let delayed = why == Enqueue::WakesUpHere;
+        // SAFETY: It is being enqueued.
+        unsafe { entity::inc_running(&rq) };
+        let number = entity::seat_of(&rq, task);
         update(rq, |rq, cpu, state| {
             if let Some(threads) = state.threads.as_mut().filter(|_| delayed) {
                 threads.forget_delay(number);
             }
-            enqueue(rq, cpu, state, number, wakes);
+            enqueue(rq, cpu, state, number, why != Enqueue::Changed);
             if delayed && rq.is_current(task) {
                 // It was about to leave the CPU, whose lock was dropped to look for other tasks. If
                 // it stays, nobody says so.
@@ -115,28 +99,14 @@ impl SchedClass for Pbs {
         });
     }
 
-    fn dequeue_task(rq: &mut RunQueue, task: &Task, flags: QueueFlags) -> bool {
-        let number = entity::seat_of(rq, task);
-        if sched_class::is_delayed(rq, task) {
-            if flags.is_delayed() {
-                // It sleeps already, and leaves the run queue now.
-                update(rq, |_, _, state| {
-                    if let Some(threads) = &mut state.threads {
-                        threads.forget_delay(number);
-                    }
-                });
-                sched_class::block_delayed(rq, task);
-            }
-            return true;
-        }
+    fn dequeue_task(rq: Pin<&mut RunQueue>, task: &Task, why: Dequeue) -> bool {
+        let number = entity::seat_of(&rq, task);
         let current = rq.is_current(task);
         if current {
             rq.update_current();
         }
-        entity::dec_running(rq);
-        let sleeps = flags.is_sleep_or_wakeup();
-        // Only who sleeps may stay on the run queue, and who leaves the class need not.
-        let stays = sleeps && !flags.is_special() && sched_class::may_be_delayed(rq, task);
+        // SAFETY: It is being dequeued.
+        unsafe { entity::dec_running(&rq) };
         let stays = update(rq, |rq, cpu, state| {
             if current {
                 state.charge_switch(rq);
@@ -146,10 +116,11 @@ impl SchedClass for Pbs {
             threads.remove_waiting(number);
             let seat = threads.get_mut(number)?;
             seat.queued = false;
-            if !sleeps {
+            if why == Dequeue::Changed {
                 return None;
             }
-            let stays = stays && seat.leaving == 0;
+            // Who leaves the class need not.
+            let stays = why == Dequeue::SleepsHere && seat.leaving == 0;
             let (row, parked, stopping) = (seat.row, seat.is_parked(), seat.stopping);
             if parked {
                 seat.parked = Parked::Asleep;
@@ -166,61 +137,65 @@ impl SchedClass for Pbs {
             }
             Some(stays)
         });
-        let stays = stays.flatten() == Some(true);
-        if stays {
-            sched_class::delay_dequeue(rq, task);
-        }
-        !stays
+        stays.flatten() == Some(true)
     }
 
-    fn wakeup_preempt(_rq: &mut RunQueue, _task: &Task) {
+    fn dequeue_sleeping(rq: Pin<&mut RunQueue>, task: &Task) {
+        let number = entity::seat_of(&rq, task);
+        update(rq, |_, _, state| {
+            if let Some(threads) = &mut state.threads {
+                threads.forget_delay(number);
+            }
+        });
+    }
+
+    fn wakeup_preempt(_rq: Pin<&mut RunQueue>, _task: &Task) {
         // Enqueueing has looked at that.
     }
 
-    fn balance(rq: &mut RunQueue) -> bool {
-        entity::nr_running(rq) != 0
+    fn balance(rq: Pin<&mut RunQueue>) -> bool {
+        entity::nr_running(&rq) != 0
             && entity::with_state(rq, |rq, _, state| {
                 state.look_at_interrupted(rq);
                 state.choose() != NO_SEAT
             }) == Some(true)
     }
 
-    fn pick_task(rq: &mut RunQueue) -> Option<&Task> {
-        if entity::nr_running(rq) == 0 {
+    fn pick_task(rq: Pin<&mut RunQueue>) -> Option<&Task> {
+        if entity::nr_running(&rq) == 0 {
             return None;
         }
         entity::with_state(rq, |_, _, state| state.pick())?
     }
 
-    fn put_prev_task(rq: &mut RunQueue, task: &Task, next: Option<&Task>) {
+    fn put_prev_task(rq: Pin<&mut RunQueue>, task: &Task, next: Option<&Task>) {
         if rq.is_current(task) {
             rq.update_current();
         }
-        let class_follows = next.is_some_and(|next| entity::in_class(rq, next));
+        let class_follows = next.is_some_and(|next| entity::in_class(&rq, next));
         entity::with_state(rq, |rq, cpu, state| {
             state.end_running(rq, cpu, class_follows);
         });
     }
 
-    fn set_next_task(rq: &mut RunQueue, task: &Task) {
-        rq.begin_execution(task);
-        let seat = entity::seat_of(rq, task);
+    fn set_next_task(rq: Pin<&mut RunQueue>, task: &Task) {
+        let seat = entity::seat_of(&rq, task);
         entity::with_state(rq, |rq, cpu, state| state.begin_running(rq, cpu, seat));
     }
 
-    fn task_tick(rq: &mut RunQueue, _task: &Task) {
+    fn task_tick(rq: Pin<&mut RunQueue>, _task: &Task) {
         rq.update_current();
         update(rq, |rq, cpu, state| state.tick(rq, cpu));
     }
 
-    fn switched_from(rq: &mut RunQueue, task: &Task) {
-        let number = entity::seat_of(rq, task);
+    fn switched_from(rq: Pin<&mut RunQueue>, task: &Task) {
+        let number = entity::seat_of(&rq, task);
         if number == NO_SEAT {
             // It never entered; `sched_pbs_left` takes its seat on another CPU.
             return;
         }
         let boosted = entity::has_policy(task);
-        let run_time_ns = entity::run_time_ns(rq, task);
+        let run_time_ns = entity::run_time_ns(&rq, task);
         update(rq, |rq, cpu, state| {
             let Some(seat) = state.threads.as_mut().and_then(|t| t.get_mut(number)) else {
                 return;
@@ -252,11 +227,11 @@ impl SchedClass for Pbs {
         });
     }
 
-    fn switched_to(rq: &mut RunQueue, task: &Task) {
-        let number = entity::seat_of(rq, task);
-        let queued = sched_class::is_queued(rq, task);
-        let run_time_ns = entity::run_time_ns(rq, task);
-        update(rq, |rq, cpu, state| {
+    fn switched_to(mut rq: Pin<&mut RunQueue>, task: &Task) {
+        let number = entity::seat_of(&rq, task);
+        let queued = sched_class::is_queued(&rq, task);
+        let run_time_ns = entity::run_time_ns(&rq, task);
+        update(rq.as_mut(), |rq, cpu, state| {
             let Some(seat) = state.threads.as_mut().and_then(|t| t.get_mut(number)) else {
                 return;
             };
@@ -290,9 +265,5 @@ impl SchedClass for Pbs {
         if rq.has_deadline_waiter() {
             rq.reschedule();
         }
-    }
-
-    fn update_curr(rq: &mut RunQueue) {
-        rq.update_current();
     }
 }

@@ -6,12 +6,11 @@
 //! ([`super::calibrate`]). A counter that fails while the CPU runs is noticed when it is read, and
 //! the tier falls; [`super::calibrate::recover`] brings it up again.
 
-use super::pbs_core::Rate;
+use super::{pbs_core::Rate, sched_class::RunQueue};
 use core::sync::atomic::{AtomicU32, Ordering};
 use kernel::{
     bindings,
     perf_event::{KernelCounter, Reading},
-    sched_class::RunQueue,
     str::CStr,
 };
 
@@ -183,7 +182,7 @@ impl InsnClock {
     ///
     /// The run queue is this CPU's.
     pub(crate) fn advance(&mut self, rq: &RunQueue) -> u64 {
-        let insns = match self.count() {
+        let insns = match self.count(rq) {
             Some(count) => {
                 let before = core::mem::replace(&mut self.last_count, count);
                 count.saturating_sub(before)
@@ -213,11 +212,11 @@ impl InsnClock {
 
     /// Reads the counter, if it is to be used and can be.
     #[inline]
-    fn count(&mut self) -> Option<u64> {
+    fn count(&mut self, rq: &RunQueue) -> Option<u64> {
         if self.tier == Tier::Clock {
             return None;
         }
-        match self.counter.as_ref()?.read_active() {
+        match self.counter.as_ref()?.read_active(rq.interrupts_off()) {
             Ok(count) => Some(count),
             Err(_) => {
                 self.fail(TierCause::Taken);
@@ -229,7 +228,7 @@ impl InsnClock {
     /// Has the counter interrupt after `left_insns` more, or before.
     ///
     /// An interrupt that is set for an earlier moment stays: it costs less than to set it anew.
-    pub(crate) fn interrupt_after(&mut self, left_insns: u64) {
+    pub(crate) fn interrupt_after(&mut self, rq: &RunQueue, left_insns: u64) {
         if self.tier != Tier::PmuOverflow {
             return;
         }
@@ -239,7 +238,7 @@ impl InsnClock {
             return;
         }
         let Some(counter) = &self.counter else { return };
-        match counter.overflow_after(left_insns) {
+        match counter.overflow_after(rq.interrupts_off(), left_insns) {
             // The silent looks stay: a counter that never interrupts is set anew at each threshold.
             Ok(()) => self.overflow_at_insns = Some(at_insns),
             Err(_) => self.fail(TierCause::Taken),

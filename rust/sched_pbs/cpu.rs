@@ -8,6 +8,7 @@ use super::{
     entity,
     global::pbs,
     pbs_core::{EventKind, Rate},
+    sched_class::{self, RunQueue, RunQueueGuard},
     state::{State, Wake},
 };
 use core::{
@@ -15,12 +16,12 @@ use core::{
     sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
 };
 use kernel::{
+    cpu::PossibleCpu,
     hrtimer::{HrTimer, HrTimerCallback, Restart},
     irq_work::{IrqWork, IrqWorkCallback},
     new_mutex,
     perf_event::OverflowHandler,
     prelude::*,
-    sched_class::{self, RunQueue, RunQueueGuard},
     sync::Mutex,
     task::Task,
     types::ARef,
@@ -41,7 +42,7 @@ enum Request {
 /// One CPU, for as long as the kernel runs.
 #[pin_data]
 pub(crate) struct Cpu {
-    number: u32,
+    id: PossibleCpu,
     /// How many events of each kind there were, since boot.
     counts: [AtomicU64; EventKind::END],
     /// What is to be done in interrupt context on it: [`Request`]s.
@@ -84,9 +85,9 @@ unsafe impl Send for Cpu {}
 
 impl Cpu {
     /// The CPU of that number, without a plan.
-    pub(crate) fn new(number: u32) -> impl PinInit<Self> {
+    pub(crate) fn new(id: PossibleCpu) -> impl PinInit<Self> {
         pin_init!(Self {
-            number,
+            id,
             counts: [const { AtomicU64::new(0) }; EventKind::END],
             requests: AtomicU32::new(0),
             tier: AtomicU32::new(Tier::Clock as u32),
@@ -98,15 +99,20 @@ impl Cpu {
             silent: AtomicBool::new(false),
             state: UnsafeCell::new(State::default()),
             seats <- new_mutex!((), "pbs_seats"),
-            timer <- HrTimer::new(Expiry(*number)),
-            kick <- IrqWork::new_hard(Kick(*number)),
-            overflowed <- IrqWork::new_hard(Overflowed(*number)),
+            timer <- HrTimer::new(Expiry(*id)),
+            kick <- IrqWork::new_hard(Kick(*id)),
+            overflowed <- IrqWork::new_hard(Overflowed(*id)),
         })
     }
 
     /// Its number.
     pub(crate) fn number(&self) -> u32 {
-        self.number
+        self.id.number()
+    }
+
+    /// The same, as the proof that there is such a CPU.
+    pub(crate) fn id(&self) -> PossibleCpu {
+        self.id
     }
 
     /// How many events of the kind with that number there were.
@@ -130,12 +136,11 @@ impl Cpu {
     }
 
     /// Locks the run queue of this CPU and calls `function` with the state.
-    ///
     pub(crate) fn lock<R>(
         &self,
-        function: impl FnOnce(&mut RunQueue, &'static Cpu, &mut State) -> R,
+        function: impl FnOnce(&RunQueue, &'static Cpu, &mut State) -> R,
     ) -> Option<R> {
-        finish(RunQueueGuard::lock(self.number), function)
+        finish(RunQueueGuard::lock(self.id), function)
     }
 
     /// Has the threads that should leave the class leave it soon. Any context but NMI.
@@ -224,7 +229,7 @@ impl Cpu {
 
     /// Settles in interrupt context on the CPU itself.
     pub(crate) fn kick(&self) {
-        self.kick.queue_on(self.number);
+        self.kick.queue_on(self.id);
     }
 }
 
@@ -232,14 +237,14 @@ impl Cpu {
 /// be woken, and drops the lock. Not for the callbacks of the class, whose lock is the core's.
 pub(crate) fn finish<R>(
     mut rq: RunQueueGuard,
-    function: impl FnOnce(&mut RunQueue, &'static Cpu, &mut State) -> R,
+    function: impl FnOnce(&RunQueue, &'static Cpu, &mut State) -> R,
 ) -> Option<R> {
     rq.update_clock();
-    let (result, wake, boosted) = entity::with_state(&mut rq, |rq, cpu, state| {
+    let (result, wake, boosted) = entity::with_state(rq.as_mut(), |rq, cpu, state| {
         let result = function(rq, cpu, state);
         (result, state.take_wake(rq), state.take_boosted(cpu))
     })?;
-    let granted = wake_granted(&mut rq, wake);
+    let granted = wake_granted(rq.as_mut(), wake);
     drop(rq);
     for task in [granted, boosted].into_iter().flatten() {
         sched_class::wake_up(&task);
@@ -249,13 +254,12 @@ pub(crate) fn finish<R>(
 
 /// Wakes up who is granted the CPU where it waits, with its run queue locked. Returns whom that can't
 /// be done to before the lock is dropped.
-pub(crate) fn wake_granted(rq: &mut RunQueue, wake: Wake) -> Option<ARef<Task>> {
+pub(crate) fn wake_granted(rq: Pin<&mut RunQueue>, wake: Wake) -> Option<ARef<Task>> {
     match wake {
         Wake::Nobody => None,
         Wake::Here(task) => {
             // SAFETY: `State::take_wake` found this with the lock that is still held, so the seat
-            // keeps the task, which sleeps on this run queue. No reference to the state is left:
-            // the callers have come out of `entity::with_state`.
+            // keeps the task, which sleeps on this run queue.
             unsafe { sched_class::wake_delayed(rq, task) };
             None
         }
@@ -263,7 +267,7 @@ pub(crate) fn wake_granted(rq: &mut RunQueue, wake: Wake) -> Option<ARef<Task>> 
     }
 }
 
-struct Expiry(u32);
+struct Expiry(PossibleCpu);
 
 impl HrTimerCallback for Expiry {
     fn expired(this: &HrTimer<Self>) -> Restart {
@@ -276,12 +280,14 @@ impl HrTimerCallback for Expiry {
     }
 }
 
-struct Kick(u32);
+struct Kick(PossibleCpu);
 
 impl IrqWorkCallback for Kick {
     fn run(this: &IrqWork<Self>) {
         let Some(pbs) = pbs() else { return };
-        let Some(cpu) = pbs.cpu(this.0) else { return };
+        let Some(cpu) = pbs.cpu(this.0.number()) else {
+            return;
+        };
         let tick = cpu.take(Request::Tick);
         cpu.lock(|rq, cpu, state| {
             if tick {
@@ -310,7 +316,7 @@ impl OverflowHandler for Cpu {
     }
 }
 
-struct Overflowed(u32);
+struct Overflowed(PossibleCpu);
 
 impl IrqWorkCallback for Overflowed {
     fn run(this: &IrqWork<Self>) {

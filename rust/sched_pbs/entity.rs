@@ -3,12 +3,14 @@
 //! What `task_struct` and `struct rq` keep for the class.
 
 use super::{
+    class,
     cpu::Cpu,
+    sched_class::RunQueue,
     state::State,
     threads::{SeatNumber, MAX_THREADS, NO_SEAT},
 };
 use core::sync::atomic::{AtomicU32, Ordering};
-use kernel::{bindings, sched_class::RunQueue, task::Task};
+use kernel::{bindings, prelude::*, task::Task};
 
 /// Low bits of the field hold the number of the seat, the others but [`LET_ON`] the CPU whose table
 /// it is in.
@@ -96,18 +98,15 @@ pub(crate) fn has_policy(task: &Task) -> bool {
 /// Whether the class runs the task.
 pub(crate) fn in_class(_rq: &RunQueue, task: &Task) -> bool {
     // SAFETY: The task is valid; the lock of the run queue keeps its class.
-    unsafe {
-        core::ptr::eq(
-            (*task.as_ptr()).sched_class,
-            core::ptr::addr_of!(bindings::pbs_sched_class),
-        )
-    }
+    let class = unsafe { (*task.as_ptr()).sched_class };
+    core::ptr::eq(class.cast(), class::table())
 }
 
 /// The static nice value of the task.
 pub(crate) fn nice(task: &Task) -> i32 {
-    // SAFETY: The task is valid.
-    unsafe { (*task.as_ptr()).static_prio - bindings::DEFAULT_PRIO as i32 }
+    // SAFETY: The task is valid. Others may change the value meanwhile, hence the volatile access.
+    let prio = unsafe { core::ptr::addr_of!((*task.as_ptr()).static_prio).read_volatile() };
+    prio - bindings::DEFAULT_PRIO as i32
 }
 
 /// The run time of the task so far, in nanoseconds, as of the last update.
@@ -138,39 +137,56 @@ pub(crate) fn nr_running(rq: &RunQueue) -> u32 {
 }
 
 /// Counts one more runnable thread, for the class and for the run queue.
-pub(crate) fn inc_running(rq: &mut RunQueue) {
-    // SAFETY: The run queue is locked.
-    unsafe { (*rq.as_ptr()).pbs.nr_running += 1 };
-    rq.add_running(1);
+///
+/// # Safety
+///
+/// As for [`RunQueue::add_running`].
+pub(crate) unsafe fn inc_running(rq: &RunQueue) {
+    // SAFETY: The run queue is locked; the rest is the caller's promise.
+    unsafe {
+        (*rq.as_ptr()).pbs.nr_running += 1;
+        rq.add_running();
+    }
 }
 
 /// Counts one runnable thread less.
-pub(crate) fn dec_running(rq: &mut RunQueue) {
-    // SAFETY: The run queue is locked.
-    unsafe { (*rq.as_ptr()).pbs.nr_running -= 1 };
-    rq.sub_running(1);
+///
+/// # Safety
+///
+/// As for [`RunQueue::sub_running`].
+pub(crate) unsafe fn dec_running(rq: &RunQueue) {
+    // SAFETY: The run queue is locked; the rest is the caller's promise.
+    unsafe {
+        (*rq.as_ptr()).pbs.nr_running -= 1;
+        rq.sub_running();
+    }
 }
 
-/// Gives the run queue its CPU's state.
-pub(crate) fn set_cpu(rq: &mut RunQueue, cpu: &'static Cpu) {
-    // SAFETY: The run queue is locked.
-    unsafe { (*rq.as_ptr()).pbs.state = core::ptr::from_ref(cpu).cast_mut().cast() };
+/// Gives the run queue of a CPU that CPU's state. No other run queue gets it.
+pub(crate) fn set_cpu(rq: Pin<&mut RunQueue>, cpu: &'static Cpu) {
+    if rq.cpu() == cpu.number() {
+        // SAFETY: The run queue is locked, and nobody has its state: it would have borrowed `rq`.
+        unsafe { (*rq.as_ptr()).pbs.state = core::ptr::from_ref(cpu).cast_mut().cast() };
+    }
 }
 
 /// Calls `function` with the state of the run queue's CPU; `None` before the class is up.
 ///
-/// This is the one way to that state: the lock of the run queue protects it. The run queue's clock
-/// is up to date: the core reads it before it calls the class.
+/// This is the one way to that state: the lock of the run queue protects it. While the state is
+/// borrowed so is `rq`: `function` gets a shared reference, by which neither this nor anything that
+/// calls back into the class can be called. The run queue's clock is up to date: the core reads it
+/// before it calls the class.
 pub(crate) fn with_state<'a, R>(
-    rq: &'a mut RunQueue,
-    function: impl FnOnce(&mut RunQueue, &'static Cpu, &'a mut State) -> R,
+    rq: Pin<&'a mut RunQueue>,
+    function: impl FnOnce(&'a RunQueue, &'static Cpu, &'a mut State) -> R,
 ) -> Option<R> {
     // SAFETY: The run queue is locked; `set_cpu` wrote the pointer, to something static.
     let cpu = unsafe { (*rq.as_ptr()).pbs.state.cast::<Cpu>().as_ref() }?;
-    // SAFETY: The state is reached by this function only, with its run queue locked, as `rq`
-    // witnesses. It isn't entered twice: nobody gets at a second `&mut RunQueue` while `function`
-    // has this one, and nothing that can be done to a `RunQueue` calls back into the class.
+    // SAFETY: The state is reached by this function only, and through the one run queue of its CPU
+    // only, as `set_cpu` sees to. That is locked, as `rq` witnesses, which nobody else can use as
+    // long as the state is borrowed: so nobody comes here a second time.
     let state = unsafe { &mut *cpu.state() };
+    let rq = rq.into_ref().get_ref();
     state.enter_section(rq);
     Some(function(rq, cpu, state))
 }

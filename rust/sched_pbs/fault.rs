@@ -4,8 +4,8 @@
 //!
 //! Each lasts until the class has got a new counter.
 
-use super::cpu::Cpu;
-use kernel::{prelude::*, sched_class};
+use super::{cpu::Cpu, sched_class};
+use kernel::{cpu::InterruptsOff, prelude::*};
 
 /// What can be made to happen, as it is written to `cpuN/fault`.
 pub(crate) const NAMES: &str = "stop take multiplex silence";
@@ -14,13 +14,15 @@ pub(crate) const NAMES: &str = "stop take multiplex silence";
 pub(crate) fn inject(cpu: &&'static Cpu, text: &str) -> Result {
     match text {
         // The hardware counter stands still, and nobody says so.
-        "stop" => on_counter(cpu, |clock| clock.counter().map(|counter| counter.halt())),
+        "stop" => on_counter(cpu, |off, clock| {
+            clock.counter().map(|counter| counter.halt(off))
+        }),
         // The counter is not on the PMU any more.
-        "take" => on_counter(cpu, |clock| {
-            clock.counter().map(|counter| counter.disable_local())
+        "take" => on_counter(cpu, |off, clock| {
+            clock.counter().map(|counter| counter.disable_local(off))
         }),
         // The counter was on the PMU for a part of the time.
-        "multiplex" => on_counter(cpu, |clock| clock.pretend_multiplexed()),
+        "multiplex" => on_counter(cpu, |_, clock| clock.pretend_multiplexed()),
         // The counter's interrupts do not come.
         "silence" => {
             cpu.silence();
@@ -32,12 +34,12 @@ pub(crate) fn inject(cpu: &&'static Cpu, text: &str) -> Result {
 
 fn on_counter(
     cpu: &'static Cpu,
-    mut break_it: impl FnMut(&mut super::clock::InsnClock) -> Option<()> + Send,
+    mut break_it: impl FnMut(InterruptsOff<'_>, &mut super::clock::InsnClock) -> Option<()> + Send,
 ) -> Result {
     let mut done = None;
     sched_class::call_on(cpu.number(), || {
         done = cpu
-            .lock(|_, _, state| break_it(&mut state.insn_clock))
+            .lock(|rq, _, state| break_it(rq.interrupts_off(), &mut state.insn_clock))
             .flatten();
     })?;
     done.ok_or(ENODEV)

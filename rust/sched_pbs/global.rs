@@ -13,6 +13,7 @@ use core::sync::atomic::{AtomicPtr, Ordering};
 use kernel::{
     alloc::KBox,
     alloc::KVec,
+    cpu::PossibleCpu,
     hrtimer::{HrTimer, HrTimerCallback, Restart},
     new_mutex, new_work,
     prelude::*,
@@ -60,10 +61,9 @@ impl Pbs {
     pub(crate) fn publish() -> Result<&'static Pbs> {
         let mut cpus = KVec::new();
         for number in 0..kernel::cpu::nr_cpu_ids() {
-            let cpu = if kernel::cpu::is_possible(number) {
-                Some(leak(KBox::pin_init(Cpu::new(number), GFP_KERNEL)?))
-            } else {
-                None
+            let cpu = match PossibleCpu::new(number) {
+                Some(id) => Some(leak(KBox::pin_init(Cpu::new(id), GFP_KERNEL)?)),
+                None => None,
             };
             cpus.push(cpu, GFP_KERNEL)?;
         }

@@ -14,6 +14,7 @@ use super::{
     attach,
     cpu::{finish, Cpu},
     entity,
+    sched_class::{RunQueue, RunQueueGuard, Sleep},
     state::State,
     storage::CHARGED,
     threads::{Parked, SeatNumber},
@@ -21,7 +22,6 @@ use super::{
 use kernel::{
     current,
     prelude::*,
-    sched_class::{RunQueue, RunQueueGuard, Sleep},
     sync::Arc,
     task::Task,
     task_work::{self, TaskWork, TaskWorkCallback},
@@ -119,7 +119,7 @@ fn must_go_on(task: &Task, place: Place) -> bool {
 
 /// The current thread is where it holds nothing, and was charged: settles whether it waits there.
 pub(crate) fn settle(
-    rq: &mut RunQueue,
+    rq: &RunQueue,
     cpu: &'static Cpu,
     state: &mut State,
     task: &Task,

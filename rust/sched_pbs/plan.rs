@@ -23,6 +23,7 @@ use super::{
         Config, Event, EventKind, Node, Plan, Refusal, Sink, TakeOver,
     },
     rows::Rows,
+    sched_class::{self, RunQueue, RunQueueGuard},
     state::State,
     storage::{KernelMemory, CHARGED},
     threads::Threads,
@@ -32,7 +33,6 @@ use kernel::{
     bindings, c_str, clock,
     cpuhp::CpuHotplug,
     prelude::*,
-    sched_class::{self, RunQueue, RunQueueGuard},
     str::CStr,
     task_ext::{give_way, may_log},
 };
@@ -215,7 +215,7 @@ const SOUGHT_A_LOCK: usize = 32;
 /// longest time that such a call took.
 pub(crate) fn with_locked<R>(
     cpu: &Cpu,
-    function: impl FnOnce(&mut RunQueue, &'static Cpu, &mut State) -> R,
+    function: impl FnOnce(&RunQueue, &'static Cpu, &mut State) -> R,
 ) -> Option<R> {
     cpu.lock(|rq, cpu, state| {
         let since_ns = clock::monotonic_ns();
@@ -541,9 +541,9 @@ impl CpuHotplug for CpuUp {
         let rate = calibrate::measure_rate();
         let (counter, tier) = calibrate::find(cpu);
         cpu.set_found(tier, &rate);
-        let mut rq = RunQueueGuard::lock(number);
-        entity::set_cpu(&mut rq, cpu);
-        let old = entity::with_state(&mut rq, |_, _, state| {
+        let mut rq = RunQueueGuard::lock(cpu.id());
+        entity::set_cpu(rq.as_mut(), cpu);
+        let old = entity::with_state(rq.as_mut(), |_, _, state| {
             state.set_rate(rate.rate);
             state.insn_clock.install(counter, tier)
         });

@@ -21,6 +21,7 @@
 //! | [`trace`] | the tracepoints | any |
 //! | [`device`], [`wire`] | `/dev/pbs_plan` | process |
 //! | [`sysfs`] | `/sys/kernel/pbs/` | process |
+//! | [`sched_class`] | the core scheduler's interface, made safe | run queue locked |
 //! | [`entity`] | the fields of `task_struct` and `struct rq` | run queue locked |
 //!
 //! # Locks
@@ -36,7 +37,7 @@
 // What `pin_init!` makes of a CPU.
 #![recursion_limit = "256"]
 
-use kernel::{prelude::*, sched_class};
+use kernel::prelude::*;
 
 mod attach;
 mod calibrate;
@@ -56,6 +57,7 @@ mod park;
 pub mod pbs_core;
 mod plan;
 mod rows;
+mod sched_class;
 mod state;
 mod storage;
 mod sysfs;

@@ -24,10 +24,11 @@ use super::{
     events::{Emitter, Writer},
     pbs_core::{Node, Predictor, Presence, Rate},
     rows::Row,
+    sched_class::{self, RunQueue},
     storage::KernelMemory,
     threads::{Seat, SeatNumber, Threads, NO_SEAT},
 };
-use kernel::{alloc::KBox, clock, sched_class::RunQueue};
+use kernel::{alloc::KBox, clock};
 
 mod charging;
 mod granting;
@@ -164,7 +165,7 @@ impl State {
                 // The section has begun a while ago.
                 self.anchor = Anchor {
                     monotonic_ns: clock::monotonic_ns(),
-                    clock_ns: clock::scheduler_ns(),
+                    clock_ns: sched_class::clock_ns(),
                 };
             }
             let since_ns = self.clock_ns.wrapping_sub(self.anchor.clock_ns);

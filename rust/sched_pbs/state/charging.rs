@@ -8,13 +8,10 @@ use crate::{
     cpu::Cpu,
     entity,
     pbs_core::{Origin, Predictor, Rate},
+    sched_class::{self, RunQueue},
     threads::{Parked, Seat, SeatNumber, NO_SEAT},
 };
-use kernel::{
-    mm::MemoryUse,
-    perf_event::KernelCounter,
-    sched_class::{self, RunQueue},
-};
+use kernel::{mm::MemoryUse, perf_event::KernelCounter};
 
 impl State {
     /// Charges what the running thread has retired, if the counter can be read: the run queue is
@@ -169,7 +166,7 @@ impl State {
     /// itself.
     pub(crate) fn replace_counter(
         &mut self,
-        rq: &mut RunQueue,
+        rq: &RunQueue,
         cpu: &'static Cpu,
         counter: Option<KernelCounter>,
         tier: Tier,

@@ -8,15 +8,11 @@ use crate::{
     cpu::Cpu,
     events::Emitter,
     pbs_core::{Grant, Origin},
+    sched_class::{self, Awake, RunQueue},
     threads::{Parked, Seat, SeatNumber, NO_SEAT},
 };
 use core::ptr::NonNull;
-use kernel::{
-    bindings,
-    sched_class::{self, Awake, RunQueue},
-    task::Task,
-    types::ARef,
-};
+use kernel::{bindings, task::Task, types::ARef};
 
 /// How the thread is to be woken up that is granted the CPU where it waits.
 pub(crate) enum Wake {
@@ -62,11 +58,11 @@ impl State {
 
     /// Asks the node who may run and makes it so. Who must be woken up is left in `wake`, for
     /// [`State::take_wake`] at the end of the section.
-    pub(crate) fn settle(&mut self, rq: &mut RunQueue, cpu: &'static Cpu) {
+    pub(crate) fn settle(&mut self, rq: &RunQueue, cpu: &'static Cpu) {
         self.settle_at(rq, cpu, Origin::Call);
     }
 
-    pub(super) fn settle_at(&mut self, rq: &mut RunQueue, cpu: &'static Cpu, origin: Origin) {
+    pub(super) fn settle_at(&mut self, rq: &RunQueue, cpu: &'static Cpu, origin: Origin) {
         self.end_turn();
         let granted = self.decide(cpu);
         let before = core::mem::replace(&mut self.granted, granted);
@@ -130,7 +126,7 @@ impl State {
 
     /// The thread of that seat was granted the CPU, and is not any more. If it has blocked there is
     /// nothing to do.
-    fn send_off(&mut self, rq: &mut RunQueue, before: SeatNumber) {
+    fn send_off(&mut self, rq: &RunQueue, before: SeatNumber) {
         let queued = self.seat_mut(before).is_some_and(|seat| seat.queued);
         if queued && !self.park_interrupted(rq, before) {
             self.stop(before);
@@ -152,7 +148,7 @@ impl State {
 
     /// What is to be done, with the state left behind, to wake up who is granted the CPU where it
     /// waits.
-    pub(crate) fn take_wake(&mut self, rq: &mut RunQueue) -> Wake {
+    pub(crate) fn take_wake(&mut self, rq: &RunQueue) -> Wake {
         let number = core::mem::replace(&mut self.wake, NO_SEAT);
         if number == NO_SEAT {
             return Wake::Nobody;
@@ -173,7 +169,7 @@ impl State {
 
     /// The thread that runs, `number`, may not any more. If it was interrupted in user space it holds
     /// nothing there, and what it does next is schedule(): it goes to sleep by that.
-    fn park_interrupted(&mut self, rq: &mut RunQueue, number: SeatNumber) -> bool {
+    fn park_interrupted(&mut self, rq: &RunQueue, number: SeatNumber) -> bool {
         if number == NO_SEAT || number != self.running {
             return false;
         }
@@ -206,7 +202,7 @@ impl State {
 
     /// The CPU chooses: a thread that was to sleep on its way to user space and has not is not where
     /// it waits. If it may not go on it is sent there.
-    pub(crate) fn look_at_interrupted(&mut self, rq: &mut RunQueue) {
+    pub(crate) fn look_at_interrupted(&mut self, rq: &RunQueue) {
         let number = self.running;
         let Some(seat) = self.seat_mut(number) else {
             return;
@@ -243,7 +239,7 @@ impl State {
     }
 
     /// Has the CPU choose anew if another thread than the current one should run.
-    pub(crate) fn preempt(&mut self, rq: &mut RunQueue) {
+    pub(crate) fn preempt(&mut self, rq: &RunQueue) {
         if self.choose() != self.running {
             rq.reschedule();
         }

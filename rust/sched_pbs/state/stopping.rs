@@ -4,14 +4,13 @@
 
 use super::State;
 use crate::{
+    class,
     cpu::Cpu,
     pbs_core::Origin,
+    sched_class::{self, RunQueue},
     threads::{SeatNumber, Threads, NO_SEAT},
 };
-use kernel::{
-    sched_class::{self, RunQueue},
-    task_work::TaskWork,
-};
+use kernel::task_work::TaskWork;
 
 /// For how long a thread that wakes up in the kernel out of turn may be kept from going on to where
 /// it waits. It may hold what others need, so it can't be for long; but often it is granted the CPU
@@ -52,7 +51,7 @@ impl State {
 
     /// Sends a thread that has woken up in the kernel to wait there too, but not at once: who runs
     /// goes on.
-    pub(crate) fn stop_soon(&mut self, rq: &mut RunQueue, cpu: &Cpu, number: SeatNumber) {
+    pub(crate) fn stop_soon(&mut self, rq: &RunQueue, cpu: &Cpu, number: SeatNumber) {
         let now_ns = self.now_ns();
         let Some(threads) = self.threads_stopping(number, now_ns) else {
             return;
@@ -108,7 +107,7 @@ impl State {
     }
 
     /// Takes threads off the run queue that have slept there for long; a few, the others follow.
-    pub(super) fn block_delayed(&mut self, rq: &mut RunQueue) {
+    pub(super) fn block_delayed(&mut self, rq: &RunQueue) {
         let clock_ns = rq.clock_ns();
         let Some(threads) = self.threads.as_mut().filter(|t| t.has_delayed()) else {
             return;
@@ -118,7 +117,9 @@ impl State {
         }
         self.swept_ns = clock_ns;
         let since_ns = clock_ns.saturating_sub(DELAY_NS);
-        threads.sweep_delayed(since_ns, |task| sched_class::block_delayed(rq, task));
+        threads.sweep_delayed(since_ns, |task| {
+            sched_class::block_delayed(rq, class::table(), task);
+        });
     }
 
     /// The thread that runs is not to come to user space, but to wait at its edge.

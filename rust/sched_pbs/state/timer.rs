@@ -7,9 +7,9 @@ use crate::{
     clock::Tier,
     cpu::Cpu,
     pbs_core::Origin,
+    sched_class::{self, RunQueue},
     threads::{Threads, NO_SEAT},
 };
-use kernel::sched_class::{self, RunQueue};
 
 /// How much later than predicted the timer is set where the counter interrupts itself: it comes
 /// only if the counter does not.
@@ -51,7 +51,7 @@ impl State {
         let (mut at_ns, by_count) = self.next_moment(now_ns, origin);
         if overflow && by_count {
             if let (Some(left_insns), true) = (self.left_insns(), rq.is_local()) {
-                self.insn_clock.interrupt_after(left_insns);
+                self.insn_clock.interrupt_after(rq, left_insns);
             }
             at_ns = at_ns.saturating_add(BACKSTOP_NS);
         }
@@ -152,7 +152,7 @@ impl State {
     }
 
     /// The timer has expired, on its CPU.
-    pub(crate) fn expire(&mut self, rq: &mut RunQueue, cpu: &'static Cpu) {
+    pub(crate) fn expire(&mut self, rq: &RunQueue, cpu: &'static Cpu) {
         let now_ns = self.now_ns();
         self.timer_ns = 0;
         self.charge_and_enforce(rq, cpu);
@@ -167,7 +167,7 @@ impl State {
     }
 
     /// The counter has interrupted, on its CPU.
-    pub(crate) fn overflow(&mut self, rq: &mut RunQueue, cpu: &'static Cpu) {
+    pub(crate) fn overflow(&mut self, rq: &RunQueue, cpu: &'static Cpu) {
         self.insn_clock.interrupted();
         self.charge_and_enforce(rq, cpu);
         self.settle_at(rq, cpu, Origin::Interrupt);
@@ -175,7 +175,7 @@ impl State {
 
     /// The tick. For a CPU that does without (`nohz_full=`) another one calls once a second; as it
     /// can't read the counter, nor the memory in use, it has the tick done there.
-    pub(crate) fn tick(&mut self, rq: &mut RunQueue, cpu: &'static Cpu) {
+    pub(crate) fn tick(&mut self, rq: &RunQueue, cpu: &'static Cpu) {
         if !rq.is_local() {
             cpu.request_tick();
             return;

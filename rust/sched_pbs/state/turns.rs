@@ -6,8 +6,10 @@
 //! The policy says what that is worth (`pbs_core`, `turns.rs`); here it is measured.
 
 use super::State;
-use crate::threads::{Seat, SeatNumber, Threads, NO_SEAT};
-use kernel::sched_class;
+use crate::{
+    sched_class,
+    threads::{Seat, SeatNumber, Threads, NO_SEAT},
+};
 
 /// What a thread may take on one way without owing it: that much the change of slots takes itself.
 const FREE_NS: u64 = 100_000;

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
+/*
+ * What sched_class.rs calls: `bindgen` reads this file.  Rust calls its
+ * functions without the prefix; they are exported to nobody.
+ */
+
 #include <linux/freezer.h>
 #include <linux/ptrace.h>
 #include <linux/sched.h>
@@ -7,7 +12,6 @@
 #include <linux/sched/task.h>
 #include <asm/irq_regs.h>
 
-#ifdef CONFIG_SCHED_CLASS_PBS
 #include <linux/sched/cputime.h>
 #include <linux/sched/hotplug.h>
 #include <linux/sched/isolation.h>
@@ -22,7 +26,7 @@
 #include <linux/vtime.h>
 #include <linux/percpu-rwsem.h>
 #include <uapi/linux/sched/types.h>
-#include "../../kernel/sched/sched.h"
+#include "../../sched.h"
 #include <trace/events/sched.h>
 
 struct rq *rust_helper_cpu_rq(unsigned int cpu)
@@ -105,12 +109,6 @@ struct rq *rust_helper_this_rq_lock_irqsave(struct rq_flags *rf)
 	return rq;
 }
 
-/* __block_task() has nothing to count when such a task sleeps. */
-bool rust_helper_task_may_be_delayed(struct task_struct *p)
-{
-	return !p->sched_contributes_to_load && !p->in_iowait;
-}
-
 /* What try_to_wake_up() does to a task of this run queue whose dequeue is delayed. */
 void rust_helper_wake_delayed_task(struct rq *rq, struct task_struct *p)
 {
@@ -131,6 +129,14 @@ void rust_helper_block_delayed_task(struct rq *rq, struct task_struct *p)
 	__block_task(rq, p);
 }
 
+/* The same, after looking whether it is such a task. */
+void rust_helper_block_if_delayed(struct rq *rq, const struct sched_class *class,
+				  struct task_struct *p)
+{
+	if (p->se.sched_delayed && task_rq(p) == rq && p->sched_class == class)
+		rust_helper_block_delayed_task(rq, p);
+}
+
 bool rust_helper_sched_class_in_order(const struct sched_class *class)
 {
 	return sched_class_above(&dl_sched_class, class) &&
@@ -141,7 +147,6 @@ bool rust_helper_must_not_wait(struct task_struct *p)
 {
 	return fatal_signal_pending(p) || freezing(p);
 }
-#endif
 
 u64 rust_helper_local_scheduler_clock(void)
 {

@@ -4,65 +4,101 @@
 //!
 //! A scheduling class is a table of callbacks that the core scheduler calls with a run queue
 //! locked. Here it is a trait, [`SchedClass`], whose functions get the run queue as
-//! `&mut` [`RunQueue`]: to hold one is the proof that its lock is held. The
-//! [`declare_sched_class!`] macro makes the C table of an implementation and puts it into the
-//! linker section that gives the class its place among the others.
+//! `Pin<&mut` [`RunQueue`]`>`: there is one of it at a time, and who has it may do what ends in a
+//! callback. A `&RunQueue`, of which there may be many, is the proof that the lock is held, and
+//! leads to no callback. The [`declare_sched_class!`] macro makes the C table of an implementation
+//! and puts it into the linker section that gives the class its place among the others.
+//!
+//! This is the one abstraction that is not in the `kernel` crate: it needs the scheduler's private
+//! header, which modules have no business with. So what it uses of that is in bindings of its own,
+//! and its helpers, in `sched_class.c`, are not exported.
 //!
 //! C header: [`kernel/sched/sched.h`](srctree/kernel/sched/sched.h)
 
-use crate::{
-    bindings,
+use core::{
+    marker::PhantomData,
+    mem::MaybeUninit,
+    ops::Deref,
+    ptr::{self, NonNull},
+    sync::atomic::{AtomicU32, Ordering},
+};
+use kernel::{
+    bindings as public,
+    cpu::{InterruptsOff, PossibleCpu},
     error::{to_result, Result},
     ffi::{c_int, c_uint, c_void},
     prelude::*,
     task::Task,
+    task_ext::Affinity,
     types::Opaque,
 };
-use core::{
-    marker::PhantomData,
-    mem::MaybeUninit,
-    ops::{Deref, DerefMut},
-    ptr::{self, NonNull},
-    sync::atomic::{AtomicU32, Ordering},
-};
+
+/// What `sched_class.c` and the private header have.
+#[allow(
+    clippy::all,
+    dead_code,
+    improper_ctypes,
+    missing_docs,
+    non_camel_case_types,
+    non_snake_case,
+    non_upper_case_globals,
+    unreachable_pub,
+    unsafe_op_in_unsafe_fn
+)]
+#[cfg_attr(CONFIG_RUSTC_HAS_UNNECESSARY_TRANSMUTES, allow(unnecessary_transmutes))]
+pub(crate) mod bindings {
+    pub(crate) use kernel::bindings::{cpumask, task_struct};
+
+    include!(concat!(
+        env!("OBJTREE"),
+        "/kernel/sched/pbs/sched_pbs/sched_class_generated.rs"
+    ));
+}
 
 /// Not to be sent to another thread: a lock or a state belongs to the thread that took it.
 type NotThreadSafe = PhantomData<*mut ()>;
 
-/// Why a task enters or leaves a run queue: `ENQUEUE_*` and `DEQUEUE_*`, which match.
+/// Why a task enters a run queue.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct QueueFlags(c_int);
+pub(crate) enum Enqueue {
+    /// It has not slept: the core takes it off and puts it on again to change a property of it, or
+    /// it comes from another class.
+    Changed,
+    /// It has woken up.
+    WakesUp,
+    /// It has woken up on the run queue, where it had stayed, see [`Dequeue::SleepsHere`].
+    WakesUpHere,
+}
 
-impl QueueFlags {
-    /// The task goes to sleep (`DEQUEUE_SLEEP`) or has woken up (`ENQUEUE_WAKEUP`).
+/// Why a task leaves a run queue.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Dequeue {
+    /// It does not sleep, see [`Enqueue::Changed`].
+    Changed,
+    /// It goes to sleep.
+    Sleeps,
+    /// It goes to sleep, and may stay on the run queue meanwhile, where it is woken up for less.
     ///
-    /// False for the pairs of dequeue and enqueue by which the core changes a property of a task
-    /// that stays runnable.
-    pub fn is_sleep_or_wakeup(self) -> bool {
-        self.0 & bindings::DEQUEUE_SLEEP as c_int != 0
-    }
+    /// It is not one that only its own kind of wake-up may end, and the core has nothing to count
+    /// when the task really leaves.
+    SleepsHere,
+}
 
-    /// The task sleeps in a state that only its own kind of wake-up may end (`DEQUEUE_SPECIAL`).
-    pub fn is_special(self) -> bool {
-        self.0 & bindings::DEQUEUE_SPECIAL as c_int != 0
-    }
-
-    /// The task sleeps and its dequeue was delayed, which is made up for (`DEQUEUE_DELAYED`), or it
-    /// wakes up instead (`ENQUEUE_DELAYED`).
-    pub fn is_delayed(self) -> bool {
-        self.0 & bindings::DEQUEUE_DELAYED as c_int != 0
-    }
+const fn has(flags: c_int, flag: u32) -> bool {
+    flags & flag as c_int != 0
 }
 
 /// A locked run queue.
 ///
+/// It can't be moved, so two of them can't be swapped.
+///
 /// # Invariants
 ///
 /// A reference to it exists only while the lock of the run queue is held, interrupts are off, and
-/// the run queue is valid. There is at most one `&mut` reference to it at a time. No function of
-/// this type calls back into a scheduling class.
+/// the run queue is valid. At most one `Pin<&mut RunQueue>` is in use at a time: callbacks of a
+/// class, which get one, are called by the core, or by what takes one here.
 #[repr(transparent)]
-pub struct RunQueue {
+pub(crate) struct RunQueue {
     rq: Opaque<bindings::rq>,
     _not_thread_safe: NotThreadSafe,
 }
@@ -73,35 +109,42 @@ impl RunQueue {
     /// # Safety
     ///
     /// `rq` is valid and its lock is held with interrupts off for all of `'a`, and no other
-    /// reference made by this function is alive.
-    unsafe fn from_raw<'a>(rq: *mut bindings::rq) -> &'a mut Self {
+    /// reference made by this function is in use.
+    unsafe fn from_raw<'a>(rq: *mut bindings::rq) -> Pin<&'a mut Self> {
         // SAFETY: `RunQueue` is a transparent wrapper of `struct rq` but for a zero-sized field;
-        // validity and exclusiveness are the caller's promise.
-        unsafe { &mut *rq.cast() }
+        // validity and exclusiveness are the caller's promise. Run queues stay where they are.
+        unsafe { Pin::new_unchecked(&mut *rq.cast()) }
     }
 
     /// The C run queue.
     #[inline]
-    pub fn as_ptr(&self) -> *mut bindings::rq {
+    pub(crate) fn as_ptr(&self) -> *mut bindings::rq {
         self.rq.get()
     }
 
     /// The CPU of this run queue.
     #[inline]
-    pub fn cpu(&self) -> u32 {
+    pub(crate) fn cpu(&self) -> u32 {
         // SAFETY: By the type invariants the run queue is valid; its CPU never changes.
         unsafe { (*self.as_ptr()).cpu as u32 }
     }
 
     /// Whether this is the run queue of the CPU that executes the call.
     #[inline]
-    pub fn is_local(&self) -> bool {
-        crate::cpu::current() == self.cpu()
+    pub(crate) fn is_local(&self) -> bool {
+        kernel::cpu::current() == self.cpu()
+    }
+
+    /// Interrupts are off as long as the lock is held.
+    #[inline]
+    pub(crate) fn interrupts_off(&self) -> InterruptsOff<'_> {
+        // SAFETY: By the type invariants.
+        unsafe { InterruptsOff::new() }
     }
 
     /// The task that the CPU executes.
     #[inline]
-    pub fn current(&self) -> &Task {
+    pub(crate) fn current(&self) -> &Task {
         // SAFETY: By the type invariants the lock is held, so `curr` is stable and valid, and
         // stays so while `self` is borrowed. `Task` is a transparent wrapper.
         unsafe { &*bindings::rq_current(self.as_ptr()).cast() }
@@ -109,36 +152,44 @@ impl RunQueue {
 
     /// Whether the CPU executes `task`.
     #[inline]
-    pub fn is_current(&self, task: &Task) -> bool {
+    pub(crate) fn is_current(&self, task: &Task) -> bool {
         ptr::eq(self.current(), task)
     }
 
     /// Makes the CPU choose a task anew.
     #[inline]
-    pub fn reschedule(&mut self) {
+    pub(crate) fn reschedule(&self) {
         // SAFETY: By the type invariants the lock is held, which is all it asks for.
         unsafe { bindings::resched_curr(self.as_ptr()) };
     }
 
     /// Whether a task of the deadline class, which the fair server counts as, waits here.
     #[inline]
-    pub fn has_deadline_waiter(&self) -> bool {
+    pub(crate) fn has_deadline_waiter(&self) -> bool {
         // SAFETY: By the type invariants the lock is held.
         unsafe { bindings::rq_has_dl_waiter(self.as_ptr()) }
     }
 
-    /// Counts `count` more runnable tasks.
+    /// Counts one more runnable task.
+    ///
+    /// # Safety
+    ///
+    /// Once in each [`SchedClass::enqueue_task`].
     #[inline]
-    pub fn add_running(&mut self, count: u32) {
+    pub(crate) unsafe fn add_running(&self) {
         // SAFETY: By the type invariants the lock is held.
-        unsafe { bindings::add_nr_running(self.as_ptr(), count) };
+        unsafe { bindings::add_nr_running(self.as_ptr(), 1) };
     }
 
-    /// Counts `count` runnable tasks less.
+    /// Counts one runnable task less.
+    ///
+    /// # Safety
+    ///
+    /// Once in each [`SchedClass::dequeue_task`].
     #[inline]
-    pub fn sub_running(&mut self, count: u32) {
+    pub(crate) unsafe fn sub_running(&self) {
         // SAFETY: By the type invariants the lock is held.
-        unsafe { bindings::sub_nr_running(self.as_ptr(), count) };
+        unsafe { bindings::sub_nr_running(self.as_ptr(), 1) };
     }
 
     /// Brings the run queue's clock up to date.
@@ -146,7 +197,7 @@ impl RunQueue {
     /// The core has done so before it calls a class; only who locked the run queue himself calls
     /// this.
     #[inline]
-    pub fn update_clock(&self) {
+    pub(crate) fn update_clock(&self) {
         // SAFETY: By the type invariants the lock is held.
         unsafe { bindings::update_rq_clock(self.as_ptr()) };
     }
@@ -155,36 +206,28 @@ impl RunQueue {
     ///
     /// Only for a current task of the calling class.
     #[inline]
-    pub fn update_current(&mut self) {
+    pub(crate) fn update_current(&self) {
         // SAFETY: By the type invariants the lock is held.
         unsafe { bindings::update_curr_common(self.as_ptr()) };
     }
 
-    /// Begins a stretch of run time of `task`, which the CPU is about to execute.
-    #[inline]
-    pub fn begin_execution(&mut self, task: &Task) {
-        // SAFETY: By the type invariants the lock is held, which protects the entity of a task
-        // that is on this run queue.
-        unsafe { (*task.as_ptr()).se.exec_start = self.clock_task_ns() };
-    }
-
     /// The run queue's clock as it was read last, in nanoseconds.
     #[inline]
-    pub fn clock_ns(&self) -> u64 {
+    pub(crate) fn clock_ns(&self) -> u64 {
         // SAFETY: By the type invariants the lock is held.
         unsafe { (*self.as_ptr()).clock }
     }
 
     /// The clock of task time, in nanoseconds: it stands still in interrupts.
     #[inline]
-    pub fn clock_task_ns(&self) -> u64 {
+    pub(crate) fn clock_task_ns(&self) -> u64 {
         // SAFETY: By the type invariants the lock is held.
         unsafe { bindings::rq_clock_task(self.as_ptr()) }
     }
 }
 
 /// A run queue that the holder of the guard has locked.
-pub struct RunQueueGuard {
+pub(crate) struct RunQueueGuard {
     rq: *mut bindings::rq,
     flags: bindings::rq_flags,
     _not_thread_safe: NotThreadSafe,
@@ -195,10 +238,10 @@ impl RunQueueGuard {
     /// [`RunQueue::update_clock`] is called.
     ///
     /// Any context but NMI; not with another run queue locked.
-    pub fn lock(cpu: u32) -> RunQueueGuard {
+    pub(crate) fn lock(cpu: PossibleCpu) -> RunQueueGuard {
         let mut flags = MaybeUninit::<bindings::rq_flags>::zeroed();
         // SAFETY: Every possible CPU has a run queue, for ever.
-        let rq = unsafe { bindings::cpu_rq(cpu) };
+        let rq = unsafe { bindings::cpu_rq(cpu.number()) };
         // SAFETY: `rq` is valid, `flags` is where the state of interrupts may be kept.
         unsafe { bindings::rq_lock_irqsave(rq, flags.as_mut_ptr()) };
         RunQueueGuard {
@@ -214,7 +257,7 @@ impl RunQueueGuard {
     /// [`RunQueueGuard::lock`].
     ///
     /// Any context but NMI; not with another run queue locked.
-    pub fn lock_local() -> RunQueueGuard {
+    pub(crate) fn lock_local() -> RunQueueGuard {
         let mut flags = MaybeUninit::<bindings::rq_flags>::zeroed();
         // SAFETY: `flags` is where the state of interrupts may be kept.
         let rq = unsafe { bindings::this_rq_lock_irqsave(flags.as_mut_ptr()) };
@@ -236,8 +279,10 @@ impl Deref for RunQueueGuard {
     }
 }
 
-impl DerefMut for RunQueueGuard {
-    fn deref_mut(&mut self) -> &mut RunQueue {
+impl RunQueueGuard {
+    /// The run queue, to do with it what ends in a callback.
+    #[inline]
+    pub(crate) fn as_mut(&mut self) -> Pin<&mut RunQueue> {
         // SAFETY: The guard holds the lock, and is borrowed mutably while the reference lives.
         unsafe { RunQueue::from_raw(self.rq) }
     }
@@ -252,59 +297,62 @@ impl Drop for RunQueueGuard {
 
 /// A scheduling class.
 ///
-/// All functions but [`SchedClass::select_task_rq`] are called with the run queue locked and
-/// interrupts off: they must not sleep, allocate, wake a task up or take a lock that is held
-/// elsewhere with interrupts on. They may be called for a run queue of another CPU, see
-/// [`RunQueue::is_local`]. The comments say what differs from the C table; see there for the rest.
-#[vtable]
-pub trait SchedClass {
+/// All functions are called with the run queue locked and interrupts off: they must not sleep,
+/// allocate, wake a task up or take a lock that is held elsewhere with interrupts on. They may be
+/// called for a run queue of another CPU, see [`RunQueue::is_local`]. The comments say what differs
+/// from the C table; see there for the rest.
+///
+/// A task wakes up where it was, and the run time of a task that the CPU is to execute is begun before
+/// the class is told.
+///
+/// # Safety
+///
+/// [`SchedClass::pick_task`] returns a task only that was enqueued by [`SchedClass::enqueue_task`] on
+/// the same run queue and not dequeued since. Who stays on the run queue though it sleeps counts as
+/// dequeued.
+pub(crate) unsafe trait SchedClass {
     /// `task` becomes runnable on `rq`.
-    fn enqueue_task(rq: &mut RunQueue, task: &Task, flags: QueueFlags);
+    fn enqueue_task(rq: Pin<&mut RunQueue>, task: &Task, why: Enqueue);
 
-    /// `task` is runnable on `rq` no more. Returns whether it left the queue.
-    fn dequeue_task(rq: &mut RunQueue, task: &Task, flags: QueueFlags) -> bool;
+    /// `task` is runnable on `rq` no more. Returns whether it is to stay on the run queue though it
+    /// sleeps, which counts if `why` is [`Dequeue::SleepsHere`].
+    ///
+    /// The core then wakes it up with the lock of the run queue alone (`ttwu_runnable()`), and the
+    /// class may do so itself, see [`wake_delayed`].
+    fn dequeue_task(rq: Pin<&mut RunQueue>, task: &Task, why: Dequeue) -> bool;
 
-    /// The current task calls `sched_yield(2)`.
-    fn yield_task(_rq: &mut RunQueue) {}
+    /// `task`, which stayed on the run queue though it sleeps, sleeps on and leaves it now.
+    fn dequeue_sleeping(rq: Pin<&mut RunQueue>, task: &Task);
 
     /// `task` of this class has woken up while another one of this class runs.
-    fn wakeup_preempt(rq: &mut RunQueue, task: &Task);
+    fn wakeup_preempt(rq: Pin<&mut RunQueue>, task: &Task);
 
     /// Whether the class has a task to run, before lower classes are asked.
-    fn balance(rq: &mut RunQueue) -> bool;
+    fn balance(rq: Pin<&mut RunQueue>) -> bool;
 
     /// The task that should run next, if the class has one.
-    fn pick_task(rq: &mut RunQueue) -> Option<&Task>;
+    fn pick_task(rq: Pin<&mut RunQueue>) -> Option<&Task>;
 
     /// `task` stops running, or is taken off the CPU for a change; `next` runs after it if the
     /// core knows already.
-    fn put_prev_task(rq: &mut RunQueue, task: &Task, next: Option<&Task>);
+    fn put_prev_task(rq: Pin<&mut RunQueue>, task: &Task, next: Option<&Task>);
 
     /// `task` starts running.
-    fn set_next_task(rq: &mut RunQueue, task: &Task);
-
-    /// Which CPU `task` should wake up on; it was on `cpu`. Called with the task's `pi_lock` held
-    /// and no run queue locked.
-    fn select_task_rq(_task: &Task, cpu: u32) -> u32 {
-        cpu
-    }
+    fn set_next_task(rq: Pin<&mut RunQueue>, task: &Task);
 
     /// The timer interrupt came while `task` was running.
-    fn task_tick(rq: &mut RunQueue, task: &Task);
+    fn task_tick(rq: Pin<&mut RunQueue>, task: &Task);
 
     /// `task` has left the class: by a change of policy, or boosted into another class.
-    fn switched_from(rq: &mut RunQueue, task: &Task);
+    fn switched_from(rq: Pin<&mut RunQueue>, task: &Task);
 
     /// `task` has entered the class: by a change of policy, or when a boost ended.
-    fn switched_to(rq: &mut RunQueue, task: &Task);
-
-    /// The run time of the current task is asked for.
-    fn update_curr(rq: &mut RunQueue);
+    fn switched_to(rq: Pin<&mut RunQueue>, task: &Task);
 }
 
 /// The C table of a class, as [`declare_sched_class!`] places it.
 #[repr(transparent)]
-pub struct Table(bindings::sched_class);
+pub(crate) struct Table(bindings::sched_class);
 
 // SAFETY: The table is never written, and the pointers in it are to functions.
 unsafe impl Sync for Table {}
@@ -314,7 +362,7 @@ impl Table {
     ///
     /// Used by [`declare_sched_class!`]: a table elsewhere has no place among the classes.
     #[doc(hidden)]
-    pub const fn new<T: SchedClass>() -> Self {
+    pub(crate) const fn new<T: SchedClass>() -> Self {
         // SAFETY: Zeroes are null pointers and false, which for all optional callbacks mean that
         // the class does not have them.
         let mut table: bindings::sched_class = unsafe { MaybeUninit::zeroed().assume_init() };
@@ -354,6 +402,18 @@ unsafe fn task_ref<'a>(task: *mut bindings::task_struct) -> &'a Task {
     unsafe { &*task.cast() }
 }
 
+/// Whether `__block_task()` has nothing to count when such a task sleeps.
+///
+/// # Safety
+///
+/// `task` is valid, and on a run queue that is locked.
+#[inline]
+unsafe fn nothing_to_count(task: *mut bindings::task_struct) -> bool {
+    // SAFETY: The caller's promise: the lock protects the one, and the other is the task's own, which
+    // goes to sleep.
+    unsafe { (*task).sched_contributes_to_load() == 0 && (*task).in_iowait() == 0 }
+}
+
 impl<T: SchedClass> Callbacks<T> {
     /// # Safety
     ///
@@ -364,7 +424,24 @@ impl<T: SchedClass> Callbacks<T> {
         flags: c_int,
     ) {
         // SAFETY: The core scheduler calls as `Callbacks` says.
-        unsafe { T::enqueue_task(RunQueue::from_raw(rq), task_ref(task), QueueFlags(flags)) }
+        let (rq, task) = unsafe { (RunQueue::from_raw(rq), task_ref(task)) };
+        let delayed = is_delayed(&rq, task);
+        if delayed {
+            if !has(flags, bindings::ENQUEUE_DELAYED) {
+                // It sleeps on; something about it was changed.
+                return;
+            }
+            // SAFETY: The task is on the run queue that is locked, which protects the field.
+            unsafe { (*task.as_ptr()).se.sched_delayed = 0 };
+        }
+        let why = if delayed {
+            Enqueue::WakesUpHere
+        } else if has(flags, bindings::ENQUEUE_WAKEUP) {
+            Enqueue::WakesUp
+        } else {
+            Enqueue::Changed
+        };
+        T::enqueue_task(rq, task, why)
     }
 
     /// # Safety
@@ -376,16 +453,37 @@ impl<T: SchedClass> Callbacks<T> {
         flags: c_int,
     ) -> bool {
         // SAFETY: The core scheduler calls as `Callbacks` says.
-        unsafe { T::dequeue_task(RunQueue::from_raw(rq), task_ref(task), QueueFlags(flags)) }
+        let (mut rq, task) = unsafe { (RunQueue::from_raw(rq), task_ref(task)) };
+        if is_delayed(&rq, task) {
+            if has(flags, bindings::DEQUEUE_DELAYED) {
+                // It sleeps already, and leaves the run queue now.
+                T::dequeue_sleeping(rq.as_mut(), task);
+                // SAFETY: The task is valid, and its dequeue on this run queue is delayed.
+                unsafe { bindings::block_delayed_task(rq.as_ptr(), task.as_ptr()) };
+            }
+            return true;
+        }
+        // SAFETY: The task is valid, and on the run queue that is locked.
+        let may_stay = || unsafe { nothing_to_count(task.as_ptr()) };
+        let why = if !has(flags, bindings::DEQUEUE_SLEEP) {
+            Dequeue::Changed
+        } else if !has(flags, bindings::DEQUEUE_SPECIAL) && may_stay() {
+            Dequeue::SleepsHere
+        } else {
+            Dequeue::Sleeps
+        };
+        let stays = T::dequeue_task(rq, task, why) && why == Dequeue::SleepsHere;
+        if stays {
+            // SAFETY: The task is on the run queue that is locked, which protects the field.
+            unsafe { (*task.as_ptr()).se.sched_delayed = 1 };
+        }
+        !stays
     }
 
     /// # Safety
     ///
     /// For the core scheduler only, as [`Callbacks`] says.
-    unsafe extern "C" fn yield_task(rq: *mut bindings::rq) {
-        // SAFETY: The core scheduler calls as `Callbacks` says.
-        T::yield_task(unsafe { RunQueue::from_raw(rq) })
-    }
+    unsafe extern "C" fn yield_task(_rq: *mut bindings::rq) {}
 
     /// # Safety
     ///
@@ -449,19 +547,21 @@ impl<T: SchedClass> Callbacks<T> {
         _first: bool,
     ) {
         // SAFETY: The core scheduler calls as `Callbacks` says.
-        unsafe { T::set_next_task(RunQueue::from_raw(rq), task_ref(task)) }
+        let (rq, task) = unsafe { (RunQueue::from_raw(rq), task_ref(task)) };
+        // SAFETY: The lock of the run queue protects the entity of a task that is on it.
+        unsafe { (*task.as_ptr()).se.exec_start = rq.clock_task_ns() };
+        T::set_next_task(rq, task)
     }
 
     /// # Safety
     ///
     /// For the core scheduler only, as [`Callbacks`] says.
     unsafe extern "C" fn select_task_rq(
-        task: *mut bindings::task_struct,
+        _task: *mut bindings::task_struct,
         cpu: c_int,
         _flags: c_int,
     ) -> c_int {
-        // SAFETY: The task is valid for the length of the call.
-        T::select_task_rq(unsafe { task_ref(task) }, cpu as u32) as c_int
+        cpu
     }
 
     /// # Safety
@@ -506,8 +606,8 @@ impl<T: SchedClass> Callbacks<T> {
     ///
     /// For the core scheduler only, as [`Callbacks`] says.
     unsafe extern "C" fn update_curr(rq: *mut bindings::rq) {
-        // SAFETY: The core scheduler calls as `Callbacks` says.
-        T::update_curr(unsafe { RunQueue::from_raw(rq) })
+        // SAFETY: The core scheduler calls as `Callbacks` says, with a current task of this class.
+        unsafe { RunQueue::from_raw(rq) }.update_current()
     }
 }
 
@@ -515,9 +615,8 @@ impl<T: SchedClass> Callbacks<T> {
 /// (see `SCHED_DATA` in `include/asm-generic/vmlinux.lds.h`), and the type that implements it.
 ///
 /// ```ignore
-/// kernel::declare_sched_class!(pbs_sched_class, "__pbs_sched_class", Pbs);
+/// declare_sched_class!(pbs_sched_class, "__pbs_sched_class", Pbs);
 /// ```
-#[macro_export]
 macro_rules! declare_sched_class {
     ($symbol:ident, $section:literal, $class:ty) => {
         #[no_mangle]
@@ -527,90 +626,66 @@ macro_rules! declare_sched_class {
         static $symbol: $crate::sched_class::Table = $crate::sched_class::Table::new::<$class>();
     };
 }
+pub(crate) use declare_sched_class;
 
 /// Changes the policy of `task`, without asking whether the caller may.
 ///
 /// `nice` is for the fair policies. Sleeps.
-pub fn set_policy(task: &Task, policy: u32, nice: i32) -> Result {
-    let attr = bindings::sched_attr {
-        size: core::mem::size_of::<bindings::sched_attr>() as u32,
+pub(crate) fn set_policy(task: &Task, policy: u32, nice: i32) -> Result {
+    let attr = public::sched_attr {
+        size: core::mem::size_of::<public::sched_attr>() as u32,
         sched_policy: policy,
         sched_nice: nice,
-        ..bindings::sched_attr::default()
+        ..public::sched_attr::default()
     };
     // SAFETY: `task` is valid, and `attr` is read only during the call.
-    to_result(unsafe { bindings::sched_setattr_nocheck(task.as_ptr(), &attr) })
+    to_result(unsafe { public::sched_setattr_nocheck(task.as_ptr(), &attr) })
 }
 
 /// Whether `task` is on a run queue; its run queue is locked, as `_rq` witnesses.
 #[inline]
-pub fn is_queued(_rq: &RunQueue, task: &Task) -> bool {
+pub(crate) fn is_queued(_rq: &RunQueue, task: &Task) -> bool {
     // SAFETY: The task is valid, and the lock keeps the answer true.
     unsafe { bindings::task_on_rq_queued(task.as_ptr()) }
 }
 
-/// Whether the dequeue of `task` is delayed: it sleeps, and still stands on its run queue, which is
-/// locked as `_rq` witnesses.
-///
-/// A class delays a dequeue by [`delay_dequeue`] and by returning `false` from
-/// [`SchedClass::dequeue_task`]. The core then wakes the task up with the lock of its run queue alone
-/// (`ttwu_runnable()`), and a class may do so itself, see [`wake_delayed`]. While it is delayed the
-/// task is not counted as runnable, and dequeued and enqueued only with flags that say
-/// [`QueueFlags::is_delayed`]; with others nothing is to be done.
+/// Whether the dequeue of `task` is delayed: it sleeps, and stays on its run queue, which is locked as
+/// `_rq` witnesses. See [`Dequeue::SleepsHere`].
 #[inline]
-pub fn is_delayed(_rq: &RunQueue, task: &Task) -> bool {
-    // SAFETY: The task is valid, and the lock keeps the answer true.
-    unsafe { core::ptr::addr_of!((*task.as_ptr()).se.sched_delayed).read() != 0 }
+fn is_delayed(_rq: &RunQueue, task: &Task) -> bool {
+    // SAFETY: The task is valid. A task of another run queue may be changed meanwhile; what is told
+    // of one is no more than a hint.
+    unsafe { ptr::addr_of!((*task.as_ptr()).se.sched_delayed).read_volatile() != 0 }
 }
 
-/// Whether the dequeue of a task that goes to sleep may be delayed: the core has nothing to count
-/// when it really leaves the run queue.
-#[inline]
-pub fn may_be_delayed(_rq: &RunQueue, task: &Task) -> bool {
-    // SAFETY: The task is valid, and on the run queue that is locked.
-    unsafe { bindings::task_may_be_delayed(task.as_ptr()) }
-}
-
-/// Notes that the dequeue of `task`, which goes to sleep, is delayed.
-#[inline]
-pub fn delay_dequeue(_rq: &mut RunQueue, task: &Task) {
-    // SAFETY: The task is valid, and on the run queue that is locked, which protects the field.
-    unsafe { core::ptr::addr_of_mut!((*task.as_ptr()).se.sched_delayed).write(1) };
-}
-
-/// Notes that the dequeue of `task`, which wakes up, is delayed no more.
-#[inline]
-pub fn forget_delay(_rq: &mut RunQueue, task: &Task) {
-    // SAFETY: The task is valid, and on the run queue that is locked, which protects the field.
-    unsafe { core::ptr::addr_of_mut!((*task.as_ptr()).se.sched_delayed).write(0) };
-}
-
-/// Takes `task` off the run queue if its dequeue is delayed. From then on another CPU may wake it up.
-pub fn block_delayed(rq: &mut RunQueue, task: &Task) {
-    if is_delayed(rq, task) {
-        // SAFETY: The task is valid, and on the run queue that is locked.
-        unsafe { bindings::block_delayed_task(rq.as_ptr(), task.as_ptr()) };
+/// Takes `task` off the run queue if it is of this class and stays there though it sleeps, without
+/// [`SchedClass::dequeue_sleeping`]. From then on another CPU may wake it up.
+pub(crate) fn block_delayed(rq: &RunQueue, class: &'static Table, task: &Task) {
+    // SAFETY: The task and the class are valid, and the run queue is locked; the function looks
+    // whether the task is as said.
+    unsafe {
+        bindings::block_if_delayed(rq.as_ptr(), ptr::from_ref(class).cast(), task.as_ptr());
     }
 }
 
-/// Wakes up a task whose dequeue is delayed, with its run queue locked: calls
+/// Wakes up a task that stays on the run queue though it sleeps: calls
 /// [`SchedClass::enqueue_task`] of its class. The run queue's clock is up to date.
 ///
 /// # Safety
 ///
-/// `task` is valid, its dequeue on `rq` is delayed, and it is in a [`Sleep`]. The caller holds no
-/// reference to what that callback uses.
-pub unsafe fn wake_delayed(rq: &mut RunQueue, task: NonNull<bindings::task_struct>) {
-    // SAFETY: The caller's promise.
+/// `task` is valid, [`end_sleep`] has returned [`Awake::Delayed`] for it, and the run queue, `rq`, was
+/// locked since.
+pub(crate) unsafe fn wake_delayed(rq: Pin<&mut RunQueue>, task: NonNull<bindings::task_struct>) {
+    // SAFETY: The caller's promise. Nobody else uses a `Pin<&mut RunQueue>`, so the callback may.
     unsafe { bindings::wake_delayed_task(rq.as_ptr(), task.as_ptr()) };
 }
 
 /// The state of a [`Sleep`].
-const SLEEPS: c_uint = (bindings::TASK_INTERRUPTIBLE | bindings::TASK_FREEZABLE) as c_uint;
+const SLEEPS: c_uint = (public::TASK_INTERRUPTIBLE | public::TASK_FREEZABLE) as c_uint;
 
 /// What is left to be done to end a [`Sleep`], see [`end_sleep`].
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Awake {
+pub(crate) enum Awake {
     /// Nothing.
     Done,
     /// [`wake_delayed`].
@@ -624,7 +699,7 @@ pub enum Awake {
 /// Who has not slept yet does not. A task that the freezer has taken where it sleeps will not sleep
 /// there any more when it thaws.
 #[inline]
-pub fn end_sleep(rq: &mut RunQueue, task: &Task) -> Awake {
+pub(crate) fn end_sleep(rq: &RunQueue, task: &Task) -> Awake {
     let delayed = is_delayed(rq, task);
     let task = task.as_ptr();
     // SAFETY: The task is valid. While it is on this run queue, which is locked, nobody but the task
@@ -636,10 +711,10 @@ pub fn end_sleep(rq: &mut RunQueue, task: &Task) -> Awake {
         }
         let state = core::ptr::addr_of_mut!((*task).__state);
         match state.read_volatile() {
-            bindings::TASK_FROZEN => {
+            public::TASK_FROZEN => {
                 let saved = core::ptr::addr_of_mut!((*task).saved_state);
                 if saved.read_volatile() == SLEEPS {
-                    saved.write_volatile(bindings::TASK_RUNNING as c_uint);
+                    saved.write_volatile(public::TASK_RUNNING as c_uint);
                 }
                 Awake::Done
             }
@@ -647,7 +722,7 @@ pub fn end_sleep(rq: &mut RunQueue, task: &Task) -> Awake {
             SLEEPS => {
                 let _ = AtomicU32::from_ptr(state).compare_exchange(
                     SLEEPS,
-                    bindings::TASK_RUNNING as c_uint,
+                    public::TASK_RUNNING as c_uint,
                     Ordering::AcqRel,
                     Ordering::Relaxed,
                 );
@@ -663,7 +738,7 @@ pub fn end_sleep(rq: &mut RunQueue, task: &Task) -> Awake {
 /// run instead.
 ///
 /// Fails if the thread has something to do first.
-pub fn sleep_interrupted(rq: &mut RunQueue) -> bool {
+pub(crate) fn sleep_interrupted(rq: &RunQueue) -> bool {
     // SAFETY: It looks at the interrupt's registers and the flags of the current thread.
     let may = rq.is_local() && interrupted_user() && unsafe { bindings::exit_only_schedules() };
     if may {
@@ -680,53 +755,53 @@ pub fn sleep_interrupted(rq: &mut RunQueue) -> bool {
 /// A wake-up after [`Sleep::interruptible`] makes `schedule` return at once, so what is waited for
 /// has to be looked at between the two.
 #[must_use]
-pub struct Sleep(NotThreadSafe);
+pub(crate) struct Sleep(NotThreadSafe);
 
 impl Sleep {
     /// Sleeps until a wake-up or a signal; the freezer may take the thread where it sleeps.
     #[inline]
-    pub fn interruptible() -> Self {
+    pub(crate) fn interruptible() -> Self {
         // SAFETY: A thread may change its own state at any time.
         unsafe { bindings::set_current_state(SLEEPS) };
         Self(PhantomData)
     }
 
     /// Sleeps. No lock may be held and interrupts must be on.
-    pub fn schedule(self) {
+    pub(crate) fn schedule(self) {
         // SAFETY: The caller can sleep, as the documentation asks for.
-        unsafe { bindings::schedule() };
+        unsafe { public::schedule() };
     }
 }
 
 impl Drop for Sleep {
     fn drop(&mut self) {
         // SAFETY: A thread may change its own state at any time.
-        unsafe { bindings::__set_current_state(bindings::TASK_RUNNING as c_uint) };
+        unsafe { bindings::__set_current_state(public::TASK_RUNNING as c_uint) };
     }
 }
 
 /// Wakes `task` up if it sleeps interruptibly, as in [`Sleep`]. Not with a run queue locked.
-pub fn wake_up(task: &Task) {
+pub(crate) fn wake_up(task: &Task) {
     // SAFETY: `task` is valid.
-    unsafe { bindings::wake_up_state(task.as_ptr(), bindings::TASK_INTERRUPTIBLE as c_uint) };
+    unsafe { public::wake_up_state(task.as_ptr(), public::TASK_INTERRUPTIBLE as c_uint) };
 }
 
 /// Whether the linker has put a class between those of deadline and real time, as `sched_init()`
 /// checks of the others.
-pub fn is_between_deadline_and_real_time(class: &'static Table) -> bool {
+pub(crate) fn is_between_deadline_and_real_time(class: &'static Table) -> bool {
     // SAFETY: It compares the address with those of the others.
     unsafe { bindings::sched_class_in_order(ptr::from_ref(class).cast()) }
 }
 
 /// Whether a task is to be killed or frozen, and so nothing is gained from keeping it.
-pub fn must_not_wait(task: &Task) -> bool {
+pub(crate) fn must_not_wait(task: &Task) -> bool {
     // SAFETY: `task` is valid; its flags and its set of pending signals may be looked at any time.
     unsafe { bindings::must_not_wait(task.as_ptr()) }
 }
 
 /// Whether the interrupt that is being handled came while user code was executed.
 #[inline]
-pub fn interrupted_user() -> bool {
+pub(crate) fn interrupted_user() -> bool {
     // SAFETY: It looks at this CPU's registers of the interrupt, if there is one.
     unsafe { bindings::interrupted_user() }
 }
@@ -734,7 +809,7 @@ pub fn interrupted_user() -> bool {
 /// Runs `function` on `cpu`, in interrupt context there, and waits for it.
 ///
 /// Fails with `ENXIO` if the CPU is not online. Not with interrupts off.
-pub fn call_on<F: FnMut() + Send>(cpu: u32, mut function: F) -> Result {
+pub(crate) fn call_on<F: FnMut() + Send>(cpu: u32, mut function: F) -> Result {
     /// # Safety
     ///
     /// `data` points to an `F` that nobody else uses during the call.
@@ -745,11 +820,41 @@ pub fn call_on<F: FnMut() + Send>(cpu: u32, mut function: F) -> Result {
 
     // SAFETY: The closure outlives the call, since the call waits for its end, and may be sent.
     to_result(unsafe {
-        bindings::smp_call_function_single(
+        public::smp_call_function_single(
             cpu as c_int,
             Some(call::<F>),
             ptr::addr_of_mut!(function).cast(),
             1,
         )
     })
+}
+
+/// Lets a task run on this CPU only, and moves it there: sleeps until it is there, if it is the
+/// current one. Does not ask its cpuset.
+///
+/// Fails with [`EINVAL`] if the CPU does not take it.
+pub(crate) fn bind_to_cpu(task: &Task, cpu: PossibleCpu) -> Result {
+    // SAFETY: The task is valid, and there is such a CPU.
+    to_result(unsafe { bindings::task_bind_to_cpu(task.as_ptr(), cpu.number()) })
+}
+
+/// Lets a task run where it could before, as far as its cpuset still has these CPUs. Sleeps.
+pub(crate) fn set_affinity(task: &Task, affinity: &Affinity) -> Result {
+    // SAFETY: The task and the mask are valid.
+    to_result(unsafe { bindings::task_set_cpus(task.as_ptr(), affinity.as_ptr()) })
+}
+
+/// Lets a task run on all CPUs that its cpuset and its user allow it. Sleeps.
+pub(crate) fn reset_affinity(task: &Task) -> Result {
+    // SAFETY: The task is valid; no mask stands for what its user wants.
+    to_result(unsafe { bindings::task_set_cpus(task.as_ptr(), ptr::null()) })
+}
+
+/// The clock of the scheduler on this CPU, in nanoseconds: the one that run queues are brought up to
+/// date by. With preemption off.
+#[inline]
+pub(crate) fn clock_ns() -> u64 {
+    // SAFETY: It only reads a clock. If the caller may go to another CPU, the answer may be that of
+    // another moment, no worse.
+    unsafe { bindings::local_scheduler_clock() }
 }

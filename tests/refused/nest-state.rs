@@ -1,0 +1,8 @@
+// error: E0308
+// Who has a CPU's state can't get it a second time.
+
+pub(crate) fn nest(rq: Pin<&mut RunQueue>) {
+    entity::with_state(rq, |rq, _, first| {
+        entity::with_state(rq, |_, _, second| core::mem::swap(first, second));
+    });
+}
