@@ -7,6 +7,19 @@
 use crate::{bindings, page::PAGE_SIZE};
 
 /// The memory of an address space at one moment.
+///
+/// # Examples
+///
+/// ```
+/// use kernel::mm::MemoryUse;
+///
+/// let less = MemoryUse { total_vm_bytes: 8192, rss_bytes: 4096 };
+/// let more = MemoryUse { rss_bytes: 8192, ..less };
+/// assert!(less.is_within(&less) && less.is_within(&more) && !more.is_within(&less));
+///
+/// // This runs in a thread of the kernel.
+/// assert_eq!(MemoryUse::of_current(), None);
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct MemoryUse {
     /// Address space mapped (`total_vm`).

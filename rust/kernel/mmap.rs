@@ -63,6 +63,19 @@ impl MmapArea<'_> {
 /// Memory of the kernel that user space may map, to read it. It begins with a page, and all of it
 /// is zero at first.
 ///
+/// # Examples
+///
+/// ```
+/// use kernel::{mmap::UserMemory, page::PAGE_SIZE};
+///
+/// let memory = UserMemory::zeroed(PAGE_SIZE + 1)?;
+/// let last = memory.as_ptr().wrapping_add(2 * PAGE_SIZE - 1);
+/// // SAFETY: The length is rounded up to two pages.
+/// assert_eq!(unsafe { last.read() }, 0);
+/// assert!(UserMemory::zeroed(usize::MAX).is_err());
+/// # Ok::<(), Error>(())
+/// ```
+///
 /// # Invariants
 ///
 /// `start` is what `vmalloc_user` has returned for `bytes`.

@@ -11,6 +11,14 @@ use crate::{bindings, error::to_result, prelude::*};
 
 /// Writes `value` to the address `to` of the current task. Fails with [`EFAULT`] if it can't be
 /// written to. May sleep.
+///
+/// # Examples
+///
+/// ```
+/// use kernel::uaccess_ext::put_user_u32;
+///
+/// assert_eq!(put_user_u32(1, usize::MAX - 3), Err(EFAULT));
+/// ```
 #[inline]
 pub fn put_user_u32(value: u32, to: usize) -> Result {
     // SAFETY: C code checks the address.
