@@ -223,10 +223,7 @@ fn give_up_seat(task: &Task) {
         if !entity::has_policy(task) {
             let policy = bindings::pbs_eject_PBS_EJECT_POLICY as u16;
             state.leave(cpu, number, if entered { policy } else { LEAVE_SILENTLY });
-            if let Some(threads) = &mut state.threads {
-                // Not the last reference: the caller has one.
-                drop(threads.release(number));
-            }
+            state.release(cpu, number);
             entity::clear_seat(rq, task);
             state.settle(rq, cpu);
         }

@@ -214,10 +214,8 @@ unsafe impl SchedClass for Pbs {
                 }
             } else {
                 state.leave(cpu, number, bindings::pbs_eject_PBS_EJECT_POLICY as u16);
-                if let Some(threads) = &mut state.threads {
-                    // Not the last reference: who changes the policy has one.
-                    drop(threads.release(number));
-                }
+                // Who changes the policy has a reference.
+                state.release(cpu, number);
                 entity::clear_seat(rq, task);
                 state.settle(rq, cpu);
             }

@@ -59,6 +59,8 @@ pub(crate) struct Cpu {
     timer_interrupts: AtomicU64,
     /// A test has its interrupts not come.
     silent: AtomicBool,
+    /// It has a plan, or threads of one; see [`super::usage`].
+    used: AtomicBool,
     state: UnsafeCell<State>,
     /// Held by who has a thread enter or leave the class here, so that nobody else does so with the
     /// same thread meanwhile. Taken after the control lock and before the lock of the run queue.
@@ -97,6 +99,7 @@ impl Cpu {
             overflows: AtomicU64::new(0),
             timer_interrupts: AtomicU64::new(0),
             silent: AtomicBool::new(false),
+            used: AtomicBool::new(false),
             state: UnsafeCell::new(State::default()),
             seats <- new_mutex!((), "pbs_seats"),
             timer <- HrTimer::new(Expiry(*id)),
@@ -146,6 +149,16 @@ impl Cpu {
     /// Has the threads that should leave the class leave it soon. Any context but NMI.
     pub(crate) fn request_ejection(&self) {
         self.request(Request::Eject);
+    }
+
+    /// Whether it has what it needs for plans. See [`super::usage`], as for the next one.
+    pub(crate) fn is_used(&self) -> bool {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    /// Notes that, and returns what was noted before.
+    pub(crate) fn set_used(&self, used: bool) -> bool {
+        self.used.swap(used, Ordering::Relaxed)
     }
 
     /// How it counts instructions.

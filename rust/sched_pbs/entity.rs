@@ -5,7 +5,7 @@
 use super::{
     class,
     cpu::Cpu,
-    sched_class::RunQueue,
+    sched_class::{self, RunQueue},
     state::State,
     threads::{SeatNumber, MAX_THREADS, NO_SEAT},
 };
@@ -168,6 +168,19 @@ pub(crate) fn set_cpu(rq: Pin<&mut RunQueue>, cpu: &'static Cpu) {
         // SAFETY: The run queue is locked, and nobody has its state: it would have borrowed `rq`.
         unsafe { (*rq.as_ptr()).pbs.state = core::ptr::from_ref(cpu).cast_mut().cast() };
     }
+}
+
+/// Tells Linux around the class that the CPU of the run queue has a plan from now on, or none.
+pub(crate) fn set_plan(rq: &RunQueue, has_plan: bool) {
+    // SAFETY: The run queue is locked, and its clock up to date.
+    unsafe { sched_class::bindings::sched_pbs_set_plan(rq.as_ptr(), has_plan) };
+}
+
+/// Tells Linux around the class that one more CPU is about to have plans, or one less. Process
+/// context; `_hotplug` keeps the CPUs as they are.
+pub(crate) fn use_class(used: bool) {
+    // SAFETY: It may be called any time in process context.
+    unsafe { sched_class::bindings::sched_pbs_use(used) };
 }
 
 /// Calls `function` with the state of the run queue's CPU; `None` before the class is up.

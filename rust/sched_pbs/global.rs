@@ -8,6 +8,7 @@ use super::{
     cpu::Cpu,
     events::Events,
     pbs_core::{Config, Rate},
+    usage,
 };
 use core::sync::atomic::{AtomicPtr, Ordering};
 use kernel::{
@@ -169,6 +170,7 @@ impl WorkItem for Ejection {
         for cpu in pbs.cpus() {
             super::attach::eject_leaving(cpu);
         }
+        usage::give_all_back(pbs);
     }
 }
 

@@ -27,6 +27,7 @@ use super::{
     state::State,
     storage::{KernelMemory, CHARGED},
     threads::Threads,
+    usage,
 };
 use kernel::{
     alloc::{KBox, KVVec, KVec},
@@ -114,8 +115,11 @@ pub(crate) fn install(bytes: &[u8]) -> Result<u64, Refused> {
         copy(change);
         follows(change)?;
     }
+    for change in changes.iter() {
+        usage::take(&mut control, change.cpu);
+    }
     for change in changes.iter_mut() {
-        put_in_force(change)?;
+        put_in_force(change).inspect_err(|_| pbs.queue_ejection())?;
     }
     for change in changes.iter() {
         tell_lost(change);
@@ -343,6 +347,7 @@ fn swap(change: &mut Change, most: usize) -> bool {
             }
         }
         core::mem::swap(&mut state.node, &mut change.node);
+        entity::set_plan(rq, state.node.is_some());
         state.forget_memory();
         if let Some(old) = &change.node {
             old.leave_slot(&mut Emitter::new(cpu, &mut state.events, old.plan_id(), 0));
@@ -450,6 +455,10 @@ pub(crate) fn drop_plan(number: u32) -> Result {
         );
     }
     attach::eject_leaving(cpu);
+    match pbs.control.lock_killable() {
+        Ok(mut control) => usage::give_back(&mut control, cpu),
+        Err(_) => pbs.queue_ejection(),
+    }
     if removed {
         Ok(())
     } else {
@@ -528,6 +537,7 @@ extern "C" fn sched_pbs_cpu_deactivate(number: u32) {
     }
     drop(control);
     attach::eject_leaving(cpu);
+    usage::give_back(&mut pbs.control.lock(), cpu);
 }
 
 /// Gives every CPU that comes up its counter, and takes it when the CPU goes.

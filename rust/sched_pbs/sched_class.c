@@ -27,6 +27,7 @@
 #include <linux/percpu-rwsem.h>
 #include <uapi/linux/sched/types.h>
 #include "../../sched.h"
+#include "../../pelt.h"
 #include <trace/events/sched.h>
 
 struct rq *rust_helper_cpu_rq(unsigned int cpu)
@@ -42,6 +43,17 @@ struct task_struct *rust_helper_rq_current(struct rq *rq)
 void rust_helper_rq_lock_irqsave(struct rq *rq, struct rq_flags *rf)
 {
 	rq_lock_irqsave(rq, rf);
+}
+
+bool rust_helper_rq_trylock_irqsave(struct rq *rq, struct rq_flags *rf)
+{
+	local_irq_save(rf->flags);
+	if (!raw_spin_rq_trylock(rq)) {
+		local_irq_restore(rf->flags);
+		return false;
+	}
+	rq_pin_lock(rq, rf);
+	return true;
 }
 
 void rust_helper_rq_unlock_irqrestore(struct rq *rq, struct rq_flags *rf)
@@ -62,6 +74,11 @@ void rust_helper_add_nr_running(struct rq *rq, unsigned int count)
 void rust_helper_sub_nr_running(struct rq *rq, unsigned int count)
 {
 	sub_nr_running(rq, count);
+}
+
+void rust_helper_update_rt_load(struct rq *rq, bool running)
+{
+	update_rt_rq_load_avg(rq_clock_pelt(rq), rq, running);
 }
 
 u64 rust_helper_rq_clock_task(struct rq *rq)

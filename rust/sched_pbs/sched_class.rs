@@ -211,6 +211,16 @@ impl RunQueue {
         unsafe { bindings::update_curr_common(self.as_ptr()) };
     }
 
+    /// Adds the time since the last call to the load that real time is: of what a CPU can do, the
+    /// fair class gets what is left. `running`: the class has had the CPU in that time.
+    ///
+    /// The run queue's clock is up to date.
+    #[inline]
+    pub(crate) fn update_real_time_load(&self, running: bool) {
+        // SAFETY: By the type invariants the lock is held.
+        unsafe { bindings::update_rt_load(self.as_ptr(), running) };
+    }
+
     /// The run queue's clock as it was read last, in nanoseconds.
     #[inline]
     pub(crate) fn clock_ns(&self) -> u64 {
@@ -251,6 +261,26 @@ impl RunQueueGuard {
             flags: unsafe { flags.assume_init() },
             _not_thread_safe: PhantomData,
         }
+    }
+
+    /// Locks the run queue of `cpu`, unless somebody has it locked. As to the clock see
+    /// [`RunQueueGuard::lock`].
+    ///
+    /// Any context, NMIs and sections with a run queue locked included.
+    pub(crate) fn try_lock(cpu: PossibleCpu) -> Option<RunQueueGuard> {
+        let mut flags = MaybeUninit::<bindings::rq_flags>::zeroed();
+        // SAFETY: Every possible CPU has a run queue, for ever.
+        let rq = unsafe { bindings::cpu_rq(cpu.number()) };
+        // SAFETY: `rq` is valid, `flags` is where the state of interrupts may be kept.
+        if !unsafe { bindings::rq_trylock_irqsave(rq, flags.as_mut_ptr()) } {
+            return None;
+        }
+        Some(RunQueueGuard {
+            rq,
+            // SAFETY: As in `lock`.
+            flags: unsafe { flags.assume_init() },
+            _not_thread_safe: PhantomData,
+        })
     }
 
     /// Locks the run queue of the CPU that executes the call. As to the clock see

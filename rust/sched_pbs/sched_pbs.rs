@@ -16,12 +16,14 @@
 //! | [`clock`] | the count of instructions, in three tiers | run queue locked |
 //! | [`calibrate`] | the rate, and what a CPU can count | process, on the CPU |
 //! | [`attach`] | threads enter the class, end tasks, exit, leave | process |
+//! | [`usage`] | what a CPU has only while it has a plan | process |
 //! | [`plan`] | plans are installed, dropped, read back; CPUs go | process |
 //! | [`events`] | the ring of events and its readers | any |
 //! | [`trace`] | the tracepoints | any |
 //! | [`device`], [`wire`] | `/dev/pbs_plan` | process |
 //! | [`sysfs`] | `/sys/kernel/pbs/` | process |
 //! | [`sched_class`] | the core scheduler's interface, made safe | run queue locked |
+//! | [`show`] | what `/proc`, debugfs and an oops show | any |
 //! | [`entity`] | the fields of `task_struct` and `struct rq` | run queue locked |
 //!
 //! # Locks
@@ -58,11 +60,13 @@ pub mod pbs_core;
 mod plan;
 mod rows;
 mod sched_class;
+mod show;
 mod state;
 mod storage;
 mod sysfs;
 mod threads;
 mod trace;
+mod usage;
 mod wire;
 
 /// Prefix of messages in the kernel log.

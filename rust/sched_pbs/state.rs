@@ -79,6 +79,8 @@ pub(crate) struct State {
     turn_since_ns: u64,
     /// No more of the present window may be taken so.
     budget_spent: bool,
+    /// The class has the CPU, and its time is taken for load.
+    has_cpu: bool,
     /// Nothing but this class has run since the counter was last read.
     count_valid: bool,
     /// Charged in this section under the lock.
@@ -127,6 +129,7 @@ impl Default for State {
             running: NO_SEAT,
             turn_since_ns: 0,
             budget_spent: false,
+            has_cpu: false,
             count_valid: false,
             charged: false,
             charged_in_switch: false,
@@ -185,6 +188,14 @@ impl State {
     /// What was told of the memory in use holds no more.
     pub(crate) fn forget_memory(&mut self) {
         self.tasks += 1;
+    }
+
+    /// Whether no thread is attached, nor can be: there is no plan, or it has ended with all that is
+    /// in it.
+    pub(crate) fn is_unused(&self) -> bool {
+        let over = |node: &Node<KernelMemory>| node.ended() && node.unfinished() == 0;
+        self.threads.as_ref().map_or(0, Threads::used) == 0
+            && self.node.as_deref().map_or(true, over)
     }
 
     /// The seat of that number, if it is taken.

@@ -65,6 +65,9 @@ impl State {
 
     /// A thread of the class gets the CPU.
     pub(crate) fn begin_running(&mut self, rq: &RunQueue, cpu: &Cpu, seat: SeatNumber) {
+        if !core::mem::replace(&mut self.has_cpu, true) {
+            rq.update_real_time_load(false);
+        }
         self.running = seat;
         self.charged_in_switch = false;
         self.task_ended = false;
@@ -128,6 +131,8 @@ impl State {
             self.count_valid &= class_follows;
         }
         if !class_follows {
+            self.has_cpu = false;
+            rq.update_real_time_load(true);
             self.arm(rq, cpu, Origin::Call);
         }
     }

@@ -77,6 +77,17 @@ impl State {
         self.refresh_presence(row);
     }
 
+    /// A thread that has left the class gives up its seat. The caller has another reference to it.
+    pub(crate) fn release(&mut self, cpu: &Cpu, number: SeatNumber) {
+        if let Some(threads) = &mut self.threads {
+            drop(threads.release(number));
+        }
+        if self.is_unused() {
+            // It was the last one of a plan that has gone.
+            cpu.request_ejection();
+        }
+    }
+
     /// All threads that are left of a process leave the class.
     pub(crate) fn leave_process(&mut self, cpu: &Cpu, process: u32, reason: u16) {
         let row = self

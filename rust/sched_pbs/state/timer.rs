@@ -164,6 +164,10 @@ impl State {
         self.let_deferred_in(now_ns);
         self.block_delayed(rq);
         self.settle_at(rq, cpu, Origin::Expiry);
+        if self.running == NO_SEAT && self.is_unused() {
+            // The last idle slot is over.
+            cpu.request_ejection();
+        }
     }
 
     /// The counter has interrupted, on its CPU.
@@ -181,6 +185,9 @@ impl State {
             return;
         }
         self.forget_anchor();
+        if self.has_cpu {
+            rq.update_real_time_load(true);
+        }
         self.charge_and_enforce(rq, cpu);
         self.insn_clock.look_at_times();
         self.sample_memory(rq);

@@ -2,6 +2,7 @@
 //! Plan processes are processes like others, and leave the others alone.
 
 mod accounts;
+mod around;
 mod calls;
 mod chaos;
 mod children;
@@ -56,6 +57,12 @@ pub const TESTS: &[(&str, crate::Test)] = &[
         "program-ends-beside-waiting-thread",
         exec::program_ends_beside_waiting_thread,
     ),
+    (
+        "fifo-thread-avoids-a-plan",
+        around::fifo_thread_avoids_a_plan,
+    ),
+    ("fair-loop-leaves-a-plan", around::fair_loop_leaves_a_plan),
+    ("plan-is-shown", around::plan_is_shown),
     ("class-is-not-for-all", policy::class_is_not_for_all),
     ("policy-has-no-priorities", policy::policy_has_no_priorities),
     ("affinity-is-fixed", policy::affinity_is_fixed),

@@ -213,7 +213,7 @@ pub fn cpuset_shrinks() -> Verdict {
 }
 
 /// The kernel's log.
-fn log() -> Result<String, String> {
+pub fn log() -> Result<String, String> {
     const READ_ALL: i32 = 3;
     let mut text = vec![0u8; 1 << 18];
     // SAFETY: memory of that length.
