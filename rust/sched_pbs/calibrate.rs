@@ -125,53 +125,55 @@ fn interrupts_once(cpu: &Cpu, counter: &KernelCounter) -> bool {
     cpu.overflows() != before
 }
 
-/// Finds the best way for this CPU to count, or the one that the command line asks for.
-pub(crate) fn find(cpu: &'static Cpu) -> (Option<KernelCounter>, Tier) {
+/// Finds the best way for this CPU to count, or the one that the command line asks for. The counters
+/// with which that is found out are given back.
+pub(crate) fn find(cpu: &'static Cpu) -> Tier {
     let asked = clock::asked();
     if asked == Some(Tier::Clock) || !counts(cpu) {
-        return (None, Tier::Clock);
+        return Tier::Clock;
     }
-    let user = CounterOptions::user_instructions();
-    let overflow = match asked {
-        None => interrupts(cpu),
-        Some(tier) => tier == Tier::PmuOverflow,
-    };
-    if overflow {
-        if let Ok(counter) = KernelCounter::with_overflow(cpu.number(), &user, cpu) {
-            return (Some(counter), Tier::PmuOverflow);
-        }
-    }
-    match KernelCounter::new(cpu.number(), &user) {
-        Ok(counter) => (Some(counter), Tier::Pmu),
-        Err(_) => (None, Tier::Clock),
+    match asked {
+        None if interrupts(cpu) => Tier::PmuOverflow,
+        Some(tier) if counter(cpu, tier).is_some() => tier,
+        _ => Tier::Pmu,
     }
 }
 
-/// Tries to come back to the tier that the CPU had when it came up. Returns whether it has.
+/// The counter of a tier, which counts the user code on a CPU that is online.
+pub(crate) fn counter(cpu: &'static Cpu, tier: Tier) -> Option<KernelCounter> {
+    let user = CounterOptions::user_instructions();
+    match tier {
+        Tier::PmuOverflow => KernelCounter::with_overflow(cpu.number(), &user, cpu).ok(),
+        Tier::Pmu => KernelCounter::new(cpu.number(), &user).ok(),
+        Tier::Clock => None,
+    }
+}
+
+/// Tries to come back to the tier that the CPU had when it came up. Returns whether it has, or has no
+/// use for a counter.
 ///
-/// The caller keeps the CPU online.
+/// The caller keeps the CPU online, and used or not.
 pub(crate) fn recover(cpu: &'static Cpu) -> bool {
-    if cpu.tier() <= cpu.best_tier() {
+    if cpu.tier() <= cpu.best_tier() || !cpu.is_used() {
         return true;
     }
     let mut found = None;
     if kernel::cpu::call_on(cpu.number(), || found = Some(find(cpu))).is_err() {
         return false;
     }
-    let Some((counter, tier)) = found else {
-        return false;
-    };
-    if tier >= cpu.tier() {
+    let Some(tier) = found.filter(|tier| *tier < cpu.tier()) else {
         // Not better than what there is.
         return false;
-    }
+    };
+    let Some(counter) = counter(cpu, tier) else {
+        return false;
+    };
     // On the CPU itself: a plan process that runs there is charged by the clock up to here, and by
     // the counter from here on.
     let mut new = Some(counter);
     let mut old = None;
     let installed = sched_class::call_on(cpu.number(), || {
-        let Some(counter) = new.take() else { return };
-        old = cpu.lock(|rq, cpu, state| state.replace_counter(rq, cpu, counter, tier));
+        old = cpu.lock(|rq, cpu, state| state.replace_counter(rq, cpu, new.take(), tier));
     });
     // Freed here, where that may sleep.
     drop(old);

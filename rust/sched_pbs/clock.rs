@@ -142,7 +142,8 @@ impl InsnClock {
     ) -> Option<KernelCounter> {
         self.tier = if counter.is_some() { tier } else { Tier::Clock };
         self.forget_counter();
-        self.fault = None;
+        // A counter that is wanted and can't be had is as good as one that was taken.
+        self.fault = (self.tier != tier).then_some(TierCause::Taken);
         core::mem::replace(&mut self.counter, counter)
     }
 
@@ -161,8 +162,7 @@ impl InsnClock {
         self.total_insns
     }
 
-    /// The counter, for tests that break it.
-    #[cfg(CONFIG_SCHED_CLASS_PBS_FAULTS)]
+    /// The counter, if there is one.
     pub(crate) fn counter(&self) -> Option<&KernelCounter> {
         self.counter.as_ref()
     }

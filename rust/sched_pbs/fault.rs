@@ -10,7 +10,7 @@ use kernel::{cpu::InterruptsOff, prelude::*};
 /// What can be made to happen, as it is written to `cpuN/fault`.
 pub(crate) const NAMES: &str = "stop take multiplex silence";
 
-/// Makes it happen to the counter of `cpu`.
+/// Makes it happen to the counter of `cpu`; fails with `ENODEV` if that has none, as without a plan.
 pub(crate) fn inject(cpu: &&'static Cpu, text: &str) -> Result {
     match text {
         // The hardware counter stands still, and nobody says so.
@@ -24,10 +24,7 @@ pub(crate) fn inject(cpu: &&'static Cpu, text: &str) -> Result {
         // The counter was on the PMU for a part of the time.
         "multiplex" => on_counter(cpu, |_, clock| clock.pretend_multiplexed()),
         // The counter's interrupts do not come.
-        "silence" => {
-            cpu.silence();
-            Ok(())
-        }
+        "silence" => on_counter(cpu, |_, clock| clock.counter().map(|_| cpu.silence())),
         _ => Err(EINVAL),
     }
 }

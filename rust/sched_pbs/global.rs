@@ -191,6 +191,8 @@ impl WorkItem for Recovery {
     fn run(_this: Arc<Recovery>) {
         let Some(pbs) = pbs() else { return };
         let _hotplug = kernel::cpu::hotplug_read_lock();
+        // No CPU takes a counter for its first plan meanwhile, or gives one back.
+        let _control = pbs.control.lock();
         let mut all = true;
         for cpu in online() {
             all &= calibrate::recover(cpu);

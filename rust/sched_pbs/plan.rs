@@ -540,7 +540,7 @@ extern "C" fn sched_pbs_cpu_deactivate(number: u32) {
     usage::give_back(&mut pbs.control.lock(), cpu);
 }
 
-/// Gives every CPU that comes up its counter, and takes it when the CPU goes.
+/// Finds out how a CPU that comes up can count, and takes it the counter when it goes.
 pub(crate) struct CpuUp;
 
 impl CpuHotplug for CpuUp {
@@ -549,22 +549,16 @@ impl CpuHotplug for CpuUp {
     fn online(number: u32) -> Result {
         let cpu = pbs().and_then(|pbs| pbs.cpu(number)).ok_or(ENODEV)?;
         let rate = calibrate::measure_rate();
-        let (counter, tier) = calibrate::find(cpu);
-        cpu.set_found(tier, &rate);
+        cpu.set_found(calibrate::find(cpu), &rate);
         let mut rq = RunQueueGuard::lock(cpu.id());
         entity::set_cpu(rq.as_mut(), cpu);
-        let old = entity::with_state(rq.as_mut(), |_, _, state| {
-            state.set_rate(rate.rate);
-            state.insn_clock.install(counter, tier)
-        });
-        drop(rq);
-        // Releasing a counter sleeps, so here, outside the lock.
-        drop(old);
+        entity::with_state(rq.as_mut(), |_, _, state| state.set_rate(rate.rate));
         Ok(())
     }
 
     fn offline(number: u32) -> Result {
         let cpu = pbs().and_then(|pbs| pbs.cpu(number)).ok_or(ENODEV)?;
+        // It has one only if a thread is left that could not be taken out of the class.
         drop(cpu.lock(|_, _, state| state.insn_clock.install(None, Tier::Clock)));
         Ok(())
     }

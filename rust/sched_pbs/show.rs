@@ -78,10 +78,7 @@ fn place_in(rq: &RunQueue, cpu: &Cpu, state: &State, task: &Task) -> Option<pbs_
 ///
 /// `standing` is valid for writes. The caller has no run queue locked, and is not in an NMI.
 #[no_mangle]
-unsafe extern "C" fn sched_pbs_standing(
-    number: u32,
-    standing: *mut pbs_standing,
-) -> bool {
+unsafe extern "C" fn sched_pbs_standing(number: u32, standing: *mut pbs_standing) -> bool {
     let Some(cpu) = pbs().and_then(|pbs| pbs.cpu(number)) else {
         return false;
     };

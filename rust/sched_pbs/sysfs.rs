@@ -211,6 +211,10 @@ static CPU: [Attribute<&'static Cpu>; CPU_FILES] = [
         line(out, of_state(cpu, |state| Some(state.longest_swap_ns)))
     }),
     Attribute::read_only(c_str!("tier"), |cpu, out| line(out, cpu.tier().name())),
+    Attribute::read_only(c_str!("counters"), |cpu, out| {
+        let has_one = |state: &State| state.insn_clock.counter().map(|_| 1);
+        line(out, of_state(cpu, has_one))
+    }),
     Attribute::read_only(c_str!("rate_insns_per_ms"), |cpu, out| {
         line(out, cpu.rate().insns_per_ms())
     }),
@@ -229,7 +233,7 @@ static CPU: [Attribute<&'static Cpu>; CPU_FILES] = [
     ),
 ];
 
-const CPU_FILES: usize = 26 + cfg!(CONFIG_SCHED_CLASS_PBS_FAULTS) as usize;
+const CPU_FILES: usize = 27 + cfg!(CONFIG_SCHED_CLASS_PBS_FAULTS) as usize;
 
 /// Shows one value of the default configuration, by its place in [`Config::NAMES`].
 fn show_config<const PLACE: usize>(_: &(), out: &mut Buffer<'_>) -> Result {

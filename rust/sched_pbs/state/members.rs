@@ -82,7 +82,7 @@ impl State {
         if let Some(threads) = &mut self.threads {
             drop(threads.release(number));
         }
-        if self.is_unused() {
+        if self.is_unused() && kernel::cpu::is_online(cpu.number()) {
             // It was the last one of a plan that has gone.
             cpu.request_ejection();
         }

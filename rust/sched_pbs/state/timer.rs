@@ -164,8 +164,8 @@ impl State {
         self.let_deferred_in(now_ns);
         self.block_delayed(rq);
         self.settle_at(rq, cpu, Origin::Expiry);
-        if self.running == NO_SEAT && self.is_unused() {
-            // The last idle slot is over.
+        if self.running == NO_SEAT && rq.is_local() && self.is_unused() {
+            // The last idle slot is over. The timer of a CPU that has gone expires elsewhere.
             cpu.request_ejection();
         }
     }

@@ -5,6 +5,8 @@
 //! on one CPU nobody else runs then, and only there are counts exact.
 
 use std::fs;
+use std::io::Read;
+use std::os::fd::FromRawFd;
 
 use pbs_uapi::{Event, EventKind, Grant, Tier, TierCause};
 
@@ -13,9 +15,10 @@ use super::{
     tier_pmu_overflow, BACKSTOP_INSNS, BURNS,
 };
 use crate::harness::{
-    burn, kernel_is_watched, line, overshoot_limit_insns, set_sysfs, sysfs, sysfs_number, Node,
-    Plan, Scene, Verdict, OVERHEAD_INSNS,
+    burn, cvt, kernel_is_watched, line, overshoot_limit_insns, set_sysfs, sysfs, sysfs_number,
+    Context, Node, Plan, Scene, Verdict, OVERHEAD_INSNS,
 };
+use crate::linux::scene::eventually;
 use crate::policy_cpus::uncounted;
 use crate::{check, check_eq};
 
@@ -151,10 +154,15 @@ fn fail_between(fault: &str, before_insns: u64, after_insns: u64) {
     burn(after_insns);
 }
 
-/// The one event of the tier says this.
+/// The first event of the tier says this; at most the return follows it, as the plan is over.
 fn tells(node: &Node, tier: Tier, cause: TierCause) -> Result<Event, String> {
     let told = node.of(EventKind::Tier);
-    check_eq!(told.len(), 1, "events of the tier\n{}", node.log());
+    check!(
+        (1..=2).contains(&told.len()),
+        "{} events of the tier\n{}",
+        told.len(),
+        node.log()
+    );
     check_eq!(
         (told[0].value, told[0].reason),
         (tier as u64, cause as u16),
@@ -166,9 +174,8 @@ fn tells(node: &Node, tier: Tier, cause: TierCause) -> Result<Event, String> {
 
 /// The counter comes back, with an event.
 fn returns(node: &mut Node, tier: Tier) -> Verdict {
-    let before = node.of(EventKind::Tier).len();
-    node.read_until(EventKind::Tier, before + 1)?;
-    let told = node.of(EventKind::Tier)[before];
+    node.read_until(EventKind::Tier, 2)?;
+    let told = node.of(EventKind::Tier)[1];
     check_eq!(
         (told.value, told.reason),
         (tier as u64, TierCause::Returned as u16),
@@ -228,18 +235,117 @@ pub fn silent_counter() -> Verdict {
     tier_pmu_overflow()
 }
 
-/// Nobody notices before there is something to count; then the clock counts.
+/// Without a plan there is no counter that could fail. If others have all of them when a plan comes
+/// the clock counts; when they are free again the next plan has one.
 pub fn counter_fails_without_a_plan() -> Verdict {
     needs_pmu();
     agrees(Tier::Pmu)?;
     let mut node = Node::open()?;
-    set_sysfs("cpu0/fault", "take")?;
+    for fault in ["stop", "take", "multiplex", "silence"] {
+        let errno = fs::write("/sys/kernel/pbs/cpu0/fault", fault).map_err(|e| e.raw_os_error());
+        check_eq!(errno, Err(Some(libc::ENODEV)), "errno of '{fault}'");
+    }
+    let held = Counters::hold_all(0)?;
     agrees(Tier::Pmu)?;
     by_the_clock(&executes()?)?;
     node.read()?;
     tells(&node, Tier::Clock, TierCause::Taken)?;
+    // It is not used any more.
     returns(&mut node, Tier::Pmu)?;
+    drop(held);
+    eventually_free(0)?;
+    agrees(Tier::Pmu)?;
     executes_exactly(overshoot_limit_insns())
+}
+
+/// Counters of a CPU's PMU that somebody else has.
+struct Counters(Vec<fs::File>);
+
+impl Counters {
+    /// Takes all that are left, each for itself.
+    fn hold_all(cpu: u32) -> Result<Self, String> {
+        let mut counters = Vec::new();
+        // More than any PMU has.
+        while counters.len() < 64 {
+            let mut counter = pinned_counter(cpu)?;
+            // One that found no place on the PMU reads nothing.
+            let mut value = [0; 8];
+            if counter.read(&mut value).context("reading a counter")? == 0 {
+                return Ok(Self(counters));
+            }
+            counters.push(counter);
+        }
+        Err("the PMU has counters without end".into())
+    }
+}
+
+/// A counter of instructions for all that runs on a CPU.
+fn pinned_counter(cpu: u32) -> Result<fs::File, String> {
+    const PERF_TYPE_HARDWARE: u32 = 0;
+    const PERF_COUNT_HW_INSTRUCTIONS: u64 = 1;
+    const PINNED: u64 = 1 << 2;
+    // type and size, config, period, sample_type, read_format, flags: up to PERF_ATTR_SIZE_VER0.
+    let mut attr = [0u64; 8];
+    attr[0] = u64::from(PERF_TYPE_HARDWARE) | 64 << 32;
+    attr[1] = PERF_COUNT_HW_INSTRUCTIONS;
+    attr[5] = PINNED;
+    // SAFETY: the attributes have the size that they name, and the new file is ours.
+    unsafe {
+        let fd = libc::syscall(libc::SYS_perf_event_open, &attr, -1, cpu, -1, 0);
+        let fd = cvt(fd as i32).context("perf_event_open")?;
+        Ok(fs::File::from_raw_fd(fd))
+    }
+}
+
+/// The class holds no counter of the CPU any more.
+fn eventually_free(cpu: u32) -> Verdict {
+    eventually("the class gives its counter back", || {
+        sysfs_number(&format!("cpu{cpu}/counters")) == Ok(0)
+    })
+}
+
+/// Each CPU that has a plan holds one counter as long as that goes on, and no other CPU any.
+pub fn counters_belong_to_plans() -> Verdict {
+    needs_pmu();
+    let free = || -> Result<_, String> {
+        let free = |cpu| Ok::<_, String>(Counters::hold_all(cpu)?.0.len());
+        let held = |cpu: u32| sysfs_number(&format!("cpu{cpu}/counters"));
+        Ok((free(0)?, free(1)?, held(0)?, held(1)?))
+    };
+    let before = free()?;
+    let (all, timer_interrupts) = (before.0, sysfs_number("cpu1/timer_interrupts")?);
+    check!(all > 1, "{all} counters");
+    check_eq!(before, (all, all, 0, 0), "counters without a plan");
+    check_eq!(timer_interrupts, 0, "the timer without a plan");
+
+    let with_plan = (all, all - 1, 0, 1);
+    let plan = Plan::new(3).cpu(1).idle(1_000_000).slot(1, 0, 1_000_000);
+    // Its last slot may be one of a process, or an idle one.
+    for plan in [
+        plan,
+        Plan::new(3).cpu(1).slot(1, 0, 1_000_000).idle(5_000_000),
+    ] {
+        let mut scene = Scene::new()?;
+        scene.process(1, |_| burn(500_000))?;
+        let mut node = Node::open()?;
+        node.load(&plan)?;
+        check_eq!(free()?, with_plan, "counters with a plan");
+        let mut scene = scene.attach_and_open()?;
+        scene.node.read_until(EventKind::PlanEnded, 1)?;
+        scene.finish()?;
+        eventually_free(1)?;
+        check_eq!(free()?, before, "counters after a plan");
+        check_eq!(sysfs("cpu1/state")?, "ended", "state");
+        node.read()?;
+    }
+    let node = Node::open()?;
+    for id in 5..7 {
+        node.load(&Plan::new(id).cpu(1).slot(1, 0, 1_000_000))?;
+        check_eq!(free()?, with_plan, "counters with plan {id}");
+    }
+    node.device.drop_plan(1).context("drop")?;
+    check_eq!(free()?, before, "counters after the plan was dropped");
+    Ok(())
 }
 
 /// The counter fails in the middle of a long slot and works again in it: what the

@@ -32,6 +32,7 @@ pub const TESTS: &[(&str, Test)] = &[
         "counter-fails-without-a-plan",
         faults::counter_fails_without_a_plan,
     ),
+    ("counters-belong-to-plans", faults::counters_belong_to_plans),
     (
         "counter-returns-in-a-slot",
         faults::counter_returns_in_a_slot,
