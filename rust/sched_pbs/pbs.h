@@ -27,6 +27,14 @@ DECLARE_STATIC_KEY_FALSE(sched_pbs_used);
 /* The CPUs that have a plan; empty while that is off. */
 extern struct cpumask sched_pbs_cpus;
 
+/*
+ * Where the walk of classes starts, which ends with the first that has a task.
+ * While the class is not used it starts below it, unless one above has a task.
+ */
+#define pbs_first_class(rq)						\
+	(pbs_is_used() || sched_stop_runnable(rq) || sched_dl_runnable(rq) ? \
+	 __sched_class_highest : &rt_sched_class)
+
 /* The class on one CPU, under the lock of its run queue. */
 struct pbs_rq {
 	unsigned int		nr_running;
@@ -96,6 +104,8 @@ bool sched_pbs_standing(unsigned int cpu, struct pbs_standing *standing);
 void proc_sched_show_pbs(struct task_struct *p, struct seq_file *m);
 void print_pbs_stats(struct seq_file *m, int cpu);
 #else
+#define pbs_first_class(rq)	__sched_class_highest
+
 static inline bool pbs_has_seat(struct task_struct *p) { return false; }
 static inline bool pbs_is_used(void) { return false; }
 static inline bool pbs_has_plan(int cpu) { return false; }

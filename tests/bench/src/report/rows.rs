@@ -308,7 +308,7 @@ pub fn of(boots: &Boots) -> (Vec<Row>, Vec<String>) {
         "that the reader did not get",
     );
 
-    let share = Some(0.5);
+    let share = Some(0.1);
     m.overhead(
         "pipe-fifo",
         "without-pipe-fifo",
