@@ -106,7 +106,7 @@ void print_pbs_stats(struct seq_file *m, int cpu)
 }
 
 /* May be called from an oops, with any lock held. */
-void print_pbs_info(const char *log_lvl, struct task_struct *p)
+void print_pbs_place(const char *log_lvl, struct task_struct *p)
 {
 	struct pbs_place place;
 

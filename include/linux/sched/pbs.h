@@ -6,9 +6,9 @@ struct task_struct;
 
 /* Names the process, the task and the slot of a thread that is in a plan, in any context. */
 #ifdef CONFIG_SCHED_CLASS_PBS
-void print_pbs_info(const char *log_lvl, struct task_struct *p);
+void print_pbs_place(const char *log_lvl, struct task_struct *p);
 #else
-static inline void print_pbs_info(const char *log_lvl, struct task_struct *p) { }
+static inline void print_pbs_place(const char *log_lvl, struct task_struct *p) { }
 #endif
 
 #endif /* _LINUX_SCHED_PBS_H */
