@@ -12,6 +12,7 @@
 #include <linux/cpu.h>
 #include <linux/cpuhotplug.h>
 #include <linux/cpumask.h>
+#include <linux/debugfs.h>
 #include <linux/fs.h>
 #include <linux/hrtimer.h>
 #include <linux/irq_work.h>
@@ -20,15 +21,19 @@
 #include <linux/ktime.h>
 #include <linux/miscdevice.h>
 #include <linux/mm.h>
+#include <linux/panic_notifier.h>
 #include <linux/perf_event.h>
 #include <linux/pid.h>
 #include <linux/poll.h>
 #include <linux/rcupdate.h>
 #include <linux/sched/clock.h>
 #include <linux/sched/task.h>
+#include <linux/seq_file.h>
 #include <linux/smp.h>
 #include <linux/spinlock.h>
+#include <linux/stop_machine.h>
 #include <linux/sysfs.h>
+#include <linux/sysrq.h>
 #include <linux/task_work.h>
 #include <linux/tracepoint-defs.h>
 #include <linux/uio.h>

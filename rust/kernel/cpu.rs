@@ -143,6 +143,31 @@ pub fn call_on<F: FnMut() + Send>(cpu: u32, mut function: F) -> Result {
     })
 }
 
+/// Runs `function` on `cpu`, in the thread of the highest scheduling class, and waits for it. Until
+/// its end that CPU executes nothing else but interrupts. Sleeps.
+///
+/// Fails with [`ENOENT`] if the CPU is not online.
+#[cfg(CONFIG_SMP)]
+pub fn stop_on<F: FnMut() + Send>(cpu: PossibleCpu, mut function: F) -> Result {
+    /// # Safety
+    ///
+    /// `data` points to an `F` that nobody else uses during the call.
+    unsafe extern "C" fn call<F: FnMut()>(data: *mut c_void) -> c_int {
+        // SAFETY: `data` is the closure below, which its owner does not touch while it waits.
+        unsafe { (*data.cast::<F>())() };
+        0
+    }
+
+    // SAFETY: The closure outlives the call, since the call waits for its end, and may be sent.
+    to_result(unsafe {
+        bindings::stop_one_cpu(
+            cpu.number(),
+            Some(call::<F>),
+            core::ptr::addr_of_mut!(function).cast(),
+        )
+    })
+}
+
 /// Goes through all CPUs that are online.
 ///
 /// # Examples

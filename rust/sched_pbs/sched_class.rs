@@ -829,6 +829,14 @@ pub(crate) fn must_not_wait(task: &Task) -> bool {
     unsafe { bindings::must_not_wait(task.as_ptr()) }
 }
 
+/// Whether the freezer has a task, or is about to: it may be frozen where it sleeps, and then can't be
+/// woken up.
+pub(crate) fn is_frozen(task: &Task) -> bool {
+    // SAFETY: `task` is valid; its state may change at any time, hence the volatile access.
+    let state = unsafe { ptr::addr_of!((*task.as_ptr()).__state).read_volatile() };
+    state & public::TASK_FROZEN as c_uint != 0 || must_not_wait(task)
+}
+
 /// Whether the interrupt that is being handled came while user code was executed.
 #[inline]
 pub(crate) fn interrupted_user() -> bool {
