@@ -451,6 +451,7 @@ fn log_left(cpu: &Cpu, task: &Task, reason: u16) {
     let why = match u32::from(reason) {
         bindings::pbs_eject_PBS_EJECT_PLAN => "the plan has its process no longer",
         bindings::pbs_eject_PBS_EJECT_DROPPED => "the plan was dropped",
+        bindings::pbs_eject_PBS_EJECT_FAULT => "the plan was dropped for a fault",
         bindings::pbs_eject_PBS_EJECT_CPU_GONE => "the CPU goes offline",
         bindings::pbs_eject_PBS_EJECT_CPUSET => "its cpuset has lost the CPU",
         _ => return,

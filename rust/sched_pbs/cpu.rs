@@ -10,6 +10,7 @@ use super::{
     pbs_core::{EventKind, Rate},
     sched_class::{self, RunQueue, RunQueueGuard},
     state::{State, Wake},
+    watch::{LeaseEnd, Look, Why},
 };
 use core::{
     cell::UnsafeCell,
@@ -61,6 +62,16 @@ pub(crate) struct Cpu {
     silent: AtomicBool,
     /// It has a plan, or threads of one; see [`super::usage`].
     used: AtomicBool,
+    /// It has a plan.
+    has_plan: AtomicBool,
+    /// Why its plan is to be dropped, 0: it is not; and how many plans there were when that was
+    /// asked for.
+    drop_asked: AtomicU32,
+    drop_asked_at: AtomicU64,
+    /// Why its last plan was dropped: [`Why`], 0: it was not.
+    dropped: AtomicU32,
+    /// It is to have the watchdog's timer.
+    pub(crate) carries_watchdog: AtomicBool,
     state: UnsafeCell<State>,
     /// Held by who has a thread enter or leave the class here, so that nobody else does so with the
     /// same thread meanwhile. Taken after the control lock and before the lock of the run queue.
@@ -77,6 +88,12 @@ pub(crate) struct Cpu {
     /// Does what the counter's interrupt, which may be an NMI, must not.
     #[pin]
     overflowed: IrqWork<Overflowed>,
+    /// Expires when the lease of its plan may be over.
+    #[pin]
+    pub(crate) lease: HrTimer<LeaseEnd>,
+    /// Looks at it for the watchdog.
+    #[pin]
+    pub(crate) look: IrqWork<Look>,
 }
 
 // SAFETY: The state is reached through `entity::with_state` only, under the lock of the CPU's run
@@ -100,11 +117,18 @@ impl Cpu {
             timer_interrupts: AtomicU64::new(0),
             silent: AtomicBool::new(false),
             used: AtomicBool::new(false),
+            has_plan: AtomicBool::new(false),
+            drop_asked: AtomicU32::new(0),
+            drop_asked_at: AtomicU64::new(0),
+            dropped: AtomicU32::new(0),
+            carries_watchdog: AtomicBool::new(false),
             state: UnsafeCell::new(State::default()),
             seats <- new_mutex!((), "pbs_seats"),
             timer <- HrTimer::new(Expiry(*id)),
             kick <- IrqWork::new_hard(Kick(*id)),
             overflowed <- IrqWork::new_hard(Overflowed(*id)),
+            lease <- HrTimer::new(LeaseEnd(*id)),
+            look <- IrqWork::new_hard(Look(*id)),
         })
     }
 
@@ -195,6 +219,47 @@ impl Cpu {
     /// How much that rate varied while it was measured.
     pub(crate) fn rate_spread_permille(&self) -> u64 {
         self.rate_spread_permille.load(Ordering::Relaxed)
+    }
+
+    /// Whether it has a plan.
+    pub(crate) fn has_plan(&self) -> bool {
+        self.has_plan.load(Ordering::Relaxed)
+    }
+
+    /// Notes that its plan has changed. With the run queue locked.
+    pub(crate) fn set_has_plan(&self, has_plan: bool) {
+        self.has_plan.store(has_plan, Ordering::Relaxed);
+    }
+
+    /// Notes that its plan is to be dropped; one that comes meanwhile is not.
+    pub(crate) fn ask_to_drop(&self, why: Why) {
+        let plans = self.count(EventKind::PlanInstalled as usize);
+        self.drop_asked_at.store(plans, Ordering::Relaxed);
+        self.drop_asked.store(why as u32, Ordering::Release);
+    }
+
+    /// Whether its plan is to be dropped.
+    pub(crate) fn is_drop_asked(&self) -> bool {
+        self.drop_asked.load(Ordering::Relaxed) != 0
+    }
+
+    /// Why its plan is to be dropped, if it still is the one that was meant: an operator means
+    /// whichever there is. With the control lock held.
+    pub(crate) fn take_drop(&self) -> Option<Why> {
+        let asked = self.drop_asked.swap(0, Ordering::Acquire);
+        let plans = self.count(EventKind::PlanInstalled as usize);
+        let same = self.drop_asked_at.load(Ordering::Relaxed) == plans;
+        Why::from_number(asked).filter(|why| same || *why == Why::SysRq)
+    }
+
+    /// Why its last plan was dropped, if it was.
+    pub(crate) fn dropped(&self) -> Option<Why> {
+        Why::from_number(self.dropped.load(Ordering::Relaxed))
+    }
+
+    /// Notes why its plan was dropped.
+    pub(crate) fn set_dropped(&self, why: Why) {
+        self.dropped.store(why as u32, Ordering::Relaxed);
     }
 
     /// How often its counter has interrupted.

@@ -386,6 +386,7 @@ const DROP: u32 = _IOW::<u32>(MAGIC, 4);
 const SEEK: u32 = _IOW::<u64>(MAGIC, 5);
 const ERROR: u32 = _IOR::<bindings::pbs_error>(MAGIC, 6);
 const GET_PLAN: u32 = _IOWR::<bindings::pbs_get_plan>(MAGIC, 7);
+const RENEW: u32 = _IOW::<u32>(MAGIC, 8);
 
 #[vtable]
 impl MiscDevice for Device {
@@ -513,6 +514,7 @@ impl MiscDevice for Device {
             TASK_END => file.call(|| end_task(&file, arg))?,
             DETACH => file.call(|| detach_thread(&file, arg))?,
             DROP => file.call(|| drop_plan(&file, arg))?,
+            RENEW => file.call(|| renew(&file, arg))?,
             GET_PLAN => file.call(|| get_plan(&file, arg))?,
             _ => return Err(ENOTTY),
         }
@@ -550,9 +552,18 @@ fn detach_thread(file: &File, arg: usize) -> Result {
 }
 
 fn drop_plan(file: &File, arg: usize) -> Result {
+    on_plan(file, arg, plan::drop_plan)
+}
+
+fn renew(file: &File, arg: usize) -> Result {
+    on_plan(file, arg, plan::renew)
+}
+
+/// Calls `function` with the CPU that the call names, and says why it has failed.
+fn on_plan(file: &File, arg: usize, function: impl FnOnce(u32) -> Result) -> Result {
     privileged(file)?;
     let cpu: u32 = wire::get(arg)?;
-    plan::drop_plan(cpu).map_err(|error| {
+    function(cpu).map_err(|error| {
         if error == ENOENT {
             file.refuse(ENOENT, format_args!("CPU {cpu} has no plan"))
         } else if error == ENODEV {

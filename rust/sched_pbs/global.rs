@@ -9,8 +9,10 @@ use super::{
     events::Events,
     pbs_core::{Config, Rate},
     usage,
+    plan,
+    watch::{self, WatchTime, Why},
 };
-use core::sync::atomic::{AtomicPtr, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use kernel::{
     alloc::KBox,
     alloc::KVec,
@@ -47,6 +49,12 @@ pub(crate) struct Pbs {
     /// Expires when it is time to try to recover counters that have failed.
     #[pin]
     recovery_timer: HrTimer<RecoveryTime>,
+    /// In how much time a plan that goes wrong is dropped, 0: never.
+    pub(crate) watchdog_ms: AtomicU32,
+    /// Expires when it is time to look for such plans.
+    #[pin]
+    pub(crate) watchdog: HrTimer<WatchTime>,
+    dropping: Arc<Dropping>,
 }
 
 static PBS: AtomicPtr<Pbs> = AtomicPtr::new(core::ptr::null_mut());
@@ -77,6 +85,10 @@ impl Pbs {
             pin_init!(Recovery { work <- new_work!("pbs_recovery") }),
             GFP_KERNEL,
         )?;
+        let dropping = Arc::pin_init(
+            pin_init!(Dropping { work <- new_work!("pbs_dropping") }),
+            GFP_KERNEL,
+        )?;
         let pbs = leak(KBox::try_pin_init(
             try_pin_init!(Pbs {
                 cpus,
@@ -85,6 +97,9 @@ impl Pbs {
                 ejection,
                 recovery,
                 recovery_timer <- HrTimer::new(RecoveryTime),
+                watchdog_ms: AtomicU32::new(watch::DEFAULT_MS),
+                watchdog <- HrTimer::new(WatchTime),
+                dropping,
             }? Error),
             GFP_KERNEL,
         )?);
@@ -107,6 +122,15 @@ impl Pbs {
     pub(crate) fn queue_ejection(&self) {
         // It fails if the work is queued already, which is as good.
         let _ = workqueue::system().enqueue(self.ejection.clone());
+    }
+
+    /// Has the plan that a CPU has now dropped soon. Any context but NMI, but not with a run queue
+    /// locked.
+    pub(crate) fn ask_to_drop(&self, cpu: &Cpu, why: Why) {
+        cpu.ask_to_drop(why);
+        // Not bound to this CPU, which may be the one that does not get to it. It fails if the work
+        // is queued already, which is as good.
+        let _ = workqueue::system_unbound().enqueue(self.dropping.clone());
     }
 
     /// Has counters that have failed tried again in a while. Interrupt or process context.
@@ -171,6 +195,28 @@ impl WorkItem for Ejection {
             super::attach::eject_leaving(cpu);
         }
         usage::give_all_back(pbs);
+    }
+}
+
+/// Drops plans, which only process context can.
+#[pin_data]
+struct Dropping {
+    #[pin]
+    work: Work<Dropping>,
+}
+
+impl_has_work! {
+    impl HasWork<Self> for Dropping { self.work }
+}
+
+impl WorkItem for Dropping {
+    type Pointer = Arc<Dropping>;
+
+    fn run(_this: Arc<Dropping>) {
+        let Some(pbs) = pbs() else { return };
+        for cpu in pbs.cpus().filter(|cpu| cpu.is_drop_asked()) {
+            plan::drop_asked(pbs, cpu);
+        }
     }
 }
 

@@ -15,12 +15,12 @@ use super::{
     attach, calibrate,
     clock::Tier,
     cpu::Cpu,
-    entity,
+    dump, entity,
     events::Emitter,
     global::{pbs, Control, Pbs},
     pbs_core::{
         wire::{self, Message, Section},
-        Config, Event, EventKind, Node, Plan, Refusal, Sink, TakeOver,
+        Config, Event, EventKind, Lease, Node, Plan, Refusal, Sink, TakeOver,
     },
     rows::Rows,
     sched_class::{self, RunQueue, RunQueueGuard},
@@ -28,7 +28,9 @@ use super::{
     storage::{KernelMemory, CHARGED},
     threads::Threads,
     usage,
+    watch::Why,
 };
+use core::fmt::Write;
 use kernel::{
     alloc::{KBox, KVVec, KVec},
     bindings, c_str, clock,
@@ -81,8 +83,11 @@ struct Change {
     threads: Option<Threads>,
     /// The prediction failures that the new plan deals with: of all events before this one.
     dealt_seq: u64,
-    /// What happens to the CPU.
+    /// The lease of the new plan, 0: none.
+    lease_ns: u64,
+    /// What happens to the CPU, and why.
     kind: EventKind,
+    why: Option<Why>,
     /// Why threads whose process is not in the new plan leave.
     reason: u16,
 }
@@ -125,6 +130,7 @@ pub(crate) fn install(bytes: &[u8]) -> Result<u64, Refused> {
         tell_lost(change);
     }
     drop(control);
+    pbs.begin_watch();
     for change in changes.iter() {
         attach::eject_leaving(change.cpu);
     }
@@ -197,7 +203,9 @@ fn prepare(
         rows: Some(rows),
         threads,
         dealt_seq: message.dealt_seq(),
+        lease_ns: message.lease_ns(),
         kind: EventKind::PlanInstalled,
+        why: None,
         reason: bindings::pbs_eject_PBS_EJECT_PLAN as u16,
     })
 }
@@ -348,6 +356,14 @@ fn swap(change: &mut Change, most: usize) -> bool {
         }
         core::mem::swap(&mut state.node, &mut change.node);
         entity::set_plan(rq, state.node.is_some());
+        cpu.set_has_plan(state.node.is_some());
+        state.lease = Lease::new(change.lease_ns, now_ns);
+        if let Some(lease) = &state.lease {
+            cpu.lease.start_abs(lease.end_ns());
+        }
+        if state.node.is_none() {
+            state.mend();
+        }
         state.forget_memory();
         if let Some(old) = &change.node {
             old.leave_slot(&mut Emitter::new(cpu, &mut state.events, old.plan_id(), 0));
@@ -370,6 +386,10 @@ fn swap(change: &mut Change, most: usize) -> bool {
         };
         if state.node.is_some() || change.node.is_some() {
             let mut event = Event::new(change.kind, now_ns);
+            if let Some(why) = change.why {
+                event.reason = why as u16;
+                cpu.set_dropped(why);
+            }
             event.value = state
                 .node
                 .as_ref()
@@ -422,7 +442,12 @@ fn tell_some_lost(change: &Change, cpu: &Cpu, state: &mut State, from: u32) -> O
 }
 
 /// Takes the plan of a CPU away, if it has one, and tells its threads to leave; the CPU is online.
-fn remove(_control: &mut Control, cpu: &'static Cpu, reason: u32, kind: EventKind) -> Result<bool> {
+/// `why`: the plan is dropped, and not the CPU gone.
+fn remove(_control: &mut Control, cpu: &'static Cpu, why: Option<Why>) -> Result<bool> {
+    let (kind, reason) = match why {
+        Some(why) => (EventKind::PlanDropped, why.of_threads()),
+        None => (EventKind::CpuGone, bindings::pbs_eject_PBS_EJECT_CPU_GONE),
+    };
     let mut change = Change {
         cpu,
         node: None,
@@ -430,7 +455,9 @@ fn remove(_control: &mut Control, cpu: &'static Cpu, reason: u32, kind: EventKin
         rows: None,
         threads: None,
         dealt_seq: 0,
+        lease_ns: 0,
         kind,
+        why,
         reason: reason as u16,
     };
     put_in_force(&mut change)?;
@@ -444,8 +471,7 @@ pub(crate) fn drop_plan(number: u32) -> Result {
     let cpu = pbs.cpu(number).ok_or(ENODEV)?;
     let _hotplug = kernel::cpu::hotplug_read_lock();
     let mut control = pbs.control.lock_killable()?;
-    let reason = bindings::pbs_eject_PBS_EJECT_DROPPED;
-    let removed = remove(&mut control, cpu, reason, EventKind::PlanDropped)?;
+    let removed = remove(&mut control, cpu, Some(Why::Call))?;
     drop(control);
     // Before its threads, which may be more than the log takes.
     if removed && may_log() {
@@ -466,6 +492,49 @@ pub(crate) fn drop_plan(number: u32) -> Result {
     }
 }
 
+/// The lease of the plan of a CPU begins anew, if it has one.
+pub(crate) fn renew(number: u32) -> Result {
+    let cpu = pbs().and_then(|pbs| pbs.cpu(number)).ok_or(ENODEV)?;
+    let renewed = cpu.lock(|_, _, state| {
+        state.node.as_ref()?;
+        let now_ns = state.now_ns();
+        if let Some(lease) = &mut state.lease {
+            // The timer finds that when it expires.
+            lease.renew(now_ns);
+        }
+        Some(())
+    });
+    renewed.flatten().ok_or(ENOENT)
+}
+
+/// Drops the plan of a CPU if somebody has asked for that, and says so in the log.
+pub(crate) fn drop_asked(pbs: &Pbs, cpu: &'static Cpu) {
+    let _hotplug = kernel::cpu::hotplug_read_lock();
+    let mut control = pbs.control.lock();
+    let Some(why) = cpu.take_drop() else { return };
+    // What is wrong is to be seen only as long as the plan is there.
+    let logs = may_log();
+    let text = (logs && why.is_fault()).then(|| dump::text(cpu));
+    // It fails if the CPU has gone offline, and so has the plan.
+    let removed = remove(&mut control, cpu, Some(why)).unwrap_or(false);
+    drop(control);
+    if removed {
+        // Elsewhere than here: who takes long to be taken out keeps no other CPU waiting.
+        pbs.queue_ejection();
+        if logs {
+            pr_err!(
+                "CPU {}: the plan was dropped: {}\n",
+                cpu.number(),
+                why.text()
+            );
+        }
+        if let Some(text) = text {
+            let text = core::str::from_utf8(&text).unwrap_or_default();
+            let _ = dump::Log::new().write_str(text);
+        }
+    }
+}
+
 /// How many slots are copied with the run queue locked.
 const SLOTS_A_LOCK: usize = 128;
 
@@ -475,21 +544,24 @@ pub(crate) fn read_back(number: u32) -> Result<KVVec<u8>> {
     // With it nobody replaces the plan between two locks of the run queue.
     let _control = pbs.control.lock_killable()?;
     let cpu = pbs.cpu(number).ok_or(ENODEV)?;
-    let (plan_id, config, bytes, nr_processes, nr_slots) = with_locked(cpu, |_, _, state| {
-        let node = state.node.as_ref()?;
-        let plan = node.plan();
-        Some((
-            node.plan_id(),
-            *node.config(),
-            plan.encoded_bytes(),
-            plan.processes().len(),
-            plan.slots().len(),
-        ))
-    })
-    .flatten()
-    .ok_or(ENOENT)?;
+    let (plan_id, lease_ns, config, bytes, nr_processes, nr_slots) =
+        with_locked(cpu, |_, _, state| {
+            let node = state.node.as_ref()?;
+            let plan = node.plan();
+            Some((
+                node.plan_id(),
+                state.lease.map_or(0, |lease| lease.length_ns()),
+                *node.config(),
+                plan.encoded_bytes(),
+                plan.processes().len(),
+                plan.slots().len(),
+            ))
+        })
+        .flatten()
+        .ok_or(ENOENT)?;
     let mut out = KVVec::with_capacity(bytes as usize, CHARGED)?;
-    out.extend_from_slice(&wire::encode::header(plan_id, bytes, 1, true, 0), CHARGED)?;
+    let header = wire::encode::header(plan_id, bytes, 1, true, 0, lease_ns);
+    out.extend_from_slice(&header, CHARGED)?;
     out.extend_from_slice(&wire::encode::config(&config), CHARGED)?;
     let record = wire::encode::cpu(number, nr_processes as u32, nr_slots as u64);
     out.extend_from_slice(&record, CHARGED)?;
@@ -531,8 +603,7 @@ extern "C" fn sched_pbs_cpu_deactivate(number: u32) {
     let Some(pbs) = pbs() else { return };
     let Some(cpu) = pbs.cpu(number) else { return };
     let mut control = pbs.control.lock();
-    let reason = bindings::pbs_eject_PBS_EJECT_CPU_GONE;
-    if let Err(error) = remove(&mut control, cpu, reason, EventKind::CpuGone) {
+    if let Err(error) = remove(&mut control, cpu, None) {
         pr_warn!("CPU {number}: could not take its plan away: {error:?}\n");
     }
     drop(control);

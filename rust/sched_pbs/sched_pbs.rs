@@ -19,6 +19,10 @@
 //! | [`usage`] | what a CPU has only while it has a plan | process |
 //! | [`plan`] | plans are installed, dropped, read back; CPUs go | process |
 //! | [`events`] | the ring of events and its readers | any |
+//! | [`watch`] | the watchdog, and why plans are dropped | interrupt |
+//! | [`dump`] | all of a CPU's state in words | any |
+//! | [`operator`] | SysRq keys, debugfs, panics | any |
+//! | [`fault`] | faults made on purpose, for tests | run queue locked |
 //! | [`trace`] | the tracepoints | any |
 //! | [`device`], [`wire`] | `/dev/pbs_plan` | process |
 //! | [`sysfs`] | `/sys/kernel/pbs/` | process |
@@ -47,11 +51,12 @@ mod class;
 mod clock;
 mod cpu;
 mod device;
+mod dump;
 mod entity;
 mod events;
-#[cfg(CONFIG_SCHED_CLASS_PBS_FAULTS)]
 mod fault;
 mod global;
+mod operator;
 mod park;
 // A whole crate, of which the class does not need everything: public, so that this is no warning.
 #[forbid(unsafe_code)]
@@ -67,6 +72,7 @@ mod sysfs;
 mod threads;
 mod trace;
 mod usage;
+mod watch;
 mod wire;
 
 /// Prefix of messages in the kernel log.
@@ -85,6 +91,7 @@ fn init() -> Result {
     core::mem::forget(kernel::cpuhp::Registration::<plan::CpuUp>::new()?);
     core::mem::forget(sysfs::create()?);
     core::mem::forget(device::register()?);
+    operator::register();
     pr_info!(
         "plan-based scheduling: {} instructions per ms, counted by the {}\n",
         global::rate().insns_per_ms(),

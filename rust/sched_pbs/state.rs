@@ -22,11 +22,12 @@ use super::{
     clock::InsnClock,
     cpu::Cpu,
     events::{Emitter, Writer},
-    pbs_core::{Node, Predictor, Presence, Rate},
+    pbs_core::{Lease, Node, Predictor, Presence, Rate},
     rows::Row,
     sched_class::{self, RunQueue},
     storage::KernelMemory,
     threads::{Seat, SeatNumber, Threads, NO_SEAT},
+    watch::Watch,
 };
 use kernel::{alloc::KBox, clock};
 
@@ -57,6 +58,8 @@ struct Anchor {
 pub(crate) struct State {
     /// The plan and its progress; `None`: no plan.
     pub(crate) node: Option<KBox<Node<KernelMemory>>>,
+    /// The lease of the plan, if it has one.
+    pub(crate) lease: Option<Lease>,
     /// The attached threads; `None` until the first plan comes.
     pub(crate) threads: Option<Threads>,
     /// The counter of this CPU.
@@ -71,6 +74,11 @@ pub(crate) struct State {
     pub(crate) longest_swap_ns: u64,
     /// Where its events go.
     pub(crate) events: Writer,
+    /// What the watchdog saw last.
+    pub(crate) watch: Watch,
+    /// What of the class was made to fail, as bits: [`Fault`](super::fault::Fault).
+    #[cfg(CONFIG_SCHED_CLASS_PBS_FAULTS)]
+    pub(crate) faults: u32,
     /// The seat whose thread may run by the last decision.
     granted: SeatNumber,
     /// The seat whose thread the CPU executes.
@@ -118,6 +126,7 @@ impl Default for State {
     fn default() -> Self {
         Self {
             node: None,
+            lease: None,
             threads: None,
             insn_clock: InsnClock::default(),
             longest_stop_ns: 0,
@@ -125,6 +134,9 @@ impl Default for State {
             budgets_spent: 0,
             longest_swap_ns: 0,
             events: Writer::default(),
+            watch: Watch::NEW,
+            #[cfg(CONFIG_SCHED_CLASS_PBS_FAULTS)]
+            faults: 0,
             granted: NO_SEAT,
             running: NO_SEAT,
             turn_since_ns: 0,
@@ -211,6 +223,21 @@ impl State {
     /// Whether the thread of that seat may run user code.
     pub(crate) fn is_granted(&self, seat: SeatNumber) -> bool {
         seat != NO_SEAT && seat == self.granted
+    }
+
+    /// The seat whose thread may run user code.
+    pub(crate) fn granted(&self) -> SeatNumber {
+        self.granted
+    }
+
+    /// The seat whose thread has the CPU.
+    pub(crate) fn running(&self) -> SeatNumber {
+        self.running
+    }
+
+    /// Whether the CPU executes who is granted it.
+    pub(crate) fn runs_granted(&self) -> bool {
+        self.is_granted(self.running)
     }
 
     /// Tells the node whether the process in `row` can run, by the state of its active thread.

@@ -9,8 +9,9 @@ use super::{
     global::{self, pbs},
     pbs_core::{Config, EventKind, NodeThresholds, ProcessInfo},
     state::State,
+    watch::Why,
 };
-use core::fmt::Write;
+use core::{fmt::Write, sync::atomic::Ordering};
 use kernel::{
     bindings, c_str, fmt,
     prelude::*,
@@ -79,7 +80,7 @@ fn largest(cpu: &Cpu, value: impl Fn(&ProcessInfo) -> u64) -> u64 {
     })
 }
 
-static ROOT: [Attribute<()>; 7] = [
+static ROOT: [Attribute<()>; 8] = [
     Attribute::read_only(c_str!("version"), |(), out| {
         line(out, bindings::PBS_VERSION)
     }),
@@ -99,6 +100,17 @@ static ROOT: [Attribute<()>; 7] = [
     Attribute::read_only(c_str!("threads"), |(), out| {
         line(out, sum(|cpu| i64::from(threads(cpu))))
     }),
+    Attribute::read_write(
+        c_str!("watchdog_ms"),
+        |(), out| {
+            let ms = pbs().map_or(0, |pbs| pbs.watchdog_ms.load(Ordering::Relaxed));
+            line(out, ms)
+        },
+        |(), text| {
+            let ms = text.parse().map_err(|_| EINVAL)?;
+            pbs().ok_or(ENODEV)?.set_watchdog_ms(ms)
+        },
+    ),
 ];
 
 /// A value of the thresholds that a CPU's node has now.
@@ -225,6 +237,9 @@ static CPU: [Attribute<&'static Cpu>; CPU_FILES] = [
     Attribute::read_only(c_str!("timer_interrupts"), |cpu, out| {
         line(out, cpu.timer_interrupts())
     }),
+    Attribute::read_only(c_str!("dropped"), |cpu, out| {
+        line(out, cpu.dropped().map_or("no", Why::name))
+    }),
     #[cfg(CONFIG_SCHED_CLASS_PBS_FAULTS)]
     Attribute::read_write(
         c_str!("fault"),
@@ -233,7 +248,7 @@ static CPU: [Attribute<&'static Cpu>; CPU_FILES] = [
     ),
 ];
 
-const CPU_FILES: usize = 27 + cfg!(CONFIG_SCHED_CLASS_PBS_FAULTS) as usize;
+const CPU_FILES: usize = 28 + cfg!(CONFIG_SCHED_CLASS_PBS_FAULTS) as usize;
 
 /// Shows one value of the default configuration, by its place in [`Config::NAMES`].
 fn show_config<const PLACE: usize>(_: &(), out: &mut Buffer<'_>) -> Result {

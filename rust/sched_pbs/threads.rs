@@ -293,6 +293,11 @@ impl Threads {
         self.deferred.head
     }
 
+    /// One more than the greatest number of a seat that was ever taken.
+    pub(crate) fn end(&self) -> SeatNumber {
+        self.last + 1
+    }
+
     /// How many seats are taken.
     pub(crate) fn used(&self) -> u32 {
         self.used

@@ -22,7 +22,7 @@
  *
  * The node belongs to root, mode 0600.  CAP_SYS_NICE in the initial user
  * namespace is asked for at each call that changes plans or attaches threads
- * (write, ATTACH, DROP, GET_PLAN, and DETACH of another thread), not at open(2).
+ * (write, ATTACH, DROP, RENEW, GET_PLAN, and DETACH of another thread), not at open(2).
  *
  * What fails with which errno: a wrong record, field or plan, or one that is not
  * whole EINVAL; a record that can't be read or written EFAULT; an unknown call
@@ -45,7 +45,7 @@
  *   TASK_END  ESRCH: not attached; EBUSY: another thread has its turn; EINVAL:
  *             the task is another one
  *   DETACH    ESRCH: no such thread, or not attached
- *   DROP, GET_PLAN  ENODEV: no such CPU; ENOENT: no plan; ENXIO (DROP): offline;
+ *   DROP, RENEW, GET_PLAN  ENODEV: no such CPU; ENOENT: no plan; ENXIO (DROP): offline;
  *             ENOSPC (GET_PLAN): the buffer is too small, bytes says the size
  *   SEEK      EINVAL: the event has not happened
  *
@@ -100,7 +100,13 @@ struct pbs_plan_header {
 	 * the plan before has ended, its processes run again.
 	 */
 	__u64 dealt_seq;
-	__u64 reserved[2];
+	/*
+	 * The lease: if so much time goes by without PBS_IOC_RENEW or another
+	 * plan, a CPU drops the plan, unless no thread is attached to it.  0:
+	 * never; otherwise 100 ms to 3600 s.
+	 */
+	__u64 lease_ns;
+	__u64 reserved[1];
 };
 
 /*
@@ -194,7 +200,7 @@ struct pbs_plan_slot {
 enum pbs_event_kind {
 	PBS_EV_PLAN_INSTALLED	= 1,	/* value: number of slots */
 	PBS_EV_PLAN_ENDED	= 2,	/* value: processes that still have tasks */
-	PBS_EV_PLAN_DROPPED	= 3,	/* by PBS_IOC_DROP */
+	PBS_EV_PLAN_DROPPED	= 3,	/* the CPU has no plan any more; reason: pbs_drop */
 	PBS_EV_ATTACHED		= 4,	/* pid became a thread of process */
 	PBS_EV_GRANT		= 5,	/* process (PBS_IDLE: none) may run from now on; reason: pbs_grant */
 	PBS_EV_TASK_ENDED	= 6,	/* all fields */
@@ -251,6 +257,21 @@ enum pbs_eject {
 	PBS_EJECT_CPU_GONE	= 5,	/* its CPU went offline */
 	PBS_EJECT_FAULT		= 6,	/* the class found itself in error; see the kernel log */
 	PBS_EJECT_CPUSET	= 7,	/* its cpuset has no longer the CPU */
+};
+
+/*
+ * Why a plan was dropped.  The last four are faults, found by the watchdog: the
+ * kernel log has a dump, and the threads leave with PBS_EJECT_FAULT; with the
+ * others they leave with PBS_EJECT_DROPPED.
+ */
+enum pbs_drop {
+	PBS_DROP_CALL		= 1,	/* PBS_IOC_DROP */
+	PBS_DROP_SYSRQ		= 2,	/* the SysRq key that takes all plans away */
+	PBS_DROP_LEASE		= 3,	/* nobody has renewed its lease */
+	PBS_DROP_DECISION	= 4,	/* the CPU decides no more */
+	PBS_DROP_WAKE_UP	= 5,	/* a thread was granted the CPU and not woken up for it */
+	PBS_DROP_PROGRESS	= 6,	/* a process was granted the CPU and got nowhere */
+	PBS_DROP_STATE		= 7,	/* the state of the plan contradicts itself */
 };
 
 struct pbs_event {
@@ -406,5 +427,6 @@ struct pbs_get_plan {
 #define PBS_IOC_SEEK		_IOW(PBS_IOC_MAGIC, 5, __u64)	/* next event to read: its seq */
 #define PBS_IOC_ERROR		_IOR(PBS_IOC_MAGIC, 6, struct pbs_error)
 #define PBS_IOC_GET_PLAN	_IOWR(PBS_IOC_MAGIC, 7, struct pbs_get_plan)
+#define PBS_IOC_RENEW		_IOW(PBS_IOC_MAGIC, 8, __u32)	/* the lease of that CPU's plan */
 
 #endif /* _UAPI_LINUX_PBS_H */

@@ -37,7 +37,7 @@ impl Key {
         })
     }
 
-    /// Registers the key for ever. Fails with `EINVAL` (-1 of the C function) if it is taken.
+    /// Registers the key for ever. Fails with `EBUSY` if it is taken.
     pub fn register(&'static self, key: u8) -> Result {
         // SAFETY: The table lives for ever.
         match unsafe { bindings::register_sysrq_key(key, &self.0) } {

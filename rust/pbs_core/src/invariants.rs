@@ -53,6 +53,7 @@ impl<M: Memory> Node<M> {
 
     /// Panics where the state of the node contradicts itself.
     pub fn check_invariants(&self) {
+        assert_eq!(self.contradiction(0, self.runs.len() as u32), None);
         let mut sums = Sums::ZERO;
         let (mut live, mut unfinished, mut queued) = (0, 0, 0);
         for (run, p) in self.runs.iter().zip(0u32..) {
@@ -81,5 +82,31 @@ impl<M: Memory> Node<M> {
             assert!(!self.comes_before(at(place), at((place - 1) / 2)));
         }
         assert!(self.cursor as usize <= self.plan.slots.len());
+    }
+
+    /// Ways to break the state, each with what [`Node::contradiction`] says of it.
+    /// They are for a node whose process 0 waits and whose process 1 is granted.
+    #[allow(clippy::type_complexity)]
+    pub fn breakages() -> [(&'static str, fn(&mut Node<M>)); 10] {
+        [
+            ("slot is beyond the plan", |node| node.cursor = u32::MAX),
+            ("more processes are present", Node::contradict),
+            ("more processes are present", |node| node.unfinished += 9),
+            ("slot is that of no process", |node| node.slot.owner = 9),
+            ("granted the CPU is no process", |node| node.grant = Some(9)),
+            ("candidate does not wait", |node| {
+                node.runs[0].queued = NOT_QUEUED
+            }),
+            ("one waits that is none", |node| node.runs[1].queued = 0),
+            ("candidate is not where it waits", |node| {
+                node.runs[0].queued = 1
+            }),
+            ("process is not at its slot", |node| {
+                node.runs[1].own_slot += 1
+            }),
+            ("rest of a process is not", |node| {
+                node.runs[1].rest_insns += 1
+            }),
+        ]
     }
 }

@@ -19,12 +19,14 @@
 //! section.
 
 mod config;
+mod contradiction;
 mod decide;
 mod event;
 mod grants;
 mod info;
 #[cfg(test)]
 mod invariants;
+mod lease;
 mod memory;
 mod node;
 mod plan;
@@ -44,6 +46,7 @@ pub use config::{Config, IdlePolicy, Threshold};
 pub use decide::Decision;
 pub use event::{Cause, Counts, Event, EventKind, Grant, PresentSlot, Sink};
 pub use info::ProcessInfo;
+pub use lease::Lease;
 pub use memory::{Interrupted, Memory, NoMemory};
 pub use node::Node;
 pub use plan::{Plan, Process, Slot};

@@ -35,7 +35,6 @@ impl<M: Memory> Queue<M> {
         self.at(0)
     }
 
-    #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.len
     }

@@ -195,6 +195,9 @@ pub enum Fault {
         found: u64,
         next: u64,
     },
+    Lease {
+        found: u64,
+    },
     ProcessEnded {
         process: u32,
     },
@@ -447,6 +450,12 @@ impl fmt::Display for Fault {
                 f,
                 "dealt_seq is {found}, but the next event will have number {next}; write one more \
                  than the number of the last event that the plan deals with, or 0"
+            ),
+            Fault::Lease { found } => write!(
+                f,
+                "lease_ns is {found}; write 0 for none, or {} to {}",
+                wire::LEASE_NS.start(),
+                wire::LEASE_NS.end()
             ),
             Fault::ProcessEnded { process } => write!(
                 f,

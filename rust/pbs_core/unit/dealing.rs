@@ -467,7 +467,7 @@ fn plan_that_deals_with_the_future_is_refused() {
     let with = |dealt_seq| {
         let mut bytes = Vec::new();
         let total_bytes = encode::total_bytes(false, 1, 1, 1);
-        bytes.extend(encode::header(1, total_bytes, 1, false, dealt_seq));
+        bytes.extend(encode::header(1, total_bytes, 1, false, dealt_seq, 0));
         bytes.extend(encode::cpu(0, 1, 1));
         bytes.extend(encode::process(1, 0));
         bytes.extend(encode::slot(1000, 1, 0));

@@ -148,7 +148,7 @@ fn records_have_the_fields_of_the_header() {
     };
     check(
         "pbs_plan_header",
-        &encode::header(11, 12, 13, true, 14),
+        &encode::header(11, 12, 13, true, 14, 15),
         &[
             ("magic", wire::MAGIC.into()),
             ("version", wire::VERSION.into()),
@@ -158,6 +158,7 @@ fn records_have_the_fields_of_the_header() {
             ("nr_cpus", 13),
             ("config_bytes", 256),
             ("dealt_seq", 14),
+            ("lease_ns", 15),
         ],
     );
     check(

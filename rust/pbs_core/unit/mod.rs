@@ -4,12 +4,14 @@
 
 mod accounts;
 mod audit;
+mod contradictions;
 mod dealing;
 mod driver;
 mod exact;
 mod fuzz;
 mod grants;
 mod header;
+mod lease;
 mod levels;
 mod numbers;
 mod pieces;

@@ -56,6 +56,7 @@ pub(super) fn write(plan_id: u64, config: Option<&Config>, cpus: &[Cpu]) -> Vec<
         nr_cpus,
         config.is_some(),
         0,
+        0,
     ));
     if let Some(config) = config {
         bytes.extend(encode::config(config));

@@ -72,6 +72,7 @@ fn again(bytes: &[u8]) -> Result<Vec<u8>, Refusal> {
         .collect();
     let mut bytes = write(message.plan_id(), message.config().as_ref(), &cpus);
     bytes[40..48].copy_from_slice(&message.dealt_seq().to_ne_bytes());
+    bytes[48..56].copy_from_slice(&message.lease_ns().to_ne_bytes());
     Ok(bytes)
 }
 
@@ -591,6 +592,7 @@ fn reasons_fit_into_the_error_record() {
         },
         Fault::NoSlotOfProcess { cpu, process },
         Fault::CpuNotThere { cpu },
+        Fault::Lease { found: u64::MAX },
         Fault::NoMemory,
         Fault::Interrupted,
     ];

@@ -7,6 +7,7 @@ use crate::{
     clock::{Tier, TierCause},
     cpu::Cpu,
     entity,
+    fault::Fault,
     pbs_core::{Origin, Predictor, Rate},
     sched_class::{self, RunQueue},
     threads::{Parked, Seat, SeatNumber, NO_SEAT},
@@ -154,7 +155,9 @@ impl State {
         if insns != 0 && in_user && self.is_unenforced() && self.has_handled() {
             self.stop(self.running);
         }
-        self.insn_clock.look(rq, in_user);
+        if !self.fails(Fault::Look) {
+            self.insn_clock.look(rq, in_user);
+        }
         if let Some(cause) = self.insn_clock.take_fault() {
             self.tell_tier(cpu, cause);
             cpu.request_recovery();

@@ -7,6 +7,7 @@ use crate::{
     clock::Tier,
     cpu::Cpu,
     events::Emitter,
+    fault::Fault,
     pbs_core::{Grant, Origin},
     sched_class::{self, Awake, RunQueue},
     threads::{Parked, Seat, SeatNumber, NO_SEAT},
@@ -110,6 +111,9 @@ impl State {
 
     /// Asks the node who may run; returns the seat of its active thread.
     fn decide(&mut self, cpu: &Cpu) -> SeatNumber {
+        if self.fails(Fault::Decision) {
+            return self.granted;
+        }
         let now_ns = self.now_ns();
         let (Some(threads), Some(node)) = (&self.threads, &mut self.node) else {
             return NO_SEAT;
@@ -150,7 +154,7 @@ impl State {
     /// waits.
     pub(crate) fn take_wake(&mut self, rq: &RunQueue) -> Wake {
         let number = core::mem::replace(&mut self.wake, NO_SEAT);
-        if number == NO_SEAT {
+        if number == NO_SEAT || self.fails(Fault::WakeUp) {
             return Wake::Nobody;
         }
         let seat = self.threads.as_ref().and_then(|t| t.get(number));

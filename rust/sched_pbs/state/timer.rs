@@ -6,6 +6,7 @@ use super::{stopping::DELAY_NS, State};
 use crate::{
     clock::Tier,
     cpu::Cpu,
+    fault::Fault,
     pbs_core::Origin,
     sched_class::{self, RunQueue},
     threads::{Threads, NO_SEAT},
@@ -61,7 +62,9 @@ impl State {
                 return;
             }
             self.timer_ns = at_ns;
-            cpu.arm(at_ns);
+            if !self.fails(Fault::Timer) {
+                cpu.arm(at_ns);
+            }
         }
         // Whatever it was set for: when it expires, the count tells of the way from here to who runs.
         if self.charged && self.timer_ns != 0 && self.left_insns().is_some() {

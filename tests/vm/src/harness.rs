@@ -79,6 +79,7 @@ pub struct Plan {
     /// (process, plan buffer)
     buffers: Vec<(u32, u64)>,
     dealt_seq: u64,
+    lease_ns: u64,
     cpus: Vec<CpuPlan>,
 }
 
@@ -91,6 +92,7 @@ impl Plan {
             config: None,
             buffers: Vec::new(),
             dealt_seq: 0,
+            lease_ns: 0,
             cpus,
         }
     }
@@ -120,6 +122,12 @@ impl Plan {
     /// Deals with the prediction failures of all events before this number.
     pub fn dealt(mut self, dealt_seq: u64) -> Self {
         self.dealt_seq = dealt_seq;
+        self
+    }
+
+    /// Is dropped if so much time goes by without a renewal.
+    pub fn lease(mut self, lease_ns: u64) -> Self {
+        self.lease_ns = lease_ns;
         self
     }
 
@@ -170,7 +178,15 @@ impl Plan {
         );
         let nr_cpus = self.cpus.len() as u32;
         let with_config = self.config.is_some();
-        let header = encode::header(self.id, total_bytes, nr_cpus, with_config, self.dealt_seq);
+        let (dealt_seq, lease_ns) = (self.dealt_seq, self.lease_ns);
+        let header = encode::header(
+            self.id,
+            total_bytes,
+            nr_cpus,
+            with_config,
+            dealt_seq,
+            lease_ns,
+        );
         let mut bytes = header.to_vec();
         if let Some(config) = &self.config {
             bytes.extend(encode::config(config));

@@ -8,6 +8,7 @@
 mod failure;
 mod input;
 mod jobs;
+mod lease;
 mod linux;
 mod policy;
 mod policy_ceiling;
@@ -24,6 +25,7 @@ mod policy_swap;
 mod simulator;
 mod tiers;
 mod tracepoints;
+mod watch;
 
 use std::process::ExitCode;
 
@@ -204,7 +206,9 @@ fn main() -> ExitCode {
         .chain(failure::TESTS)
         .chain(linux::TESTS)
         .chain(input::TESTS)
-        .chain(tiers::TESTS);
+        .chain(tiers::TESTS)
+        .chain(watch::TESTS)
+        .chain(lease::TESTS);
     let Some(name) = std::env::args().nth(1) else {
         for (name, _) in tests {
             println!("{name}");

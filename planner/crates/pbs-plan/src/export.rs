@@ -13,6 +13,9 @@ pub fn to_toml(plan: &Plan) -> String {
     if plan.dealt_seq != 0 {
         let _ = writeln!(out, "dealt_seq = {}", plan.dealt_seq);
     }
+    if plan.lease_ns != 0 {
+        let _ = writeln!(out, "lease_ns = {}", plan.lease_ns);
+    }
     if let Some(config) = &plan.config {
         write_config(&mut out, config);
     }

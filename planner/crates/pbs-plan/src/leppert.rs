@@ -43,8 +43,8 @@ pub fn export(plan: &Plan) -> Result<String, Problem> {
         );
         return Err(Problem::at(None, message));
     };
-    if plan.config.is_some() || plan.dealt_seq != 0 {
-        let message = "Leppert's grammar has neither [config] nor dealt_seq; write TOML";
+    if plan.config.is_some() || plan.dealt_seq != 0 || plan.lease_ns != 0 {
+        let message = "Leppert's grammar has no [config], dealt_seq and lease_ns; write TOML";
         return Err(Problem::at(None, message));
     }
     let mut out = plan.processes.len().to_string();

@@ -18,6 +18,7 @@ pub mod wire;
 pub use check::{config_faults, name_fault, ConfigFault};
 pub use export::{to_toml, write_start};
 pub use model::{Command, Cpu, Line, PlacedSlot, Plan, Process, Slot, Start, Task};
+pub use pbs_core::wire::LEASE_NS;
 pub use pbs_core::{Config, IdlePolicy, Threshold};
 pub use problem::Problem;
 pub use text::{between, underscored};

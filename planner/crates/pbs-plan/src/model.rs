@@ -22,6 +22,10 @@ pub struct Plan {
     pub dealt_seq: u64,
     /// The line of `dealt_seq`.
     pub dealt_seq_line: Line,
+    /// After how much time without a renewal a CPU drops the plan; 0: never.
+    pub lease_ns: u64,
+    /// The line of `lease_ns`.
+    pub lease_ns_line: Line,
     /// `None`: the node's defaults.
     pub config: Option<Config>,
     /// The lines of the configuration's numbers, in the order of

@@ -73,6 +73,7 @@ pub fn encode(plan: &Plan) -> Encoded {
         total_bytes: 0,
         plan_id: plan.plan_id,
         dealt_seq: plan.dealt_seq,
+        lease_ns: plan.lease_ns,
         nr_cpus: plan.cpus.len() as u32,
         config_bytes: if plan.config.is_some() {
             size_of::<record::Config>() as u32
@@ -82,10 +83,12 @@ pub fn encode(plan: &Plan) -> Encoded {
         ..PlanHeader::default()
     };
     encoded.push(&header, None);
-    // Of the header only this is a thing of the file that can be refused.
+    // Of the header only these are things of the file that can be refused.
     let dealt_seq = offset_of!(PlanHeader, dealt_seq);
+    let lease_ns = offset_of!(PlanHeader, lease_ns);
     encoded.places.push((dealt_seq, plan.dealt_seq_line));
-    encoded.places.push((dealt_seq + size_of::<u64>(), None));
+    encoded.places.push((lease_ns, plan.lease_ns_line));
+    encoded.places.push((lease_ns + size_of::<u64>(), None));
     if let Some(config) = &plan.config {
         let at = encoded.bytes.len();
         encoded
@@ -195,6 +198,7 @@ impl Decoder<'_> {
         let mut plan = Plan {
             plan_id: header.plan_id,
             dealt_seq: header.dealt_seq,
+            lease_ns: header.lease_ns,
             ..Plan::default()
         };
         if header.config_bytes != 0 {

@@ -74,7 +74,7 @@ slots = [1]
 
     unknown_key:
 "colour = 3
-" => "plan.toml:1: the plan has no key colour; it can have plan_id, dealt_seq, config, process, cpu";
+" => "plan.toml:1: the plan has no key colour; it can have plan_id, dealt_seq, lease_ns, config, process, cpu";
 
     unknown_process_in_slot:
 "[[process]]

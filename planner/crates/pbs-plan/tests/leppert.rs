@@ -67,7 +67,7 @@ fn the_export_refuses_what_the_grammar_has_not() {
              [[cpu]]\ncpu = {number}\nslots = [{number}]\n"
         )
     };
-    let no_place = "plan: Leppert's grammar has neither [config] nor dealt_seq; write TOML";
+    let no_place = "plan: Leppert's grammar has no [config], dealt_seq and lease_ns; write TOML";
     for (text, expected) in [
         (
             "[[process]]\nid = 0\ntasks = [1]\n".to_owned() + &cpu(1) + "[[cpu]]\ncpu = 0\nslots = [0]\n",
@@ -75,6 +75,7 @@ fn the_export_refuses_what_the_grammar_has_not() {
         ),
         ("[config]\n".to_owned() + &cpu(0), no_place),
         ("dealt_seq = 1\n".to_owned() + &cpu(0), no_place),
+        ("lease_ns = 1_000_000_000\n".to_owned() + &cpu(0), no_place),
         (
             cpu(0).replace("[10]", "[{ planned_insns = 10, wait_insns = 3 }]"),
             "plan:3: task 0 of process 0 has wait_insns, which Leppert's grammar has not; write TOML",

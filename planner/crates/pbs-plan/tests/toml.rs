@@ -104,7 +104,8 @@ fn writing_and_reading_changes_nothing() {
 
 /// A plan that sets everything that a plan can set beside its slots.
 fn all_set() -> String {
-    let mut text = String::from("plan_id = 7\ndealt_seq = 1_234\n[config]\n");
+    let mut text =
+        String::from("plan_id = 7\ndealt_seq = 1_234\nlease_ns = 5_000_000_000\n[config]\n");
     let numbers = Config::NAMES.into_iter().zip(Config::DEFAULT.values());
     for (name, default) in numbers {
         text += &match name {
@@ -139,6 +140,7 @@ fn every_number_of_the_configuration_is_read_and_written() {
     let text = to_toml(&plan);
     for line in [
         "dealt_seq = 1234",
+        "lease_ns = 5000000000",
         "thresholds = [\"t1\", \"t2_node\"]",
         "idle_policy = \"least_slack\"",
         "idle_is_lateness = true",
@@ -149,6 +151,7 @@ fn every_number_of_the_configuration_is_read_and_written() {
     assert_eq!((again.config, again.dealt_seq), (Some(config), 1234));
     let decoded = wire::decode(&wire::encode(&plan).bytes).unwrap();
     assert_eq!((decoded.config, decoded.dealt_seq), (Some(config), 1234));
+    assert_eq!([again.lease_ns, decoded.lease_ns], [5_000_000_000; 2]);
 }
 
 #[test]
@@ -221,10 +224,11 @@ fn offsets_lead_back_to_lines() {
 }
 
 #[test]
-fn dealt_seq_leads_back_to_its_line() {
+fn numbers_of_the_header_lead_back_to_their_lines() {
     let encoded = wire::encode(&from_toml(&all_set()).unwrap());
-    let lines = [39, 40, 47, 48].map(|offset| encoded.line_at(offset).map(|line| line.get()));
-    assert_eq!(lines, [None, Some(2), Some(2), None]);
+    let lines = [39, 40, 47, 48, 55, 56];
+    let lines = lines.map(|offset| encoded.line_at(offset).map(|line| line.get()));
+    assert_eq!(lines, [None, Some(2), Some(2), Some(3), Some(3), None]);
 }
 
 #[test]

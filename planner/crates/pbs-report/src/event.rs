@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Events as JSON and as lines of text.
 
-use pbs_uapi::{Cause, Eject, Event, EventKind, Grant, TierCause, IDLE, NO_SLOT, NO_TASK};
+use pbs_uapi::{Cause, Drop, Eject, Event, EventKind, Grant, TierCause, IDLE, NO_SLOT, NO_TASK};
 use serde::{Deserialize, Serialize};
 
 use crate::number::{bytes, grouped};
@@ -112,6 +112,7 @@ pub(crate) fn reason_name(event: &Event) -> Option<String> {
             Cause::from_raw(event.reason).map(Cause::name)
         }
         Some(EventKind::Ejected) => Eject::from_raw(event.reason).map(Eject::name),
+        Some(EventKind::PlanDropped) => Drop::from_raw(event.reason).map(Drop::name),
         Some(EventKind::Tier) => TierCause::from_raw(event.reason).map(TierCause::name),
         _ => None,
     };
@@ -129,6 +130,7 @@ fn reason_number(kind: u16, name: &str) -> Option<u16> {
             Cause::from_name(name).map(|cause| cause as u16)
         }
         Some(EventKind::Ejected) => Eject::from_name(name).map(|eject| eject as u16),
+        Some(EventKind::PlanDropped) => Drop::from_name(name).map(|drop| drop as u16),
         Some(EventKind::Tier) => TierCause::from_name(name).map(|cause| cause as u16),
         _ => None,
     };

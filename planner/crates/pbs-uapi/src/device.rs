@@ -152,6 +152,11 @@ impl Device {
         self.ioctl(ioc::DROP, &mut Word(cpu))
     }
 
+    /// The lease of a CPU's plan begins anew.
+    pub fn renew(&self, cpu: u32) -> Result<(), Refused> {
+        self.ioctl(ioc::RENEW, &mut Word(cpu))
+    }
+
     /// The next event to read is number `seq`.
     pub fn seek(&self, seq: u64) -> Result<(), Refused> {
         self.ioctl(ioc::SEEK, &mut Word(seq))?;

@@ -42,6 +42,7 @@ numbers! {
         PlanInstalled = 1, "plan_installed";
         /// `value`: processes that still have tasks.
         PlanEnded = 2, "plan_ended";
+        /// `reason`: [`Drop`].
         PlanDropped = 3, "plan_dropped";
         /// `pid` became a thread of `process`.
         Attached = 4, "attached";
@@ -102,6 +103,17 @@ numbers! {
         Fault = 6, "fault";
         /// Its cpuset has no longer the CPU.
         Cpuset = 7, "cpuset";
+    }
+
+    /// `enum pbs_drop`: why a plan was dropped.
+    Drop: u16 {
+        Call = 1, "call";
+        Sysrq = 2, "sysrq";
+        Lease = 3, "lease";
+        Decision = 4, "decision";
+        WakeUp = 5, "wake_up";
+        Progress = 6, "progress";
+        State = 7, "state";
     }
 
     /// `enum pbs_tier`: how instructions are counted.

@@ -11,7 +11,7 @@ pub mod record;
 mod ring;
 
 pub use device::{Device, Refused, DEVICE_PATH};
-pub use kind::{Cause, Eject, EventKind, Grant, Tier, TierCause};
+pub use kind::{Cause, Drop, Eject, EventKind, Grant, Tier, TierCause};
 pub use record::{Config, Event, Info};
 pub use ring::{Look, Ring, Rings};
 
@@ -60,4 +60,6 @@ pub mod ioc {
     pub const SEEK: u32 = number(WRITE, 5, size_of::<u64>());
     pub const ERROR: u32 = number(READ, 6, size_of::<record::Error>());
     pub const GET_PLAN: u32 = number(READ | WRITE, 7, size_of::<record::GetPlan>());
+    /// `PBS_IOC_RENEW`
+    pub const RENEW: u32 = number(WRITE, 8, size_of::<u32>());
 }

@@ -42,7 +42,8 @@ records! {
         config_bytes: u32,
         flags: u64,
         dealt_seq: u64,
-        reserved: [u64; 2],
+        lease_ns: u64,
+        reserved: [u64; 1],
     }
 
     /// `struct pbs_config`: the numbers of the policy.

@@ -11,7 +11,7 @@ use pbs_uapi::record::{
     Attach, Config, Error, Event, GetPlan, Info, PlanCpu, PlanHeader, PlanProcess, PlanSlot,
     RingHeader, TaskEnd,
 };
-use pbs_uapi::{ioc, Cause, Eject, EventKind, Grant, Tier, TierCause};
+use pbs_uapi::{ioc, Cause, Drop, Eject, EventKind, Grant, Tier, TierCause};
 
 /// Expression in C and what it must be.
 type Expected = BTreeMap<String, u64>;
@@ -31,7 +31,7 @@ fn expected() -> Expected {
     layout! { expected,
         "pbs_plan_header" PlanHeader {
             magic version header_bytes total_bytes plan_id nr_cpus config_bytes flags dealt_seq
-            reserved
+            lease_ns reserved
         }
         "pbs_config" Config {
             sigma_t1_permille preemption_limit_insns no_preemption_insns ceiling_factor_permille
@@ -82,6 +82,7 @@ fn expected() -> Expected {
         ("PBS_IOC_SEEK", ioc::SEEK.into()),
         ("PBS_IOC_ERROR", ioc::ERROR.into()),
         ("PBS_IOC_GET_PLAN", ioc::GET_PLAN.into()),
+        ("PBS_IOC_RENEW", ioc::RENEW.into()),
     ] {
         expected.insert(name.into(), value);
     }
@@ -97,6 +98,9 @@ fn expected() -> Expected {
     }
     for &eject in Eject::ALL {
         expected.insert(c_name("EJECT", &format!("{eject:?}")), eject as u64);
+    }
+    for &drop in Drop::ALL {
+        expected.insert(c_name("DROP", &format!("{drop:?}")), drop as u64);
     }
     // These two are numbers of the policy, and so in the policy core.
     for threshold in pbs_core::Threshold::ALL {

@@ -236,6 +236,12 @@ pub(crate) struct RunOptions {
     #[arg(long, value_name = "N", default_value_t = u64::MAX, hide_default_value = true)]
     pub(crate) max_replans: u64,
 
+    /// Lease the CPUs: should pbsctl die, each takes its plan away after so many
+    /// seconds (0.1 to 3600), and the programs go on as normal ones. Without it, a plan
+    /// goes on to its end, unless its file has lease_ns
+    #[arg(long, value_name = "SECONDS", value_parser = lease_ns)]
+    pub(crate) lease: Option<u64>,
+
     #[arg(skip = Kind::Plan)]
     pub(crate) kind: Kind,
 
@@ -252,6 +258,18 @@ pub(crate) struct RunOptions {
     /// Draw the plan and what became of it to FILE, as SVG
     #[arg(long, value_name = "FILE")]
     pub(crate) gantt: Option<PathBuf>,
+}
+
+/// A lease in seconds, as nanoseconds.
+fn lease_ns(text: &str) -> Result<u64, String> {
+    let refused = || format!("{text} is no number of seconds from 0.1 to 3600");
+    let seconds: f64 = text.parse().map_err(|_| refused())?;
+    let ns = (seconds * 1e9).round() as u64;
+    if pbs_plan::LEASE_NS.contains(&ns) {
+        Ok(ns)
+    } else {
+        Err(refused())
+    }
 }
 
 impl RunOptions {
@@ -289,6 +307,7 @@ impl From<ProfileOptions> for RunOptions {
             resume: false,
             // A profile is to see what happens, not to change it.
             max_replans: 0,
+            lease: None,
             kind: Kind::Profile,
             history: options.files.history,
             machine: options.files.machine,

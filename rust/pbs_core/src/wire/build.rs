@@ -74,7 +74,14 @@ impl<M: Memory> Plan<M> {
         plan_id: u64,
         mut sink: impl FnMut(&[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
-        sink(&encode::header(plan_id, self.encoded_bytes(), 1, true, 0))?;
+        sink(&encode::header(
+            plan_id,
+            self.encoded_bytes(),
+            1,
+            true,
+            0,
+            0,
+        ))?;
         sink(&encode::config(config))?;
         let nr_slots = self.slots.len() as u64;
         sink(&encode::cpu(cpu, self.processes.len() as u32, nr_slots))?;

@@ -24,13 +24,15 @@ pub const fn total_bytes(with_config: bool, nr_cpus: u64, nr_processes: u64, nr_
 }
 
 /// `struct pbs_plan_header`; for `total_bytes` see [`total_bytes`], for
-/// `dealt_seq` [`Message::dealt_seq`](super::Message::dealt_seq).
+/// `dealt_seq` [`Message::dealt_seq`](super::Message::dealt_seq), for `lease_ns`
+/// [`Message::lease_ns`](super::Message::lease_ns).
 pub fn header(
     plan_id: u64,
     total_bytes: u64,
     nr_cpus: u32,
     with_config: bool,
     dealt_seq: u64,
+    lease_ns: u64,
 ) -> [u8; HEADER_BYTES] {
     let config_bytes = if with_config { CONFIG_BYTES as u32 } else { 0 };
     let mut record = [0; HEADER_BYTES];
@@ -42,6 +44,7 @@ pub fn header(
     put(&mut record, 24, nr_cpus.to_ne_bytes());
     put(&mut record, 28, config_bytes.to_ne_bytes());
     put(&mut record, 40, dealt_seq.to_ne_bytes());
+    put(&mut record, 48, lease_ns.to_ne_bytes());
     record
 }
 

@@ -7,8 +7,8 @@ use super::super::memory::PAUSE_EVERY;
 use super::super::{Config, Fault, Memory, Part, Refusal};
 use super::read::Record;
 use super::{
-    CONFIG_BYTES, CPU_BYTES, HEADER_BYTES, IDLE, MAGIC, MAX_BUFFER_INSNS, MAX_PROCESSES, MAX_SLOTS,
-    PROCESS_BYTES, SLOT_BYTES, VERSION,
+    CONFIG_BYTES, CPU_BYTES, HEADER_BYTES, IDLE, LEASE_NS, MAGIC, MAX_BUFFER_INSNS, MAX_PROCESSES,
+    MAX_SLOTS, PROCESS_BYTES, SLOT_BYTES, VERSION,
 };
 
 /// A written plan whose header, configuration, CPU records and process records
@@ -21,6 +21,7 @@ pub struct Message<'a> {
     bytes: &'a [u8],
     plan_id: u64,
     dealt_seq: u64,
+    lease_ns: u64,
     config: Option<Config>,
     nr_cpus: u32,
     first_section: usize,
@@ -69,7 +70,11 @@ impl<'a> Message<'a> {
         }
         let config_bytes = header.u32(28);
         header.no_flags(header.u64(32), 32)?;
-        header.reserved(48)?;
+        let lease_ns = header.u64(48);
+        if lease_ns != 0 && !LEASE_NS.contains(&lease_ns) {
+            return Err(Fault::Lease { found: lease_ns }.at(48));
+        }
+        header.reserved(56)?;
         let (config, first_section) = match config_bytes as usize {
             0 => (None, HEADER_BYTES),
             CONFIG_BYTES => (Some(read_config(bytes)?), HEADER_BYTES + CONFIG_BYTES),
@@ -84,6 +89,7 @@ impl<'a> Message<'a> {
             bytes,
             plan_id: header.u64(16),
             dealt_seq: header.u64(40),
+            lease_ns,
             config,
             nr_cpus,
             first_section,
@@ -167,6 +173,11 @@ impl<'a> Message<'a> {
     /// is smaller; 0: with none.
     pub fn dealt_seq(&self) -> u64 {
         self.dealt_seq
+    }
+
+    /// After how much time without a renewal the plan is dropped; 0: never.
+    pub fn lease_ns(&self) -> u64 {
+        self.lease_ns
     }
 
     /// Refuses a plan that deals with failures of the future: `next_seq` is the

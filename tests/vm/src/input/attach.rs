@@ -24,6 +24,8 @@ pub fn wrong_attachments_are_refused() -> Verdict {
     refused("attach without a plan", device.attach(pid, 1, 0), ENOENT)?;
     refused("drop without a plan", device.drop_plan(PLAN_CPU), ENOENT)?;
     refused("drop on no CPU", device.drop_plan(77), ENODEV)?;
+    refused("renew without a plan", device.renew(PLAN_CPU), ENOENT)?;
+    refused("renew on no CPU", device.renew(77), ENODEV)?;
     refused(
         "plan of a CPU without one",
         device.get_plan(PLAN_CPU),

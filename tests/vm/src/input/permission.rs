@@ -39,6 +39,7 @@ fn try_all(device: &Device, parent: i32) -> Verdict {
     refused("attach another", device.attach(parent, 2, 0), EPERM)?;
     refused("detach another", device.detach(parent), EPERM)?;
     refused("drop", device.drop_plan(PLAN_CPU), EPERM)?;
+    refused("renew", device.renew(PLAN_CPU), EPERM)?;
     refused("get the plan", device.get_plan(PLAN_CPU), EPERM)?;
     // Who has been handed the device may look at it.
     let info = device.info().context("info")?;

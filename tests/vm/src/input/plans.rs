@@ -93,6 +93,18 @@ fn header_cases() -> Vec<Case> {
             EINVAL,
             "dealt_seq",
         ),
+        (
+            "lease too short",
+            with(48, &99_999_999u64.to_ne_bytes()),
+            EINVAL,
+            "lease_ns",
+        ),
+        (
+            "lease too long",
+            with(48, &3_600_000_000_001u64.to_ne_bytes()),
+            EINVAL,
+            "lease_ns",
+        ),
         ("reserved", with(HEADER_BYTES - 1, &[1]), EINVAL, "reserved"),
     ]
 }
@@ -343,7 +355,7 @@ pub fn bad_plans_are_refused() -> Verdict {
         check!(reason.contains(part), "{what}: {part} is not in: {reason}");
         count += 1;
     }
-    check_eq!(count, 56, "cases");
+    check_eq!(count, 58, "cases");
     running.is_untouched()?;
     oversized(&device)?;
     running.completes()

@@ -222,7 +222,7 @@ pub fn log() -> Result<String, String> {
     Ok(String::from_utf8_lossy(&text[..bytes as usize]).into_owned())
 }
 
-fn is_logged(line: &str) -> Verdict {
+pub fn is_logged(line: &str) -> Verdict {
     let log = log()?;
     check!(log.contains(line), "the log does not say: {line}\n{log}");
     Ok(())

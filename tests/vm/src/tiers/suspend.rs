@@ -13,8 +13,8 @@ use pbs_uapi::{EventKind, Grant, Tier};
 
 use super::{agrees, is_about, is_exact, needs_pmu, BACKSTOP_INSNS};
 use crate::harness::{
-    boottime_ns, line, overshoot_limit_insns, skip, sleep_ms, sysfs, Context, Counting, Node, Plan,
-    Scene, Verdict,
+    boottime_ns, line, overshoot_limit_insns, set_sysfs, skip, sleep_ms, sysfs, Context, Counting,
+    Node, Plan, Scene, Verdict,
 };
 use crate::linux::scene::{Trio, Waits, PLAN_CPU};
 use crate::{check, check_eq};
@@ -176,6 +176,8 @@ fn needs_alarm() {
 
 /// Suspends the machine, and returns when it is awake again. Fails unless it slept.
 fn suspend() -> Verdict {
+    // Who is frozen does not stand still by any fault.
+    set_sysfs("watchdog_ms", "500")?;
     let successes = "/sys/power/suspend_stats/success";
     let number = || -> Result<u64, String> {
         let text = fs::read_to_string(successes).context(successes)?;

@@ -26,7 +26,14 @@ pub(crate) fn config(text: &str, base: &Config) -> Result<Config, Vec<Problem>> 
     })
 }
 
-const TOP_KEYS: &[&str] = &["plan_id", "dealt_seq", "config", "process", "cpu"];
+const TOP_KEYS: &[&str] = &[
+    "plan_id",
+    "dealt_seq",
+    "lease_ns",
+    "config",
+    "process",
+    "cpu",
+];
 
 impl Reader {
     fn plan(&mut self, document: &DeTable<'_>) -> Plan {
@@ -42,6 +49,10 @@ impl Reader {
         if let Some((line, value)) = top.entries.remove("dealt_seq") {
             plan.dealt_seq = self.number(line, "dealt_seq", value).unwrap_or(0);
             plan.dealt_seq_line = line;
+        }
+        if let Some((line, value)) = top.entries.remove("lease_ns") {
+            plan.lease_ns = self.number(line, "lease_ns", value).unwrap_or(0);
+            plan.lease_ns_line = line;
         }
         if let Some((line, value)) = top.entries.remove("config") {
             self.config(line, value, &mut plan);

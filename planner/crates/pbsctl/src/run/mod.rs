@@ -9,6 +9,7 @@
 
 mod child;
 pub(crate) mod jobs;
+mod lease;
 pub(crate) mod ledger;
 mod live;
 mod outcome;
@@ -24,6 +25,7 @@ use std::time::{Duration, Instant};
 
 use child::{Child, Gate, Prepared};
 use jobs::Jobs;
+use lease::Lease;
 use live::Live;
 use outcome::JobOutcome;
 use pbs_plan::{Config, Plan, Problem, Start};
@@ -69,13 +71,14 @@ pub(crate) fn run(out: Output, path: &Path, options: &RunOptions) -> Result<Exit
         .map_err(|refused| Failure::refused("limits", &refused))?;
     // As it is when the plan comes; it may change while the plan runs.
     let node_config = stat::node_config()?;
-    let (plan, jobs) = match work {
+    let (mut plan, jobs) = match work {
         jobs::Work::Plan(plan) => (*plan, None),
         jobs::Work::Jobs(files) => {
             let (jobs, plan) = Jobs::admit(files, &device, &info, &node_config, options)?;
             (plan, Some(jobs))
         }
     };
+    plan.lease_ns = options.lease.unwrap_or(plan.lease_ns);
     let prepared = match prepared {
         Some(prepared) => prepared,
         None => prepare(&plan, path, out.json).map_err(invalid)?,
@@ -84,6 +87,7 @@ pub(crate) fn run(out: Output, path: &Path, options: &RunOptions) -> Result<Exit
     let mut runner = Runner {
         progress: Progress::new(&plan),
         live: Live::new(&plan, !out.json),
+        lease: Lease::new(plan.lease_ns),
         node_config,
         plans: vec![plan],
         jobs,
@@ -119,6 +123,7 @@ fn resume_runs(out: Output, path: &Path, options: &RunOptions) -> Result<ExitCod
     let mut runner = Runner {
         progress: Progress::resumed(&resumed.plans, &resumed.in_force),
         live: Live::new(&resumed.plans[0], !out.json),
+        lease: Lease::new(options.lease.unwrap_or(resumed.plans[0].lease_ns)),
         node_config,
         plans: resumed.plans,
         jobs: Some(jobs),
@@ -188,6 +193,8 @@ struct Runner {
     signals: Signals,
     progress: Progress,
     live: Live,
+    /// For how long the CPUs have the plan without a word of ours.
+    lease: Lease,
     /// Events were lost since it was last looked what is in force.
     lost: bool,
     /// The plan was written, so it is ours to drop.
@@ -270,7 +277,10 @@ impl Runner {
                     return Ok(outcome);
                 }
             }
-            let timeout_ms = self.answer();
+            let mut timeout_ms = self.answer();
+            if let Some(left_ms) = self.lease.keep(&self.device, self.progress.in_force()) {
+                timeout_ms = u32::try_from(timeout_ms).map_or(left_ms, |ms| left_ms.min(ms as i32));
+            }
             self.live.show();
             signals::wait(&self.device, &self.signals, timeout_ms).map_err(failed)?;
         }
@@ -284,7 +294,8 @@ impl Runner {
         };
         match jobs.answer() {
             jobs::Next::Wait(timeout_ms) => timeout_ms,
-            jobs::Next::Plan(plan) => {
+            jobs::Next::Plan(mut plan) => {
+                plan.lease_ns = self.lease.length_ns();
                 let encoded = pbs_plan::wire::encode(&plan);
                 match self.device.write_plan(&encoded.bytes) {
                     Ok(()) => {

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Contradictions in the state of a node, as a running kernel can look for them:
+//! a bounded piece at a time.
+
+use super::run::NOT_QUEUED;
+use super::{Memory, Node, Slot};
+
+impl<M: Memory> Node<M> {
+    /// What of the state contradicts the rest, if something does.
+    ///
+    /// Looks at what there is once, and at `count` processes from index `first`
+    /// on.  What is added up over all processes (the sums of lateness) is left to
+    /// tests, as it can't be told from a piece.
+    pub fn contradiction(&self, first: u32, count: u32) -> Option<&'static str> {
+        let processes = self.runs.len();
+        if self.cursor as usize > self.plan.slots.len() {
+            return Some("the present slot is beyond the plan");
+        }
+        if self.live > self.unfinished || self.unfinished as usize > processes {
+            return Some("more processes are present than are unfinished");
+        }
+        if self.queue.len() > processes {
+            return Some("there are more candidates than processes");
+        }
+        let owner = self.slot.owner;
+        if self.slot.begun && owner != Slot::IDLE && owner as usize >= processes {
+            return Some("the present slot is that of no process");
+        }
+        if self.grant.is_some_and(|p| p as usize >= processes) {
+            return Some("what is granted the CPU is no process");
+        }
+        let last = first.saturating_add(count).min(processes as u32);
+        (first..last).find_map(|p| self.process_contradiction(p))
+    }
+
+    fn process_contradiction(&self, p: u32) -> Option<&'static str> {
+        let run = self.runs.get(p as usize)?;
+        let candidate = run.is_candidate(self.cursor) && self.grant != Some(p);
+        if candidate != (run.queued != NOT_QUEUED) {
+            return Some("a candidate does not wait, or one waits that is none");
+        }
+        if candidate {
+            let place = run.queued as usize;
+            if self.queue.at(place) != Some(p) {
+                return Some("a candidate is not where it waits");
+            }
+            let above = place.checked_sub(1).and_then(|at| self.queue.at(at / 2));
+            if above.is_some_and(|above| self.queue.before(&self.runs, p, above)) {
+                return Some("a candidate waits behind a less urgent one");
+            }
+        }
+        if run.done {
+            return None;
+        }
+        if self.plan.own_slot(p, run.position) != Some(run.own_slot) {
+            return Some("a process is not at its slot");
+        }
+        (run.rest_insns != self.plan.rest_insns(p, run.position))
+            .then_some("the rest of a process is not what its slots add up to")
+    }
+
+    /// Makes the state contradict itself: for tests of what is done then.
+    pub fn contradict(&mut self) {
+        self.live = self.unfinished.saturating_add(1);
+    }
+}
