@@ -177,9 +177,10 @@ pub(crate) fn set_plan(rq: &RunQueue, has_plan: bool) {
 }
 
 /// Tells Linux around the class that one more CPU is about to have plans, or one less. Process
-/// context; `_hotplug` keeps the CPUs as they are.
+/// context, with the lock of CPU hotplug held: code is changed, on all CPUs that are there.
 pub(crate) fn use_class(used: bool) {
-    // SAFETY: It may be called any time in process context.
+    // SAFETY: It may be called any time in process context. Without the lock lockdep complains, and a
+    // CPU that comes up meanwhile may find the code as it was.
     unsafe { sched_class::bindings::sched_pbs_use(used) };
 }
 

@@ -8,8 +8,7 @@ use super::{
     cpu::Cpu,
     events::Events,
     pbs_core::{Config, Rate},
-    usage,
-    plan,
+    plan, usage,
     watch::{self, WatchTime, Why},
 };
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};

@@ -30,20 +30,25 @@ fn hold_running(how: &impl Hold) -> Verdict {
     trio.goes_on_to_the_end()
 }
 
+/// What a process that is woken up like by a signal retires at most before it waits
+/// again, though it had none to handle: it is noticed at an interrupt (pbs.rst, Signals).
+const LET_THROUGH_INSNS: u32 = 20_000;
+
 /// A waiting process waits again when it is let go.
 fn hold_waiting(how: &impl Hold, waits: Waits) -> Verdict {
     let trio = Trio::waiting(waits)?;
-    let before = trio.waiting.words.progress();
     for _ in 0..3 {
+        let before = trio.waiting.words.progress();
         how.hold(&trio.waiting)?;
         trio.running.runs()?;
         how.let_go(&trio.waiting)?;
         reaches_state(trio.waiting.pid(), 'S')?;
         trio.waiting.rests()?;
-        check_eq!(
-            trio.waiting.words.progress(),
-            before,
-            "turns of the waiting process; it ran before its slot"
+        let turns = trio.waiting.words.progress() - before;
+        // A turn is an instruction at least.
+        check!(
+            turns < LET_THROUGH_INSNS,
+            "it ran before its slot: {turns} turns"
         );
     }
     trio.goes_on_to_the_end()
