@@ -43,10 +43,11 @@ struct Cost {
 /// The first is nearest to what it does take, the others lie around it. While
 /// nothing is retired the timer is put off, each time for twice as long: that
 /// makes it as late as 5,000 instructions.
-const COSTS: [Cost; 8] = [
+const COSTS: [Cost; 9] = [
     cost(100, 40_000, 35_000, 150),
     // As late as that a look is seldom; and not all looks before it were.
     cost(1_000, 40_000, 35_000, 150),
+    cost(2_000, 40_000, 35_000, 150),
     cost(0, 0, 0, 0),
     cost(0, 40_000, 35_000, 400),
     cost(5_000, 40_000, 35_000, 0),
