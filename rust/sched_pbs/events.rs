@@ -123,7 +123,7 @@ impl Events {
         }
         let (ring, writer) = Ring::new(RingName {
             magic: bindings::PBS_RING_MAGIC,
-            version: bindings::PBS_VERSION as u16,
+            version: bindings::PBS_RING_VERSION as u16,
             number: cpu.number(),
         })?;
         self.rings.add(ring)?;

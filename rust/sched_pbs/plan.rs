@@ -19,6 +19,7 @@ use super::{
     events::Emitter,
     global::{pbs, Control, Pbs},
     pbs_core::{
+        self,
         wire::{self, Message, Section},
         Config, Event, EventKind, Lease, Node, Plan, Refusal, Sink, TakeOver,
     },
@@ -103,6 +104,7 @@ pub(crate) fn install(bytes: &[u8]) -> Result<u64, Refused> {
         let plan = Plan::<KernelMemory>::build(&section)?;
         plans.push((section, plan), CHARGED).map_err(Error::from)?;
     }
+    pbs_core::join(&mut plans)?;
     // Keeps the CPUs as they are; hotplug takes the control lock inside this one.
     let _hotplug = kernel::cpu::hotplug_read_lock();
     let mut control = pbs.control.lock_killable()?;
@@ -535,7 +537,7 @@ pub(crate) fn drop_asked(pbs: &Pbs, cpu: &'static Cpu) {
     }
 }
 
-/// How many slots are copied with the run queue locked.
+/// How many slots, or edges, are copied with the run queue locked.
 const SLOTS_A_LOCK: usize = 128;
 
 /// The plan of a CPU, as a plan of one CPU with its configuration.
@@ -544,39 +546,36 @@ pub(crate) fn read_back(number: u32) -> Result<KVVec<u8>> {
     // With it nobody replaces the plan between two locks of the run queue.
     let _control = pbs.control.lock_killable()?;
     let cpu = pbs.cpu(number).ok_or(ENODEV)?;
-    let (plan_id, lease_ns, config, bytes, nr_processes, nr_slots) =
-        with_locked(cpu, |_, _, state| {
-            let node = state.node.as_ref()?;
-            let plan = node.plan();
-            Some((
-                node.plan_id(),
-                state.lease.map_or(0, |lease| lease.length_ns()),
-                *node.config(),
-                plan.encoded_bytes(),
-                plan.processes().len(),
-                plan.slots().len(),
-            ))
-        })
-        .flatten()
-        .ok_or(ENOENT)?;
-    let mut out = KVVec::with_capacity(bytes as usize, CHARGED)?;
-    let header = wire::encode::header(plan_id, bytes, 1, true, 0, lease_ns);
-    out.extend_from_slice(&header, CHARGED)?;
+    let (header, config, record) = with_locked(cpu, |_, _, state| {
+        let node = state.node.as_ref()?;
+        let plan = node.plan();
+        let header = wire::encode::Header {
+            plan_id: node.plan_id(),
+            total_bytes: plan.encoded_bytes(),
+            nr_cpus: 1,
+            with_config: true,
+            lease_ns: state.lease.map_or(0, |lease| lease.length_ns()),
+            ..wire::encode::Header::default()
+        };
+        Some((header, *node.config(), plan.cpu_record(number)))
+    })
+    .flatten()
+    .ok_or(ENOENT)?;
+    let mut out = KVVec::with_capacity(header.total_bytes as usize, CHARGED)?;
+    out.extend_from_slice(&header.bytes(), CHARGED)?;
     out.extend_from_slice(&wire::encode::config(&config), CHARGED)?;
-    let record = wire::encode::cpu(number, nr_processes as u32, nr_slots as u64);
-    out.extend_from_slice(&record, CHARGED)?;
-    for index in 0..nr_processes as u32 {
+    out.extend_from_slice(&record.bytes(), CHARGED)?;
+    for index in 0..record.nr_processes {
         give_way()?;
         let process = with_locked(cpu, |_, _, state| {
             state.node.as_ref()?.plan().process(index).copied()
         })
         .flatten()
         .ok_or(ENOENT)?;
-        let record = wire::encode::process(process.id, process.buffer_insns);
-        out.extend_from_slice(&record, CHARGED)?;
+        out.extend_from_slice(&process.record().bytes(), CHARGED)?;
     }
     let mut piece = [0; SLOTS_A_LOCK * wire::SLOT_BYTES];
-    for first in (0..nr_slots).step_by(SLOTS_A_LOCK) {
+    for first in (0..record.nr_slots as usize).step_by(SLOTS_A_LOCK) {
         give_way()?;
         let used = with_locked(cpu, |_, _, state| {
             let plan = state.node.as_ref()?.plan();
@@ -587,6 +586,22 @@ pub(crate) fn read_back(number: u32) -> Result<KVVec<u8>> {
                 let id = process.map_or(wire::IDLE, |process| process.id);
                 place.copy_from_slice(&wire::encode::slot(slot.length_insns, id, slot.task));
                 used += wire::SLOT_BYTES;
+            }
+            Some(used)
+        })
+        .flatten()
+        .ok_or(ENOENT)?;
+        out.extend_from_slice(piece.get(..used).unwrap_or_default(), CHARGED)?;
+    }
+    for first in (0..record.nr_edges as u32).step_by(SLOTS_A_LOCK) {
+        give_way()?;
+        let used = with_locked(cpu, |_, _, state| {
+            let plan = state.node.as_ref()?.plan();
+            let edges = first..plan.edges().len() as u32;
+            let mut used = 0;
+            for (edge, place) in edges.zip(piece.chunks_exact_mut(wire::EDGE_BYTES)) {
+                place.copy_from_slice(&plan.edge_record(edge));
+                used += wire::EDGE_BYTES;
             }
             Some(used)
         })

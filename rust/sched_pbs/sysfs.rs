@@ -350,7 +350,7 @@ macro_rules! count_attributes {
     };
 }
 
-count_attributes! { 17:
+count_attributes! { 18:
     PlanInstalled "plan_installed",
     PlanEnded "plan_ended",
     PlanDropped "plan_dropped",
@@ -368,4 +368,5 @@ count_attributes! { 17:
     CpuGone "cpu_gone",
     StopLong "stop_long",
     Tier "tier",
+    Waits "waits",
 }

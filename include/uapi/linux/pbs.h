@@ -2,7 +2,7 @@
 /*
  * Plan-based scheduling (SCHED_PBS): the wire format of /dev/pbs_plan.
  *
- * This header is the one definition of the format, version 1.  It needs
+ * This header is the one definition of the format, version 2.  It needs
  * nothing but the kernel's own UAPI headers and compiles as C11 and C++17.
  *
  *   write(2)  one complete plan in one call, in one piece or (writev(2)) in
@@ -59,16 +59,17 @@
 #include <linux/ioctl.h>
 #include <linux/types.h>
 
-#define PBS_VERSION		1
+#define PBS_VERSION		2	/* plans of version 1 are taken, too */
 #define PBS_PLAN_MAGIC		0x4e4c5042u	/* "BPLN" read as little endian */
 
 #define PBS_IDLE		0xffffffffu	/* process of an idle slot */
 #define PBS_NO_TASK		0xffffffffu
 #define PBS_NO_SLOT		0xffffffffffffffffull
 
-/* Limits of version 1; PBS_IOC_INFO gives those of the running kernel. */
+/* Limits; PBS_IOC_INFO gives those of the running kernel. */
 #define PBS_MAX_SLOTS		(1u << 22)	/* per CPU */
 #define PBS_MAX_PROCESSES	1024u		/* per CPU */
+#define PBS_MAX_EDGES		(1u << 22)	/* per CPU */
 #define PBS_MAX_SLOT_INSNS	(1ull << 48)
 #define PBS_MAX_BUFFER_INSNS	(1ull << 56)
 
@@ -81,13 +82,17 @@
  *     struct pbs_plan_cpu
  *     struct pbs_plan_process		nr_processes times, ids ascending
  *     struct pbs_plan_slot		nr_slots times, in order of execution
+ *     struct pbs_plan_edge		nr_edges times, ascending by all four numbers
  *
  * with nothing between and nothing after.  CPU numbers ascend.  A CPU that
  * the plan does not name keeps the plan it has.  A process belongs to one CPU.
+ *
+ * In version 1 there are no edges, memory and rates (the fields are reserved and
+ * must be zero), and a CPU has at least one process and one slot.
  */
 struct pbs_plan_header {
 	__u32 magic;			/* PBS_PLAN_MAGIC */
-	__u16 version;			/* PBS_VERSION */
+	__u16 version;			/* PBS_VERSION, or 1 */
 	__u16 header_bytes;		/* sizeof(struct pbs_plan_header) */
 	__u64 total_bytes;		/* of the whole plan, this header included */
 	__u64 plan_id;			/* the planner's name for it, repeated in events */
@@ -106,7 +111,7 @@ struct pbs_plan_header {
 	 * never; otherwise 100 ms to 3600 s.
 	 */
 	__u64 lease_ns;
-	__u64 reserved[1];
+	__u64 memory_bytes;		/* that the plan may use on the node, 0: not said */
 };
 
 /*
@@ -174,15 +179,17 @@ enum pbs_idle_policy {
 struct pbs_plan_cpu {
 	__u32 cpu;
 	__u32 nr_processes;		/* 1 to PBS_MAX_PROCESSES */
-	__u64 nr_slots;			/* 1 to PBS_MAX_SLOTS */
-	__u64 reserved[2];
+	__u64 nr_slots;			/* 1 to PBS_MAX_SLOTS; 0 with no process: nothing is planned */
+	__u64 nr_edges;			/* up to PBS_MAX_EDGES */
+	__u64 rate_insns_per_ms;	/* of the CPU, below 2^32, 0: its own */
 };
 
 struct pbs_plan_process {
 	__u32 id;			/* any but PBS_IDLE */
 	__u32 flags;			/* must be 0 */
 	__u64 buffer_insns;		/* its plan buffer (Leppert 2021, 3.3.3) */
-	__u64 reserved[2];
+	__u64 memory_bytes;		/* that it is planned to use at most, 0: not planned */
+	__u64 rate_insns_per_ms;	/* of the process, below 2^32, 0: that of the CPU */
 };
 
 /*
@@ -194,6 +201,23 @@ struct pbs_plan_slot {
 	__u64 length_insns;		/* 1 to PBS_MAX_SLOT_INSNS */
 	__u32 process;
 	__u32 task;			/* any but PBS_NO_TASK */
+};
+
+/*
+ * A task waits for one of another process: it can't begin until that has ended.
+ * Meanwhile its process can't run, and others fill its slots.
+ *
+ * Both are tasks of this written plan, the one that waits of this CPU; or the
+ * other one has a number less than its process's first here: it has ended.
+ * What has ended under the plan before stays so.  Tasks that wait in a circle
+ * are refused.  If a process ends before a task that is waited for, who waits is
+ * told (PBS_EV_WAITS, PBS_WAIT_GONE) and waits on until another plan comes.
+ */
+struct pbs_plan_edge {
+	__u32 process;
+	__u32 task;
+	__u32 after_process;
+	__u32 after_task;
 };
 
 /* What happened.  Fields that do not belong to a kind are 0 (or PBS_IDLE, PBS_NO_*). */
@@ -216,6 +240,15 @@ enum pbs_event_kind {
 	PBS_EV_STOP_LONG	= 16,	/* value: ns of others that pid took, on its way to where it waits */
 	PBS_EV_OVERRUN		= 17,	/* this reader was too slow; value: events lost */
 	PBS_EV_TIER		= 18,	/* the CPU counts in another way; value: pbs_tier; reason: pbs_tier_cause */
+	PBS_EV_WAITS		= 19,	/* the slot of process came, and task waits; reason: pbs_wait;
+					 * value: after_process << 32 | after_task
+					 */
+};
+
+/* Why a task waits for another one's end. */
+enum pbs_wait {
+	PBS_WAIT_TASK		= 1,	/* it has not ended yet */
+	PBS_WAIT_GONE		= 2,	/* it never will: its process has ended */
 };
 
 enum pbs_grant {
@@ -331,10 +364,11 @@ struct pbs_event {
  * ring of a CPU that has got its first plan: then nr_rings has grown.
  */
 #define PBS_RING_MAGIC		0x474e5242u	/* "BRNG" read as little endian */
+#define PBS_RING_VERSION	1
 
 struct pbs_ring {
 	__u32 magic;			/* PBS_RING_MAGIC */
-	__u16 version;			/* PBS_VERSION */
+	__u16 version;			/* PBS_RING_VERSION */
 	__u16 record_bytes;		/* sizeof(struct pbs_event) */
 	__u32 cpu;
 	__u32 records_offset_bytes;	/* of record 0, in the mapping */

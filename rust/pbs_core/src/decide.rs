@@ -101,6 +101,9 @@ impl<M: Memory> Node<M> {
     fn settle_anew(&mut self, now_ns: u64, sink: &mut impl Sink) {
         self.stands = false;
         self.windows.advance(now_ns);
+        if self.order.is_pending() {
+            self.release(now_ns, sink);
+        }
         let plan_ns = self.windows.plan_ns(now_ns);
         self.count_idle(plan_ns);
         // What it has retired counts, whether or not it may go on.
@@ -128,6 +131,10 @@ impl<M: Memory> Node<M> {
         }
         let (clock_ns, unallocated) = self.look_at_clock(now_ns);
         self.stand(now_ns, clock_ns, unallocated);
+        if self.order.is_pending() {
+            self.stands = false;
+            self.settled.again = true;
+        }
     }
 
     /// The same where neither clock nor count brings anything new, and only who
@@ -201,7 +208,7 @@ impl<M: Memory> Node<M> {
         // Not its fault, if what came before used up the slot; nor does who waits
         // for others lose the CPU.
         self.update(owner, |run| {
-            if run.is_late() && run.presence == Presence::Ready {
+            if run.is_late() && run.can_run() {
                 run.preemptions = run.preemptions.saturating_add(1);
             }
         });
@@ -292,9 +299,13 @@ impl<M: Memory> Node<M> {
         let Some(run) = self.runs.get(owner as usize) else {
             return Some(Grant::IdleSlot);
         };
-        if run.presence == Presence::Ready {
+        if run.can_run() {
             self.set_grant(Some(owner), Grant::Slot);
             return None;
+        }
+        if run.held {
+            self.tell_wait(owner, now_ns, sink);
+            return Some(Grant::BlockedSlot);
         }
         if run.presence == Presence::Absent && !self.slot.absent_told {
             self.slot.absent_told = true;

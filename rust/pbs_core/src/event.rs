@@ -2,7 +2,7 @@
 
 //! What happens on a node, as it is told outside.
 
-use super::wire;
+use super::{wire, Ended};
 
 /// The kinds of `enum pbs_event_kind`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,11 +44,13 @@ pub enum EventKind {
     Overrun = 17,
     /// The CPU counts instructions in another way.
     Tier = 18,
+    /// The slot of a process came, and its task waits for another process's.
+    Waits = 19,
 }
 
 impl EventKind {
     /// One more than the greatest number of a kind.
-    pub const END: usize = 19;
+    pub const END: usize = 20;
 
     /// All kinds, by number.
     pub const ALL: [EventKind; EventKind::END - 1] = [
@@ -70,6 +72,7 @@ impl EventKind {
         EventKind::StopLong,
         EventKind::Overrun,
         EventKind::Tier,
+        EventKind::Waits,
     ];
 
     /// The kind in lower case, as sysfs and the planner name it.
@@ -93,6 +96,7 @@ impl EventKind {
             EventKind::StopLong => "stop_long",
             EventKind::Overrun => "overrun",
             EventKind::Tier => "tier",
+            EventKind::Waits => "waits",
         }
     }
 }
@@ -111,6 +115,16 @@ pub enum Grant {
     AfterPlan = 4,
     /// Nobody may run: lower classes have the CPU.
     None = 5,
+}
+
+/// Why a task waits for another: `enum pbs_wait`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u16)]
+pub enum Wait {
+    /// That has not ended yet.
+    Task = 1,
+    /// That never ends: its process is over.
+    Gone = 2,
 }
 
 /// Which threshold a signal is about: `enum pbs_cause`.
@@ -196,6 +210,22 @@ pub trait Sink {
     /// Takes one event.  Returns the number that it has among all events, by
     /// which a plan refers to the failures that it deals with.
     fn emit(&mut self, event: &Event) -> u64;
+
+    /// How far the process has come that is waited for here and is on another
+    /// CPU; `predecessor` is its index in [`Plan::predecessors`].
+    ///
+    /// The task `task` of it is waited for from now on: when it has ended,
+    /// [`Node::look_elsewhere`] is to be called.
+    ///
+    /// [`Plan::predecessors`]: super::Plan::predecessors
+    /// [`Node::look_elsewhere`]: super::Node::look_elsewhere
+    fn await_elsewhere(&mut self, _predecessor: u32, _task: u32) -> Ended {
+        Ended::NOTHING
+    }
+
+    /// The process with this index, for which other CPUs may wait, has come so
+    /// far.
+    fn tell_elsewhere(&mut self, _process: u32, _ended: Ended) {}
 
     /// A slot begins.  That is no event, for there are too many of them; it is
     /// for who traces, who alone calls `slot`.

@@ -6,6 +6,7 @@
 //! happens when a plan or a node is constructed, in process context and
 //! outside every lock; afterwards nothing grows.
 
+use core::cmp::Ordering;
 use core::ops::DerefMut;
 
 /// An allocator of slices of fixed length.
@@ -33,3 +34,15 @@ pub struct Interrupted;
 /// The memory for a plan or a node could not be had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoMemory;
+
+/// Sorts, pausing every so often.  It can't be ended half way.
+pub(super) fn sort<M: Memory, T>(slice: &mut [T], compare: impl Fn(&T, &T) -> Ordering) {
+    let mut compared = 0_usize;
+    slice.sort_unstable_by(|one, other| {
+        compared += 1;
+        if compared & (PAUSE_EVERY - 1) == 0 {
+            let _ = M::pause();
+        }
+        compare(one, other)
+    });
+}

@@ -26,9 +26,11 @@ mod grants;
 mod info;
 #[cfg(test)]
 mod invariants;
+mod join;
 mod lease;
 mod memory;
 mod node;
+mod order;
 mod plan;
 mod predict;
 mod queue;
@@ -44,12 +46,14 @@ pub mod wire;
 
 pub use config::{Config, IdlePolicy, Threshold};
 pub use decide::Decision;
-pub use event::{Cause, Counts, Event, EventKind, Grant, PresentSlot, Sink};
+pub use event::{Cause, Counts, Event, EventKind, Grant, PresentSlot, Sink, Wait};
 pub use info::ProcessInfo;
+pub use join::{join, Circle};
 pub use lease::Lease;
 pub use memory::{Interrupted, Memory, NoMemory};
 pub use node::Node;
-pub use plan::{Plan, Process, Slot};
+pub use order::Ended;
+pub use plan::{Edge, Plan, Predecessor, Process, Slot};
 pub use predict::{Origin, Predictor};
 pub use rate::Rate;
 pub use refusal::{Errno, Fault, Part, Refusal};

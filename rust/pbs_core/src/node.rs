@@ -4,6 +4,7 @@
 
 use super::decide::Settled;
 use super::grants::{Granted, Untold};
+use super::order::{Order, LOOKS_AT_ONCE};
 use super::queue::Queue;
 use super::run::{Peak, Run, NOT_QUEUED};
 use super::signals::{Level, Look, Share, Sums, Watch};
@@ -35,6 +36,8 @@ pub struct Node<M: Memory> {
     /// The candidates for idle slots: exactly those processes for which
     /// [`Run::is_candidate`] holds, but for the one that is granted.
     pub(super) queue: Queue<M>,
+    /// Who waits for whose tasks.
+    pub(super) order: Order<M>,
     /// The processes that the plan which follows has to look at again.
     pub(super) changed: Changed<M>,
     pub(super) windows: Windows,
@@ -139,6 +142,7 @@ impl<M: Memory> Node<M> {
         Ok(Node {
             queue: Queue::new(processes, config.idle_policy())?,
             changed: Changed::new(processes)?,
+            order: Order::new(&plan)?,
             windows: Windows::new(&config, now_ns),
             budget: Budget::UNKNOWN,
             plan,
@@ -291,6 +295,8 @@ impl<M: Memory> Node<M> {
             run.presence = Presence::Absent;
             run.done = true;
         });
+        self.stop_waiting(p);
+        self.tell_successors(p, sink);
         if run.done {
             // Its end was told with that of its last task.
             return;
@@ -322,6 +328,7 @@ impl<M: Memory> Node<M> {
             return;
         };
         let (retired_insns, planned_insns) = (run.retired_insns, run.planned_insns);
+        let held = run.held;
         let next = run.position.saturating_add(1);
         self.update_task(p, |run| {
             run.begun = true;
@@ -334,15 +341,26 @@ impl<M: Memory> Node<M> {
             self.watch_early(p, planned_insns, retired_insns, now_ns, sink);
         }
         let place = self.plan.place(p, next);
+        if held {
+            // It has ended all the same, on the way to where its thread was to wait.
+            self.stop_waiting(p);
+        }
         if place.is_none() {
-            return self.change(p, |run| run.move_to(next, place));
+            self.change(p, |run| run.move_to(next, place));
+        } else {
+            // What it adds to the sums is the same before the next task as after the one that
+            // ended.
+            self.stands = false;
+            if let Some(run) = self.runs.get_mut(p as usize) {
+                run.move_to(next, place);
+            }
+            self.requeue(p);
+            if self.runs.get(p as usize).is_some_and(|run| run.held) {
+                let mut budget = LOOKS_AT_ONCE;
+                self.look_at(p, &mut budget, now_ns, sink);
+            }
         }
-        // What it adds to the sums is the same before the next task as after the one that ended.
-        self.stands = false;
-        if let Some(run) = self.runs.get_mut(p as usize) {
-            run.move_to(next, place);
-        }
-        self.requeue(p);
+        self.tell_successors(p, sink);
     }
 
     /// The current task of `p` has begun, if it had not.

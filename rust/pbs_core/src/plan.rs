@@ -45,6 +45,17 @@ pub struct Process {
     pub count: u32,
     /// Its plan buffer (Leppert 2021, 3.3.3).
     pub buffer_insns: u64,
+    /// How much memory it is planned to use at most; 0: that was not planned.
+    pub memory_bytes: u64,
+    /// Its rate as the plan says it; 0: that of the CPU.
+    pub rate_insns_per_ms: u64,
+    /// Where its edges begin in [`Plan::edges`]; they end where those of the
+    /// next one begin.
+    pub first_edge: u32,
+    /// Its index in [`Plan::predecessors`], or [`Predecessor::NONE`].
+    pub predecessor: u32,
+    /// Tasks on other CPUs wait for tasks of it.
+    pub shared: bool,
 }
 
 impl Process {
@@ -53,7 +64,51 @@ impl Process {
         first: 0,
         count: 0,
         buffer_insns: 0,
+        memory_bytes: 0,
+        rate_insns_per_ms: 0,
+        first_edge: 0,
+        predecessor: Predecessor::NONE,
+        shared: false,
     };
+}
+
+/// A task waits for another process's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Edge {
+    /// Which of its process's tasks waits.
+    pub position: u32,
+    /// Index of the process that it waits for in [`Plan::predecessors`].
+    pub predecessor: u32,
+    /// Id of the task that must have ended.
+    pub task: u32,
+}
+
+impl Edge {
+    pub(super) const NONE: Edge = Edge {
+        position: 0,
+        predecessor: Predecessor::NONE,
+        task: wire::NO_TASK,
+    };
+}
+
+/// A process that tasks of the plan wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Predecessor {
+    /// The planner's number for it.
+    pub id: u32,
+    /// Its index in [`Plan::processes`], or [`Predecessor::NONE`] if another CPU
+    /// has it.
+    pub process: u32,
+}
+
+impl Predecessor {
+    /// No index.
+    pub const NONE: u32 = u32::MAX;
+
+    /// Does another CPU have the process?
+    pub const fn is_elsewhere(&self) -> bool {
+        self.process == Predecessor::NONE
+    }
 }
 
 /// The plan of one CPU, as checked by [`Plan::build`].
@@ -66,6 +121,12 @@ pub struct Plan<M: Memory> {
     pub(super) order: M::Slice<u32>,
     /// The lengths of the slots in `order` before every [`SUM_EVERY`]th place.
     pub(super) sums_insns: M::Slice<u64>,
+    /// By process, then by position.
+    pub(super) edges: M::Slice<Edge>,
+    /// Ascending by id.
+    pub(super) predecessors: M::Slice<Predecessor>,
+    /// The rate of the CPU as the plan says it; 0: the CPU's own.
+    pub(super) rate_insns_per_ms: u64,
 }
 
 /// How many slots one sum is for: a compromise between the memory for the sums
@@ -86,6 +147,53 @@ impl<M: Memory> Plan<M> {
     /// The numbers of the slots that are not idle, grouped by process.
     pub fn order(&self) -> &[u32] {
         &self.order
+    }
+
+    /// The edges: by process, then by the position of who waits.
+    pub fn edges(&self) -> &[Edge] {
+        &self.edges
+    }
+
+    /// The processes that tasks wait for, ascending by id.
+    pub fn predecessors(&self) -> &[Predecessor] {
+        &self.predecessors
+    }
+
+    /// The edges of a process.
+    pub fn edges_of(&self, process: u32) -> &[Edge] {
+        let first = self.process(process).map_or(0, |p| p.first_edge);
+        let end = self.end_of_edges(process);
+        self.edges.get(first as usize..end as usize).unwrap_or(&[])
+    }
+
+    /// Where the edges of a process end.
+    #[inline]
+    pub(super) fn end_of_edges(&self, process: u32) -> u32 {
+        let next = self.process(process.saturating_add(1));
+        next.map_or(self.edges.len() as u32, |next| next.first_edge)
+    }
+
+    /// The first edge of a process from a position on, and the position of the
+    /// task that waits there; `u32::MAX`: none does.
+    pub(super) fn edge_from(&self, process: u32, position: u32) -> (u32, u32) {
+        let edges = self.edges_of(process);
+        let passed = edges.partition_point(|edge| edge.position < position);
+        let first = self.process(process).map_or(0, |p| p.first_edge);
+        let gate = edges.get(passed).map_or(u32::MAX, |edge| edge.position);
+        (first.saturating_add(passed as u32), gate)
+    }
+
+    /// The rate of the CPU as the plan says it; 0: the CPU's own.
+    pub fn rate_insns_per_ms(&self) -> u64 {
+        self.rate_insns_per_ms
+    }
+
+    /// Tasks on other CPUs wait for tasks of a process, also if the plan as it
+    /// was written does not say so.
+    pub fn share(&mut self, process: u32) {
+        if let Some(process) = self.processes.get_mut(process as usize) {
+            process.shared = true;
+        }
     }
 
     /// The index of the process with this id.

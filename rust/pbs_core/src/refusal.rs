@@ -4,7 +4,7 @@
 
 use core::fmt;
 
-use super::{wire, Config, Interrupted, NoMemory};
+use super::{wire, Circle, Config, Interrupted, NoMemory};
 
 /// The error number that a refusal has at the system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +50,8 @@ pub enum Part {
     Process,
     /// `struct pbs_plan_slot`
     Slot,
+    /// `struct pbs_plan_edge`
+    Edge,
 }
 
 impl fmt::Display for Part {
@@ -60,6 +62,7 @@ impl fmt::Display for Part {
             Part::Cpu => "CPU record",
             Part::Process => "process record",
             Part::Slot => "slot",
+            Part::Edge => "edge",
         })
     }
 }
@@ -187,6 +190,43 @@ pub enum Fault {
         cpu: u32,
         process: u32,
     },
+    ManyEdges {
+        cpu: u32,
+        found: u64,
+    },
+    EdgeOrder {
+        cpu: u32,
+        edge: u32,
+    },
+    EdgeTask {
+        cpu: u32,
+        edge: u32,
+        process: u32,
+        task: u32,
+    },
+    EdgeAfter {
+        cpu: u32,
+        edge: u32,
+        process: u32,
+        task: u32,
+    },
+    EdgeSelf {
+        cpu: u32,
+        edge: u32,
+        process: u32,
+    },
+    Circle {
+        circle: Circle,
+    },
+    Rate {
+        cpu: u32,
+        found: u64,
+    },
+    ProcessRate {
+        cpu: u32,
+        process: u32,
+        found: u64,
+    },
     /// For the user of a plan: a CPU in it does not exist or is offline.
     CpuNotThere {
         cpu: u32,
@@ -240,7 +280,9 @@ impl Refusal {
     /// The error number of the refusal.
     pub const fn errno(&self) -> Errno {
         match self.fault {
-            Fault::ManyProcesses { .. } | Fault::ManySlots { .. } => Errno::TooBig,
+            Fault::ManyProcesses { .. } | Fault::ManySlots { .. } | Fault::ManyEdges { .. } => {
+                Errno::TooBig
+            }
             Fault::NoMemory => Errno::NoMemory,
             Fault::Interrupted => Errno::Interrupted,
             Fault::CpuNotThere { .. } => Errno::NoDevice,
@@ -282,8 +324,8 @@ impl fmt::Display for Fault {
             ),
             Fault::Trailing { extra_bytes } => write!(
                 f,
-                "{extra_bytes} bytes follow the last slot; end the plan there or correct the \
-                 counts of CPUs, processes and slots"
+                "{extra_bytes} bytes follow the last record; end the plan there or correct the \
+                 counts of CPUs, processes, slots and edges"
             ),
             Fault::Magic { found } => write!(
                 f,
@@ -296,12 +338,9 @@ impl fmt::Display for Fault {
                 "plan has version {found}; write version {}",
                 wire::VERSION
             ),
-            Fault::HeaderBytes { found } => write!(
-                f,
-                "header_bytes is {found}; version {} has {}",
-                wire::VERSION,
-                wire::HEADER_BYTES
-            ),
+            Fault::HeaderBytes { found } => {
+                write!(f, "header_bytes is {found}; write {}", wire::HEADER_BYTES)
+            }
             Fault::TotalBytes {
                 said_bytes,
                 have_bytes,
@@ -441,6 +480,58 @@ impl fmt::Display for Fault {
             Fault::NoSlotOfProcess { cpu, process } => write!(
                 f,
                 "CPU {cpu}: process {process} has no slot; add one or remove the process"
+            ),
+            Fault::ManyEdges { cpu, found } => write!(
+                f,
+                "CPU {cpu} has {found} edges; write at most {}",
+                wire::MAX_EDGES
+            ),
+            Fault::EdgeOrder { cpu, edge } => write!(
+                f,
+                "CPU {cpu}, edge {edge} does not come after the one before it; write them \
+                 ascending by process, task, after_process and after_task, each once"
+            ),
+            Fault::EdgeTask {
+                cpu,
+                edge,
+                process,
+                task,
+            } => write!(
+                f,
+                "CPU {cpu}, edge {edge}: the CPU has no task {task} of process {process} that \
+                 could wait; write the edge where the task is"
+            ),
+            Fault::EdgeAfter {
+                cpu,
+                edge,
+                process,
+                task,
+            } => write!(
+                f,
+                "CPU {cpu}, edge {edge} waits for task {task} of process {process}, which the \
+                 plan does not have; leave the edge out or write the process, too"
+            ),
+            Fault::EdgeSelf { cpu, edge, process } => write!(
+                f,
+                "CPU {cpu}, edge {edge}: process {process} waits for itself; its tasks follow \
+                 each other anyway, so leave the edge out"
+            ),
+            Fault::Circle { circle } => circle.fmt(f),
+            Fault::Rate { cpu, found } => write!(
+                f,
+                "CPU {cpu}: its rate is {found} instructions a millisecond; write 1 to {}, or 0 \
+                 for its own",
+                u32::MAX
+            ),
+            Fault::ProcessRate {
+                cpu,
+                process,
+                found,
+            } => write!(
+                f,
+                "CPU {cpu}, process {process}: its rate is {found} instructions a millisecond; \
+                 write 1 to {}, or 0 for that of the CPU",
+                u32::MAX
             ),
             Fault::CpuNotThere { cpu } => write!(
                 f,

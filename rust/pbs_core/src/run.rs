@@ -3,7 +3,7 @@
 //! The run state of one process.
 
 use super::signals::{Look, Told};
-use super::{wire, IdlePolicy, Memory, Plan, Progress, Slot};
+use super::{wire, IdlePolicy, Memory, Plan, Predecessor, Progress, Slot};
 
 /// What the threads of a process are doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +32,10 @@ pub(super) struct Run {
     pub(super) begun: bool,
     /// Its current task has begun.
     pub(super) task_begun: bool,
+    /// Its current task waits for another process's.
+    pub(super) held: bool,
+    /// What was told of that: a [`Wait`](super::Wait), or 0.
+    pub(super) wait_told: u16,
     /// It was copied for the plan that follows, and has not changed since.
     pub(super) copied: bool,
     /// It stands among those that have changed since they were copied.
@@ -44,6 +48,15 @@ pub(super) struct Run {
     pub(super) own_slot: u32,
     /// Place in the queue of candidates, or [`NOT_QUEUED`].
     pub(super) queued: u32,
+    /// The position of the first task that waits for others, from the current
+    /// one on; `u32::MAX`: none does.
+    pub(super) gate: u32,
+    /// The first of its edges whose task may not have ended.
+    pub(super) edge: u32,
+    /// Among whose waiting it stands, as index of a predecessor; and who is next
+    /// there.
+    pub(super) waits_at: u32,
+    pub(super) next_waiting: u32,
     /// In which round of windows it came to stand there.
     pub(super) round: u64,
     /// Time that it has taken out of turn, and gives back in its next slots.
@@ -100,12 +113,18 @@ impl Run {
         done: false,
         begun: false,
         task_begun: false,
+        held: false,
+        wait_told: 0,
         copied: false,
         noted: false,
         position: 0,
         task: wire::NO_TASK,
         own_slot: u32::MAX,
         queued: NOT_QUEUED,
+        gate: u32::MAX,
+        edge: u32::MAX,
+        waits_at: Predecessor::NONE,
+        next_waiting: u32::MAX,
         round: 0,
         owed_ns: 0,
         planned_insns: 0,
@@ -136,6 +155,7 @@ impl Run {
             buffer_insns: plan.process(index).map_or(0, |p| p.buffer_insns),
             ..Run::NEW
         };
+        (run.edge, run.gate) = plan.edge_from(index, position);
         run.move_to(position, plan.place(index, position));
         run
     }
@@ -147,6 +167,9 @@ impl Run {
             position: self.position,
             task: self.task,
             own_slot: self.own_slot,
+            held: self.held,
+            gate: self.gate,
+            edge: self.edge,
             planned_insns: self.planned_insns,
             rest_insns: self.rest_insns,
             buffer_insns: self.buffer_insns,
@@ -158,6 +181,8 @@ impl Run {
     /// slot and the number of that; the process is done if there is none.
     pub(super) fn move_to(&mut self, position: u32, place: Option<(u32, Slot)>) {
         self.position = position;
+        self.held = position == self.gate;
+        self.wait_told = 0;
         self.retired_insns = 0;
         self.preemptions = 0;
         self.told.forget_task();
@@ -172,6 +197,7 @@ impl Run {
             }
             None => {
                 self.done = true;
+                self.held = false;
                 self.task = wire::NO_TASK;
                 self.planned_insns = 0;
                 self.own_slot = u32::MAX;
@@ -261,11 +287,16 @@ impl Run {
         policy.urgency_insns(self.lateness_insns(), self.buffer_insns)
     }
 
+    /// Can it run, if it is granted the CPU?
+    pub(super) fn can_run(&self) -> bool {
+        self.presence == Presence::Ready && !self.held
+    }
+
     /// May it fill a slot that is not its own?  Only if it can run and is
     /// behind: the slot of its current task has passed, because the task was
     /// preempted or pushed along by one that was.
     pub(super) fn is_candidate(&self, cursor: u32) -> bool {
-        self.presence == Presence::Ready && !self.done && self.own_slot < cursor
+        self.can_run() && !self.done && self.own_slot < cursor
     }
 
     /// Does it count among the active processes: has it begun, and tasks left?

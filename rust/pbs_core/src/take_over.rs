@@ -92,6 +92,7 @@ impl<M: Memory> Node<M> {
             }
         }
         self.idle_insns = idle_insns.min(self.early_insns());
+        self.order.begin();
     }
 
     /// How a plan takes over from this one that deals with the failures of the

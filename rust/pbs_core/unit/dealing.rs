@@ -6,7 +6,7 @@
 use std::string::ToString;
 use std::vec::Vec;
 
-use crate::wire::{encode, Message};
+use crate::wire::Message;
 use crate::{Config, Errno, Event, Fault, Presence, Refusal, StdMemory, Threshold};
 
 use super::scene::{Scene, CONFIG};
@@ -465,12 +465,8 @@ fn ended_plan_may_be_followed_by_the_same() {
 #[test]
 fn plan_that_deals_with_the_future_is_refused() {
     let with = |dealt_seq| {
-        let mut bytes = Vec::new();
-        let total_bytes = encode::total_bytes(false, 1, 1, 1);
-        bytes.extend(encode::header(1, total_bytes, 1, false, dealt_seq, 0));
-        bytes.extend(encode::cpu(0, 1, 1));
-        bytes.extend(encode::process(1, 0));
-        bytes.extend(encode::slot(1000, 1, 0));
+        let mut bytes = text::write(1, None, &[text::Cpu::numbered(0, &[(1, 1000)])]);
+        bytes[40..48].copy_from_slice(&u64::to_ne_bytes(dealt_seq));
         bytes
     };
     let check = |dealt_seq, next_seq| {

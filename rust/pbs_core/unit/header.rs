@@ -8,7 +8,7 @@ use std::string::{String, ToString};
 use std::vec::Vec;
 
 use crate::wire::{self, encode};
-use crate::{Cause, Config, EventKind, Grant};
+use crate::{Cause, Config, EventKind, Grant, Wait};
 
 const HEADER: &str = include_str!("../../../include/uapi/linux/pbs.h");
 
@@ -81,6 +81,7 @@ fn constants_are_those_of_the_header() {
     assert_eq!(define("PBS_NO_TASK"), wire::NO_TASK.into());
     assert_eq!(define("PBS_NO_SLOT"), wire::NO_SLOT);
     assert_eq!(define("PBS_MAX_SLOTS"), wire::MAX_SLOTS);
+    assert_eq!(define("PBS_MAX_EDGES"), wire::MAX_EDGES);
     assert_eq!(define("PBS_MAX_PROCESSES"), wire::MAX_PROCESSES.into());
     assert_eq!(define("PBS_MAX_SLOT_INSNS"), wire::MAX_SLOT_INSNS);
     assert_eq!(define("PBS_MAX_BUFFER_INSNS"), wire::MAX_BUFFER_INSNS);
@@ -111,6 +112,9 @@ fn event_kinds_are_those_of_the_header() {
     ];
     let ours = ours.map(|(name, cause)| (name.to_string(), cause as u16));
     assert_eq!(constants("PBS_CAUSE_"), BTreeMap::from(ours));
+    let ours = [("task", Wait::Task), ("gone", Wait::Gone)];
+    let ours = ours.map(|(name, wait)| (name.to_string(), wait as u16));
+    assert_eq!(constants("PBS_WAIT_"), BTreeMap::from(ours));
 }
 
 #[test]
@@ -120,6 +124,7 @@ fn records_have_the_sizes_of_the_header() {
     assert_eq!(bytes("pbs_plan_cpu"), wire::CPU_BYTES);
     assert_eq!(bytes("pbs_plan_process"), wire::PROCESS_BYTES);
     assert_eq!(bytes("pbs_plan_slot"), wire::SLOT_BYTES);
+    assert_eq!(bytes("pbs_plan_edge"), wire::EDGE_BYTES);
 }
 
 /// Every field that is written stands where the header has it.
@@ -148,7 +153,16 @@ fn records_have_the_fields_of_the_header() {
     };
     check(
         "pbs_plan_header",
-        &encode::header(11, 12, 13, true, 14, 15),
+        &encode::Header {
+            plan_id: 11,
+            total_bytes: 12,
+            nr_cpus: 13,
+            with_config: true,
+            dealt_seq: 14,
+            lease_ns: 15,
+            memory_bytes: 16,
+        }
+        .bytes(),
         &[
             ("magic", wire::MAGIC.into()),
             ("version", wire::VERSION.into()),
@@ -159,17 +173,52 @@ fn records_have_the_fields_of_the_header() {
             ("config_bytes", 256),
             ("dealt_seq", 14),
             ("lease_ns", 15),
+            ("memory_bytes", 16),
+        ],
+    );
+    let record = encode::Cpu {
+        cpu: 1,
+        nr_processes: 2,
+        nr_slots: 3,
+        nr_edges: 4,
+        rate_insns_per_ms: 5,
+    };
+    check(
+        "pbs_plan_cpu",
+        &record.bytes(),
+        &[
+            ("cpu", 1),
+            ("nr_processes", 2),
+            ("nr_slots", 3),
+            ("nr_edges", 4),
+            ("rate_insns_per_ms", 5),
+        ],
+    );
+    let record = encode::Process {
+        id: 1,
+        buffer_insns: 2,
+        memory_bytes: 3,
+        rate_insns_per_ms: 4,
+    };
+    check(
+        "pbs_plan_process",
+        &record.bytes(),
+        &[
+            ("id", 1),
+            ("buffer_insns", 2),
+            ("memory_bytes", 3),
+            ("rate_insns_per_ms", 4),
         ],
     );
     check(
-        "pbs_plan_cpu",
-        &encode::cpu(1, 2, 3),
-        &[("cpu", 1), ("nr_processes", 2), ("nr_slots", 3)],
-    );
-    check(
-        "pbs_plan_process",
-        &encode::process(1, 2),
-        &[("id", 1), ("buffer_insns", 2)],
+        "pbs_plan_edge",
+        &encode::edge(1, 2, 3, 4),
+        &[
+            ("process", 1),
+            ("task", 2),
+            ("after_process", 3),
+            ("after_task", 4),
+        ],
     );
     check(
         "pbs_plan_slot",

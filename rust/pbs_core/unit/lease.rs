@@ -4,16 +4,14 @@
 
 use std::vec::Vec;
 
-use crate::wire::{encode, Message, LEASE_NS};
+use crate::wire::{Message, LEASE_NS};
 use crate::{Fault, Lease, StdMemory};
 
+use super::text::{write, Cpu};
+
 fn plan(lease_ns: u64) -> Vec<u8> {
-    let total_bytes = encode::total_bytes(false, 1, 1, 1);
-    let mut bytes = Vec::new();
-    bytes.extend(encode::header(1, total_bytes, 1, false, 0, lease_ns));
-    bytes.extend(encode::cpu(0, 1, 1));
-    bytes.extend(encode::process(1, 0));
-    bytes.extend(encode::slot(1000, 1, 0));
+    let mut bytes = write(1, None, &[Cpu::numbered(0, &[(1, 1000)])]);
+    bytes[48..56].copy_from_slice(&lease_ns.to_ne_bytes());
     bytes
 }
 

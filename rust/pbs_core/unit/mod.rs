@@ -14,6 +14,7 @@ mod header;
 mod lease;
 mod levels;
 mod numbers;
+mod order;
 mod pieces;
 mod predict;
 mod properties;

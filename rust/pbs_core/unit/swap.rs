@@ -32,6 +32,7 @@ pub(super) fn tasks(slots: &[(u32, u32, u64)]) -> Plan<StdMemory> {
         cpu: 0,
         processes,
         slots: slots.collect(),
+        edges: vec![],
     })
 }
 

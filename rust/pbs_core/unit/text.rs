@@ -7,7 +7,7 @@ use std::vec::Vec;
 
 use crate::wire::encode;
 use crate::wire::{Message, IDLE, NO_TASK};
-use crate::{Config, Plan, Refusal, StdMemory};
+use crate::{join, Config, Plan, Refusal, StdMemory};
 
 /// One CPU of a plan: its processes (id, buffer) and its slots (length,
 /// process, task).
@@ -16,6 +16,8 @@ pub(super) struct Cpu {
     pub(super) cpu: u32,
     pub(super) processes: Vec<(u32, u64)>,
     pub(super) slots: Vec<(u64, u32, u32)>,
+    /// Process, task, the process that it waits for, its task.
+    pub(super) edges: Vec<(u32, u32, u32, u32)>,
 }
 
 impl Cpu {
@@ -37,38 +39,53 @@ impl Cpu {
             cpu,
             processes: tasks.into_keys().map(|id| (id, 0)).collect(),
             slots: numbered,
+            edges: Vec::new(),
         }
     }
 }
 
 pub(super) fn write(plan_id: u64, config: Option<&Config>, cpus: &[Cpu]) -> Vec<u8> {
-    let total_bytes = encode::total_bytes(
-        config.is_some(),
-        cpus.len() as u64,
-        cpus.iter().map(|cpu| cpu.processes.len() as u64).sum(),
-        cpus.iter().map(|cpu| cpu.slots.len() as u64).sum(),
-    );
-    let nr_cpus = cpus.len() as u32;
-    let mut bytes = Vec::new();
-    bytes.extend(encode::header(
+    let count = |count: fn(&Cpu) -> usize| cpus.iter().map(|cpu| count(cpu) as u64).sum();
+    let header = encode::Header {
         plan_id,
-        total_bytes,
-        nr_cpus,
-        config.is_some(),
-        0,
-        0,
-    ));
+        total_bytes: encode::total_bytes(
+            config.is_some(),
+            cpus.len() as u64,
+            count(|cpu| cpu.processes.len()),
+            count(|cpu| cpu.slots.len()),
+            count(|cpu| cpu.edges.len()),
+        ),
+        nr_cpus: cpus.len() as u32,
+        with_config: config.is_some(),
+        ..encode::Header::default()
+    };
+    let mut bytes = Vec::new();
+    bytes.extend(header.bytes());
     if let Some(config) = config {
         bytes.extend(encode::config(config));
     }
     for cpu in cpus {
-        let nr_processes = cpu.processes.len() as u32;
-        bytes.extend(encode::cpu(cpu.cpu, nr_processes, cpu.slots.len() as u64));
+        let record = encode::Cpu {
+            cpu: cpu.cpu,
+            nr_processes: cpu.processes.len() as u32,
+            nr_slots: cpu.slots.len() as u64,
+            nr_edges: cpu.edges.len() as u64,
+            ..encode::Cpu::default()
+        };
+        bytes.extend(record.bytes());
         for &(id, buffer_insns) in &cpu.processes {
-            bytes.extend(encode::process(id, buffer_insns));
+            let record = encode::Process {
+                id,
+                buffer_insns,
+                ..encode::Process::default()
+            };
+            bytes.extend(record.bytes());
         }
         for &(length_insns, process, task) in &cpu.slots {
             bytes.extend(encode::slot(length_insns, process, task));
+        }
+        for &(process, task, after_process, after_task) in &cpu.edges {
+            bytes.extend(encode::edge(process, task, after_process, after_task));
         }
     }
     bytes
@@ -77,10 +94,14 @@ pub(super) fn write(plan_id: u64, config: Option<&Config>, cpus: &[Cpu]) -> Vec<
 /// Reads a whole plan as the kernel does: the message, then every section.
 pub(super) fn read(bytes: &[u8]) -> Result<Vec<(u32, Plan<StdMemory>)>, Refusal> {
     let message = Message::parse::<StdMemory>(bytes)?;
-    message
-        .sections()
-        .map(|section| Ok((section.cpu(), Plan::build(&section)?)))
-        .collect()
+    let plans = message.sections().map(|section| {
+        let plan = Plan::build(&section)?;
+        Ok((section, plan))
+    });
+    let mut plans = plans.collect::<Result<Vec<_>, Refusal>>()?;
+    join(&mut plans)?;
+    let cpus = plans.into_iter();
+    Ok(cpus.map(|(section, plan)| (section.cpu(), plan)).collect())
 }
 
 /// The plan of one CPU with these slots (process, length).

@@ -11,8 +11,11 @@ use std::vec::Vec;
 use proptest::prelude::*;
 use proptest::test_runner::{RngSeed, TestRunner};
 
-use crate::wire::{Message, IDLE, MAX_SLOT_INSNS, NO_TASK};
-use crate::{Config, Errno, Fault, Interrupted, Memory, NoMemory, Part, Plan, Refusal, StdMemory};
+use crate::wire::{encode, Message, IDLE, MAX_SLOT_INSNS, NO_TASK};
+use crate::{
+    Circle, Config, Errno, Fault, Interrupted, Memory, NoMemory, Node, Part, Plan, Rate, Refusal,
+    StdMemory,
+};
 
 use super::text::{read, write, Cpu};
 
@@ -28,11 +31,13 @@ fn two_cpus() -> Vec<Cpu> {
                 (300, 1, 3),
                 (MAX_SLOT_INSNS, 7, 5),
             ],
+            edges: Vec::new(),
         },
         Cpu {
             cpu: 3,
             processes: vec![(2, 1 << 56)],
             slots: vec![(1, 2, NO_TASK - 1)],
+            edges: Vec::new(),
         },
     ]
 }
@@ -51,29 +56,30 @@ const END: usize = PROCESS_2 + 32 + 16;
 /// What was read, in the form in which it is written.
 fn again(bytes: &[u8]) -> Result<Vec<u8>, Refusal> {
     let message = Message::parse::<StdMemory>(bytes)?;
-    let cpus: Vec<Cpu> = read(bytes)?
-        .into_iter()
-        .map(|(cpu, plan)| Cpu {
-            cpu,
-            processes: plan
-                .processes()
-                .iter()
-                .map(|p| (p.id, p.buffer_insns))
-                .collect(),
-            slots: plan
-                .slots()
-                .iter()
-                .map(|slot| {
-                    let process = plan.process(slot.process).map_or(IDLE, |p| p.id);
-                    (slot.length_insns, process, slot.task)
-                })
-                .collect(),
-        })
-        .collect();
-    let mut bytes = write(message.plan_id(), message.config().as_ref(), &cpus);
-    bytes[40..48].copy_from_slice(&message.dealt_seq().to_ne_bytes());
-    bytes[48..56].copy_from_slice(&message.lease_ns().to_ne_bytes());
-    Ok(bytes)
+    let header = encode::Header {
+        plan_id: message.plan_id(),
+        total_bytes: bytes.len() as u64,
+        nr_cpus: message.nr_cpus(),
+        with_config: message.config().is_some(),
+        dealt_seq: message.dealt_seq(),
+        lease_ns: message.lease_ns(),
+        memory_bytes: message.memory_bytes(),
+    };
+    let mut written = header.bytes().to_vec();
+    written[4..6].copy_from_slice(&message.version().to_ne_bytes());
+    written.extend(message.config().iter().flat_map(encode::config));
+    for (cpu, plan) in read(bytes)? {
+        written.extend(plan.cpu_record(cpu).bytes());
+        let processes = plan.processes().iter();
+        written.extend(processes.flat_map(|process| process.record().bytes()));
+        written.extend(plan.slots().iter().flat_map(|slot| {
+            let process = plan.process(slot.process).map_or(IDLE, |p| p.id);
+            encode::slot(slot.length_insns, process, slot.task)
+        }));
+        let edges = 0..plan.edges().len() as u32;
+        written.extend(edges.flat_map(|edge| plan.edge_record(edge)));
+    }
+    Ok(written)
 }
 
 #[test]
@@ -90,6 +96,51 @@ fn plan_is_read_as_it_was_written() {
         assert_eq!(message.nr_cpus(), 2);
         assert_eq!(again(&bytes).unwrap(), bytes);
     }
+}
+
+/// What is reserved in version 1, which has no edges, memory or rates.
+#[test]
+fn plan_of_version_1_is_read() {
+    let mut bytes = write(99, None, &two_cpus());
+    bytes[4..6].copy_from_slice(&1u16.to_ne_bytes());
+    assert_eq!(again(&bytes).unwrap(), bytes);
+    let cases = [
+        (63, Part::Header, 56),
+        (CPU_3 + 16, Part::Cpu, CPU_3 + 16),
+        (CPU_3 + 31, Part::Cpu, CPU_3 + 24),
+        (PROCESS_7 + 16, Part::Process, PROCESS_7 + 16),
+        (PROCESS_7 + 31, Part::Process, PROCESS_7 + 24),
+    ];
+    for (at, part, offset) in cases {
+        let mut bytes = bytes.clone();
+        bytes[at] = 1;
+        assert_eq!(
+            read(&bytes).err(),
+            Some(Fault::Reserved { part }.at(offset))
+        );
+    }
+}
+
+/// A CPU for which nothing is planned has a plan all the same; of version 1 it
+/// is refused.
+#[test]
+fn cpu_without_processes_is_read() {
+    let mut cpus = two_cpus();
+    cpus[0].processes.clear();
+    cpus[0].slots.clear();
+    let mut bytes = write(99, None, &cpus);
+    assert_eq!(again(&bytes).unwrap(), bytes);
+    let node = Node::new(
+        read(&bytes).unwrap().remove(0).1,
+        Config::DEFAULT,
+        Rate::new(1_000_000),
+        1,
+        0,
+    );
+    assert_eq!(node.unwrap().unfinished(), 0);
+    bytes[4..6].copy_from_slice(&1u16.to_ne_bytes());
+    let fault = Fault::NoProcesses { cpu: 0 };
+    assert_eq!(read(&bytes).err(), Some(fault.at(CPU_0 + 4)));
 }
 
 #[test]
@@ -144,7 +195,8 @@ fn each_fault_is_refused_where_it_is() {
     let u64 = u64::to_ne_bytes;
     let cases = [
         (refused(0, u32(1)), Fault::Magic { found: 1 }, 0),
-        (refused(4, u16(2)), Fault::Version { found: 2 }, 4),
+        (refused(4, u16(0)), Fault::Version { found: 0 }, 4),
+        (refused(4, u16(3)), Fault::Version { found: 3 }, 4),
         (refused(6, u16(72)), Fault::HeaderBytes { found: 72 }, 6),
         (
             refused(8, u64(1000)),
@@ -180,7 +232,6 @@ fn each_fault_is_refused_where_it_is() {
             },
             32,
         ),
-        (refused(63, [1]), Fault::Reserved { part: Part::Header }, 56),
         (
             refused(CPU_3, u32(0)),
             Fault::CpuOrder { cpu: 0, before: 0 },
@@ -236,9 +287,29 @@ fn each_fault_is_refused_where_it_is() {
             SLOT_0,
         ),
         (
-            refused(CPU_3 + 16, u64(1)),
-            Fault::Reserved { part: Part::Cpu },
+            refused(CPU_3 + 16, u64((1 << 22) + 1)),
+            Fault::ManyEdges {
+                cpu: 3,
+                found: (1 << 22) + 1,
+            },
             CPU_3 + 16,
+        ),
+        (
+            refused(CPU_0 + 16, u64(1 << 22)),
+            Fault::Truncated {
+                part: Part::Edge,
+                need_bytes: 16 << 22,
+                have_bytes: (END - CPU_3) as u64,
+            },
+            CPU_3,
+        ),
+        (
+            refused(CPU_0 + 24, u64(1 << 32)),
+            Fault::Rate {
+                cpu: 0,
+                found: 1 << 32,
+            },
+            CPU_0 + 24,
         ),
         (
             refused(PROCESS_7, u32(IDLE)),
@@ -286,9 +357,11 @@ fn each_fault_is_refused_where_it_is() {
             PROCESS_7 + 8,
         ),
         (
-            refused(PROCESS_7 + 31, [1]),
-            Fault::Reserved {
-                part: Part::Process,
+            refused(PROCESS_7 + 24, u64(1 << 32)),
+            Fault::ProcessRate {
+                cpu: 0,
+                process: 7,
+                found: 1 << 32,
             },
             PROCESS_7 + 24,
         ),
@@ -364,7 +437,10 @@ fn each_fault_is_refused_where_it_is() {
             (refusal.fault, refusal.offset_bytes),
             (fault, offset_bytes as u64)
         );
-        let too_big = matches!(fault, Fault::ManyProcesses { .. } | Fault::ManySlots { .. });
+        let too_big = matches!(
+            fault,
+            Fault::ManyProcesses { .. } | Fault::ManySlots { .. } | Fault::ManyEdges { .. }
+        );
         let errno = if too_big {
             Errno::TooBig
         } else {
@@ -509,6 +585,7 @@ fn lack_of_memory_is_a_refusal() {
 fn reasons_fit_into_the_error_record() {
     let (cpu, process, task, before, other_cpu) =
         (u32::MAX, u32::MAX, u32::MAX, u32::MAX, u32::MAX);
+    let edge = u32::MAX;
     let (slot, found_insns) = (u64::MAX, u64::MAX);
     let part = Part::Process;
     let faults = [
@@ -593,6 +670,36 @@ fn reasons_fit_into_the_error_record() {
         Fault::NoSlotOfProcess { cpu, process },
         Fault::CpuNotThere { cpu },
         Fault::Lease { found: u64::MAX },
+        Fault::ManyEdges {
+            cpu,
+            found: u64::MAX,
+        },
+        Fault::EdgeOrder { cpu, edge },
+        Fault::EdgeTask {
+            cpu,
+            edge,
+            process,
+            task,
+        },
+        Fault::EdgeAfter {
+            cpu,
+            edge,
+            process,
+            task,
+        },
+        Fault::EdgeSelf { cpu, edge, process },
+        Fault::Circle {
+            circle: Circle::longest(),
+        },
+        Fault::Rate {
+            cpu,
+            found: u64::MAX,
+        },
+        Fault::ProcessRate {
+            cpu,
+            process,
+            found: u64::MAX,
+        },
         Fault::NoMemory,
         Fault::Interrupted,
     ];
@@ -626,7 +733,9 @@ fn ten_thousand_mutated_plans() {
         rng_seed: RngSeed::Fixed(2021),
         ..ProptestConfig::default()
     };
-    let whole = write(99, Some(&Config::DEFAULT), &two_cpus());
+    let mut cpus = two_cpus();
+    cpus[0].edges = vec![(1, 3, 7, 4), (7, 5, 1, 3), (7, 5, 2, 3)];
+    let whole = write(99, Some(&Config::DEFAULT), &cpus);
     let length = whole.len();
     let values = prop_oneof![
         any::<u32>(),

@@ -69,6 +69,8 @@ struct CpuPlan {
     cpu: u32,
     /// (process, task, length); process `IDLE` for an idle slot.
     slots: Vec<(u32, u32, u64)>,
+    /// (process, task, the process it waits for, its task).
+    edges: Vec<[u32; 4]>,
 }
 
 /// A plan in the making: `Plan::new(1).slot(7, 0, 1_000_000).idle(500_000)`.
@@ -103,7 +105,17 @@ impl Plan {
         self.cpus.push(CpuPlan {
             cpu,
             slots: Vec::new(),
+            edges: Vec::new(),
         });
+        self
+    }
+
+    /// On the CPU that was named last, `task` of `process` waits for `after_task`
+    /// of `after_process`.
+    pub fn edge(mut self, process: u32, task: u32, after_process: u32, after_task: u32) -> Self {
+        if let Some(cpu) = self.cpus.last_mut() {
+            cpu.edges.push([process, task, after_process, after_task]);
+        }
         self
     }
 
@@ -170,40 +182,52 @@ impl Plan {
         };
         let processes: usize = self.cpus.iter().map(|cpu| ids(cpu).len()).sum();
         let slots: usize = self.cpus.iter().map(|cpu| cpu.slots.len()).sum();
-        let total_bytes = encode::total_bytes(
-            self.config.is_some(),
-            self.cpus.len() as u64,
-            processes as u64,
-            slots as u64,
-        );
-        let nr_cpus = self.cpus.len() as u32;
-        let with_config = self.config.is_some();
-        let (dealt_seq, lease_ns) = (self.dealt_seq, self.lease_ns);
-        let header = encode::header(
-            self.id,
-            total_bytes,
-            nr_cpus,
-            with_config,
-            dealt_seq,
-            lease_ns,
-        );
-        let mut bytes = header.to_vec();
+        let edges: usize = self.cpus.iter().map(|cpu| cpu.edges.len()).sum();
+        let header = encode::Header {
+            plan_id: self.id,
+            total_bytes: encode::total_bytes(
+                self.config.is_some(),
+                self.cpus.len() as u64,
+                processes as u64,
+                slots as u64,
+                edges as u64,
+            ),
+            nr_cpus: self.cpus.len() as u32,
+            with_config: self.config.is_some(),
+            dealt_seq: self.dealt_seq,
+            lease_ns: self.lease_ns,
+            ..encode::Header::default()
+        };
+        let mut bytes = header.bytes().to_vec();
         if let Some(config) = &self.config {
             bytes.extend(encode::config(config));
         }
         for cpu in &self.cpus {
             let ids = ids(cpu);
-            bytes.extend(encode::cpu(
-                cpu.cpu,
-                ids.len() as u32,
-                cpu.slots.len() as u64,
-            ));
+            let record = encode::Cpu {
+                cpu: cpu.cpu,
+                nr_processes: ids.len() as u32,
+                nr_slots: cpu.slots.len() as u64,
+                nr_edges: cpu.edges.len() as u64,
+                ..encode::Cpu::default()
+            };
+            bytes.extend(record.bytes());
             for id in ids {
                 let buffer = self.buffers.iter().find(|buffer| buffer.0 == id);
-                bytes.extend(encode::process(id, buffer.map_or(0, |buffer| buffer.1)));
+                let record = encode::Process {
+                    id,
+                    buffer_insns: buffer.map_or(0, |buffer| buffer.1),
+                    ..encode::Process::default()
+                };
+                bytes.extend(record.bytes());
             }
             for &(process, task, length_insns) in &cpu.slots {
                 bytes.extend(encode::slot(length_insns, process, task));
+            }
+            let mut edges = cpu.edges.clone();
+            edges.sort_unstable();
+            for [process, task, after_process, after_task] in edges {
+                bytes.extend(encode::edge(process, task, after_process, after_task));
             }
         }
         bytes

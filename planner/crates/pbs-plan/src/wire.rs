@@ -164,9 +164,12 @@ pub fn validate(encoded: &Encoded) -> Result<(), Problem> {
 
 fn validate_bytes(bytes: &[u8]) -> Result<Message<'_>, pbs_core::Refusal> {
     let message = Message::parse::<StdMemory>(bytes)?;
-    for section in message.sections() {
-        pbs_core::Plan::<StdMemory>::build(&section)?;
-    }
+    let plans = message.sections().map(|section| {
+        let plan = pbs_core::Plan::<StdMemory>::build(&section)?;
+        Ok((section, plan))
+    });
+    let mut plans = plans.collect::<Result<Vec<_>, pbs_core::Refusal>>()?;
+    pbs_core::join(&mut plans)?;
     Ok(message)
 }
 

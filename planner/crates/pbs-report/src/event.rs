@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Events as JSON and as lines of text.
 
-use pbs_uapi::{Cause, Drop, Eject, Event, EventKind, Grant, TierCause, IDLE, NO_SLOT, NO_TASK};
+use pbs_uapi::{
+    Cause, Drop, Eject, Event, EventKind, Grant, TierCause, Wait, IDLE, NO_SLOT, NO_TASK,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::number::{bytes, grouped};
@@ -114,6 +116,7 @@ pub(crate) fn reason_name(event: &Event) -> Option<String> {
         Some(EventKind::Ejected) => Eject::from_raw(event.reason).map(Eject::name),
         Some(EventKind::PlanDropped) => Drop::from_raw(event.reason).map(Drop::name),
         Some(EventKind::Tier) => TierCause::from_raw(event.reason).map(TierCause::name),
+        Some(EventKind::Waits) => Wait::from_raw(event.reason).map(Wait::name),
         _ => None,
     };
     match name {
@@ -132,6 +135,7 @@ fn reason_number(kind: u16, name: &str) -> Option<u16> {
         Some(EventKind::Ejected) => Eject::from_name(name).map(|eject| eject as u16),
         Some(EventKind::PlanDropped) => Drop::from_name(name).map(|drop| drop as u16),
         Some(EventKind::Tier) => TierCause::from_name(name).map(|cause| cause as u16),
+        Some(EventKind::Waits) => Wait::from_name(name).map(|wait| wait as u16),
         _ => None,
     };
     known.or_else(|| name.strip_prefix("reason_")?.parse().ok())
@@ -244,6 +248,11 @@ pub(crate) fn threshold(event: &Event) -> i128 {
     }
 }
 
+/// Process and task that a task waits for: of [`EventKind::Waits`].
+pub(crate) fn awaited(event: &Event) -> (u32, u32) {
+    ((event.value >> 32) as u32, event.value as u32)
+}
+
 /// The event as a line of text, without its end.
 pub fn describe(event: &Event) -> String {
     let mut line = format!(
@@ -314,6 +323,15 @@ pub fn describe(event: &Event) -> String {
         Some(EventKind::StopLong) => say(format!("pid {} {} ns", event.pid, grouped(value))),
         Some(EventKind::Overrun) => say(format!("{} events lost", grouped(value))),
         Some(EventKind::Tier) => say(format!("counts by {}", tier_name(value as u32))),
+        Some(EventKind::Waits) => {
+            let (process, task) = awaited(event);
+            let gone = if event.reason == Wait::Gone as u16 {
+                ", which is gone"
+            } else {
+                ""
+            };
+            say(format!("waits for task {task} of process {process}{gone}"));
+        }
         Some(EventKind::Late | EventKind::Early | EventKind::Info) => {
             say(comparison(event, None));
             if event.stress > 0 {

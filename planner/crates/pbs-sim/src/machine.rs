@@ -121,6 +121,9 @@ impl<'a> Machine<'a> {
         let section = message.sections().next();
         let section = section.ok_or_else(|| Error::Plan("the plan has no CPU".into()))?;
         let core = pbs_core::Plan::build(&section).map_err(refused)?;
+        let mut joined = [(section, core)];
+        pbs_core::join(&mut joined).map_err(refused)?;
+        let [(_, core)] = joined;
         let rate = Rate::new(options.rate_insns_per_ms);
         Node::new(core, config, rate, plan.plan_id, now_ns)
             .map_err(|_| Error::Plan("there is no memory for the plan".into()))

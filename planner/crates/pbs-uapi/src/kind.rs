@@ -74,6 +74,18 @@ numbers! {
         /// The CPU counts in another way; `value`: [`Tier`]; `reason`:
         /// [`TierCause`].
         Tier = 18, "tier";
+        /// The slot of `process` came, and `task` waits for another one's end;
+        /// `reason`: [`Wait`]; `value`: the process that is waited for, and in
+        /// its lower half the task.
+        Waits = 19, "waits";
+    }
+
+    /// `enum pbs_wait`: why a task waits for another one's end.
+    Wait: u16 {
+        /// It has not ended yet.
+        Task = 1, "task";
+        /// It never will: its process has ended.
+        Gone = 2, "gone";
     }
 
     /// `enum pbs_grant`: why a process may run.

@@ -11,12 +11,14 @@ pub mod record;
 mod ring;
 
 pub use device::{Device, Refused, DEVICE_PATH};
-pub use kind::{Cause, Drop, Eject, EventKind, Grant, Tier, TierCause};
+pub use kind::{Cause, Drop, Eject, EventKind, Grant, Tier, TierCause, Wait};
 pub use record::{Config, Event, Info};
 pub use ring::{Look, Ring, Rings};
 
 /// Version of the wire format.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
+/// Version of the rings of events.
+pub const RING_VERSION: u16 = 1;
 /// First word of a plan.
 pub const PLAN_MAGIC: u32 = 0x4e4c_5042;
 /// First word of a ring of events.
@@ -29,6 +31,8 @@ pub const NO_TASK: u32 = u32::MAX;
 pub const NO_SLOT: u64 = u64::MAX;
 /// Slots in the plan of one CPU.
 pub const MAX_SLOTS: u32 = 1 << 22;
+/// Edges in the plan of one CPU.
+pub const MAX_EDGES: u32 = 1 << 22;
 /// Processes in the plan of one CPU.
 pub const MAX_PROCESSES: u32 = 1024;
 /// Longest slot.

@@ -43,7 +43,7 @@ records! {
         flags: u64,
         dealt_seq: u64,
         lease_ns: u64,
-        reserved: [u64; 1],
+        memory_bytes: u64,
     }
 
     /// `struct pbs_config`: the numbers of the policy.
@@ -81,7 +81,8 @@ records! {
         cpu: u32,
         nr_processes: u32,
         nr_slots: u64,
-        reserved: [u64; 2],
+        nr_edges: u64,
+        rate_insns_per_ms: u64,
     }
 
     /// `struct pbs_plan_process`
@@ -89,7 +90,8 @@ records! {
         id: u32,
         flags: u32,
         buffer_insns: u64,
-        reserved: [u64; 2],
+        memory_bytes: u64,
+        rate_insns_per_ms: u64,
     }
 
     /// `struct pbs_plan_slot`
@@ -97,6 +99,14 @@ records! {
         length_insns: u64,
         process: u32,
         task: u32,
+    }
+
+    /// `struct pbs_plan_edge`: `task` of `process` waits for the other one.
+    PlanEdge {
+        process: u32,
+        task: u32,
+        after_process: u32,
+        after_task: u32,
     }
 
     /// `struct pbs_event`: what happened.

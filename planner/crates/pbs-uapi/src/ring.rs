@@ -8,7 +8,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{fence, AtomicU64, Ordering};
 
 use crate::record::{Event, Info, RingHeader};
-use crate::{EventKind, IDLE, NO_SLOT, NO_TASK, RING_MAGIC, VERSION};
+use crate::{EventKind, IDLE, NO_SLOT, NO_TASK, RING_MAGIC, RING_VERSION};
 
 /// The ring of one CPU: a mapping of the kernel's memory, for reading.
 #[derive(Debug)]
@@ -80,7 +80,7 @@ impl Ring {
             .checked_mul(size_of::<Event>())
             .and_then(|records| records.checked_add(ring.records_offset_bytes));
         let is_known = header.magic == RING_MAGIC
-            && header.version == VERSION
+            && header.version == RING_VERSION
             && usize::from(header.record_bytes) == size_of::<Event>()
             && header.capacity_records.is_power_of_two()
             && ring.records_offset_bytes % align_of::<Event>() == 0

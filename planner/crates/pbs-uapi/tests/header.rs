@@ -8,10 +8,10 @@ use std::path::Path;
 use std::process::Command;
 
 use pbs_uapi::record::{
-    Attach, Config, Error, Event, GetPlan, Info, PlanCpu, PlanHeader, PlanProcess, PlanSlot,
-    RingHeader, TaskEnd,
+    Attach, Config, Error, Event, GetPlan, Info, PlanCpu, PlanEdge, PlanHeader, PlanProcess,
+    PlanSlot, RingHeader, TaskEnd,
 };
-use pbs_uapi::{ioc, Cause, Drop, Eject, EventKind, Grant, Tier, TierCause};
+use pbs_uapi::{ioc, Cause, Drop, Eject, EventKind, Grant, Tier, TierCause, Wait};
 
 /// Expression in C and what it must be.
 type Expected = BTreeMap<String, u64>;
@@ -31,7 +31,7 @@ fn expected() -> Expected {
     layout! { expected,
         "pbs_plan_header" PlanHeader {
             magic version header_bytes total_bytes plan_id nr_cpus config_bytes flags dealt_seq
-            lease_ns reserved
+            lease_ns memory_bytes
         }
         "pbs_config" Config {
             sigma_t1_permille preemption_limit_insns no_preemption_insns ceiling_factor_permille
@@ -42,9 +42,10 @@ fn expected() -> Expected {
             stress_gain_insns nominal_tick_ns thresholds idle_policy idle_is_lateness
             t1_spares_last_slot kernel_budget_permille reserved
         }
-        "pbs_plan_cpu" PlanCpu { cpu nr_processes nr_slots reserved }
-        "pbs_plan_process" PlanProcess { id flags buffer_insns reserved }
+        "pbs_plan_cpu" PlanCpu { cpu nr_processes nr_slots nr_edges rate_insns_per_ms }
+        "pbs_plan_process" PlanProcess { id flags buffer_insns memory_bytes rate_insns_per_ms }
         "pbs_plan_slot" PlanSlot { length_insns process task }
+        "pbs_plan_edge" PlanEdge { process task after_process after_task }
         "pbs_event" Event {
             seq time_ns plan_id kind reason cpu process task slot planned_insns retired_insns
             lateness_insns value peak_vm_bytes peak_rss_bytes preemptions pid
@@ -70,6 +71,8 @@ fn expected() -> Expected {
         ("PBS_NO_TASK", pbs_uapi::NO_TASK.into()),
         ("PBS_NO_SLOT", pbs_uapi::NO_SLOT),
         ("PBS_MAX_SLOTS", pbs_uapi::MAX_SLOTS.into()),
+        ("PBS_RING_VERSION", pbs_uapi::RING_VERSION.into()),
+        ("PBS_MAX_EDGES", pbs_uapi::MAX_EDGES.into()),
         ("PBS_MAX_PROCESSES", pbs_uapi::MAX_PROCESSES.into()),
         ("PBS_MAX_SLOT_INSNS", pbs_uapi::MAX_SLOT_INSNS),
         ("PBS_MAX_BUFFER_INSNS", pbs_uapi::MAX_BUFFER_INSNS),
@@ -95,6 +98,9 @@ fn expected() -> Expected {
     }
     for &cause in Cause::ALL {
         expected.insert(c_name("CAUSE", &format!("{cause:?}")), cause as u64);
+    }
+    for &wait in Wait::ALL {
+        expected.insert(c_name("WAIT", &format!("{wait:?}")), wait as u64);
     }
     for &eject in Eject::ALL {
         expected.insert(c_name("EJECT", &format!("{eject:?}")), eject as u64);

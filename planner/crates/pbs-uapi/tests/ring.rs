@@ -9,7 +9,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::atomic::{fence, AtomicBool, AtomicU64, Ordering};
 
 use pbs_uapi::record::{bytes_of, RingHeader};
-use pbs_uapi::{Event, EventKind, Info, Look, Ring, Rings, IDLE, RING_MAGIC, VERSION};
+use pbs_uapi::{Event, EventKind, Info, Look, Ring, Rings, IDLE, RING_MAGIC, RING_VERSION};
 
 const CAPACITY: u64 = 8;
 const RECORDS_OFFSET: u64 = 4096;
@@ -92,7 +92,7 @@ const TAIL: usize = offset_of!(RingHeader, tail);
 fn header(cpu: u32) -> RingHeader {
     RingHeader {
         magic: RING_MAGIC,
-        version: VERSION,
+        version: RING_VERSION,
         record_bytes: size_of::<Event>() as u16,
         cpu,
         records_offset_bytes: RECORDS_OFFSET as u32,

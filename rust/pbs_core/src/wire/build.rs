@@ -5,11 +5,12 @@
 
 use core::iter;
 
+use super::super::memory::sort;
 use super::super::memory::PAUSE_EVERY;
-use super::super::plan::{Plan, Process, Slot, SUM_EVERY};
+use super::super::plan::{Edge, Plan, Predecessor, Process, Slot, SUM_EVERY};
 use super::super::{Config, Fault, Interrupted, Memory, Refusal};
 use super::message::Section;
-use super::{encode, IDLE, MAX_PLAN_INSNS, MAX_SLOT_INSNS, NO_TASK};
+use super::{encode, EDGE_BYTES, IDLE, MAX_PLAN_INSNS, MAX_SLOT_INSNS, NO_TASK};
 
 impl<M: Memory> Plan<M> {
     /// Builds the plan of one CPU; refuses slots that are wrong.
@@ -51,18 +52,90 @@ impl<M: Memory> Plan<M> {
                 sum_insns += slots.get(number as usize).map_or(0, |s| s.length_insns);
             }
         }
-        Ok(Plan {
+        let mut plan = Plan {
             processes,
             slots,
             order,
             sums_insns,
-        })
+            edges: M::alloc(0, Edge::NONE)?,
+            predecessors: M::alloc(0, NO_PREDECESSOR)?,
+            rate_insns_per_ms: section.rate_insns_per_ms(),
+        };
+        if section.nr_edges() != 0 {
+            plan.read_edges(section)?;
+        }
+        Ok(plan)
+    }
+
+    /// Reads the edges.  That the processes that are waited for have the tasks
+    /// is seen when the plans of all CPUs are [joined](super::super::join).
+    fn read_edges(&mut self, section: &Section<'_>) -> Result<(), Refusal> {
+        let cpu = section.cpu();
+        let nr_edges = section.nr_edges();
+        self.predecessors = read_predecessors::<M>(section)?;
+        for predecessor in self.predecessors.iter_mut() {
+            let found = self
+                .processes
+                .binary_search_by_key(&predecessor.id, |process| process.id);
+            predecessor.process = found.map_or(Predecessor::NONE, |index| index as u32);
+        }
+        for (predecessor, index) in self.predecessors.iter().zip(0..) {
+            if let Some(process) = self.processes.get_mut(predecessor.process as usize) {
+                process.predecessor = index;
+            }
+        }
+        let mut edges = M::alloc(nr_edges as usize, Edge::NONE)?;
+        // The process that the edges have come to.
+        let mut process = 0;
+        for (place, edge) in edges.iter_mut().zip(0..) {
+            pause::<M>(edge)?;
+            let record = section.edge(edge)?;
+            let [id, task, after_process, after_task] = [0, 4, 8, 12].map(|at| record.u32(at));
+            if id == after_process {
+                return Err(Fault::EdgeSelf {
+                    cpu,
+                    edge,
+                    process: id,
+                }
+                .at(record.offset));
+            }
+            let position = self.find(id).and_then(|found| {
+                while process < found {
+                    process += 1;
+                    self.processes.get_mut(process as usize)?.first_edge = edge;
+                }
+                let position = self.position_of(process, task);
+                (self.task(process, position) == Some(task)).then_some(position)
+            });
+            let Some(position) = position else {
+                return Err(Fault::EdgeTask {
+                    cpu,
+                    edge,
+                    process: id,
+                    task,
+                }
+                .at(record.offset));
+            };
+            let found = self
+                .predecessors
+                .binary_search_by_key(&after_process, |predecessor| predecessor.id);
+            *place = Edge {
+                position,
+                predecessor: found.map_or(Predecessor::NONE, |index| index as u32),
+                task: after_task,
+            };
+        }
+        let rest = self.processes.iter_mut().skip(process as usize + 1);
+        rest.for_each(|process| process.first_edge = nr_edges);
+        self.edges = edges;
+        Ok(())
     }
 
     /// The size of what [`Plan::encode`] writes.
     pub fn encoded_bytes(&self) -> u64 {
         let processes = self.processes.len() as u64;
-        encode::total_bytes(true, 1, processes, self.slots.len() as u64)
+        let (slots, edges) = (self.slots.len() as u64, self.edges.len() as u64);
+        encode::total_bytes(true, 1, processes, slots, edges)
     }
 
     /// Writes the plan as a plan of one CPU with its configuration, piece by
@@ -74,19 +147,18 @@ impl<M: Memory> Plan<M> {
         plan_id: u64,
         mut sink: impl FnMut(&[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
-        sink(&encode::header(
+        let header = encode::Header {
             plan_id,
-            self.encoded_bytes(),
-            1,
-            true,
-            0,
-            0,
-        ))?;
+            total_bytes: self.encoded_bytes(),
+            nr_cpus: 1,
+            with_config: true,
+            ..encode::Header::default()
+        };
+        sink(&header.bytes())?;
         sink(&encode::config(config))?;
-        let nr_slots = self.slots.len() as u64;
-        sink(&encode::cpu(cpu, self.processes.len() as u32, nr_slots))?;
+        sink(&self.cpu_record(cpu).bytes())?;
         for process in self.processes.iter() {
-            sink(&encode::process(process.id, process.buffer_insns))?;
+            sink(&process.record().bytes())?;
         }
         for slot in self.slots.iter() {
             let process = self
@@ -94,12 +166,78 @@ impl<M: Memory> Plan<M> {
                 .map_or(IDLE, |process| process.id);
             sink(&encode::slot(slot.length_insns, process, slot.task))?;
         }
+        for edge in 0..self.edges.len() as u32 {
+            sink(&self.edge_record(edge))?;
+        }
         Ok(())
+    }
+
+    /// The record of the CPU, with that number.
+    pub fn cpu_record(&self, cpu: u32) -> encode::Cpu {
+        encode::Cpu {
+            cpu,
+            nr_processes: self.processes.len() as u32,
+            nr_slots: self.slots.len() as u64,
+            nr_edges: self.edges.len() as u64,
+            rate_insns_per_ms: self.rate_insns_per_ms,
+        }
+    }
+
+    /// The record of the edge with that number.
+    pub fn edge_record(&self, edge: u32) -> [u8; EDGE_BYTES] {
+        let up_to = |process: &Process| process.first_edge <= edge;
+        let process = self.processes.partition_point(up_to).saturating_sub(1) as u32;
+        let edge = self.edges.get(edge as usize).unwrap_or(&Edge::NONE);
+        let id = self.process(process).map_or(IDLE, |process| process.id);
+        let task = self.task(process, edge.position).unwrap_or(NO_TASK);
+        let after = self.predecessors.get(edge.predecessor as usize);
+        encode::edge(id, task, after.map_or(IDLE, |after| after.id), edge.task)
     }
 }
 
+impl Process {
+    /// The record of the process.
+    pub fn record(&self) -> encode::Process {
+        encode::Process {
+            id: self.id,
+            buffer_insns: self.buffer_insns,
+            memory_bytes: self.memory_bytes,
+            rate_insns_per_ms: self.rate_insns_per_ms,
+        }
+    }
+}
+
+const NO_PREDECESSOR: Predecessor = Predecessor {
+    id: IDLE,
+    process: Predecessor::NONE,
+};
+
+/// The processes that edges wait for, ascending.
+fn read_predecessors<M: Memory>(section: &Section<'_>) -> Result<M::Slice<Predecessor>, Refusal> {
+    let mut ids = M::alloc(section.nr_edges() as usize, IDLE)?;
+    for (id, edge) in ids.iter_mut().zip(0..) {
+        pause::<M>(edge)?;
+        *id = section.edge(edge)?.u32(8);
+    }
+    sort::<M, _>(&mut ids, u32::cmp);
+    let mut count = 0;
+    for place in 0..ids.len() {
+        let before = place.checked_sub(1).and_then(|before| ids.get(before));
+        if ids.get(place) != before {
+            count += 1;
+        }
+    }
+    let mut predecessors = M::alloc(count, NO_PREDECESSOR)?;
+    let mut before = None;
+    let distinct = ids.iter().filter(|&&id| before.replace(id) != Some(id));
+    for (predecessor, &id) in predecessors.iter_mut().zip(distinct) {
+        predecessor.id = id;
+    }
+    Ok(predecessors)
+}
+
 /// Pauses at some of the records.
-fn pause<M: Memory>(number: u32) -> Result<(), Interrupted> {
+pub(in super::super) fn pause<M: Memory>(number: u32) -> Result<(), Interrupted> {
     if number as usize & (PAUSE_EVERY - 1) == 0 {
         M::pause()
     } else {
@@ -113,6 +251,8 @@ fn read_processes<M: Memory>(section: &Section<'_>) -> Result<M::Slice<Process>,
         let record = section.process(index)?;
         process.id = record.u32(0);
         process.buffer_insns = record.u64(8);
+        process.memory_bytes = record.u64(16);
+        process.rate_insns_per_ms = record.u64(24);
     }
     Ok(processes)
 }

@@ -4,7 +4,8 @@
 
 use super::super::Config;
 use super::{
-    CONFIG_BYTES, CPU_BYTES, HEADER_BYTES, IDLE, MAGIC, NO_TASK, PROCESS_BYTES, SLOT_BYTES, VERSION,
+    CONFIG_BYTES, CPU_BYTES, EDGE_BYTES, HEADER_BYTES, IDLE, MAGIC, NO_TASK, PROCESS_BYTES,
+    SLOT_BYTES, VERSION,
 };
 
 fn put<const N: usize>(record: &mut [u8], at: usize, field: [u8; N]) {
@@ -14,38 +15,62 @@ fn put<const N: usize>(record: &mut [u8], at: usize, field: [u8; N]) {
 }
 
 /// The size of a plan with a configuration or without, of as many CPUs,
-/// processes and slots.
-pub const fn total_bytes(with_config: bool, nr_cpus: u64, nr_processes: u64, nr_slots: u64) -> u64 {
+/// processes, slots and edges.
+pub const fn total_bytes(
+    with_config: bool,
+    nr_cpus: u64,
+    nr_processes: u64,
+    nr_slots: u64,
+    nr_edges: u64,
+) -> u64 {
     HEADER_BYTES as u64
         + if with_config { CONFIG_BYTES as u64 } else { 0 }
         + nr_cpus * CPU_BYTES as u64
         + nr_processes * PROCESS_BYTES as u64
         + nr_slots * SLOT_BYTES as u64
+        + nr_edges * EDGE_BYTES as u64
 }
 
-/// `struct pbs_plan_header`; for `total_bytes` see [`total_bytes`], for
-/// `dealt_seq` [`Message::dealt_seq`](super::Message::dealt_seq), for `lease_ns`
-/// [`Message::lease_ns`](super::Message::lease_ns).
-pub fn header(
-    plan_id: u64,
-    total_bytes: u64,
-    nr_cpus: u32,
-    with_config: bool,
-    dealt_seq: u64,
-    lease_ns: u64,
-) -> [u8; HEADER_BYTES] {
-    let config_bytes = if with_config { CONFIG_BYTES as u32 } else { 0 };
-    let mut record = [0; HEADER_BYTES];
-    put(&mut record, 0, MAGIC.to_ne_bytes());
-    put(&mut record, 4, VERSION.to_ne_bytes());
-    put(&mut record, 6, (HEADER_BYTES as u16).to_ne_bytes());
-    put(&mut record, 8, total_bytes.to_ne_bytes());
-    put(&mut record, 16, plan_id.to_ne_bytes());
-    put(&mut record, 24, nr_cpus.to_ne_bytes());
-    put(&mut record, 28, config_bytes.to_ne_bytes());
-    put(&mut record, 40, dealt_seq.to_ne_bytes());
-    put(&mut record, 48, lease_ns.to_ne_bytes());
-    record
+/// `struct pbs_plan_header`
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Header {
+    /// See [`Message::plan_id`](super::Message::plan_id).
+    pub plan_id: u64,
+    /// See [`total_bytes`].
+    pub total_bytes: u64,
+    /// How many CPUs the plan is for.
+    pub nr_cpus: u32,
+    /// A configuration follows.
+    pub with_config: bool,
+    /// See [`Message::dealt_seq`](super::Message::dealt_seq).
+    pub dealt_seq: u64,
+    /// See [`Message::lease_ns`](super::Message::lease_ns).
+    pub lease_ns: u64,
+    /// See [`Message::memory_bytes`](super::Message::memory_bytes).
+    pub memory_bytes: u64,
+}
+
+impl Header {
+    /// The record.
+    pub fn bytes(&self) -> [u8; HEADER_BYTES] {
+        let config_bytes = if self.with_config {
+            CONFIG_BYTES as u32
+        } else {
+            0
+        };
+        let mut record = [0; HEADER_BYTES];
+        put(&mut record, 0, MAGIC.to_ne_bytes());
+        put(&mut record, 4, VERSION.to_ne_bytes());
+        put(&mut record, 6, (HEADER_BYTES as u16).to_ne_bytes());
+        put(&mut record, 8, self.total_bytes.to_ne_bytes());
+        put(&mut record, 16, self.plan_id.to_ne_bytes());
+        put(&mut record, 24, self.nr_cpus.to_ne_bytes());
+        put(&mut record, 28, config_bytes.to_ne_bytes());
+        put(&mut record, 40, self.dealt_seq.to_ne_bytes());
+        put(&mut record, 48, self.lease_ns.to_ne_bytes());
+        put(&mut record, 56, self.memory_bytes.to_ne_bytes());
+        record
+    }
 }
 
 /// `struct pbs_config`
@@ -58,20 +83,53 @@ pub fn config(config: &Config) -> [u8; CONFIG_BYTES] {
 }
 
 /// `struct pbs_plan_cpu`
-pub fn cpu(cpu: u32, nr_processes: u32, nr_slots: u64) -> [u8; CPU_BYTES] {
-    let mut record = [0; CPU_BYTES];
-    put(&mut record, 0, cpu.to_ne_bytes());
-    put(&mut record, 4, nr_processes.to_ne_bytes());
-    put(&mut record, 8, nr_slots.to_ne_bytes());
-    record
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Cpu {
+    /// Its number.
+    pub cpu: u32,
+    /// How many processes follow,
+    pub nr_processes: u32,
+    /// and slots,
+    pub nr_slots: u64,
+    /// and edges.
+    pub nr_edges: u64,
+    /// See [`Section::rate_insns_per_ms`](super::Section::rate_insns_per_ms).
+    pub rate_insns_per_ms: u64,
 }
 
-/// `struct pbs_plan_process`
-pub fn process(id: u32, buffer_insns: u64) -> [u8; PROCESS_BYTES] {
-    let mut record = [0; PROCESS_BYTES];
-    put(&mut record, 0, id.to_ne_bytes());
-    put(&mut record, 8, buffer_insns.to_ne_bytes());
-    record
+impl Cpu {
+    /// The record.
+    pub fn bytes(&self) -> [u8; CPU_BYTES] {
+        let mut record = [0; CPU_BYTES];
+        put(&mut record, 0, self.cpu.to_ne_bytes());
+        put(&mut record, 4, self.nr_processes.to_ne_bytes());
+        put(&mut record, 8, self.nr_slots.to_ne_bytes());
+        put(&mut record, 16, self.nr_edges.to_ne_bytes());
+        put(&mut record, 24, self.rate_insns_per_ms.to_ne_bytes());
+        record
+    }
+}
+
+/// `struct pbs_plan_process`; see [`Process`](super::super::Process).
+#[derive(Clone, Copy, Debug, Default)]
+#[allow(missing_docs)] // They are those of the plan's.
+pub struct Process {
+    pub id: u32,
+    pub buffer_insns: u64,
+    pub memory_bytes: u64,
+    pub rate_insns_per_ms: u64,
+}
+
+impl Process {
+    /// The record.
+    pub fn bytes(&self) -> [u8; PROCESS_BYTES] {
+        let mut record = [0; PROCESS_BYTES];
+        put(&mut record, 0, self.id.to_ne_bytes());
+        put(&mut record, 8, self.buffer_insns.to_ne_bytes());
+        put(&mut record, 16, self.memory_bytes.to_ne_bytes());
+        put(&mut record, 24, self.rate_insns_per_ms.to_ne_bytes());
+        record
+    }
 }
 
 /// `struct pbs_plan_slot` of a process.
@@ -86,4 +144,17 @@ pub fn slot(length_insns: u64, process: u32, task: u32) -> [u8; SLOT_BYTES] {
 /// `struct pbs_plan_slot` that is idle.
 pub fn idle_slot(length_insns: u64) -> [u8; SLOT_BYTES] {
     slot(length_insns, IDLE, NO_TASK)
+}
+
+/// `struct pbs_plan_edge`: `task` of `process` waits for `after_task` of
+/// `after_process`.
+pub fn edge(process: u32, task: u32, after_process: u32, after_task: u32) -> [u8; EDGE_BYTES] {
+    let mut record = [0; EDGE_BYTES];
+    for (index, number) in [process, task, after_process, after_task]
+        .into_iter()
+        .enumerate()
+    {
+        put(&mut record, 4 * index, number.to_ne_bytes());
+    }
+    record
 }

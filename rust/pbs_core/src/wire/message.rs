@@ -3,12 +3,12 @@
 //! A written plan: its header, its configuration, and the bounds of its
 //! sections, one for each CPU.
 
-use super::super::memory::PAUSE_EVERY;
+use super::super::memory::{sort, PAUSE_EVERY};
 use super::super::{Config, Fault, Memory, Part, Refusal};
 use super::read::Record;
 use super::{
-    CONFIG_BYTES, CPU_BYTES, HEADER_BYTES, IDLE, LEASE_NS, MAGIC, MAX_BUFFER_INSNS, MAX_PROCESSES,
-    MAX_SLOTS, PROCESS_BYTES, SLOT_BYTES, VERSION,
+    CONFIG_BYTES, CPU_BYTES, EDGE_BYTES, HEADER_BYTES, IDLE, LEASE_NS, MAGIC, MAX_BUFFER_INSNS,
+    MAX_EDGES, MAX_PROCESSES, MAX_SLOTS, PROCESS_BYTES, SLOT_BYTES, VERSION, VERSION_1,
 };
 
 /// A written plan whose header, configuration, CPU records and process records
@@ -19,9 +19,11 @@ use super::{
 #[derive(Clone, Copy)]
 pub struct Message<'a> {
     bytes: &'a [u8],
+    version: u16,
     plan_id: u64,
     dealt_seq: u64,
     lease_ns: u64,
+    memory_bytes: u64,
     config: Option<Config>,
     nr_cpus: u32,
     first_section: usize,
@@ -46,7 +48,7 @@ impl<'a> Message<'a> {
             return Err(Fault::Magic { found: magic }.at(0));
         }
         let version = header.u16(4);
-        if version != VERSION {
+        if ![VERSION_1, VERSION].contains(&version) {
             return Err(Fault::Version { found: version }.at(4));
         }
         let header_bytes = header.u16(6);
@@ -74,7 +76,12 @@ impl<'a> Message<'a> {
         if lease_ns != 0 && !LEASE_NS.contains(&lease_ns) {
             return Err(Fault::Lease { found: lease_ns }.at(48));
         }
-        header.reserved(56)?;
+        let memory_bytes = if version == VERSION_1 {
+            header.reserved(56)?;
+            0
+        } else {
+            header.u64(56)
+        };
         let (config, first_section) = match config_bytes as usize {
             0 => (None, HEADER_BYTES),
             CONFIG_BYTES => (Some(read_config(bytes)?), HEADER_BYTES + CONFIG_BYTES),
@@ -87,9 +94,11 @@ impl<'a> Message<'a> {
         };
         Ok(Message {
             bytes,
+            version,
             plan_id: header.u64(16),
             dealt_seq: header.u64(40),
             lease_ns,
+            memory_bytes,
             config,
             nr_cpus,
             first_section,
@@ -101,12 +110,13 @@ impl<'a> Message<'a> {
         let mut before = None;
         for _ in 0..self.nr_cpus {
             M::pause()?;
-            let section = Section::read(self.bytes, offset)?;
+            let section = Section::read(self.bytes, self.version, offset)?;
             if let Some(before) = before.filter(|&before| section.cpu <= before) {
                 let cpu = section.cpu;
                 return Err(Fault::CpuOrder { cpu, before }.at(offset));
             }
             section.check_processes()?;
+            section.check_edges::<M>()?;
             before = Some(section.cpu);
             offset = section.end();
         }
@@ -134,15 +144,7 @@ impl<'a> Message<'a> {
         for (owner, process) in owners.iter_mut().zip(processes) {
             *owner = process;
         }
-        let mut compared = 0_usize;
-        owners.sort_unstable_by(|one, other| {
-            compared += 1;
-            if compared & (PAUSE_EVERY - 1) == 0 {
-                // It can't be ended half way.
-                let _ = M::pause();
-            }
-            one.cmp(other)
-        });
+        sort::<M, _>(&mut owners, Ord::cmp);
         for pair in owners.windows(2) {
             let &[(process, first), (other, second)] = pair else {
                 continue;
@@ -164,6 +166,11 @@ impl<'a> Message<'a> {
         Ok(())
     }
 
+    /// The version in which it is written.
+    pub fn version(&self) -> u16 {
+        self.version
+    }
+
     /// The planner's name for the plan.
     pub fn plan_id(&self) -> u64 {
         self.plan_id
@@ -178,6 +185,11 @@ impl<'a> Message<'a> {
     /// After how much time without a renewal the plan is dropped; 0: never.
     pub fn lease_ns(&self) -> u64 {
         self.lease_ns
+    }
+
+    /// The memory that the plan may use on the node; 0: it does not say.
+    pub fn memory_bytes(&self) -> u64 {
+        self.memory_bytes
     }
 
     /// Refuses a plan that deals with failures of the future: `next_seq` is the
@@ -205,10 +217,10 @@ impl<'a> Message<'a> {
 
     /// The parts for the single CPUs, by CPU number.
     pub fn sections(&self) -> impl Iterator<Item = Section<'a>> + 'a {
-        let bytes = self.bytes;
+        let (bytes, version) = (self.bytes, self.version);
         let mut offset = self.first_section;
         (0..self.nr_cpus).map_while(move |_| {
-            let section = Section::read(bytes, offset).ok()?;
+            let section = Section::read(bytes, version, offset).ok()?;
             offset = section.end();
             Some(section)
         })
@@ -231,41 +243,64 @@ fn read_config(bytes: &[u8]) -> Result<Config, Refusal> {
 #[derive(Clone, Copy)]
 pub struct Section<'a> {
     bytes: &'a [u8],
+    version: u16,
     offset: usize,
     cpu: u32,
     nr_processes: u32,
     nr_slots: u32,
+    nr_edges: u32,
+    rate_insns_per_ms: u64,
 }
 
 impl<'a> Section<'a> {
-    fn read(bytes: &'a [u8], offset: usize) -> Result<Section<'a>, Refusal> {
+    fn read(bytes: &'a [u8], version: u16, offset: usize) -> Result<Section<'a>, Refusal> {
         let record = Record::new(bytes, offset, CPU_BYTES, Part::Cpu)?;
         let cpu = record.u32(0);
         let nr_processes = record.u32(4);
         let nr_slots = record.u64(8);
-        record.reserved(16)?;
-        if nr_processes == 0 {
+        if version == VERSION_1 {
+            record.reserved(16)?;
+        }
+        let nr_edges = record.u64(16);
+        let rate_insns_per_ms = record.u64(24);
+        // Nothing is planned for it, which must be said of all.
+        let is_empty = version != VERSION_1 && nr_slots == 0;
+        if nr_processes == 0 && !is_empty {
             return Err(Fault::NoProcesses { cpu }.at(offset + 4));
         }
         if nr_processes > MAX_PROCESSES {
             let found = nr_processes;
             return Err(Fault::ManyProcesses { cpu, found }.at(offset + 4));
         }
-        if nr_slots == 0 {
+        if nr_slots == 0 && nr_processes != 0 {
             return Err(Fault::NoSlots { cpu }.at(offset + 8));
         }
         if nr_slots > MAX_SLOTS {
             let found = nr_slots;
             return Err(Fault::ManySlots { cpu, found }.at(offset + 8));
         }
+        if nr_edges > MAX_EDGES {
+            let found = nr_edges;
+            return Err(Fault::ManyEdges { cpu, found }.at(offset + 16));
+        }
+        if rate_insns_per_ms > u32::MAX.into() {
+            let fault = Fault::Rate {
+                cpu,
+                found: rate_insns_per_ms,
+            };
+            return Err(fault.at(offset + 24));
+        }
         let section = Section {
             bytes,
+            version,
             offset,
             cpu,
             nr_processes,
             nr_slots: nr_slots as u32,
+            nr_edges: nr_edges as u32,
+            rate_insns_per_ms,
         };
-        let first_slot = section.slot_offset(0);
+        let (first_slot, first_edge) = (section.slot_offset(0), section.edge_offset(0));
         Record::new(
             bytes,
             offset + CPU_BYTES,
@@ -277,6 +312,12 @@ impl<'a> Section<'a> {
             first_slot,
             SLOT_BYTES * nr_slots as usize,
             Part::Slot,
+        )?;
+        Record::new(
+            bytes,
+            first_edge,
+            EDGE_BYTES * nr_edges as usize,
+            Part::Edge,
         )?;
         Ok(section)
     }
@@ -314,7 +355,36 @@ impl<'a> Section<'a> {
                 }
                 .at(record.offset + 8));
             }
-            record.reserved(16)?;
+            if self.version == VERSION_1 {
+                record.reserved(16)?;
+            }
+            let rate_insns_per_ms = record.u64(24);
+            if rate_insns_per_ms > u32::MAX.into() {
+                let fault = Fault::ProcessRate {
+                    cpu,
+                    process,
+                    found: rate_insns_per_ms,
+                };
+                return Err(fault.at(record.offset + 24));
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses edges that do not ascend, so that none is there twice.
+    fn check_edges<M: Memory>(&self) -> Result<(), Refusal> {
+        let mut before = None;
+        for number in 0..self.nr_edges {
+            if number as usize & (PAUSE_EVERY - 1) == 0 {
+                M::pause()?;
+            }
+            let record = self.edge(number)?;
+            let numbers = [0, 4, 8, 12].map(|at| record.u32(at));
+            if before.is_some_and(|before| numbers <= before) {
+                let (cpu, edge) = (self.cpu, number);
+                return Err(Fault::EdgeOrder { cpu, edge }.at(record.offset));
+            }
+            before = Some(numbers);
         }
         Ok(())
     }
@@ -339,6 +409,16 @@ impl<'a> Section<'a> {
         self.nr_slots
     }
 
+    /// How many edges it has.
+    pub fn nr_edges(&self) -> u32 {
+        self.nr_edges
+    }
+
+    /// The rate of the CPU as the plan says it; 0: the CPU's own.
+    pub fn rate_insns_per_ms(&self) -> u64 {
+        self.rate_insns_per_ms
+    }
+
     fn process_offset(&self, index: u32) -> usize {
         self.offset + CPU_BYTES + PROCESS_BYTES * index as usize
     }
@@ -347,8 +427,12 @@ impl<'a> Section<'a> {
         self.process_offset(self.nr_processes) + SLOT_BYTES * slot as usize
     }
 
+    pub(in super::super) fn edge_offset(&self, edge: u32) -> usize {
+        self.slot_offset(self.nr_slots) + EDGE_BYTES * edge as usize
+    }
+
     fn end(&self) -> usize {
-        self.slot_offset(self.nr_slots)
+        self.edge_offset(self.nr_edges)
     }
 
     pub(super) fn process(&self, index: u32) -> Result<Record<'a>, Refusal> {
@@ -363,5 +447,10 @@ impl<'a> Section<'a> {
     pub(super) fn slot(&self, slot: u32) -> Result<Record<'a>, Refusal> {
         let offset = self.slot_offset(slot);
         Record::new(self.bytes, offset, SLOT_BYTES, Part::Slot)
+    }
+
+    pub(super) fn edge(&self, edge: u32) -> Result<Record<'a>, Refusal> {
+        let offset = self.edge_offset(edge);
+        Record::new(self.bytes, offset, EDGE_BYTES, Part::Edge)
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The wire format of plans, version 1.
+//! The wire format of plans: version 2, and version 1, which is still read.
 //!
 //! C header: `include/uapi/linux/pbs.h`, which is the definition; the numbers
 //! here are those of it.  [`Message`] reads a plan, [`encode`] writes the
@@ -11,12 +11,15 @@ pub mod encode;
 mod message;
 mod read;
 
+pub(super) use build::pause;
 pub use message::{Message, Section};
 
 /// `PBS_PLAN_MAGIC`
 pub const MAGIC: u32 = 0x4e4c_5042;
-/// `PBS_VERSION`
-pub const VERSION: u16 = 1;
+/// `PBS_VERSION`: what is written.
+pub const VERSION: u16 = 2;
+/// The first version, without edges, memory and rates; still read.
+pub const VERSION_1: u16 = 1;
 /// `PBS_IDLE`: process of an idle slot.
 pub const IDLE: u32 = u32::MAX;
 /// `PBS_NO_TASK`
@@ -27,6 +30,8 @@ pub const NO_SLOT: u64 = u64::MAX;
 pub const MAX_SLOTS: u64 = 1 << 22;
 /// `PBS_MAX_PROCESSES` of one CPU.
 pub const MAX_PROCESSES: u32 = 1024;
+/// `PBS_MAX_EDGES` of one CPU.
+pub const MAX_EDGES: u64 = 1 << 22;
 /// `PBS_MAX_SLOT_INSNS`
 pub const MAX_SLOT_INSNS: u64 = 1 << 48;
 /// `PBS_MAX_BUFFER_INSNS`
@@ -46,3 +51,5 @@ pub const CPU_BYTES: usize = 32;
 pub const PROCESS_BYTES: usize = 32;
 /// Size of `struct pbs_plan_slot`.
 pub const SLOT_BYTES: usize = 16;
+/// Size of `struct pbs_plan_edge`.
+pub const EDGE_BYTES: usize = 16;

@@ -66,15 +66,17 @@ fn mutate(plan: &mut Vec<u8>, dice: &mut Random) {
 /// and its CPUs.
 fn verdict(plan: &[u8]) -> Result<Vec<u32>, Refusal> {
     let message = Message::parse::<StdMemory>(plan)?;
-    let mut cpus = Vec::new();
+    let (mut cpus, mut plans) = (Vec::new(), Vec::new());
     for section in message.sections() {
         cpus.push(section.cpu());
         if section.cpu() > PLAN_CPU {
             // The kernel looks no further than that.
-            break;
+            return Ok(cpus);
         }
-        pbs_core::Plan::<StdMemory>::build(&section)?;
+        let plan = pbs_core::Plan::<StdMemory>::build(&section)?;
+        plans.push((section, plan));
     }
+    pbs_core::join(&mut plans)?;
     Ok(cpus)
 }
 

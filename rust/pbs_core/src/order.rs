@@ -1,0 +1,437 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The order of tasks: a task whose edges say so is held back until the tasks of
+//! other processes have ended that they name.
+//!
+//! A process that is held waits at one edge at a time, the first whose task has
+//! not ended; so no more processes wait than there are, however many edges.  They
+//! stand in lists, one for each process that is waited for, by the task that
+//! they wait for.  When a task ends, only the first of the list is looked at; who
+//! can go on is found in the decisions that follow, [`LOOKS_A_DECISION`] at a
+//! time.
+//!
+//! A process on another CPU is told by the [`Sink`], which is asked when
+//! somebody begins to wait for it, and again when [`Node::look_elsewhere`] is
+//! called.
+
+use super::run::Run;
+use super::{wire, Edge, EventKind, Memory, NoMemory, Node, Plan, Predecessor, Sink, Wait};
+
+/// How many edges and processes one decision looks at to let processes go on.
+const LOOKS_A_DECISION: u32 = 64;
+
+/// How many edges are looked at as a task ends.
+pub(super) const LOOKS_AT_ONCE: u32 = 8;
+
+const NOBODY: u32 = u32::MAX;
+
+/// How far a process has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// The tasks with smaller ids have ended; [`wire::NO_TASK`]: all have.
+    pub before_task: u32,
+    /// No more of them ever will.
+    pub is_last: bool,
+}
+
+impl Ended {
+    /// None has.
+    pub const NOTHING: Ended = Ended {
+        before_task: 0,
+        is_last: false,
+    };
+
+    /// Has the task of that id?
+    pub const fn has(&self, task: u32) -> bool {
+        task < self.before_task
+    }
+
+    fn of(run: &Run) -> Ended {
+        Ended {
+            before_task: run.task,
+            is_last: run.done,
+        }
+    }
+}
+
+/// A process that is waited for.
+#[derive(Clone, Copy)]
+struct Awaited {
+    /// How far it has come, if it is on another CPU.
+    ended: Ended,
+    /// The first process that waits for it.
+    first: u32,
+    /// It stands among those whose waiting are to be looked at, and who is next
+    /// there.
+    due: bool,
+    next_due: u32,
+    /// The same for those on other CPUs for which somebody may wait.
+    elsewhere: bool,
+    next_elsewhere: u32,
+}
+
+/// Who waits for whose tasks.
+pub(super) struct Order<M: Memory> {
+    /// By predecessor.
+    awaited: M::Slice<Awaited>,
+    /// The first predecessor whose waiting are to be looked at.
+    due: u32,
+    /// The first predecessor on another CPU for which somebody may wait.
+    elsewhere: u32,
+    /// The processes from this one on were not looked at since the plan came
+    /// into force.
+    unseen: u32,
+    /// Something is to be looked at.
+    pending: bool,
+}
+
+impl<M: Memory> Order<M> {
+    pub(super) fn new(plan: &Plan<M>) -> Result<Order<M>, NoMemory> {
+        let nobody = Awaited {
+            ended: Ended::NOTHING,
+            first: NOBODY,
+            due: false,
+            next_due: NOBODY,
+            elsewhere: false,
+            next_elsewhere: NOBODY,
+        };
+        let mut order = Order {
+            awaited: M::alloc(plan.predecessors.len(), nobody)?,
+            due: NOBODY,
+            elsewhere: NOBODY,
+            unseen: 0,
+            pending: false,
+        };
+        order.begin();
+        Ok(order)
+    }
+
+    /// The plan comes into force: all processes are to be looked at.
+    pub(super) fn begin(&mut self) {
+        self.unseen = 0;
+        self.pending = !self.awaited.is_empty();
+    }
+
+    #[inline]
+    pub(super) fn is_pending(&self) -> bool {
+        self.pending
+    }
+
+    fn get(&self, predecessor: u32) -> Option<&Awaited> {
+        self.awaited.get(predecessor as usize)
+    }
+
+    /// Those who wait for the predecessor are to be looked at.
+    fn make_due(&mut self, predecessor: u32) {
+        let Some(awaited) = self.awaited.get_mut(predecessor as usize) else {
+            return;
+        };
+        if !core::mem::replace(&mut awaited.due, true) {
+            awaited.next_due = core::mem::replace(&mut self.due, predecessor);
+        }
+        self.pending = true;
+    }
+
+    /// The first predecessor that is due is no more.
+    fn drop_due(&mut self) {
+        if let Some(awaited) = self.awaited.get_mut(self.due as usize) {
+            awaited.due = false;
+            self.due = awaited.next_due;
+        }
+    }
+
+    /// Somebody waits for the predecessor, which is on another CPU.
+    fn watch_elsewhere(&mut self, predecessor: u32) {
+        if let Some(awaited) = self.awaited.get_mut(predecessor as usize) {
+            if !core::mem::replace(&mut awaited.elsewhere, true) {
+                awaited.next_elsewhere = core::mem::replace(&mut self.elsewhere, predecessor);
+            }
+        }
+    }
+}
+
+impl<M: Memory> Node<M> {
+    /// Processes on other CPUs have ended tasks, or are gone: looks at those that
+    /// somebody waits for here, and lets them go on in the decisions that follow.
+    ///
+    /// Takes time in proportion to the processes that wait for another CPU's.
+    pub fn look_elsewhere(&mut self, sink: &mut impl Sink) {
+        let mut next = core::mem::replace(&mut self.order.elsewhere, NOBODY);
+        while let Some(awaited) = self.order.awaited.get_mut(next as usize) {
+            let predecessor = core::mem::replace(&mut next, awaited.next_elsewhere);
+            awaited.elsewhere = false;
+            let first = awaited.first;
+            let Some(edge) = self.edge_of(first) else {
+                // Nobody waits for it any more.
+                continue;
+            };
+            self.order.watch_elsewhere(predecessor);
+            let ended = self.ask_elsewhere(predecessor, edge.task, sink);
+            if ended.has(edge.task) || ended.is_last {
+                self.order.make_due(predecessor);
+                self.stands = false;
+            }
+        }
+    }
+
+    /// For which task of which process the current task of `p` waits, if it is
+    /// held: their ids.
+    pub fn waits_for(&self, p: u32) -> Option<(u32, u32)> {
+        let edge = self.edge_of(p).filter(|_| self.is_held(p))?;
+        let predecessor = self.plan.predecessors.get(edge.predecessor as usize)?;
+        Some((predecessor.id, edge.task))
+    }
+
+    fn is_held(&self, p: u32) -> bool {
+        self.runs.get(p as usize).is_some_and(|run| run.held)
+    }
+
+    /// The edge that `p` waits at, or comes to next.
+    fn edge_of(&self, p: u32) -> Option<Edge> {
+        let run = self.runs.get(p as usize)?;
+        let edge = self.plan.edges.get(run.edge as usize)?;
+        (run.edge < self.plan.end_of_edges(p)).then_some(*edge)
+    }
+
+    /// How far a predecessor has come, as is known here.
+    fn progress_of(&self, predecessor: u32) -> Ended {
+        let process = self
+            .plan
+            .predecessors
+            .get(predecessor as usize)
+            .map_or(Predecessor::NONE, |predecessor| predecessor.process);
+        match self.runs.get(process as usize) {
+            Some(run) => Ended::of(run),
+            None => self
+                .order
+                .get(predecessor)
+                .map_or(Ended::NOTHING, |awaited| awaited.ended),
+        }
+    }
+
+    fn is_elsewhere(&self, predecessor: u32) -> bool {
+        let predecessor = self.plan.predecessors.get(predecessor as usize);
+        predecessor.is_some_and(Predecessor::is_elsewhere)
+    }
+
+    /// Asks how far a predecessor on another CPU has come; `task` of it is waited
+    /// for.
+    fn ask_elsewhere(&mut self, predecessor: u32, task: u32, sink: &mut impl Sink) -> Ended {
+        let known = self.progress_of(predecessor);
+        let told = sink.await_elsewhere(predecessor, task);
+        // What has ended stays so, also if its process runs again under another plan.
+        let ended = Ended {
+            before_task: known.before_task.max(told.before_task),
+            is_last: told.is_last,
+        };
+        if let Some(awaited) = self.order.awaited.get_mut(predecessor as usize) {
+            awaited.ended = ended;
+        }
+        ended
+    }
+
+    /// A task of `p` has ended, or `p` has: those who wait for it are told.
+    #[inline]
+    pub(super) fn tell_successors(&mut self, p: u32, sink: &mut impl Sink) {
+        let (Some(process), Some(run)) = (self.plan.process(p), self.runs.get(p as usize)) else {
+            return;
+        };
+        if process.shared {
+            sink.tell_elsewhere(p, Ended::of(run));
+        }
+        if process.predecessor != Predecessor::NONE {
+            let awaited = self.order.get(process.predecessor);
+            if awaited.is_some_and(|awaited| awaited.first != NOBODY) {
+                self.order.make_due(process.predecessor);
+            }
+        }
+    }
+
+    /// Looks at some of those who may go on.
+    #[inline(never)]
+    pub(super) fn release(&mut self, now_ns: u64, sink: &mut impl Sink) {
+        let mut budget = LOOKS_A_DECISION;
+        while (self.order.unseen as usize) < self.runs.len() {
+            let Some(rest) = budget.checked_sub(1) else {
+                return;
+            };
+            budget = rest;
+            let p = self.order.unseen;
+            self.order.unseen += 1;
+            // It may wait already, or again.
+            if self.is_held(p) && !self.waits(p) {
+                self.look_at(p, &mut budget, now_ns, sink);
+            }
+        }
+        while self.order.due != NOBODY {
+            let Some(rest) = budget.checked_sub(1) else {
+                return;
+            };
+            budget = rest;
+            match self.take_first_waiting(self.order.due) {
+                Some(p) => self.look_at(p, &mut budget, now_ns, sink),
+                None => self.order.drop_due(),
+            }
+        }
+        self.order.pending = false;
+    }
+
+    /// The current task of `p` is held: goes along its edges, as far as `budget`
+    /// allows, until it waits at one or there is none left.
+    pub(super) fn look_at(&mut self, p: u32, budget: &mut u32, now_ns: u64, sink: &mut impl Sink) {
+        loop {
+            let position = self.runs.get(p as usize).map_or(0, |run| run.position);
+            let edge = self.edge_of(p);
+            let Some(edge) = edge.filter(|edge| edge.position <= position) else {
+                return self.let_go(p, edge);
+            };
+            let Some(rest) = budget.checked_sub(1) else {
+                // Goes on from here soon.
+                self.wait_at(p, &edge);
+                return self.order.make_due(edge.predecessor);
+            };
+            *budget = rest;
+            let mut ended = self.progress_of(edge.predecessor);
+            if !ended.has(edge.task) && self.is_elsewhere(edge.predecessor) {
+                ended = self.ask_elsewhere(edge.predecessor, edge.task, sink);
+            }
+            if ended.has(edge.task) {
+                if let Some(run) = self.runs.get_mut(p as usize) {
+                    run.edge += 1;
+                }
+            } else if ended.is_last {
+                // It stays held until another plan comes.
+                return self.tell_wait_once(Wait::Gone, p, &edge, now_ns, sink);
+            } else {
+                return self.wait_at(p, &edge);
+            }
+        }
+    }
+
+    /// The current task of `p` can begin; `next` is its first edge of a later one.
+    fn let_go(&mut self, p: u32, next: Option<Edge>) {
+        if let Some(run) = self.runs.get_mut(p as usize) {
+            run.held = false;
+            run.gate = next.map_or(u32::MAX, |edge| edge.position);
+            if run.copied {
+                self.note_change(p);
+            }
+        }
+        self.stands = false;
+        self.requeue(p);
+    }
+
+    fn waits(&self, p: u32) -> bool {
+        let run = self.runs.get(p as usize);
+        run.is_some_and(|run| run.waits_at != Predecessor::NONE)
+    }
+
+    /// `p` waits at an edge: takes its place by the task that it waits for.
+    fn wait_at(&mut self, p: u32, edge: &Edge) {
+        let mut before = None;
+        let awaited = self.order.get(edge.predecessor);
+        let mut next = awaited.map_or(NOBODY, |awaited| awaited.first);
+        // No more than there are processes.
+        while self
+            .edge_of(next)
+            .is_some_and(|other| other.task < edge.task)
+        {
+            before = Some(next);
+            next = self.next_waiting(next);
+        }
+        if let Some(run) = self.runs.get_mut(p as usize) {
+            run.waits_at = edge.predecessor;
+            run.next_waiting = next;
+        }
+        self.set_next_waiting(edge.predecessor, before, p);
+        if self.is_elsewhere(edge.predecessor) {
+            self.order.watch_elsewhere(edge.predecessor);
+        }
+    }
+
+    fn next_waiting(&self, p: u32) -> u32 {
+        let run = self.runs.get(p as usize);
+        run.map_or(NOBODY, |run| run.next_waiting)
+    }
+
+    /// After `before`, or first of all, comes `next`.
+    fn set_next_waiting(&mut self, predecessor: u32, before: Option<u32>, next: u32) {
+        if let Some(before) = before {
+            if let Some(run) = self.runs.get_mut(before as usize) {
+                run.next_waiting = next;
+            }
+        } else if let Some(awaited) = self.order.awaited.get_mut(predecessor as usize) {
+            awaited.first = next;
+        }
+    }
+
+    /// The first of those who wait for a predecessor, if it need not wait any
+    /// longer.
+    fn take_first_waiting(&mut self, predecessor: u32) -> Option<u32> {
+        let first = self.order.get(predecessor)?.first;
+        let edge = self.edge_of(first)?;
+        let ended = self.progress_of(predecessor);
+        if !ended.has(edge.task) && !ended.is_last {
+            return None;
+        }
+        let next = self.next_waiting(first);
+        self.set_next_waiting(predecessor, None, next);
+        if let Some(run) = self.runs.get_mut(first as usize) {
+            run.waits_at = Predecessor::NONE;
+        }
+        Some(first)
+    }
+
+    /// `p` waits no more, though what it waited for has not ended: its own task
+    /// has, or it is gone.
+    #[cold]
+    pub(super) fn stop_waiting(&mut self, p: u32) {
+        let Some(run) = self.runs.get_mut(p as usize) else {
+            return;
+        };
+        run.held = false;
+        let next_after = run.next_waiting;
+        let at = core::mem::replace(&mut run.waits_at, Predecessor::NONE);
+        let Some(awaited) = self.order.get(at) else {
+            return;
+        };
+        let (mut before, mut next) = (None, awaited.first);
+        // No more than there are processes.
+        while next != p && next != NOBODY {
+            before = Some(next);
+            next = self.next_waiting(next);
+        }
+        if next == p {
+            self.set_next_waiting(at, before, next_after);
+        }
+    }
+
+    /// The slot of `p` has come, and `p` is held: tells so, unless it was told.
+    pub(super) fn tell_wait(&mut self, p: u32, now_ns: u64, sink: &mut impl Sink) {
+        if let Some(edge) = self.edge_of(p).filter(|_| self.waits(p)) {
+            self.tell_wait_once(Wait::Task, p, &edge, now_ns, sink);
+        }
+    }
+
+    fn tell_wait_once(
+        &mut self,
+        wait: Wait,
+        p: u32,
+        edge: &Edge,
+        now_ns: u64,
+        sink: &mut impl Sink,
+    ) {
+        let Some(run) = self.runs.get_mut(p as usize) else {
+            return;
+        };
+        if core::mem::replace(&mut run.wait_told, wait as u16) == wait as u16 {
+            return;
+        }
+        let after = self.plan.predecessors.get(edge.predecessor as usize);
+        let after = after.map_or(wire::IDLE, |after| after.id);
+        let mut event = self.process_event(EventKind::Waits, p, now_ns);
+        event.reason = wait as u16;
+        event.value = u64::from(after) << 32 | u64::from(edge.task);
+        self.tell(event, sink);
+    }
+}
