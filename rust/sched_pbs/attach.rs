@@ -352,6 +352,9 @@ extern "C" fn sched_pbs_exit(task: *mut bindings::task_struct) {
         };
         let one_task = seat.one_task;
         if let Some(process) = threads.process_if_active(number) {
+            if entity::is_killed(task) {
+                state.die(process);
+            }
             let next = if one_task {
                 state.end_task(cpu, process, task.pid())
             } else {

@@ -124,6 +124,12 @@ pub(crate) fn is_exiting(task: &Task) -> bool {
     flags & (bindings::PF_POSTCOREDUMP | bindings::PF_EXITING) != 0
 }
 
+/// Whether the current thread, which exits, was killed by a signal.
+pub(crate) fn is_killed(current: &Task) -> bool {
+    // SAFETY: The task is valid; its flags are its own to write.
+    unsafe { (*current.as_ptr()).flags & bindings::PF_SIGNALED != 0 }
+}
+
 /// Whether the current thread is in execve(2).
 pub(crate) fn in_execve(current: &Task) -> bool {
     // SAFETY: The task is valid; of the bits beside this one all are its own to write.

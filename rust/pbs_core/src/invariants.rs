@@ -73,6 +73,7 @@ impl<M: Memory> Node<M> {
             let own_slot = self.plan.own_slot(p, run.position);
             assert!(run.done || own_slot == Some(run.own_slot), "process {p}");
         }
+        self.check_order();
         assert_eq!(self.sums, sums.at_progress_of(&self.sums));
         assert_eq!(self.live, live);
         assert_eq!(self.unfinished, unfinished);

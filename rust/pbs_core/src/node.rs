@@ -280,6 +280,18 @@ impl<M: Memory> Node<M> {
         None
     }
 
+    /// A thread of `p` dies in its current task.  That ends by it, but not for
+    /// those who wait for it, or for one after it: they are told that it is gone.
+    /// Call it before telling that the task, or the process, ended.
+    pub fn die(&mut self, p: u32) {
+        if let Some(run) = self.runs.get_mut(p as usize) {
+            run.died_in = run.died_in.min(run.task);
+            if run.copied {
+                self.note_change(p);
+            }
+        }
+    }
+
     /// The threads of `p` are gone for good: its current task ends if it has
     /// begun, and those after it never will.
     pub fn end_process(&mut self, p: u32, now_ns: u64, sink: &mut impl Sink) {

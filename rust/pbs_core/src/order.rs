@@ -30,7 +30,7 @@ const NOBODY: u32 = u32::MAX;
 pub struct Ended {
     /// The tasks with smaller ids have ended; [`wire::NO_TASK`]: all have.
     pub before_task: u32,
-    /// No more of them ever will.
+    /// No more of them ever will: the process is over, or died in that task.
     pub is_last: bool,
 }
 
@@ -48,8 +48,8 @@ impl Ended {
 
     fn of(run: &Run) -> Ended {
         Ended {
-            before_task: run.task,
-            is_last: run.done,
+            before_task: run.task.min(run.died_in),
+            is_last: run.done || run.died_in != wire::NO_TASK,
         }
     }
 }
@@ -433,5 +433,42 @@ impl<M: Memory> Node<M> {
         event.reason = wait as u16;
         event.value = u64::from(after) << 32 | u64::from(edge.task);
         self.tell(event, sink);
+    }
+}
+
+#[cfg(test)]
+impl<M: Memory> Node<M> {
+    /// Panics where those who wait do not stand where they should.
+    pub(super) fn check_order(&self) {
+        let mut standing = 0;
+        for (awaited, predecessor) in self.order.awaited.iter().zip(0..) {
+            let mut next = awaited.first;
+            let mut least = 0;
+            while next != NOBODY {
+                let run = &self.runs[next as usize];
+                assert_eq!(run.waits_at, predecessor);
+                assert!(run.held && !run.done);
+                let edge = self.edge_of(next).unwrap();
+                assert!(edge.predecessor == predecessor && edge.task >= least);
+                least = edge.task;
+                standing += 1;
+                next = run.next_waiting;
+            }
+            let first = self.edge_of(awaited.first);
+            let ended = self.progress_of(predecessor);
+            let may_go = first.is_some_and(|edge| ended.has(edge.task) || ended.is_last);
+            assert!(!may_go || awaited.due);
+        }
+        assert_eq!(self.order.due == NOBODY, !self.order.awaited.iter().any(|a| a.due));
+        assert!(self.order.pending || self.order.due == NOBODY);
+        for (run, p) in self.runs.iter().zip(0..) {
+            let stands = run.waits_at != Predecessor::NONE;
+            standing -= usize::from(stands);
+            assert!(!run.held || run.position == run.gate, "process {p}");
+            let unseen = self.order.pending && self.order.unseen <= p;
+            let gone = run.wait_told == Wait::Gone as u16;
+            assert!(!run.held || run.done || stands || unseen || gone, "process {p}");
+        }
+        assert_eq!(standing, 0);
     }
 }

@@ -48,6 +48,8 @@ pub(super) struct Run {
     pub(super) own_slot: u32,
     /// Place in the queue of candidates, or [`NOT_QUEUED`].
     pub(super) queued: u32,
+    /// The first task in which a thread of it died, [`wire::NO_TASK`]: none did.
+    pub(super) died_in: u32,
     /// The position of the first task that waits for others, from the current
     /// one on; `u32::MAX`: none does.
     pub(super) gate: u32,
@@ -121,6 +123,7 @@ impl Run {
         task: wire::NO_TASK,
         own_slot: u32::MAX,
         queued: NOT_QUEUED,
+        died_in: wire::NO_TASK,
         gate: u32::MAX,
         edge: u32::MAX,
         waits_at: Predecessor::NONE,

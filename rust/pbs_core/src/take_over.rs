@@ -164,6 +164,7 @@ impl<M: Memory> Node<M> {
             return run;
         }
         run.owed_ns = old.owed_ns;
+        run.died_in = old.died_in;
         run.begun = old.begun;
         run.account = old.account;
         run.process_peak = old.process_peak;

@@ -151,9 +151,25 @@ impl Machine {
         }
     }
 
+    /// Does the current task of `p` wait for one that has not ended?
+    fn waits(&self, p: u32) -> bool {
+        let plan = self.node.plan();
+        let task = self.states[p as usize].task;
+        let edges = plan.edges_of(p).iter();
+        let mut own = edges.filter(|edge| edge.position as usize == task);
+        own.any(|edge| {
+            let after = plan.predecessors()[edge.predecessor as usize].process;
+            self.states[after as usize].task <= edge.task as usize
+        })
+    }
+
     fn check(&mut self, decision: &Decision) {
+        for p in 0..self.states.len() as u32 {
+            assert_eq!(self.node.waits_for(p).is_some(), self.waits(p), "{p}");
+        }
         if let Some(p) = decision.grant {
             assert_eq!(self.states[p as usize].presence, Presence::Ready);
+            assert!(!self.waits(p));
         }
         let until_ns = decision.until_ns.unwrap_or(u64::MAX);
         assert!(until_ns > self.now_ns);
@@ -177,7 +193,8 @@ impl Machine {
             }
             (Grant::BlockedSlot, Some(p)) => {
                 let owner = slot.unwrap().process;
-                assert_ne!(self.states[owner as usize].presence, Presence::Ready);
+                let blocked = self.states[owner as usize].presence != Presence::Ready;
+                assert!(blocked || self.waits(owner));
                 self.check_filler(p);
             }
             (Grant::AfterPlan, Some(p)) => {
@@ -203,7 +220,7 @@ impl Machine {
         let state = &self.states[p as usize];
         let own_slot = self.node.plan().own_slot(p, state.task as u32);
         let behind = own_slot.is_some_and(|own_slot| own_slot < self.node.cursor());
-        state.presence == Presence::Ready && behind
+        state.presence == Presence::Ready && behind && !self.waits(p)
     }
 
     /// Whoever newly fills a slot is the most urgent of those who could.

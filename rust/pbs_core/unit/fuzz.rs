@@ -10,7 +10,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use crate::wire::{IDLE, MAX_BUFFER_INSNS};
-use crate::{Config, EventKind, Node, Presence, Rate, StdMemory};
+use crate::{Config, Ended, EventKind, Node, Presence, Rate, StdMemory};
 
 use super::random::{any_config, cases};
 use super::scene::Log;
@@ -26,6 +26,8 @@ pub(super) enum Step {
     Later(u64),
     Earlier(u64),
     Rate(u64),
+    /// A process on another CPU has come so far.
+    Elsewhere(u32, Ended),
     Swap(Box<Part>, u64),
 }
 
@@ -34,8 +36,16 @@ pub(super) enum Step {
 pub(super) struct Part {
     config: Config,
     slots: Vec<(u32, u64)>,
+    edges: Vec<(usize, usize)>,
+    elsewhere: Vec<(usize, u32, u32)>,
     buffers_insns: [u64; 5],
 }
+
+/// On another CPU are so many processes from this one on, each with so many
+/// tasks.
+const FIRST_ELSEWHERE: u32 = 100;
+const ELSEWHERE: u32 = 3;
+const TASKS_ELSEWHERE: u32 = 5;
 
 fn number() -> impl Strategy<Value = u64> {
     prop_oneof![0..10u64, 0..3000u64, 0..1_000_000_000u64, any::<u64>()]
@@ -54,11 +64,21 @@ pub(super) fn part() -> impl Strategy<Value = Part> {
     let buffer = || prop_oneof![Just(0), 0..10_000u64, 0..=MAX_BUFFER_INSNS];
     let buffers = (buffer(), buffer(), buffer(), buffer(), buffer());
     let config = prop_oneof![1 => Just(Config::DEFAULT), 3 => any_config()];
-    (config, slots(), buffers).prop_map(|(config, slots, buffers)| Part {
-        config,
-        slots,
-        buffers_insns: buffers.into(),
-    })
+    let slot = || 0..1000usize;
+    let edges = prop_oneof![Just(Vec::new()), vec((slot(), slot()), 0..300)];
+    let elsewhere = prop_oneof![
+        Just(Vec::new()),
+        vec((slot(), 0..ELSEWHERE, 0..TASKS_ELSEWHERE), 0..40)
+    ];
+    (config, slots(), edges, elsewhere, buffers).prop_map(
+        |(config, slots, edges, elsewhere, buffers)| Part {
+            config,
+            slots,
+            edges,
+            elsewhere,
+            buffers_insns: buffers.into(),
+        },
+    )
 }
 
 pub(super) fn step() -> impl Strategy<Value = Step> {
@@ -78,6 +98,9 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
         6 => number().prop_map(Step::Later),
         1 => number().prop_map(Step::Earlier),
         1 => number().prop_map(Step::Rate),
+        2 => (0..ELSEWHERE, 0..=TASKS_ELSEWHERE, any::<bool>()).prop_map(|(p, before_task, is_last)| {
+            Step::Elsewhere(p, Ended { before_task, is_last })
+        }),
         1 => (part(), number()).prop_map(|(part, dealt_seq)| Step::Swap(Box::new(part), dealt_seq)),
     ]
 }
@@ -87,8 +110,20 @@ pub(super) fn node(part: &Part, now_ns: u64) -> Node<StdMemory> {
     for (id, buffer_insns) in &mut cpu.processes {
         *buffer_insns = part.buffers_insns[*id as usize];
     }
+    cpu.edges = text::edges(&part.slots, &part.edges);
+    for &(slot, process, task) in &part.elsewhere {
+        let (_, waits, waiting_task) = cpu.slots[slot % cpu.slots.len()];
+        if waits != IDLE {
+            cpu.edges.push((waits, waiting_task, FIRST_ELSEWHERE + process, task));
+        }
+    }
+    cpu.edges.sort_unstable();
+    cpu.edges.dedup();
+    let tasks = (0..ELSEWHERE * TASKS_ELSEWHERE).map(|n| (FIRST_ELSEWHERE + n % ELSEWHERE, 1));
+    let other = Cpu::numbered(1, &tasks.collect::<Vec<_>>());
+    let plan = text::read(&text::write(1, None, &[cpu, other])).unwrap().remove(0).1;
     let rate = Rate::new(1_000_000);
-    Node::new(text::plan_of(cpu), part.config, rate, 1, now_ns).unwrap()
+    Node::new(plan, part.config, rate, 1, now_ns).unwrap()
 }
 
 impl Step {
@@ -107,6 +142,12 @@ impl Step {
             Step::Later(ns) => *now_ns = now_ns.saturating_add(ns),
             Step::Earlier(ns) => *now_ns = now_ns.saturating_sub(ns),
             Step::Rate(insns_per_ms) => node.set_rate(Rate::new(insns_per_ms)),
+            Step::Elsewhere(process, ended) => {
+                log.1.insert(FIRST_ELSEWHERE + process, ended);
+                let predecessors = node.plan().predecessors().iter();
+                log.2 = predecessors.map(|after| after.id).collect();
+                node.look_elsewhere(log);
+            }
             Step::Swap(part, dealt_seq) => {
                 let mut new = self::node(&part, *now_ns);
                 new.begin(Some(node), dealt_seq, *now_ns);
@@ -133,6 +174,7 @@ proptest! {
             prop_assert!(node.cursor() - cursor <= 128);
             if let Some(info) = decision.grant.map(|p| node.process(p).unwrap()) {
                 prop_assert!(info.presence == Presence::Ready && !info.done);
+                prop_assert_eq!(node.waits_for(decision.grant.unwrap()), None);
             }
             if !decision.again {
                 let events = log.0.len();

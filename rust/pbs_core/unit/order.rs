@@ -6,7 +6,7 @@ use std::string::ToString;
 use std::vec;
 use std::vec::Vec;
 
-use crate::{EventKind, Fault, Grant, Refusal, Wait};
+use crate::{Ended, EventKind, Fault, Grant, Presence, Refusal, Wait};
 
 use super::scene::{Scene, CONFIG};
 use super::text::{self, Cpu};
@@ -175,4 +175,188 @@ fn task_waits_for_another() {
         (Wait::Task as u16, 1 << 32 | 1)
     );
     assert_eq!(waits[0].lateness_insns, 0);
+}
+
+#[test]
+fn who_waited_goes_on_when_the_task_has_ended() {
+    let mut scene = scene(
+        &[(1, 1000), (2, 1000), (1, 1000), (2, 1000)],
+        &[(2, 0, 1, 1)],
+    );
+    scene.run(1000);
+    scene.finish(0);
+    // The ceiling of its slot: it is pushed on to the next one, as if it were blocked.
+    scene.wait(3000);
+    assert_eq!((scene.granted(), scene.last.reason), (1, Grant::Slot));
+    scene.finish(1000);
+    assert_eq!(scene.node.waits_for(1), None);
+    assert_eq!((scene.granted(), scene.last.reason), (2, Grant::Slot));
+    scene.finish(1000);
+    scene.finish(1000);
+    let ended = scene.log.of(EventKind::TaskEnded);
+    let lateness = ended.iter().map(|event| (event.process, event.lateness_insns));
+    // It waited, but was not late.
+    assert_eq!(lateness.collect::<Vec<_>>(), [(1, 0), (1, 0), (2, 0), (2, 0)]);
+    assert_eq!(ended[2].preemptions, 0);
+    assert_eq!(scene.log.of(EventKind::Waits).len(), 1);
+}
+
+/// A task that joins many waits for all of them, however many there are, and a
+/// decision looks at a bounded number of edges.
+#[test]
+fn task_waits_for_a_thousand() {
+    const MANY: u32 = 1000;
+    let mut slots: Vec<(u32, u64)> = (0..MANY).map(|process| (process, 10)).collect();
+    slots.push((MANY, 10));
+    let edges: Vec<_> = (0..MANY).map(|process| (MANY, 0, process, 0)).collect();
+    let mut scene = scene(&slots, &edges);
+    while scene.last.again {
+        scene.decide();
+    }
+    for process in (0..MANY).rev() {
+        assert!(scene.node.waits_for(MANY).is_some(), "{process}");
+        // They end on the way to where they wait, in any order.
+        scene.node.end_task(process, scene.now_ns, &mut scene.log);
+    }
+    let mut decisions = 1;
+    while scene.decide().again {
+        decisions += 1;
+    }
+    // 64 edges a decision, and 128 slots.
+    assert!((16..=18).contains(&decisions), "{decisions}");
+    assert_eq!(scene.node.waits_for(MANY), None);
+    assert_eq!(scene.granted(), MANY);
+}
+
+/// The same the other way round: a thousand wait for one.
+#[test]
+fn thousand_tasks_wait_for_one() {
+    const MANY: u32 = 1000;
+    let mut slots = vec![(0, 10)];
+    slots.extend((1..=MANY).map(|process| (process, 10)));
+    let edges: Vec<_> = (1..=MANY).map(|process| (process, 0, 0, 0)).collect();
+    let mut scene = scene(&slots, &edges);
+    while scene.last.again {
+        scene.decide();
+    }
+    let waiting = |scene: &Scene| {
+        let waits = (1..=MANY).filter(|&p| scene.node.waits_for(p).is_some());
+        waits.count()
+    };
+    assert_eq!(waiting(&scene), MANY as usize);
+    scene.finish(10);
+    assert!(scene.last.again);
+    assert!(waiting(&scene) >= MANY as usize - 64);
+    while scene.last.again {
+        scene.decide();
+    }
+    assert_eq!(waiting(&scene), 0);
+}
+
+#[test]
+fn who_waits_for_a_dead_process_is_told_so() {
+    let slots = [(1, 1000), (1, 1000), (2, 1000), (3, 1000)];
+    let mut scene = scene(&slots, &[(2, 0, 1, 1), (3, 0, 1, 0)]);
+    let p = scene.index(1);
+    scene.finish(1000);
+    assert_eq!(scene.node.waits_for(2), None);
+    // In its last task: whether that has ended is a question of how.
+    scene.node.die(p);
+    scene.exit(1);
+    assert_eq!(scene.log.tasks(EventKind::TaskEnded), [(1, 0), (1, 1)]);
+    let waits = scene.log.of(EventKind::Waits);
+    assert_eq!(waits.len(), 1);
+    assert_eq!((waits[0].process, waits[0].reason), (2, Wait::Gone as u16));
+    // It waits on, and its slot passes as if it were blocked.
+    scene.wait(3000);
+    assert_eq!(scene.granted(), 3);
+    scene.finish(1000);
+    scene.exit(3);
+    assert_eq!(scene.granted(), crate::wire::IDLE);
+    assert_eq!(scene.node.waits_for(1), Some((1, 1)));
+    // So it is under a plan that still has the edge.
+    scene.swap_with(
+        CONFIG,
+        text::plan_of(net(&[(1, 10), (1, 10), (1, 10), (2, 1000)], &[(2, 0, 1, 1)])),
+        0,
+    );
+    assert_eq!(scene.node.waits_for(1), Some((1, 1)));
+    assert_eq!(scene.log.of(EventKind::Waits).len(), 2);
+    // The planner decides: without the edge it goes on.
+    scene.swap_with(CONFIG, text::plan(&[(2, 1000)]), 0);
+    assert_eq!(scene.granted(), 2);
+}
+
+/// What has ended under the old plan has ended under the new one.
+#[test]
+fn plan_that_follows_knows_what_has_ended() {
+    let slots = [(1, 1000), (2, 1000), (1, 1000), (2, 1000)];
+    let mut scene = scene(&slots, &[(2, 0, 1, 1)]);
+    scene.finish(1000);
+    // The same edges once more, with a task that has ended, and one of which the
+    // plan no longer knows.
+    let with = |edges: &[(u32, u32, u32, u32)]| {
+        let slots = [(1000, 2, 0), (1000, 1, 1), (1000, 2, 1)];
+        text::plan_of(Cpu {
+            cpu: 0,
+            processes: vec![(1, 0), (2, 0)],
+            slots: slots.to_vec(),
+            edges: edges.to_vec(),
+        })
+    };
+    scene.swap_with(CONFIG, with(&[(2, 0, 1, 0), (2, 1, 1, 1)]), 0);
+    assert_eq!((scene.granted(), scene.node.waits_for(1)), (2, None));
+    scene.swap_with(CONFIG, with(&[(2, 0, 1, 0), (2, 0, 1, 1)]), 0);
+    assert_eq!(scene.node.waits_for(1), Some((1, 1)));
+    assert_eq!(scene.granted(), crate::wire::IDLE);
+    scene.wait(3000);
+    scene.finish(1000);
+    assert_eq!(scene.granted(), 2);
+}
+
+/// A task may end on the way to where its thread waits, though it was to wait.
+#[test]
+fn task_that_ends_while_it_waits_has_ended() {
+    let slots = [(1, 1000), (2, 1000), (2, 1000), (3, 1000)];
+    let mut scene = scene(&slots, &[(2, 0, 1, 0), (3, 0, 2, 0)]);
+    let p = scene.index(2);
+    assert_eq!(scene.node.waits_for(p), Some((1, 0)));
+    scene.node.end_task(p, scene.now_ns, &mut scene.log);
+    scene.decide();
+    assert_eq!(scene.node.waits_for(p), None);
+    assert_eq!(scene.node.waits_for(scene.index(3)), None);
+}
+
+/// A process on another CPU is asked about when somebody begins to wait, and
+/// when it is said to have come further.
+#[test]
+fn process_on_another_cpu_is_waited_for() {
+    let cpus = [
+        net(&[(1, 1000), (1, 1000)], &[(1, 0, 9, 0), (1, 1, 9, 3)]),
+        Cpu {
+            cpu: 1,
+            ..net(&[(9, 10), (9, 10), (9, 10), (9, 10)], &[])
+        },
+    ];
+    let plan = text::read(&text::write(1, None, &cpus)).unwrap().remove(0).1;
+    let mut scene = Scene::absent(CONFIG, plan);
+    scene.log.2 = vec![9];
+    let come = |scene: &mut Scene, before_task, is_last| {
+        let ended = Ended {
+            before_task,
+            is_last,
+        };
+        scene.log.1.insert(9, ended);
+        scene.node.look_elsewhere(&mut scene.log);
+        scene.decide();
+    };
+    scene.set(1, Presence::Ready);
+    assert_eq!(scene.node.waits_for(0), Some((9, 0)));
+    come(&mut scene, 2, false);
+    assert_eq!((scene.granted(), scene.node.waits_for(0)), (1, None));
+    scene.finish(1000);
+    assert_eq!(scene.node.waits_for(0), Some((9, 3)));
+    come(&mut scene, 3, true);
+    let waits = scene.log.of(EventKind::Waits);
+    assert_eq!(waits.last().map(|event| event.reason), Some(Wait::Gone as u16));
 }

@@ -104,8 +104,13 @@ fn failure_config() -> impl Strategy<Value = Config> {
 }
 
 /// The plan with buffers up to the planned length of each process.
-fn plan(slots: &[(u32, u64)], buffers_permille: &[u64]) -> Plan<StdMemory> {
+fn plan(
+    slots: &[(u32, u64)],
+    buffers_permille: &[u64],
+    edges: &[(usize, usize)],
+) -> Plan<StdMemory> {
     let mut cpu = Cpu::numbered(0, slots);
+    cpu.edges = text::edges(slots, edges);
     for (id, buffer_insns) in &mut cpu.processes {
         let own = slots.iter().filter(|slot| slot.0 == *id);
         let planned_insns: u64 = own.map(|slot| slot.1).sum();
@@ -120,7 +125,18 @@ struct Case {
     places: Vec<Place>,
     arrivals: Vec<u64>,
     buffers_permille: Vec<u64>,
+    edges: Vec<(usize, usize)>,
     config: Config,
+}
+
+/// Pairs of slots, the later of which waits.
+fn edges() -> impl Strategy<Value = Vec<(usize, usize)>> {
+    let slot = || 0..1000usize;
+    prop_oneof![
+        Just(Vec::new()),
+        vec((slot(), slot()), 0..6),
+        vec((slot(), slot()), 0..200)
+    ]
 }
 
 fn case(place: impl Strategy<Value = Place>, most: usize) -> impl Strategy<Value = Case> {
@@ -130,19 +146,21 @@ fn case(place: impl Strategy<Value = Place>, most: usize) -> impl Strategy<Value
         vec(place, 0..most),
         vec(arrival, 6),
         vec(buffer, 6),
+        edges(),
         failure_config(),
     )
-        .prop_map(|(places, arrivals, buffers_permille, config)| Case {
+        .prop_map(|(places, arrivals, buffers_permille, edges, config)| Case {
             places,
             arrivals,
             buffers_permille,
+            edges,
             config,
         })
 }
 
 impl Case {
     fn machine(&self, config: Config, delay_ns: u64) -> Machine {
-        let plan = plan(&slots(&self.places), &self.buffers_permille);
+        let plan = plan(&slots(&self.places), &self.buffers_permille, &self.edges);
         let works = works(&with_last(self.places.clone()), &self.arrivals);
         Machine::new(plan, config, works, delay_ns)
     }
@@ -240,16 +258,17 @@ fn with_last(mut places: Vec<Place>) -> Vec<Place> {
 proptest! {
     #![proptest_config(cases(1500))]
 
-    /// Whatever is late, early, blocked or absent: each task ends once, in
-    /// order, having retired what it really needs.
+    /// Whatever is late, early, blocked or absent, and whoever waits for whom:
+    /// each task ends once, in order and after those it waits for, having retired what it really needs.
     #[test]
     fn every_task_ends_once_and_in_order(
         places in vec(place(6, 100..3000u64), 0..60),
         arrivals in vec(prop_oneof![Just(0), 0..5_000_000u64, 0..1_000_000_000u64], 6),
         config in config(),
+        edges in edges(),
         delay_ns in prop_oneof![Just(0), 0..5000u64],
     ) {
-        let plan = text::plan(&slots(&places));
+        let plan = plan(&slots(&places), &[0; 6], &edges);
         let mut machine = Machine::new(plan, config, works(&with_last(places), &arrivals), delay_ns);
         machine.run();
         machine.check_end();

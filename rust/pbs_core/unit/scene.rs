@@ -3,6 +3,7 @@
 //! A node played by hand: processes by id, one instruction a nanosecond,
 //! invariants checked at every step.
 
+use std::collections::BTreeMap;
 use std::format;
 use std::string::{String, ToString};
 use std::vec::Vec;
@@ -10,7 +11,7 @@ use std::vec::Vec;
 use crate::wire::IDLE;
 use crate::StdMemory;
 use crate::{
-    Config, Decision, Event, EventKind, Grant, Node, Plan, Presence, Rate, Sink, Threshold,
+    Config, Decision, Ended, Event, EventKind, Grant, Node, Plan, Presence, Rate, Sink, Threshold,
 };
 
 use super::text;
@@ -57,13 +58,25 @@ fn line(event: &Event) -> String {
     format!("{kind} {cause}: {process}.{task} at {retired_insns}")
 }
 
+/// The events; how far processes of other CPUs have come, by their ids; and the
+/// ids of those that are waited for.
 #[derive(Default)]
-pub(super) struct Log(pub(super) Vec<Event>);
+pub(super) struct Log(
+    pub(super) Vec<Event>,
+    pub(super) BTreeMap<u32, Ended>,
+    pub(super) Vec<u32>,
+);
 
 impl Sink for Log {
     fn emit(&mut self, event: &Event) -> u64 {
         self.0.push(*event);
         self.0.len() as u64 - 1
+    }
+
+    fn await_elsewhere(&mut self, predecessor: u32, _task: u32) -> Ended {
+        let id = self.2.get(predecessor as usize);
+        let ended = id.and_then(|id| self.1.get(id));
+        ended.copied().unwrap_or(Ended::NOTHING)
     }
 }
 

@@ -44,6 +44,25 @@ impl Cpu {
     }
 }
 
+/// Edges between tasks of these slots (process, length), whose tasks are
+/// numbered from 0: of each pair of slots the later one waits, so there is no
+/// circle.
+pub(super) fn edges(slots: &[(u32, u64)], pairs: &[(usize, usize)]) -> Vec<(u32, u32, u32, u32)> {
+    let numbered = Cpu::numbered(0, slots).slots;
+    let mut edges = Vec::new();
+    for &(one, other) in pairs {
+        let (one, other) = (one % slots.len(), other % slots.len());
+        let (_, after_process, after_task) = numbered[one.min(other)];
+        let (_, process, task) = numbered[one.max(other)];
+        if process != after_process && ![process, after_process].contains(&IDLE) {
+            edges.push((process, task, after_process, after_task));
+        }
+    }
+    edges.sort_unstable();
+    edges.dedup();
+    edges
+}
+
 pub(super) fn write(plan_id: u64, config: Option<&Config>, cpus: &[Cpu]) -> Vec<u8> {
     let count = |count: fn(&Cpu) -> usize| cpus.iter().map(|cpu| count(cpu) as u64).sum();
     let header = encode::Header {

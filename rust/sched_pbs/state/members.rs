@@ -116,6 +116,13 @@ impl State {
         })?
     }
 
+    /// The active thread of `process` dies, and does not just exit.
+    pub(crate) fn die(&mut self, process: u32) {
+        if let Some(node) = &mut self.node {
+            node.die(process);
+        }
+    }
+
     /// The last thread of `process` is gone.
     pub(crate) fn end_process(&mut self, cpu: &Cpu, process: u32, pid: i32) {
         let now_ns = self.now_ns();
