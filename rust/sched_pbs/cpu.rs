@@ -38,6 +38,8 @@ enum Request {
     Recover = 1 << 1,
     /// It has no tick of its own, and another CPU found it due.
     Tick = 1 << 2,
+    /// A task on another CPU has ended that somebody here may wait for.
+    Order = 1 << 3,
 }
 
 /// One CPU, for as long as the kernel runs.
@@ -288,6 +290,11 @@ impl Cpu {
         self.request(Request::Tick);
     }
 
+    /// Has it look at the tasks on other CPUs that somebody here waits for. Any context but NMI.
+    pub(crate) fn request_order(&self) {
+        self.request(Request::Order);
+    }
+
     fn request(&self, request: Request) {
         self.requests.fetch_or(request as u32, Ordering::Relaxed);
         self.kick();
@@ -367,7 +374,12 @@ impl IrqWorkCallback for Kick {
             return;
         };
         let tick = cpu.take(Request::Tick);
+        // Before the look: what is told from now on comes with a request of its own.
+        let order = cpu.take(Request::Order);
         cpu.lock(|rq, cpu, state| {
+            if order {
+                state.look_elsewhere(cpu);
+            }
             if tick {
                 state.tick(rq, cpu);
             } else {

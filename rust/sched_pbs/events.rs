@@ -14,7 +14,8 @@
 use super::{
     cpu::Cpu,
     global::{pbs, Control},
-    pbs_core::{self, EventKind, PresentSlot},
+    order::Links,
+    pbs_core::{self, Ended, EventKind, PresentSlot},
     storage::table,
     trace,
     wire::Wire,
@@ -309,6 +310,20 @@ fn overrun(seq: u64, events: u64) -> Record {
 pub(crate) struct Writer {
     /// `None` until the CPU has its first plan.
     ring: Option<RingWriter<Wire<Record>, CAPACITY>>,
+    /// What other CPUs are told, and tell.
+    links: Links,
+}
+
+impl Writer {
+    /// The same of the plan that is in force.
+    pub(crate) fn links(&self) -> &Links {
+        &self.links
+    }
+
+    /// The plan changes: puts its links in place of the old one's.
+    pub(crate) fn swap_links(&mut self, links: &mut Links) {
+        core::mem::swap(&mut self.links, links);
+    }
 }
 
 /// Takes the events of a CPU's node: adds what only the kernel knows.
@@ -370,6 +385,17 @@ impl pbs_core::Sink for Emitter<'_> {
             wake();
         }
         seq
+    }
+
+    fn await_elsewhere(&mut self, predecessor: u32, task: u32) -> Ended {
+        self.writer.links.wait(self.cpu, predecessor, task)
+    }
+
+    #[cold]
+    fn tell_elsewhere(&mut self, process: u32, ended: Ended) {
+        if let Some(pbs) = pbs() {
+            self.writer.links.tell(pbs, process, ended);
+        }
     }
 
     fn slot_begin(&mut self, slot: impl FnOnce() -> Option<PresentSlot>) {

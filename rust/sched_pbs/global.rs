@@ -7,6 +7,7 @@ use super::{
     clock::Tier,
     cpu::Cpu,
     events::Events,
+    order::Fronts,
     pbs_core::{Config, Rate},
     plan, usage,
     watch::{self, WatchTime, Why},
@@ -31,6 +32,8 @@ const RECOVERY_NS: u64 = 1_000_000_000;
 pub(crate) struct Control {
     /// The configuration of plans that bring none.
     pub(crate) config: Config,
+    /// The processes that other CPUs wait for.
+    pub(crate) fronts: Fronts,
 }
 
 /// The class, from the initcall on.
@@ -92,7 +95,13 @@ impl Pbs {
             try_pin_init!(Pbs {
                 cpus,
                 events <- events,
-                control <- new_mutex!(Control { config: Config::DEFAULT }, "pbs_control"),
+                control <- new_mutex!(
+                    Control {
+                        config: Config::DEFAULT,
+                        fronts: Fronts::default(),
+                    },
+                    "pbs_control"
+                ),
                 ejection,
                 recovery,
                 recovery_timer <- HrTimer::new(RecoveryTime),

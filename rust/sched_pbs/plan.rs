@@ -18,6 +18,7 @@ use super::{
     dump, entity,
     events::Emitter,
     global::{pbs, Control, Pbs},
+    order::{self, Fronts, Links},
     pbs_core::{
         self,
         wire::{self, Message, Section},
@@ -86,6 +87,8 @@ struct Change {
     dealt_seq: u64,
     /// The lease of the new plan, 0: none.
     lease_ns: u64,
+    /// What it tells other CPUs, and is told.
+    links: Links,
     /// What happens to the CPU, and why.
     kind: EventKind,
     why: Option<Why>,
@@ -122,13 +125,17 @@ pub(crate) fn install(bytes: &[u8]) -> Result<u64, Refused> {
         copy(change);
         follows(change)?;
     }
+    let fronts = link(&control, &mut changes)?;
     for change in changes.iter() {
         usage::take(&mut control, change.cpu);
     }
     for change in changes.iter_mut() {
         put_in_force(change).inspect_err(|_| pbs.queue_ejection())?;
     }
+    fronts.tell_lost(pbs, &control.fronts);
+    control.fronts = fronts;
     for change in changes.iter() {
+        order::tell_all(pbs, change.cpu);
         tell_lost(change);
     }
     drop(control);
@@ -206,10 +213,30 @@ fn prepare(
         threads,
         dealt_seq: message.dealt_seq(),
         lease_ns: message.lease_ns(),
+        links: Links::default(),
         kind: EventKind::PlanInstalled,
         why: None,
         reason: bindings::pbs_eject_PBS_EJECT_PLAN as u16,
     })
+}
+
+/// Joins the plans that change with each other and with those that stay, by what they wait for.
+fn link(control: &Control, changes: &mut [Change]) -> Result<Fronts> {
+    let mut plans = KVec::with_capacity(changes.len(), CHARGED)?;
+    for change in changes.iter_mut() {
+        if let Some(node) = change.node.as_deref_mut() {
+            plans.push((change.cpu.number(), node, Links::default()), CHARGED)?;
+        }
+    }
+    let fronts = control.fronts.follow(&mut plans)?;
+    let mut links = KVec::with_capacity(plans.len(), CHARGED)?;
+    for (_, _, new) in plans {
+        links.push(new, CHARGED)?;
+    }
+    for (change, links) in changes.iter_mut().zip(links) {
+        change.links = links;
+    }
+    Ok(fronts)
 }
 
 /// How many processes are copied with the run queue locked.
@@ -357,6 +384,7 @@ fn swap(change: &mut Change, most: usize) -> bool {
             }
         }
         core::mem::swap(&mut state.node, &mut change.node);
+        state.events.swap_links(&mut change.links);
         entity::set_plan(rq, state.node.is_some());
         cpu.set_has_plan(state.node.is_some());
         state.lease = Lease::new(change.lease_ns, now_ns);
@@ -445,7 +473,7 @@ fn tell_some_lost(change: &Change, cpu: &Cpu, state: &mut State, from: u32) -> O
 
 /// Takes the plan of a CPU away, if it has one, and tells its threads to leave; the CPU is online.
 /// `why`: the plan is dropped, and not the CPU gone.
-fn remove(_control: &mut Control, cpu: &'static Cpu, why: Option<Why>) -> Result<bool> {
+fn remove(pbs: &Pbs, control: &mut Control, cpu: &'static Cpu, why: Option<Why>) -> Result<bool> {
     let (kind, reason) = match why {
         Some(why) => (EventKind::PlanDropped, why.of_threads()),
         None => (EventKind::CpuGone, bindings::pbs_eject_PBS_EJECT_CPU_GONE),
@@ -458,11 +486,13 @@ fn remove(_control: &mut Control, cpu: &'static Cpu, why: Option<Why>) -> Result
         threads: None,
         dealt_seq: 0,
         lease_ns: 0,
+        links: Links::default(),
         kind,
         why,
         reason: reason as u16,
     };
     put_in_force(&mut change)?;
+    control.fronts.leave(pbs, cpu.number());
     tell_lost(&change);
     Ok(change.node.is_some())
 }
@@ -473,7 +503,7 @@ pub(crate) fn drop_plan(number: u32) -> Result {
     let cpu = pbs.cpu(number).ok_or(ENODEV)?;
     let _hotplug = kernel::cpu::hotplug_read_lock();
     let mut control = pbs.control.lock_killable()?;
-    let removed = remove(&mut control, cpu, Some(Why::Call))?;
+    let removed = remove(pbs, &mut control, cpu, Some(Why::Call))?;
     drop(control);
     // Before its threads, which may be more than the log takes.
     if removed && may_log() {
@@ -518,7 +548,7 @@ pub(crate) fn drop_asked(pbs: &Pbs, cpu: &'static Cpu) {
     let logs = may_log();
     let text = (logs && why.is_fault()).then(|| dump::text(cpu));
     // It fails if the CPU has gone offline, and so has the plan.
-    let removed = remove(&mut control, cpu, Some(why)).unwrap_or(false);
+    let removed = remove(pbs, &mut control, cpu, Some(why)).unwrap_or(false);
     drop(control);
     if removed {
         // Elsewhere than here: who takes long to be taken out keeps no other CPU waiting.
@@ -618,7 +648,7 @@ extern "C" fn sched_pbs_cpu_deactivate(number: u32) {
     let Some(pbs) = pbs() else { return };
     let Some(cpu) = pbs.cpu(number) else { return };
     let mut control = pbs.control.lock();
-    if let Err(error) = remove(&mut control, cpu, None) {
+    if let Err(error) = remove(pbs, &mut control, cpu, None) {
         pr_warn!("CPU {number}: could not take its plan away: {error:?}\n");
     }
     drop(control);

@@ -57,6 +57,7 @@ mod events;
 mod fault;
 mod global;
 mod operator;
+mod order;
 mod park;
 // A whole crate, of which the class does not need everything: public, so that this is no warning.
 #[forbid(unsafe_code)]

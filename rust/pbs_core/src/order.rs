@@ -174,6 +174,17 @@ impl<M: Memory> Node<M> {
         }
     }
 
+    /// How far the process `p` has come.
+    pub fn come_to(&self, p: u32) -> Option<Ended> {
+        self.runs.get(p as usize).map(Ended::of)
+    }
+
+    /// A CPU that keeps its plan waits for tasks of the process `p`, whose end is
+    /// to be told from now on.
+    pub fn share(&mut self, p: u32) {
+        self.plan.share(p);
+    }
+
     /// For which task of which process the current task of `p` waits, if it is
     /// held: their ids.
     pub fn waits_for(&self, p: u32) -> Option<(u32, u32)> {
@@ -459,7 +470,10 @@ impl<M: Memory> Node<M> {
             let may_go = first.is_some_and(|edge| ended.has(edge.task) || ended.is_last);
             assert!(!may_go || awaited.due);
         }
-        assert_eq!(self.order.due == NOBODY, !self.order.awaited.iter().any(|a| a.due));
+        assert_eq!(
+            self.order.due == NOBODY,
+            !self.order.awaited.iter().any(|a| a.due)
+        );
         assert!(self.order.pending || self.order.due == NOBODY);
         for (run, p) in self.runs.iter().zip(0..) {
             let stands = run.waits_at != Predecessor::NONE;
@@ -467,7 +481,10 @@ impl<M: Memory> Node<M> {
             assert!(!run.held || run.position == run.gate, "process {p}");
             let unseen = self.order.pending && self.order.unseen <= p;
             let gone = run.wait_told == Wait::Gone as u16;
-            assert!(!run.held || run.done || stands || unseen || gone, "process {p}");
+            assert!(
+                !run.held || run.done || stands || unseen || gone,
+                "process {p}"
+            );
         }
         assert_eq!(standing, 0);
     }

@@ -188,9 +188,8 @@ impl<M: Memory> Plan<M> {
         self.rate_insns_per_ms
     }
 
-    /// Tasks on other CPUs wait for tasks of a process, also if the plan as it
-    /// was written does not say so.
-    pub fn share(&mut self, process: u32) {
+    /// Tasks on other CPUs wait for tasks of a process.
+    pub(super) fn share(&mut self, process: u32) {
         if let Some(process) = self.processes.get_mut(process as usize) {
             process.shared = true;
         }

@@ -116,6 +116,11 @@ impl State {
         })?
     }
 
+    /// Tasks on other CPUs have ended that somebody here may wait for.
+    pub(crate) fn look_elsewhere(&mut self, cpu: &Cpu) {
+        self.with_node(cpu, 0, |node, emitter| node.look_elsewhere(emitter));
+    }
+
     /// The active thread of `process` dies, and does not just exit.
     pub(crate) fn die(&mut self, process: u32) {
         if let Some(node) = &mut self.node {
