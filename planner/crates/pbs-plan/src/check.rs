@@ -9,7 +9,9 @@ use std::collections::HashMap;
 
 use pbs_uapi::{IDLE, MAX_BUFFER_INSNS, MAX_SLOT_INSNS, NO_TASK};
 
-use crate::{between, underscored, Config, Cpu, Line, Plan, Problem, Process, Slot};
+use crate::{
+    between, order, underscored, After, Config, Cpu, Line, Plan, Problem, Process, Slot, Task,
+};
 
 pub(crate) fn check(plan: &Plan) -> Result<(), Vec<Problem>> {
     let mut check = Check {
@@ -22,6 +24,7 @@ pub(crate) fn check(plan: &Plan) -> Result<(), Vec<Problem>> {
         check.process(process);
     }
     check.slots();
+    check.order();
     if check.problems.is_empty() {
         return Ok(());
     }
@@ -328,6 +331,70 @@ impl Check<'_> {
             }
         }
     }
+}
+
+impl Check<'_> {
+    /// Who waits for whom.
+    fn order(&mut self) {
+        let plan = self.plan;
+        if order::edges(plan).next().is_none() {
+            return;
+        }
+        let processes: HashMap<u32, &Process> = plan
+            .processes
+            .iter()
+            .map(|process| (process.id, process))
+            .collect();
+        let before = self.problems.len();
+        for (process, task, after) in order::edges(plan) {
+            let (label, waits) = (process.label(), task.label());
+            let known = processes.get(&after.process);
+            let message = if after.process == process.id {
+                format!(
+                    "task {waits} of process {label} waits for its own process; its tasks follow \
+                     each other anyway, so leave it out of after"
+                )
+            } else if !known.is_some_and(|process| has_had(process, after.task)) {
+                let theirs = known.map_or_else(|| after.process.to_string(), |known| known.label());
+                format!(
+                    "task {waits} of process {label} waits for task {} of process {theirs}, which \
+                     the plan does not have; leave it out of after, or add it",
+                    after.task
+                )
+            } else if is_again(task, after) {
+                let twice = order::label(plan, after.process, after.task);
+                format!(
+                    "task {waits} of process {label} waits for {twice} twice; leave one of them \
+                     out of after"
+                )
+            } else {
+                continue;
+            };
+            self.problem(after.line.or(task.line), message);
+        }
+        if self.problems.len() > before {
+            return;
+        }
+        if let Some(circle) = order::circle(plan) {
+            let line = circle.first().and_then(|edge| edge.2.line.or(edge.1.line));
+            self.problem(line, order::refusal(plan, &circle));
+        }
+    }
+}
+
+/// Whether the process has the task, or has had it under an earlier plan.
+fn has_had(process: &Process, task: u32) -> bool {
+    let first = process.tasks.first();
+    first.is_some_and(|first| task < first.id) || process.position_of(task).is_some()
+}
+
+/// Whether the task waits for the same one already.
+fn is_again(task: &Task, after: &After) -> bool {
+    let mut same = task
+        .after
+        .iter()
+        .filter(|other| (other.process, other.task) == (after.process, after.task));
+    same.next().is_some_and(|first| !std::ptr::eq(first, after))
 }
 
 fn by_line(line: Line) -> String {

@@ -4,6 +4,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
+use crate::names::Names;
 use crate::text::{quoted, underscored, write_list};
 use crate::{Command, Config, Plan, Process, Slot, Start, Task, Threshold};
 
@@ -19,8 +20,9 @@ pub fn to_toml(plan: &Plan) -> String {
     if let Some(config) = &plan.config {
         write_config(&mut out, config);
     }
+    let names = Names::new(&plan.processes);
     for process in &plan.processes {
-        write_process(&mut out, process);
+        write_process(&mut out, process, &names);
     }
     for cpu in &plan.cpus {
         let _ = write!(out, "\n[[cpu]]\ncpu = {}\n", cpu.cpu);
@@ -72,7 +74,7 @@ fn write_config(out: &mut String, config: &Config) {
     }
 }
 
-fn write_process(out: &mut String, process: &Process) {
+fn write_process(out: &mut String, process: &Process, names: &Names<'_>) {
     let _ = write!(out, "\n[[process]]\nid = {}\n", process.id);
     if let Some(name) = &process.name {
         let _ = writeln!(out, "name = {}", quoted(name));
@@ -85,11 +87,12 @@ fn write_process(out: &mut String, process: &Process) {
     }
     write_start(out, &process.start);
     let consecutive = (0..).zip(&process.tasks).all(|(id, task)| task.id == id);
-    let plain = consecutive
-        && process
-            .tasks
-            .iter()
-            .all(|task| task.name.is_none() && task.real_insns.or(task.wait_insns).is_none());
+    let is_number = |task: &Task| {
+        task.name.is_none()
+            && task.real_insns.or(task.wait_insns).is_none()
+            && task.after.is_empty()
+    };
+    let plain = consecutive && process.tasks.iter().all(is_number);
     if plain {
         let lengths = process
             .tasks
@@ -100,12 +103,12 @@ fn write_process(out: &mut String, process: &Process) {
         let tasks = process
             .tasks
             .iter()
-            .map(|task| task_table(task, consecutive));
+            .map(|task| task_table(task, consecutive, names));
         write_list(out, "tasks", tasks, true);
     }
 }
 
-fn task_table(task: &Task, consecutive: bool) -> String {
+fn task_table(task: &Task, consecutive: bool, names: &Names<'_>) -> String {
     let mut table = String::from("{ ");
     if !consecutive {
         let _ = write!(table, "id = {}, ", task.id);
@@ -119,6 +122,11 @@ fn task_table(task: &Task, consecutive: bool) -> String {
     }
     if let Some(wait_insns) = task.wait_insns {
         let _ = write!(table, ", wait_insns = {}", underscored(wait_insns));
+    }
+    if !task.after.is_empty() {
+        let after = task.after.iter().map(|after| quoted(&names.text(after)));
+        let after: Vec<_> = after.collect();
+        let _ = write!(table, ", after = [{}]", after.join(", "));
     }
     table + " }"
 }

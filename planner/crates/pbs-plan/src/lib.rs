@@ -10,6 +10,8 @@ mod check;
 mod export;
 pub mod leppert;
 mod model;
+mod names;
+mod order;
 mod parse;
 mod problem;
 pub mod text;
@@ -17,7 +19,7 @@ pub mod wire;
 
 pub use check::{config_faults, name_fault, ConfigFault};
 pub use export::{to_toml, write_start};
-pub use model::{Command, Cpu, Line, PlacedSlot, Plan, Process, Slot, Start, Task};
+pub use model::{After, Command, Cpu, Line, PlacedSlot, Plan, Process, Slot, Start, Task};
 pub use pbs_core::wire::LEASE_NS;
 pub use pbs_core::{Config, IdlePolicy, Threshold};
 pub use problem::Problem;

@@ -102,6 +102,22 @@ pub struct Task {
     /// time as this many instructions take (Leppert 2021, 3.3.8, figure 7).
     /// For simulations, as `real_insns` is.
     pub wait_insns: Option<u64>,
+    /// The tasks of other processes that must have ended before it begins.
+    pub after: Vec<After>,
+    /// Where it was read.
+    pub line: Line,
+}
+
+/// A task that another one waits for.
+///
+/// Both are in the same plan; or the process has only later tasks in it: then
+/// the task has ended under an earlier plan.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct After {
+    /// The number of its process.
+    pub process: u32,
+    /// Its number.
+    pub task: u32,
     /// Where it was read.
     pub line: Line,
 }
@@ -209,6 +225,19 @@ impl Process {
     /// The commands to start, in order.
     pub fn commands(&self) -> &[Command] {
         self.start.commands()
+    }
+
+    /// The place of the task with that number.
+    pub fn position_of(&self, task: u32) -> Option<usize> {
+        // In a valid plan they ascend.
+        self.tasks.binary_search_by_key(&task, |task| task.id).ok()
+    }
+}
+
+impl Task {
+    /// Its name, or its number where it has none.
+    pub fn label(&self) -> String {
+        self.name.clone().unwrap_or_else(|| self.id.to_string())
     }
 }
 

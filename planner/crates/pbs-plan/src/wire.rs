@@ -5,10 +5,12 @@ use std::mem::offset_of;
 
 use pbs_core::wire::Message;
 use pbs_core::StdMemory;
-use pbs_uapi::record::{self, bytes_of, from_bytes, PlanCpu, PlanHeader, PlanProcess, PlanSlot};
+use pbs_uapi::record::{
+    self, bytes_of, from_bytes, PlanCpu, PlanEdge, PlanHeader, PlanProcess, PlanSlot,
+};
 use pbs_uapi::{IDLE, NO_TASK, PLAN_MAGIC, VERSION};
 
-use crate::{Cpu, Line, Plan, Problem, Process, Slot, Task};
+use crate::{After, Cpu, Line, Plan, Problem, Process, Slot, Task};
 
 /// A plan in the wire format, with the way back to the lines it came from.
 #[derive(Clone, Debug)]
@@ -111,11 +113,23 @@ pub fn encode(plan: &Plan) -> Encoded {
 
 fn encode_cpu(plan: &Plan, cpu: &Cpu, encoded: &mut Encoded) {
     let processes = plan.processes_on(cpu);
+    let mut edges = Vec::new();
+    for process in processes.iter().map(|&index| &plan.processes[index]) {
+        for task in &process.tasks {
+            edges.extend(
+                task.after
+                    .iter()
+                    .map(|after| (edge(process, task, after), after.line)),
+            );
+        }
+    }
+    edges.sort_by_key(|(edge, _)| (edge.process, edge.task, edge.after_process, edge.after_task));
     encoded.push(
         &PlanCpu {
             cpu: cpu.cpu,
             nr_processes: processes.len() as u32,
             nr_slots: cpu.slots.len() as u64,
+            nr_edges: edges.len() as u64,
             ..PlanCpu::default()
         },
         cpu.line,
@@ -148,6 +162,18 @@ fn encode_cpu(plan: &Plan, cpu: &Cpu, encoded: &mut Encoded) {
             },
             line,
         );
+    }
+    for (edge, line) in edges {
+        encoded.push(&edge, line);
+    }
+}
+
+fn edge(process: &Process, task: &Task, after: &After) -> PlanEdge {
+    PlanEdge {
+        process: process.id,
+        task: task.id,
+        after_process: after.process,
+        after_task: after.task,
     }
 }
 
@@ -247,6 +273,18 @@ impl Decoder<'_> {
                 ..Task::default()
             });
             cpu.slots.push(Slot::Process { process });
+        }
+        for _ in 0..section.nr_edges {
+            let edge: PlanEdge = self.take()?;
+            let processes = &mut plan.processes[first..];
+            let found = processes.binary_search_by_key(&edge.process, |process| process.id);
+            let process = processes.get_mut(found.ok()?)?;
+            let position = process.position_of(edge.task)?;
+            process.tasks[position].after.push(After {
+                process: edge.after_process,
+                task: edge.after_task,
+                line: None,
+            });
         }
         plan.cpus.push(cpu);
         Some(())

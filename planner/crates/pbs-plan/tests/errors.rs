@@ -343,6 +343,146 @@ tasks = [10]
 cpu = 0
 slots = [1]
 " => "plan.toml:1: process 1 says cpu = 2, but its slots are on CPU 0; move them, or leave cpu out";
+
+    after_is_a_list:
+"[[process]]
+id = 1
+name = \"sort\"
+tasks = [10, { name = \"merge\", planned_insns = 10, after = \"pack\" }]
+[[process]]
+id = 2
+name = \"pack\"
+tasks = [{ id = 4, planned_insns = 10 }]
+[[cpu]]
+cpu = 0
+slots = [1, 1, 2]
+" => "plan.toml:4: after is no list; write the processes, or single tasks of them, that must have ended before it: after = [\"sort\", \"stages/sieve\"]";
+
+    after_names_tasks:
+"[[process]]
+id = 1
+name = \"sort\"
+tasks = [10, { name = \"merge\", planned_insns = 10, after = [true] }]
+[[process]]
+id = 2
+name = \"pack\"
+tasks = [{ id = 4, planned_insns = 10 }]
+[[cpu]]
+cpu = 0
+slots = [1, 1, 2]
+" => "plan.toml:4: this is no process and no task; write the processes, or single tasks of them, that must have ended before it: after = [\"sort\", \"stages/sieve\"]";
+
+    after_unknown_process:
+"[[process]]
+id = 1
+name = \"sort\"
+tasks = [10, { name = \"merge\", planned_insns = 10, after = [\"pakc\"] }]
+[[process]]
+id = 2
+name = \"pack\"
+tasks = [{ id = 4, planned_insns = 10 }]
+[[cpu]]
+cpu = 0
+slots = [1, 1, 2]
+" => "plan.toml:4: there is no process pakc; did you mean pack?";
+
+    after_unknown_process_without_likeness:
+"[[process]]
+id = 1
+name = \"sort\"
+tasks = [10, { name = \"merge\", planned_insns = 10, after = [\"zip/3\"] }]
+[[process]]
+id = 2
+name = \"pack\"
+tasks = [{ id = 4, planned_insns = 10 }]
+[[cpu]]
+cpu = 0
+slots = [1, 1, 2]
+" => "plan.toml:4: there is no process zip; add a [[process]] for it, or leave it out of after";
+
+    after_unknown_task_name:
+"[[process]]
+id = 1
+name = \"sort\"
+tasks = [10, { name = \"merge\", planned_insns = 10 }]
+[[process]]
+id = 2
+name = \"pack\"
+tasks = [{ id = 4, planned_insns = 10, after = [\"sort/mrege\"] }]
+[[cpu]]
+cpu = 0
+slots = [1, 1, 2]
+" => "plan.toml:8: process sort has no task mrege; did you mean sort/merge?";
+
+    after_unknown_task_name_without_likeness:
+"[[process]]
+id = 1
+name = \"sort\"
+tasks = [10, { name = \"merge\", planned_insns = 10 }]
+[[process]]
+id = 2
+name = \"pack\"
+tasks = [{ id = 4, planned_insns = 10, after = [\"sort/zip\"] }]
+[[cpu]]
+cpu = 0
+slots = [1, 1, 2]
+" => "plan.toml:8: process sort has no task zip; write its number, sort/0, or only sort for its last one";
+
+    after_unknown_task:
+"[[process]]
+id = 1
+name = \"sort\"
+tasks = [10, { name = \"merge\", planned_insns = 10 }]
+[[process]]
+id = 2
+name = \"pack\"
+tasks = [{ id = 4, planned_insns = 10, after = [\"sort/2\"] }]
+[[cpu]]
+cpu = 0
+slots = [1, 1, 2]
+" => "plan.toml:8: task 4 of process pack waits for task 2 of process sort, which the plan does not have; leave it out of after, or add it";
+
+    after_own_process:
+"[[process]]
+id = 1
+name = \"sort\"
+tasks = [10, { name = \"merge\", planned_insns = 10, after = [\"sort/0\"] }]
+[[process]]
+id = 2
+name = \"pack\"
+tasks = [{ id = 4, planned_insns = 10 }]
+[[cpu]]
+cpu = 0
+slots = [1, 1, 2]
+" => "plan.toml:4: task merge of process sort waits for its own process; its tasks follow each other anyway, so leave it out of after";
+
+    after_twice:
+"[[process]]
+id = 1
+name = \"sort\"
+tasks = [10, { name = \"merge\", planned_insns = 10 }]
+[[process]]
+id = 2
+name = \"pack\"
+tasks = [{ id = 4, planned_insns = 10, after = [\"sort\", \"1/1\"] }]
+[[cpu]]
+cpu = 0
+slots = [1, 1, 2]
+" => "plan.toml:8: task 4 of process pack waits for sort twice; leave one of them out of after";
+
+    after_in_a_circle:
+"[[process]]
+id = 1
+name = \"sort\"
+tasks = [10, { name = \"merge\", planned_insns = 10, after = [\"pack\"] }]
+[[process]]
+id = 2
+name = \"pack\"
+tasks = [{ id = 4, planned_insns = 10, after = [\"sort\"] }]
+[[cpu]]
+cpu = 0
+slots = [1, 1, 2]
+" => "plan.toml:4: tasks wait in a circle: sort for pack, pack for sort; leave one of these edges out";
 }
 
 /// What only the kernel's validator finds still leads to the line.
@@ -358,4 +498,93 @@ fn the_kernels_words_come_with_the_line() {
         said.starts_with("plan.toml:16391: CPU 0, slot 16384: "),
         "{said}"
     );
+}
+
+/// A circle is told whole and with names; in the kernel's words, which has
+/// numbers and shows the beginning.
+#[test]
+fn circles_are_told_whole() {
+    let process = |id: u32, after: &str| {
+        format!(
+            "[[process]]\nid = {id}\nname = \"p{id}\"\n\
+             tasks = [1, {{ planned_insns = 1, after = [\"{after}\"] }}, 1]\n"
+        )
+    };
+    let mut text: String = (1..=5)
+        .map(|id| process(id, &format!("p{}/1", id % 5 + 1)))
+        .collect();
+    // Who only waits for the circle is not in it.
+    text += &process(6, "p3");
+    text += "[[cpu]]\ncpu = 0\nslots = [6, 1, 2, 3, 4, 5, 1, 2, 3, 4, 5, 1, 2, 3, 4, 5, 6, 6]\n";
+    let said = complaints(&text);
+    assert_eq!(
+        said,
+        "plan.toml:4: tasks wait in a circle: p1/1 for p2/1, p2/1 for p3/1, p3/1 for p4/1, \
+         p4/1 for p5/1, p5/1 for p1/1; leave one of these edges out"
+    );
+}
+
+/// What is checked here is what the kernel refuses, no more and no less.
+#[test]
+fn order_is_refused_as_by_the_kernel() {
+    use pbs_plan::{wire, After, Cpu, Plan, Process, Slot, Task};
+
+    let mut seed = 2021u32;
+    let mut below = |end: u32| {
+        seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (seed >> 8) % end
+    };
+    let (mut valid, mut circles) = (0, 0);
+    for _ in 0..2_000 {
+        let mut plan = Plan::default();
+        for id in 1..=4 {
+            let first = below(2);
+            let tasks = (first..first + 1 + below(3)).map(|id| Task {
+                id,
+                planned_insns: 10,
+                ..Task::default()
+            });
+            plan.processes.push(Process {
+                id,
+                tasks: tasks.collect(),
+                ..Process::default()
+            });
+        }
+        for _ in 0..1 + below(5) {
+            let (process, after) = (below(4) as usize, below(4) as usize);
+            let task = below(plan.processes[process].tasks.len() as u32) as usize;
+            let tasks = &plan.processes[after].tasks;
+            let known = tasks[below(tasks.len() as u32) as usize].id;
+            let after = After {
+                process: plan.processes[after].id + below(20) / 19,
+                task: known + below(20) / 19,
+                line: None,
+            };
+            plan.processes[process].tasks[task].after.push(after);
+        }
+        for cpu in 0..2 {
+            let slots = (0..4)
+                .filter(|process| process % 2 == cpu)
+                .flat_map(|process| {
+                    let tasks = plan.processes[process].tasks.len();
+                    vec![Slot::Process { process }; tasks]
+                });
+            let slots = slots.collect();
+            plan.cpus.push(Cpu {
+                cpu: cpu as u32,
+                slots,
+                ..Cpu::default()
+            });
+        }
+        let kernel = wire::validate(&wire::encode(&plan));
+        let here = pbs_plan::check(&plan);
+        assert_eq!(here.is_ok(), kernel.is_ok(), "{here:?} {kernel:?}");
+        valid += u32::from(here.is_ok());
+        let is_circle = kernel.is_err_and(|problem| problem.message.contains("circle"));
+        if is_circle {
+            circles += 1;
+            assert!(here.unwrap_err()[0].message.contains("circle"));
+        }
+    }
+    assert!(valid > 100 && circles > 100, "{valid} {circles}");
 }

@@ -4,7 +4,7 @@
 
 use pbs_plan::{from_toml, leppert, to_toml, wire};
 
-const TOML: &str = include_str!("../../../../samples/plans/stages.toml");
+const TOML: &str = include_str!("../../../../samples/plans/net.toml");
 const LINE: &str = "2;0,9000;1,8000;;;0,0,1200,1150;-1,-1,300,310;1,1,700,910;0,2,40,41;";
 const ROUNDS: usize = 3_000;
 
@@ -89,6 +89,22 @@ fn mutated_lines() {
     assert!(valid > 0);
 }
 
+/// Whether that byte of a plan without configuration is of something that is in
+/// the wire format alone: the version, memory and rates.
+fn is_not_in_plans(plan: &[u8], at: usize) -> bool {
+    let number = |at: usize| u64::from_ne_bytes(plan[at..at + 8].try_into().unwrap()) as usize;
+    let mut alone = vec![4..6, 56..64];
+    let mut cpu = 64;
+    while cpu < plan.len() {
+        alone.push(cpu + 24..cpu + 32);
+        let processes = number(cpu) >> 32;
+        let slots = cpu + 32 + 32 * processes;
+        alone.extend((0..processes).map(|p| cpu + 32 + 32 * p + 16..cpu + 32 + 32 * p + 32));
+        cpu = slots + 16 * (number(cpu + 8) + number(cpu + 16));
+    }
+    alone.iter().any(|range| range.contains(&at))
+}
+
 #[test]
 fn mutated_wire() {
     let mut random = Random(0x5eed_0003);
@@ -100,7 +116,8 @@ fn mutated_wire() {
         bytes[at] ^= 1 << random.below(8);
         if let Ok(decoded) = wire::decode(&bytes) {
             valid += 1;
-            assert_eq!(wire::encode(&decoded).bytes, bytes);
+            let again = wire::encode(&decoded).bytes;
+            assert!(again == bytes || is_not_in_plans(&plan, at), "{at}");
         }
     }
     assert!(valid > 0 && valid < ROUNDS);

@@ -237,3 +237,113 @@ fn truncated_wire_is_refused_in_words() {
     let problem = wire::decode(&encoded.bytes[..100]).unwrap_err();
     assert!(problem.message.contains("100"), "{}", problem.message);
 }
+
+/// Tasks that wait for others, said in every way.
+const NET: &str = r#"plan_id = 1
+
+[[process]]
+id = 1
+name = "read"
+tasks = [{ name = "head", planned_insns = 10 }, { name = "body", planned_insns = 20 }]
+
+[[process]]
+id = 2
+name = "left"
+tasks = [{ planned_insns = 5, after = ["read/head"] }, 6, { planned_insns = 7, after = [1, "3/0"] }]
+
+[[process]]
+id = 3
+tasks = [{ planned_insns = 5, after = ["read/0"] }, 6]
+
+[[process]]
+id = 4
+name = "join"
+tasks = [{ id = 3, name = "8", planned_insns = 9, after = ["left", "3", "read"] }]
+
+[[process]]
+id = 5
+name = "read/head"
+tasks = [{ id = 3, planned_insns = 9, after = ["join", "and-more/2", "4/1"] }]
+
+[[process]]
+id = 6
+name = "and-more"
+tasks = [{ id = 2, planned_insns = 9 }]
+
+[[cpu]]
+cpu = 0
+slots = ["read", "left", "read", "left", "left", "join"]
+
+[[cpu]]
+cpu = 1
+slots = [3, 3, 6, 5]
+"#;
+
+fn edges(plan: &pbs_plan::Plan) -> Vec<[u32; 4]> {
+    let mut edges = Vec::new();
+    for process in &plan.processes {
+        for task in &process.tasks {
+            let after = task.after.iter();
+            edges.extend(after.map(|after| [process.id, task.id, after.process, after.task]));
+        }
+    }
+    edges
+}
+
+#[test]
+fn order_is_read_and_written() {
+    // With a process of that name "read/head" is no longer clear.
+    let problems = from_toml(NET).unwrap_err();
+    assert_eq!(
+        problems[0].message,
+        "read/head can be 5/3 and 1/0; write these numbers instead"
+    );
+    let text = NET.replace("after = [\"read/head\"]", "after = [\"1/0\"]");
+    let plan = from_toml(&text).unwrap();
+    let expected = [
+        [2, 0, 1, 0],
+        [2, 2, 1, 1],
+        [2, 2, 3, 0],
+        [3, 0, 1, 0],
+        [4, 3, 2, 2],
+        [4, 3, 3, 1],
+        [4, 3, 1, 1],
+        [5, 3, 4, 3],
+        [5, 3, 6, 2],
+        // It has ended under an earlier plan.
+        [5, 3, 4, 1],
+    ];
+    assert_eq!(edges(&plan), expected);
+    let written = to_toml(&plan);
+    for after in [
+        "after = [\"read/0\"]",
+        "after = [\"read\", \"3/0\"]",
+        "after = [\"left\", \"3\", \"read\"]",
+        "after = [\"join\", \"and-more\", \"join/1\"]",
+    ] {
+        assert!(written.contains(after), "{after}: {written}");
+    }
+    let again = from_toml(&written).unwrap();
+    assert_eq!(edges(&again), expected);
+    let encoded = wire::encode(&plan);
+    assert_eq!(wire::encode(&again).bytes, encoded.bytes);
+    let decoded = wire::decode(&encoded.bytes).unwrap();
+    assert_eq!(wire::encode(&decoded).bytes, encoded.bytes);
+    let mut sorted = expected;
+    sorted.sort_unstable();
+    let mut found = edges(&decoded);
+    found.sort_unstable();
+    assert_eq!(found, sorted);
+}
+
+/// The offset of an edge leads back to where it is written.
+#[test]
+fn edges_lead_back_to_their_lines() {
+    let text = "[[process]]\nid = 1\ntasks = [5]\n[[process]]\nid = 2\n\
+                tasks = [{ planned_insns = 5, after = [\n1,\n] }]\n\
+                [[cpu]]\ncpu = 0\nslots = [\n1,\n2]\n";
+    let encoded = wire::encode(&from_toml(text).unwrap());
+    let edge = encoded.bytes.len() as u64 - 16;
+    let lines = [edge - 1, edge].map(|offset| encoded.line_at(offset).unwrap().get());
+    assert_eq!(lines, [13, 7]);
+}

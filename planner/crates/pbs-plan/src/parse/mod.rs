@@ -11,8 +11,10 @@ use std::collections::HashMap;
 
 use toml::de::DeTable;
 
+use crate::names::Names;
 use crate::text::{read, Reader};
-use crate::{Config, Plan, Problem};
+use crate::{Config, Plan, Problem, Process};
+use process::Written;
 
 pub(crate) fn parse(text: &str) -> Result<Plan, Vec<Problem>> {
     read(text, Reader::plan)
@@ -57,9 +59,14 @@ impl Reader {
         if let Some((line, value)) = top.entries.remove("config") {
             self.config(line, value, &mut plan);
         }
+        let mut waits = Vec::new();
         for (line, value) in self.tables(&mut top, "process") {
-            let process = self.process(line, value);
+            let process = self.process(line, value, plan.processes.len(), &mut waits);
             plan.processes.extend(process);
+        }
+        // The rest of a process that could not be read would be missed.
+        if self.is_content() {
+            self.order(&mut plan.processes, waits);
         }
         // A slot may name its process by number or by name.
         let mut indices = HashMap::new();
@@ -86,5 +93,21 @@ impl Reader {
             );
         }
         plan
+    }
+
+    /// Who waits for whom, now that all processes are known.
+    fn order(&mut self, processes: &mut [Process], waits: Vec<Written>) {
+        let names = Names::new(processes);
+        let found = waits.into_iter().map(|written| {
+            let after = names.find(&written.after, written.line);
+            (written, after)
+        });
+        for (written, after) in found.collect::<Vec<_>>() {
+            let (process, task) = written.waits;
+            match after {
+                Ok(after) => processes[process].tasks[task].after.push(after),
+                Err(message) => self.problem(written.line, message),
+            }
+        }
     }
 }

@@ -8,10 +8,33 @@ use crate::text::{Reader, Value};
 use crate::{Line, Process, Start, Task};
 
 const PROCESS_KEYS: &[&str] = &["id", "name", "cpu", "buffer_insns", "tasks"];
-const TASK_KEYS: &[&str] = &["id", "name", "planned_insns", "real_insns", "wait_insns"];
+const TASK_KEYS: &[&str] = &[
+    "id",
+    "name",
+    "planned_insns",
+    "real_insns",
+    "wait_insns",
+    "after",
+];
+
+/// A task that another one waits for, as it is written.
+pub(super) struct Written {
+    /// Index of the process that waits, and of its task.
+    pub(super) waits: (usize, usize),
+    /// `process` or `process/task`.
+    pub(super) after: String,
+    pub(super) line: Line,
+}
 
 impl Reader {
-    pub(super) fn process(&mut self, line: Line, value: &Value<'_>) -> Option<Process> {
+    /// Process number `index` of the plan; what its tasks wait for goes to `waits`.
+    pub(super) fn process(
+        &mut self,
+        line: Line,
+        value: &Value<'_>,
+        index: usize,
+        waits: &mut Vec<Written>,
+    ) -> Option<Process> {
         let mut table = self.table(
             line,
             value,
@@ -41,7 +64,7 @@ impl Reader {
                 .unwrap_or(0);
         }
         match table.entries.remove("tasks") {
-            Some((line, value)) => process.tasks = self.tasks(line, value),
+            Some((line, value)) => process.tasks = self.tasks(line, value, index, waits),
             None => self.problem(
                 table.line,
                 format!(
@@ -55,7 +78,13 @@ impl Reader {
         Some(process)
     }
 
-    fn tasks(&mut self, line: Line, value: &Value<'_>) -> Vec<Task> {
+    fn tasks(
+        &mut self,
+        line: Line,
+        value: &Value<'_>,
+        process: usize,
+        waits: &mut Vec<Written>,
+    ) -> Vec<Task> {
         let DeValue::Array(items) = value.get_ref() else {
             self.problem(
                 line,
@@ -69,7 +98,10 @@ impl Reader {
         for item in items.iter() {
             let line = self.line_of(item);
             let task = match item.get_ref() {
-                DeValue::Table(_) => self.task_table(line, item, next_id),
+                DeValue::Table(_) => {
+                    let place = (process, tasks.len());
+                    self.task_table(line, item, next_id, place, waits)
+                }
                 _ => self
                     .insns(line, "a task", item, 1)
                     .map(|planned_insns| Task {
@@ -87,7 +119,14 @@ impl Reader {
         tasks
     }
 
-    fn task_table(&mut self, line: Line, value: &Value<'_>, next_id: u32) -> Option<Task> {
+    fn task_table(
+        &mut self,
+        line: Line,
+        value: &Value<'_>,
+        next_id: u32,
+        place: (usize, usize),
+        waits: &mut Vec<Written>,
+    ) -> Option<Task> {
         let mut table = self.table(line, value, "a task", TASK_KEYS)?;
         let mut task = Task {
             id: next_id,
@@ -106,6 +145,9 @@ impl Reader {
         if let Some((line, value)) = table.entries.remove("wait_insns") {
             task.wait_insns = self.insns(line, "wait_insns", value, 0);
         }
+        if let Some((line, value)) = table.entries.remove("after") {
+            self.after(line, value, place, waits);
+        }
         match table.entries.remove("planned_insns") {
             Some((line, value)) => {
                 task.planned_insns = self.insns(line, "planned_insns", value, 1)?;
@@ -122,5 +164,37 @@ impl Reader {
             }
         }
         Some(task)
+    }
+    /// What the task at `place` waits for.
+    fn after(
+        &mut self,
+        line: Line,
+        value: &Value<'_>,
+        place: (usize, usize),
+        waits: &mut Vec<Written>,
+    ) {
+        const WRITE: &str = "write the processes, or single tasks of them, that must have ended \
+                             before it: after = [\"sort\", \"stages/sieve\"]";
+        let DeValue::Array(items) = value.get_ref() else {
+            self.problem(line, format!("after is no list; {WRITE}"));
+            return;
+        };
+        for item in items.iter() {
+            let line = self.line_of(item);
+            let after = match item.get_ref() {
+                DeValue::String(text) => text.to_string(),
+                DeValue::Integer(number) if number.radix() == 10 => number.as_str().to_string(),
+                _ => {
+                    self.problem(line, format!("this is no process and no task; {WRITE}"));
+                    continue;
+                }
+            };
+            let waits_here = Written {
+                waits: place,
+                after,
+                line,
+            };
+            waits.push(waits_here);
+        }
     }
 }
