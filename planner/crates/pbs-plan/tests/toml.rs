@@ -336,6 +336,21 @@ fn order_is_read_and_written() {
     assert_eq!(found, sorted);
 }
 
+/// The kernel gives back the plan of one CPU, which may wait for others.
+#[test]
+fn plan_of_one_cpu_is_read_though_it_waits_for_others() {
+    let text = "[[process]]\nid = 1\ntasks = [5]\n[[process]]\nid = 2\n\
+                tasks = [{ planned_insns = 5, after = [1] }]\n\
+                [[cpu]]\ncpu = 0\nslots = [1]\n[[cpu]]\ncpu = 1\nslots = [2]\n";
+    let mut plan = from_toml(text).unwrap();
+    plan.cpus.remove(0);
+    let encoded = wire::encode(&plan);
+    assert!(wire::validate(&encoded).is_err());
+    let alone = wire::decode(&encoded.bytes).unwrap();
+    assert_eq!(edges(&alone), [[2, 0, 1, 0]]);
+    assert!(to_toml(&alone).contains("after = [\"1/0\"]"));
+}
+
 /// The offset of an edge leads back to where it is written.
 #[test]
 fn edges_lead_back_to_their_lines() {

@@ -324,3 +324,120 @@ fn the_file_is_that_of_the_thesis() {
     assert_eq!(text, lines);
     assert_eq!(csv(&store, RunId(6), &job), None);
 }
+
+/// What the plan of a node holds back is what the job's net orders, no more and
+/// no less; tasks without instructions, which have no slot, are passed through.
+#[test]
+fn plans_have_the_order_of_the_job() {
+    let (mut pairs, mut edges) = (0, 0);
+    for seed in 0..80 {
+        let random = &mut Random::new(seed);
+        let rates = [1_000_000_000, 700_000_000, 1_000_000_000];
+        let mut store = Store::new(machine(1, &[(1 << 30, &rates)]), Balancing::Dynamic);
+        let job = random_job(random, 7, 5, 40);
+        let request = Request::new(RunId(0), &job).without_deadline();
+        reserve(&mut store, &request, &Options::default()).expect("nothing is in its way");
+        let mut ids = ProcessIds::default();
+        let entries = [entry(RunId(0), &job)];
+        let plans = class_plans(&store, &entries, &mut ids, &Settings::default());
+        let [NodePlan { plan, .. }] = &plans.expect("a valid plan")[..] else {
+            panic!("one node");
+        };
+        let tasks = job.tasks.len();
+        let index = |process: u32, task: u32| {
+            let (_, process) = ids.process(process).expect("its number was given");
+            job.processes[process].tasks[task as usize]
+        };
+        let mut direct = vec![Vec::new(); tasks];
+        for process in &plan.processes {
+            let mut before = None;
+            for task in &process.tasks {
+                let this = index(process.id, task.id);
+                direct[this].extend(before.replace(this));
+                let after = task.after.iter();
+                direct[this].extend(after.map(|after| index(after.process, after.task)));
+                let mut others: Vec<_> = task.after.iter().map(|after| after.process).collect();
+                edges += others.len();
+                others.dedup();
+                assert_eq!(others.len(), task.after.len(), "one for each process");
+            }
+        }
+        let of_net: Vec<Vec<usize>> = (0..tasks).map(|t| job.predecessors(t).collect()).collect();
+        let before_of = |direct: &[Vec<usize>], task: usize| {
+            let mut seen = vec![false; tasks];
+            let mut way = direct[task].clone();
+            while let Some(before) = way.pop() {
+                if !std::mem::replace(&mut seen[before], true) {
+                    way.extend(&direct[before]);
+                }
+            }
+            seen
+        };
+        for task in (0..tasks).filter(|&task| job.tasks[task].insns > 0) {
+            let (held, wanted) = (before_of(&direct, task), before_of(&of_net, task));
+            for before in (0..tasks).filter(|&before| job.tasks[before].insns > 0) {
+                assert_eq!(held[before], wanted[before], "seed {seed}: {before} {task}");
+                pairs += usize::from(wanted[before]);
+            }
+        }
+    }
+    assert!(pairs > 5_000 && edges > 300, "{pairs} {edges}");
+}
+
+/// What has ended is waited for no more.
+#[test]
+fn who_has_ended_is_not_waited_for() {
+    let job = pbs_job::job_from_toml(
+        "name = \"fork\"\ndeadline_ns = 1_000_000\n\
+         [[process]]\nid = 1\nname = \"parent\"\nmemory_bytes = 1\n\
+         tasks = [10, { action = \"fork\", child = \"child\" }, 20, \
+                  { action = \"join\", child = \"child\" }, 30]\n\
+         [[process]]\nid = 2\nname = \"child\"\nmemory_bytes = 1\ntasks = [40, 50]\n",
+    )
+    .expect("a valid job");
+    let after = |progress: &[Progress]| {
+        let mut store = Store::new(
+            machine(1, &[(1000, &[1_000_000_000, 1_000_000_000])]),
+            Balancing::Dynamic,
+        );
+        let request = Request {
+            progress,
+            ..Request::new(RunId(0), &job)
+        };
+        reserve(&mut store, &request, &Options::default()).expect("there is time");
+        let entry = Entry {
+            progress,
+            ..entry(RunId(0), &job)
+        };
+        let mut ids = ProcessIds::default();
+        let plans = class_plans(&store, &[entry], &mut ids, &Settings::default());
+        let plan = plans.expect("a valid plan").remove(0).plan;
+        let processes = plan.processes.iter();
+        let tasks = processes.flat_map(|process| {
+            let waits = process.tasks.iter().filter(|task| !task.after.is_empty());
+            waits.map(|task| {
+                let after = &task.after[0];
+                let length = |process: u32, task: u32| {
+                    let (_, index) = ids.process(process).expect("its number was given");
+                    job.tasks[job.processes[index].tasks[task as usize]].insns
+                };
+                (task.planned_insns, length(after.process, after.task))
+            })
+        });
+        tasks.collect::<Vec<_>>()
+    };
+    assert_eq!(after(&[]), [(30, 50), (40, 10)]);
+    // The job's own start and the fork take no instructions.
+    let position = |insns| {
+        let task = job.tasks.iter().find(|task| task.insns == insns);
+        task.expect("it is there").position
+    };
+    let running = |core, insns| Progress::Running {
+        core,
+        position: position(insns),
+        retired_insns: 0,
+    };
+    assert_eq!(after(&[running(0, 20), Progress::Waiting]), [(30, 50)]);
+    assert_eq!(after(&[running(0, 30), running(1, 50)]), [(30, 50)]);
+    assert_eq!(after(&[running(0, 30), Progress::Ended]), []);
+}

@@ -8,6 +8,7 @@ use pbs_plan::{Config, Cpu, Plan, Problem, Process, Slot, Start, Task};
 use pbs_uapi::{MAX_BUFFER_INSNS, MAX_SLOT_INSNS};
 
 use super::buffer::buffers_ns;
+use super::order::Order;
 use super::Entry;
 use crate::{Progress, RunId, Store, TaskReservation};
 
@@ -96,7 +97,8 @@ impl ProcessIds {
 /// A task becomes a slot of its process, as long as the task's instructions; the
 /// time between two tasks of a core becomes an idle slot, as long as the core's
 /// instructions in the execution time of that time. A task without instructions
-/// has no slot, since a plan has none of length 0.
+/// has no slot, since a plan has none of length 0. Of fork, join and messages the
+/// plan has the order: a task waits for those of other processes ([`Order`]).
 ///
 /// # Errors
 ///
@@ -129,6 +131,9 @@ pub fn class_plans(
         for task in run.tasks.iter().filter(|task| task.start_ns < task.end_ns) {
             of_process[task.process].push(task);
         }
+        let slots = of_process.iter().flatten();
+        let slots = slots.map(|task| (task.task, store.sites()[task.core].node));
+        let mut order = Order::new(entry.job, slots);
         for (index, mut tasks) in of_process.into_iter().enumerate() {
             let Some(core) = tasks.first().map(|task| task.core) else {
                 continue;
@@ -146,7 +151,10 @@ pub fn class_plans(
                 start: start(entry, index),
                 tasks: tasks
                     .iter()
-                    .map(|task| class_task(entry, task.task))
+                    .map(|task| Task {
+                        after: order.after(task.task, |process| ids.get(entry.run, process)),
+                        ..class_task(entry, task.task)
+                    })
                     .collect(),
                 line: None,
             });

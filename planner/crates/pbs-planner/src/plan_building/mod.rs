@@ -7,6 +7,7 @@
 mod buffer;
 mod class;
 mod csv;
+mod order;
 
 pub use class::{class_plans, NodePlan, ProcessIds, Settings};
 pub use csv::csv;

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Fork, join and messages of a job as the order of the tasks in a plan.
+
+use pbs_job::Job;
+use pbs_plan::After;
+
+/// Which tasks of a job wait for which others, where only some have a slot.
+///
+/// A task without instructions has none: who waits for it waits for all that it
+/// waits for itself. A task that has ended has none either, and nobody waits for
+/// it any more.
+pub(super) struct Order<'a> {
+    job: &'a Job,
+    /// Per task: the node on which it has a slot.
+    nodes: Vec<Option<usize>>,
+    /// Per task: the search that has come by last.
+    seen: Vec<usize>,
+    searches: usize,
+}
+
+impl<'a> Order<'a> {
+    /// `slots`: the tasks that have one, and their nodes.
+    pub(super) fn new(job: &'a Job, slots: impl Iterator<Item = (usize, usize)>) -> Self {
+        let mut nodes = vec![None; job.tasks.len()];
+        for (task, node) in slots {
+            nodes[task] = Some(node);
+        }
+        Self {
+            job,
+            nodes,
+            seen: vec![0; job.tasks.len()],
+            searches: 0,
+        }
+    }
+
+    /// What a task waits for beyond its own process, as the plan of its node says
+    /// it: of each process the last that it waits for. What is on another node
+    /// has its time alone. `id`: the number of a process of the job.
+    pub(super) fn after(&mut self, task: usize, mut id: impl FnMut(usize) -> u32) -> Vec<After> {
+        self.searches += 1;
+        let own = self.job.tasks[task].process;
+        let mut found: Vec<(usize, usize)> = Vec::new();
+        let mut way: Vec<usize> = self.job.predecessors(task).collect();
+        while let Some(before) = way.pop() {
+            if std::mem::replace(&mut self.seen[before], self.searches) == self.searches {
+                continue;
+            }
+            let of = &self.job.tasks[before];
+            match self.nodes[before] {
+                None => way.extend(self.job.predecessors(before)),
+                // Its own process runs one task after the other.
+                Some(_) if of.process == own => {}
+                Some(node) if Some(node) == self.nodes[task] => {
+                    found.push((of.process, of.position));
+                }
+                Some(_) => {}
+            }
+        }
+        found.sort_unstable();
+        // Of each process the last.
+        found.reverse();
+        found.dedup_by_key(|&mut (process, _)| process);
+        found.reverse();
+        let found = found.into_iter();
+        let after = found.map(|(process, position)| After {
+            process: id(process),
+            task: position as u32,
+            line: None,
+        });
+        after.collect()
+    }
+}
