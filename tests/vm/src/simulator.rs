@@ -116,6 +116,10 @@ pub fn kernel_equals_simulator() -> Verdict {
         );
     }
     println!("all: {executed} plans as simulated, {ambiguous} ambiguous ones left out");
+    let waits = told.iter().filter(|step| step.0 == EventKind::Waits);
+    let waits = waits.count();
+    println!("waits: {waits}");
+    check!(waits > 0, "no plan has a task that waited for another");
     for (kind, cause) in SIGNALS {
         let number = told
             .iter()
@@ -144,6 +148,7 @@ fn plan(scenario: Scenario, seed: u64) -> Result<Plan, String> {
         idle_insns: Span::new(100_000, 600_000),
         buffer_permille: Span::new(0, 2_000),
         task_sigma_permille: random.one_of(&[50, 150, 300]),
+        edge_permille: random.one_of(&[0, 200, 500, 1000]),
         seed,
         plan_id: seed,
         ..Parameters::default()
@@ -300,6 +305,7 @@ fn kind(event: &Event) -> Option<EventKind> {
                 | EventKind::Early
                 | EventKind::Info
                 | EventKind::ProcessEnded
+                | EventKind::Waits
         )
     })
 }

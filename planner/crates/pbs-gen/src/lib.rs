@@ -12,6 +12,7 @@
 //! deviate in the same proportion; only `long-then-short` and
 //! `scatter-gather` bring slots of their own.
 
+mod edges;
 mod layout;
 mod parameters;
 mod random;
@@ -35,6 +36,7 @@ pub fn generate(parameters: &Parameters) -> Result<Plan, Error> {
         slots,
         ..Cpu::default()
     };
+    edges::edges(parameters, &mut processes, &cpu.slots);
     real::lengths(parameters, &mut processes, &mut cpu.slots);
     Ok(Plan {
         plan_id: parameters.plan_id,

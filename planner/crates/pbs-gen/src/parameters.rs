@@ -45,6 +45,9 @@ pub struct Parameters {
     /// length.  `None`: as [`Scenario::default_deviation_permille`] says.  Up to
     /// 100,000, where tasks are early up to 1000.
     pub deviation_permille: Option<u64>,
+    /// The share of the tasks that wait for a task of another process, of those
+    /// that can: one whose slot comes before.  0 to 1000.
+    pub edge_permille: u64,
     /// Another seed, another plan.
     pub seed: u64,
     /// The CPU that the plan is for.
@@ -66,6 +69,7 @@ impl Default for Parameters {
             order: Order::Alternate,
             task_sigma_permille: 100,
             deviation_permille: None,
+            edge_permille: 0,
             seed: 1,
             cpu: 0,
             plan_id: 1,
@@ -102,6 +106,7 @@ impl Parameters {
             one(self.task_sigma_permille),
             Span::new(0, 1000),
         )?;
+        in_range("edge_permille", one(self.edge_permille), Span::new(0, 1000))?;
         if let Some(deviation_permille) = self.deviation_permille {
             if scenario.default_deviation_permille().is_none() {
                 return Err(Error::new(

@@ -22,6 +22,8 @@ pub(crate) enum Stream {
     Deviation,
     /// Whom the scenario hits.
     Scenario,
+    /// Who waits for whom.
+    Edges,
 }
 
 pub(crate) struct Random(ChaCha12Rng);

@@ -45,6 +45,8 @@ golden! {
         => "buffer_permille is 1..100_001; it must be between 0 and 100_000";
     sigma: { task_sigma_permille: 1001 }
         => "task_sigma_permille is 1_001; it must be between 0 and 1_000";
+    edges: { edge_permille: 1001 }
+        => "edge_permille is 1_001; it must be between 0 and 1_000";
     deviation_without_meaning: { deviation_permille: Some(100) }
         => "deviation_permille has no meaning in normal; leave it out";
     earlier_than_nothing: { scenario: Scenario::EarlyNode, deviation_permille: Some(1001) }

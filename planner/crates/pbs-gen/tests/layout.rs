@@ -44,6 +44,7 @@ impl Random {
                 buffer_permille: self.span(0, 100_000),
                 order: Order::ALL[self.within(0, 2) as usize],
                 task_sigma_permille: self.within(0, 1000),
+                edge_permille: self.within(0, 1000),
                 deviation_permille: scenario
                     .default_deviation_permille()
                     .map(|_| self.within(0, if scenario.is_early() { 1000 } else { 100_000 })),
@@ -67,6 +68,7 @@ impl Random {
 fn every_plan_in_range_is_valid_and_as_asked() {
     let mut random = Random(0x5eed_0011);
     let mut scenarios = [0; Scenario::ALL.len()];
+    let mut edges = 0;
     for _ in 0..2_000 {
         let asked = random.parameters();
         let plan = plan(&asked);
@@ -99,6 +101,8 @@ fn every_plan_in_range_is_valid_and_as_asked() {
             );
         }
         for (_, task) in tasks(&plan) {
+            edges += task.after.len();
+            assert!(asked.edge_permille > 0 || task.after.is_empty());
             let lengths = asked.task_insns.min..=asked.task_insns.max;
             assert!(lengths.contains(&task.planned_insns), "{asked:?}");
         }
@@ -117,6 +121,7 @@ fn every_plan_in_range_is_valid_and_as_asked() {
             "{asked:?}: {off}"
         );
     }
+    assert!(edges > 1_000, "{edges}");
     assert!(scenarios.iter().all(|&count| count >= 10), "{scenarios:?}");
 }
 

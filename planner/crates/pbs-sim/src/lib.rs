@@ -14,7 +14,9 @@
 //! - An idle slot lasts its length on the clock; the real length that Leppert's
 //!   plans give it is not looked at.
 //! - A plan of several CPUs is simulated CPU by CPU, as if each were a node of
-//!   its own; the events are put in order of their time.
+//!   its own; the events are put in order of their time. If tasks on one CPU
+//!   wait for tasks on another, they go in step, and who waits is let go in the
+//!   moment in which the task ends.
 //!
 //! It does no input or output, but for [`Command`].
 
@@ -33,6 +35,9 @@ use std::fmt;
 
 use pbs_core::Refusal;
 use pbs_plan::Plan;
+
+use machine::elsewhere::{is_coupled, Board};
+use machine::Machine;
 
 pub use command::Command;
 pub use deadline::deadlines;
@@ -105,10 +110,17 @@ pub fn simulate_watched(
     scheduler: &mut dyn JobScheduler,
     watch: &mut dyn FnMut(Progress),
 ) -> Result<Simulation, Error> {
-    let mut parts = Vec::new();
-    for cpu in &plan.cpus {
-        let here = remaining::part(plan, cpu);
-        parts.push(machine::Machine::new(plan, here, options)?.run(scheduler, watch)?);
-    }
+    let board = Board::default();
+    let machine = |cpu| Machine::new(plan, remaining::part(plan, cpu), options, board.clone());
+    let parts = if is_coupled(plan) {
+        let machines: Result<_, Error> = plan.cpus.iter().map(machine).collect();
+        Machine::run_together(machines?, scheduler, watch)?
+    } else {
+        let mut parts = Vec::new();
+        for cpu in &plan.cpus {
+            parts.push(machine(cpu)?.run(scheduler, watch)?);
+        }
+        parts
+    };
     Ok(outcome::merge(parts, plan))
 }

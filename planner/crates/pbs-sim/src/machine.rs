@@ -3,6 +3,7 @@
 //! really do.
 
 mod answer;
+pub(crate) mod elsewhere;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -20,6 +21,7 @@ use crate::program::Program;
 use crate::scheduler::JobScheduler;
 use crate::{Error, Progress};
 use answer::UnderWay;
+use elsewhere::Board;
 
 /// So often in a row neither time passes nor anything is retired nor a task
 /// ends: the policy core goes round in circles.
@@ -62,17 +64,46 @@ pub(crate) struct Machine<'a> {
     tasks: Vec<TaskOutcome>,
     /// When the processes ended that have.
     ended: HashMap<u32, u64>,
+    decisions: u64,
+    /// What there was at the last decision, and how many decisions ago that was
+    /// something else.
+    before: (u64, u64, usize),
+    since_progress: u32,
+}
+
+/// What a CPU does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// Nothing, unless something comes from another CPU.
+    Never,
+    /// Nobody runs.
+    Idle { end_ns: u64, unallocated: bool },
+    /// The node takes time for itself.
+    Lose { end_ns: u64 },
+    /// A process finds that it has to wait.
+    Wait { p: u32 },
+    /// A process runs, and retires no more than that.
+    Run {
+        p: u32,
+        end_ns: u64,
+        most_insns: u64,
+    },
 }
 
 impl<'a> Machine<'a> {
     /// The CPU that `here` is for, before the first slot. `truth` is the plan
     /// that it is a part of.
-    pub(crate) fn new(truth: &'a Plan, here: Plan, options: &'a Options) -> Result<Self, Error> {
+    pub(crate) fn new(
+        truth: &'a Plan,
+        here: Plan,
+        options: &'a Options,
+        board: Board,
+    ) -> Result<Self, Error> {
         let cpu = here.cpus.first().map_or(0, |cpu| cpu.cpu);
         let clock = Clock::new(options.rate_insns_per_ms);
         let config = here.config.unwrap_or(options.config);
         config.check().map_err(Error::Config)?;
-        let mut node = Self::node(&here, config, options, 0)?;
+        let mut node = Self::node(truth, &here, config, options, 0)?;
         node.begin(None, 0, 0);
         let lengths = here.cpus.iter().flat_map(|cpu| here.place(cpu));
         let plan_insns = lengths.fold(0u64, |sum, slot| sum.saturating_add(slot.length_insns));
@@ -82,7 +113,7 @@ impl<'a> Machine<'a> {
             clock,
             node,
             truth,
-            log: Log::new(cpu, here.plan_id, options.record_grants),
+            log: Log::new(cpu, here.plan_id, options.record_grants, board),
             plan: here,
             programs: Vec::new(),
             left: HashMap::new(),
@@ -103,30 +134,49 @@ impl<'a> Machine<'a> {
             replans: Vec::new(),
             tasks: Vec::new(),
             ended: HashMap::new(),
+            decisions: 0,
+            before: (0, 0, 0),
+            since_progress: 0,
         };
+        machine.log.follow(&machine.node);
         machine.tell_installed();
         machine.enter(truth);
         Ok(machine)
     }
 
+    /// The node of the one CPU of `plan`; `truth` knows the processes of the others.
     fn node(
+        truth: &Plan,
         plan: &Plan,
         config: Config,
         options: &Options,
         now_ns: u64,
     ) -> Result<Node<StdMemory>, Error> {
-        let encoded = wire::encode(plan);
+        let cpu = plan.cpus.first();
+        let cpu = cpu.ok_or_else(|| Error::Plan("the plan has no CPU".into()))?;
+        let encoded = wire::encode(&elsewhere::with_others(truth, plan));
         let refused = |refusal: pbs_core::Refusal| Error::Plan(refusal.to_string());
         let message = Message::parse::<StdMemory>(&encoded.bytes).map_err(refused)?;
-        let section = message.sections().next();
-        let section = section.ok_or_else(|| Error::Plan("the plan has no CPU".into()))?;
-        let core = pbs_core::Plan::build(&section).map_err(refused)?;
-        let mut joined = [(section, core)];
-        pbs_core::join(&mut joined).map_err(refused)?;
-        let [(_, core)] = joined;
+        let plans = message.sections().map(|section| {
+            let core = pbs_core::Plan::build(&section)?;
+            Ok((section, core))
+        });
+        let plans: Result<Vec<_>, pbs_core::Refusal> = plans.collect();
+        let mut plans = plans.map_err(refused)?;
+        pbs_core::join(&mut plans).map_err(refused)?;
+        let mut plans = plans.into_iter();
+        let (_, core) = plans
+            .find(|(section, _)| section.cpu() == cpu.cpu)
+            .ok_or_else(|| Error::Plan("the plan has no CPU".into()))?;
         let rate = Rate::new(options.rate_insns_per_ms);
-        Node::new(core, config, rate, plan.plan_id, now_ns)
-            .map_err(|_| Error::Plan("there is no memory for the plan".into()))
+        let mut node = Node::new(core, config, rate, plan.plan_id, now_ns)
+            .map_err(|_| Error::Plan("there is no memory for the plan".into()))?;
+        for id in elsewhere::awaited(truth, cpu.cpu) {
+            if let Some(p) = node.plan().find(id) {
+                node.share(p);
+            }
+        }
+        Ok(node)
     }
 
     /// Runs until all processes have ended, the limit is reached, or nothing
@@ -136,43 +186,123 @@ impl<'a> Machine<'a> {
         scheduler: &mut dyn JobScheduler,
         watch: &mut dyn FnMut(Progress),
     ) -> Result<Simulation, Error> {
-        let mut since_progress = 0;
-        let mut decisions = 0u64;
-        while self.now_ns < self.limit_ns {
-            decisions += 1;
-            if decisions % WATCH == 0 {
-                watch(Progress {
-                    cpu: self.cpu.cpu,
-                    now_ns: self.now_ns,
-                    planned_ns: self.plan_ns,
-                    limit_ns: self.limit_ns,
-                });
-            }
-            let before = (self.now_ns, self.cpu.retired_insns, self.log.events.len());
-            self.receive_plan(scheduler)?;
-            self.wake();
-            let decision = self.decide();
-            self.ask(scheduler)?;
-            if self.node.ended() {
+        while let Some(step) = self.prepare(scheduler, watch)? {
+            if step == Step::Never {
                 break;
             }
-            if !self.step(&decision) {
-                break;
-            }
-            let after = (self.now_ns, self.cpu.retired_insns, self.log.events.len());
-            since_progress = if before == after {
-                since_progress + 1
-            } else {
-                0
-            };
-            if since_progress == STUCK {
-                return Err(Error::Stuck {
-                    cpu: self.cpu.cpu,
-                    now_ns: self.now_ns,
-                });
-            }
+            self.go(&step, u64::MAX)?;
         }
         Ok(self.finish())
+    }
+
+    /// Runs CPUs whose tasks wait for each other's, in step.
+    pub(crate) fn run_together(
+        mut machines: Vec<Self>,
+        scheduler: &mut dyn JobScheduler,
+        watch: &mut dyn FnMut(Progress),
+    ) -> Result<Vec<Simulation>, Error> {
+        loop {
+            let mut steps = Vec::new();
+            for machine in &mut machines {
+                steps.push(machine.prepare(scheduler, watch)?);
+            }
+            // The first at which something happens anywhere.
+            let ends = machines.iter().zip(&steps);
+            let ends = ends.filter_map(|(machine, step)| machine.end_ns(step.as_ref()?));
+            let Some(to_ns) = ends.min() else {
+                break;
+            };
+            for (machine, step) in machines.iter_mut().zip(&steps) {
+                if let Some(step) = step {
+                    machine.go(step, to_ns)?;
+                }
+            }
+            for machine in &mut machines {
+                machine.node.look_elsewhere(&mut machine.log);
+            }
+        }
+        Ok(machines.into_iter().map(Self::finish).collect())
+    }
+
+    /// Decides at the present time; returns what comes of it, or `None` if all is
+    /// over.
+    fn prepare(
+        &mut self,
+        scheduler: &mut dyn JobScheduler,
+        watch: &mut dyn FnMut(Progress),
+    ) -> Result<Option<Step>, Error> {
+        if self.now_ns >= self.limit_ns || self.node.ended() {
+            return Ok(None);
+        }
+        self.decisions += 1;
+        if self.decisions % WATCH == 0 {
+            watch(Progress {
+                cpu: self.cpu.cpu,
+                now_ns: self.now_ns,
+                planned_ns: self.plan_ns,
+                limit_ns: self.limit_ns,
+            });
+        }
+        self.before = self.progress();
+        self.receive_plan(scheduler)?;
+        self.wake();
+        let decision = self.decide();
+        self.ask(scheduler)?;
+        if self.node.ended() {
+            return Ok(None);
+        }
+        Ok(Some(self.step(&decision)))
+    }
+
+    /// What shows that something goes on.
+    fn progress(&self) -> (u64, u64, usize) {
+        (self.now_ns, self.cpu.retired_insns, self.log.events.len())
+    }
+
+    /// Lets time pass until the step is over, or until `to_ns`.
+    fn go(&mut self, step: &Step, to_ns: u64) -> Result<(), Error> {
+        match *step {
+            Step::Never => self.pass(to_ns, false),
+            Step::Idle {
+                end_ns,
+                unallocated,
+            } => self.pass(end_ns.min(to_ns), unallocated),
+            Step::Lose { end_ns } => {
+                let passes_ns = end_ns.min(to_ns) - self.now_ns;
+                self.lost_ns -= passes_ns;
+                self.cpu.lost_ns += passes_ns;
+                self.now_ns += passes_ns;
+            }
+            Step::Wait { p } => self.waits(p),
+            Step::Run {
+                p,
+                end_ns,
+                most_insns,
+            } => self.let_run(p, end_ns, most_insns, to_ns),
+        }
+        if self.before != self.progress() {
+            self.since_progress = 0;
+            return Ok(());
+        }
+        self.since_progress += 1;
+        if self.since_progress == STUCK {
+            return Err(Error::Stuck {
+                cpu: self.cpu.cpu,
+                now_ns: self.now_ns,
+            });
+        }
+        Ok(())
+    }
+
+    /// Lets time pass in which nobody runs.
+    fn pass(&mut self, to_ns: u64, unallocated: bool) {
+        let passes_ns = to_ns - self.now_ns;
+        if unallocated {
+            self.cpu.unallocated_ns += passes_ns;
+        } else {
+            self.cpu.idle_ns += passes_ns;
+        }
+        self.now_ns = to_ns;
     }
 
     fn decide(&mut self) -> Decision {
@@ -187,8 +317,8 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Lets time pass until something may happen; false if nothing ever will.
-    fn step(&mut self, decision: &Decision) -> bool {
+    /// What happens next, if nothing comes from outside.
+    fn step(&mut self, decision: &Decision) -> Step {
         let outside_ns = [
             self.sleepers.peek().map(|&Reverse((at_ns, _))| at_ns),
             self.answer.as_ref().map(|answer| answer.comes_ns),
@@ -202,22 +332,40 @@ impl<'a> Machine<'a> {
         let to_ns = to_ns.max(self.now_ns);
         let Some(p) = running else {
             if something_ns.is_none() {
-                return false;
+                return Step::Never;
             }
-            let passes_ns = to_ns - self.now_ns;
-            if decision.unallocated {
-                self.cpu.unallocated_ns += passes_ns;
-            } else {
-                self.cpu.idle_ns += passes_ns;
-            }
-            self.now_ns = to_ns;
-            return true;
+            return Step::Idle {
+                end_ns: to_ns,
+                unallocated: decision.unallocated,
+            };
         };
-        if self.lose_time(p, to_ns) || self.waits(p) {
-            return true;
+        if self.ran != Some(self.programs[p as usize].id) {
+            self.ran = Some(self.programs[p as usize].id);
+            self.cpu.switches += 1;
+            self.lost_ns += self.options.timing.switch_ns;
         }
-        self.let_run(p, decision.until_insns, to_ns);
-        true
+        if self.lost_ns != 0 {
+            // The time that the node itself takes before the process runs.
+            return Step::Lose {
+                end_ns: self.now_ns.saturating_add(self.lost_ns).min(to_ns),
+            };
+        }
+        let comes_ns = self.programs[p as usize].comes_ns;
+        if comes_ns.is_some_and(|comes_ns| comes_ns > self.now_ns) {
+            return Step::Wait { p };
+        }
+        self.run_step(p, decision.until_insns, to_ns)
+    }
+
+    /// When the step is over; `None`: never.
+    fn end_ns(&self, step: &Step) -> Option<u64> {
+        match *step {
+            Step::Never => None,
+            Step::Idle { end_ns, .. } | Step::Lose { end_ns } | Step::Run { end_ns, .. } => {
+                Some(end_ns)
+            }
+            Step::Wait { .. } => Some(self.now_ns),
+        }
     }
 
     /// When the node looks at what was to happen at `at_ns`.
@@ -231,28 +379,9 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Lets the time pass that the node itself takes before process `p` runs;
-    /// false if it takes none.
-    fn lose_time(&mut self, p: u32, to_ns: u64) -> bool {
-        let id = self.programs[p as usize].id;
-        if self.ran != Some(id) {
-            self.ran = Some(id);
-            self.cpu.switches += 1;
-            self.lost_ns += self.options.timing.switch_ns;
-        }
-        if self.lost_ns == 0 {
-            return false;
-        }
-        let passes_ns = self.lost_ns.min(to_ns - self.now_ns);
-        self.lost_ns -= passes_ns;
-        self.cpu.lost_ns += passes_ns;
-        self.now_ns += passes_ns;
-        true
-    }
-
-    /// Lets process `p` run until its task ends, the node is to look at its
-    /// count, or `to_ns`.
-    fn let_run(&mut self, p: u32, until_insns: Option<u64>, to_ns: u64) {
+    /// Process `p` runs until its task ends, the node is to look at its count, or
+    /// `to_ns`.
+    fn run_step(&self, p: u32, until_insns: Option<u64>, to_ns: u64) -> Step {
         let program = &self.programs[p as usize];
         let real_insns = program.current().map_or(0, |task| task.insns);
         let left_insns = real_insns.saturating_sub(program.retired_insns);
@@ -268,18 +397,27 @@ impl<'a> Machine<'a> {
                 most_insns = most_insns.min(until_insns);
             }
         }
-        let end_ns = end_ns.min(to_ns);
-        let passes_ns = end_ns - self.now_ns;
+        Step::Run {
+            p,
+            end_ns: end_ns.min(to_ns),
+            most_insns,
+        }
+    }
+
+    fn let_run(&mut self, p: u32, end_ns: u64, most_insns: u64, to_ns: u64) {
+        let passes_ns = end_ns.min(to_ns) - self.now_ns;
         let insns = self.clock.insns_in(passes_ns).min(most_insns);
-        self.now_ns = end_ns;
+        self.now_ns += passes_ns;
         self.cpu.running_ns += passes_ns;
         self.cpu.retired_insns += insns;
         self.node.charge(p, insns);
         let program = &mut self.programs[p as usize];
         program.retired_insns += insns;
+        let real_insns = program.current().map_or(0, |task| task.insns);
         if program.retired_insns == real_insns {
             self.end_task(p);
-        } else {
+        } else if end_ns <= to_ns {
+            // That something happens on another CPU is no look at this one.
             self.lost_ns += self.options.timing.look_ns;
         }
     }
@@ -303,20 +441,16 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Puts process `p` to sleep if what its current task needs has not come
+    /// Puts process `p` to sleep, for what its current task needs has not come
     /// yet. As every program it finds out when it has the CPU.
-    fn waits(&mut self, p: u32) -> bool {
+    fn waits(&mut self, p: u32) {
         let program = &mut self.programs[p as usize];
         let Some(wakes_ns) = program.comes_ns.take() else {
-            return false;
+            return;
         };
-        if wakes_ns <= self.now_ns {
-            return false;
-        }
         program.wakes_ns = Some(wakes_ns);
         self.sleepers.push(Reverse((wakes_ns, program.id)));
         self.node.set_presence(p, Presence::Blocked);
-        true
     }
 
     fn wake(&mut self) {

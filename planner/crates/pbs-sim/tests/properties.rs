@@ -6,7 +6,7 @@ mod common;
 use std::collections::HashMap;
 
 use pbs_core::wire::MAX_SLOT_INSNS;
-use pbs_plan::{Config, Cpu, IdlePolicy, Plan, Process, Slot, Task, Threshold};
+use pbs_plan::{After, Config, Cpu, IdlePolicy, Plan, Process, Slot, Task, Threshold};
 use pbs_sim::{simulate, JobScheduler, NoAnswer, Options, Resolution, Simulation, Stretch, Timing};
 use pbs_uapi::EventKind;
 use proptest::prelude::*;
@@ -70,6 +70,52 @@ prop_compose! {
             cpus: vec![Cpu { slots, ..Cpu::default() }],
             ..Plan::default()
         }
+    }
+}
+
+prop_compose! {
+    /// The same on several CPUs, with tasks that wait for others.
+    fn net()(
+        plan in plan(),
+        cpus in 1..4usize,
+    )(
+        edges in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>()), 0..30),
+        cpus in Just(cpus),
+        mut plan in Just(plan),
+    ) -> Plan {
+        // Along this order there is no circle.
+        let mut tasks: Vec<(usize, usize)> = plan.processes.iter().enumerate()
+            .flat_map(|(process, known)| (0..known.tasks.len()).map(move |task| (task, process)))
+            .collect();
+        tasks.sort_unstable();
+        for (one, other) in edges {
+            let (one, other) = (one.index(tasks.len()), other.index(tasks.len()));
+            let (after_task, after) = tasks[one.min(other)];
+            let (task, process) = tasks[one.max(other)];
+            let after = After {
+                process: plan.processes[after].id,
+                task: plan.processes[after].tasks[after_task].id,
+                line: None,
+            };
+            let waits = &mut plan.processes[process].tasks[task].after;
+            if after.process != 3 * process as u32 + 1 && !waits.contains(&after) {
+                waits.push(after);
+            }
+        }
+        let slots = std::mem::take(&mut plan.cpus[0].slots);
+        let on = |cpu| move |slot: &Slot| match slot {
+            Slot::Process { process } => process % cpus == cpu,
+            Slot::Idle { .. } => cpu == 0,
+        };
+        plan.cpus = (0..cpus)
+            .map(|cpu| Cpu {
+                cpu: cpu as u32,
+                slots: slots.iter().copied().filter(on(cpu)).collect(),
+                ..Cpu::default()
+            })
+            .filter(|cpu| cpu.slots.iter().any(|slot| matches!(slot, Slot::Process { .. })))
+            .collect();
+        plan
     }
 }
 
@@ -186,6 +232,33 @@ proptest! {
                 let cpu = &simulation.cpus[0];
                 prop_assert_eq!(cpu.running_ns, cpu.retired_insns);
             }
+        }
+    }
+
+    /// No task begins before those have ended that it waits for, on whichever CPU.
+    #[test]
+    fn no_task_begins_before_those_it_waits_for(plan in net(), timing in options()) {
+        prop_assert!(pbs_plan::check(&plan).is_ok());
+        let options = Options { rate_insns_per_ms: 1_000_000, ..timing };
+        for mut scheduler in schedulers() {
+            let simulation = simulate(&plan, &options, &mut *scheduler).unwrap();
+            prop_assert!(simulation.ended());
+            let outcomes: HashMap<_, _> = simulation.tasks.iter()
+                .map(|task| ((task.process, task.task), task))
+                .collect();
+            for process in &plan.processes {
+                for task in &process.tasks {
+                    let outcome = outcomes[&(process.id, task.id)];
+                    prop_assert_eq!(Some(outcome.retired_insns), task.real_insns);
+                    for after in &task.after {
+                        let before = outcomes[&(after.process, after.task)];
+                        let begun_ns = outcome.ended_ns.unwrap() - outcome.retired_insns;
+                        prop_assert!(before.ended_ns.unwrap() <= begun_ns, "{:?}", task);
+                    }
+                }
+            }
+            let in_order = simulation.events.windows(2);
+            prop_assert!(in_order.into_iter().all(|pair| pair[0].time_ns <= pair[1].time_ns));
         }
     }
 

@@ -6,7 +6,7 @@ mod common;
 
 use common::{config, ended, of_kind, plan, run, run_with};
 use pbs_core::{EventKind, Grant};
-use pbs_plan::Config;
+use pbs_plan::{After, Config, Cpu, Process, Slot, Task};
 use pbs_sim::{simulate, Error, NoAnswer, Options, Resolution, Timing};
 
 #[test]
@@ -228,4 +228,66 @@ fn a_bad_configuration_is_refused_with_words() {
     let error = simulate(&plan, &options, &mut NoAnswer).unwrap_err();
     assert!(matches!(error, Error::Config(_)));
     assert!(error.to_string().contains("max_preemptions"), "{error}");
+}
+
+fn after(process: u32, task: u32) -> Vec<After> {
+    vec![After {
+        process,
+        task,
+        line: None,
+    }]
+}
+
+/// A pipeline whose first stage takes three times what was planned: those behind
+/// it wait, and are not late for that.
+#[test]
+fn a_task_waits_for_another() {
+    let mut plan = plan("1: 1000000/3000000\n2: 500000\n3: 500000\nslots: 1 2 3");
+    plan.processes[1].tasks[0].after = after(1, 0);
+    plan.processes[2].tasks[0].after = after(2, 0);
+    let simulation = run(&plan);
+    assert_eq!(
+        ended(&simulation),
+        [(1, 0, 3_000_000), (2, 0, 3_500_000), (3, 0, 4_000_000)]
+    );
+    let waits = of_kind(&simulation, EventKind::Waits);
+    let waits = waits.iter().map(|event| (event.process, event.value));
+    assert_eq!(waits.collect::<Vec<_>>(), [(2, 1 << 32)]);
+    let ends = of_kind(&simulation, EventKind::TaskEnded);
+    let lateness = ends
+        .iter()
+        .map(|event| (event.process, event.lateness_insns));
+    assert_eq!(
+        lateness.collect::<Vec<_>>(),
+        [(1, 2_000_000), (2, 0), (3, 0)]
+    );
+}
+
+/// The one on the other CPU goes on in the moment in which the task ends, and the
+/// idle CPU is told in between.
+#[test]
+fn a_task_waits_for_one_on_another_cpu() {
+    let mut plan = plan("1: 1000000/1200000 300000\nslots: 1 1");
+    plan.processes.push(Process {
+        id: 2,
+        tasks: vec![Task {
+            planned_insns: 400_000,
+            real_insns: Some(500_000),
+            after: after(1, 0),
+            ..Task::default()
+        }],
+        ..Process::default()
+    });
+    plan.processes[0].tasks[1].after = after(2, 0);
+    plan.cpus.push(Cpu {
+        cpu: 1,
+        slots: vec![Slot::Process { process: 1 }],
+        ..Cpu::default()
+    });
+    let simulation = run(&plan);
+    assert_eq!(
+        ended(&simulation),
+        [(1, 0, 1_200_000), (2, 0, 1_700_000), (1, 1, 2_000_000)]
+    );
+    assert_eq!(simulation.cpus[1].idle_ns, 1_200_000);
 }

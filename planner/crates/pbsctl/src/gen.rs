@@ -79,6 +79,11 @@ pub(crate) struct GenOptions {
     #[arg(long, value_name = "N")]
     deviation_permille: Option<u64>,
 
+    /// The share of tasks that wait for a task of another process whose slot
+    /// comes before, in thousandths
+    #[arg(long, value_name = "N", default_value_t = Parameters::default().edge_permille)]
+    edge_permille: u64,
+
     /// Another seed, another plan
     #[arg(long, value_name = "N", default_value_t = Parameters::default().seed)]
     seed: u64,
@@ -157,6 +162,7 @@ impl GenOptions {
             order: self.order,
             task_sigma_permille: self.task_sigma_permille,
             deviation_permille: self.deviation_permille,
+            edge_permille: self.edge_permille,
             seed: self.seed,
             cpu: self.cpu,
             plan_id: self.plan_id,
@@ -178,6 +184,7 @@ fn command_line(parameters: &Parameters) -> String {
         order,
         task_sigma_permille,
         deviation_permille,
+        edge_permille,
         seed,
         cpu,
         plan_id,
@@ -189,7 +196,7 @@ fn command_line(parameters: &Parameters) -> String {
         "pbsctl gen {scenario} --processes {processes} --tasks {tasks} --task-insns {task_insns} \
          --idle-permille {idle_permille} --idle-insns {idle_insns} \
          --buffer-permille {buffer_permille} --order {} \
-         --task-sigma-permille {task_sigma_permille}{} --seed {seed} --cpu {cpu} \
+         --task-sigma-permille {task_sigma_permille}{} --edge-permille {edge_permille} --seed {seed} --cpu {cpu} \
          --plan-id {plan_id}",
         order.name(),
         deviation.unwrap_or_default()

@@ -119,7 +119,7 @@ impl Machine<'_> {
         self.check_answer(&plan)?;
         let config = plan.config.unwrap_or(self.options.config);
         config.check().map_err(Error::Config)?;
-        let mut node = Self::node(&plan, config, self.options, self.now_ns)?;
+        let mut node = Self::node(self.truth, &plan, config, self.options, self.now_ns)?;
         let refused = node.check_over(&self.node, plan.dealt_seq).err();
         if let Some(refusal) = refused.filter(|_| answer.ended == self.ended.len()) {
             return Err(Error::Scheduler(format!(
@@ -141,6 +141,7 @@ impl Machine<'_> {
         self.node.tell_untold(&mut self.log);
         node.begin(Some(&self.node), plan.dealt_seq, self.now_ns);
         self.node = node;
+        self.log.follow(&self.node);
         self.log.plan_id = plan.plan_id;
         self.slot = (0, self.execution_ns());
         self.plan = plan.clone();
