@@ -19,6 +19,7 @@ mod policy_fill;
 mod policy_large;
 mod policy_memory;
 mod policy_neighbours;
+mod policy_order;
 mod policy_rings;
 mod policy_share;
 mod policy_swap;
@@ -121,6 +122,21 @@ const TESTS: &[(&str, Test)] = &[
         policy_cpus::comings_and_goings_keep_the_count,
     ),
     ("four-cpus-at-once", policy_cpus::four_cpus_at_once),
+    (
+        "late-stage-holds-the-next",
+        policy_order::late_stage_holds_the_next,
+    ),
+    ("cpus-take-turns", policy_order::cpus_take_turns),
+    ("cpus-meet", policy_order::cpus_meet),
+    (
+        "dead-are-not-waited-for",
+        policy_order::dead_are_not_waited_for,
+    ),
+    (
+        "plans-change-on-one-side",
+        policy_order::plans_change_on_one_side,
+    ),
+    ("circles-are-refused", policy_order::circles_are_refused),
     (
         "hog-leaves-four-percent",
         policy_share::hog_leaves_four_percent,

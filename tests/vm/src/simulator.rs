@@ -25,7 +25,7 @@ use crate::harness::{
 };
 
 /// So many plans of each scenario are executed.
-const PLANS: usize = 25;
+const PLANS: usize = 36;
 
 /// How many parts of a thousand the counts may be apart, beside [`OVERHEAD_INSNS`].
 const OFF_PERMILLE: u64 = 1;
@@ -82,14 +82,14 @@ const SIGNALS: [(EventKind, Cause); 8] = [
     (EventKind::Early, Cause::Node),
 ];
 
-/// 25 plans of each scenario.
+/// So many plans of each scenario.
 pub fn kernel_equals_simulator() -> Verdict {
     if kernel_is_watched() {
         skip("this kernel watches itself, which takes it longer than a slot");
     }
     needs_counter("counts as close as the simulated ones");
     let rate_insns_per_ms = sysfs_number("rate_insns_per_ms")? as u64;
-    let (mut executed, mut ambiguous) = (0, 0);
+    let (mut executed, mut ambiguous, mut nets) = (0, 0, 0);
     let mut told = Vec::new();
     for scenario in Scenario::ALL {
         let before = (executed, ambiguous);
@@ -101,6 +101,8 @@ pub fn kernel_equals_simulator() -> Verdict {
             match expected(&plan, rate_insns_per_ms).context(&name)? {
                 Some(events) => {
                     executed += 1;
+                    let mut tasks = plan.processes.iter().flat_map(|process| &process.tasks);
+                    nets += usize::from(tasks.any(|task| !task.after.is_empty()));
                     execute(&plan, &events, rate_insns_per_ms).context(&name)?;
                     told.extend(steps(&events));
                 }
@@ -118,7 +120,8 @@ pub fn kernel_equals_simulator() -> Verdict {
     println!("all: {executed} plans as simulated, {ambiguous} ambiguous ones left out");
     let waits = told.iter().filter(|step| step.0 == EventKind::Waits);
     let waits = waits.count();
-    println!("waits: {waits}");
+    println!("waits: {waits}, in {nets} nets");
+    check!(nets >= 200, "{nets} nets only");
     check!(waits > 0, "no plan has a task that waited for another");
     for (kind, cause) in SIGNALS {
         let number = told
