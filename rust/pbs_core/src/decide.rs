@@ -101,7 +101,8 @@ impl<M: Memory> Node<M> {
     fn settle_anew(&mut self, now_ns: u64, sink: &mut impl Sink) {
         self.stands = false;
         self.windows.advance(now_ns);
-        if self.order.is_pending() {
+        let pending = self.order.is_pending();
+        if pending {
             self.release(now_ns, sink);
         }
         let plan_ns = self.windows.plan_ns(now_ns);
@@ -131,7 +132,7 @@ impl<M: Memory> Node<M> {
         }
         let (clock_ns, unallocated) = self.look_at_clock(now_ns);
         self.stand(now_ns, clock_ns, unallocated);
-        if self.order.is_pending() {
+        if pending && self.order.is_pending() {
             self.stands = false;
             self.settled.again = true;
         }

@@ -4,7 +4,7 @@
 
 use super::decide::Settled;
 use super::grants::{Granted, Untold};
-use super::order::{Order, LOOKS_AT_ONCE};
+use super::order::Order;
 use super::queue::Queue;
 use super::run::{Peak, Run, NOT_QUEUED};
 use super::signals::{Level, Look, Share, Sums, Watch};
@@ -340,7 +340,7 @@ impl<M: Memory> Node<M> {
             return;
         };
         let (retired_insns, planned_insns) = (run.retired_insns, run.planned_insns);
-        let held = run.held;
+        let in_net = run.in_net;
         let next = run.position.saturating_add(1);
         self.update_task(p, |run| {
             run.begun = true;
@@ -353,10 +353,6 @@ impl<M: Memory> Node<M> {
             self.watch_early(p, planned_insns, retired_insns, now_ns, sink);
         }
         let place = self.plan.place(p, next);
-        if held {
-            // It has ended all the same, on the way to where its thread was to wait.
-            self.stop_waiting(p);
-        }
         if place.is_none() {
             self.change(p, |run| run.move_to(next, place));
         } else {
@@ -367,12 +363,10 @@ impl<M: Memory> Node<M> {
                 run.move_to(next, place);
             }
             self.requeue(p);
-            if self.runs.get(p as usize).is_some_and(|run| run.held) {
-                let mut budget = LOOKS_AT_ONCE;
-                self.look_at(p, &mut budget, now_ns, sink);
-            }
         }
-        self.tell_successors(p, sink);
+        if in_net {
+            self.end_in_net(p, now_ns, sink);
+        }
     }
 
     /// The current task of `p` has begun, if it had not.

@@ -21,7 +21,7 @@ use super::{wire, Edge, EventKind, Memory, NoMemory, Node, Plan, Predecessor, Si
 const LOOKS_A_DECISION: u32 = 64;
 
 /// How many edges are looked at as a task ends.
-pub(super) const LOOKS_AT_ONCE: u32 = 8;
+const LOOKS_AT_ONCE: u32 = 8;
 
 const NOBODY: u32 = u32::MAX;
 
@@ -183,6 +183,9 @@ impl<M: Memory> Node<M> {
     /// to be told from now on.
     pub fn share(&mut self, p: u32) {
         self.plan.share(p);
+        if let Some(run) = self.runs.get_mut(p as usize) {
+            run.in_net = true;
+        }
     }
 
     /// For which task of which process the current task of `p` waits, if it is
@@ -241,8 +244,26 @@ impl<M: Memory> Node<M> {
         ended
     }
 
+    /// A task of `p` has ended, which waits for others, or others for it; the next
+    /// one is the current one now.
+    #[inline(never)]
+    pub(super) fn end_in_net(&mut self, p: u32, now_ns: u64, sink: &mut impl Sink) {
+        if self.is_held(p) {
+            // It has ended all the same, on the way to where its thread was to wait.
+            self.stop_waiting(p);
+        }
+        if let Some(run) = self.runs.get_mut(p as usize) {
+            run.move_in_net();
+        }
+        if self.is_held(p) {
+            self.requeue(p);
+            let mut budget = LOOKS_AT_ONCE;
+            self.look_at(p, &mut budget, now_ns, sink);
+        }
+        self.tell_successors(p, sink);
+    }
+
     /// A task of `p` has ended, or `p` has: those who wait for it are told.
-    #[inline]
     pub(super) fn tell_successors(&mut self, p: u32, sink: &mut impl Sink) {
         let (Some(process), Some(run)) = (self.plan.process(p), self.runs.get(p as usize)) else {
             return;

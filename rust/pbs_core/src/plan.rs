@@ -35,7 +35,11 @@ impl Slot {
 }
 
 /// A process of the plan.
+///
+/// Its size is a power of two, as it is looked up for every slot of a plan that
+/// is built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(align(64))]
 pub struct Process {
     /// The planner's number for it.
     pub id: u32,
@@ -157,6 +161,15 @@ impl<M: Memory> Plan<M> {
     /// The processes that tasks wait for, ascending by id.
     pub fn predecessors(&self) -> &[Predecessor] {
         &self.predecessors
+    }
+
+    /// Does the process wait for others, or do others wait for it?
+    pub(super) fn is_in_net(&self, process: u32) -> bool {
+        self.process(process).is_some_and(|p| {
+            p.shared
+                || p.predecessor != Predecessor::NONE
+                || p.first_edge != self.end_of_edges(process)
+        })
     }
 
     /// The edges of a process.

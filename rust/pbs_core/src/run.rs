@@ -32,6 +32,9 @@ pub(super) struct Run {
     pub(super) begun: bool,
     /// Its current task has begun.
     pub(super) task_begun: bool,
+    /// It waits for others, or others wait for it: if not, nothing of the order of
+    /// tasks concerns it.
+    pub(super) in_net: bool,
     /// Its current task waits for another process's.
     pub(super) held: bool,
     /// What was told of that: a [`Wait`](super::Wait), or 0.
@@ -115,6 +118,7 @@ impl Run {
         done: false,
         begun: false,
         task_begun: false,
+        in_net: false,
         held: false,
         wait_told: 0,
         copied: false,
@@ -159,7 +163,9 @@ impl Run {
             ..Run::NEW
         };
         (run.edge, run.gate) = plan.edge_from(index, position);
+        run.in_net = plan.is_in_net(index);
         run.move_to(position, plan.place(index, position));
+        run.move_in_net();
         run
     }
 
@@ -170,6 +176,7 @@ impl Run {
             position: self.position,
             task: self.task,
             own_slot: self.own_slot,
+            in_net: self.in_net,
             held: self.held,
             gate: self.gate,
             edge: self.edge,
@@ -184,8 +191,6 @@ impl Run {
     /// slot and the number of that; the process is done if there is none.
     pub(super) fn move_to(&mut self, position: u32, place: Option<(u32, Slot)>) {
         self.position = position;
-        self.held = position == self.gate;
-        self.wait_told = 0;
         self.retired_insns = 0;
         self.preemptions = 0;
         self.told.forget_task();
@@ -200,12 +205,17 @@ impl Run {
             }
             None => {
                 self.done = true;
-                self.held = false;
                 self.task = wire::NO_TASK;
                 self.planned_insns = 0;
                 self.own_slot = u32::MAX;
             }
         }
+    }
+
+    /// It has moved to another task, and others wait for it, or it for others.
+    pub(super) fn move_in_net(&mut self) {
+        self.held = !self.done && self.position == self.gate;
+        self.wait_told = 0;
     }
 
     /// `process_lateness`: Σ finished (retired − planned) + max(0, running

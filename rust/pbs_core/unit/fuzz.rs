@@ -114,14 +114,18 @@ pub(super) fn node(part: &Part, now_ns: u64) -> Node<StdMemory> {
     for &(slot, process, task) in &part.elsewhere {
         let (_, waits, waiting_task) = cpu.slots[slot % cpu.slots.len()];
         if waits != IDLE {
-            cpu.edges.push((waits, waiting_task, FIRST_ELSEWHERE + process, task));
+            cpu.edges
+                .push((waits, waiting_task, FIRST_ELSEWHERE + process, task));
         }
     }
     cpu.edges.sort_unstable();
     cpu.edges.dedup();
     let tasks = (0..ELSEWHERE * TASKS_ELSEWHERE).map(|n| (FIRST_ELSEWHERE + n % ELSEWHERE, 1));
     let other = Cpu::numbered(1, &tasks.collect::<Vec<_>>());
-    let plan = text::read(&text::write(1, None, &[cpu, other])).unwrap().remove(0).1;
+    let plan = text::read(&text::write(1, None, &[cpu, other]))
+        .unwrap()
+        .remove(0)
+        .1;
     let rate = Rate::new(1_000_000);
     Node::new(plan, part.config, rate, 1, now_ns).unwrap()
 }

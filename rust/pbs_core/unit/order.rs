@@ -194,9 +194,14 @@ fn who_waited_goes_on_when_the_task_has_ended() {
     scene.finish(1000);
     scene.finish(1000);
     let ended = scene.log.of(EventKind::TaskEnded);
-    let lateness = ended.iter().map(|event| (event.process, event.lateness_insns));
+    let lateness = ended
+        .iter()
+        .map(|event| (event.process, event.lateness_insns));
     // It waited, but was not late.
-    assert_eq!(lateness.collect::<Vec<_>>(), [(1, 0), (1, 0), (2, 0), (2, 0)]);
+    assert_eq!(
+        lateness.collect::<Vec<_>>(),
+        [(1, 0), (1, 0), (2, 0), (2, 0)]
+    );
     assert_eq!(ended[2].preemptions, 0);
     assert_eq!(scene.log.of(EventKind::Waits).len(), 1);
 }
@@ -277,7 +282,10 @@ fn who_waits_for_a_dead_process_is_told_so() {
     // So it is under a plan that still has the edge.
     scene.swap_with(
         CONFIG,
-        text::plan_of(net(&[(1, 10), (1, 10), (1, 10), (2, 1000)], &[(2, 0, 1, 1)])),
+        text::plan_of(net(
+            &[(1, 10), (1, 10), (1, 10), (2, 1000)],
+            &[(2, 0, 1, 1)],
+        )),
         0,
     );
     assert_eq!(scene.node.waits_for(1), Some((1, 1)));
@@ -338,7 +346,10 @@ fn process_on_another_cpu_is_waited_for() {
             ..net(&[(9, 10), (9, 10), (9, 10), (9, 10)], &[])
         },
     ];
-    let plan = text::read(&text::write(1, None, &cpus)).unwrap().remove(0).1;
+    let plan = text::read(&text::write(1, None, &cpus))
+        .unwrap()
+        .remove(0)
+        .1;
     let mut scene = Scene::absent(CONFIG, plan);
     scene.log.2 = vec![9];
     let come = |scene: &mut Scene, before_task, is_last| {
@@ -358,5 +369,8 @@ fn process_on_another_cpu_is_waited_for() {
     assert_eq!(scene.node.waits_for(0), Some((9, 3)));
     come(&mut scene, 3, true);
     let waits = scene.log.of(EventKind::Waits);
-    assert_eq!(waits.last().map(|event| event.reason), Some(Wait::Gone as u16));
+    assert_eq!(
+        waits.last().map(|event| event.reason),
+        Some(Wait::Gone as u16)
+    );
 }

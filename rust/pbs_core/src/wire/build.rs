@@ -269,10 +269,9 @@ fn read_slots<M: Memory>(
     let mut last_tasks = M::alloc(processes.len(), NO_TASK)?;
     let mut owned = 0;
     let mut sum_insns = 0;
-    for (place, number) in slots.iter_mut().zip(0..) {
+    for ((place, record), number) in slots.iter_mut().zip(section.slots()).zip(0..) {
         pause::<M>(number)?;
         let slot = u64::from(number);
-        let record = section.slot(number)?;
         let length_insns = record.u64(0);
         let process = record.u32(8);
         let task = record.u32(12);

@@ -444,9 +444,9 @@ impl<'a> Section<'a> {
         self.process(index).map_or(IDLE, |record| record.u32(0))
     }
 
-    pub(super) fn slot(&self, slot: u32) -> Result<Record<'a>, Refusal> {
-        let offset = self.slot_offset(slot);
-        Record::new(self.bytes, offset, SLOT_BYTES, Part::Slot)
+    pub(super) fn slots(&self) -> impl Iterator<Item = Record<'a>> {
+        let first = self.slot_offset(0);
+        Record::each(self.bytes, first, SLOT_BYTES, self.nr_slots, Part::Slot)
     }
 
     pub(super) fn edge(&self, edge: u32) -> Result<Record<'a>, Refusal> {

@@ -36,6 +36,26 @@ impl<'a> Record<'a> {
         }
     }
 
+    /// `count` records of `length` bytes each, one after the other from `offset` of
+    /// `plan` on.
+    pub(super) fn each(
+        plan: &'a [u8],
+        offset: usize,
+        length: usize,
+        count: u32,
+        part: Part,
+    ) -> impl Iterator<Item = Record<'a>> {
+        let end = offset + length * count as usize;
+        let records = plan.get(offset..end).unwrap_or(&[]).chunks_exact(length);
+        records
+            .zip((offset..).step_by(length))
+            .map(move |(bytes, offset)| Record {
+                bytes,
+                offset,
+                part,
+            })
+    }
+
     fn field<const N: usize>(&self, at: usize) -> [u8; N] {
         let mut field = [0; N];
         if let Some(bytes) = self.bytes.get(at..at + N) {
