@@ -14,6 +14,8 @@ use pbs_uapi::EventKind;
 
 const DIR: &str = "/tmp/jobs";
 const HISTORY: &str = "/tmp/jobs/history.db";
+/// The exit status of pbsctl where tasks have not ended.
+const INCOMPLETE: i32 = 4;
 
 /// A job of two processes, whose user was out by two.
 const JOB: &str = r#"
@@ -146,6 +148,106 @@ pub fn job_is_profiled() -> Verdict {
     check_eq!(run.status, Some(0), "status: {}", run.stderr);
     for task in run.json["jobs"][0]["tasks"].as_array().ok_or("tasks")? {
         check_eq!(task["source"], "profile", "task: {task}");
+    }
+    Ok(())
+}
+
+/// A net: `child` reads what the first task of `parent` makes, and is read by its
+/// last one.
+const NET: &str = r#"
+name = "net"
+deadline_ns = 20_000_000_000
+[[process]]
+id = 1
+name = "parent"
+memory_bytes = 4_000_000
+commands = [["cp", "data", "made"], ["cp", "sum", "end"]]
+tasks = [
+    { insns = 2_000_000 },
+    { action = "fork", child = "child" },
+    { action = "join", child = "child" },
+    { insns = 2_000_000 },
+]
+[[process]]
+id = 2
+name = "child"
+memory_bytes = 4_000_000
+command = ["md5sum"]
+stdin = "made"
+stdout = "sum"
+tasks = [20_000_000]
+"#;
+
+/// The same as a plan whose slots are in the wrong order.
+const NET_PLAN: &str = r#"
+plan_id = 21
+[[process]]
+id = 1
+name = "parent"
+commands = [["cp", "data", "made"], ["cp", "sum", "end"]]
+tasks = [2_000_000, { planned_insns = 2_000_000, after = ["child"] }]
+[[process]]
+id = 2
+name = "child"
+command = ["md5sum"]
+stdin = "made"
+stdout = "sum"
+tasks = [{ planned_insns = 20_000_000, after = ["parent/0"] }]
+[[cpu]]
+cpu = 0
+slots = ["child", "parent", "parent"]
+"#;
+
+/// Programs are started when their tasks may begin: what they read is made by those
+/// that they wait for.
+pub fn run_keeps_the_order() -> Verdict {
+    for text in [NET, NET_PLAN] {
+        prepare(text)?;
+        let expected = Command::new("md5sum")
+            .stdin(fs::File::open(format!("{DIR}/data")).context("data")?)
+            .output()
+            .context("md5sum")?;
+        let run = ask(&["run", "job.toml"])?;
+        check_eq!(run.status, Some(0), "status: {}", run.stderr);
+        let end = fs::read(format!("{DIR}/end")).context("end")?;
+        check!(end == expected.stdout, "what the last task was to copy");
+    }
+    Ok(())
+}
+
+/// The child exits in the second task of three: who waits for it is ended, too, and
+/// told.
+pub fn who_waits_for_the_dead_is_cancelled() -> Verdict {
+    let stages = "attaches = \"itself\"\ncommand = [\"pbs_stages\", \"hash:100000\"]";
+    for (text, tasks, two) in [
+        (
+            NET,
+            "tasks = [20_000_000]",
+            "tasks = [1_000_000, 1_000_000, 1_000_000]",
+        ),
+        (
+            NET_PLAN,
+            "tasks = [{ planned_insns = 20_000_000, after = [\"parent/0\"] }]",
+            "tasks = [{ planned_insns = 1_000_000, after = [\"parent/0\"] }, 1_000_000, 1_000_000]",
+        ),
+    ] {
+        let streams = "command = [\"md5sum\"]\nstdin = \"made\"\nstdout = \"sum\"";
+        let text = text.replace(streams, stages).replace(tasks, two);
+        let text = text.replace("slots = [\"child\",", "slots = [\"child\", \"child\", \"child\",");
+        prepare(&text)?;
+        let run = ask(&["run", "job.toml"])?;
+        check!(
+            run.stderr.contains("process parent is cancelled")
+                && run.stderr.contains("process child"),
+            "what was said: {}",
+            run.stderr
+        );
+        check_eq!(run.status, Some(INCOMPLETE), "status: {}", run.stderr);
+        check!(
+            !Path::new(&format!("{DIR}/end")).exists(),
+            "the last task has run"
+        );
+        check!(Path::new(&format!("{DIR}/made")).exists(), "the first task");
     }
     Ok(())
 }

@@ -209,6 +209,11 @@ const TESTS: &[(&str, Test)] = &[
     ("live-trace-of-a-run", tracepoints::live_trace_of_a_run),
     ("job-is-learnt", jobs::job_is_learnt),
     ("job-is-profiled", jobs::job_is_profiled),
+    ("run-keeps-the-order", jobs::run_keeps_the_order),
+    (
+        "who-waits-for-the-dead-is-cancelled",
+        jobs::who_waits_for_the_dead_is_cancelled,
+    ),
     ("submitted-jobs-are-run", jobs::submitted_jobs_are_run),
     ("planner-dies", jobs::planner_dies),
     ("two-planners", jobs::two_planners),

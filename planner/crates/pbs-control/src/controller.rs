@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use pbs_job::{Job, Machine};
+use pbs_job::{Job, Machine, Task};
 use pbs_plan::{Config, Plan, Problem};
 use pbs_planner::plan_building::{class_plans, Entry, ProcessIds, Settings};
 use pbs_planner::{
@@ -68,6 +68,8 @@ pub struct Controller {
     next_seq: u64,
     /// A prediction failure that no plan has dealt with.
     failed: bool,
+    /// Processes that were cancelled since that was last asked for.
+    cancelled: Vec<Cancelled>,
     pace: Pace,
 }
 
@@ -114,6 +116,17 @@ pub struct Missed {
     pub by_ns: Option<u64>,
 }
 
+/// A process that is not to go on, since what it waits for will never end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cancelled {
+    /// The run.
+    pub run: RunId,
+    /// The process, by its index in the job.
+    pub process: usize,
+    /// The process that was cut, on which it depends.
+    pub cut: usize,
+}
+
 /// How far a process had come when another planner took over.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SoFar {
@@ -154,6 +167,7 @@ impl Controller {
             next_run: 0,
             next_seq: 0,
             failed: false,
+            cancelled: Vec::new(),
             pace: options.pace,
             options,
         }
@@ -328,7 +342,11 @@ impl Controller {
                 track.at(next, 0);
             }
             EventKind::ProcessEnded if event.value == 0 => track.ended(End::Complete),
-            EventKind::ProcessEnded | EventKind::Ejected => track.ended(End::Cut),
+            EventKind::ProcessEnded => {
+                track.ended(End::Cut);
+                self.cancel_after(run, process);
+            }
+            EventKind::Ejected => track.ended(End::Cut),
             _ => {
                 if position < tasks.len() {
                     track.at(position, event.retired_insns);
@@ -336,6 +354,54 @@ impl Controller {
             }
         }
         self.failed |= is_failure(kind);
+    }
+
+    /// Cancels what can't go on, directly or through others, since a process ended
+    /// before its tasks did: whole processes, for what is left of one would only
+    /// wait. What does not depend on it goes on, and so the answer is a new plan.
+    fn cancel_after(&mut self, run: RunId, cut: usize) {
+        let Some(active) = self.runs.get_mut(&run) else {
+            return;
+        };
+        let job = &active.job;
+        let mut gone = vec![cut];
+        let mut is_gone = vec![false; job.processes.len()];
+        is_gone[cut] = true;
+        let mut next = 0;
+        while let Some(&process) = gone.get(next) {
+            next += 1;
+            let open = active.tracks[process].position();
+            for &task in job.processes[process].tasks.iter().skip(open) {
+                for after in job.successors(task) {
+                    let Task {
+                        process, position, ..
+                    } = job.tasks[after];
+                    let track = &active.tracks[process];
+                    let tasks = job.processes[process].tasks.len();
+                    // One without instructions is passed with those around it.
+                    let position = next_with_insns(job, process, position);
+                    let waits = position >= track.position()
+                        && track.progress(tasks) != Progress::Ended
+                        && !is_gone[process];
+                    if waits {
+                        is_gone[process] = true;
+                        gone.push(process);
+                    }
+                }
+            }
+        }
+        for &process in &gone[1..] {
+            active.tracks[process].ended(End::Cancelled);
+            self.cancelled.push(Cancelled { run, process, cut });
+            self.failed = true;
+        }
+    }
+
+    /// The processes that were cancelled since this was last asked: their programs
+    /// are to be ended. The class holds them until then, and the next plan leaves
+    /// them out.
+    pub fn cancelled(&mut self) -> Vec<Cancelled> {
+        std::mem::take(&mut self.cancelled)
     }
 
     /// Whether all that was admitted is over.

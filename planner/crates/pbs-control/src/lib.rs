@@ -16,7 +16,7 @@ mod outlook;
 mod pace;
 mod track;
 
-pub use controller::{Admitted, Answer, Controller, Missed, Options, RunState, SoFar};
+pub use controller::{Admitted, Answer, Cancelled, Controller, Missed, Options, RunState, SoFar};
 pub use outlook::Outlook;
 pub use pace::Pace;
 pub use track::{End, Measured};

@@ -11,6 +11,8 @@ pub enum End {
     Complete,
     /// It went before: it exited, was killed, or left the class.
     Cut,
+    /// A process that it waits for was cut, so it is not to go on.
+    Cancelled,
 }
 
 /// What a task that has ended was seen to need.

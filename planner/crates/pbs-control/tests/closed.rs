@@ -4,7 +4,7 @@
 mod common;
 
 use common::{ends_ns, job, machine, simulate, Loop};
-use pbs_control::{Answer, Controller, Measured, Options, Pace, SoFar};
+use pbs_control::{Answer, Cancelled, Controller, End, Measured, Options, Pace, SoFar};
 use pbs_job::Job;
 use pbs_sim::NoAnswer;
 use pbs_uapi::{Event, EventKind};
@@ -217,4 +217,80 @@ fn another_controller_takes_over() {
         (process.id, tasks),
         (77, vec![(1, 200_000_000), (2, 140_000_000)])
     );
+}
+
+/// Who waits for a process that dies is cancelled with all that is left of it, and
+/// who waits for that one; the others go on, under a new plan.
+#[test]
+fn who_waits_for_a_process_that_dies_is_cancelled() {
+    let job = pbs_job::job_from_toml(
+        "name = \"net\"\ndeadline_ns = 900_000_000\n\
+         [[process]]\nid = 1\nname = \"parent\"\nmemory_bytes = 1\n\
+         tasks = [1_000_000, { action = \"fork\", child = \"left\" }, \
+                  { action = \"fork\", child = \"right\" }, 2_000_000, \
+                  { action = \"join\", child = \"left\" }, \
+                  { action = \"fork\", child = \"last\" }, \
+                  { action = \"join\", child = \"last\" }, \
+                  { action = \"join\", child = \"right\" }]\n\
+         [[process]]\nid = 2\nname = \"left\"\nmemory_bytes = 1\n\
+         tasks = [3_000_000, 4_000_000]\n\
+         [[process]]\nid = 3\nname = \"right\"\nmemory_bytes = 1\ntasks = [5_000_000]\n\
+         [[process]]\nid = 4\nname = \"last\"\nmemory_bytes = 1\ntasks = [6_000_000]\n",
+    )
+    .unwrap();
+    let mut controller = Controller::new(machine(), options(), 1, 1);
+    let run = controller.admit(job, 0).unwrap().run;
+    let plan = controller.plan(0).unwrap().unwrap();
+    let id = |name: &str| {
+        let named = |process: &&pbs_plan::Process| process.name.as_deref() == Some(name);
+        plan.processes.iter().find(named).unwrap().id
+    };
+    let task = |name: &str, number: usize| {
+        let process = plan.process(id(name)).unwrap();
+        process.tasks[number].id
+    };
+    let event = |kind: EventKind, name: &str, task: u32, value: u64| Event {
+        kind: kind as u16,
+        process: id(name),
+        task,
+        value,
+        retired_insns: 1_000_000,
+        ..Event::default()
+    };
+    for name in ["parent", "left", "right", "last"] {
+        controller.event(&event(EventKind::Attached, name, 0, 0));
+    }
+    for (name, number) in [("parent", 0), ("left", 0)] {
+        controller.event(&event(EventKind::TaskEnded, name, task(name, number), 0));
+    }
+    assert!(matches!(controller.answer(100 * MS), Ok(Answer::Nothing)));
+    controller.event(&event(EventKind::ProcessEnded, "left", task("left", 1), 1));
+    let cancelled = controller.cancelled();
+    let expected = [0, 3].map(|process| Cancelled {
+        run,
+        process,
+        cut: 1,
+    });
+    assert_eq!(cancelled, expected);
+    assert!(controller.cancelled().is_empty());
+    let Ok(Answer::Plan { plan: next, .. }) = controller.answer(200 * MS) else {
+        panic!("no plan");
+    };
+    let ids: Vec<_> = next.processes.iter().map(|process| process.id).collect();
+    assert_eq!(ids, [id("right")]);
+    assert!(next.processes[0].tasks[0].after.is_empty());
+    // Its program may attach itself all the same.
+    controller.event(&event(EventKind::Attached, "last", 0, 0));
+    controller.event(&event(EventKind::ProcessEnded, "parent", 0, 2));
+    assert!(controller.cancelled().is_empty());
+    controller.event(&event(
+        EventKind::ProcessEnded,
+        "right",
+        task("right", 0),
+        0,
+    ));
+    assert!(controller.is_over());
+    let (cancelled, cut) = (Some(End::Cancelled), Some(End::Cut));
+    let ends = [cancelled, cut, Some(End::Complete), cancelled];
+    assert_eq!(controller.run(run).unwrap().ends, ends);
 }

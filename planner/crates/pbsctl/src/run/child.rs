@@ -5,6 +5,12 @@
 //! one; and once the first is let go, pbsctl may hardly get the CPU any more.
 //! So all children wait at one pipe, and closing its other end lets them all
 //! go in one call.
+//!
+//! From then on the class is what starts them: a program is executed when its
+//! process is first granted the CPU, in its slot and not before the tasks have
+//! ended that its own waits for. So no time is lost between the end of one and
+//! the start of the next, and nothing depends on when pbsctl gets to run. What a
+//! program reads that waits for others may be made by them; it is opened as late.
 
 use std::env;
 use std::ffi::{CStr, CString, OsStr};
@@ -35,6 +41,8 @@ pub(crate) struct Prepared {
     environment: Vec<CString>,
     /// What stands in for standard input, output and error.
     redirections: Vec<(File, RawFd)>,
+    /// What stands in for standard input and is opened only when it is executed.
+    late_input: Option<CString>,
     /// Its standard output is pbsctl's standard error, unless redirected.
     output_to_error: bool,
     /// The CPU of its process, as a mask.
@@ -42,7 +50,8 @@ pub(crate) struct Prepared {
 }
 
 impl Prepared {
-    /// Finds the program and opens its files.
+    /// Finds the program and opens its files, but for the input of one that is to
+    /// wait for others.
     ///
     /// `output_to_error` keeps what the program prints out of pbsctl's own
     /// standard output.
@@ -66,9 +75,11 @@ impl Prepared {
             let id = process.id.to_string();
             environment.push(assignment("PBS_PROCESS".as_ref(), id.as_ref()));
         }
+        let late = waits(process, command);
+        let late_input = command.stdin.as_ref().filter(|_| late);
         let mut redirections = Vec::new();
         for (file, fd) in [
-            (&command.stdin, libc::STDIN_FILENO),
+            (&command.stdin.clone().filter(|_| !late), libc::STDIN_FILENO),
             (&command.stdout, libc::STDOUT_FILENO),
             (&command.stderr, libc::STDERR_FILENO),
         ] {
@@ -94,10 +105,26 @@ impl Prepared {
                 .collect(),
             environment,
             redirections,
+            late_input: late_input.map(|file| c_string(file.as_os_str())),
             output_to_error,
             affinity: mask(cpu),
         })
     }
+}
+
+/// Whether the class holds the program back until tasks of other processes have
+/// ended. One that attaches itself is let go at once, and held where it attaches.
+fn waits(process: &Process, command: &Command) -> bool {
+    let tasks = match &process.start {
+        Start::Command(_) => process.tasks.len(),
+        Start::Commands(commands) => {
+            let number = commands.iter().position(|one| std::ptr::eq(one, command));
+            number.map_or(0, |number| number + 1)
+        }
+        Start::Itself(_) | Start::Unsaid => 0,
+    };
+    let mut tasks = process.tasks.iter().take(tasks);
+    tasks.any(|task| !task.after.is_empty())
 }
 
 /// Output files are appended to, since several commands of a process may write
@@ -342,6 +369,12 @@ impl Gate {
             if gate.revents & libc::POLLIN == 0 {
                 return libc::ECANCELED;
             }
+            if let Some(input) = &prepared.late_input {
+                let input = libc::open(input.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
+                if input < 0 || libc::dup2(input, libc::STDIN_FILENO) < 0 {
+                    return errno();
+                }
+            }
             libc::execve(path.as_ptr(), argv.as_ptr(), environment.as_ptr());
         }
         errno()
@@ -492,6 +525,29 @@ mod tests {
         let text = std::fs::read_to_string(&output).unwrap();
         std::fs::remove_dir_all(&dir).unwrap();
         assert_eq!(text, "first\nsecond\nthird\n");
+    }
+
+    /// The input of a program that waits for another is opened when it is let go.
+    #[test]
+    fn what_others_make_need_not_be_there_before() {
+        let file = env::temp_dir().join(format!("pbsctl-test-made-{}", std::process::id()));
+        let text = format!(
+            "[[process]]\nid = 1\ntasks = [1]\n[[process]]\nid = 2\n\
+             commands = [{{ command = ['cat'], stdin = '{0}' }}, \
+                         {{ command = ['cat'], stdin = '{0}' }}]\n\
+             tasks = [1, {{ planned_insns = 1, after = [1] }}]\n\
+             [[cpu]]\ncpu = 0\nslots = [1, 2, 2]\n",
+            file.display()
+        );
+        let plan = from_toml(&text).unwrap();
+        let process = &plan.processes[1];
+        let prepared = |number: usize| {
+            let command = &process.commands()[number];
+            Prepared::new(1, process, command, 0, Path::new("/dev/null"), true)
+        };
+        let missing = prepared(0).unwrap_err().message;
+        assert!(missing.contains("cat needs it"), "{missing}");
+        assert!(prepared(1).is_ok());
     }
 
     #[test]

@@ -309,6 +309,17 @@ impl Jobs {
         }
     }
 
+    /// The processes that were cancelled since this was last asked, each with the
+    /// one that it can't go on without: their numbers in plans.
+    pub(super) fn cancelled(&mut self) -> Vec<(u32, u32)> {
+        let cancelled = self.controller.cancelled().into_iter();
+        let numbers = cancelled.map(|cancelled| {
+            let mut number = |process| self.controller.number(cancelled.run, process);
+            (number(cancelled.process), number(cancelled.cut))
+        });
+        numbers.collect()
+    }
+
     /// What to do about what was heard.
     pub(super) fn answer(&mut self) -> Next {
         self.ledger.keep_in_time();

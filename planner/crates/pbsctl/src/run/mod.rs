@@ -17,6 +17,7 @@ mod progress;
 mod resume;
 pub(crate) mod signals;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -34,7 +35,7 @@ use pbs_report::{
     config_by_name, table, tier_name, EventView, Facts, Outcome, RecordedPlan, Recording, Report,
     Source,
 };
-use pbs_uapi::{Device, Event, EventKind, Info, ATTACH_ONE_TASK};
+use pbs_uapi::{Device, Event, EventKind, Info, Wait, ATTACH_ONE_TASK};
 use progress::Progress;
 use serde::Serialize;
 use serde_json::json;
@@ -96,6 +97,7 @@ pub(crate) fn run(out: Output, path: &Path, options: &RunOptions) -> Result<Exit
         lost: false,
         written: false,
         children: Vec::new(),
+        cancelled: BTreeMap::new(),
         events: Vec::new(),
         batch: vec![Event::default(); BATCH],
     };
@@ -133,6 +135,7 @@ fn resume_runs(out: Output, path: &Path, options: &RunOptions) -> Result<ExitCod
         written: true,
         // They were started by another; their ends are told by events.
         children: Vec::new(),
+        cancelled: BTreeMap::new(),
         events: Vec::new(),
         batch: vec![Event::default(); BATCH],
     };
@@ -200,6 +203,9 @@ struct Runner {
     /// The plan was written, so it is ours to drop.
     written: bool,
     children: Vec<Child>,
+    /// Numbers of processes that wait for what will never end, each with the one
+    /// that it waits for.
+    cancelled: BTreeMap<u32, u32>,
     /// Those of this run of the plan, in order.
     events: Vec<Event>,
     batch: Vec<Event>,
@@ -319,6 +325,7 @@ impl Runner {
 
     fn read(&mut self) -> io::Result<usize> {
         let count = self.device.read_events(&mut self.batch)?;
+        let mut stopped = Vec::new();
         for event in &self.batch[..count] {
             self.progress.event(event);
             self.lost |= event.kind == EventKind::Overrun as u16;
@@ -326,12 +333,54 @@ impl Runner {
             if let Some(jobs) = &mut self.jobs {
                 jobs.event(event, ours);
             }
+            let gone = event.kind == EventKind::Waits as u16 && event.reason == Wait::Gone as u16;
+            if ours && gone {
+                stopped.push((event.process, (event.value >> 32) as u32));
+            }
             if ours {
                 self.live.event(event);
                 self.events.push(*event);
             }
         }
+        if let Some(jobs) = &mut self.jobs {
+            stopped.extend(jobs.cancelled());
+        }
+        for (process, cut) in stopped {
+            self.cancel(process, cut);
+        }
         Ok(count)
+    }
+
+    /// Ends the programs of a process that waits for `cut`, which has ended before
+    /// its tasks did. The class would hold them for ever.
+    fn cancel(&mut self, process: u32, cut: u32) {
+        if self.cancelled.insert(process, cut).is_some() {
+            return;
+        }
+        let label = |id| {
+            let mut plans = self.plans.iter();
+            let known = plans.find_map(|plan| plan.process(id));
+            known.map_or_else(|| id.to_string(), pbs_plan::Process::label)
+        };
+        let started = &self.plans[0].processes;
+        let children = self.children.iter_mut();
+        let own = children.filter(|child| started[child.process].id == process);
+        let mut own: Vec<_> = own.collect();
+        self.live.clear();
+        eprintln!(
+            "pbsctl: process {} is cancelled: it waits for process {}, which has ended before its \
+             tasks did{}",
+            label(process),
+            label(cut),
+            if own.is_empty() {
+                "; end its program, which pbsctl did not start"
+            } else {
+                ""
+            }
+        );
+        for child in &mut own {
+            child.signal(libc::SIGTERM);
+        }
     }
 
     fn all_ended(&mut self) -> bool {
