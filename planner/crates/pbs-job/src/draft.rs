@@ -61,6 +61,8 @@ pub struct DraftTask {
     pub memory_bytes: Option<u64>,
     /// The number of the task that it sends a message to.
     pub partner: Option<u32>,
+    /// As [`Task::message_bytes`](crate::Task::message_bytes).
+    pub message_bytes: Option<u64>,
     /// The numbers of the tasks that can start once it has ended: the next of
     /// its process, the first task of the process that it forks, the join task
     /// that waits for it.

@@ -76,6 +76,9 @@ fn task_table(job: &Job, task: &Task) -> String {
             partner: Some(partner),
         } => {
             let _ = write!(table, ", to = {}", job.tasks[partner].id);
+            if let Some(bytes) = task.message_bytes {
+                let _ = write!(table, ", bytes = {}", underscored(bytes));
+            }
         }
         _ => {}
     }

@@ -19,8 +19,8 @@ pub use draft::{Draft, DraftProcess, DraftTask, Kind};
 pub use export::job_to_toml;
 pub use machine::{machine_from_toml, machine_to_toml};
 pub use model::{
-    Action, Core, Job, Machine, Node, Process, Task, MAX_MEMORY_BYTES, MAX_NS,
-    MAX_RATE_INSNS_PER_S, TICK_NS,
+    Action, Core, Job, Link, Machine, Node, Process, Task, MAX_BANDWIDTH_BYTES_PER_S,
+    MAX_MEMORY_BYTES, MAX_MESSAGE_BYTES, MAX_NS, MAX_RATE_INSNS_PER_S, TICK_NS,
 };
 pub use parse::job_from_toml;
 pub use pbs_plan::{Command, Line, Problem, Start};

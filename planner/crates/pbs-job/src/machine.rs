@@ -8,11 +8,16 @@ use pbs_plan::text::{quoted, read, underscored, write_list, Reader, Table, Value
 use pbs_plan::{between, Line, Problem};
 use toml::de::{DeTable, DeValue};
 
-use crate::{Core, Machine, Node, MAX_MEMORY_BYTES, MAX_NS, MAX_RATE_INSNS_PER_S, TICK_NS};
+use crate::{
+    Core, Link, Machine, Node, MAX_BANDWIDTH_BYTES_PER_S, MAX_MEMORY_BYTES, MAX_NS,
+    MAX_RATE_INSNS_PER_S, TICK_NS,
+};
 
-const TOP_KEYS: &[&str] = &["name", "tick_ns", "node"];
+const TOP_KEYS: &[&str] = &["name", "tick_ns", "node", "link"];
 const NODE_KEYS: &[&str] = &["name", "memory_bytes", "rate_insns_per_s", "cores"];
 const CORE_KEYS: &[&str] = &["name", "cpu", "rate_insns_per_s"];
+const LINK_KEYS: &[&str] = &["nodes", "latency_ns", "bandwidth_bytes_per_s"];
+const WRITE_NODES: &str = "write the names of two nodes: nodes = [\"n0\", \"n1\"]";
 const WRITE_CORES: &str =
     "write a name, or a table, for each: cores = [{ name = \"c0\", cpu = 0 }]";
 
@@ -61,6 +66,16 @@ pub fn machine_to_toml(machine: &Machine) -> String {
         });
         write_list(&mut out, "cores", cores, true);
     }
+    for link in &machine.links {
+        let names = link.nodes.map(|node| quoted(&machine.nodes[node].name));
+        let _ = write!(
+            out,
+            "\n[[link]]\nnodes = [{}]\nlatency_ns = {}\nbandwidth_bytes_per_s = {}\n",
+            names.join(", "),
+            underscored(link.latency_ns),
+            underscored(link.bandwidth_bytes_per_s)
+        );
+    }
     out
 }
 
@@ -81,7 +96,61 @@ fn machine(reader: &mut Reader, document: &DeTable<'_>) -> Machine {
         let node = node(reader, line, value);
         machine.nodes.extend(node);
     }
+    for (line, value) in reader.tables(&mut top, "link") {
+        let link = link(reader, line, value, &machine.nodes);
+        machine.links.extend(link);
+    }
     machine
+}
+
+fn link(reader: &mut Reader, line: Line, value: &Value<'_>, nodes: &[Node]) -> Option<Link> {
+    let mut table = reader.table(line, value, "[[link]]", LINK_KEYS)?;
+    let mut link = Link {
+        line,
+        ..Link::default()
+    };
+    if let Some((line, value)) = table.entries.remove("latency_ns") {
+        link.latency_ns = reader.number_in(line, "latency_ns", value, 0..=MAX_NS)?;
+    }
+    match table.entries.remove("bandwidth_bytes_per_s") {
+        Some((line, value)) => {
+            let range = 1..=MAX_BANDWIDTH_BYTES_PER_S;
+            let bandwidth = reader.number_in(line, "bandwidth_bytes_per_s", value, range);
+            link.bandwidth_bytes_per_s = bandwidth?;
+        }
+        None => {
+            let message = "the link has no bandwidth; add bandwidth_bytes_per_s = 125_000_000";
+            reader.problem(line, message);
+            return None;
+        }
+    }
+    let Some((line, value)) = table.entries.remove("nodes") else {
+        reader.problem(line, format!("the link has no nodes; {WRITE_NODES}"));
+        return None;
+    };
+    let DeValue::Array(items) = value.get_ref() else {
+        reader.problem(line, format!("nodes is no list; {WRITE_NODES}"));
+        return None;
+    };
+    let mut found = Vec::new();
+    for item in items.iter() {
+        let name = reader.string(line, "a node", item)?;
+        let Some(node) = nodes.iter().position(|node| node.name == name) else {
+            reader.problem(line, format!("there is no node {name}; {WRITE_NODES}"));
+            return None;
+        };
+        found.push(node);
+    }
+    found.sort_unstable();
+    match found[..] {
+        [one, other] if one != other => link.nodes = [one, other],
+        _ => {
+            let message = format!("a link connects two different nodes; {WRITE_NODES}");
+            reader.problem(line, message);
+            return None;
+        }
+    }
+    Some(link)
 }
 
 fn node(reader: &mut Reader, line: Line, value: &Value<'_>) -> Option<Node> {
@@ -172,6 +241,7 @@ fn core(reader: &mut Reader, value: &Value<'_>, rate_of_node: Option<u64>) -> Op
 /// Whether the machine can be planned for.
 pub(crate) fn check(machine: &Machine) -> Result<(), Vec<Problem>> {
     let mut problems = Vec::new();
+    let mut twice = Vec::new();
     let mut problem = |line, message: String| problems.push(Problem::at(line, message));
     let tick_ns = machine.tick_ns;
     let mut range = |line, what: String, value: u64, most: u64| {
@@ -188,6 +258,24 @@ pub(crate) fn check(machine: &Machine) -> Result<(), Vec<Problem>> {
         for core in &node.cores {
             let what = format!("rate_insns_per_s of core {} of node {name}", core.name);
             range(node.line, what, core.rate_insns_per_s, MAX_RATE_INSNS_PER_S);
+        }
+    }
+    for (index, link) in machine.links.iter().enumerate() {
+        let names = link.nodes.map(|node| machine.nodes[node].name.as_str());
+        let [one, other] = names;
+        let what = format!("bandwidth_bytes_per_s of the link of {one} and {other}");
+        let bandwidth = link.bandwidth_bytes_per_s;
+        range(link.line, what, bandwidth, MAX_BANDWIDTH_BYTES_PER_S);
+        if link.latency_ns > MAX_NS {
+            let what = format!("latency_ns of the link of {one} and {other}");
+            range(link.line, what, link.latency_ns, MAX_NS);
+        }
+        if machine.links[..index]
+            .iter()
+            .any(|before| before.nodes == link.nodes)
+        {
+            let message = format!("nodes {one} and {other} have a link already; remove one");
+            twice.push(Problem::at(link.line, message));
         }
     }
     if machine.nodes.is_empty() {
@@ -225,6 +313,7 @@ pub(crate) fn check(machine: &Machine) -> Result<(), Vec<Problem>> {
             }
         }
     }
+    problems.append(&mut twice);
     if problems.is_empty() {
         return Ok(());
     }

@@ -17,6 +17,12 @@ pub const MAX_NS: u64 = 1 << 62;
 /// The memory of a process or node is at most this.
 pub const MAX_MEMORY_BYTES: u64 = 1 << 56;
 
+/// A message has at most so many bytes.
+pub const MAX_MESSAGE_BYTES: u64 = 1 << 56;
+
+/// A link takes at most so many bytes in a second.
+pub const MAX_BANDWIDTH_BYTES_PER_S: u64 = 1 << 50;
+
 /// A core is at most this fast.
 pub const MAX_RATE_INSNS_PER_S: u64 = 1 << 40;
 
@@ -32,6 +38,23 @@ pub struct Machine {
     pub tick_ns: u64,
     /// In the order of the file; never empty.
     pub nodes: Vec<Node>,
+    /// What messages between nodes go over, in the order of the file. Where two
+    /// nodes have none, messages between them take no time.
+    pub links: Vec<Link>,
+}
+
+/// A connection of two nodes, which carries one message at a time, in either
+/// direction.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Link {
+    /// Indices of the nodes, the lesser first.
+    pub nodes: [usize; 2],
+    /// From when the last byte is sent until it has arrived.
+    pub latency_ns: u64,
+    /// How many bytes it takes in a second; at least 1.
+    pub bandwidth_bytes_per_s: u64,
+    /// Where it was read.
+    pub line: Line,
 }
 
 /// Cores with a memory that they share.
@@ -129,6 +152,11 @@ pub struct Task {
     pub insns: u64,
     /// The greatest memory that it uses, a part of its process's.
     pub memory_bytes: u64,
+    /// The size of the message that a communication sends to its partner, which
+    /// waits for it; `None`: nobody waits, as the thesis has it.
+    pub message_bytes: Option<u64>,
+    /// Indices of the communications whose messages it waits for.
+    pub senders: Vec<usize>,
     /// Where it was read.
     pub line: Line,
 }
@@ -143,7 +171,8 @@ pub enum Action {
     /// It calculates.
     Calculation,
     /// It sends a message. It waits for nobody: the thesis takes all
-    /// communication to be asynchronous.
+    /// communication to be asynchronous. Who receives it waits, if it has a size
+    /// ([`Task::message_bytes`]).
     Communication {
         /// Index of the task that it is for, where one is named.
         partner: Option<usize>,
@@ -183,6 +212,21 @@ impl Machine {
         u64::try_from(ns.div_ceil(tick_ns) * tick_ns).unwrap_or(u64::MAX)
     }
 
+    /// Index of the link of two nodes, if they have one and are not the same.
+    pub fn link(&self, from: usize, to: usize) -> Option<usize> {
+        let nodes = [from.min(to), from.max(to)];
+        self.links.iter().position(|link| link.nodes == nodes)
+    }
+
+    /// How long a link is taken by a message, in whole ticks. What is too long for
+    /// 64 bits is `u64::MAX`.
+    pub fn transfer_ns(&self, link: usize, bytes: u64) -> u64 {
+        let bandwidth = u128::from(self.links[link].bandwidth_bytes_per_s.max(1));
+        let tick_ns = u128::from(self.tick_ns.max(1));
+        let ns = (u128::from(bytes) * NS_PER_S).div_ceil(bandwidth);
+        u64::try_from(ns.div_ceil(tick_ns) * tick_ns).unwrap_or(u64::MAX)
+    }
+
     /// The memory of all nodes. What is too much for 64 bits is `u64::MAX`.
     pub fn memory_bytes(&self) -> u64 {
         let nodes = self.nodes.iter();
@@ -213,12 +257,14 @@ impl Job {
         processes.position(|process| process.forked_by.is_none())
     }
 
-    /// The tasks that must have ended before that task starts: at most two.
-    pub fn predecessors(&self, task: usize) -> impl Iterator<Item = usize> {
+    /// The tasks that must have ended before that task starts: at most two, and
+    /// those whose messages it waits for.
+    pub fn predecessors(&self, task: usize) -> impl Iterator<Item = usize> + '_ {
         let Task {
             process,
             position,
             action,
+            ref senders,
             ..
         } = self.tasks[task];
         let process = &self.processes[process];
@@ -230,15 +276,17 @@ impl Job {
             Action::Join { child: Some(child) } => self.processes[child].tasks.last().copied(),
             _ => None,
         };
-        before.into_iter().chain(joined)
+        let senders = senders.iter().copied();
+        before.into_iter().chain(joined).chain(senders)
     }
 
     /// The tasks that can only start after that task has ended: at most two.
-    pub fn successors(&self, task: usize) -> impl Iterator<Item = usize> {
+    pub fn successors(&self, task: usize) -> impl Iterator<Item = usize> + '_ {
         let Task {
             process,
             position,
             action,
+            message_bytes,
             ..
         } = self.tasks[task];
         let process = &self.processes[process];
@@ -248,6 +296,7 @@ impl Job {
         };
         let forked = match action {
             Action::Fork { child } => self.processes[child].tasks.first().copied(),
+            Action::Communication { partner } => partner.filter(|_| message_bytes.is_some()),
             _ => None,
         };
         after.into_iter().chain(forked)

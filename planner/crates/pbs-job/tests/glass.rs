@@ -32,6 +32,13 @@ fn complaints(files: &Files<'_>) -> Vec<String> {
 }
 
 #[test]
+fn the_size_of_a_message_may_stand_behind_its_partner() {
+    let job = import_job("two", &files(&TASKS.replace("-- 5 1 5->", "-- 5 1 5 64->"))).unwrap();
+    assert_eq!(job.tasks[4].message_bytes, Some(64));
+    assert_eq!(job.tasks[5].senders, [4]);
+}
+
+#[test]
 fn a_job_is_imported() {
     let job = import_job("two", &files(TASKS)).unwrap();
     assert_eq!(job.name, "two");
@@ -121,8 +128,8 @@ fn bad_figures_are_named() {
             "job tasks:5: task 4 has 4 figures before its next tasks; write TASK PROCESS ACTION \
              MEMORY INSTRUCTIONS -> NEXT...",
             "job tasks:6: after -> task 5 must name a task as TASK PROCESS ACTION",
-            "job tasks:7: after -- task 6 must name one partner as TASK PROCESS ACTION, or 0 for \
-             none",
+            "job tasks:7: after -- task 6 must name one partner as TASK PROCESS ACTION, with \
+             BYTES behind if it waits for the message, or 0 for none",
             "job tasks:8: the task has the number 99999999999; it must be below 2^32",
         ]
     );

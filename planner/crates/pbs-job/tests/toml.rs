@@ -110,6 +110,30 @@ fn start_and_end_may_be_written() {
         job.tasks[3].action,
         Action::Communication { partner: Some(7) }
     );
+    // Nobody waits for a message without a size.
+    assert_eq!(job.successors(3).collect::<Vec<_>>(), [4]);
+    let sized = text.replace("to = 8 }", "to = 8, bytes = 4_096 }");
+    let message = job_from_toml(&sized).unwrap();
+    assert_eq!(message.tasks[3].message_bytes, Some(4096));
+    assert_eq!(message.predecessors(7).collect::<Vec<_>>(), [6, 3]);
+    assert_eq!(message.successors(3).collect::<Vec<_>>(), [4, 7]);
+    let again = job_from_toml(&pbs_job::job_to_toml(&message)).unwrap();
+    assert_eq!(again.tasks[3].message_bytes, Some(4096));
+    assert_eq!(again.tasks[7].senders, [3]);
+    let circle = sized.replace("insns = 4 }", "insns = 4, to = 3, bytes = 0 }");
+    let problems = job_from_toml(&circle).unwrap_err();
+    assert_eq!(
+        problems[0].message,
+        "tasks 3 and 8 wait for each other in a circle, so none can start; lead one of them \
+         elsewhere, and join a process only after its fork task, and a message is received \
+         after it is sent"
+    );
+    let nobody = text.replace("to = 8 }", "bytes = 4_096 }");
+    assert_eq!(
+        job_from_toml(&nobody).unwrap_err()[0].message,
+        "task 3 has a message of some bytes, but nobody whom it is for; name the communication \
+         that receives it: to = ..."
+    );
     // The communication waits for nobody.
     assert_eq!(job.predecessors(3).collect::<Vec<_>>(), [2]);
     assert_eq!(job.predecessors(4).collect::<Vec<_>>(), [3, 7]);

@@ -184,3 +184,56 @@ fn toml_of_machines() {
         ]
     );
 }
+
+#[test]
+fn links_are_read_and_checked() {
+    let nodes = "[[node]]\nname = \"a\"\nmemory_bytes = 1\nrate_insns_per_s = 3\n\
+                 cores = [\"c\"]\n[[node]]\nname = \"b\"\nmemory_bytes = 1\n\
+                 rate_insns_per_s = 3\ncores = [\"c\"]\n";
+    let link = "[[link]]\nnodes = [\"b\", \"a\"]\nlatency_ns = 40\n\
+                bandwidth_bytes_per_s = 3\n";
+    let valid = format!("{nodes}{link}");
+    let machine = machine_from_toml(&valid).unwrap();
+    assert_eq!((machine.link(0, 1), machine.link(1, 0)), (Some(0), Some(0)));
+    assert_eq!(machine.link(0, 0), None);
+    // A third of a nanosecond is a whole one.
+    assert_eq!(machine.transfer_ns(0, 4), 1_333_333_334);
+    let again = machine_from_toml(&pbs_job::machine_to_toml(&machine)).unwrap();
+    assert_eq!(
+        (again.links[0].nodes, again.links[0].latency_ns),
+        ([0, 1], 40)
+    );
+    assert_eq!(again.links[0].bandwidth_bytes_per_s, 3);
+    let replaced = |what: &str, by: &str| told(machine_from_toml(&valid.replace(what, by)));
+    assert_eq!(
+        replaced("nodes = [\"b\", \"a\"]\n", ""),
+        ["job:11: the link has no nodes; write the names of two nodes: nodes = [\"n0\", \"n1\"]"]
+    );
+    assert_eq!(
+        replaced("[\"b\", \"a\"]", "[\"b\", \"d\"]"),
+        ["job:12: there is no node d; write the names of two nodes: nodes = [\"n0\", \"n1\"]"]
+    );
+    assert_eq!(
+        replaced("[\"b\", \"a\"]", "[\"b\", \"b\"]"),
+        [
+            "job:12: a link connects two different nodes; write the names of two nodes: nodes = \
+             [\"n0\", \"n1\"]"
+        ]
+    );
+    assert_eq!(
+        replaced("bandwidth_bytes_per_s = 3\n", ""),
+        ["job:11: the link has no bandwidth; add bandwidth_bytes_per_s = 125_000_000"]
+    );
+    assert_eq!(
+        replaced("bandwidth_bytes_per_s = 3\n", "bandwidth_bytes_per_s = 0\n"),
+        [
+            "job:11: bandwidth_bytes_per_s of the link of a and b is 0; it must be between 1 and \
+             1_125_899_906_842_624"
+        ]
+    );
+    let twice = format!("{valid}{link}");
+    assert_eq!(
+        told(machine_from_toml(&twice)),
+        ["job:15: nodes a and b have a link already; remove one"]
+    );
+}

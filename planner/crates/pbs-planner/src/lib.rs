@@ -16,8 +16,8 @@ mod validate;
 pub use replan::{NotReplanned, Replan, Replanned};
 pub use reserve::{Lack, Progress, Refusal, Request};
 pub use store::{
-    Balancing, Booking, Capacity, Mark, ProcessReservation, Run, RunId, Site, Store,
-    TaskReservation,
+    Balancing, Booking, Capacity, Mark, MessageReservation, ProcessReservation, Run, RunId, Site,
+    Store, TaskReservation,
 };
 pub use strategies::{reserve, reserve_in, Aim, Attempt, Options, Planned, Refused, Strategy};
 pub use validate::{

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Reservations come and go, and leave nothing behind.
 
-use pbs_job::{Core, Machine, Node};
-use pbs_planner::{Balancing, ProcessReservation, Run, RunId, Store, TaskReservation};
+use pbs_job::{Core, Link, Machine, Node};
+use pbs_planner::{
+    Balancing, MessageReservation, ProcessReservation, Run, RunId, Store, TaskReservation,
+};
 use pbs_profile::Error;
 
 fn machine() -> Machine {
@@ -24,6 +26,12 @@ fn machine() -> Machine {
         name: None,
         tick_ns: 1,
         nodes: vec![node("a", 1000, &[5, 5, 9]), node("b", 301, &[5, 5])],
+        links: vec![Link {
+            nodes: [0, 1],
+            latency_ns: 3,
+            bandwidth_bytes_per_s: 1_000_000_000,
+            line: None,
+        }],
     }
 }
 
@@ -51,6 +59,14 @@ fn run(core: usize, start_ns: u64, memory_bytes: u64) -> Run {
             memory_bytes,
         }],
         tasks: vec![task(0, 0, 10), task(1, 20, 30)],
+        messages: vec![MessageReservation {
+            from: 0,
+            to: 1,
+            link: 0,
+            start_ns: start_ns + 10,
+            end_ns: start_ns + 14,
+            arrival_ns: start_ns + 17,
+        }],
     }
 }
 
@@ -155,9 +171,11 @@ fn cores_have_a_part_of_their_own_under_static_balancing() {
         .reserve(RunId(1), run(0, 0, 300))
         .expect("it is free");
     booking
-        .reserve(RunId(2), run(1, 0, 300))
+        .reserve(RunId(2), run(1, 40, 300))
         .expect("it is another part");
-    assert!(booking.reserve(RunId(3), run(2, 0, 334)).is_err());
+    assert!(booking.reserve(RunId(3), run(2, 80, 334)).is_err());
+    // Of the link there is one.
+    assert!(booking.reserve(RunId(3), run(2, 3, 10)).is_err());
 }
 
 #[test]

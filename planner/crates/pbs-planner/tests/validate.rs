@@ -78,6 +78,7 @@ fn store(
         let run = Run {
             processes: vec![process],
             tasks: vec![task],
+            messages: Vec::new(),
         };
         booking.reserve(RunId(number), run).unwrap();
     }

@@ -26,6 +26,7 @@ pub(crate) fn machine() -> Machine {
             }],
             line: None,
         }],
+        links: Vec::new(),
     }
 }
 
@@ -44,6 +45,8 @@ pub(crate) fn job(name: &str, insns: &[u64], deadline_ns: u64) -> Job {
         },
         insns,
         memory_bytes: 1 << 20,
+        message_bytes: None,
+        senders: Vec::new(),
         line: None,
     });
     Job {

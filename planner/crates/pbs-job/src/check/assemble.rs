@@ -15,6 +15,8 @@ pub(super) struct Links {
     joined_by: Vec<Option<usize>>,
     /// What each task does.
     actions: Vec<Action>,
+    /// The communications whose messages each task waits for.
+    received: Vec<Vec<usize>>,
 }
 
 impl Net<'_> {
@@ -35,8 +37,10 @@ impl Net<'_> {
             chains.push(chain);
         }
         let actions = (0..self.process_of.len()).map(|task| self.action(task));
+        let actions = actions.collect();
         Links {
-            actions: actions.collect(),
+            actions,
+            received: self.received,
             chains,
             forked_by,
             joined_by,
@@ -77,8 +81,9 @@ pub(super) fn assemble(draft: Draft, links: Links) -> Job {
             place[task] = (process, position);
         }
     }
-    let tasks = draft.tasks.into_iter().zip(place).zip(links.actions);
-    let tasks = tasks.map(|((task, (process, position)), action)| Task {
+    let tasks = draft.tasks.into_iter().zip(place);
+    let tasks = tasks.zip(links.actions).zip(links.received);
+    let tasks = tasks.map(|(((task, (process, position)), action), senders)| Task {
         id: task.id,
         name: task.name,
         process,
@@ -86,6 +91,8 @@ pub(super) fn assemble(draft: Draft, links: Links) -> Job {
         action,
         insns: task.insns,
         memory_bytes: (task.memory_bytes).unwrap_or(draft.processes[process].memory_bytes),
+        message_bytes: task.message_bytes,
+        senders,
         line: task.line,
     });
     let tasks = tasks.collect();

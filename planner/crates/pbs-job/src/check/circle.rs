@@ -11,8 +11,14 @@ const MOST: usize = 16;
 /// One message for each circle.
 pub(super) fn check(net: &Net<'_>, problems: &mut Vec<Problem>) {
     let tasks = net.process_of.len();
-    let before = |task: usize| net.previous[task].iter().chain(&net.far_previous[task]);
-    let after = |task: usize| net.next[task].iter().chain(&net.far_next[task]);
+    let before = |task: usize| {
+        let led = net.previous[task].iter().chain(&net.far_previous[task]);
+        led.chain(&net.received[task])
+    };
+    let after = |task: usize| {
+        let led = net.next[task].iter().chain(&net.far_next[task]);
+        led.chain(&net.sent[task])
+    };
     let mut waits_for: Vec<_> = (0..tasks).map(|task| before(task).count()).collect();
     let mut done = vec![false; tasks];
     let mut ready: Vec<_> = (0..tasks).filter(|&task| waits_for[task] == 0).collect();
@@ -36,11 +42,18 @@ pub(super) fn check(net: &Net<'_>, problems: &mut Vec<Problem>) {
         }
         let circle = find(seen_from, &done, before);
         let first = net.task(circle[0]);
+        let mut places = circle.iter().zip(circle.iter().cycle().skip(1));
+        let has_message = places.any(|(&from, &to)| net.sent[from] == Some(to));
+        let messages = if has_message {
+            ", and a message is received after it is sent"
+        } else {
+            ""
+        };
         problems.push(Problem::at(
             first.line,
             format!(
                 "tasks {} wait for each other in a circle, so none can start; lead one of \
-                 them elsewhere, and join a process only after its fork task",
+                 them elsewhere, and join a process only after its fork task{messages}",
                 listed(circle.iter().map(|&task| net.task(task).id))
             ),
         ));

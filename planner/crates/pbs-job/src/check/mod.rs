@@ -55,6 +55,10 @@ struct Net<'a> {
     last: Vec<Vec<usize>>,
     /// Index of the partner of each task.
     partner: Vec<Option<usize>>,
+    /// The partner of each task that waits for its message.
+    sent: Vec<Option<usize>>,
+    /// The tasks whose messages each task waits for.
+    received: Vec<Vec<usize>>,
 }
 
 impl<'a> Net<'a> {
@@ -77,6 +81,8 @@ impl<'a> Net<'a> {
             first: vec![Vec::new(); draft.processes.len()],
             last: vec![Vec::new(); draft.processes.len()],
             partner: vec![None; tasks],
+            sent: vec![None; tasks],
+            received: vec![Vec::new(); tasks],
         };
         for task in &draft.tasks {
             let process = processes.get(&task.process).copied();
@@ -154,10 +160,19 @@ impl<'a> Net<'a> {
         indices: &HashMap<u32, usize>,
         problems: &mut Vec<Problem>,
     ) {
+        let label = task.label();
         let Some(id) = task.partner else {
+            if task.message_bytes.is_some() {
+                problems.push(Problem::at(
+                    task.line,
+                    format!(
+                        "{label} has a message of some bytes, but nobody whom it is for; name \
+                         the communication that receives it: to = ..."
+                    ),
+                ));
+            }
             return;
         };
-        let label = task.label();
         let partner = indices.get(&id).copied();
         let kind = partner.map(|partner| self.draft.tasks[partner].kind);
         let message = if task.kind != Kind::Communication {
@@ -176,6 +191,10 @@ impl<'a> Net<'a> {
             )
         } else {
             self.partner[index] = partner;
+            if let Some(partner) = partner.filter(|_| task.message_bytes.is_some()) {
+                self.sent[index] = Some(partner);
+                self.received[partner].push(index);
+            }
             return;
         };
         problems.push(Problem::at(task.line, message));

@@ -7,7 +7,8 @@
 //!
 //! Another task is named by three numbers: its own, its process's and its
 //! action. The partner of a communication may also be a single 0, which is
-//! taken for none. Start and end need neither memory nor instructions. Blanks
+//! taken for none; and behind it may stand the size of the message in bytes, for
+//! which the partner then waits. The thesis's own files have none. Start and end need neither memory nor instructions. Blanks
 //! may stand, or not, around the arrows.
 
 use std::collections::HashMap;
@@ -102,8 +103,11 @@ fn task(line: Line, text: &str, named: &mut Vec<Named>) -> Result<DraftTask, Pro
         })?;
         match (arrow, &numbers[..]) {
             ('|', [0]) => continue,
-            ('|', &[partner, ..]) if numbers.len() == 3 && task.partner.is_none() => {
+            ('|', &[partner, _, _, ref bytes @ ..])
+                if bytes.len() <= 1 && task.partner.is_none() =>
+            {
                 task.partner = Some(partner);
+                task.message_bytes = bytes.first().map(|&bytes| bytes.into());
             }
             ('>', &[next, ..]) if numbers.len() == 3 => task.next.push(next),
             ('>', _) => {
@@ -112,7 +116,8 @@ fn task(line: Line, text: &str, named: &mut Vec<Named>) -> Result<DraftTask, Pro
             }
             _ => {
                 let message = format!(
-                    "after -- {label} must name one partner as TASK PROCESS ACTION, or 0 for none"
+                    "after -- {label} must name one partner as TASK PROCESS ACTION, with BYTES \
+                     behind if it waits for the message, or 0 for none"
                 );
                 return Err(Problem::at(line, message));
             }

@@ -7,6 +7,7 @@ use toml::de::DeValue;
 
 use super::{memory, Child, Task};
 use crate::draft::{DraftTask, Kind};
+use crate::MAX_MESSAGE_BYTES;
 
 const KEYS: &[&str] = &[
     "id",
@@ -16,6 +17,7 @@ const KEYS: &[&str] = &[
     "memory_bytes",
     "child",
     "to",
+    "bytes",
 ];
 const WRITE: &str = "write the instructions of each task: tasks = [20_000_000, ...]";
 
@@ -77,6 +79,9 @@ fn task(reader: &mut Reader, line: Line, value: &Value<'_>) -> Option<Task> {
     }
     if let Some((line, value)) = table.entries.remove("to") {
         task.partner = reader.number(line, "to", value);
+    }
+    if let Some((line, value)) = table.entries.remove("bytes") {
+        task.message_bytes = reader.number_in(line, "bytes", value, 0..=MAX_MESSAGE_BYTES);
     }
     let mut child = None;
     match table.entries.remove("child") {

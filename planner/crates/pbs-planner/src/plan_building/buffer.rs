@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The plan buffers of processes (Leppert 2021, 3.3.3).
 
+use std::collections::HashMap;
+
 use super::Entry;
 use crate::reserve::net::order;
 use crate::Run;
@@ -36,12 +38,22 @@ pub(super) fn buffers_ns(entry: &Entry<'_>, run: &Run) -> Vec<u64> {
     }
     let mut in_order: Vec<usize> = order(job, &planned).into_iter().filter_map(place).collect();
     in_order.sort_by_key(|&index| (run.tasks[index].end_ns, run.tasks[index].start_ns));
+    // From the end of who sends a message to when it is there.
+    let underway_ns: HashMap<(usize, usize), u64> = (run.messages.iter())
+        .map(|message| {
+            let underway_ns = message.arrival_ns - message.start_ns;
+            ((message.from, message.to), underway_ns)
+        })
+        .collect();
     let mut latest_ns = vec![entry.deadline_ns; run.tasks.len()];
     for &index in in_order.iter().rev() {
         let after = job.successors(run.tasks[index].task).filter_map(place);
         for after in after.chain(next_on_core[index]) {
             let task = &run.tasks[after];
-            let start_ns = latest_ns[after].saturating_sub(task.end_ns - task.start_ns);
+            let length_ns = task.end_ns - task.start_ns;
+            let message = underway_ns.get(&(run.tasks[index].task, task.task));
+            let length_ns = length_ns.saturating_add(message.copied().unwrap_or(0));
+            let start_ns = latest_ns[after].saturating_sub(length_ns);
             latest_ns[index] = latest_ns[index].min(start_ns);
         }
     }

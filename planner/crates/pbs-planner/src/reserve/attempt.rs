@@ -17,7 +17,7 @@ use super::net::Net;
 use super::ready::{Order, Ready};
 use super::{Progress, Refusal, Request};
 use crate::store::{Booking, Run};
-use crate::{ProcessReservation, TaskReservation};
+use crate::{MessageReservation, ProcessReservation, TaskReservation};
 use stop::Stop;
 
 /// How a job is to be planned.
@@ -65,6 +65,8 @@ pub(crate) fn attempt(
         open_tasks: net.open_tasks,
         processes: Vec::with_capacity(job.processes.len()),
         tasks: Vec::with_capacity(net.open_tasks),
+        ends: vec![None; job.tasks.len()],
+        messages: Vec::new(),
         booking,
     };
     match attempt.run() {
@@ -72,11 +74,17 @@ pub(crate) fn attempt(
             let Attempt {
                 mut processes,
                 mut tasks,
+                mut messages,
                 ..
             } = attempt;
             processes.sort_unstable_by_key(|process| process.process);
             tasks.sort_unstable_by_key(|task| task.task);
-            Outcome::Planned(Run { processes, tasks })
+            messages.sort_unstable_by_key(|message| (message.start_ns, message.from));
+            Outcome::Planned(Run {
+                processes,
+                tasks,
+                messages,
+            })
         }
         Err(Stop { task, lack, longer }) => {
             let process = job.tasks[task].process;
@@ -110,7 +118,7 @@ struct Attempt<'a, 's> {
     spans_ns: &'a [u64],
     booking: &'a mut Booking<'s>,
     /// Per task: how many open tasks without reservation it waits for.
-    waits_for: Vec<u8>,
+    waits_for: Vec<u32>,
     /// Per task: when it can start, as far as is known.
     ready_ns: Vec<u64>,
     claims: Claims,
@@ -125,6 +133,9 @@ struct Attempt<'a, 's> {
     open_tasks: usize,
     processes: Vec<ProcessReservation>,
     tasks: Vec<TaskReservation>,
+    /// Per task that has its place: the node, and its end.
+    ends: Vec<Option<(usize, u64)>>,
+    messages: Vec<MessageReservation>,
 }
 
 impl Attempt<'_, '_> {
@@ -231,7 +242,10 @@ impl Attempt<'_, '_> {
     fn plan(&mut self, task: usize) -> Result<(), Stop> {
         let process = self.request.job.tasks[task].process;
         let place = match self.held[process] {
-            Some(Held { core, .. }) => self.next_on(task, core)?,
+            Some(Held { core, .. }) => {
+                self.receive(task, core)?;
+                self.next_on(task, core)?
+            }
             None => {
                 let want = self.want(task);
                 if want.memory_bytes >= self.too_much_bytes {
@@ -266,6 +280,44 @@ impl Attempt<'_, '_> {
             }
         };
         self.keep(task, place)
+    }
+
+    /// The task can't start before the messages are there that it waits for. One
+    /// from another node takes its time on the link; where both are on the same, or
+    /// the nodes have no link, it is there when it was sent.
+    fn receive(&mut self, task: usize, core: usize) -> Result<(), Stop> {
+        let job = self.request.job;
+        for &from in &job.tasks[task].senders {
+            // What ended under an earlier plan is there.
+            let Some((node, sent_ns)) = self.ends[from] else {
+                continue;
+            };
+            let store = self.booking.store();
+            let machine = store.machine();
+            let Some(link) = machine.link(node, store.sites()[core].node) else {
+                continue;
+            };
+            let bytes = job.tasks[from].message_bytes.unwrap_or(0);
+            let transfer_ns = machine.transfer_ns(link, bytes);
+            let latency_ns = machine.links[link].latency_ns;
+            let window = sent_ns..u64::MAX;
+            let start_ns = store.link(link).find_first_hole(1, transfer_ns, window);
+            let start_ns = start_ns.ok_or_else(|| self.too_late(task, u64::MAX))?;
+            let end_ns = start_ns.saturating_add(transfer_ns);
+            let taken = self.booking.take_link(link, start_ns..end_ns);
+            taken.map_err(|_: Error| self.too_late(task, end_ns))?;
+            let message = MessageReservation {
+                from,
+                to: task,
+                link,
+                start_ns,
+                end_ns,
+                arrival_ns: end_ns.saturating_add(latency_ns),
+            };
+            self.messages.push(message);
+            self.ready_ns[task] = self.ready_ns[task].max(message.arrival_ns);
+        }
+        Ok(())
     }
 
     /// The first place for a task on the core of its process.
@@ -330,6 +382,7 @@ impl Attempt<'_, '_> {
             end_ns,
             memory_bytes: job.tasks[task].memory_bytes,
         });
+        self.ends[task] = Some((self.booking.store().sites()[core].node, end_ns));
         self.open_tasks -= 1;
         if job.processes[process].tasks.last() == Some(&task) {
             self.close(process, end_ns)

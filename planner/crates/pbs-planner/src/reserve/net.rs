@@ -15,7 +15,7 @@ pub(crate) struct Net {
     /// Per task: whether it needs a reservation.
     pub(crate) open: Vec<bool>,
     /// Per task: how many open tasks it waits for.
-    pub(crate) waits_for: Vec<u8>,
+    pub(crate) waits_for: Vec<u32>,
     /// Per task: the time from its start to the end of the job, when every
     /// task runs on the fastest core and waits for no core: the upward rank.
     pub(crate) rank_ns: Vec<u64>,
@@ -78,7 +78,7 @@ impl Net {
         for task in (0..job.tasks.len()).filter(|&task| self.open[task]) {
             self.shortest_ns[task] = store.machine().duration_ns(self.insns[task], fastest);
             let open = job.predecessors(task).filter(|&before| self.open[before]);
-            self.waits_for[task] = open.count() as u8;
+            self.waits_for[task] = open.count() as u32;
         }
         for task in order(job, &self.open).into_iter().rev() {
             let after = job.successors(task).map(|after| self.rank_ns[after]);

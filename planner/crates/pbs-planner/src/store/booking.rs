@@ -30,6 +30,14 @@ enum Change {
         core: usize,
         over: Range<u64>,
     },
+    LinkTaken {
+        link: usize,
+        over: Range<u64>,
+    },
+    LinkGiven {
+        link: usize,
+        over: Range<u64>,
+    },
     MemoryTaken {
         core: usize,
         over: Range<u64>,
@@ -76,6 +84,17 @@ impl<'a> Booking<'a> {
         Ok(())
     }
 
+    /// Reserves the time of a link.
+    ///
+    /// # Errors
+    ///
+    /// As [`take_core`](Self::take_core).
+    pub fn take_link(&mut self, link: usize, over: Range<u64>) -> Result<(), Error> {
+        self.store.take_link(link, &over)?;
+        self.done.push(Change::LinkTaken { link, over });
+        Ok(())
+    }
+
     /// Reserves memory of what a core's processes share.
     ///
     /// # Errors
@@ -111,6 +130,9 @@ impl<'a> Booking<'a> {
         for task in &run.tasks {
             self.take_core(task.core, task.start_ns..task.end_ns)?;
         }
+        for message in &run.messages {
+            self.take_link(message.link, message.start_ns..message.end_ns)?;
+        }
         for process in &run.processes {
             let over = process.start_ns..process.end_ns;
             self.take_memory(process.core, over, process.memory_bytes)?;
@@ -134,6 +156,12 @@ impl<'a> Booking<'a> {
         for (core, over) in busy(&run) {
             if self.store.give_core(core, &over).is_ok() {
                 self.done.push(Change::CoreGiven { core, over });
+            }
+        }
+        for message in &run.messages {
+            let (link, over) = (message.link, message.start_ns..message.end_ns);
+            if self.store.give_link(link, &over).is_ok() {
+                self.done.push(Change::LinkGiven { link, over });
             }
         }
         for process in &run.processes {
@@ -163,6 +191,8 @@ impl<'a> Booking<'a> {
             let back = match change {
                 Change::CoreTaken { core, over } => store.give_core(core, &over),
                 Change::CoreGiven { core, over } => store.take_core(core, &over),
+                Change::LinkTaken { link, over } => store.give_link(link, &over),
+                Change::LinkGiven { link, over } => store.take_link(link, &over),
                 Change::MemoryTaken { core, over, bytes } => store.give_memory(core, &over, bytes),
                 Change::MemoryGiven { core, over, bytes } => store.take_memory(core, &over, bytes),
                 Change::Recorded(id) => {

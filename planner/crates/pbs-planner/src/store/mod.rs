@@ -5,7 +5,8 @@
 //! Each core has a profile that is 1 while it is free and 0 while it is
 //! reserved. Each memory has one of the bytes that are free: under *dynamic
 //! balancing* all cores of a node share its memory, under *static balancing*
-//! each core has the same part of it to itself.
+//! each core has the same part of it to itself. Each link between nodes has a
+//! profile that is 1 while it is free.
 //!
 //! What is changed bit by bit goes through a [`Booking`].
 
@@ -24,7 +25,7 @@ use pbs_profile::{Error, FreeSlots, Profile};
 pub use booking::{Booking, Mark};
 pub use capacity::Capacity;
 pub use layout::Site;
-pub use reservation::{ProcessReservation, Run, RunId, TaskReservation};
+pub use reservation::{MessageReservation, ProcessReservation, Run, RunId, TaskReservation};
 
 pub(crate) use layout::Group;
 
@@ -50,6 +51,8 @@ pub struct Store {
     sites: Vec<Site>,
     cores: Vec<Profile>,
     memories: Vec<Profile>,
+    /// Of each link: 1 while it is free, else 0.
+    links: Vec<Profile>,
     groups: Vec<Group>,
     /// Indices of the groups, the fastest first.
     by_rate: Vec<usize>,
@@ -75,6 +78,7 @@ impl Store {
         } = Layout::new(&machine, balancing, capacity);
         Self {
             cores: vec![Profile::new(1); sites.len()],
+            links: vec![Profile::new(1); machine.links.len()],
             machine,
             balancing,
             capacity,
@@ -122,6 +126,12 @@ impl Store {
     /// How many bytes are free of what the core's processes share.
     pub fn memory(&self, core: usize) -> &Profile {
         &self.memories[self.sites[core].memory]
+    }
+
+    /// When the link is free: 1 then, else 0. `link` is an index into the links of
+    /// the machine; others panic.
+    pub fn link(&self, link: usize) -> &Profile {
+        &self.links[link]
     }
 
     /// The fastest first.
@@ -198,7 +208,8 @@ impl Store {
             return;
         }
         self.now_ns = time_ns;
-        for profile in self.cores.iter_mut().chain(&mut self.memories) {
+        let profiles = self.cores.iter_mut().chain(&mut self.memories);
+        for profile in profiles.chain(&mut self.links) {
             profile.forget_before(time_ns);
         }
         for group in &mut self.groups {
@@ -255,6 +266,28 @@ impl Store {
         Ok(())
     }
 
+    fn take_link(&mut self, link: usize, over: &Range<u64>) -> Result<(), Error> {
+        let Some(over) = self.kept(over) else {
+            return Ok(());
+        };
+        self.known_link(link)?.subtract(over, 1)
+    }
+
+    fn give_link(&mut self, link: usize, over: &Range<u64>) -> Result<(), Error> {
+        let Some(over) = self.kept(over) else {
+            return Ok(());
+        };
+        self.known_link(link)?.add(over, 1)
+    }
+
+    fn known_link(&mut self, link: usize) -> Result<&mut Profile, Error> {
+        let no_link = Error::NoProfile {
+            index: link,
+            profiles: self.links.len(),
+        };
+        self.links.get_mut(link).ok_or(no_link)
+    }
+
     fn take_memory(&mut self, core: usize, over: &Range<u64>, bytes: u64) -> Result<(), Error> {
         let site = self.known(core)?;
         self.memories[site.memory].subtract(over.clone(), bytes)
@@ -277,6 +310,7 @@ impl PartialEq for Store {
             && self.runs == other.runs
             && self.cores == other.cores
             && self.memories == other.memories
+            && self.links == other.links
             && groups.all(|(mine, theirs)| mine.gaps.iter().eq(theirs.gaps.iter()))
     }
 }

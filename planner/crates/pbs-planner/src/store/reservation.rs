@@ -43,6 +43,23 @@ pub struct TaskReservation {
     pub memory_bytes: u64,
 }
 
+/// The time of a link for a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MessageReservation {
+    /// Index of the task that sends it, in the job.
+    pub from: usize,
+    /// Index of the task that waits for it.
+    pub to: usize,
+    /// Index of the link on the machine.
+    pub link: usize,
+    /// The link carries it from then on.
+    pub start_ns: u64,
+    /// Until then.
+    pub end_ns: u64,
+    /// When it is there: the latency of the link later.
+    pub arrival_ns: u64,
+}
+
 /// All reservations of a run of a job.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Run {
@@ -50,6 +67,8 @@ pub struct Run {
     pub processes: Vec<ProcessReservation>,
     /// In the order of the job's tasks.
     pub tasks: Vec<TaskReservation>,
+    /// The messages that go over links, in the order of their start.
+    pub messages: Vec<MessageReservation>,
 }
 
 impl Run {

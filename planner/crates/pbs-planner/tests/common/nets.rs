@@ -43,6 +43,7 @@ pub(crate) fn machine(tick_ns: u64, nodes: &[(u64, &[u64])]) -> Machine {
         name: None,
         tick_ns,
         nodes: nodes.iter().enumerate().map(node).collect(),
+        links: Vec::new(),
     }
 }
 
@@ -118,6 +119,8 @@ fn job_of(random: &mut Random, items: &[Vec<Action>], memory_bytes: u64, most_in
                     1 + random.below(most_insns)
                 },
                 memory_bytes: random.below(bytes + 1),
+                message_bytes: None,
+                senders: Vec::new(),
                 line: None,
             });
         }

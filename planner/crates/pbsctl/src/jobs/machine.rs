@@ -65,6 +65,7 @@ fn this_node(rate_insns_per_ms: u64) -> Result<Machine, Failure> {
             cores: cores.collect(),
             line: None,
         }],
+        links: Vec::new(),
     })
 }
 

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Messages: who receives one is planned after its arrival, on a link if the nodes
+//! have one.
+
+use pbs_job::{job_from_toml, machine_from_toml, Job, Machine};
+use pbs_planner::plan_building::{class_plans, Entry, ProcessIds, Settings};
+use pbs_planner::{
+    reserve, Balancing, Lack, MessageReservation, Options, Request, Run, RunId, Store,
+};
+
+/// Two processes, of which `right` receives what `left` sends, and in between has
+/// time; and one more that sends to `right`.
+fn job(first_bytes: &str, second_bytes: &str) -> Job {
+    let text = format!(
+        "name = \"talk\"\ndeadline_ns = 1_000_000\n\
+         [[process]]\nid = 1\nname = \"left\"\nmemory_bytes = 10\ntasks = [100, \
+         {{ id = 50, action = \"communication\", insns = 10, to = 60{first_bytes} }}, 1000]\n\
+         [[process]]\nid = 2\nname = \"right\"\nmemory_bytes = 10\ntasks = [5, \
+         {{ id = 60, action = \"communication\", insns = 20, to = 50 }}, 30]\n\
+         [[process]]\nid = 3\nname = \"third\"\nmemory_bytes = 10\ntasks = [110, \
+         {{ id = 70, action = \"communication\", insns = 10, to = 60{second_bytes} }}]\n"
+    );
+    job_from_toml(&text).expect("a valid job")
+}
+
+/// Nodes of one core with memory for so many of the processes, which retires an
+/// instruction in a nanosecond.
+fn machine(nodes: &[(&str, u64)], links: &str) -> Machine {
+    let mut text = String::new();
+    for (name, memory_bytes) in nodes {
+        text += &format!(
+            "[[node]]\nname = \"{name}\"\nmemory_bytes = {memory_bytes}\n\
+             rate_insns_per_s = 1_000_000_000\ncores = [\"c\"]\n"
+        );
+    }
+    machine_from_toml(&(text + links)).expect("a valid machine")
+}
+
+const LINK: &str = "[[link]]\nnodes = [\"b\", \"a\"]\nlatency_ns = 40\n\
+                    bandwidth_bytes_per_s = 500_000_000\n";
+const OTHER_LINK: &str = "[[link]]\nnodes = [\"b\", \"c\"]\nlatency_ns = 7\n\
+                          bandwidth_bytes_per_s = 1_000_000_000\n";
+
+fn planned(machine: &Machine, job: &Job) -> (Store, Run) {
+    let mut store = Store::new(machine.clone(), Balancing::Dynamic);
+    let request = Request::new(RunId(1), job);
+    reserve(&mut store, &request, &Options::default()).expect("there is time");
+    let run = store.run(RunId(1)).cloned().expect("it is planned");
+    (store, run)
+}
+
+fn task(job: &Job, id: u32) -> usize {
+    let task = job.tasks.iter().position(|task| task.id == id);
+    task.expect("it is there")
+}
+
+/// The end of who sends, and the start of who receives.
+fn times_ns(job: &Job, run: &Run, from: u32, to: u32) -> (u64, u64) {
+    let [from, to] = [from, to].map(|id| task(job, id));
+    (run.tasks[from].end_ns, run.tasks[to].start_ns)
+}
+
+#[test]
+fn nobody_waits_for_a_message_without_a_size() {
+    let job = job("", "");
+    let (_, run) = planned(&machine(&[("a", 100), ("b", 100), ("c", 100)], LINK), &job);
+    let (sent_ns, received_ns) = times_ns(&job, &run, 50, 60);
+    assert!(received_ns < sent_ns);
+    assert_eq!(run.messages, []);
+}
+
+/// Of three nodes with a core each the processes have one each: `left` and `right`
+/// have a link, and `right` and `third` have another.
+#[test]
+fn who_receives_begins_after_the_arrival() {
+    let job = job(", bytes = 100", ", bytes = 8");
+    let nodes = [("a", 100), ("b", 100), ("c", 100)];
+    let mut over_links = 0;
+    for links in ["", LINK, OTHER_LINK, &(LINK.to_string() + OTHER_LINK)] {
+        let machine = machine(&nodes, links);
+        let (mut store, run) = planned(&machine, &job);
+        let receiver = task(&job, 60);
+        let mut arrivals_ns = Vec::new();
+        for from in [50, 70].map(|id| task(&job, id)) {
+            let node = |task: usize| store.sites()[run.tasks[task].core].node;
+            let sent_ns = run.tasks[from].end_ns;
+            let message = run.messages.iter().find(|message| message.from == from);
+            let link = machine.link(node(from), node(receiver));
+            assert_eq!(message.map(|message| message.link), link);
+            let Some((message, link)) = message.zip(link) else {
+                arrivals_ns.push(sent_ns);
+                continue;
+            };
+            let bytes = job.tasks[from].message_bytes.expect("it has a size");
+            let end_ns = sent_ns + machine.transfer_ns(link, bytes);
+            let expected = MessageReservation {
+                from,
+                to: receiver,
+                link,
+                start_ns: sent_ns,
+                end_ns,
+                arrival_ns: end_ns + machine.links[link].latency_ns,
+            };
+            assert_eq!(*message, expected);
+            assert_eq!(store.link(link).value_at(sent_ns), 0);
+            over_links += 1;
+            arrivals_ns.push(message.arrival_ns);
+        }
+        let ready_ns = arrivals_ns.into_iter().max().unwrap_or(0);
+        assert_eq!(run.tasks[receiver].start_ns, ready_ns, "{links}");
+        assert!(store.remove(RunId(1)));
+        assert_eq!(store, Store::new(machine, Balancing::Dynamic));
+    }
+    assert!(over_links > 1, "{over_links}");
+}
+
+/// A link carries one message at a time; and a deadline is kept with the way.
+#[test]
+fn messages_on_a_link_follow_each_other() {
+    let mut job = job(", bytes = 100", ", bytes = 50");
+    // So it has a node of its own.
+    job.processes[1].memory_bytes = 50;
+    let link = "[[link]]\nnodes = [\"a\", \"b\"]\nlatency_ns = 40\n\
+                bandwidth_bytes_per_s = 500_000_000\n";
+    let mut machine = machine(&[("a", 20), ("b", 50)], link);
+    let core = machine.nodes[0].cores[0].clone();
+    machine.nodes[0].cores.push(core);
+    let (_, run) = planned(&machine, &job);
+    let [first, second] = &run.messages[..] else {
+        panic!("two messages: {:?}", run.messages);
+    };
+    // Sent at about the same time, by 110 and 120 instructions.
+    assert_eq!((first.start_ns, first.end_ns), (110, 310));
+    assert_eq!((second.start_ns, second.end_ns), (310, 410));
+    assert_eq!(run.tasks[task(&job, 60)].start_ns, 450);
+    let end_ns = run.tasks[task(&job, 60)].end_ns + 30;
+
+    let late = |deadline_ns| {
+        let mut store = Store::new(machine.clone(), Balancing::Dynamic);
+        let request = Request {
+            deadline_ns,
+            ..Request::new(RunId(1), &job)
+        };
+        let refused = reserve(&mut store, &request, &Options::default()).err();
+        let untouched = store == Store::new(machine.clone(), Balancing::Dynamic);
+        (refused.map(|refused| refused.best.lack), untouched)
+    };
+    // The other process of the node ends later.
+    assert!(end_ns < 1110);
+    assert_eq!(late(1110), (None, false));
+    let (lack, untouched) = late(end_ns - 1);
+    assert!(
+        untouched && matches!(lack, Some(Lack::Time { .. })),
+        "{lack:?}"
+    );
+}
+
+/// On one node the order is in the plan, and no link is used.
+#[test]
+fn a_message_within_a_node_is_an_edge() {
+    let job = job(", bytes = 100", "");
+    let mut machine = machine(&[("a", 100)], "");
+    let core = machine.nodes[0].cores[0].clone();
+    machine.nodes[0].cores.extend([core.clone(), core]);
+    let (store, run) = planned(&machine, &job);
+    assert_eq!(run.messages, []);
+    let (sent_ns, received_ns) = times_ns(&job, &run, 50, 60);
+    assert_eq!(received_ns, sent_ns);
+    let entry = Entry {
+        run: RunId(1),
+        job: &job,
+        progress: &[],
+        deadline_ns: u64::MAX,
+    };
+    let mut ids = ProcessIds::default();
+    let plans = class_plans(&store, &[entry], &mut ids, &Settings::default());
+    let plan = plans.expect("a valid plan").remove(0).plan;
+    let mut waits = Vec::new();
+    for process in &plan.processes {
+        let name = process.label();
+        for task in process.tasks.iter().filter(|task| !task.after.is_empty()) {
+            let after = &task.after[0];
+            let awaited = plan.process(after.process).expect("it is in the plan");
+            let insns = |position: Option<usize>| {
+                awaited.tasks[position.expect("it has the task")].planned_insns
+            };
+            let awaited_insns = insns(awaited.position_of(after.task));
+            waits.push((
+                name.clone(),
+                task.planned_insns,
+                awaited.label(),
+                awaited_insns,
+            ));
+        }
+    }
+    assert_eq!(waits, [("right".into(), 20, "left".into(), 10)]);
+}
