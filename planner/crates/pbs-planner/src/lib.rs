@@ -6,6 +6,7 @@
 //! strategies and keeps the best plan, all of it or nothing. [`validate`] tells
 //! beforehand whether that is worth while, and [`admit`] does both.
 
+mod critical;
 pub mod plan_building;
 mod replan;
 mod reserve;
@@ -13,6 +14,7 @@ mod store;
 mod strategies;
 mod validate;
 
+pub use critical::{critical_path, Because, Critical};
 pub use replan::{NotReplanned, Replan, Replanned};
 pub use reserve::{Lack, Progress, Refusal, Request};
 pub use store::{

@@ -5,7 +5,8 @@
 use pbs_job::{job_from_toml, machine_from_toml, Job, Machine};
 use pbs_planner::plan_building::{class_plans, Entry, ProcessIds, Settings};
 use pbs_planner::{
-    reserve, Balancing, Lack, MessageReservation, Options, Request, Run, RunId, Store,
+    critical_path, reserve, Balancing, Because, Lack, MessageReservation, Options, Request, Run,
+    RunId, Store,
 };
 
 /// Two processes, of which `right` receives what `left` sends, and in between has
@@ -134,6 +135,15 @@ fn messages_on_a_link_follow_each_other() {
     assert_eq!((second.start_ns, second.end_ns), (310, 410));
     assert_eq!(run.tasks[task(&job, 60)].start_ns, 450);
     let end_ns = run.tasks[task(&job, 60)].end_ns + 30;
+    // What sets the end of the other node is the message of `third`, and so on.
+    let mut shorter = run.clone();
+    shorter.tasks.retain(|task| task.end_ns <= end_ns);
+    let path = critical_path(&job, &shorter);
+    let message = path.iter().find(|critical| critical.task == task(&job, 60));
+    assert_eq!(
+        message.map(|critical| critical.because),
+        Some(Because::Message)
+    );
 
     let late = |deadline_ns| {
         let mut store = Store::new(machine.clone(), Balancing::Dynamic);

@@ -30,8 +30,8 @@ pub use page::Page;
 pub use recording::{config_by_name, Deadline, Opened, RecordedPlan, Recording, Source};
 pub use report::{tier_name, Exit, Facts, Outcome, ProcessReport, Report, TaskReport};
 pub use schedule::{
-    held, schedule_chart, schedule_picture, schedule_tables, Schedule, ScheduleCore, ScheduleNode,
-    ScheduleTask,
+    held, schedule_chart, schedule_picture, schedule_tables, Schedule, ScheduleAfter, ScheduleCore,
+    ScheduleNode, ScheduleTask,
 };
 pub use series::{
     CpuSeries, Point, ProcessSeries, Selection, Series, Signal, SlotStay, TaskSeries,

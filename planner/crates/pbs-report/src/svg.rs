@@ -15,6 +15,13 @@ pub(crate) fn text_width(text: &str, size: f64) -> f64 {
     text.chars().count() as f64 * size * LETTER_SHARE
 }
 
+/// How an arrow looks that leads to who waits.
+pub(crate) const EDGE: &str =
+    "class=\"edge\" stroke=\"#16181d\" stroke-width=\"1\" stroke-opacity=\"0.55\"";
+/// And one of those that set the end.
+pub(crate) const CRITICAL: &str =
+    "class=\"critical\" stroke=\"#b03a00\" stroke-width=\"2\" stroke-opacity=\"1\"";
+
 /// Where a text stands from its point.
 #[derive(Clone, Copy)]
 pub(crate) enum Anchor {
@@ -64,6 +71,41 @@ impl Picture {
             self.body,
             "<line x1=\"{:.2}\" y1=\"{:.2}\" x2=\"{:.2}\" y2=\"{:.2}\" {style}/>",
             from.0, from.1, to.0, to.1
+        );
+    }
+
+    /// An arrow that is bent by so much in its middle, with a text that shows when
+    /// the pointer rests on it.
+    pub(crate) fn arrow(
+        &mut self,
+        from: (f64, f64),
+        to: (f64, f64),
+        bend: f64,
+        style: &str,
+        title: &str,
+    ) {
+        let control = ((from.0 + to.0) / 2.0, (from.1 + to.1) / 2.0 + 2.0 * bend);
+        let (dx, dy) = (to.0 - control.0, to.1 - control.1);
+        let length = dx.hypot(dy).max(0.01);
+        // Along the arrow, as long as its head.
+        let (dx, dy) = (dx / length * 6.0, dy / length * 6.0);
+        let _ = writeln!(
+            self.body,
+            "<path d=\"M {:.2} {:.2} Q {:.2} {:.2} {:.2} {:.2} M {:.2} {:.2} L {:.2} {:.2} L \
+             {:.2} {:.2}\" {style} fill=\"none\"><title>{}</title></path>",
+            from.0,
+            from.1,
+            control.0,
+            control.1,
+            to.0,
+            to.1,
+            to.0 - dx - dy / 2.0,
+            to.1 - dy + dx / 2.0,
+            to.0,
+            to.1,
+            to.0 - dx + dy / 2.0,
+            to.1 - dy - dx / 2.0,
+            escaped(title)
         );
     }
 

@@ -2,8 +2,8 @@
 //! Plans that nobody has run yet, as text and as picture.
 
 use pbs_report::{
-    held, schedule_chart, schedule_picture, schedule_tables, Schedule, ScheduleCore, ScheduleNode,
-    ScheduleTask,
+    held, schedule_chart, schedule_picture, schedule_tables, Schedule, ScheduleAfter, ScheduleCore,
+    ScheduleNode, ScheduleTask,
 };
 
 fn task(process: usize, start_ns: u64, end_ns: u64) -> ScheduleTask {
@@ -12,6 +12,8 @@ fn task(process: usize, start_ns: u64, end_ns: u64) -> ScheduleTask {
         task: format!("{process} <&>"),
         start_ns,
         end_ns,
+        after: Vec::new(),
+        is_critical: false,
         insns: end_ns - start_ns,
         memory_bytes: 10,
     }
@@ -137,4 +139,37 @@ fn the_picture_is_xml_with_all_tasks_and_the_deadline_that_is_near() {
         assert!(texts.iter().any(|known| known == text), "{text}: {texts:?}");
     }
     assert!(!texts.iter().any(|text| text == "deadline of far"));
+}
+
+/// Who waits is in the table, and arrows lead to it; what sets the end is marked.
+#[test]
+fn who_waits_is_shown() {
+    let mut tasks = vec![task(0, 0, 10), task(1, 10, 20), task(2, 20, 30)];
+    let after = |process: usize| ScheduleAfter {
+        process,
+        task: format!("{process} <&>"),
+    };
+    let plain = schedule(tasks.clone());
+    assert!(!schedule_tables(&plain).contains("AFTER"));
+    assert!(!schedule_picture(&plain).contains("class=\"edge\""));
+    tasks[1].after = vec![after(0)];
+    tasks[2].after = vec![after(0), after(1)];
+    tasks[0].is_critical = true;
+    tasks[2].is_critical = true;
+    let waits = schedule(tasks);
+    let table = schedule_tables(&waits);
+    let ends: Vec<_> = table.lines().skip(1).map(str::trim_end).collect();
+    for (line, end) in ends
+        .iter()
+        .zip(["AFTER", " -", "p0 0 <&>", "p0 0 <&>, p1 1 <&>"])
+    {
+        assert!(line.ends_with(end), "{end}: {table}");
+    }
+    let picture = schedule_picture(&waits);
+    assert_eq!(picture.matches("<path ").count(), 3);
+    assert_eq!(picture.matches("<path d=").count(), 3);
+    let title = "<title>p2 task 2 &lt;&amp;&gt; waits for p0 task 0 &lt;&amp;&gt;</title>";
+    assert!(picture.contains(title), "{picture}");
+    // Two tasks, the arrow from one to the other, and the key.
+    assert_eq!(picture.matches("class=\"critical\"").count(), 4);
 }

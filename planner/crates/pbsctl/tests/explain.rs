@@ -98,6 +98,42 @@ fn an_admitted_job_has_its_plan_told() {
     assert_eq!(json["machine"]["cores"], 2);
 }
 
+/// Two forked processes share a core, and the parent joins the one that is later.
+#[test]
+fn the_critical_path_is_told() {
+    let directory = directory("explain-critical");
+    let path = |name: &str| directory.join(name).to_str().unwrap().to_string();
+    let machine = MACHINE.replace("[\"c0\", \"c1\"]", "[\"c0\"]");
+    fs::write(path("lab.toml"), machine).unwrap();
+    let job = "name = \"net\"\ndeadline_ns = 50_000_000\n\
+        [[process]]\nid = 1\nname = \"parent\"\nmemory_bytes = 9\n\
+        tasks = [2_000, { action = \"fork\", child = \"child\" }, 3_000, 1_000, \
+        { action = \"join\", child = \"child\" }, 4_000]\n\
+        [[process]]\nid = 2\nname = \"child\"\nmemory_bytes = 9\ntasks = [7_000]\n";
+    let ran = explain(&directory, &[job], &[]);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    let lines: Vec<_> = ran.stdout.lines().map(words).collect();
+    let at = lines
+        .iter()
+        .position(|line| line.starts_with("critical path"));
+    let told = &lines[at.expect("it is told")..];
+    let told: Vec<_> = told.iter().take(3).map(String::as_str).collect();
+    let expected = [
+        "critical path 0.000 ms to 2.000 ms: parent, task 0",
+        "2.000 ms to 9.000 ms: child, task 6, waits for parent",
+        "9.000 ms to 17.000 ms: parent, tasks 2 to 5, has the core after child",
+    ];
+    assert_eq!(told, expected);
+    let json = explain(&directory, &[job], &["--json"]).json();
+    let path = json["jobs"][0]["plan"]["critical_path"].as_array().unwrap();
+    let steps: Vec<_> = path
+        .iter()
+        .map(|step| step["because"].as_str().unwrap())
+        .collect();
+    assert_eq!(steps, ["others", "order", "core"]);
+}
+
 #[test]
 fn strategies_and_balancing_can_be_chosen() {
     let directory = directory("explain-chosen");

@@ -11,6 +11,7 @@ mod order;
 
 pub use class::{class_plans, NodePlan, ProcessIds, Settings};
 pub use csv::csv;
+pub use order::awaited;
 
 use pbs_job::Job;
 

@@ -4,6 +4,8 @@
 use pbs_job::Job;
 use pbs_plan::After;
 
+use crate::Run;
+
 /// Which tasks of a job wait for which others, where only some have a slot.
 ///
 /// A task without instructions has none: who waits for it waits for all that it
@@ -34,9 +36,22 @@ impl<'a> Order<'a> {
     }
 
     /// What a task waits for beyond its own process, as the plan of its node says
-    /// it: of each process the last that it waits for. What is on another node
-    /// has its time alone. `id`: the number of a process of the job.
+    /// it. What is on another node has its time alone. `id`: the number of a
+    /// process of the job.
     pub(super) fn after(&mut self, task: usize, mut id: impl FnMut(usize) -> u32) -> Vec<After> {
+        let node = self.nodes[task];
+        let awaited = self.awaited(task).into_iter();
+        let own = awaited.filter(|&before| self.nodes[before] == node);
+        let after = own.map(|before| After {
+            process: id(self.job.tasks[before].process),
+            task: self.job.tasks[before].position as u32,
+            line: None,
+        });
+        after.collect()
+    }
+
+    /// The tasks of other processes that a task waits for: of each process the last.
+    fn awaited(&mut self, task: usize) -> Vec<usize> {
         self.searches += 1;
         let own = self.job.tasks[task].process;
         let mut found: Vec<(usize, usize)> = Vec::new();
@@ -50,23 +65,30 @@ impl<'a> Order<'a> {
                 None => way.extend(self.job.predecessors(before)),
                 // Its own process runs one task after the other.
                 Some(_) if of.process == own => {}
-                Some(node) if Some(node) == self.nodes[task] => {
-                    found.push((of.process, of.position));
-                }
-                Some(_) => {}
+                Some(_) => found.push((of.process, of.position)),
             }
         }
         found.sort_unstable();
-        // Of each process the last.
+        // Of each process, which is on one node, the last.
         found.reverse();
         found.dedup_by_key(|&mut (process, _)| process);
         found.reverse();
         let found = found.into_iter();
-        let after = found.map(|(process, position)| After {
-            process: id(process),
-            task: position as u32,
-            line: None,
-        });
-        after.collect()
+        let tasks = found.map(|(process, position)| self.job.processes[process].tasks[position]);
+        tasks.collect()
     }
+}
+
+/// The tasks of other processes that each task of a run waits for, where both take
+/// time: pairs of who waits and who is waited for, of each process the last.
+pub fn awaited(job: &Job, run: &Run) -> Vec<(usize, usize)> {
+    let slots = run.tasks.iter().filter(|task| task.start_ns < task.end_ns);
+    let slots: Vec<_> = slots.map(|task| task.task).collect();
+    // As if all were on one node.
+    let mut order = Order::new(job, slots.iter().map(|&task| (task, 0)));
+    let mut pairs = Vec::new();
+    for task in slots {
+        pairs.extend(order.awaited(task).into_iter().map(|before| (task, before)));
+    }
+    pairs
 }

@@ -7,10 +7,9 @@
 //! order. What doesn't end earlier than the best so far is given up at once,
 //! since that is the deadline of the tries.
 
-use std::collections::HashMap;
-
 use super::random::Random;
 use super::{Options, Strategy};
+use crate::critical::critical_path;
 use crate::reserve::attempt::Way;
 use crate::reserve::choose::Goal;
 use crate::reserve::net::Net;
@@ -93,28 +92,12 @@ fn kept(request: &Request<'_>, net: &Net, run: &Run) -> Way {
     way
 }
 
-/// The processes of the tasks that each start when the next of them ends, from
-/// the last of the job on; each process once.
+/// The processes of the critical path, each once.
 fn last_chain(request: &Request<'_>, run: &Run) -> Vec<usize> {
-    let place = |task: usize| run.tasks.binary_search_by_key(&task, |task| task.task).ok();
-    let on_core: HashMap<(usize, u64), usize> = (run.tasks.iter().enumerate())
-        .filter(|(_, task)| task.start_ns < task.end_ns)
-        .map(|(index, task)| ((task.core, task.end_ns), index))
+    let path = critical_path(request.job, run).into_iter();
+    let mut processes: Vec<_> = path
+        .map(|critical| request.job.tasks[critical.task].process)
         .collect();
-    let mut processes = Vec::new();
-    let mut next = (0..run.tasks.len()).max_by_key(|&index| run.tasks[index].end_ns);
-    // Each is before the last in the net or on a core, so they come to an end.
-    while let Some(index) = next {
-        let task = &run.tasks[index];
-        processes.push(task.process);
-        let before = request.job.predecessors(task.task).filter_map(place);
-        let last = before.max_by_key(|&before| run.tasks[before].end_ns);
-        let held_up = last.filter(|&before| run.tasks[before].end_ns == task.start_ns);
-        next = held_up.or_else(|| on_core.get(&(task.core, task.start_ns)).copied());
-        if next == Some(index) {
-            break;
-        }
-    }
     processes.sort_unstable();
     processes.dedup();
     processes

@@ -58,18 +58,35 @@ pub struct ScheduleTask {
     pub start_ns: u64,
     /// Until then.
     pub end_ns: u64,
+    /// The tasks of other processes that it waits for.
+    pub after: Vec<ScheduleAfter>,
+    /// It is one of those that set the end.
+    pub is_critical: bool,
     /// Its instructions.
     pub insns: u64,
     /// The greatest memory that it uses.
     pub memory_bytes: u64,
 }
 
+/// A task that another one waits for, by its place.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ScheduleAfter {
+    /// Index into [`Schedule::processes`].
+    pub process: usize,
+    /// As it is called in [`ScheduleTask::task`].
+    pub task: String,
+}
+
 impl Schedule {
     /// When the last task ends.
     pub fn end_ns(&self) -> u64 {
+        self.tasks().map(|task| task.end_ns).max().unwrap_or(0)
+    }
+
+    /// All tasks, core by core.
+    pub fn tasks(&self) -> impl Iterator<Item = &ScheduleTask> {
         let cores = self.nodes.iter().flat_map(|node| &node.cores);
-        let tasks = cores.flat_map(|core| &core.tasks);
-        tasks.map(|task| task.end_ns).max().unwrap_or(0)
+        cores.flat_map(|core| &core.tasks)
     }
 }
 

@@ -1,22 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The plan as a picture.
 
+use std::collections::{HashMap, HashSet};
+
 use super::{Schedule, ScheduleNode, ScheduleTask};
 use crate::axis::ticks;
 use crate::chart::{time_scale, LEFT, RIGHT, TEXT, WIDTH};
 use crate::gantt::COLOURS;
 use crate::number::{bytes, grouped};
-use crate::svg::{text_width, Anchor, Picture};
+use crate::svg::{text_width, Anchor, Picture, CRITICAL, EDGE};
 
 /// Height of a core.
 const TRACK: f64 = 40.0;
 const GAP: f64 = 8.0;
+/// The same where arrows lead from one to the other.
+const EDGE_GAP: f64 = 34.0;
 /// Height of the memory of a node.
 const MEMORY: f64 = 70.0;
 const SMALL: f64 = 11.0;
 const KEY_ROW: f64 = 24.0;
 /// A deadline is drawn if the picture is not longer by more than this for it.
 const MOST_STRETCH: f64 = 1.5;
+/// Of more edges only those of the critical path are drawn.
+const MOST_EDGES: usize = 400;
 /// Boxes narrower than this may be left out where another one is.
 const NARROW: f64 = 0.5;
 
@@ -34,12 +40,15 @@ pub fn schedule_picture(schedule: &Schedule) -> String {
         picture: Picture::new(WIDTH),
         span_ns: near.fold(end_ns, f64::max),
         y: 0.0,
+        has_edges: schedule.tasks().any(|task| !task.after.is_empty()),
+        places: HashMap::new(),
     };
     drawing.title();
     let top = drawing.y;
     for node in &schedule.nodes {
         drawing.node(node);
     }
+    drawing.edges();
     drawing.axis(top);
     drawing.deadlines(top);
     drawing.y += 44.0;
@@ -59,9 +68,13 @@ struct Drawing<'a> {
     span_ns: f64,
     /// Where the next thing goes.
     y: f64,
+    has_edges: bool,
+    /// Where the tasks are that were drawn, by process and name: the left, the
+    /// right, and the top.
+    places: HashMap<(usize, &'a str), (f64, f64, f64)>,
 }
 
-impl Drawing<'_> {
+impl<'a> Drawing<'a> {
     fn x_of(&self, ns: u64) -> f64 {
         LEFT + ns as f64 / self.span_ns * (WIDTH - LEFT - RIGHT)
     }
@@ -73,7 +86,7 @@ impl Drawing<'_> {
         self.y = 62.0;
     }
 
-    fn node(&mut self, node: &ScheduleNode) {
+    fn node(&mut self, node: &'a ScheduleNode) {
         let at = (16.0, self.y + 10.0);
         self.picture
             .text(at, TEXT, Anchor::Start, BOLD, &shortened(&node.name, TEXT));
@@ -89,12 +102,14 @@ impl Drawing<'_> {
             for task in &core.tasks {
                 let x = self.x_of(task.start_ns);
                 let width = self.x_of(task.end_ns) - x;
+                let key = (task.process, task.task.as_str());
+                self.places.insert(key, (x, x + width, y));
                 if width >= NARROW || x >= last_x + NARROW {
                     last_x = x;
                     self.task(task, (x, y, width));
                 }
             }
-            self.y += TRACK + GAP;
+            self.y += TRACK + if self.has_edges { EDGE_GAP } else { GAP };
         }
         self.memory(node);
     }
@@ -115,6 +130,10 @@ impl Drawing<'_> {
         // What is too short to see is still drawn.
         let place = (x, y, width.max(0.4), TRACK);
         self.picture.titled_rect(place, style, &title);
+        if task.is_critical {
+            let y = y + TRACK + 2.5;
+            self.picture.line((x, y), (x + width.max(1.0), y), CRITICAL);
+        }
         let style = format!("fill=\"{letters}\" pointer-events=\"none\"");
         let fits = |text: &str| text_width(text, SMALL) <= width - 4.0;
         let middle = x + width / 2.0;
@@ -128,6 +147,48 @@ impl Drawing<'_> {
             let at = (middle, y + TRACK / 2.0 + 4.0);
             self.picture
                 .text(at, SMALL, Anchor::Middle, &style, &task.task);
+        }
+    }
+
+    /// From the end of each task that is waited for to the start of who waits. Of
+    /// very many only the critical ones are drawn, or all would be fog.
+    fn edges(&mut self) {
+        let tasks: Vec<_> = self.schedule.tasks().collect();
+        let edges = tasks.iter().map(|task| task.after.len()).sum::<usize>();
+        let critical: HashSet<_> = (tasks.iter().filter(|task| task.is_critical))
+            .map(|task| (task.process, task.task.as_str()))
+            .collect();
+        for task in tasks {
+            let own = (task.process, task.task.as_str());
+            let Some(&(to_x, _, to_y)) = self.places.get(&own) else {
+                continue;
+            };
+            for after in &task.after {
+                let before = (after.process, after.task.as_str());
+                let sets_the_end = critical.contains(&own) && critical.contains(&before);
+                if edges > MOST_EDGES && !sets_the_end {
+                    continue;
+                }
+                let Some(&(_, from_x, from_y)) = self.places.get(&before) else {
+                    continue;
+                };
+                let style = if sets_the_end { CRITICAL } else { EDGE };
+                let (from, to) = if from_y == to_y {
+                    // Over what is between them on the same core.
+                    ((from_x, from_y), (to_x, to_y))
+                } else if from_y < to_y {
+                    ((from_x, from_y + TRACK), (to_x, to_y))
+                } else {
+                    ((from_x, from_y), (to_x, to_y + TRACK))
+                };
+                let bend = if from_y == to_y { -TRACK / 4.0 } else { 0.0 };
+                let processes = &self.schedule.processes;
+                let title = format!(
+                    "{} task {} waits for {} task {}",
+                    processes[task.process], task.task, processes[after.process], after.task
+                );
+                self.picture.arrow(from, to, bend, style, &title);
+            }
         }
     }
 
@@ -217,6 +278,18 @@ impl Drawing<'_> {
             x += width;
         }
         self.y += KEY_ROW;
+        if self.schedule.tasks().any(|task| task.is_critical) {
+            let y = self.y + 7.0;
+            self.picture.line((LEFT, y), (LEFT + 14.0, y), CRITICAL);
+            let text = if self.has_edges {
+                "sets the end; arrows lead to the tasks that wait"
+            } else {
+                "sets the end"
+            };
+            let at = (LEFT + 20.0, self.y + 12.0);
+            self.picture.text(at, TEXT, Anchor::Start, "", text);
+            self.y += KEY_ROW;
+        }
     }
 }
 

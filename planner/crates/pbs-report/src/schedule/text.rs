@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use super::{Schedule, ScheduleCore, ScheduleNode};
+use super::{Schedule, ScheduleCore, ScheduleNode, ScheduleTask};
 use crate::number::{bytes, grouped};
 use crate::table::columns;
 
@@ -14,6 +14,9 @@ const IDLE: u8 = b'.';
 
 /// Lines that show how much memory is reserved.
 const MEMORY_ROWS: u64 = 4;
+
+/// So many tasks are named that another one waits for.
+const MOST_AFTER: usize = 3;
 
 /// A chart is never narrower than this.
 const LEAST_WIDTH: usize = 10;
@@ -26,6 +29,10 @@ pub fn schedule_tables(schedule: &Schedule) -> String {
             let _ = writeln!(out, "{} {}", node.name, core.name);
             let header = ["START ms", "END ms", "PROCESS", "TASK", "INSNS", "MEMORY"];
             let mut rows = vec![header.map(String::from).to_vec()];
+            let waits = core.tasks.iter().any(|task| !task.after.is_empty());
+            if waits {
+                rows[0].push("AFTER".into());
+            }
             for task in &core.tasks {
                 rows.push(vec![
                     ms(task.start_ns),
@@ -35,9 +42,12 @@ pub fn schedule_tables(schedule: &Schedule) -> String {
                     grouped(task.insns),
                     bytes(task.memory_bytes),
                 ]);
+                if let Some(row) = rows.last_mut().filter(|_| waits) {
+                    row.push(after(schedule, task));
+                }
             }
             // Numbers to the right, the two names in the middle to the left.
-            for column in [2, 3] {
+            for column in [2, 3, 6].into_iter().take(if waits { 3 } else { 2 }) {
                 let widths = rows.iter().map(|row| row[column].chars().count());
                 let width = widths.max().unwrap_or(0);
                 for row in &mut rows {
@@ -49,6 +59,21 @@ pub fn schedule_tables(schedule: &Schedule) -> String {
         }
     }
     out
+}
+
+/// What a task waits for.
+fn after(schedule: &Schedule, task: &ScheduleTask) -> String {
+    let after = task.after.iter();
+    let names = after.map(|after| format!("{} {}", schedule.processes[after.process], after.task));
+    let names: Vec<_> = names.collect();
+    match &names[..] {
+        [] => "-".into(),
+        names if names.len() <= MOST_AFTER => names.join(", "),
+        names => {
+            let more = names.len() - MOST_AFTER + 1;
+            format!("{} and {more} more", names[..MOST_AFTER - 1].join(", "))
+        }
+    }
 }
 
 /// The cores over time, a letter for each process, and the memory of each node

@@ -2,6 +2,7 @@
 //! The command that says whether jobs would be admitted, and why not (Glaß
 //! 2024, 5.1.3).
 
+mod critical;
 mod declined;
 mod figures;
 
@@ -19,6 +20,7 @@ use crate::output::{counted, Output};
 use crate::planning::{
     nanoseconds, Answered, AttemptView, MachineView, NodeView, Planning, PlanningOptions,
 };
+use critical::CriticalView;
 use declined::DeclinedView;
 use figures::FigureView;
 
@@ -39,6 +41,8 @@ A job is validated on three levels, and then planned:
   level 3, process check   a test mapping of its processes to cores:
                            PROCESS_IDLE_PERCENTAGE, FORK_TIME, INIT_TIME
   reservation              every strategy tries to find a plan
+Of a job that is admitted is said what sets its end: the tasks of which each starts
+when the one before has ended, since it waits for it or for its core.
 Of a job that is declined is said where, for which process, what was missing, and
 the earliest deadline that would do. Exit status 6 says that one was declined.";
 
@@ -114,6 +118,8 @@ struct PlanView {
     end_ns: u64,
     /// From the end to the deadline.
     slack_ns: u64,
+    /// What sets the end.
+    critical_path: Vec<CriticalView>,
     memory: Vec<NodeView>,
     attempts: Vec<AttemptView>,
 }
@@ -199,6 +205,7 @@ impl PlanView {
             strategy: planned.strategy.name(),
             end_ns: planned.end_ns,
             slack_ns: job.deadline_ns.saturating_sub(planned.end_ns),
+            critical_path: critical::path(job, run),
             memory: NodeView::all(&planning.store, run),
             attempts: attempts
                 .map(|attempt| AttemptView::new(attempt, job))
@@ -212,6 +219,11 @@ impl PlanView {
             row("planned end", format!("{end}, {slack} before the deadline")),
             row("strategy", self.strategy.into()),
         ];
+        let path = critical::text(&self.critical_path).into_iter();
+        rows.extend(path.enumerate().map(|(place, text)| {
+            let what = if place == 0 { "critical path" } else { "" };
+            row(what, text)
+        }));
         rows.extend(AttemptView::text(&self.attempts).map(|text| row("tried", text)));
         rows.extend(self.memory.iter().map(|node| row("memory", node.text())));
         rows

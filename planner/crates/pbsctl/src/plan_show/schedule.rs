@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What was reserved, as it is shown.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use pbs_planner::RunId;
-use pbs_report::{held, Schedule, ScheduleCore, ScheduleNode, ScheduleTask};
+use pbs_planner::{critical_path, plan_building, RunId};
+use pbs_report::{held, Schedule, ScheduleAfter, ScheduleCore, ScheduleNode, ScheduleTask};
 
 use crate::planning::{Answered, Planning};
 
@@ -19,9 +19,15 @@ pub(super) fn schedule(planning: &Planning, planned: &[Answered]) -> Schedule {
             continue;
         };
         let job = &answered.job;
+        let mut awaited: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for (task, before) in plan_building::awaited(job, run) {
+            awaited.entry(task).or_default().push(before);
+        }
+        let critical = critical_path(job, run).into_iter();
+        let critical: BTreeSet<_> = critical.map(|critical| critical.task).collect();
         for task in run.tasks.iter().filter(|task| task.start_ns < task.end_ns) {
-            let label = || {
-                let process = &job.processes[task.process];
+            let label = |process: usize| {
+                let process = &job.processes[process];
                 let number = || format!("process-{}", process.id);
                 let label = process.name.clone().unwrap_or_else(number);
                 match planned.len() {
@@ -31,12 +37,27 @@ pub(super) fn schedule(planning: &Planning, planned: &[Answered]) -> Schedule {
                 }
             };
             let asked = &job.tasks[task.task];
+            let name = |task: usize| {
+                let task = &job.tasks[task];
+                match &task.name {
+                    Some(name) => format!("{} {name}", task.id),
+                    None => task.id.to_string(),
+                }
+            };
+            let after = awaited.get(&task.task).into_iter().flatten();
+            let after = after.map(|&before| {
+                let process = job.tasks[before].process;
+                ScheduleAfter {
+                    process: processes.index((answered.run, process), || label(process)),
+                    task: name(before),
+                }
+            });
+            let after = after.collect();
             cores[task.core].push(ScheduleTask {
-                process: processes.index((answered.run, task.process), label),
-                task: match &asked.name {
-                    Some(name) => format!("{} {name}", asked.id),
-                    None => asked.id.to_string(),
-                },
+                process: processes.index((answered.run, task.process), || label(task.process)),
+                task: name(task.task),
+                after,
+                is_critical: critical.contains(&task.task),
                 start_ns: task.start_ns,
                 end_ns: task.end_ns,
                 insns: asked.insns,

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What sets the end of a plan: the chain of tasks that ends last, each of which
+//! starts when the one before it has ended, in the net or on its core.
+
+use std::collections::HashMap;
+
+use pbs_job::Job;
+
+use crate::Run;
+
+/// A task of the critical path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Critical {
+    /// Index of the task in the job.
+    pub task: usize,
+    /// Why it does not start earlier.
+    pub because: Because,
+}
+
+/// Why a task does not start earlier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Because {
+    /// It waits for the task before it in the path: the one before it in its
+    /// process, a fork, the end of a child, or a message within the node.
+    Order,
+    /// The message of that one has to come over a link.
+    Message,
+    /// That one has the core.
+    Core,
+    /// Nothing of the job is in its way: it is the beginning, or others have what
+    /// it needs.
+    Others,
+}
+
+/// The critical path of a run of a job, in the order of time.
+pub fn critical_path(job: &Job, run: &Run) -> Vec<Critical> {
+    let place = |task: usize| run.tasks.binary_search_by_key(&task, |task| task.task).ok();
+    let on_core: HashMap<(usize, u64), usize> = (run.tasks.iter().enumerate())
+        .filter(|(_, task)| task.start_ns < task.end_ns)
+        .map(|(index, task)| ((task.core, task.end_ns), index))
+        .collect();
+    let arrived: HashMap<(usize, u64), usize> = (run.messages.iter())
+        .map(|message| ((message.to, message.arrival_ns), message.from))
+        .collect();
+    let mut path = Vec::new();
+    let mut next = (0..run.tasks.len()).max_by_key(|&index| run.tasks[index].end_ns);
+    // Each is before the last in the net or on a core, so they come to an end.
+    while let Some(index) = next {
+        let task = &run.tasks[index];
+        let message = arrived.get(&(task.task, task.start_ns));
+        let message = message.and_then(|&from| place(from));
+        let before = job.predecessors(task.task).filter_map(place);
+        let last = before.max_by_key(|&before| run.tasks[before].end_ns);
+        let order = last.filter(|&before| run.tasks[before].end_ns == task.start_ns);
+        let core = on_core.get(&(task.core, task.start_ns)).copied();
+        let reasons = [
+            (order, Because::Order),
+            (message, Because::Message),
+            (core, Because::Core),
+        ];
+        let mut reasons = reasons.into_iter();
+        let found = reasons.find(|(before, _)| before.is_some_and(|before| before != index));
+        let because = found.map_or(Because::Others, |(_, because)| because);
+        path.push(Critical {
+            task: task.task,
+            because,
+        });
+        next = found.and_then(|(before, _)| before);
+    }
+    path.reverse();
+    path
+}
