@@ -22,6 +22,7 @@ mod svg;
 mod table;
 mod thin;
 mod timeline;
+mod waits;
 
 pub use event::{describe, is_push, EventView};
 pub use histogram::Histogram;
@@ -38,3 +39,4 @@ pub use series::{
 };
 pub use table::{columns, signal_table, table};
 pub use timeline::{ActualSegment, CpuTimeline, LaterPlan, Mark, MarkKind, PlannedSlot};
+pub use waits::{wait_table, waited, Edge, Waited};

@@ -125,6 +125,7 @@ impl Page {
         out.push_str("<h2>Planned and actual</h2>\n<div class=\"scroll\">\n");
         out.push_str(&gantt_in_page(&self.report));
         out.push_str("</div>\n");
+        self.waits(&mut out);
         self.nodes(&mut out);
         self.processes(&mut out);
         self.signals(&mut out);
@@ -363,9 +364,52 @@ impl Page {
     }
 
     fn process_name(&self, id: u32) -> String {
-        let processes = &self.report.processes;
-        let known = processes.iter().find(|process| process.id == id);
-        known.map_or_else(|| id.to_string(), |process| process.name.clone())
+        self.report.process_name(id)
+    }
+
+    /// The tasks whose slot came before what they wait for had ended.
+    fn waits(&self, out: &mut String) {
+        let report = &self.report;
+        if report.edges.is_empty() {
+            return;
+        }
+        out.push_str(
+            "<h2>Who waited</h2>\n<p>A task waits for those of other processes that the plan \
+             names: arrows lead from the end of each to the beginning of who waited for it. Here \
+             is whose slot came too early; others filled it.</p>\n",
+        );
+        if report.waited.is_empty() {
+            out.push_str("<p>Nobody: all had ended in time.</p>\n");
+            return;
+        }
+        out.push_str(
+            "<div class=\"scroll\">\n<table>\n<tr><th class=\"number\">CPU</th><th>process</th>\
+             <th>task</th><th>waited for</th><th>task</th><th class=\"number\">ms</th></tr>\n",
+        );
+        for wait in report.waited.iter().take(SIGNALS) {
+            let edge = wait.edge;
+            let words = |process: u32, task: u32| escaped(&report.task_words(process, task));
+            let _ = writeln!(
+                out,
+                "<tr><td class=\"number\">{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>\
+                 <td class=\"number\">{}</td></tr>",
+                wait.cpu,
+                escaped(&self.process_name(edge.process)),
+                words(edge.process, edge.task),
+                escaped(&self.process_name(edge.after_process)),
+                words(edge.after_process, edge.after_task),
+                wait.words()
+            );
+        }
+        out.push_str("</table>\n</div>\n");
+        let more = report.waited.len().saturating_sub(SIGNALS);
+        if more > 0 {
+            let _ = writeln!(
+                out,
+                "<p class=\"note-text\">{} more are left out.</p>",
+                grouped(more as u64)
+            );
+        }
     }
 
     fn nodes(&self, out: &mut String) {

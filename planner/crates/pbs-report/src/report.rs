@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::event::{counted_as, is_push, is_signal};
 use crate::number::deviation_permille;
 use crate::timeline::CpuTimeline;
+use crate::waits::{edges, waited, Edge, Waited};
 
 /// What is known beside the plan and the events.
 #[derive(Clone, Debug, Default)]
@@ -94,6 +95,12 @@ pub struct Report {
     /// order. They are among the events of a [`Recording`](crate::Recording).
     #[serde(skip)]
     pub signals: Vec<Event>,
+    /// Who waits for whom, as the plans say.
+    pub edges: Vec<Edge>,
+    /// Who waited. That is among the events of a
+    /// [`Recording`](crate::Recording).
+    #[serde(skip)]
+    pub waited: Vec<Waited>,
     /// In the order of the slots, CPU by CPU.
     pub tasks: Vec<TaskReport>,
     /// In the order of the plan.
@@ -224,10 +231,31 @@ impl Report {
                 .filter(|event| is_signal(event))
                 .copied()
                 .collect(),
+            edges: edges(plans),
+            waited: waited(plans, events),
             tasks,
             processes,
             cpus,
         }
+    }
+
+    /// What a task is called: its number, with its name where it has one.
+    pub(crate) fn task_words(&self, process: u32, task: u32) -> String {
+        match self.task_name(process, task) {
+            Some(name) => format!("{task} {name}"),
+            None => task.to_string(),
+        }
+    }
+
+    pub(crate) fn task_name(&self, process: u32, task: u32) -> Option<String> {
+        let mut tasks = self.tasks.iter();
+        let known = tasks.find(|known| (known.process, known.task) == (process, task));
+        known.and_then(|task| task.name.clone())
+    }
+
+    pub(crate) fn process_name(&self, id: u32) -> String {
+        let process = self.processes.iter().find(|process| process.id == id);
+        process.map_or_else(|| id.to_string(), |process| process.name.clone())
     }
 
     /// Whether all tasks ended, all commands succeeded and nothing was lost.

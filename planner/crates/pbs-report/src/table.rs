@@ -7,6 +7,7 @@ use pbs_uapi::{Event, NO_SLOT};
 
 use crate::event::{comparison, is_signal, kind_name};
 use crate::number::{bytes, grouped, percent};
+use crate::waits::wait_table;
 use crate::{Outcome, Report};
 
 /// Signals that are listed.
@@ -51,6 +52,11 @@ pub fn table(report: &Report) -> String {
     }
     let mut out = columns(&rows, 2);
     out.push_str(&signals(report));
+    out.push_str(&wait_table(
+        &report.waited,
+        |id| report.process_name(id),
+        |process, task| report.task_name(process, task),
+    ));
 
     let ended = report.tasks.iter().filter(|task| task.ended).count();
     let outcome = match report.outcome {
@@ -104,15 +110,8 @@ pub fn table(report: &Report) -> String {
 fn signals(report: &Report) -> String {
     signal_table(
         &report.signals,
-        |id| {
-            let process = report.processes.iter().find(|process| process.id == id);
-            process.map_or_else(|| id.to_string(), |process| process.name.clone())
-        },
-        |process, task| {
-            let mut tasks = report.tasks.iter();
-            let known = tasks.find(|known| (known.process, known.task) == (process, task));
-            known.and_then(|task| task.name.clone())
-        },
+        |id| report.process_name(id),
+        |process, task| report.task_name(process, task),
     )
 }
 

@@ -106,6 +106,8 @@ pub enum MarkKind {
     Ceiling,
     /// Its process had no thread all the while.
     Absent,
+    /// It came before a task had ended that its own waits for.
+    Waits,
     /// Prediction failure: late.
     Late,
     /// Prediction failure: early.
@@ -279,6 +281,7 @@ impl Builder {
             EventKind::Preempted => self.mark(event, MarkKind::Preempted),
             EventKind::Ceiling => self.mark(event, MarkKind::Ceiling),
             EventKind::Absent => self.mark(event, MarkKind::Absent),
+            EventKind::Waits => self.mark(event, MarkKind::Waits),
             EventKind::Late => self.mark(event, MarkKind::Late),
             EventKind::Early => self.mark(event, MarkKind::Early),
             EventKind::Info => self.mark(event, MarkKind::Info),

@@ -179,6 +179,7 @@ fn mark_name(kind: MarkKind) -> Option<&'static str> {
         MarkKind::Pushed => Some("pushed"),
         MarkKind::Ceiling => Some("ceiling"),
         MarkKind::Absent => Some("absent"),
+        MarkKind::Waits => Some("waits"),
         MarkKind::Late | MarkKind::Early | MarkKind::Info => None,
     }
 }

@@ -30,6 +30,27 @@ fn sim_tells_what_became_of_the_plan() {
     assert!(ran.stdout.contains("cpu0"), "{}", ran.stdout);
 }
 
+/// The sample of a net, in which a task takes longer than planned.
+#[test]
+fn sim_tells_who_waited() {
+    let net = include_str!("../../../../samples/plans/net.toml");
+    let late = net.replace(
+        "planned_insns = 6_900_000",
+        "planned_insns = 6_900_000, real_insns = 9_000_000",
+    );
+    assert_ne!(net, late);
+    let ran = pbsctl(&["sim", "-"], &late);
+    assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
+    let words: Vec<_> = ran.stdout.split_whitespace().collect();
+    let said = words.join(" ");
+    assert!(
+        said.contains("WHO WAITED TASK FOR TASK WAITED ms sort 0 stages 0 sieve"),
+        "{}",
+        ran.stdout
+    );
+    assert!(!pbsctl(&["sim", "-"], LATE).stdout.contains("WHO WAITED"));
+}
+
 #[test]
 fn json_is_a_recording_with_more() {
     let ran = pbsctl(&["--json", "sim", "-", "--scheduler", "stretch"], LATE);

@@ -4,6 +4,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::*;
+use crate::svg::{CRITICAL, EDGE};
 
 impl Gantt<'_> {
     pub(super) fn marks(&mut self, cpu: &CpuTimeline, y: f64) {
@@ -33,7 +34,7 @@ impl Gantt<'_> {
             if before.is_some_and(|before| x - before < SIGNAL_WIDTH) {
                 continue;
             }
-            if kind != MarkKind::Absent {
+            if !matches!(kind, MarkKind::Absent | MarkKind::Waits) {
                 self.picture.line(
                     (x, y - 2.0),
                     (x, y + self.lanes.height),
@@ -118,6 +119,7 @@ impl Gantt<'_> {
                 &[(x, y - 6.0), (x + 6.0, y), (x, y + 6.0), (x - 6.0, y)],
                 HOLLOW_STYLE,
             ),
+            MarkKind::Waits => self.picture.signal((x, y), "w", false),
             MarkKind::Late => self.picture.signal((x, y), "!", true),
             MarkKind::Early => self.picture.signal((x, y), "<", false),
             MarkKind::Info => self.picture.signal((x, y), "i", false),
@@ -130,6 +132,7 @@ impl Gantt<'_> {
             Symbol(MarkKind),
             Filling,
             Count,
+            Arrow(&'static str),
         }
         let mut keys = Vec::new();
         for process in &self.report.processes {
@@ -146,6 +149,12 @@ impl Gantt<'_> {
                 keys.push((Key::Symbol(kind), text.into()));
             }
         }
+        if !self.report.edges.is_empty() {
+            keys.push((Key::Arrow(EDGE), "leads to who waits".into()));
+        }
+        if !self.report.waited.is_empty() {
+            keys.push((Key::Arrow(CRITICAL), "its slot came too early".into()));
+        }
         if self.counted {
             keys.push((Key::Count, "marks between two ticks".into()));
         }
@@ -160,6 +169,10 @@ impl Gantt<'_> {
             match key {
                 Key::Box(style) => self.picture.rect(x, y - 11.0, 14.0, 14.0, style),
                 Key::Symbol(kind) => self.symbol(kind, x + 7.0, y - 4.0),
+                Key::Arrow(style) => {
+                    let at = y - 4.0;
+                    self.picture.line((x, at), (x + 14.0, at), style);
+                }
                 Key::Count => {
                     let at = (x + 3.0, y);
                     self.picture.text(at, SMALL, Anchor::Start, "", "12");
@@ -180,11 +193,12 @@ impl Gantt<'_> {
 }
 
 /// Every kind in the order of the legend.
-const MARKS: [(MarkKind, &str); 7] = [
+const MARKS: [(MarkKind, &str); 8] = [
     (MarkKind::Preempted, "t1 reached, task preempted"),
     (MarkKind::Pushed, "t1 reached, task not over its plan"),
     (MarkKind::Ceiling, "slot reached its ceiling"),
     (MarkKind::Absent, "process absent"),
+    (MarkKind::Waits, "waits for another task"),
     (MarkKind::Late, "late"),
     (MarkKind::Early, "early"),
     (MarkKind::Info, "info"),

@@ -4,6 +4,7 @@
 //! Both stand on one axis: the plan's instructions take the time that they
 //! take at the node's rate.
 
+mod arrows;
 mod boxes;
 mod labels;
 mod lanes;
@@ -97,6 +98,7 @@ fn draw(report: &Report) -> (Picture, f64) {
     for cpu in &report.cpus {
         gantt.cpu(cpu);
     }
+    gantt.arrows();
     gantt.bottom_axis();
     gantt.legend();
     (gantt.picture, gantt.y + 16.0)
@@ -154,6 +156,8 @@ struct Gantt<'a> {
     origin_ns: HashMap<u32, u64>,
     /// What the axis shows.
     span_ns: f64,
+    /// Top and height of what became of each process.
+    actual: HashMap<u32, (f64, f64)>,
     /// Where the next thing goes.
     y: f64,
     axis_top: f64,
@@ -183,6 +187,7 @@ impl<'a> Gantt<'a> {
             counted: false,
             origin_ns: HashMap::new(),
             span_ns: 1.0,
+            actual: HashMap::new(),
             y: 0.0,
             axis_top: 0.0,
         };
@@ -402,6 +407,10 @@ impl<'a> Gantt<'a> {
                 "font-weight=\"bold\"",
                 &text,
             );
+        }
+        for segment in &cpu.actual {
+            let place = self.lanes.place(segment.process, actual_y);
+            self.actual.insert(segment.process, place);
         }
         self.marks(cpu, actual_y);
         let rows = self.deviations(cpu, actual_y + track);

@@ -2,7 +2,7 @@
 //! What became of a simulated plan, for the terminal.
 
 use pbs_plan::Plan;
-use pbs_report::{columns, describe, grouped, signal_table};
+use pbs_report::{columns, describe, grouped, signal_table, wait_table, waited};
 use pbs_sim::{Counts, Simulation};
 
 use super::recorded::counts;
@@ -91,7 +91,13 @@ fn signals(plan: &Plan, simulation: &Simulation) -> String {
         let tasks = &plan.process(process)?.tasks;
         tasks.iter().find(|task| task.id == id)?.name.clone()
     };
-    signal_table(&simulation.events, |id| label(plan, id), task_name)
+    let process_name = |id| label(plan, id);
+    signal_table(&simulation.events, process_name, task_name)
+        + &wait_table(
+            &waited(std::slice::from_ref(plan), &simulation.events),
+            process_name,
+            task_name,
+        )
 }
 
 fn label(plan: &Plan, id: u32) -> String {
