@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Plans of Leppert's simulation (Leppert 2021, 4.3.1): one line with the
+//! Plans of Leppert's simulation (Leppert 2021, 4.3.1): a line with the
 //! number of processes, the plan buffer of each, and the tasks in order of
 //! execution, each with its planned and its real length.
 //!
@@ -9,9 +9,25 @@
 //!
 //! Process -1 is an idle slot; process -2 ends the list early. Task numbers
 //! count through the whole plan, so those of a process ascend with gaps.
+//!
+//! The simulation prints the plan once more below, as a table for people
+//! (listing 4): a line of `#`, one that names the columns, and a row for each task
+//! and idle slot. So its whole output is read; the table is held against the plan.
+//!
+//! ```text
+//! 2;0,9000;1,8000;;;0,0,1200,1150;-1,-1,300,310;1,1,700,910;
+//!
+//! #########
+//!
+//! pid - tid - len_plan - len-real
+//! 0 0 1200 1150
+//! -1 -1 300 310
+//! 1 1 700 910
+//! ```
 
 use std::collections::HashMap;
 use std::fmt::Write;
+use std::num::NonZeroU32;
 
 use crate::{check, Cpu, Line, Plan, Problem, Process, Slot, Task};
 
@@ -77,22 +93,20 @@ pub fn export(plan: &Plan) -> Result<String, Problem> {
 }
 
 fn parse(text: &str, plan_id: u64, cpu: u32) -> Result<Plan, Problem> {
-    let first: Line = Line::Some(std::num::NonZeroU32::MIN);
-    let mut lines = text.lines().filter(|line| !line.trim().is_empty());
-    let line = lines.next().unwrap_or("");
-    if lines.next().is_some() {
-        return Err(Problem::at(
-            None,
-            "there is more than one line; a plan is one line, so put each into a file of its own",
-        ));
-    }
-    let Some((meta, tasks)) = line.trim().split_once(";;") else {
+    let mut lines = text
+        .lines()
+        .zip(1..)
+        .map(|(text, number)| (text.trim(), NonZeroU32::new(number)))
+        .filter(|(text, _)| !text.is_empty());
+    let (line, first) = lines.next().unwrap_or(("", Line::Some(NonZeroU32::MIN)));
+    let Some((meta, tasks)) = line.split_once(";;") else {
         return Err(Problem::at(
             first,
             "no \";;\" between the processes and the tasks; write \
              PROCESSES;ID,BUFFER;...;;ID,TASK,PLANNED,REAL;...",
         ));
     };
+    check_table(tasks, lines)?;
 
     let mut meta = meta.split(';');
     let said = meta.next().unwrap_or("");
@@ -170,6 +184,42 @@ fn parse(text: &str, plan_id: u64, cpu: u32) -> Result<Plan, Problem> {
         }],
         ..Plan::default()
     })
+}
+
+/// What follows the plan is a table of its tasks for people, as the simulation
+/// prints it: headings, which have no digits, and a row of four numbers for each
+/// task and idle slot. The plan is what the line says; but a table that says
+/// something else is not that plan's, and one of the two is damaged.
+fn check_table<'a>(
+    tasks: &str,
+    lines: impl Iterator<Item = (&'a str, Line)>,
+) -> Result<(), Problem> {
+    let numbers = |text: &str, separator: fn(char) -> bool| -> Vec<String> {
+        text.split(separator)
+            .map(|number| number.trim().to_owned())
+            .filter(|number| !number.is_empty())
+            .collect()
+    };
+    let mut items = tasks.split(';').filter(|item| !item.trim().is_empty());
+    for (row, line) in lines.filter(|(row, _)| row.contains(|c: char| c.is_ascii_digit())) {
+        if row.contains(';') {
+            let message = "this is a second plan; put each into a file of its own";
+            return Err(Problem::at(line, message));
+        }
+        let item = items.next().unwrap_or("");
+        if numbers(row, char::is_whitespace) != numbers(item, |c| c == ',') {
+            let said = match item.trim() {
+                "" => "has no more tasks".to_owned(),
+                item => format!("has \"{item}\" there"),
+            };
+            let message = format!(
+                "the table has \"{row}\", but the plan above it {said}; \
+                 correct one of them, or delete the table"
+            );
+            return Err(Problem::at(line, message));
+        }
+    }
+    Ok(())
 }
 
 fn numbers<const N: usize>(

@@ -86,6 +86,25 @@ fn the_export_refuses_what_the_grammar_has_not() {
     }
 }
 
+/// The whole output of the simulation: the plan, and its table for people.
+#[test]
+fn the_table_behind_the_plan_is_read() {
+    let table = "\n\n#########\n\npid - tid - len_plan - len-real\n0 0 1200 1150\n\
+                 -1 -1 300 310\n1 1 700 910\n0 2 40 41\n";
+    for table in [
+        table,
+        &format!("{table}-2 -2 0 0\n1 3 5 5\n"),
+        "\n0 0 1200 1150\n...\n",
+    ] {
+        let output = format!("{LINE}{table}");
+        assert!(leppert::is_it(&output));
+        assert_eq!(
+            to_toml(&leppert::import(&output, 5, 2).unwrap()),
+            to_toml(&leppert::import(LINE, 5, 2).unwrap())
+        );
+    }
+}
+
 #[test]
 fn two_semicolons_are_enough() {
     assert!(leppert::import("1;0,9;;0,0,7,7", 1, 0).is_ok());
@@ -107,7 +126,11 @@ fn errors_name_the_item() {
         ("1;0,9;;3,0,7,7", "plan.log:1: task \"3,0,7,7\": there is no process 3; add it before the \";;\" as 3,BUFFER"),
         ("1;0,9;;0,0,-7,7", "plan.log:1: \"0,0,-7,7\": -7 is out of range; only process and task can be -1"),
         ("1;0,9;;0,0,7,7;0,0,7,7", "plan.log:1: task 0 of process 0 comes after task 0; task ids must ascend, leave them out to have them numbered"),
-        ("1;0,9;;0,0,7,7\n1;0,9;;0,0,7,7", "plan.log: there is more than one line; a plan is one line, so put each into a file of its own"),
+        ("1;0,9;;0,0,7,7\n1;0,9;;0,0,7,7", "plan.log:2: this is a second plan; put each into a file of its own"),
+        ("1;0,9;;0,0,7,7\n\n0 0 7 8", "plan.log:3: the table has \"0 0 7 8\", but the plan above it has \"0,0,7,7\" there; correct one of them, or delete the table"),
+        ("1;0,9;;0,0,7,7\n0 0 7 7\n0 1 7 7", "plan.log:3: the table has \"0 1 7 7\", but the plan above it has no more tasks; correct one of them, or delete the table"),
+        ("1;0,9;;0,0,7,7\n0 0 7", "plan.log:2: the table has \"0 0 7\", but the plan above it has \"0,0,7,7\" there; correct one of them, or delete the table"),
+        ("\n\n1;0,9;;0,0,7", "plan.log:3: \"0,0,7\" is no task; write 4 whole numbers: PROCESS,TASK,PLANNED,REAL"),
     ] {
         assert_eq!(complaint(line), expected);
     }

@@ -459,6 +459,7 @@ The grammar of plans is that of Leppert 2021, 4.3.1, on one line:
 
   PROCESSES;ID,BUFFER;...;;PROCESS,TASK,PLANNED,REAL;...
 
+The table for people that the simulation prints behind that line may follow.
 Process -1 is an idle slot. The real lengths are kept as real_insns.
 
 Of a directory a job is made: job_details_N.csv, job_processes_N.csv and

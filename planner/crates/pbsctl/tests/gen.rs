@@ -77,6 +77,17 @@ fn leppert_s_grammar_comes_back_by_import() {
     let (_, generated) = toml.split_once('\n').unwrap();
     assert_eq!(imported, generated);
 
+    // The simulation prints a table for people behind the plan.
+    let (_, tasks) = log.trim().split_once(";;;").unwrap();
+    let table = tasks.replace(',', " ").replace(';', "\n");
+    let output = format!("{log}\n\n#########\n\npid - tid - len_plan - len-real\n{table}");
+    let ran = pbsctl(&["import", "-"], &output);
+    assert_eq!((ran.status, ran.stdout.as_str()), (0, generated));
+    let damaged = output.trim().to_owned() + "7";
+    let ran = pbsctl(&["import", "-"], &damaged);
+    assert_eq!(ran.status, 3);
+    assert!(ran.stderr.contains("correct one of them"), "{}", ran.stderr);
+
     let ran = small(&["scatter-gather", "--format", "leppert"]);
     assert_eq!(ran.status, 2);
     assert!(
