@@ -95,8 +95,7 @@ impl Config {
     /// (3.3.6).
     ///
     /// `active` processes have begun and not ended.  Progress is
-    /// retired / planned, at most 1: the thesis prints the fraction upside
-    /// down, and says it right.
+    /// retired / planned, at most 1 (Documentation/theses.rst).
     pub fn t2_process_insns(&self, progress: &Progress, active: u32, stress: u64) -> u64 {
         let cleared = self.cleared_plan_buffer_insns(progress.buffer_insns, active);
         let allowed = fraction(cleared, progress.retired_insns, progress.planned_insns);

@@ -3,7 +3,7 @@
 
 /// The time that must lie between plans.
 ///
-/// The node damps what it signals by stress (Leppert 2021, 3.3.7), but several
+/// The node damps what it signals by stress (Leppert 2021, 3.3.6), but several
 /// processes may fail at once, and a planner that is always busy planning would
 /// keep the node from following any plan. Plans that follow each other at the
 /// least distance double it; a time without one brings it back.

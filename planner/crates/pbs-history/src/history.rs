@@ -19,7 +19,7 @@ pub struct TaskKey {
     pub task: u32,
 }
 
-/// What the user says of a task (Glaß 2024, 4.2).
+/// What the user says of a task (Glaß 2024, 4.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct User {
     /// What it retires.

@@ -2,9 +2,9 @@
 //! What jobs have used, and what that predicts.
 //!
 //! The job scheduler plans from a prediction model that uses data of previous
-//! runs (Leppert 2021, 5.2); its memory consumption model holds for each process
+//! runs (Leppert 2021, 6.2.3); its memory consumption model holds for each process
 //! the maximum that was observed (Glaß 2024, 4.4), and figures that a user sent
-//! with the first request are replaced after the first run (4.2). That model is
+//! with the first request are replaced after the first run (4.1). That model is
 //! here: a [`Store`] is one file with the figures of each task of each run, a
 //! [`JobHistory`] predicts from them, with the uncertainty of what it says.
 //! [`estimate`] has the statistics. A [`Collector`] makes the figures of a run from

@@ -203,8 +203,7 @@ impl Machine {
     /// How long a core of that rate takes for so many instructions, in whole
     /// ticks. What is too long for 64 bits is `u64::MAX`.
     ///
-    /// The thesis says in its text that rate and instructions are multiplied
-    /// (5.1.4.4); its own plan (listing 8) comes from dividing, as it must.
+    /// Glaß 2024, 5.1.4.4, which prints a product (Documentation/theses.rst).
     pub fn duration_ns(&self, insns: u64, rate_insns_per_s: u64) -> u64 {
         let rate = u128::from(rate_insns_per_s.max(1));
         let tick_ns = u128::from(self.tick_ns.max(1));

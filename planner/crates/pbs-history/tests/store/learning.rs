@@ -92,7 +92,7 @@ fn a_prediction_says_where_it_is_from() {
         .predict(key(0), user)
         .unwrap();
     assert_eq!((second.source, second.runs), (Source::Profile, 1));
-    // Glaß 2024, 4.2: measured figures take the place of the user's.
+    // Glaß 2024, 4.1: measured figures take the place of the user's.
     assert_eq!(second.peak_memory_bytes, Some(1 << 20));
     assert_eq!(second.more_memory_permille, 500);
 

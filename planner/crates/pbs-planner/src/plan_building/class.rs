@@ -255,7 +255,7 @@ fn slots(
 /// one there is none: it would wait for all that others have planned there. So an
 /// idle slot of that length stands there, which goes to the latest process. The
 /// time for it is reserved, since the planner takes the node for slower than it is
-/// by the capacity buffer (3.3.3). If nobody is late, lower classes have it.
+/// by the capacity buffer (3.3.6). If nobody is late, lower classes have it.
 fn capacity_buffer_insns(store: &Store, process: &Process) -> u64 {
     let tasks = process.tasks.iter().map(|task| task.planned_insns);
     let planned = tasks.fold(0, u64::saturating_add);

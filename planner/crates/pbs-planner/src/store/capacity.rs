@@ -8,7 +8,7 @@ use pbs_plan::Config;
 /// The planner sees only the CPU time that is left to it (Glaß 2024, 4.3): a
 /// part is *unallocated time*, in which the rest of the system lives (Leppert
 /// 2021, 2.4.3). And it takes the node for slower than it is, which leaves the
-/// node its *capacity buffer* to balance lateness with (3.3.3).
+/// node its *capacity buffer* to balance lateness with (3.3.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capacity {
     /// Execution time and unallocated time together.

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Level 2: the job check, of memory times time.
 //!
-//! The thesis says that `want` is divided by `left` and that the result must
-//! reach MIN_MEM_PERCENTAGE. As its own words ask for 80 % of what is wanted
-//! to be free, it means `left` divided by `want`; the other way round a job
-//! would be refused for wanting little.
+//! MIN_MEM_PERCENTAGE of what is wanted must be free: `left` by `want`, which
+//! the thesis prints the other way round (Documentation/theses.rst).
 
 use super::{Level, Question, Rejection, Shortage, WantType};
 use crate::store::Store;

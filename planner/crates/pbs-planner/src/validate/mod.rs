@@ -58,8 +58,7 @@ pub enum WantType {
     /// Version 0: the runtime of the job times its memory.
     #[default]
     Totals,
-    /// Version 1: the sum over its processes of runtime times memory. The
-    /// thesis's listing begins its sum at −1, which is a slip.
+    /// Version 1: the sum over its processes of runtime times memory.
     Processes,
 }
 

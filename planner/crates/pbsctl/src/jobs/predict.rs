@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What the runs of a job predict of the next one (Leppert 2021, 5.2;
-//! Glaß 2024, 4.2 and 4.4).
+//! What the runs of a job predict of the next one (Leppert 2021, 6.2.3;
+//! Glaß 2024, 4.1 and 4.4).
 
 use pbs_history::{Expected, ExpectedTask, Fingerprint, JobHistory, Prediction, TaskKey, User};
 use pbs_job::{Job, Process};
