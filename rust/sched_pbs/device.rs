@@ -9,7 +9,7 @@ use super::{
     events::{self, Reader},
     global::{self, pbs},
     pbs_core::{wire as format, Errno},
-    plan,
+    plan, process,
     storage::CHARGED,
     wire::{self, Wire},
 };
@@ -358,6 +358,24 @@ fn get_plan(file: &File, arg: usize) -> Result {
         .write_slice(&plan)
 }
 
+fn get_process(file: &File, arg: usize) -> Result {
+    privileged(file)?;
+    let request: bindings::pbs_process = wire::get(arg)?;
+    no_reserved(file, &[request.reserved32])?;
+    if request.reserved.iter().any(|word| *word != 0) {
+        no_reserved(file, &[1])?;
+    }
+    let id = request.process;
+    let answer = process::ask(id).map_err(|error| {
+        if error == ENOENT {
+            file.refuse(ENOENT, format_args!("no plan has process {id}"))
+        } else {
+            error
+        }
+    })?;
+    wire::put(arg, answer)
+}
+
 fn info() -> Result<bindings::pbs_info> {
     let events = &pbs().ok_or(ENODEV)?.events;
     Ok(bindings::pbs_info {
@@ -387,6 +405,7 @@ const SEEK: u32 = _IOW::<u64>(MAGIC, 5);
 const ERROR: u32 = _IOR::<bindings::pbs_error>(MAGIC, 6);
 const GET_PLAN: u32 = _IOWR::<bindings::pbs_get_plan>(MAGIC, 7);
 const RENEW: u32 = _IOW::<u32>(MAGIC, 8);
+const GET_PROCESS: u32 = _IOWR::<bindings::pbs_process>(MAGIC, 9);
 
 #[vtable]
 impl MiscDevice for Device {
@@ -516,6 +535,7 @@ impl MiscDevice for Device {
             DROP => file.call(|| drop_plan(&file, arg))?,
             RENEW => file.call(|| renew(&file, arg))?,
             GET_PLAN => file.call(|| get_plan(&file, arg))?,
+            GET_PROCESS => file.call(|| get_process(&file, arg))?,
             _ => return Err(ENOTTY),
         }
         Ok(0)

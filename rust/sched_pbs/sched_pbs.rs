@@ -18,6 +18,7 @@
 //! | [`attach`] | threads enter the class, end tasks, exit, leave | process |
 //! | [`usage`] | what a CPU has only while it has a plan | process |
 //! | [`plan`] | plans are installed, dropped, read back; CPUs go | process |
+//! | [`process`] | what is known of one process | process |
 //! | [`events`] | the ring of events and its readers | any |
 //! | [`watch`] | the watchdog, and why plans are dropped | interrupt |
 //! | [`dump`] | all of a CPU's state in words | any |
@@ -64,6 +65,7 @@ mod park;
 #[path = "../pbs_core/src/mod.rs"]
 pub mod pbs_core;
 mod plan;
+mod process;
 mod rows;
 mod sched_class;
 mod show;

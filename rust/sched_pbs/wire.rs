@@ -28,6 +28,8 @@ unsafe impl Record for bindings::pbs_info {}
 unsafe impl Record for bindings::pbs_error {}
 // SAFETY: As above.
 unsafe impl Record for bindings::pbs_get_plan {}
+// SAFETY: As above.
+unsafe impl Record for bindings::pbs_process {}
 // SAFETY: An integer.
 unsafe impl Record for u32 {}
 // SAFETY: An integer.

@@ -452,6 +452,48 @@ struct pbs_get_plan {
 	__u64 bytes;			/* in: size of the buffer; out: of the plan */
 };
 
+/* What a process does. */
+enum pbs_process_state {
+	PBS_PROCESS_ABSENT	= 1,	/* it has tasks left and no thread */
+	PBS_PROCESS_BLOCKED	= 2,	/* its thread can't run */
+	PBS_PROCESS_READY	= 3,	/* its thread can run, and does if it is granted the CPU */
+	PBS_PROCESS_DONE	= 4,	/* it has ended: all its tasks, or before them */
+	PBS_PROCESS_WAITS	= 5,	/* its thread could run, but its task waits for another's */
+};
+
+/*
+ * What is known of a process, for who has not heard of all events.  process is
+ * what is asked for; reserved must be zero; the rest is the answer.
+ *
+ * It is of one moment: whatever was told of the process before next_seq is in it,
+ * and what is told from next_seq on is not (a grant that is told late excepted,
+ * which may be older).  Counts are those of the last time that the kernel looked,
+ * as in events.  A plan that takes over has those tasks alone that had not ended.
+ */
+struct pbs_process {
+	__u32 process;			/* in */
+	__u32 cpu;
+	__u64 plan_id;			/* of the plan in force there */
+	__u32 state;			/* enum pbs_process_state; others may come */
+	__u32 task;			/* the current one, PBS_NO_TASK: it is done */
+	__u32 ended_tasks;		/* of those that the plan has */
+	__u32 tasks;			/* that the plan has */
+	__u64 planned_insns;		/* of the current task */
+	__u64 retired_insns;		/* by the current task so far */
+	__s64 lateness_insns;		/* of the process, negative when early */
+	__u64 buffer_insns;		/* its plan buffer */
+	__u32 preemptions;		/* of the current task */
+	__u32 after_process;		/* whose task the current one waits for, PBS_IDLE: for none */
+	__u32 after_task;		/* which one, PBS_NO_TASK: for none */
+	__u32 reserved32;
+	__u64 task_peak_vm_bytes;	/* of the current task: largest total_vm seen */
+	__u64 task_peak_rss_bytes;	/* of the current task: largest resident size seen */
+	__u64 peak_vm_bytes;		/* of the process */
+	__u64 peak_rss_bytes;		/* of the process */
+	__u64 next_seq;			/* number of the next event after that moment */
+	__u64 reserved[6];
+};
+
 #define PBS_IOC_MAGIC		0xb5
 #define PBS_IOC_INFO		_IOR(PBS_IOC_MAGIC, 0, struct pbs_info)
 #define PBS_IOC_ATTACH		_IOW(PBS_IOC_MAGIC, 1, struct pbs_attach)
@@ -462,5 +504,6 @@ struct pbs_get_plan {
 #define PBS_IOC_ERROR		_IOR(PBS_IOC_MAGIC, 6, struct pbs_error)
 #define PBS_IOC_GET_PLAN	_IOWR(PBS_IOC_MAGIC, 7, struct pbs_get_plan)
 #define PBS_IOC_RENEW		_IOW(PBS_IOC_MAGIC, 8, __u32)	/* the lease of that CPU's plan */
+#define PBS_IOC_GET_PROCESS	_IOWR(PBS_IOC_MAGIC, 9, struct pbs_process)
 
 #endif /* _UAPI_LINUX_PBS_H */

@@ -5,6 +5,7 @@
 //! standard output if not, 77 with the reason if it proves nothing on this machine.
 //! Without a name it lists all.
 
+mod asked;
 mod failure;
 mod input;
 mod jobs;
@@ -37,6 +38,8 @@ type Test = fn() -> harness::Verdict;
 /// Every test by its name; `tests.list` says on how many CPUs each runs.
 const TESTS: &[(&str, Test)] = &[
     ("order-equals-plan", policy::order_equals_plan),
+    ("states-of-processes", asked::states_of_processes),
+    ("state-and-events-join", asked::state_and_events_join),
     ("loop-is-counted", policy::loop_is_counted),
     (
         "late-task-ends-in-next-slot",

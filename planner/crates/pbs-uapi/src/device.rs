@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::record::{
-    bytes_of_slice_mut, Attach, Error, Event, GetPlan, Info, PlanHeader, Record, TaskEnd,
+    bytes_of_slice_mut, Attach, Error, Event, GetPlan, Info, PlanHeader, Process, Record, TaskEnd,
 };
 use crate::{ioc, EventKind, Rings, NO_TASK};
 
@@ -195,6 +195,19 @@ impl Device {
                 }
                 Err(e) => return Err(e),
             }
+        }
+    }
+
+    /// What is known of a process of a plan; `None`: no plan has it.
+    pub fn process(&self, process: u32) -> Result<Option<Process>, Refused> {
+        let mut known = Process {
+            process,
+            ..Process::default()
+        };
+        match self.ioctl(ioc::GET_PROCESS, &mut known) {
+            Ok(()) => Ok(Some(known)),
+            Err(e) if e.error.raw_os_error() == Some(libc::ENOENT) => Ok(None),
+            Err(e) => Err(e),
         }
     }
 

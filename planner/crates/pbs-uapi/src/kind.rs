@@ -128,6 +128,20 @@ numbers! {
         State = 7, "state";
     }
 
+    /// `enum pbs_process_state`: what a process does.
+    ProcessState: u32 {
+        /// It has tasks left and no thread.
+        Absent = 1, "absent";
+        /// Its thread can't run.
+        Blocked = 2, "blocked";
+        /// Its thread can run.
+        Ready = 3, "ready";
+        /// It has ended: all its tasks, or before them.
+        Done = 4, "done";
+        /// Its thread could run, but its task waits for another's.
+        Waits = 5, "waits";
+    }
+
     /// `enum pbs_tier`: how instructions are counted.
     Tier: u32 {
         PmuOverflow = 1, "pmu_overflow";

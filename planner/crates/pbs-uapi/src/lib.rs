@@ -11,8 +11,8 @@ pub mod record;
 mod ring;
 
 pub use device::{Device, Refused, DEVICE_PATH};
-pub use kind::{Cause, Drop, Eject, EventKind, Grant, Tier, TierCause, Wait};
-pub use record::{Config, Event, Info};
+pub use kind::{Cause, Drop, Eject, EventKind, Grant, ProcessState, Tier, TierCause, Wait};
+pub use record::{Config, Event, Info, Process};
 pub use ring::{Look, Ring, Rings};
 
 /// Version of the wire format.
@@ -66,4 +66,5 @@ pub mod ioc {
     pub const GET_PLAN: u32 = number(READ | WRITE, 7, size_of::<record::GetPlan>());
     /// `PBS_IOC_RENEW`
     pub const RENEW: u32 = number(WRITE, 8, size_of::<u32>());
+    pub const GET_PROCESS: u32 = number(READ | WRITE, 9, size_of::<record::Process>());
 }

@@ -179,6 +179,31 @@ records! {
         reserved: [u64; 7],
     }
 
+    /// `struct pbs_process`: what is known of a process.
+    Process {
+        process: u32,
+        cpu: u32,
+        plan_id: u64,
+        state: u32,
+        task: u32,
+        ended_tasks: u32,
+        tasks: u32,
+        planned_insns: u64,
+        retired_insns: u64,
+        lateness_insns: i64,
+        buffer_insns: u64,
+        preemptions: u32,
+        after_process: u32,
+        after_task: u32,
+        reserved32: u32,
+        task_peak_vm_bytes: u64,
+        task_peak_rss_bytes: u64,
+        peak_vm_bytes: u64,
+        peak_rss_bytes: u64,
+        next_seq: u64,
+        reserved: [u64; 6],
+    }
+
     /// `struct pbs_get_plan`
     GetPlan {
         cpu: u32,

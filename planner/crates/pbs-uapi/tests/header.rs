@@ -9,9 +9,9 @@ use std::process::Command;
 
 use pbs_uapi::record::{
     Attach, Config, Error, Event, GetPlan, Info, PlanCpu, PlanEdge, PlanHeader, PlanProcess,
-    PlanSlot, RingHeader, TaskEnd,
+    PlanSlot, Process, RingHeader, TaskEnd,
 };
-use pbs_uapi::{ioc, Cause, Drop, Eject, EventKind, Grant, Tier, TierCause, Wait};
+use pbs_uapi::{ioc, Cause, Drop, Eject, EventKind, Grant, ProcessState, Tier, TierCause, Wait};
 
 /// Expression in C and what it must be.
 type Expected = BTreeMap<String, u64>;
@@ -61,6 +61,11 @@ fn expected() -> Expected {
             next_seq rate_spread_permille ring_bytes nr_cpu_ids nr_rings reserved
         }
         "pbs_error" Error { error reserved offset_bytes text }
+        "pbs_process" Process {
+            process cpu plan_id state task ended_tasks tasks planned_insns retired_insns
+            lateness_insns buffer_insns preemptions after_process after_task reserved32
+            task_peak_vm_bytes task_peak_rss_bytes peak_vm_bytes peak_rss_bytes next_seq reserved
+        }
         "pbs_get_plan" GetPlan { cpu reserved buffer bytes }
     }
     for (name, value) in [
@@ -86,6 +91,7 @@ fn expected() -> Expected {
         ("PBS_IOC_ERROR", ioc::ERROR.into()),
         ("PBS_IOC_GET_PLAN", ioc::GET_PLAN.into()),
         ("PBS_IOC_RENEW", ioc::RENEW.into()),
+        ("PBS_IOC_GET_PROCESS", ioc::GET_PROCESS.into()),
     ] {
         expected.insert(name.into(), value);
     }
@@ -116,6 +122,9 @@ fn expected() -> Expected {
     for policy in pbs_core::IdlePolicy::ALL {
         let name = policy.name().to_uppercase();
         expected.insert(format!("PBS_IDLE_{name}"), policy as u64);
+    }
+    for &state in ProcessState::ALL {
+        expected.insert(c_name("PROCESS", &format!("{state:?}")), state as u64);
     }
     for &tier in Tier::ALL {
         expected.insert(c_name("TIER", &format!("{tier:?}")), tier as u64);

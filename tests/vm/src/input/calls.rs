@@ -62,6 +62,7 @@ impl Caller {
                 ioc::SEEK,
                 ioc::ERROR,
                 ioc::GET_PLAN,
+                ioc::GET_PROCESS,
                 ioc::DROP,
             ]),
         };

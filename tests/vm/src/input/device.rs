@@ -120,6 +120,7 @@ pub fn short_buffers() -> Verdict {
         ioc::TASK_END,
         ioc::DETACH,
         ioc::DROP,
+        ioc::GET_PROCESS,
     ] {
         check_eq!(
             ioctl(&device, number, 8),

@@ -41,9 +41,10 @@ fn try_all(device: &Device, parent: i32) -> Verdict {
     refused("drop", device.drop_plan(PLAN_CPU), EPERM)?;
     refused("renew", device.renew(PLAN_CPU), EPERM)?;
     refused("get the plan", device.get_plan(PLAN_CPU), EPERM)?;
+    refused("ask for a process", device.process(1), EPERM)?;
     // Who has been handed the device may look at it.
     let info = device.info().context("info")?;
-    check_eq!(info.version, 1, "version");
+    check_eq!(info.version, u32::from(pbs_uapi::VERSION), "version");
     let ring = Ring::map(device.as_fd(), &info, PLAN_CPU).context("map")?;
     check!(ring.bounds().1 > 0, "no event in the ring");
     Ok(())
