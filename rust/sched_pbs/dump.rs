@@ -104,6 +104,8 @@ struct Thread {
     pid: i32,
     /// Process and task.
     of: Option<(u32, u32)>,
+    /// The process and the task that it waits for.
+    after: Option<(u32, u32)>,
     active: bool,
     state: &'static str,
     leaving: u16,
@@ -117,6 +119,7 @@ impl Thread {
         Some(Thread {
             pid: seat.task.as_ref()?.pid(),
             of: info.map(|info| (info.id, info.task)),
+            after: process.and_then(|p| state.node.as_ref()?.waits_for(p)),
             active: threads.process_if_active(number).is_some(),
             state: match seat.parked {
                 _ if number == state.running() => "runs",
@@ -259,6 +262,9 @@ fn write_threads(out: &mut impl Write, cpu: &Cpu, most: usize) -> fmt::Result {
             write!(out, "  thread {} {}", thread.pid, thread.state)?;
             if let Some((process, task)) = thread.of {
                 write!(out, " process {process} task {}", Number(u64::from(task)))?;
+            }
+            if let Some((process, task)) = thread.after {
+                write!(out, " after process {process} task {task}")?;
             }
             if thread.active {
                 write!(out, " active")?;

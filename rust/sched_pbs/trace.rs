@@ -37,6 +37,7 @@ kernel::declare_trace! {
     fn pbs_plan_swap(event: &Record);
     fn pbs_plan_end(event: &Record);
     fn pbs_attach(event: &Record);
+    fn pbs_wait(event: &Record);
     fn pbs_tier(event: &Record);
 }
 
@@ -78,13 +79,13 @@ fn go_through(kind: EventKind, record: &Record) {
         }
         EventKind::PlanEnded => pbs_plan_end(record),
         EventKind::Attached => pbs_attach(record),
+        EventKind::Waits => pbs_wait(record),
         EventKind::Tier => pbs_tier(record),
         EventKind::Absent
         | EventKind::ProcessEnded
         | EventKind::Ejected
         | EventKind::StopLong
-        | EventKind::Overrun
-        | EventKind::Waits => {}
+        | EventKind::Overrun => {}
     }
 }
 

@@ -454,6 +454,48 @@ TRACE_EVENT_FN(pbs_attach,
 	trace_pbs_event_reg, trace_pbs_event_unreg
 );
 
+/* The slot of a process came, and its task waits for another one's. */
+TRACE_EVENT_FN(pbs_wait,
+
+	TP_PROTO(const struct pbs_event *event),
+
+	TP_ARGS(event),
+
+	TP_STRUCT__entry(
+		__field(u64,	seq)
+		__field(u64,	plan_id)
+		__field(u64,	slot)
+		__field(u32,	cpu)
+		__field(u32,	process)
+		__field(u32,	task)
+		__field(u32,	after_process)
+		__field(u32,	after_task)
+		__field(u16,	reason)
+	),
+
+	TP_fast_assign(
+		__entry->seq = event->seq;
+		__entry->plan_id = event->plan_id;
+		__entry->slot = event->slot;
+		__entry->cpu = event->cpu;
+		__entry->process = event->process;
+		__entry->task = event->task;
+		__entry->after_process = upper_32_bits(event->value);
+		__entry->after_task = lower_32_bits(event->value);
+		__entry->reason = event->reason;
+	),
+
+	TP_printk("cpu=%u seq=%llu plan_id=%llu slot=%lld process=%u task=%u after_process=%u after_task=%u reason=%s",
+		  __entry->cpu, __entry->seq, __entry->plan_id,
+		  __entry->slot, __entry->process, __entry->task,
+		  __entry->after_process, __entry->after_task,
+		  __print_symbolic(__entry->reason,
+				   { PBS_WAIT_TASK, "task" },
+				   { PBS_WAIT_GONE, "gone" })),
+
+	trace_pbs_event_reg, trace_pbs_event_unreg
+);
+
 /* The CPU counts instructions in another way from now on. */
 TRACE_EVENT_FN(pbs_tier,
 

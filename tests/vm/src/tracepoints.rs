@@ -160,11 +160,21 @@ fn expected(event: &Event) -> Option<(&'static str, Vec<(&'static str, String)>)
                 vec![plan_id, process, ("tid", number(event.pid.into()))],
             )
         }
+        EventKind::Waits => {
+            let reason = pbs_uapi::Wait::from_raw(event.reason)?.name().to_string();
+            let more = [
+                ("after_process", count(event.value >> 32)),
+                ("after_task", count(event.value & 0xffff_ffff)),
+                ("reason", reason),
+            ];
+            ("pbs_wait", with(&more))
+        }
         _ => return None,
     })
 }
 
-/// Late, early, on time, idle slots, and a slot that ends at its ceiling.
+/// Late, early, on time, idle slots, and a slot that ends at its ceiling, whose task waits for
+/// another.
 fn plan(id: u64) -> Plan {
     let config = pbs_core::Config {
         ceiling_factor_permille: 2_000,
@@ -180,6 +190,7 @@ fn plan(id: u64) -> Plan {
         .slot(2, 0, 1_000_000)
         .idle(1_000_000)
         .slot(3, 0, 100_000)
+        .edge(3, 0, 1, 1)
         .slot(1, 1, 2_000_000)
         .slot(2, 1, 60_000_000)
 }
@@ -248,6 +259,7 @@ pub fn tracepoints_tell_the_events() -> Verdict {
         "pbs_plan_swap",
         "pbs_plan_end",
         "pbs_attach",
+        "pbs_wait",
     ] {
         check!(kinds.contains_key(tracepoint), "{tracepoint} never fired");
     }
