@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use pbs_job::{Job, Machine, Task};
+use pbs_job::{Job, Machine};
 use pbs_plan::{Config, Plan, Problem};
 use pbs_planner::plan_building::{class_plans, Entry, ProcessIds, Settings};
 use pbs_planner::{
@@ -79,6 +79,8 @@ struct ActiveRun {
     /// As it was admitted.
     expected_insns: Vec<u64>,
     tracks: Vec<Track>,
+    /// It is not planned any more, and goes on outside of the plan.
+    has_no_place: bool,
 }
 
 /// A run that was admitted.
@@ -199,6 +201,7 @@ impl Controller {
             ActiveRun {
                 expected_insns: job.tasks.iter().map(|task| task.insns).collect(),
                 tracks: vec![Track::default(); job.processes.len()],
+                has_no_place: false,
                 job,
             },
         );
@@ -256,6 +259,7 @@ impl Controller {
         let active = ActiveRun {
             expected_insns,
             tracks,
+            has_no_place: false,
             job,
         };
         self.runs.insert(run, active);
@@ -363,37 +367,48 @@ impl Controller {
         let Some(active) = self.runs.get_mut(&run) else {
             return;
         };
+        let ended = active.ended();
         let job = &active.job;
+        let open = |process: usize| {
+            let tasks = job.processes[process].tasks.iter();
+            tasks.copied().filter(|&task| !ended[task])
+        };
         let mut gone = vec![cut];
         let mut is_gone = vec![false; job.processes.len()];
         is_gone[cut] = true;
         let mut next = 0;
         while let Some(&process) = gone.get(next) {
             next += 1;
-            let open = active.tracks[process].position();
-            for &task in job.processes[process].tasks.iter().skip(open) {
-                for after in job.successors(task) {
-                    let Task {
-                        process, position, ..
-                    } = job.tasks[after];
-                    let track = &active.tracks[process];
-                    let tasks = job.processes[process].tasks.len();
-                    // One without instructions is passed with those around it.
-                    let position = next_with_insns(job, process, position);
-                    let waits = position >= track.position()
-                        && track.progress(tasks) != Progress::Ended
-                        && !is_gone[process];
-                    if waits {
-                        is_gone[process] = true;
-                        gone.push(process);
-                    }
+            for after in open(process).flat_map(|task| job.successors(task)) {
+                let process = job.tasks[after].process;
+                let is_over = active.tracks[process].end().is_some();
+                if !is_over && !std::mem::replace(&mut is_gone[process], true) {
+                    gone.push(process);
                 }
             }
         }
         for &process in &gone[1..] {
+            // One that only forks and joins is nowhere but in the job.
+            let runs = open(process).any(|task| active.expected_insns[task] > 0);
             active.tracks[process].ended(End::Cancelled);
-            self.cancelled.push(Cancelled { run, process, cut });
-            self.failed = true;
+            if runs {
+                self.cancelled.push(Cancelled { run, process, cut });
+                self.failed = true;
+            }
+        }
+    }
+
+    /// The same for all that was cut, also before a take-over, or by leaving the
+    /// class: the plan to come will not have it, nor so the edges to it.
+    fn cancel_cut(&mut self) {
+        let mut cut = Vec::new();
+        for (&run, active) in self.runs.iter().filter(|(_, active)| !active.has_no_place) {
+            let tracks = active.tracks.iter().enumerate();
+            let ended = tracks.filter(|(_, track)| track.end() == Some(End::Cut));
+            cut.extend(ended.map(|(process, _)| (run, process)));
+        }
+        for (run, process) in cut {
+            self.cancel_after(run, process);
         }
     }
 
@@ -443,6 +458,10 @@ impl Controller {
         }
         if now_ns < self.pace.next_ns() {
             return Ok(Answer::NotBefore(self.pace.next_ns()));
+        }
+        self.cancel_cut();
+        if self.is_over() {
+            return Ok(Answer::Nothing);
         }
         self.look_ahead();
         let missed = self.replan(now_ns.saturating_add(self.options.lead_ns));
@@ -534,6 +553,9 @@ impl Controller {
                     Some(_) => {
                         late.insert(not.run, true);
                         self.store.remove(not.run);
+                        if let Some(active) = self.runs.get_mut(&not.run) {
+                            active.has_no_place = true;
+                        }
                     }
                 },
             }
@@ -564,6 +586,34 @@ impl ActiveRun {
     fn is_over(&self) -> bool {
         let mut processes = self.job.processes.iter().zip(&self.tracks);
         processes.all(|(process, track)| track.progress(process.tasks.len()) == Progress::Ended)
+    }
+
+    /// Per task: whether it has ended. One without instructions has when all has
+    /// that it waits for.
+    fn ended(&self) -> Vec<bool> {
+        let job = &self.job;
+        let mut ended = vec![false; job.tasks.len()];
+        let mut waits_for: Vec<_> = (0..ended.len())
+            .map(|task| job.predecessors(task).count())
+            .collect();
+        let mut ready: Vec<_> = (0..ended.len())
+            .filter(|&task| waits_for[task] == 0)
+            .collect();
+        while let Some(task) = ready.pop() {
+            let track = &self.tracks[job.tasks[task].process];
+            ended[task] = if self.expected_insns[task] == 0 {
+                job.predecessors(task).all(|before| ended[before])
+            } else {
+                track.end() == Some(End::Complete) || job.tasks[task].position < track.position()
+            };
+            for after in job.successors(task) {
+                waits_for[after] -= 1;
+                if waits_for[after] == 0 {
+                    ready.push(after);
+                }
+            }
+        }
+        ended
     }
 
     fn has_begun(&self) -> bool {

@@ -294,3 +294,54 @@ fn who_waits_for_a_process_that_dies_is_cancelled() {
     let ends = [cancelled, cut, Some(End::Complete), cancelled];
     assert_eq!(controller.run(run).unwrap().ends, ends);
 }
+
+/// Who left the class will not end under the next plan: who waits for it is
+/// cancelled then, unless it is back.
+#[test]
+fn who_waits_for_a_process_that_left_is_cancelled_with_the_next_plan() {
+    let job = pbs_job::job_from_toml(
+        "name = \"net\"\ndeadline_ns = 900_000_000\n\
+         [[process]]\nid = 1\nname = \"parent\"\nmemory_bytes = 1\n\
+         tasks = [{ action = \"fork\", child = \"child\" }, \
+                  { action = \"join\", child = \"child\" }, 2_000_000]\n\
+         [[process]]\nid = 2\nname = \"child\"\nmemory_bytes = 1\ntasks = [3_000_000]\n\
+         [[process]]\nid = 3\nname = \"other\"\nmemory_bytes = 1\ntasks = [4_000_000]\n",
+    );
+    // Nobody forks parent and other, so pbsctl is the initial process, which is no
+    // reason to cancel other.
+    let job = job.unwrap();
+    for is_back in [false, true] {
+        let mut controller = Controller::new(machine(), options(), 1, 1);
+        controller.admit(job.clone(), 0).unwrap();
+        let plan = controller.plan(0).unwrap().unwrap();
+        let id = |name: &str| {
+            let named = |process: &&pbs_plan::Process| process.name.as_deref() == Some(name);
+            plan.processes.iter().find(named).unwrap().id
+        };
+        let event = |kind: EventKind, process: u32| Event {
+            kind: kind as u16,
+            process,
+            retired_insns: 5_000_000,
+            ..Event::default()
+        };
+        for process in &plan.processes {
+            controller.event(&event(EventKind::Attached, process.id));
+        }
+        controller.event(&event(EventKind::Ejected, id("child")));
+        assert!(controller.cancelled().is_empty());
+        if is_back {
+            controller.event(&event(EventKind::Attached, id("child")));
+        }
+        controller.event(&event(EventKind::Late, id("other")));
+        let Ok(Answer::Plan { plan: next, .. }) = controller.answer(10 * MS) else {
+            panic!("no plan");
+        };
+        let names: Vec<_> = next
+            .processes
+            .iter()
+            .map(|process| process.label())
+            .collect();
+        assert_eq!(names.contains(&"parent".into()), is_back, "{names:?}");
+        assert_eq!(controller.cancelled().len(), usize::from(!is_back));
+    }
+}

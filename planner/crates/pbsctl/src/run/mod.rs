@@ -298,7 +298,15 @@ impl Runner {
         let Some(jobs) = &mut self.jobs else {
             return -1;
         };
-        match jobs.answer() {
+        let next = jobs.answer();
+        // The new plan does not have them, and would set them free.
+        for (process, cut) in jobs.cancelled() {
+            self.cancel(process, cut);
+        }
+        let Some(jobs) = &mut self.jobs else {
+            return -1;
+        };
+        match next {
             jobs::Next::Wait(timeout_ms) => timeout_ms,
             jobs::Next::Plan(mut plan) => {
                 plan.lease_ns = self.lease.length_ns();
