@@ -10,7 +10,7 @@ use pbs_planner::{
     admit, earliest_deadline, Balancing, Capacity, Declined, Planned, Progress, Replan, Request,
     RunId, Store, Validation,
 };
-use pbs_uapi::{Event, EventKind, IDLE};
+use pbs_uapi::{Event, EventKind, ProcessState, IDLE};
 
 use crate::track::{next_with_insns, Track};
 use crate::{End, Measured, Outlook, Pace};
@@ -315,6 +315,12 @@ impl Controller {
         let Some(kind) = EventKind::from_raw(event.kind) else {
             return;
         };
+        if kind == EventKind::Overrun {
+            // A failure may be among those that were lost.
+            self.next_seq = self.next_seq.max(event.seq.saturating_add(event.value));
+            self.failed = true;
+            return;
+        }
         if event.process == IDLE {
             self.failed |= is_failure(kind);
             return;
@@ -417,6 +423,43 @@ impl Controller {
     /// them out.
     pub fn cancelled(&mut self) -> Vec<Cancelled> {
         std::mem::take(&mut self.cancelled)
+    }
+
+    /// Hears what the kernel says of a process, for events of it that were lost.
+    pub fn seen(&mut self, known: &pbs_uapi::Process) {
+        let core = self.cores.get(&known.cpu).copied();
+        let Some((run, process)) = self.ids.process(known.process) else {
+            return;
+        };
+        let Some(active) = self.runs.get_mut(&run) else {
+            return;
+        };
+        let tasks = active.job.processes[process].tasks.len();
+        let track = &mut active.tracks[process];
+        let position = known.task as usize;
+        if position < tasks {
+            track.at(position, known.retired_insns);
+        }
+        match ProcessState::from_raw(known.state) {
+            Some(ProcessState::Done) if known.ended_tasks == known.tasks => {
+                track.ended(End::Complete);
+            }
+            Some(ProcessState::Done) => {
+                track.ended(End::Cut);
+                self.cancel_after(run, process);
+            }
+            Some(ProcessState::Absent) => {
+                // It had a thread, unless it has not come that far.
+                if track.has_begun() || known.ended_tasks > 0 || known.retired_insns > 0 {
+                    track.ended(End::Cut);
+                }
+            }
+            _ => {
+                if let Some(core) = core {
+                    track.attached(core);
+                }
+            }
+        }
     }
 
     /// Whether all that was admitted is over.

@@ -60,18 +60,23 @@ impl Track {
         }
     }
 
-    /// A task of it has ended, having retired so much.
+    /// A task of it has ended, having retired so much. That may be told after the
+    /// state of the process that has it behind it, or once more.
     pub(crate) fn task_ended(&mut self, position: usize, expected_insns: u64, retired_insns: u64) {
-        if position < self.position {
-            return;
+        let place = self.measured.partition_point(|t| t.position < position);
+        let known = self.measured.get(place);
+        if known.is_none_or(|task| task.position != position) {
+            let task = Measured {
+                position,
+                expected_insns,
+                retired_insns,
+            };
+            self.measured.insert(place, task);
         }
-        self.measured.push(Measured {
-            position,
-            expected_insns,
-            retired_insns,
-        });
-        self.position = position + 1;
-        self.retired_insns = 0;
+        if position >= self.position {
+            self.position = position + 1;
+            self.retired_insns = 0;
+        }
     }
 
     /// It has no tasks left.

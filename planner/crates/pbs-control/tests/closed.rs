@@ -7,7 +7,7 @@ use common::{ends_ns, job, machine, simulate, Loop};
 use pbs_control::{Answer, Cancelled, Controller, End, Measured, Options, Pace, SoFar};
 use pbs_job::Job;
 use pbs_sim::NoAnswer;
-use pbs_uapi::{Event, EventKind};
+use pbs_uapi::{Event, EventKind, Process, ProcessState, IDLE, NO_TASK};
 
 const MS: u64 = 1_000_000;
 
@@ -344,4 +344,74 @@ fn who_waits_for_a_process_that_left_is_cancelled_with_the_next_plan() {
         assert_eq!(names.contains(&"parent".into()), is_back, "{names:?}");
         assert_eq!(controller.cancelled().len(), usize::from(!is_back));
     }
+}
+
+/// Of three processes one has ended, one is in its second task and one lost its
+/// thread, and all that told so was lost.
+#[test]
+fn lost_events_are_made_up_for_by_what_the_kernel_says() {
+    let mut controller = Controller::new(machine(), options(), 1, 1);
+    for name in ["ended", "late", "gone"] {
+        let job = job(name, &[100_000_000; 3], 5_000 * MS);
+        controller.admit(job, 0).unwrap();
+    }
+    let plan = controller.plan(0).unwrap().unwrap();
+    let [ended, late, gone] = [0, 1, 2].map(|index: usize| plan.processes[index].id);
+    let event = |seq: u64, kind: EventKind, process: u32| Event {
+        seq,
+        kind: kind as u16,
+        process,
+        ..Event::default()
+    };
+    for (seq, process) in [(1, ended), (2, late), (3, gone)] {
+        controller.event(&event(seq, EventKind::Attached, process));
+    }
+    controller.event(&Event {
+        value: 96,
+        ..event(4, EventKind::Overrun, IDLE)
+    });
+    let known = |process: u32, state: ProcessState, task: u32, ended_tasks: u32| Process {
+        process,
+        state: state as u32,
+        task,
+        ended_tasks,
+        tasks: 3,
+        next_seq: 102,
+        ..Process::default()
+    };
+    controller.seen(&known(ended, ProcessState::Done, NO_TASK, 3));
+    controller.seen(&Process {
+        retired_insns: 150_000_000,
+        ..known(late, ProcessState::Ready, 1, 1)
+    });
+    controller.seen(&known(gone, ProcessState::Absent, 0, 0));
+    // It was told after the overrun and before the kernel was asked.
+    controller.event(&Event {
+        retired_insns: 90_000_000,
+        ..event(100, EventKind::TaskEnded, late)
+    });
+
+    // A failure may have been among what was lost, so there is an answer.
+    let Ok(Answer::Plan { plan: next, .. }) = controller.answer(160 * MS) else {
+        panic!("no plan");
+    };
+    assert_eq!(next.dealt_seq, 101);
+    let [process] = next.processes.as_slice() else {
+        panic!("{next:?}");
+    };
+    let tasks = process.tasks.iter();
+    let tasks: Vec<_> = tasks.map(|task| (task.id, task.planned_insns)).collect();
+    assert_eq!((process.id, tasks[0]), (late, (1, 187_500_000)));
+    assert_eq!(tasks.len(), 2);
+    let state = |id: u32| {
+        let (run, _) = controller.process(id).unwrap();
+        controller.run(run).unwrap()
+    };
+    assert_eq!(state(ended).ends, [Some(End::Complete)]);
+    assert_eq!(state(gone).ends, [Some(End::Cut)]);
+    let retired = state(late).measured[0][0].retired_insns;
+    assert_eq!(retired, 90_000_000);
+    assert!(!controller.is_over());
+    controller.seen(&known(late, ProcessState::Done, NO_TASK, 3));
+    assert!(controller.is_over());
 }

@@ -9,7 +9,7 @@ use pbs_history::{Kind, RunId};
 use pbs_job::{Job, Machine};
 use pbs_plan::{Config, Plan};
 use pbs_planner::Planned;
-use pbs_uapi::{Device, Event, EventKind, Info};
+use pbs_uapi::{Device, Event, EventKind, Info, Process, ProcessState};
 
 use super::child;
 use super::ledger::Ledger;
@@ -318,6 +318,50 @@ impl Jobs {
             (number(cancelled.process), number(cancelled.cut))
         });
         numbers.collect()
+    }
+
+    /// Events were lost: asks the kernel how the processes are whose end was not heard.
+    pub(super) fn catch_up(&mut self, device: &Device) {
+        eprintln!(
+            "pbsctl: events were lost, as it came to read them too late; what the tasks used that \
+             they told of is not recorded"
+        );
+        for index in 0..self.runs.len() {
+            let run = self.runs[index].run;
+            let Some(state) = self.controller.run(run) else {
+                continue;
+            };
+            let open = state.ends.iter().enumerate();
+            for (process, _) in open.filter(|(_, end)| end.is_none()) {
+                let number = self.controller.number(run, process);
+                match device.process(number) {
+                    // At the latest now.
+                    Ok(Some(known)) => self.seen(index, &known, monotonic_ns()),
+                    // A plan that takes over has not got who has ended; or the plan
+                    // was dropped, which is looked after elsewhere.
+                    Ok(None) => {}
+                    Err(refused) => {
+                        eprintln!("pbsctl: how process {number} is cannot be asked: {refused}");
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Hears what the kernel says of a process of a run.
+    fn seen(&mut self, index: usize, known: &Process, now_ns: u64) {
+        self.controller.seen(known);
+        let active = &mut self.runs[index];
+        let ended = known.state == ProcessState::Done as u32 && known.ended_tasks == known.tasks;
+        if ended {
+            active.ended_ns = active.ended_ns.max(Some(now_ns));
+            let over = self.controller.run(active.run);
+            let over = over.is_some_and(|state| state.ends.iter().all(Option::is_some));
+            if let (true, Some(id)) = (over, active.id) {
+                self.ledger.ended(id, now_ns);
+            }
+        }
     }
 
     /// What to do about what was heard.

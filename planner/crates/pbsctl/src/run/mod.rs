@@ -275,6 +275,9 @@ impl Runner {
                 let in_force = |&cpu: &u32| resume::in_force(&self.device, cpu).is_some();
                 let cpus: Vec<_> = cpus.into_iter().filter(in_force).collect();
                 self.progress.caught_up(&cpus);
+                if let Some(jobs) = &mut self.jobs {
+                    jobs.catch_up(&self.device);
+                }
             }
             if let Some(outcome) = self.progress.outcome() {
                 if self.all_ended() {
