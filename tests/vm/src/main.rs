@@ -189,6 +189,7 @@ const TESTS: &[(&str, Test)] = &[
         "kernel-equals-simulator",
         simulator::kernel_equals_simulator,
     ),
+    ("generated-plans-run", simulator::generated_plans_run),
     (
         "without-pmu-clock-counts",
         policy_clock::without_pmu_clock_counts,

@@ -9,20 +9,24 @@
 //! So a plan can be ambiguous: where a task ends just as its slot does, either
 //! may come first. Such plans are left out. They are found by simulating each
 //! plan with several such delays, and the test says how many they were.
+//!
+//! The same is done with the commands that a user has: `pbsctl gen --runnable`
+//! and `pbsctl run`, which starts real programs.
 
+use std::process::Command;
 use std::time::Duration;
 
 use pbs_core::{Config, IdlePolicy, Threshold};
 use pbs_gen::{generate, Parameters, Scenario, Span};
-use pbs_plan::{wire, Plan, Slot};
+use pbs_plan::{from_toml, to_toml, wire, Plan, Slot, Start};
 use pbs_sim::{simulate, NoAnswer, Options, Timing};
 use pbs_uapi::{Cause, Event, EventKind, Grant};
 
-use crate::check;
 use crate::harness::{
-    burn, kernel_is_watched, line, needs_counter, now_ns, skip, sysfs_number, Context, Random,
-    Scene, Verdict, LEAD_IN_INSNS, OVERHEAD_INSNS,
+    burn, kernel_is_watched, line, needs_counter, now_ns, skip, sysfs_number, Context, Node,
+    Random, Scene, Verdict, LEAD_IN_INSNS, OVERHEAD_INSNS,
 };
+use crate::{check, check_eq};
 
 /// So many plans of each scenario are executed.
 const PLANS: usize = 36;
@@ -252,6 +256,17 @@ fn execute(plan: &Plan, expected: &[Event], rate_insns_per_ms: u64) -> Verdict {
     let node = scene.attach_and_open()?.finish()?;
     // The next plan must not go on in the rhythm of this one's windows.
     node.device.drop_plan(0).context("drop the plan")?;
+    compare(plan, &node, expected, steps)
+}
+
+/// The events of the class must be the expected ones, as `steps` tells them, and
+/// have their counts.
+fn compare(
+    plan: &Plan,
+    node: &Node,
+    expected: &[Event],
+    steps: impl Fn(&[Event]) -> Vec<Step>,
+) -> Verdict {
     let (theirs, ours) = (steps(&node.events), steps(expected));
     let differ = (0..theirs.len().max(ours.len())).find(|&i| theirs.get(i) != ours.get(i));
     check!(
@@ -276,6 +291,87 @@ fn execute(plan: &Plan, expected: &[Event], rate_insns_per_ms: u64) -> Verdict {
         );
     }
     Ok(())
+}
+
+/// So many generated plans of each scenario are run by `pbsctl run`.
+const RUN_PLANS: usize = 6;
+
+/// Generated plans with programs do what the simulator says: the same ends of
+/// tasks, preemptions and signals in the same order, with the same counts.
+pub fn generated_plans_run() -> Verdict {
+    if kernel_is_watched() {
+        skip("this kernel watches itself, which takes it longer than a slot");
+    }
+    needs_counter("counts as close as the simulated ones");
+    let rate_insns_per_ms = sysfs_number("rate_insns_per_ms")? as u64;
+    for scenario in Scenario::ALL {
+        let mut ambiguous = 0;
+        let mut ran = 0;
+        let mut seed = 0;
+        while ran < RUN_PLANS {
+            seed += 1;
+            check!(seed < 100, "{scenario}: too few plans are not ambiguous");
+            let plan = runnable(scenario, seed)?;
+            match expected(&plan, rate_insns_per_ms)? {
+                Some(events) => {
+                    run(&plan, &events).context(&format!("{scenario} {seed}"))?;
+                    ran += 1;
+                }
+                None => ambiguous += 1,
+            }
+        }
+        println!("{scenario}: {ran} plans as simulated, {ambiguous} ambiguous ones left out");
+    }
+    Ok(())
+}
+
+/// What `pbsctl gen` makes, with thresholds for tasks as short as these.
+fn runnable(scenario: Scenario, seed: u64) -> Result<Plan, String> {
+    let mut command = Command::new("pbsctl");
+    command.args(["gen", scenario.name(), "--runnable", "--processes", "3"]);
+    command.args(["--tasks", "3..5", "--task-insns", "200_000..2_000_000"]);
+    command.args(["--idle-insns", "200_000..1_000_000", "--plan-id", "7"]);
+    let made = command.args(["--seed", &seed.to_string()]).output();
+    let made = made.context("pbsctl gen")?;
+    let said = String::from_utf8_lossy(&made.stderr);
+    check_eq!(made.status.code(), Some(0), "pbsctl gen: {said}");
+    let plan = from_toml(&String::from_utf8_lossy(&made.stdout));
+    let mut plan = plan.map_err(|problems| format!("{problems:?}"))?;
+    plan.config = Some(config(&mut Random::new(seed)));
+    // What the endless task retires is said twice: to the simulator and to its program.
+    for process in &mut plan.processes {
+        let Start::Itself(Some(command)) = &mut process.start else {
+            return Err(format!("process {} has no program", process.id));
+        };
+        for task in &mut process.tasks {
+            if let Some(endless) = task.real_insns.filter(|&insns| insns > 1 << 30) {
+                let mut words = command.argv.iter_mut();
+                let word = words.find(|word| **word == endless.to_string());
+                *word.ok_or("no word for the endless task")? = ENDLESS_INSNS.to_string();
+                task.real_insns = Some(ENDLESS_INSNS);
+            }
+        }
+    }
+    Ok(plan)
+}
+
+/// Has `pbsctl run` execute the plan; its events must be those.
+fn run(plan: &Plan, expected: &[Event]) -> Verdict {
+    const FILE: &str = "/tmp/runnable.toml";
+    std::fs::write(FILE, to_toml(plan)).context(FILE)?;
+    let mut node = Node::open()?;
+    let ran = Command::new("pbsctl").args(["run", FILE]).output();
+    let ran = ran.context("pbsctl run")?;
+    let said = String::from_utf8_lossy(&ran.stderr);
+    check_eq!(ran.status.code(), Some(0), "pbsctl run: {said}");
+    node.read()?;
+    node.device.drop_plan(0).context("drop the plan")?;
+    // Who may run while the programs are loaded is no matter of the plan.
+    compare(plan, &node, expected, |events| {
+        let mut steps = steps(events);
+        steps.retain(|step| step.0 != EventKind::Grant);
+        steps
+    })
 }
 
 /// Waits for what comes at `at_ns`, if it has not come yet.

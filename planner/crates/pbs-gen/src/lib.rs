@@ -17,10 +17,12 @@ mod layout;
 mod parameters;
 mod random;
 mod real;
+mod runnable;
 mod scenario;
 mod span;
 
 pub use parameters::{Error, Order, Parameters};
+pub use runnable::make_runnable;
 pub use scenario::Scenario;
 pub use span::Span;
 

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
-use pbs_gen::{generate, Order, Parameters, Scenario, Span};
+use pbs_gen::{generate, make_runnable, Order, Parameters, Scenario, Span};
 use pbs_plan::{leppert, to_toml};
 use serde_json::json;
 
@@ -21,11 +21,13 @@ Examples:
   pbsctl gen --task-sigma-permille 200        ... with wider deviations
   pbsctl gen --processes 3 --tasks 3..8 --task-insns 200_000..5_000_000 \\
       --idle-insns 100_000..1_000_000         A small one
+  pbsctl gen rogue-task --runnable > plan.toml && pbsctl run plan.toml
+                                              On a node instead of in a simulation
   pbsctl gen --format leppert                 For Leppert's simulation
   pbsctl gen --list                           What the scenarios are for
 
 The plan has a real length for each task and each idle slot. The kernel does not
-get them; they are for simulations. The same options give the same plan on every
+get them; they are for simulations, and with --runnable for the programs. The same options give the same plan on every
 machine, and the first line of the TOML says which they were.
 
 MIN..MAX includes both; one number stands for both.";
@@ -96,6 +98,11 @@ pub(crate) struct GenOptions {
     #[arg(long, value_name = "N", default_value_t = Parameters::default().plan_id)]
     plan_id: u64,
 
+    /// Give each process a program that retires the real lengths of its tasks, so
+    /// that pbsctl run can execute the plan
+    #[arg(long)]
+    runnable: bool,
+
     /// How it is written
     #[arg(long, value_enum, default_value_t = Format::Toml)]
     format: Format,
@@ -129,14 +136,25 @@ pub(crate) fn gen(out: Output, options: &GenOptions) -> Result<ExitCode, Failure
         return Ok(ExitCode::SUCCESS);
     }
     let parameters = options.parameters();
-    let plan = generate(&parameters).map_err(|error| {
+    let mut plan = generate(&parameters).map_err(|error| {
         let option = error.parameter.replace('_', "-");
         Failure::Usage(format!("--{option} {}", error.message))
     })?;
+    if options.runnable {
+        if matches!(options.format, Format::Leppert) {
+            return Err(Failure::Usage(
+                "--runnable adds programs, which Leppert's grammar has no place for; write TOML"
+                    .into(),
+            ));
+        }
+        make_runnable(&mut plan);
+    }
     let (form, text) = match options.format {
         Format::Toml => {
             let toml = to_toml(&plan);
-            ("toml", format!("# {}\n{toml}", command_line(&parameters)))
+            let runnable = if options.runnable { " --runnable" } else { "" };
+            let first = command_line(&parameters);
+            ("toml", format!("# {first}{runnable}\n{toml}"))
         }
         Format::Leppert => {
             let line = leppert::export(&plan)
@@ -144,7 +162,7 @@ pub(crate) fn gen(out: Output, options: &GenOptions) -> Result<ExitCode, Failure
             ("leppert", line)
         }
     };
-    let facts = json!({ "parameters": parameters });
+    let facts = json!({ "parameters": parameters, "runnable": options.runnable });
     plans::hand_over(out, options.output.as_deref(), (form, text), &plan, facts)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -50,6 +50,7 @@ fn the_first_line_makes_the_same_plan_again() {
         &["--seed", "77"][..],
         &["early-node"],
         &["--order", "turns"],
+        &["rogue-task", "--runnable"],
     ] {
         let plan = small(options).stdout;
         let (first, _) = plan.split_once('\n').unwrap();
@@ -60,12 +61,53 @@ fn the_first_line_makes_the_same_plan_again() {
         for option in arguments.iter().filter(|word| word.starts_with("--")) {
             assert!(help.contains(*option), "{option}");
         }
-        // All but how and where the plan is written.
+        // All but how and where the plan is written; a switch has no value.
         let said = help.matches(" <").count() - ["device", "format", "output"].len();
         let without = usize::from(!first.contains("--deviation-permille"));
-        let options = arguments.iter().filter(|word| word.starts_with("--"));
+        let is_option = |word: &&&str| word.starts_with("--") && **word != "--runnable";
+        let options = arguments.iter().filter(is_option);
         assert_eq!(options.count() + without, said, "{help}");
     }
+}
+
+/// The programs are told what the tasks really take, and where they wait; the slots
+/// are those of the plan without programs, but for the one in which they are loaded.
+#[test]
+fn a_runnable_plan_has_a_program_for_each_process() {
+    let toml = small(&["scatter-gather", "--runnable"]).stdout;
+    let plan = pbs_plan::from_toml(&toml).unwrap();
+    let bare = pbs_plan::from_toml(&small(&["scatter-gather"]).stdout).unwrap();
+    assert_eq!(plan.cpus[0].slots[1..], bare.cpus[0].slots);
+    let lead_in = pbs_plan::Slot::Idle {
+        length_insns: 40_000_000,
+        real_insns: None,
+    };
+    assert_eq!(plan.cpus[0].slots[0], lead_in);
+    let mut waits = 0;
+    for process in &plan.processes {
+        let [command] = process.commands() else {
+            panic!("{process:?}");
+        };
+        let mut words = command.argv.iter().map(String::as_str);
+        assert_eq!(words.next(), Some("pbs_retire"));
+        for task in &process.tasks {
+            if let Some(wait_insns) = task.wait_insns {
+                assert_eq!(words.next(), Some(&*format!("wait:{wait_insns}")));
+                waits += 1;
+            }
+            let real_insns = task.real_insns.unwrap().to_string();
+            assert_eq!(words.next(), Some(&*real_insns));
+        }
+        assert_eq!(words.next(), None);
+    }
+    assert!(waits > 0);
+    // A simulation needs no program.
+    let simulated = pbsctl(&["sim", "-", "--json"], &toml);
+    assert_eq!((simulated.status, simulated.stderr.as_str()), (0, ""));
+
+    let ran = small(&["--runnable", "--format", "leppert"]);
+    assert_eq!(ran.status, 2);
+    assert!(ran.stderr.contains("write TOML"), "{}", ran.stderr);
 }
 
 #[test]
