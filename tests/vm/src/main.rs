@@ -159,6 +159,10 @@ const TESTS: &[(&str, Test)] = &[
     ),
     ("other-cpus-plan-stays", policy_swap::other_cpus_plan_stays),
     (
+        "cpu-without-slots-is-cleared",
+        policy_swap::cpu_without_slots_is_cleared,
+    ),
+    (
         "large-plans-replace-each-other",
         policy_large::large_plans_replace_each_other,
     ),

@@ -186,6 +186,61 @@ pub fn other_cpus_plan_stays() -> Verdict {
     Ok(())
 }
 
+/// A plan that names a CPU without slots takes away what runs there, in the same
+/// step in which it goes on elsewhere.
+pub fn cpu_without_slots_is_cleared() -> Verdict {
+    let mut scene = Scene::new()?;
+    scene.tasks(1, &[40_000_000, 1_000_000])?;
+    scene.process(2, |_| {
+        burn(60_000_000);
+        // SAFETY: no memory is involved.
+        let policy = unsafe { libc::sched_getscheduler(0) };
+        assert_eq!(policy, libc::SCHED_OTHER);
+    })?;
+    let both = |id: u64| {
+        let plan = Plan::new(id).config(uncounted()).cpu(0);
+        plan.lead_in().slot(1, 0, 50_000_000).slot(1, 1, 2_000_000)
+    };
+    let first = both(1).cpu(1).lead_in().slot(2, 0, 900_000_000);
+    let mut scene = scene.start(&first)?;
+    scene.node.read_until(EventKind::Grant, 2)?;
+    scene.node.load(&both(2).cpu(1))?;
+    let read_back = scene.node.device.get_plan(1).context("get plan")?;
+    let read_back = pbs_plan::wire::decode(&read_back).map_err(|why| format!("{why:?}"))?;
+    check_eq!(read_back.plan_id, 2, "plan of CPU 1");
+    check!(
+        read_back.processes.is_empty() && read_back.cpus[0].slots.is_empty(),
+        "CPU 1 has {read_back:?}"
+    );
+    // Of CPU 1 at once, of CPU 0 when its process has ended.
+    scene.node.read_until(EventKind::PlanEnded, 2)?;
+    let node = scene.finish()?;
+    let log = node.log();
+    let of_cpu_1 = |kind: EventKind| {
+        let events = node.of(kind).into_iter();
+        events.filter(|e| e.cpu == 1 && e.plan_id == 2).last()
+    };
+    let installed = of_cpu_1(EventKind::PlanInstalled);
+    let installed = installed.ok_or_else(|| format!("not installed\n{log}"))?;
+    check_eq!(installed.value, 0, "slots\n{log}");
+    let ended = of_cpu_1(EventKind::PlanEnded);
+    let ended = ended.ok_or_else(|| format!("not ended\n{log}"))?;
+    let [ejected] = node.of(EventKind::Ejected)[..] else {
+        return Err(format!("one was to be ejected\n{log}"));
+    };
+    check_eq!(
+        (ejected.process, ejected.reason),
+        (2, Eject::Plan as u16),
+        "who was ejected\n{log}"
+    );
+    check!(
+        ended.seq < node.task_ended(1, 1)?.seq,
+        "the plan ended on CPU 1 after its process on CPU 0\n{log}"
+    );
+    check_eq!(sysfs_number("cpu1/threads")?, 0, "threads left\n{log}");
+    Ok(())
+}
+
 /// Every count of CPU 0, in the order of the kinds.
 fn counts() -> Result<Vec<i64>, String> {
     kinds()

@@ -294,6 +294,7 @@ impl Controller {
             dealt_seq: self.next_seq,
             config: self.options.config,
             start_ns: now_ns.saturating_add(self.options.lead_ns),
+            cleared: self.cores_of_the_unplanned(),
         };
         let plans = class_plans(&self.store, &entries, &mut self.ids, &settings)?;
         let plan = plans.into_iter().next().map(|node| node.plan);
@@ -302,6 +303,15 @@ impl Controller {
             self.pace.made(now_ns);
         }
         Ok(plan)
+    }
+
+    /// Where processes are that have no place any more. The plan that they are in must
+    /// not stay in force only because nothing else is planned there.
+    fn cores_of_the_unplanned(&self) -> Vec<usize> {
+        let runs = self.runs.iter();
+        let unplanned = runs.filter(|(&run, _)| self.store.run(run).is_none());
+        let tracks = unplanned.flat_map(|(_, active)| &active.tracks);
+        tracks.filter_map(Track::core).collect()
     }
 
     /// The process of a plan with that number: its run and its index in the job.

@@ -89,6 +89,11 @@ impl Track {
         self.core.is_some() || self.end.is_some()
     }
 
+    /// The core that it is on, as long as it has not ended.
+    pub(crate) fn core(&self) -> Option<usize> {
+        self.core.filter(|_| self.end.is_none())
+    }
+
     pub(crate) fn end(&self) -> Option<End> {
         self.end
     }

@@ -4,8 +4,8 @@
 mod common;
 
 use common::{ends_ns, job, machine, simulate, Loop};
-use pbs_control::{Answer, Cancelled, Controller, End, Measured, Options, Pace, SoFar};
-use pbs_job::Job;
+use pbs_control::{Answer, Cancelled, Controller, End, Measured, Missed, Options, Pace, SoFar};
+use pbs_job::{Core, Job};
 use pbs_sim::NoAnswer;
 use pbs_uapi::{Event, EventKind, Process, ProcessState, IDLE, NO_TASK};
 
@@ -414,4 +414,65 @@ fn lost_events_are_made_up_for_by_what_the_kernel_says() {
     assert!(!controller.is_over());
     controller.seen(&known(late, ProcessState::Done, NO_TASK, 3));
     assert!(controller.is_over());
+}
+
+/// Two jobs that both have begun and whose memory the node has not got for both: the
+/// one for which there is no place loses the core that it has for itself.
+#[test]
+fn a_core_of_whom_there_is_no_place_for_is_cleared() {
+    let mut machine = machine();
+    let core = Core {
+        cpu: Some(5),
+        ..machine.nodes[0].cores[0].clone()
+    };
+    machine.nodes[0].cores.push(core);
+    let mut controller = Controller::new(machine, options(), 1, 1);
+    let large = |name: &str| {
+        let mut job = job(name, &[100_000_000; 3], 5_000 * MS);
+        job.processes[0].memory_bytes = 700 << 20;
+        job
+    };
+    for name in ["first", "second"] {
+        controller.admit(large(name), 0).unwrap();
+    }
+    let plan = controller.plan(0).unwrap().unwrap();
+    let [first, second] = [0, 1].map(|index: usize| plan.processes[index].id);
+    let mut seq = 0;
+    let mut hear = |kind: EventKind, process: u32, cpu: u32| {
+        seq += 1;
+        controller.event(&Event {
+            seq,
+            kind: kind as u16,
+            process,
+            cpu,
+            retired_insns: 200_000_000,
+            ..Event::default()
+        });
+    };
+    hear(EventKind::Attached, first, 0);
+    hear(EventKind::Attached, second, 5);
+    hear(EventKind::Late, first, 0);
+    let Ok(Answer::Plan { plan: next, missed }) = controller.answer(200 * MS) else {
+        panic!("no plan");
+    };
+    let (run, _) = controller.process(second).unwrap();
+    assert_eq!(missed, [Missed { run, by_ns: None }]);
+    let slots: Vec<_> = next
+        .cpus
+        .iter()
+        .map(|cpu| (cpu.cpu, cpu.slots.is_empty()))
+        .collect();
+    assert_eq!(slots, [(0, false), (5, true)]);
+    assert_eq!(next.processes.len(), 1);
+
+    // It is over there; the next plan leaves that CPU alone.
+    controller.event(&Event {
+        seq: 10,
+        kind: EventKind::Ejected as u16,
+        process: second,
+        cpu: 5,
+        ..Event::default()
+    });
+    let plan = controller.plan(210 * MS).unwrap().unwrap();
+    assert_eq!(plan.cpus.len(), 1);
 }

@@ -250,11 +250,14 @@ impl Check<'_> {
                     ),
                 );
             }
-            if cpu.slots.is_empty() {
+            // Without slots it is cleared; with slots somebody must be there for them.
+            let idle = |slot: &Slot| matches!(slot, Slot::Idle { .. });
+            if !cpu.slots.is_empty() && cpu.slots.iter().all(idle) {
                 self.problem(
                     cpu.line,
                     format!(
-                        "CPU {} has no slots; add their order: slots = [1, \"idle 5_000_000\"]",
+                        "CPU {} has idle slots alone; add those of a process, or write \
+                         slots = [] to have no process there",
                         cpu.cpu
                     ),
                 );

@@ -62,6 +62,18 @@ cpu = 0
 slots = [1]
 " => "plan.toml:5: process 3 has no slot; add it to a [[cpu]] slots list or remove the process";
 
+    idle_slots_alone:
+"[[process]]
+id = 3
+tasks = [10]
+[[cpu]]
+cpu = 0
+slots = [3]
+[[cpu]]
+cpu = 1
+slots = [\"idle 5\"]
+" => "plan.toml:7: CPU 1 has idle slots alone; add those of a process, or write slots = [] to have no process there";
+
     misspelt_key:
 "[[process]]
 id = 1

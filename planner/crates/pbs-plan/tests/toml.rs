@@ -40,6 +40,24 @@ cpu = 3
 slots = [9, { idle_insns = 100, real_insns = 90 }, 9]
 "#;
 
+/// A CPU may be named to have nothing any more, alone or beside others.
+#[test]
+fn a_cpu_without_slots_is_a_plan() {
+    for text in [
+        "plan_id = 7\n\n[[cpu]]\ncpu = 3\nslots = []\n",
+        &format!("{SMALL}\n[[cpu]]\ncpu = 4\nslots = []\n"),
+    ] {
+        let plan = from_toml(text).unwrap();
+        assert!(plan.cpus.last().unwrap().slots.is_empty());
+        let again = from_toml(&to_toml(&plan)).unwrap();
+        let bytes = wire::encode(&plan).bytes;
+        assert_eq!(wire::encode(&again).bytes, bytes);
+        let decoded = wire::decode(&bytes).unwrap();
+        assert_eq!(decoded.cpus.len(), plan.cpus.len());
+        assert!(decoded.cpus.last().unwrap().slots.is_empty());
+    }
+}
+
 #[test]
 fn everything_that_can_be_written_is_read() {
     let plan = from_toml(SMALL).unwrap();

@@ -31,7 +31,8 @@ impl Reader {
             self.problem(
                 table.line,
                 format!(
-                    "CPU {} has no slots; add their order: slots = [1, 2, \"idle 5_000_000\", 1]",
+                    "CPU {} has no slots; add their order: slots = [1, 2, \"idle 5_000_000\", 1], \
+                     or slots = [] to have no process there",
                     cpu.cpu
                 ),
             );

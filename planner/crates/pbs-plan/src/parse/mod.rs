@@ -80,7 +80,9 @@ impl Reader {
             let cpu = self.cpu(line, value, &indices);
             plan.cpus.extend(cpu);
         }
-        if self.is_content() && plan.processes.is_empty() {
+        // It may be there to take away what other plans have on its CPUs.
+        let clears = !plan.cpus.is_empty() && plan.cpus.iter().all(|cpu| cpu.slots.is_empty());
+        if self.is_content() && plan.processes.is_empty() && !clears {
             self.problem(
                 None,
                 "the plan has no process; add a [[process]] with id, tasks and command",

@@ -35,6 +35,9 @@ pub struct Settings {
     pub config: Option<Config>,
     /// When they begin. What is reserved earlier has to have ended.
     pub start_ns: u64,
+    /// Cores that have a plan even if nothing is reserved there: one without slots,
+    /// by which what an earlier plan has there leaves the class.
+    pub cleared: Vec<usize>,
 }
 
 /// The plan of a node.
@@ -173,7 +176,7 @@ pub fn class_plans(
         if node != node_before {
             (node_before, first_of_node) = (node, number);
         }
-        if placed.is_empty() {
+        if placed.is_empty() && !settings.cleared.contains(&number) {
             continue;
         }
         let cpu = core.cpu.unwrap_or((number - first_of_node) as u32);
