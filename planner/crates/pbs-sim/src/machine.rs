@@ -122,7 +122,8 @@ impl<'a> Machine<'a> {
             plan_ns,
             limit_ns: options
                 .limit_ns
-                .unwrap_or_else(|| plan_ns.saturating_mul(DEFAULT_LIMIT)),
+                // A plan without slots ends with its first decision.
+                .unwrap_or_else(|| plan_ns.saturating_mul(DEFAULT_LIMIT).max(1)),
             ran: None,
             lost_ns: 0,
             slot: (0, 0),

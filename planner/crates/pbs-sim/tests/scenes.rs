@@ -26,6 +26,22 @@ fn what_goes_as_planned_takes_what_was_planned() {
     assert_eq!(of_kind(&simulation, EventKind::PlanEnded).len(), 1);
 }
 
+/// A CPU may be named to have no process; its plan has ended as it comes.
+#[test]
+fn a_cpu_without_slots_is_over_at_once() {
+    let mut plan = plan("1: 1000000\nslots: 1");
+    plan.cpus.push(Cpu {
+        cpu: 3,
+        ..Cpu::default()
+    });
+    let simulation = run(&plan);
+    assert!(simulation.ended(), "{simulation:?}");
+    assert_eq!(simulation.cpus[1].cpu, 3);
+    let plan_ended = of_kind(&simulation, EventKind::PlanEnded);
+    let at: Vec<_> = plan_ended.iter().map(|e| (e.cpu, e.time_ns)).collect();
+    assert!(at.contains(&(3, 0)), "{at:?}");
+}
+
 /// t1 is 5 % over: the slot ends at 1,050,000; the rest of the task and the
 /// next one share the second slot.
 #[test]
