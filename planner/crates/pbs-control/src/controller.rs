@@ -481,7 +481,7 @@ impl Controller {
     pub fn run(&self, run: RunId) -> Option<RunState> {
         let active = self.runs.get(&run)?;
         Some(RunState {
-            ends: active.tracks.iter().map(Track::end).collect(),
+            ends: active.ends(),
             measured: active
                 .tracks
                 .iter()
@@ -637,8 +637,27 @@ impl Controller {
 
 impl ActiveRun {
     fn is_over(&self) -> bool {
-        let mut processes = self.job.processes.iter().zip(&self.tracks);
-        processes.all(|(process, track)| track.progress(process.tasks.len()) == Progress::Ended)
+        let mut processes = self.job.processes.iter().zip(&self.tracks).enumerate();
+        processes.all(|(index, (process, track))| {
+            !self.is_planned(index) || track.progress(process.tasks.len()) == Progress::Ended
+        })
+    }
+
+    /// Whether the node knows of a process: one that only forks and joins has no slot.
+    fn is_planned(&self, process: usize) -> bool {
+        let mut tasks = self.job.processes[process].tasks.iter();
+        tasks.any(|&task| self.expected_insns[task] > 0)
+    }
+
+    /// How each process ended that has; one that the node does not know of with the
+    /// last of the others.
+    fn ends(&self) -> Vec<Option<End>> {
+        let over = self.is_over().then_some(End::Complete);
+        let tracks = self.tracks.iter().enumerate();
+        let end = |(index, track): (usize, &Track)| {
+            track.end().or(over.filter(|_| !self.is_planned(index)))
+        };
+        tracks.map(end).collect()
     }
 
     /// Per task: whether it has ended. One without instructions has when all has

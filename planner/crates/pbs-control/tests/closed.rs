@@ -416,6 +416,33 @@ fn lost_events_are_made_up_for_by_what_the_kernel_says() {
     assert!(controller.is_over());
 }
 
+/// A process that only forks and joins is not in the plan, so nothing tells its end.
+#[test]
+fn a_process_without_instructions_ends_with_the_others() {
+    let mut job = job("forks", &[0, 100_000_000, 0], 5_000 * MS);
+    let mut idle = job.processes[0].clone();
+    idle.tasks = vec![0, 2];
+    job.processes[0].tasks = vec![1];
+    job.processes.push(idle);
+    for (position, &task) in [0, 2].iter().enumerate() {
+        job.tasks[task].process = 1;
+        job.tasks[task].position = position;
+    }
+    job.tasks[1].position = 0;
+    let mut controller = Controller::new(machine(), options(), 1, 1);
+    let so_far = [SoFar::default(), SoFar::default()];
+    let run = controller.take_over(job, &[7, 8], &so_far).unwrap();
+    assert_eq!(controller.run(run).unwrap().ends, [None, None]);
+    controller.event(&Event {
+        kind: EventKind::ProcessEnded as u16,
+        process: 7,
+        ..Event::default()
+    });
+    let ends = controller.run(run).unwrap().ends;
+    assert_eq!(ends, [Some(End::Complete); 2]);
+    assert!(controller.is_over());
+}
+
 /// Two jobs that both have begun and whose memory the node has not got for both: the
 /// one for which there is no place loses the core that it has for itself.
 #[test]
