@@ -2,9 +2,11 @@
 //! What the kernel says of a process that somebody asks for.
 
 use std::os::fd::AsRawFd;
+use std::process::Command;
 
 use libc::EINVAL;
 use pbs_uapi::{ioc, Event, EventKind, Process, ProcessState, IDLE, NO_TASK};
+use serde_json::Value;
 
 use crate::harness::{sleep_ms, Context, Node, Pipe, Plan, Scene, Verdict};
 use crate::input::kit::ioctl;
@@ -84,6 +86,13 @@ pub fn states_of_processes() -> Verdict {
         (2, 0),
         "what process 4 waits for"
     );
+    let said = Command::new("pbsctl")
+        .args(["--json", "stat", "--process", "4"])
+        .output();
+    let said = said.context("pbsctl")?;
+    let said: Value = serde_json::from_slice(&said.stdout).context("JSON of pbsctl")?;
+    check_eq!(said["state"], "waits", "what pbsctl says: {said}");
+    check_eq!(said["after"]["process"], 2, "what pbsctl says: {said}");
     let nobody = node.device.process(99).context("ask for process 99")?;
     check!(nobody.is_none(), "process 99: {nobody:?}");
 

@@ -147,8 +147,12 @@ pub(crate) enum Command {
     History(HistoryOptions),
 
     /// Print the state of the node: limits, counting tier, and what
-    /// /sys/kernel/pbs holds
-    Stat,
+    /// /sys/kernel/pbs holds; or of one process
+    Stat {
+        /// The process, by its number in the plan that has it
+        #[arg(long, value_name = "ID")]
+        process: Option<u32>,
+    },
 
     /// Print the plan of a CPU as the kernel has it, in TOML
     Show {

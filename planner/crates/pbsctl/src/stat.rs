@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use pbs_plan::Config;
 use pbs_report::{columns, tier_name};
+use pbs_uapi::{ProcessState, IDLE, NO_TASK};
 use serde_json::{json, Map, Value};
 
 use crate::failure::Failure;
@@ -15,6 +16,48 @@ use crate::plans::open;
 
 /// Where the kernel tells of the class.
 pub(crate) const SYSFS: &str = "/sys/kernel/pbs";
+
+/// What the kernel knows of one process.
+pub(crate) fn process(out: Output, device: &Path, id: u32) -> Result<ExitCode, Failure> {
+    let known = open(device)?
+        .process(id)
+        .map_err(|refused| Failure::refused(&format!("process {id}"), &refused))?;
+    let Some(known) = known else {
+        return Err(Failure::Failed(format!(
+            "no plan has process {id}; pbsctl show --cpu N shows the plan of a CPU"
+        )));
+    };
+    let state = ProcessState::from_raw(known.state);
+    let task = Some(known.task).filter(|&task| task != NO_TASK);
+    let after = (known.after_process != IDLE)
+        .then(|| json!({ "process": known.after_process, "task": known.after_task }));
+    let facts = json!({
+        "process": known.process,
+        "cpu": known.cpu,
+        "plan_id": known.plan_id,
+        "state": state.map_or_else(|| known.state.into(), |state| json!(state.name())),
+        "task": task,
+        "ended_tasks": known.ended_tasks,
+        "tasks": known.tasks,
+        "planned_insns": known.planned_insns,
+        "retired_insns": known.retired_insns,
+        "lateness_insns": known.lateness_insns,
+        "buffer_insns": known.buffer_insns,
+        "preemptions": known.preemptions,
+        "after": after,
+        "task_peak_vm_bytes": known.task_peak_vm_bytes,
+        "task_peak_rss_bytes": known.task_peak_rss_bytes,
+        "peak_vm_bytes": known.peak_vm_bytes,
+        "peak_rss_bytes": known.peak_rss_bytes,
+        "next_seq": known.next_seq,
+    });
+    out.print(&facts, || {
+        let mut rows = Vec::new();
+        flatten("", &facts, &mut rows);
+        columns(&rows, 2)
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
 
 pub(crate) fn stat(out: Output, device: &Path) -> Result<ExitCode, Failure> {
     let info = open(device)?

@@ -104,6 +104,7 @@ fn missing_files_and_devices_are_named() {
 
     for arguments in [
         &["stat"][..],
+        &["stat", "--process", "1"],
         &["events"],
         &["drop", "--cpu", "0"],
         &["show", "--cpu", "0"],
