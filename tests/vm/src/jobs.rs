@@ -8,7 +8,8 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
-use crate::harness::{Context, Node, Verdict};
+use crate::harness::{cvt, Context, Node, Plan, Verdict};
+use crate::policy_events::more_than_is_held;
 use crate::{check, check_eq};
 use pbs_uapi::EventKind;
 
@@ -333,6 +334,50 @@ pub fn planner_dies() -> Verdict {
     check_eq!(nothing.status, Some(1), "nothing left: {}", nothing.stderr);
     let again = ask(&["run", "job.toml"])?;
     check_eq!(again.status, Some(0), "status: {}", again.stderr);
+    Ok(())
+}
+
+/// pbsctl does not run for so long that it loses all that its job does: it asks the
+/// kernel then, and knows that the job has ended, though not what it used.
+pub fn planner_oversleeps() -> Verdict {
+    const TASKS: usize = 10;
+    let commands = [r#"["sha256sum", "data"]"#; TASKS].join(", ");
+    let tasks = ["{ insns = 100_000_000 }"; TASKS].join(", ");
+    let job = JOB.replace(
+        r#"[["sha256sum", "data"], ["sha1sum", "data"], ["sha512sum", "data"]]"#,
+        &format!("[{commands}]"),
+    );
+    let fifty = ["{ insns = 50_000_000 }"; 3].join(", ");
+    let job = job.replace(&fifty, &tasks);
+    prepare(&job.replace("20_000_000_000", "900_000_000_000"))?;
+    let mut node = Node::open()?;
+    let planner = run_job(&["--max-replans", "0"]).spawn().context("pbsctl")?;
+    let pid = planner.id() as i32;
+    node.read_until(EventKind::TaskEnded, 1)?;
+    // SAFETY: no memory is involved.
+    cvt(unsafe { libc::kill(pid, libc::SIGSTOP) }).context("stop")?;
+    // Events are lost up to those that all rings hold: from here on, as soon as the
+    // other CPU has told more than its ring holds.
+    node.load(&Plan::new(1).cpu(1).slot(9, 0, 1_000))?;
+    node.read()?;
+    let ended = node.of(EventKind::TaskEnded).len();
+    check!(ended < TASKS, "pbsctl was stopped after {ended} tasks");
+    node.read_until(EventKind::ProcessEnded, 2)?;
+    more_than_is_held(1)?;
+    // SAFETY: as above.
+    cvt(unsafe { libc::kill(pid, libc::SIGCONT) }).context("continue")?;
+    let said = said(&planner.wait_with_output().context("wait")?);
+    check!(
+        said.stderr.contains("events were lost"),
+        "nothing was lost: {}",
+        said.stderr
+    );
+    let job = &said.json["jobs"][0];
+    check_eq!(job["outcome"], "unknown", "outcome: {job}");
+    let tasks = job["tasks"].as_array().ok_or("tasks")?;
+    check_eq!(tasks.len(), TASKS + 1, "tasks: {job}");
+    check!(job["ended_ns"].is_u64(), "it has not ended: {job}");
+    check_eq!(job["kept"], true, "deadline: {job}");
     Ok(())
 }
 

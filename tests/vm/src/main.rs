@@ -224,6 +224,7 @@ const TESTS: &[(&str, Test)] = &[
     ),
     ("submitted-jobs-are-run", jobs::submitted_jobs_are_run),
     ("planner-dies", jobs::planner_dies),
+    ("planner-oversleeps", jobs::planner_oversleeps),
     ("two-planners", jobs::two_planners),
     ("bad-histories", jobs::bad_histories),
     ("full-disk", jobs::full_disk),

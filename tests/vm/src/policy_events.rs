@@ -49,15 +49,16 @@ pub fn readers_get_the_same() -> Verdict {
 /// So many tasks tell more than a ring holds.
 const TASKS: u32 = 40_000;
 
-/// Runs a process that ends them one after the other, to the end of the plan.
-pub fn more_than_is_held() -> Result<Node, String> {
+/// Runs a process on a CPU that ends them one after the other, to the end of the
+/// plan.
+pub fn more_than_is_held(cpu: u32) -> Result<Node, String> {
     // The quick reader reads in each window, before a ring is full.
     let config = Config {
         window_period_ns: 40_000_000,
         window_unallocated_ns: 4_000_000,
         ..Config::DEFAULT
     };
-    let mut plan = Plan::new(1).config(config).lead_in();
+    let mut plan = Plan::new(1).config(config).cpu(cpu).lead_in();
     for task in 0..TASKS {
         plan = plan.slot(1, task, 10_000);
     }
@@ -75,7 +76,7 @@ pub fn more_than_is_held() -> Result<Node, String> {
 pub fn slow_reader_is_told() -> Verdict {
     let slow = Node::open()?;
     let old_seq = slow.device.info().context("info")?.next_seq;
-    let node = more_than_is_held()?;
+    let node = more_than_is_held(0)?;
     check_eq!(
         node.of(EventKind::Overrun).len(),
         0,

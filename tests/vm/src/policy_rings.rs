@@ -86,7 +86,7 @@ pub fn slow_mapped_reader_is_told() -> Verdict {
     let mut slow = Node::open()?;
     let first = slow.device.info().context("info")?.next_seq;
     let mut mapped = rings(&slow.device, first)?;
-    let node = more_than_is_held()?;
+    let node = more_than_is_held(0)?;
     slow.read()?;
     let info = slow.device.info().context("info")?;
     check!(info.first_seq > first, "nothing was lost");

@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use pbs_control::{Answer, Controller, Missed, Options};
+use pbs_control::{Answer, Controller, End, Missed, Options};
 use pbs_history::{Kind, RunId};
 use pbs_job::{Job, Machine};
 use pbs_plan::{Config, Plan};
@@ -447,7 +447,12 @@ impl Jobs {
             let figures = finished.iter().find(|(id, _)| Some(*id) == run.id);
             let figures = figures.and_then(|(_, figures)| figures.as_ref());
             let history = self.ledger.history(&run.job.name).unwrap_or_default();
-            outcome::of(run, self.kind, figures, &history)
+            let state = self.controller.run(run.run);
+            let completed = state.is_some_and(|state| {
+                let mut ends = state.ends.iter();
+                ends.all(|end| *end == Some(End::Complete))
+            });
+            outcome::of(run, self.kind, figures, &history, completed)
         };
         self.runs.iter().map(outcome).collect()
     }

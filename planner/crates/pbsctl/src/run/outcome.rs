@@ -55,16 +55,23 @@ struct TaskOutcome {
     next_insns: Option<u64>,
 }
 
-/// The outcome of a run whose figures are recorded, `history` having them.
+/// The outcome of a run whose figures are recorded, `history` having them;
+/// `completed`: all its processes have ended all their tasks.
 pub(super) fn of(
     active: &ActiveJob,
     kind: Kind,
     figures: Option<&RunFigures>,
     history: &JobHistory,
+    completed: bool,
 ) -> JobOutcome {
     let since = |ns: u64| ns.saturating_sub(active.submitted_ns);
     let outcome = figures.and_then(|figures| figures.run.outcome);
-    let whole = outcome.is_none_or(|outcome| outcome == Outcome::Complete);
+    // What the events of its ends would have told may be lost.
+    let whole = outcome.is_none_or(|outcome| match outcome {
+        Outcome::Complete => true,
+        Outcome::Unknown => completed,
+        _ => false,
+    });
     let ended_ns = active.ended_ns.filter(|_| whole);
     let deadline_ns = Some(active.job.deadline_ns).filter(|_| kind == Kind::Plan);
     JobOutcome {
