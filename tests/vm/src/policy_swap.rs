@@ -217,8 +217,8 @@ pub fn cpu_without_slots_is_cleared() -> Verdict {
     let node = scene.finish()?;
     let log = node.log();
     let of_cpu_1 = |kind: EventKind| {
-        let events = node.of(kind).into_iter();
-        events.filter(|e| e.cpu == 1 && e.plan_id == 2).last()
+        let mut events = node.of(kind).into_iter();
+        events.rfind(|e| e.cpu == 1 && e.plan_id == 2)
     };
     let installed = of_cpu_1(EventKind::PlanInstalled);
     let installed = installed.ok_or_else(|| format!("not installed\n{log}"))?;
