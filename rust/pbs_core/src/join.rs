@@ -239,7 +239,7 @@ impl<M: Memory> Walk<'_, '_, M> {
     fn has_ended(&self, index: u32, task: u32) -> bool {
         self.walker(index).is_some_and(|(walker, plan)| {
             let next = plan.task(walker.process, walker.position);
-            next.map_or(true, |next| task < next)
+            !next.is_some_and(|next| task >= next)
         })
     }
 
@@ -313,12 +313,9 @@ impl<M: Memory> Walk<'_, '_, M> {
         };
         let mut offset = None;
         let mut index = on_it;
-        loop {
-            let (Some((walker, plan)), Some((number, edge))) =
-                (self.walker(index), self.edge_of(index))
-            else {
-                break;
-            };
+        while let (Some((walker, plan)), Some((number, edge))) =
+            (self.walker(index), self.edge_of(index))
+        {
             let after = plan.predecessors.get(edge.predecessor as usize);
             if let Some(place) = circle.edges.get_mut(circle.count as usize) {
                 let task = plan.task(walker.process, edge.position);

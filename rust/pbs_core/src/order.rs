@@ -317,16 +317,16 @@ impl<M: Memory> Node<M> {
             let Some(edge) = edge.filter(|edge| edge.position <= position) else {
                 return self.let_go(p, edge);
             };
+            let mut ended = self.progress_of(edge.predecessor);
+            if !ended.has(edge.task) && self.is_elsewhere(edge.predecessor) {
+                ended = self.ask_elsewhere(edge.predecessor, edge.task, sink);
+            }
             let Some(rest) = budget.checked_sub(1) else {
                 // Goes on from here soon.
                 self.wait_at(p, &edge);
                 return self.order.make_due(edge.predecessor);
             };
             *budget = rest;
-            let mut ended = self.progress_of(edge.predecessor);
-            if !ended.has(edge.task) && self.is_elsewhere(edge.predecessor) {
-                ended = self.ask_elsewhere(edge.predecessor, edge.task, sink);
-            }
             if ended.has(edge.task) {
                 if let Some(run) = self.runs.get_mut(p as usize) {
                     run.edge += 1;

@@ -374,3 +374,41 @@ fn process_on_another_cpu_is_waited_for() {
         Some(Wait::Gone as u16)
     );
 }
+
+/// Who comes to the end of what one decision looks at has asked there, too: no
+/// word of it comes again.
+#[test]
+fn many_on_another_cpu_are_all_asked_about() {
+    const MANY: u32 = 200;
+    let there: Vec<_> = (0..MANY).map(|process| (100 + process, 10)).collect();
+    let cpus = [
+        net(
+            &[(1, 1000)],
+            &there
+                .iter()
+                .map(|&(id, _)| (1, 0, id, 0))
+                .collect::<Vec<_>>(),
+        ),
+        Cpu {
+            cpu: 1,
+            ..net(&there, &[])
+        },
+    ];
+    let plan = text::read(&text::write(1, None, &cpus))
+        .unwrap()
+        .remove(0)
+        .1;
+    let mut scene = Scene::absent(CONFIG, plan);
+    scene.log.2 = there.iter().map(|&(id, _)| id).collect();
+    let all = Ended {
+        before_task: 1,
+        is_last: false,
+    };
+    scene.log.1 = there.iter().map(|&(id, _)| (id, all)).collect();
+    scene.set(1, Presence::Ready);
+    assert!(scene.last.again);
+    while scene.last.again {
+        scene.decide();
+    }
+    assert_eq!((scene.granted(), scene.node.waits_for(0)), (1, None));
+}
