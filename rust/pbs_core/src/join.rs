@@ -239,7 +239,10 @@ impl<M: Memory> Walk<'_, '_, M> {
     fn has_ended(&self, index: u32, task: u32) -> bool {
         self.walker(index).is_some_and(|(walker, plan)| {
             let next = plan.task(walker.process, walker.position);
-            !next.is_some_and(|next| task >= next)
+            match next {
+                Some(next) => task < next,
+                None => true,
+            }
         })
     }
 
