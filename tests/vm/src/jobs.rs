@@ -234,7 +234,10 @@ pub fn who_waits_for_the_dead_is_cancelled() -> Verdict {
     ] {
         let streams = "command = [\"md5sum\"]\nstdin = \"made\"\nstdout = \"sum\"";
         let text = text.replace(streams, stages).replace(tasks, two);
-        let text = text.replace("slots = [\"child\",", "slots = [\"child\", \"child\", \"child\",");
+        let text = text.replace(
+            "slots = [\"child\",",
+            "slots = [\"child\", \"child\", \"child\",",
+        );
         prepare(&text)?;
         let run = ask(&["run", "job.toml"])?;
         check!(

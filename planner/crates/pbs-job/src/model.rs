@@ -206,9 +206,7 @@ impl Machine {
     /// Glaß 2024, 5.1.4.4, which prints a product (Documentation/theses.rst).
     pub fn duration_ns(&self, insns: u64, rate_insns_per_s: u64) -> u64 {
         let rate = u128::from(rate_insns_per_s.max(1));
-        let tick_ns = u128::from(self.tick_ns.max(1));
-        let ns = (u128::from(insns) * NS_PER_S).div_ceil(rate);
-        u64::try_from(ns.div_ceil(tick_ns) * tick_ns).unwrap_or(u64::MAX)
+        self.whole_ticks((u128::from(insns) * NS_PER_S).div_ceil(rate))
     }
 
     /// Index of the link of two nodes, if they have one and are not the same.
@@ -221,8 +219,16 @@ impl Machine {
     /// 64 bits is `u64::MAX`.
     pub fn transfer_ns(&self, link: usize, bytes: u64) -> u64 {
         let bandwidth = u128::from(self.links[link].bandwidth_bytes_per_s.max(1));
+        self.whole_ticks((u128::from(bytes) * NS_PER_S).div_ceil(bandwidth))
+    }
+
+    /// The latency of a link, in whole ticks.
+    pub fn latency_ns(&self, link: usize) -> u64 {
+        self.whole_ticks(self.links[link].latency_ns.into())
+    }
+
+    fn whole_ticks(&self, ns: u128) -> u64 {
         let tick_ns = u128::from(self.tick_ns.max(1));
-        let ns = (u128::from(bytes) * NS_PER_S).div_ceil(bandwidth);
         u64::try_from(ns.div_ceil(tick_ns) * tick_ns).unwrap_or(u64::MAX)
     }
 

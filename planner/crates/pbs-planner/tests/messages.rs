@@ -2,7 +2,11 @@
 //! Messages: who receives one is planned after its arrival, on a link if the nodes
 //! have one.
 
-use pbs_job::{job_from_toml, machine_from_toml, Job, Machine};
+mod common;
+
+use common::nets::{random_job, Random};
+use common::{checker, question_and_answer, random_machine, whole_ns};
+use pbs_job::{job_from_toml, machine_from_toml, Action, Job, Link, Machine};
 use pbs_planner::plan_building::{class_plans, Entry, ProcessIds, Settings};
 use pbs_planner::{
     critical_path, reserve, Balancing, Because, Lack, MessageReservation, Options, Request, Run,
@@ -100,7 +104,7 @@ fn who_receives_begins_after_the_arrival() {
                 link,
                 start_ns: sent_ns,
                 end_ns,
-                arrival_ns: end_ns + machine.links[link].latency_ns,
+                arrival_ns: end_ns + machine.latency_ns(link),
             };
             assert_eq!(*message, expected);
             assert_eq!(store.link(link).value_at(sent_ns), 0);
@@ -204,4 +208,132 @@ fn a_message_within_a_node_is_an_edge() {
         }
     }
     assert_eq!(waits, [("right".into(), 20, "left".into(), 10)]);
+}
+
+/// Links between most of the nodes.
+fn add_links(random: &mut Random, machine: &mut Machine) {
+    for one in 0..machine.nodes.len() {
+        for other in one + 1..machine.nodes.len() {
+            if random.below(4) > 0 {
+                machine.links.push(Link {
+                    nodes: [one, other],
+                    latency_ns: random.below(3_000_000_000),
+                    bandwidth_bytes_per_s: 1 + random.below(5),
+                    line: None,
+                });
+            }
+        }
+    }
+}
+
+/// Messages from some of the communications to others that come later in an order
+/// that the net allows, so that there are no circles.
+fn add_messages(random: &mut Random, job: &mut Job) {
+    let tasks = job.tasks.len();
+    let mut waits_for: Vec<_> = (0..tasks)
+        .map(|task| job.predecessors(task).count())
+        .collect();
+    let mut order: Vec<_> = (0..tasks).filter(|&task| waits_for[task] == 0).collect();
+    let mut next = 0;
+    while let Some(&task) = order.get(next) {
+        next += 1;
+        for after in job.successors(task) {
+            waits_for[after] -= 1;
+            if waits_for[after] == 0 {
+                order.push(after);
+            }
+        }
+    }
+    let communicates =
+        |&task: &usize| matches!(job.tasks[task].action, Action::Communication { .. });
+    let order: Vec<_> = order.into_iter().filter(communicates).collect();
+    for place in 0..order.len() {
+        let later = &order[place + 1..];
+        if later.is_empty() || random.below(3) == 0 {
+            continue;
+        }
+        let (from, to) = (
+            order[place],
+            later[random.below(later.len() as u64) as usize],
+        );
+        job.tasks[from].action = Action::Communication { partner: Some(to) };
+        job.tasks[from].message_bytes = Some(random.below(20));
+        job.tasks[to].senders.push(from);
+    }
+}
+
+/// Plans of several random jobs on a random machine: all that holds for others, and
+/// every message is sent after its task, has the link to itself, and is there before
+/// its receiver starts.
+#[test]
+fn random_plans_keep_to_their_messages() {
+    let (mut over_links, mut within) = (0, 0);
+    for seed in 0..150 {
+        let random = &mut Random::new(seed);
+        let mut machine = random_machine(random);
+        add_links(random, &mut machine);
+        let mut store = Store::new(machine.clone(), Balancing::Dynamic);
+        let empty = store.clone();
+        let jobs: Vec<_> = (0..3)
+            .map(|_| {
+                let mut job = random_job(random, 5, 5, 60);
+                add_messages(random, &mut job);
+                job
+            })
+            .collect();
+        let mut planned = Vec::new();
+        for (job, number) in jobs.iter().zip(0..) {
+            let deadline_ns = whole_ns(job).saturating_mul(4);
+            let request = Request {
+                deadline_ns,
+                ..Request::new(RunId(number), job)
+            };
+            if reserve(&mut store, &request, &Options::default()).is_ok() {
+                planned.push((RunId(number), job, 0, deadline_ns));
+            }
+        }
+        let (question, answer) = question_and_answer(&store, &planned);
+        assert_eq!(checker::check(&question, &answer), Ok(()), "seed {seed}");
+        let mut on_link = vec![Vec::new(); machine.links.len()];
+        for &(id, job, ..) in &planned {
+            let run = store.run(id).expect("it is planned");
+            for (to, task) in job.tasks.iter().enumerate() {
+                for &from in &task.senders {
+                    let node = |task: usize| store.sites()[run.tasks[task].core].node;
+                    let (sent_ns, start_ns) = (run.tasks[from].end_ns, run.tasks[to].start_ns);
+                    let mut messages = run.messages.iter();
+                    let message = messages.find(|message| (message.from, message.to) == (from, to));
+                    let link = machine.link(node(from), node(to));
+                    assert_eq!(message.map(|message| message.link), link, "seed {seed}");
+                    let Some(message) = message else {
+                        assert!(start_ns >= sent_ns, "seed {seed}");
+                        within += 1;
+                        continue;
+                    };
+                    let bytes = job.tasks[from].message_bytes.expect("it has a size");
+                    let least_ns = machine.transfer_ns(message.link, bytes);
+                    assert_eq!(message.end_ns - message.start_ns, least_ns, "seed {seed}");
+                    assert!(message.start_ns >= sent_ns, "seed {seed}");
+                    let latency_ns = machine.latency_ns(message.link);
+                    assert_eq!(message.arrival_ns, message.end_ns + latency_ns);
+                    assert!(start_ns >= message.arrival_ns, "seed {seed}");
+                    assert_eq!(start_ns % machine.tick_ns, 0, "seed {seed}");
+                    on_link[message.link].push((message.start_ns, message.end_ns));
+                    over_links += 1;
+                }
+            }
+        }
+        for times in &mut on_link {
+            times.sort_unstable();
+            assert!(
+                times.windows(2).all(|pair| pair[0].1 <= pair[1].0),
+                "seed {seed}"
+            );
+        }
+        for (id, ..) in planned {
+            store.remove(id);
+        }
+        assert_eq!(store, empty, "seed {seed}");
+    }
+    assert!(over_links > 20 && within > 500, "{over_links} {within}");
 }

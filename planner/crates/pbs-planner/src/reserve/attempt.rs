@@ -299,7 +299,7 @@ impl Attempt<'_, '_> {
             };
             let bytes = job.tasks[from].message_bytes.unwrap_or(0);
             let transfer_ns = machine.transfer_ns(link, bytes);
-            let latency_ns = machine.links[link].latency_ns;
+            let latency_ns = machine.latency_ns(link);
             let window = sent_ns..u64::MAX;
             let start_ns = store.link(link).find_first_hole(1, transfer_ns, window);
             let start_ns = start_ns.ok_or_else(|| self.too_late(task, u64::MAX))?;
