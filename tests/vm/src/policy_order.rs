@@ -42,11 +42,7 @@ pub fn late_stage_holds_the_next() -> Verdict {
     let waits = waits
         .iter()
         .map(|event| (event.process, event.task, event.value));
-    check_eq!(
-        waits.collect::<Vec<_>>(),
-        [(2, 0, 1 << 32)],
-        "waits\n{log}"
-    );
+    check_eq!(waits.collect::<Vec<_>>(), [(2, 0, 1 << 32)], "waits\n{log}");
     for event in ended.iter().filter(|event| event.process != 1) {
         check!(event.lateness_insns <= 0, "late for another\n{log}");
         check_eq!(event.preemptions, 0, "preempted\n{log}");
@@ -135,7 +131,9 @@ pub fn cpus_meet() -> Verdict {
 fn gone(node: &Node, process: u32) -> Option<Event> {
     let waits = node.of(EventKind::Waits);
     let is_gone = |event: &&Event| event.reason == Wait::Gone as u16;
-    waits.into_iter().find(|event| event.process == process && is_gone(&event))
+    waits
+        .into_iter()
+        .find(|event| event.process == process && is_gone(&event))
 }
 
 /// Who waits for a process that is killed is told that, on the same CPU and on
