@@ -63,7 +63,7 @@ static void map_rings(void)
 				failed("mmap");
 			continue;
 		}
-		if (ring->magic != PBS_RING_MAGIC || ring->version != PBS_VERSION ||
+		if (ring->magic != PBS_RING_MAGIC || ring->version != PBS_RING_VERSION ||
 		    ring->record_bytes != sizeof(struct pbs_event)) {
 			fprintf(stderr, "pbs_events: a ring of another version\n");
 			exit(1);

@@ -42,7 +42,7 @@ fn header_cases() -> Vec<Case> {
     vec![
         ("magic", with(0, b"PLAN"), EINVAL, "not a plan"),
         ("version 0", with(4, &0u16.to_ne_bytes()), EINVAL, "version"),
-        ("version 2", with(4, &2u16.to_ne_bytes()), EINVAL, "version"),
+        ("version 3", with(4, &3u16.to_ne_bytes()), EINVAL, "version"),
         (
             "size of header",
             with(6, &72u16.to_ne_bytes()),
@@ -105,8 +105,19 @@ fn header_cases() -> Vec<Case> {
             EINVAL,
             "lease_ns",
         ),
-        ("reserved", with(HEADER_BYTES - 1, &[1]), EINVAL, "reserved"),
+        (
+            "reserved in version 1",
+            of_version_1(with(HEADER_BYTES - 1, &[1])),
+            EINVAL,
+            "reserved",
+        ),
     ]
+}
+
+/// The plan as one of version 1.
+fn of_version_1(mut plan: Vec<u8>) -> Vec<u8> {
+    plan[4..6].copy_from_slice(&1u16.to_ne_bytes());
+    plan
 }
 
 fn cpu_cases() -> Vec<Case> {
@@ -154,7 +165,30 @@ fn cpu_cases() -> Vec<Case> {
             E2BIG,
             "slots",
         ),
-        ("reserved", with(PROCESS_AT - 1, &[1]), EINVAL, "reserved"),
+        (
+            "reserved in version 1",
+            of_version_1(with(PROCESS_AT - 1, &[1])),
+            EINVAL,
+            "reserved",
+        ),
+        (
+            "rate of the CPU",
+            with(CPU_AT + 24, &(1u64 << 32).to_ne_bytes()),
+            EINVAL,
+            "its rate",
+        ),
+        (
+            "edges that are not there",
+            with(CPU_AT + 16, &1u64.to_ne_bytes()),
+            EINVAL,
+            "truncated",
+        ),
+        (
+            "too many edges",
+            with(CPU_AT + 16, &u64::MAX.to_ne_bytes()),
+            E2BIG,
+            "edges",
+        ),
     ]
 }
 
@@ -197,7 +231,18 @@ fn process_cases() -> Vec<Case> {
             EINVAL,
             "buffer",
         ),
-        ("reserved", with(second - 1, &[1]), EINVAL, "reserved"),
+        (
+            "reserved in version 1",
+            of_version_1(with(second - 1, &[1])),
+            EINVAL,
+            "reserved",
+        ),
+        (
+            "rate of the process",
+            with(second - 8, &(1u64 << 32).to_ne_bytes()),
+            EINVAL,
+            "its rate",
+        ),
     ]
 }
 
@@ -355,7 +400,7 @@ pub fn bad_plans_are_refused() -> Verdict {
         check!(reason.contains(part), "{what}: {part} is not in: {reason}");
         count += 1;
     }
-    check_eq!(count, 58, "cases");
+    check_eq!(count, 62, "cases");
     running.is_untouched()?;
     oversized(&device)?;
     running.completes()
