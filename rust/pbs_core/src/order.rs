@@ -248,15 +248,21 @@ impl<M: Memory> Node<M> {
     /// one is the current one now.
     #[inline(never)]
     pub(super) fn end_in_net(&mut self, p: u32, now_ns: u64, sink: &mut impl Sink) {
-        if self.is_held(p) {
+        let was_held = self.is_held(p);
+        if was_held {
             // It has ended all the same, on the way to where its thread was to wait.
             self.stop_waiting(p);
         }
         if let Some(run) = self.runs.get_mut(p as usize) {
+            if was_held {
+                (run.edge, run.gate) = self.plan.edge_from(p, run.position);
+            }
             run.move_in_net();
         }
-        if self.is_held(p) {
+        if was_held || self.is_held(p) {
             self.requeue(p);
+        }
+        if self.is_held(p) {
             let mut budget = LOOKS_AT_ONCE;
             self.look_at(p, &mut budget, now_ns, sink);
         }

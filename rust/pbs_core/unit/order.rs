@@ -335,6 +335,27 @@ fn task_that_ends_while_it_waits_has_ended() {
     assert_eq!(scene.node.waits_for(scene.index(3)), None);
 }
 
+/// After that its next task is a candidate, and the ones behind wait as they are to.
+#[test]
+fn who_did_not_wait_goes_on_and_waits_later() {
+    // Process 2 comes into its slots late, so that all are behind the cursor.
+    let slots = [(2, 1), (2, 1), (2, 1), (1, 1000), (1, 1000)];
+    let mut scene = scene(&slots, &[(2, 0, 1, 0), (2, 2, 1, 1)]);
+    let p = scene.index(2);
+    scene.set(2, Presence::Blocked);
+    for _ in 0..3 {
+        scene.wait(2000);
+    }
+    assert_eq!(scene.granted(), 1);
+    scene.set(2, Presence::Ready);
+    for _ in 0..2 {
+        scene.node.end_task(p, scene.now_ns, &mut scene.log);
+        assert_eq!(scene.node.contradiction(0, 2), None);
+        scene.decide();
+    }
+    assert_eq!(scene.node.waits_for(p), Some((1, 1)));
+}
+
 /// A process on another CPU is asked about when somebody begins to wait, and
 /// when it is said to have come further.
 #[test]
