@@ -60,6 +60,7 @@ const MEASURES: &[(&str, Measure)] = &[
     ("pipe-deadline", Cost(pipe::deadline)),
     ("task-end", Cost(switch::early_tasks)),
     ("task-end-near", Cost(switch::near_tasks)),
+    ("task-end-net", Cost(switch::waiting_tasks)),
     ("task-end-same", Cost(switch::same_process)),
     ("preemption", Cost(switch::preemptions)),
     ("yield-fifo-threads", Cost(switch::yield_threads)),

@@ -47,9 +47,15 @@ fn end_tasks(device: &Device, tasks: u64, task_insns: u64) {
 /// Kernel instructions of a task's end, of its process's way to sleep and of the
 /// next one's way back: two processes take turns, slot by slot.
 fn task_ends(probe: &Probe, task_insns: u64, planned_insns: u64) -> Result<f64, String> {
+    let tasks = pairs(probe) + 2 * MARGIN;
+    let plan = in_turn(Plan::new(1).lead_in(), tasks, planned_insns);
+    ends_of(probe, task_insns, plan)
+}
+
+/// The same of a plan in which two processes take turns.
+fn ends_of(probe: &Probe, task_insns: u64, plan: Plan) -> Result<f64, String> {
     let pairs = pairs(probe);
     let tasks = pairs + 2 * MARGIN;
-    let plan = in_turn(Plan::new(1).lead_in(), tasks, planned_insns);
     let device = Device::open().map_err(|error| error.to_string())?;
     let work = |tasks| end_tasks(&device, tasks, task_insns);
     probe.of_each(2 * pairs, || {
@@ -76,6 +82,20 @@ pub fn early_tasks(probe: &Probe) -> Result<f64, String> {
 /// expire.
 pub fn near_tasks(probe: &Probe) -> Result<f64, String> {
     task_ends(probe, 9_800, 10_000)
+}
+
+/// [`early_tasks`] where each task waits for the one before it: with each end of
+/// a task one begins to wait, and one goes on.
+pub fn waiting_tasks(probe: &Probe) -> Result<f64, String> {
+    let tasks = pairs(probe) + 2 * MARGIN;
+    let mut plan = in_turn(Plan::new(1).lead_in(), tasks, 10_000);
+    for task in 0..tasks as u32 {
+        plan = plan.edge(2, task, 1, task);
+        if task != 0 {
+            plan = plan.edge(1, task, 2, task - 1);
+        }
+    }
+    ends_of(probe, 5_000, plan)
 }
 
 /// Kernel instructions of a task's end behind which the same process goes on: there is

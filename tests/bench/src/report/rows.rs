@@ -214,6 +214,13 @@ pub fn of(boots: &Boots) -> (Vec<Row>, Vec<String>) {
     );
     m.plain(
         MAIN,
+        "task-end-net",
+        "task-end-net",
+        None,
+        "the same where each task waits for the one before",
+    );
+    m.plain(
+        MAIN,
         "task-end-same",
         "task-end-same",
         Some(1200.0),
