@@ -111,11 +111,9 @@ pub(crate) fn install(bytes: &[u8]) -> Result<u64, Refused> {
     // Keeps the CPUs as they are; hotplug takes the control lock inside this one.
     let _hotplug = kernel::cpu::hotplug_read_lock();
     let mut control = pbs.control.lock_killable()?;
-    let config = message.config().unwrap_or(control.config);
-
     let mut changes: KVec<Change> = KVec::new();
     for (section, plan) in plans {
-        let change = prepare(pbs, &message, &section, plan, config)?;
+        let change = prepare(pbs, &message, &section, plan, &control.config)?;
         pbs.events.prepare(&mut control, change.cpu)?;
         changes.push(change, CHARGED).map_err(Error::from)?;
     }
@@ -178,7 +176,7 @@ fn prepare(
     message: &Message<'_>,
     section: &Section<'_>,
     plan: Plan<KernelMemory>,
-    config: Config,
+    default: &Config,
 ) -> Result<Change, Refused> {
     give_way()?;
     let cpu = active(pbs, section)?;
@@ -197,10 +195,11 @@ fn prepare(
         Some(())
     });
     let rows = Rows::following(&old_rows, plan.processes().iter().map(|process| process.id))?;
+    let rate = cpu.rate();
     let node = Node::new(
         plan,
-        config,
-        cpu.rate(),
+        message.config(rate).unwrap_or(*default),
+        rate,
         message.plan_id(),
         clock::monotonic_ns(),
     )

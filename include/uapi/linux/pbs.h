@@ -118,12 +118,21 @@ struct pbs_plan_header {
  * The numbers of the policy.  A plan without them runs with the node's
  * defaults (/sys/kernel/pbs/config/).  The names are those of Leppert 2021,
  * appendix A.1; the formulas are in what is named beside each.
+ *
+ * Times become instructions by the rate of each CPU, as the plan says it or
+ * else as the CPU has it (/sys/kernel/pbs/cpuN/rate_insns_per_ms).
+ *
+ * In version 1 those marked [insns] are instructions, and their ranges the same
+ * numbers.  They are taken for the times that the CPU needs for them; from those
+ * come the same numbers again, or, where the CPU retires several instructions in
+ * a nanosecond, numbers that are greater by less than these.
+ * tm2_node_lower_bound_ns is reserved there, and is as t2_min_process_ns.
  */
 struct pbs_config {
 	/* t1, the preemption threshold (Leppert 2021, 3.2.2) */
 	__u64 sigma_t1_permille;	/* 1001 to 100000 */
-	__u64 preemption_limit_insns;	/* up to 2^48 */
-	__u64 no_preemption_insns;	/* up to preemption_limit_insns */
+	__u64 preemption_limit_ns;	/* [insns] up to 2^48 */
+	__u64 no_preemption_ns;		/* [insns] up to preemption_limit_ns */
 	/* a slot's ceiling on the clock: length / rate * factor + extra */
 	__u64 ceiling_factor_permille;	/* 1000 to 1000000 */
 	__u64 ceiling_extra_ns;		/* 100 us to 3600 s */
@@ -132,21 +141,21 @@ struct pbs_config {
 	__u64 window_unallocated_ns;	/* 1 % to 90 % of the period */
 	/* t2_task, and mirrored tm2_task (3.3.6, 3.3.8) */
 	__u64 sigma_t2_permille;	/* more than sigma_t1_permille, to 100000 */
-	__u64 t2_spacer_insns;		/* more than no_preemption_insns, to 2^48 */
-	__u64 t2_task_signaling_limit_insns;	/* more than preemption_limit_insns, to 2^49 */
+	__u64 t2_spacer_ns;		/* [insns] more than no_preemption_ns, to 2^49 */
+	__u64 t2_task_signaling_limit_ns;	/* [insns] more than preemption_limit_ns, to 2^49 */
 	/* t2_preemptions (3.3.6) */
 	__u64 max_preemptions;		/* 1 to 1000000 */
 	/* t2_process (3.3.6) */
 	__u64 capacity_buffer_permille;	/* 1000 to 100000 */
 	__u64 available_plan_buffer_permille;	/* 0 to 1000 */
-	__u64 reschedule_time_insns;	/* up to 2^48 */
-	__u64 t2_min_process_insns;	/* up to 2^48 */
+	__u64 reschedule_time_ns;	/* [insns] up to 2^48 */
+	__u64 t2_min_process_ns;	/* [insns] up to 2^48 */
 	/* t2_node: one plus the share; tm2_node: the share itself (3.3.6, 3.3.8) */
 	__u64 t2_node_lateness_cap_permille;	/* 1000 to 100000 */
 	__u64 tm2_node_earliness_cap_permille;	/* 0 to 1000 */
 	/* stress: points, set by every plan, less by one each nominal tick (3.3.6) */
 	__u64 stress_reset;		/* up to 1000000 */
-	__u64 stress_gain_insns;	/* of each point, up to 2^40; 0: no stress */
+	__u64 stress_gain_ns;		/* [insns] of each point, up to 2^40; 0: no stress */
 	__u64 nominal_tick_ns;		/* 100 us to 1 s; HZ of the kernel does not matter */
 	/* what is switched on: PBS_T1 | ... */
 	__u64 thresholds;
@@ -158,7 +167,9 @@ struct pbs_config {
 	__u64 t1_spares_last_slot;
 	/* what threads out of turn may take of a window, in the kernel */
 	__u64 kernel_budget_permille;	/* 1 to 1000 */
-	__u64 reserved[7];
+	/* tm2_node: by this a node may always be early (3.3.8) */
+	__u64 tm2_node_lower_bound_ns;	/* up to 2^48 */
+	__u64 reserved[6];
 };
 
 /* Bits of pbs_config.thresholds */

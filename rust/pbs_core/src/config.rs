@@ -11,12 +11,12 @@ macro_rules! config {
     ($($(#[$meta:meta])* $name:ident = $default:expr,)*) => {
         /// The numbers of the policy: `struct pbs_config` of the wire format.
         ///
-        /// Factors are given in thousandths: 1050 means 1.05.  What is said of
-        /// each number is what it means, its unit, its range, and the name and
-        /// section that Leppert 2021 gives it; [`Config::DEFAULT`] has the
-        /// defaults.  They are those of a node that retires 10^9 instructions a
-        /// second with 250 nominal ticks, as the thesis assumes: 4,000,000
-        /// instructions a tick.
+        /// Lengths are times: what a CPU retires in them is found out by its rate,
+        /// once for each plan ([`Policy`](super::Policy)).  Factors are given in
+        /// thousandths: 1050 means 1.05.  What is said of each number is what it
+        /// means, its unit, its range, and the name and section that Leppert 2021
+        /// gives it; [`Config::DEFAULT`] has the defaults.  A nominal tick, 250 of
+        /// which are a second, is 4 ms.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub struct Config {
             $($(#[$meta])* pub $name: u64,)*
@@ -53,12 +53,13 @@ config! {
     /// in it.  1001 to 100000.
     sigma_t1_permille = 1050,
     /// PREEMPTION_LIMIT (3.2.2): a slot runs over its length by no more than
-    /// this.  Up to 2^48.  The thesis gives it in ticks (MAX_TICKS_OFF).
-    preemption_limit_insns = 50_000_000,
+    /// this.  Up to 2^48 ns, as all times whose greatest is not said otherwise: 78
+    /// hours.  The thesis gives it in ticks (MAX_TICKS_OFF).
+    preemption_limit_ns = 50_000_000,
     /// NO_PREEMPTION (3.2.2): a slot may always run over its length by this.
-    /// Up to `preemption_limit_insns`.  The thesis gives it in ticks
+    /// Up to `preemption_limit_ns`.  The thesis gives it in ticks
     /// (MIN_TICKS_OFF).
-    no_preemption_insns = 10_000,
+    no_preemption_ns = 10_000,
     /// A slot's ceiling on the clock is its length at the node's rate, times
     /// this, plus `ceiling_extra_ns`: user instructions alone bound nothing.
     /// 1000 to 1000000.
@@ -75,13 +76,13 @@ config! {
     sigma_t2_permille = 1500,
     /// T2_SPACER (3.3.6): a task may always be late by this.  Negative it is
     /// TM2_TASK_SIGNALING_START (3.3.8): and always early.  More than
-    /// `no_preemption_insns`, to 2^48.  The default is the 5 ticks of listing 5.
-    t2_spacer_insns = 20_000_000,
+    /// `no_preemption_ns`, to 2^49.  The default is the 5 ticks of listing 5.
+    t2_spacer_ns = 20_000_000,
     /// T2_TASK_SIGNALING_LIMIT (3.3.6): a task is late by no more than this
     /// unsignalled.  Negative it is TM2_TASK_SIGNALING_LIMIT (3.3.8): nor
-    /// early.  More than `preemption_limit_insns`, to 2^49.  The default is the
+    /// early.  More than `preemption_limit_ns`, to 2^49.  The default is the
     /// second of listing 5.
-    t2_task_signaling_limit_insns = 1_000_000_000,
+    t2_task_signaling_limit_ns = 1_000_000_000,
     /// MAX_PREEMPTIONS (3.2.3, 3.3.6): as many preemptions of a task are
     /// signalled.  1 to 1000000.
     max_preemptions = 5,
@@ -91,13 +92,12 @@ config! {
     /// AVAILABLE_PLAN_BUFFER (3.3.6): the share of its plan buffer's extra
     /// capacity that a process may use up.  Up to 1000.
     available_plan_buffer_permille = 500,
-    /// RESCHEDULE_TIME (3.3.6): instructions that the node retires between a
-    /// prediction failure and the plan that answers it.  Up to 2^48.
-    reschedule_time_insns = 10_000_000,
+    /// RESCHEDULE_TIME (3.3.6): the time between a prediction failure and the
+    /// plan that answers it.  Up to 2^48.
+    reschedule_time_ns = 10_000_000,
     /// T2_MIN_PROCESS, also T2_PROCESS_MINIMUM (3.3.6): the least t2_process;
-    /// times the active processes it is T2_NODE_LOWER_BOUND, and negative the
-    /// lower bound of tm2_node (3.3.8).  Up to 2^48.
-    t2_min_process_insns = 20_000_000,
+    /// times the active processes it is T2_NODE_LOWER_BOUND.  Up to 2^48.
+    t2_min_process_ns = 20_000_000,
     /// T2_NODE_LATENESS_CAP (3.3.6): *one plus* the share of the planned
     /// instructions by which a node may be late.  1000 to 100000.
     t2_node_lateness_cap_permille = 1100,
@@ -109,7 +109,7 @@ config! {
     stress_reset = 50,
     /// STRESS_GAIN (3.3.6): what each point of stress adds to t2_process and
     /// t2_node.  Up to 2^40; 0 switches stress off.
-    stress_gain_insns = 400_000,
+    stress_gain_ns = 400_000,
     /// 1 / HZ (A.1): stress falls by one point in this time, whatever tick the
     /// kernel has.  100 µs to 1 s.
     nominal_tick_ns = 4_000_000,
@@ -129,6 +129,10 @@ config! {
     /// yet, may take on their way out of the kernel; after that who is granted
     /// the CPU goes first.  1 to 1000.
     kernel_budget_permille = 20,
+    /// The lower bound of tm2_node (3.3.8): a node may always be early by this.
+    /// Up to 2^48.  In the thesis it is that of t2_node, which is small as long
+    /// as few processes have begun: then one early task makes the node early.
+    tm2_node_lower_bound_ns = 20_000_000,
 }
 
 /// What can be switched on and off in [`Config::thresholds`], as bits.
@@ -225,7 +229,7 @@ impl Config {
     /// sentence; nothing where that goes without saying.
     pub fn why_not_less(name: &str, value: u64, least: u64) -> &'static str {
         match name {
-            "sigma_t2_permille" | "t2_spacer_insns" | "t2_task_signaling_limit_insns"
+            "sigma_t2_permille" | "t2_spacer_ns" | "t2_task_signaling_limit_ns"
                 if value < least =>
             {
                 ", as t1 must be less than t2_task"
@@ -266,7 +270,7 @@ impl Config {
         [
             (1001, MAX_FACTOR),
             (0, 1 << 48),
-            (0, self.preemption_limit_insns),
+            (0, self.preemption_limit_ns),
             (1000, 1_000_000),
             (100_000, 3_600_000_000_000),
             (1_000_000, 10_000_000_000),
@@ -276,8 +280,8 @@ impl Config {
                 period_ns / 10 * 9 + period_ns % 10 * 9 / 10,
             ),
             (self.sigma_t1_permille.saturating_add(1), MAX_FACTOR),
-            (self.no_preemption_insns.saturating_add(1), 1 << 48),
-            (self.preemption_limit_insns.saturating_add(1), 1 << 49),
+            (self.no_preemption_ns.saturating_add(1), 1 << 49),
+            (self.preemption_limit_ns.saturating_add(1), 1 << 49),
             (1, 1_000_000),
             (1000, MAX_FACTOR),
             (0, 1000),
@@ -293,6 +297,7 @@ impl Config {
             (0, 1),
             (0, 1),
             (1, 1000),
+            (0, 1 << 48),
         ]
     }
 

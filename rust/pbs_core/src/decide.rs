@@ -171,7 +171,7 @@ impl<M: Memory> Node<M> {
             self.begin_task(p);
         }
         self.note_grant(self.slot_on_wire(), now_ns, sink);
-        if self.config.idle_is_lateness != 0 && self.grant.is_none() {
+        if self.policy.config.idle_is_lateness != 0 && self.grant.is_none() {
             let waits = self.slot.begun && self.slot.owner != Slot::IDLE;
             self.waits_since_ns = waits.then(|| self.windows.plan_ns(now_ns));
         }
@@ -232,7 +232,7 @@ impl<M: Memory> Node<M> {
     pub fn t1_insns(&self, slot: &Slot) -> Option<u64> {
         let process = self.plan.process(slot.process)?;
         let is_last = slot.position.saturating_add(1) == process.count;
-        self.config.t1_of_slot_insns(slot.length_insns, is_last)
+        self.policy.t1_of_slot_insns(slot.length_insns, is_last)
     }
 
     fn begin_slot(&mut self, slot: &Slot, plan_ns: u64) {
@@ -242,7 +242,10 @@ impl<M: Memory> Node<M> {
         let lasts_ns = if slot.is_idle() {
             self.rate.to_ns(length_insns)
         } else {
-            let ceiling_ns = self.config.ceiling_ns(length_insns, self.rate);
+            let ceiling_ns = self
+                .policy
+                .config
+                .ceiling_ns(length_insns, self.rate_of(slot.process));
             ceiling_ns.saturating_sub(paid_ns)
         };
         self.slot = SlotState {

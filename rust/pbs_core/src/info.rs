@@ -2,7 +2,7 @@
 
 //! What a node says of itself, for sysfs and the like.
 
-use super::{Config, Counts, Grant, Memory, Node, Plan, Presence, Rate};
+use super::{Config, Counts, Grant, Memory, Node, Plan, Policy, Presence, Rate};
 
 /// The state of one process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,10 +47,15 @@ impl<M: Memory> Node<M> {
 
     /// The configuration.
     pub fn config(&self) -> &Config {
-        &self.config
+        &self.policy.config
     }
 
-    /// The rate.
+    /// The same with its times as instructions.
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// The rate of the CPU, as the plan says it or else as it is known.
     pub fn rate(&self) -> Rate {
         self.rate
     }

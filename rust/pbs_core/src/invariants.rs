@@ -25,7 +25,7 @@ impl<M: Memory> Node<M> {
     pub fn check_same(&self, other: &Node<M>) {
         let state = |node: &Node<M>| {
             (
-                format!("{:?}", (&node.config, node.rate, node.plan_id)),
+                format!("{:?}", (&node.policy, node.rate, node.plan_id)),
                 node.runs
                     .iter()
                     .map(|run| format!("{run:?}"))

@@ -12,7 +12,8 @@ use super::take_over::Changed;
 use super::turns::Budget;
 use super::windows::Windows;
 use super::{
-    wire, Config, Counts, Event, EventKind, Grant, Memory, NoMemory, Plan, Presence, Rate, Sink,
+    wire, Config, Counts, Event, EventKind, Grant, Memory, NoMemory, Plan, Policy, Presence,
+    Process, Rate, Sink,
 };
 
 /// The run state of one CPU that executes a plan.
@@ -28,8 +29,11 @@ use super::{
 /// [`decide`]: Node::decide
 pub struct Node<M: Memory> {
     pub(super) plan: Plan<M>,
-    pub(super) config: Config,
+    pub(super) policy: Policy,
+    /// Of the CPU, as the plan says it or else as it is known.
     pub(super) rate: Rate,
+    /// By process: its own, where the plan says one.  Empty if it says none.
+    rates: M::Slice<Option<Rate>>,
     pub(super) plan_id: u64,
     /// By process.
     pub(super) runs: M::Slice<Run>,
@@ -123,7 +127,8 @@ impl SlotState {
 }
 
 impl<M: Memory> Node<M> {
-    /// The state before the first slot of `plan`, all processes absent.
+    /// The state before the first slot of `plan`, all processes absent.  `rate`
+    /// is that of the CPU; the plan may say another one.
     ///
     /// Execution time begins at `now_ns`; the first slot begins with the first
     /// decision.
@@ -134,6 +139,7 @@ impl<M: Memory> Node<M> {
         plan_id: u64,
         now_ns: u64,
     ) -> Result<Node<M>, NoMemory> {
+        let rate = plan.rate(rate);
         let processes = plan.processes.len();
         let mut runs = M::alloc(processes, Run::NEW)?;
         for (run, index) in runs.iter_mut().zip(0..) {
@@ -145,8 +151,9 @@ impl<M: Memory> Node<M> {
             order: Order::new(&plan)?,
             windows: Windows::new(&config, now_ns),
             budget: Budget::UNKNOWN,
+            policy: Policy::new(config, rate),
+            rates: rates::<M>(&plan)?,
             plan,
-            config,
             rate,
             plan_id,
             runs,
@@ -319,9 +326,20 @@ impl<M: Memory> Node<M> {
         self.tell(event, sink);
     }
 
-    /// Goes on with another rate; the present slot keeps the ceiling it has.
+    /// The rate of process `p`, as the plan says it or else that of the CPU.
+    pub(super) fn rate_of(&self, p: u32) -> Rate {
+        let own = self.rates.get(p as usize).copied().flatten();
+        own.unwrap_or(self.rate)
+    }
+
+    /// The CPU has another rate, unless the plan says one; the present slot keeps
+    /// the bounds it has.
     pub fn set_rate(&mut self, rate: Rate) {
-        self.rate = rate;
+        self.rate = self.plan.rate(rate);
+        self.policy = Policy::new(self.policy.config, self.rate);
+        // What was looked at was compared with other thresholds.
+        self.sums.advance();
+        self.stands = false;
     }
 
     /// Counts an event that the user of the node emitted itself; before it,
@@ -507,6 +525,24 @@ impl<M: Memory> Node<M> {
         self.counts.count(event.kind);
         sink.emit(&event)
     }
+}
+
+/// The rates of the processes that have their own.
+fn rates<M: Memory>(plan: &Plan<M>) -> Result<M::Slice<Option<Rate>>, NoMemory> {
+    let own = |process: &Process| match process.rate_insns_per_ms {
+        0 => None,
+        insns_per_ms => Some(Rate::new(insns_per_ms)),
+    };
+    let processes = &plan.processes;
+    let len = match processes.iter().any(|process| own(process).is_some()) {
+        true => processes.len(),
+        false => 0,
+    };
+    let mut rates = M::alloc(len, None)?;
+    for (rate, process) in rates.iter_mut().zip(processes.iter()) {
+        *rate = own(process);
+    }
+    Ok(rates)
 }
 
 /// A count of processes after one of them changed from `before` to `after`.

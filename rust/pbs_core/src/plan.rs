@@ -2,7 +2,7 @@
 
 //! The plan of one CPU.
 
-use super::{wire, Memory};
+use super::{wire, Memory, Rate};
 
 /// A place in the plan.  Slots never move; tasks move through slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -199,6 +199,14 @@ impl<M: Memory> Plan<M> {
     /// The rate of the CPU as the plan says it; 0: the CPU's own.
     pub fn rate_insns_per_ms(&self) -> u64 {
         self.rate_insns_per_ms
+    }
+
+    /// The rate of the CPU: as the plan says it, or else `own`.
+    pub(super) const fn rate(&self, own: Rate) -> Rate {
+        match self.rate_insns_per_ms {
+            0 => own,
+            insns_per_ms => Rate::new(insns_per_ms),
+        }
     }
 
     /// Tasks on other CPUs wait for tasks of a process.

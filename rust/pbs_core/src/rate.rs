@@ -53,6 +53,27 @@ impl Rate {
     pub const fn to_insns(&self, ns: u64) -> u64 {
         scale(ns, self.insns_per_ns_fp32)
     }
+
+    /// The same for what is converted once and then compared with counts: exact
+    /// but for the rounding, at the price of divisions.
+    pub const fn length_insns(&self, ns: u64) -> u64 {
+        let per_ms = self.insns_per_ms();
+        let whole_insns = (ns / NS_PER_MS).saturating_mul(per_ms);
+        // Less than 10^6 · 2^32.
+        whole_insns.saturating_add(ns % NS_PER_MS * per_ms / NS_PER_MS)
+    }
+
+    /// The time in which `insns` instructions are retired, exact but rounded up:
+    /// [`length_insns`](Rate::length_insns) makes the same number of it, or, where
+    /// several instructions are retired in a nanosecond, one that is greater by
+    /// less than those.
+    pub const fn length_ns(&self, insns: u64) -> u64 {
+        let per_ms = self.insns_per_ms();
+        let whole_ns = (insns / per_ms).saturating_mul(NS_PER_MS);
+        // Less than 2^32 · 10^6.
+        let rest_ns = (insns % per_ms * NS_PER_MS).div_ceil(per_ms);
+        whole_ns.saturating_add(rest_ns)
+    }
 }
 
 pub(super) const fn scale(value: u64, factor_fp32: u64) -> u64 {

@@ -149,7 +149,8 @@ impl Sums {
         }
     }
 
-    fn advance(&mut self) {
+    /// What was looked at before no longer holds.
+    pub(super) fn advance(&mut self) {
         self.progress = self.progress.wrapping_add(1).max(1);
     }
 
@@ -321,11 +322,9 @@ impl<M: Memory> Node<M> {
             active: sums.active,
             lateness_insns: sums.lateness_insns(),
             t2_node_insns: self
-                .config
+                .policy
                 .t2_node_insns(sums.begun_insns(), sums.active, stress),
-            tm2_node_insns: self
-                .config
-                .tm2_node_insns(sums.finished_insns(), sums.active),
+            tm2_node_insns: self.policy.tm2_node_insns(sums.finished_insns()),
         }
     }
 
@@ -334,12 +333,14 @@ impl<M: Memory> Node<M> {
     pub fn process_limit_insns(&self, p: u32, now_ns: u64) -> u64 {
         let progress = self.runs.get(p as usize).map(Run::progress);
         let stress = self.stress(now_ns);
-        self.config
+        self.policy
             .process_limit_insns(&progress.unwrap_or_default(), self.sums.active, stress)
     }
 
     fn stress(&self, now_ns: u64) -> u64 {
-        self.config.stress(now_ns.saturating_sub(self.installed_ns))
+        self.policy
+            .config
+            .stress(now_ns.saturating_sub(self.installed_ns))
     }
 
     /// Looks at the lateness thresholds of `p`, which runs or ends its task.
@@ -352,7 +353,7 @@ impl<M: Memory> Node<M> {
         let Some(run) = self.runs.get(p as usize) else {
             return Watch::NEVER;
         };
-        if self.config.thresholds & LATENESS == 0 {
+        if self.policy.config.thresholds & LATENESS == 0 {
             return Watch::NEVER;
         }
         if !run.is_late() {
@@ -380,7 +381,7 @@ impl<M: Memory> Node<M> {
             at_insns: look.at_insns,
             at_ns: look.at_ns,
         };
-        if self.config.has(Threshold::T2Node) {
+        if self.policy.config.has(Threshold::T2Node) {
             let lateness_insns = self.sums.lateness_insns();
             let late_insns = lateness_insns.max(0).unsigned_abs();
             if !self.node_look.holds(progress, late_insns, now_ns) {
@@ -410,7 +411,7 @@ impl<M: Memory> Node<M> {
             ..Watch::NEVER
         };
         self.watch_preemptions(p, now_ns, sink);
-        if self.config.has(Threshold::T2Process) {
+        if self.policy.config.has(Threshold::T2Process) {
             let approach = self.approach_of_process(run, self.stress(now_ns));
             let level = self.watch_level(&approach, run.told.process, p, now_ns, sink);
             self.update_task(p, |run| run.told.process = level);
@@ -449,10 +450,10 @@ impl<M: Memory> Node<M> {
         let Some(run) = self.runs.get(p as usize) else {
             return u64::MAX;
         };
-        if !self.config.has(Threshold::T2Task) || run.told.task.is_failure() {
+        if !self.policy.config.has(Threshold::T2Task) || run.told.task.is_failure() {
             return u64::MAX;
         }
-        let t2_task_insns = self.config.t2_task_insns(run.planned_insns);
+        let t2_task_insns = self.policy.t2_task_insns(run.planned_insns);
         if run.retired_insns <= t2_task_insns {
             return t2_task_insns.saturating_add(1);
         }
@@ -466,8 +467,8 @@ impl<M: Memory> Node<M> {
         let Some(run) = self.runs.get(p as usize) else {
             return;
         };
-        let max_preemptions = self.config.max_preemptions;
-        if !self.config.has(Threshold::T2Preemptions)
+        let max_preemptions = self.policy.config.max_preemptions;
+        if !self.policy.config.has(Threshold::T2Preemptions)
             || run.told.preemptions.is_failure()
             || u64::from(run.preemptions) < max_preemptions
         {
@@ -480,19 +481,19 @@ impl<M: Memory> Node<M> {
 
     /// t2_process, in both its stages
     fn approach_of_process(&self, run: &Run, stress: u64) -> Approach {
-        let (config, active) = (&self.config, self.sums.active);
+        let (policy, active) = (&self.policy, self.sums.active);
         let progress = run.progress();
         Approach {
             cause: Cause::Process,
             lateness_insns: run.lateness_insns(),
-            limit_insns: config.process_limit_insns(&progress, active, stress),
-            calm_insns: config.process_limit_insns(&progress, active, 0),
+            limit_insns: policy.process_limit_insns(&progress, active, stress),
+            calm_insns: policy.process_limit_insns(&progress, active, 0),
             // Only the allowed plan buffer rises with progress.
             slope: Slope {
-                floor_insns: config
+                floor_insns: policy
                     .capacity_buffer_insns(progress.begun_insns)
-                    .max(config.t2_min_process_insns),
-                rise_insns: config.cleared_plan_buffer_insns(progress.buffer_insns, active),
+                    .max(policy.t2_min_process_insns),
+                rise_insns: policy.cleared_plan_buffer_insns(progress.buffer_insns, active),
                 per_insns: progress.planned_insns,
                 left_insns: progress
                     .planned_insns
@@ -503,13 +504,13 @@ impl<M: Memory> Node<M> {
 
     /// t2_node
     fn approach_of_node(&self, stress: u64) -> Approach {
-        let (config, sums) = (&self.config, &self.sums);
+        let (policy, sums) = (&self.policy, &self.sums);
         let (begun_insns, active) = (sums.begun_insns(), sums.active);
         Approach {
             cause: Cause::Node,
             lateness_insns: sums.lateness_insns(),
-            limit_insns: config.t2_node_insns(begun_insns, active, stress),
-            calm_insns: config.t2_node_insns(begun_insns, active, 0),
+            limit_insns: policy.t2_node_insns(begun_insns, active, stress),
+            calm_insns: policy.t2_node_insns(begun_insns, active, 0),
             slope: FLAT,
         }
     }
@@ -562,7 +563,7 @@ impl<M: Memory> Node<M> {
 
     /// The levels that are told, ascending.
     fn levels(&self) -> impl DoubleEndedIterator<Item = u32> {
-        let info = self.config.has(Threshold::Info);
+        let info = self.policy.config.has(Threshold::Info);
         LEVELS
             .into_iter()
             .filter(move |&percent| info || percent == FAILURE)
@@ -571,7 +572,7 @@ impl<M: Memory> Node<M> {
     /// When stress falls next.
     fn next_tick_ns(&self, now_ns: u64) -> u64 {
         let since_ns = now_ns.saturating_sub(self.installed_ns);
-        let tick_ns = self.config.nominal_tick_ns;
+        let tick_ns = self.policy.config.nominal_tick_ns;
         match since_ns.checked_rem(tick_ns) {
             Some(phase_ns) => now_ns.saturating_add(tick_ns - phase_ns),
             None => u64::MAX,
@@ -591,12 +592,12 @@ impl<M: Memory> Node<M> {
     ) {
         // Most tasks are not even as early as a threshold is at least.
         let early_insns = planned_insns.saturating_sub(retired_insns);
-        if self.config.has(Threshold::Tm2Task) && early_insns > self.config.t2_spacer_insns {
+        if self.policy.config.has(Threshold::Tm2Task) && early_insns > self.policy.t2_spacer_insns {
             self.watch_early_task(p, planned_insns, retired_insns, now_ns, sink);
         }
-        let least_insns = || self.config.node_lower_bound_insns(self.sums.active);
-        let watches = self.config.has(Threshold::Tm2Node) && !self.told_early.is_failure();
-        if watches && self.early_insns() > least_insns() {
+        let least_insns = self.policy.tm2_node_lower_bound_insns;
+        let watches = self.policy.config.has(Threshold::Tm2Node) && !self.told_early.is_failure();
+        if watches && self.early_insns() > least_insns {
             self.watch_early_node(p, retired_insns, now_ns, sink);
         }
     }
@@ -610,7 +611,7 @@ impl<M: Memory> Node<M> {
         now_ns: u64,
         sink: &mut impl Sink,
     ) {
-        let tm2_task_insns = self.config.tm2_task_insns(planned_insns);
+        let tm2_task_insns = self.policy.tm2_task_insns(planned_insns);
         if retired_insns < tm2_task_insns {
             let event = self.signal(EventKind::Early, Cause::Task, p, now_ns);
             let event = Event {

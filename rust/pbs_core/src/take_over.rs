@@ -59,7 +59,7 @@ impl<M: Memory> Node<M> {
     pub fn begin(&mut self, old: Option<&Node<M>>, dealt_seq: u64, now_ns: u64) {
         let Some(old) = old else {
             self.installed_ns = now_ns;
-            self.windows = Windows::new(&self.config, now_ns);
+            self.windows = Windows::new(&self.policy.config, now_ns);
             self.dealt_seq = dealt_seq;
             return;
         };
@@ -76,7 +76,7 @@ impl<M: Memory> Node<M> {
     /// Takes over what belongs to the node as a whole.
     fn follow(&mut self, old: &Node<M>, terms: &Terms, now_ns: u64) {
         self.installed_ns = now_ns;
-        self.windows = Windows::new(&self.config, now_ns);
+        self.windows = Windows::new(&self.policy.config, now_ns);
         self.windows.take_over(&old.windows);
         self.budget = old.budget;
         self.dealt_seq = terms.dealt_seq;
@@ -85,7 +85,7 @@ impl<M: Memory> Node<M> {
         if !terms.node_dealt && !terms.again {
             self.told_late = old.told_late.reopened();
             self.told_early = old.told_early.reopened();
-            if self.config.idle_is_lateness != 0 {
+            if self.policy.config.idle_is_lateness != 0 {
                 let mut windows = old.windows;
                 windows.advance(now_ns);
                 idle_insns = old.idle_insns_at(windows.plan_ns(now_ns));
@@ -135,7 +135,7 @@ impl<M: Memory> Node<M> {
             run.told.preemptions = Level::NOTHING;
         }
         if run.told.task.is_dealt(terms.dealt_seq) {
-            let late = run.retired_insns > self.config.t2_task_insns(run.planned_insns);
+            let late = run.retired_insns > self.policy.t2_task_insns(run.planned_insns);
             run.told.task = if late {
                 before.run.told.task.silenced()
             } else {

@@ -2,11 +2,11 @@
 
 //! The thresholds of Leppert 2021, chapter 3: pure functions of what is known.
 //!
-//! All values are retired instructions.  Every division rounds down, but for
+//! All values are retired instructions, but for what [`Config`] knows alone.  Every division rounds down, but for
 //! the one of t2_task: with it rounded up, t1 is less than t2_task for every
 //! length and every configuration that [`Config::check`] accepts.
 
-use super::{Config, Rate, Threshold};
+use super::{Config, Policy, Rate, Threshold};
 
 /// What t2_process knows of a process: its account since it was last dealt with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -22,13 +22,34 @@ pub struct Progress {
 }
 
 impl Config {
+    /// The ceiling of a slot in plan time.
+    pub fn ceiling_ns(&self, slot_insns: u64, rate: Rate) -> u64 {
+        permille(rate.to_ns(slot_insns), self.ceiling_factor_permille)
+            .saturating_add(self.ceiling_extra_ns)
+    }
+
+    /// The stress, in points, so long after a plan has come (3.3.6).
+    ///
+    /// Without a gain there is none, so that tm2_node is not held back either.
+    pub fn stress(&self, since_plan_ns: u64) -> u64 {
+        if self.stress_gain_ns == 0 {
+            return 0;
+        }
+        match since_plan_ns.checked_div(self.nominal_tick_ns) {
+            Some(ticks) => self.stress_reset.saturating_sub(ticks),
+            None => 0,
+        }
+    }
+}
+
+impl Policy {
     /// t1 of a slot: the slot ends when the instructions retired in it reach
     /// this (3.2.2).
     ///
     /// It comes from the length of the slot and not of the task, which may
     /// have been pushed into a slot much shorter than itself.
     pub fn t1_insns(&self, slot_insns: u64) -> u64 {
-        let relative = permille(slot_insns, self.sigma_t1_permille);
+        let relative = permille(slot_insns, self.config.sigma_t1_permille);
         let limit = slot_insns.saturating_add(self.preemption_limit_insns);
         let least = slot_insns.saturating_add(self.no_preemption_insns);
         relative.min(limit).max(least)
@@ -37,18 +58,12 @@ impl Config {
     /// t1 of a slot of a process, if t1 holds in it; `is_last`: it is the last
     /// slot of its process.
     pub fn t1_of_slot_insns(&self, slot_insns: u64, is_last: bool) -> Option<u64> {
-        let spared = is_last && self.t1_spares_last_slot != 0;
-        if self.has(Threshold::T1) && !spared {
+        let spared = is_last && self.config.t1_spares_last_slot != 0;
+        if self.config.has(Threshold::T1) && !spared {
             Some(self.t1_insns(slot_insns))
         } else {
             None
         }
-    }
-
-    /// The ceiling of a slot in plan time.
-    pub fn ceiling_ns(&self, slot_insns: u64, rate: Rate) -> u64 {
-        permille(rate.to_ns(slot_insns), self.ceiling_factor_permille)
-            .saturating_add(self.ceiling_extra_ns)
     }
 
     /// t2_task: a task that has retired more than this is a prediction failure
@@ -57,7 +72,7 @@ impl Config {
     /// It includes the planned length, as T2_TASK_SIGNALING_LIMIT is read here
     /// to be counted from it.
     pub fn t2_task_insns(&self, task_insns: u64) -> u64 {
-        let relative = permille_up(task_insns, self.sigma_t2_permille);
+        let relative = permille_up(task_insns, self.config.sigma_t2_permille);
         let least = task_insns.saturating_add(self.t2_spacer_insns);
         let limit = task_insns.saturating_add(self.t2_task_signaling_limit_insns);
         relative.max(least).min(limit)
@@ -67,7 +82,7 @@ impl Config {
     /// failure (3.3.8).  0, where it is never one.
     pub fn tm2_task_insns(&self, task_insns: u64) -> u64 {
         // With σ_t2 ≥ 2 the relative part is not positive, and nothing is less.
-        let sigma_permille = 2000u64.saturating_sub(self.sigma_t2_permille);
+        let sigma_permille = 2000u64.saturating_sub(self.config.sigma_t2_permille);
         let relative = permille(task_insns, sigma_permille);
         let limit = task_insns.saturating_sub(self.t2_task_signaling_limit_insns);
         let least = task_insns.saturating_sub(self.t2_spacer_insns);
@@ -76,17 +91,17 @@ impl Config {
 
     /// The capacity buffer of tasks with these planned lengths (3.3.6).
     pub fn capacity_buffer_insns(&self, begun_insns: u64) -> u64 {
-        share(begun_insns, self.capacity_buffer_permille)
+        share(begun_insns, self.config.capacity_buffer_permille)
     }
 
     /// cleared_plan_buffer: what of its plan buffer a process might use up when
     /// all its instructions are retired (3.3.6).
     pub fn cleared_plan_buffer_insns(&self, buffer_insns: u64, active: u32) -> u64 {
-        let extra_plan_capacity = share(buffer_insns, self.capacity_buffer_permille);
+        let extra_plan_capacity = share(buffer_insns, self.config.capacity_buffer_permille);
         let active = u64::from(active.max(1));
         permille(
             extra_plan_capacity / active,
-            self.available_plan_buffer_permille,
+            self.config.available_plan_buffer_permille,
         )
     }
 
@@ -117,7 +132,7 @@ impl Config {
     /// `begun_insns` are the planned lengths of the tasks begun so far of the
     /// `active` processes.
     pub fn t2_node_insns(&self, begun_insns: u64, active: u32, stress: u64) -> u64 {
-        share(begun_insns, self.t2_node_lateness_cap_permille)
+        share(begun_insns, self.config.t2_node_lateness_cap_permille)
             .saturating_add(self.stress_insns(stress))
             .max(self.node_lower_bound_insns(active))
     }
@@ -126,29 +141,16 @@ impl Config {
     /// (3.3.8).  Never positive.
     ///
     /// `finished_insns` are the planned lengths of the tasks ended so far of
-    /// the `active` processes.  Its lower bound is that of t2_node, mirrored.
-    pub fn tm2_node_insns(&self, finished_insns: u64, active: u32) -> i64 {
-        let cap = permille(finished_insns, self.tm2_node_earliness_cap_permille);
-        let earliness = cap.max(self.node_lower_bound_insns(active));
+    /// the active processes.
+    pub fn tm2_node_insns(&self, finished_insns: u64) -> i64 {
+        let cap = permille(finished_insns, self.config.tm2_node_earliness_cap_permille);
+        let earliness = cap.max(self.tm2_node_lower_bound_insns);
         -i64::try_from(earliness).unwrap_or(i64::MAX)
     }
 
     /// T2_NODE_LOWER_BOUND (3.3.6).
-    pub(super) fn node_lower_bound_insns(&self, active: u32) -> u64 {
+    fn node_lower_bound_insns(&self, active: u32) -> u64 {
         self.t2_min_process_insns.saturating_mul(active.into())
-    }
-
-    /// The stress, in points, so long after a plan has come (3.3.6).
-    ///
-    /// Without a gain there is none, so that tm2_node is not held back either.
-    pub fn stress(&self, since_plan_ns: u64) -> u64 {
-        if self.stress_gain_insns == 0 {
-            return 0;
-        }
-        match since_plan_ns.checked_div(self.nominal_tick_ns) {
-            Some(ticks) => self.stress_reset.saturating_sub(ticks),
-            None => 0,
-        }
     }
 
     /// What stress adds to t2_process and t2_node.

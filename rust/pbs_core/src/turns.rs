@@ -39,7 +39,7 @@ impl<M: Memory> Node<M> {
         if now_ns < self.budget.until_ns {
             self.budget.left_ns
         } else {
-            self.config.kernel_budget_ns()
+            self.policy.config.kernel_budget_ns()
         }
     }
 
@@ -49,7 +49,7 @@ impl<M: Memory> Node<M> {
         if now_ns >= self.budget.until_ns {
             self.windows.advance(now_ns);
             self.budget = Budget {
-                left_ns: self.config.kernel_budget_ns(),
+                left_ns: self.policy.config.kernel_budget_ns(),
                 until_ns: self.windows.end_ns(),
             };
         }
@@ -76,14 +76,15 @@ impl<M: Memory> Node<M> {
     /// A slot of `p` begins, of at most `most_insns`: what `p` owes is taken from
     /// it, as far as it goes.  Returns that as instructions and as time.
     pub(super) fn pay(&mut self, p: u32, most_insns: u64) -> (u64, u64) {
+        let rate = self.rate_of(p);
         let Some(run) = self.runs.get_mut(p as usize).filter(|run| run.owed_ns != 0) else {
             return (0, 0);
         };
-        let owed_insns = self.rate.to_insns(run.owed_ns);
+        let owed_insns = rate.to_insns(run.owed_ns);
         let (paid_insns, paid_ns) = if owed_insns <= most_insns {
             (owed_insns, run.owed_ns)
         } else {
-            (most_insns, self.rate.to_ns(most_insns).min(run.owed_ns))
+            (most_insns, rate.to_ns(most_insns).min(run.owed_ns))
         };
         run.owed_ns -= paid_ns;
         if run.copied {

@@ -12,7 +12,7 @@ use super::swap::tasks;
 
 fn idle_config() -> Config {
     Config {
-        t2_min_process_insns: 400,
+        tm2_node_lower_bound_ns: 400,
         tm2_node_earliness_cap_permille: 0,
         idle_is_lateness: 1,
         ..on(&[Threshold::Tm2Node])

@@ -47,7 +47,7 @@ pub(super) fn truths(node: &Node<StdMemory>, p: u32, now_ns: u64) -> Vec<(Subjec
             truths.push((subject(cause, info.id, info.task), percent));
         }
     };
-    if info.retired_insns > config.t2_task_insns(info.planned_insns) {
+    if info.retired_insns > node.policy().t2_task_insns(info.planned_insns) {
         add(Threshold::T2Task, Cause::Task, 100);
     }
     if u64::from(info.preemptions) >= config.max_preemptions {
@@ -107,7 +107,10 @@ impl Audit {
         assert!(percent == 100 || config.has(Threshold::Info));
         match cause {
             Cause::Task => {
-                assert_eq!(event.value, config.t2_task_insns(event.planned_insns));
+                assert_eq!(
+                    event.value,
+                    node.policy().t2_task_insns(event.planned_insns)
+                );
                 assert!(event.retired_insns > event.value);
             }
             Cause::Process => assert!(exceeds(event.lateness_insns, event.value, percent)),

@@ -100,7 +100,7 @@ fn progress_of_a_new_account_is_that_of_the_rest() {
         text::plan_of(cpu)
     };
     let config = Config {
-        t2_min_process_insns: 0,
+        t2_min_process_ns: 0,
         ..on(&[Threshold::T2Process])
     };
     let mut scene = Scene::ready(config, plan());
@@ -287,7 +287,7 @@ fn early_node_that_is_not_dealt_with_is_told_again() {
 #[test]
 fn idle_time_is_of_the_account() {
     let config = Config {
-        t2_min_process_insns: 400,
+        tm2_node_lower_bound_ns: 400,
         tm2_node_earliness_cap_permille: 0,
         idle_is_lateness: 1,
         ..on(&[Threshold::Tm2Node])
@@ -368,7 +368,7 @@ fn task_and_preemptions_may_be_dealt_with_by_a_plan_after_the_next() {
 #[test]
 fn stress_and_information_begin_anew_with_every_plan() {
     let config = Config {
-        stress_gain_insns: 100,
+        stress_gain_ns: 100,
         ..on(&[Threshold::T2Process, Threshold::Info])
     };
     let mut scene = Scene::ready(config, tasks(&SLOTS));

@@ -295,7 +295,7 @@ impl Machine {
         self.audit.check(&self.node, &self.log.0, &true_now);
         let config = self.node.config();
         let early = config.has(Threshold::Tm2Task)
-            && before.retired_insns < config.tm2_task_insns(before.planned_insns);
+            && before.retired_insns < self.node.policy().tm2_task_insns(before.planned_insns);
         let tells_early = self.log.0[told..]
             .iter()
             .any(|event| event.kind == EventKind::Early && event.reason == Cause::Task as u16);

@@ -12,7 +12,7 @@ use super::signals::{buffered, on, scene};
 /// Four points of stress, 100 instructions each, for four ticks of 100 µs.
 fn stressed(thresholds: &[Threshold]) -> Config {
     Config {
-        stress_gain_insns: 100,
+        stress_gain_ns: 100,
         ..on(thresholds)
     }
 }
@@ -124,7 +124,7 @@ fn stress_silences_tm2_node_to_its_last_point() {
     assert_eq!(scene.log.signals()[0].1.stress, 0);
     // A gain of 0 switches stress off.
     let config = Config {
-        stress_gain_insns: 0,
+        stress_gain_ns: 0,
         ..config
     };
     let mut calm = self::scene(config, &[(1, 1000); 4]);
@@ -222,7 +222,7 @@ fn information_alone_tells_nothing() {
 fn sloped(share_permille: u64, info: bool) -> Scene {
     let config = Config {
         capacity_buffer_permille: 1000 + 1,
-        t2_min_process_insns: 0,
+        t2_min_process_ns: 0,
         ..on(&[Threshold::T2Process])
     };
     let config = Config {
@@ -277,7 +277,7 @@ fn steep_slopes_are_told_within_a_thousandth_and_in_few_steps() {
 /// tm2_node of one process is at −150, and two tasks have ended 100 early each.
 fn waiting(idle_is_lateness: u64, wait_ns: u64) -> Scene {
     let config = Config {
-        t2_min_process_insns: 150,
+        tm2_node_lower_bound_ns: 150,
         tm2_node_earliness_cap_permille: 0,
         idle_is_lateness,
         ..on(&[Threshold::Tm2Node])
@@ -326,7 +326,7 @@ fn waiting_makes_nobody_late() {
 #[test]
 fn waiting_counts_only_while_nobody_runs() {
     let config = Config {
-        t2_min_process_insns: 150,
+        tm2_node_lower_bound_ns: 300,
         tm2_node_earliness_cap_permille: 0,
         idle_is_lateness: 1,
         ..on(&[Threshold::T1, Threshold::Tm2Node])

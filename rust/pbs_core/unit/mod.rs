@@ -2,6 +2,20 @@
 
 //! Tests of the policy core.
 
+use crate::{Config, Policy, Rate};
+
+/// The times of a configuration on a CPU that retires one instruction a
+/// nanosecond: the same numbers as instructions.
+trait AtOne {
+    fn at_one(&self) -> Policy;
+}
+
+impl AtOne for Config {
+    fn at_one(&self) -> Policy {
+        Policy::new(*self, Rate::new(1_000_000))
+    }
+}
+
 mod accounts;
 mod audit;
 mod contradictions;

@@ -2,10 +2,11 @@
 
 //! Numbers worked by hand: rate, t1, ceiling, windows, ranges.
 
-use crate::{Config, EventKind, Fault, IdlePolicy, Presence, Rate, Threshold};
+use crate::{Config, EventKind, Fault, IdlePolicy, Policy, Presence, Rate, Threshold};
 
 use super::scene::{Scene, CONFIG};
 use super::text;
+use super::AtOne;
 
 #[test]
 fn rate_converts_both_ways() {
@@ -17,6 +18,69 @@ fn rate_converts_both_ways() {
     // The longest slot, exact where the rate divides a power of two.
     let long_ns = Rate::new(4_000_000).to_ns(1 << 48);
     assert_eq!(long_ns, (1 << 48) / 4);
+}
+
+/// Both ways of a length are exact but for the rounding, for every rate.
+#[test]
+fn lengths_are_exact() {
+    let rate = Rate::new(3_000_000);
+    assert_eq!(rate.length_insns(1), 3);
+    assert_eq!(rate.length_ns(1), 1);
+    assert_eq!(rate.length_ns(4), 2);
+    // 78 hours: the fixed point of `to_insns` is off by 65,536 here.
+    assert_eq!(rate.length_insns(1 << 48), 3 << 48);
+    let mut numbers = 1u64;
+    for insns_per_ms in [1, 999, 123_456, 1_000_000, 3_141_592, u64::from(u32::MAX)] {
+        let rate = Rate::new(insns_per_ms);
+        for shift in 0..60 {
+            numbers = numbers
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            let length = numbers >> shift;
+            let exact = |value: u64, by: u64| u128::from(value) * u128::from(by);
+            let insns = exact(length, insns_per_ms) / 1_000_000;
+            assert_eq!(
+                rate.length_insns(length),
+                u64::try_from(insns).unwrap_or(u64::MAX)
+            );
+            let ns = exact(length, 1_000_000).div_ceil(insns_per_ms.into());
+            assert_eq!(
+                rate.length_ns(length),
+                u64::try_from(ns).unwrap_or(u64::MAX)
+            );
+            if insns_per_ms <= 1_000_000 && rate.length_ns(length) != u64::MAX {
+                assert_eq!(rate.length_insns(rate.length_ns(length)), length);
+            }
+        }
+    }
+}
+
+#[test]
+fn times_become_instructions_by_the_rate() {
+    let config = Config {
+        preemption_limit_ns: 50_000_000,
+        t2_spacer_ns: 20_000_000,
+        stress_gain_ns: 400_000,
+        tm2_node_lower_bound_ns: 8,
+        ..Config::DEFAULT
+    };
+    let policy = Policy::new(config, Rate::new(250_000));
+    assert_eq!(policy.preemption_limit_insns, 12_500_000);
+    assert_eq!(policy.t2_spacer_insns, 5_000_000);
+    assert_eq!(policy.stress_gain_insns, 100_000);
+    assert_eq!(policy.tm2_node_lower_bound_insns, 2);
+    assert_eq!(policy.config, config);
+    // What is different in time, but not in instructions, stays apart all the same.
+    let near = Config {
+        no_preemption_ns: 10,
+        t2_spacer_ns: 11,
+        preemption_limit_ns: 10,
+        t2_task_signaling_limit_ns: 11,
+        ..config
+    };
+    let policy = Policy::new(near, Rate::new(1000));
+    assert_eq!((policy.no_preemption_insns, policy.t2_spacer_insns), (0, 1));
+    assert_eq!(policy.t2_task_signaling_limit_insns, 1);
 }
 
 #[test]
@@ -32,28 +96,28 @@ fn rate_has_no_bad_value() {
 fn t1_is_relative_within_two_bounds() {
     let config = Config::DEFAULT;
     // 1.05 times the length.
-    assert_eq!(config.t1_insns(1_000_000), 1_050_000);
-    assert_eq!(config.t1_insns(20_000_000), 21_000_000);
-    assert_eq!(config.t1_insns(1_234_567), 1_296_295);
+    assert_eq!(config.at_one().t1_insns(1_000_000), 1_050_000);
+    assert_eq!(config.at_one().t1_insns(20_000_000), 21_000_000);
+    assert_eq!(config.at_one().t1_insns(1_234_567), 1_296_295);
     // NO_PREEMPTION below a length of 200,000.
-    assert_eq!(config.t1_insns(200_000), 210_000);
-    assert_eq!(config.t1_insns(199_999), 209_999);
-    assert_eq!(config.t1_insns(1), 10_001);
+    assert_eq!(config.at_one().t1_insns(200_000), 210_000);
+    assert_eq!(config.at_one().t1_insns(199_999), 209_999);
+    assert_eq!(config.at_one().t1_insns(1), 10_001);
     // PREEMPTION_LIMIT above a length of 10^9.
-    assert_eq!(config.t1_insns(1_000_000_000), 1_050_000_000);
-    assert_eq!(config.t1_insns(2_000_000_000), 2_050_000_000);
-    assert_eq!(config.t1_insns(1 << 48), (1 << 48) + 50_000_000);
+    assert_eq!(config.at_one().t1_insns(1_000_000_000), 1_050_000_000);
+    assert_eq!(config.at_one().t1_insns(2_000_000_000), 2_050_000_000);
+    assert_eq!(config.at_one().t1_insns(1 << 48), (1 << 48) + 50_000_000);
 }
 
 #[test]
 fn t1_of_the_greatest_numbers_does_not_overflow() {
     let config = Config {
         sigma_t1_permille: 100_000,
-        preemption_limit_insns: 1 << 48,
+        preemption_limit_ns: 1 << 48,
         ..Config::DEFAULT
     };
-    assert_eq!(config.t1_insns(1 << 48), 1 << 49);
-    assert_eq!(config.t1_insns(u64::MAX), u64::MAX);
+    assert_eq!(config.at_one().t1_insns(1 << 48), 1 << 49);
+    assert_eq!(config.at_one().t1_insns(u64::MAX), u64::MAX);
 }
 
 #[test]
@@ -74,8 +138,8 @@ fn configuration_is_checked_number_by_number() {
     // What others depend on is out of the way.
     let wide = Config {
         sigma_t2_permille: 100_000,
-        t2_spacer_insns: 1 << 48,
-        t2_task_signaling_limit_insns: 1 << 49,
+        t2_spacer_ns: 1 << 48,
+        t2_task_signaling_limit_ns: 1 << 49,
         ..Config::DEFAULT
     };
     let bounds = [
@@ -87,7 +151,7 @@ fn configuration_is_checked_number_by_number() {
         (5, 5_555_556, 500_000_000),
         (6, 1_000_000, 90_000_000),
         (7, 1051, 100_000),
-        (8, 10_001, 1 << 48),
+        (8, 10_001, 1 << 49),
         (9, 50_000_001, 1 << 49),
         (10, 1, 1_000_000),
         (11, 1000, 100_000),
@@ -103,6 +167,8 @@ fn configuration_is_checked_number_by_number() {
         (21, 0, 1),
         (22, 0, 1),
         (23, 0, 1),
+        (24, 1, 1000),
+        (25, 0, 1 << 48),
     ];
     for (index, least, most) in bounds {
         let with = |value| {

@@ -51,8 +51,8 @@ fn config() -> impl Strategy<Value = Config> {
             |(sigma, limit, share, factor, (period_ns, unallocated_permille))| {
                 let config = Config {
                     sigma_t1_permille: sigma,
-                    preemption_limit_insns: limit,
-                    no_preemption_insns: limit * share / 1000,
+                    preemption_limit_ns: limit,
+                    no_preemption_ns: limit * share / 1000,
                     ceiling_factor_permille: factor,
                     ceiling_extra_ns: 100_000,
                     window_period_ns: period_ns,
@@ -72,24 +72,25 @@ fn failure_config() -> impl Strategy<Value = Config> {
     let least = || prop_oneof![Just(0), 0..2000u64, 0..200_000u64];
     let t2_task = (1..2000u64, least(), least());
     let process = (1000..1490u64, 0..=1000u64, least(), least());
-    let node = (1000..1500u64, 0..=300u64, 1..4u64);
+    let node = (1000..1500u64, 0..=300u64, 1..4u64, least());
     let stress = (0..100u64, least(), 100_000..1_000_000u64);
     let switches = (0..=Threshold::ALL_BITS, any::<bool>(), 0..=1u64, 0..=3u64);
     (config(), t2_task, process, node, stress, switches).prop_map(
         |(config, t2_task, process, node, stress, (bits, all, idle_policy, flags))| {
             let config = Config {
                 sigma_t2_permille: config.sigma_t1_permille + t2_task.0,
-                t2_spacer_insns: config.no_preemption_insns + 1 + t2_task.1,
-                t2_task_signaling_limit_insns: config.preemption_limit_insns + 1 + t2_task.2,
+                t2_spacer_ns: config.no_preemption_ns + 1 + t2_task.1,
+                t2_task_signaling_limit_ns: config.preemption_limit_ns + 1 + t2_task.2,
                 capacity_buffer_permille: process.0,
                 available_plan_buffer_permille: process.1,
-                reschedule_time_insns: process.2,
-                t2_min_process_insns: process.3,
+                reschedule_time_ns: process.2,
+                t2_min_process_ns: process.3,
+                tm2_node_lower_bound_ns: node.3,
                 t2_node_lateness_cap_permille: node.0,
                 tm2_node_earliness_cap_permille: node.1,
                 max_preemptions: node.2,
                 stress_reset: stress.0,
-                stress_gain_insns: stress.1,
+                stress_gain_ns: stress.1,
                 nominal_tick_ns: stress.2,
                 thresholds: if all { Threshold::ALL_BITS } else { bits },
                 idle_policy,
@@ -387,13 +388,14 @@ proptest! {
         scale in prop_oneof![Just(1), Just(40), Just(1000u64)],
     ) {
         let config = Config {
-            preemption_limit_insns: case.config.preemption_limit_insns / scale,
-            no_preemption_insns: case.config.no_preemption_insns / scale,
-            t2_spacer_insns: case.config.t2_spacer_insns / scale + 1,
-            t2_task_signaling_limit_insns: case.config.t2_task_signaling_limit_insns / scale + 1,
-            reschedule_time_insns: case.config.reschedule_time_insns / scale,
-            t2_min_process_insns: case.config.t2_min_process_insns / scale / scale,
-            stress_gain_insns: case.config.stress_gain_insns / scale / scale,
+            preemption_limit_ns: case.config.preemption_limit_ns / scale,
+            no_preemption_ns: case.config.no_preemption_ns / scale,
+            t2_spacer_ns: case.config.t2_spacer_ns / scale + 1,
+            t2_task_signaling_limit_ns: case.config.t2_task_signaling_limit_ns / scale + 1,
+            reschedule_time_ns: case.config.reschedule_time_ns / scale,
+            t2_min_process_ns: case.config.t2_min_process_ns / scale / scale,
+            tm2_node_lower_bound_ns: case.config.tm2_node_lower_bound_ns / scale / scale,
+            stress_gain_ns: case.config.stress_gain_ns / scale / scale,
             ..case.config
         };
         let told = case.run(config);

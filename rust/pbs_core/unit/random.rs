@@ -13,6 +13,7 @@ use crate::wire::{MAX_BUFFER_INSNS, MAX_PLAN_INSNS, MAX_PROCESSES, MAX_SLOT_INSN
 use crate::{Config, Progress};
 
 use super::exact;
+use super::AtOne;
 
 pub(super) fn cases(cases: u32) -> ProptestConfig {
     ProptestConfig {
@@ -74,7 +75,7 @@ pub(super) fn any_config() -> impl Strategy<Value = Config> {
             // σ_t1 and NO_PREEMPTION leave room for σ_t2 and T2_SPACER.
             let most = match Config::NAMES[index] {
                 "sigma_t1_permille" => most - 1,
-                "no_preemption_insns" => most.min((1 << 48) - 1),
+                "no_preemption_ns" => most.min((1 << 48) - 1),
                 _ => most,
             };
             let mut values = config.values();
@@ -140,6 +141,7 @@ proptest! {
         counts in (1..=MAX_PROCESSES, 1..=MAX_PROCESSES),
         points in (0..=1_000_000u64, 0..=1_000_000u64),
     ) {
+        let (times, config) = (config, config.at_one());
         let lengths = sorted(a, b);
         prop_assert!(rises(lengths, |insns| config.t1_insns(insns)));
         prop_assert!(rises(lengths, |insns| config.t2_task_insns(insns)));
@@ -163,8 +165,7 @@ proptest! {
         prop_assert!(rises(lengths, |insns| of_node(insns, active.into(), points.0)));
         prop_assert!(rises(stress, |stress| of_node(a, active.into(), stress)));
         prop_assert!(rises(few_and_many, |n| of_node(a, n, points.0)));
-        prop_assert!(rises(lengths, |insns| -config.tm2_node_insns(insns, active)));
-        prop_assert!(rises(few_and_many, |n| -config.tm2_node_insns(a, n as u32)));
-        prop_assert!(rises(sorted(a << 8, b << 8), |ns| u64::MAX - config.stress(ns)));
+        prop_assert!(rises(lengths, |insns| -config.tm2_node_insns(insns)));
+        prop_assert!(rises(sorted(a << 8, b << 8), |ns| u64::MAX - times.stress(ns)));
     }
 }

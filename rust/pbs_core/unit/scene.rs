@@ -21,15 +21,15 @@ pub(super) const RATE: Rate = Rate::new(1_000_000);
 /// No unallocated time for a day, so that a scene is about slots alone.
 pub(super) const CONFIG: Config = Config {
     sigma_t1_permille: 1100,
-    preemption_limit_insns: 1_000_000,
-    no_preemption_insns: 10,
+    preemption_limit_ns: 1_000_000,
+    no_preemption_ns: 10,
     ceiling_factor_permille: 2000,
     ceiling_extra_ns: 1000,
     window_period_ns: 86_400_000_000_000,
     window_unallocated_ns: 1,
     sigma_t2_permille: 100_000,
-    t2_spacer_insns: 1 << 48,
-    t2_task_signaling_limit_insns: 1 << 49,
+    t2_spacer_ns: 1 << 48,
+    t2_task_signaling_limit_ns: 1 << 49,
     thresholds: Threshold::T1 as u64,
     ..Config::DEFAULT
 };

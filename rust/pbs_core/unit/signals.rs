@@ -15,17 +15,18 @@ use super::text::{self, Cpu};
 const SIGNALS: Config = Config {
     ceiling_extra_ns: 1_000_000_000,
     sigma_t2_permille: 1500,
-    t2_spacer_insns: 20,
-    t2_task_signaling_limit_insns: 2_000_000,
+    t2_spacer_ns: 20,
+    t2_task_signaling_limit_ns: 2_000_000,
     max_preemptions: 2,
     capacity_buffer_permille: 1100,
     available_plan_buffer_permille: 1000,
-    reschedule_time_insns: 0,
-    t2_min_process_insns: 30,
+    reschedule_time_ns: 0,
+    t2_min_process_ns: 30,
+    tm2_node_lower_bound_ns: 30,
     t2_node_lateness_cap_permille: 1100,
     tm2_node_earliness_cap_permille: 100,
     stress_reset: 4,
-    stress_gain_insns: 0,
+    stress_gain_ns: 0,
     nominal_tick_ns: 100_000,
     ..CONFIG
 };
@@ -218,7 +219,7 @@ fn t2_process_second_stage_is_the_plan_buffer_by_progress() {
 fn t2_process_does_not_rise_while_its_least_is_greater() {
     // A fifth of what is retired is 300 only at 1500.
     let config = Config {
-        t2_min_process_insns: 300,
+        t2_min_process_ns: 300,
         ..on(&[Threshold::T2Process])
     };
     let mut scene = buffered(config, &[(1, 1000), (1, 1000)], &[4000]);
@@ -325,16 +326,16 @@ fn tm2_node_is_told_below_it_at_an_early_end() {
         ..on(&[Threshold::Tm2Node])
     };
     let mut scene = scene(config, &[(1, 1000), (2, 1000), (1, 1000), (2, 1000)]);
-    // The least is 30 for the one, then 60 for both.
+    // The least is 30, however many have begun.
     scene.finish(970);
-    scene.finish(970);
+    scene.finish(1000);
     assert_eq!(scene.log.lines(), [""; 0]);
-    assert_eq!(scene.node.thresholds(scene.now_ns).tm2_node_insns, -60);
+    assert_eq!(scene.node.thresholds(scene.now_ns).tm2_node_insns, -30);
     scene.finish(999);
     // Process 1 has ended with 31 early, but it was there when its task ended.
     assert_eq!(scene.log.lines(), ["early node: 1.1 at 999"]);
     let (_, event) = scene.log.signals()[0];
-    assert_eq!((event.value as i64, event.node_lateness_insns), (-60, -61));
+    assert_eq!((event.value as i64, event.node_lateness_insns), (-30, -31));
     assert_eq!((event.lateness_insns, event.slot), (-31, 2));
     scene.finish(100);
     assert_eq!(scene.log.signals().len(), 1);
@@ -342,8 +343,8 @@ fn tm2_node_is_told_below_it_at_an_early_end() {
 
 #[test]
 fn tm2_node_is_not_looked_at_where_a_task_ends_as_planned() {
-    let config = |stress_gain_insns| Config {
-        stress_gain_insns,
+    let config = |stress_gain_ns| Config {
+        stress_gain_ns,
         stress_reset: 1,
         nominal_tick_ns: 100_000,
         ..on(&[Threshold::Tm2Node])

@@ -17,7 +17,9 @@ use crate::{
     StdMemory,
 };
 
+use super::scene::RATE;
 use super::text::{read, write, Cpu};
+use super::AtOne;
 
 fn two_cpus() -> Vec<Cpu> {
     vec![
@@ -53,6 +55,9 @@ const CPU_3: usize = SLOT_0 + 5 * 16;
 const PROCESS_2: usize = CPU_3 + 32;
 const END: usize = PROCESS_2 + 32 + 16;
 
+/// How many numbers a configuration had in version 1.
+const OF_VERSION_1: usize = 25;
+
 /// What was read, in the form in which it is written.
 fn again(bytes: &[u8]) -> Result<Vec<u8>, Refusal> {
     let message = Message::parse::<StdMemory>(bytes)?;
@@ -60,14 +65,21 @@ fn again(bytes: &[u8]) -> Result<Vec<u8>, Refusal> {
         plan_id: message.plan_id(),
         total_bytes: bytes.len() as u64,
         nr_cpus: message.nr_cpus(),
-        with_config: message.config().is_some(),
+        with_config: message.config(RATE).is_some(),
         dealt_seq: message.dealt_seq(),
         lease_ns: message.lease_ns(),
         memory_bytes: message.memory_bytes(),
     };
     let mut written = header.bytes().to_vec();
     written[4..6].copy_from_slice(&message.version().to_ne_bytes());
-    written.extend(message.config().iter().flat_map(encode::config));
+    for config in message.config(RATE) {
+        let mut config = encode::config(&config);
+        if message.version() == 1 {
+            // What was not there yet.
+            config[8 * OF_VERSION_1..].fill(0);
+        }
+        written.extend(config);
+    }
     for (cpu, plan) in read(bytes)? {
         written.extend(plan.cpu_record(cpu).bytes());
         let processes = plan.processes().iter();
@@ -92,10 +104,119 @@ fn plan_is_read_as_it_was_written() {
         let bytes = write(99, config, &two_cpus());
         let message = Message::parse::<StdMemory>(&bytes).unwrap();
         assert_eq!(message.plan_id(), 99);
-        assert_eq!(message.config().as_ref(), config);
+        assert_eq!(message.config(RATE).as_ref(), config);
         assert_eq!(message.nr_cpus(), 2);
         assert_eq!(again(&bytes).unwrap(), bytes);
     }
+}
+
+/// `two_cpus()` in version 1, with the numbers of `config` as instructions.
+fn version_1(config: &Config) -> Vec<u8> {
+    let mut bytes = write(1, Some(config), &two_cpus());
+    bytes[4..6].copy_from_slice(&1u16.to_ne_bytes());
+    bytes[64 + 8 * OF_VERSION_1..64 + 256].fill(0);
+    bytes
+}
+
+#[test]
+fn lengths_of_version_1_are_instructions() {
+    let written = Config {
+        preemption_limit_ns: 1_234_567,
+        no_preemption_ns: 1000,
+        t2_spacer_ns: 1001,
+        t2_min_process_ns: 777_777,
+        stress_gain_ns: 3,
+        ..Config::DEFAULT
+    };
+    let bytes = version_1(&written);
+    let message = Message::parse::<StdMemory>(&bytes).unwrap();
+    let lengths = |policy: &crate::Policy| {
+        [
+            policy.preemption_limit_insns,
+            policy.no_preemption_insns,
+            policy.t2_spacer_insns,
+            policy.t2_task_signaling_limit_insns,
+            policy.reschedule_time_insns,
+            policy.t2_min_process_insns,
+            policy.stress_gain_insns,
+            policy.tm2_node_lower_bound_insns,
+        ]
+    };
+    // The lower bound of tm2_node was that of t2_process.
+    let expected = Config {
+        tm2_node_lower_bound_ns: 777_777,
+        ..written
+    };
+    let expected = lengths(&expected.at_one());
+    for insns_per_ms in [
+        2,
+        7,
+        333_333,
+        999_999,
+        1_000_000,
+        1_000_001,
+        3_141_592,
+        u32::MAX.into(),
+    ] {
+        let rate = Rate::new(insns_per_ms);
+        let config = message.config(rate).unwrap();
+        assert_eq!(config.check(), Ok(()), "{insns_per_ms}");
+        let policy = crate::Policy::new(config, rate);
+        for (got, expected) in lengths(&policy).into_iter().zip(expected) {
+            // At most one less than what is retired in a nanosecond; and T2_SPACER, which is
+            // one more than NO_PREEMPTION here, stays more.
+            let least_step = insns_per_ms.div_ceil(1_000_000);
+            let most = expected + 2 * least_step - 2;
+            assert!(
+                (expected..=most).contains(&got),
+                "{got} for {expected}, {insns_per_ms}"
+            );
+        }
+    }
+    // A time in nanoseconds is a time in version 1, too.
+    assert_eq!(
+        message.config(Rate::new(7)).unwrap().ceiling_extra_ns,
+        10_000_000
+    );
+}
+
+#[test]
+fn longest_lengths_of_version_1_are_cut_off_at_the_longest_times() {
+    let written = Config {
+        preemption_limit_ns: 1 << 48,
+        no_preemption_ns: (1 << 48) - 1,
+        t2_spacer_ns: 1 << 48,
+        t2_task_signaling_limit_ns: 1 << 49,
+        t2_min_process_ns: 1 << 48,
+        ..Config::DEFAULT
+    };
+    let bytes = version_1(&written);
+    let message = Message::parse::<StdMemory>(&bytes).unwrap();
+    let config = message.config(Rate::new(1)).unwrap();
+    assert_eq!(config.check(), Ok(()));
+    assert_eq!(config.preemption_limit_ns, 1 << 48);
+    assert_eq!(config.t2_spacer_ns, 1 << 49);
+    assert_eq!(config.t2_task_signaling_limit_ns, 1 << 49);
+}
+
+#[test]
+fn configuration_of_version_1_is_refused_by_its_own_names() {
+    let config = Config {
+        no_preemption_ns: 50_000_001,
+        ..Config::DEFAULT
+    };
+    let refusal = read(&version_1(&config)).err().unwrap();
+    let text = "no_preemption_insns is 50000001; write 0 to 50000000";
+    assert_eq!(
+        (refusal.to_string().as_str(), refusal.offset_bytes),
+        (text, 80)
+    );
+    // A number that version 1 does not have.
+    let mut bytes = version_1(&Config::DEFAULT);
+    bytes[64 + 8 * OF_VERSION_1] = 1;
+    let refusal = read(&bytes).err().unwrap();
+    assert_eq!(refusal.fault, Fault::Reserved { part: Part::Config });
+    assert_eq!(refusal.offset_bytes, 64 + 8 * OF_VERSION_1 as u64);
 }
 
 /// What is reserved in version 1, which has no edges, memory or rates.
@@ -482,11 +603,11 @@ fn plan_that_is_too_long_is_refused() {
 #[test]
 fn configuration_in_a_plan_is_checked() {
     let config = Config {
-        no_preemption_insns: 50_000_001,
+        no_preemption_ns: 50_000_001,
         ..Config::DEFAULT
     };
     let refusal = read(&write(1, Some(&config), &two_cpus())).err().unwrap();
-    let text = "no_preemption_insns is 50000001; write 0 to 50000000";
+    let text = "no_preemption_ns is 50000001; write 0 to 50000000";
     assert_eq!(
         (refusal.to_string().as_str(), refusal.offset_bytes),
         (text, 80)
@@ -612,7 +733,7 @@ fn reasons_fit_into_the_error_record() {
         Fault::Reserved { part },
         Fault::NoCpus,
         Fault::Config {
-            name: "preemption_limit_insns",
+            name: "preemption_limit_ns",
             value: u64::MAX,
             least: u64::MAX,
             most: u64::MAX,

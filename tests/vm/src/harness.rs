@@ -13,6 +13,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::Path;
 
 use pbs_core::wire::encode;
+use pbs_core::Rate;
 use pbs_uapi::{Device, Event, EventKind, Grant, Tier};
 
 /// What a test says: nothing, or why it failed.
@@ -324,6 +325,18 @@ pub fn set_sysfs(file: &str, value: &str) -> Verdict {
 /// One value of `/sys/kernel/pbs/` that is a number.
 pub fn sysfs_number(file: &str) -> Result<i64, String> {
     sysfs(file)?.parse().context(file)
+}
+
+/// The rate of CPU 0.
+pub fn rate() -> Rate {
+    let insns_per_ms = sysfs_number("cpu0/rate_insns_per_ms").expect("a rate");
+    Rate::new(insns_per_ms as u64)
+}
+
+/// The time in which CPU 0 retires as many instructions; in a configuration it
+/// becomes as many again.
+pub fn ns(insns: u64) -> u64 {
+    rate().length_ns(insns)
 }
 
 /// Holds children until the test lets all of them go in one call.

@@ -5,7 +5,7 @@ use pbs_core::Config;
 use pbs_uapi::{EventKind, Grant, IDLE};
 
 use crate::harness::{
-    burn, line, overshoot_limit_insns, set_sysfs, Counting, Plan, Random, Scene, Verdict,
+    burn, line, ns, overshoot_limit_insns, set_sysfs, Counting, Plan, Random, Scene, Verdict,
 };
 use crate::{check, check_eq};
 
@@ -268,7 +268,7 @@ pub fn plan_ends_once() -> Verdict {
 pub fn t1_by_the_configuration() -> Verdict {
     const SLOT_INSNS: u64 = 1_000_000;
     let cases = [
-        // σ, PREEMPTION_LIMIT, NO_PREEMPTION, and t1
+        // σ, PREEMPTION_LIMIT, NO_PREEMPTION as instructions, and t1
         (1_300, 50_000_000, 10_000, 1_300_000),
         (2_000, 100_000, 10_000, 1_100_000),
         (1_001, 50_000_000, 200_000, 1_200_000),
@@ -276,8 +276,8 @@ pub fn t1_by_the_configuration() -> Verdict {
     for (sigma_t1_permille, preemption_limit_insns, no_preemption_insns, t1_insns) in cases {
         let config = Config {
             sigma_t1_permille,
-            preemption_limit_insns,
-            no_preemption_insns,
+            preemption_limit_ns: ns(preemption_limit_insns),
+            no_preemption_ns: ns(no_preemption_insns),
             // Must be above t1's.
             sigma_t2_permille: sigma_t1_permille + 1_000,
             ..Config::DEFAULT

@@ -23,7 +23,7 @@ use pbs_sim::{simulate, NoAnswer, Options, Timing};
 use pbs_uapi::{Cause, Event, EventKind, Grant};
 
 use crate::harness::{
-    burn, kernel_is_watched, line, needs_counter, now_ns, skip, sysfs_number, Context, Node,
+    burn, kernel_is_watched, line, needs_counter, now_ns, ns, skip, sysfs_number, Context, Node,
     Random, Scene, Verdict, LEAD_IN_INSNS, OVERHEAD_INSNS,
 };
 use crate::{check, check_eq};
@@ -184,20 +184,21 @@ fn config(random: &mut Random) -> Config {
         | random.one_of(&[0, 0, Threshold::Info as u64]);
     Config {
         sigma_t1_permille: random.between(1020, 1100),
-        preemption_limit_insns: 100_000,
-        no_preemption_insns: 5_000,
+        preemption_limit_ns: ns(100_000),
+        no_preemption_ns: ns(5_000),
         sigma_t2_permille: random.between(1101, 1500),
-        t2_spacer_insns: random.between(6_000, 100_000),
-        t2_task_signaling_limit_insns: random.between(100_001, 1_000_000),
+        t2_spacer_ns: ns(random.between(6_000, 100_000)),
+        t2_task_signaling_limit_ns: ns(random.between(100_001, 1_000_000)),
         max_preemptions: random.between(1, 4),
         capacity_buffer_permille: random.between(1000, 1200),
         available_plan_buffer_permille: random.between(0, 1000),
-        reschedule_time_insns: random.between(0, 50_000),
-        t2_min_process_insns: random.between(20_000, 300_000),
+        reschedule_time_ns: ns(random.between(0, 50_000)),
+        t2_min_process_ns: ns(random.between(20_000, 300_000)),
+        tm2_node_lower_bound_ns: ns(random.between(20_000, 600_000)),
         t2_node_lateness_cap_permille: random.between(1000, 1200),
         tm2_node_earliness_cap_permille: random.between(0, 200),
         stress_reset: random.between(0, 20) * random.between(0, 1),
-        stress_gain_insns: random.between(0, 20_000),
+        stress_gain_ns: ns(random.between(0, 20_000)),
         nominal_tick_ns: 4_000_000,
         thresholds: Threshold::ALL_BITS & !off,
         idle_policy: random.one_of(&IdlePolicy::ALL) as u64,

@@ -4,7 +4,7 @@
 use std::mem::offset_of;
 
 use pbs_core::wire::Message;
-use pbs_core::StdMemory;
+use pbs_core::{Rate, StdMemory};
 use pbs_uapi::record::{
     self, bytes_of, from_bytes, PlanCpu, PlanEdge, PlanHeader, PlanProcess, PlanSlot,
 };
@@ -210,12 +210,14 @@ fn validate_bytes(bytes: &[u8]) -> Result<Message<'_>, pbs_core::Refusal> {
 }
 
 /// A plan from the wire format. Names, commands and lines are not in it; nor, in
-/// that of one CPU, the processes of others that it waits for.
+/// that of one CPU, the processes of others that it waits for. The configuration
+/// of version 1, which is in instructions, is taken for that of a CPU that
+/// retires one in a nanosecond.
 pub fn decode(bytes: &[u8]) -> Result<Plan, Problem> {
     let message = parse_bytes(bytes).map_err(|refusal| Problem::at(None, refusal.to_string()))?;
     let plan = Decoder { rest: bytes }.plan().unwrap_or_default();
     Ok(Plan {
-        config: message.config(),
+        config: message.config(Rate::new(1_000_000)),
         ..plan
     })
 }

@@ -124,7 +124,7 @@ plan.toml:8: \"idle\" has no length in instructions; write \"idle 5_000_000\"";
     wrong_numbers:
 "[config]
 sigma_t1_permille = 1.05
-preemption_limit_insns = 2e7
+preemption_limit_ns = 2e7
 max_preemptions = -1
 [[process]]
 id = 1
@@ -134,7 +134,7 @@ cpu = 0
 slots = [{ idle_insns = -5 }]
 " => "\
 plan.toml:2: sigma_t1_permille must be a whole number; it is in thousandths: write 1_050
-plan.toml:3: preemption_limit_insns must be a whole number; write 20_000_000
+plan.toml:3: preemption_limit_ns must be a whole number; write 20_000_000
 plan.toml:4: max_preemptions must be between 1 and 1_000_000
 plan.toml:7: a task must be between 1 and 281_474_976_710_656
 plan.toml:7: real_insns must be between 0 and 281_474_976_710_656
@@ -321,7 +321,7 @@ idle_policy = 1
 
     numbers_that_others_depend_on:
 "[config]
-preemption_limit_insns = 1_000_000_000
+preemption_limit_ns = 1_000_000_000
 sigma_t2_permille = 1_050
 [[process]]
 id = 1
@@ -330,7 +330,7 @@ tasks = [10]
 cpu = 0
 slots = [1]
 " => "\
-plan.toml: t2_task_signaling_limit_insns is left out and so 1_000_000_000, but with the other numbers of [config] it must be between 1_000_000_001 and 562_949_953_421_312, as t1 must be less than t2_task; add it
+plan.toml: t2_task_signaling_limit_ns is left out and so 1_000_000_000, but with the other numbers of [config] it must be between 1_000_000_001 and 562_949_953_421_312, as t1 must be less than t2_task; add it
 plan.toml:3: sigma_t2_permille is 1_050; it must be between 1_051 and 100_000, as t1 must be less than t2_task";
 
     real_and_wait_too_long:

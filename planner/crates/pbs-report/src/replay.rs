@@ -3,12 +3,12 @@
 //!
 //! The policy core keeps them while the plan runs; the events tell enough to
 //! know them again: tasks begun and ended, counts, and plans that take over.
-//! All thresholds come from the core's own functions on its `Config`.
+//! All thresholds come from the core's own functions on its `Policy`.
 
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
-use pbs_core::Progress;
+use pbs_core::{Policy, Progress, Rate};
 use pbs_plan::{Config, PlacedSlot, Plan};
 use pbs_uapi::{Cause, Event, EventKind, Grant, IDLE, NO_SLOT, NO_TASK};
 
@@ -127,7 +127,9 @@ pub(crate) struct NodeState {
 /// A CPU as its events tell of it.
 pub(crate) struct Replay {
     default_config: Config,
-    config: Config,
+    /// Of the CPU.
+    rate: Rate,
+    policy: Policy,
     installed_ns: u64,
     plan_ended: bool,
     /// The greatest that a plan had.
@@ -151,10 +153,11 @@ pub(crate) struct Replay {
 }
 
 impl Replay {
-    pub(crate) fn new(plan: &Plan, cpu: u32, default_config: Config) -> Self {
+    pub(crate) fn new(plan: &Plan, cpu: u32, default_config: Config, rate: Rate) -> Self {
         let mut replay = Self {
             default_config,
-            config: default_config,
+            rate,
+            policy: Policy::new(default_config, rate),
             installed_ns: 0,
             plan_ended: false,
             dealt_seq: 0,
@@ -177,7 +180,8 @@ impl Replay {
 
     /// Reads what is needed of a plan.
     fn take(&mut self, plan: &Plan, cpu: u32) {
-        self.config = plan.config.unwrap_or(self.default_config);
+        let config = plan.config.unwrap_or(self.default_config);
+        self.policy = Policy::new(config, self.rate);
         self.tasks.clear();
         self.slots_t1_insns.clear();
         let Some(cpu) = plan.cpus.iter().find(|known| known.cpu == cpu) else {
@@ -186,7 +190,7 @@ impl Replay {
         let t1_insns = |slot: PlacedSlot| {
             let (process, task) = slot.task?;
             let is_last = task + 1 == plan.processes[process].tasks.len();
-            self.config.t1_of_slot_insns(slot.length_insns, is_last)
+            self.policy.t1_of_slot_insns(slot.length_insns, is_last)
         };
         self.slots_t1_insns = plan.place(cpu).map(t1_insns).collect();
         let on_cpu = plan.processes_on(cpu);
@@ -215,7 +219,12 @@ impl Replay {
     }
 
     pub(crate) fn config(&self) -> &Config {
-        &self.config
+        &self.policy.config
+    }
+
+    /// The configuration with its times as instructions.
+    pub(crate) fn policy(&self) -> &Policy {
+        &self.policy
     }
 
     pub(crate) fn installed_ns(&self) -> u64 {
@@ -223,7 +232,7 @@ impl Replay {
     }
 
     pub(crate) fn stress(&self, now_ns: u64) -> u64 {
-        self.config.stress(now_ns.saturating_sub(self.installed_ns))
+        self.policy.config.stress(now_ns.saturating_sub(self.installed_ns))
     }
 
     /// How many processes have begun and have tasks left.
@@ -257,13 +266,9 @@ impl Replay {
         let stress = self.stress(now_ns);
         Some(ProcessState {
             lateness_insns: run.lateness_insns(),
-            limit_insns: self
-                .config
-                .process_limit_insns(&progress, self.active(), stress),
-            capacity_buffer_insns: self.config.capacity_buffer_insns(progress.begun_insns),
-            t2_process_insns: self
-                .config
-                .t2_process_insns(&progress, self.active(), stress),
+            limit_insns: self.policy.process_limit_insns(&progress, self.active(), stress),
+            capacity_buffer_insns: self.policy.capacity_buffer_insns(progress.begun_insns),
+            t2_process_insns: self.policy.t2_process_insns(&progress, self.active(), stress),
         })
     }
 
@@ -272,10 +277,8 @@ impl Replay {
         let stress = self.stress(now_ns);
         NodeState {
             lateness_insns: sums.lateness_insns,
-            t2_node_insns: self
-                .config
-                .t2_node_insns(sums.begun_insns, sums.active, stress),
-            tm2_node_insns: self.config.tm2_node_insns(sums.finished_insns, sums.active),
+            t2_node_insns: self.policy.t2_node_insns(sums.begun_insns, sums.active, stress),
+            tm2_node_insns: self.policy.tm2_node_insns(sums.finished_insns),
         }
     }
 

@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use pbs_core::Threshold;
+use pbs_core::{Rate, Threshold};
 use pbs_plan::Plan;
 use pbs_uapi::{Cause, Event, EventKind};
 use serde::Serialize;
@@ -323,7 +323,12 @@ impl<'a> Builder<'a> {
         let begin_ns = installed_ns.or(own.map(|event| event.time_ns));
         Self {
             cpu,
-            replay: Replay::new(first, cpu, opened.config),
+            replay: Replay::new(
+                first,
+                cpu,
+                opened.config,
+                Rate::new(opened.facts.rate_insns_per_ms),
+            ),
             succession,
             begin_ns: begin_ns.unwrap_or(0),
             stress_ns: None,
@@ -430,13 +435,14 @@ impl<'a> Builder<'a> {
             self.reach(process, reached, time_ns);
         }
         self.reach(process, growth.to_insns, to);
-        let config = self.replay.config();
+        let policy = self.replay.policy();
+        let config = policy.config;
         let t2_insns = config
             .has(Threshold::T2Task)
-            .then(|| config.t2_task_insns(planned));
+            .then(|| policy.t2_task_insns(planned));
         let tm2_insns = config
             .has(Threshold::Tm2Task)
-            .then(|| config.tm2_task_insns(planned))
+            .then(|| policy.tm2_task_insns(planned))
             .filter(|&insns| insns > 0);
         let data = self.task(process, growth.task);
         data.growths.push(*growth);

@@ -112,8 +112,8 @@ fn the_lines_go_through_what_the_core_told_under_later_plans() {
     // Where no least value covers them, thresholds show which accounts began
     // anew: those of the one process that was told, or of all with the node.
     let bare = SIGNALS.replace(
-        "t2_min_process_insns = 3_000_000",
-        "t2_min_process_insns = 0",
+        "t2_min_process_ns = 3_000_000",
+        "t2_min_process_ns = 0",
     );
     // It is told after a task of it has ended, or nothing is in its account.
     let first = "{ planned_insns = 20_000_000, real_insns = 46_000_000 }, 10_000_000";

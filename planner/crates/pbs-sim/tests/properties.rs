@@ -36,8 +36,8 @@ fn config() -> impl Strategy<Value = Config> {
                 idle_policy,
                 idle_is_lateness,
                 // More signals, and answers that come soon or at once.
-                t2_min_process_insns: Config::DEFAULT.t2_min_process_insns >> (4 * scale),
-                reschedule_time_insns: [10_000_000, 100_000, 0][scale as usize],
+                t2_min_process_ns: Config::DEFAULT.t2_min_process_ns >> (4 * scale),
+                reschedule_time_ns: [10_000_000, 100_000, 0][scale as usize],
                 stress_reset: 50 >> (2 * scale),
                 max_preemptions: 5 - 2 * scale,
                 ..Config::DEFAULT

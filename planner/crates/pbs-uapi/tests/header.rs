@@ -34,13 +34,13 @@ fn expected() -> Expected {
             lease_ns memory_bytes
         }
         "pbs_config" Config {
-            sigma_t1_permille preemption_limit_insns no_preemption_insns ceiling_factor_permille
+            sigma_t1_permille preemption_limit_ns no_preemption_ns ceiling_factor_permille
             ceiling_extra_ns window_period_ns window_unallocated_ns sigma_t2_permille
-            t2_spacer_insns t2_task_signaling_limit_insns max_preemptions capacity_buffer_permille
-            available_plan_buffer_permille reschedule_time_insns t2_min_process_insns
+            t2_spacer_ns t2_task_signaling_limit_ns max_preemptions capacity_buffer_permille
+            available_plan_buffer_permille reschedule_time_ns t2_min_process_ns
             t2_node_lateness_cap_permille tm2_node_earliness_cap_permille stress_reset
-            stress_gain_insns nominal_tick_ns thresholds idle_policy idle_is_lateness
-            t1_spares_last_slot kernel_budget_permille reserved
+            stress_gain_ns nominal_tick_ns thresholds idle_policy idle_is_lateness
+            t1_spares_last_slot kernel_budget_permille tm2_node_lower_bound_ns reserved
         }
         "pbs_plan_cpu" PlanCpu { cpu nr_processes nr_slots nr_edges rate_insns_per_ms }
         "pbs_plan_process" PlanProcess { id flags buffer_insns memory_bytes rate_insns_per_ms }

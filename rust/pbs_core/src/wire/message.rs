@@ -4,11 +4,12 @@
 //! sections, one for each CPU.
 
 use super::super::memory::{sort, PAUSE_EVERY};
-use super::super::{Config, Fault, Memory, Part, Refusal};
+use super::super::{Config, Fault, Memory, Part, Rate, Refusal};
 use super::read::Record;
 use super::{
-    CONFIG_BYTES, CPU_BYTES, EDGE_BYTES, HEADER_BYTES, IDLE, LEASE_NS, MAGIC, MAX_BUFFER_INSNS,
-    MAX_EDGES, MAX_PROCESSES, MAX_SLOTS, PROCESS_BYTES, SLOT_BYTES, VERSION, VERSION_1,
+    version_1, CONFIG_BYTES, CPU_BYTES, EDGE_BYTES, HEADER_BYTES, IDLE, LEASE_NS, MAGIC,
+    MAX_BUFFER_INSNS, MAX_EDGES, MAX_PROCESSES, MAX_SLOTS, PROCESS_BYTES, SLOT_BYTES, VERSION,
+    VERSION_1,
 };
 
 /// A written plan whose header, configuration, CPU records and process records
@@ -24,9 +25,16 @@ pub struct Message<'a> {
     dealt_seq: u64,
     lease_ns: u64,
     memory_bytes: u64,
-    config: Option<Config>,
+    config: Option<Written>,
     nr_cpus: u32,
     first_section: usize,
+}
+
+/// A configuration as it is written.
+#[derive(Clone, Copy)]
+enum Written {
+    Version1([u64; version_1::COUNT]),
+    Version2(Config),
 }
 
 impl<'a> Message<'a> {
@@ -84,7 +92,10 @@ impl<'a> Message<'a> {
         };
         let (config, first_section) = match config_bytes as usize {
             0 => (None, HEADER_BYTES),
-            CONFIG_BYTES => (Some(read_config(bytes)?), HEADER_BYTES + CONFIG_BYTES),
+            CONFIG_BYTES => (
+                Some(read_config(bytes, version)?),
+                HEADER_BYTES + CONFIG_BYTES,
+            ),
             _ => {
                 return Err(Fault::ConfigBytes {
                     found: config_bytes,
@@ -205,9 +216,13 @@ impl<'a> Message<'a> {
         Err(fault.at(40))
     }
 
-    /// The configuration that the plan carries, if it does.
-    pub fn config(&self) -> Option<Config> {
-        self.config
+    /// The configuration that the plan carries, if it does, for a CPU of that
+    /// rate: in version 1 it is in instructions.
+    pub fn config(&self, rate: Rate) -> Option<Config> {
+        match self.config? {
+            Written::Version1(values) => Some(version_1::times(values, rate)),
+            Written::Version2(config) => Some(config),
+        }
     }
 
     /// How many CPUs the plan is for.
@@ -227,16 +242,27 @@ impl<'a> Message<'a> {
     }
 }
 
-fn read_config(bytes: &[u8]) -> Result<Config, Refusal> {
+fn read_config(bytes: &[u8], version: u16) -> Result<Written, Refusal> {
     let record = Record::new(bytes, HEADER_BYTES, CONFIG_BYTES, Part::Config)?;
+    if version == VERSION_1 {
+        let mut values = [0; version_1::COUNT];
+        read_values(&record, &mut values);
+        version_1::check(values)?;
+        record.reserved(8 * values.len())?;
+        return Ok(Written::Version1(values));
+    }
     let mut values = [0; Config::COUNT];
+    read_values(&record, &mut values);
+    let config = Config::from_values(values);
+    config.check()?;
+    record.reserved(8 * values.len())?;
+    Ok(Written::Version2(config))
+}
+
+fn read_values(record: &Record<'_>, values: &mut [u64]) {
     for (index, value) in values.iter_mut().enumerate() {
         *value = record.u64(8 * index);
     }
-    let config = Config::from_values(values);
-    config.check()?;
-    record.reserved(8 * Config::COUNT)?;
-    Ok(config)
 }
 
 /// The part of a written plan for one CPU.

@@ -10,6 +10,7 @@ mod build;
 pub mod encode;
 mod message;
 mod read;
+mod version_1;
 
 pub(super) use build::pause;
 pub use message::{Message, Section};
@@ -18,7 +19,8 @@ pub use message::{Message, Section};
 pub const MAGIC: u32 = 0x4e4c_5042;
 /// `PBS_VERSION`: what is written.
 pub const VERSION: u16 = 2;
-/// The first version, without edges, memory and rates; still read.
+/// The first version, without edges, memory and rates, and with a configuration
+/// in instructions; still read.
 pub const VERSION_1: u16 = 1;
 /// `PBS_IDLE`: process of an idle slot.
 pub const IDLE: u32 = u32::MAX;

@@ -3,7 +3,7 @@
 //! tell the kernel's, and the loops are known.
 
 use pbs_uapi::EventKind;
-use pbs_vmtest::harness::{burn, Node, Plan, Scene};
+use pbs_vmtest::harness::{burn, rate, Node, Plan, Scene};
 use pbs_vmtest::{check, check_eq};
 
 use super::Named;
@@ -66,7 +66,7 @@ pub fn preempted_turns() -> Result<(Node, u64), String> {
             plan = plan.slot(process, task, SLOT_INSNS);
         }
     }
-    let t1_insns = config.t1_of_slot_insns(SLOT_INSNS, false);
+    let t1_insns = pbs_core::Policy::new(config, rate()).t1_of_slot_insns(SLOT_INSNS, false);
     let t1_insns = t1_insns.ok_or("t1 is off")?;
     let mut scene = Scene::new()?;
     for process in 1..=PROCESSES {

@@ -131,7 +131,7 @@ pub fn preemptions(probe: &Probe) -> Result<f64, String> {
     let pairs = pairs(probe);
     let mut config = pbs_core::Config::DEFAULT;
     config.sigma_t1_permille = 1001;
-    config.no_preemption_insns = 0;
+    config.no_preemption_ns = 0;
     config.max_preemptions = 1_000_000;
     let slots = pairs + 3 * MARGIN;
     let plan = in_turn(Plan::new(1).config(config).lead_in(), slots, SLOT_INSNS);

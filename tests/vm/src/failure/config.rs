@@ -20,8 +20,8 @@ type Number = (&'static str, u64, u64, u64, u64);
 /// As include/uapi/linux/pbs.h has them, in its order.
 const NUMBERS: [Number; Config::COUNT] = [
     ("sigma_t1_permille", 1_050, 1_001, 100_000, 1_200),
-    ("preemption_limit_insns", 50_000_000, 0, 1 << 48, 60_000_000),
-    ("no_preemption_insns", 10_000, 0, 50_000_000, 20_000),
+    ("preemption_limit_ns", 50_000_000, 0, 1 << 48, 60_000_000),
+    ("no_preemption_ns", 10_000, 0, 50_000_000, 20_000),
     ("ceiling_factor_permille", 2_000, 1_000, 1_000_000, 3_000),
     (
         "ceiling_extra_ns",
@@ -45,9 +45,9 @@ const NUMBERS: [Number; Config::COUNT] = [
         6_000_000,
     ),
     ("sigma_t2_permille", 1_500, 1_051, 100_000, 1_700),
-    ("t2_spacer_insns", 20_000_000, 10_001, 1 << 48, 30_000_000),
+    ("t2_spacer_ns", 20_000_000, 10_001, 1 << 49, 30_000_000),
     (
-        "t2_task_signaling_limit_insns",
+        "t2_task_signaling_limit_ns",
         1_000_000_000,
         50_000_001,
         1 << 49,
@@ -56,8 +56,8 @@ const NUMBERS: [Number; Config::COUNT] = [
     ("max_preemptions", 5, 1, 1_000_000, 9),
     ("capacity_buffer_permille", 1_100, 1_000, 100_000, 1_300),
     ("available_plan_buffer_permille", 500, 0, 1_000, 700),
-    ("reschedule_time_insns", 10_000_000, 0, 1 << 48, 11_000_000),
-    ("t2_min_process_insns", 20_000_000, 0, 1 << 48, 21_000_000),
+    ("reschedule_time_ns", 10_000_000, 0, 1 << 48, 11_000_000),
+    ("t2_min_process_ns", 20_000_000, 0, 1 << 48, 21_000_000),
     (
         "t2_node_lateness_cap_permille",
         1_100,
@@ -67,7 +67,7 @@ const NUMBERS: [Number; Config::COUNT] = [
     ),
     ("tm2_node_earliness_cap_permille", 100, 0, 1_000, 200),
     ("stress_reset", 50, 0, 1_000_000, 60),
-    ("stress_gain_insns", 400_000, 0, 1 << 40, 500_000),
+    ("stress_gain_ns", 400_000, 0, 1 << 40, 500_000),
     (
         "nominal_tick_ns",
         4_000_000,
@@ -80,13 +80,20 @@ const NUMBERS: [Number; Config::COUNT] = [
     ("idle_is_lateness", 0, 0, 1, 1),
     ("t1_spares_last_slot", 0, 0, 1, 1),
     ("kernel_budget_permille", 20, 1, 1000, 30),
+    (
+        "tm2_node_lower_bound_ns",
+        20_000_000,
+        0,
+        1 << 48,
+        21_000_000,
+    ),
 ];
 
 /// Those whose value bounds that of another.
 const BOUND_OTHERS: [&str; 4] = [
     "sigma_t1_permille",
-    "preemption_limit_insns",
-    "no_preemption_insns",
+    "preemption_limit_ns",
+    "no_preemption_ns",
     "window_period_ns",
 ];
 
@@ -116,11 +123,11 @@ fn plan(config: Config) -> Plan {
 const T1_ABOVE_T2: [(&str, u64, &str); 3] = [
     ("sigma_t1_permille", 1_500, "sigma_t2_permille"),
     (
-        "preemption_limit_insns",
+        "preemption_limit_ns",
         1_000_000_000,
-        "t2_task_signaling_limit_insns",
+        "t2_task_signaling_limit_ns",
     ),
-    ("no_preemption_insns", 20_000_000, "t2_spacer_insns"),
+    ("no_preemption_ns", 20_000_000, "t2_spacer_ns"),
 ];
 
 fn place_of(name: &str) -> Result<usize, String> {

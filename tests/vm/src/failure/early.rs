@@ -5,15 +5,15 @@ use pbs_core::{Config, Threshold};
 use pbs_uapi::{Cause, EventKind};
 
 use super::{check_said, config};
-use crate::harness::{Counting, Plan, Scene, Verdict};
+use crate::harness::{ns, Counting, Plan, Scene, Verdict};
 use crate::{check, check_eq};
 
 /// A task that ends below tm2_task is told, behind its end; one that ends just
 /// above it is not, nor one so short that the spacer is all of it.
 pub fn early_by_tm2_task() -> Verdict {
     let config = Config {
-        preemption_limit_insns: 500_000,
-        t2_task_signaling_limit_insns: 1_000_000,
+        preemption_limit_ns: ns(500_000),
+        t2_task_signaling_limit_ns: ns(1_000_000),
         ..config(&[Threshold::Tm2Task])
     };
     // (planned, burned, tm2_task if it is early)
@@ -63,10 +63,13 @@ pub fn early_by_tm2_task() -> Verdict {
 /// Tasks that are each a little early make the node early, which is told once;
 /// and not at all while there is stress.
 pub fn early_by_tm2_node() -> Verdict {
-    let calm = config(&[Threshold::Tm2Node]);
+    let calm = Config {
+        tm2_node_lower_bound_ns: ns(1_000_000),
+        ..config(&[Threshold::Tm2Node])
+    };
     let stressed = Config {
         stress_reset: 1_000_000,
-        stress_gain_insns: 1,
+        stress_gain_ns: 1,
         ..calm
     };
     let run = |config| {
@@ -81,7 +84,7 @@ pub fn early_by_tm2_node() -> Verdict {
         scene.run(&plan)
     };
     let node = run(calm)?;
-    // 500,000 for each of the two; a tenth of what they have ended is less.
+    // A tenth of what they have ended is less.
     check_said(&node, &[(EventKind::Early, Cause::Node, 2, 1, 100)])?;
     let event = node.signals()[0];
     check_eq!(event.value as i64, -1_000_000, "tm2_node");

@@ -5,7 +5,7 @@ use pbs_core::Threshold;
 use pbs_uapi::{Cause, EventKind, Grant};
 
 use super::{check_just_beyond, check_said, config};
-use crate::harness::{burn, overshoot_limit_insns, sleep_ms, Counting, Plan, Scene, Verdict};
+use crate::harness::{burn, ns, overshoot_limit_insns, sleep_ms, Counting, Plan, Scene, Verdict};
 use crate::{check, check_eq};
 
 const TASK_INSNS: u64 = 1_000_000;
@@ -117,7 +117,7 @@ pub fn late_by_t2_process() -> Verdict {
 /// progress has cleared.
 pub fn late_by_plan_buffer() -> Verdict {
     let mut config = config(&[Threshold::T2Process]);
-    config.t2_min_process_insns = 0;
+    config.t2_min_process_ns = 0;
     // A tenth of the buffer may be used up, when all is retired.
     let mut plan = Plan::new(1)
         .config(config)
@@ -148,7 +148,7 @@ pub fn late_by_plan_buffer() -> Verdict {
 /// Processes that are each within their limits are together beyond t2_node.
 pub fn late_by_t2_node() -> Verdict {
     let mut config = config(&[Threshold::T2Process, Threshold::T2Node]);
-    config.t2_min_process_insns = 420_000;
+    config.t2_min_process_ns = ns(420_000);
     // 420,000 for each, so 840,000 when both have begun; a tenth of what they
     // have begun is less.
     let mut plan = Plan::new(1).config(config).lead_in();

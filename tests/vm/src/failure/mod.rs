@@ -18,7 +18,7 @@ mod stress;
 use pbs_core::{Config, Threshold};
 use pbs_uapi::{Cause, Event, EventKind};
 
-use crate::harness::{line, overshoot_limit_insns, Node, Verdict};
+use crate::harness::{line, ns, overshoot_limit_insns, Node, Verdict};
 use crate::{check, check_eq};
 
 /// The tests by their names.
@@ -70,12 +70,13 @@ pub const TESTS: &[(&str, crate::Test)] = &[
 pub fn config(thresholds: &[Threshold]) -> Config {
     Config {
         ceiling_factor_permille: 1_000_000,
-        t2_spacer_insns: 100_000,
+        t2_spacer_ns: ns(100_000),
         max_preemptions: 3,
         available_plan_buffer_permille: 1000,
-        reschedule_time_insns: 0,
-        t2_min_process_insns: 500_000,
-        stress_gain_insns: 0,
+        reschedule_time_ns: 0,
+        t2_min_process_ns: ns(500_000),
+        tm2_node_lower_bound_ns: ns(500_000),
+        stress_gain_ns: 0,
         thresholds: thresholds.iter().map(|&bit| bit as u64).sum(),
         ..Config::DEFAULT
     }

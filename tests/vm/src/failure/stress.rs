@@ -6,7 +6,7 @@ use pbs_uapi::{Cause, Event, EventKind, IDLE};
 
 use super::{check_said, config};
 use crate::harness::{
-    burn, now_ns, overshoot_limit_insns, sleep_ms, sysfs_number, Counting, Node, Plan, Scene,
+    burn, now_ns, ns, overshoot_limit_insns, sleep_ms, sysfs_number, Counting, Node, Plan, Scene,
     Verdict,
 };
 use crate::{check, check_eq};
@@ -18,7 +18,7 @@ const TICK_NS: u64 = 4_000_000;
 fn stressed() -> Config {
     Config {
         stress_reset: RESET,
-        stress_gain_insns: GAIN_INSNS,
+        stress_gain_ns: ns(GAIN_INSNS),
         nominal_tick_ns: TICK_NS,
         ..config(&[Threshold::T2Task, Threshold::T2Process, Threshold::T2Node])
     }

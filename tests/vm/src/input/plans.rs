@@ -343,13 +343,13 @@ fn config_cases() -> Vec<Case> {
         ),
         (
             "limit",
-            config(|c| c.preemption_limit_insns = 1 << 49),
+            config(|c| c.preemption_limit_ns = 1 << 49),
             EINVAL,
             "limit",
         ),
         (
             "NO_PREEMPTION over its limit",
-            config(|c| c.no_preemption_insns = c.preemption_limit_insns + 1),
+            config(|c| c.no_preemption_ns = c.preemption_limit_ns + 1),
             EINVAL,
             "no_preemption",
         ),

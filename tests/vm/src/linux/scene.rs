@@ -293,7 +293,7 @@ impl Turns {
     pub fn config() -> Config {
         Config {
             sigma_t1_permille: 1001,
-            no_preemption_insns: 0,
+            no_preemption_ns: 0,
             max_preemptions: 1_000_000,
             ceiling_factor_permille: 100_000,
             ..Config::DEFAULT

@@ -43,7 +43,7 @@ impl Machine<'_> {
             return Ok(());
         };
         self.cpu.answers += 1;
-        let takes_ns = self.clock.ns_for(self.node.config().reschedule_time_insns);
+        let takes_ns = self.node.config().reschedule_time_ns;
         self.answer = Some(UnderWay {
             asked_ns: self.now_ns,
             // Not in the moment of the question, which might then never pass.
@@ -79,7 +79,7 @@ impl Machine<'_> {
                 .iter()
                 .map(|info| info.map_or(0, |info| info.retired_insns))
                 .collect(),
-            ahead_insns: config.reschedule_time_insns,
+            ahead_insns: self.node.policy().reschedule_time_insns,
         };
         let left = Plan {
             config: Some(config),

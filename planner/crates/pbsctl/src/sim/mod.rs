@@ -52,7 +52,7 @@ tasks as they are.
 With --scheduler \"command ./plan-anew\" that command is run with sh for every
 question. It reads JSON (failures, processes, remaining_toml and more) and
 writes a plan in TOML, or nothing if the one in force shall stay. The plan
-comes into force reschedule_time_insns later.";
+comes into force reschedule_time_ns later.";
 
 /// The resolutions by name.
 #[derive(Clone, Copy, Debug, ValueEnum)]

@@ -145,7 +145,7 @@ impl Setup {
 fn t1_at(over_permille: u64) -> Config {
     Config {
         sigma_t1_permille: 1000 + over_permille,
-        preemption_limit_insns: LONGEST_TASK_INSNS * over_permille / 1000,
+        preemption_limit_ns: LONGEST_TASK_INSNS * over_permille / 1000,
         ..Config::DEFAULT
     }
 }

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The configuration of one CPU, ready to be compared with what it retires.
+
+use super::{Config, Rate};
+
+/// A [`Config`] with its times as the instructions that a CPU retires in them.
+///
+/// It is made when a plan comes into force, and again when the rate of the CPU
+/// changes, so that no decision converts anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)] // They are those of the configuration.
+pub struct Policy {
+    pub config: Config,
+    pub preemption_limit_insns: u64,
+    pub no_preemption_insns: u64,
+    pub t2_spacer_insns: u64,
+    pub t2_task_signaling_limit_insns: u64,
+    pub reschedule_time_insns: u64,
+    pub t2_min_process_insns: u64,
+    pub stress_gain_insns: u64,
+    pub tm2_node_lower_bound_insns: u64,
+}
+
+impl Policy {
+    /// The configuration on a CPU of that rate.
+    pub const fn new(config: Config, rate: Rate) -> Policy {
+        let no_preemption_insns = rate.length_insns(config.no_preemption_ns);
+        let preemption_limit_insns = rate.length_insns(config.preemption_limit_ns);
+        Policy {
+            preemption_limit_insns,
+            no_preemption_insns,
+            // Rounding must not make them the same: t1 is less than t2_task.
+            t2_spacer_insns: greater(rate.length_insns(config.t2_spacer_ns), no_preemption_insns),
+            t2_task_signaling_limit_insns: greater(
+                rate.length_insns(config.t2_task_signaling_limit_ns),
+                preemption_limit_insns,
+            ),
+            reschedule_time_insns: rate.length_insns(config.reschedule_time_ns),
+            t2_min_process_insns: rate.length_insns(config.t2_min_process_ns),
+            stress_gain_insns: rate.length_insns(config.stress_gain_ns),
+            tm2_node_lower_bound_insns: rate.length_insns(config.tm2_node_lower_bound_ns),
+            config,
+        }
+    }
+}
+
+/// `value`, but more than `other`.
+const fn greater(value: u64, other: u64) -> u64 {
+    if value > other {
+        value
+    } else {
+        other.saturating_add(1)
+    }
+}
