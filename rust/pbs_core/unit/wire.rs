@@ -72,7 +72,7 @@ fn again(bytes: &[u8]) -> Result<Vec<u8>, Refusal> {
     };
     let mut written = header.bytes().to_vec();
     written[4..6].copy_from_slice(&message.version().to_ne_bytes());
-    for config in message.config(RATE) {
+    if let Some(config) = message.config(RATE) {
         let mut config = encode::config(&config);
         if message.version() == 1 {
             // What was not there yet.
