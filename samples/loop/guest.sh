@@ -17,8 +17,7 @@ set_config()
 	echo "$2" >"/sys/kernel/pbs/config/$1" || exit 1
 }
 set_config sigma_t2_permille 1300
-set_config t2_spacer_ns 5000000
-set_config t2_min_process_ns 13000000
+set_config t2_min_process_ns 52000000
 
 step()
 {

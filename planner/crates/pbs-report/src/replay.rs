@@ -232,7 +232,9 @@ impl Replay {
     }
 
     pub(crate) fn stress(&self, now_ns: u64) -> u64 {
-        self.policy.config.stress(now_ns.saturating_sub(self.installed_ns))
+        self.policy
+            .config
+            .stress(now_ns.saturating_sub(self.installed_ns))
     }
 
     /// How many processes have begun and have tasks left.
@@ -266,9 +268,13 @@ impl Replay {
         let stress = self.stress(now_ns);
         Some(ProcessState {
             lateness_insns: run.lateness_insns(),
-            limit_insns: self.policy.process_limit_insns(&progress, self.active(), stress),
+            limit_insns: self
+                .policy
+                .process_limit_insns(&progress, self.active(), stress),
             capacity_buffer_insns: self.policy.capacity_buffer_insns(progress.begun_insns),
-            t2_process_insns: self.policy.t2_process_insns(&progress, self.active(), stress),
+            t2_process_insns: self
+                .policy
+                .t2_process_insns(&progress, self.active(), stress),
         })
     }
 
@@ -277,7 +283,9 @@ impl Replay {
         let stress = self.stress(now_ns);
         NodeState {
             lateness_insns: sums.lateness_insns,
-            t2_node_insns: self.policy.t2_node_insns(sums.begun_insns, sums.active, stress),
+            t2_node_insns: self
+                .policy
+                .t2_node_insns(sums.begun_insns, sums.active, stress),
             tm2_node_insns: self.policy.tm2_node_insns(sums.finished_insns),
         }
     }

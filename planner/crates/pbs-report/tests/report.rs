@@ -213,7 +213,7 @@ hash                        1         0  30,000,000  18,000,000    −40.0 %    
 /// are counted.
 #[test]
 fn the_table_lists_signals() {
-    let config = "[config]\nsigma_t2_permille = 1200\nt2_spacer_insns = 1_000_000\n\
+    let config = "[config]\nsigma_t2_permille = 1200\nt2_spacer_ns = 4_000_000\n\
                   thresholds = [\"t1\", \"t2_task\", \"tm2_task\"]\n[[process]]";
     let plan = from_toml(&common::JOB.replacen("[[process]]", config, 1)).unwrap();
     let mut events = simulate(&plan, &[], 0);
@@ -313,7 +313,8 @@ fn deviations_are_rounded() {
 fn only_a_task_over_its_plan_is_marked_as_preempted() {
     // The rest of the first task takes all of the second slot, so the second
     // task is pushed on.
-    let text = "[[process]]\nid = 1\ntasks = [{ planned_insns = 10_000_000, \
+    let text = "[config]\nthresholds = [\"t1\"]\n\
+                [[process]]\nid = 1\ntasks = [{ planned_insns = 10_000_000, \
                 real_insns = 15_000_000 }, 5_000_000, 5_000_000]\n\
                 [[cpu]]\ncpu = 0\nslots = [1, 1, 1]\n";
     let report = report(&from_toml(text).unwrap());

@@ -92,7 +92,11 @@ fn the_lines_go_through_what_the_core_told() {
 fn the_lines_go_through_what_the_core_told_under_later_plans() {
     let simulated = |text: &str, scheduler: &mut dyn JobScheduler| {
         let first = from_toml(text).unwrap();
-        let simulation = simulate(&first, &Options::default(), scheduler).unwrap();
+        let options = Options {
+            rate_insns_per_ms: common::facts().rate_insns_per_ms,
+            ..Options::default()
+        };
+        let simulation = simulate(&first, &options, scheduler).unwrap();
         let accepted = simulation.replans.into_iter();
         let accepted = accepted.filter(|replan| replan.refused.is_none());
         Opened {
@@ -111,10 +115,7 @@ fn the_lines_go_through_what_the_core_told_under_later_plans() {
 
     // Where no least value covers them, thresholds show which accounts began
     // anew: those of the one process that was told, or of all with the node.
-    let bare = SIGNALS.replace(
-        "t2_min_process_ns = 3_000_000",
-        "t2_min_process_ns = 0",
-    );
+    let bare = SIGNALS.replace("t2_min_process_ns = 12_000_000", "t2_min_process_ns = 0");
     // It is told after a task of it has ended, or nothing is in its account.
     let first = "{ planned_insns = 20_000_000, real_insns = 46_000_000 }, 10_000_000";
     let second = "20_000_000, { planned_insns = 10_000_000, real_insns = 36_000_000 }";

@@ -86,7 +86,7 @@ fn sim_reads_both_formats() {
 
 #[test]
 fn the_command_line_overrides_the_plan() {
-    let with = format!("{}\n[config]\nstress_gain_insns = 1\n", LATE);
+    let with = format!("{}\n[config]\nstress_gain_ns = 1\n", LATE);
     for plan in [LATE, with.as_str()] {
         let options = [
             "--config",

@@ -170,19 +170,20 @@ pub(crate) fn facts() -> Facts {
     }
 }
 
-/// A task far over its plan, one far under it, and thresholds that are near.
+/// A task far over its plan, one far under it, and thresholds that are near.  A
+/// nanosecond is a quarter of an instruction.
 #[allow(dead_code)]
 pub(crate) const SIGNALS: &str = r#"
 plan_id = 7
 [config]
 sigma_t2_permille = 1200
-t2_spacer_ns = 1_000_000
-t2_min_process_ns = 3_000_000
+t2_spacer_ns = 4_000_000
+t2_min_process_ns = 12_000_000
 stress_reset = 10
-stress_gain_ns = 200_000
+stress_gain_ns = 800_000
 nominal_tick_ns = 4_000_000
 max_preemptions = 2
-reschedule_time_ns = 2_000_000
+reschedule_time_ns = 8_000_000
 [[process]]
 id = 1
 name = "sort"
