@@ -101,6 +101,13 @@ impl Front {
         self.tell(pbs, ended);
     }
 
+    /// A CPU has lost its plan, and need not look any more.
+    fn forget(&self, cpu: u32) {
+        if let Some(word) = self.awaiting.get((cpu / u64::BITS) as usize) {
+            word.fetch_and(!(1 << (cpu % u64::BITS)), Ordering::Relaxed);
+        }
+    }
+
     /// A task on `cpu` waits for the task of that id; returns how far the process has come.
     fn wait(&self, cpu: &Cpu, task: u32) -> Ended {
         let number = cpu.number();
@@ -237,6 +244,11 @@ impl Fronts {
 
     /// A CPU has lost its plan: tells those who wait for its processes. Allocates nothing.
     pub(crate) fn leave(&mut self, pbs: &Pbs, cpu: u32) {
+        // It may go offline, where no interrupt may be sent to. What its plan before waited for is
+        // among those, too, as long as somebody tells it.
+        for (_, front) in self.shared.iter() {
+            front.forget(cpu);
+        }
         for (other, _) in self.awaited.iter_mut().filter(|front| front.0 == cpu) {
             *other = NOBODY;
         }

@@ -139,6 +139,7 @@ const TESTS: &[(&str, Test)] = &[
         "plans-change-on-one-side",
         policy_order::plans_change_on_one_side,
     ),
+    ("waiter-goes-offline", policy_order::waiter_goes_offline),
     ("circles-are-refused", policy_order::circles_are_refused),
     (
         "hog-leaves-four-percent",

@@ -241,6 +241,39 @@ pub fn plans_change_on_one_side() -> Verdict {
     Ok(())
 }
 
+/// Nothing is sent to a CPU that has gone offline while one of its processes waited
+/// for one on another CPU; the kernel would warn.
+pub fn waiter_goes_offline() -> Verdict {
+    let plan = Plan::new(1).config(uncounted()).cpu(0).slot(1, 0, 200_000);
+    let plan = plan.cpu(1).slot(3, 0, 200_000).edge(3, 0, 1, 0);
+    let mut scene = Scene::new()?;
+    scene.process(1, |device| {
+        sleep_ms(3000);
+        let _ = device.task_end(None);
+    })?;
+    scene.tasks(3, &[150_000])?;
+    let mut scene = scene.start(&plan)?;
+    while place(&scene.node, EventKind::Waits, 3, 0).is_err() {
+        scene.node.read()?;
+    }
+    let online = "/sys/devices/system/cpu/cpu1/online";
+    std::fs::write(online, "0").context("offline")?;
+    // If it has ended before that, nothing was tried.
+    check!(
+        place(&scene.node, EventKind::TaskEnded, 1, 0).is_err(),
+        "too slow\n{}",
+        scene.node.log()
+    );
+    while place(&scene.node, EventKind::TaskEnded, 1, 0).is_err() {
+        scene.node.read()?;
+    }
+    std::fs::write(online, "1").context("online")?;
+    for child in &mut scene.children {
+        child.wait_ok()?;
+    }
+    Ok(())
+}
+
 /// A circle is refused, with its path, and so is an edge to nowhere.
 pub fn circles_are_refused() -> Verdict {
     let node = Node::open()?;
