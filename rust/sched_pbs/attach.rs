@@ -296,7 +296,7 @@ pub(crate) fn end_task(task: &Task, expected: Option<u32>) -> Result<TaskEnded, 
     let (next, step) = finish(RunQueueGuard::lock_local(), |rq, cpu, state| {
         let number = entity::seat_of(rq, task);
         state.charge(rq);
-        state.sample_memory(rq);
+        state.sample_memory(rq, cpu);
         let threads = state.threads.as_ref().ok_or(NotEnded::NotAttached)?;
         let Some(process) = threads.process_if_active(number) else {
             let attached = threads.get(number).is_some_and(|seat| seat.leaving == 0);
@@ -342,7 +342,7 @@ extern "C" fn sched_pbs_exit(task: *mut bindings::task_struct) {
     }
     finish(RunQueueGuard::lock_local(), |rq, cpu, state| {
         state.charge(rq);
-        state.sample_memory(rq);
+        state.sample_memory(rq, cpu);
         let number = entity::seat_of(rq, task);
         let Some(threads) = &state.threads else {
             return;

@@ -109,7 +109,7 @@ unsafe impl SchedClass for Pbs {
         unsafe { entity::dec_running(&rq) };
         let stays = update(rq, |rq, cpu, state| {
             if current {
-                state.charge_switch(rq);
+                state.charge_switch(rq, cpu);
             }
             let clock_ns = rq.clock_ns();
             let threads = state.threads.as_mut()?;

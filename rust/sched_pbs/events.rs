@@ -377,7 +377,7 @@ impl pbs_core::Sink for Emitter<'_> {
                 node_lateness_insns: event.node_lateness_insns,
                 stress: event.stress,
                 level_percent: event.level_percent,
-                reserved: 0,
+                memory_bytes: event.memory_bytes,
             })
         };
         ring.write(record, |record| trace::event(event.kind, &record.0));

@@ -46,7 +46,7 @@ impl TaskWorkCallback for Stop {
         }
         let step = finish(RunQueueGuard::lock_local(), |rq, cpu, state| {
             state.charge(rq);
-            state.sample_memory(rq);
+            state.sample_memory(rq, cpu);
             settle(rq, cpu, state, task, entity::seat_of(rq, task), Place::Edge)
         });
         wait(task, step.unwrap_or(Step::GoOn), Place::Edge);

@@ -363,7 +363,7 @@ fn put_in_force(change: &mut Change) -> Result {
 fn swap(change: &mut Change, most: usize) -> bool {
     with_locked(change.cpu, |rq, cpu, state| {
         state.charge(rq);
-        state.sample_memory(rq);
+        state.sample_memory(rq, cpu);
         let now_ns = state.now_ns();
         state.tell_untold(cpu);
         if let Some(new) = change.node.as_deref_mut() {
@@ -394,6 +394,7 @@ fn swap(change: &mut Change, most: usize) -> bool {
             state.mend();
         }
         state.forget_memory();
+        state.show_memory();
         if let Some(old) = &change.node {
             old.leave_slot(&mut Emitter::new(cpu, &mut state.events, old.plan_id(), 0));
         }
@@ -584,6 +585,7 @@ pub(crate) fn read_back(number: u32) -> Result<KVVec<u8>> {
             nr_cpus: 1,
             with_config: true,
             lease_ns: state.lease.map_or(0, |lease| lease.length_ns()),
+            memory_bytes: plan.memory_bytes(),
             ..wire::encode::Header::default()
         };
         Some((header, *node.config(), plan.cpu_record(number)))

@@ -66,6 +66,8 @@ pub(crate) struct State {
     pub(crate) insn_clock: InsnClock,
     /// The longest that a thread took to its waiting place.
     pub(crate) longest_stop_ns: u64,
+    /// What the processes here use, as other CPUs know it.
+    shown_memory_bytes: u64,
     /// How long threads had the CPU out of turn.
     pub(crate) out_of_turn_ns: u64,
     /// In how many windows no more time could be taken so.
@@ -130,6 +132,7 @@ impl Default for State {
             threads: None,
             insn_clock: InsnClock::default(),
             longest_stop_ns: 0,
+            shown_memory_bytes: 0,
             out_of_turn_ns: 0,
             budgets_spent: 0,
             longest_swap_ns: 0,

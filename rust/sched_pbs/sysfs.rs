@@ -311,6 +311,9 @@ config_attributes! {
     23 "t1_spares_last_slot",
     24 "kernel_budget_permille",
     25 "tm2_node_lower_bound_ns",
+    26 "sigma_memory_permille",
+    27 "memory_spacer_bytes",
+    28 "memory_signaling_limit_bytes",
 }
 
 const fn same(left: &[u8], right: &[u8]) -> bool {

@@ -38,6 +38,8 @@ TRACE_DEFINE_ENUM(PBS_CAUSE_TASK);
 TRACE_DEFINE_ENUM(PBS_CAUSE_PROCESS);
 TRACE_DEFINE_ENUM(PBS_CAUSE_NODE);
 TRACE_DEFINE_ENUM(PBS_CAUSE_PREEMPTIONS);
+TRACE_DEFINE_ENUM(PBS_CAUSE_MEMORY);
+TRACE_DEFINE_ENUM(PBS_CAUSE_NODE_MEMORY);
 TRACE_DEFINE_ENUM(PBS_TIER_PMU_OVERFLOW);
 TRACE_DEFINE_ENUM(PBS_TIER_PMU);
 TRACE_DEFINE_ENUM(PBS_TIER_CLOCK);
@@ -296,7 +298,7 @@ TRACE_EVENT_FN(pbs_ceiling,
 
 /*
  * A prediction failure, or information on the way to one.  The threshold is in
- * instructions, or a number of preemptions where that is the cause.
+ * instructions, a number of preemptions, or bytes, by the cause.
  */
 TRACE_EVENT_FN(pbs_signal,
 
@@ -313,6 +315,7 @@ TRACE_EVENT_FN(pbs_signal,
 		__field(u64,	retired_insns)
 		__field(s64,	lateness_insns)
 		__field(s64,	node_lateness_insns)
+		__field(u64,	memory_bytes)
 		__field(u32,	cpu)
 		__field(u32,	process)
 		__field(u32,	task)
@@ -332,6 +335,7 @@ TRACE_EVENT_FN(pbs_signal,
 		__entry->retired_insns = event->retired_insns;
 		__entry->lateness_insns = event->lateness_insns;
 		__entry->node_lateness_insns = event->node_lateness_insns;
+		__entry->memory_bytes = event->memory_bytes;
 		__entry->cpu = event->cpu;
 		__entry->process = event->process;
 		__entry->task = event->task;
@@ -342,7 +346,7 @@ TRACE_EVENT_FN(pbs_signal,
 		__entry->cause = event->reason;
 	),
 
-	TP_printk("cpu=%u seq=%llu plan_id=%llu slot=%lld process=%d task=%d kind=%s cause=%s level_percent=%u threshold=%lld planned_insns=%llu retired_insns=%llu lateness_insns=%lld node_lateness_insns=%lld preemptions=%u stress=%u",
+	TP_printk("cpu=%u seq=%llu plan_id=%llu slot=%lld process=%d task=%d kind=%s cause=%s level_percent=%u threshold=%lld planned_insns=%llu retired_insns=%llu lateness_insns=%lld node_lateness_insns=%lld memory_bytes=%llu preemptions=%u stress=%u",
 		  __entry->cpu, __entry->seq, __entry->plan_id, __entry->slot,
 		  __entry->process, __entry->task,
 		  __print_symbolic(__entry->kind,
@@ -353,11 +357,13 @@ TRACE_EVENT_FN(pbs_signal,
 				   { PBS_CAUSE_TASK, "task" },
 				   { PBS_CAUSE_PROCESS, "process" },
 				   { PBS_CAUSE_NODE, "node" },
-				   { PBS_CAUSE_PREEMPTIONS, "preemptions" }),
+				   { PBS_CAUSE_PREEMPTIONS, "preemptions" },
+				   { PBS_CAUSE_MEMORY, "memory" },
+				   { PBS_CAUSE_NODE_MEMORY, "node_memory" }),
 		  __entry->level_percent, __entry->threshold,
 		  __entry->planned_insns, __entry->retired_insns,
 		  __entry->lateness_insns, __entry->node_lateness_insns,
-		  __entry->preemptions, __entry->stress),
+		  __entry->memory_bytes, __entry->preemptions, __entry->stress),
 
 	trace_pbs_event_reg, trace_pbs_event_unreg
 );

@@ -169,7 +169,11 @@ struct pbs_config {
 	__u64 kernel_budget_permille;	/* 1 to 1000 */
 	/* tm2_node: by this a node may always be early (3.3.8) */
 	__u64 tm2_node_lower_bound_ns;	/* up to 2^48 */
-	__u64 reserved[6];
+	/* t2_memory, of the planned peak: max(it * sigma, it + spacer), up to it + limit */
+	__u64 sigma_memory_permille;	/* up to 100000 */
+	__u64 memory_spacer_bytes;	/* up to 2^48 */
+	__u64 memory_signaling_limit_bytes;	/* memory_spacer_bytes to 2^56 */
+	__u64 reserved[3];
 };
 
 /* Bits of pbs_config.thresholds */
@@ -180,7 +184,8 @@ struct pbs_config {
 #define PBS_T2_PREEMPTIONS	(1ull << 4)
 #define PBS_TM2_TASK		(1ull << 5)
 #define PBS_TM2_NODE		(1ull << 6)
-#define PBS_INFO		(1ull << 7)	/* PBS_EV_INFO on the way to t2_process and t2_node */
+#define PBS_INFO		(1ull << 7)	/* PBS_EV_INFO on the way to t2_process, t2_node, t2_memory */
+#define PBS_T2_MEMORY		(1ull << 8)	/* PBS_CAUSE_MEMORY and PBS_CAUSE_NODE_MEMORY */
 
 enum pbs_idle_policy {
 	PBS_IDLE_LATEST		= 0,	/* the process with the greatest lateness */
@@ -272,7 +277,7 @@ enum pbs_grant {
 
 /*
  * Which threshold a PBS_EV_LATE, PBS_EV_EARLY or PBS_EV_INFO is about.  The
- * threshold is in value, as instructions, or as a number of preemptions; what
+ * threshold is in value, as instructions, a number of preemptions, or bytes; what
  * is compared with it is in the field named here.  process and task are those
  * that brought it about.
  *
@@ -281,6 +286,13 @@ enum pbs_grant {
  * lateness, or all of them for the node, and the task a new count of
  * preemptions; under any other plan what is still so is told again.  What one
  * plan has dealt with stays so.
+ *
+ * Memory is resident memory.  A process counts with its peak until it ends; its
+ * threshold is formed of its planned peak (pbs_plan_process.memory_bytes), that of
+ * the node is what the plan may use (pbs_plan_header.memory_bytes).  Without these
+ * nothing is told.  The failure of the node is told on the CPU whose process has
+ * brought it about, and on another when a process there grows, too.  A plan that
+ * deals with it silences it, for as long as what that plan says is exceeded.
  *
  * Of an early node the threshold is negative: read value as __s64.  And its
  * node_lateness_insns has the idle time in it that lessens earliness
@@ -291,6 +303,8 @@ enum pbs_cause {
 	PBS_CAUSE_PROCESS	= 2,	/* lateness_insns */
 	PBS_CAUSE_NODE		= 3,	/* node_lateness_insns */
 	PBS_CAUSE_PREEMPTIONS	= 4,	/* preemptions */
+	PBS_CAUSE_MEMORY	= 5,	/* memory_bytes, of the process */
+	PBS_CAUSE_NODE_MEMORY	= 6,	/* memory_bytes, of all processes of the node */
 };
 
 enum pbs_eject {
@@ -338,8 +352,8 @@ struct pbs_event {
 	__s32 pid;			/* thread id in the initial namespace, 0: none */
 	__s64 node_lateness_insns;	/* of the CPU's processes, negative when early */
 	__u32 stress;			/* of LATE, EARLY and INFO: the level at that moment */
-	__u32 level_percent;		/* of LATE and EARLY: 100; of INFO: 25, 50 or 75 */
-	__u64 reserved;
+	__u32 level_percent;		/* of LATE and EARLY: 100; of INFO: 25, 50, 75 or 90 */
+	__u64 memory_bytes;		/* of signals about memory: what is compared */
 };
 
 /*

@@ -133,6 +133,14 @@ config! {
     /// Up to 2^48.  In the thesis it is that of t2_node, which is small as long
     /// as few processes have begun: then one early task makes the node early.
     tm2_node_lower_bound_ns = 20_000_000,
+    /// The share of its planned peak of memory that a process may use.  Up to
+    /// 100000.
+    sigma_memory_permille = 1100,
+    /// A process may always use so much more than its planned peak.  Up to 2^48.
+    memory_spacer_bytes = 1 << 20,
+    /// A process uses no more than this above its planned peak unsignalled.
+    /// `memory_spacer_bytes` to 2^56.
+    memory_signaling_limit_bytes = 256 << 20,
 }
 
 /// What can be switched on and off in [`Config::thresholds`], as bits.
@@ -157,11 +165,14 @@ pub enum Threshold {
     /// The information on the way to t2_process and t2_node (6.2.3).  Each
     /// comes only with its threshold.
     Info = 1 << 7,
+    /// The memory of processes against their planned peaks, and of all together
+    /// against the node's limit, with the information on the way to each.
+    T2Memory = 1 << 8,
 }
 
 impl Threshold {
     /// All of them.
-    pub const ALL: [Threshold; 8] = [
+    pub const ALL: [Threshold; 9] = [
         Threshold::T1,
         Threshold::T2Task,
         Threshold::T2Process,
@@ -170,6 +181,7 @@ impl Threshold {
         Threshold::Tm2Task,
         Threshold::Tm2Node,
         Threshold::Info,
+        Threshold::T2Memory,
     ];
 
     /// The bits of all of them.
@@ -186,6 +198,7 @@ impl Threshold {
             Threshold::Tm2Task => "tm2_task",
             Threshold::Tm2Node => "tm2_node",
             Threshold::Info => "info",
+            Threshold::T2Memory => "t2_memory",
         }
     }
 }
@@ -298,6 +311,9 @@ impl Config {
             (0, 1),
             (1, 1000),
             (0, 1 << 48),
+            (0, MAX_FACTOR),
+            (0, 1 << 48),
+            (self.memory_spacer_bytes, 1 << 56),
         ]
     }
 

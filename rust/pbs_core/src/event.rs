@@ -139,6 +139,10 @@ pub enum Cause {
     Node = 3,
     /// t2_preemptions: the preemptions of the task.
     Preemptions = 4,
+    /// t2_memory: the memory of the process, against its planned peak.
+    Memory = 5,
+    /// The memory of all processes of the node, against the plan's limit.
+    NodeMemory = 6,
 }
 
 /// One event: `struct pbs_event` without what only the kernel knows (sequence
@@ -178,6 +182,8 @@ pub struct Event {
     pub stress: u32,
     /// How much of the threshold was reached; of signals only.
     pub level_percent: u32,
+    /// What a signal about memory compares: of the process, or of the node.
+    pub memory_bytes: u64,
 }
 
 impl Event {
@@ -200,6 +206,7 @@ impl Event {
             node_lateness_insns: 0,
             stress: 0,
             level_percent: 0,
+            memory_bytes: 0,
         }
     }
 }

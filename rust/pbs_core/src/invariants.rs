@@ -44,6 +44,7 @@ impl<M: Memory> Node<M> {
                     "{:?}",
                     (node.idle_insns, node.waits_since_ns, node.plan_ended)
                 ),
+                format!("{:?}", (&node.told_memory, node.elsewhere_bytes)),
                 format!("{:?}", (node.live, node.unfinished, &node.counts)),
             )
         };

@@ -29,6 +29,7 @@ mod invariants;
 mod join;
 mod lease;
 mod memory;
+mod memory_signals;
 mod node;
 mod order;
 mod plan;

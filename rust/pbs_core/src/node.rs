@@ -78,6 +78,10 @@ pub struct Node<M: Memory> {
     pub(super) told_late: Level,
     /// What was told of tm2_node.
     pub(super) told_early: Level,
+    /// What was told of the plan's limit of memory.
+    pub(super) told_memory: Level,
+    /// What processes on other CPUs used when it was last asked for.
+    pub(super) elsewhere_bytes: u64,
     /// The plan deals with the failures of all events before this one.
     pub(super) dealt_seq: u64,
     /// Idle time that lessens the earliness of the node.
@@ -173,6 +177,8 @@ impl<M: Memory> Node<M> {
             node_look: Look::NONE,
             told_late: Level::NOTHING,
             told_early: Level::NOTHING,
+            told_memory: Level::NOTHING,
+            elsewhere_bytes: 0,
             dealt_seq: 0,
             idle_insns: 0,
             waits_since_ns: None,
@@ -226,19 +232,6 @@ impl<M: Memory> Node<M> {
         }
         if copied {
             self.note_change(p);
-        }
-    }
-
-    /// `p` was seen using as much memory: virtual and resident size.
-    pub fn memory(&mut self, p: u32, vm_bytes: u64, rss_bytes: u64) {
-        if let Some(run) = self.runs.get_mut(p as usize) {
-            if !run.done {
-                run.peak.raise(vm_bytes, rss_bytes);
-            }
-            run.process_peak.raise(vm_bytes, rss_bytes);
-            if run.copied {
-                self.note_change(p);
-            }
         }
     }
 

@@ -131,6 +131,8 @@ pub struct Plan<M: Memory> {
     pub(super) predecessors: M::Slice<Predecessor>,
     /// The rate of the CPU as the plan says it; 0: the CPU's own.
     pub(super) rate_insns_per_ms: u64,
+    /// The memory that the processes of all CPUs may use; 0: that was not said.
+    pub(super) memory_bytes: u64,
 }
 
 /// How many slots one sum is for: a compromise between the memory for the sums
@@ -207,6 +209,11 @@ impl<M: Memory> Plan<M> {
             0 => own,
             insns_per_ms => Rate::new(insns_per_ms),
         }
+    }
+
+    /// The memory that the processes of all CPUs may use; 0: that was not said.
+    pub fn memory_bytes(&self) -> u64 {
+        self.memory_bytes
     }
 
     /// Tasks on other CPUs wait for tasks of a process.

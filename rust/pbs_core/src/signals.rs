@@ -21,6 +21,8 @@ pub(super) struct Told {
     pub(super) preemptions: Level,
     /// t2_process.
     pub(super) process: Level,
+    /// t2_memory.
+    pub(super) memory: Level,
 }
 
 impl Told {
@@ -28,6 +30,7 @@ impl Told {
         task: Level::NOTHING,
         preemptions: Level::NOTHING,
         process: Level::NOTHING,
+        memory: Level::NOTHING,
     };
 
     /// Another task begins.
@@ -40,7 +43,7 @@ impl Told {
 /// What was told of a threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Level {
-    /// The greatest level since the plan came: 0, 25, 50, 75 or 100.
+    /// The greatest level since the plan came; 0: none.
     percent: u32,
     /// The number of the last event of a failure, until a plan deals with it.
     failure_seq: Option<u64>,
@@ -51,6 +54,19 @@ impl Level {
         percent: 0,
         failure_seq: None,
     };
+
+    /// That much of the threshold was told, and the failure by the event `seq`.
+    pub(super) const fn told(self, percent: u32, seq: u64) -> Level {
+        match percent {
+            FAILURE => Level::failure(seq),
+            _ => Level { percent, ..self },
+        }
+    }
+
+    /// Was less than that told?
+    pub(super) const fn is_below(&self, percent: u32) -> bool {
+        self.percent < percent
+    }
 
     const fn failure(seq: u64) -> Level {
         Level {
@@ -90,7 +106,7 @@ impl Level {
 /// The levels on the way to t2_process and t2_node (6.2.3); the last is the
 /// failure.
 const LEVELS: [u32; 4] = [25, 50, 75, FAILURE];
-const FAILURE: u32 = 100;
+pub(super) const FAILURE: u32 = 100;
 
 /// The sums over the active processes (3.3.6): those that have begun and have
 /// tasks left.  They are kept up to date with every change of a process, and
@@ -105,6 +121,8 @@ pub(super) struct Sums {
     lateness_insns: i128,
     begun_insns: u128,
     finished_insns: u128,
+    /// Peaks of the resident sizes.
+    memory_bytes: u128,
 }
 
 impl Sums {
@@ -114,6 +132,7 @@ impl Sums {
         lateness_insns: 0,
         begun_insns: 0,
         finished_insns: 0,
+        memory_bytes: 0,
     };
 
     /// Takes `old` out, which is a part of them, and `new` in.
@@ -130,6 +149,18 @@ impl Sums {
                 grown(self.finished_insns, old.finished_insns, new.finished_insns);
         }
         self.lateness_insns += i128::from(new.lateness_insns) - i128::from(old.lateness_insns);
+        self.memory_bytes =
+            self.memory_bytes.wrapping_sub(old.memory_bytes.into()) + u128::from(new.memory_bytes);
+    }
+
+    /// The peak of an active process has risen by as much.
+    pub(super) fn add_memory(&mut self, bytes: u64) {
+        self.memory_bytes += u128::from(bytes);
+    }
+
+    /// What the active processes have used at most, each by itself.
+    pub(super) fn memory_bytes(&self) -> u64 {
+        u64::try_from(self.memory_bytes).unwrap_or(u64::MAX)
     }
 
     /// The same sums, at the progress of `other`: for a comparison of the sums alone.
@@ -196,6 +227,7 @@ pub(super) struct Share {
     lateness_insns: i64,
     begun_insns: u64,
     finished_insns: u64,
+    memory_bytes: u64,
 }
 
 impl Share {
@@ -204,6 +236,7 @@ impl Share {
         lateness_insns: 0,
         begun_insns: 0,
         finished_insns: 0,
+        memory_bytes: 0,
     };
 
     #[inline(always)]
@@ -216,6 +249,7 @@ impl Share {
             lateness_insns: run.lateness_insns(),
             begun_insns: run.begun_insns(),
             finished_insns: run.account.planned_insns,
+            memory_bytes: run.process_peak.rss_bytes,
         }
     }
 }
@@ -530,14 +564,11 @@ impl<M: Memory> Node<M> {
             .levels()
             .rev()
             .find(|&percent| approach.exceeds(limit_insns, percent));
-        let Some(percent) = reached.filter(|&percent| percent > told.percent) else {
+        let Some(percent) = reached.filter(|&percent| told.is_below(percent)) else {
             return told;
         };
         let seq = self.signal_late(approach.cause, p, limit_insns, percent, now_ns, sink);
-        match percent {
-            FAILURE => Level::failure(seq),
-            _ => Level { percent, ..told },
-        }
+        told.told(percent, seq)
     }
 
     /// When a lateness may exceed the level that is to be told next.  Where
@@ -545,7 +576,7 @@ impl<M: Memory> Node<M> {
     ///
     /// `count_insns`: what `at_insns` is counted from.
     fn next_look(&self, approach: &Approach, told: Level, count_insns: u64, now_ns: u64) -> Watch {
-        let Some(percent) = self.levels().find(|&percent| percent > told.percent) else {
+        let Some(percent) = self.levels().find(|&percent| told.is_below(percent)) else {
             return Watch::NEVER;
         };
         let held_back = approach.exceeds(approach.calm_insns, percent);
@@ -689,7 +720,7 @@ impl<M: Memory> Node<M> {
         self.tell(event, sink)
     }
 
-    fn signal(&self, kind: EventKind, cause: Cause, p: u32, now_ns: u64) -> Event {
+    pub(super) fn signal(&self, kind: EventKind, cause: Cause, p: u32, now_ns: u64) -> Event {
         Event {
             reason: cause as u16,
             stress: u32::try_from(self.stress(now_ns)).unwrap_or(u32::MAX),

@@ -54,8 +54,9 @@ impl<M: Memory> Node<M> {
     /// told of a process, that process begins a new account; where t2_node or
     /// tm2_node was told, all do.  Where t2_preemptions was told of a task, its
     /// preemptions count from 0; where t2_task was, it is not told again if the
-    /// task is beyond that of the new plan, too.  Whatever else was told is told
-    /// again if it still is so.  Stress is reset.
+    /// task is beyond that of the new plan, too; the same holds of t2_memory and
+    /// of the node's limit of memory.  Whatever else was told is told again if it
+    /// still is so.  Stress is reset.
     pub fn begin(&mut self, old: Option<&Node<M>>, dealt_seq: u64, now_ns: u64) {
         let Some(old) = old else {
             self.installed_ns = now_ns;
@@ -90,6 +91,16 @@ impl<M: Memory> Node<M> {
                 windows.advance(now_ns);
                 idle_insns = old.idle_insns_at(windows.plan_ns(now_ns));
             }
+        }
+        self.elsewhere_bytes = old.elsewhere_bytes;
+        if !terms.again {
+            self.told_memory = if !old.told_memory.is_dealt(terms.dealt_seq) {
+                old.told_memory.reopened()
+            } else if self.has_too_much_together() {
+                old.told_memory.silenced()
+            } else {
+                Level::NOTHING
+            };
         }
         self.idle_insns = idle_insns.min(self.early_insns());
         self.order.begin();
@@ -142,6 +153,13 @@ impl<M: Memory> Node<M> {
                 Level::NOTHING
             };
         }
+        if run.told.memory.is_dealt(terms.dealt_seq) {
+            run.told.memory = if self.has_too_much(index, &run) {
+                before.run.told.memory.silenced()
+            } else {
+                Level::NOTHING
+            };
+        }
         self.change(index, |place| *place = run);
     }
 
@@ -169,6 +187,7 @@ impl<M: Memory> Node<M> {
         run.account = old.account;
         run.process_peak = old.process_peak;
         run.told.process = old.told.process.reopened();
+        run.told.memory = old.told.memory.reopened();
         if !run.done && !old.done && run.task == task {
             run.task_begun = old.task_begun;
             run.retired_insns = old.retired_insns;

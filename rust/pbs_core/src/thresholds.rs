@@ -40,6 +40,15 @@ impl Config {
             None => 0,
         }
     }
+
+    /// t2_memory: a process that uses more memory than this is a prediction
+    /// failure, if `planned_bytes` was its planned peak.  Formed as t2_task is.
+    pub fn t2_memory_bytes(&self, planned_bytes: u64) -> u64 {
+        let relative = permille_up(planned_bytes, self.sigma_memory_permille);
+        let least = planned_bytes.saturating_add(self.memory_spacer_bytes);
+        let limit = planned_bytes.saturating_add(self.memory_signaling_limit_bytes);
+        relative.max(least).min(limit)
+    }
 }
 
 impl Policy {

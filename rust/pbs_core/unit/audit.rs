@@ -23,8 +23,8 @@ pub(super) struct Audit {
 fn subject(cause: Cause, process: u32, task: u32) -> Subject {
     match cause {
         Cause::Task | Cause::Preemptions => (cause as u16, process, task),
-        Cause::Process => (cause as u16, process, 0),
-        Cause::Node => (cause as u16, 0, 0),
+        Cause::Process | Cause::Memory => (cause as u16, process, 0),
+        Cause::Node | Cause::NodeMemory => (cause as u16, 0, 0),
     }
 }
 
@@ -115,6 +115,7 @@ impl Audit {
             }
             Cause::Process => assert!(exceeds(event.lateness_insns, event.value, percent)),
             Cause::Node => assert!(exceeds(event.node_lateness_insns, event.value, percent)),
+            Cause::Memory | Cause::NodeMemory => unreachable!("no plan of these tests has memory"),
             Cause::Preemptions => {
                 assert_eq!(event.value, config.max_preemptions);
                 assert!(u64::from(event.preemptions) >= event.value);

@@ -135,7 +135,10 @@ impl Step {
     pub(super) fn tell(self, node: &mut Node<StdMemory>, now_ns: &mut u64, log: &mut Log) {
         match self {
             Step::Charge(p, insns) => node.charge(p, insns),
-            Step::Memory(p, vm_bytes, rss_bytes) => node.memory(p, vm_bytes, rss_bytes),
+            Step::Memory(p, vm_bytes, rss_bytes) => {
+                node.memory(p, vm_bytes, rss_bytes);
+                node.watch_memory(p, vm_bytes, *now_ns, log);
+            }
             Step::Presence(p, presence) => {
                 node.set_presence(p, presence);
             }

@@ -109,6 +109,8 @@ fn event_kinds_are_those_of_the_header() {
         ("process", Cause::Process),
         ("node", Cause::Node),
         ("preemptions", Cause::Preemptions),
+        ("memory", Cause::Memory),
+        ("node_memory", Cause::NodeMemory),
     ];
     let ours = ours.map(|(name, cause)| (name.to_string(), cause as u16));
     assert_eq!(constants("PBS_CAUSE_"), BTreeMap::from(ours));

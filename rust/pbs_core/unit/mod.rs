@@ -27,6 +27,7 @@ mod grants;
 mod header;
 mod lease;
 mod levels;
+mod memory;
 mod numbers;
 mod order;
 mod pieces;

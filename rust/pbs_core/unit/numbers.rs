@@ -163,7 +163,7 @@ fn configuration_is_checked_number_by_number() {
         (17, 0, 1_000_000),
         (18, 0, 1 << 40),
         (19, 100_000, 1_000_000_000),
-        (20, 0, 255),
+        (20, 0, 511),
         (21, 0, 1),
         (22, 0, 1),
         (23, 0, 1),
@@ -205,9 +205,10 @@ fn thresholds_and_policies_have_their_bits_and_names() {
         (32, "tm2_task"),
         (64, "tm2_node"),
         (128, "info"),
+        (256, "t2_memory"),
     ];
     assert_eq!(thresholds, expected);
-    assert_eq!(Threshold::ALL_BITS, 255);
+    assert_eq!(Threshold::ALL_BITS, 511);
     for threshold in Threshold::ALL {
         let alone = Config {
             thresholds: threshold as u64,

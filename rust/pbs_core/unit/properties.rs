@@ -196,6 +196,7 @@ fn without(events: &[Event], off: Threshold) -> Vec<Event> {
         Threshold::Tm2Task => event.kind == early && event.reason == Cause::Task as u16,
         Threshold::Tm2Node => event.kind == early && event.reason == Cause::Node as u16,
         Threshold::Info => event.kind == EventKind::Info,
+        Threshold::T2Memory => event.reason >= Cause::Memory as u16,
     };
     let signals = events.iter().copied().filter(is_signal);
     signals.filter(|event| !gone(event)).collect()

@@ -53,6 +53,8 @@ fn line(event: &Event) -> String {
         2 => "process",
         3 => "node",
         4 => "preemptions",
+        5 => "memory",
+        6 => "node_memory",
         reason => panic!("cause {reason}"),
     };
     format!("{kind} {cause}: {process}.{task} at {retired_insns}")

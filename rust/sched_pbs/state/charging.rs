@@ -7,12 +7,18 @@ use crate::{
     clock::{Tier, TierCause},
     cpu::Cpu,
     entity,
+    events::Emitter,
     fault::Fault,
     pbs_core::{Origin, Predictor, Rate},
     sched_class::{self, RunQueue},
     threads::{Parked, Seat, SeatNumber, NO_SEAT},
 };
+use core::sync::atomic::{AtomicU64, Ordering};
 use kernel::{mm::MemoryUse, perf_event::KernelCounter};
+
+/// What the plan processes of all CPUs use: the sum of what each has shown, which it changes under
+/// the lock of its run queue.
+static SHOWN_BYTES: AtomicU64 = AtomicU64::new(0);
 
 impl State {
     /// Charges what the running thread has retired, if the counter can be read: the run queue is
@@ -41,7 +47,7 @@ impl State {
 
     /// Samples the memory of the running thread. The run queue is this CPU's, and the thread is
     /// the one that executes the call or was interrupted by it.
-    pub(crate) fn sample_memory(&mut self, rq: &RunQueue) {
+    pub(crate) fn sample_memory(&mut self, rq: &RunQueue, cpu: &Cpu) {
         let (Some(threads), Some(node)) = (&mut self.threads, &mut self.node) else {
             return;
         };
@@ -62,6 +68,31 @@ impl State {
         if let Some(seat) = threads.get_mut(self.running) {
             seat.told_memory = (used, self.tasks);
         }
+        self.watch_memory(cpu, process);
+    }
+
+    /// Looks at the thresholds of memory, as `process` has been sampled.
+    fn watch_memory(&mut self, cpu: &Cpu, process: u32) {
+        // First shown, then asked for: of two CPUs that use more at once, one sees both.
+        let elsewhere_bytes = self.show_memory();
+        let now_ns = self.now_ns();
+        if let Some(node) = &mut self.node {
+            let mut emitter = Emitter::new(cpu, &mut self.events, node.plan_id(), 0);
+            node.watch_memory(process, elsewhere_bytes, now_ns, &mut emitter);
+        }
+    }
+
+    /// Shows other CPUs what the processes here use now. Returns what those there use.
+    pub(crate) fn show_memory(&mut self) -> u64 {
+        let bytes = self.node.as_ref().map_or(0, |node| node.memory_bytes());
+        let before_bytes = core::mem::replace(&mut self.shown_memory_bytes, bytes);
+        let change = bytes.wrapping_sub(before_bytes);
+        let shown_bytes = if change == 0 {
+            SHOWN_BYTES.load(Ordering::SeqCst)
+        } else {
+            SHOWN_BYTES.fetch_add(change, Ordering::SeqCst)
+        };
+        shown_bytes.wrapping_sub(before_bytes)
     }
 
     /// A thread of the class gets the CPU.
@@ -112,20 +143,20 @@ impl State {
     ///
     /// Who goes to sleep to wait was charged when that was settled, and has been in the kernel since, which
     /// no counter counts.
-    pub(crate) fn charge_switch(&mut self, rq: &RunQueue) {
+    pub(crate) fn charge_switch(&mut self, rq: &RunQueue, cpu: &Cpu) {
         if core::mem::replace(&mut self.charged_in_switch, true) {
             return;
         }
         let seat = self.threads.as_ref().and_then(|t| t.get(self.running));
         if self.insn_clock.tier() == Tier::Clock || !seat.is_some_and(Seat::is_parked) {
             self.charge(rq);
-            self.sample_memory(rq);
+            self.sample_memory(rq, cpu);
         }
     }
 
     /// The running thread has left the CPU; whether a thread of the class follows it.
     pub(crate) fn end_running(&mut self, rq: &RunQueue, cpu: &Cpu, class_follows: bool) {
-        self.charge_switch(rq);
+        self.charge_switch(rq, cpu);
         self.end_turn();
         self.running = NO_SEAT;
         if rq.is_local() {

@@ -71,7 +71,7 @@ impl State {
         if changes {
             let reason = self.node.as_ref().map(|node| node.granted().1);
             self.slot_begins = reason == Some(Grant::Slot);
-            self.send_off(rq, before);
+            self.send_off(rq, cpu, before);
         }
         let Some(threads) = &mut self.threads else {
             return;
@@ -130,9 +130,9 @@ impl State {
 
     /// The thread of that seat was granted the CPU, and is not any more. If it has blocked there is
     /// nothing to do.
-    fn send_off(&mut self, rq: &RunQueue, before: SeatNumber) {
+    fn send_off(&mut self, rq: &RunQueue, cpu: &Cpu, before: SeatNumber) {
         let queued = self.seat_mut(before).is_some_and(|seat| seat.queued);
-        if queued && !self.park_interrupted(rq, before) {
+        if queued && !self.park_interrupted(rq, cpu, before) {
             self.stop(before);
         }
     }
@@ -173,7 +173,7 @@ impl State {
 
     /// The thread that runs, `number`, may not any more. If it was interrupted in user space it holds
     /// nothing there, and what it does next is schedule(): it goes to sleep by that.
-    fn park_interrupted(&mut self, rq: &RunQueue, number: SeatNumber) -> bool {
+    fn park_interrupted(&mut self, rq: &RunQueue, cpu: &Cpu, number: SeatNumber) -> bool {
         if number == NO_SEAT || number != self.running {
             return false;
         }
@@ -199,7 +199,7 @@ impl State {
             // Somebody has woken up. What it has retired before is its own.
             self.charge(rq);
         }
-        self.sample_memory(rq);
+        self.sample_memory(rq, cpu);
         rq.reschedule();
         true
     }

@@ -111,9 +111,13 @@ impl State {
         let now_ns = self.now_ns();
         self.task_ended = true;
         self.forget_memory();
-        self.with_node(cpu, pid, |node, emitter| {
+        let next = self.with_node(cpu, pid, |node, emitter| {
             node.end_task(process, now_ns, emitter)
-        })?
+        })?;
+        if next.is_none() {
+            self.show_memory();
+        }
+        next
     }
 
     /// Tasks on other CPUs have ended that somebody here may wait for.
@@ -134,5 +138,6 @@ impl State {
         self.with_node(cpu, pid, |node, emitter| {
             node.end_process(process, now_ns, emitter)
         });
+        self.show_memory();
     }
 }

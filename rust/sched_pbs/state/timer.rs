@@ -193,7 +193,7 @@ impl State {
         }
         self.charge_and_enforce(rq, cpu);
         self.insn_clock.look_at_times();
-        self.sample_memory(rq);
+        self.sample_memory(rq, cpu);
         self.block_delayed(rq);
         let origin = if sched_class::interrupted_user() {
             Origin::Interrupt

@@ -81,6 +81,9 @@ pub struct Plan {
     config: Option<pbs_core::Config>,
     /// (process, plan buffer)
     buffers: Vec<(u32, u64)>,
+    /// (process, planned peak of memory)
+    peaks: Vec<(u32, u64)>,
+    memory_bytes: u64,
     dealt_seq: u64,
     lease_ns: u64,
     cpus: Vec<CpuPlan>,
@@ -94,6 +97,8 @@ impl Plan {
             id,
             config: None,
             buffers: Vec::new(),
+            peaks: Vec::new(),
+            memory_bytes: 0,
             dealt_seq: 0,
             lease_ns: 0,
             cpus,
@@ -129,6 +134,18 @@ impl Plan {
     /// Gives `process` a plan buffer.
     pub fn buffer(mut self, process: u32, buffer_insns: u64) -> Self {
         self.buffers.push((process, buffer_insns));
+        self
+    }
+
+    /// Plans that `process` uses no more memory than this.
+    pub fn peak(mut self, process: u32, memory_bytes: u64) -> Self {
+        self.peaks.push((process, memory_bytes));
+        self
+    }
+
+    /// The plan may use so much memory on the node.
+    pub fn memory(mut self, memory_bytes: u64) -> Self {
+        self.memory_bytes = memory_bytes;
         self
     }
 
@@ -197,6 +214,7 @@ impl Plan {
             with_config: self.config.is_some(),
             dealt_seq: self.dealt_seq,
             lease_ns: self.lease_ns,
+            memory_bytes: self.memory_bytes,
             ..encode::Header::default()
         };
         let mut bytes = header.bytes().to_vec();
@@ -215,9 +233,11 @@ impl Plan {
             bytes.extend(record.bytes());
             for id in ids {
                 let buffer = self.buffers.iter().find(|buffer| buffer.0 == id);
+                let peak = self.peaks.iter().find(|peak| peak.0 == id);
                 let record = encode::Process {
                     id,
                     buffer_insns: buffer.map_or(0, |buffer| buffer.1),
+                    memory_bytes: peak.map_or(0, |peak| peak.1),
                     ..encode::Process::default()
                 };
                 bytes.extend(record.bytes());

@@ -170,6 +170,18 @@ const TESTS: &[(&str, Test)] = &[
     ("t1-by-the-configuration", policy::t1_by_the_configuration),
     ("cputime-is-sane", policy_share::cputime_is_sane),
     ("memory-peaks-by-task", policy_memory::memory_peaks_by_task),
+    (
+        "memory-beyond-the-planned-peak-is-told",
+        policy_memory::memory_beyond_the_planned_peak_is_told,
+    ),
+    (
+        "memory-of-the-node-is-that-of-all-cpus",
+        policy_memory::memory_of_the_node_is_that_of_all_cpus,
+    ),
+    (
+        "dealt-memory-is-silent",
+        policy_memory::dealt_memory_is_silent,
+    ),
     ("readers-get-the-same", policy_events::readers_get_the_same),
     ("slow-reader-is-told", policy_events::slow_reader_is_told),
     (

@@ -141,6 +141,7 @@ fn expected(event: &Event) -> Option<(&'static str, Vec<(&'static str, String)>)
                 counts[1].clone(),
                 lateness,
                 node,
+                ("memory_bytes", count(event.memory_bytes)),
                 preemptions,
             ];
             ("pbs_signal", with(&more))

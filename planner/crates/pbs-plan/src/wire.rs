@@ -57,6 +57,7 @@ pub fn event_record(event: &pbs_core::Event) -> record::Event {
         node_lateness_insns: event.node_lateness_insns,
         stress: event.stress,
         level_percent: event.level_percent,
+        memory_bytes: event.memory_bytes,
         ..record::Event::default()
     }
 }

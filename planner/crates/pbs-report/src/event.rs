@@ -64,7 +64,6 @@ macro_rules! event_view {
                     reason,
                     $($same: view.$same,)*
                     $($some: view.$some.unwrap_or($none),)*
-                    ..Event::default()
                 })
             }
         }
@@ -87,6 +86,7 @@ event_view! {
         preemptions: u32,
         stress: u32,
         level_percent: u32,
+        memory_bytes: u64,
     }
     or_none {
         process: u32 = IDLE,
@@ -198,6 +198,8 @@ pub(crate) fn comparison(event: &Event, stages: Option<Stages>) -> String {
             "≥",
             Some("t2_preemptions"),
         ),
+        Some(Cause::Memory) => (memory("process", event), ">", Some("t2_memory")),
+        Some(Cause::NodeMemory) => (memory("node", event), ">", Some("its limit")),
         None => return format!("value {}", grouped(event.value)),
     };
     let limit = grouped(threshold(event));
@@ -235,6 +237,10 @@ fn retired(event: &Event) -> String {
 
 fn lateness(whose: &str, insns: i64) -> String {
     format!("{whose} lateness {}", grouped(insns))
+}
+
+fn memory(whose: &str, event: &Event) -> String {
+    format!("{whose} memory {}", grouped(event.memory_bytes))
 }
 
 /// The threshold of a late, early or info event. tm2_node is a negative

@@ -81,7 +81,14 @@ fn failure(seq: u64, event: &Event) -> Option<Failure> {
     if !matches!(event.kind, EventKind::Late | EventKind::Early) {
         return None;
     }
-    let causes = [Cause::Task, Cause::Process, Cause::Node, Cause::Preemptions];
+    let causes = [
+        Cause::Task,
+        Cause::Process,
+        Cause::Node,
+        Cause::Preemptions,
+        Cause::Memory,
+        Cause::NodeMemory,
+    ];
     Some(Failure {
         seq,
         time_ns: event.time_ns,

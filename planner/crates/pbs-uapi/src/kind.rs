@@ -103,6 +103,8 @@ numbers! {
         Process = 2, "process";
         Node = 3, "node";
         Preemptions = 4, "preemptions";
+        Memory = 5, "memory";
+        NodeMemory = 6, "node_memory";
     }
 
     /// `enum pbs_eject`: why a thread left the class.

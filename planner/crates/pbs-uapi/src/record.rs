@@ -74,7 +74,10 @@ records! {
         t1_spares_last_slot: u64,
         kernel_budget_permille: u64,
         tm2_node_lower_bound_ns: u64,
-        reserved: [u64; 6],
+        sigma_memory_permille: u64,
+        memory_spacer_bytes: u64,
+        memory_signaling_limit_bytes: u64,
+        reserved: [u64; 3],
     }
 
     /// `struct pbs_plan_cpu`
@@ -132,7 +135,7 @@ records! {
         node_lateness_insns: i64,
         stress: u32,
         level_percent: u32,
-        reserved: u64,
+        memory_bytes: u64,
     }
 
     /// `struct pbs_ring`: the head of a mapped ring of events.

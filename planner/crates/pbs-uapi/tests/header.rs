@@ -40,7 +40,8 @@ fn expected() -> Expected {
             available_plan_buffer_permille reschedule_time_ns t2_min_process_ns
             t2_node_lateness_cap_permille tm2_node_earliness_cap_permille stress_reset
             stress_gain_ns nominal_tick_ns thresholds idle_policy idle_is_lateness
-            t1_spares_last_slot kernel_budget_permille tm2_node_lower_bound_ns reserved
+            t1_spares_last_slot kernel_budget_permille tm2_node_lower_bound_ns
+            sigma_memory_permille memory_spacer_bytes memory_signaling_limit_bytes reserved
         }
         "pbs_plan_cpu" PlanCpu { cpu nr_processes nr_slots nr_edges rate_insns_per_ms }
         "pbs_plan_process" PlanProcess { id flags buffer_insns memory_bytes rate_insns_per_ms }
@@ -49,7 +50,7 @@ fn expected() -> Expected {
         "pbs_event" Event {
             seq time_ns plan_id kind reason cpu process task slot planned_insns retired_insns
             lateness_insns value peak_vm_bytes peak_rss_bytes preemptions pid
-            node_lateness_insns stress level_percent reserved
+            node_lateness_insns stress level_percent memory_bytes
         }
         "pbs_ring" RingHeader {
             magic version record_bytes cpu records_offset_bytes capacity_records reserved head tail

@@ -60,6 +60,7 @@ impl<M: Memory> Plan<M> {
             edges: M::alloc(0, Edge::NONE)?,
             predecessors: M::alloc(0, NO_PREDECESSOR)?,
             rate_insns_per_ms: section.rate_insns_per_ms(),
+            memory_bytes: section.memory_bytes()?,
         };
         if section.nr_edges() != 0 {
             plan.read_edges(section)?;

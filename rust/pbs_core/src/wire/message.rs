@@ -348,6 +348,11 @@ impl<'a> Section<'a> {
         Ok(section)
     }
 
+    /// The memory that the whole plan may use on the node; 0: it does not say.
+    pub(super) fn memory_bytes(&self) -> Result<u64, Refusal> {
+        Ok(Record::new(self.bytes, 0, HEADER_BYTES, Part::Header)?.u64(56))
+    }
+
     fn check_processes(&self) -> Result<(), Refusal> {
         let cpu = self.cpu;
         let mut before = None;

@@ -21,6 +21,7 @@ const LENGTHS: [(usize, &str); 7] = [
 
 /// The lower bound of tm2_node had no number of its own.
 const T2_MIN_PROCESS: usize = 14;
+const TM2_NODE_LOWER_BOUND: usize = COUNT;
 
 /// Refuses numbers out of their ranges, which are those of the times on a node
 /// that retires one instruction a nanosecond.
@@ -79,7 +80,10 @@ fn with_bound(values: [u64; COUNT]) -> Config {
     all.iter_mut()
         .zip(values)
         .for_each(|(place, value)| *place = value);
-    if let (Some(place), Some(&bound)) = (all.last_mut(), values.get(T2_MIN_PROCESS)) {
+    if let (Some(place), Some(&bound)) = (
+        all.get_mut(TM2_NODE_LOWER_BOUND),
+        values.get(T2_MIN_PROCESS),
+    ) {
         *place = bound;
     }
     Config::from_values(all)

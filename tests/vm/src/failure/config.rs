@@ -75,7 +75,7 @@ const NUMBERS: [Number; Config::COUNT] = [
         1_000_000_000,
         1_000_000,
     ),
-    ("thresholds", 255, 0, 255, 170),
+    ("thresholds", 511, 0, 511, 170),
     ("idle_policy", 0, 0, 1, 1),
     ("idle_is_lateness", 0, 0, 1, 1),
     ("t1_spares_last_slot", 0, 0, 1, 1),
@@ -87,14 +87,24 @@ const NUMBERS: [Number; Config::COUNT] = [
         1 << 48,
         21_000_000,
     ),
+    ("sigma_memory_permille", 1_100, 0, 100_000, 1_200),
+    ("memory_spacer_bytes", 1 << 20, 0, 1 << 48, 2 << 20),
+    (
+        "memory_signaling_limit_bytes",
+        256 << 20,
+        1 << 20,
+        1 << 56,
+        512 << 20,
+    ),
 ];
 
 /// Those whose value bounds that of another.
-const BOUND_OTHERS: [&str; 4] = [
+const BOUND_OTHERS: [&str; 5] = [
     "sigma_t1_permille",
     "preemption_limit_ns",
     "no_preemption_ns",
     "window_period_ns",
+    "memory_spacer_bytes",
 ];
 
 /// The defaults with the number at `place` replaced.
