@@ -10,7 +10,7 @@ use pbs_planner::{
     admit, earliest_deadline, Balancing, Capacity, Declined, Planned, Progress, Replan, Request,
     RunId, Store, Validation,
 };
-use pbs_uapi::{Event, EventKind, ProcessState, IDLE};
+use pbs_uapi::{Cause, Event, EventKind, ProcessState, IDLE};
 
 use crate::track::{next_with_insns, Track};
 use crate::{End, Measured, Outlook, Pace};
@@ -370,6 +370,12 @@ impl Controller {
             _ => {
                 if position < tasks.len() {
                     track.at(position, event.retired_insns);
+                }
+                if kind == EventKind::Late && event.reason == Cause::Memory as u16 {
+                    // It keeps what it has, and the next plan reserves that: who no longer
+                    // fits beside it moves, waits or is missed.
+                    let reserved_bytes = &mut active.job.processes[process].memory_bytes;
+                    *reserved_bytes = (*reserved_bytes).max(event.memory_bytes);
                 }
             }
         }

@@ -7,7 +7,7 @@ use common::{ends_ns, job, machine, simulate, Loop};
 use pbs_control::{Answer, Cancelled, Controller, End, Measured, Missed, Options, Pace, SoFar};
 use pbs_job::{Core, Job};
 use pbs_sim::NoAnswer;
-use pbs_uapi::{Event, EventKind, Process, ProcessState, IDLE, NO_TASK};
+use pbs_uapi::{Cause, Event, EventKind, Process, ProcessState, IDLE, NO_TASK};
 
 const MS: u64 = 1_000_000;
 
@@ -441,6 +441,72 @@ fn a_process_without_instructions_ends_with_the_others() {
     let ends = controller.run(run).unwrap().ends;
     assert_eq!(ends, [Some(End::Complete); 2]);
     assert!(controller.is_over());
+}
+
+/// Two jobs fit beside each other, each on its core, until the first one uses more
+/// than was planned: the other one, which has not begun, waits for its end.
+#[test]
+fn who_uses_more_memory_is_planned_with_it() {
+    let mut machine = machine();
+    let core = Core {
+        cpu: Some(1),
+        ..machine.nodes[0].cores[0].clone()
+    };
+    machine.nodes[0].cores.push(core);
+    let mut controller = Controller::new(machine, options(), 1, 1);
+    let [first, second] = [(400, 3_000), (500, 5_000)].map(|(mib, deadline_ms)| {
+        let mut job = job("job", &[100_000_000; 3], deadline_ms * MS);
+        job.processes[0].memory_bytes = mib << 20;
+        controller.admit(job, 0).unwrap().run
+    });
+    let plan = controller.plan(0).unwrap().unwrap();
+    assert_eq!(plan.memory_bytes, 1 << 30);
+    let peaks = |plan: &pbs_plan::Plan| -> Vec<u64> {
+        let peaks = plan
+            .processes
+            .iter()
+            .map(|process| process.memory_bytes >> 20);
+        peaks.collect()
+    };
+    assert_eq!(peaks(&plan), [400, 500]);
+    assert_eq!(plan.cpus.len(), 2);
+    let process = plan.processes[0].id;
+    let event = |seq, kind: EventKind| Event {
+        seq,
+        kind: kind as u16,
+        process,
+        task: 0,
+        ..Event::default()
+    };
+    controller.event(&event(0, EventKind::Attached));
+    controller.event(&Event {
+        reason: Cause::Memory as u16,
+        memory_bytes: 600 << 20,
+        retired_insns: 50_000_000,
+        ..event(1, EventKind::Late)
+    });
+    let Ok(Answer::Plan { plan, missed }) = controller.answer(50 * MS) else {
+        panic!("no plan");
+    };
+    assert_eq!(missed, []);
+    assert_eq!(plan.dealt_seq, 2);
+    assert_eq!(peaks(&plan), [600, 500]);
+    let run = |run| controller.store().run(run).unwrap();
+    let (end_ns, start_ns) = (run(first).end_ns(), run(second).start_ns().unwrap());
+    assert!(start_ns >= end_ns, "{start_ns} is before {end_ns}");
+
+    // With more than the node has there is no place for it at all.
+    controller.event(&Event {
+        reason: Cause::Memory as u16,
+        memory_bytes: 2 << 30,
+        retired_insns: 60_000_000,
+        ..event(2, EventKind::Late)
+    });
+    let Ok(Answer::Plan { missed, .. }) = controller.answer(60 * MS) else {
+        panic!("no plan");
+    };
+    let run = first;
+    assert_eq!(missed, [Missed { run, by_ns: None }]);
 }
 
 /// Two jobs that both have begun and whose memory the node has not got for both: the

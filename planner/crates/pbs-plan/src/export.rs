@@ -17,6 +17,9 @@ pub fn to_toml(plan: &Plan) -> String {
     if plan.lease_ns != 0 {
         let _ = writeln!(out, "lease_ns = {}", plan.lease_ns);
     }
+    if plan.memory_bytes != 0 {
+        let _ = writeln!(out, "memory_bytes = {}", underscored(plan.memory_bytes));
+    }
     if let Some(config) = &plan.config {
         write_config(&mut out, config);
     }
@@ -84,6 +87,9 @@ fn write_process(out: &mut String, process: &Process, names: &Names<'_>) {
     }
     if process.buffer_insns != 0 {
         let _ = writeln!(out, "buffer_insns = {}", underscored(process.buffer_insns));
+    }
+    if process.memory_bytes != 0 {
+        let _ = writeln!(out, "memory_bytes = {}", underscored(process.memory_bytes));
     }
     write_start(out, &process.start);
     let consecutive = (0..).zip(&process.tasks).all(|(id, task)| task.id == id);

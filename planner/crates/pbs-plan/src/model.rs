@@ -26,6 +26,8 @@ pub struct Plan {
     pub lease_ns: u64,
     /// The line of `lease_ns`.
     pub lease_ns_line: Line,
+    /// What all its processes may use on the node together; 0: it is not said.
+    pub memory_bytes: u64,
     /// `None`: the node's defaults.
     pub config: Option<Config>,
     /// The lines of the configuration's numbers, in the order of
@@ -48,6 +50,8 @@ pub struct Process {
     pub cpu: Option<u32>,
     /// Its plan buffer (Leppert 2021, 3.3.3).
     pub buffer_insns: u64,
+    /// Its planned peak of resident memory; 0: none.
+    pub memory_bytes: u64,
     /// How `pbsctl run` starts it.
     pub start: Start,
     /// In the order of execution.

@@ -77,6 +77,7 @@ pub fn encode(plan: &Plan) -> Encoded {
         plan_id: plan.plan_id,
         dealt_seq: plan.dealt_seq,
         lease_ns: plan.lease_ns,
+        memory_bytes: plan.memory_bytes,
         nr_cpus: plan.cpus.len() as u32,
         config_bytes: if plan.config.is_some() {
             size_of::<record::Config>() as u32
@@ -140,6 +141,7 @@ fn encode_cpu(plan: &Plan, cpu: &Cpu, encoded: &mut Encoded) {
             &PlanProcess {
                 id: process.id,
                 buffer_insns: process.buffer_insns,
+                memory_bytes: process.memory_bytes,
                 ..PlanProcess::default()
             },
             process.line,
@@ -241,6 +243,8 @@ impl Decoder<'_> {
             plan_id: header.plan_id,
             dealt_seq: header.dealt_seq,
             lease_ns: header.lease_ns,
+            // Of version 1 a reserved field, which is 0.
+            memory_bytes: header.memory_bytes,
             ..Plan::default()
         };
         if header.config_bytes != 0 {
@@ -260,6 +264,7 @@ impl Decoder<'_> {
             plan.processes.push(Process {
                 id: process.id,
                 buffer_insns: process.buffer_insns,
+                memory_bytes: process.memory_bytes,
                 ..Process::default()
             });
         }

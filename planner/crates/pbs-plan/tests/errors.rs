@@ -86,7 +86,7 @@ slots = [1]
 
     unknown_key:
 "colour = 3
-" => "plan.toml:1: the plan has no key colour; it can have plan_id, dealt_seq, lease_ns, config, process, cpu";
+" => "plan.toml:1: the plan has no key colour; it can have plan_id, dealt_seq, lease_ns, memory_bytes, config, process, cpu";
 
     unknown_process_in_slot:
 "[[process]]

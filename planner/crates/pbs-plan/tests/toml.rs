@@ -40,6 +40,25 @@ cpu = 3
 slots = [9, { idle_insns = 100, real_insns = 90 }, 9]
 "#;
 
+/// What is planned of memory comes through TOML and the wire.
+#[test]
+fn memory_is_read_and_written() {
+    let text = format!("memory_bytes = 2_000_000_000\n{SMALL}").replace(
+        "tasks = [20_000_000]",
+        "memory_bytes = 8_000_000\ntasks = [20_000_000]",
+    );
+    let plan = from_toml(&text).unwrap();
+    let again = from_toml(&to_toml(&plan)).unwrap();
+    let decoded = wire::decode(&wire::encode(&plan).bytes).unwrap();
+    for plan in [&plan, &again, &decoded] {
+        assert_eq!(plan.memory_bytes, 2_000_000_000);
+        let peaks: Vec<_> = plan.processes.iter().map(|p| p.memory_bytes).collect();
+        assert_eq!(peaks, [8_000_000, 0, 0]);
+    }
+    let wrong = format!("memory_bytes = \"much\"\n{SMALL}");
+    assert!(from_toml(&wrong).is_err());
+}
+
 /// A CPU may be named to have nothing any more, alone or beside others.
 #[test]
 fn a_cpu_without_slots_is_a_plan() {

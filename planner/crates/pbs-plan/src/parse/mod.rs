@@ -32,6 +32,7 @@ const TOP_KEYS: &[&str] = &[
     "plan_id",
     "dealt_seq",
     "lease_ns",
+    "memory_bytes",
     "config",
     "process",
     "cpu",
@@ -55,6 +56,9 @@ impl Reader {
         if let Some((line, value)) = top.entries.remove("lease_ns") {
             plan.lease_ns = self.number(line, "lease_ns", value).unwrap_or(0);
             plan.lease_ns_line = line;
+        }
+        if let Some((line, value)) = top.entries.remove("memory_bytes") {
+            plan.memory_bytes = self.number(line, "memory_bytes", value).unwrap_or(0);
         }
         if let Some((line, value)) = top.entries.remove("config") {
             self.config(line, value, &mut plan);

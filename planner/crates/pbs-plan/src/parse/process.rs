@@ -7,7 +7,7 @@ use toml::de::DeValue;
 use crate::text::{Reader, Value};
 use crate::{Line, Process, Start, Task};
 
-const PROCESS_KEYS: &[&str] = &["id", "name", "cpu", "buffer_insns", "tasks"];
+const PROCESS_KEYS: &[&str] = &["id", "name", "cpu", "buffer_insns", "memory_bytes", "tasks"];
 const TASK_KEYS: &[&str] = &[
     "id",
     "name",
@@ -62,6 +62,9 @@ impl Reader {
             process.buffer_insns = self
                 .number_in(line, "buffer_insns", value, 0..=MAX_BUFFER_INSNS)
                 .unwrap_or(0);
+        }
+        if let Some((line, value)) = table.entries.remove("memory_bytes") {
+            process.memory_bytes = self.number(line, "memory_bytes", value).unwrap_or(0);
         }
         match table.entries.remove("tasks") {
             Some((line, value)) => process.tasks = self.tasks(line, value, index, waits),

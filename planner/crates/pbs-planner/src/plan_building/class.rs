@@ -101,7 +101,9 @@ impl ProcessIds {
 /// time between two tasks of a core becomes an idle slot, as long as the core's
 /// instructions in the execution time of that time. A task without instructions
 /// has no slot, since a plan has none of length 0. Of fork, join and messages the
-/// plan has the order: a task waits for those of other processes ([`Order`]).
+/// plan has the order: a task waits for those of other processes ([`Order`]). The
+/// memory that was reserved for a process is its planned peak, and that of the node
+/// the plan's limit.
 ///
 /// # Errors
 ///
@@ -117,6 +119,7 @@ pub fn class_plans(
             node,
             plan: Plan {
                 plan_id: settings.plan_id,
+                memory_bytes: store.machine().nodes[node].memory_bytes,
                 dealt_seq: settings.dealt_seq,
                 config: settings.config,
                 ..Plan::default()
@@ -151,6 +154,7 @@ pub fn class_plans(
                 name: Some(name(entry, entries.len(), index)),
                 cpu: None,
                 buffer_insns: buffer_insns.min(MAX_BUFFER_INSNS),
+                memory_bytes: entry.job.processes[index].memory_bytes,
                 start: start(entry, index),
                 tasks: tasks
                     .iter()
