@@ -83,6 +83,8 @@ pub(super) struct Order<M: Memory> {
     unseen: u32,
     /// Something is to be looked at.
     pending: bool,
+    /// Somebody was told that what it waits for is gone, and stands in no list.
+    forlorn: bool,
 }
 
 impl<M: Memory> Order<M> {
@@ -101,6 +103,7 @@ impl<M: Memory> Order<M> {
             elsewhere: NOBODY,
             unseen: 0,
             pending: false,
+            forlorn: false,
         };
         order.begin();
         Ok(order)
@@ -156,6 +159,13 @@ impl<M: Memory> Node<M> {
     ///
     /// Takes time in proportion to the processes that wait for another CPU's.
     pub fn look_elsewhere(&mut self, sink: &mut impl Sink) {
+        if self.order.forlorn {
+            // What was gone may have come back with a plan of another CPU.
+            self.order.forlorn = false;
+            self.order.unseen = 0;
+            self.order.pending = true;
+            self.stands = false;
+        }
         let mut next = core::mem::replace(&mut self.order.elsewhere, NOBODY);
         while let Some(awaited) = self.order.awaited.get_mut(next as usize) {
             let predecessor = core::mem::replace(&mut next, awaited.next_elsewhere);
@@ -338,7 +348,8 @@ impl<M: Memory> Node<M> {
                     run.edge += 1;
                 }
             } else if ended.is_last {
-                // It stays held until another plan comes.
+                // It stays held until another plan comes, here or there.
+                self.order.forlorn = true;
                 return self.tell_wait_once(Wait::Gone, p, &edge, now_ns, sink);
             } else {
                 return self.wait_at(p, &edge);

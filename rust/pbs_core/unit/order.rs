@@ -394,6 +394,12 @@ fn process_on_another_cpu_is_waited_for() {
         waits.last().map(|event| event.reason),
         Some(Wait::Gone as u16)
     );
+    // Another plan there has it once more, and it goes on.
+    let told = scene.log.of(EventKind::Waits).len();
+    come(&mut scene, 3, true);
+    assert_eq!(scene.log.of(EventKind::Waits).len(), told);
+    come(&mut scene, 4, false);
+    assert_eq!((scene.granted(), scene.node.waits_for(0)), (1, None));
 }
 
 /// Who comes to the end of what one decision looks at has asked there, too: no
