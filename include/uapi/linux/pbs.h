@@ -126,7 +126,8 @@ struct pbs_plan_header {
  * numbers.  They are taken for the times that the CPU needs for them; from those
  * come the same numbers again, or, where the CPU retires several instructions in
  * a nanosecond, numbers that are greater by less than these.
- * tm2_node_lower_bound_ns is reserved there, and is as t2_min_process_ns.
+ * tm2_node_lower_bound_ns is reserved there, and is as t2_min_process_ns, though
+ * not times the active processes as it was.
  */
 struct pbs_config {
 	/* t1, the preemption threshold (Leppert 2021, 3.2.2) */

@@ -132,7 +132,7 @@ config! {
     /// The lower bound of tm2_node (3.3.8): a node may always be early by this.
     /// Up to 2^48.  In the thesis it is that of t2_node, which is small as long
     /// as few processes have begun: then one early task makes the node early.
-    tm2_node_lower_bound_ns = 20_000_000,
+    tm2_node_lower_bound_ns = 100_000_000,
     /// The share of its planned peak of memory that a process may use.  Up to
     /// 100000.
     sigma_memory_permille = 1100,

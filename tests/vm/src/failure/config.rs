@@ -82,7 +82,7 @@ const NUMBERS: [Number; Config::COUNT] = [
     ("kernel_budget_permille", 20, 1, 1000, 30),
     (
         "tm2_node_lower_bound_ns",
-        20_000_000,
+        100_000_000,
         0,
         1 << 48,
         21_000_000,
