@@ -34,7 +34,8 @@ pub struct Options {
     pub outlook: Outlook,
     /// How often plans are made.
     pub pace: Pace,
-    /// From the call that makes a plan until it is in force.
+    /// From the call that makes a plan until it is in force: the RESCHEDULE_TIME
+    /// (Leppert 2021, 3.3.6) of plans with a configuration. 0: theirs remains.
     pub lead_ns: u64,
 }
 
@@ -292,7 +293,7 @@ impl Controller {
         let settings = Settings {
             plan_id: self.plan_id,
             dealt_seq: self.next_seq,
-            config: self.options.config,
+            config: self.config(),
             start_ns: now_ns.saturating_add(self.options.lead_ns),
             cleared: self.cores_of_the_unplanned(),
         };
@@ -312,6 +313,20 @@ impl Controller {
         let unplanned = runs.filter(|(&run, _)| self.store.run(run).is_none());
         let tracks = unplanned.flat_map(|(_, active)| &active.tracks);
         tracks.filter_map(Track::core).collect()
+    }
+
+    /// The configuration of the plans: how long an answer takes is known here, and
+    /// not on the node.
+    fn config(&self) -> Option<Config> {
+        let config = self.options.config?;
+        let reschedule_time_ns = match self.options.lead_ns {
+            0 => config.reschedule_time_ns,
+            lead_ns => lead_ns,
+        };
+        Some(Config {
+            reschedule_time_ns,
+            ..config
+        })
     }
 
     /// The process of a plan with that number: its run and its index in the job.

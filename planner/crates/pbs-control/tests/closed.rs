@@ -6,6 +6,7 @@ mod common;
 use common::{ends_ns, job, machine, simulate, Loop};
 use pbs_control::{Answer, Cancelled, Controller, End, Measured, Missed, Options, Pace, SoFar};
 use pbs_job::{Core, Job};
+use pbs_plan::Config;
 use pbs_sim::NoAnswer;
 use pbs_uapi::{Cause, Event, EventKind, Process, ProcessState, IDLE, NO_TASK};
 
@@ -126,6 +127,47 @@ fn no_failure_no_answer_and_not_too_soon() {
     assert_eq!(next.processes[0].tasks[0].planned_insns, 2_500_000);
     // What was dealt with is no reason for another plan.
     assert!(matches!(controller.answer(5000), Ok(Answer::Nothing)));
+}
+
+/// The configuration of the first plan and of the answer to a failure.
+fn configs(config: Option<Config>, lead_ns: u64) -> [Option<Config>; 2] {
+    let options = Options {
+        config,
+        lead_ns,
+        ..options()
+    };
+    let mut controller = Controller::new(machine(), options, 1, 1);
+    controller
+        .admit(job("a", &[1_000_000; 3], 900 * MS), 0)
+        .unwrap();
+    let first = controller.plan(0).unwrap().unwrap();
+    controller.event(&Event {
+        kind: EventKind::Late as u16,
+        process: first.processes[0].id,
+        retired_insns: 2_000_000,
+        ..Event::default()
+    });
+    let Ok(Answer::Plan { plan: next, .. }) = controller.answer(20) else {
+        panic!("no plan");
+    };
+    [first.config, next.config]
+}
+
+#[test]
+fn the_node_is_told_how_long_an_answer_takes() {
+    let asked = Config {
+        max_preemptions: 7,
+        reschedule_time_ns: 3 * MS,
+        ..Config::DEFAULT
+    };
+    let told = Config {
+        reschedule_time_ns: 80 * MS,
+        ..asked
+    };
+    assert_eq!(configs(Some(asked), 80 * MS), [Some(told); 2]);
+    assert_eq!(configs(Some(asked), 0), [Some(asked); 2]);
+    // The node keeps what its administrator has set.
+    assert_eq!(configs(None, 80 * MS), [None; 2]);
 }
 
 #[test]
