@@ -149,8 +149,10 @@ impl Sums {
                 grown(self.finished_insns, old.finished_insns, new.finished_insns);
         }
         self.lateness_insns += i128::from(new.lateness_insns) - i128::from(old.lateness_insns);
-        self.memory_bytes =
-            self.memory_bytes.wrapping_sub(old.memory_bytes.into()) + u128::from(new.memory_bytes);
+        if old.memory_bytes != new.memory_bytes {
+            let others_bytes = self.memory_bytes.wrapping_sub(old.memory_bytes.into());
+            self.memory_bytes = others_bytes + u128::from(new.memory_bytes);
+        }
     }
 
     /// The peak of an active process has risen by as much.

@@ -215,7 +215,6 @@ impl Plan {
             dealt_seq: self.dealt_seq,
             lease_ns: self.lease_ns,
             memory_bytes: self.memory_bytes,
-            ..encode::Header::default()
         };
         let mut bytes = header.bytes().to_vec();
         if let Some(config) = &self.config {
