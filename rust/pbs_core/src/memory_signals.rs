@@ -28,26 +28,33 @@ fn exceeds(used_bytes: u64, limit_bytes: u64, percent: u32) -> bool {
 }
 
 impl<M: Memory> Node<M> {
-    /// `p` was seen using as much memory: virtual and resident size.
+    /// `p` was seen using as much memory: virtual and resident size.  Returns
+    /// whether that says anything new of what it counts with.
     ///
-    /// After that, and when other CPUs have heard of
+    /// If so, and when other CPUs have heard of
     /// [`memory_bytes`](Node::memory_bytes), have the thresholds
     /// [looked at](Node::watch_memory).
-    pub fn memory(&mut self, p: u32, vm_bytes: u64, rss_bytes: u64) {
+    pub fn memory(&mut self, p: u32, vm_bytes: u64, rss_bytes: u64) -> bool {
+        let mut is_new = false;
         if let Some(run) = self.runs.get_mut(p as usize) {
             let before_bytes = run.process_peak.rss_bytes;
             run.process_peak.raise(vm_bytes, rss_bytes);
             if !run.done {
                 run.peak.raise(vm_bytes, rss_bytes);
             }
+            let more_bytes = run.process_peak.rss_bytes - before_bytes;
             if run.is_active() {
-                self.sums
-                    .add_memory(run.process_peak.rss_bytes - before_bytes);
+                // The first sample under a plan may be beyond what that has for it.
+                is_new = !core::mem::replace(&mut run.sampled, true) || more_bytes != 0;
+                if more_bytes != 0 {
+                    self.sums.add_memory(more_bytes);
+                }
             }
             if run.copied {
                 self.note_change(p);
             }
         }
+        is_new
     }
 
     /// What the processes of this CPU that have begun and not ended have used at

@@ -39,6 +39,8 @@ pub(super) struct Run {
     pub(super) held: bool,
     /// What was told of that: a [`Wait`](super::Wait), or 0.
     pub(super) wait_told: u16,
+    /// Its memory has been sampled under this plan, since it has begun.
+    pub(super) sampled: bool,
     /// It was copied for the plan that follows, and has not changed since.
     pub(super) copied: bool,
     /// It stands among those that have changed since they were copied.
@@ -121,6 +123,7 @@ impl Run {
         in_net: false,
         held: false,
         wait_told: 0,
+        sampled: false,
         copied: false,
         noted: false,
         position: 0,

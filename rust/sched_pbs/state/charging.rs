@@ -64,11 +64,13 @@ impl State {
         let Some(process) = threads.process_if_active(self.running) else {
             return;
         };
-        node.memory(process, used.total_vm_bytes, used.rss_bytes);
+        let is_new = node.memory(process, used.total_vm_bytes, used.rss_bytes);
         if let Some(seat) = threads.get_mut(self.running) {
             seat.told_memory = (used, self.tasks);
         }
-        self.watch_memory(cpu, process);
+        if is_new {
+            self.watch_memory(cpu, process);
+        }
     }
 
     /// Looks at the thresholds of memory, as `process` has been sampled.
