@@ -202,6 +202,12 @@ impl<'a> Machine<'a> {
         scheduler: &mut dyn JobScheduler,
         watch: &mut dyn FnMut(Progress),
     ) -> Result<Vec<Simulation>, Error> {
+        // The plan of one may be much shorter than what it waits for on another.
+        let limits = machines.iter().map(|machine| machine.limit_ns);
+        let sum_ns = limits.fold(0, u64::saturating_add);
+        for machine in &mut machines {
+            machine.limit_ns = machine.options.limit_ns.unwrap_or(sum_ns);
+        }
         loop {
             let mut steps = Vec::new();
             for machine in &mut machines {
