@@ -68,7 +68,12 @@ impl Rate {
     /// several instructions are retired in a nanosecond, one that is greater by
     /// less than those.
     pub const fn length_ns(&self, insns: u64) -> u64 {
-        let per_ms = self.insns_per_ms();
+        // A rate has one at least, which the compiler can't know.
+        let per_ms = if self.insns_per_ms == 0 {
+            1
+        } else {
+            self.insns_per_ms()
+        };
         let whole_ns = (insns / per_ms).saturating_mul(NS_PER_MS);
         // Less than 2^32 · 10^6.
         let rest_ns = (insns % per_ms * NS_PER_MS).div_ceil(per_ms);

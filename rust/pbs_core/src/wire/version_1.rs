@@ -68,7 +68,7 @@ pub(super) fn times(mut values: [u64; COUNT], rate: Rate) -> Config {
         if let (Some(value), Some(&(least, most))) =
             (values.get_mut(place), config.ranges().get(place))
         {
-            *value = (*value).clamp(least, most);
+            *value = (*value).min(most).max(least);
         }
         config = Config::from_values(values);
     }
