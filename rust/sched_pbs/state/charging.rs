@@ -74,6 +74,7 @@ impl State {
     }
 
     /// Looks at the thresholds of memory, as `process` has been sampled.
+    #[inline(never)]
     fn watch_memory(&mut self, cpu: &Cpu, process: u32) {
         // First shown, then asked for: of two CPUs that use more at once, one sees both.
         let elsewhere_bytes = self.show_memory();
