@@ -164,7 +164,8 @@ struct pbs_config {
 	__u64 idle_policy;
 	/* 1: time for which the plan waits for its processes lessens earliness of the node (3.3.8) */
 	__u64 idle_is_lateness;
-	/* 1: t1 does not end the last slot of a process, after which it has none to go on in */
+	/* 1: t1 does not end the last slot of a process, after which it has none to go on in,
+	 * and the ceiling of that slot is for all its tasks that have not ended */
 	__u64 t1_spares_last_slot;
 	/* what threads out of turn may take of a window, in the kernel */
 	__u64 kernel_budget_permille;	/* 1 to 1000 */

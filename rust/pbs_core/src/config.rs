@@ -58,8 +58,10 @@ config! {
     preemption_limit_ns = 50_000_000,
     /// NO_PREEMPTION (3.2.2): a slot may always run over its length by this.
     /// Up to `preemption_limit_ns`.  The thesis gives it in ticks
-    /// (MIN_TICKS_OFF).
-    no_preemption_ns = 10_000,
+    /// (MIN_TICKS_OFF).  The default is one: a task that needs four instead of one
+    /// is then interrupted once, as its slot and the next of that length have room
+    /// for four.
+    no_preemption_ns = 4_000_000,
     /// A slot's ceiling on the clock is its length at the node's rate, times
     /// this, plus `ceiling_extra_ns`: user instructions alone bound nothing.
     /// 1000 to 1000000.
@@ -87,8 +89,9 @@ config! {
     /// signalled.  1 to 1000000.
     max_preemptions = 5,
     /// CAPACITY_BUFFER (3.3.6): what the node can do to what the planner plans
-    /// with.  1000 to 100000.  The default is that of listing 5.
-    capacity_buffer_permille = 1100,
+    /// with.  1000 to 100000.  The default is that of the text: the planner takes a
+    /// tenth off what the node can do, which is 1 / 0.9.
+    capacity_buffer_permille = 1111,
     /// AVAILABLE_PLAN_BUFFER (3.3.6): the share of its plan buffer's extra
     /// capacity that a process may use up.  Up to 1000.
     available_plan_buffer_permille = 500,
@@ -108,8 +111,11 @@ config! {
     /// to 1000000.
     stress_reset = 50,
     /// STRESS_GAIN (3.3.6): what each point of stress adds to t2_process and
-    /// t2_node.  Up to 2^40; 0 switches stress off.
-    stress_gain_ns = 400_000,
+    /// t2_node.  Up to 2^40; 0 switches stress off.  The default is a nominal tick,
+    /// so that with the time one becomes as much less tolerant as has passed; all of
+    /// `stress_reset` is then more than RESCHEDULE_TIME of a planner that needs a
+    /// tenth of a second, and T2_MIN_PROCESS.
+    stress_gain_ns = 4_000_000,
     /// 1 / HZ (A.1): stress falls by one point in this time, whatever tick the
     /// kernel has.  100 µs to 1 s.
     nominal_tick_ns = 4_000_000,
@@ -121,10 +127,10 @@ config! {
     /// its processes lessen the earliness of the node (3.3.8, "Accumulating
     /// earliness"); 0: they do not.
     idle_is_lateness = 0,
-    /// 1: t1 does not end the last slot of a process; 0: it does.  What is left
-    /// of a task whose process has no slot left goes on in idle slots and after
-    /// the plan only, and its deadline is missed for little (REQ-NF-2).
-    t1_spares_last_slot = 0,
+    /// 1: t1 does not end the last slot of a process; 0: it does, as in the thesis.
+    /// What is left of a task whose process has no slot left goes on in idle slots
+    /// and after the plan only, and its deadline is missed for little (REQ-NF-2).
+    t1_spares_last_slot = 1,
     /// The share of each window that threads which may not run any more, or not
     /// yet, may take on their way out of the kernel; after that who is granted
     /// the CPU goes first.  1 to 1000.

@@ -231,8 +231,20 @@ impl<M: Memory> Node<M> {
     /// t1 of a slot, if it has one.
     pub fn t1_insns(&self, slot: &Slot) -> Option<u64> {
         let process = self.plan.process(slot.process)?;
-        let is_last = slot.position.saturating_add(1) == process.count;
+        let is_last = slot.is_last_of(process);
         self.policy.t1_of_slot_insns(slot.length_insns, is_last)
+    }
+
+    /// What a slot's ceiling is to leave room for: its length, or, if it is the
+    /// last one of a process and spared, all that the process has left.
+    pub fn room_insns(&self, slot: &Slot) -> u64 {
+        let process = self.plan.process(slot.process);
+        let is_last = process.is_some_and(|process| slot.is_last_of(process));
+        if !is_last || self.policy.config.t1_spares_last_slot == 0 {
+            return slot.length_insns;
+        }
+        let run = self.runs.get(slot.process as usize);
+        run.map_or(0, |run| run.rest_insns).max(slot.length_insns)
     }
 
     fn begin_slot(&mut self, slot: &Slot, plan_ns: u64) {
@@ -245,7 +257,7 @@ impl<M: Memory> Node<M> {
             let ceiling_ns = self
                 .policy
                 .config
-                .ceiling_ns(length_insns, self.rate_of(slot.process));
+                .ceiling_ns(self.room_insns(slot), self.rate_of(slot.process));
             ceiling_ns.saturating_sub(paid_ns)
         };
         self.slot = SlotState {

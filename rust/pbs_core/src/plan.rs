@@ -32,6 +32,11 @@ impl Slot {
     pub const fn is_idle(&self) -> bool {
         self.process == Slot::IDLE
     }
+
+    /// Is it the last slot of its process?
+    pub(super) const fn is_last_of(&self, process: &Process) -> bool {
+        self.position.saturating_add(1) == process.count
+    }
 }
 
 /// A process of the plan.

@@ -31,6 +31,7 @@ pub(super) const CONFIG: Config = Config {
     t2_spacer_ns: 1 << 48,
     t2_task_signaling_limit_ns: 1 << 49,
     thresholds: Threshold::T1 as u64,
+    t1_spares_last_slot: 0,
     ..Config::DEFAULT
 };
 

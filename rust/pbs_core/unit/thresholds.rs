@@ -23,6 +23,8 @@ const UNITS: Config = Config {
     t2_min_process_ns: 0,
     stress_gain_ns: 0,
     tm2_node_lower_bound_ns: 0,
+    capacity_buffer_permille: 1100,
+    t1_spares_last_slot: 0,
     ..Config::DEFAULT
 };
 
@@ -142,11 +144,34 @@ fn listing_5_has_the_numbers_of_t2() {
     assert_eq!(config.t2_spacer_ns, 5 * 4_000_000);
     assert_eq!(config.t2_task_signaling_limit_ns, 250 * 4_000_000);
     assert_eq!(config.sigma_t2_permille, 1000 * 150 / 100);
-    assert_eq!(config.capacity_buffer_permille, 1000 + 1000 * 10 / 100);
     assert_eq!(config.at_one().t2_task_insns(1_000_000), 21_000_000);
     assert_eq!(config.at_one().t2_task_insns(39_999_999), 59_999_999);
     assert_eq!(config.at_one().t2_task_insns(40_000_001), 60_000_002);
     assert_eq!(config.at_one().t2_task_insns(4_000_000_000), 5_000_000_000);
+}
+
+#[test]
+fn defaults_are_what_the_text_asks_for() {
+    // The planner takes a tenth off what the node can do (3.3.6).
+    assert_eq!(Config::DEFAULT.capacity_buffer_permille, 1000 * 10 / 9);
+    // A task that needs four ticks instead of one is interrupted once (3.2.2).
+    let tick_insns = Config::DEFAULT.nominal_tick_ns;
+    assert_eq!(
+        2 * Config::DEFAULT.at_one().t1_insns(tick_insns),
+        4 * tick_insns
+    );
+    // Right after a plan has come t2_process feels the stress, also where the
+    // planner needs a tenth of a second and next to no buffer is allowed for (3.3.6).
+    let config = Config {
+        reschedule_time_ns: 100_000_000,
+        ..Config::DEFAULT
+    };
+    let progress = Progress {
+        buffer_insns: 0,
+        ..HALF
+    };
+    let t2_insns = |stress| config.at_one().t2_process_insns(&progress, 1, stress);
+    assert!(t2_insns(config.stress_reset) > t2_insns(0));
 }
 
 #[test]

@@ -89,13 +89,23 @@ pub struct Plan {
     cpus: Vec<CpuPlan>,
 }
 
+/// The defaults, but with t1 close to the length of each slot, and a stress that is
+/// soon over: so tests need only few instructions to see what they are about.
+pub const CONFIG: pbs_core::Config = pbs_core::Config {
+    no_preemption_ns: 10_000,
+    stress_gain_ns: 400_000,
+    t1_spares_last_slot: 0,
+    capacity_buffer_permille: 1100,
+    ..pbs_core::Config::DEFAULT
+};
+
 impl Plan {
-    /// A plan for CPU 0, without slots yet.
+    /// A plan for CPU 0, without slots yet, with [`CONFIG`].
     pub fn new(id: u64) -> Self {
         let cpus = vec![CpuPlan::default()];
         Self {
             id,
-            config: None,
+            config: Some(CONFIG),
             buffers: Vec::new(),
             peaks: Vec::new(),
             memory_bytes: 0,
@@ -146,6 +156,12 @@ impl Plan {
     /// The plan may use so much memory on the node.
     pub fn memory(mut self, memory_bytes: u64) -> Self {
         self.memory_bytes = memory_bytes;
+        self
+    }
+
+    /// With the numbers of the node.
+    pub fn without_config(mut self) -> Self {
+        self.config = None;
         self
     }
 

@@ -6,6 +6,7 @@ use pbs_uapi::{EventKind, Grant, IDLE};
 
 use crate::harness::{
     burn, line, ns, overshoot_limit_insns, set_sysfs, Counting, Plan, Random, Scene, Verdict,
+    CONFIG,
 };
 use crate::{check, check_eq};
 
@@ -280,10 +281,12 @@ pub fn t1_by_the_configuration() -> Verdict {
             no_preemption_ns: ns(no_preemption_insns),
             // Must be above t1's.
             sigma_t2_permille: sigma_t1_permille + 1_000,
-            ..Config::DEFAULT
+            ..CONFIG
         };
         preempted_at(Some(config), t1_insns)?;
     }
+    // The node's own leeway is longer than the slot.
+    set_sysfs("config/no_preemption_ns", &ns(10_000).to_string())?;
     preempted_at(None, SLOT_INSNS * 1_050 / 1_000)?;
     set_sysfs("config/sigma_t1_permille", "1400")?;
     preempted_at(None, SLOT_INSNS * 1_400 / 1_000)?;
@@ -296,15 +299,18 @@ pub fn t1_by_the_configuration() -> Verdict {
 
 /// A task that burns twice its slot is preempted at `t1_insns`.
 fn preempted_at(config: Option<Config>, t1_insns: u64) -> Verdict {
-    let mut plan = Plan::new(1)
+    let plan = Plan::new(1)
         .lead_in()
         .slot(1, 0, 1_000_000)
-        .slot(2, 0, 1_000_000);
-    if let Some(config) = config {
-        plan = plan.config(config);
-    }
+        .slot(2, 0, 1_000_000)
+        // The last one is spared by default.
+        .slot(1, 1, 1_000_000);
+    let plan = match config {
+        Some(config) => plan.config(config),
+        None => plan.without_config(),
+    };
     let mut scene = Scene::new()?;
-    scene.tasks(1, &[2_000_000])?;
+    scene.tasks(1, &[2_000_000, 900_000])?;
     scene.tasks(2, &[900_000])?;
     let node = scene.run(&plan)?;
     let event = node.first(EventKind::Preempted, 1)?;

@@ -4,7 +4,7 @@
 use pbs_core::Config;
 use pbs_uapi::{EventKind, Grant};
 
-use crate::harness::{sleep_ms, work_tasks, Context, Plan, Random, Scene, Verdict};
+use crate::harness::{sleep_ms, work_tasks, Context, Plan, Random, Scene, Verdict, CONFIG};
 use crate::{check, check_eq};
 
 /// Two CPUs execute their plans at once, each in its own order.
@@ -57,7 +57,7 @@ pub fn uncounted() -> Config {
     Config {
         thresholds: 0,
         ceiling_factor_permille: 1_000_000,
-        ..Config::DEFAULT
+        ..CONFIG
     }
 }
 

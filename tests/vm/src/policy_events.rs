@@ -4,7 +4,7 @@
 use pbs_core::Config;
 use pbs_uapi::{Event, EventKind};
 
-use crate::harness::{Context, Node, Plan, Scene, Verdict};
+use crate::harness::{Context, Node, Plan, Scene, Verdict, CONFIG};
 use crate::{check, check_eq};
 
 /// Two readers get the same events, whatever pieces they read in; numbers rise
@@ -56,7 +56,7 @@ pub fn more_than_is_held(cpu: u32) -> Result<Node, String> {
     let config = Config {
         window_period_ns: 40_000_000,
         window_unallocated_ns: 4_000_000,
-        ..Config::DEFAULT
+        ..CONFIG
     };
     let mut plan = Plan::new(1).config(config).cpu(cpu).lead_in();
     for task in 0..TASKS {

@@ -4,7 +4,7 @@
 use pbs_core::{Config, IdlePolicy};
 use pbs_uapi::{EventKind, Grant, IDLE};
 
-use crate::harness::{burn, sleep_ms, Counting, Plan, Scene, Verdict};
+use crate::harness::{burn, sleep_ms, Counting, Plan, Scene, Verdict, CONFIG};
 use crate::{check, check_eq};
 
 /// A process that blocks in its slot gives the CPU to one that is behind, and
@@ -200,7 +200,7 @@ pub fn idle_slot_goes_to_latest() -> Verdict {
 pub fn idle_slot_goes_to_least_slack() -> Verdict {
     let config = Config {
         idle_policy: IdlePolicy::LeastSlack as u64,
-        ..Config::DEFAULT
+        ..CONFIG
     };
     let plan = Plan::new(1)
         .config(config)

@@ -8,7 +8,7 @@ use std::thread::Builder;
 use pbs_core::wire::MAX_PROCESSES;
 use pbs_uapi::{Eject, EventKind};
 
-use crate::harness::{burn, sleep_ms, sysfs_number, Context, Node, Plan, Verdict};
+use crate::harness::{burn, sleep_ms, sysfs_number, Context, Node, Plan, Verdict, CONFIG};
 use crate::{check, check_eq};
 
 /// Process 1 runs these; the others wait. So many that they outlast the swaps on the watched
@@ -25,7 +25,7 @@ fn plan(id: u64, processes: Range<u32>) -> Plan {
     let config = pbs_core::Config {
         window_period_ns: 10_000_000,
         window_unallocated_ns: 5_000_000,
-        ..pbs_core::Config::DEFAULT
+        ..CONFIG
     };
     let mut plan = Plan::new(id).config(config);
     if id == 1 {

@@ -4,7 +4,7 @@
 use pbs_core::{Config, Threshold};
 use pbs_uapi::{Cause, EventKind};
 
-use crate::harness::{burn, sleep_ms, Counting, Mapping, Node, Plan, Scene, Verdict};
+use crate::harness::{burn, sleep_ms, Counting, Mapping, Node, Plan, Scene, Verdict, CONFIG};
 use crate::{check, check_eq};
 
 /// The resident size is a sum over CPUs that is exact to their batches only.
@@ -16,7 +16,7 @@ pub fn memory_peaks_by_task() -> Verdict {
     let config = Config {
         // Page faults take time in the kernel, where nothing is counted.
         ceiling_extra_ns: 10_000_000_000,
-        ..Config::DEFAULT
+        ..CONFIG
     };
     let mut plan = Plan::new(1).config(config).lead_in();
     for task in 0..3 {
@@ -77,7 +77,7 @@ fn watched() -> Config {
     Config {
         ceiling_extra_ns: 10_000_000_000,
         thresholds: Threshold::T1 as u64 | Threshold::T2Memory as u64,
-        ..Config::DEFAULT
+        ..CONFIG
     }
 }
 

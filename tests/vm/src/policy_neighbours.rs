@@ -13,7 +13,7 @@ use pbs_uapi::{Device, Event, EventKind};
 
 use crate::harness::{
     burn, kernel_is_watched, now_ns, sleep_ms, sysfs_number, Counting, Mapping, Node, Plan, Scene,
-    Verdict,
+    Verdict, CONFIG,
 };
 use crate::{check, check_eq};
 
@@ -31,7 +31,7 @@ fn config() -> Config {
     Config {
         ceiling_factor_permille: 1050,
         ceiling_extra_ns: 1_000_000,
-        ..Config::DEFAULT
+        ..CONFIG
     }
 }
 

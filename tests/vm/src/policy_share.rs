@@ -6,7 +6,7 @@ use pbs_core::Config;
 use crate::check;
 use crate::harness::{
     burn, cputime_ns, cvt, fork, kernel_is_watched, now_ns, sleep_ms, Child, Context, Counting,
-    Node, Plan, Scene, Verdict, LEAD_IN_INSNS,
+    Node, Plan, Scene, Verdict, CONFIG, LEAD_IN_INSNS,
 };
 
 /// More than any of these tests lasts.
@@ -75,7 +75,7 @@ pub fn windows_of_the_plan() -> Verdict {
     let config = Config {
         window_period_ns: 50_000_000,
         window_unallocated_ns: 15_000_000,
-        ..Config::DEFAULT
+        ..CONFIG
     };
     let mut scene = Scene::new()?;
     scene.process(1, |_| burn(FOR_EVER_INSNS))?;

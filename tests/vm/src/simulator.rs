@@ -24,7 +24,7 @@ use pbs_uapi::{Cause, Event, EventKind, Grant};
 
 use crate::harness::{
     burn, kernel_is_watched, line, needs_counter, now_ns, ns, skip, sysfs_number, Context, Node,
-    Random, Scene, Verdict, LEAD_IN_INSNS, OVERHEAD_INSNS,
+    Random, Scene, Verdict, CONFIG, LEAD_IN_INSNS, OVERHEAD_INSNS,
 };
 use crate::{check, check_eq};
 
@@ -204,7 +204,7 @@ fn config(random: &mut Random) -> Config {
         idle_policy: random.one_of(&IdlePolicy::ALL) as u64,
         idle_is_lateness: random.between(0, 1),
         t1_spares_last_slot: random.between(0, 1),
-        ..Config::DEFAULT
+        ..CONFIG
     }
 }
 

@@ -10,7 +10,7 @@ use std::os::unix::fs::OpenOptionsExt;
 
 use pbs_uapi::{Event, EventKind, IDLE};
 
-use crate::harness::{cvt, ns, Context, Node, Plan, Scene, Verdict};
+use crate::harness::{cvt, ns, Context, Node, Plan, Scene, Verdict, CONFIG};
 use crate::{check, check_eq};
 
 const TRACEFS: &str = "/sys/kernel/tracing";
@@ -182,7 +182,7 @@ fn plan(id: u64) -> Plan {
         ceiling_extra_ns: 1_000_000,
         preemption_limit_ns: ns(500_000),
         t2_task_signaling_limit_ns: ns(1_000_000),
-        ..pbs_core::Config::DEFAULT
+        ..CONFIG
     };
     Plan::new(id)
         .config(config)

@@ -15,6 +15,12 @@ const MS: u64 = 1_000_000;
 fn options() -> Options {
     Options {
         pace: Pace::new(0, 0),
+        // Who is late is sent on, and tells of it early.
+        config: Some(Config {
+            t1_spares_last_slot: 0,
+            stress_gain_ns: 400_000,
+            ..Config::DEFAULT
+        }),
         ..Options::default()
     }
 }

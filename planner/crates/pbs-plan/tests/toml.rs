@@ -148,7 +148,7 @@ fn all_set() -> String {
         text += &match name {
             "thresholds" => format!("{name} = [\"t2_node\", \"t1\"]\n"),
             "idle_policy" => format!("{name} = \"least_slack\"\n"),
-            "idle_is_lateness" | "t1_spares_last_slot" => format!("{name} = true\n"),
+            "idle_is_lateness" | "t1_spares_last_slot" => format!("{name} = {}\n", default == 0),
             _ => format!("{name} = {}\n", default + 1),
         };
     }

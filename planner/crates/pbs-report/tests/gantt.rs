@@ -120,7 +120,7 @@ fn alternating(tasks: usize) -> Report {
     let exact = "1_000_000, ".repeat(tasks);
     let slots = "1, 2, ".repeat(tasks);
     let text = format!(
-        "[[process]]\nid = 1\nname = \"late\"\ntasks = [{late}]\n[[process]]\nid = 2\n\
+        "[config]\nno_preemption_ns = 0\n[[process]]\nid = 1\nname = \"late\"\ntasks = [{late}]\n[[process]]\nid = 2\n\
          tasks = [{exact}]\n[[cpu]]\ncpu = 0\nslots = [{slots}]\n"
     );
     report(&from_toml(&text).unwrap())

@@ -214,8 +214,8 @@ hash                        1         0  30,000,000  18,000,000    −40.0 %    
 #[test]
 fn the_table_lists_signals() {
     let config = "[config]\nsigma_t2_permille = 1200\nt2_spacer_ns = 4_000_000\n\
-                  thresholds = [\"t1\", \"t2_task\", \"tm2_task\"]\n[[process]]";
-    let plan = from_toml(&common::JOB.replacen("[[process]]", config, 1)).unwrap();
+                  thresholds = [\"t1\", \"t2_task\", \"tm2_task\"]";
+    let plan = from_toml(&common::JOB.replace("[config]", config)).unwrap();
     let mut events = simulate(&plan, &[], 0);
     let text = table(&Report::new(&plan, &events, &facts()));
     let expected = "
@@ -225,11 +225,7 @@ early   hash     1     18,000,000 retired < tm2_task 24,000,000     5
 
 Plan 7 ended";
     assert!(text.contains(expected), "{text}");
-    let quiet = common::JOB.replacen(
-        "[[process]]",
-        "[config]\nthresholds = [\"t1\"]\n[[process]]",
-        1,
-    );
+    let quiet = common::JOB.replace("[config]", "[config]\nthresholds = [\"t1\"]");
     assert!(!table(&report(&from_toml(&quiet).unwrap())).contains("SIGNAL"));
 
     let late = *events
@@ -313,7 +309,8 @@ fn deviations_are_rounded() {
 fn only_a_task_over_its_plan_is_marked_as_preempted() {
     // The rest of the first task takes all of the second slot, so the second
     // task is pushed on.
-    let text = "[config]\nthresholds = [\"t1\"]\n\
+    let text =
+        "[config]\nno_preemption_ns = 10_000\nt1_spares_last_slot = false\nthresholds = [\"t1\"]\n\
                 [[process]]\nid = 1\ntasks = [{ planned_insns = 10_000_000, \
                 real_insns = 15_000_000 }, 5_000_000, 5_000_000]\n\
                 [[cpu]]\ncpu = 0\nslots = [1, 1, 1]\n";

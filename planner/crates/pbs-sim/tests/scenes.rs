@@ -79,8 +79,8 @@ fn unallocated_time_is_no_execution_time() {
     // 95 ms of each 100.
     assert_eq!(ended(&simulation), [(1, 0, 260_000_000)]);
     assert_eq!(simulation.cpus[0].unallocated_ns, 10_000_000);
-    // Planned with a node that is slower by a tenth, and 100 ms for each 95.
-    let deadline_ns = 250_000_000 * 11 / 10 * 100 / 95;
+    // Planned with nine tenths of the node, and 100 ms for each 95.
+    let deadline_ns = 250_000_000 * 1111 / 1000 * 100 / 95;
     assert_eq!(simulation.processes[0].deadline_ns, deadline_ns);
     assert!(simulation.processes[0].kept);
 }

@@ -423,6 +423,6 @@ fn whoever_watches_is_told_of_the_time() {
     // Slots of 117,000,000 instructions, CAPACITY_BUFFER and unallocated time.
     assert_eq!(
         told[0].planned_ns,
-        117_000_000 * 1_000_000 * 1100 / 1000 * 100 / 99
+        117_000_000 * 1_000_000 * 1111 / 1000 * 100 / 99
     );
 }

@@ -287,6 +287,11 @@ fn generated_runs_come_out_right() {
 /// Two CPUs; on one of them a task runs over its slot.
 const TWO_CPUS: &str = r#"
 plan_id = 7
+[config]
+no_preemption_ns = 10_000
+stress_gain_ns = 400_000
+t1_spares_last_slot = false
+capacity_buffer_permille = 1100
 [[process]]
 id = 1
 name = "sort"

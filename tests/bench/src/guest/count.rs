@@ -3,7 +3,7 @@
 //! tell the kernel's, and the loops are known.
 
 use pbs_uapi::EventKind;
-use pbs_vmtest::harness::{burn, rate, Node, Plan, Scene};
+use pbs_vmtest::harness::{burn, rate, Node, Plan, Scene, CONFIG};
 use pbs_vmtest::{check, check_eq};
 
 use super::Named;
@@ -50,7 +50,7 @@ pub const SLOTS_MET: usize = ((SLOTS - 1) * PROCESSES) as usize;
 
 /// Two tasks without end take turns, slot by slot: what was told of them, and t1.
 pub fn preempted_turns() -> Result<(Node, u64), String> {
-    let mut config = pbs_core::Config::DEFAULT;
+    let mut config = CONFIG;
     config.max_preemptions = 1_000_000;
     // A kernel that checks itself takes so long that slots would reach their
     // ceilings before t1.

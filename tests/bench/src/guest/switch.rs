@@ -5,7 +5,7 @@
 use std::thread;
 
 use pbs_uapi::Device;
-use pbs_vmtest::harness::{burn, Plan};
+use pbs_vmtest::harness::{burn, Plan, CONFIG};
 
 use super::class::{run, Class};
 use super::probe::Probe;
@@ -129,7 +129,7 @@ pub fn preemptions(probe: &Probe) -> Result<f64, String> {
     // The least t1.
     const T1_INSNS: u64 = SLOT_INSNS + SLOT_INSNS / 1000;
     let pairs = pairs(probe);
-    let mut config = pbs_core::Config::DEFAULT;
+    let mut config = CONFIG;
     config.sigma_t1_permille = 1001;
     config.no_preemption_ns = 0;
     config.max_preemptions = 1_000_000;

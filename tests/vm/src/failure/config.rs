@@ -21,7 +21,7 @@ type Number = (&'static str, u64, u64, u64, u64);
 const NUMBERS: [Number; Config::COUNT] = [
     ("sigma_t1_permille", 1_050, 1_001, 100_000, 1_200),
     ("preemption_limit_ns", 50_000_000, 0, 1 << 48, 60_000_000),
-    ("no_preemption_ns", 10_000, 0, 50_000_000, 20_000),
+    ("no_preemption_ns", 4_000_000, 0, 50_000_000, 5_000_000),
     ("ceiling_factor_permille", 2_000, 1_000, 1_000_000, 3_000),
     (
         "ceiling_extra_ns",
@@ -45,7 +45,7 @@ const NUMBERS: [Number; Config::COUNT] = [
         6_000_000,
     ),
     ("sigma_t2_permille", 1_500, 1_051, 100_000, 1_700),
-    ("t2_spacer_ns", 20_000_000, 10_001, 1 << 49, 30_000_000),
+    ("t2_spacer_ns", 20_000_000, 4_000_001, 1 << 49, 30_000_000),
     (
         "t2_task_signaling_limit_ns",
         1_000_000_000,
@@ -54,7 +54,7 @@ const NUMBERS: [Number; Config::COUNT] = [
         2_000_000_000,
     ),
     ("max_preemptions", 5, 1, 1_000_000, 9),
-    ("capacity_buffer_permille", 1_100, 1_000, 100_000, 1_300),
+    ("capacity_buffer_permille", 1_111, 1_000, 100_000, 1_300),
     ("available_plan_buffer_permille", 500, 0, 1_000, 700),
     ("reschedule_time_ns", 10_000_000, 0, 1 << 48, 11_000_000),
     ("t2_min_process_ns", 20_000_000, 0, 1 << 48, 21_000_000),
@@ -67,7 +67,7 @@ const NUMBERS: [Number; Config::COUNT] = [
     ),
     ("tm2_node_earliness_cap_permille", 100, 0, 1_000, 200),
     ("stress_reset", 50, 0, 1_000_000, 60),
-    ("stress_gain_ns", 400_000, 0, 1 << 40, 500_000),
+    ("stress_gain_ns", 4_000_000, 0, 1 << 40, 5_000_000),
     (
         "nominal_tick_ns",
         4_000_000,
@@ -78,7 +78,7 @@ const NUMBERS: [Number; Config::COUNT] = [
     ("thresholds", 511, 0, 511, 170),
     ("idle_policy", 0, 0, 1, 1),
     ("idle_is_lateness", 0, 0, 1, 1),
-    ("t1_spares_last_slot", 0, 0, 1, 1),
+    ("t1_spares_last_slot", 1, 0, 1, 0),
     ("kernel_budget_permille", 20, 1, 1000, 30),
     (
         "tm2_node_lower_bound_ns",
@@ -263,7 +263,7 @@ pub fn numbers_in_sysfs() -> Verdict {
         check_eq!(sysfs_number(&file(name))? as u64, other, "{name}");
     }
     let device = Device::open().context("open")?;
-    let bare = Plan::new(1).slot(1, 0, 1_000_000);
+    let bare = Plan::new(1).without_config().slot(1, 0, 1_000_000);
     device.write_plan(&bare.bytes()).context("plan")?;
     check_eq!(
         device.get_plan(0).context("get plan")?,

@@ -18,7 +18,7 @@ mod stress;
 use pbs_core::{Config, Threshold};
 use pbs_uapi::{Cause, Event, EventKind};
 
-use crate::harness::{line, ns, overshoot_limit_insns, Node, Verdict};
+use crate::harness::{line, ns, overshoot_limit_insns, Node, Verdict, CONFIG};
 use crate::{check, check_eq};
 
 /// The tests by their names.
@@ -78,7 +78,7 @@ pub fn config(thresholds: &[Threshold]) -> Config {
         tm2_node_lower_bound_ns: ns(500_000),
         stress_gain_ns: 0,
         thresholds: thresholds.iter().map(|&bit| bit as u64).sum(),
-        ..Config::DEFAULT
+        ..CONFIG
     }
 }
 

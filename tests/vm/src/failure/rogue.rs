@@ -11,7 +11,7 @@ use pbs_core::{Config, Threshold};
 use pbs_uapi::{Cause, Device, EventKind, IDLE};
 
 use super::check_said;
-use crate::harness::{burn, ns, Counting, Node, Plan, Scene, Verdict, LEAD_IN_INSNS};
+use crate::harness::{burn, ns, Counting, Node, Plan, Scene, Verdict, CONFIG, LEAD_IN_INSNS};
 use crate::{check, check_eq};
 
 const ROGUE: u32 = 1;
@@ -73,7 +73,7 @@ fn rogue(work: impl FnOnce(&Device)) -> Result<Node, String> {
             | Threshold::T2Preemptions as u64,
         // Told in its fourth slot, before the fifth preemption.
         t2_spacer_ns: ns(12_000_000),
-        ..Config::DEFAULT
+        ..CONFIG
     };
     let others = 2..5;
     let mut plan = Plan::new(1).config(config).lead_in();

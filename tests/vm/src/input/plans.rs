@@ -21,6 +21,7 @@ const SLOT_AT: usize = PROCESS_AT + 2 * PROCESS_BYTES;
 /// A plan with nothing wrong: two processes and three slots.
 fn good() -> Plan {
     Plan::new(1)
+        .without_config()
         .cpu(PLAN_CPU)
         .slot(1, 0, 1_000_000)
         .slot(2, 0, 1_000_000)

@@ -12,7 +12,7 @@ use pbs_core::Config;
 use pbs_uapi::{Event, EventKind};
 
 use crate::harness::{
-    cvt, fork, now_ns, sleep_ms, Child, Context, Node, Plan, Verdict, LEAD_IN_INSNS,
+    cvt, fork, now_ns, sleep_ms, Child, Context, Node, Plan, Verdict, CONFIG, LEAD_IN_INSNS,
 };
 use crate::{check, check_eq};
 
@@ -296,7 +296,7 @@ impl Turns {
             no_preemption_ns: 0,
             max_preemptions: 1_000_000,
             ceiling_factor_permille: 100_000,
-            ..Config::DEFAULT
+            ..CONFIG
         }
     }
 

@@ -14,7 +14,7 @@ use pbs_uapi::{EventKind, Grant, Tier};
 use super::{agrees, is_about, is_exact, needs_pmu, BACKSTOP_INSNS};
 use crate::harness::{
     boottime_ns, line, overshoot_limit_insns, set_sysfs, skip, sleep_ms, sysfs, Context, Counting,
-    Node, Plan, Scene, Verdict,
+    Node, Plan, Scene, Verdict, CONFIG,
 };
 use crate::linux::scene::{Trio, Waits, PLAN_CPU};
 use crate::{check, check_eq};
@@ -54,7 +54,7 @@ fn goes_on_after_suspend(tier: Tier) -> Verdict {
     let config = Config {
         // Longer than the machine sleeps.
         ceiling_extra_ns: 60_000_000_000,
-        ..Config::DEFAULT
+        ..CONFIG
     };
     let mut plan = Plan::new(1).config(config).lead_in();
     for task in 0..3 {

@@ -12,7 +12,7 @@ use pbs_uapi::{EventKind, Grant, Tier};
 use super::{needs_pmu, BACKSTOP_INSNS};
 use crate::harness::{
     burn, kernel_is_watched, line, now_ns, overshoot_limit_insns, sleep_ms, sysfs, Context,
-    Counting, Mapping, Plan, Scene, Verdict,
+    Counting, Mapping, Plan, Scene, Verdict, CONFIG,
 };
 use crate::linux::scene::set_affinity;
 use crate::{check, check_eq};
@@ -55,7 +55,7 @@ fn config() -> Config {
         thresholds: Threshold::T1 as u64 | Threshold::T2Task as u64,
         window_period_ns: 10_000_000_000,
         window_unallocated_ns: 100_000_000,
-        ..Config::DEFAULT
+        ..CONFIG
     }
 }
 

@@ -15,6 +15,10 @@ const START_NS: u64 = 5_000_000_000;
 #[allow(dead_code)]
 pub(crate) const JOB: &str = r#"
 plan_id = 7
+[config]
+no_preemption_ns = 10_000
+t1_spares_last_slot = false
+stress_gain_ns = 400_000
 [[process]]
 id = 1
 name = "sort"
@@ -176,6 +180,9 @@ pub(crate) fn facts() -> Facts {
 pub(crate) const SIGNALS: &str = r#"
 plan_id = 7
 [config]
+no_preemption_ns = 10_000
+t1_spares_last_slot = false
+capacity_buffer_permille = 1100
 sigma_t2_permille = 1200
 t2_spacer_ns = 4_000_000
 t2_min_process_ns = 12_000_000

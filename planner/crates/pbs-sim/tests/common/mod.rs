@@ -8,12 +8,16 @@ use pbs_plan::{Config, Cpu, Plan, Process, Slot, Task, Threshold};
 use pbs_sim::{simulate, NoAnswer, Options, Simulation};
 use pbs_uapi::Event;
 
-/// Unallocated time is not reached, and t1 is the only threshold.
+/// Unallocated time is not reached, and t1 is the only threshold, close to a slot's
+/// length and in each.
 pub(crate) fn config() -> Config {
     Config {
         window_period_ns: 10_000_000_000,
         window_unallocated_ns: 100_000_000,
         thresholds: Threshold::T1 as u64,
+        no_preemption_ns: 10_000,
+        t1_spares_last_slot: 0,
+        stress_gain_ns: 400_000,
         ..Config::DEFAULT
     }
 }

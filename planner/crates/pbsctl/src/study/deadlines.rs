@@ -21,28 +21,29 @@ use crate::output::ms;
 enum Setup {
     #[serde(rename = "off")]
     Off,
+    /// t1 alone, in the last slot of a process, too.
     #[serde(rename = "t1")]
     T1,
-    /// t1, but not in the last slot of a process.
     #[serde(rename = "t1, spared")]
     T1Spared,
     #[serde(rename = "t1, t2")]
     T1T2,
+    /// The defaults.
     #[serde(rename = "all")]
     All,
-    // Variants of the last one, to see what avoids a missed deadline.
+    // What follows changes one thing of "all".
     #[serde(rename = "no answers")]
     NoAnswers,
     #[serde(rename = "least slack")]
     LeastSlack,
-    #[serde(rename = "spared")]
-    Spared,
-    #[serde(rename = "t1 10 %")]
-    T1At10,
+    #[serde(rename = "not spared")]
+    NotSpared,
+    #[serde(rename = "no leeway")]
+    NoLeeway,
+    #[serde(rename = "small gain")]
+    SmallGain,
     #[serde(rename = "t1 20 %")]
     T1At20,
-    #[serde(rename = "t1 30 %")]
-    T1At30,
     #[serde(rename = "no t1")]
     NoT1,
 }
@@ -56,10 +57,10 @@ impl Setup {
         Setup::All,
         Setup::NoAnswers,
         Setup::LeastSlack,
-        Setup::Spared,
-        Setup::T1At10,
+        Setup::NotSpared,
+        Setup::NoLeeway,
+        Setup::SmallGain,
         Setup::T1At20,
-        Setup::T1At30,
         Setup::NoT1,
     ];
 
@@ -75,10 +76,10 @@ impl Setup {
             Setup::All => "all",
             Setup::NoAnswers => "no answers",
             Setup::LeastSlack => "least slack",
-            Setup::Spared => "spared",
-            Setup::T1At10 => "t1 10 %",
+            Setup::NotSpared => "not spared",
+            Setup::NoLeeway => "no leeway",
+            Setup::SmallGain => "small gain",
             Setup::T1At20 => "t1 20 %",
-            Setup::T1At30 => "t1 30 %",
             Setup::NoT1 => "no t1",
         }
     }
@@ -95,12 +96,12 @@ impl Setup {
                 ..all
             },
             Setup::T1 => Config {
-                thresholds: bits(&[Threshold::T1]),
-                ..all
+                t1_spares_last_slot: 0,
+                ..Setup::T1Spared.config()
             },
             Setup::T1Spared => Config {
-                t1_spares_last_slot: 1,
-                ..Setup::T1.config()
+                thresholds: bits(&[Threshold::T1]),
+                ..all
             },
             Setup::T1T2 => Config {
                 thresholds: bits(&[
@@ -117,13 +118,25 @@ impl Setup {
                 idle_policy: IdlePolicy::LeastSlack as u64,
                 ..all
             },
-            Setup::Spared => Config {
-                t1_spares_last_slot: 1,
+            Setup::NotSpared => Config {
+                t1_spares_last_slot: 0,
                 ..all
             },
-            Setup::T1At10 => t1_at(100),
-            Setup::T1At20 => t1_at(200),
-            Setup::T1At30 => t1_at(300),
+            Setup::NoLeeway => Config {
+                no_preemption_ns: 0,
+                ..all
+            },
+            // T2_MIN_PROCESS and RESCHEDULE_TIME hide all of it.
+            Setup::SmallGain => Config {
+                stress_gain_ns: all.nominal_tick_ns / 10,
+                ..all
+            },
+            // PREEMPTION_LIMIT leaves it so for the longest slots of the studies.
+            Setup::T1At20 => Config {
+                sigma_t1_permille: 1200,
+                preemption_limit_ns: LONGEST_TASK_INSNS / 5,
+                ..all
+            },
             Setup::NoT1 => Config {
                 thresholds: all.thresholds & !(Threshold::T1 as u64),
                 ..all
@@ -137,16 +150,6 @@ impl Setup {
             self,
             Setup::Off | Setup::T1 | Setup::T1Spared | Setup::NoAnswers
         )
-    }
-}
-
-/// All, with slots that may run over by that much. PREEMPTION_LIMIT leaves it
-/// so for the longest slots of the studies.
-fn t1_at(over_permille: u64) -> Config {
-    Config {
-        sigma_t1_permille: 1000 + over_permille,
-        preemption_limit_ns: LONGEST_TASK_INSNS * over_permille / 1000,
-        ..Config::DEFAULT
     }
 }
 

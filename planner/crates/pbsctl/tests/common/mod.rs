@@ -9,6 +9,10 @@ use std::process::{Command, Stdio};
 
 /// A task that is far beyond t2_task, and a process beside it.
 pub(crate) const LATE: &str = "plan_id = 7
+[config]
+no_preemption_ns = 10_000
+stress_gain_ns = 400_000
+t1_spares_last_slot = false
 [[process]]
 id = 1
 name = \"far\"
