@@ -418,16 +418,18 @@ impl<M: Memory> Node<M> {
     /// longer.
     fn take_first_waiting(&mut self, predecessor: u32) -> Option<u32> {
         let first = self.order.get(predecessor)?.first;
-        let edge = self.edge_of(first)?;
         let ended = self.progress_of(predecessor);
-        if !ended.has(edge.task) && !ended.is_last {
+        let run = self.runs.get_mut(first as usize)?;
+        // Who waits does so at an edge of its own.
+        let edge = self.plan.edges.get(run.edge as usize)?;
+        let passes = ended.has(edge.task);
+        if !passes && !ended.is_last {
             return None;
         }
-        let next = self.next_waiting(first);
+        run.edge += u32::from(passes);
+        run.waits_at = Predecessor::NONE;
+        let next = run.next_waiting;
         self.set_next_waiting(predecessor, None, next);
-        if let Some(run) = self.runs.get_mut(first as usize) {
-            run.waits_at = Predecessor::NONE;
-        }
         Some(first)
     }
 
