@@ -27,7 +27,7 @@ help:
 	@echo '              the loop: jobs measured, planned, disturbed, planned anew'
 	@echo 'make test     run every check and test; T=name runs one'
 	@echo 'make soak     a test that goes on for long: the chaos on four CPUs; C=plans,'
-	@echo '              calls, memory, suites: another one'
+	@echo '              calls, memory, properties, suites: another one'
 	@echo 'make bench    measure what the class costs; B=name measures one thing'
 	@echo 'make bench-planner  measure the planner on this machine; B=name likewise'
 	@echo 'make kernel   build the kernel; DEBUG=1: with lockdep, KASAN and others;'
