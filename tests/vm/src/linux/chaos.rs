@@ -59,8 +59,12 @@ fn live(words: &'static Words, seed: u64) {
     }
 }
 
-fn random_plan(dice: &mut Random, cpus: u32) -> Plan {
+/// A plan, and whether tasks wait for others in it.
+fn random_plan(dice: &mut Random, cpus: u32) -> (Plan, bool) {
     let mut plan = Plan::new(dice.roll());
+    // A task waits for those before it alone: nobody waits for himself that way.
+    let mut before = Vec::new();
+    let mut is_net = false;
     // A process belongs to one CPU; the rest of the division says to which.
     for cpu in FIRST_CPU..cpus {
         if dice.below(4) == 0 && cpu + 1 != cpus {
@@ -72,12 +76,20 @@ fn random_plan(dice: &mut Random, cpus: u32) -> Plan {
             let process = dice.roll() as u32 % PROCESSES;
             let process = process - process % (cpus - FIRST_CPU) + mine;
             plan = plan.slot(process, task, 1 + dice.roll() % 3_000_000);
+            if !before.is_empty() && dice.below(4) == 0 {
+                let (after_process, after_task) = dice.one_of(&before);
+                if after_process != process {
+                    plan = plan.edge(process, task, after_process, after_task);
+                    is_net = true;
+                }
+            }
+            before.push((process, task));
             if dice.below(3) == 0 {
                 plan = plan.idle(1 + dice.roll() % 1_000_000);
             }
         }
     }
-    plan
+    (plan, is_net)
 }
 
 struct Chaos {
@@ -89,6 +101,9 @@ struct Chaos {
     freezers: [Freezer; 2],
     cpus: u32,
     turns: u64,
+    /// Plans taken, and those of them in which tasks wait for others.
+    plans: u32,
+    nets: u32,
 }
 
 impl Chaos {
@@ -164,8 +179,11 @@ impl Chaos {
         let pid = self.children[number].pid;
         match self.dice.below(9) {
             0..=2 => {
-                let plan = random_plan(&mut self.dice, self.cpus);
-                let _ = self.node.device.write_plan(&plan.bytes());
+                let (plan, is_net) = random_plan(&mut self.dice, self.cpus);
+                if self.node.device.write_plan(&plan.bytes()).is_ok() {
+                    self.plans += 1;
+                    self.nets += u32::from(is_net);
+                }
             }
             3..=6 => {
                 let process = self.dice.roll() as u32 % PROCESSES;
@@ -263,6 +281,8 @@ pub fn chaos() -> Verdict {
         freezers: [Freezer::old()?, Freezer::new()?],
         cpus,
         turns: 0,
+        plans: 0,
+        nets: 0,
     };
     for number in 0..CHILDREN {
         let child = chaos.new_child(number)?;
@@ -284,7 +304,16 @@ pub fn chaos() -> Verdict {
         let _ = chaos.node.device.drop_plan(cpu);
     }
     let turns: u32 = chaos.words.iter().map(|words| words.progress()).sum();
-    println!("{} steps, the children made {turns} turns", chaos.turns);
+    println!(
+        "{} steps, {} plans, {} of them nets, the children made {turns} turns",
+        chaos.turns, chaos.plans, chaos.nets
+    );
+    check!(
+        chaos.nets > chaos.plans / 4,
+        "hardly a net was taken: {} of {} plans",
+        chaos.nets,
+        chaos.plans
+    );
     check!(turns > steps, "the children hardly ran: {turns} turns");
 
     let words = Words::shared()?;
