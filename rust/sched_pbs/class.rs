@@ -243,9 +243,9 @@ unsafe impl SchedClass for Pbs {
             if let (Some(process), Some(at_ns), Some(node)) =
                 (active, boosted_at_ns, &mut state.node)
             {
-                // The other class did not count; its run time at the node's rate is what is known.
+                // The other class did not count; its run time at its process's rate is what is known.
                 let boost_ns = run_time_ns.saturating_sub(at_ns.get());
-                let insns = node.rate().to_insns(boost_ns);
+                let insns = node.rate_of(process).to_insns(boost_ns);
                 node.charge(process, insns);
             }
             if enters {

@@ -54,8 +54,10 @@ pub(crate) struct Cpu {
     tier: AtomicU32,
     best_tier: AtomicU32,
     /// What was measured when it came up.
-    rate_insns_per_ms: AtomicU64,
+    measured_insns_per_ms: AtomicU64,
     rate_spread_permille: AtomicU64,
+    /// The rate that an operator has said, 0: none.
+    said_insns_per_ms: AtomicU64,
     /// How often its counter has interrupted.
     overflows: AtomicU64,
     /// How often its timer has expired.
@@ -113,8 +115,9 @@ impl Cpu {
             requests: AtomicU32::new(0),
             tier: AtomicU32::new(Tier::Clock as u32),
             best_tier: AtomicU32::new(Tier::Clock as u32),
-            rate_insns_per_ms: AtomicU64::new(1),
+            measured_insns_per_ms: AtomicU64::new(1),
             rate_spread_permille: AtomicU64::new(0),
+            said_insns_per_ms: AtomicU64::new(0),
             overflows: AtomicU64::new(0),
             timer_interrupts: AtomicU64::new(0),
             silent: AtomicBool::new(false),
@@ -207,18 +210,50 @@ impl Cpu {
     pub(crate) fn set_found(&self, tier: Tier, rate: &MeasuredRate) {
         self.set_tier(tier);
         self.best_tier.store(tier as u32, Ordering::Relaxed);
-        self.rate_insns_per_ms
+        self.measured_insns_per_ms
             .store(rate.rate.insns_per_ms(), Ordering::Relaxed);
         self.rate_spread_permille
             .store(rate.spread_permille, Ordering::Relaxed);
     }
 
-    /// The rate at which it retires instructions.
+    /// The rate at which it retires instructions: as an operator has said it, or else as measured.
     pub(crate) fn rate(&self) -> Rate {
-        Rate::new(self.rate_insns_per_ms.load(Ordering::Relaxed))
+        match self.said_insns_per_ms.load(Ordering::Relaxed) {
+            0 => Rate::new(self.measured_insns_per_ms.load(Ordering::Relaxed)),
+            insns_per_ms => Rate::new(insns_per_ms),
+        }
     }
 
-    /// How much that rate varied while it was measured.
+    /// The fastest that a thread on it is expected to be. Who is said to be slow may be as fast as
+    /// was measured, and is to be stopped in time all the same.
+    pub(crate) fn fastest_rate(&self) -> Rate {
+        let said = self.said_insns_per_ms.load(Ordering::Relaxed);
+        Rate::new(said.max(self.measured_insns_per_ms.load(Ordering::Relaxed)))
+    }
+
+    /// Has it be taken for that fast from now on, 0: as fast as was measured. A CPU that is offline
+    /// begins with it when it comes up. Process context, without the control lock.
+    pub(crate) fn say_rate(&'static self, insns_per_ms: u32) -> Result {
+        let pbs = pbs().ok_or(ENODEV)?;
+        let _hotplug = kernel::cpu::hotplug_read_lock();
+        // A plan that is being prepared with the old rate would miss the new one.
+        let _control = pbs.control.lock_killable()?;
+        self.said_insns_per_ms
+            .store(insns_per_ms.into(), Ordering::Relaxed);
+        if !kernel::cpu::is_online(self.number()) {
+            return Ok(());
+        }
+        // On the CPU itself: what has been retired up to here is charged at the old rate.
+        sched_class::call_on(self.number(), || {
+            self.lock(|rq, cpu, state| {
+                state.charge(rq);
+                state.set_rate(cpu);
+                state.settle(rq, cpu);
+            });
+        })
+    }
+
+    /// How much the rate varied while it was measured.
     pub(crate) fn rate_spread_permille(&self) -> u64 {
         self.rate_spread_permille.load(Ordering::Relaxed)
     }

@@ -669,7 +669,7 @@ impl CpuHotplug for CpuUp {
         cpu.set_found(calibrate::find(cpu), &rate);
         let mut rq = RunQueueGuard::lock(cpu.id());
         entity::set_cpu(rq.as_mut(), cpu);
-        entity::with_state(rq.as_mut(), |_, _, state| state.set_rate(rate.rate));
+        entity::with_state(rq.as_mut(), |_, cpu, state| state.set_rate(cpu));
         Ok(())
     }
 

@@ -227,9 +227,22 @@ static CPU: [Attribute<&'static Cpu>; CPU_FILES] = [
         let has_one = |state: &State| state.insn_clock.counter().map(|_| 1);
         line(out, of_state(cpu, has_one))
     }),
-    Attribute::read_only(c_str!("rate_insns_per_ms"), |cpu, out| {
-        line(out, cpu.rate().insns_per_ms())
-    }),
+    Attribute::read_write(
+        c_str!("rate_insns_per_ms"),
+        |cpu, out| line(out, cpu.rate().insns_per_ms()),
+        |cpu, text| {
+            let insns_per_ms = text.parse().map_err(|_| {
+                // The file can't say why.
+                pr_warn!(
+                    "CPU {}: a rate is 1 to {} instructions per ms, or 0 for the measured one\n",
+                    cpu.number(),
+                    u32::MAX
+                );
+                EINVAL
+            })?;
+            cpu.say_rate(insns_per_ms)
+        },
+    ),
     Attribute::read_only(c_str!("rate_spread_permille"), |cpu, out| {
         line(out, cpu.rate_spread_permille())
     }),

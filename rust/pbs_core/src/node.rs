@@ -320,7 +320,7 @@ impl<M: Memory> Node<M> {
     }
 
     /// The rate of process `p`, as the plan says it or else that of the CPU.
-    pub(super) fn rate_of(&self, p: u32) -> Rate {
+    pub fn rate_of(&self, p: u32) -> Rate {
         let own = self.rates.get(p as usize).copied().flatten();
         own.unwrap_or(self.rate)
     }

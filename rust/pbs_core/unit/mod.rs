@@ -34,6 +34,7 @@ mod pieces;
 mod predict;
 mod properties;
 mod random;
+mod rates;
 mod scenarios;
 mod scene;
 mod signals;

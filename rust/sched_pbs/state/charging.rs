@@ -9,7 +9,7 @@ use crate::{
     entity,
     events::Emitter,
     fault::Fault,
-    pbs_core::{Origin, Predictor, Rate},
+    pbs_core::{Origin, Predictor},
     sched_class::{self, RunQueue},
     threads::{Parked, Seat, SeatNumber, NO_SEAT},
 };
@@ -198,10 +198,14 @@ impl State {
         }
     }
 
-    /// The CPU came up, and retires instructions at that rate.
-    pub(crate) fn set_rate(&mut self, rate: Rate) {
+    /// The CPU has another rate. Charge before, settle after it.
+    pub(crate) fn set_rate(&mut self, cpu: &Cpu) {
+        let rate = cpu.rate();
         self.insn_clock.set_rate(rate);
-        self.predictor = Predictor::new(rate);
+        self.predictor = Predictor::new(cpu.fastest_rate());
+        if let Some(node) = &mut self.node {
+            node.set_rate(rate);
+        }
     }
 
     /// The CPU has another counter, which works, from now on. Returns the one before. On the CPU

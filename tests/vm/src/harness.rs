@@ -83,6 +83,8 @@ pub struct Plan {
     buffers: Vec<(u32, u64)>,
     /// (process, planned peak of memory)
     peaks: Vec<(u32, u64)>,
+    /// (process, its rate)
+    rates: Vec<(u32, u64)>,
     memory_bytes: u64,
     dealt_seq: u64,
     lease_ns: u64,
@@ -108,6 +110,7 @@ impl Plan {
             config: Some(CONFIG),
             buffers: Vec::new(),
             peaks: Vec::new(),
+            rates: Vec::new(),
             memory_bytes: 0,
             dealt_seq: 0,
             lease_ns: 0,
@@ -150,6 +153,12 @@ impl Plan {
     /// Plans that `process` uses no more memory than this.
     pub fn peak(mut self, process: u32, memory_bytes: u64) -> Self {
         self.peaks.push((process, memory_bytes));
+        self
+    }
+
+    /// Plans `process` at a rate of its own.
+    pub fn rate(mut self, process: u32, insns_per_ms: u64) -> Self {
+        self.rates.push((process, insns_per_ms));
         self
     }
 
@@ -249,11 +258,12 @@ impl Plan {
             for id in ids {
                 let buffer = self.buffers.iter().find(|buffer| buffer.0 == id);
                 let peak = self.peaks.iter().find(|peak| peak.0 == id);
+                let rate = self.rates.iter().find(|rate| rate.0 == id);
                 let record = encode::Process {
                     id,
                     buffer_insns: buffer.map_or(0, |buffer| buffer.1),
                     memory_bytes: peak.map_or(0, |peak| peak.1),
-                    ..encode::Process::default()
+                    rate_insns_per_ms: rate.map_or(0, |rate| rate.1),
                 };
                 bytes.extend(record.bytes());
             }

@@ -21,6 +21,7 @@ mod policy_large;
 mod policy_memory;
 mod policy_neighbours;
 mod policy_order;
+mod policy_rate;
 mod policy_rings;
 mod policy_share;
 mod policy_swap;
@@ -168,6 +169,11 @@ const TESTS: &[(&str, Test)] = &[
         policy_large::large_plans_replace_each_other,
     ),
     ("t1-by-the-configuration", policy::t1_by_the_configuration),
+    ("rate-as-it-is-said", policy_rate::rate_as_it_is_said),
+    (
+        "said-rate-outlives-offline",
+        policy_rate::said_rate_outlives_offline,
+    ),
     ("cputime-is-sane", policy_share::cputime_is_sane),
     ("memory-peaks-by-task", policy_memory::memory_peaks_by_task),
     (
