@@ -29,6 +29,7 @@ pub fn to_toml(plan: &Plan) -> String {
     }
     for cpu in &plan.cpus {
         let _ = write!(out, "\n[[cpu]]\ncpu = {}\n", cpu.cpu);
+        write_rate(&mut out, cpu.rate_insns_per_ms);
         let slots = cpu.slots.iter().map(|slot| match *slot {
             Slot::Process { process } => {
                 let process = &plan.processes[process];
@@ -91,6 +92,7 @@ fn write_process(out: &mut String, process: &Process, names: &Names<'_>) {
     if process.memory_bytes != 0 {
         let _ = writeln!(out, "memory_bytes = {}", underscored(process.memory_bytes));
     }
+    write_rate(out, process.rate_insns_per_ms);
     write_start(out, &process.start);
     let consecutive = (0..).zip(&process.tasks).all(|(id, task)| task.id == id);
     let is_number = |task: &Task| {
@@ -111,6 +113,12 @@ fn write_process(out: &mut String, process: &Process, names: &Names<'_>) {
             .iter()
             .map(|task| task_table(task, consecutive, names));
         write_list(out, "tasks", tasks, true);
+    }
+}
+
+fn write_rate(out: &mut String, insns_per_ms: u64) {
+    if insns_per_ms != 0 {
+        let _ = writeln!(out, "rate_insns_per_ms = {}", underscored(insns_per_ms));
     }
 }
 

@@ -63,6 +63,15 @@ pub fn export(plan: &Plan) -> Result<String, Problem> {
         let message = "Leppert's grammar has no [config], dealt_seq and lease_ns; write TOML";
         return Err(Problem::at(None, message));
     }
+    let mut rates = plan
+        .processes
+        .iter()
+        .map(|process| process.rate_insns_per_ms)
+        .chain([cpu.rate_insns_per_ms]);
+    if rates.any(|rate| rate != 0) {
+        let message = "Leppert's grammar has no rate_insns_per_ms; write TOML";
+        return Err(Problem::at(None, message));
+    }
     let mut out = plan.processes.len().to_string();
     for process in &plan.processes {
         if let Some(task) = process.tasks.iter().find(|task| task.wait_insns.is_some()) {
@@ -181,6 +190,7 @@ fn parse(text: &str, plan_id: u64, cpu: u32) -> Result<Plan, Problem> {
             slot_lines: vec![first; slots.len()],
             slots,
             line: first,
+            ..Cpu::default()
         }],
         ..Plan::default()
     })

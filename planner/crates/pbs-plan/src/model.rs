@@ -52,6 +52,9 @@ pub struct Process {
     pub buffer_insns: u64,
     /// Its planned peak of resident memory; 0: none.
     pub memory_bytes: u64,
+    /// How many instructions it retires in a millisecond in which it runs; 0: as
+    /// many as its CPU.
+    pub rate_insns_per_ms: u64,
     /// How `pbsctl run` starts it.
     pub start: Start,
     /// In the order of execution.
@@ -131,6 +134,9 @@ pub struct After {
 pub struct Cpu {
     /// Its number.
     pub cpu: u32,
+    /// How many instructions it retires in a millisecond; 0: as many as the node
+    /// says.
+    pub rate_insns_per_ms: u64,
     /// In the order of execution.
     pub slots: Vec<Slot>,
     /// The line of each slot.

@@ -132,7 +132,7 @@ fn encode_cpu(plan: &Plan, cpu: &Cpu, encoded: &mut Encoded) {
             nr_processes: processes.len() as u32,
             nr_slots: cpu.slots.len() as u64,
             nr_edges: edges.len() as u64,
-            ..PlanCpu::default()
+            rate_insns_per_ms: cpu.rate_insns_per_ms,
         },
         cpu.line,
     );
@@ -142,6 +142,7 @@ fn encode_cpu(plan: &Plan, cpu: &Cpu, encoded: &mut Encoded) {
                 id: process.id,
                 buffer_insns: process.buffer_insns,
                 memory_bytes: process.memory_bytes,
+                rate_insns_per_ms: process.rate_insns_per_ms,
                 ..PlanProcess::default()
             },
             process.line,
@@ -265,11 +266,13 @@ impl Decoder<'_> {
                 id: process.id,
                 buffer_insns: process.buffer_insns,
                 memory_bytes: process.memory_bytes,
+                rate_insns_per_ms: process.rate_insns_per_ms,
                 ..Process::default()
             });
         }
         let mut cpu = Cpu {
             cpu: section.cpu,
+            rate_insns_per_ms: section.rate_insns_per_ms,
             ..Cpu::default()
         };
         for _ in 0..section.nr_slots {

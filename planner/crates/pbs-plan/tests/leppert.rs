@@ -77,6 +77,10 @@ fn the_export_refuses_what_the_grammar_has_not() {
         ("dealt_seq = 1\n".to_owned() + &cpu(0), no_place),
         ("lease_ns = 1_000_000_000\n".to_owned() + &cpu(0), no_place),
         (
+            cpu(0).replace("[[cpu]]\n", "[[cpu]]\nrate_insns_per_ms = 1\n"),
+            "plan: Leppert's grammar has no rate_insns_per_ms; write TOML",
+        ),
+        (
             cpu(0).replace("[10]", "[{ planned_insns = 10, wait_insns = 3 }]"),
             "plan:3: task 0 of process 0 has wait_insns, which Leppert's grammar has not; write TOML",
         ),

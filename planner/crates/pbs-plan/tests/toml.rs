@@ -59,6 +59,40 @@ fn memory_is_read_and_written() {
     assert!(from_toml(&wrong).is_err());
 }
 
+/// So do rates, of a CPU and of a process; what is said of none stays so.
+#[test]
+fn rates_are_read_and_written() {
+    let text = SMALL
+        .replace(
+            "[[cpu]]\ncpu = 0\n",
+            "[[cpu]]\ncpu = 0\nrate_insns_per_ms = 750_000\n",
+        )
+        .replace(
+            "tasks = [20_000_000]",
+            "rate_insns_per_ms = 4_294_967_295\ntasks = [20_000_000]",
+        );
+    let plan = from_toml(&text).unwrap();
+    let again = from_toml(&to_toml(&plan)).unwrap();
+    let decoded = wire::decode(&wire::encode(&plan).bytes).unwrap();
+    for plan in [&plan, &again, &decoded] {
+        let rates = plan.processes.iter().map(|p| p.rate_insns_per_ms);
+        assert_eq!(rates.collect::<Vec<_>>(), [u32::MAX.into(), 0, 0]);
+        let rates: Vec<_> = plan.cpus.iter().map(|cpu| cpu.rate_insns_per_ms).collect();
+        assert_eq!(rates[0], 750_000);
+        assert!(rates[1..].iter().all(|&rate| rate == 0));
+    }
+    for wrong in ["4_294_967_296", "0.5", "\"fast\""] {
+        let text = text.replace("750_000", wrong);
+        let problems = from_toml(&text).unwrap_err();
+        assert_eq!(problems.len(), 1, "{wrong}: {problems:?}");
+        assert!(problems[0].message.contains("rate_insns_per_ms"));
+    }
+    // Nor does the kernel take more, whoever made the plan.
+    let mut plan = plan;
+    plan.cpus[0].rate_insns_per_ms = 1 << 32;
+    assert!(wire::validate(&wire::encode(&plan)).is_err());
+}
+
 /// A CPU may be named to have nothing any more, alone or beside others.
 #[test]
 fn a_cpu_without_slots_is_a_plan() {

@@ -5,10 +5,10 @@ use std::collections::HashMap;
 
 use toml::de::DeValue;
 
-use crate::text::{closest, Reader, Value};
+use crate::text::{closest, Reader, Table, Value};
 use crate::{Cpu, Line, Slot};
 
-const CPU_KEYS: &[&str] = &["cpu", "slots"];
+const CPU_KEYS: &[&str] = &["cpu", "rate_insns_per_ms", "slots"];
 const IDLE_KEYS: &[&str] = &["idle_insns", "real_insns"];
 
 impl Reader {
@@ -27,6 +27,7 @@ impl Reader {
             Some((line, value)) => cpu.cpu = self.number(line, "cpu", value).unwrap_or(0),
             None => self.problem(table.line, "the CPU has no number; add cpu = 0"),
         }
+        cpu.rate_insns_per_ms = self.rate(&mut table);
         let Some((line, slots)) = table.entries.remove("slots") else {
             self.problem(
                 table.line,
@@ -53,6 +54,14 @@ impl Reader {
             }
         }
         Some(cpu)
+    }
+
+    /// The rate of a CPU, or of a process; 0 if none is said.
+    pub(super) fn rate(&mut self, table: &mut Table<'_, '_>) -> u64 {
+        const KEY: &str = "rate_insns_per_ms";
+        let rate = table.entries.remove(KEY);
+        let rate = rate.and_then(|(line, value)| self.number::<u32>(line, KEY, value));
+        rate.unwrap_or(0).into()
     }
 
     fn slot(

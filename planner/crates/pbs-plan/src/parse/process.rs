@@ -7,7 +7,15 @@ use toml::de::DeValue;
 use crate::text::{Reader, Value};
 use crate::{Line, Process, Start, Task};
 
-const PROCESS_KEYS: &[&str] = &["id", "name", "cpu", "buffer_insns", "memory_bytes", "tasks"];
+const PROCESS_KEYS: &[&str] = &[
+    "id",
+    "name",
+    "cpu",
+    "buffer_insns",
+    "memory_bytes",
+    "rate_insns_per_ms",
+    "tasks",
+];
 const TASK_KEYS: &[&str] = &[
     "id",
     "name",
@@ -66,6 +74,7 @@ impl Reader {
         if let Some((line, value)) = table.entries.remove("memory_bytes") {
             process.memory_bytes = self.number(line, "memory_bytes", value).unwrap_or(0);
         }
+        process.rate_insns_per_ms = self.rate(&mut table);
         match table.entries.remove("tasks") {
             Some((line, value)) => process.tasks = self.tasks(line, value, index, waits),
             None => self.problem(

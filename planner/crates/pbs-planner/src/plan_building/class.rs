@@ -155,6 +155,7 @@ pub fn class_plans(
                 cpu: None,
                 buffer_insns: buffer_insns.min(MAX_BUFFER_INSNS),
                 memory_bytes: entry.job.processes[index].memory_bytes,
+                rate_insns_per_ms: 0,
                 start: start(entry, index),
                 tasks: tasks
                     .iter()
