@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Instructions and nanoseconds of the simulated CPU, exact.
 
+use pbs_core::Rate;
+use pbs_plan::{Cpu, Process};
+
 const NS_PER_MS: u64 = 1_000_000;
 
-/// The constant rate of the simulated CPU.
+/// The constant rate of the simulated CPU, or of a process on it.
 ///
 /// The policy core converts in fixed point, as it must in the kernel; what a
 /// process really retires is not a matter of that rounding.
@@ -18,6 +21,41 @@ impl Clock {
         Self {
             insns_per_ms: insns_per_ms.max(1),
         }
+    }
+
+    /// That of a CPU; `otherwise` where the plan does not say it.
+    pub(crate) fn of_cpu(cpu: &Cpu, otherwise_insns_per_ms: u64) -> Self {
+        match cpu.rate_insns_per_ms {
+            0 => Self::new(otherwise_insns_per_ms),
+            insns_per_ms => Self::new(insns_per_ms),
+        }
+    }
+
+    /// That of a process on the CPU whose clock this is.
+    pub(crate) fn of_process(self, process: &Process) -> Self {
+        match process.rate_insns_per_ms {
+            0 => self,
+            insns_per_ms => Self::new(insns_per_ms),
+        }
+    }
+
+    pub(crate) fn insns_per_ms(self) -> u64 {
+        self.insns_per_ms
+    }
+
+    /// The same for the policy core.
+    pub(crate) fn rate(self) -> Rate {
+        Rate::new(self.insns_per_ms)
+    }
+
+    /// What is retired here in the time in which `insns` are retired at another
+    /// rate, rounded up.
+    pub(crate) fn insns_for(self, insns: u64, other: Self) -> u64 {
+        if self.insns_per_ms == other.insns_per_ms {
+            return insns;
+        }
+        let product = u128::from(insns) * u128::from(self.insns_per_ms);
+        saturate(product.div_ceil(other.insns_per_ms.into()))
     }
 
     /// The time after which `insns` have been retired, in whole nanoseconds.
@@ -60,6 +98,15 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn instructions_of_one_rate_are_instructions_of_another() {
+        let (slow, fast) = (Clock::new(300_000), Clock::new(900_000));
+        assert_eq!(fast.insns_for(1000, fast), 1000);
+        assert_eq!(fast.insns_for(1000, slow), 3000);
+        assert_eq!(slow.insns_for(1000, fast), 334);
+        assert_eq!(Clock::new(2).insns_for(u64::MAX, Clock::new(1)), u64::MAX);
     }
 
     #[test]

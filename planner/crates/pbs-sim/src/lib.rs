@@ -8,7 +8,8 @@
 //!
 //! - All processes are there when the plan begins, at time 0.
 //! - A process retires instructions at a constant rate while it is granted, in
-//!   execution time only. Its task ends when its real length is retired; after
+//!   execution time only: its own or its CPU's, as the first plan that has it says.
+//!   Its task ends when its real length is retired; after
 //!   the last the process is gone.
 //! - A task without a real length takes what was planned.
 //! - An idle slot lasts its length on the clock; the real length that Leppert's

@@ -9,11 +9,11 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
 use pbs_core::wire::{Message, NO_TASK};
-use pbs_core::{Config, Decision, Event, EventKind, Node, Presence, Rate, Sink, StdMemory};
+use pbs_core::{Config, Decision, Event, EventKind, Node, Presence, Sink, StdMemory};
 use pbs_plan::{wire, Plan};
 
 use crate::clock::Clock;
-use crate::deadline::{deadlines, planned_ns};
+use crate::deadline::{deadlines, plan_ns};
 use crate::log::Log;
 use crate::options::{Options, Resolution};
 use crate::outcome::{CpuOutcome, ProcessOutcome, Replan, Simulation, TaskOutcome};
@@ -99,15 +99,15 @@ impl<'a> Machine<'a> {
         options: &'a Options,
         board: Board,
     ) -> Result<Self, Error> {
-        let cpu = here.cpus.first().map_or(0, |cpu| cpu.cpu);
-        let clock = Clock::new(options.rate_insns_per_ms);
+        let cpu = here.cpus.first();
+        let cpu = cpu.ok_or_else(|| Error::Plan("the plan has no CPU".into()))?;
+        let clock = Clock::of_cpu(cpu, options.rate_insns_per_ms);
         let config = here.config.unwrap_or(options.config);
         config.check().map_err(Error::Config)?;
-        let mut node = Self::node(truth, &here, config, options, 0)?;
+        let mut node = Self::node(truth, &here, config, clock, 0)?;
         node.begin(None, 0, 0);
-        let lengths = here.cpus.iter().flat_map(|cpu| here.place(cpu));
-        let plan_insns = lengths.fold(0u64, |sum, slot| sum.saturating_add(slot.length_insns));
-        let plan_ns = planned_ns(plan_insns, &config, options.rate_insns_per_ms);
+        let plan_ns = plan_ns(&here, cpu, &config, clock);
+        let cpu = cpu.cpu;
         let mut machine = Self {
             options,
             clock,
@@ -150,7 +150,7 @@ impl<'a> Machine<'a> {
         truth: &Plan,
         plan: &Plan,
         config: Config,
-        options: &Options,
+        clock: Clock,
         now_ns: u64,
     ) -> Result<Node<StdMemory>, Error> {
         let cpu = plan.cpus.first();
@@ -169,8 +169,7 @@ impl<'a> Machine<'a> {
         let (_, core) = plans
             .find(|(section, _)| section.cpu() == cpu.cpu)
             .ok_or_else(|| Error::Plan("the plan has no CPU".into()))?;
-        let rate = Rate::new(options.rate_insns_per_ms);
-        let mut node = Node::new(core, config, rate, plan.plan_id, now_ns)
+        let mut node = Node::new(core, config, clock.rate(), plan.plan_id, now_ns)
             .map_err(|_| Error::Plan("there is no memory for the plan".into()))?;
         for id in elsewhere::awaited(truth, cpu.cpu) {
             if let Some(p) = node.plan().find(id) {
@@ -393,12 +392,14 @@ impl<'a> Machine<'a> {
         let real_insns = program.current().map_or(0, |task| task.insns);
         let left_insns = real_insns.saturating_sub(program.retired_insns);
         let mut most_insns = left_insns;
-        let mut end_ns = self.now_ns.saturating_add(self.clock.ns_for(left_insns));
+        let mut end_ns = self.now_ns.saturating_add(program.clock.ns_for(left_insns));
         if let Some(until_insns) = until_insns {
             let until_insns = until_insns
                 .max(1)
                 .saturating_add(self.options.timing.timer_delay_insns);
-            let at_ns = self.now_ns.saturating_add(self.clock.ns_for(until_insns));
+            let at_ns = self
+                .now_ns
+                .saturating_add(program.clock.ns_for(until_insns));
             end_ns = end_ns.min(self.looked_at_ns(at_ns));
             if self.options.resolution == Resolution::Event {
                 most_insns = most_insns.min(until_insns);
@@ -413,12 +414,12 @@ impl<'a> Machine<'a> {
 
     fn let_run(&mut self, p: u32, end_ns: u64, most_insns: u64, to_ns: u64) {
         let passes_ns = end_ns.min(to_ns) - self.now_ns;
-        let insns = self.clock.insns_in(passes_ns).min(most_insns);
+        let program = &mut self.programs[p as usize];
+        let insns = program.clock.insns_in(passes_ns).min(most_insns);
         self.now_ns += passes_ns;
         self.cpu.running_ns += passes_ns;
         self.cpu.retired_insns += insns;
         self.node.charge(p, insns);
-        let program = &mut self.programs[p as usize];
         program.retired_insns += insns;
         let real_insns = program.current().map_or(0, |task| task.insns);
         if program.retired_insns == real_insns {
@@ -514,8 +515,12 @@ impl<'a> Machine<'a> {
                 .remove(&info.id)
                 .or_else(|| self.left.remove(&info.id));
             let is_new = before.is_none();
-            let mut program = before.unwrap_or_else(|| Program::new(info.id));
-            if let Some(process) = by_id.get(&info.id) {
+            let process = by_id.get(&info.id);
+            let mut program = before.unwrap_or_else(|| {
+                let own = process.map_or(self.clock, |process| self.clock.of_process(process));
+                Program::new(info.id, own)
+            });
+            if let Some(process) = process {
                 program.learn(process);
             }
             let moved = info.task != NO_TASK && program.move_to(info.task);

@@ -14,7 +14,8 @@ pub const DEFAULT_MAX_ANSWERS: u64 = 1000;
 /// How a plan is simulated; [`Options::default`] is an ideal node.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Instructions that each CPU retires in a millisecond; 1 to 2^32 − 1.
+    /// Instructions that a CPU retires in a millisecond where the plan does not
+    /// say it; 1 to 2^32 − 1.
     pub rate_insns_per_ms: u64,
     /// The configuration of the node, for plans that do not have their own.
     pub config: Config,

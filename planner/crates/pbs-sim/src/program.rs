@@ -9,6 +9,8 @@ use crate::clock::Clock;
 #[derive(Clone, Debug)]
 pub(crate) struct Program {
     pub(crate) id: u32,
+    /// Its rate, where it runs.
+    pub(crate) clock: Clock,
     /// Ascending by id.
     tasks: Vec<RealTask>,
     /// The one that is or will be next.
@@ -33,9 +35,10 @@ pub(crate) struct RealTask {
 }
 
 impl Program {
-    pub(crate) fn new(id: u32) -> Self {
+    pub(crate) fn new(id: u32, clock: Clock) -> Self {
         Self {
             id,
+            clock,
             tasks: Vec::new(),
             position: 0,
             retired_insns: 0,
@@ -79,7 +82,8 @@ impl Program {
     }
 
     /// The task before the current one ended now: from now on it takes as long
-    /// as it does until what the current one waits for comes.
+    /// as it does until what the current one waits for comes; `clock` is that of
+    /// the CPU.
     pub(crate) fn expect(&mut self, now_ns: u64, clock: &Clock) {
         let wait_insns = self.current().map_or(0, |task| task.wait_insns);
         self.comes_ns = Some(wait_insns)

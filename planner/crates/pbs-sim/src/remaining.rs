@@ -3,6 +3,8 @@
 
 use pbs_plan::{Cpu, Plan, Process, Slot};
 
+use crate::clock::Clock;
+
 /// How far a plan of one CPU has come.
 #[derive(Clone, Debug)]
 pub(crate) struct Progress {
@@ -14,8 +16,11 @@ pub(crate) struct Progress {
     pub(crate) ended_tasks: Vec<usize>,
     /// By index of the process: retired by the current task.
     pub(crate) retired_insns: Vec<u64>,
-    /// When an answer comes into force, counted from now.
+    /// When an answer comes into force, counted from now, in what the CPU retires
+    /// at its own rate.
     pub(crate) ahead_insns: u64,
+    /// That rate.
+    pub(crate) clock: Clock,
 }
 
 /// What [`NodeState::remaining`](crate::NodeState::remaining) says of a plan of
@@ -64,12 +69,15 @@ struct Rest<'a> {
 impl Rest<'_> {
     /// A slot for each task of the process before `end` that has none yet.
     fn push_tasks(&mut self, process: usize, end: usize) {
+        let clock = self.progress.clock;
+        let own = clock.of_process(&self.plan.processes[process]);
         for task in self.next[process]..end {
             let mut left_insns = self.plan.processes[process].tasks[task].planned_insns;
             if task == self.progress.ended_tasks[process] {
                 left_insns = left_insns.saturating_sub(self.progress.retired_insns[process]);
             }
-            self.ahead_insns = self.ahead_insns.saturating_sub(left_insns);
+            let passes_insns = clock.insns_for(left_insns, own);
+            self.ahead_insns = self.ahead_insns.saturating_sub(passes_insns);
             self.slots.push(Slot::Process { process });
         }
         self.next[process] = self.next[process].max(end);
@@ -100,6 +108,7 @@ impl Rest<'_> {
                 id: process.id,
                 name: process.name.clone(),
                 buffer_insns: process.buffer_insns,
+                rate_insns_per_ms: process.rate_insns_per_ms,
                 tasks,
                 ..Process::default()
             });
@@ -115,6 +124,7 @@ impl Rest<'_> {
             processes,
             cpus: vec![Cpu {
                 cpu: cpu.cpu,
+                rate_insns_per_ms: cpu.rate_insns_per_ms,
                 slots: self.slots,
                 ..Cpu::default()
             }],
@@ -132,6 +142,8 @@ pub(crate) fn part(plan: &Plan, cpu: &Cpu) -> Plan {
         ended_tasks: vec![0; plan.processes.len()],
         retired_insns: vec![0; plan.processes.len()],
         ahead_insns: 0,
+        // With nothing ahead it does not matter.
+        clock: Clock::new(1),
     };
     let mut here = plan.clone();
     let mut is_here = vec![false; plan.processes.len()];
@@ -154,6 +166,7 @@ pub(crate) fn part(plan: &Plan, cpu: &Cpu) -> Plan {
 #[cfg(test)]
 mod tests {
     use super::{part, remaining, Progress};
+    use crate::clock::Clock;
     use pbs_plan::{from_toml, to_toml, Plan};
 
     const PLAN: &str = "plan_id = 3
@@ -194,6 +207,7 @@ slots = [9]
             ended_tasks: ended_tasks.to_vec(),
             retired_insns: vec![0, 0],
             ahead_insns: 0,
+            clock: Clock::new(1_000_000),
         }
     }
 
@@ -251,5 +265,26 @@ slots = [9]
         assert_eq!(rest(&at), "slots = [\"a\", 2, \"idle 55\", \"a\"]");
         at.ahead_insns = 1 << 40;
         assert_eq!(rest(&at), "slots = [\"a\", 2, \"a\"]");
+    }
+
+    #[test]
+    fn rates_stay_and_slow_processes_take_longer() {
+        let mut plan = plan();
+        plan.processes[0].rate_insns_per_ms = 500_000;
+        plan.cpus[0].rate_insns_per_ms = 1_000_000;
+        let here = part(&plan, &plan.cpus[0]);
+        assert_eq!(here.processes[0].rate_insns_per_ms, 500_000);
+        assert_eq!(here.cpus[0].rate_insns_per_ms, 1_000_000);
+        let mut at = progress(2, [1, 1]);
+        // The whole idle slot, the 200 of the first process in the time of 400, the 20 of
+        // the other one, and 5 idle.
+        at.ahead_insns = 50 + 400 + 20 + 5;
+        let left = remaining(&here, &here.cpus[0], &at);
+        let toml = to_toml(&left);
+        assert!(
+            toml.ends_with("slots = [\"a\", 2, \"idle 55\", \"a\"]\n"),
+            "{toml}"
+        );
+        assert_eq!(left.processes[0].rate_insns_per_ms, 500_000);
     }
 }

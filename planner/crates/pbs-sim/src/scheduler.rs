@@ -74,7 +74,8 @@ pub struct NodeState {
     pub cpu: u32,
     /// The time since the beginning.
     pub now_ns: u64,
-    /// Instructions that the CPU retires in a millisecond.
+    /// Instructions that the CPU retires in a millisecond; processes that
+    /// `remaining` gives a rate of their own retire as many as that says.
     pub rate_insns_per_ms: u64,
     /// The configuration in force.
     #[serde(serialize_with = "config_map")]

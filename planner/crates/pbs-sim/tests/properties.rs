@@ -74,6 +74,23 @@ prop_compose! {
 }
 
 prop_compose! {
+    /// The same with the rates of its CPU and of its processes, 0 for some.
+    fn rated()(
+        mut plan in plan(),
+        cpu in prop::sample::select(RATES),
+        processes in prop::collection::vec(prop::sample::select(RATES), 6),
+    ) -> Plan {
+        plan.cpus[0].rate_insns_per_ms = cpu;
+        for (process, rate_insns_per_ms) in plan.processes.iter_mut().zip(processes) {
+            process.rate_insns_per_ms = rate_insns_per_ms;
+        }
+        plan
+    }
+}
+
+const RATES: &[u64] = &[0, 125_000, 333_333, 900_000, 2_000_000];
+
+prop_compose! {
     /// The same on several CPUs, with tasks that wait for others.
     fn net()(
         plan in plan(),
@@ -232,6 +249,27 @@ proptest! {
                 let cpu = &simulation.cpus[0];
                 prop_assert_eq!(cpu.running_ns, cpu.retired_insns);
             }
+        }
+    }
+
+    #[test]
+    fn each_process_takes_the_time_of_its_rate(plan in rated(), options in options()) {
+        prop_assert!(pbs_plan::check(&plan).is_ok());
+        let mut least_ns = 0;
+        for process in &plan.processes {
+            let rates = [process.rate_insns_per_ms, plan.cpus[0].rate_insns_per_ms];
+            let rate = rates.into_iter().find(|&rate| rate != 0);
+            let rate = rate.unwrap_or(options.rate_insns_per_ms);
+            let real_insns = process.tasks.iter().filter_map(|task| task.real_insns);
+            least_ns += real_insns.map(|insns| insns * 1_000_000 / rate).sum::<u64>();
+        }
+        for mut scheduler in schedulers() {
+            let simulation = simulate(&plan, &options, &mut *scheduler).unwrap();
+            check(&plan, &simulation);
+            // Each time that it is looked at up to one instruction is rounded away.
+            let running_ns = simulation.cpus[0].running_ns;
+            let most_ns = least_ns + least_ns / 100 + 1_000_000;
+            prop_assert!((least_ns..most_ns).contains(&running_ns), "{running_ns} {least_ns}");
         }
     }
 

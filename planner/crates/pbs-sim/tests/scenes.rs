@@ -118,6 +118,60 @@ fn another_rate_takes_another_time() {
     );
 }
 
+/// Twice as long as at the rate of the options, and twice as long again.
+fn with_rates(text: &str) -> pbs_plan::Plan {
+    let mut plan = plan(text);
+    plan.cpus[0].rate_insns_per_ms = 500_000;
+    plan.processes[1].rate_insns_per_ms = 250_000;
+    plan
+}
+
+#[test]
+fn a_plan_says_the_rate_of_a_cpu_and_of_a_process() {
+    let plan = with_rates("1: 1000000\n2: 300000\nslots: 1 i200000 2");
+    let simulation = run(&plan);
+    assert_eq!(ended(&simulation), [(1, 0, 2_000_000), (2, 0, 3_600_000)]);
+    let cpu = &simulation.cpus[0];
+    assert_eq!((cpu.running_ns, cpu.idle_ns), (3_200_000, 400_000));
+    assert_eq!(cpu.retired_insns, 1_300_000);
+}
+
+/// So t1 and the end of a task are met in the time that the process takes.
+#[test]
+fn a_slow_process_is_preempted_at_the_same_count() {
+    let plan = with_rates("1: 1000000\n2: 1000000/1100000 500000\nslots: 2 1 2");
+    let simulation = run(&plan);
+    assert_eq!(
+        ended(&simulation),
+        [(1, 0, 6_200_000), (2, 0, 6_400_000), (2, 1, 8_400_000)]
+    );
+    let preempted = of_kind(&simulation, EventKind::Preempted);
+    assert_eq!(preempted[0].retired_insns, 1_050_000);
+    assert_eq!(preempted[0].time_ns, 4_200_000);
+}
+
+#[test]
+fn ceilings_and_deadlines_are_those_of_the_rates() {
+    let mut plan = with_rates("1: 1000000\n2: 1000000 1000000\nslots: 2 1 2");
+    plan.processes[1].tasks[0].wait_insns = Some(1 << 40);
+    plan.processes[1].buffer_insns = 100_000;
+    plan.config = Some(Config {
+        ceiling_factor_permille: 2000,
+        ceiling_extra_ns: 1_000_000,
+        capacity_buffer_permille: 1100,
+        window_period_ns: 100_000_000,
+        window_unallocated_ns: 5_000_000,
+        ..config()
+    });
+    let simulation = run(&plan);
+    let ceilings = of_kind(&simulation, EventKind::Ceiling);
+    assert_eq!(ceilings[0].value, 2 * 4_000_000 + 1_000_000);
+    let deadlines = simulation.processes.iter().map(|p| (p.id, p.deadline_ns));
+    let planned = |ns: u64| ns * 11 / 10 * 100 / 95;
+    let expected = [(1, planned(6_000_000)), (2, planned(10_400_000))];
+    assert_eq!(deadlines.collect::<Vec<_>>(), expected);
+}
+
 #[test]
 fn a_late_timer_and_switches_cost_what_is_said() {
     let plan = plan("1: 1000000/1100000 500000\n2: 300000\nslots: 1 2 1");

@@ -80,6 +80,7 @@ impl Machine<'_> {
                 .map(|info| info.map_or(0, |info| info.retired_insns))
                 .collect(),
             ahead_insns: self.node.policy().reschedule_time_insns,
+            clock: self.clock,
         };
         let left = Plan {
             config: Some(config),
@@ -92,7 +93,7 @@ impl Machine<'_> {
         NodeState {
             cpu: self.cpu.cpu,
             now_ns: self.now_ns,
-            rate_insns_per_ms: self.options.rate_insns_per_ms,
+            rate_insns_per_ms: self.clock.insns_per_ms(),
             config,
             processes: infos
                 .iter()
@@ -119,7 +120,7 @@ impl Machine<'_> {
         self.check_answer(&plan)?;
         let config = plan.config.unwrap_or(self.options.config);
         config.check().map_err(Error::Config)?;
-        let mut node = Self::node(self.truth, &plan, config, self.options, self.now_ns)?;
+        let mut node = Self::node(self.truth, &plan, config, self.clock, self.now_ns)?;
         let refused = node.check_over(&self.node, plan.dealt_seq).err();
         if let Some(refusal) = refused.filter(|_| answer.ended == self.ended.len()) {
             return Err(Error::Scheduler(format!(

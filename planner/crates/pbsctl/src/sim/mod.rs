@@ -69,7 +69,7 @@ pub(crate) struct SimOptions {
     /// The plan in TOML or in Leppert's grammar; - reads standard input
     file: PathBuf,
 
-    /// Instructions that a CPU retires in a millisecond
+    /// Instructions that a CPU retires in a millisecond, where the plan does not say it
     #[arg(
         long,
         value_name = "N",
