@@ -38,6 +38,8 @@ pub struct DraftProcess {
     pub memory_bytes: u64,
     /// As [`Process::runtime_ns`](crate::Process::runtime_ns).
     pub runtime_ns: Option<u64>,
+    /// As [`Process::rate_insns_per_s`](crate::Process::rate_insns_per_s).
+    pub rate_insns_per_s: Option<u64>,
     /// How it is started.
     pub start: Start,
     /// Where it was read.

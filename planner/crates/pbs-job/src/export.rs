@@ -44,6 +44,9 @@ fn write_process(out: &mut String, job: &Job, process: &Process) {
     if let Some(runtime_ns) = process.runtime_ns {
         let _ = writeln!(out, "runtime_ns = {}", underscored(runtime_ns));
     }
+    if let Some(rate) = process.rate_insns_per_s {
+        let _ = writeln!(out, "rate_insns_per_s = {}", underscored(rate));
+    }
     write_start(out, &process.start);
     let tasks = process
         .tasks

@@ -122,6 +122,10 @@ pub struct Process {
     /// The user's estimate of the time from its first task's start to its last
     /// task's end (the thesis's `approx_runtime`).
     pub runtime_ns: Option<u64>,
+    /// How many instructions it retires in a second in which it runs on the
+    /// fastest core of the machine; on slower ones fewer, as they are slower.
+    /// `None`: as many as the core.
+    pub rate_insns_per_s: Option<u64>,
     /// How `pbsctl run` starts it.
     pub start: Start,
     /// Indices into [`Job::tasks`] in the order of execution; never empty.

@@ -142,6 +142,24 @@ fn start_and_end_may_be_written() {
 }
 
 #[test]
+fn a_process_may_have_a_rate() {
+    let text = "name = \"j\"\ndeadline_ns = 9\n[[process]]\nid = 1\nmemory_bytes = 1\n\
+                rate_insns_per_s = 750_000_000\ncommand = [\"a\"]\ntasks = [5]\n";
+    let job = job_from_toml(text).unwrap();
+    let of = |job: &Job| job.processes[0].rate_insns_per_s;
+    assert_eq!(of(&job), Some(750_000_000));
+    let written = job_to_toml(&job);
+    assert_eq!(of(&job_from_toml(&written).unwrap()), Some(750_000_000));
+    let without = text.replace("rate_insns_per_s = 750_000_000\n", "");
+    assert_eq!(of(&job_from_toml(&without).unwrap()), None);
+    for wrong in ["0", "1_099_511_627_777", "\"fast\""] {
+        let problems = job_from_toml(&text.replace("750_000_000", wrong)).unwrap_err();
+        let problem = problems[0].message.clone();
+        assert!(problem.contains("rate_insns_per_s"), "{problem}");
+    }
+}
+
+#[test]
 fn durations_are_whole_ticks() {
     let text = "[[node]]\nname = \"n\"\nmemory_bytes = 1\nrate_insns_per_s = 3\ncores = [\"c\"]\n";
     let machine = machine_from_toml(text).unwrap();

@@ -198,6 +198,7 @@ impl Replan {
             if retired_insns > 0 && request.deadline_ns < u64::MAX {
                 let insns = request.job.tasks[process.tasks[position]].insns;
                 let left_insns = insns.saturating_sub(retired_insns).max(1);
+                let left_insns = store.core_insns(process, left_insns);
                 let end_ns = now_ns.saturating_add(store.duration_ns(core, left_insns));
                 if store.core(core).min_over(now_ns..end_ns) == Some(1) {
                     time.end = end_ns;

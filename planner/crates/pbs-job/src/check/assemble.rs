@@ -103,6 +103,7 @@ pub(super) fn assemble(draft: Draft, links: Links) -> Job {
         name: process.name,
         memory_bytes: process.memory_bytes,
         runtime_ns: process.runtime_ns,
+        rate_insns_per_s: process.rate_insns_per_s,
         start: process.start,
         tasks,
         forked_by,

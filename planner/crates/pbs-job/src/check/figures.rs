@@ -8,7 +8,7 @@ use pbs_plan::{between, name_fault, underscored, Line, Problem};
 use pbs_uapi::{IDLE, MAX_SLOT_INSNS, NO_TASK};
 
 use crate::draft::{Draft, DraftProcess, DraftTask};
-use crate::{MAX_MEMORY_BYTES, MAX_NS};
+use crate::{MAX_MEMORY_BYTES, MAX_NS, MAX_RATE_INSNS_PER_S};
 
 pub(super) fn check(draft: &Draft, problems: &mut Vec<Problem>) {
     let mut figures = Figures { problems };
@@ -132,6 +132,10 @@ impl Figures<'_> {
         let what = format!("memory_bytes of process {label}");
         let memory_bytes = process.memory_bytes;
         self.range(process.line, &what, memory_bytes, 0, MAX_MEMORY_BYTES);
+        if let Some(rate) = process.rate_insns_per_s {
+            let what = format!("rate_insns_per_s of process {label}");
+            self.range(process.line, &what, rate, 1, MAX_RATE_INSNS_PER_S);
+        }
         if let Some(runtime_ns) = process.runtime_ns {
             let what = format!("runtime_ns of process {label}");
             self.range(process.line, &what, runtime_ns, 1, MAX_NS);

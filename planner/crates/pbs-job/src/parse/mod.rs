@@ -14,7 +14,7 @@ use toml::de::DeTable;
 
 use crate::check::late_start;
 use crate::draft::{Draft, DraftProcess, DraftTask, Kind};
-use crate::{Job, MAX_MEMORY_BYTES, MAX_NS};
+use crate::{Job, MAX_MEMORY_BYTES, MAX_NS, MAX_RATE_INSNS_PER_S};
 
 const TOP_KEYS: &[&str] = &[
     "name",
@@ -25,7 +25,14 @@ const TOP_KEYS: &[&str] = &[
     "memory_bytes",
     "process",
 ];
-const PROCESS_KEYS: &[&str] = &["id", "name", "memory_bytes", "runtime_ns", "tasks"];
+const PROCESS_KEYS: &[&str] = &[
+    "id",
+    "name",
+    "memory_bytes",
+    "runtime_ns",
+    "rate_insns_per_s",
+    "tasks",
+];
 
 /// Reads a job and checks it.
 pub fn job_from_toml(text: &str) -> Result<Job, Vec<Problem>> {
@@ -149,6 +156,10 @@ fn process(reader: &mut Reader, line: Line, value: &Value<'_>) -> Option<Process
     }
     if let Some((line, value)) = table.entries.remove("runtime_ns") {
         process.runtime_ns = reader.number_in(line, "runtime_ns", value, 1..=MAX_NS);
+    }
+    if let Some((line, value)) = table.entries.remove("rate_insns_per_s") {
+        let range = 1..=MAX_RATE_INSNS_PER_S;
+        process.rate_insns_per_s = reader.number_in(line, "rate_insns_per_s", value, range);
     }
     let tasks = match table.entries.remove("tasks") {
         Some((line, value)) => task::tasks(reader, line, value, process.id),

@@ -99,7 +99,8 @@ impl ProcessIds {
 ///
 /// A task becomes a slot of its process, as long as the task's instructions; the
 /// time between two tasks of a core becomes an idle slot, as long as the core's
-/// instructions in the execution time of that time. A task without instructions
+/// instructions in the execution time of that time. The plan says the rate of each
+/// core, and of each process that has its own. A task without instructions
 /// has no slot, since a plan has none of length 0. Of fork, join and messages the
 /// plan has the order: a task waits for those of other processes ([`Order`]). The
 /// memory that was reserved for a process is its planned peak, and that of the node
@@ -126,6 +127,9 @@ pub fn class_plans(
             },
         })
         .collect();
+    let rates: Vec<u64> = (store.machine().cores())
+        .map(|(_, core)| core.rate_insns_per_s)
+        .collect();
     let mut on_core: Vec<Vec<Placed>> = vec![Vec::new(); store.sites().len()];
     for entry in entries {
         let Some(run) = store.run(entry.run) else {
@@ -146,7 +150,12 @@ pub fn class_plans(
             };
             tasks.sort_unstable_by_key(|task| entry.job.tasks[task.task].position);
             let site = store.sites()[core];
+            let process = &entry.job.processes[index];
             let buffer_insns = insns(buffers_ns[index], site.rate_insns_per_s);
+            let buffer_insns = store.process_insns(process, buffer_insns);
+            // Without one of its own it has that of the CPU.
+            let own = process.rate_insns_per_s;
+            let own = own.map_or(0, |_| per_ms(store.process_insns(process, rates[core])));
             let plan = &mut plans[site.node].plan;
             let place = plan.processes.len();
             plan.processes.push(Process {
@@ -154,8 +163,8 @@ pub fn class_plans(
                 name: Some(name(entry, entries.len(), index)),
                 cpu: None,
                 buffer_insns: buffer_insns.min(MAX_BUFFER_INSNS),
-                memory_bytes: entry.job.processes[index].memory_bytes,
-                rate_insns_per_ms: 0,
+                memory_bytes: process.memory_bytes,
+                rate_insns_per_ms: own,
                 start: start(entry, index),
                 tasks: tasks
                     .iter()
@@ -194,6 +203,7 @@ pub fn class_plans(
         );
         plans[node].plan.cpus.push(Cpu {
             cpu,
+            rate_insns_per_ms: per_ms(core.rate_insns_per_s),
             slots,
             ..Cpu::default()
         });
@@ -248,7 +258,8 @@ fn slots(
         });
         time_ns = task.end_ns;
         catch_up_insns = if last_of[task.process] == place {
-            capacity_buffer_insns(store, &plan.processes[task.process])
+            let process = &plan.processes[task.process];
+            capacity_buffer_insns(store, process, per_ms(rate_insns_per_s))
         } else {
             0
         };
@@ -263,8 +274,9 @@ fn slots(
 /// one there is none: it would wait for all that others have planned there. So an
 /// idle slot of that length stands there, which goes to the latest process. The
 /// time for it is reserved, since the planner takes the node for slower than it is
-/// by the capacity buffer (3.3.6). If nobody is late, lower classes have it.
-fn capacity_buffer_insns(store: &Store, process: &Process) -> u64 {
+/// by the capacity buffer (3.3.6). If nobody is late, lower classes have it. It is
+/// as long as that of the process, on a CPU of that rate.
+fn capacity_buffer_insns(store: &Store, process: &Process, insns_per_ms: u64) -> u64 {
     let tasks = process.tasks.iter().map(|task| task.planned_insns);
     let planned = tasks.fold(0, u64::saturating_add);
     let share_permille = store
@@ -272,6 +284,10 @@ fn capacity_buffer_insns(store: &Store, process: &Process) -> u64 {
         .capacity_buffer_permille
         .saturating_sub(1000);
     let buffer = u128::from(planned) * u128::from(share_permille) / 1000;
+    let buffer = match process.rate_insns_per_ms {
+        0 => buffer,
+        own => buffer * u128::from(insns_per_ms) / u128::from(own),
+    };
     u64::try_from(buffer).unwrap_or(u64::MAX)
 }
 
@@ -316,6 +332,11 @@ fn name(entry: &Entry<'_>, entries: usize, process: usize) -> String {
     } else {
         label
     }
+}
+
+/// As plans have it.
+fn per_ms(rate_insns_per_s: u64) -> u64 {
+    (rate_insns_per_s / 1000).clamp(1, u32::MAX.into())
 }
 
 fn insns(time_ns: u64, rate_insns_per_s: u64) -> u64 {

@@ -10,7 +10,8 @@ use crate::store::Store;
 /// The open part of a task net.
 #[derive(Clone, Debug)]
 pub(crate) struct Net {
-    /// Per task: what is left to retire of it; of ended tasks nothing.
+    /// Per task: what a core would retire at its own rate in the time that what is
+    /// left of it takes; of ended tasks nothing.
     pub(crate) insns: Vec<u64>,
     /// Per task: whether it needs a reservation.
     pub(crate) open: Vec<bool>,
@@ -21,7 +22,7 @@ pub(crate) struct Net {
     pub(crate) rank_ns: Vec<u64>,
     /// Per task: how long it takes on the fastest core.
     pub(crate) shortest_ns: Vec<u64>,
-    /// Per process: all that is left to retire of it.
+    /// Per process: the same of all that is left of it.
     pub(crate) process_insns: Vec<u64>,
     /// Per process: the time from its start to its end in the sense of
     /// `rank_ns`.
@@ -62,6 +63,9 @@ impl Net {
             for &task in &process.tasks[..ended] {
                 net.open[task] = false;
                 net.insns[task] = 0;
+            }
+            for &task in &process.tasks[ended..] {
+                net.insns[task] = store.core_insns(process, net.insns[task]);
             }
             let left = process.tasks[ended..].iter().map(|&task| net.insns[task]);
             net.process_insns[index] = left.fold(0, u64::saturating_add);

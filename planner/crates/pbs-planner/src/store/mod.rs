@@ -17,9 +17,9 @@ mod layout;
 mod reservation;
 
 use std::collections::BTreeMap;
-use std::ops::Range;
+use std::ops::{Div, Range};
 
-use pbs_job::Machine;
+use pbs_job::{Machine, Process};
 use pbs_profile::{Error, FreeSlots, Profile};
 
 pub use booking::{Booking, Mark};
@@ -30,6 +30,12 @@ pub use reservation::{MessageReservation, ProcessReservation, Run, RunId, TaskRe
 pub(crate) use layout::Group;
 
 use layout::Layout;
+
+/// `insns · rate / other_rate`, rounded by `divide`.
+fn scaled(insns: u64, rate: u64, other_rate: u64, divide: fn(u128, u128) -> u128) -> u64 {
+    let product = u128::from(insns) * u128::from(rate);
+    u64::try_from(divide(product, other_rate.max(1).into())).unwrap_or(u64::MAX)
+}
 
 /// How the memory of a node is divided among its cores (Glaß 2024, 5.1.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,6 +62,8 @@ pub struct Store {
     groups: Vec<Group>,
     /// Indices of the groups, the fastest first.
     by_rate: Vec<usize>,
+    /// Of the machine, whatever of it is planned with.
+    fastest_insns_per_s: u64,
     runs: BTreeMap<RunId, Run>,
     now_ns: u64,
 }
@@ -76,7 +84,9 @@ impl Store {
             groups,
             by_rate,
         } = Layout::new(&machine, balancing, capacity);
+        let rates = machine.cores().map(|(_, core)| core.rate_insns_per_s);
         Self {
+            fastest_insns_per_s: rates.max().unwrap_or(1).max(1),
             cores: vec![Profile::new(1); sites.len()],
             links: vec![Profile::new(1); machine.links.len()],
             machine,
@@ -151,6 +161,25 @@ impl Store {
     pub fn duration_ns(&self, core: usize, insns: u64) -> u64 {
         let rate = self.sites[core].rate_insns_per_s;
         self.machine.duration_ns(insns, rate)
+    }
+
+    /// What any core retires at its own rate in the time in which it retires so
+    /// many instructions of the process, rounded up: by that the process takes
+    /// time, of whichever core.
+    pub(crate) fn core_insns(&self, process: &Process, insns: u64) -> u64 {
+        match process.rate_insns_per_s {
+            None => insns,
+            Some(rate) => scaled(insns, self.fastest_insns_per_s, rate, u128::div_ceil),
+        }
+    }
+
+    /// What a core retires of the process in the time in which it retires so many at
+    /// its own rate.
+    pub(crate) fn process_insns(&self, process: &Process, core_insns: u64) -> u64 {
+        match process.rate_insns_per_s {
+            None => core_insns,
+            Some(rate) => scaled(core_insns, rate, self.fastest_insns_per_s, u128::div),
+        }
     }
 
     /// The stretches of the window in which the core is free for at least so
