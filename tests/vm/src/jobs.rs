@@ -8,7 +8,7 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
-use crate::harness::{cvt, Context, Node, Plan, Verdict};
+use crate::harness::{cvt, sysfs_number, Context, Node, Plan, Verdict};
 use crate::policy_events::more_than_is_held;
 use crate::{check, check_eq};
 use pbs_uapi::EventKind;
@@ -131,6 +131,21 @@ pub fn job_is_learnt() -> Verdict {
     check_eq!(history.status, Some(0), "status: {}", history.stderr);
     let runs = history.json["runs"].as_array().ok_or("runs")?;
     check_eq!(runs.len(), 3, "runs that are known");
+    // So are the rates of its programs, of all runs: those have shared their CPUs with
+    // others, but what they did not run does not count.
+    let cpu = sysfs_number("rate_insns_per_ms")? as u64;
+    let rates = history.json["rates"].as_array().ok_or("rates")?;
+    check!(rates.len() >= 2, "rates: {}", history.json["rates"]);
+    for rate in rates {
+        println!("of {cpu} in a millisecond: {rate}");
+        check_eq!(rate["runs"], 3, "runs that tell a rate: {rate}");
+        let insns_per_ms = rate["rate_insns_per_ms"].as_u64().ok_or("rate")?;
+        // System calls and faults take time and retire nothing.
+        check!(
+            (cpu / 20..cpu * 11 / 10).contains(&insns_per_ms),
+            "rate of a program: {rate}, of the CPU {cpu}"
+        );
+    }
     Ok(())
 }
 

@@ -134,6 +134,15 @@ impl Collector {
         }
     }
 
+    /// Notes for how long a program of a process had a CPU, which events do not
+    /// tell either. The number is that of the plan.
+    pub fn ran(&mut self, process: u32, ran_ns: u64) {
+        if let Some(&position) = self.positions.get(&process) {
+            let run = &mut self.processes[position].run;
+            run.ran_ns = run.ran_ns.saturating_add(ran_ns);
+        }
+    }
+
     /// The first event that was not noted yet.
     pub fn next_seq(&self) -> u64 {
         self.next_seq
@@ -184,6 +193,7 @@ impl Watched {
                 name: expected.name.clone(),
                 fingerprint: expected.fingerprint,
                 outcome: Outcome::Unknown,
+                ran_ns: 0,
                 tasks: tasks.collect(),
             },
             attached: false,
@@ -206,6 +216,7 @@ impl Watched {
                 self.last_ended = Some(place);
             }
         }
+        self.run.ran_ns = before.ran_ns;
         self.attached = before.outcome != Outcome::Absent;
         self.end = match before.outcome {
             Outcome::Ejected => End::Ejected,

@@ -73,6 +73,20 @@ pub struct Prediction {
     pub source: Source,
 }
 
+/// How many instructions a process will retire in a millisecond in which it runs,
+/// on the machine of its runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct RatePrediction {
+    /// To plan with.
+    pub rate_insns_per_ms: u64,
+    /// One run of twenty is slower.
+    pub low_insns_per_ms: u64,
+    /// One run of twenty is faster.
+    pub high_insns_per_ms: u64,
+    /// Runs that have come to their end and were measured.
+    pub runs: usize,
+}
+
 /// What a task did in a run. A planner holds a million of them.
 #[derive(Clone, Copy, Debug)]
 struct Sample {
@@ -118,6 +132,8 @@ pub struct JobHistory {
     tasks: BTreeMap<TaskKey, Known>,
     /// The runs in which a process executed something.
     executed: BTreeMap<(u32, Fingerprint), usize>,
+    /// Its rates in those of them that say it, the oldest first.
+    rates: BTreeMap<(u32, Fingerprint), Vec<u64>>,
     errors: BTreeMap<RunId, PlanError>,
 }
 
@@ -136,6 +152,10 @@ impl JobHistory {
         for process in processes {
             let (number, fingerprint) = (process.process, process.fingerprint);
             *self.executed.entry((number, fingerprint)).or_default() += 1;
+            if let Some(rate) = process.rate_insns_per_ms() {
+                let rates = self.rates.entry((number, fingerprint));
+                rates.or_default().push(rate);
+            }
             for task in &process.tasks {
                 let key = TaskKey {
                     process: number,
@@ -195,6 +215,20 @@ impl JobHistory {
             } else {
                 Source::History
             },
+        })
+    }
+
+    /// The rate that a process will have; `None` if no run says it. It is
+    /// estimated as the length of a task is.
+    pub fn rate(&self, process: u32, fingerprint: Fingerprint) -> Option<RatePrediction> {
+        let rates = self.rates.get(&(process, fingerprint))?;
+        let rate = estimate(&self.config, None, rates)?;
+        let possible = |insns: u64| insns.clamp(1, u32::MAX.into());
+        Some(RatePrediction {
+            rate_insns_per_ms: possible(rate.insns),
+            low_insns_per_ms: possible(rate.low_insns),
+            high_insns_per_ms: possible(rate.high_insns),
+            runs: rates.len(),
         })
     }
 

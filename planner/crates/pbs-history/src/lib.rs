@@ -32,7 +32,7 @@ pub use collect::{Collector, Expected, ExpectedTask};
 pub use digest::Fingerprint;
 pub use error::Error;
 pub use export::{to_csv, RunFigures};
-pub use history::{JobHistory, Prediction, Source, TaskKey, User};
+pub use history::{JobHistory, Prediction, RatePrediction, Source, TaskKey, User};
 pub use lease::boot_id;
 pub use options::Options;
 pub use record::{Kind, NewRun, Outcome, ProcessRun, Run, RunId, State, Takeover, TaskRun};

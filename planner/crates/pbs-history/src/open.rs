@@ -45,7 +45,14 @@ pub(crate) fn open(path: &Path, access: Access, wait: Duration) -> Result<Connec
             .map_err(failed)?;
     }
     match (schema::identify(path, &connection)?, access) {
-        (Is::History, _) => schema::verify(path, &connection)?,
+        (is @ Is::History, _) => schema::verify(path, &connection, is)?,
+        (is @ Is::WithoutTimes, access) => {
+            schema::verify(path, &connection, is)?;
+            match access {
+                Access::Read => schema::pretend(path, &connection)?,
+                Access::Write => schema::create(path, &mut connection)?,
+            }
+        }
         (Is::Empty, Access::Read) => return Err(Error::Missing(path.into())),
         (Is::Empty, Access::Write) => schema::create(path, &mut connection)?,
     }

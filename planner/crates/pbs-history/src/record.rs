@@ -184,6 +184,9 @@ pub struct ProcessRun {
     pub fingerprint: Fingerprint,
     /// How it ended.
     pub outcome: Outcome,
+    /// For how long it had a CPU, its system calls included; 0: nobody has
+    /// measured it.
+    pub ran_ns: u64,
     /// Its tasks, ascending.
     pub tasks: Vec<TaskRun>,
 }
@@ -209,6 +212,20 @@ pub struct TaskRun {
 }
 
 impl ProcessRun {
+    /// How many instructions it retired in a millisecond in which it ran; `None`:
+    /// it did not come to its end, or nobody has measured it.
+    pub fn rate_insns_per_ms(&self) -> Option<u64> {
+        let tasks = self.tasks.iter().map(|task| task.retired_insns);
+        let retired_insns = tasks.fold(0, u64::saturating_add);
+        if self.outcome != Outcome::Complete || retired_insns == 0 {
+            return None;
+        }
+        let product = u128::from(retired_insns) * 1_000_000;
+        let rate = product.checked_div(self.ran_ns.into())?;
+        // As one can be in a plan.
+        Some(rate.clamp(1, u32::MAX.into()) as u64)
+    }
+
     /// The largest resident size that was seen (Glaß 2024, 4.4); 0: none was.
     pub fn peak_memory_bytes(&self) -> u64 {
         let peaks = self.tasks.iter().map(|task| task.peak_memory_bytes);

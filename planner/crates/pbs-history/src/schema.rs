@@ -8,7 +8,9 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 use crate::Error;
 
 /// The version of the tables.
-pub(crate) const VERSION: i64 = 1;
+pub(crate) const VERSION: i64 = 2;
+/// The one before, which had no times.
+const WITHOUT_TIMES: i64 = 1;
 /// `PBSH`, by which a file of ours is known.
 const APPLICATION: i64 = 0x5042_5348;
 
@@ -18,7 +20,7 @@ const APPLICATION: i64 = 0x5042_5348;
 /// numbers of events and plans use all 64 bits and are stored in two's
 /// complement. SQLite finds a page that does not hold together; a digest finds a
 /// row that does but says something else than was written.
-const TABLES: [&str; 5] = [
+const TABLES: [&str; 6] = [
     "CREATE TABLE run (
 	id INTEGER PRIMARY KEY AUTOINCREMENT,
 	job TEXT NOT NULL,
@@ -58,7 +60,17 @@ const TABLES: [&str; 5] = [
 	started_ticks INTEGER NOT NULL,
 	boot_id TEXT NOT NULL
 ) STRICT",
+    RAN,
 ];
+
+/// For how long each process had a CPU, where that was measured.
+const RAN: &str = "CREATE TABLE ran (
+	run INTEGER NOT NULL REFERENCES run ON DELETE CASCADE,
+	process INTEGER NOT NULL,
+	ran_ns INTEGER NOT NULL,
+	digest INTEGER NOT NULL,
+	PRIMARY KEY (run, process)
+) STRICT";
 
 /// What the beginning of a file says that it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,17 +79,21 @@ pub(crate) enum Is {
     Empty,
     /// A history of the version that is known.
     History,
+    /// A history of the version before.
+    WithoutTimes,
 }
 
-/// Makes the tables, unless somebody else just did.
+/// Makes the tables that are missing, unless somebody else just did.
 pub(crate) fn create(path: &Path, connection: &mut Connection) -> Result<(), Error> {
     let failed = |error| Error::sqlite(path, &error);
     let transaction =
         Transaction::new(connection, TransactionBehavior::Immediate).map_err(failed)?;
-    if identify(path, &transaction)? == Is::History {
-        return Ok(());
-    }
-    for table in TABLES {
+    let tables = match identify(path, &transaction)? {
+        Is::History => return Ok(()),
+        Is::WithoutTimes => &TABLES[TABLES.len() - 1..],
+        Is::Empty => &TABLES[..],
+    };
+    for table in tables {
         transaction.execute_batch(table).map_err(failed)?;
     }
     for (name, value) in [("application_id", APPLICATION), ("user_version", VERSION)] {
@@ -86,6 +102,16 @@ pub(crate) fn create(path: &Path, connection: &mut Connection) -> Result<(), Err
             .map_err(failed)?;
     }
     transaction.commit().map_err(failed)
+}
+
+/// Has a file of the version before, which is only looked at, seem to have all
+/// tables.
+pub(crate) fn pretend(path: &Path, connection: &Connection) -> Result<(), Error> {
+    let table = RAN.replace("CREATE TABLE", "CREATE TEMP TABLE");
+    // Of another database it cannot speak.
+    let table = table.replace(" REFERENCES run ON DELETE CASCADE", "");
+    let made = connection.execute_batch(&table);
+    made.map_err(|error| Error::sqlite(path, &error))
 }
 
 /// What the file is; fails if it is not ours, or of another version.
@@ -99,6 +125,7 @@ pub(crate) fn identify(path: &Path, connection: &Connection) -> Result<Is, Error
     if application == APPLICATION {
         return match version {
             VERSION => Ok(Is::History),
+            WITHOUT_TIMES => Ok(Is::WithoutTimes),
             newer if newer > VERSION => Err(Error::Newer(path.into(), newer, VERSION)),
             other => Err(Error::Damaged(path.into(), format!("version {other}"))),
         };
@@ -110,7 +137,7 @@ pub(crate) fn identify(path: &Path, connection: &Connection) -> Result<Is, Error
 }
 
 /// Looks through the whole file for damage; changes nothing.
-pub(crate) fn verify(path: &Path, connection: &Connection) -> Result<(), Error> {
+pub(crate) fn verify(path: &Path, connection: &Connection, is: Is) -> Result<(), Error> {
     let found: String = connection
         .pragma_query_value(None, "integrity_check", |row| row.get(0))
         .map_err(|error| Error::sqlite(path, &error))?;
@@ -120,8 +147,12 @@ pub(crate) fn verify(path: &Path, connection: &Connection) -> Result<(), Error> 
         let what = first.unwrap_or("the tables do not hold together");
         return Err(Error::Damaged(path.into(), what.into()));
     }
-    if tables(path, connection)? != TABLES {
-        let what = format!("its tables are not those of version {VERSION}");
+    let (expected, version) = match is {
+        Is::WithoutTimes => (&TABLES[..TABLES.len() - 1], WITHOUT_TIMES),
+        Is::Empty | Is::History => (&TABLES[..], VERSION),
+    };
+    if tables(path, connection)? != expected {
+        let what = format!("its tables are not those of version {version}");
         return Err(Error::Damaged(path.into(), what));
     }
     Ok(())

@@ -4,6 +4,7 @@
 use rusqlite::types::Type;
 use rusqlite::{params, Connection, OptionalExtension, Row};
 
+use crate::digest::Digest;
 use crate::pack::{pack, unpack};
 use crate::{Error, Fingerprint, Kind, NewRun, Outcome, ProcessRun, Run, RunId, State, Takeover};
 
@@ -77,7 +78,10 @@ pub(crate) fn write_run(connection: &Connection, run: Run, figures: &[ProcessRun
             run.id.0
         ],
     )?;
-    connection.execute("DELETE FROM process WHERE run = ?", [run.id.0])?;
+    for table in ["process", "ran"] {
+        let sql = format!("DELETE FROM {table} WHERE run = ?");
+        connection.execute(&sql, [run.id.0])?;
+    }
     for process in figures {
         insert_process(connection, run.id, process)?;
     }
@@ -95,7 +99,20 @@ fn insert_process(connection: &Connection, id: RunId, p: &ProcessRun) -> Result<
         pack(&p.tasks),
         p.digest(id) as i64,
     ])?;
+    if p.ran_ns != 0 {
+        let mut insert = connection.prepare("INSERT INTO ran VALUES (?, ?, ?, ?)")?;
+        let digest = ran_digest(id, p.process, p.ran_ns);
+        insert.execute(params![id.0, p.process, p.ran_ns, digest as i64])?;
+    }
     Ok(())
+}
+
+fn ran_digest(id: RunId, process: u32, ran_ns: u64) -> u64 {
+    let mut digest = Digest::new();
+    digest.number(id.0);
+    digest.number(process.into());
+    digest.number(ran_ns);
+    digest.value()
 }
 
 /// The figures of a run.
@@ -103,9 +120,20 @@ pub(crate) fn processes_of(connection: &Connection, run: &Run) -> Result<Vec<Pro
     let sql = "SELECT * FROM process WHERE run = ? ORDER BY process";
     let mut statement = connection.prepare(sql)?;
     let rows = statement.query_map([run.id.0], |row| process(row, run.id))?;
-    let processes: Vec<_> = rows.collect::<Result<_>>()?;
+    let mut processes: Vec<_> = rows.collect::<Result<_>>()?;
     if processes.len() != run.processes as usize {
         return Err(damaged(0, "runs without some of their processes"));
+    }
+    let sql = "SELECT process, ran_ns, digest FROM ran WHERE run = ?";
+    let mut statement = connection.prepare(sql)?;
+    let mut rows = statement.query([run.id.0])?;
+    while let Some(row) = rows.next()? {
+        let (process, ran_ns) = (row.get(0)?, row.get(1)?);
+        same(row, 2, ran_digest(run.id, process, ran_ns))?;
+        let of = |known: &&mut ProcessRun| known.process == process;
+        if let Some(known) = processes.iter_mut().find(of) {
+            known.ran_ns = ran_ns;
+        }
     }
     Ok(processes)
 }
@@ -118,6 +146,8 @@ fn process(row: &Row<'_>, id: RunId) -> Result<ProcessRun> {
         name: row.get(2)?,
         fingerprint: Fingerprint(row.get::<_, i64>(3)? as u64),
         outcome: named(4, &row.get::<_, String>(4)?, Outcome::from_name)?,
+        // It stands in a table of its own.
+        ran_ns: 0,
         tasks: unpack(tasks).ok_or_else(|| damaged(5, "figures that are cut off"))?,
     };
     same(row, 6, process.digest(id))?;
@@ -175,6 +205,12 @@ pub(crate) fn check(processes: &[ProcessRun]) -> std::result::Result<(), Error> 
         numbers.sort_unstable();
         if let Some(pair) = numbers.windows(2).find(|pair| pair[0] == pair[1]) {
             return Err(Error::Twice(format!("task {} of process {of}", pair[0])));
+        }
+        if i64::try_from(process.ran_ns).is_err() {
+            let ran_ns = process.ran_ns;
+            return Err(Error::TooLarge(format!(
+                "ran_ns of process {of} ({ran_ns})"
+            )));
         }
         for task in &process.tasks {
             let figures = [

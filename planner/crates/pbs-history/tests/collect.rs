@@ -269,3 +269,37 @@ fn any_events_are_taken() {
     }
     assert_eq!(collector.figures().len(), 2);
 }
+
+/// What the programs of a process had of the CPU is told beside the events, and
+/// stays when another collector goes on.
+#[test]
+fn the_time_of_programs_adds_up() {
+    let events = recorded();
+    let mut collector = collect(&events[..60]);
+    let numbers: Vec<_> = expected().iter().map(|process| process.number).collect();
+    collector.ran(numbers[0], 7_000_000);
+    collector.ran(numbers[0], 3_000_000);
+    collector.ran(u32::MAX - 1, 1);
+    let before = collector.figures();
+    let of = |figures: &[pbs_history::ProcessRun], number| {
+        let place = expected()
+            .iter()
+            .position(|process| process.number == number)
+            .unwrap();
+        let process = expected()[place].process;
+        let mut figures = figures.iter();
+        figures.find(|p| p.process == process).unwrap().clone()
+    };
+    assert_eq!(of(&before, numbers[0]).ran_ns, 10_000_000);
+    assert_eq!(of(&before, numbers[1]).ran_ns, 0);
+    // It is not over.
+    assert_eq!(of(&before, numbers[0]).rate_insns_per_ms(), None);
+    let mut resumed = Collector::resume(collector.next_seq(), expected(), &before);
+    for event in &events[60..] {
+        resumed.event(event);
+    }
+    let whole = of(&resumed.figures(), numbers[0]);
+    assert_eq!(whole.ran_ns, 10_000_000);
+    let retired: u64 = whole.tasks.iter().map(|task| task.retired_insns).sum();
+    assert_eq!(whole.rate_insns_per_ms(), Some(retired / 10));
+}

@@ -7,7 +7,8 @@ use std::process::ExitCode;
 
 use clap::Args;
 use pbs_history::{
-    to_csv, Error, JobHistory, JobSummary, Options, Prediction, RunFigures, Store, TaskKey, User,
+    to_csv, Error, JobHistory, JobSummary, Options, Prediction, RatePrediction, RunFigures, Store,
+    TaskKey, User,
 };
 use pbs_report::{bytes, columns, grouped};
 use serde::Serialize;
@@ -26,6 +27,10 @@ Examples:
 
 PLAN ERROR says by how much the tasks of a run were off what was planned for
 them, up or down, of what was planned. It falls as runs come in.
+
+INSNS PER MS is how many instructions a process will retire in a millisecond in
+which it has a CPU, and what its time is planned with. Programs that pbsctl has
+attached tell it when they come to their end.
 
 INSNS is what the next run of a task will retire, and what is planned for it;
 nine of ten runs are within the bounds that follow. PEAK MEMORY is the largest
@@ -121,6 +126,16 @@ struct JobView<'a> {
     job: &'a str,
     runs: Vec<RunView>,
     tasks: Vec<TaskView>,
+    rates: Vec<RateView>,
+}
+
+/// A process, as the last runs of it predict.
+#[derive(Serialize)]
+struct RateView {
+    process: u32,
+    process_name: Option<String>,
+    #[serde(flatten)]
+    rate: RatePrediction,
 }
 
 #[derive(Serialize)]
@@ -154,12 +169,24 @@ impl<'a> JobView<'a> {
         }
         // What each process executed in the last run that had it.
         let processes = figures.iter().flat_map(|run| &run.processes);
+        let names = processes.clone().map(|p| (p.process, p.name.clone()));
+        let names: HashMap<_, _> = names.collect();
         let current: HashMap<_, _> = processes.map(|p| (p.process, p.fingerprint)).collect();
+        let rates = current.iter().filter_map(|(&process, &fingerprint)| {
+            Some(RateView {
+                process,
+                process_name: names.get(&process).cloned().flatten(),
+                rate: history.rate(process, fingerprint)?,
+            })
+        });
+        let mut rates: Vec<_> = rates.collect();
+        rates.sort_by_key(|view| view.process);
         let tasks = history
             .tasks()
             .filter(|key| current.get(&key.process) == Some(&key.fingerprint));
         Ok(Self {
             job,
+            rates,
             tasks: tasks
                 .filter_map(|key| TaskView::new(&history, key))
                 .collect(),
@@ -210,6 +237,13 @@ impl<'a> JobView<'a> {
             rows.push(task.row());
         }
         out.push_str(&columns(&rows, 2));
+        if !self.rates.is_empty() {
+            let header = ["PROCESS", "RUNS", "INSNS PER MS", "FROM", "TO"];
+            let mut rows = vec![header.map(String::from).to_vec()];
+            rows.extend(self.rates.iter().map(RateView::row));
+            out.push('\n');
+            out.push_str(&columns(&rows, 1));
+        }
         let mut told = Vec::new();
         for task in self.tasks.iter().filter(|task| task.runs_of_others > 0) {
             if !told.contains(&task.key.process) {
@@ -222,6 +256,19 @@ impl<'a> JobView<'a> {
             }
         }
         out
+    }
+}
+
+impl RateView {
+    fn row(&self) -> Vec<String> {
+        let number = self.process.to_string();
+        vec![
+            self.process_name.clone().unwrap_or(number),
+            grouped(self.rate.runs as u64),
+            grouped(self.rate.rate_insns_per_ms),
+            grouped(self.rate.low_insns_per_ms),
+            grouped(self.rate.high_insns_per_ms),
+        ]
     }
 }
 

@@ -311,6 +311,7 @@ fn runs_before_are_what_is_planned_with() {
             // Nobody says what it executes.
             fingerprint: Fingerprint::of(["p0"]),
             outcome: Outcome::Complete,
+            ran_ns: 0,
             tasks: vec![task],
         };
         store

@@ -51,6 +51,7 @@ fn record(store: &mut Store, job: &str, command: &str, planned_insns: u64, retir
         name: Some("sort".into()),
         fingerprint: Fingerprint::of([command]),
         outcome: Outcome::Complete,
+        ran_ns: 2_000_000,
         tasks: vec![task],
     };
     store
@@ -117,6 +118,26 @@ fn the_error_of_the_plan_falls_and_tasks_are_predicted() {
     assert_eq!(task["source"], "history");
     assert!(task["low_insns"].as_u64() < task["insns"].as_u64());
     assert_eq!(task["peak_memory_bytes"], 3 << 20);
+}
+
+/// In two milliseconds each time.
+#[test]
+fn the_rate_of_a_process_is_predicted() {
+    let file = filled("history-rate");
+    let mut store = Store::open(&file, Options::DEFAULT).unwrap();
+    for _ in 0..2 {
+        record(&mut store, "nightly", "sort", 1_000_000, 1_000_000);
+    }
+    let ran = history(&file, &["nightly"]);
+    let (_, rates) = ran.stdout.split_once("INSNS PER MS").unwrap();
+    let words = line(rates, "sort");
+    let rate: u64 = words[2].replace(',', "").parse().unwrap();
+    assert_eq!(words[..2], ["sort", "5"]);
+    assert!((480_000..=500_000).contains(&rate), "{rate}");
+    let json = history(&file, &["nightly", "--json"]).json();
+    assert_eq!(json["rates"][0]["process_name"], "sort");
+    assert_eq!(json["rates"][0]["rate_insns_per_ms"], rate);
+    assert!(json["rates"][0]["low_insns_per_ms"].as_u64() < Some(rate));
 }
 
 #[test]

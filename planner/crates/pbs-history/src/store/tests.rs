@@ -31,6 +31,7 @@ fn a_full_disk_leaves_the_run_as_it_was() {
         name: None,
         fingerprint: crate::Fingerprint::default(),
         outcome: Outcome::Complete,
+        ran_ns: 1,
         tasks: (0..10_000).map(task).collect(),
     };
     let processes = [process];

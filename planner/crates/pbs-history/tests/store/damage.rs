@@ -80,16 +80,47 @@ fn an_empty_file_is_a_history_without_runs() {
 fn a_newer_history_is_refused() {
     let path = sound("newer");
     let connection = Connection::open(&path).unwrap();
-    connection.pragma_update(None, "user_version", 2).unwrap();
+    connection.pragma_update(None, "user_version", 3).unwrap();
     drop(connection);
-    assert_eq!(refused(&path), Error::Newer(path.clone(), 2, 1));
+    assert_eq!(refused(&path), Error::Newer(path.clone(), 3, 2));
     assert!(refused(&path).to_string().contains("use that pbsctl"));
+}
+
+/// What an earlier pbsctl has written stays, and times come to it; who only looks
+/// changes nothing.
+#[test]
+fn a_history_without_times_gets_them() {
+    let path = sound("older");
+    let connection = Connection::open(&path).unwrap();
+    let sql = "DROP TABLE ran; PRAGMA user_version = 1";
+    connection.execute_batch(sql).unwrap();
+    drop(connection);
+    let before = fs::read(&path).unwrap();
+    let looking = Store::open_read_only(&path, Options::DEFAULT).unwrap();
+    let figures = looking.figures("sort").unwrap();
+    assert_eq!(figures.len(), 6);
+    assert!(figures.iter().all(|run| run.processes[0].ran_ns == 0));
+    drop(looking);
+    assert_eq!(fs::read(&path).unwrap(), before);
+    let mut store = Store::open(&path, Options::DEFAULT).unwrap();
+    assert_eq!(store.figures("sort").unwrap(), figures);
+    record(&mut store, "sort", &[process(1, vec![task(0, 1, 500)])]);
+    drop(store);
+    let store = Store::open(&path, Options::DEFAULT).unwrap();
+    let figures = store.figures("sort").unwrap();
+    let rates = figures
+        .iter()
+        .map(|run| run.processes[0].rate_insns_per_ms());
+    let expected = [vec![None; 6], vec![Some(500)]].concat();
+    assert_eq!(rates.collect::<Vec<_>>(), expected);
 }
 
 #[test]
 fn tables_that_are_not_ours_are_damage() {
     for sql in [
         "DROP TABLE planner",
+        "DROP TABLE ran",
+        "PRAGMA user_version = 1",
         "ALTER TABLE run ADD COLUMN colour TEXT",
         "CREATE TABLE more (a)",
         "DROP INDEX run_job",
@@ -114,6 +145,8 @@ fn figures_that_were_changed_are_damage() {
         "UPDATE run SET submitted_unix_ns = -1 WHERE id = 3",
         "UPDATE run SET job = 'other' WHERE id = 3",
         "DELETE FROM process WHERE run = 3",
+        "UPDATE ran SET ran_ns = 5 WHERE run = 3",
+        "UPDATE ran SET ran_ns = -5 WHERE run = 3",
         "PRAGMA foreign_keys = OFF; UPDATE process SET run = 9 WHERE run = 3",
     ] {
         let path = sound("changed-figures");

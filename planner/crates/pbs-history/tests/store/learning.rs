@@ -169,3 +169,54 @@ fn what_did_not_end_tells_of_memory_alone() {
         .collect();
     assert_eq!(errors, [Some(499_000), None]);
 }
+
+/// A rate is that of what came to its end and was measured, of the same command.
+#[test]
+fn the_rate_of_a_process_is_learned() {
+    let path = scratch("rate").join("history.db");
+    let mut store = Store::open(&path, Options::DEFAULT).unwrap();
+    let ran = |ran_ns, retired_insns, outcome| ProcessRun {
+        ran_ns,
+        outcome,
+        ..process(
+            1,
+            vec![task(0, 10, retired_insns), task(1, 10, retired_insns)],
+        )
+    };
+    record(&mut store, "sort", &[ran(0, 1_000, Outcome::Complete)]);
+    record(&mut store, "sort", &[ran(1, 1_000, Outcome::Killed)]);
+    let rate = |store: &Store, process| {
+        let history = store.history("sort").unwrap();
+        history.rate(process, fingerprint())
+    };
+    assert_eq!(rate(&store, 1), None);
+    // Two tasks in four milliseconds.
+    let whole = ran(4_000_000, 1_000_000, Outcome::Complete);
+    assert_eq!(whole.rate_insns_per_ms(), Some(500_000));
+    record(&mut store, "sort", &[whole]);
+    let first = rate(&store, 1).unwrap();
+    assert_eq!((first.rate_insns_per_ms, first.runs), (500_000, 1));
+    assert!(first.low_insns_per_ms < 400_000 && first.high_insns_per_ms > 600_000);
+    for _ in 0..12 {
+        record(
+            &mut store,
+            "sort",
+            &[ran(4_000_000, 1_000_000, Outcome::Complete)],
+        );
+    }
+    let many = rate(&store, 1).unwrap();
+    assert_eq!((many.rate_insns_per_ms, many.runs), (500_000, 13));
+    assert!(many.low_insns_per_ms > 480_000 && many.high_insns_per_ms < 520_000);
+    // Twice as slow, and again: so it is.
+    for _ in 0..2 {
+        record(
+            &mut store,
+            "sort",
+            &[ran(8_000_000, 1_000_000, Outcome::Complete)],
+        );
+    }
+    assert_eq!(rate(&store, 1).unwrap().rate_insns_per_ms, 250_000);
+    assert_eq!(rate(&store, 2), None);
+    let history = store.history("sort").unwrap();
+    assert_eq!(history.rate(1, Fingerprint::of(["other"])), None);
+}

@@ -67,6 +67,7 @@ fn a_run_is_planned_runs_and_is_over() {
             name: Some("größer, als".into()),
             fingerprint: fingerprint(),
             outcome: Outcome::Killed,
+            ran_ns: 123_456_789,
             tasks: vec![
                 TaskRun {
                     name: Some("read".into()),

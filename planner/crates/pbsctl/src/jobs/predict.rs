@@ -44,6 +44,10 @@ pub(crate) fn predict(job: &Job, history: &JobHistory) -> (Job, Vec<Forecast>) {
                 forecasts.push(Forecast { task, prediction });
             }
         }
+        if let Some(rate) = history.rate(process.id, fingerprint) {
+            let insns_per_s = rate.rate_insns_per_ms.saturating_mul(1000);
+            predicted.processes[index].rate_insns_per_s = Some(insns_per_s);
+        }
         if let Some(bytes) = history.process_memory_bytes(process.id, fingerprint) {
             let tasks = forecasts
                 .iter()
@@ -137,6 +141,7 @@ mod tests {
             name: None,
             fingerprint: fingerprint(&job.processes[0]),
             outcome: Outcome::Complete,
+            ran_ns: 1_000_000,
             tasks: tasks.collect(),
         }]
     }
@@ -163,6 +168,8 @@ mod tests {
         assert!(of(1).insns.abs_diff(50) < 5, "{predicted:?}");
         assert_eq!(of(0).memory_bytes, 5000);
         assert_eq!(predicted.processes[0].memory_bytes, 5001);
+        // 1050 in a millisecond.
+        assert_eq!(predicted.processes[0].rate_insns_per_s, Some(1_050_000));
     }
 
     #[test]

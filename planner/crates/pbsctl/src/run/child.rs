@@ -207,9 +207,17 @@ pub(crate) struct Child {
     /// The child writes an errno here if it could not be executed.
     error: File,
     status: Option<i32>,
+    /// For how long it had a CPU, once it has ended; 0: that is not known.
+    ran_ns: u64,
 }
 
 impl Child {
+    /// For how long it had a CPU, without its children; 0: it has not ended, or that
+    /// is not known.
+    pub(crate) fn ran_ns(&self) -> u64 {
+        self.ran_ns
+    }
+
     /// Whether it has ended; does not wait.
     pub(crate) fn has_ended(&mut self) -> bool {
         self.wait(libc::WNOHANG)
@@ -217,15 +225,36 @@ impl Child {
 
     #[allow(unsafe_code)]
     fn wait(&mut self, flags: i32) -> bool {
-        if self.status.is_none() {
+        if self.status.is_none() && self.is_over(flags) {
+            // Gone when it was waited for.
+            self.ran_ns = cpu_time_ns(self.pid);
             let mut status = 0;
             // SAFETY: `status` is valid for writing; the child is ours and was
             // not waited for yet, so the number is not that of another.
-            if unsafe { libc::waitpid(self.pid, &mut status, flags) } == self.pid {
+            if unsafe { libc::waitpid(self.pid, &mut status, 0) } == self.pid {
                 self.status = Some(status);
             }
         }
         self.status.is_some()
+    }
+
+    /// Whether it has ended, and can be waited for.
+    #[allow(unsafe_code)]
+    fn is_over(&self, flags: i32) -> bool {
+        let flags = flags | libc::WEXITED | libc::WNOWAIT;
+        let mut info = std::mem::MaybeUninit::<libc::siginfo_t>::zeroed();
+        // SAFETY: `info` is valid for writing; the child is ours, as below.
+        let result = unsafe {
+            libc::waitid(
+                libc::P_PID,
+                self.pid as libc::id_t,
+                info.as_mut_ptr(),
+                flags,
+            )
+        };
+        // SAFETY: all of it was written, with zeroes at first; without a child that
+        // has ended the number stays 0.
+        result == 0 && unsafe { info.assume_init().si_pid() } == self.pid
     }
 
     /// Sends a signal if it has not ended.
@@ -255,6 +284,25 @@ impl Child {
             signal: killed.then(|| libc::WTERMSIG(status)),
             error,
         }
+    }
+}
+
+/// For how long a process that was not waited for had a CPU; 0 if nobody can say.
+#[allow(unsafe_code)]
+fn cpu_time_ns(pid: i32) -> u64 {
+    let mut clock = 0;
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: both are valid for writing.
+    let known = unsafe {
+        libc::clock_getcpuclockid(pid, &mut clock) == 0
+            && libc::clock_gettime(clock, &mut time) == 0
+    };
+    match known {
+        true => time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64,
+        false => 0,
     }
 }
 
@@ -310,6 +358,7 @@ impl Gate {
                 pid,
                 error: error.into(),
                 status: None,
+                ran_ns: 0,
             }),
         }
     }
@@ -432,6 +481,11 @@ mod tests {
     /// Forks the commands of a plan that consists of them, then opens the
     /// gate, or not, and waits for the ends.
     fn run(commands: &str, release: bool) -> Vec<Exit> {
+        ends(commands, release, |child| child.exit(1))
+    }
+
+    /// What there is to say of each when it has ended.
+    fn ends<T>(commands: &str, release: bool, what: impl Fn(&mut Child) -> T) -> Vec<T> {
         let _one = ONE_GATE.lock().unwrap_or_else(PoisonError::into_inner);
         let tasks = vec!["1"; commands.matches("command = ").count()];
         let slots = tasks.join(", ");
@@ -473,8 +527,9 @@ mod tests {
         children
             .iter_mut()
             .map(|child| {
+                assert_eq!(child.ran_ns(), 0);
                 assert!(child.wait(0));
-                child.exit(1)
+                what(child)
             })
             .collect()
     }
@@ -490,6 +545,19 @@ mod tests {
         assert_eq!(ends, [(Some(0), None), (Some(3), None), (None, Some(9))]);
         let succeeded: Vec<_> = exits.iter().map(Exit::success).collect();
         assert_eq!(succeeded, [true, false, false]);
+    }
+
+    /// What a program had of the CPU is known when it has ended, and what its
+    /// children had is not counted.
+    #[test]
+    fn the_time_of_a_program_is_its_own() {
+        let ran_ns = ends(
+            "{ command = ['seq', '3000000'], stdout = '/dev/null' }, \
+             { command = ['sh', '-c', 'seq 3000000; true'], stdout = '/dev/null' }",
+            true,
+            |child| child.ran_ns(),
+        );
+        assert!(ran_ns[1] > 0 && ran_ns[0] > 2 * ran_ns[1], "{ran_ns:?}");
     }
 
     #[test]

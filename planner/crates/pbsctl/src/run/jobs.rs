@@ -440,6 +440,11 @@ impl Jobs {
         self.ledger.failed_program(process, task);
     }
 
+    /// For how long a program of the process with that number had a CPU.
+    pub(super) fn ran(&mut self, process: u32, ran_ns: u64) {
+        self.ledger.ran(process, ran_ns);
+    }
+
     /// All is over: records the runs, and says what became of each job.
     pub(super) fn finish(&mut self) -> Vec<JobOutcome> {
         let finished = self.ledger.finish();

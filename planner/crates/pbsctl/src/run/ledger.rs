@@ -218,6 +218,13 @@ impl Ledger {
         }
     }
 
+    /// For how long a program of the process with that number in the plan had a CPU.
+    pub(super) fn ran(&mut self, process: u32, ran_ns: u64) {
+        for run in &mut self.runs {
+            run.collector.ran(process, ran_ns);
+        }
+    }
+
     /// The runs are over: their figures become part of the history. The answer is
     /// what is known of each; `None`: it could not be recorded.
     pub(super) fn finish(&mut self) -> Vec<(RunId, Option<RunFigures>)> {

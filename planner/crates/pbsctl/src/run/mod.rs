@@ -512,8 +512,14 @@ impl Runner {
             commands[child.process] += 1;
             let one_task = matches!(process.start, Start::Commands(_) | Start::Command(_));
             let task = process.tasks.get(number).filter(|_| one_task);
-            if let Some(jobs) = self.jobs.as_mut().filter(|_| !exit.success()) {
-                jobs.failed_program(process.id, task.map(|task| task.id));
+            if let Some(jobs) = &mut self.jobs {
+                if !exit.success() {
+                    jobs.failed_program(process.id, task.map(|task| task.id));
+                }
+                // What one that attaches itself had before that is not its plan's.
+                if !child.itself {
+                    jobs.ran(process.id, child.ran_ns());
+                }
             }
             exits.push(exit);
         }
