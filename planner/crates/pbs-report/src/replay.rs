@@ -12,6 +12,8 @@ use pbs_core::{Policy, Progress, Rate};
 use pbs_plan::{Config, PlacedSlot, Plan};
 use pbs_uapi::{Cause, Event, EventKind, Grant, IDLE, NO_SLOT, NO_TASK};
 
+use crate::timeline::rate_of;
+
 /// What is known of a process at a moment.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Run {
@@ -181,10 +183,12 @@ impl Replay {
     /// Reads what is needed of a plan.
     fn take(&mut self, plan: &Plan, cpu: u32) {
         let config = plan.config.unwrap_or(self.default_config);
-        self.policy = Policy::new(config, self.rate);
+        let cpu = plan.cpus.iter().find(|known| known.cpu == cpu);
+        let rate = cpu.map_or(self.rate, |cpu| rate_of(cpu, self.rate));
+        self.policy = Policy::new(config, rate);
         self.tasks.clear();
         self.slots_t1_insns.clear();
-        let Some(cpu) = plan.cpus.iter().find(|known| known.cpu == cpu) else {
+        let Some(cpu) = cpu else {
             return;
         };
         let t1_insns = |slot: PlacedSlot| {

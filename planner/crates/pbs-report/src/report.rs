@@ -207,9 +207,10 @@ impl Report {
             .iter()
             .flat_map(|plan| plan.cpus.iter().map(|cpu| cpu.cpu))
             .collect();
+        let rate = pbs_core::Rate::new(facts.rate_insns_per_ms);
         let cpus: Vec<_> = numbers
             .into_iter()
-            .map(|cpu| CpuTimeline::new(plans, cpu, events))
+            .map(|cpu| CpuTimeline::new(plans, cpu, events, rate))
             .collect();
         let tasks = tasks(plans, &cpus, events);
         let mut processes: Vec<ProcessReport> = Vec::new();

@@ -3,7 +3,8 @@
 
 use std::collections::HashMap;
 
-use pbs_plan::Plan;
+use pbs_core::Rate;
+use pbs_plan::{Cpu, Plan};
 use pbs_uapi::{Event, EventKind, Grant, IDLE, NO_SLOT, NO_TASK};
 use serde::Serialize;
 
@@ -52,6 +53,12 @@ pub struct PlannedSlot {
     pub start_insns: u64,
     /// Its length.
     pub length_insns: u64,
+    /// When it begins as planned, counted from its plan's coming into force: each
+    /// slot takes its length at the rate that the plan says for its process or its
+    /// CPU.
+    pub start_ns: u64,
+    /// When it ends as planned.
+    pub end_ns: u64,
 }
 
 /// A stretch of time in which a task had the CPU.
@@ -118,8 +125,9 @@ pub enum MarkKind {
 
 impl CpuTimeline {
     /// Takes the events of `cpu` out of `events`; `plans` are those that came
-    /// into force one after the other, on this and other CPUs.
-    pub(crate) fn new(plans: &[Plan], cpu: u32, events: &[Event]) -> Self {
+    /// into force one after the other, on this and other CPUs; `rate` is that of a
+    /// CPU where they say none.
+    pub(crate) fn new(plans: &[Plan], cpu: u32, events: &[Event], rate: Rate) -> Self {
         let mut timeline = Self {
             cpu,
             installed_ns: None,
@@ -131,12 +139,13 @@ impl CpuTimeline {
         };
         let mut succession = Succession::new(plans, cpu);
         if let Some(plan) = succession.plan() {
-            timeline.planned = planned(plan, cpu);
+            timeline.planned = planned(plan, cpu, rate);
         }
         let mut builder = Builder {
             open: None,
             slot: None,
             next: following(&timeline.planned),
+            rate,
             timeline,
         };
         for event in events {
@@ -229,11 +238,14 @@ fn following(planned: &[PlannedSlot]) -> HashMap<(u32, u32), (u32, u64)> {
     following
 }
 
-fn planned(plan: &Plan, cpu: u32) -> Vec<PlannedSlot> {
+fn planned(plan: &Plan, cpu: u32, rate: Rate) -> Vec<PlannedSlot> {
     let Some(cpu) = plan.cpus.iter().find(|known| known.cpu == cpu) else {
         return Vec::new();
     };
+    let rate = rate_of(cpu, rate);
     let mut start_insns = 0u64;
+    // The same as the CPU would retire at its rate.
+    let mut passed_insns = 0u64;
     plan.place(cpu)
         .enumerate()
         .map(|(slot, placed)| {
@@ -241,17 +253,37 @@ fn planned(plan: &Plan, cpu: u32) -> Vec<PlannedSlot> {
                 let process = &plan.processes[process];
                 (process.id, process.tasks[task].id)
             });
+            let own = placed.task.map(|(process, _)| &plan.processes[process]);
+            let own = own.map_or(0, |process| process.rate_insns_per_ms);
+            let start_ns = rate.to_ns(passed_insns);
+            let length_insns = u128::from(placed.length_insns);
+            let passes_insns = match own {
+                0 => length_insns,
+                own => length_insns * u128::from(rate.insns_per_ms()) / u128::from(own),
+            };
+            let passes_insns = u64::try_from(passes_insns).unwrap_or(u64::MAX);
+            passed_insns = passed_insns.saturating_add(passes_insns);
             let planned = PlannedSlot {
                 slot,
                 process: task.map(|(process, _)| process),
                 task: task.map(|(_, task)| task),
                 start_insns,
                 length_insns: placed.length_insns,
+                start_ns,
+                end_ns: rate.to_ns(passed_insns),
             };
             start_insns += placed.length_insns;
             planned
         })
         .collect()
+}
+
+/// The rate of a CPU of a plan; `otherwise` where that says none.
+pub(crate) fn rate_of(cpu: &Cpu, otherwise: Rate) -> Rate {
+    match cpu.rate_insns_per_ms {
+        0 => otherwise,
+        insns_per_ms => Rate::new(insns_per_ms),
+    }
 }
 
 struct Builder {
@@ -261,6 +293,8 @@ struct Builder {
     slot: Option<u64>,
     /// See [`following`]; of the plan in force.
     next: HashMap<(u32, u32), (u32, u64)>,
+    /// Of a CPU where a plan says none.
+    rate: Rate,
     timeline: CpuTimeline,
 }
 
@@ -294,7 +328,7 @@ impl Builder {
     fn next_plan(&mut self, plan: &Plan, event: &Event) {
         self.close(event.time_ns);
         self.slot = None;
-        let planned = planned(plan, event.cpu);
+        let planned = planned(plan, event.cpu, self.rate);
         self.next = following(&planned);
         self.timeline.ended_ns = None;
         self.timeline.later.push(LaterPlan {

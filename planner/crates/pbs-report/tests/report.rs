@@ -84,6 +84,44 @@ fn the_plan_stands_end_to_end() {
     );
 }
 
+/// In time a slot is as long as at the rate of its process, or of its CPU.
+#[test]
+fn the_plan_lasts_as_long_as_its_rates_say() {
+    let ends = |plan: &pbs_plan::Plan| {
+        let report = report(plan);
+        let planned = &report.cpus[0].planned;
+        assert_eq!(planned[0].start_ns, 0);
+        assert!(planned
+            .windows(2)
+            .all(|pair| pair[0].end_ns == pair[1].start_ns));
+        let ends: Vec<_> = planned.iter().map(|slot| slot.end_ns).collect();
+        ends
+    };
+    let mut plan = job();
+    let lengths: Vec<_> = plan
+        .place(&plan.cpus[0])
+        .map(|slot| slot.length_insns)
+        .collect();
+    // Four nanoseconds for each.
+    let usual = ends(&plan);
+    assert_eq!(usual[0], 4 * lengths[0]);
+    assert_eq!(usual.last(), Some(&(4 * lengths.iter().sum::<u64>())));
+    plan.cpus[0].rate_insns_per_ms = facts().rate_insns_per_ms / 2;
+    let slow: Vec<_> = usual.iter().map(|end_ns| 2 * end_ns).collect();
+    assert_eq!(ends(&plan), slow);
+    // Of the first process, at a quarter of that.
+    let first = plan.place(&plan.cpus[0]).next().and_then(|slot| slot.task);
+    let first = first.map(|(process, _)| process).unwrap();
+    plan.processes[first].rate_insns_per_ms = facts().rate_insns_per_ms / 8;
+    let mixed = ends(&plan);
+    assert_eq!(mixed[0], 4 * slow[0]);
+    let own = plan.place(&plan.cpus[0]).zip(&lengths);
+    let own = own.filter(|(slot, _)| slot.task.is_some_and(|(process, _)| process == first));
+    let own: u64 = own.map(|(_, length_insns)| length_insns).sum();
+    let last = slow.last().unwrap() + 3 * 8 * own;
+    assert_eq!(mixed.last(), Some(&last));
+}
+
 #[test]
 fn an_absent_process_is_marked_and_comes_later() {
     let plan = job();

@@ -86,6 +86,15 @@ fn the_lines_go_through_what_the_core_told() {
     );
 }
 
+/// The core takes times for instructions of the rate that the plan says.
+#[test]
+fn the_lines_are_those_of_the_rate_of_the_plan() {
+    let mut plan = plan();
+    plan.cpus[0].rate_insns_per_ms = common::facts().rate_insns_per_ms * 3 / 4;
+    let checked = check_lines(&opened(plan));
+    assert!(checked[0] >= 4 && checked[1] >= 1, "{checked:?}");
+}
+
 /// The same for plans that take over and deal with failures, and for a node
 /// that is early.
 #[test]

@@ -59,7 +59,6 @@ impl Trace {
         };
         let series = Series::new(opened, &report, selection);
         let names = names(opened, &report);
-        let rate = pbs_core::Rate::new(opened.facts.rate_insns_per_ms);
         let mut trace_events = Vec::new();
         for timeline in &report.cpus {
             let first = opened
@@ -70,7 +69,6 @@ impl Trace {
                 timeline,
                 first_plan_id: first.map_or(0, |plan| plan.plan_id),
                 names: &names,
-                rate,
             };
             tracks.add_to(&mut trace_events);
         }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The tracks of a CPU.
 
-use pbs_core::Rate;
 use pbs_report::{CpuSeries, CpuTimeline, Mark, MarkKind, PlannedSlot, Point, Series, Signal};
 use serde_json::{json, Map, Value};
 
@@ -32,7 +31,6 @@ pub(crate) struct Tracks<'a> {
     pub(crate) timeline: &'a CpuTimeline,
     pub(crate) first_plan_id: u64,
     pub(crate) names: &'a Names,
-    pub(crate) rate: Rate,
 }
 
 impl Tracks<'_> {
@@ -99,12 +97,11 @@ impl Tracks<'_> {
         plan_id: u64,
         until_ns: u64,
     ) -> Option<Event> {
-        let at = |insns: u64| begin_ns.saturating_add(self.rate.to_ns(insns));
-        let from_ns = at(slot.start_insns);
+        let from_ns = begin_ns.saturating_add(slot.start_ns);
         if from_ns >= until_ns {
             return None;
         }
-        let to_ns = at(slot.start_insns.saturating_add(slot.length_insns));
+        let to_ns = begin_ns.saturating_add(slot.end_ns);
         let name = match slot.process {
             Some(process) => self.names.of(process, slot.task),
             None => "idle".into(),

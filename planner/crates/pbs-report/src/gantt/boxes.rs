@@ -28,12 +28,11 @@ impl<'a> Gantt<'a> {
     /// Where a planned slot begins, and how wide it is; `None` if another plan
     /// took over before it.
     fn slot_extent(&self, part: &Part<'_>, slot: &PlannedSlot) -> Option<(f64, f64)> {
-        let at = |insns: u64| part.begin_ns + self.insns_to_ns(insns as f64);
-        let begin = at(slot.start_insns);
+        let begin = part.begin_ns + slot.start_ns as f64;
         if begin >= part.end_ns {
             return None;
         }
-        let end = at(slot.start_insns + slot.length_insns).min(part.end_ns);
+        let end = (part.begin_ns + slot.end_ns as f64).min(part.end_ns);
         let x = self.x_of_ns(begin);
         Some((x, self.x_of_ns(end) - x))
     }

@@ -46,12 +46,8 @@ impl Gantt<'_> {
             height: TRACK,
             processes: Vec::new(),
         };
-        let width = self.x_of_insns(
-            cpu.planned
-                .iter()
-                .map(|slot| slot.length_insns as f64)
-                .sum(),
-        );
+        let end_ns = cpu.planned.last().map_or(0, |slot| slot.end_ns);
+        let width = self.x_of_ns(end_ns as f64);
         let is_narrow = width - LEFT < NARROW * cpu.planned.len() as f64;
         let own = self.report.processes.iter();
         let own = own.filter(|process| process.cpu == Some(cpu.cpu));

@@ -199,8 +199,7 @@ impl<'a> Gantt<'a> {
             let actual_ns = actual_end.unwrap_or(origin).saturating_sub(origin) as f64;
             for part in parts(cpu, origin) {
                 let end = part.planned.last();
-                let insns = end.map_or(0, |slot| slot.start_insns + slot.length_insns);
-                let end_ns = part.begin_ns + gantt.insns_to_ns(insns as f64);
+                let end_ns = part.begin_ns + end.map_or(0, |slot| slot.end_ns) as f64;
                 gantt.span_ns = gantt.span_ns.max(end_ns.min(part.end_ns));
             }
             gantt.span_ns = gantt.span_ns.max(actual_ns);
