@@ -93,6 +93,9 @@ fn write_process(out: &mut String, process: &Process, names: &Names<'_>) {
         let _ = writeln!(out, "memory_bytes = {}", underscored(process.memory_bytes));
     }
     write_rate(out, process.rate_insns_per_ms);
+    if let Some(bytes) = process.real_memory_bytes {
+        let _ = writeln!(out, "real_memory_bytes = {}", underscored(bytes));
+    }
     write_start(out, &process.start);
     let consecutive = (0..).zip(&process.tasks).all(|(id, task)| task.id == id);
     let is_number = |task: &Task| {

@@ -55,6 +55,9 @@ pub struct Process {
     /// How many instructions it retires in a millisecond in which it runs; 0: as
     /// many as its CPU.
     pub rate_insns_per_ms: u64,
+    /// The resident memory that it really has from its first instruction to its
+    /// end, where that is known beforehand: simulations, as `real_insns` is.
+    pub real_memory_bytes: Option<u64>,
     /// How `pbsctl run` starts it.
     pub start: Start,
     /// In the order of execution.

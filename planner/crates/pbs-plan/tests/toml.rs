@@ -45,7 +45,7 @@ slots = [9, { idle_insns = 100, real_insns = 90 }, 9]
 fn memory_is_read_and_written() {
     let text = format!("memory_bytes = 2_000_000_000\n{SMALL}").replace(
         "tasks = [20_000_000]",
-        "memory_bytes = 8_000_000\ntasks = [20_000_000]",
+        "memory_bytes = 8_000_000\nreal_memory_bytes = 9_000_000\ntasks = [20_000_000]",
     );
     let plan = from_toml(&text).unwrap();
     let again = from_toml(&to_toml(&plan)).unwrap();
@@ -55,6 +55,9 @@ fn memory_is_read_and_written() {
         let peaks: Vec<_> = plan.processes.iter().map(|p| p.memory_bytes).collect();
         assert_eq!(peaks, [8_000_000, 0, 0]);
     }
+    // The kernel does not get what it really has.
+    let real = [&plan, &again, &decoded].map(|plan| plan.processes[0].real_memory_bytes);
+    assert_eq!(real, [Some(9_000_000), Some(9_000_000), None]);
     let wrong = format!("memory_bytes = \"much\"\n{SMALL}");
     assert!(from_toml(&wrong).is_err());
 }

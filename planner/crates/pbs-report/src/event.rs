@@ -302,7 +302,7 @@ pub fn describe(event: &Event) -> String {
                 event.preemptions,
                 grouped(event.lateness_insns)
             ));
-            // A simulation knows of no memory.
+            // A simulation may know of none.
             if event.peak_vm_bytes > 0 {
                 say(format!(
                     "peak {} of {}",

@@ -10,7 +10,7 @@ const NS_PER_MS: u64 = 1_000_000;
 ///
 /// The policy core converts in fixed point, as it must in the kernel; what a
 /// process really retires is not a matter of that rounding.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Clock {
     insns_per_ms: u64,
 }
@@ -56,6 +56,13 @@ impl Clock {
         }
         let product = u128::from(insns) * u128::from(self.insns_per_ms);
         saturate(product.div_ceil(other.insns_per_ms.into()))
+    }
+
+    /// One at which the same takes `takes` instead of `used`, in whole instructions for
+    /// each millisecond.
+    pub(crate) fn slowed(self, used: u128, takes: u128) -> Self {
+        let insns_per_ms = u128::from(self.insns_per_ms) * used / takes.max(1);
+        Self::new(saturate(insns_per_ms))
     }
 
     /// The time after which `insns` have been retired, in whole nanoseconds.

@@ -14,10 +14,13 @@
 //! - A task without a real length takes what was planned.
 //! - An idle slot lasts its length on the clock; the real length that Leppert's
 //!   plans give it is not looked at.
+//! - A process has its real peak of memory from its first instruction to its end;
+//!   without one it has what was planned. It is sampled at the next nominal tick,
+//!   and whenever it has run. What becomes of a node with more in use than the plan may use
+//!   is said by [`MemoryOver`].
 //! - A plan of several CPUs is simulated CPU by CPU, as if each were a node of
 //!   its own; the events are put in order of their time. If tasks on one CPU
-//!   wait for tasks on another, they go in step, and who waits is let go in the
-//!   moment in which the task ends.
+//!   wait for tasks on another, or their processes share memory, they go in step, and who waits is let go in the moment in which the task ends.
 //!
 //! It does no input or output, but for [`Command`].
 
@@ -26,6 +29,7 @@ mod command;
 mod deadline;
 mod log;
 mod machine;
+mod memory;
 mod options;
 mod outcome;
 mod program;
@@ -39,11 +43,16 @@ use pbs_plan::Plan;
 
 use machine::elsewhere::{is_coupled, Board};
 use machine::Machine;
+use memory::{NodeMemory, SharedMemory};
 
 pub use command::Command;
 pub use deadline::deadlines;
-pub use options::{Options, Resolution, Timing, DEFAULT_MAX_ANSWERS, DEFAULT_RATE_INSNS_PER_MS};
-pub use outcome::{Counts, CpuOutcome, ProcessOutcome, Replan, Simulation, TaskOutcome};
+pub use options::{
+    MemoryOver, Options, Resolution, Timing, DEFAULT_MAX_ANSWERS, DEFAULT_RATE_INSNS_PER_MS,
+};
+pub use outcome::{
+    Counts, CpuOutcome, MemoryOutcome, ProcessOutcome, Replan, Simulation, TaskOutcome,
+};
 pub use scheduler::{Cause, Failure, JobScheduler, NoAnswer, NodeState, ProcessState, Stretch};
 
 /// Why a plan could not be simulated.
@@ -112,7 +121,11 @@ pub fn simulate_watched(
     watch: &mut dyn FnMut(Progress),
 ) -> Result<Simulation, Error> {
     let board = Board::default();
-    let machine = |cpu| Machine::new(plan, remaining::part(plan, cpu), options, board.clone());
+    let memory = SharedMemory::new(NodeMemory::new(plan).into());
+    let machine = |cpu| {
+        let (board, memory) = (board.clone(), memory.clone());
+        Machine::new(plan, remaining::part(plan, cpu), options, board, memory)
+    };
     let parts = if is_coupled(plan) {
         let machines: Result<_, Error> = plan.cpus.iter().map(machine).collect();
         Machine::run_together(machines?, scheduler, watch)?
@@ -123,5 +136,12 @@ pub fn simulate_watched(
         }
         parts
     };
-    Ok(outcome::merge(parts, plan))
+    let mut whole = outcome::merge(parts, plan);
+    let memory = memory.borrow();
+    whole.memory = MemoryOutcome {
+        limit_bytes: plan.memory_bytes,
+        peak_bytes: memory.peak_bytes,
+        killed: memory.killed,
+    };
+    Ok(whole)
 }

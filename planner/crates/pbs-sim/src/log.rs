@@ -103,6 +103,7 @@ fn failure(seq: u64, event: &Event) -> Option<Failure> {
         preemptions: event.preemptions,
         lateness_insns: event.lateness_insns,
         node_lateness_insns: event.node_lateness_insns,
+        memory_bytes: event.memory_bytes,
         threshold: event.value as i64,
         stress: event.stress,
     })

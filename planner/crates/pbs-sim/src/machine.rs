@@ -15,7 +15,8 @@ use pbs_plan::{wire, Plan};
 use crate::clock::Clock;
 use crate::deadline::{deadlines, plan_ns};
 use crate::log::Log;
-use crate::options::{Options, Resolution};
+use crate::memory::SharedMemory;
+use crate::options::{MemoryOver, Options, Resolution};
 use crate::outcome::{CpuOutcome, ProcessOutcome, Replan, Simulation, TaskOutcome};
 use crate::program::Program;
 use crate::scheduler::JobScheduler;
@@ -64,6 +65,10 @@ pub(crate) struct Machine<'a> {
     tasks: Vec<TaskOutcome>,
     /// When the processes ended that have.
     ended: HashMap<u32, u64>,
+    /// When those were ended for which there was no memory.
+    killed: HashMap<u32, u64>,
+    /// That of the node.
+    memory: SharedMemory,
     decisions: u64,
     /// What there was at the last decision, and how many decisions ago that was
     /// something else.
@@ -82,11 +87,14 @@ enum Step {
     Lose { end_ns: u64 },
     /// A process finds that it has to wait.
     Wait { p: u32 },
+    /// A process begins, and takes its memory.
+    Begin { p: u32 },
     /// A process runs, and retires no more than that.
     Run {
         p: u32,
         end_ns: u64,
         most_insns: u64,
+        pace: Clock,
     },
 }
 
@@ -98,6 +106,7 @@ impl<'a> Machine<'a> {
         here: Plan,
         options: &'a Options,
         board: Board,
+        memory: SharedMemory,
     ) -> Result<Self, Error> {
         let cpu = here.cpus.first();
         let cpu = cpu.ok_or_else(|| Error::Plan("the plan has no CPU".into()))?;
@@ -135,6 +144,8 @@ impl<'a> Machine<'a> {
             replans: Vec::new(),
             tasks: Vec::new(),
             ended: HashMap::new(),
+            killed: HashMap::new(),
+            memory,
             decisions: 0,
             before: (0, 0, 0),
             since_progress: 0,
@@ -280,11 +291,17 @@ impl<'a> Machine<'a> {
                 self.now_ns += passes_ns;
             }
             Step::Wait { p } => self.waits(p),
+            Step::Begin { p } => self.begin_process(p),
             Step::Run {
                 p,
                 end_ns,
                 most_insns,
-            } => self.let_run(p, end_ns, most_insns, to_ns),
+                pace,
+            } => {
+                let passes_ns = end_ns.min(to_ns) - self.now_ns;
+                let insns = pace.insns_in(passes_ns).min(most_insns);
+                self.let_run(p, passes_ns, insns, end_ns <= to_ns);
+            }
         }
         if self.before != self.progress() {
             self.since_progress = 0;
@@ -360,6 +377,14 @@ impl<'a> Machine<'a> {
         if comes_ns.is_some_and(|comes_ns| comes_ns > self.now_ns) {
             return Step::Wait { p };
         }
+        let program = &self.programs[p as usize];
+        if !program.has_memory && program.memory_bytes() != 0 {
+            return Step::Begin { p };
+        }
+        let mut to_ns = to_ns;
+        if program.has_memory && !program.sampled {
+            to_ns = to_ns.min(self.next_tick_ns());
+        }
         self.run_step(p, decision.until_insns, to_ns)
     }
 
@@ -370,8 +395,16 @@ impl<'a> Machine<'a> {
             Step::Idle { end_ns, .. } | Step::Lose { end_ns } | Step::Run { end_ns, .. } => {
                 Some(end_ns)
             }
-            Step::Wait { .. } => Some(self.now_ns),
+            Step::Wait { .. } | Step::Begin { .. } => Some(self.now_ns),
         }
+    }
+
+    /// The next nominal tick.
+    fn next_tick_ns(&self) -> u64 {
+        let tick_ns = self.node.config().nominal_tick_ns.max(1);
+        (self.now_ns / tick_ns)
+            .saturating_add(1)
+            .saturating_mul(tick_ns)
     }
 
     /// When the node looks at what was to happen at `at_ns`.
@@ -389,17 +422,17 @@ impl<'a> Machine<'a> {
     /// `to_ns`.
     fn run_step(&self, p: u32, until_insns: Option<u64>, to_ns: u64) -> Step {
         let program = &self.programs[p as usize];
+        let over = self.options.memory_over;
+        let pace = self.memory.borrow().pace(program.clock, over);
         let real_insns = program.current().map_or(0, |task| task.insns);
         let left_insns = real_insns.saturating_sub(program.retired_insns);
         let mut most_insns = left_insns;
-        let mut end_ns = self.now_ns.saturating_add(program.clock.ns_for(left_insns));
+        let mut end_ns = self.now_ns.saturating_add(pace.ns_for(left_insns));
         if let Some(until_insns) = until_insns {
             let until_insns = until_insns
                 .max(1)
                 .saturating_add(self.options.timing.timer_delay_insns);
-            let at_ns = self
-                .now_ns
-                .saturating_add(program.clock.ns_for(until_insns));
+            let at_ns = self.now_ns.saturating_add(pace.ns_for(until_insns));
             end_ns = end_ns.min(self.looked_at_ns(at_ns));
             if self.options.resolution == Resolution::Event {
                 most_insns = most_insns.min(until_insns);
@@ -409,25 +442,85 @@ impl<'a> Machine<'a> {
             p,
             end_ns: end_ns.min(to_ns),
             most_insns,
+            pace,
         }
     }
 
-    fn let_run(&mut self, p: u32, end_ns: u64, most_insns: u64, to_ns: u64) {
-        let passes_ns = end_ns.min(to_ns) - self.now_ns;
-        let program = &mut self.programs[p as usize];
-        let insns = program.clock.insns_in(passes_ns).min(most_insns);
+    /// Process `p` has run for so long; `looked`: because its count was to be looked at.
+    fn let_run(&mut self, p: u32, passes_ns: u64, insns: u64, looked: bool) {
         self.now_ns += passes_ns;
         self.cpu.running_ns += passes_ns;
         self.cpu.retired_insns += insns;
         self.node.charge(p, insns);
+        if insns != 0 {
+            self.sample_memory(p);
+        }
+        let program = &mut self.programs[p as usize];
         program.retired_insns += insns;
         let real_insns = program.current().map_or(0, |task| task.insns);
         if program.retired_insns == real_insns {
             self.end_task(p);
-        } else if end_ns <= to_ns {
+        } else if looked {
             // That something happens on another CPU is no look at this one.
             self.lost_ns += self.options.timing.look_ns;
         }
+    }
+
+    /// Process `p` takes its memory, before its first instruction.
+    fn begin_process(&mut self, p: u32) {
+        let bytes = self.programs[p as usize].memory_bytes();
+        let kills = self.options.memory_over == MemoryOver::Kill;
+        if kills && !self.memory.borrow().has(bytes) {
+            self.memory.borrow_mut().killed += 1;
+            return self.kill(p);
+        }
+        self.memory.borrow_mut().take(bytes);
+        self.programs[p as usize].has_memory = true;
+    }
+
+    /// As the kernel when it kills a process that has memory: whoever waits for its
+    /// current task waits in vain.
+    fn kill(&mut self, p: u32) {
+        self.list_progress(p, None);
+        let id = self.programs[p as usize].id;
+        self.killed.insert(id, self.now_ns);
+        self.node.die(p);
+        self.end_process(p);
+    }
+
+    fn end_process(&mut self, p: u32) {
+        let program = &mut self.programs[p as usize];
+        program.retired_insns = 0;
+        if std::mem::take(&mut program.has_memory) {
+            self.memory.borrow_mut().give(program.memory_bytes());
+        }
+        // As the kernel does when the last thread is gone.
+        self.node.set_presence(p, Presence::Absent);
+        self.node.end_process(p, self.now_ns, &mut self.log);
+        self.tell_memory();
+    }
+
+    /// As the kernel does at its ticks, and when process `p` has run.
+    fn sample_memory(&mut self, p: u32) {
+        let program = &mut self.programs[p as usize];
+        program.sampled = true;
+        let bytes = program.memory_bytes();
+        if bytes != 0 && self.node.memory(p, bytes, bytes) {
+            let elsewhere_bytes = self.tell_memory();
+            let (log, now_ns) = (&mut self.log, self.now_ns);
+            self.node.watch_memory(p, elsewhere_bytes, now_ns, log);
+        }
+    }
+
+    /// Shows other CPUs what the processes here use. Returns what those there use.
+    fn tell_memory(&self) -> u64 {
+        let bytes = self.node.memory_bytes();
+        self.memory.borrow_mut().tell(self.cpu.cpu, bytes)
+    }
+
+    /// How many processes have come to their end, one way or the other.
+    fn gone(&self) -> usize {
+        self.ended.len() + self.killed.len()
     }
 
     fn end_task(&mut self, p: u32) {
@@ -440,11 +533,8 @@ impl<'a> Machine<'a> {
                 program.expect(self.now_ns, &self.clock);
             }
             None => {
-                program.retired_insns = 0;
                 self.ended.insert(id, self.now_ns);
-                // As the kernel does when the last thread is gone.
-                self.node.set_presence(p, Presence::Absent);
-                self.node.end_process(p, self.now_ns, &mut self.log);
+                self.end_process(p);
             }
         }
     }
@@ -523,6 +613,7 @@ impl<'a> Machine<'a> {
             if let Some(process) = process {
                 program.learn(process);
             }
+            program.sampled = false;
             let moved = info.task != NO_TASK && program.move_to(info.task);
             if is_new || moved {
                 program.expect(self.now_ns, &self.clock);
@@ -597,12 +688,15 @@ impl<'a> Machine<'a> {
                 name: process.name.clone(),
                 cpu: self.cpu.cpu,
                 ended_ns,
+                killed_ns: self.killed.get(&process.id).copied(),
+                planned_memory_bytes: process.memory_bytes,
+                real_memory_bytes: process.real_memory_bytes.unwrap_or(process.memory_bytes),
                 deadline_ns,
                 kept: ended_ns.is_some_and(|ended_ns| ended_ns <= deadline_ns),
             }
         });
         let processes = processes.collect();
-        self.cpu.ended = self.node.ended() && self.node.unfinished() == 0;
+        self.cpu.ended = self.node.ended() && self.node.unfinished() == 0 && self.killed.is_empty();
         self.cpu.ended_ns = self.now_ns;
         Simulation {
             events: self.log.events,
@@ -610,6 +704,7 @@ impl<'a> Machine<'a> {
             processes,
             cpus: vec![self.cpu],
             replans: self.replans,
+            ..Simulation::default()
         }
     }
 }

@@ -23,6 +23,8 @@ pub struct Options {
     pub resolution: Resolution,
     /// What the machinery of the node takes.
     pub timing: Timing,
+    /// What becomes of it if more memory is in use than the plan may use.
+    pub memory_over: MemoryOver,
     /// The simulation of a CPU stops at this time even if there is more to do,
     /// for tasks may be endless loops. `None`: a hundred times the time that
     /// the plan would take as planned.
@@ -62,6 +64,27 @@ pub struct Timing {
     pub switch_ns: u64,
 }
 
+/// What becomes of a node on which more memory is in use than the plan may use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MemoryOver {
+    /// Nothing but signals: it has more than the plan may use.
+    #[default]
+    Tell,
+    /// It has no more, and no swap: a process that begins when there is not as much
+    /// left as it takes is ended there and then, and frees nothing, since it had
+    /// nothing yet. Glaß 2024 (1) has the whole job terminated, which comes to the
+    /// same for all that wait for the process: they never go on.
+    Kill,
+    /// It has no more, and swaps: all processes have an equal share of what they use
+    /// in memory. So each instruction on what is not there takes as long as `slowdown`
+    /// on what is, and all retire slower while too much is in use.
+    Swap {
+        /// At least 1. What it really is depends on the disk and on how programs use
+        /// their memory.
+        slowdown: u64,
+    },
+}
+
 impl Default for Options {
     fn default() -> Self {
         Self {
@@ -69,6 +92,7 @@ impl Default for Options {
             config: Config::DEFAULT,
             resolution: Resolution::default(),
             timing: Timing::default(),
+            memory_over: MemoryOver::default(),
             limit_ns: None,
             max_answers: DEFAULT_MAX_ANSWERS,
             record_grants: true,

@@ -21,6 +21,19 @@ pub struct Simulation {
     pub cpus: Vec<CpuOutcome>,
     /// The answers of the job scheduler, in the order of their coming.
     pub replans: Vec<Replan>,
+    /// Of the node.
+    pub memory: MemoryOutcome,
+}
+
+/// What became of the memory of the node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct MemoryOutcome {
+    /// What the plan may use; 0: it does not say.
+    pub limit_bytes: u64,
+    /// What was really in use at most.
+    pub peak_bytes: u64,
+    /// How many processes were ended since there was not enough left for them.
+    pub killed: u64,
 }
 
 /// What became of a task.
@@ -55,6 +68,12 @@ pub struct ProcessOutcome {
     pub cpu: u32,
     /// When its last task ended.
     pub ended_ns: Option<u64>,
+    /// When it was ended since there was not enough memory for it.
+    pub killed_ns: Option<u64>,
+    /// Its planned peak of memory.
+    pub planned_memory_bytes: u64,
+    /// What it really has.
+    pub real_memory_bytes: u64,
     /// See [`deadlines`](crate::deadlines).
     pub deadline_ns: u64,
     /// Whether it ended before its deadline.

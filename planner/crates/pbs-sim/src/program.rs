@@ -11,6 +11,13 @@ pub(crate) struct Program {
     pub(crate) id: u32,
     /// Its rate, where it runs.
     pub(crate) clock: Clock,
+    /// What it has of memory from its first instruction to its end; `None`: no plan
+    /// has said that yet.
+    memory_bytes: Option<u64>,
+    /// It has it.
+    pub(crate) has_memory: bool,
+    /// The node has looked at its memory under the plan in force.
+    pub(crate) sampled: bool,
     /// Ascending by id.
     tasks: Vec<RealTask>,
     /// The one that is or will be next.
@@ -39,6 +46,9 @@ impl Program {
         Self {
             id,
             clock,
+            memory_bytes: None,
+            has_memory: false,
+            sampled: false,
             tasks: Vec::new(),
             position: 0,
             retired_insns: 0,
@@ -50,6 +60,8 @@ impl Program {
     /// Learns the tasks of a later plan. What it knew already stays as it is:
     /// a plan does not change what a task really takes.
     pub(crate) fn learn(&mut self, process: &Process) {
+        let memory_bytes = process.real_memory_bytes.unwrap_or(process.memory_bytes);
+        self.memory_bytes.get_or_insert(memory_bytes);
         let current = self.current().map(|task| task.id);
         for task in &process.tasks {
             if self.tasks.last().is_none_or(|last| last.id < task.id) {
@@ -61,6 +73,11 @@ impl Program {
         if let Some(id) = current {
             self.position = self.find(id);
         }
+    }
+
+    /// What it has of memory.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        self.memory_bytes.unwrap_or(0)
     }
 
     /// The current task.

@@ -109,6 +109,7 @@ impl Rest<'_> {
                 name: process.name.clone(),
                 buffer_insns: process.buffer_insns,
                 rate_insns_per_ms: process.rate_insns_per_ms,
+                memory_bytes: process.memory_bytes,
                 tasks,
                 ..Process::default()
             });
@@ -120,6 +121,7 @@ impl Rest<'_> {
         }
         Plan {
             plan_id: self.plan.plan_id,
+            memory_bytes: self.plan.memory_bytes,
             config: self.plan.config,
             processes,
             cpus: vec![Cpu {

@@ -49,8 +49,10 @@ pub struct Failure {
     pub lateness_insns: i64,
     /// Lateness of the node.
     pub node_lateness_insns: i64,
-    /// The threshold, in preemptions or instructions; that of an early node is
-    /// negative.
+    /// Of a failure of memory what is used, by the process or on the node.
+    pub memory_bytes: u64,
+    /// The threshold, in preemptions, instructions or bytes; that of an early node
+    /// is negative.
     pub threshold: i64,
     /// The stress.
     pub stress: u32,
@@ -145,7 +147,8 @@ impl JobScheduler for NoAnswer {
 /// The rescheduling component that Leppert 2021 sketches (4.4.2, listing 6): a
 /// constant stretches or shrinks the planned lengths of all remaining tasks of
 /// the process that a failure is associated with; of all processes, if it is
-/// the node that is late or early.
+/// the node that is late or early. A process that uses more memory than planned is
+/// planned with what it uses.
 ///
 /// If a process is both late and early, the later failure counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -170,7 +173,22 @@ impl JobScheduler for Stretch {
     fn answer(&mut self, failures: &[Failure], state: &NodeState) -> Result<Option<Plan>, String> {
         let mut plan = state.remaining.clone();
         let mut factors = vec![1000; plan.processes.len()];
+        let mut grew = false;
         for failure in failures {
+            match failure.cause {
+                // Its length is as it was; its peak is what it uses.
+                Cause::Memory => {
+                    let processes = plan.processes.iter_mut();
+                    for process in processes.filter(|process| process.id == failure.process) {
+                        process.memory_bytes = process.memory_bytes.max(failure.memory_bytes);
+                        grew = true;
+                    }
+                    continue;
+                }
+                // There is no more than there is, and other lengths do not help.
+                Cause::NodeMemory => continue,
+                _ => {}
+            }
             let permille = match failure.kind {
                 EventKind::Early => self.early_permille,
                 _ => self.late_permille,
@@ -181,7 +199,8 @@ impl JobScheduler for Stretch {
                 }
             }
         }
-        if plan.processes.is_empty() || factors.iter().all(|&permille| permille == 1000) {
+        let is_as_it_was = !grew && factors.iter().all(|&permille| permille == 1000);
+        if plan.processes.is_empty() || is_as_it_was {
             return Ok(None);
         }
         for (process, &permille) in plan.processes.iter_mut().zip(&factors) {

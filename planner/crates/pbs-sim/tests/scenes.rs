@@ -5,9 +5,11 @@
 mod common;
 
 use common::{config, ended, of_kind, plan, run, run_with};
-use pbs_core::{EventKind, Grant};
+use pbs_core::{Cause, EventKind, Grant, Threshold};
 use pbs_plan::{After, Config, Cpu, Process, Slot, Task};
-use pbs_sim::{simulate, Error, NoAnswer, Options, Resolution, Timing};
+use pbs_sim::{
+    simulate, Error, MemoryOver, NoAnswer, Options, Resolution, Simulation, Stretch, Timing,
+};
 
 #[test]
 fn what_goes_as_planned_takes_what_was_planned() {
@@ -360,4 +362,164 @@ fn a_task_waits_for_one_on_another_cpu() {
         [(1, 0, 1_200_000), (2, 0, 1_700_000), (1, 1, 2_000_000)]
     );
     assert_eq!(simulation.cpus[1].idle_ns, 1_200_000);
+}
+
+/// (kind, cause, process, what is compared, level) of the signals about memory, in the
+/// order of time.
+fn about_memory(simulation: &Simulation) -> Vec<(EventKind, Cause, u32, u64, u32)> {
+    let kinds = [EventKind::Late, EventKind::Info];
+    let causes = [Cause::Memory, Cause::NodeMemory];
+    let mut told = Vec::new();
+    for event in &simulation.events {
+        let kind = kinds.into_iter().find(|&kind| kind as u16 == event.kind);
+        let cause = causes.into_iter().find(|&it| it as u16 == event.reason);
+        if let (Some(kind), Some(cause)) = (kind, cause) {
+            let level = event.level_percent;
+            told.push((kind, cause, event.process, event.memory_bytes, level));
+        }
+    }
+    told
+}
+
+/// The plan with these planned and real peaks, of whose thresholds only t1 and those of
+/// memory are on, to the byte.
+fn with_memory(text: &str, peaks: &[(u64, u64)], limit_bytes: u64) -> pbs_plan::Plan {
+    let mut plan = plan(text);
+    plan.config = Some(Config {
+        thresholds: Threshold::T1 as u64 | Threshold::T2Memory as u64,
+        sigma_memory_permille: 1000,
+        memory_spacer_bytes: 0,
+        ..config()
+    });
+    plan.memory_bytes = limit_bytes;
+    for (process, &(planned_bytes, real_bytes)) in plan.processes.iter_mut().zip(peaks) {
+        process.memory_bytes = planned_bytes;
+        process.real_memory_bytes = Some(real_bytes);
+    }
+    plan
+}
+
+/// Its last slot goes to another CPU.
+fn on_two_cpus(mut plan: pbs_plan::Plan) -> pbs_plan::Plan {
+    let slots = vec![plan.cpus[0].slots.pop().unwrap()];
+    plan.cpus.push(Cpu {
+        cpu: 1,
+        slots,
+        ..Cpu::default()
+    });
+    plan
+}
+
+#[test]
+fn who_has_more_memory_than_planned_is_told_once_until_that_is_answered() {
+    let text = "1: 1000000 2000000\n2: 1000000 2000000\nslots: 1 2 1 2";
+    let mut plan = with_memory(text, &[(100, 100), (100, 101)], 0);
+    plan.config.as_mut().unwrap().reschedule_time_ns = 100_000;
+    let expected = [(EventKind::Late, Cause::Memory, 2, 101, 100)];
+    let unanswered = run(&plan);
+    assert_eq!(about_memory(&unanswered), expected);
+    let two = &unanswered.processes[1];
+    assert_eq!(
+        (two.planned_memory_bytes, two.real_memory_bytes),
+        (100, 101)
+    );
+    let answered = simulate(&plan, &Options::default(), &mut Stretch::default()).unwrap();
+    assert_eq!(about_memory(&answered), expected);
+    assert_eq!(answered.replans.len(), 1, "{:?}", answered.replans);
+    assert_eq!(answered.replans[0].plan.processes[1].memory_bytes, 101);
+    assert_eq!(answered.replans[0].plan.processes[0].memory_bytes, 100);
+    assert!(answered.ended());
+}
+
+/// Without a real peak a process has what was planned, as a task takes what was.
+#[test]
+fn on_the_way_to_a_threshold_there_is_information() {
+    let mut plan = with_memory("1: 1000000\nslots: 1", &[(100, 100)], 120);
+    plan.processes[0].real_memory_bytes = None;
+    let config = plan.config.as_mut().unwrap();
+    config.thresholds |= Threshold::Info as u64;
+    config.sigma_memory_permille = 1300;
+    let expected = [
+        (EventKind::Info, Cause::Memory, 1, 100, 75),
+        (EventKind::Info, Cause::NodeMemory, 1, 100, 75),
+    ];
+    assert_eq!(about_memory(&run(&plan)), expected);
+}
+
+#[test]
+fn the_node_has_the_memory_of_all_cpus_and_of_who_has_not_ended() {
+    let one = with_memory(
+        "1: 10000000\n2: 30000000\nslots: 1 2",
+        &[(0, 600), (0, 600)],
+        1000,
+    );
+    // One after the other.
+    let simulation = run(&one);
+    assert_eq!(about_memory(&simulation), []);
+    assert_eq!(simulation.memory.peak_bytes, 600);
+    // Beside each other: the first look sees the memory of one, the next that of both.
+    let simulation = run(&on_two_cpus(one));
+    let beyond = (EventKind::Late, Cause::NodeMemory, 2, 1200, 100);
+    assert_eq!(about_memory(&simulation), [beyond]);
+    assert_eq!(simulation.memory.peak_bytes, 1200);
+    assert_eq!(simulation.memory.limit_bytes, 1000);
+    // On a node that has more than the plan may use, that is all.
+    assert!(simulation.ended());
+    assert_eq!(ended(&simulation), [(1, 0, 10_000_000), (2, 0, 30_000_000)]);
+}
+
+fn over(memory_over: MemoryOver) -> Options {
+    Options {
+        memory_over,
+        ..Options::default()
+    }
+}
+
+/// 1 has its memory first, and 2 begins in vain; 3 begins when 1 has ended. Who waits
+/// for 2 never goes on.
+#[test]
+fn who_begins_without_memory_left_is_killed() {
+    let text = "1: 1000000\n3: 1000000\n4: 1000000\n2: 3000000\nslots: 1 3 4 2";
+    let peaks = [(0, 600), (0, 600), (0, 0), (0, 600)];
+    let mut plan = on_two_cpus(with_memory(text, &peaks, 1000));
+    plan.processes[2].tasks[0].after = vec![After {
+        process: 2,
+        task: 0,
+        line: None,
+    }];
+    let simulation = run_with(&plan, &over(MemoryOver::Kill));
+    // Its death ends the task that it was to begin.
+    let dead = (2, 0, 0);
+    assert_eq!(
+        ended(&simulation),
+        [dead, (1, 0, 1_000_000), (3, 0, 2_000_000)]
+    );
+    let killed = simulation.processes.iter().map(|process| process.killed_ns);
+    assert_eq!(killed.collect::<Vec<_>>(), [None, None, None, Some(0)]);
+    let kept = simulation.processes.iter().map(|process| process.kept);
+    assert_eq!(kept.collect::<Vec<_>>(), [true, true, false, false]);
+    assert_eq!(
+        (simulation.memory.killed, simulation.memory.peak_bytes),
+        (1, 600)
+    );
+    assert!(!simulation.ended());
+    assert_eq!(
+        of_kind(&simulation, EventKind::Waits)
+            .last()
+            .unwrap()
+            .reason,
+        2
+    );
+}
+
+/// Both use 500 of 1000 bytes that are not there: a third of what they use, on which
+/// an instruction takes four times as long. So all takes twice the time, until 1 ends.
+#[test]
+fn all_are_slower_while_the_node_swaps() {
+    let text = "1: 1000000\n2: 3000000\nslots: 1 2";
+    let plan = on_two_cpus(with_memory(text, &[(0, 750), (0, 750)], 1000));
+    let swap = over(MemoryOver::Swap { slowdown: 4 });
+    let simulation = run_with(&plan, &swap);
+    assert_eq!(ended(&simulation), [(1, 0, 2_000_000), (2, 0, 4_000_000)]);
+    assert_eq!(simulation.memory.killed, 0);
 }

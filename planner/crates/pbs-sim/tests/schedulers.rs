@@ -208,6 +208,7 @@ fn failure(seq: u64, kind: EventKind, cause: Cause, process: u32) -> Failure {
         preemptions: 0,
         lateness_insns: 0,
         node_lateness_insns: 0,
+        memory_bytes: 0,
         threshold: 0,
         stress: 0,
     }

@@ -324,3 +324,66 @@ fn the_plan_of_leppert_is_simulated() {
         assert!(processes.iter().all(|process| process["kept"] == true));
     }
 }
+
+/// Two processes of 600 bytes on a node that has 1000, beside each other.
+const CROWDED: &str = "memory_bytes = 1000
+[[process]]
+id = 1
+memory_bytes = 500
+real_memory_bytes = 600
+tasks = [10_000_000]
+[[process]]
+id = 2
+name = \"second\"
+memory_bytes = 600
+tasks = [10_000_000]
+[[cpu]]
+cpu = 0
+slots = [1]
+[[cpu]]
+cpu = 1
+slots = [\"second\"]
+";
+
+#[test]
+fn memory_that_is_exceeded_is_told_kills_or_slows_down() {
+    let run = |arguments: &[&str], status| {
+        let ran = pbsctl(&[&["sim", "-"], arguments].concat(), CROWDED);
+        assert_eq!(ran.status, status, "{}", ran.stderr);
+        let json = pbsctl(&[&["--json", "sim", "-"], arguments].concat(), CROWDED).json();
+        (ran.stdout, json)
+    };
+    let (text, json) = run(&[], 0);
+    assert!(
+        text.contains("Memory: 1.2 KiB at most of the 1000 B that the plan may use were in use\n"),
+        "{text}"
+    );
+    assert!(text.contains("PLANNED PEAK  REAL PEAK"), "{text}");
+    assert_eq!(json["memory"]["peak_bytes"], 1200);
+    assert_eq!(json["counts"]["signals"]["late"]["node_memory"], 1);
+    assert_eq!(json["processes"][0]["real_memory_bytes"], 600);
+    assert_eq!(json["processes"][1]["planned_memory_bytes"], 600);
+
+    let (text, json) = run(&["--memory-over", "kill"], 4);
+    assert!(text.contains("1 process was killed"), "{text}");
+    assert!(text.contains("second   KILLED"), "{text}");
+    assert_eq!(json["memory"]["killed"], 1);
+    assert_eq!(json["processes"][1]["killed_ns"], 0);
+    assert_eq!(json["processes"][0]["kept"], true);
+
+    // 200 of 1200 are not there: on average an instruction takes 15 times as long, with
+    // a rate in whole instructions for each millisecond, and 5 ms are unallocated.
+    let slow = ["--memory-over", "swap", "--swap-slowdown", "85"];
+    let (_, json) = run(&slow, 0);
+    let ended_ns = json["processes"][0]["ended_ns"].as_u64().unwrap();
+    assert!((155_001_500..155_001_510).contains(&ended_ns), "{ended_ns}");
+    assert_eq!(json["processes"][0]["kept"], false);
+
+    let ran = pbsctl(&["sim", "-", "--swap-slowdown", "2"], CROWDED);
+    assert_eq!(ran.status, 2);
+    assert!(
+        ran.stderr.contains("for --memory-over swap alone"),
+        "{}",
+        ran.stderr
+    );
+}

@@ -14,6 +14,7 @@ const PROCESS_KEYS: &[&str] = &[
     "buffer_insns",
     "memory_bytes",
     "rate_insns_per_ms",
+    "real_memory_bytes",
     "tasks",
 ];
 const TASK_KEYS: &[&str] = &[
@@ -75,6 +76,9 @@ impl Reader {
             process.memory_bytes = self.number(line, "memory_bytes", value).unwrap_or(0);
         }
         process.rate_insns_per_ms = self.rate(&mut table);
+        if let Some((line, value)) = table.entries.remove("real_memory_bytes") {
+            process.real_memory_bytes = self.number(line, "real_memory_bytes", value);
+        }
         match table.entries.remove("tasks") {
             Some((line, value)) => process.tasks = self.tasks(line, value, index, waits),
             None => self.problem(

@@ -18,8 +18,8 @@ pub(super) struct UnderWay {
     pub(super) comes_ns: u64,
     plan: Plan,
     failures: Vec<Failure>,
-    /// How many processes had ended when it was asked for.
-    ended: usize,
+    /// How many processes had come to their end when it was asked for.
+    gone: usize,
 }
 
 impl Machine<'_> {
@@ -50,7 +50,7 @@ impl Machine<'_> {
             comes_ns: self.now_ns.saturating_add(takes_ns.max(1)),
             plan,
             failures,
-            ended: self.ended.len(),
+            gone: self.gone(),
         });
         Ok(())
     }
@@ -122,7 +122,7 @@ impl Machine<'_> {
         config.check().map_err(Error::Config)?;
         let mut node = Self::node(self.truth, &plan, config, self.clock, self.now_ns)?;
         let refused = node.check_over(&self.node, plan.dealt_seq).err();
-        if let Some(refusal) = refused.filter(|_| answer.ended == self.ended.len()) {
+        if let Some(refusal) = refused.filter(|_| answer.gone == self.gone()) {
             return Err(Error::Scheduler(format!(
                 "the node refuses its plan: {refusal}"
             )));
@@ -147,6 +147,7 @@ impl Machine<'_> {
         self.slot = (0, self.execution_ns());
         self.plan = plan.clone();
         self.tell_installed();
+        self.tell_memory();
         self.enter(&plan);
         Ok(())
     }

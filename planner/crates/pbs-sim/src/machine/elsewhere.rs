@@ -37,13 +37,13 @@ pub(crate) fn awaited(plan: &Plan, cpu: u32) -> HashSet<u32> {
         .collect()
 }
 
-/// Does a task on one CPU wait for one on another?
+/// Does a task on one CPU wait for one on another, or do their processes share memory?
 pub(crate) fn is_coupled(plan: &Plan) -> bool {
-    plan.cpus.len() > 1
-        && plan
-            .cpus
-            .iter()
-            .any(|cpu| !awaited(plan, cpu.cpu).is_empty())
+    let mut processes = plan.processes.iter();
+    let shares_memory =
+        processes.any(|process| process.real_memory_bytes.unwrap_or(process.memory_bytes) != 0);
+    let mut cpus = plan.cpus.iter();
+    plan.cpus.len() > 1 && (shares_memory || cpus.any(|cpu| !awaited(plan, cpu.cpu).is_empty()))
 }
 
 /// The plan of one CPU, and beside it those of the CPUs that its tasks wait for, which wait for

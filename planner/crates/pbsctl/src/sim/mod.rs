@@ -15,13 +15,17 @@ use clap::{Args, ValueEnum};
 use pbs_plan::{between, config_faults, config_from_toml, underscored, Config, Threshold};
 use pbs_report::grouped;
 use pbs_sim::{
-    Command, JobScheduler, NoAnswer, Options, Progress, Resolution, Simulation, Stretch, Timing,
+    Command, JobScheduler, MemoryOver, NoAnswer, Options, Progress, Resolution, Simulation,
+    Stretch, Timing,
 };
 
 use crate::failure::{Failure, INCOMPLETE};
 use crate::files;
 use crate::output::{ms, Output};
 use recorded::Recorded;
+
+/// What an instruction on memory that is swapped out takes, where nothing else is said.
+pub(crate) const SWAP_SLOWDOWN: u64 = 10;
 
 const SIM_HELP: &str = "\
 Examples:
@@ -32,7 +36,9 @@ Examples:
   pbsctl --json sim plan.toml > recording.json
 
 Each task retires its real_insns, or what is planned where the plan does not
-give them. All processes are there from the beginning. Decisions are made by the
+give them. Each process has its real_memory_bytes, or its planned memory_bytes,
+from its first instruction to its end. All processes are there from the
+beginning. Decisions are made by the
 code that the kernel runs.
 
 The deadline of a process is the planned end of its last slot plus its plan
@@ -61,6 +67,17 @@ enum ResolutionName {
     Event,
     /// The nominal ticks alone, as in Leppert's simulation
     Tick,
+}
+
+/// What becomes of a node whose memory is exceeded, by name.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum MemoryOverName {
+    /// Nothing but signals: it has more than the plan may use
+    Tell,
+    /// A process that begins when there is not enough left is killed
+    Kill,
+    /// It swaps: all processes are slower for as long (--swap-slowdown)
+    Swap,
 }
 
 #[derive(Args, Debug)]
@@ -118,6 +135,16 @@ pub(crate) struct SimOptions {
     /// Time that passes when another process gets the CPU
     #[arg(long, value_name = "NS", default_value_t = 0)]
     switch: u64,
+
+    /// What becomes of the node while more memory is in use than the plan may use
+    /// (memory_bytes)
+    #[arg(long, value_enum, value_name = "WHAT", default_value = "tell")]
+    memory_over: MemoryOverName,
+
+    /// swap: an instruction on what is not in memory takes as long as so many
+    /// others [default: 10]
+    #[arg(long, value_name = "TIMES", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    swap_slowdown: Option<u64>,
 
     /// Stop after so many milliseconds of simulated time; normally after a
     /// hundred times what the plan takes
@@ -198,12 +225,25 @@ impl SimOptions {
         })
     }
 
+    fn memory_over(&self) -> Result<MemoryOver, Failure> {
+        match (self.memory_over, self.swap_slowdown) {
+            (MemoryOverName::Swap, slowdown) => Ok(MemoryOver::Swap {
+                slowdown: slowdown.unwrap_or(SWAP_SLOWDOWN),
+            }),
+            (_, Some(_)) => Err(Failure::Usage(
+                "--swap-slowdown is for --memory-over swap alone; add that, or leave it out".into(),
+            )),
+            (MemoryOverName::Tell, None) => Ok(MemoryOver::Tell),
+            (MemoryOverName::Kill, None) => Ok(MemoryOver::Kill),
+        }
+    }
+
     fn is_stretch(&self) -> bool {
         matches!(self.scheduler, SchedulerName::Stretch)
     }
 
-    fn options(&self, config: Config) -> Options {
-        Options {
+    fn options(&self, config: Config) -> Result<Options, Failure> {
+        Ok(Options {
             rate_insns_per_ms: self.rate,
             config,
             resolution: match self.resolution {
@@ -215,10 +255,11 @@ impl SimOptions {
                 look_ns: self.look,
                 switch_ns: self.switch,
             },
+            memory_over: self.memory_over()?,
             limit_ns: self.limit.map(|ms| ms.saturating_mul(1_000_000)),
             max_answers: self.max_answers,
             record_grants: true,
-        }
+        })
     }
 
     /// `base` with the numbers of the command line.
@@ -287,7 +328,7 @@ pub(crate) fn sim(out: Output, options: &SimOptions) -> Result<ExitCode, Failure
     if let Some(config) = &mut plan.config {
         *config = options.config(*config)?;
     }
-    let simulated = options.options(node_config);
+    let simulated = options.options(node_config)?;
     let mut watch = Watch::new();
     let simulation =
         pbs_sim::simulate_watched(&plan, &simulated, &mut *scheduler, &mut |progress| {

@@ -3,7 +3,9 @@
 
 use pbs_plan::Plan;
 use pbs_report::{config_by_name, is_push, EventView, Outcome, RecordedPlan, Recording, Source};
-use pbs_sim::{Counts, CpuOutcome, Options, ProcessOutcome, Resolution, Simulation, TaskOutcome};
+use pbs_sim::{
+    Counts, CpuOutcome, MemoryOutcome, Options, ProcessOutcome, Resolution, Simulation, TaskOutcome,
+};
 use pbs_uapi::EventKind;
 use serde::Serialize;
 
@@ -16,6 +18,7 @@ pub(super) struct Recorded<'a> {
     tasks: &'a [TaskOutcome],
     processes: &'a [ProcessOutcome],
     cpus: &'a [CpuOutcome],
+    memory: MemoryOutcome,
     replans: Vec<RecordedReplan<'a>>,
 }
 
@@ -57,6 +60,7 @@ impl<'a> Recorded<'a> {
             tasks: &simulation.tasks,
             processes: &simulation.processes,
             cpus: &simulation.cpus,
+            memory: simulation.memory,
             replans: simulation
                 .replans
                 .iter()

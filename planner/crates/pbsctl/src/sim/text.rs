@@ -2,8 +2,8 @@
 //! What became of a simulated plan, for the terminal.
 
 use pbs_plan::Plan;
-use pbs_report::{columns, describe, grouped, signal_table, wait_table, waited};
-use pbs_sim::{Counts, Simulation};
+use pbs_report::{bytes, columns, describe, grouped, signal_table, wait_table, waited};
+use pbs_sim::{Counts, ProcessOutcome, Simulation};
 
 use super::recorded::counts;
 use crate::output::{counted, ms};
@@ -58,6 +58,7 @@ pub(super) fn text(plan: &Plan, simulation: &Simulation, events: bool, tasks: bo
             counted(more as u64, "more answer", "more answers")
         ));
     }
+    out.push_str(&memory(simulation));
     for cpu in &simulation.cpus {
         let end = if cpu.ended {
             "all processes ended after"
@@ -83,6 +84,29 @@ pub(super) fn text(plan: &Plan, simulation: &Simulation, events: bool, tasks: bo
         }
     }
     out
+}
+
+/// How much memory was in use, if that is known.
+fn memory(simulation: &Simulation) -> String {
+    let memory = &simulation.memory;
+    if memory.peak_bytes == 0 && memory.killed == 0 {
+        return String::new();
+    }
+    let limit = match memory.limit_bytes {
+        0 => String::new(),
+        limit_bytes => format!(" of the {} that the plan may use", bytes(limit_bytes)),
+    };
+    let killed = match memory.killed {
+        0 => String::new(),
+        killed => format!(
+            "; {} killed, as there was not enough left",
+            counted(killed, "process was", "processes were")
+        ),
+    };
+    format!(
+        "Memory: {} at most{limit} were in use{killed}\n",
+        bytes(memory.peak_bytes)
+    )
 }
 
 /// As `run` prints them.
@@ -140,7 +164,16 @@ fn process_table(simulation: &Simulation) -> String {
         "ENDED (ms)",
         "DEADLINE (ms)",
         "LEFT (ms)",
+        "PLANNED PEAK",
+        "REAL PEAK",
     ];
+    let has_memory = |process: &ProcessOutcome| {
+        process.planned_memory_bytes != 0 || process.real_memory_bytes != 0
+    };
+    let columns_used = match simulation.processes.iter().any(has_memory) {
+        true => titles.len(),
+        false => titles.len() - 2,
+    };
     let mut rows = vec![titles.map(String::from).to_vec()];
     for process in &simulation.processes {
         let id = process.id;
@@ -150,12 +183,22 @@ fn process_table(simulation: &Simulation) -> String {
         });
         rows.push(vec![
             process.name.clone().unwrap_or_else(|| id.to_string()),
-            if process.kept { "kept" } else { "MISSED" }.into(),
+            match (process.kept, process.killed_ns) {
+                (true, _) => "kept",
+                (false, None) => "MISSED",
+                (false, Some(_)) => "KILLED",
+            }
+            .into(),
             process.cpu.to_string(),
             process.ended_ns.map_or_else(|| "not ended".into(), ms),
             ms(process.deadline_ns),
             left.unwrap_or_default(),
+            bytes(process.planned_memory_bytes),
+            bytes(process.real_memory_bytes),
         ]);
+    }
+    for row in &mut rows {
+        row.truncate(columns_used);
     }
     columns(&rows, 2)
 }
