@@ -110,7 +110,7 @@ fn most_over_bytes(machine: &Machine, job: &Job, run: &Run, balancing: Balancing
         }
         let memory = match balancing {
             Balancing::Static => (node, core),
-            Balancing::Dynamic => (node, 0),
+            Balancing::Dynamic | Balancing::Blind => (node, 0),
         };
         let bytes = i128::from(process.memory_bytes);
         let of_memory = changes.entry(memory).or_default();
@@ -120,10 +120,7 @@ fn most_over_bytes(machine: &Machine, job: &Job, run: &Run, balancing: Balancing
         // What is given back comes before what is taken at the same time.
         changes.sort_unstable();
         let node = &machine.nodes[node];
-        let most_bytes = match balancing {
-            Balancing::Static => node.core_memory_bytes(),
-            Balancing::Dynamic => node.memory_bytes,
-        };
+        let most_bytes = balancing.memory_bytes(node);
         let mut used_bytes = 0;
         let used = changes.into_iter().map(|(_, bytes)| {
             used_bytes += bytes;

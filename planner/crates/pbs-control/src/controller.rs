@@ -296,6 +296,8 @@ impl Controller {
             config: self.config(),
             start_ns: now_ns.saturating_add(self.options.lead_ns),
             cleared: self.cores_of_the_unplanned(),
+            // A process that dies would stop those of other jobs that get its memory.
+            memory_order: false,
         };
         let plans = class_plans(&self.store, &entries, &mut self.ids, &settings)?;
         let plan = plans.into_iter().next().map(|node| node.plan);

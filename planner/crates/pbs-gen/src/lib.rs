@@ -3,7 +3,7 @@
 //!
 //! [`generate`] makes a plan for one CPU of [`Parameters`]: processes with
 //! tasks of random lengths, idle slots among them, and for each the length
-//! that it really has.  Real lengths scatter around the planned ones; a
+//! that it really has; and, if asked for, with peaks of memory.  Real lengths scatter around the planned ones; a
 //! [`Scenario`] says what else is wrong.
 //!
 //! The same parameters give the same plan on every machine.  With the same
@@ -14,6 +14,7 @@
 
 mod edges;
 mod layout;
+mod memory;
 mod parameters;
 mod random;
 mod real;
@@ -39,6 +40,7 @@ pub fn generate(parameters: &Parameters) -> Result<Plan, Error> {
         ..Cpu::default()
     };
     edges::edges(parameters, &mut processes, &cpu.slots);
+    memory::peaks(parameters, &mut processes);
     real::lengths(parameters, &mut processes, &mut cpu.slots);
     Ok(Plan {
         plan_id: parameters.plan_id,

@@ -48,6 +48,10 @@ pub struct Parameters {
     /// The share of the tasks that wait for a task of another process, of those
     /// that can: one whose slot comes before.  0 to 1000.
     pub edge_permille: u64,
+    /// Planned peak of memory of each process.  0 to 2^48; 0: none.
+    pub memory_bytes: Span,
+    /// The standard deviation of real peaks, of the planned ones.  0 to 1000.
+    pub memory_sigma_permille: u64,
     /// Another seed, another plan.
     pub seed: u64,
     /// The CPU that the plan is for.
@@ -70,6 +74,8 @@ impl Default for Parameters {
             task_sigma_permille: 100,
             deviation_permille: None,
             edge_permille: 0,
+            memory_bytes: Span::new(0, 0),
+            memory_sigma_permille: 0,
             seed: 1,
             cpu: 0,
             plan_id: 1,
@@ -107,6 +113,12 @@ impl Parameters {
             Span::new(0, 1000),
         )?;
         in_range("edge_permille", one(self.edge_permille), Span::new(0, 1000))?;
+        in_range("memory_bytes", self.memory_bytes, Span::new(0, 1 << 48))?;
+        in_range(
+            "memory_sigma_permille",
+            one(self.memory_sigma_permille),
+            Span::new(0, 1000),
+        )?;
         if let Some(deviation_permille) = self.deviation_permille {
             if scenario.default_deviation_permille().is_none() {
                 return Err(Error::new(

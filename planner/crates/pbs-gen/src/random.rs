@@ -24,6 +24,8 @@ pub(crate) enum Stream {
     Scenario,
     /// Who waits for whom.
     Edges,
+    /// Peaks of memory.
+    Memory,
 }
 
 pub(crate) struct Random(ChaCha12Rng);

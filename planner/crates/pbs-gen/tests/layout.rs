@@ -45,6 +45,8 @@ impl Random {
                 order: Order::ALL[self.within(0, 2) as usize],
                 task_sigma_permille: self.within(0, 1000),
                 edge_permille: self.within(0, 1000),
+                memory_bytes: self.span(0, 1 << 40),
+                memory_sigma_permille: self.within(0, 1000),
                 deviation_permille: scenario
                     .default_deviation_permille()
                     .map(|_| self.within(0, if scenario.is_early() { 1000 } else { 100_000 })),

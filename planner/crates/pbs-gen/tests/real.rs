@@ -282,3 +282,38 @@ fn workers_are_early_and_the_coordinator_waits() {
     }
     assert_eq!(collected, coordinator.tasks.len());
 }
+
+/// Peaks have a stream of their own: all else is as without them.
+#[test]
+fn peaks_of_memory_scatter_around_the_planned_ones() {
+    let without = Parameters {
+        processes: 1000,
+        tasks: Span::new(1, 1),
+        ..Parameters::default()
+    };
+    let with = Parameters {
+        memory_bytes: Span::new(1_000_000, 2_000_000),
+        memory_sigma_permille: 100,
+        ..without
+    };
+    let (without, with) = (plan(&without), plan(&with));
+    assert_eq!(
+        tasks(&without).map(|it| it.1).collect::<Vec<_>>(),
+        tasks(&with).map(|it| it.1).collect::<Vec<_>>()
+    );
+    let peaks = |process: &Process| (process.memory_bytes, process.real_memory_bytes);
+    assert!(without.processes.iter().all(|it| peaks(it) == (0, None)));
+    let processes = with.processes.iter();
+    let relative: Vec<_> = processes
+        .map(|process| {
+            assert!((1_000_000..=2_000_000).contains(&process.memory_bytes));
+            process.real_memory_bytes.unwrap() as f64 / process.memory_bytes as f64 - 1.0
+        })
+        .collect();
+    let (mean, deviation) = moments(&relative);
+    assert!(mean.abs() < 4.0 * 0.1 / 1000f64.sqrt(), "{mean}");
+    assert!(
+        (deviation - 0.1).abs() < 4.0 * 0.1 / 2000f64.sqrt(),
+        "{deviation}"
+    );
+}

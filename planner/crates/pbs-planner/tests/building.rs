@@ -9,8 +9,8 @@ use pbs_job::{Action, Job};
 use pbs_plan::{Config, Plan, Slot};
 use pbs_planner::plan_building::{class_plans, csv, Entry, NodePlan, ProcessIds, Settings};
 use pbs_planner::{
-    reserve, Balancing, Capacity, Options, ProcessReservation, Progress, Request, Run, RunId,
-    Store, TaskReservation,
+    admit, reserve, Balancing, Capacity, Options, ProcessReservation, Progress, Request, Run,
+    RunId, Store, TaskReservation, Validation,
 };
 
 fn entry(run: RunId, job: &Job) -> Entry<'_> {
@@ -441,4 +441,80 @@ fn who_has_ended_is_not_waited_for() {
     assert_eq!(after(&[running(0, 20), Progress::Waiting]), [(30, 50)]);
     assert_eq!(after(&[running(0, 30), running(1, 50)]), [(30, 50)]);
     assert_eq!(after(&[running(0, 30), Progress::Ended]), []);
+}
+
+/// Three processes that need more than half of the memory each, one after the other on
+/// two cores: each waits for those before. With memory for all, or without being
+/// asked, nobody waits.
+#[test]
+fn who_gets_memory_of_others_waits_for_them() {
+    let names = ["first", "second", "third"];
+    let jobs = names.map(|name| {
+        let text = format!(
+            "name = \"{name}\"\ndeadline_ns = 1_000_000_000_000\n\
+             [[process]]\nid = 0\nmemory_bytes = 60\ntasks = [10_000_000, 20_000_000]\n"
+        );
+        pbs_job::job_from_toml(&text).unwrap()
+    });
+    let after = |memory_bytes: u64, memory_order: bool| {
+        let rates: &[u64] = &[1_000_000_000, 1_000_000_000];
+        let machine = machine(1, &[(memory_bytes, rates)]);
+        let mut store = Store::new(machine, Balancing::Dynamic);
+        let mut entries = Vec::new();
+        for (number, job) in jobs.iter().enumerate() {
+            let request = Request::new(RunId(number as u64), job);
+            reserve(&mut store, &request, &Options::default()).unwrap();
+            entries.push(entry(request.run, job));
+        }
+        let settings = Settings {
+            memory_order,
+            ..Settings::default()
+        };
+        let mut ids = ProcessIds::default();
+        let plans = class_plans(&store, &entries, &mut ids, &settings).unwrap();
+        let processes = plans[0].plan.processes.iter();
+        let after = processes.map(|process| {
+            assert!(process.tasks[1].after.is_empty());
+            let after = process.tasks[0].after.iter();
+            after.map(|it| (it.process, it.task)).collect::<Vec<_>>()
+        });
+        after.collect::<Vec<_>>()
+    };
+    // The task before both has no instructions.
+    let expected = [vec![], vec![(0, 2)], vec![(0, 2), (1, 2)]];
+    assert_eq!(after(100, true), expected);
+    assert_eq!(after(100, false), [vec![], vec![], vec![]]);
+    assert_eq!(after(180, true), [vec![], vec![], vec![]]);
+    // Two at a time: the third gets that of the first.
+    assert_eq!(after(130, true), [vec![], vec![], vec![(0, 2)]]);
+}
+
+/// A planner that does not look at memory reserves more than there is, and the plan
+/// still says what there is.
+#[test]
+fn a_blind_planner_takes_any_memory_for_granted() {
+    let text = "name = \"huge\"\ndeadline_ns = 1_000_000_000_000\nmemory_bytes = 1_000_000\n\
+                [[process]]\nid = 0\nmemory_bytes = 1_000_000\ntasks = [10_000_000]\n";
+    let job = pbs_job::job_from_toml(text).unwrap();
+    let machine = || machine(1, &[(100, &[1_000_000_000])]);
+    let request = Request::new(RunId(1), &job);
+    let admitted = |balancing| {
+        let mut store = Store::new(machine(), balancing);
+        let (validation, options) = (Validation::default(), Options::default());
+        let admitted = admit(&mut store, &request, &validation, &options).is_ok();
+        (admitted, store)
+    };
+    assert!(!admitted(Balancing::Dynamic).0);
+    assert!(!admitted(Balancing::Static).0);
+    let (is_admitted, store) = admitted(Balancing::Blind);
+    assert!(is_admitted);
+    let entries = [entry(RunId(1), &job)];
+    let mut ids = ProcessIds::default();
+    let plans = class_plans(&store, &entries, &mut ids, &Settings::default()).unwrap();
+    assert_eq!(plans[0].plan.memory_bytes, 100);
+    assert_eq!(plans[0].plan.processes[0].memory_bytes, 1_000_000);
+    // All is given back.
+    let mut empty = store.clone();
+    assert!(empty.remove(RunId(1)));
+    assert_eq!(empty, Store::new(machine(), Balancing::Blind));
 }

@@ -86,6 +86,14 @@ pub(crate) struct GenOptions {
     #[arg(long, value_name = "N", default_value_t = Parameters::default().edge_permille)]
     edge_permille: u64,
 
+    /// Planned peak of memory of each process, in bytes; 0: none
+    #[arg(long, value_name = "MIN..MAX", default_value_t = Parameters::default().memory_bytes)]
+    memory_bytes: Span,
+
+    /// The standard deviation of real peaks, in thousandths of the planned ones
+    #[arg(long, value_name = "N", default_value_t = Parameters::default().memory_sigma_permille)]
+    memory_sigma_permille: u64,
+
     /// Another seed, another plan
     #[arg(long, value_name = "N", default_value_t = Parameters::default().seed)]
     seed: u64,
@@ -181,6 +189,8 @@ impl GenOptions {
             task_sigma_permille: self.task_sigma_permille,
             deviation_permille: self.deviation_permille,
             edge_permille: self.edge_permille,
+            memory_bytes: self.memory_bytes,
+            memory_sigma_permille: self.memory_sigma_permille,
             seed: self.seed,
             cpu: self.cpu,
             plan_id: self.plan_id,
@@ -203,6 +213,8 @@ fn command_line(parameters: &Parameters) -> String {
         task_sigma_permille,
         deviation_permille,
         edge_permille,
+        memory_bytes,
+        memory_sigma_permille,
         seed,
         cpu,
         plan_id,
@@ -214,7 +226,8 @@ fn command_line(parameters: &Parameters) -> String {
         "pbsctl gen {scenario} --processes {processes} --tasks {tasks} --task-insns {task_insns} \
          --idle-permille {idle_permille} --idle-insns {idle_insns} \
          --buffer-permille {buffer_permille} --order {} \
-         --task-sigma-permille {task_sigma_permille}{} --edge-permille {edge_permille} --seed {seed} --cpu {cpu} \
+         --task-sigma-permille {task_sigma_permille}{} --edge-permille {edge_permille} \
+         --memory-bytes {memory_bytes} --memory-sigma-permille {memory_sigma_permille} --seed {seed} --cpu {cpu} \
          --plan-id {plan_id}",
         order.name(),
         deviation.unwrap_or_default()

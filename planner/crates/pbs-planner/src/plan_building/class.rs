@@ -8,6 +8,7 @@ use pbs_plan::{Config, Cpu, Plan, Problem, Process, Slot, Start, Task};
 use pbs_uapi::{MAX_BUFFER_INSNS, MAX_SLOT_INSNS};
 
 use super::buffer::buffers_ns;
+use super::memory::{self, Held};
 use super::order::Order;
 use super::Entry;
 use crate::{Progress, RunId, Store, TaskReservation};
@@ -38,6 +39,10 @@ pub struct Settings {
     /// Cores that have a plan even if nothing is reserved there: one without slots,
     /// by which what an earlier plan has there leaves the class.
     pub cleared: Vec<usize>,
+    /// A process also waits for those whose memory it gets, so that it never begins
+    /// before they are gone. One that dies in its last task lets nobody who waits for
+    /// it go on until there is a new plan, be it of another job.
+    pub memory_order: bool,
 }
 
 /// The plan of a node.
@@ -130,6 +135,7 @@ pub fn class_plans(
     let rates: Vec<u64> = (store.machine().cores())
         .map(|(_, core)| core.rate_insns_per_s)
         .collect();
+    let mut holds: Vec<Vec<Held>> = plans.iter().map(|_| Vec::new()).collect();
     let mut on_core: Vec<Vec<Placed>> = vec![Vec::new(); store.sites().len()];
     for entry in entries {
         let Some(run) = store.run(entry.run) else {
@@ -176,12 +182,18 @@ pub fn class_plans(
                     .collect(),
                 line: None,
             });
+            holds[site.node].extend(memory::held(entry, store, index, place));
             let placed = tasks.iter().map(|task| Placed {
                 start_ns: task.start_ns,
                 end_ns: task.end_ns,
                 process: place,
             });
             on_core[core].extend(placed);
+        }
+    }
+    if settings.memory_order {
+        for (node, holds) in plans.iter_mut().zip(holds) {
+            memory::order(store, holds, &mut node.plan);
         }
     }
     let cores = store.machine().cores().zip(on_core).enumerate();

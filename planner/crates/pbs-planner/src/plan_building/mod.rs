@@ -7,6 +7,7 @@
 mod buffer;
 mod class;
 mod csv;
+mod memory;
 mod order;
 
 pub use class::{class_plans, NodePlan, ProcessIds, Settings};

@@ -50,12 +50,12 @@ impl Layout {
         for (index, node) in machine.nodes.iter().enumerate() {
             // Of this node.
             let mut first_group = groups.len();
-            if balancing == Balancing::Dynamic {
-                memories.push(Profile::new(node.memory_bytes));
+            if balancing != Balancing::Static {
+                memories.push(Profile::new(balancing.memory_bytes(node)));
             }
             for core in &node.cores {
                 if balancing == Balancing::Static {
-                    memories.push(Profile::new(node.core_memory_bytes()));
+                    memories.push(Profile::new(balancing.memory_bytes(node)));
                     first_group = groups.len();
                 }
                 let rate_insns_per_s = capacity.planned_rate(core.rate_insns_per_s);

@@ -19,7 +19,7 @@ mod reservation;
 use std::collections::BTreeMap;
 use std::ops::{Div, Range};
 
-use pbs_job::{Machine, Process};
+use pbs_job::{Machine, Node, Process};
 use pbs_profile::{Error, FreeSlots, Profile};
 
 pub use booking::{Booking, Mark};
@@ -46,6 +46,9 @@ pub enum Balancing {
     /// They share it.
     #[default]
     Dynamic,
+    /// Nobody looks at it: there is always enough, as planners before Glaß 2024 take
+    /// it. To see what looking at it is worth.
+    Blind,
 }
 
 /// All that is reserved (the thesis's `ReservationStore`).
@@ -66,6 +69,26 @@ pub struct Store {
     fastest_insns_per_s: u64,
     runs: BTreeMap<RunId, Run>,
     now_ns: u64,
+}
+
+impl Balancing {
+    /// The most memory that one process can have on the node.
+    pub fn memory_bytes(self, node: &Node) -> u64 {
+        match self {
+            Self::Static => node.core_memory_bytes(),
+            Self::Dynamic => node.memory_bytes,
+            Self::Blind => u64::MAX,
+        }
+    }
+
+    /// What it is called.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Static => "static",
+            Self::Dynamic => "dynamic",
+            Self::Blind => "blind",
+        }
+    }
 }
 
 impl Store {

@@ -145,10 +145,7 @@ fn map_all(
 /// The most memory that one process can have.
 fn capacities(store: &Store) -> u64 {
     let nodes = store.machine().nodes.iter();
-    let capacities = nodes.map(|node| match store.balancing() {
-        crate::Balancing::Static => node.core_memory_bytes(),
-        crate::Balancing::Dynamic => node.memory_bytes,
-    });
+    let capacities = nodes.map(|node| store.balancing().memory_bytes(node));
     capacities.max().unwrap_or(0)
 }
 

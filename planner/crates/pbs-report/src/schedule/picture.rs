@@ -197,7 +197,8 @@ impl<'a> Drawing<'a> {
         let right = WIDTH - RIGHT;
         let plot = "class=\"plot\"";
         self.picture.rect(LEFT, top, right - LEFT, MEMORY, plot);
-        let share = |amount: u64| amount as f64 / node.memory_bytes.max(1) as f64;
+        // A planner that does not look at memory may reserve more than there is.
+        let share = |amount: u64| (amount as f64 / node.memory_bytes.max(1) as f64).min(1.0);
         let mut points = vec![(LEFT, bottom)];
         for &(at_ns, amount) in &node.reserved_bytes {
             let before = points.last().map_or(bottom, |point| point.1);

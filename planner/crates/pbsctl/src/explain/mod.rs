@@ -72,7 +72,7 @@ pub(crate) fn explain(
     let admitted = jobs.iter().all(|job| job.admitted);
     let view = View {
         admitted,
-        machine: MachineView::new(&planning.store, planning.is_static()),
+        machine: MachineView::new(&planning.store),
         history: planning.history_file(),
         jobs,
     };

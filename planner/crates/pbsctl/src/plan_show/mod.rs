@@ -74,6 +74,11 @@ pub(crate) struct PlanShowOptions {
     #[arg(long, value_name = "N", default_value_t = 1, requires = "output")]
     plan_id: u64,
 
+    /// In the plan that is written, a process also waits for those whose memory it
+    /// gets, so that it never begins before they are gone
+    #[arg(long, requires = "output")]
+    memory_order: bool,
+
     /// Write the plan of one job to FILE as Glaß's prototype does (listing 8):
     /// times in ticks of the machine
     #[arg(long, value_name = "FILE")]
@@ -138,7 +143,7 @@ fn show(out: Output, device: &Path, options: &PlanShowOptions) -> Result<ExitCod
         }
     }
     let view = View {
-        machine: MachineView::new(&planning.store, planning.is_static()),
+        machine: MachineView::new(&planning.store),
         history: planning.history_file(),
         jobs: planned.iter().filter_map(JobView::new).collect(),
         schedule,
@@ -163,6 +168,7 @@ fn class_plan(
     let entries: Vec<_> = entries.collect();
     let settings = Settings {
         plan_id: options.plan_id,
+        memory_order: options.memory_order,
         ..Settings::default()
     };
     let mut ids = ProcessIds::default();

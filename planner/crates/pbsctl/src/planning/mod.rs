@@ -10,8 +10,7 @@ use std::path::Path;
 use pbs_history::{Error, JobHistory};
 use pbs_job::Job;
 use pbs_planner::{
-    admit, earliest_deadline, Balancing, Declined, Options, Planned, Request, Run, RunId, Store,
-    Validation,
+    admit, earliest_deadline, Declined, Options, Planned, Request, Run, RunId, Store, Validation,
 };
 
 use crate::failure::Failure;
@@ -103,10 +102,6 @@ impl Planning {
             Known::Nothing(_) => None,
             Known::Runs(file, _) => Some(file),
         }
-    }
-
-    pub(crate) fn is_static(&self) -> bool {
-        self.store.balancing() == Balancing::Static
     }
 }
 

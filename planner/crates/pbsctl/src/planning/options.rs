@@ -33,6 +33,11 @@ pub(crate) struct PlanningOptions {
               .map(|how| if how == "static" { Balancing::Static } else { Balancing::Dynamic }))]
     balancing: Balancing,
 
+    /// Plan as if there always were enough memory, to see what looking at it is worth:
+    /// plans may then need more than there is (pbsctl sim --memory-over)
+    #[arg(long, conflicts_with = "balancing")]
+    memory_blind: bool,
+
     /// Plan with all that cores retire, without unallocated time and without
     /// CAPACITY_BUFFER, as the rates of Glaß's machines are meant
     #[arg(long)]
@@ -104,7 +109,10 @@ fn permille(text: &str) -> Result<u32, String> {
 
 impl PlanningOptions {
     pub(super) fn balancing(&self) -> Balancing {
-        self.balancing
+        match self.memory_blind {
+            true => Balancing::Blind,
+            false => self.balancing,
+        }
     }
 
     pub(super) fn capacity(&self) -> Capacity {

@@ -24,14 +24,14 @@ pub(crate) struct MachineView {
 }
 
 impl MachineView {
-    pub(crate) fn new(store: &Store, is_static: bool) -> Self {
+    pub(crate) fn new(store: &Store) -> Self {
         let machine = store.machine();
         Self {
             name: machine.name.clone(),
             nodes: machine.nodes.len(),
             cores: store.sites().len(),
             memory_bytes: machine.memory_bytes(),
-            balancing: if is_static { "static" } else { "dynamic" },
+            balancing: store.balancing().name(),
         }
     }
 }
