@@ -115,3 +115,41 @@ fn wrong_numbers_are_refused() {
     assert_eq!(pbsctl(&["study", "idle", "--plans", "0"], "").status, 2);
     assert_eq!(pbsctl(&["study", "deadline"], "").status, 2);
 }
+
+/// Plans without enough memory break promises, and an order of memory keeps them.
+#[test]
+fn memory_is_worth_looking_at() {
+    let arguments = ["--json", "study", "memory", "--plans", "6"];
+    let json = pbsctl(&arguments, "").json();
+    assert_eq!(json, pbsctl(&arguments, "").json());
+    let rows = json["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 7 * 5);
+    for of_level in rows.chunks(5) {
+        for row in of_level {
+            assert_eq!(number(row, "jobs"), 6 * 8);
+            assert!(number(row, "kept_kill") <= number(row, "admitted"));
+            assert!(number(row, "kept_swap") <= number(row, "admitted"));
+            // Of those that are admitted.
+            let broken = number(row, "kept_kill") < number(row, "admitted");
+            assert!(broken || number(row, "killed") == 0, "{row}");
+        }
+        let [blind, aware, in_order, more, both] = of_level else {
+            panic!("{of_level:?}")
+        };
+        assert_eq!(blind["planner"], "blind");
+        assert_eq!(both["planner"], "aware, both");
+        // Who reserves alike admits alike.
+        assert_eq!(number(aware, "admitted"), number(in_order, "admitted"));
+        assert_eq!(number(more, "admitted"), number(both, "admitted"));
+        assert!(number(blind, "admitted") >= number(aware, "admitted"));
+        assert!(number(blind, "killed") >= number(aware, "killed"));
+        assert!(number(aware, "killed") >= number(in_order, "killed"));
+        assert_eq!(number(both, "killed"), 0);
+        assert_eq!(number(both, "kept_kill"), number(both, "admitted"));
+    }
+    let (plenty, scarce) = (&rows[0], &rows[rows.len() - 5..]);
+    assert_eq!(number(plenty, "kept_kill"), number(plenty, "jobs"));
+    let kept = |row: &Value| number(row, "kept_kill");
+    assert!(kept(&scarce[0]) < kept(&scarce[1]), "{scarce:?}");
+    assert!(kept(&scarce[1]) < kept(&scarce[4]), "{scarce:?}");
+}

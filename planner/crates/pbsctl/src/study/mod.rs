@@ -3,6 +3,7 @@
 
 mod deadlines;
 mod idle;
+mod memory;
 mod plans;
 mod table;
 
@@ -24,6 +25,7 @@ Examples:
   pbsctl study deadlines
   pbsctl study deadlines --plans 100 --list 50
   pbsctl study idle --seed 7 --format rst
+  pbsctl study memory --plans 100
   pbsctl --json study deadlines | jq '.cases[] | select(.kind == \"idle slot\")'
 
 The same options give the same numbers on every machine.";
@@ -71,6 +73,15 @@ enum What {
     /// Compare who gets idle slots: the latest process, or the one with the
     /// least slack
     Idle,
+
+    /// How many jobs keep their deadlines on nodes with more and with less memory,
+    /// if the planner looks at memory and if it does not (Glaß 2024)
+    ///
+    /// Eight jobs come at once, of three processes each, to a node with four cores.
+    /// Of those that are admitted it is simulated what becomes of them, on a node
+    /// that kills whoever finds no memory left, and on one that swaps (pbsctl sim
+    /// --memory-over). What they really take of time and memory scatters.
+    Memory,
 }
 
 /// How tables are printed.
@@ -87,6 +98,10 @@ pub(crate) fn study(out: Output, options: &StudyOptions) -> Result<ExitCode, Fai
         What::Deadlines { list } => {
             let study = deadlines::study(options)?;
             out.print(&study, || study.text(options.format, list))?;
+        }
+        What::Memory => {
+            let study = memory::study(options)?;
+            out.print(&study, || study.text(options.format))?;
         }
         What::Idle => {
             let study = idle::study(options)?;
