@@ -46,6 +46,8 @@ pub(crate) fn ask(id: u32) -> Result<bindings::pbs_process> {
         after_task,
         task_peak_vm_bytes: info.task_peak_vm_bytes,
         task_peak_rss_bytes: info.task_peak_rss_bytes,
+        memory_bytes: info.memory_bytes,
+        t2_memory_bytes: info.t2_memory_bytes,
         peak_vm_bytes: info.peak_vm_bytes,
         peak_rss_bytes: info.peak_rss_bytes,
         next_seq,

@@ -68,6 +68,21 @@ fn lateness_insns(cpu: &Cpu) -> i64 {
     of_state(cpu, |state| Some(state.node.as_ref()?.lateness_insns()))
 }
 
+/// What the processes of a CPU's plan that have begun and not ended have used at most.
+fn memory_bytes(cpu: &Cpu) -> u64 {
+    of_state(cpu, |state| Some(state.node.as_ref()?.memory_bytes()))
+}
+
+/// The processes of a CPU's plan of which something holds.
+fn count(cpu: &Cpu, holds: impl Fn(&ProcessInfo) -> bool) -> usize {
+    of_state(cpu, |state| {
+        let node = state.node.as_ref()?;
+        let processes = 0..node.plan().processes().len() as u32;
+        let known = processes.filter_map(|p| node.process(p));
+        Some(known.filter(|info| holds(info)).count())
+    })
+}
+
 /// The largest of a value over the processes of a CPU's plan.
 fn largest(cpu: &Cpu, value: impl Fn(&ProcessInfo) -> u64) -> u64 {
     of_state(cpu, |state| {
@@ -80,7 +95,7 @@ fn largest(cpu: &Cpu, value: impl Fn(&ProcessInfo) -> u64) -> u64 {
     })
 }
 
-static ROOT: [Attribute<()>; 8] = [
+static ROOT: [Attribute<()>; 9] = [
     Attribute::read_only(c_str!("version"), |(), out| {
         line(out, bindings::PBS_VERSION)
     }),
@@ -96,6 +111,10 @@ static ROOT: [Attribute<()>; 8] = [
     }),
     Attribute::read_only(c_str!("lateness_insns"), |(), out| {
         line(out, sum(lateness_insns))
+    }),
+    Attribute::read_only(c_str!("memory_bytes"), |(), out| {
+        let cpus = pbs().into_iter().flat_map(|pbs| pbs.cpus());
+        line(out, cpus.map(memory_bytes).fold(0, u64::saturating_add))
     }),
     Attribute::read_only(c_str!("threads"), |(), out| {
         line(out, sum(|cpu| i64::from(threads(cpu))))
@@ -210,6 +229,20 @@ static CPU: [Attribute<&'static Cpu>; CPU_FILES] = [
     Attribute::read_only(c_str!("peak_rss_bytes"), |cpu, out| {
         line(out, largest(cpu, |info| info.peak_rss_bytes))
     }),
+    Attribute::read_only(c_str!("memory_bytes"), |cpu, out| {
+        line(out, memory_bytes(cpu))
+    }),
+    Attribute::read_only(c_str!("memory_limit_bytes"), |cpu, out| {
+        line(
+            out,
+            of_state(cpu, |state| {
+                Some(state.node.as_ref()?.plan().memory_bytes())
+            }),
+        )
+    }),
+    Attribute::read_only(c_str!("processes_beyond_memory"), |cpu, out| {
+        line(out, count(cpu, ProcessInfo::is_beyond_memory))
+    }),
     Attribute::read_only(c_str!("longest_stop_ns"), |cpu, out| {
         line(out, of_state(cpu, |state| Some(state.longest_stop_ns)))
     }),
@@ -261,7 +294,7 @@ static CPU: [Attribute<&'static Cpu>; CPU_FILES] = [
     ),
 ];
 
-const CPU_FILES: usize = 28 + cfg!(CONFIG_SCHED_CLASS_PBS_FAULTS) as usize;
+const CPU_FILES: usize = 31 + cfg!(CONFIG_SCHED_CLASS_PBS_FAULTS) as usize;
 
 /// Shows one value of the default configuration, by its place in [`Config::NAMES`].
 fn show_config<const PLACE: usize>(_: &(), out: &mut Buffer<'_>) -> Result {

@@ -518,7 +518,9 @@ struct pbs_process {
 	__u64 peak_vm_bytes;		/* of the process */
 	__u64 peak_rss_bytes;		/* of the process */
 	__u64 next_seq;			/* number of the next event after that moment */
-	__u64 reserved[6];
+	__u64 memory_bytes;		/* planned peak of the process, 0: none */
+	__u64 t2_memory_bytes;		/* more is a prediction failure; 0: nothing is */
+	__u64 reserved[4];
 };
 
 #define PBS_IOC_MAGIC		0xb5

@@ -37,6 +37,17 @@ pub struct ProcessInfo {
     pub peak_vm_bytes: u64,
     /// Largest resident size seen of the process.
     pub peak_rss_bytes: u64,
+    /// Its planned peak of resident memory; 0: none.
+    pub memory_bytes: u64,
+    /// More than this is a prediction failure, if that is switched on; 0: nothing is.
+    pub t2_memory_bytes: u64,
+}
+
+impl ProcessInfo {
+    /// Has it tasks left, and more memory than its threshold?
+    pub fn is_beyond_memory(&self) -> bool {
+        !self.done && self.t2_memory_bytes != 0 && self.peak_rss_bytes > self.t2_memory_bytes
+    }
 }
 
 impl<M: Memory> Node<M> {
@@ -145,6 +156,8 @@ impl<M: Memory> Node<M> {
             task_peak_rss_bytes: run.peak.rss_bytes,
             peak_vm_bytes: run.process_peak.vm_bytes,
             peak_rss_bytes: run.process_peak.rss_bytes,
+            memory_bytes: process.memory_bytes,
+            t2_memory_bytes: self.t2_memory_bytes(p),
         })
     }
 }

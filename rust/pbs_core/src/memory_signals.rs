@@ -117,7 +117,7 @@ impl<M: Memory> Node<M> {
     }
 
     /// The threshold of a process; 0: it has none.
-    fn t2_memory_bytes(&self, p: u32) -> u64 {
+    pub(super) fn t2_memory_bytes(&self, p: u32) -> u64 {
         match self.plan.process(p).map_or(0, |p| p.memory_bytes) {
             0 => 0,
             planned_bytes => self.config().t2_memory_bytes(planned_bytes),

@@ -4,7 +4,9 @@
 use pbs_core::{Config, Threshold};
 use pbs_uapi::{Cause, EventKind};
 
-use crate::harness::{burn, sleep_ms, Counting, Mapping, Node, Plan, Scene, Verdict, CONFIG};
+use crate::harness::{
+    burn, sleep_ms, Context, Counting, Mapping, Node, Plan, Scene, Verdict, CONFIG,
+};
 use crate::{check, check_eq};
 
 /// The resident size is a sum over CPUs that is exact to their batches only.
@@ -181,6 +183,24 @@ pub fn memory_of_the_node_is_that_of_all_cpus() -> Verdict {
     Ok(())
 }
 
+/// While process 1 is beyond its planned peak and the node beyond its limit, both are
+/// in sysfs and in what is known of the process.
+fn shown_beyond(node: &Node, planned_bytes: u64) -> Verdict {
+    let threshold_bytes = watched().t2_memory_bytes(planned_bytes);
+    let number = |file| crate::harness::sysfs_number(file).map(|number| number as u64);
+    check_eq!(number("cpu0/memory_limit_bytes")?, planned_bytes, "limit");
+    check_eq!(number("cpu0/processes_beyond_memory")?, 1, "beyond");
+    let used_bytes = number("cpu0/memory_bytes")?;
+    check!(used_bytes > threshold_bytes, "{used_bytes} bytes are in use");
+    check!(number("memory_bytes")? >= used_bytes, "of all CPUs");
+    let known = node.device.process(1).context("ask for process 1")?;
+    let known = known.ok_or("process 1 is not known")?;
+    check_eq!(known.memory_bytes, planned_bytes, "planned peak");
+    check_eq!(known.t2_memory_bytes, threshold_bytes, "threshold");
+    check!(known.peak_rss_bytes > threshold_bytes, "{known:?}");
+    Ok(())
+}
+
 /// A plan that deals with it silences it; another one has it told again.
 pub fn dealt_memory_is_silent() -> Verdict {
     for (dealt, of_each) in [(true, 1), (false, 2)] {
@@ -200,6 +220,7 @@ pub fn dealt_memory_is_silent() -> Verdict {
         })?;
         let mut scene = scene.start(&plan(1))?;
         scene.node.read_until(EventKind::Late, 2)?;
+        shown_beyond(&scene.node, TOO_LITTLE_BYTES)?;
         let seq = scene.node.of(EventKind::Late)[1].seq;
         let dealt_seq = if dealt { seq + 1 } else { 0 };
         scene.node.load(&plan(2).dealt(dealt_seq))?;

@@ -205,7 +205,9 @@ records! {
         peak_vm_bytes: u64,
         peak_rss_bytes: u64,
         next_seq: u64,
-        reserved: [u64; 6],
+        memory_bytes: u64,
+        t2_memory_bytes: u64,
+        reserved: [u64; 4],
     }
 
     /// `struct pbs_get_plan`

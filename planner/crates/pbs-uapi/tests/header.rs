@@ -65,7 +65,8 @@ fn expected() -> Expected {
         "pbs_process" Process {
             process cpu plan_id state task ended_tasks tasks planned_insns retired_insns
             lateness_insns buffer_insns preemptions after_process after_task reserved32
-            task_peak_vm_bytes task_peak_rss_bytes peak_vm_bytes peak_rss_bytes next_seq reserved
+            task_peak_vm_bytes task_peak_rss_bytes peak_vm_bytes peak_rss_bytes next_seq memory_bytes
+            t2_memory_bytes reserved
         }
         "pbs_get_plan" GetPlan { cpu reserved buffer bytes }
     }

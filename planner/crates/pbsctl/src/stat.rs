@@ -49,6 +49,8 @@ pub(crate) fn process(out: Output, device: &Path, id: u32) -> Result<ExitCode, F
         "task_peak_rss_bytes": known.task_peak_rss_bytes,
         "peak_vm_bytes": known.peak_vm_bytes,
         "peak_rss_bytes": known.peak_rss_bytes,
+        "memory_bytes": known.memory_bytes,
+        "t2_memory_bytes": known.t2_memory_bytes,
         "next_seq": known.next_seq,
     });
     out.print(&facts, || {
