@@ -10,7 +10,7 @@ use pbs_planner::{
     admit, earliest_deadline, Balancing, Capacity, Declined, Planned, Progress, Replan, Request,
     RunId, Store, Validation,
 };
-use pbs_uapi::{Cause, Event, EventKind, ProcessState, IDLE};
+use pbs_uapi::{Cause, Event, EventKind, ProcessState, Wait, IDLE};
 
 use crate::track::{next_with_insns, Track};
 use crate::{End, Measured, Outlook, Pace};
@@ -71,6 +71,10 @@ pub struct Controller {
     failed: bool,
     /// Processes that were cancelled since that was last asked for.
     cancelled: Vec<Cancelled>,
+    /// Processes that outgrew their memory since that was last asked for.
+    grown: Vec<Grown>,
+    /// The node uses too much memory, and whose that is was not asked yet.
+    asks_memory: bool,
     pace: Pace,
 }
 
@@ -79,6 +83,9 @@ struct ActiveRun {
     job: Job,
     /// As it was admitted.
     expected_insns: Vec<u64>,
+    /// By process: the memory that it was admitted with, or has been seen using.
+    /// [`Job`]'s has what it is expected to grow by.
+    used_bytes: Vec<u64>,
     tracks: Vec<Track>,
     /// It is not planned any more, and goes on outside of the plan.
     has_no_place: bool,
@@ -130,6 +137,19 @@ pub struct Cancelled {
     pub cut: usize,
 }
 
+/// A process that has used more memory than was reserved for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Grown {
+    /// The run.
+    pub run: RunId,
+    /// The process, by its index in the job.
+    pub process: usize,
+    /// What was reserved for it.
+    pub reserved_bytes: u64,
+    /// What it has used.
+    pub used_bytes: u64,
+}
+
 /// How far a process had come when another planner took over.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SoFar {
@@ -171,6 +191,8 @@ impl Controller {
             next_seq: 0,
             failed: false,
             cancelled: Vec::new(),
+            grown: Vec::new(),
+            asks_memory: false,
             pace: options.pace,
             options,
         }
@@ -201,6 +223,7 @@ impl Controller {
             run,
             ActiveRun {
                 expected_insns: job.tasks.iter().map(|task| task.insns).collect(),
+                used_bytes: memory_bytes(&job),
                 tracks: vec![Track::default(); job.processes.len()],
                 has_no_place: false,
                 job,
@@ -259,6 +282,7 @@ impl Controller {
         let expected_insns = job.tasks.iter().map(|task| task.insns).collect();
         let active = ActiveRun {
             expected_insns,
+            used_bytes: memory_bytes(&job),
             tracks,
             has_no_place: false,
             job,
@@ -296,8 +320,8 @@ impl Controller {
             config: self.config(),
             start_ns: now_ns.saturating_add(self.options.lead_ns),
             cleared: self.cores_of_the_unplanned(),
-            // A process that dies would stop those of other jobs that get its memory.
-            memory_order: false,
+            // If one dies whose memory others get, they tell of it, and are planned anew.
+            memory_order: true,
         };
         let plans = class_plans(&self.store, &entries, &mut self.ids, &settings)?;
         let plan = plans.into_iter().next().map(|node| node.plan);
@@ -350,6 +374,7 @@ impl Controller {
         }
         if event.process == IDLE {
             self.failed |= is_failure(kind);
+            self.asks_memory |= is_node_memory(event);
             return;
         }
         let core = self.cores.get(&event.cpu).copied();
@@ -389,14 +414,62 @@ impl Controller {
                     track.at(position, event.retired_insns);
                 }
                 if kind == EventKind::Late && event.reason == Cause::Memory as u16 {
-                    // It keeps what it has, and the next plan reserves that: who no longer
-                    // fits beside it moves, waits or is missed.
-                    let reserved_bytes = &mut active.job.processes[process].memory_bytes;
-                    *reserved_bytes = (*reserved_bytes).max(event.memory_bytes);
+                    self.uses(run, process, event.memory_bytes);
                 }
             }
         }
-        self.failed |= is_failure(kind);
+        self.asks_memory |= is_node_memory(event);
+        self.failed |= is_failure(kind) || is_gone(event);
+    }
+
+    /// A process was seen using as much memory. It keeps what it has, and the next plan
+    /// reserves that and what it is expected to grow by: who no longer fits beside it
+    /// moves, waits or is missed.
+    fn uses(&mut self, run: RunId, process: usize, used_bytes: u64) {
+        let node_bytes = self.store.machine().memory_bytes();
+        let Some(active) = self.runs.get_mut(&run) else {
+            return;
+        };
+        let reserved_bytes = active.job.processes[process].memory_bytes;
+        let most_bytes = &mut active.used_bytes[process];
+        *most_bytes = (*most_bytes).max(used_bytes);
+        if used_bytes <= reserved_bytes {
+            return;
+        }
+        let outlook = self.options.outlook;
+        active.job.processes[process].memory_bytes =
+            outlook.of_memory(reserved_bytes, used_bytes, node_bytes);
+        self.grown.push(Grown {
+            run,
+            process,
+            reserved_bytes,
+            used_bytes,
+        });
+        self.failed = true;
+    }
+
+    /// The numbers of the processes that the kernel is to be asked about, so that what
+    /// it says can be [`seen`](Self::seen) before the next answer: if the node uses too
+    /// much memory, all that have begun; once for each time that it says so.
+    pub fn asks(&mut self) -> Vec<u32> {
+        if !std::mem::take(&mut self.asks_memory) {
+            return Vec::new();
+        }
+        let mut running = Vec::new();
+        for (&run, active) in &self.runs {
+            let tracks = active.tracks.iter().enumerate();
+            let begun = tracks.filter(|(_, it)| it.has_begun() && it.end().is_none());
+            running.extend(begun.map(|(process, _)| (run, process)));
+        }
+        let numbers = running.into_iter();
+        numbers
+            .map(|(run, process)| self.ids.get(run, process))
+            .collect()
+    }
+
+    /// The processes that outgrew their memory since this was last asked.
+    pub fn grown(&mut self) -> Vec<Grown> {
+        std::mem::take(&mut self.grown)
     }
 
     /// Cancels what can't go on, directly or through others, since a process ended
@@ -464,6 +537,9 @@ impl Controller {
         let Some((run, process)) = self.ids.process(known.process) else {
             return;
         };
+        if ProcessState::from_raw(known.state) != Some(ProcessState::Done) {
+            self.uses(run, process, known.peak_rss_bytes);
+        }
         let Some(active) = self.runs.get_mut(&run) else {
             return;
         };
@@ -600,7 +676,9 @@ impl Controller {
             options: self.options.replanning.clone(),
             ..Replan::at(start_ns)
         };
-        // Each turn but the last takes a deadline or a run away.
+        // Each turn but the last takes a deadline or a run away, once nothing is reserved
+        // any more only because processes might grow.
+        let mut is_lean = false;
         loop {
             let (mut running, mut later) = (Vec::new(), Vec::new());
             for (&run, active) in &self.runs {
@@ -622,6 +700,11 @@ impl Controller {
             }
             match replan.run(&mut self.store, &running, &later) {
                 Ok(_) => break,
+                Err(_) if !std::mem::replace(&mut is_lean, true) => {
+                    for active in self.runs.values_mut() {
+                        active.reserve_no_growth();
+                    }
+                }
                 Err(not) => match late.get(&not.run) {
                     None => {
                         late.insert(not.run, false);
@@ -711,9 +794,32 @@ impl ActiveRun {
         ended
     }
 
+    /// Has no more reserved than what is used or was asked for.
+    fn reserve_no_growth(&mut self) {
+        let processes = self.job.processes.iter_mut();
+        for (process, &used_bytes) in processes.zip(&self.used_bytes) {
+            process.memory_bytes = used_bytes;
+        }
+    }
+
     fn has_begun(&self) -> bool {
         self.tracks.iter().any(Track::has_begun)
     }
+}
+
+fn memory_bytes(job: &Job) -> Vec<u64> {
+    let processes = job.processes.iter();
+    processes.map(|process| process.memory_bytes).collect()
+}
+
+/// Does the node say that it uses more memory than the plan may?
+fn is_node_memory(event: &Event) -> bool {
+    event.kind == EventKind::Late as u16 && event.reason == Cause::NodeMemory as u16
+}
+
+/// Does a process wait for one that is gone? Without a new plan it waits for ever.
+fn is_gone(event: &Event) -> bool {
+    event.kind == EventKind::Waits as u16 && event.reason == Wait::Gone as u16
 }
 
 fn is_failure(kind: EventKind) -> bool {

@@ -16,7 +16,9 @@ mod outlook;
 mod pace;
 mod track;
 
-pub use controller::{Admitted, Answer, Cancelled, Controller, Missed, Options, RunState, SoFar};
+pub use controller::{
+    Admitted, Answer, Cancelled, Controller, Grown, Missed, Options, RunState, SoFar,
+};
 pub use outlook::Outlook;
 pub use pace::Pace;
 pub use track::{End, Measured};

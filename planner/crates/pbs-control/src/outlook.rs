@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What is expected of a task that did not keep to its plan.
+//! What is expected of a task or process that did not keep to its plan.
 
 /// How the rest of a late process is estimated.
 ///
@@ -14,6 +14,8 @@ pub struct Outlook {
     pub goes_on_permille: u64,
     /// The tasks to come are stretched by no more than this.
     pub most_stretch_permille: u64,
+    /// A process that has outgrown its memory grows by this share of what it uses.
+    pub grows_permille: u64,
 }
 
 impl Default for Outlook {
@@ -21,6 +23,7 @@ impl Default for Outlook {
         Self {
             goes_on_permille: 250,
             most_stretch_permille: 2000,
+            grows_permille: 250,
         }
     }
 }
@@ -46,6 +49,20 @@ impl Outlook {
         let stretch = u128::from(retired_insns) * 1000 / u128::from(planned_insns);
         let stretch = stretch.min(self.most_stretch_permille.max(1000).into());
         scaled(expected_insns, stretch as u64)
+    }
+}
+
+impl Outlook {
+    /// The memory of a process for which `reserved_bytes` were reserved, and which was
+    /// seen using `used_bytes`: that is but a lower bound of what it will use. Never
+    /// more than there is, unless it uses that.
+    pub fn of_memory(&self, reserved_bytes: u64, used_bytes: u64, node_bytes: u64) -> u64 {
+        if used_bytes <= reserved_bytes {
+            return reserved_bytes;
+        }
+        let more_bytes = scaled(used_bytes, self.grows_permille);
+        let grown_bytes = used_bytes.saturating_add(more_bytes);
+        grown_bytes.min(node_bytes.max(used_bytes))
     }
 }
 
@@ -77,6 +94,17 @@ mod tests {
         assert!(times < 70, "{times}");
         assert_eq!(outlook.of_running(0, 0), 1);
         assert_eq!(outlook.of_running(1, u64::MAX), u64::MAX);
+    }
+
+    #[test]
+    fn a_process_that_has_outgrown_its_memory_is_expected_to_grow() {
+        let outlook = Outlook::default();
+        assert_eq!(outlook.of_memory(400, 400, 1000), 400);
+        assert_eq!(outlook.of_memory(400, 600, 1000), 750);
+        // There is no more than there is, but it may use that.
+        assert_eq!(outlook.of_memory(400, 900, 1000), 1000);
+        assert_eq!(outlook.of_memory(400, 1200, 1000), 1200);
+        assert_eq!(outlook.of_memory(400, u64::MAX, 1000), u64::MAX);
     }
 
     #[test]

@@ -4,11 +4,14 @@
 mod common;
 
 use common::{ends_ns, job, machine, simulate, Loop};
-use pbs_control::{Answer, Cancelled, Controller, End, Measured, Missed, Options, Pace, SoFar};
+use pbs_control::{
+    Answer, Cancelled, Controller, End, Grown, Measured, Missed, Options, Pace, SoFar,
+};
 use pbs_job::{Core, Job};
 use pbs_plan::Config;
+use pbs_planner::RunId;
 use pbs_sim::NoAnswer;
-use pbs_uapi::{Cause, Event, EventKind, Process, ProcessState, IDLE, NO_TASK};
+use pbs_uapi::{Cause, Event, EventKind, Process, ProcessState, Wait, IDLE, NO_TASK};
 
 const MS: u64 = 1_000_000;
 
@@ -538,7 +541,16 @@ fn who_uses_more_memory_is_planned_with_it() {
     };
     assert_eq!(missed, []);
     assert_eq!(plan.dealt_seq, 2);
-    assert_eq!(peaks(&plan), [600, 500]);
+    // With room to grow by a quarter.
+    assert_eq!(peaks(&plan), [750, 500]);
+    let grown = Grown {
+        run: first,
+        process: 0,
+        reserved_bytes: 400 << 20,
+        used_bytes: 600 << 20,
+    };
+    assert_eq!(controller.grown(), [grown]);
+    assert_eq!(controller.grown(), []);
     let run = |run| controller.store().run(run).unwrap();
     let (end_ns, start_ns) = (run(first).end_ns(), run(second).start_ns().unwrap());
     assert!(start_ns >= end_ns, "{start_ns} is before {end_ns}");
@@ -616,4 +628,137 @@ fn a_core_of_whom_there_is_no_place_for_is_cleared() {
     });
     let plan = controller.plan(210 * MS).unwrap().unwrap();
     assert_eq!(plan.cpus.len(), 1);
+}
+
+/// A machine of two cores, and two jobs that have begun there with that many mebibytes.
+fn two_running(mib: [u64; 2]) -> (Controller, [RunId; 2], [u32; 2]) {
+    let mut machine = machine();
+    let core = Core {
+        cpu: Some(1),
+        ..machine.nodes[0].cores[0].clone()
+    };
+    machine.nodes[0].cores.push(core);
+    let mut controller = Controller::new(machine, options(), 1, 1);
+    let runs = mib.map(|mib| {
+        let mut job = job("job", &[100_000_000; 3], 5_000 * MS);
+        job.processes[0].memory_bytes = mib << 20;
+        controller.admit(job, 0).unwrap().run
+    });
+    let plan = controller.plan(0).unwrap().unwrap();
+    assert_eq!(plan.cpus.len(), 2);
+    let processes = runs.map(|run| controller.number(run, 0));
+    for (cpu, process) in (0..).zip(processes) {
+        controller.event(&Event {
+            seq: u64::from(cpu),
+            kind: EventKind::Attached as u16,
+            process,
+            cpu,
+            ..Event::default()
+        });
+    }
+    (controller, runs, processes)
+}
+
+/// The node says that it uses too much, and not whose that is: so the kernel is asked,
+/// and who has more than was reserved keeps it.
+#[test]
+fn whose_memory_is_too_much_is_asked() {
+    let (mut controller, [first, _], processes) = two_running([400, 300]);
+    assert!(controller.asks().is_empty());
+    controller.event(&Event {
+        seq: 2,
+        kind: EventKind::Late as u16,
+        reason: Cause::NodeMemory as u16,
+        process: processes[1],
+        cpu: 1,
+        memory_bytes: 1100 << 20,
+        ..Event::default()
+    });
+    assert_eq!(controller.asks(), processes);
+    assert!(controller.asks().is_empty());
+    for (process, mib) in processes.into_iter().zip([420, 200]) {
+        controller.seen(&pbs_uapi::Process {
+            process,
+            cpu: process - processes[0],
+            state: ProcessState::Ready as u32,
+            tasks: 3,
+            peak_rss_bytes: mib << 20,
+            ..pbs_uapi::Process::default()
+        });
+    }
+    let grown = controller.grown();
+    assert_eq!(grown.len(), 1, "{grown:?}");
+    assert_eq!((grown[0].run, grown[0].used_bytes), (first, 420 << 20));
+    let Ok(Answer::Plan { plan, missed }) = controller.answer(50 * MS) else {
+        panic!("no plan");
+    };
+    assert_eq!(missed, []);
+    let peaks = plan.processes.iter().map(|it| it.memory_bytes >> 20);
+    assert_eq!(peaks.collect::<Vec<_>>(), [525, 300]);
+}
+
+/// Room to grow is given up before a place is lost: what is used now fits.
+#[test]
+fn room_to_grow_costs_nobody_a_place() {
+    let (mut controller, _, processes) = two_running([400, 400]);
+    for (seq, process) in (2..).zip(processes) {
+        controller.event(&Event {
+            seq,
+            kind: EventKind::Late as u16,
+            reason: Cause::Memory as u16,
+            process,
+            cpu: process - processes[0],
+            memory_bytes: 500 << 20,
+            ..Event::default()
+        });
+    }
+    let Ok(Answer::Plan { plan, missed }) = controller.answer(50 * MS) else {
+        panic!("no plan");
+    };
+    assert_eq!(missed, []);
+    let peaks = plan.processes.iter().map(|it| it.memory_bytes >> 20);
+    assert_eq!(peaks.collect::<Vec<_>>(), [500, 500]);
+}
+
+/// A process waits for one whose memory it gets. When that one dies, it says that it
+/// waits in vain, and the new plan lets it go on.
+#[test]
+fn who_waits_for_memory_of_the_dead_is_planned_anew() {
+    let mut controller = Controller::new(machine(), options(), 1, 1);
+    let runs = [600, 700].map(|mib| {
+        let mut job = job("job", &[100_000_000], 5_000 * MS);
+        job.processes[0].memory_bytes = mib << 20;
+        controller.admit(job, 0).unwrap().run
+    });
+    let plan = controller.plan(0).unwrap().unwrap();
+    let [first, second] = runs.map(|run| controller.number(run, 0));
+    let after = |plan: &pbs_plan::Plan| {
+        let process = plan.process(second).unwrap();
+        let after = process.tasks[0].after.iter();
+        after.map(|after| after.process).collect::<Vec<_>>()
+    };
+    assert_eq!(after(&plan), [first]);
+    let mut seq = 0;
+    let mut hear = |kind: EventKind, process: u32, reason: u16, value: u64| {
+        controller.event(&Event {
+            seq,
+            kind: kind as u16,
+            process,
+            reason,
+            value,
+            ..Event::default()
+        });
+        seq += 1;
+        controller.answer(50 * MS).unwrap()
+    };
+    hear(EventKind::Attached, first, 0, 0);
+    hear(EventKind::Attached, second, 0, 0);
+    let answer = hear(EventKind::ProcessEnded, first, 0, 1);
+    assert!(matches!(answer, Answer::Nothing));
+    let gone = u64::from(first) << 32;
+    let answer = hear(EventKind::Waits, second, Wait::Gone as u16, gone);
+    let Answer::Plan { plan, .. } = answer else {
+        panic!("{answer:?}");
+    };
+    assert!(after(&plan).is_empty());
 }

@@ -29,6 +29,9 @@ pub(super) struct Held {
 /// What the process holds by its reservation; `None` if it has none.
 pub(super) fn held(entry: &Entry<'_>, store: &Store, of: usize, process: usize) -> Option<Held> {
     let run = store.run(entry.run)?;
+    if matches!(entry.progress.get(of), Some(Progress::Ended)) {
+        return None;
+    }
     let reserved = run.processes.iter().find(|it| it.process == of)?;
     Some(Held {
         start_ns: reserved.start_ns,

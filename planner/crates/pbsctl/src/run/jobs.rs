@@ -9,6 +9,7 @@ use pbs_history::{Kind, RunId};
 use pbs_job::{Job, Machine};
 use pbs_plan::{Config, Plan};
 use pbs_planner::Planned;
+use pbs_report::bytes;
 use pbs_uapi::{Device, Event, EventKind, Info, Process, ProcessState};
 
 use super::child;
@@ -345,6 +346,34 @@ impl Jobs {
                         return;
                     }
                 }
+            }
+        }
+    }
+
+    /// Asks the kernel whose memory is in use, if the node has said that it is too much;
+    /// and tells who has more than was reserved.
+    pub(super) fn look_at_memory(&mut self, device: &Device) {
+        let asks = self.controller.asks();
+        if !asks.is_empty() {
+            eprintln!("pbsctl: the node uses more memory than plans may");
+        }
+        for number in asks {
+            // Who cannot be asked has ended, or is not known: that is no memory.
+            if let Ok(Some(known)) = device.process(number) {
+                self.controller.seen(&known);
+            }
+        }
+        for grown in self.controller.grown() {
+            let mut runs = self.runs.iter();
+            if let Some(active) = runs.find(|active| active.run == grown.run) {
+                eprintln!(
+                    "pbsctl: process {} of job {} uses {}, and {} were reserved for it; it is \
+                     planned anew with more",
+                    active.job.processes[grown.process].label(),
+                    active.job.name,
+                    bytes(grown.used_bytes),
+                    bytes(grown.reserved_bytes)
+                );
             }
         }
     }

@@ -301,6 +301,7 @@ impl Runner {
         let Some(jobs) = &mut self.jobs else {
             return -1;
         };
+        jobs.look_at_memory(&self.device);
         let next = jobs.answer();
         // The new plan does not have them, and would set them free.
         for (process, cut) in jobs.cancelled() {
