@@ -401,3 +401,45 @@ fn the_documentation_shows_the_output() {
         assert!(documentation.contains(&shown.join("\n")), "{}", ran.stdout);
     }
 }
+
+/// Two jobs one after the other: what the first has is not there for the second, unless
+/// nobody looks.
+#[test]
+fn memory_is_told_over_time() {
+    let directory = directory("explain-memory-over-time");
+    let jobs = [
+        job(500_000_000, &[(10_000, 300_000), (20_000, 700_000)]),
+        job(500_000_000, &[(10_000, 400_000), (10_000, 600_000)]),
+    ];
+    let jobs = [jobs[0].as_str(), jobs[1].as_str()];
+    let steps = |arguments: &[&str]| {
+        let json = explain(&directory, &jobs, &[&["--json"], arguments].concat()).json();
+        assert_eq!(json["admitted"], true);
+        let jobs = json["jobs"].as_array().unwrap().clone();
+        jobs.into_iter()
+            .map(|job| {
+                job["plan"]["memory"][0]["steps"]
+                    .as_array()
+                    .unwrap()
+                    .clone()
+            })
+            .collect::<Vec<_>>()
+    };
+    let number = |step: &Value, field: &str| step[field].as_u64().unwrap();
+    let of_jobs = steps(&[]);
+    for step in of_jobs.iter().flatten() {
+        let held = number(step, "held_bytes") + number(step, "others_bytes");
+        assert_eq!(held + number(step, "left_bytes"), 1_000_000, "{step}");
+    }
+    assert!(of_jobs[0].iter().all(|step| step["others_bytes"] == 0));
+    assert_eq!(number(&of_jobs[0][0], "held_bytes"), 1_000_000);
+    let blind = steps(&["--memory-blind"]);
+    let beyond = blind[1].iter().filter(|step| step["left_bytes"].is_null());
+    assert!(beyond.count() > 0, "{blind:?}");
+    let ran = explain(&directory, &jobs, &["--memory-blind"]);
+    assert!(ran.stdout.contains("MORE THAN THERE IS"), "{}", ran.stdout);
+    let ran = explain(&directory, &jobs, &[]);
+    let first = "from 0.000 ms: 977 KiB, 0 B left";
+    assert!(ran.stdout.contains(first), "{}", ran.stdout);
+    assert!(!ran.stdout.contains("MORE THAN THERE IS"), "{}", ran.stdout);
+}

@@ -225,7 +225,13 @@ impl PlanView {
             row(what, text)
         }));
         rows.extend(AttemptView::text(&self.attempts).map(|text| row("tried", text)));
-        rows.extend(self.memory.iter().map(|node| row("memory", node.text())));
+        for node in &self.memory {
+            let lines = node.text().into_iter().enumerate();
+            rows.extend(lines.map(|(place, text)| {
+                let what = if place == 0 { "memory" } else { "" };
+                row(what, text)
+            }));
+        }
         rows
     }
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What was tried and what there is, for people and programs.
 
+use std::collections::BTreeSet;
+
 use pbs_job::Job;
 use pbs_planner::{Attempt, Run, Store};
 use pbs_report::{bytes, held};
@@ -75,6 +77,9 @@ impl AttemptView {
     }
 }
 
+/// Changes of memory that are printed.
+const MOST_STEPS: usize = 8;
+
 /// The memory that a run has of a node.
 #[derive(Serialize)]
 pub(crate) struct NodeView {
@@ -82,6 +87,20 @@ pub(crate) struct NodeView {
     /// The most that its processes have at once.
     peak_bytes: u64,
     memory_bytes: u64,
+    /// From the run's begin to its end.
+    steps: Vec<StepView>,
+}
+
+/// How the memory of a node is used from a time on.
+#[derive(Serialize)]
+struct StepView {
+    at_ns: u64,
+    /// By the run.
+    held_bytes: u64,
+    /// By runs that were planned before.
+    others_bytes: u64,
+    /// What is left; `None`: more is reserved than there is, as nobody looked.
+    left_bytes: Option<u64>,
 }
 
 impl NodeView {
@@ -89,19 +108,82 @@ impl NodeView {
     pub(crate) fn all(store: &Store, run: &Run) -> Vec<Self> {
         let nodes = store.machine().nodes.iter().enumerate();
         let views = nodes.filter_map(|(index, node)| {
-            let on_node = run.processes.iter().filter(|process| process.node == index);
-            let held = held(on_node.map(|p| (p.start_ns, p.end_ns, p.memory_bytes)));
-            (!held.is_empty()).then(|| Self {
+            let held_on_node = |run: &Run| -> Vec<(u64, u64, u64)> {
+                let on_node = run.processes.iter().filter(|process| process.node == index);
+                let held = on_node.map(|p| (p.start_ns, p.end_ns, p.memory_bytes));
+                held.collect()
+            };
+            let own = held(held_on_node(run));
+            let all = held(store.runs().flat_map(|(_, run)| held_on_node(run)));
+            (!own.is_empty()).then(|| Self {
                 node: node.name.clone(),
-                peak_bytes: held.iter().map(|&(_, bytes)| bytes).max().unwrap_or(0),
+                peak_bytes: own.iter().map(|&(_, bytes)| bytes).max().unwrap_or(0),
                 memory_bytes: node.memory_bytes,
+                steps: StepView::all(&own, &all, node.memory_bytes),
             })
         });
         views.collect()
     }
 
-    pub(crate) fn text(&self) -> String {
+    /// The most that the run has, and what it has when.
+    pub(crate) fn text(&self) -> Vec<String> {
         let (peak, memory) = (bytes(self.peak_bytes), bytes(self.memory_bytes));
-        format!("{peak} at most of the {memory} of node {}", self.node)
+        let mut lines = vec![format!(
+            "{peak} at most of the {memory} of node {}",
+            self.node
+        )];
+        lines.extend(self.steps.iter().take(MOST_STEPS).map(StepView::text));
+        let more = self.steps.len().saturating_sub(MOST_STEPS);
+        if more > 0 {
+            lines.push(format!("... and {more} changes more (--json)"));
+        }
+        lines
+    }
+}
+
+impl StepView {
+    /// `own` and `all`: what is held from which time on, by the run and by all.
+    fn all(own: &[(u64, u64)], all: &[(u64, u64)], memory_bytes: u64) -> Vec<Self> {
+        let (Some(first), Some(last)) = (own.first(), own.last()) else {
+            return Vec::new();
+        };
+        let at = |steps: &[(u64, u64)], at_ns: u64| {
+            let before = steps.partition_point(|&(from_ns, _)| from_ns <= at_ns);
+            steps[..before].last().map_or(0, |&(_, bytes)| bytes)
+        };
+        let times = own.iter().chain(all).map(|&(at_ns, _)| at_ns);
+        let times: BTreeSet<u64> = times
+            .filter(|at_ns| (first.0..last.0).contains(at_ns))
+            .collect();
+        let mut steps: Vec<Self> = Vec::new();
+        for at_ns in times {
+            let (held_bytes, all_bytes) = (at(own, at_ns), at(all, at_ns));
+            let others_bytes = all_bytes.saturating_sub(held_bytes);
+            let is_new = steps.last().is_none_or(|last| {
+                (last.held_bytes, last.others_bytes) != (held_bytes, others_bytes)
+            });
+            if is_new {
+                steps.push(Self {
+                    at_ns,
+                    held_bytes,
+                    others_bytes,
+                    left_bytes: memory_bytes.checked_sub(all_bytes),
+                });
+            }
+        }
+        steps
+    }
+
+    fn text(&self) -> String {
+        let others = match self.others_bytes {
+            0 => String::new(),
+            others_bytes => format!(" beside {} of other jobs", bytes(others_bytes)),
+        };
+        let left = match self.left_bytes {
+            Some(left_bytes) => format!("{} left", bytes(left_bytes)),
+            None => "MORE THAN THERE IS".into(),
+        };
+        let (at, held) = (nanoseconds(self.at_ns), bytes(self.held_bytes));
+        format!("from {at}: {held}{others}, {left}")
     }
 }
