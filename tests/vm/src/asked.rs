@@ -96,7 +96,7 @@ pub fn states_of_processes() -> Verdict {
     let nobody = node.device.process(99).context("ask for process 99")?;
     check!(nobody.is_none(), "process 99: {nobody:?}");
 
-    for word in 0..6 {
+    for word in 0..Process::default().reserved.len() {
         let mut request = Process {
             process: 1,
             ..Process::default()

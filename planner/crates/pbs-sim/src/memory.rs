@@ -88,16 +88,25 @@ mod tests {
             ..NodeMemory::default()
         };
         memory.take(1000);
-        assert_eq!(memory.pace(Clock::new(1_000_000), swap), Clock::new(1_000_000));
+        assert_eq!(
+            memory.pace(Clock::new(1_000_000), swap),
+            Clock::new(1_000_000)
+        );
         memory.take(1000);
         // Half of the instructions take ten times as long: 5.5 on average.
-        assert_eq!(memory.pace(Clock::new(1_000_000), swap), Clock::new(181_818));
+        assert_eq!(
+            memory.pace(Clock::new(1_000_000), swap),
+            Clock::new(181_818)
+        );
         assert_eq!(
             memory.pace(Clock::new(1_000_000), MemoryOver::Tell),
             Clock::new(1_000_000)
         );
         memory.give(1000);
-        assert_eq!(memory.pace(Clock::new(1_000_000), swap), Clock::new(1_000_000));
+        assert_eq!(
+            memory.pace(Clock::new(1_000_000), swap),
+            Clock::new(1_000_000)
+        );
         assert_eq!(memory.peak_bytes, 2000);
     }
 
