@@ -191,7 +191,10 @@ fn shown_beyond(node: &Node, planned_bytes: u64) -> Verdict {
     check_eq!(number("cpu0/memory_limit_bytes")?, planned_bytes, "limit");
     check_eq!(number("cpu0/processes_beyond_memory")?, 1, "beyond");
     let used_bytes = number("cpu0/memory_bytes")?;
-    check!(used_bytes > threshold_bytes, "{used_bytes} bytes are in use");
+    check!(
+        used_bytes > threshold_bytes,
+        "{used_bytes} bytes are in use"
+    );
     check!(number("memory_bytes")? >= used_bytes, "of all CPUs");
     let known = node.device.process(1).context("ask for process 1")?;
     let known = known.ok_or("process 1 is not known")?;
