@@ -427,6 +427,7 @@ fn the_earliest_deadline_is_told() {
     wide.memory_bytes = Some(1_000);
     let all = Validation {
         min_mem_percentage: 100,
+        estimates_refuse: true,
         ..default
     };
     // 30 GB s; of 2 to 32 s others have 0.6 + 0.8 + 1.4.
@@ -443,8 +444,12 @@ fn a_declined_job_says_why() {
     let before = store.clone();
     let mut request = Request::new(RunId(1), &job).not_before(2 * S);
     request.deadline_ns = 11 * S;
+    let refuses = Validation {
+        estimates_refuse: true,
+        ..Validation::default()
+    };
     let declined = |store: &mut Store, request: &Request<'_>| {
-        let answer = admit(store, request, &Validation::default(), &Options::default());
+        let answer = admit(store, request, &refuses, &Options::default());
         answer.unwrap_err()
     };
     let early = declined(&mut store, &request);

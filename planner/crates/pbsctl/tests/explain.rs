@@ -93,7 +93,11 @@ fn an_admitted_job_has_its_plan_told() {
     assert_eq!(plan["end_ns"], 20_000_000);
     assert_eq!(plan["slack_ns"], 30_000_000);
     assert_eq!(plan["memory"][0]["peak_bytes"], 700_000);
-    assert_eq!(plan["attempts"].as_array().unwrap().len(), 5);
+    // No plan ends before the first, so nothing more was tried.
+    assert_eq!(plan["attempts"].as_array().unwrap().len(), 1);
+    let bound = &json["jobs"][0]["bound"];
+    assert_eq!(bound["end_ns"], 20_000_000);
+    assert_eq!(bound["plan_over_ns"], 0);
     assert_eq!(json["jobs"][0]["declined"], Value::Null);
     assert_eq!(json["machine"]["cores"], 2);
 }
@@ -138,9 +142,11 @@ fn the_critical_path_is_told() {
 fn strategies_and_balancing_can_be_chosen() {
     let directory = directory("explain-chosen");
     let one = job(50_000_000, &[(10_000, 600_000)]);
+    // Two cores end them after 15 ms, and no bound says that it is not 12.5.
+    let three = job(50_000_000, &[(10_000, 10), (10_000, 10), (5_000, 10)]);
     let ran = explain(
         &directory,
-        &[&one],
+        &[&three],
         &["--strategy", "memory-first,local-search", "--json"],
     );
     let plan = &ran.json()["jobs"][0]["plan"];
@@ -221,39 +227,60 @@ fn level_1_is_memory_for_which_no_deadline_helps() {
 
 #[test]
 fn level_2_is_memory_over_time() {
-    // They want 24,000 bytes times seconds, of which 80 % must be free.
-    let processes = [(10_000, 800_000); 3];
-    let told = declined("explain-level-2", 18_000_000, &processes, &[]);
+    // The second wants 8,000 bytes times seconds, of which 80 % must be free, and the
+    // first has 9,000 of the 15,000 that there are.
+    let directory = directory("explain-level-2");
+    let first = job(15_000_000, &[(10_000, 900_000)]);
+    let second = job(15_000_000, &[(10_000, 800_000)]);
+    let told = |options: &[&str]| {
+        let options = [&["--json", "--estimates-refuse"], options].concat();
+        let json = explain(&directory, &[&first, &second], &options).json();
+        assert_eq!(json["jobs"][0]["admitted"], true);
+        json["jobs"][1]["declined"].clone()
+    };
+    let second = told(&[]);
     assert_eq!(
-        (&told["level"], &told["process"]),
+        (&second["level"], &second["process"]),
         (&2.into(), &Value::Null)
     );
-    let shortage = &told["shortage"];
+    let shortage = &second["shortage"];
     assert_eq!(shortage["unit"], "byte_ns");
-    assert_eq!(shortage["needed"].as_u64(), Some(19_200_000_000_000));
-    assert_eq!(shortage["available"].as_u64(), Some(18_000_000_000_000));
-    assert_eq!(shortage["missing"].as_u64(), Some(1_200_000_000_000));
-    // Less asked for, they fail later.
-    let less = ["--min-mem-percentage", "70"];
-    let told = declined("explain-level-2-less", 18_000_000, &processes, &less);
-    assert_eq!(told["level"], 3);
+    assert_eq!(shortage["needed"].as_u64(), Some(6_400_000_000_000));
+    assert_eq!(shortage["available"].as_u64(), Some(6_000_000_000_000));
+    assert_eq!(shortage["missing"].as_u64(), Some(400_000_000_000));
+    // Less asked for, it fails later.
+    assert_eq!(told(&["--min-mem-percentage", "70"])["level"], 3);
 }
 
 #[test]
 fn level_3_is_about_a_process() {
     let processes = [(10_000, 10), (10_000, 10), (5_000, 10)];
-    let told = declined("explain-level-3", 14_000_000, &processes, &[]);
+    let refuses = ["--estimates-refuse"];
+    let told = declined("explain-level-3", 14_000_000, &processes, &refuses);
     assert_eq!(told["level"], 3);
     assert_eq!(told["process"]["name"], "p2");
     assert_eq!(told["shortage"]["needed"], 15_000_000);
     assert_eq!(told["earliest_deadline_ns"], 15_000_000);
+    // Where it does not refuse, it is told.
+    let directory = directory("explain-estimate");
+    let job = job(14_000_000, &processes);
+    let json = explain(&directory, &[&job], &["--json"]).json();
+    let answered = &json["jobs"][0];
+    assert_eq!(answered["declined"]["level"], Value::Null);
+    let estimate = answered["estimate"].as_str().unwrap();
+    assert!(
+        estimate.starts_with("level 3 (process check): process p2"),
+        "{estimate}"
+    );
+    assert_eq!(answered["bound"]["end_ns"], 12_500_000);
+    assert_eq!(answered["bound"]["limit"], "core time");
 }
 
 #[test]
 fn validation_may_pass_what_no_strategy_can_plan() {
     // Taken for idle all the time, the processes run at once on a core.
     let processes = [(10_000, 10), (10_000, 10), (5_000, 10)];
-    let idle = ["--process-idle-percentage", "100"];
+    let idle = ["--process-idle-percentage", "100", "--estimates-refuse"];
     let told = declined("explain-reservation", 14_000_000, &processes, &idle);
     assert_eq!(told["level"], Value::Null);
     assert_eq!(told["step"], "reservation: no strategy found a plan");

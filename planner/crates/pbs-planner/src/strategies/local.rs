@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Bounded local search: the best plan so far, with one thing changed.
+//! Iterated local search: the plan that was found last, with a thing changed.
 //!
 //! What a change is made of is what delays the job: the tasks on the chain that
 //! ends last, each of which starts when the one before it in the net or on its
-//! core ends. A process of it goes to another core, or comes earlier in the
-//! order. What doesn't end earlier than the best so far is given up at once,
-//! since that is the deadline of the tries.
+//! core ends. A process of it goes to another core, alone or with all that it
+//! forks, or changes cores with another one, or comes earlier in the order; the
+//! others stay where they are, or look for a core anew. A plan that ends as early
+//! as the one before is taken, too: that leads along plateaus. What ends later
+//! is given up at once, since that is the deadline of the tries.
 
 use super::random::Random;
 use super::{Options, Strategy};
@@ -20,56 +22,91 @@ use crate::store::{Booking, Run};
 /// Tasks that may be planned in all tries together: large nets get few tries.
 const MOST_TASKS: usize = 100_000;
 
-/// Looks for a plan that ends earlier than `best`.
+/// Looks for a plan that ends earlier than `first`, until one ends at
+/// `enough_ns`.
 pub(super) fn search(
     booking: &mut Booking<'_>,
     request: &Request<'_>,
     net: &Net,
     options: &Options,
-    best: &Run,
+    first: &Run,
+    enough_ns: u64,
 ) -> Option<Run> {
     let most = MOST_TASKS / net.open_tasks.max(1);
     let mut random = Random::new(options.seed);
     let mut better: Option<Run> = None;
-    let mut way = kept(request, net, best);
+    let mut way = kept(request, net, first);
+    let mut chain = last_chain(request, first);
+    let mut end_ns = first.end_ns();
     for _ in 0..options.local_search_tries.min(most) {
-        let best = better.as_ref().unwrap_or(best);
-        let end_ns = best.end_ns();
-        let Some(deadline_ns) = end_ns.checked_sub(1).filter(|&end| end > request.start_ns) else {
-            break;
-        };
-        let chain = last_chain(request, best);
-        if chain.is_empty() {
+        if end_ns <= enough_ns.max(request.start_ns) || chain.is_empty() {
             break;
         }
         let process = chain[random.below(chain.len() as u64) as usize];
-        let mut changed = way.clone();
-        if random.below(2) == 0 {
-            let cores = booking.store().sites().len() as u64;
-            changed.cores[process] = Some(random.below(cores) as usize);
-        } else {
+        let cores = booking.store().sites().len();
+        let changed = changed(&mut random, request, &way, process, cores, end_ns);
+        let mark = booking.mark();
+        let no_later = Request {
+            deadline_ns: end_ns,
+            ..*request
+        };
+        let found = reserve::reserve(booking, &no_later, net, &changed);
+        booking.rollback(mark);
+        let Ok(run) = found else { continue };
+        way = kept(request, net, &run);
+        chain = last_chain(request, &run);
+        if run.end_ns() < end_ns {
+            end_ns = run.end_ns();
+            better = Some(run);
+        }
+    }
+    better
+}
+
+/// The way with one thing changed about a process.
+fn changed(
+    random: &mut Random,
+    request: &Request<'_>,
+    way: &Way,
+    process: usize,
+    cores: usize,
+    end_ns: u64,
+) -> Way {
+    let job = request.job;
+    let mut changed = way.clone();
+    let mut below = |end: usize| random.below(end as u64) as usize;
+    if below(2) == 0 {
+        changed.cores.fill(None);
+    }
+    match below(8) {
+        0..=2 => changed.cores[process] = Some(below(cores)),
+        3 => {
+            let other = below(job.processes.len());
+            changed.cores[process] = way.cores[other];
+            changed.cores[other] = way.cores[process];
+        }
+        4 => {
+            // All that it forks looks for a core anew.
+            let mut open = vec![process];
+            while let Some(process) = open.pop() {
+                changed.cores[process] = None;
+                open.extend(job.children(process));
+            }
+            changed.cores[process] = Some(below(cores));
+        }
+        _ => {
             // Any core again, and earlier by up to a half of the whole job.
             changed.cores[process] = None;
             if let Order::Rank(ranks) = &mut changed.order {
                 let most_ns = (end_ns - request.start_ns) / 2;
                 let by_ns = random.below(most_ns.saturating_add(1));
-                for &task in &request.job.processes[process].tasks {
+                for &task in &job.processes[process].tasks {
                     ranks[task].0 = ranks[task].0.saturating_add(by_ns);
                 }
             }
         }
-        let mark = booking.mark();
-        let earlier = Request {
-            deadline_ns,
-            ..*request
-        };
-        if let Ok(run) = reserve::reserve(booking, &earlier, net, &changed) {
-            booking.rollback(mark);
-            better = Some(run);
-            way = changed;
-        }
     }
-    better
+    changed
 }
 
 /// The way that leads to a plan like that one: its cores, and the order of the

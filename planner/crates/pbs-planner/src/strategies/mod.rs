@@ -11,6 +11,7 @@ mod random;
 
 use std::fmt;
 
+use crate::bounds;
 use crate::reserve::attempt::Way;
 use crate::reserve::choose::Goal;
 use crate::reserve::net::Net;
@@ -100,7 +101,7 @@ impl Default for Options {
             strategies: Strategy::ALL.to_vec(),
             max_schedule_tries: Strategy::ALL.len(),
             aim: Aim::default(),
-            local_search_tries: 50,
+            local_search_tries: 400,
             seed: 0,
         }
     }
@@ -136,37 +137,43 @@ pub fn reserve_in(
     booking.remove(request.run);
     let request = &request.not_before(booking.store().now_ns());
     let net = Net::new(request, booking.store());
+    let bound_ns = bounds::lower(request, &net, booking.store()).end_ns;
+    // Where the search may stop.
+    let enough_ns = match options.aim {
+        Aim::Best => bound_ns,
+        Aim::Deadline => bound_ns.max(request.deadline_ns),
+    };
     let mut attempts = Vec::new();
     let mut best: Option<(Strategy, Run)> = None;
-    for &strategy in options.strategies.iter().take(options.max_schedule_tries) {
-        let mark = booking.mark();
-        let run = match (strategy, &best) {
-            (Strategy::LocalSearch, None) => continue,
-            (Strategy::LocalSearch, Some((_, run))) => {
-                match local::search(booking, request, &net, options, run) {
-                    Some(run) => Ok(run),
-                    // The best that it knows is what it was given.
-                    None => Ok(run.clone()),
+    let strategies = options.strategies.iter().take(options.max_schedule_tries);
+    for (tried, &strategy) in strategies.enumerate() {
+        let found = match (strategy, &best) {
+            (Strategy::LocalSearch, None) if bound_ns > request.deadline_ns => continue,
+            (Strategy::LocalSearch, None) => {
+                let ways = &options.strategies[..tried];
+                match search_late(booking, request, &net, options, ways, enough_ns) {
+                    Some(found) => found,
+                    None => continue,
                 }
             }
-            _ => reserve::reserve(booking, request, &net, &strategy.way(request, &net)),
+            (Strategy::LocalSearch, Some((_, run))) => {
+                let better = local::search(booking, request, &net, options, run, enough_ns);
+                // The best that it knows is what it was given.
+                Ok(better.unwrap_or_else(|| run.clone()))
+            }
+            _ => try_one(booking, request, &net, strategy),
         };
         attempts.push(Attempt {
             strategy,
-            end_ns: run.as_ref().map(Run::end_ns).map_err(|&refusal| refusal),
+            end_ns: found.as_ref().map(Run::end_ns).map_err(|&refusal| refusal),
         });
-        let Ok(run) = run else { continue };
-        if options.aim == Aim::Deadline {
-            let end_ns = run.end_ns();
-            booking.record(request.run, run);
-            return Ok(planned(request, strategy, end_ns, attempts));
-        }
-        booking.rollback(mark);
-        if best
-            .as_ref()
-            .is_none_or(|(_, best)| run.end_ns() < best.end_ns())
-        {
+        let Ok(run) = found else { continue };
+        let end_ns = run.end_ns();
+        if best.as_ref().is_none_or(|(_, best)| end_ns < best.end_ns()) {
             best = Some((strategy, run));
+        }
+        if end_ns <= enough_ns {
+            break;
         }
     }
     if let Some((strategy, run)) = best {
@@ -186,6 +193,49 @@ pub fn reserve_in(
             open_tasks: net.open_tasks,
         }),
         attempts,
+    }))
+}
+
+/// What the rule of that strategy leads to. Nothing remains reserved.
+fn try_one(
+    booking: &mut Booking<'_>,
+    request: &Request<'_>,
+    net: &Net,
+    strategy: Strategy,
+) -> Result<Run, Refusal> {
+    let mark = booking.mark();
+    let found = reserve::reserve(booking, request, net, &strategy.way(request, net));
+    booking.rollback(mark);
+    found
+}
+
+/// No strategy keeps the deadline: looks for a plan that does from the best one
+/// that does not. `None`: there is none either.
+fn search_late(
+    booking: &mut Booking<'_>,
+    request: &Request<'_>,
+    net: &Net,
+    options: &Options,
+    strategies: &[Strategy],
+    enough_ns: u64,
+) -> Option<Result<Run, Refusal>> {
+    let late = request.without_deadline();
+    let rules = strategies.iter().filter(|&&it| it != Strategy::LocalSearch);
+    let found = rules.filter_map(|&strategy| try_one(booking, &late, net, strategy).ok());
+    let first = found.min_by_key(Run::end_ns)?;
+    let run = local::search(booking, request, net, options, &first, enough_ns).unwrap_or(first);
+    let last = run.tasks.iter().max_by_key(|task| task.end_ns)?;
+    if last.end_ns <= request.deadline_ns {
+        return Some(Ok(run));
+    }
+    Some(Err(Refusal {
+        process: request.job.tasks[last.task].process,
+        task: last.task,
+        lack: Lack::Time {
+            end_ns: last.end_ns,
+            deadline_ns: request.deadline_ns,
+        },
+        open_tasks: 1,
     }))
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Admission: a job is validated and then reserved, or declined.
 
-use super::{validate_in, Rejection, Validation};
+use super::{refuse, Rejection, Validation};
 use crate::reserve::Request;
 use crate::store::Store;
 use crate::strategies::{reserve_in, Options, Planned, Refused};
@@ -27,7 +27,7 @@ pub fn admit(
     options: &Options,
 ) -> Result<Planned, Declined> {
     let mut booking = store.book();
-    validate_in(&mut booking, request, validation).map_err(Declined::Validation)?;
+    refuse(&mut booking, request, validation).map_err(Declined::Validation)?;
     let planned = reserve_in(&mut booking, request, options).map_err(Declined::Reservation)?;
     booking.commit();
     Ok(planned)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The earliest deadline with which a declined job would be accepted.
 
-use super::{general, mapping, memory_time, validate_in, Question, Validation};
+use super::{general, mapping, memory_time, refuse, Question, Validation};
 use crate::reserve::Request;
 use crate::store::{Booking, Store};
 use crate::strategies::{reserve_in, Aim, Options};
@@ -13,7 +13,8 @@ pub const MOST_TRIES: usize = 24;
 /// job; `None` if it would not with any.
 ///
 /// With the deadline that is returned the job was validated and planned, so it
-/// is accepted as long as the store is as it is. That no earlier one would do
+/// is accepted as long as the store is as it is. It is not later than the end of
+/// the best plan that is found without one. That no earlier one would do
 /// is certain only where validation forbids all earlier ones. Otherwise the
 /// search halves the time between a deadline that was declined and one that was
 /// accepted, [`MOST_TRIES`] times at most; as plans are found by rules of thumb,
@@ -72,7 +73,10 @@ impl Search<'_, '_> {
         let store = self.booking.store();
         let question = Question::new(&unlimited, store, self.validation);
         general::check(&question, store).ok()?;
-        let general_ns = general::earliest_end_ns(&question);
+        let general_ns = general::earliest_end_ns(&question, store);
+        if !self.validation.estimates_refuse {
+            return Some(general_ns);
+        }
         let memory_ns = self.earliest_memory_ns(&question, general_ns)?;
         let mapping_ns = mapping::earliest_end_ns(&question, &mut self.booking).ok()?;
         Some(memory_ns.max(mapping_ns))
@@ -106,7 +110,11 @@ impl Search<'_, '_> {
     fn earliest_accepted_ns(&mut self, least_ns: u64) -> Option<u64> {
         let mark = self.booking.mark();
         let unlimited = self.request.without_deadline();
-        let planned = reserve_in(&mut self.booking, &unlimited, &self.options);
+        let best = Options {
+            aim: Aim::Best,
+            ..self.options.clone()
+        };
+        let planned = reserve_in(&mut self.booking, &unlimited, &best);
         self.booking.rollback(mark);
         let planned = planned.ok()?;
         let mut deadline_ns = planned.end_ns.max(least_ns);
@@ -127,7 +135,7 @@ impl Search<'_, '_> {
             ..self.request
         };
         let mark = self.booking.mark();
-        let accepted = validate_in(&mut self.booking, &request, self.validation).is_ok()
+        let accepted = refuse(&mut self.booking, &request, self.validation).is_ok()
             && reserve_in(&mut self.booking, &request, &self.options).is_ok();
         self.booking.rollback(mark);
         accepted

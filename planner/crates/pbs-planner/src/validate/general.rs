@@ -3,16 +3,17 @@
 //!
 //! The thesis holds the user's totals against the deadline and the machine.
 //! Beside them stands here what follows from the net alone, whatever the user
-//! said: no job is shorter than its critical path on the fastest cores, and a
+//! said: no job ends before its [lower bound](crate::lower_bound), and a
 //! process needs its memory beside that of all that it descends from, since
 //! they wait for it.
 
 use super::{Level, Question, Rejection, Shortage};
+use crate::bounds;
 use crate::store::{Balancing, Store};
 
 pub(super) fn check(question: &Question<'_>, store: &Store) -> Result<(), Rejection> {
     memory(question, store)?;
-    let end_ns = earliest_end_ns(question);
+    let end_ns = earliest_end_ns(question, store);
     let deadline_ns = question.request.deadline_ns;
     if end_ns > deadline_ns {
         return Err(Rejection {
@@ -28,12 +29,14 @@ pub(super) fn check(question: &Question<'_>, store: &Store) -> Result<(), Reject
 }
 
 /// When the job would end if it found the machine empty: the thesis's
-/// `total_runtime`, or its critical path if that is longer.
-pub(super) fn earliest_end_ns(question: &Question<'_>) -> u64 {
-    let job = question.request.job;
-    let critical_ns = question.net.rank_ns.iter().copied().max().unwrap_or(0);
-    let runtime_ns = critical_ns.max(job.runtime_ns.unwrap_or(0));
-    question.request.start_ns.saturating_add(runtime_ns)
+/// `total_runtime`, or its lower bound if that is later.
+pub(super) fn earliest_end_ns(question: &Question<'_>, store: &Store) -> u64 {
+    let Question { request, net, .. } = question;
+    let runtime_ns = request.job.runtime_ns.unwrap_or(0);
+    let bound = bounds::lower(request, net, store);
+    bound
+        .end_ns
+        .max(request.start_ns.saturating_add(runtime_ns))
 }
 
 fn memory(question: &Question<'_>, store: &Store) -> Result<(), Rejection> {

@@ -2,7 +2,9 @@
 //! Validation: whether it is worth while to plan a job at all (Glaß 2024,
 //! 5.1.3).
 //!
-//! Three levels, each dearer than the one before:
+//! Three levels, each dearer than the one before. The first says what any plan
+//! needs, if the user's figures are right; the others are estimates, which refuse
+//! only where that is asked for ([`Validation::estimates_refuse`]):
 //!
 //! 1. *General check*: the deadline against the job's length, the job's memory
 //!    against that of the machine ([`general`]).
@@ -46,6 +48,11 @@ pub struct Validation {
     pub fork_time_ns: u64,
     /// INIT_TIME: the first child of a process starts so much after it.
     pub init_time_ns: u64,
+    /// Levels 2 and 3 refuse, too, as in the thesis. They are estimates: of totals
+    /// that are held all the time, of a test mapping; what they find no room for may
+    /// have a plan all the same. Without this they are told ([`validate`]), and a job
+    /// is refused by what proves that there is no plan, and by the search for one.
+    pub estimates_refuse: bool,
 }
 
 /// CAL_WANT_TYPE: the memory over time that a job wants (Glaß 2024, listings 1
@@ -121,6 +128,7 @@ impl Default for Validation {
             process_idle_permille: 0,
             fork_time_ns: 0,
             init_time_ns: 0,
+            estimates_refuse: false,
         }
     }
 }
@@ -176,6 +184,19 @@ pub fn validate(
     validation: &Validation,
 ) -> Result<(), Rejection> {
     validate_in(&mut store.book(), request, validation)
+}
+
+/// Refuses a job that can't be planned. Nothing is reserved for it yet.
+fn refuse(
+    booking: &mut Booking<'_>,
+    request: &Request<'_>,
+    validation: &Validation,
+) -> Result<(), Rejection> {
+    if validation.estimates_refuse {
+        return validate_in(booking, request, validation);
+    }
+    let question = Question::new(request, booking.store(), validation);
+    general::check(&question, booking.store())
 }
 
 /// As [`validate`], amid other changes. What is reserved for the same run

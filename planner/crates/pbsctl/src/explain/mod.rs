@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use pbs_planner::{Planned, Run};
+use pbs_planner::{Declined, Limit, Planned, Rejection, Run};
 use pbs_report::{columns, grouped};
 use serde::Serialize;
 
@@ -35,14 +35,17 @@ Examples:
 The machine is taken to be empty, and times count from 0. Nothing is reserved or
 started, and root is not needed.
 
-A job is validated on three levels, and then planned:
+A job is validated, and then planned:
   level 1, general check   the deadline and the memory of the machine
   level 2, job check       memory times time: CAL_WANT_TYPE, MIN_MEM_PERCENTAGE
   level 3, process check   a test mapping of its processes to cores:
                            PROCESS_IDLE_PERCENTAGE, FORK_TIME, INIT_TIME
   reservation              every strategy tries to find a plan
+Levels 2 and 3 are estimates, and only told, unless --estimates-refuse.
 Of a job that is admitted is said what sets its end: the tasks of which each starts
-when the one before has ended, since it waits for it or for its core.
+when the one before has ended, since it waits for it or for its core; and before
+which time no plan of it ends (bound), by its path, by the time of all cores, or by
+the memory of all nodes.
 Of a job that is declined is said where, for which process, what was missing, and
 the earliest deadline that would do. Exit status 6 says that one was declined.";
 
@@ -106,6 +109,10 @@ struct JobView {
     admitted: bool,
     start_ns: u64,
     deadline_ns: u64,
+    /// No plan ends earlier.
+    bound: BoundView,
+    /// What level 2 or 3 estimates, if it finds no room for the job.
+    estimate: Option<String>,
     plan: Option<PlanView>,
     declined: Option<DeclinedView>,
     figures: Vec<FigureView>,
@@ -139,7 +146,13 @@ impl JobView {
                 (None, Some(DeclinedView::new(declined, job, earliest_ns)))
             }
         };
+        let estimate = planning.estimate(answered).filter(|_| {
+            // A level that has refused is not an estimate.
+            !matches!(&answered.answer, Err(Declined::Validation(_)))
+        });
         Self {
+            bound: BoundView::new(planning, answered),
+            estimate: estimate.map(|rejection: Rejection| rejection.describe(job, 0)),
             file: answered.submission.file.clone(),
             job: job.name.clone(),
             admitted: answered.answer.is_ok(),
@@ -168,6 +181,8 @@ impl JobView {
         if let Some(declined) = &self.declined {
             rows.extend(declined.rows());
         }
+        rows.push(row("bound", self.bound.text()));
+        rows.extend(self.estimate.clone().map(|text| row("estimate", text)));
         let all = self.figures.len() as u64;
         let measured = self.figures.iter().filter(|figure| figure.is_measured());
         let measured = measured.count() as u64;
@@ -189,6 +204,46 @@ impl JobView {
             text.push_str(&figures::text(&self.figures));
         }
         text
+    }
+}
+
+/// What no plan can be better than.
+#[derive(Serialize)]
+struct BoundView {
+    end_ns: u64,
+    /// What sets it: "critical path", "core time" or "memory over time".
+    limit: &'static str,
+    /// From there to the end of the plan: so much longer than the best one it is at
+    /// most.
+    plan_over_ns: Option<u64>,
+}
+
+impl BoundView {
+    fn new(planning: &Planning, answered: &Answered) -> Self {
+        let bound = planning.bound(answered);
+        let over_ns = |planned: &Planned| planned.end_ns.saturating_sub(bound.end_ns);
+        Self {
+            end_ns: bound.end_ns,
+            limit: match bound.limit {
+                Limit::Path => "critical path",
+                Limit::Cores => "core time",
+                Limit::Memory => "memory over time",
+            },
+            plan_over_ns: answered.answer.as_ref().ok().map(over_ns),
+        }
+    }
+
+    fn text(&self) -> String {
+        let end = format!(
+            "no plan ends before {} ({})",
+            nanoseconds(self.end_ns),
+            self.limit
+        );
+        match self.plan_over_ns {
+            None => end,
+            Some(0) => format!("{end}: this is the best there is"),
+            Some(ns) => format!("{end}: the best is {} shorter at most", nanoseconds(ns)),
+        }
     }
 }
 

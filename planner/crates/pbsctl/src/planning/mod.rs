@@ -10,7 +10,8 @@ use std::path::Path;
 use pbs_history::{Error, JobHistory};
 use pbs_job::Job;
 use pbs_planner::{
-    admit, earliest_deadline, Declined, Options, Planned, Request, Run, RunId, Store, Validation,
+    admit, earliest_deadline, lower_bound, validate, Bound, Declined, Options, Planned, Rejection,
+    Request, Run, RunId, Store, Validation,
 };
 
 use crate::failure::Failure;
@@ -79,6 +80,17 @@ impl Planning {
     pub(crate) fn earliest_deadline_ns(&mut self, declined: &Answered) -> Option<u64> {
         let request = Request::new(declined.run, &declined.job);
         earliest_deadline(&mut self.store, &request, &self.validation, &self.options)
+    }
+
+    /// What a level of the validation finds no room for, whatever became of the job.
+    pub(crate) fn estimate(&mut self, answered: &Answered) -> Option<Rejection> {
+        let request = Request::new(answered.run, &answered.job);
+        validate(&mut self.store, &request, &self.validation).err()
+    }
+
+    /// No plan of the job ends earlier.
+    pub(crate) fn bound(&self, answered: &Answered) -> Bound {
+        lower_bound(&self.store, &Request::new(answered.run, &answered.job))
     }
 
     /// What is reserved for a job that was admitted.

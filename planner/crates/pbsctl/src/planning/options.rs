@@ -85,6 +85,11 @@ pub(crate) struct PlanningOptions {
     /// INIT_TIME: the first child of a process begins so long after it
     #[arg(long, value_name = "NS", default_value_t = Validation::default().init_time_ns)]
     init_time: u64,
+
+    /// Have levels 2 and 3 decline jobs, as in the thesis, and not only say what they
+    /// estimate
+    #[arg(long)]
+    estimates_refuse: bool,
 }
 
 fn strategy(name: String) -> Strategy {
@@ -130,6 +135,7 @@ impl PlanningOptions {
             process_idle_permille: self.process_idle_percentage,
             fork_time_ns: self.fork_time,
             init_time_ns: self.init_time,
+            estimates_refuse: self.estimates_refuse,
         }
     }
 

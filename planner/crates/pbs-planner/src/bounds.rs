@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What no plan of a job can be better than.
+//!
+//! Each bound leaves out all rules but one, and takes the machine to be empty. A
+//! plan that ends at the greatest of them is proven to be the best there is; how
+//! far another one can be from the best at most is told by it, too.
+
+use crate::reserve::net::Net;
+use crate::reserve::Request;
+use crate::store::{Balancing, Store};
+
+/// What sets a bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Limit {
+    /// The critical path: the tasks wait for each other, each on the fastest core.
+    Path,
+    /// Core time: all that is to be retired, by all cores together.
+    Cores,
+    /// Memory over time: what each process holds, from its first task's start to
+    /// its last one's end at the least, of the memory of all nodes together.
+    Memory,
+}
+
+/// No plan of the job ends earlier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bound {
+    /// The time.
+    pub end_ns: u64,
+    /// What sets it.
+    pub limit: Limit,
+}
+
+/// The time before which no plan of the run ends, on that machine.
+pub fn lower_bound(store: &Store, request: &Request<'_>) -> Bound {
+    let request = request.not_before(store.now_ns());
+    lower(&request, &Net::new(&request, store), store)
+}
+
+pub(crate) fn lower(request: &Request<'_>, net: &Net, store: &Store) -> Bound {
+    let bounds = [
+        (net.rank_ns.iter().copied().max().unwrap_or(0), Limit::Path),
+        (cores_ns(net, store), Limit::Cores),
+        (memory_ns(request, net, store), Limit::Memory),
+    ];
+    // The first of those that are equal.
+    let greatest = bounds.into_iter().rev().max_by_key(|bound| bound.0);
+    let (length_ns, limit) = greatest.unwrap_or((0, Limit::Path));
+    Bound {
+        end_ns: request.start_ns.saturating_add(length_ns),
+        limit,
+    }
+}
+
+fn cores_ns(net: &Net, store: &Store) -> u64 {
+    let mut groups = store.groups_by_rate();
+    let fastest = groups.next().map_or(1, |group| group.rate_insns_per_s);
+    if groups.all(|group| group.rate_insns_per_s == fastest) {
+        // Each task takes as long on any of them, in whole ticks.
+        let lengths = net.shortest_ns.iter().copied().map(u128::from);
+        let cores = store.sites().len() as u128;
+        return u64::try_from(lengths.sum::<u128>().div_ceil(cores.max(1))).unwrap_or(u64::MAX);
+    }
+    let insns: u128 = net.process_insns.iter().copied().map(u128::from).sum();
+    let rates = store.sites().iter().map(|site| site.rate_insns_per_s);
+    let rate_insns_per_s: u128 = rates.map(u128::from).sum();
+    quotient(insns * 1_000_000_000, rate_insns_per_s)
+}
+
+fn memory_ns(request: &Request<'_>, net: &Net, store: &Store) -> u64 {
+    if store.balancing() == Balancing::Blind {
+        return 0;
+    }
+    let processes = request.job.processes.iter().zip(&net.span_ns);
+    let held = processes
+        .map(|(process, &span_ns)| u128::from(process.memory_bytes).saturating_mul(span_ns.into()));
+    let held = held.fold(0, u128::saturating_add);
+    let machine = store.machine();
+    let bytes = machine
+        .nodes
+        .iter()
+        .map(|node| u128::from(node.memory_bytes));
+    quotient(held, bytes.sum())
+}
+
+fn quotient(much: u128, rate: u128) -> u64 {
+    let time_ns = much.checked_div(rate).unwrap_or(0);
+    u64::try_from(time_ns).unwrap_or(u64::MAX)
+}
