@@ -66,6 +66,63 @@ const TARGETS: &[Known] = &[
         "the same, the best plan of all strategies",
     ),
     known(
+        "quality/optimal",
+        Some(Bound::AtLeast(70.0)),
+        "small nets whose plan is the best that there is",
+    ),
+    known(
+        "quality/p90",
+        Some(Bound::AtMost(1.04)),
+        "the end of plans by that of the best: nine of ten",
+    ),
+    known(
+        "quality/worst",
+        Some(Bound::AtMost(1.2)),
+        "the same, the worst",
+    ),
+    known(
+        "quality/admitted-100",
+        Some(Bound::AtLeast(65.0)),
+        "small nets admitted by the end of the best plan",
+    ),
+    known(
+        "quality/admitted-105",
+        Some(Bound::AtLeast(90.0)),
+        "the same, in 1.05 times the time",
+    ),
+    known(
+        "quality/admitted-120",
+        Some(Bound::AtLeast(99.0)),
+        "the same, in 1.2 times the time",
+    ),
+    known(
+        "quality/invalid",
+        Some(Bound::AtMost(0.0)),
+        "plans that break a rule, or beat the best",
+    ),
+    known(
+        "quality/unplanned",
+        Some(Bound::AtMost(0.0)),
+        "small nets that get no plan, without a deadline",
+    ),
+    known(
+        "quality/told-and-declined",
+        Some(Bound::AtMost(0.0)),
+        "deadlines that were told and then declined",
+    ),
+    known(
+        "quality/told-worst",
+        Some(Bound::AtMost(1.0)),
+        "deadlines told by the end of the best plan found",
+    ),
+    known(
+        "quality/time-worst",
+        Some(Bound::AtMost(20.0)),
+        "planning a net of 14 processes, all strategies",
+    ),
+    known("quality/nets", None, "small nets whose best plan is proven"),
+    known("quality/told-p90", None, "the same, nine of ten"),
+    known(
         "profile/replay",
         Some(Bound::AtLeast(100_000.0)),
         "rigid jobs placed at submit, earliest fit, synthetic",

@@ -15,7 +15,7 @@ use rustix::time::{clock_gettime, ClockId};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CpuTime;
 
-fn now() -> Duration {
+pub(crate) fn now() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     // Neither is negative, nor are there more nanoseconds than a second has.
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)

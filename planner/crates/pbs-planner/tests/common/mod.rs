@@ -5,6 +5,8 @@
 
 pub(crate) mod checker;
 pub(crate) mod nets;
+pub(crate) mod oracle;
+pub(crate) mod small;
 
 use std::collections::HashMap;
 
@@ -39,23 +41,23 @@ pub(crate) fn whole_ns(job: &Job) -> u64 {
     job.tasks.iter().map(|task| task.insns).sum::<u64>() * 1_000_000_000
 }
 
-/// All that the store has planned, with the jobs and their times.
-pub(crate) fn question_and_answer(
-    store: &Store,
-    runs: &[(RunId, &Job, u64, u64)],
-) -> (Question, Answer) {
-    let machine = store.machine();
+/// What plans of those jobs have to keep to: each job with its first and its last
+/// moment.
+pub(crate) fn question_of(
+    machine: &Machine,
+    balancing: Balancing,
+    jobs: &[(&Job, u64, u64)],
+) -> Question {
     let mut question = Question {
         tick: machine.tick_ns.into(),
         ..Question::default()
     };
-    let mut answer = Answer::default();
     for node in &machine.nodes {
-        if store.balancing() == Balancing::Dynamic {
+        if balancing == Balancing::Dynamic {
             question.memories.push(node.memory_bytes.into());
         }
         for core in &node.cores {
-            if store.balancing() == Balancing::Static {
+            if balancing == Balancing::Static {
                 let part = node.memory_bytes / node.cores.len() as u64;
                 question.memories.push(part.into());
             }
@@ -63,7 +65,7 @@ pub(crate) fn question_and_answer(
             question.cores.push((memory, core.rate_insns_per_s.into()));
         }
     }
-    for &(id, job, start_ns, deadline_ns) in runs {
+    for &(job, start_ns, deadline_ns) in jobs {
         let (first_process, first_task) = (question.processes.len(), question.tasks.len());
         let number = question.jobs.len();
         question.jobs.push((start_ns.into(), deadline_ns.into()));
@@ -101,6 +103,22 @@ pub(crate) fn question_and_answer(
                 .tasks
                 .push((first_process + task.process, task.insns.into(), before));
         }
+    }
+    question
+}
+
+/// All that the store has planned, with the jobs and their times.
+pub(crate) fn question_and_answer(
+    store: &Store,
+    runs: &[(RunId, &Job, u64, u64)],
+) -> (Question, Answer) {
+    let jobs: Vec<_> = (runs.iter())
+        .map(|&(_, job, start_ns, deadline_ns)| (job, start_ns, deadline_ns))
+        .collect();
+    let question = question_of(store.machine(), store.balancing(), &jobs);
+    let mut answer = Answer::default();
+    let (mut first_process, mut first_task) = (0, 0);
+    for &(id, job, ..) in runs {
         let run = store.run(id).expect("the run is planned");
         answer.tasks.extend(run.tasks.iter().map(|task| {
             (
@@ -118,6 +136,8 @@ pub(crate) fn question_and_answer(
                 process.end_ns.into(),
             )
         }));
+        first_process += job.processes.len();
+        first_task += job.tasks.len();
     }
     (question, answer)
 }

@@ -89,7 +89,12 @@ pub(crate) fn random_job(
 }
 
 /// The job whose processes have these items.
-fn job_of(random: &mut Random, items: &[Vec<Action>], memory_bytes: u64, most_insns: u64) -> Job {
+pub(crate) fn job_of(
+    random: &mut Random,
+    items: &[Vec<Action>],
+    memory_bytes: u64,
+    most_insns: u64,
+) -> Job {
     let mut job = Job {
         name: "random".into(),
         start_ns: 0,
