@@ -58,7 +58,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let mut tally = Tally::default();
     for (seed, best_ticks) in optima() {
-        tally.ask(&small(seed), best_ticks * TICK_NS);
+        tally.ask(seed, best_ticks * TICK_NS);
     }
     tally.tell();
     Ok(())
@@ -92,7 +92,8 @@ fn print_net(seed: u64) {
 }
 
 impl Tally {
-    fn ask(&mut self, Small { machine, job }: &Small, best_ns: u64) {
+    fn ask(&mut self, seed: u64, best_ns: u64) {
+        let Small { machine, job } = &small(seed);
         self.nets += 1;
         let empty = Store::new(machine.clone(), Balancing::Dynamic);
         let options = Options::default();
@@ -108,7 +109,10 @@ impl Tally {
         }
         let end_ns = planned.map_or(u64::MAX, |planned| planned.end_ns);
         match end_ns {
-            u64::MAX => self.unplanned += 1,
+            u64::MAX => {
+                eprintln!("net {seed} gets no plan");
+                self.unplanned += 1;
+            }
             _ => self.ratios.push(end_ns as f64 / best_ns as f64),
         }
         self.judge(&store, &request, best_ns);
