@@ -62,7 +62,7 @@ const TARGETS: &[Known] = &[
     ),
     known(
         "planner/admission-best",
-        None,
+        Some(Bound::AtLeast(2000.0)),
         "the same, the best plan of all strategies",
     ),
     known(
@@ -121,7 +121,12 @@ const TARGETS: &[Known] = &[
         "planning a net of 14 processes, all strategies",
     ),
     known("quality/nets", None, "small nets whose best plan is proven"),
-    known("quality/told-p90", None, "the same, nine of ten"),
+    known("quality/told-p90", None, "as told-worst, of nine of ten"),
+    known(
+        "quality/refused-100",
+        None,
+        "refused by the validation, although there is a plan",
+    ),
     known(
         "profile/replay",
         Some(Bound::AtLeast(100_000.0)),
