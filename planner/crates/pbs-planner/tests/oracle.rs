@@ -13,12 +13,12 @@ use pbs_planner::{admit, reserve, Balancing, Options, Request, RunId, Store, Val
 /// The nets that are looked at here, of those whose best plan is known.
 const NETS: usize = 60;
 /// Of the nets as many percent get a best plan, at least.
-const OPTIMAL_PERCENT: usize = 40;
+const OPTIMAL_PERCENT: usize = 50;
 /// Nine of ten plans take at most so many percent of the best one's time.
-const P90_PERCENT: u64 = 115;
+const P90_PERCENT: u64 = 110;
 /// With a deadline of so many percent of the best plan's time so many percent are
 /// admitted, at least.
-const ADMITTED_PERCENT: [(u64, usize); 3] = [(100, 35), (105, 48), (120, 85)];
+const ADMITTED_PERCENT: [(u64, usize); 3] = [(100, 50), (105, 72), (120, 95)];
 
 const RUN: RunId = RunId(0);
 

@@ -22,6 +22,9 @@ use crate::store::{Booking, Run};
 /// Tasks that may be planned in all tries together: large nets get few tries.
 const MOST_TASKS: usize = 100_000;
 
+/// Tries for each process but one: of few there is little to change.
+const TRIES_A_PROCESS: usize = 32;
+
 /// Looks for a plan that ends earlier than `first`, until one ends at
 /// `enough_ns`.
 pub(super) fn search(
@@ -32,7 +35,8 @@ pub(super) fn search(
     first: &Run,
     enough_ns: u64,
 ) -> Option<Run> {
-    let most = MOST_TASKS / net.open_tasks.max(1);
+    let others = request.job.processes.len().saturating_sub(1);
+    let most = (MOST_TASKS / net.open_tasks.max(1)).min(TRIES_A_PROCESS * others);
     let mut random = Random::new(options.seed);
     let mut better: Option<Run> = None;
     let mut way = kept(request, net, first);
