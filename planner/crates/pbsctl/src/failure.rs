@@ -22,6 +22,9 @@ pub(crate) const DECLINED: u8 = 6;
 pub(crate) const DEADLINE_MISSED: u8 = 7;
 pub(crate) const INTERRUPTED: u8 = 130;
 
+/// So many problems of a file are told in text.
+const SHOWN_PROBLEMS: usize = 12;
+
 /// Why a command failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
@@ -124,9 +127,14 @@ impl fmt::Display for Failure {
             Self::Invalid { file, problems } => {
                 let lines: Vec<_> = problems
                     .iter()
+                    .take(SHOWN_PROBLEMS)
                     .map(|p| p.in_file(file).to_string())
                     .collect();
-                f.write_str(&lines.join("\n"))
+                f.write_str(&lines.join("\n"))?;
+                match problems.len().saturating_sub(SHOWN_PROBLEMS) {
+                    0 => Ok(()),
+                    more => write!(f, "\n{file}: {more} more; --json has all"),
+                }
             }
             Self::Declined {
                 file,

@@ -308,3 +308,17 @@ fn files_that_are_none() {
     assert_eq!(ran.status, 1);
     assert!(ran.stderr.contains("job.toml: "), "{}", ran.stderr);
 }
+
+/// Of many problems the first dozen are told, and how many more there are.
+#[test]
+fn many_problems_are_counted() {
+    let tasks = "{ planned_insns = 0 }, ".repeat(15);
+    let plan = format!("[[process]]\nid = 1\ntasks = [{tasks}]\n[[cpu]]\ncpu = 0\nslots = [1]\n");
+    let ran = pbsctl(&["check", "-", "--json"], &plan);
+    let all = ran.json()["problems"].as_array().unwrap().len();
+    assert!(all > 14, "{}", ran.stderr);
+    let lines: Vec<_> = ran.stderr.lines().collect();
+    assert_eq!(lines.len(), 13, "{}", ran.stderr);
+    let last = format!("standard input: {} more; --json has all", all - 12);
+    assert_eq!(lines[12], last);
+}
