@@ -11,6 +11,7 @@ mod critical;
 pub mod plan_building;
 mod replan;
 mod reserve;
+mod search;
 mod store;
 mod strategies;
 mod validate;

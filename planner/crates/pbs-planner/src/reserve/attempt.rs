@@ -9,7 +9,6 @@
 
 mod stop;
 
-use pbs_job::Action;
 use pbs_profile::Error;
 
 use super::choose::{self, Claims, Goal, Nowhere, Place, Want};
@@ -142,8 +141,10 @@ impl Attempt<'_, '_> {
     fn run(&mut self) -> Result<(), Stop> {
         self.take_up()?;
         // What has begun is not interrupted.
-        let (begun, others): (Vec<_>, Vec<_>) =
-            self.net.first().partition(|&task| self.has_begun(task));
+        let (begun, others): (Vec<_>, Vec<_>) = self
+            .net
+            .first()
+            .partition(|&task| self.request.is_executed(task));
         for task in begun {
             self.plan(task)?;
         }
@@ -197,45 +198,17 @@ impl Attempt<'_, '_> {
         Ok(())
     }
 
-    /// The core executes the task now.
-    fn has_begun(&self, task: usize) -> bool {
-        let process = self.request.job.tasks[task].process;
-        let progress = self.request.progress_of(process);
-        matches!(
-            progress,
-            Progress::Running {
-                retired_insns: 1..,
-                ..
-            }
-        )
-    }
-
     fn want(&self, task: usize) -> Want {
         let process = self.request.job.tasks[task].process;
         Want {
             ready_ns: self.ready_ns[task],
             deadline_ns: self.request.deadline_ns,
-            task_insns: self.first_insns(task),
+            task_insns: self.net.first_insns[process],
             process_insns: self.net.process_insns[process],
             memory_bytes: self.request.job.processes[process].memory_bytes,
             span_ns: self.spans_ns[process],
             goal: self.way.goal,
         }
-    }
-
-    /// The instructions of the first task of a process that has some. A core must
-    /// have time for that one: where the first takes none, as the start of a job
-    /// does as a rule, every core would do at any time, and the process would be
-    /// tied to one that is busy. A join, which waits for others, says nothing.
-    fn first_insns(&self, task: usize) -> u64 {
-        let job = self.request.job;
-        let of = &job.tasks[task];
-        let rest = job.processes[of.process].tasks.iter().skip(of.position);
-        let free = rest.take_while(|&&task| {
-            !matches!(job.tasks[task].action, Action::Join { child: Some(_) })
-        });
-        let mut insns = free.map(|&task| self.net.insns[task]);
-        insns.find(|&insns| insns > 0).unwrap_or(0)
     }
 
     /// Reserves what the task needs, or lets its process wait for memory.

@@ -2,7 +2,7 @@
 //! What all tries to plan a job have in common: what is left of its net, and
 //! how long it takes at best.
 
-use pbs_job::Job;
+use pbs_job::{Action, Job};
 
 use super::{Progress, Request};
 use crate::store::Store;
@@ -22,6 +22,11 @@ pub(crate) struct Net {
     pub(crate) rank_ns: Vec<u64>,
     /// Per task: how long it takes on the fastest core.
     pub(crate) shortest_ns: Vec<u64>,
+    /// Per process: the same of the first task that takes time. A core must have
+    /// time for that one: where the first takes none, as the start of a job does as a
+    /// rule, every core would do at any time, and the process would be tied to one
+    /// that is busy. After a join, which waits for others, nothing is said: 0.
+    pub(crate) first_insns: Vec<u64>,
     /// Per process: the same of all that is left of it.
     pub(crate) process_insns: Vec<u64>,
     /// Per process: the time from its start to its end in the sense of
@@ -40,6 +45,7 @@ impl Net {
             waits_for: vec![0; tasks],
             rank_ns: vec![0; tasks],
             shortest_ns: vec![0; tasks],
+            first_insns: vec![0; job.processes.len()],
             process_insns: vec![0; job.processes.len()],
             span_ns: vec![0; job.processes.len()],
             open_tasks: 0,
@@ -67,6 +73,11 @@ impl Net {
             for &task in &process.tasks[ended..] {
                 net.insns[task] = store.core_insns(process, net.insns[task]);
             }
+            let free = process.tasks[ended..].iter().take_while(|&&task| {
+                !matches!(job.tasks[task].action, Action::Join { child: Some(_) })
+            });
+            let mut insns = free.map(|&task| net.insns[task]);
+            net.first_insns[index] = insns.find(|&insns| insns > 0).unwrap_or(0);
             let left = process.tasks[ended..].iter().map(|&task| net.insns[task]);
             net.process_insns[index] = left.fold(0, u64::saturating_add);
             net.open_tasks += process.tasks.len() - ended;

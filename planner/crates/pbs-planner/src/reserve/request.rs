@@ -121,4 +121,16 @@ impl<'a> Request<'a> {
             progress => progress,
         }
     }
+    /// A core executes the task now.
+    pub(crate) fn is_executed(&self, task: usize) -> bool {
+        let of = &self.job.tasks[task];
+        match self.progress_of(of.process) {
+            Progress::Running {
+                position,
+                retired_insns: 1..,
+                ..
+            } => position == of.position,
+            _ => false,
+        }
+    }
 }

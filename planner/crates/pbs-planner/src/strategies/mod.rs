@@ -6,9 +6,6 @@
 //! picked at random. Here each try follows another rule, and the same request
 //! on the same store always gets the same plan.
 
-mod local;
-mod random;
-
 use std::fmt;
 
 use crate::bounds;
@@ -17,6 +14,7 @@ use crate::reserve::choose::Goal;
 use crate::reserve::net::Net;
 use crate::reserve::ready::Order;
 use crate::reserve::{self, Lack, Refusal, Request};
+use crate::search;
 use crate::store::{Booking, Run, Store};
 
 /// A rule by which tasks are planned.
@@ -32,7 +30,8 @@ pub enum Strategy {
     MemoryFirst,
     /// What has the longest chain of tasks behind it.
     CriticalPath,
-    /// The best plan of the others with changes.
+    /// The best plans of the others with changes, of which those are kept that make
+    /// them end earlier, or not much later: threshold accepting.
     LocalSearch,
 }
 
@@ -49,15 +48,16 @@ pub enum Aim {
 /// How plans are looked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// What is tried, in that order. [`Strategy::LocalSearch`] changes the best
-    /// plan of those before it.
+    /// What is tried, in that order. [`Strategy::LocalSearch`] changes the plans
+    /// of those before it.
     pub strategies: Vec<Strategy>,
     /// No more than so many of them: `MAX_SCHEDULE_TRIES` of the thesis.
     pub max_schedule_tries: usize,
     /// When to stop.
     pub aim: Aim,
-    /// How many changes [`Strategy::LocalSearch`] tries; of jobs with many tasks
-    /// fewer.
+    /// How many changes [`Strategy::LocalSearch`] tries in a net of 75 tasks and 11
+    /// processes; in one of more tasks fewer, so that it takes as long, in one of
+    /// fewer tasks more, but of fewer processes fewer.
     pub local_search_tries: usize,
     /// Where its pseudo-random numbers begin.
     pub seed: u64,
@@ -101,7 +101,7 @@ impl Default for Options {
             strategies: Strategy::ALL.to_vec(),
             max_schedule_tries: Strategy::ALL.len(),
             aim: Aim::default(),
-            local_search_tries: 400,
+            local_search_tries: 4000,
             seed: 0,
         }
     }
@@ -144,24 +144,20 @@ pub fn reserve_in(
         Aim::Deadline => bound_ns.max(request.deadline_ns),
     };
     let mut attempts = Vec::new();
+    let mut runs: Vec<Run> = Vec::new();
     let mut best: Option<(Strategy, Run)> = None;
     let strategies = options.strategies.iter().take(options.max_schedule_tries);
     for (tried, &strategy) in strategies.enumerate() {
-        let found = match (strategy, &best) {
-            (Strategy::LocalSearch, None) if bound_ns > request.deadline_ns => continue,
-            (Strategy::LocalSearch, None) => {
+        let found = match strategy {
+            Strategy::LocalSearch if bound_ns > request.deadline_ns => continue,
+            Strategy::LocalSearch => {
                 let ways = &options.strategies[..tried];
-                match search_late(booking, request, &net, options, ways, enough_ns) {
+                match search_plan(booking, request, &net, options, ways, &runs, enough_ns) {
                     Some(found) => found,
                     None => continue,
                 }
             }
-            (Strategy::LocalSearch, Some((_, run))) => {
-                let better = local::search(booking, request, &net, options, run, enough_ns);
-                // The best that it knows is what it was given.
-                Ok(better.unwrap_or_else(|| run.clone()))
-            }
-            _ => try_one(booking, request, &net, strategy),
+            _ => try_one(booking, request, &net, &strategy.way(request, &net)),
         };
         attempts.push(Attempt {
             strategy,
@@ -170,8 +166,9 @@ pub fn reserve_in(
         let Ok(run) = found else { continue };
         let end_ns = run.end_ns();
         if best.as_ref().is_none_or(|(_, best)| end_ns < best.end_ns()) {
-            best = Some((strategy, run));
+            best = Some((strategy, run.clone()));
         }
+        runs.push(run);
         if end_ns <= enough_ns {
             break;
         }
@@ -196,34 +193,48 @@ pub fn reserve_in(
     }))
 }
 
-/// What the rule of that strategy leads to. Nothing remains reserved.
+/// What that way leads to. Nothing remains reserved.
 fn try_one(
     booking: &mut Booking<'_>,
     request: &Request<'_>,
     net: &Net,
-    strategy: Strategy,
+    way: &Way,
 ) -> Result<Run, Refusal> {
     let mark = booking.mark();
-    let found = reserve::reserve(booking, request, net, &strategy.way(request, net));
+    let found = reserve::reserve(booking, request, net, way);
     booking.rollback(mark);
     found
 }
 
-/// No strategy keeps the deadline: looks for a plan that does from the best one
-/// that does not. `None`: there is none either.
-fn search_late(
+/// Looks for a plan that is better than all of `runs`; where rules have found none
+/// that keeps the deadline, from those on that don't keep it. `None`: there is
+/// nothing to begin at.
+fn search_plan(
     booking: &mut Booking<'_>,
     request: &Request<'_>,
     net: &Net,
     options: &Options,
     strategies: &[Strategy],
+    runs: &[Run],
     enough_ns: u64,
 ) -> Option<Result<Run, Refusal>> {
     let late = request.without_deadline();
-    let rules = strategies.iter().filter(|&&it| it != Strategy::LocalSearch);
-    let found = rules.filter_map(|&strategy| try_one(booking, &late, net, strategy).ok());
-    let first = found.min_by_key(Run::end_ns)?;
-    let run = local::search(booking, request, net, options, &first, enough_ns).unwrap_or(first);
+    let mut runs = runs.to_vec();
+    if runs.is_empty() {
+        let rules = strategies.iter().filter(|&&it| it != Strategy::LocalSearch);
+        let ways = rules.map(|&strategy| strategy.way(request, net));
+        runs.extend(ways.filter_map(|way| try_one(booking, &late, net, &way).ok()));
+    }
+    let (tries, seed) = (options.local_search_tries, options.seed);
+    let store = booking.store();
+    if let Some(found) = search::search(request, net, store, &runs, enough_ns, tries, seed) {
+        let no_later = Request {
+            deadline_ns: found.end_ns,
+            ..late
+        };
+        runs.extend(try_one(booking, &no_later, net, &found.way));
+    }
+    let run = runs.into_iter().min_by_key(Run::end_ns)?;
     let last = run.tasks.iter().max_by_key(|task| task.end_ns)?;
     if last.end_ns <= request.deadline_ns {
         return Some(Ok(run));

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Local search: plans that end earlier than those of the rules.
+//!
+//! A plan is coded as a list of all tasks and a core for each process, from which
+//! serial schedule generation makes it ([`schedule`]): each task of the list is
+//! placed at the first time that its process's core and its node's memory have for
+//! it. The search changes a code, makes its plan, and goes on from there unless
+//! that ends later by more than a threshold that falls to nothing (threshold
+//! accepting, Dueck and Scheuer 1990; the threshold of a try is drawn at random
+//! below that). Changes aim at the critical path of the plan ([`moves`]).
+//!
+//! It begins at several plans: the best of the rules, and those that come of
+//! having the longest process on each kind of core. Half of all tries are shared
+//! among them, and the best found goes on with the other half.
+
+mod memory;
+mod model;
+mod moves;
+mod random;
+mod schedule;
+
+use std::cmp::Reverse;
+
+use crate::reserve::attempt::Way;
+use crate::reserve::choose::Goal;
+use crate::reserve::net::Net;
+use crate::reserve::ready::Order;
+use crate::reserve::Request;
+use crate::store::{Run, Store};
+
+use model::{Model, NONE};
+use moves::Moves;
+use random::Random;
+use schedule::{Code, Schedule};
+
+/// Plans that the search begins at.
+const STARTS: usize = 4;
+/// The greatest threshold at the beginning, in permille of the plan's length, for
+/// each start and for the best of what they led to.
+const FIRST_PERMILLE: u64 = 100;
+const LAST_PERMILLE: u64 = 40;
+/// Codes made at random where no rule has found a plan.
+const RANDOM_CODES: usize = 1000;
+/// The tasks of a net that gets as many tries as are asked for; larger ones get
+/// fewer, so that they take as long.
+const TASKS: usize = 75;
+/// Processes but one of a net that gets as many; of fewer there is less to change.
+const OTHERS: usize = 7;
+
+/// A plan that the search has found.
+pub(crate) struct Better {
+    /// When it ends.
+    pub(crate) end_ns: u64,
+    /// How it is made in the store.
+    pub(crate) way: Way,
+}
+
+/// Looks for a plan that ends earlier than all of `runs`, which rules have led to,
+/// until one ends at `enough_ns`.
+pub(crate) fn search(
+    request: &Request<'_>,
+    net: &Net,
+    store: &Store,
+    runs: &[Run],
+    enough_ns: u64,
+    tries: usize,
+    seed: u64,
+) -> Option<Better> {
+    let first_ns = runs.iter().map(Run::end_ns).min();
+    let others = request.job.processes.len() - 1;
+    let tries = (tries.saturating_mul(TASKS) / net.open_tasks.max(1))
+        .min(tries.saturating_mul(others) / OTHERS);
+    if tries == 0 || first_ns.is_some_and(|first_ns| first_ns <= enough_ns) {
+        return None;
+    }
+    let mut search = Search::new(request, net, store, runs, seed);
+    let best = search.run(runs, enough_ns, tries)?;
+    let is_better = first_ns.is_none_or(|first_ns| best.end_ns < first_ns);
+    is_better.then(|| Better {
+        end_ns: best.end_ns,
+        way: search.way(request, &best),
+    })
+}
+
+/// A code and what it leads to.
+#[derive(Clone)]
+struct Found {
+    end_ns: u64,
+    code: Code,
+}
+
+struct Search<'a> {
+    model: Model<'a>,
+    schedule: Schedule,
+    moves: Moves,
+    random: Random,
+}
+
+impl<'a> Search<'a> {
+    fn new(request: &Request<'_>, net: &Net, store: &'a Store, runs: &[Run], seed: u64) -> Self {
+        let latest_ns = runs.iter().map(Run::end_ns).max();
+        // Tries may end later for a while.
+        let horizon_ns = latest_ns.map_or(u64::MAX, |latest_ns| {
+            latest_ns.saturating_add(latest_ns.saturating_sub(request.start_ns) / 2)
+        });
+        let model = Model::new(request, net, store, runs, horizon_ns);
+        Self {
+            schedule: Schedule::new(&model),
+            moves: Moves::default(),
+            random: Random::new(seed),
+            model,
+        }
+    }
+
+    fn run(&mut self, runs: &[Run], enough_ns: u64, tries: usize) -> Option<Found> {
+        let starts = self.starts(runs);
+        let share = tries / 2 / starts.len().max(1);
+        let mut best: Option<Found> = None;
+        for start in starts {
+            let found = self.improve(start, enough_ns, share, FIRST_PERMILLE);
+            if best.as_ref().is_none_or(|best| found.end_ns < best.end_ns) {
+                best = Some(found);
+            }
+            if best.as_ref().is_some_and(|best| best.end_ns <= enough_ns) {
+                return best;
+            }
+        }
+        Some(self.improve(best?, enough_ns, tries / 2, LAST_PERMILLE))
+    }
+
+    /// The best code of those that a walk from the first one comes by.
+    fn improve(&mut self, first: Found, enough_ns: u64, tries: usize, permille: u64) -> Found {
+        let mut best = first.clone();
+        let Found {
+            mut end_ns,
+            mut code,
+            ..
+        } = first;
+        let mut changed = code.clone();
+        // Of the first code, which was made before others were.
+        if (self.schedule)
+            .make(&self.model, &mut code, u64::MAX)
+            .is_none()
+        {
+            return best;
+        }
+        self.moves.look(&self.model, &self.schedule, &mut code);
+        for left in (1..=tries as u64).rev() {
+            if best.end_ns <= enough_ns {
+                break;
+            }
+            changed.clone_from(&code);
+            (self.moves).change(&self.model, &mut self.random, &mut changed);
+            let length_ns = u128::from(end_ns - self.model.start_ns);
+            let most_ns = length_ns * u128::from(permille * left) / (1000 * tries as u128);
+            let threshold_ns = self.random.below(most_ns as u64 + 1);
+            let limit_ns = end_ns.saturating_add(threshold_ns);
+            let made = (self.schedule).make(&self.model, &mut changed, limit_ns);
+            let Some(made_ns) = made else { continue };
+            end_ns = made_ns;
+            std::mem::swap(&mut code, &mut changed);
+            if end_ns < best.end_ns {
+                best.end_ns = end_ns;
+                best.code.clone_from(&code);
+            }
+            self.moves.look(&self.model, &self.schedule, &mut code);
+        }
+        best
+    }
+
+    /// Where to begin: the best first.
+    fn starts(&mut self, runs: &[Run]) -> Vec<Found> {
+        let mut codes: Vec<Code> = runs.iter().filter_map(|run| self.code_of(run)).collect();
+        let mut list: Vec<u32> = (0..self.model.tasks.len() as u32).collect();
+        list.sort_by_key(|&task| Reverse(self.model.rank_ns(task)));
+        let processes = self.model.processes.iter().enumerate();
+        let longest = processes.max_by_key(|(_, process)| process.span_ns);
+        if let Some((longest, _)) = longest.filter(|(_, process)| process.has_core.is_none()) {
+            for core in self.model.kinds_of_cores() {
+                let mut cores = self.model.held_cores();
+                cores[longest] = core;
+                let list = list.clone();
+                codes.push(Code { list, cores });
+            }
+        }
+        let mut starts: Vec<Found> = Vec::new();
+        for code in codes {
+            starts.extend(self.found(code));
+        }
+        starts.sort_by_key(|start| start.end_ns);
+        starts.dedup_by_key(|start| start.end_ns);
+        starts.truncate(STARTS);
+        if starts.is_empty() {
+            starts.extend((0..RANDOM_CODES).find_map(|_| {
+                let mut cores = self.model.held_cores();
+                for core in cores.iter_mut().filter(|core| **core == NONE) {
+                    *core = self.random.below(self.model.cores.len() as u64) as u32;
+                }
+                let list = list.clone();
+                self.found(Code { list, cores })
+            }));
+        }
+        starts
+    }
+
+    fn found(&mut self, mut code: Code) -> Option<Found> {
+        let end_ns = self.schedule.make(&self.model, &mut code, u64::MAX)?;
+        Some(Found { end_ns, code })
+    }
+
+    /// A plan's cores, and its tasks in the order in which they start.
+    fn code_of(&self, run: &Run) -> Option<Code> {
+        let start_ns = |task: u32| {
+            let index = self.model.tasks[task as usize].index;
+            let found = run.tasks.binary_search_by_key(&index, |task| task.task);
+            found.map_or(u64::MAX, |found| run.tasks[found].start_ns)
+        };
+        let mut list: Vec<u32> = (0..self.model.tasks.len() as u32).collect();
+        list.sort_by_cached_key(|&task| start_ns(task));
+        let cores = self.model.processes.iter().map(|process| {
+            let index = process.index;
+            let found = run
+                .processes
+                .binary_search_by_key(&index, |process| process.process);
+            let core = run.processes[found.ok()?].core;
+            let found = self.model.cores.iter().position(|of| of.index == core)?;
+            Some(found as u32)
+        });
+        let cores = cores.collect::<Option<Vec<u32>>>()?;
+        Some(Code { list, cores })
+    }
+
+    /// The way that leads to that plan in the store.
+    fn way(&self, request: &Request<'_>, found: &Found) -> Way {
+        let job = request.job;
+        let mut ranks = vec![(0, 0); job.tasks.len()];
+        for (place, &task) in found.code.list.iter().enumerate() {
+            let places_left = (found.code.list.len() - place) as u64;
+            ranks[self.model.tasks[task as usize].index] = (places_left, 0);
+        }
+        let mut cores = vec![None; job.processes.len()];
+        for (process, &core) in self.model.processes.iter().zip(&found.code.cores) {
+            cores[process.index] = Some(self.model.cores[core as usize].index);
+        }
+        Way {
+            order: Order::Rank(ranks),
+            goal: Goal::ProcessEnd,
+            cores,
+        }
+    }
+}

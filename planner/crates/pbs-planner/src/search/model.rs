@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What the search looks at: a job's open tasks, and the part of the machine that
+//! its plans may use, copied once and in numbers that lie side by side. That makes
+//! a plan in microseconds where the store, which has to be right for all jobs and
+//! at any time, takes ten times as long. Nothing here is a reservation: what the
+//! search finds is reserved as any other plan is.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use pbs_job::Machine;
+
+use crate::reserve::net::{self, Net};
+use crate::reserve::{Progress, Request};
+use crate::store::{Run, Store};
+
+/// Cores that a search looks at. On larger machines it takes those that the rules
+/// have used, and of each group some that are free first.
+const MOST_CORES: usize = 64;
+
+/// No task, no core.
+pub(super) const NONE: u32 = u32::MAX;
+
+pub(super) struct Model<'a> {
+    pub(super) machine: &'a Machine,
+    pub(super) start_ns: u64,
+    /// Each after all that it waits for.
+    pub(super) tasks: Vec<Task>,
+    /// Per task: how many others it waits for.
+    pub(super) waits_for: Vec<u32>,
+    before: Vec<u32>,
+    after: Vec<u32>,
+    messages: Vec<Message>,
+    pub(super) processes: Vec<Process>,
+    pub(super) cores: Vec<Core>,
+    /// How many kinds of cores there are.
+    kinds: usize,
+    /// Per task and kind of core.
+    length_ns: Vec<u64>,
+    /// Per process and kind of core: of the task that it needs a core for first, and
+    /// of all.
+    process_ns: Vec<(u64, u64)>,
+    pub(super) memories: Vec<Memory>,
+    /// Tasks that are being executed.
+    pub(super) begun: Vec<u32>,
+}
+
+pub(super) struct Task {
+    /// In the job.
+    pub(super) index: usize,
+    pub(super) process: u32,
+    before: Range<u32>,
+    after: Range<u32>,
+    messages: Range<u32>,
+    /// From its end to the end of the job at least.
+    pub(super) after_ns: u64,
+    /// Of its process.
+    pub(super) is_first: bool,
+    pub(super) is_last: bool,
+}
+
+/// A message that a task waits for.
+pub(super) struct Message {
+    pub(super) from: u32,
+    pub(super) bytes: u64,
+}
+
+pub(super) struct Process {
+    /// In the job.
+    pub(super) index: usize,
+    pub(super) memory_bytes: u64,
+    /// From its start to its end at least.
+    pub(super) span_ns: u64,
+    /// The core that has it.
+    pub(super) has_core: Option<u32>,
+    /// Those that are open, in order.
+    pub(super) tasks: Vec<u32>,
+}
+
+pub(super) struct Core {
+    /// In the store.
+    pub(super) index: usize,
+    /// Cores of a kind are as fast as each other.
+    pub(super) kind: u32,
+    pub(super) node: usize,
+    /// In the model.
+    pub(super) memory: u32,
+    /// Nothing of its time is reserved.
+    pub(super) is_free: bool,
+    pub(super) gaps: Vec<Gap>,
+}
+
+/// A stretch of time in which a core is free.
+#[derive(Clone, Copy)]
+pub(super) struct Gap {
+    pub(super) start_ns: u64,
+    pub(super) end_ns: u64,
+    /// The task of the model that ends when it begins, if one does.
+    pub(super) after: u32,
+}
+
+pub(super) struct Memory {
+    /// From when on how many bytes are free.
+    pub(super) free: Vec<(u64, u64)>,
+    /// That is enough for all processes at any time.
+    pub(super) is_plenty: bool,
+}
+
+impl<'a> Model<'a> {
+    /// `runs` are plans that rules have led to: their cores are looked at. Plans
+    /// that end after `horizon_ns` are not.
+    pub(super) fn new(
+        request: &Request<'_>,
+        net: &Net,
+        store: &'a Store,
+        runs: &[Run],
+        horizon_ns: u64,
+    ) -> Self {
+        let mut model = Self {
+            machine: store.machine(),
+            start_ns: request.start_ns,
+            tasks: Vec::new(),
+            waits_for: Vec::new(),
+            before: Vec::new(),
+            after: Vec::new(),
+            messages: Vec::new(),
+            processes: Vec::new(),
+            cores: Vec::new(),
+            kinds: 0,
+            length_ns: Vec::new(),
+            process_ns: Vec::new(),
+            memories: Vec::new(),
+            begun: Vec::new(),
+        };
+        let order = net::order(request.job, &net.open);
+        let mut place = vec![NONE; request.job.tasks.len()];
+        for (at, &task) in (0u32..).zip(&order) {
+            place[task] = at;
+        }
+        let indices = candidates(request, store, runs);
+        model.add_processes(request, net, &place, &indices);
+        model.add_tasks(request, net, &order, &place);
+        model.add_cores(store, &indices, horizon_ns);
+        model.measure(net, store);
+        model
+    }
+
+    fn add_processes(
+        &mut self,
+        request: &Request<'_>,
+        net: &Net,
+        place: &[u32],
+        indices: &[usize],
+    ) {
+        for (index, process) in request.job.processes.iter().enumerate() {
+            let open = process.tasks.iter().filter(|&&task| net.open[task]);
+            let tasks: Vec<u32> = open.map(|&task| place[task]).collect();
+            if tasks.is_empty() {
+                continue;
+            }
+            let has_core = match request.progress_of(index) {
+                Progress::Running { core, .. } => indices.binary_search(&core).ok(),
+                Progress::Waiting | Progress::Ended => None,
+            };
+            self.processes.push(Process {
+                index,
+                memory_bytes: process.memory_bytes,
+                span_ns: net.span_ns[index],
+                has_core: has_core.map(|core| core as u32),
+                tasks,
+            });
+        }
+    }
+
+    fn add_tasks(&mut self, request: &Request<'_>, net: &Net, order: &[usize], place: &[u32]) {
+        let job = request.job;
+        let mut of = vec![NONE; order.len()];
+        for (index, process) in (0u32..).zip(&self.processes) {
+            for &task in &process.tasks {
+                of[task as usize] = index;
+            }
+        }
+        for (at, &task) in (0u32..).zip(order) {
+            let before = self.before.len() as u32;
+            let after = self.after.len() as u32;
+            let messages = self.messages.len() as u32;
+            let open = job.predecessors(task).filter(|&before| net.open[before]);
+            self.before.extend(open.map(|before| place[before]));
+            self.waits_for.push(self.before.len() as u32 - before);
+            let open = job.successors(task).filter(|&after| net.open[after]);
+            self.after.extend(open.map(|after| place[after]));
+            if self.links() > 0 {
+                let senders = job.tasks[task].senders.iter();
+                let open = senders.filter(|&&from| net.open[from]);
+                self.messages.extend(open.map(|&from| Message {
+                    from: place[from],
+                    bytes: job.tasks[from].message_bytes.unwrap_or(0),
+                }));
+            }
+            let process = of[at as usize];
+            let tasks = &self.processes[process as usize].tasks;
+            self.tasks.push(Task {
+                index: task,
+                process,
+                before: before..self.before.len() as u32,
+                after: after..self.after.len() as u32,
+                messages: messages..self.messages.len() as u32,
+                after_ns: net.rank_ns[task].saturating_sub(net.shortest_ns[task]),
+                is_first: tasks.first() == Some(&at),
+                is_last: tasks.last() == Some(&at),
+            });
+            if request.is_executed(task) && self.before(at).is_empty() {
+                self.begun.push(at);
+            }
+        }
+    }
+
+    fn add_cores(&mut self, store: &Store, indices: &[usize], horizon_ns: u64) {
+        let window = self.start_ns..horizon_ns;
+        let all = self.processes.iter().map(|process| process.memory_bytes);
+        let all_bytes = all.fold(0, u64::saturating_add);
+        let mut rates: Vec<u64> = Vec::new();
+        let mut memories: Vec<usize> = Vec::new();
+        for &index in indices {
+            let site = store.sites()[index];
+            let kind = position_or_push(&mut rates, site.rate_insns_per_s);
+            let memory = position_or_push(&mut memories, site.memory);
+            if memory == self.memories.len() {
+                let steps = store.memories()[site.memory].steps_from(window.start);
+                let steps = steps.take_while(|step| step.from < window.end);
+                let free = steps.map(|step| (step.from.max(window.start), step.value));
+                let free: Vec<_> = free.collect();
+                let is_plenty = free.iter().all(|&(_, bytes)| bytes >= all_bytes);
+                self.memories.push(Memory { free, is_plenty });
+            }
+            let steps = store.core(index).steps_from(window.start);
+            let steps = steps.take_while(|step| step.from < window.end);
+            let gaps = steps.filter(|step| step.value > 0).map(|step| Gap {
+                start_ns: step.from.max(window.start),
+                end_ns: step.until.min(window.end),
+                after: NONE,
+            });
+            let gaps: Vec<Gap> = gaps.collect();
+            let is_all = |gap: &Gap| (gap.start_ns, gap.end_ns) == (window.start, window.end);
+            self.cores.push(Core {
+                index,
+                kind: kind as u32,
+                node: site.node,
+                memory: memory as u32,
+                is_free: gaps.first().is_some_and(is_all),
+                gaps,
+            });
+        }
+        self.kinds = rates.len();
+    }
+
+    fn measure(&mut self, net: &Net, store: &Store) {
+        let mut cores = vec![0; self.kinds];
+        for core in &self.cores {
+            cores[core.kind as usize] = core.index;
+        }
+        for task in &self.tasks {
+            let insns = net.insns[task.index];
+            let lengths = cores.iter().map(|&core| store.duration_ns(core, insns));
+            self.length_ns.extend(lengths);
+        }
+        for process in &self.processes {
+            let first_insns = net.first_insns[process.index];
+            let all_insns = net.process_insns[process.index];
+            self.process_ns.extend(cores.iter().map(|&core| {
+                let ns = |insns| store.duration_ns(core, insns);
+                (ns(first_insns), ns(all_insns))
+            }));
+        }
+    }
+
+    pub(super) fn before(&self, task: u32) -> &[u32] {
+        let of = &self.tasks[task as usize].before;
+        &self.before[of.start as usize..of.end as usize]
+    }
+
+    pub(super) fn after(&self, task: u32) -> &[u32] {
+        let of = &self.tasks[task as usize].after;
+        &self.after[of.start as usize..of.end as usize]
+    }
+
+    pub(super) fn messages(&self, task: u32) -> &[Message] {
+        let of = &self.tasks[task as usize].messages;
+        &self.messages[of.start as usize..of.end as usize]
+    }
+
+    pub(super) fn links(&self) -> usize {
+        self.machine.links.len()
+    }
+
+    pub(super) fn length_ns(&self, task: u32, core: u32) -> u64 {
+        self.length_ns[task as usize * self.kinds + self.cores[core as usize].kind as usize]
+    }
+
+    /// Of the task that it needs a core for first, and of all.
+    pub(super) fn process_ns(&self, process: u32, core: u32) -> (u64, u64) {
+        self.process_ns[process as usize * self.kinds + self.cores[core as usize].kind as usize]
+    }
+
+    /// From its start to the end of the job at least.
+    pub(super) fn rank_ns(&self, task: u32) -> u64 {
+        let kinds = task as usize * self.kinds..(task as usize + 1) * self.kinds;
+        let shortest_ns = self.length_ns[kinds].iter().min().copied();
+        let after_ns = self.tasks[task as usize].after_ns;
+        after_ns.saturating_add(shortest_ns.unwrap_or(0))
+    }
+
+    pub(super) fn last_task(&self, process: u32) -> u32 {
+        let tasks = &self.processes[process as usize].tasks;
+        tasks.last().copied().unwrap_or(NONE)
+    }
+
+    /// Per process: the core that has it; of others [`NONE`].
+    pub(super) fn held_cores(&self) -> Vec<u32> {
+        let cores = self.processes.iter().map(|process| process.has_core);
+        cores.map(|core| core.unwrap_or(NONE)).collect()
+    }
+
+    /// A core of each kind and memory.
+    pub(super) fn kinds_of_cores(&self) -> Vec<u32> {
+        let mut kinds: Vec<(u32, u32)> = Vec::new();
+        let mut cores = Vec::new();
+        for (core, of) in (0u32..).zip(&self.cores) {
+            if position_or_push(&mut kinds, (of.kind, of.memory)) == cores.len() {
+                cores.push(core);
+            }
+        }
+        cores
+    }
+}
+
+fn position_or_push<T: PartialEq>(all: &mut Vec<T>, one: T) -> usize {
+    let found = all.iter().position(|other| *other == one);
+    found.unwrap_or_else(|| {
+        all.push(one);
+        all.len() - 1
+    })
+}
+
+/// The cores that are looked at, in order.
+fn candidates(request: &Request<'_>, store: &Store, runs: &[Run]) -> Vec<usize> {
+    let all = store.sites().len();
+    if all <= MOST_CORES {
+        return (0..all).collect();
+    }
+    let used = runs.iter().flat_map(|run| &run.processes);
+    let mut cores: BTreeSet<usize> = used.map(|process| process.core).collect();
+    let processes = request.job.processes.len();
+    for process in 0..processes {
+        match request.progress_of(process) {
+            Progress::Running { core, .. } if core < all => _ = cores.insert(core),
+            _ => {}
+        }
+    }
+    for group in store.groups_by_rate() {
+        if cores.len() >= MOST_CORES {
+            break;
+        }
+        let gaps = group.gaps.iter();
+        let later = gaps.filter(|gap| gap.end_ns > request.start_ns);
+        cores.extend(later.take(processes).map(|gap| gap.core as usize));
+    }
+    cores.into_iter().collect()
+}
