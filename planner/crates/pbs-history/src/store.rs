@@ -126,20 +126,19 @@ impl Store {
         takeover: &Takeover,
         figures: &[ProcessRun],
     ) -> Result<(), Error> {
-        self.update_runs(state, &[(id, takeover, figures)])
+        self.update_runs(&[(id, state, takeover, figures)])
     }
 
     /// The same for several runs, for all or for none.
     pub fn update_runs(
         &mut self,
-        state: State,
-        runs: &[(RunId, &Takeover, &[ProcessRun])],
+        runs: &[(RunId, State, &Takeover, &[ProcessRun])],
     ) -> Result<(), Error> {
-        for (_, _, figures) in runs {
+        for (_, _, _, figures) in runs {
             tables::check(figures)?;
         }
         self.write(|connection| {
-            for &(id, takeover, figures) in runs {
+            for &(id, state, takeover, figures) in runs {
                 let mut run = open_run(connection, id)?;
                 if state == State::Over || (run.state, state) == (State::Running, State::Planned) {
                     return Err(Error::WrongState(id, run.state).into());

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::failure::Failure;
 use crate::files::{self, Kind};
-use crate::jobs::{machine_of, Submission};
+use crate::jobs::{job_of, machine_of};
 use crate::output::{counted, Output};
 use crate::planning::nanoseconds;
 use crate::plans::Summary;
@@ -29,7 +29,7 @@ pub(crate) fn check(out: Output, file: &Path) -> Result<ExitCode, Failure> {
             )
         }
         Kind::Job => {
-            let submission = Submission::from_text(text, file)?;
+            let submission = job_of(text, file)?;
             let summary = JobSummary::new(&submission.job);
             out.print(
                 &json!({ "valid": true, "problems": [], "kind": "job", "job": summary }),

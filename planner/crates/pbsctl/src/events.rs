@@ -4,13 +4,13 @@
 use std::path::Path;
 use std::process::ExitCode;
 
+use pbs_node::device::open;
 use pbs_report::{describe, EventView};
 use pbs_uapi::{Event, EventKind};
 
 use crate::cli::EventsOptions;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::plans::open;
 
 /// Events read at once.
 const BATCH: usize = 1024;

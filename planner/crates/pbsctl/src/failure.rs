@@ -2,11 +2,12 @@
 //! What can go wrong, and the exit status it has.
 
 use std::fmt;
-use std::io::{self, ErrorKind};
+use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
-use pbs_plan::{underscored, Problem};
+use pbs_node::{Declined, Error};
+use pbs_plan::Problem;
 use pbs_uapi::Refused;
 use serde_json::json;
 
@@ -38,30 +39,12 @@ pub(crate) enum Failure {
         problems: Vec<Problem>,
     },
     /// The job of the file was declined.
-    Declined {
-        file: String,
-        job: String,
-        why: String,
-        /// With which it would be admitted; counted from its submission.
-        earliest_deadline_ns: Option<u64>,
-    },
+    Declined(Declined),
 }
 
 impl Failure {
     pub(crate) fn file(file: impl AsRef<Path>, error: &io::Error) -> Self {
         Self::Failed(format!("{}: {error}", file.as_ref().display()))
-    }
-
-    /// The device could not be opened.
-    pub(crate) fn open(device: &Path, error: &io::Error) -> Self {
-        let hint = match error.kind() {
-            ErrorKind::NotFound => {
-                "; this kernel has no SCHED_PBS, boot one built with CONFIG_SCHED_CLASS_PBS"
-            }
-            ErrorKind::PermissionDenied => "; run pbsctl as root, or give yourself access to it",
-            _ => "",
-        };
-        Self::Failed(format!("{}: {error}{hint}", device.display()))
     }
 
     /// The kernel said no to `what`.
@@ -93,12 +76,13 @@ impl Failure {
                     json!({ "valid": false, "problems": problems }),
                 )
             }
-            Self::Declined {
-                file,
-                job,
-                why,
-                earliest_deadline_ns,
-            } => {
+            Self::Declined(declined) => {
+                let Declined {
+                    file,
+                    job,
+                    why,
+                    earliest_deadline_ns,
+                } = declined;
                 let json = json!({
                     "declined": { "file": file, "job": job, "why": why,
                                   "earliest_deadline_ns": earliest_deadline_ns },
@@ -120,6 +104,18 @@ impl From<pbs_history::Error> for Failure {
     }
 }
 
+/// So does the node.
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Invalid { file, problems } => Self::Invalid { file, problems },
+            Error::Declined(declined) => Self::Declined(declined),
+            Error::SeveralNodes(_) | Error::NoRate(_) => Self::Usage(error.to_string()),
+            error => Self::Failed(error.to_string()),
+        }
+    }
+}
+
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -136,22 +132,7 @@ impl fmt::Display for Failure {
                     more => write!(f, "\n{file}: {more} more; --json has all"),
                 }
             }
-            Self::Declined {
-                file,
-                job,
-                why,
-                earliest_deadline_ns,
-            } => {
-                write!(f, "{file}: job {job} is declined: {why}; ")?;
-                match earliest_deadline_ns {
-                    Some(ns) => write!(
-                        f,
-                        "it would be admitted with deadline_ns = {}",
-                        underscored(*ns)
-                    ),
-                    None => f.write_str("it would not be admitted with any deadline"),
-                }
-            }
+            Self::Declined(declined) => declined.fmt(f),
         }
     }
 }

@@ -4,9 +4,9 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use pbs_plan::{leppert, to_toml, wire, Plan, Problem, Slot};
+use pbs_node::device::{open, write};
+use pbs_plan::{leppert, to_toml, wire, Plan, Slot};
 use pbs_report::grouped;
-use pbs_uapi::Device;
 use serde::Serialize;
 use serde_json::json;
 
@@ -18,7 +18,7 @@ use crate::{files, glass};
 pub(crate) fn load(out: Output, device: &Path, file: &Path) -> Result<ExitCode, Failure> {
     let plan = files::read_plan(file)?;
     let device = open(device)?;
-    write(&device, &plan, file)?;
+    write(&device, &plan, &files::name(file))?;
     let summary = Summary::new(&plan);
     out.print(&json!({ "loaded": true, "plan": summary }), || {
         format!("Plan {} is in force\n{}", plan.plan_id, summary.text())
@@ -70,30 +70,6 @@ pub(crate) fn drop_plan(out: Output, device: &Path, cpu: u32) -> Result<ExitCode
         format!("The plan of CPU {cpu} is dropped.\n")
     })?;
     Ok(ExitCode::SUCCESS)
-}
-
-pub(crate) fn open(path: &Path) -> Result<Device, Failure> {
-    let mut device = Device::open_path(path, true).map_err(|error| Failure::open(path, &error))?;
-    device.map_events();
-    Ok(device)
-}
-
-/// Writes the plan to the kernel. What the kernel has against it leads to the
-/// line of the file.
-pub(crate) fn write(device: &Device, plan: &Plan, file: &Path) -> Result<(), Failure> {
-    let encoded = wire::encode(plan);
-    device.write_plan(&encoded.bytes).map_err(|refused| {
-        let Some(offset_bytes) = refused.offset_bytes else {
-            return Failure::refused("the kernel refused the plan", &refused);
-        };
-        Failure::Invalid {
-            file: files::name(file),
-            problems: vec![Problem::at(
-                encoded.line_at(offset_bytes),
-                format!("the kernel refused the plan: {refused}"),
-            )],
-        }
-    })
 }
 
 /// Writes the text of a plan to a file, or prints it. In JSON it stands under

@@ -5,19 +5,18 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Args;
-use pbs_control::{Controller, Options as ControlOptions};
 use pbs_history::{Kind, Options, Outcome, RunFigures, RunId, State, Store};
+use pbs_node::device::rate_insns_per_ms;
+use pbs_node::queue::{self, Submitted};
+use pbs_node::Submission;
 use pbs_report::{columns, grouped};
 use serde::Serialize;
 use serde_json::json;
 
 use crate::failure::Failure;
 use crate::history::{utc, HistoryFile};
-use crate::jobs::{self, JobFiles, Submission, LEAD_NS};
+use crate::jobs::{self, JobFiles};
 use crate::output::{ms, Output};
-use crate::planning::rate_insns_per_ms;
-use crate::run::jobs::can_be_started;
-use crate::run::ledger::{begin, decline, is_submitted, open, submitted};
 
 const SUBMIT_HELP: &str = "\
 Examples:
@@ -76,16 +75,6 @@ pub(crate) struct JobsOptions {
     pub(crate) history: HistoryFile,
 }
 
-/// A job that was submitted.
-#[derive(Debug, Serialize)]
-struct Submitted {
-    run: u64,
-    job: String,
-    /// If it began now.
-    planned_end_ns: u64,
-    deadline_ns: u64,
-}
-
 pub(crate) fn submit(
     out: Output,
     device: &Path,
@@ -96,53 +85,12 @@ pub(crate) fn submit(
         machine,
         history,
     } = &options.files;
-    let submissions = jobs::read(jobs)?.into_iter().map(can_be_started);
+    let submissions = jobs::read(jobs)?.into_iter();
+    let submissions = submissions.map(Submission::with_programs);
     let submissions: Vec<_> = submissions.collect::<Result<_, _>>()?;
-    let least = submissions.last().map_or(0, |last| last.job.priority);
     let machine = machine.read(|| rate_insns_per_ms(device))?;
-    let mut store = open(&history.path)?;
-    let control = ControlOptions {
-        lead_ns: LEAD_NS,
-        ..ControlOptions::default()
-    };
-    let mut controller = Controller::new(machine, control, 1, 1);
-    for (id, ago_ns, request) in submitted(&store)? {
-        let name = format!("run {id}");
-        // One that can't be run any more is in nobody's way, nor one that is less
-        // important.
-        let before = Submission::from_text(request, Path::new(&name)).ok();
-        if let Some(before) = before.filter(|before| before.job.priority >= least) {
-            let history = store.history(&before.job.name)?;
-            let (job, _) = before.waited(ago_ns).predicted(&history, 0)?;
-            let _ = controller.admit(job, 0);
-        }
-    }
-    let mut admitted = Vec::new();
-    for submission in submissions {
-        let history = store.history(&submission.job.name)?;
-        let (job, _) = submission.predicted(&history, 0)?;
-        match controller.admit(job.clone(), 0) {
-            Ok(run) => admitted.push((submission, run.planned.end_ns, job)),
-            Err(declined) => {
-                return Err(Failure::Declined {
-                    file: submission.file,
-                    job: job.name.clone(),
-                    why: declined.describe(&job, 0),
-                    earliest_deadline_ns: controller.earliest_deadline_ns(&job, 0),
-                });
-            }
-        }
-    }
-    let mut waiting = Vec::new();
-    for (submission, planned_end_ns, job) in admitted {
-        let id = begin(&mut store, &job.name, Kind::Plan, &submission.request)?;
-        waiting.push(Submitted {
-            run: id.0,
-            job: job.name,
-            planned_end_ns,
-            deadline_ns: job.deadline_ns,
-        });
-    }
+    let mut store = queue::open(&history.path)?;
+    let waiting = queue::submit(&mut store, machine, submissions)?;
     out.print(&json!({ "submitted": waiting }), || {
         let line = |job: &Submitted| {
             format!(
@@ -162,17 +110,9 @@ pub(crate) fn submit(
 }
 
 pub(crate) fn withdraw(out: Output, options: &WithdrawOptions) -> Result<ExitCode, Failure> {
-    let mut store = open(&options.history.path)?;
+    let mut store = queue::open(&options.history.path)?;
     let id = RunId(options.run);
-    let run = store.run(id)?;
-    let takeover = store.takeover(id)?;
-    if !takeover.is_some_and(|takeover| is_submitted(&run, &takeover)) {
-        return Err(Failure::Failed(format!(
-            "run {id} of job {} does not wait; see pbsctl jobs for those that do",
-            run.job
-        )));
-    }
-    decline(&mut store, id)?;
+    let run = queue::withdraw(&mut store, id)?;
     out.print(&json!({ "withdrawn": id }), || {
         format!("Run {id} of job {} waits no more.\n", run.job)
     })?;
@@ -256,8 +196,7 @@ pub(crate) fn jobs(out: Output, options: &JobsOptions) -> Result<ExitCode, Failu
             passed_over -= 1;
             continue;
         }
-        let takeover = store.takeover(run.id)?;
-        let submitted = takeover.is_some_and(|takeover| is_submitted(&run, &takeover));
+        let submitted = queue::waits(&store, &run)?;
         let figures = store.figures_of(run.id)?;
         views.push(RunView::new(figures, submitted));
     }

@@ -5,17 +5,13 @@ use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 
-use pbs_plan::Config;
+use pbs_node::device::{open, SYSFS};
 use pbs_report::{columns, tier_name};
 use pbs_uapi::{ProcessState, IDLE, NO_TASK};
 use serde_json::{json, Map, Value};
 
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::plans::open;
-
-/// Where the kernel tells of the class.
-pub(crate) const SYSFS: &str = "/sys/kernel/pbs";
 
 /// What the kernel knows of one process.
 pub(crate) fn process(out: Output, device: &Path, id: u32) -> Result<ExitCode, Failure> {
@@ -85,20 +81,6 @@ pub(crate) fn stat(out: Output, device: &Path) -> Result<ExitCode, Failure> {
         columns(&rows, 2)
     })?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// The numbers of the policy that a plan without its own runs with.
-pub(crate) fn node_config() -> Result<Config, Failure> {
-    let mut values = Config::DEFAULT.values();
-    for (name, value) in Config::NAMES.iter().zip(&mut values) {
-        let file = Path::new(SYSFS).join("config").join(name);
-        let text = fs::read_to_string(&file).map_err(|error| Failure::file(&file, &error))?;
-        *value = text.trim().parse().map_err(|_| {
-            let text = text.trim();
-            Failure::Failed(format!("{}: \"{text}\" is not a number", file.display()))
-        })?;
-    }
-    Ok(Config::from_values(values))
 }
 
 /// Directories as objects, files as numbers where they are ones.

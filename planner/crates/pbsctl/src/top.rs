@@ -6,6 +6,8 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use pbs_node::device::{open, SYSFS};
+use pbs_node::signals::{wait, Signals};
 use pbs_report::{bytes, columns, grouped};
 use serde::Serialize;
 use serde_json::Value;
@@ -13,9 +15,7 @@ use serde_json::Value;
 use crate::cli::TopOptions;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::plans::open;
-use crate::run::signals::{wait, Signals};
-use crate::stat::{directory, SYSFS};
+use crate::stat::directory;
 
 /// Clears a terminal and goes to its first line.
 const CLEAR: &str = "\x1b[H\x1b[2J";

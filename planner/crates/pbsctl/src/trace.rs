@@ -6,6 +6,8 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use pbs_node::device::{self, kernel_release, open};
+use pbs_node::signals::{wait, Signals};
 use pbs_plan::{wire, Config, Plan};
 use pbs_report::{tier_name, EventView, Facts, Opened, Source};
 use pbs_trace::Trace;
@@ -16,10 +18,6 @@ use crate::cli::TraceOptions;
 use crate::failure::Failure;
 use crate::files;
 use crate::output::{counted, Output};
-use crate::plans::open;
-use crate::run::kernel_release;
-use crate::run::signals::{wait, Signals};
-use crate::stat::node_config;
 
 /// Events read at once.
 const BATCH: usize = 1024;
@@ -136,7 +134,7 @@ fn live(
     device
         .seek(info.first_seq)
         .map_err(|refused| Failure::refused("events", &refused))?;
-    let config = node_config()?;
+    let config = device::config()?;
     let mut plans = Plans::new(files);
     let mut events = Vec::new();
     let signals = Signals::new().map_err(|error| Failure::file("signals", &error))?;

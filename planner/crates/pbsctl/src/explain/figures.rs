@@ -3,10 +3,9 @@
 
 use pbs_history::{Prediction, Source};
 use pbs_job::Job;
+use pbs_node::Forecast;
 use pbs_report::{bytes, columns, grouped};
 use serde::Serialize;
-
-use crate::jobs::Forecast;
 
 /// The figures of a task.
 #[derive(Serialize)]

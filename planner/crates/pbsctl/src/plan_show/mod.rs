@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
+use pbs_node::Declined;
 use pbs_plan::{to_toml, Plan};
 use pbs_planner::plan_building::{class_plans, csv, Entry, NodePlan, ProcessIds, Settings};
 use pbs_report::{schedule_chart, schedule_picture, schedule_tables, Schedule};
@@ -111,12 +112,12 @@ fn show(out: Output, device: &Path, options: &PlanShowOptions) -> Result<ExitCod
     for submission in jobs {
         let answered = planning.admit(submission)?;
         if let Err(declined) = &answered.answer {
-            return Err(Failure::Declined {
+            return Err(Failure::Declined(Declined {
                 why: declined.describe(&answered.job, 0),
                 earliest_deadline_ns: planning.earliest_deadline_ns(&answered),
                 job: answered.job.name,
                 file: answered.submission.file,
-            });
+            }));
         }
         planned.push(answered);
     }

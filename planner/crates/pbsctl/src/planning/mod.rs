@@ -9,14 +9,14 @@ use std::path::Path;
 
 use pbs_history::{Error, JobHistory};
 use pbs_job::Job;
+use pbs_node::device::rate_insns_per_ms;
+use pbs_node::{Forecast, Submission};
 use pbs_planner::{
     admit, earliest_deadline, lower_bound, validate, Bound, Declined, Options, Planned, Rejection,
     Request, Run, RunId, Store, Validation,
 };
 
 use crate::failure::Failure;
-use crate::jobs::{Forecast, Submission};
-use crate::plans;
 
 pub(crate) use options::PlanningOptions;
 pub(crate) use view::{nanoseconds, AttemptView, MachineView, NodeView};
@@ -133,20 +133,4 @@ impl Known {
             Self::Runs(_, store) => Ok(store.history(job)?),
         }
     }
-}
-
-/// The rate of this node.
-pub(crate) fn rate_insns_per_ms(device: &Path) -> Result<u64, Failure> {
-    let unknown = |why: String| {
-        Failure::Usage(format!(
-            "this is no node whose rate is known ({why}); name the machine to plan for with \
-             --machine FILE"
-        ))
-    };
-    if !device.exists() {
-        return Err(unknown(format!("there is no {}", device.display())));
-    }
-    let info = plans::open(device)?.info();
-    let info = info.map_err(|refused| unknown(refused.to_string()))?;
-    Ok(info.rate_insns_per_ms)
 }

@@ -26,12 +26,10 @@ pub(crate) struct Live {
 }
 
 impl Live {
-    /// For a run that begins with that plan.
-    pub(crate) fn new(plan: &Plan, wanted: bool) -> Self {
-        let tasks = plan.processes.iter().map(|process| process.tasks.len());
+    pub(crate) fn new(wanted: bool) -> Self {
         Self {
             on: wanted && io::stderr().is_terminal(),
-            tasks: tasks.sum::<usize>() as u64,
+            tasks: 0,
             ended: 0,
             signals: 0,
             plans: 0,
@@ -45,6 +43,12 @@ impl Live {
             Some(EventKind::Late | EventKind::Early) => self.signals += 1,
             _ => {}
         }
+    }
+
+    /// The run begins with that plan.
+    pub(crate) fn planned(&mut self, plan: &Plan) {
+        let tasks = plan.processes.iter().map(|process| process.tasks.len());
+        self.tasks = tasks.sum::<usize>() as u64;
     }
 
     /// A plan was made anew.
@@ -92,7 +96,8 @@ mod tests {
     #[test]
     fn the_line_says_how_far_it_is() {
         let text = "[[process]]\nid = 1\ntasks = [5, 5]\n[[cpu]]\ncpu = 0\nslots = [1, 1]\n";
-        let mut live = Live::new(&from_toml(text).unwrap(), false);
+        let mut live = Live::new(false);
+        live.planned(&from_toml(text).unwrap());
         for kind in [EventKind::TaskEnded, EventKind::Late, EventKind::Grant] {
             live.event(&Event {
                 kind: kind as u16,

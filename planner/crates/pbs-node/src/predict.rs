@@ -7,15 +7,16 @@ use pbs_job::{Job, Process};
 
 /// What is planned for a task, and where it comes from.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Forecast {
+pub struct Forecast {
     /// Index of the task in the job.
-    pub(crate) task: usize,
-    pub(crate) prediction: Prediction,
+    pub task: usize,
+    /// It.
+    pub prediction: Prediction,
 }
 
 /// The job with what its runs predict in the place of the user's figures, and
 /// what that is for each task that has instructions.
-pub(crate) fn predict(job: &Job, history: &JobHistory) -> (Job, Vec<Forecast>) {
+pub fn predict(job: &Job, history: &JobHistory) -> (Job, Vec<Forecast>) {
     let mut predicted = job.clone();
     let mut forecasts = Vec::new();
     for (index, process) in job.processes.iter().enumerate() {

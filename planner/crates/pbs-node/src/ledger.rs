@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What is kept of the runs while they run: in the history, so that what they
-//! used is known to the next one, and so that another pbsctl can take over.
+//! used is known to the next one, and so that another planner can take over.
 
-use std::fs;
 use std::path::Path;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use pbs_history::{
-    boot_id, Collector, Error, JobHistory, Kind, NewRun, Options, Outcome, Run, RunFigures, RunId,
-    State, Store, Takeover,
+    boot_id, Collector, JobHistory, Kind, NewRun, Outcome, RunFigures, RunId, State, Store,
+    Takeover,
 };
 use pbs_plan::{to_toml, Plan};
 use pbs_uapi::{Device, Event, IDLE};
 
-use super::BATCH;
-use crate::failure::Failure;
-use crate::jobs::Saved;
+use crate::node::BATCH;
+use crate::queue::{self, decline, open_runs, unix_ns};
+use crate::saved::Saved;
+use crate::{Error, Listener, News};
 
 /// What was heard of the node is kept this often. Who takes over reads what the
 /// kernel still holds of what came after.
@@ -23,20 +23,20 @@ const KEEP_EVERY: Duration = Duration::from_secs(1);
 
 /// The history of the planner, and its runs that are not over.
 #[derive(Debug)]
-pub(super) struct Ledger {
+pub(crate) struct Ledger {
     store: Store,
     runs: Vec<OpenRun>,
-    /// [`State::Running`] once the programs were let go.
-    state: State,
     kept: Instant,
-    /// Why what happened is no longer kept.
-    failed: Option<Error>,
+    /// Some of what happened could not be kept.
+    failed: bool,
 }
 
 /// A run that is under way.
 #[derive(Debug)]
 struct OpenRun {
     id: RunId,
+    /// [`State::Running`] once its programs were let go.
+    state: State,
     collector: Collector,
     takeover: Takeover,
     saved: Saved,
@@ -44,25 +44,24 @@ struct OpenRun {
 
 impl Ledger {
     /// Opens the history, or makes it, and claims it: only one planner may write.
-    pub(super) fn open(path: &Path) -> Result<Self, Failure> {
-        let mut store = open(path)?;
+    pub(crate) fn open(path: &Path) -> Result<Self, Error> {
+        let mut store = queue::open(path)?;
         store.claim_planner()?;
         Ok(Self {
             store,
             runs: Vec::new(),
-            state: State::Planned,
             kept: Instant::now(),
-            failed: None,
+            failed: false,
         })
     }
 
     /// What the runs of a job predict.
-    pub(super) fn history(&self, job: &str) -> Result<JobHistory, Failure> {
+    pub(crate) fn history(&self, job: &str) -> Result<JobHistory, Error> {
         Ok(self.store.history(job)?)
     }
 
     /// The runs that are not over, with what is needed to take them over.
-    pub(super) fn open_runs(&self) -> Result<Vec<(RunFigures, Takeover)>, Failure> {
+    pub(crate) fn open_runs(&self) -> Result<Vec<(RunFigures, Takeover)>, Error> {
         let mut open = Vec::new();
         for (run, takeover) in open_runs(&self.store)? {
             open.push((self.store.figures_of(run.id)?, takeover));
@@ -70,22 +69,22 @@ impl Ledger {
         Ok(open)
     }
 
-    /// The runs that wait, as [`submitted`] has them.
-    pub(super) fn submitted(&self) -> Result<Vec<(RunId, u64, String)>, Failure> {
-        submitted(&self.store)
+    /// The runs that wait, as [`queue::waiting`] has them.
+    pub(crate) fn waiting(&self) -> Result<Vec<(RunId, u64, String)>, Error> {
+        queue::waiting(&self.store)
     }
 
     /// Notes a run whose plan is to be written, with all that is needed to take it
     /// over, and follows it from the event of that number on. `id` is its number if
     /// it was submitted before.
-    pub(super) fn follow(
+    pub(crate) fn follow(
         &mut self,
         id: Option<RunId>,
         saved: Saved,
         kind: Kind,
         request: &str,
         next_seq: u64,
-    ) -> Result<RunId, Failure> {
+    ) -> Result<RunId, Error> {
         let takeover = Takeover {
             request: request.into(),
             reservation: saved.to_text(),
@@ -109,6 +108,7 @@ impl Ledger {
         (self.store).update_run(id, State::Planned, &takeover, &[])?;
         self.runs.push(OpenRun {
             id,
+            state: State::Planned,
             collector: Collector::new(next_seq, saved.expected()),
             takeover,
             saved,
@@ -116,13 +116,13 @@ impl Ledger {
         Ok(id)
     }
 
-    /// Goes on to follow a run that another pbsctl has followed.
-    pub(super) fn go_on(&mut self, saved: Saved, takeover: Takeover, before: &RunFigures) {
+    /// Goes on to follow a run that another planner has followed.
+    pub(crate) fn go_on(&mut self, saved: Saved, takeover: Takeover, before: &RunFigures) {
         let expected = saved.expected();
         let collector = Collector::resume(takeover.next_seq, expected, &before.processes);
-        self.state = State::Running;
         self.runs.push(OpenRun {
             id: before.run.id,
+            state: State::Running,
             collector,
             takeover,
             saved,
@@ -134,21 +134,23 @@ impl Ledger {
     /// # Errors
     ///
     /// Who comes next would not know of it.
-    pub(super) fn planned(&mut self, plan: &Plan) -> Result<(), Failure> {
+    pub(crate) fn planned(&mut self, plan: &Plan) -> Result<(), pbs_history::Error> {
         self.take(plan);
-        Ok(self.note()?)
+        self.note()
     }
 
-    /// The programs were let go.
-    pub(super) fn released(&mut self) {
-        self.state = State::Running;
-        self.keep();
+    /// The programs of all runs were let go.
+    pub(crate) fn released(&mut self, listener: &mut dyn Listener) {
+        for run in &mut self.runs {
+            run.state = State::Running;
+        }
+        self.keep(listener);
     }
 
     /// A plan took over.
-    pub(super) fn replanned(&mut self, plan: &Plan) {
+    pub(crate) fn replanned(&mut self, plan: &Plan, listener: &mut dyn Listener) {
         self.take(plan);
-        self.keep();
+        self.keep(listener);
     }
 
     fn take(&mut self, plan: &Plan) {
@@ -161,7 +163,7 @@ impl Ledger {
     }
 
     /// A run has ended at that time.
-    pub(super) fn ended(&mut self, id: RunId, time_ns: u64) {
+    pub(crate) fn ended(&mut self, id: RunId, time_ns: u64) {
         for run in self.runs.iter_mut().filter(|run| run.id == id) {
             run.saved.ended_ns = Some(time_ns);
             run.takeover.reservation = run.saved.to_text();
@@ -170,7 +172,7 @@ impl Ledger {
 
     /// Hears of an event. One of another plan, whose processes may have the same
     /// numbers, is only counted.
-    pub(super) fn event(&mut self, event: &Event, ours: bool) {
+    pub(crate) fn event(&mut self, event: &Event, ours: bool) {
         let counted = Event {
             process: IDLE,
             ..*event
@@ -182,19 +184,25 @@ impl Ledger {
 
     /// Keeps what was heard, if it is time to. What cannot be kept is no reason to
     /// stop what runs.
-    pub(super) fn keep_in_time(&mut self) {
+    pub(crate) fn keep_in_time(&mut self, listener: &mut dyn Listener) {
         if self.kept.elapsed() >= KEEP_EVERY {
-            self.keep();
+            self.keep(listener);
         }
     }
 
-    fn keep(&mut self) {
+    fn keep(&mut self, listener: &mut dyn Listener) {
         if let Err(error) = self.note() {
-            tell_once(&mut self.failed, error);
+            self.tell_once(error, listener);
         }
     }
 
-    fn note(&mut self) -> Result<(), Error> {
+    fn tell_once(&mut self, error: pbs_history::Error, listener: &mut dyn Listener) {
+        if !std::mem::replace(&mut self.failed, true) {
+            listener.news(News::NotRecorded(error));
+        }
+    }
+
+    fn note(&mut self) -> Result<(), pbs_history::Error> {
         self.kept = Instant::now();
         for run in &mut self.runs {
             run.takeover.next_seq = run.collector.next_seq();
@@ -205,21 +213,21 @@ impl Ledger {
             .map(|run| run.collector.figures())
             .collect();
         let runs = self.runs.iter().zip(&figures);
-        let runs = runs.map(|(run, figures)| (run.id, &run.takeover, figures.as_slice()));
+        let runs = runs.map(|(run, figures)| (run.id, run.state, &run.takeover, &**figures));
         let runs: Vec<_> = runs.collect();
-        self.store.update_runs(self.state, &runs)
+        self.store.update_runs(&runs)
     }
 
     /// A program of the process with that number in the plan did not succeed;
     /// `task` is its number in the plan, if the program is one task.
-    pub(super) fn failed_program(&mut self, process: u32, task: Option<u32>) {
+    pub(crate) fn failed_program(&mut self, process: u32, task: Option<u32>) {
         for run in &mut self.runs {
             run.collector.failed(process, task);
         }
     }
 
     /// For how long a program of the process with that number in the plan had a CPU.
-    pub(super) fn ran(&mut self, process: u32, ran_ns: u64) {
+    pub(crate) fn ran(&mut self, process: u32, ran_ns: u64) {
         for run in &mut self.runs {
             run.collector.ran(process, ran_ns);
         }
@@ -227,7 +235,10 @@ impl Ledger {
 
     /// The runs are over: their figures become part of the history. The answer is
     /// what is known of each; `None`: it could not be recorded.
-    pub(super) fn finish(&mut self) -> Vec<(RunId, Option<RunFigures>)> {
+    pub(crate) fn finish(
+        &mut self,
+        listener: &mut dyn Listener,
+    ) -> Vec<(RunId, Option<RunFigures>)> {
         let now_ns = unix_ns();
         let mut finished = Vec::new();
         for run in std::mem::take(&mut self.runs) {
@@ -235,7 +246,7 @@ impl Ledger {
             let outcome = Collector::outcome(&figures);
             let recorded = self.record(run.id, now_ns, outcome, &figures);
             if let Err(error) = &recorded {
-                tell_once(&mut self.failed, error.clone());
+                self.tell_once(error.clone(), listener);
             }
             finished.push((run.id, recorded.ok()));
         }
@@ -248,27 +259,28 @@ impl Ledger {
         now_ns: u64,
         outcome: Outcome,
         figures: &[pbs_history::ProcessRun],
-    ) -> Result<RunFigures, Error> {
+    ) -> Result<RunFigures, pbs_history::Error> {
         self.store.finish_run(id, now_ns, outcome, figures)?;
         self.store.figures_of(id)
     }
 
     /// Closes a run that nobody follows any more, with what the kernel still holds
     /// of it, if `saved` says how it stands there.
-    pub(super) fn close(
+    pub(crate) fn close(
         &mut self,
         run: &RunFigures,
         takeover: &Takeover,
         saved: Option<&Saved>,
         device: &Device,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), Error> {
         let mut figures = run.processes.clone();
         if let Some(saved) = saved {
             let mut collector =
                 Collector::resume(takeover.next_seq, saved.expected(), &run.processes);
             let mut batch = vec![Event::default(); BATCH];
-            let refused = |refused| Failure::refused("events", &refused);
-            device.seek(takeover.next_seq).map_err(refused)?;
+            device
+                .seek(takeover.next_seq)
+                .map_err(Error::refused("events"))?;
             while let Some(events) = device.read_events(&mut batch).ok().filter(|&n| n > 0) {
                 batch[..events]
                     .iter()
@@ -284,87 +296,12 @@ impl Ledger {
     }
 
     /// Closes a run that was submitted and can't be planned.
-    pub(super) fn decline(&mut self, id: RunId) -> Result<(), Failure> {
+    pub(crate) fn decline(&mut self, id: RunId) -> Result<(), Error> {
         decline(&mut self.store, id)
     }
 
     /// Whether all that happened could be kept.
-    pub(super) fn is_whole(&self) -> bool {
-        self.failed.is_none()
+    pub(crate) fn is_whole(&self) -> bool {
+        !self.failed
     }
-}
-
-/// Notes a run that is submitted now and waits.
-pub(crate) fn begin(
-    store: &mut Store,
-    job: &str,
-    kind: Kind,
-    request: &str,
-) -> Result<RunId, Failure> {
-    let run = NewRun {
-        job,
-        kind,
-        submitted_unix_ns: unix_ns(),
-        request,
-        reservation: "",
-    };
-    Ok(store.begin_run(&run)?)
-}
-
-/// Opens the history, or makes it and the directory that it is in.
-pub(crate) fn open(path: &Path) -> Result<Store, Failure> {
-    if let Some(directory) = path.parent().filter(|path| !path.as_os_str().is_empty()) {
-        fs::create_dir_all(directory).map_err(|error| Failure::file(directory, &error))?;
-    }
-    Ok(Store::open(path, Options::DEFAULT)?)
-}
-
-/// The runs that are not over, the oldest first.
-fn open_runs(store: &Store) -> Result<Vec<(Run, Takeover)>, Failure> {
-    let mut open = Vec::new();
-    for run in store.runs(None)? {
-        if run.state == State::Over {
-            continue;
-        }
-        if let Some(takeover) = store.takeover(run.id)? {
-            open.push((run, takeover));
-        }
-    }
-    Ok(open)
-}
-
-/// The runs that were submitted and wait, the oldest first: number, how long ago that
-/// was, and the job as it was requested.
-pub(crate) fn submitted(store: &Store) -> Result<Vec<(RunId, u64, String)>, Failure> {
-    let now_ns = unix_ns();
-    let open = open_runs(store)?.into_iter();
-    let waiting = open.filter(|(run, takeover)| is_submitted(run, takeover));
-    let waiting = waiting.map(|(run, takeover)| {
-        let ago_ns = now_ns.saturating_sub(run.submitted_unix_ns);
-        (run.id, ago_ns, takeover.request)
-    });
-    Ok(waiting.collect())
-}
-
-/// Has a run that waits wait no more.
-pub(crate) fn decline(store: &mut Store, id: RunId) -> Result<(), Failure> {
-    Ok(store.finish_run(id, unix_ns(), Outcome::Declined, &[])?)
-}
-
-/// Whether a run waits to be planned.
-pub(crate) fn is_submitted(run: &Run, takeover: &Takeover) -> bool {
-    run.state == State::Planned && takeover.reservation.is_empty()
-}
-
-fn tell_once(told: &mut Option<Error>, error: Error) {
-    if told.is_none() {
-        eprintln!("pbsctl: {error}. What runs goes on, but is not recorded");
-        *told = Some(error);
-    }
-}
-
-/// Since 1970.
-fn unix_ns() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
 }

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The lease of the CPUs: they have the plan for as long as pbsctl says now and then that
-//! it is there.
+//! The lease of the CPUs: they have the plan for as long as their planner says now and
+//! then that it is there.
 
 use std::time::{Duration, Instant};
 
 use pbs_uapi::Device;
 
-/// How often a lease is renewed in its length. On the CPU of a plan pbsctl may have to wait
+/// How often a lease is renewed in its length. On the CPU of a plan the planner may have to wait
 /// long for its turn.
 const RENEWALS: u32 = 4;
 
 /// A lease, or none.
-#[derive(Debug)]
-pub(super) struct Lease {
+#[derive(Debug, Default)]
+pub(crate) struct Lease {
     length_ns: u64,
     /// When it was renewed last.
     renewed: Option<Instant>,
@@ -20,7 +20,7 @@ pub(super) struct Lease {
 
 impl Lease {
     /// 0: none.
-    pub(super) fn new(length_ns: u64) -> Self {
+    pub(crate) fn new(length_ns: u64) -> Self {
         Self {
             length_ns,
             renewed: None,
@@ -28,13 +28,13 @@ impl Lease {
     }
 
     /// What the plans are to say of it.
-    pub(super) fn length_ns(&self) -> u64 {
+    pub(crate) fn length_ns(&self) -> u64 {
         self.length_ns
     }
 
     /// Renews it on those CPUs if it is time. Returns in how many milliseconds that is to be
     /// done again; `None`: never.
-    pub(super) fn keep(&mut self, device: &Device, cpus: impl Iterator<Item = u32>) -> Option<i32> {
+    pub(crate) fn keep(&mut self, device: &Device, cpus: impl Iterator<Item = u32>) -> Option<i32> {
         if self.length_ns == 0 {
             return None;
         }

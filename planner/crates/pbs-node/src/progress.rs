@@ -7,8 +7,8 @@ use pbs_plan::Plan;
 use pbs_report::Outcome;
 use pbs_uapi::{Event, EventKind};
 
-/// Watches a plan until it has ended on all its CPUs.
-#[derive(Debug)]
+/// Watches plans until they have ended on all their CPUs.
+#[derive(Debug, Default)]
 pub(crate) struct Progress {
     /// Those of the plans, the first one first.
     plan_ids: Vec<u64>,
@@ -26,19 +26,7 @@ enum State {
 }
 
 impl Progress {
-    pub(crate) fn new(plan: &Plan) -> Self {
-        Self {
-            plan_ids: vec![plan.plan_id],
-            resumed: false,
-            cpus: plan
-                .cpus
-                .iter()
-                .map(|cpu| (cpu.cpu, State::Written))
-                .collect(),
-        }
-    }
-
-    /// The plans of a pbsctl that died, of which one is in force on those CPUs.
+    /// The plans of a planner that died, of which one is in force on those CPUs.
     pub(crate) fn resumed(plans: &[Plan], in_force: &[u32]) -> Self {
         let cpus = plans.iter().flat_map(|plan| &plan.cpus).map(|cpu| cpu.cpu);
         let cpus: BTreeSet<_> = cpus.chain(in_force.iter().copied()).collect();
@@ -59,8 +47,8 @@ impl Progress {
         }
     }
 
-    /// A plan of ours was written in the place of the one before.
-    pub(crate) fn also(&mut self, plan: &Plan) {
+    /// A plan of ours was written: the first, or one in the place of another.
+    pub(crate) fn written(&mut self, plan: &Plan) {
         self.plan_ids.push(plan.plan_id);
         for cpu in &plan.cpus {
             match self.cpus.iter_mut().find(|(known, _)| *known == cpu.cpu) {
@@ -131,6 +119,11 @@ impl Progress {
         Some(outcome)
     }
 
+    /// Whether no plan of ours is in force, or about to be.
+    pub(crate) fn is_over(&self) -> bool {
+        self.outcome().is_some()
+    }
+
     /// The CPUs on which our plan is still in force.
     pub(crate) fn in_force(&self) -> impl Iterator<Item = u32> + '_ {
         self.cpus
@@ -148,7 +141,9 @@ mod tests {
     fn progress() -> Progress {
         let text = "plan_id = 7\n[[process]]\nid = 1\ntasks = [5]\n[[process]]\nid = 2\n\
                     tasks = [5]\n[[cpu]]\ncpu = 0\nslots = [1]\n[[cpu]]\ncpu = 3\nslots = [2]\n";
-        Progress::new(&from_toml(text).unwrap())
+        let mut progress = Progress::default();
+        progress.written(&from_toml(text).unwrap());
+        progress
     }
 
     fn event(kind: EventKind, plan_id: u64, cpu: u32) -> Event {

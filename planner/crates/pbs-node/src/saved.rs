@@ -5,7 +5,7 @@ use pbs_history::Expected;
 use pbs_job::{job_from_toml, job_to_toml, machine_from_toml, machine_to_toml, Job, Machine};
 use serde::{Deserialize, Serialize};
 
-use super::expected;
+use crate::predict::expected;
 
 /// A run as it was planned first.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,8 +70,8 @@ mod tests {
 
     #[test]
     fn what_was_saved_comes_back() {
-        let job = include_str!("../../../../../samples/jobs/stages.toml");
-        let machine = include_str!("../../../../../samples/machines/vm.toml");
+        let job = include_str!("../../../../samples/jobs/stages.toml");
+        let machine = include_str!("../../../../samples/machines/vm.toml");
         let without_lines = |text: &str| job_from_toml(&job_to_toml(&job_from_toml(text).unwrap()));
         let saved = Saved {
             job: without_lines(job).unwrap(),

@@ -2,14 +2,14 @@
 //! The programs of a plan: forked up front, held at a gate, let go together.
 //!
 //! A program must not run before it is attached, or it would run as a normal
-//! one; and once the first is let go, pbsctl may hardly get the CPU any more.
+//! one; and once the first is let go, the node may hardly get the CPU any more.
 //! So all children wait at one pipe, and closing its other end lets them all
 //! go in one call.
 //!
 //! From then on the class is what starts them: a program is executed when its
 //! process is first granted the CPU, in its slot and not before the tasks have
 //! ended that its own waits for. So no time is lost between the end of one and
-//! the start of the next, and nothing depends on when pbsctl gets to run. What a
+//! the start of the next, and nothing depends on when the node gets to run. What a
 //! program reads that waits for others may be made by them; it is opened as late.
 
 use std::env;
@@ -21,21 +21,117 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use pbs_plan::{Command, Problem, Process, Start};
+use pbs_plan::{Command, Plan, Problem, Process, Start};
 use pbs_report::Exit;
+use pbs_uapi::{Device, Refused, ATTACH_ONE_TASK};
+
+use crate::Error;
 
 /// What a child answers when it was not executed.
 const NOT_EXECUTED: i32 = 127;
+
+/// A program of a plan.
+#[derive(Clone, Debug)]
+pub(crate) struct Program {
+    /// The number of its process.
+    pub(crate) process: u32,
+    /// The number of its task, if it is one task.
+    pub(crate) task: Option<u32>,
+    /// Whether it attaches itself.
+    pub(crate) itself: bool,
+    /// Whether another program of the process comes after it: [`ATTACH_ONE_TASK`].
+    one_of_several: bool,
+    pub(crate) name: String,
+}
+
+impl Program {
+    /// The one with that place among the commands of its process.
+    fn new(process: &Process, place: usize, name: &str) -> Self {
+        let one_of_several = matches!(process.start, Start::Commands(_));
+        let is_task = one_of_several || matches!(process.start, Start::Command(_));
+        let task = process.tasks.get(place).filter(|_| is_task);
+        Self {
+            process: process.id,
+            task: task.map(|task| task.id),
+            itself: matches!(process.start, Start::Itself(_)),
+            one_of_several,
+            name: name.into(),
+        }
+    }
+}
+
+/// A plan with its programs, which are ready to be started.
+#[derive(Debug)]
+pub struct Launch {
+    pub(crate) plan: Plan,
+    pub(crate) programs: Vec<Prepared>,
+    /// What the plan is called in messages.
+    pub(crate) file: String,
+}
+
+impl Launch {
+    /// Of all processes of a plan. `device` is for those who attach themselves;
+    /// `output_to_error` keeps what they print out of the own standard output.
+    ///
+    /// # Errors
+    ///
+    /// Everything that can be wrong with the programs, before any is started.
+    pub fn of_plan(
+        plan: Plan,
+        device: &Path,
+        output_to_error: bool,
+        file: String,
+    ) -> Result<Self, Error> {
+        Self::new(plan, |_| true, device, output_to_error, file)
+    }
+
+    /// Of those processes.
+    pub(crate) fn new(
+        plan: Plan,
+        is_wanted: impl Fn(&Process) -> bool,
+        device: &Path,
+        output_to_error: bool,
+        file: String,
+    ) -> Result<Self, Error> {
+        let mut programs = Vec::new();
+        let mut problems = Vec::new();
+        let processes = plan.processes.iter().enumerate();
+        for (index, process) in processes.filter(|(_, process)| is_wanted(process)) {
+            if process.start == Start::Unsaid {
+                problems.push(Problem::at(
+                    process.line,
+                    format!(
+                        "process {} has nothing to run; add command = [\"program\", \
+                         \"argument\"], or attaches = \"itself\" if somebody else starts it",
+                        process.label()
+                    ),
+                ));
+            }
+            let cpu = plan.cpu_of(index).map_or(0, |cpu| cpu.cpu);
+            for place in 0..process.commands().len() {
+                match Prepared::new(process, place, cpu, device, output_to_error) {
+                    Ok(one) => programs.push(one),
+                    Err(problem) => problems.push(problem),
+                }
+            }
+        }
+        if problems.is_empty() {
+            Ok(Self {
+                plan,
+                programs,
+                file,
+            })
+        } else {
+            Err(Error::Invalid { file, problems })
+        }
+    }
+}
 
 /// A program that is ready to be forked: nothing is left that could fail
 /// between fork and exec but exec itself.
 #[derive(Debug)]
 pub(crate) struct Prepared {
-    /// Index of the process in the plan.
-    pub(crate) process: usize,
-    /// Whether it attaches itself.
-    pub(crate) itself: bool,
-    program: String,
+    program: Program,
     path: CString,
     argv: Vec<CString>,
     environment: Vec<CString>,
@@ -43,26 +139,23 @@ pub(crate) struct Prepared {
     redirections: Vec<(File, RawFd)>,
     /// What stands in for standard input and is opened only when it is executed.
     late_input: Option<CString>,
-    /// Its standard output is pbsctl's standard error, unless redirected.
+    /// Its standard output is the standard error, unless redirected.
     output_to_error: bool,
     /// The CPU of its process, as a mask.
     affinity: Vec<libc::c_ulong>,
 }
 
 impl Prepared {
-    /// Finds the program and opens its files, but for the input of one that is to
-    /// wait for others.
-    ///
-    /// `output_to_error` keeps what the program prints out of pbsctl's own
-    /// standard output.
-    pub(crate) fn new(
-        index: usize,
+    /// Finds the program with that place among the commands of a process, and opens
+    /// its files, but for the input of one that is to wait for others.
+    fn new(
         process: &Process,
-        command: &Command,
+        place: usize,
         cpu: u32,
         device: &Path,
         output_to_error: bool,
     ) -> Result<Self, Problem> {
+        let command = &process.commands()[place];
         let program = command.argv.first().map_or("", String::as_str);
         let path = path_of(command)?;
         let itself = matches!(process.start, Start::Itself(_));
@@ -75,7 +168,7 @@ impl Prepared {
             let id = process.id.to_string();
             environment.push(assignment("PBS_PROCESS".as_ref(), id.as_ref()));
         }
-        let late = waits(process, command);
+        let late = waits(process, place);
         let late_input = command.stdin.as_ref().filter(|_| late);
         let mut redirections = Vec::new();
         for (file, fd) in [
@@ -94,9 +187,7 @@ impl Prepared {
             }
         }
         Ok(Self {
-            process: index,
-            itself,
-            program: program.into(),
+            program: Program::new(process, place, program),
             path: c_string(path.as_os_str()),
             argv: command
                 .argv
@@ -114,13 +205,10 @@ impl Prepared {
 
 /// Whether the class holds the program back until tasks of other processes have
 /// ended. One that attaches itself is let go at once, and held where it attaches.
-fn waits(process: &Process, command: &Command) -> bool {
+fn waits(process: &Process, place: usize) -> bool {
     let tasks = match &process.start {
         Start::Command(_) => process.tasks.len(),
-        Start::Commands(commands) => {
-            let number = commands.iter().position(|one| std::ptr::eq(one, command));
-            number.map_or(0, |number| number + 1)
-        }
+        Start::Commands(_) => place + 1,
         Start::Itself(_) | Start::Unsaid => 0,
     };
     let mut tasks = process.tasks.iter().take(tasks);
@@ -198,12 +286,8 @@ fn c_string(text: &OsStr) -> CString {
 /// A forked program.
 #[derive(Debug)]
 pub(crate) struct Child {
-    /// Index of the process in the plan.
-    pub(crate) process: usize,
-    /// Whether it attaches itself.
-    pub(crate) itself: bool,
-    pub(crate) program: String,
-    pub(crate) pid: i32,
+    pub(crate) program: Program,
+    pid: i32,
     /// The child writes an errno here if it could not be executed.
     error: File,
     status: Option<i32>,
@@ -212,6 +296,18 @@ pub(crate) struct Child {
 }
 
 impl Child {
+    /// Attaches it to its process, unless it does that itself.
+    pub(crate) fn attach(&self, device: &Device) -> Result<(), Refused> {
+        if self.program.itself {
+            return Ok(());
+        }
+        let flags = match self.program.one_of_several {
+            true => ATTACH_ONE_TASK,
+            false => 0,
+        };
+        device.attach(self.pid, self.program.process, flags)
+    }
+
     /// For how long it had a CPU, without its children; 0: it has not ended, or that
     /// is not known.
     pub(crate) fn ran_ns(&self) -> u64 {
@@ -267,7 +363,7 @@ impl Child {
     }
 
     /// How it ended.
-    pub(crate) fn exit(&mut self, process: u32) -> Exit {
+    pub(crate) fn exit(&mut self) -> Exit {
         let mut errno = [0; 4];
         let error = self
             .status
@@ -277,8 +373,8 @@ impl Child {
         let exited = self.status.is_some() && libc::WIFEXITED(status);
         let killed = self.status.is_some() && libc::WIFSIGNALED(status);
         Exit {
-            process,
-            program: self.program.clone(),
+            process: self.program.process,
+            program: self.program.name.clone(),
             pid: self.pid,
             code: exited.then(|| libc::WEXITSTATUS(status)),
             signal: killed.then(|| libc::WTERMSIG(status)),
@@ -338,8 +434,8 @@ impl Gate {
         let (error, say_error) = pipe()?;
         let argv = pointers(&prepared.argv);
         let environment = pointers(&prepared.environment);
-        // SAFETY: pbsctl has one thread, so the child may do what the parent
-        // could; it leaves by exec or _exit only.
+        // SAFETY: other threads may hold locks that nobody opens in the child; it
+        // takes none, allocates nothing, and leaves by exec or _exit only.
         let pid = unsafe { libc::fork() };
         match pid {
             -1 => Err(io::Error::last_os_error()),
@@ -352,8 +448,6 @@ impl Gate {
                 unsafe { libc::_exit(NOT_EXECUTED) }
             }
             _ => Ok(Child {
-                process: prepared.process,
-                itself: prepared.itself,
                 program: prepared.program.clone(),
                 pid,
                 error: error.into(),
@@ -378,7 +472,7 @@ impl Gate {
         // vectors for execve end with null and point to live C strings.
         unsafe {
             libc::close(self.open.as_raw_fd());
-            // pbsctl's runtime ignores it, programs do not expect that.
+            // Rust's runtime ignores it, programs do not expect that.
             libc::signal(libc::SIGPIPE, libc::SIG_DFL);
             libc::sigprocmask(libc::SIG_SETMASK, signals, std::ptr::null_mut());
             if prepared.output_to_error && libc::dup2(libc::STDERR_FILENO, libc::STDOUT_FILENO) < 0
@@ -390,7 +484,7 @@ impl Gate {
                     return errno();
                 }
             }
-            if !prepared.itself {
+            if !prepared.program.itself {
                 // So it waits on the CPU of its process, and attaching need
                 // not move it. If there is no such CPU the kernel says so
                 // when it gets the plan.
@@ -407,12 +501,12 @@ impl Gate {
             }
             let mut gate = libc::pollfd {
                 fd: self.wait.as_raw_fd(),
-                // Nothing but the hang-up that comes when pbsctl closes it.
+                // Nothing but the hang-up that comes when the node closes it.
                 events: 0,
                 revents: 0,
             };
             while libc::poll(&mut gate, 1, -1) < 1 {}
-            // pbsctl left a byte if it meant to, and none if it died.
+            // The node left a byte if it meant to, and none if it died.
             gate.events = libc::POLLIN;
             libc::poll(&mut gate, 1, 0);
             if gate.revents & libc::POLLIN == 0 {
@@ -475,13 +569,13 @@ mod tests {
     use std::sync::{Mutex, PoisonError};
 
     /// A gate of another thread would be inherited by the children of this
-    /// one, and stay open; pbsctl has one thread and one gate.
+    /// one, and stay open; a node has one gate at a time.
     static ONE_GATE: Mutex<()> = Mutex::new(());
 
     /// Forks the commands of a plan that consists of them, then opens the
     /// gate, or not, and waits for the ends.
     fn run(commands: &str, release: bool) -> Vec<Exit> {
-        ends(commands, release, |child| child.exit(1))
+        ends(commands, release, Child::exit)
     }
 
     /// What there is to say of each when it has ended.
@@ -494,14 +588,8 @@ mod tests {
              [[cpu]]\ncpu = 0\nslots = [{slots}]\n"
         ))
         .unwrap();
-        let process = &plan.processes[0];
-        let prepared: Vec<_> = process
-            .commands()
-            .iter()
-            .map(|command| {
-                Prepared::new(0, process, command, 0, Path::new("/dev/null"), true).unwrap()
-            })
-            .collect();
+        let launch = Launch::of_plan(plan, Path::new("/dev/null"), true, String::new());
+        let prepared = launch.unwrap().programs;
         empty_outputs(&prepared).unwrap();
         // SAFETY: sigemptyset fills the set.
         #[allow(unsafe_code)]
@@ -517,7 +605,7 @@ mod tests {
             .collect();
         gate.wait_ready(children.len()).unwrap();
         for child in &mut children {
-            assert!(!child.has_ended(), "{} did not wait", child.program);
+            assert!(!child.has_ended(), "{} did not wait", child.program.name);
         }
         if release {
             gate.release().unwrap();
@@ -573,7 +661,7 @@ mod tests {
 
     #[test]
     fn commands_of_a_process_share_an_output_file() {
-        let dir = env::temp_dir().join(format!("pbsctl-test-{}", std::process::id()));
+        let dir = env::temp_dir().join(format!("pbs-node-test-{}", std::process::id()));
         std::fs::create_dir_all(&dir).unwrap();
         let (input, output) = (dir.join("in"), dir.join("out"));
         std::fs::write(&input, "first\n").unwrap();
@@ -598,7 +686,7 @@ mod tests {
     /// The input of a program that waits for another is opened when it is let go.
     #[test]
     fn what_others_make_need_not_be_there_before() {
-        let file = env::temp_dir().join(format!("pbsctl-test-made-{}", std::process::id()));
+        let file = env::temp_dir().join(format!("pbs-node-test-made-{}", std::process::id()));
         let text = format!(
             "[[process]]\nid = 1\ntasks = [1]\n[[process]]\nid = 2\n\
              commands = [{{ command = ['cat'], stdin = '{0}' }}, \
@@ -609,10 +697,8 @@ mod tests {
         );
         let plan = from_toml(&text).unwrap();
         let process = &plan.processes[1];
-        let prepared = |number: usize| {
-            let command = &process.commands()[number];
-            Prepared::new(1, process, command, 0, Path::new("/dev/null"), true)
-        };
+        let prepared =
+            |place: usize| Prepared::new(process, place, 0, Path::new("/dev/null"), true);
         let missing = prepared(0).unwrap_err().message;
         assert!(missing.contains("cat needs it"), "{missing}");
         assert!(prepared(1).is_ok());
@@ -621,7 +707,7 @@ mod tests {
     #[test]
     fn what_cannot_be_executed_says_so() {
         // It may be executed, but is no program of any kind.
-        let file = env::temp_dir().join(format!("pbsctl-test-no-program-{}", std::process::id()));
+        let file = env::temp_dir().join(format!("pbs-node-test-no-program-{}", std::process::id()));
         std::fs::write(&file, [0; 8]).unwrap();
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
         let exits = run(&format!("{{ command = ['{}'] }}", file.display()), true);
@@ -632,7 +718,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_runs_when_pbsctl_is_gone() {
+    fn nothing_runs_when_the_node_is_gone() {
         let exits = run("{ command = ['true'] }, { command = ['true'] }", false);
         for exit in exits {
             assert_eq!(exit.code, Some(NOT_EXECUTED));

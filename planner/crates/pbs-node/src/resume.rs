@@ -1,45 +1,43 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Runs that a pbsctl left which died: the node goes on with its plan, and who
+//! Runs that a planner left which died: the node goes on with its plan, and who
 //! takes over reads what the kernel still holds of it.
-
-use std::fs;
-use std::path::Path;
 
 use pbs_control::{End, Measured, SoFar};
 use pbs_history::{boot_id, Outcome, RunFigures, State, Takeover};
 use pbs_job::Machine;
-use pbs_plan::{from_toml, wire, Plan};
+use pbs_plan::{from_toml, Plan};
 use pbs_uapi::Device;
 
-use super::ledger::{is_submitted, Ledger};
-use crate::failure::Failure;
-use crate::jobs::Saved;
-use crate::stat::SYSFS;
+use crate::device::in_force;
+use crate::ledger::Ledger;
+use crate::queue::is_submitted;
+use crate::saved::Saved;
+use crate::Error;
 
 /// What is left.
-pub(super) struct Left {
-    pub(super) machine: Machine,
-    pub(super) runs: Vec<LeftRun>,
-    pub(super) resumed: Resumed,
+pub(crate) struct Left {
+    pub(crate) machine: Machine,
+    pub(crate) runs: Vec<LeftRun>,
+    pub(crate) resumed: Resumed,
 }
 
 /// A run that is under way.
-pub(super) struct LeftRun {
-    pub(super) figures: RunFigures,
-    pub(super) takeover: Takeover,
-    pub(super) saved: Saved,
-    pub(super) so_far: Vec<SoFar>,
+pub(crate) struct LeftRun {
+    pub(crate) figures: RunFigures,
+    pub(crate) takeover: Takeover,
+    pub(crate) saved: Saved,
+    pub(crate) so_far: Vec<SoFar>,
 }
 
 /// Where to go on.
-pub(super) struct Resumed {
+pub(crate) struct Resumed {
     /// The plan that was written last, and then the one in force if that is
     /// another.
-    pub(super) plans: Vec<Plan>,
+    pub(crate) plans: Vec<Plan>,
     /// The CPUs where one of them is in force.
-    pub(super) in_force: Vec<u32>,
+    pub(crate) in_force: Vec<u32>,
     /// The first event that was not heard.
-    pub(super) next_seq: u64,
+    pub(crate) next_seq: u64,
 }
 
 /// Closes what nobody needs to take over any more: runs of another boot, runs
@@ -48,7 +46,7 @@ pub(super) struct Resumed {
 /// # Errors
 ///
 /// A run goes on in the node.
-pub(super) fn clear(ledger: &mut Ledger, device: &Device) -> Result<(), Failure> {
+pub(crate) fn clear(ledger: &mut Ledger, device: &Device) -> Result<(), Error> {
     for (figures, takeover) in ledger.open_runs()? {
         if is_submitted(&figures.run, &takeover) {
             continue;
@@ -57,12 +55,7 @@ pub(super) fn clear(ledger: &mut Ledger, device: &Device) -> Result<(), Failure>
         if under_way(device, &figures, &takeover) {
             saved = Saved::from_text(&takeover.reservation);
             if saved.as_ref().is_some_and(|saved| goes_on(device, saved)) {
-                let run = &figures.run;
-                return Err(Failure::Failed(format!(
-                    "run {} of job {} goes on without a planner; take it over with pbsctl run \
-                     --resume, or drop its plan with pbsctl drop",
-                    run.id, run.job
-                )));
+                return Err(Error::goes_on(&figures));
             }
         }
         ledger.close(&figures, &takeover, saved.as_ref(), device)?;
@@ -75,7 +68,7 @@ pub(super) fn clear(ledger: &mut Ledger, device: &Device) -> Result<(), Failure>
 /// # Errors
 ///
 /// There is none, or what was kept of it is of no use.
-pub(super) fn left(ledger: &mut Ledger, device: &Device) -> Result<Left, Failure> {
+pub(crate) fn left(ledger: &mut Ledger, device: &Device) -> Result<Left, Error> {
     let mut runs = Vec::new();
     for (figures, takeover) in ledger.open_runs()? {
         if is_submitted(&figures.run, &takeover) {
@@ -85,13 +78,7 @@ pub(super) fn left(ledger: &mut Ledger, device: &Device) -> Result<Left, Failure
             ledger.close(&figures, &takeover, None, device)?;
             continue;
         }
-        let unreadable = || {
-            Failure::Failed(format!(
-                "run {} of job {}: what was kept to take it over cannot be read; drop its plan \
-                 with pbsctl drop and run the job again",
-                figures.run.id, figures.run.job
-            ))
-        };
+        let unreadable = || Error::unreadable(&figures);
         let saved = Saved::from_text(&takeover.reservation).ok_or_else(unreadable)?;
         let plan = from_toml(&takeover.plan).map_err(|_| unreadable())?;
         let so_far = so_far(&saved, &figures, &plan);
@@ -99,12 +86,7 @@ pub(super) fn left(ledger: &mut Ledger, device: &Device) -> Result<Left, Failure
     }
     // All that were under way at once are in the plan that was written last.
     let last = runs.iter().map(|(_, takeover, ..)| takeover.plan_id).max();
-    let Some(last) = last else {
-        return Err(Failure::Failed(
-            "no run is under way that could be taken over; pbsctl history shows what has been run"
-                .into(),
-        ));
-    };
+    let last = last.ok_or(Error::NothingLeft)?;
     let mut resumed = Resumed {
         plans: Vec::new(),
         in_force: Vec::new(),
@@ -167,15 +149,6 @@ fn goes_on(device: &Device, saved: &Saved) -> bool {
 fn cpus(machine: &Machine) -> impl Iterator<Item = u32> + '_ {
     let cores = machine.cores().zip(0..);
     cores.map(|((_, core), number)| core.cpu.unwrap_or(number))
-}
-
-/// The plan of a CPU, if there is one that has not ended and can be read.
-pub(super) fn in_force(device: &Device, cpu: u32) -> Option<Plan> {
-    let state = Path::new(SYSFS).join(format!("cpu{cpu}/state"));
-    let state = fs::read_to_string(state).unwrap_or_default();
-    let followed = !matches!(state.trim(), "offline" | "no_plan" | "ended");
-    let bytes = followed.then(|| device.get_plan(cpu).ok())?;
-    wire::decode(&bytes?).ok()
 }
 
 /// How far each process had come when that was kept.

@@ -8,14 +8,15 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd};
 
 /// Takes SIGCHLD, SIGINT, SIGTERM and SIGHUP.
 #[derive(Debug)]
-pub(crate) struct Signals {
+pub struct Signals {
     file: File,
     before: libc::sigset_t,
 }
 
 impl Signals {
+    /// From now on they are no longer delivered to this thread.
     #[allow(unsafe_code)]
-    pub(crate) fn new() -> io::Result<Self> {
+    pub fn new() -> io::Result<Self> {
         let mut taken = MaybeUninit::uninit();
         let mut before = MaybeUninit::uninit();
         // SAFETY: sigemptyset fills the set before it is used; sigprocmask
@@ -45,7 +46,7 @@ impl Signals {
     }
 
     /// Takes what has come; the answer is whether somebody wants to stop.
-    pub(crate) fn want_stop(&self) -> io::Result<bool> {
+    pub fn want_stop(&self) -> io::Result<bool> {
         let mut stop = false;
         let mut buffer = [0; 128];
         const _: () = assert!(size_of::<libc::signalfd_siginfo>() == 128);
@@ -73,7 +74,7 @@ impl AsFd for Signals {
 /// Waits until one of both can be read, or for `timeout_ms` (negative: for
 /// ever).
 #[allow(unsafe_code)]
-pub(crate) fn wait(a: impl AsFd, b: impl AsFd, timeout_ms: i32) -> io::Result<()> {
+pub fn wait(a: impl AsFd, b: impl AsFd, timeout_ms: i32) -> io::Result<()> {
     let mut fds = [a.as_fd(), b.as_fd()].map(|fd| libc::pollfd {
         fd: fd.as_raw_fd(),
         events: libc::POLLIN,

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The kernel's side of the node: its device, and what it tells in files.
+
+use std::fs;
+use std::path::Path;
+
+use pbs_plan::{wire, Config, Plan, Problem};
+use pbs_uapi::Device;
+
+use crate::Error;
+
+/// Where the kernel tells of the class.
+pub const SYSFS: &str = "/sys/kernel/pbs";
+
+/// Opens the device at `path`, whose reading does not wait.
+pub fn open(path: &Path) -> Result<Device, Error> {
+    let mut device =
+        Device::open_path(path, true).map_err(|error| Error::Device(path.into(), error))?;
+    device.map_events();
+    Ok(device)
+}
+
+/// Writes the plan of that file to the kernel. What the kernel has against it leads
+/// to the line of the file.
+pub fn write(device: &Device, plan: &Plan, file: &str) -> Result<(), Error> {
+    let encoded = wire::encode(plan);
+    device.write_plan(&encoded.bytes).map_err(|refused| {
+        let Some(offset_bytes) = refused.offset_bytes else {
+            return Error::Refused("the kernel refused the plan".into(), refused);
+        };
+        Error::Invalid {
+            file: file.into(),
+            problems: vec![Problem::at(
+                encoded.line_at(offset_bytes),
+                format!("the kernel refused the plan: {refused}"),
+            )],
+        }
+    })
+}
+
+/// The numbers of the policy that a plan without its own runs with.
+pub fn config() -> Result<Config, Error> {
+    let mut values = Config::DEFAULT.values();
+    for (name, value) in Config::NAMES.iter().zip(&mut values) {
+        let file = Path::new(SYSFS).join("config").join(name);
+        let text = fs::read_to_string(&file).map_err(|error| Error::file(&file, error))?;
+        let text = text.trim();
+        *value = text
+            .parse()
+            .map_err(|_| Error::not_as_it_should(&file, format!("\"{text}\" is not a number")))?;
+    }
+    Ok(Config::from_values(values))
+}
+
+/// The plan of a CPU, if there is one that has not ended and can be read.
+pub(crate) fn in_force(device: &Device, cpu: u32) -> Option<Plan> {
+    let state = Path::new(SYSFS).join(format!("cpu{cpu}/state"));
+    let state = fs::read_to_string(state).unwrap_or_default();
+    let followed = !matches!(state.trim(), "offline" | "no_plan" | "ended");
+    let bytes = followed.then(|| device.get_plan(cpu).ok())?;
+    wire::decode(&bytes?).ok()
+}
+
+/// The rate of this node.
+///
+/// # Errors
+///
+/// It is none: another machine is to be named.
+pub fn rate_insns_per_ms(path: &Path) -> Result<u64, Error> {
+    if !path.exists() {
+        return Err(Error::NoRate(format!("there is no {}", path.display())));
+    }
+    let info = open(path)?.info();
+    let info = info.map_err(|refused| Error::NoRate(refused.to_string()))?;
+    Ok(info.rate_insns_per_ms)
+}
+
+/// As `uname -r` says.
+pub fn kernel_release() -> String {
+    fs::read_to_string("/proc/sys/kernel/osrelease")
+        .map_or_else(|_| "unknown".into(), |text| text.trim().into())
+}

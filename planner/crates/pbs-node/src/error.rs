@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What can go wrong with a node, and what to do about it.
+
+use std::fmt;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use pbs_history::{RunFigures, RunId};
+use pbs_plan::{underscored, Problem};
+use pbs_uapi::Refused;
+
+/// Why a node did not do what was asked.
+#[derive(Debug)]
+pub enum Error {
+    /// A file could not be read or written, or is not what it should be.
+    File(String, io::Error),
+    /// The device could not be opened.
+    Device(PathBuf, io::Error),
+    /// The kernel said no; to what.
+    Refused(String, Refused),
+    /// What the file holds is not valid.
+    Invalid {
+        /// What it is called in messages.
+        file: String,
+        /// All that is wrong with it.
+        problems: Vec<Problem>,
+    },
+    /// The job of a file was declined.
+    Declined(Declined),
+    /// The machine has so many nodes, and one of them is to be planned for.
+    SeveralNodes(usize),
+    /// The rate of this node is not known, and no machine was named; why.
+    NoRate(String),
+    /// The programs could not be started.
+    Programs(io::Error),
+    /// The node runs no jobs, as nobody has told it to.
+    NoJobs,
+    /// None of the jobs has an instruction.
+    NothingToRun,
+    /// No job was submitted.
+    NothingWaits,
+    /// No run is under way that could be taken over.
+    NothingLeft,
+    /// A run goes on that no planner follows.
+    GoesOn(RunId, String),
+    /// What was kept of a run to take it over is of no use.
+    Unreadable(RunId, String),
+    /// Two runs that are under way have the same processes.
+    SameProcesses,
+    /// A run that was to be withdrawn does not wait.
+    DoesNotWait(RunId, String),
+    /// The history says itself what to do.
+    History(pbs_history::Error),
+}
+
+/// A job that was declined.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Declined {
+    /// What its file is called in messages.
+    pub file: String,
+    /// Its name.
+    pub job: String,
+    /// What there is too little of.
+    pub why: String,
+    /// With which it would be admitted; counted from its submission.
+    pub earliest_deadline_ns: Option<u64>,
+}
+
+impl Error {
+    pub(crate) fn file(file: impl AsRef<Path>, error: io::Error) -> Self {
+        Self::File(file.as_ref().display().to_string(), error)
+    }
+
+    /// A file that does not hold what it should.
+    pub(crate) fn not_as_it_should(file: &Path, what: String) -> Self {
+        Self::file(file, io::Error::other(what))
+    }
+
+    /// The kernel said no to `what`.
+    pub(crate) fn refused(what: impl Into<String>) -> impl FnOnce(Refused) -> Self {
+        let what = what.into();
+        |refused| Self::Refused(what, refused)
+    }
+
+    pub(crate) fn goes_on(figures: &RunFigures) -> Self {
+        Self::GoesOn(figures.run.id, figures.run.job.clone())
+    }
+
+    pub(crate) fn unreadable(figures: &RunFigures) -> Self {
+        Self::Unreadable(figures.run.id, figures.run.job.clone())
+    }
+}
+
+impl From<pbs_history::Error> for Error {
+    fn from(error: pbs_history::Error) -> Self {
+        Self::History(error)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(file, error) => write!(f, "{file}: {error}"),
+            Self::Device(device, error) => {
+                let hint = match error.kind() {
+                    ErrorKind::NotFound => {
+                        "; this kernel has no SCHED_PBS, boot one built with \
+                         CONFIG_SCHED_CLASS_PBS"
+                    }
+                    ErrorKind::PermissionDenied => {
+                        "; run pbsctl as root, or give yourself access to it"
+                    }
+                    _ => "",
+                };
+                write!(f, "{}: {error}{hint}", device.display())
+            }
+            Self::Refused(what, refused) => write!(f, "{what}: {refused}"),
+            Self::Invalid { file, problems } => {
+                let lines = problems.iter().map(|p| p.in_file(file).to_string());
+                f.write_str(&lines.collect::<Vec<_>>().join("\n"))
+            }
+            Self::Declined(declined) => declined.fmt(f),
+            Self::SeveralNodes(nodes) => write!(
+                f,
+                "the machine has {nodes} nodes, and this is one of them; name a machine with that \
+                 node alone"
+            ),
+            Self::NoRate(why) => write!(
+                f,
+                "this is no node whose rate is known ({why}); name the machine to plan for with \
+                 --machine FILE"
+            ),
+            Self::Programs(error) => write!(f, "programs of the plan: {error}"),
+            Self::NoJobs => f.write_str("this node runs no jobs: it has no history"),
+            Self::NothingToRun => f.write_str("the jobs have nothing to run"),
+            Self::NothingWaits => f.write_str(
+                "no job waits to be run; submit one with pbsctl submit, or name its file",
+            ),
+            Self::NothingLeft => f.write_str(
+                "no run is under way that could be taken over; pbsctl history shows what has been \
+                 run",
+            ),
+            Self::GoesOn(run, job) => write!(
+                f,
+                "run {run} of job {job} goes on without a planner; take it over with pbsctl run \
+                 --resume, or drop its plan with pbsctl drop"
+            ),
+            Self::Unreadable(run, job) => write!(
+                f,
+                "run {run} of job {job}: what was kept to take it over cannot be read; drop its \
+                 plan with pbsctl drop and run the job again"
+            ),
+            Self::SameProcesses => {
+                f.write_str("two runs that are under way have the same processes")
+            }
+            Self::DoesNotWait(run, job) => write!(
+                f,
+                "run {run} of job {job} does not wait; see pbsctl jobs for those that do"
+            ),
+            Self::History(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl fmt::Display for Declined {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{}: job {} is declined: {}; ",
+            self.file, self.job, self.why
+        )?;
+        match self.earliest_deadline_ns {
+            Some(ns) => write!(
+                f,
+                "it would be admitted with deadline_ns = {}",
+                underscored(ns)
+            ),
+            None => f.write_str("it would not be admitted with any deadline"),
+        }
+    }
+}

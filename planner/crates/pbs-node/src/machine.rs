@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The machine that this node is.
+
+use std::fs;
+use std::path::Path;
+
+use pbs_job::{Core, Machine, Node, TICK_NS};
+
+use crate::Error;
+
+/// The machine of the node that this is: its CPUs, all of the same rate, and its memory.
+pub fn this_node(rate_insns_per_ms: u64) -> Result<Machine, Error> {
+    let online = Path::new("/sys/devices/system/cpu/online");
+    let text = fs::read_to_string(online).map_err(|error| Error::file(online, error))?;
+    let cpus = ranges(text.trim()).ok_or_else(|| Error::not_as_it_should(online, text.clone()))?;
+    let meminfo = Path::new("/proc/meminfo");
+    let text = fs::read_to_string(meminfo).map_err(|error| Error::file(meminfo, error))?;
+    let total = text.lines().find_map(|line| line.strip_prefix("MemTotal:"));
+    let kib: Option<u64> = total.and_then(|rest| rest.split_whitespace().next()?.parse().ok());
+    let cores = cpus.into_iter().map(|cpu| Core {
+        name: format!("cpu{cpu}"),
+        cpu: Some(cpu),
+        rate_insns_per_s: rate_insns_per_ms.saturating_mul(1000).max(1),
+    });
+    Ok(Machine {
+        name: None,
+        tick_ns: TICK_NS,
+        nodes: vec![Node {
+            name: "this".into(),
+            memory_bytes: kib.unwrap_or(0).saturating_mul(1024),
+            cores: cores.collect(),
+            line: None,
+        }],
+        links: Vec::new(),
+    })
+}
+
+/// The numbers of `0-3,8`.
+fn ranges(text: &str) -> Option<Vec<u32>> {
+    let mut numbers = Vec::new();
+    for range in text.split(',') {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
+        numbers.extend(first..=last);
+    }
+    Some(numbers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ranges;
+
+    #[test]
+    fn cpu_lists() {
+        assert_eq!(ranges("0"), Some(vec![0]));
+        assert_eq!(ranges("0-2,5"), Some(vec![0, 1, 2, 5]));
+        assert_eq!(ranges("a"), None);
+    }
+}

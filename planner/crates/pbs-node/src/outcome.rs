@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What became of the jobs, and what was learnt from them.
+
+use pbs_history::{JobHistory, Kind, Outcome, RunFigures, Source};
+use serde::Serialize;
+
+use crate::jobs::ActiveJob;
+use crate::predict::{predict, Forecast};
+
+/// What became of a job.
+#[derive(Debug, Serialize)]
+pub struct JobOutcome {
+    /// Its name.
+    pub name: String,
+    /// Its number in the history, if it is there.
+    pub run: Option<u64>,
+    /// What it was run for.
+    pub kind: Kind,
+    /// How it was planned first; `None`: by another planner.
+    pub strategy: Option<String>,
+    /// From when it was submitted.
+    pub planned_end_ns: Option<u64>,
+    /// `None`: it was to be measured, and had none.
+    pub deadline_ns: Option<u64>,
+    /// `None`: not all of it has ended.
+    pub ended_ns: Option<u64>,
+    /// It has ended, and before its deadline if it had one.
+    pub kept: bool,
+    /// Prediction failures that the node has signalled.
+    pub signals: u64,
+    /// Plans that were made anew for it.
+    pub replans: u64,
+    /// How it ended; `None`: it could not be recorded.
+    pub outcome: Option<Outcome>,
+    /// By how much its tasks were off what was planned, of that.
+    pub plan_error_permille: Option<u64>,
+    /// All of its tasks that were planned.
+    pub tasks: Vec<TaskOutcome>,
+}
+
+/// A task: what was predicted, what it retired, and what is predicted now.
+#[derive(Debug, Serialize)]
+pub struct TaskOutcome {
+    /// Its process: the name, or the number.
+    pub process: String,
+    /// Its number, and its name if it has one.
+    pub task: String,
+    /// What was planned.
+    pub planned_insns: u64,
+    /// From how many runs that came; 0: it is the user's figure.
+    pub planned_from_runs: Option<usize>,
+    /// Nine of ten runs were expected to be at or above.
+    pub low_insns: Option<u64>,
+    /// And at or below.
+    pub high_insns: Option<u64>,
+    /// What was planned comes from that.
+    pub source: Option<Source>,
+    /// What it retired.
+    pub retired_insns: u64,
+    /// The most memory that it had.
+    pub peak_memory_bytes: u64,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// What is planned for it the next time.
+    pub next_insns: Option<u64>,
+}
+
+/// The outcome of a run whose figures are recorded, `history` having them;
+/// `completed`: all its processes have ended all their tasks.
+pub(crate) fn of(
+    active: &ActiveJob,
+    figures: Option<&RunFigures>,
+    history: &JobHistory,
+    completed: bool,
+) -> JobOutcome {
+    let since = |ns: u64| ns.saturating_sub(active.submitted_ns);
+    let outcome = figures.and_then(|figures| figures.run.outcome);
+    // What the events of its ends would have told may be lost.
+    let whole = outcome.is_none_or(|outcome| match outcome {
+        Outcome::Complete => true,
+        Outcome::Unknown => completed,
+        _ => false,
+    });
+    let ended_ns = active.ended_ns.filter(|_| whole);
+    let deadline_ns = Some(active.job.deadline_ns).filter(|_| active.kind == Kind::Plan);
+    JobOutcome {
+        name: active.job.name.clone(),
+        run: active.id.map(|id| id.0),
+        kind: active.kind,
+        strategy: active
+            .planned
+            .as_ref()
+            .map(|planned| planned.strategy.to_string()),
+        planned_end_ns: active.planned.as_ref().map(|planned| since(planned.end_ns)),
+        deadline_ns: deadline_ns.map(since),
+        ended_ns: ended_ns.map(since),
+        kept: ended_ns.is_some_and(|ns| deadline_ns.is_none_or(|deadline_ns| ns <= deadline_ns)),
+        signals: active.signals,
+        replans: active.replans,
+        outcome,
+        plan_error_permille: active.id.and_then(|id| history.error_permille(id)),
+        tasks: tasks(active, figures, history),
+    }
+}
+
+fn tasks(
+    active: &ActiveJob,
+    figures: Option<&RunFigures>,
+    history: &JobHistory,
+) -> Vec<TaskOutcome> {
+    let Some(figures) = figures else {
+        return Vec::new();
+    };
+    let (_, next) = predict(&active.job, history);
+    let job = &active.job;
+    let mut tasks = Vec::new();
+    for process in &figures.processes {
+        for task in &process.tasks {
+            let of = |forecast: &&Forecast| {
+                let known = &job.tasks[forecast.task];
+                known.id == task.task && job.processes[known.process].id == process.process
+            };
+            let planned = active.forecasts.iter().find(of).map(|f| f.prediction);
+            let next = next.iter().find(of).map(|f| f.prediction);
+            let number = task.task.to_string();
+            tasks.push(TaskOutcome {
+                process: process
+                    .name
+                    .clone()
+                    .unwrap_or_else(|| process.process.to_string()),
+                task: task
+                    .name
+                    .as_ref()
+                    .map_or(number.clone(), |name| format!("{number} {name}")),
+                planned_insns: task.planned_insns,
+                planned_from_runs: planned.map(|planned| planned.runs),
+                low_insns: planned.map(|planned| planned.low_insns),
+                high_insns: planned.map(|planned| planned.high_insns),
+                source: planned.map(|planned| planned.source),
+                retired_insns: task.retired_insns,
+                peak_memory_bytes: task.peak_memory_bytes,
+                outcome: task.outcome,
+                next_insns: next.map(|next| next.insns),
+            });
+        }
+    }
+    tasks
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The runs that were submitted and wait. All of them stand in the history, as runs
+//! without a reservation.
+
+use std::fs;
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use pbs_control::{Controller, Options as ControlOptions};
+use pbs_history::{Kind, NewRun, Options, Outcome, Run, RunId, State, Store, Takeover};
+use pbs_job::Machine;
+use serde::Serialize;
+
+use crate::jobs::LEAD_NS;
+use crate::{Declined, Error, Submission};
+
+/// A job that was submitted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Submitted {
+    /// Its number.
+    pub run: u64,
+    /// The job's name.
+    pub job: String,
+    /// If it began now.
+    pub planned_end_ns: u64,
+    /// From now on.
+    pub deadline_ns: u64,
+}
+
+/// Opens the history, or makes it and the directory that it is in.
+pub fn open(path: &Path) -> Result<Store, Error> {
+    if let Some(directory) = path.parent().filter(|path| !path.as_os_str().is_empty()) {
+        fs::create_dir_all(directory).map_err(|error| Error::file(directory, error))?;
+    }
+    Ok(Store::open(path, Options::DEFAULT)?)
+}
+
+/// Has jobs wait to be run on an otherwise empty machine, behind those that wait
+/// already and are as important: all of them, the most important first.
+///
+/// # Errors
+///
+/// Why one is declined; none waits then.
+pub fn submit(
+    store: &mut Store,
+    machine: Machine,
+    submissions: Vec<Submission>,
+) -> Result<Vec<Submitted>, Error> {
+    let least = submissions.last().map_or(0, |last| last.job.priority);
+    let control = ControlOptions {
+        lead_ns: LEAD_NS,
+        ..ControlOptions::default()
+    };
+    let mut controller = Controller::new(machine, control, 1, 1);
+    for (id, ago_ns, request) in waiting(store)? {
+        // One that can't be run any more is in nobody's way, nor one that is less
+        // important.
+        let before = Submission::from_text(request, format!("run {id}")).ok();
+        if let Some(before) = before.filter(|before| before.job.priority >= least) {
+            let history = store.history(&before.job.name)?;
+            let (job, _) = before.waited(ago_ns).predicted(&history, 0)?;
+            let _ = controller.admit(job, 0);
+        }
+    }
+    let mut admitted = Vec::new();
+    for submission in submissions {
+        let history = store.history(&submission.job.name)?;
+        let (job, _) = submission.predicted(&history, 0)?;
+        match controller.admit(job.clone(), 0) {
+            Ok(run) => admitted.push((submission, run.planned.end_ns, job)),
+            Err(declined) => {
+                return Err(Error::Declined(Declined {
+                    file: submission.file,
+                    job: job.name.clone(),
+                    why: declined.describe(&job, 0),
+                    earliest_deadline_ns: controller.earliest_deadline_ns(&job, 0),
+                }));
+            }
+        }
+    }
+    let mut submitted = Vec::new();
+    for (submission, planned_end_ns, job) in admitted {
+        let id = store.begin_run(&NewRun {
+            job: &job.name,
+            kind: Kind::Plan,
+            submitted_unix_ns: unix_ns(),
+            request: &submission.request,
+            reservation: "",
+        })?;
+        submitted.push(Submitted {
+            run: id.0,
+            job: job.name,
+            planned_end_ns,
+            deadline_ns: job.deadline_ns,
+        });
+    }
+    Ok(submitted)
+}
+
+/// Has a run that waits wait no more.
+///
+/// # Errors
+///
+/// There is no such run, or it does not wait.
+pub fn withdraw(store: &mut Store, id: RunId) -> Result<Run, Error> {
+    let run = store.run(id)?;
+    let takeover = store.takeover(id)?;
+    if !takeover.is_some_and(|takeover| is_submitted(&run, &takeover)) {
+        return Err(Error::DoesNotWait(id, run.job));
+    }
+    decline(store, id)?;
+    Ok(run)
+}
+
+/// Whether a run waits to be planned.
+pub fn waits(store: &Store, run: &Run) -> Result<bool, Error> {
+    let takeover = store.takeover(run.id)?;
+    Ok(takeover.is_some_and(|takeover| is_submitted(run, &takeover)))
+}
+
+/// The runs that are not over, the oldest first.
+pub(crate) fn open_runs(store: &Store) -> Result<Vec<(Run, Takeover)>, Error> {
+    let mut open = Vec::new();
+    for run in store.runs(None)? {
+        if run.state == State::Over {
+            continue;
+        }
+        if let Some(takeover) = store.takeover(run.id)? {
+            open.push((run, takeover));
+        }
+    }
+    Ok(open)
+}
+
+/// The runs that were submitted and wait, the oldest first: number, how long ago that
+/// was, and the job as it was requested.
+pub(crate) fn waiting(store: &Store) -> Result<Vec<(RunId, u64, String)>, Error> {
+    let now_ns = unix_ns();
+    let open = open_runs(store)?.into_iter();
+    let waiting = open.filter(|(run, takeover)| is_submitted(run, takeover));
+    let waiting = waiting.map(|(run, takeover)| {
+        let ago_ns = now_ns.saturating_sub(run.submitted_unix_ns);
+        (run.id, ago_ns, takeover.request)
+    });
+    Ok(waiting.collect())
+}
+
+/// Closes a run that was submitted and is not to be planned.
+pub(crate) fn decline(store: &mut Store, id: RunId) -> Result<(), Error> {
+    Ok(store.finish_run(id, unix_ns(), Outcome::Declined, &[])?)
+}
+
+/// Whether a run waits, as it stands in the history.
+pub(crate) fn is_submitted(run: &Run, takeover: &Takeover) -> bool {
+    run.state == State::Planned && takeover.reservation.is_empty()
+}
+
+/// Since 1970.
+pub(crate) fn unix_ns() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
+}

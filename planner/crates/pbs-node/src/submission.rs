@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Jobs that somebody wants to have run.
+
+use std::cmp::Reverse;
+
+use pbs_history::JobHistory;
+use pbs_job::{job_from_toml, Job, Problem};
+
+use crate::child;
+use crate::predict::{predict, Forecast};
+use crate::Error;
+
+/// A job that somebody wants to have run.
+#[derive(Clone, Debug)]
+pub struct Submission {
+    /// What its file is called in messages.
+    pub file: String,
+    /// As it was requested: the file itself.
+    pub request: String,
+    /// The job with the user's figures. Its times count from its submission.
+    pub job: Job,
+}
+
+impl Submission {
+    /// The job of a file that was read; all of it is checked. `file` is what it is
+    /// called in messages.
+    pub fn from_text(request: String, file: String) -> Result<Self, Error> {
+        match job_from_toml(&request) {
+            Ok(job) => Ok(Self { file, request, job }),
+            Err(problems) => Err(Error::Invalid { file, problems }),
+        }
+    }
+
+    /// The job as it is after it has waited for so long.
+    pub(crate) fn waited(mut self, ns: u64) -> Self {
+        self.job.start_ns = self.job.start_ns.saturating_sub(ns);
+        self.job.deadline_ns = self.job.deadline_ns.saturating_sub(ns);
+        self
+    }
+
+    /// The job as the runs before predict it, with its times of the planner's
+    /// clock, which says `now_ns`.
+    pub fn predicted(
+        &self,
+        history: &JobHistory,
+        now_ns: u64,
+    ) -> Result<(Job, Vec<Forecast>), Error> {
+        let (job, forecasts) = predict(&self.job, history);
+        let job = job.submitted_at(now_ns).ok_or_else(|| Error::Invalid {
+            file: self.file.clone(),
+            problems: vec![Problem::at(
+                None,
+                "its start or its deadline is later than the clock can say; write earlier ones",
+            )],
+        })?;
+        Ok((job, forecasts))
+    }
+
+    /// Whether all of its programs are there: one whose are not must not keep others
+    /// from running.
+    pub fn with_programs(self) -> Result<Self, Error> {
+        let processes = self.job.processes.iter();
+        let commands = processes.flat_map(|process| process.start.commands());
+        let missing = commands.filter_map(|command| child::path_of(command).err());
+        let problems: Vec<_> = missing.collect();
+        if problems.is_empty() {
+            return Ok(self);
+        }
+        Err(Error::Invalid {
+            file: self.file,
+            problems,
+        })
+    }
+}
+
+/// The most important first, and of those as they came.
+pub fn by_priority<T>(jobs: &mut [T], job: impl Fn(&T) -> &Job) {
+    jobs.sort_by_key(|one| Reverse(job(one).priority));
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Jobs and machines from files, as they are named on the command line.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use pbs_job::{machine_from_toml, Machine};
+use pbs_node::{by_priority, this_node, Submission};
+
+use crate::failure::Failure;
+use crate::files;
+use crate::history::HistoryFile;
+
+/// Jobs from files, and what they are planned with.
+#[derive(Args, Debug)]
+pub(crate) struct JobFiles {
+    /// Jobs in TOML; - reads standard input
+    #[arg(required = true, value_name = "JOB")]
+    pub(crate) jobs: Vec<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) machine: MachineFile,
+
+    #[command(flatten)]
+    pub(crate) history: HistoryFile,
+}
+
+/// Reads jobs and checks all of them. The order is that of [`by_priority`].
+pub(crate) fn read(paths: &[PathBuf]) -> Result<Vec<Submission>, Failure> {
+    let jobs = paths.iter().map(|path| job_of(files::read(path)?, path));
+    let mut jobs: Vec<_> = jobs.collect::<Result<_, _>>()?;
+    by_priority(&mut jobs, |submission| &submission.job);
+    Ok(jobs)
+}
+
+/// The job that a file holds.
+pub(crate) fn job_of(text: String, path: &Path) -> Result<Submission, Failure> {
+    Ok(Submission::from_text(text, files::name(path))?)
+}
+
+/// The machine that jobs are planned for, wherever one is.
+#[derive(Args, Debug)]
+pub(crate) struct MachineFile {
+    /// The machine that jobs are planned for, in TOML, instead of this node with
+    /// all its CPUs
+    #[arg(id = "machine", long, value_name = "FILE")]
+    path: Option<PathBuf>,
+}
+
+impl MachineFile {
+    /// The machine of the file. Without one this node, whose CPUs retire so many
+    /// instructions in a millisecond, as `rate_insns_per_ms` answers.
+    pub(crate) fn read(
+        &self,
+        rate_insns_per_ms: impl FnOnce() -> Result<u64, pbs_node::Error>,
+    ) -> Result<Machine, Failure> {
+        match &self.path {
+            Some(path) => machine_of(&files::read(path)?, path),
+            None => Ok(this_node(rate_insns_per_ms()?)?),
+        }
+    }
+}
+
+/// The machine that a file holds.
+pub(crate) fn machine_of(text: &str, path: &Path) -> Result<Machine, Failure> {
+    machine_from_toml(text).map_err(|problems| Failure::Invalid {
+        file: files::name(path),
+        problems,
+    })
+}
