@@ -172,7 +172,7 @@ fn help_teaches() {
 /// The plans to start from are valid, and so is the one in the help.
 #[test]
 fn sample_plans_are_valid() {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../samples/plans");
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../samples/plans");
     let mut plans = 0;
     for file in std::fs::read_dir(dir).unwrap() {
         let file = file.unwrap().path();

@@ -8,10 +8,7 @@ use std::path::{Path, PathBuf};
 
 use common::{pbsctl, scratch, Ran};
 
-const VM: &str = concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/../../../samples/machines/vm.toml"
-);
+const VM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../samples/machines/vm.toml");
 
 /// A quarter of a second of the machine's CPU.
 fn job(name: &str, deadline_ns: u64) -> String {

@@ -411,8 +411,8 @@ fn without_a_node_a_machine_must_be_named() {
 /// The example of the documentation is what is printed.
 #[test]
 fn the_documentation_shows_the_output() {
-    let documentation = include_str!("../../../../Documentation/admission.rst");
-    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../samples");
+    let documentation = include_str!("../../Documentation/admission.rst");
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../samples");
     let job = fs::read_to_string(samples.join("jobs/first.toml")).unwrap();
     let machine = samples.join("machines/vm.toml");
     let nothing = directory("explain-documentation").join("history.db");

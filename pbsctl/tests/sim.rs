@@ -33,7 +33,7 @@ fn sim_tells_what_became_of_the_plan() {
 /// The sample of a net, in which a task takes longer than planned.
 #[test]
 fn sim_tells_who_waited() {
-    let net = include_str!("../../../../samples/plans/net.toml");
+    let net = include_str!("../../samples/plans/net.toml");
     let late = net.replace(
         "planned_insns = 6_900_000",
         "planned_insns = 6_900_000, real_insns = 9_000_000",
@@ -303,7 +303,7 @@ fn the_job_scheduler_is_named() {
 /// The plan that belongs to Leppert's simulation lies beside the project.
 #[test]
 fn the_plan_of_leppert_is_simulated() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let file = root.join("../shared/data/leppert-plan.log");
     if !file.exists() {
         eprintln!("{} is not there; skipped", file.display());
