@@ -4,13 +4,39 @@
 use std::path::Path;
 use std::process::ExitCode;
 
+use clap::Args;
 use pbs_node::device::open;
 use pbs_report::{describe, EventView};
 use pbs_uapi::{Event, EventKind};
 
-use crate::cli::EventsOptions;
 use crate::failure::Failure;
 use crate::output::Output;
+
+const EVENTS_HELP: &str = "\
+Examples:
+  pbsctl events                  What the kernel still holds
+  pbsctl events --follow         ... and what comes
+  pbsctl events --since 1200     From event number 1200 on
+  pbsctl --json events --cpu 0   One JSON object a line
+
+Every event has a number; they count from boot. If events were lost because
+they were read too late, an event \"overrun\" says how many.";
+
+#[derive(Args, Debug)]
+#[command(after_help = EVENTS_HELP)]
+pub(crate) struct EventsOptions {
+    /// Go on with what comes, until interrupted
+    #[arg(long, short)]
+    pub(crate) follow: bool,
+
+    /// Begin with the event of this number instead of the oldest one held
+    #[arg(long, value_name = "SEQ")]
+    pub(crate) since: Option<u64>,
+
+    /// Only events of this CPU
+    #[arg(long, value_name = "N")]
+    pub(crate) cpu: Option<u32>,
+}
 
 /// Events read at once.
 const BATCH: usize = 1024;

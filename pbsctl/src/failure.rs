@@ -4,14 +4,11 @@
 use std::fmt;
 use std::io;
 use std::path::Path;
-use std::process::ExitCode;
 
 use pbs_node::{Declined, Error};
 use pbs_plan::Problem;
 use pbs_uapi::Refused;
-use serde_json::json;
-
-use crate::output::{to_json, Output};
+use serde_json::{json, Value};
 
 /// The exit statuses; `--help` lists them.
 pub(crate) const FAILED: u8 = 1;
@@ -52,17 +49,20 @@ impl Failure {
         Self::Failed(format!("{what}: {refused}"))
     }
 
-    /// Tells what went wrong; the answer is the exit status.
-    pub(crate) fn tell(&self, out: Output) -> ExitCode {
-        eprintln!("{self}");
-        let (code, json) = match self {
-            Self::Usage(message) | Self::Failed(message) => {
-                let code = match self {
-                    Self::Usage(_) => USAGE,
-                    _ => FAILED,
-                };
-                (code, json!({ "error": message }))
-            }
+    /// The exit status.
+    pub(crate) fn code(&self) -> u8 {
+        match self {
+            Self::Usage(_) => USAGE,
+            Self::Failed(_) => FAILED,
+            Self::Invalid { .. } => INVALID_PLAN,
+            Self::Declined(_) => DECLINED,
+        }
+    }
+
+    /// For programs.
+    pub(crate) fn json(&self) -> Value {
+        match self {
+            Self::Usage(message) | Self::Failed(message) => json!({ "error": message }),
             Self::Invalid { file, problems } => {
                 let problems: Vec<_> = problems
                     .iter()
@@ -71,10 +71,7 @@ impl Failure {
                         json!({ "file": file, "line": line, "message": problem.message })
                     })
                     .collect();
-                (
-                    INVALID_PLAN,
-                    json!({ "valid": false, "problems": problems }),
-                )
+                json!({ "valid": false, "problems": problems })
             }
             Self::Declined(declined) => {
                 let Declined {
@@ -83,23 +80,25 @@ impl Failure {
                     why,
                     earliest_deadline_ns,
                 } = declined;
-                let json = json!({
+                json!({
                     "declined": { "file": file, "job": job, "why": why,
                                   "earliest_deadline_ns": earliest_deadline_ns },
-                });
-                (DECLINED, json)
+                })
             }
-        };
-        if out.json {
-            println!("{}", to_json(&json));
         }
-        ExitCode::from(code)
     }
 }
 
 /// The history says itself what to do.
 impl From<pbs_history::Error> for Failure {
     fn from(error: pbs_history::Error) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
+
+/// A study says what it was.
+impl From<pbs_study::Error> for Failure {
+    fn from(error: pbs_study::Error) -> Self {
         Self::Failed(error.to_string())
     }
 }

@@ -8,8 +8,8 @@ mod explain;
 mod failure;
 mod files;
 mod gen;
-mod glass;
 mod history;
+mod import;
 mod jobs;
 mod output;
 mod plan_show;
@@ -22,6 +22,7 @@ mod shell;
 mod sim;
 mod stat;
 mod study;
+mod summary;
 mod top;
 mod trace;
 
@@ -55,7 +56,7 @@ fn main() -> ExitCode {
         Command::Stat { process: None } => stat::stat(out, device),
         Command::Stat { process: Some(id) } => stat::process(out, device, id),
         Command::Show { cpu } => plans::show(out, device, cpu),
-        Command::Import(options) => plans::import(out, &options),
+        Command::Import(options) => import::import(out, &options),
         Command::Gen(options) => gen::gen(out, &options),
         Command::Completions { shell } => shell::completions(out, shell),
         Command::Man { directory } => shell::man(out, &directory),
@@ -63,6 +64,6 @@ fn main() -> ExitCode {
     };
     match result {
         Ok(code) => code,
-        Err(failure) => failure.tell(out),
+        Err(failure) => out.tell(&failure),
     }
 }

@@ -2,6 +2,7 @@
 //! Printing, as text or as JSON.
 
 use std::io::{self, Write};
+use std::process::ExitCode;
 
 use pbs_report::grouped;
 use serde::Serialize;
@@ -30,6 +31,15 @@ impl Output {
         }
     }
 
+    /// Tells what went wrong; the answer is the exit status.
+    pub(crate) fn tell(self, failure: &Failure) -> ExitCode {
+        eprintln!("{failure}");
+        if self.json {
+            println!("{}", to_json(&failure.json()));
+        }
+        ExitCode::from(failure.code())
+    }
+
     /// Prints one of both as a line of its own.
     pub(crate) fn print_line<T: Serialize>(
         self,
@@ -48,11 +58,6 @@ impl Output {
 pub(crate) fn to_json<T: Serialize>(value: &T) -> String {
     // Nothing that is printed has keys other than strings, so this succeeds.
     serde_json::to_string_pretty(value).unwrap_or_default()
-}
-
-/// Nanoseconds in milliseconds, to the microsecond.
-pub(crate) fn ms(ns: u64) -> String {
-    format!("{}.{:03}", grouped(ns / 1_000_000), ns % 1_000_000 / 1_000)
 }
 
 /// Thousandths as `4.2 %`.

@@ -5,18 +5,17 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Args;
-use pbs_history::{Kind, Options, Outcome, RunFigures, RunId, State, Store};
+use pbs_history::{Options, RunId, Store};
 use pbs_node::device::rate_insns_per_ms;
-use pbs_node::queue::{self, Submitted};
+use pbs_node::queue::{self, RunSummary, Submitted};
 use pbs_node::Submission;
-use pbs_report::{columns, grouped};
-use serde::Serialize;
+use pbs_report::{columns, grouped, ms};
 use serde_json::json;
 
 use crate::failure::Failure;
 use crate::history::{utc, HistoryFile};
 use crate::jobs::{self, JobFiles};
-use crate::output::{ms, Output};
+use crate::output::Output;
 
 const SUBMIT_HELP: &str = "\
 Examples:
@@ -122,92 +121,38 @@ pub(crate) fn withdraw(out: Output, options: &WithdrawOptions) -> Result<ExitCod
 /// Runs that are over, of those that are shown without being asked for.
 const LAST: usize = 10;
 
-/// A run, as far as it has come.
-#[derive(Serialize)]
-struct RunView {
-    run: RunId,
-    job: String,
-    kind: Kind,
-    state: &'static str,
-    submitted_unix_ns: u64,
-    ended_unix_ns: Option<u64>,
-    outcome: Option<Outcome>,
-    tasks: usize,
-    tasks_ended: usize,
-}
-
-impl RunView {
-    fn new(figures: RunFigures, submitted: bool) -> Self {
-        let tasks = figures.processes.iter().flat_map(|process| &process.tasks);
-        let ended = tasks
-            .clone()
-            .filter(|task| task.outcome == Outcome::Complete);
-        Self {
-            tasks: tasks.count(),
-            tasks_ended: ended.count(),
-            run: figures.run.id,
-            job: figures.run.job,
-            kind: figures.run.kind,
-            // What the history has of those that wait is that they are planned.
-            state: if submitted {
-                "submitted"
-            } else {
-                figures.run.state.name()
-            },
-            submitted_unix_ns: figures.run.submitted_unix_ns,
-            ended_unix_ns: figures.run.ended_unix_ns,
-            outcome: figures.run.outcome,
-        }
-    }
-
-    fn row(&self) -> Vec<String> {
-        vec![
-            self.run.to_string(),
-            self.job.clone(),
-            self.kind.to_string(),
-            self.state.into(),
-            utc(self.submitted_unix_ns),
-            match self.tasks {
-                0 => "-".into(),
-                tasks => format!(
-                    "{}/{}",
-                    grouped(self.tasks_ended as u64),
-                    grouped(tasks as u64)
-                ),
-            },
-            self.outcome
-                .map_or_else(|| "-".into(), |outcome| outcome.to_string()),
-        ]
-    }
-}
-
 pub(crate) fn jobs(out: Output, options: &JobsOptions) -> Result<ExitCode, Failure> {
     let store = Store::open_read_only(&options.history.path, Options::DEFAULT)?;
-    let runs = store.runs(None)?;
-    let over = runs.iter().filter(|run| run.state == State::Over).count();
-    let mut passed_over = if options.all {
-        0
-    } else {
-        over.saturating_sub(LAST)
-    };
-    let mut views = Vec::new();
-    for run in runs {
-        if run.state == State::Over && passed_over > 0 {
-            passed_over -= 1;
-            continue;
-        }
-        let submitted = queue::waits(&store, &run)?;
-        let figures = store.figures_of(run.id)?;
-        views.push(RunView::new(figures, submitted));
-    }
-    out.print(&json!({ "runs": views }), || {
-        if views.is_empty() {
+    let last = (!options.all).then_some(LAST);
+    let runs = queue::runs(&store, last)?;
+    out.print(&json!({ "runs": runs }), || {
+        if runs.is_empty() {
             return "There are no runs. Submit a job with pbsctl submit.\n".into();
         }
         let header = ["RUN", "JOB", "FOR", "STATE", "SUBMITTED", "DONE", "OUTCOME"];
         let mut rows = vec![header.map(String::from).to_vec()];
-        rows.extend(views.iter().map(RunView::row));
+        rows.extend(runs.iter().map(row));
         columns(&rows, 5)
     })?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn row(run: &RunSummary) -> Vec<String> {
+    vec![
+        run.run.to_string(),
+        run.job.clone(),
+        run.kind.to_string(),
+        run.state.into(),
+        utc(run.submitted_unix_ns),
+        match run.tasks {
+            0 => "-".into(),
+            tasks => format!(
+                "{}/{}",
+                grouped(run.tasks_ended as u64),
+                grouped(tasks as u64)
+            ),
+        },
+        run.outcome
+            .map_or_else(|| "-".into(), |outcome| outcome.to_string()),
+    ]
 }

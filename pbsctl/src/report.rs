@@ -1,16 +1,54 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The command that makes a page of a recording.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
+use clap::Args;
 use pbs_plan::from_toml;
 use pbs_report::{Opened, Page, Selection};
 use serde_json::json;
 
-use crate::cli::ReportOptions;
 use crate::failure::Failure;
 use crate::files::{self, Form};
 use crate::output::{counted, Output};
+
+const REPORT_HELP: &str = "\
+Examples:
+  pbsctl run plan.toml --report run.json
+  pbsctl report run.json -o run.html                One page, for any browser
+  pbsctl report run.json -o run.html --task 3:7     ... with task 7 of process 3 in front
+  pbsctl report run.json -o run.html --task over:1  ... with task 1 of process over
+  pbsctl report run.json --chart gantt -o plan.svg  One of its pictures
+  pbsctl --json report run.json                     The numbers behind the pictures
+
+The page shows the plan above what became of it, the lateness of the node and of
+each process below their thresholds, the most telling tasks on their way, the
+preemptions, and how far tasks deviate from the plan. It needs no other file and
+no network, and can be printed.
+
+Pictures have names: gantt, node-CPU, process-CPU-PROCESS, task-PROCESS-TASK,
+preemptions, deviations.";
+
+#[derive(Args, Debug)]
+#[command(after_help = REPORT_HELP)]
+pub(crate) struct ReportOptions {
+    /// A recording: what run --report wrote; - reads standard input
+    pub(crate) file: PathBuf,
+
+    /// Write the page, or the picture, to FILE
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+
+    /// Have this task in front of the others: the number or the name of its
+    /// process, a colon, and its number
+    #[arg(long, value_name = "PROCESS:TASK")]
+    pub(crate) task: Option<String>,
+
+    /// Only this picture, as SVG
+    #[arg(long, value_name = "NAME")]
+    pub(crate) chart: Option<String>,
+}
 
 pub(crate) fn report(out: Output, options: &ReportOptions) -> Result<ExitCode, Failure> {
     let text = files::read(&options.file)?;

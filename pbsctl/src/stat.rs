@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The command that prints the state of the node.
 
-use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 
-use pbs_node::device::{open, SYSFS};
+use pbs_node::device::{self, open};
 use pbs_report::{columns, tier_name};
 use pbs_uapi::{ProcessState, IDLE, NO_TASK};
-use serde_json::{json, Map, Value};
+use serde_json::{json, Value};
 
 use crate::failure::Failure;
 use crate::output::Output;
 
 /// What the kernel knows of one process.
-pub(crate) fn process(out: Output, device: &Path, id: u32) -> Result<ExitCode, Failure> {
-    let known = open(device)?
+pub(crate) fn process(out: Output, path: &Path, id: u32) -> Result<ExitCode, Failure> {
+    let known = open(path)?
         .process(id)
         .map_err(|refused| Failure::refused(&format!("process {id}"), &refused))?;
     let Some(known) = known else {
@@ -57,8 +56,8 @@ pub(crate) fn process(out: Output, device: &Path, id: u32) -> Result<ExitCode, F
     Ok(ExitCode::SUCCESS)
 }
 
-pub(crate) fn stat(out: Output, device: &Path) -> Result<ExitCode, Failure> {
-    let info = open(device)?
+pub(crate) fn stat(out: Output, path: &Path) -> Result<ExitCode, Failure> {
+    let info = open(path)?
         .info()
         .map_err(|refused| Failure::refused("limits", &refused))?;
     let limits = json!({
@@ -73,7 +72,7 @@ pub(crate) fn stat(out: Output, device: &Path) -> Result<ExitCode, Failure> {
         "next_seq": info.next_seq,
     });
     // The files say themselves what they are: one value each.
-    let sysfs = directory(Path::new(SYSFS));
+    let sysfs = device::sysfs();
     out.print(&json!({ "device": limits, "sysfs": sysfs }), || {
         let mut rows = Vec::new();
         flatten("device", &limits, &mut rows);
@@ -81,34 +80,6 @@ pub(crate) fn stat(out: Output, device: &Path) -> Result<ExitCode, Failure> {
         columns(&rows, 2)
     })?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// Directories as objects, files as numbers where they are ones.
-pub(crate) fn directory(path: &Path) -> Value {
-    let mut entries = Map::new();
-    let Ok(files) = fs::read_dir(path) else {
-        return Value::Object(entries);
-    };
-    for file in files.flatten() {
-        let name = file.file_name().to_string_lossy().into_owned();
-        let path = file.path();
-        let value = if path.is_dir() {
-            directory(&path)
-        } else {
-            // A file that cannot be read has no value.
-            let text = fs::read_to_string(&path).ok();
-            text.map_or(Value::Null, |text| value(text.trim()))
-        };
-        entries.insert(name, value);
-    }
-    Value::Object(entries)
-}
-
-fn value(text: &str) -> Value {
-    if let Ok(number) = text.parse::<u64>() {
-        return number.into();
-    }
-    text.parse::<i64>().map_or_else(|_| text.into(), Into::into)
 }
 
 /// `cpu0/lateness_insns` and its value, a row each; numbers of CPUs in their

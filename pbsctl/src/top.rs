@@ -6,16 +6,42 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use pbs_node::device::{open, SYSFS};
+use clap::Args;
+use pbs_node::device::{open, sysfs};
 use pbs_node::signals::{wait, Signals};
 use pbs_report::{bytes, columns, grouped};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::cli::TopOptions;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::stat::directory;
+
+const TOP_HELP: &str = "\
+Examples:
+  pbsctl top                       Until Ctrl-C
+  pbsctl top --interval 5 | cat    Table after table
+  pbsctl --json top --count 2      One JSON object a line
+
+DONE is the share of the slots that have passed, LEFT the processes with tasks
+left, T2 the lateness beyond which the node is a prediction failure. Of the last
+columns each is a number of events a second: tasks that ended, slots that reached
+t1 or their ceiling on the clock, and prediction failures.
+
+On a CPU of a plan pbsctl runs in the unallocated time, and an interval may be
+longer than asked for.";
+
+#[derive(Args, Debug)]
+#[command(after_help = TOP_HELP)]
+pub(crate) struct TopOptions {
+    /// Seconds between two views
+    #[arg(long, short, value_name = "S", default_value_t = 1,
+          value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub(crate) interval: u64,
+
+    /// Show so many views and end
+    #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) count: Option<u64>,
+}
 
 /// Clears a terminal and goes to its first line.
 const CLEAR: &str = "\x1b[H\x1b[2J";
@@ -32,7 +58,7 @@ pub(crate) fn top(out: Output, device: &Path, options: &TopOptions) -> Result<Ex
     let mut last: Option<(Instant, Value)> = None;
     let mut left = options.count;
     loop {
-        let now = (Instant::now(), directory(Path::new(SYSFS)));
+        let now = (Instant::now(), sysfs());
         let view = View::new(
             &now.1,
             last.as_ref().map(|(at, sysfs)| (sysfs, at.elapsed())),

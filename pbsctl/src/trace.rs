@@ -1,26 +1,69 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The command that makes a trace for Perfetto.
 
-use std::collections::{BTreeMap, HashSet};
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use pbs_node::device::{self, kernel_release, open};
-use pbs_node::signals::{wait, Signals};
-use pbs_plan::{wire, Config, Plan};
-use pbs_report::{tier_name, EventView, Facts, Opened, Source};
+use clap::Args;
+use pbs_node::{observe, Observed, Until};
+use pbs_plan::{Config, Plan};
+use pbs_report::{EventView, Facts, Opened, Source};
 use pbs_trace::Trace;
-use pbs_uapi::{Device, Event};
+use pbs_uapi::Event;
 use serde_json::json;
 
-use crate::cli::TraceOptions;
 use crate::failure::Failure;
 use crate::files;
 use crate::output::{counted, Output};
 
-/// Events read at once.
-const BATCH: usize = 1024;
+const TRACE_HELP: &str = "\
+Examples:
+  pbsctl run plan.toml --report run.json
+  pbsctl trace run.json -o trace.json             Of a recording
+  pbsctl trace -o trace.json                      Of what the kernel still holds
+  pbsctl trace --follow --seconds 10 -o trace.json  ... and of what comes
+  pbsctl --json events > events.json
+  pbsctl trace events.json --plan plan.toml --rate 250000 -o trace.json
+
+Open the file with https://ui.perfetto.dev; it is not sent anywhere. Each CPU has
+a track of what was planned above one of what ran, preemptions and signals below
+them, and counters of lateness and stress. The format is Chrome's JSON, which
+other viewers read, too.
+
+Without FILE the plans are read back from the kernel, which knows no names: with
+--plan they have those of the file.";
+
+#[derive(Args, Debug)]
+#[command(after_help = TRACE_HELP)]
+pub(crate) struct TraceOptions {
+    /// A recording, of run --report or --json sim, or what --json events has
+    /// printed; - reads standard input. Without it, what the kernel holds
+    pub(crate) file: Option<PathBuf>,
+
+    /// Write to FILE instead of standard output
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+
+    /// A plan that the events are about, in TOML; may be repeated, in the order
+    /// of coming into force
+    #[arg(long = "plan", value_name = "FILE")]
+    pub(crate) plans: Vec<PathBuf>,
+
+    /// Instructions that a CPU retires in a millisecond, where only events are
+    /// given
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=u32::MAX.into()))]
+    pub(crate) rate: Option<u64>,
+
+    /// Go on with what comes, until interrupted
+    #[arg(long, short, conflicts_with = "file")]
+    pub(crate) follow: bool,
+
+    /// Go on for so many seconds
+    #[arg(long, value_name = "S", requires = "follow")]
+    pub(crate) seconds: Option<u64>,
+}
 
 pub(crate) fn trace(
     out: Output,
@@ -31,7 +74,15 @@ pub(crate) fn trace(
     let plans: Vec<_> = plans.collect::<Result<_, _>>()?;
     let (opened, missing) = match &options.file {
         Some(file) => (recorded(file, plans, options.rate)?, Vec::new()),
-        None => live(device, plans, options)?,
+        None => {
+            let until = match (options.follow, options.seconds) {
+                (false, _) => Until::Now,
+                (true, Some(seconds)) => Until::After(Duration::from_secs(seconds)),
+                (true, None) => Until::Stopped,
+            };
+            let Observed { opened, missing } = observe(device, plans, until)?;
+            (opened, missing)
+        }
     };
     let trace = Trace::new(&opened);
     let json = serde_json::to_string(&trace).unwrap_or_default();
@@ -118,116 +169,4 @@ fn recorded(file: &Path, plans: Vec<Plan>, rate: Option<u64>) -> Result<Opened, 
         },
         source: Source::Run,
     })
-}
-
-/// What the node holds and, if asked for, what comes; and the numbers of plans
-/// that are gone.
-fn live(
-    path: &Path,
-    files: Vec<Plan>,
-    options: &TraceOptions,
-) -> Result<(Opened, Vec<u64>), Failure> {
-    let device = open(path)?;
-    let info = device
-        .info()
-        .map_err(|refused| Failure::refused("events", &refused))?;
-    device
-        .seek(info.first_seq)
-        .map_err(|refused| Failure::refused("events", &refused))?;
-    let config = device::config()?;
-    let mut plans = Plans::new(files);
-    let mut events = Vec::new();
-    let signals = Signals::new().map_err(|error| Failure::file("signals", &error))?;
-    let end = options
-        .seconds
-        .map(|s| Instant::now() + Duration::from_secs(s));
-    let mut batch = vec![Event::default(); BATCH];
-    loop {
-        let count = device
-            .read_events(&mut batch)
-            .map_err(|error| Failure::file(path, &error))?;
-        for event in &batch[..count] {
-            plans.learn(&device, event);
-        }
-        events.extend_from_slice(&batch[..count]);
-        if count != 0 {
-            continue;
-        }
-        let now = Instant::now();
-        let stop = signals
-            .want_stop()
-            .map_err(|error| Failure::file("signals", &error))?;
-        if !options.follow || stop || end.is_some_and(|end| end <= now) {
-            break;
-        }
-        let left = end.map(|end| end.saturating_duration_since(now).as_millis() + 1);
-        let timeout_ms = left.map_or(-1, |ms| i32::try_from(ms).unwrap_or(i32::MAX));
-        wait(&signals, &device, timeout_ms).map_err(|error| Failure::file(path, &error))?;
-    }
-    if plans.known.is_empty() {
-        return Err(Failure::Failed(
-            "no plan has come into force as far back as the node remembers; load one, or wait for \
-             one with --follow"
-                .into(),
-        ));
-    }
-    let opened = Opened {
-        deadlines: BTreeMap::new(),
-        plans: plans.known,
-        config,
-        events,
-        facts: Facts {
-            kernel: kernel_release(),
-            tier: tier_name(info.tier),
-            rate_insns_per_ms: info.rate_insns_per_ms,
-            ..Facts::default()
-        },
-        source: Source::Run,
-    };
-    Ok((opened, plans.missing))
-}
-
-/// The plans that events are about.
-struct Plans {
-    /// With names, as their authors wrote them.
-    files: Vec<Plan>,
-    /// In the order of coming into force.
-    known: Vec<Plan>,
-    /// CPU and plan that were looked for.
-    asked: HashSet<(u32, u64)>,
-    /// Those that nobody has any more.
-    missing: Vec<u64>,
-}
-
-impl Plans {
-    fn new(files: Vec<Plan>) -> Self {
-        Self {
-            files,
-            known: Vec::new(),
-            asked: HashSet::new(),
-            missing: Vec::new(),
-        }
-    }
-
-    /// Gets the plan that `event` is about, unless it is known: from the files,
-    /// or back from the kernel.
-    fn learn(&mut self, device: &Device, event: &Event) {
-        let of_a_plan = event.process != pbs_uapi::IDLE
-            || event.kind == pbs_uapi::EventKind::PlanInstalled as u16;
-        if !of_a_plan || !self.asked.insert((event.cpu, event.plan_id)) {
-            return;
-        }
-        let is_it = |plan: &Plan| {
-            plan.plan_id == event.plan_id && plan.cpus.iter().any(|cpu| cpu.cpu == event.cpu)
-        };
-        if self.known.iter().any(is_it) {
-            return;
-        }
-        let from_file = self.files.iter().find(|plan| is_it(plan)).cloned();
-        let read_back = || wire::decode(&device.get_plan(event.cpu).ok()?).ok();
-        match from_file.or_else(|| read_back().filter(is_it)) {
-            Some(plan) => self.known.push(plan),
-            None => self.missing.push(event.plan_id),
-        }
-    }
 }

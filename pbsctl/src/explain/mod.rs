@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
+use pbs_node::{Answered, Planning};
 use pbs_planner::{Declined, Limit, Planned, Rejection, Run};
 use pbs_report::{columns, grouped};
 use serde::Serialize;
@@ -18,7 +19,7 @@ use crate::failure::{Failure, DECLINED};
 use crate::jobs;
 use crate::output::{counted, Output};
 use crate::planning::{
-    nanoseconds, Answered, AttemptView, MachineView, NodeView, Planning, PlanningOptions,
+    history_file, history_text, nanoseconds, AttemptView, MachineView, NodeView, PlanningOptions,
 };
 use critical::CriticalView;
 use declined::DeclinedView;
@@ -66,7 +67,7 @@ pub(crate) fn explain(
     options: &ExplainOptions,
 ) -> Result<ExitCode, Failure> {
     let jobs = jobs::read(&options.jobs)?;
-    let mut planning = Planning::new(&options.planning, device)?;
+    let mut planning = options.planning.planning(device)?;
     let jobs = jobs.into_iter().map(|submission| {
         let answered = planning.admit(submission)?;
         Ok(JobView::new(&mut planning, &answered))
@@ -76,13 +77,13 @@ pub(crate) fn explain(
     let view = View {
         admitted,
         machine: MachineView::new(&planning.store),
-        history: planning.history_file(),
+        history: history_file(&planning),
         jobs,
     };
     out.print(&view, || {
         let jobs = view.jobs.iter();
         let jobs: Vec<_> = jobs.map(|job| job.text(view.history.is_some())).collect();
-        jobs.join("\n") + "\n" + &planning.history_text()
+        jobs.join("\n") + "\n" + &history_text(&planning)
     })?;
     Ok(if admitted {
         ExitCode::SUCCESS

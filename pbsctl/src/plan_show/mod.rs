@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use pbs_node::Declined;
+use pbs_node::{Answered, Declined, Planning};
 use pbs_plan::{to_toml, Plan};
 use pbs_planner::plan_building::{class_plans, csv, Entry, NodePlan, ProcessIds, Settings};
 use pbs_report::{schedule_chart, schedule_picture, schedule_tables, Schedule};
@@ -18,7 +18,7 @@ use crate::failure::Failure;
 use crate::files;
 use crate::jobs;
 use crate::output::Output;
-use crate::planning::{nanoseconds, Answered, MachineView, Planning, PlanningOptions};
+use crate::planning::{history_file, nanoseconds, MachineView, PlanningOptions};
 
 const SHOW_HELP: &str = "\
 Examples:
@@ -107,7 +107,7 @@ fn show(out: Output, device: &Path, options: &PlanShowOptions) -> Result<ExitCod
         ));
     }
     let jobs = jobs::read(&options.jobs)?;
-    let mut planning = Planning::new(&options.planning, device)?;
+    let mut planning = options.planning.planning(device)?;
     let mut planned = Vec::new();
     for submission in jobs {
         let answered = planning.admit(submission)?;
@@ -145,7 +145,7 @@ fn show(out: Output, device: &Path, options: &PlanShowOptions) -> Result<ExitCod
     }
     let view = View {
         machine: MachineView::new(&planning.store),
-        history: planning.history_file(),
+        history: history_file(&planning),
         jobs: planned.iter().filter_map(JobView::new).collect(),
         schedule,
         written,

@@ -3,10 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use pbs_node::{Answered, Planning};
 use pbs_planner::{critical_path, plan_building, RunId};
 use pbs_report::{held, Schedule, ScheduleAfter, ScheduleCore, ScheduleNode, ScheduleTask};
-
-use crate::planning::{Answered, Planning};
 
 /// The plan of the jobs that were admitted.
 pub(super) fn schedule(planning: &Planning, planned: &[Answered]) -> Schedule {

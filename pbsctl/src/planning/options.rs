@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What is asked of the planner on the command line.
 
+use std::path::Path;
+
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::Args;
-use pbs_planner::{Balancing, Capacity, Options, Strategy, Validation, WantType};
+use pbs_node::device::rate_insns_per_ms;
+use pbs_node::Planning;
+use pbs_planner::{Balancing, Capacity, Options, Store, Strategy, Validation, WantType};
 
 use crate::failure::Failure;
 use crate::history::HistoryFile;
@@ -113,14 +117,23 @@ fn permille(text: &str) -> Result<u32, String> {
 }
 
 impl PlanningOptions {
-    pub(super) fn balancing(&self) -> Balancing {
+    /// `device` is asked for the rate of this node where no machine is named.
+    pub(crate) fn planning(&self, device: &Path) -> Result<Planning, Failure> {
+        let options = self.planner_options()?;
+        let machine = self.machine.read(|| rate_insns_per_ms(device))?;
+        let store = Store::with_capacity(machine, self.balancing(), self.capacity());
+        let planning = Planning::new(store, self.validation(), options, &self.history.path);
+        Ok(planning?)
+    }
+
+    fn balancing(&self) -> Balancing {
         match self.memory_blind {
             true => Balancing::Blind,
             false => self.balancing,
         }
     }
 
-    pub(super) fn capacity(&self) -> Capacity {
+    fn capacity(&self) -> Capacity {
         if self.whole_rate {
             Capacity::WHOLE
         } else {
@@ -128,7 +141,7 @@ impl PlanningOptions {
         }
     }
 
-    pub(super) fn validation(&self) -> Validation {
+    fn validation(&self) -> Validation {
         Validation {
             cal_want_type: self.cal_want_type,
             min_mem_percentage: self.min_mem_percentage,
@@ -139,7 +152,7 @@ impl PlanningOptions {
         }
     }
 
-    pub(super) fn planner_options(&self) -> Result<Options, Failure> {
+    fn planner_options(&self) -> Result<Options, Failure> {
         let mut options = Options {
             max_schedule_tries: self.max_schedule_tries as usize,
             seed: self.seed,

@@ -4,11 +4,26 @@
 use std::collections::BTreeSet;
 
 use pbs_job::Job;
+use pbs_node::Planning;
 use pbs_planner::{Attempt, Run, Store};
-use pbs_report::{bytes, held};
+use pbs_report::{bytes, held, ms};
 use serde::Serialize;
 
-use crate::output::ms;
+/// Where figures come from, in a line.
+pub(crate) fn history_text(planning: &Planning) -> String {
+    match planning.history() {
+        (file, false) => {
+            format!("No run is known ({file} is not there): figures are those of the jobs.\n")
+        }
+        (file, true) => format!("Runs are known from {file}.\n"),
+    }
+}
+
+/// The file of the runs before, if there is one.
+pub(crate) fn history_file(planning: &Planning) -> Option<&str> {
+    let (file, is_there) = planning.history();
+    is_there.then_some(file)
+}
 
 /// A time with its unit.
 pub(crate) fn nanoseconds(ns: u64) -> String {

@@ -2,6 +2,7 @@
 //! The command that runs a plan or jobs, in its own process.
 
 mod live;
+mod options;
 mod outcome;
 mod screen;
 
@@ -21,10 +22,11 @@ use screen::Screen;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::cli::RunOptions;
 use crate::failure::{Failure, DEADLINE_MISSED, FAILED, INCOMPLETE, INTERRUPTED, NOT_ENDED};
 use crate::output::{to_json, Output};
 use crate::{files, jobs};
+
+pub(crate) use options::{ProfileOptions, RunOptions};
 
 pub(crate) fn run(out: Output, path: &Path, options: &RunOptions) -> Result<ExitCode, Failure> {
     if options.resume {

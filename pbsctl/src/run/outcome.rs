@@ -3,9 +3,9 @@
 
 use pbs_history::Outcome;
 use pbs_node::{JobOutcome, TaskOutcome};
-use pbs_report::{columns, grouped};
+use pbs_report::{columns, grouped, ms};
 
-use crate::output::{counted, ms, share};
+use crate::output::{counted, share};
 
 /// The jobs as a table, and below it what was learnt.
 pub(super) fn table(jobs: &[JobOutcome]) -> String {

@@ -3,12 +3,11 @@
 
 use pbs_node::{Listener, News};
 use pbs_plan::Plan;
-use pbs_report::bytes;
+use pbs_report::{bytes, ms};
 use pbs_uapi::Event;
 
 use super::live::Live;
 use crate::failure::Failure;
-use crate::output::ms;
 
 /// The terminal, and the memory of the run.
 #[derive(Debug)]

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use pbs_plan::{between, config_faults, config_from_toml, underscored, Config, Threshold};
-use pbs_report::grouped;
+use pbs_report::{grouped, ms};
 use pbs_sim::{
     Command, JobScheduler, MemoryOver, NoAnswer, Options, Progress, Resolution, Simulation,
     Stretch, Timing,
@@ -21,11 +21,8 @@ use pbs_sim::{
 
 use crate::failure::{Failure, INCOMPLETE};
 use crate::files;
-use crate::output::{ms, Output};
+use crate::output::Output;
 use recorded::Recorded;
-
-/// What an instruction on memory that is swapped out takes, where nothing else is said.
-pub(crate) const SWAP_SLOWDOWN: u64 = 10;
 
 const SIM_HELP: &str = "\
 Examples:
@@ -228,7 +225,7 @@ impl SimOptions {
     fn memory_over(&self) -> Result<MemoryOver, Failure> {
         match (self.memory_over, self.swap_slowdown) {
             (MemoryOverName::Swap, slowdown) => Ok(MemoryOver::Swap {
-                slowdown: slowdown.unwrap_or(SWAP_SLOWDOWN),
+                slowdown: slowdown.unwrap_or(pbs_sim::DEFAULT_SWAP_SLOWDOWN),
             }),
             (_, Some(_)) => Err(Failure::Usage(
                 "--swap-slowdown is for --memory-over swap alone; add that, or leave it out".into(),

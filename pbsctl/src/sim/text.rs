@@ -2,11 +2,11 @@
 //! What became of a simulated plan, for the terminal.
 
 use pbs_plan::Plan;
-use pbs_report::{bytes, columns, describe, grouped, signal_table, wait_table, waited};
+use pbs_report::{bytes, columns, describe, grouped, ms, signal_table, wait_table, waited};
 use pbs_sim::{Counts, ProcessOutcome, Simulation};
 
 use super::recorded::counts;
-use crate::output::{counted, ms};
+use crate::output::counted;
 
 /// Tasks that are listed without being asked for.
 const TASKS: usize = 40;

@@ -704,6 +704,21 @@ mod tests {
         assert!(prepared(1).is_ok());
     }
 
+    /// What runs already is in the plan of what comes to it, and is not started again.
+    #[test]
+    fn only_what_is_new_is_started() {
+        let text = "[[process]]\nid = 1\ncommand = ['true']\ntasks = [1]\n[[process]]\nid = 2\n\
+                    commands = [['true'], ['false']]\ntasks = [1, 1]\n[[cpu]]\ncpu = 0\n\
+                    slots = [1, 2, 2]\n";
+        let plan = from_toml(text).unwrap();
+        let is_new = |process: &Process| process.id == 2;
+        let launch = Launch::new(plan, is_new, Path::new("/dev/null"), true, String::new());
+        let programs = launch.unwrap().programs;
+        let programs = programs.iter().map(|one| &one.program);
+        let programs: Vec<_> = programs.map(|p| (p.process, p.task, &*p.name)).collect();
+        assert_eq!(programs, [(2, Some(0), "true"), (2, Some(1), "false")]);
+    }
+
     #[test]
     fn what_cannot_be_executed_says_so() {
         // It may be executed, but is no program of any kind.

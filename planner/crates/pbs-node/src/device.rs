@@ -6,11 +6,12 @@ use std::path::Path;
 
 use pbs_plan::{wire, Config, Plan, Problem};
 use pbs_uapi::Device;
+use serde_json::{Map, Value};
 
 use crate::Error;
 
 /// Where the kernel tells of the class.
-pub const SYSFS: &str = "/sys/kernel/pbs";
+const SYSFS: &str = "/sys/kernel/pbs";
 
 /// Opens the device at `path`, whose reading does not wait.
 pub fn open(path: &Path) -> Result<Device, Error> {
@@ -79,4 +80,38 @@ pub fn rate_insns_per_ms(path: &Path) -> Result<u64, Error> {
 pub fn kernel_release() -> String {
     fs::read_to_string("/proc/sys/kernel/osrelease")
         .map_or_else(|_| "unknown".into(), |text| text.trim().into())
+}
+
+/// All that the kernel tells of the class, by its files: the files say themselves what
+/// they are, one value each.
+pub fn sysfs() -> Value {
+    directory(Path::new(SYSFS))
+}
+
+/// Directories as objects, files as numbers where they are ones.
+fn directory(path: &Path) -> Value {
+    let mut entries = Map::new();
+    let Ok(files) = fs::read_dir(path) else {
+        return Value::Object(entries);
+    };
+    for file in files.flatten() {
+        let name = file.file_name().to_string_lossy().into_owned();
+        let path = file.path();
+        let value = if path.is_dir() {
+            directory(&path)
+        } else {
+            // A file that cannot be read has no value.
+            let text = fs::read_to_string(&path).ok();
+            text.map_or(Value::Null, |text| value(text.trim()))
+        };
+        entries.insert(name, value);
+    }
+    Value::Object(entries)
+}
+
+fn value(text: &str) -> Value {
+    if let Ok(number) = text.parse::<u64>() {
+        return number.into();
+    }
+    text.parse::<i64>().map_or_else(|_| text.into(), Into::into)
 }

@@ -41,6 +41,8 @@ pub enum Error {
     NothingWaits,
     /// No run is under way that could be taken over.
     NothingLeft,
+    /// No plan has come into force as far back as the node remembers.
+    NothingSeen,
     /// A run goes on that no planner follows.
     GoesOn(RunId, String),
     /// What was kept of a run to take it over is of no use.
@@ -139,6 +141,10 @@ impl fmt::Display for Error {
             Self::NothingLeft => f.write_str(
                 "no run is under way that could be taken over; pbsctl history shows what has been \
                  run",
+            ),
+            Self::NothingSeen => f.write_str(
+                "no plan has come into force as far back as the node remembers; load one, or wait \
+                 for one with --follow",
             ),
             Self::GoesOn(run, job) => write!(
                 f,

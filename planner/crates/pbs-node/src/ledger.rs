@@ -305,3 +305,52 @@ impl Ledger {
         !self.failed
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pbs_job::{job_from_toml, Machine};
+    use pbs_plan::from_toml;
+
+    struct Nobody;
+
+    impl Listener for Nobody {}
+
+    fn saved(name: &str, number: u32) -> Saved {
+        let job = format!(
+            "name = \"{name}\"\ndeadline_ns = 1000\n[[process]]\nid = 1\nmemory_bytes = 4096\n\
+             command = [\"true\"]\ntasks = [5]\n"
+        );
+        Saved {
+            job: job_from_toml(&job).unwrap(),
+            submitted_ns: 0,
+            numbers: vec![number],
+            machine: Machine::default(),
+            ended_ns: None,
+        }
+    }
+
+    /// A run that comes to others that run is not taken for one that runs before its
+    /// programs are let go: who took over would wait for it for ever.
+    #[test]
+    fn runs_begin_one_by_one() {
+        let plan = "[[process]]\nid = 1\ntasks = [5]\n[[cpu]]\ncpu = 0\nslots = [1]\n";
+        let plan = from_toml(plan).unwrap();
+        let directory = std::env::temp_dir().join(format!("pbs-ledger-{}", std::process::id()));
+        let mut ledger = Ledger::open(&directory.join("history.db")).unwrap();
+        let first = ledger.follow(None, saved("first", 1), Kind::Plan, "", 0);
+        let first = first.unwrap();
+        ledger.planned(&plan).unwrap();
+        assert_eq!(ledger.store.run(first).unwrap().state, State::Planned);
+        ledger.released(&mut Nobody);
+        let second = ledger.follow(None, saved("second", 2), Kind::Plan, "", 7);
+        let second = second.unwrap();
+        ledger.planned(&plan).unwrap();
+        let states = [first, second].map(|run| ledger.store.run(run).unwrap().state);
+        assert_eq!(states, [State::Running, State::Planned]);
+        ledger.released(&mut Nobody);
+        assert_eq!(ledger.store.run(second).unwrap().state, State::Running);
+        assert!(ledger.is_whole());
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+}

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use pbs_control::{Controller, Options as ControlOptions};
-use pbs_history::{Kind, NewRun, Options, Outcome, Run, RunId, State, Store, Takeover};
+use pbs_history::{Kind, NewRun, Options, Outcome, Run, RunFigures, RunId, State, Store, Takeover};
 use pbs_job::Machine;
 use serde::Serialize;
 
@@ -25,6 +25,54 @@ pub struct Submitted {
     pub planned_end_ns: u64,
     /// From now on.
     pub deadline_ns: u64,
+}
+
+/// A run, as far as it has come.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RunSummary {
+    /// Its number.
+    pub run: RunId,
+    /// The job's name.
+    pub job: String,
+    /// What it is run for.
+    pub kind: Kind,
+    /// "submitted", "planned", "running" or "over".
+    pub state: &'static str,
+    /// When it was submitted.
+    pub submitted_unix_ns: u64,
+    /// When it was over.
+    pub ended_unix_ns: Option<u64>,
+    /// How it ended.
+    pub outcome: Option<Outcome>,
+    /// Of how many tasks something is known.
+    pub tasks: usize,
+    /// And how many of them have ended.
+    pub tasks_ended: usize,
+}
+
+impl RunSummary {
+    fn new(figures: RunFigures, submitted: bool) -> Self {
+        let tasks = figures.processes.iter().flat_map(|process| &process.tasks);
+        let ended = tasks
+            .clone()
+            .filter(|task| task.outcome == Outcome::Complete);
+        Self {
+            tasks: tasks.count(),
+            tasks_ended: ended.count(),
+            run: figures.run.id,
+            job: figures.run.job,
+            kind: figures.run.kind,
+            // What the history has of those that wait is that they are planned.
+            state: if submitted {
+                "submitted"
+            } else {
+                figures.run.state.name()
+            },
+            submitted_unix_ns: figures.run.submitted_unix_ns,
+            ended_unix_ns: figures.run.ended_unix_ns,
+            outcome: figures.run.outcome,
+        }
+    }
 }
 
 /// Opens the history, or makes it and the directory that it is in.
@@ -112,10 +160,23 @@ pub fn withdraw(store: &mut Store, id: RunId) -> Result<Run, Error> {
     Ok(run)
 }
 
-/// Whether a run waits to be planned.
-pub fn waits(store: &Store, run: &Run) -> Result<bool, Error> {
-    let takeover = store.takeover(run.id)?;
-    Ok(takeover.is_some_and(|takeover| is_submitted(run, &takeover)))
+/// All runs, the oldest first; of those that are over only the last ones, if so many are
+/// enough.
+pub fn runs(store: &Store, last: Option<usize>) -> Result<Vec<RunSummary>, Error> {
+    let runs = store.runs(None)?;
+    let over = runs.iter().filter(|run| run.state == State::Over).count();
+    let mut passed_over = last.map_or(0, |last| over.saturating_sub(last));
+    let mut summaries = Vec::new();
+    for run in runs {
+        if run.state == State::Over && passed_over > 0 {
+            passed_over -= 1;
+            continue;
+        }
+        let takeover = store.takeover(run.id)?;
+        let submitted = takeover.is_some_and(|takeover| is_submitted(&run, &takeover));
+        summaries.push(RunSummary::new(store.figures_of(run.id)?, submitted));
+    }
+    Ok(summaries)
 }
 
 /// The runs that are not over, the oldest first.

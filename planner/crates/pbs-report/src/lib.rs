@@ -26,7 +26,7 @@ mod waits;
 
 pub use event::{describe, is_push, EventView};
 pub use histogram::Histogram;
-pub use number::{bytes, grouped};
+pub use number::{bytes, grouped, ms};
 pub use page::Page;
 pub use recording::{config_by_name, Deadline, Opened, RecordedPlan, Recording, Source};
 pub use report::{tier_name, Exit, Facts, Outcome, ProcessReport, Report, TaskReport};

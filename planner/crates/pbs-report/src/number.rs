@@ -18,6 +18,11 @@ pub fn grouped(number: impl Into<i128>) -> String {
     out
 }
 
+/// Nanoseconds in milliseconds, to the microsecond.
+pub fn ms(ns: u64) -> String {
+    format!("{}.{:03}", grouped(ns / 1_000_000), ns % 1_000_000 / 1_000)
+}
+
 /// Bytes in the largest unit that leaves at least one.
 pub fn bytes(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];

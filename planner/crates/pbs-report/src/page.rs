@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::figures::{self, Figure};
 use crate::gantt::{gantt, gantt_in_page};
 use crate::histogram::Histogram;
-use crate::number::grouped;
+use crate::number::{grouped, ms};
 use crate::recording::Opened;
 use crate::series::{CpuSeries, ProcessSeries, Selection, Series, Signal};
 use crate::svg::{escaped, STYLE};
@@ -554,11 +554,6 @@ impl Page {
         }
         out.push_str("</table></details>\n");
     }
-}
-
-/// Nanoseconds as milliseconds.
-fn ms(ns: u64) -> String {
-    format!("{}.{:03}", grouped(ns / 1_000_000), ns / 1000 % 1000)
 }
 
 fn kind_name(kind: MarkKind) -> &'static str {

@@ -49,6 +49,7 @@ pub use command::Command;
 pub use deadline::deadlines;
 pub use options::{
     MemoryOver, Options, Resolution, Timing, DEFAULT_MAX_ANSWERS, DEFAULT_RATE_INSNS_PER_MS,
+    DEFAULT_SWAP_SLOWDOWN,
 };
 pub use outcome::{
     Counts, CpuOutcome, MemoryOutcome, ProcessOutcome, Replan, Simulation, TaskOutcome,

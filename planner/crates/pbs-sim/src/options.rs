@@ -11,6 +11,9 @@ pub const DEFAULT_RATE_INSNS_PER_MS: u64 = 1_000_000;
 /// tasks, half of which fail, takes fewer.
 pub const DEFAULT_MAX_ANSWERS: u64 = 1000;
 
+/// What an instruction on memory that is swapped out takes, where nothing else is said.
+pub const DEFAULT_SWAP_SLOWDOWN: u64 = 10;
+
 /// How a plan is simulated; [`Options::default`] is an ideal node.
 #[derive(Clone, Debug)]
 pub struct Options {

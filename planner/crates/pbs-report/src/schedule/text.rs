@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use super::{Schedule, ScheduleCore, ScheduleNode, ScheduleTask};
-use crate::number::{bytes, grouped};
+use crate::number::{bytes, grouped, ms};
 use crate::table::columns;
 
 /// What processes are drawn with; those after the last have [`MORE`].
@@ -224,9 +224,4 @@ fn legend(schedule: &Schedule, width: usize) -> String {
         line.push_str(&name);
     }
     out + &line + "\n"
-}
-
-/// Nanoseconds in milliseconds, to the microsecond.
-fn ms(ns: u64) -> String {
-    format!("{}.{:03}", grouped(ns / 1_000_000), ns % 1_000_000 / 1_000)
 }

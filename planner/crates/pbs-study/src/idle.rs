@@ -7,10 +7,9 @@ use pbs_plan::{Config, IdlePolicy};
 use pbs_report::grouped;
 use serde::Serialize;
 
-use super::plans::{plan, Deviation};
-use super::table::{percent, Table};
-use super::{for_each_plan, kept_alone, run, Format, StudyOptions, Tally};
-use crate::failure::Failure;
+use crate::plans::{plan, Deviation};
+use crate::table::{percent, Table};
+use crate::{for_each_plan, kept_alone, run, Error, Format, Options, Tally};
 
 /// What became of all processes under a policy.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
@@ -29,14 +28,16 @@ struct Row {
     cell: Cell,
 }
 
+/// What came of it.
 #[derive(Debug, Serialize)]
-pub(super) struct Study {
+pub struct Study {
     plans: u64,
     seed: u64,
     rows: Vec<Row>,
 }
 
-pub(super) fn study(options: &StudyOptions) -> Result<Study, Failure> {
+/// Makes the study.
+pub fn study(options: &Options<'_>) -> Result<Study, Error> {
     let of_plans = for_each_plan(options, |number| of_plan(options.seed, number))?;
     let mut cells: BTreeMap<(Deviation, usize), Cell> = BTreeMap::new();
     for (key, cell) in of_plans.into_iter().flatten() {
@@ -58,7 +59,7 @@ pub(super) fn study(options: &StudyOptions) -> Result<Study, Failure> {
 
 type Cells = Vec<((Deviation, usize), Cell)>;
 
-fn of_plan(seed: u64, number: u64) -> Result<Cells, Failure> {
+fn of_plan(seed: u64, number: u64) -> Result<Cells, Error> {
     let mut cells = Vec::new();
     for deviation in Deviation::ALL {
         let plan = plan(seed, number, deviation)?;
@@ -83,7 +84,8 @@ fn of_plan(seed: u64, number: u64) -> Result<Cells, Failure> {
 }
 
 impl Study {
-    pub(super) fn text(&self, format: Format) -> String {
+    /// As tables.
+    pub fn text(&self, format: Format) -> String {
         let titles = [
             "Deviation",
             "Idle policy",

@@ -10,16 +10,16 @@ use pbs_job::glass::{import_job, import_machine, Fault, File, Files};
 use pbs_job::{job_to_toml, machine_to_toml, Problem};
 use serde_json::json;
 
-use crate::check::{JobSummary, MachineSummary};
-use crate::cli::ImportOptions;
+use super::ImportOptions;
 use crate::failure::Failure;
 use crate::files;
 use crate::output::Output;
+use crate::summary::{JobSummary, MachineSummary};
 
 const MACHINE: &str = "machine_details.csv";
 
 /// Makes TOML of the job, and of the machine if that is wanted.
-pub(crate) fn import(out: Output, options: &ImportOptions) -> Result<ExitCode, Failure> {
+pub(super) fn import(out: Output, options: &ImportOptions) -> Result<ExitCode, Failure> {
     if options.cpu.is_some() || options.plan_id.is_some() {
         return Err(Failure::Usage(format!(
             "{} is a directory, of which a job is made; --cpu and --plan-id are for plans of \

@@ -5,16 +5,14 @@
 use std::collections::BTreeMap;
 
 use pbs_plan::{Config, IdlePolicy, Threshold};
-use pbs_report::grouped;
+use pbs_report::{grouped, ms};
 use pbs_sim::Simulation;
 use pbs_uapi::{EventKind, Grant, NO_SLOT};
 use serde::Serialize;
 
-use super::plans::{plan, Deviation, LONGEST_TASK_INSNS};
-use super::table::{percent, Table};
-use super::{count, for_each_plan, kept_alone, run, Format, StudyOptions, Tally};
-use crate::failure::Failure;
-use crate::output::ms;
+use crate::plans::{plan, Deviation, LONGEST_TASK_INSNS};
+use crate::table::{percent, Table};
+use crate::{count, for_each_plan, kept_alone, run, Error, Format, Options, Tally};
 
 /// What is switched on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -274,15 +272,17 @@ struct Row {
     cell: Cell,
 }
 
+/// What came of it.
 #[derive(Debug, Serialize)]
-pub(super) struct Study {
+pub struct Study {
     plans: u64,
     seed: u64,
     rows: Vec<Row>,
     cases: Vec<Case>,
 }
 
-pub(super) fn study(options: &StudyOptions) -> Result<Study, Failure> {
+/// Makes the study.
+pub fn study(options: &Options<'_>) -> Result<Study, Error> {
     let of_plans = for_each_plan(options, |number| of_plan(options.seed, number))?;
     let mut cells: BTreeMap<(Deviation, Setup), Cell> = BTreeMap::new();
     let mut cases = Vec::new();
@@ -307,7 +307,7 @@ pub(super) fn study(options: &StudyOptions) -> Result<Study, Failure> {
     })
 }
 
-fn of_plan(seed: u64, number: u64) -> Result<(Vec<Row>, Vec<Case>), Failure> {
+fn of_plan(seed: u64, number: u64) -> Result<(Vec<Row>, Vec<Case>), Error> {
     let (mut rows, mut cases) = (Vec::new(), Vec::new());
     for deviation in Deviation::ALL {
         let plan = plan(seed, number, deviation)?;
@@ -354,7 +354,8 @@ fn of_plan(seed: u64, number: u64) -> Result<(Vec<Row>, Vec<Case>), Failure> {
 }
 
 impl Study {
-    pub(super) fn text(&self, format: Format, list: usize) -> String {
+    /// As tables.
+    pub fn text(&self, format: Format, list: usize) -> String {
         let mut out = self.cells().print(format);
         if self.cases.is_empty() {
             return out;

@@ -5,12 +5,12 @@ use pbs_gen::{generate, Order, Parameters, Scenario, Span};
 use pbs_plan::Plan;
 use serde::Serialize;
 
-use crate::failure::Failure;
+use crate::Error;
 
 /// How what really happens deviates from the plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Deviation {
+pub(crate) enum Deviation {
     /// Normal, with a standard deviation of 5 %.
     Normal5,
     /// Of 10 %.
@@ -22,14 +22,14 @@ pub(super) enum Deviation {
 }
 
 impl Deviation {
-    pub(super) const ALL: [Deviation; 4] = [
+    pub(crate) const ALL: [Deviation; 4] = [
         Deviation::Normal5,
         Deviation::Normal10,
         Deviation::Normal20,
         Deviation::Rogue,
     ];
 
-    pub(super) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Deviation::Normal5 => "5 %",
             Deviation::Normal10 => "10 %",
@@ -40,7 +40,7 @@ impl Deviation {
 }
 
 /// Planned length of the longest tasks.
-pub(super) const LONGEST_TASK_INSNS: u64 = 500_000_000;
+pub(crate) const LONGEST_TASK_INSNS: u64 = 500_000_000;
 
 /// The parameters of plan `number`, from 0: 2 to 8 processes of 5 to 20 tasks
 /// of 5 to 500 ms, 0 to 20 % idle, and plan buffers up to 10 % of the length of
@@ -62,7 +62,7 @@ fn parameters(seed: u64, number: u64) -> Parameters {
 
 /// Plan `number` with what really happens. Only that depends on the deviation,
 /// not the plan.
-pub(super) fn plan(seed: u64, number: u64, deviation: Deviation) -> Result<Plan, Failure> {
+pub(crate) fn plan(seed: u64, number: u64, deviation: Deviation) -> Result<Plan, Error> {
     let task_sigma_permille = match deviation {
         Deviation::Normal5 => 50,
         Deviation::Normal10 | Deviation::Rogue => 100,
@@ -76,5 +76,5 @@ pub(super) fn plan(seed: u64, number: u64, deviation: Deviation) -> Result<Plan,
         },
         ..parameters(seed, number)
     };
-    generate(&parameters).map_err(|error| Failure::Failed(error.to_string()))
+    generate(&parameters).map_err(|error| Error(error.to_string()))
 }

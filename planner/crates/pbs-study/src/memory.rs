@@ -13,13 +13,11 @@ use pbs_plan::{Plan, Process};
 use pbs_planner::plan_building::{class_plans, Entry, ProcessIds, Settings};
 use pbs_planner::{admit, Balancing, Capacity, Request, RunId, Store, Validation};
 use pbs_report::grouped;
-use pbs_sim::{simulate, MemoryOver, NoAnswer, Simulation};
+use pbs_sim::{simulate, MemoryOver, NoAnswer, Simulation, DEFAULT_SWAP_SLOWDOWN};
 use serde::Serialize;
 
-use super::table::{percent, Table};
-use super::{for_each_plan, Format, StudyOptions};
-use crate::failure::Failure;
-use crate::sim::SWAP_SLOWDOWN;
+use crate::table::{percent, Table};
+use crate::{for_each_plan, Error, Format, Options};
 
 const CORES: usize = 4;
 const RATE_INSNS_PER_S: u64 = 1_000_000_000;
@@ -129,14 +127,16 @@ struct Row {
     cell: Cell,
 }
 
+/// What came of it.
 #[derive(Debug, Serialize)]
-pub(super) struct Study {
+pub struct Study {
     plans: u64,
     seed: u64,
     rows: Vec<Row>,
 }
 
-pub(super) fn study(options: &StudyOptions) -> Result<Study, Failure> {
+/// Makes the study.
+pub fn study(options: &Options<'_>) -> Result<Study, Error> {
     let of_plans = for_each_plan(options, |number| of_plan(options.seed, number))?;
     let mut cells: BTreeMap<Key, Cell> = BTreeMap::new();
     for (key, cell) in of_plans.into_iter().flatten() {
@@ -154,7 +154,7 @@ pub(super) fn study(options: &StudyOptions) -> Result<Study, Failure> {
     })
 }
 
-fn of_plan(seed: u64, number: u64) -> Result<Vec<(Key, Cell)>, Failure> {
+fn of_plan(seed: u64, number: u64) -> Result<Vec<(Key, Cell)>, Error> {
     let real = processes(seed, number)?;
     let all_bytes: u64 = real.iter().map(|process| process.memory_bytes).sum();
     let mut cells = Vec::new();
@@ -169,7 +169,7 @@ fn of_plan(seed: u64, number: u64) -> Result<Vec<(Key, Cell)>, Failure> {
 }
 
 /// Those of all jobs: 3 to 8 tasks of 10 to 200 ms, peaks of 16 to 256 MiB.
-fn processes(seed: u64, number: u64) -> Result<Vec<Process>, Failure> {
+fn processes(seed: u64, number: u64) -> Result<Vec<Process>, Error> {
     let parameters = Parameters {
         processes: (JOBS * PROCESSES) as u64,
         tasks: Span::new(3, 8),
@@ -182,7 +182,7 @@ fn processes(seed: u64, number: u64) -> Result<Vec<Process>, Failure> {
         plan_id: number + 1,
         ..Parameters::default()
     };
-    let plan = generate(&parameters).map_err(|error| Failure::Failed(error.to_string()))?;
+    let plan = generate(&parameters).map_err(|error| Error(error.to_string()))?;
     Ok(plan.processes)
 }
 
@@ -197,7 +197,7 @@ struct Planned {
 }
 
 impl Planned {
-    fn new(real: &[Process], planner: Planner, memory_bytes: u64) -> Result<Self, Failure> {
+    fn new(real: &[Process], planner: Planner, memory_bytes: u64) -> Result<Self, Error> {
         let machine = machine(memory_bytes);
         let capacity = Capacity::default();
         let mut store = Store::with_capacity(machine, planner.balancing(), capacity);
@@ -225,7 +225,7 @@ impl Planned {
         let plans = class_plans(&store, &entries, &mut ids, &settings);
         let plans = plans.map_err(|problems| {
             let words: Vec<_> = problems.into_iter().map(|it| it.message).collect();
-            Failure::Failed(words.join("; "))
+            Error(words.join("; "))
         })?;
         let mut plan = plans.into_iter().next().map(|node| node.plan);
         let planned = plan.iter_mut().flat_map(|plan| &mut plan.processes);
@@ -248,7 +248,7 @@ impl Planned {
         })
     }
 
-    fn cell(&self) -> Result<Cell, Failure> {
+    fn cell(&self) -> Result<Cell, Error> {
         let mut cell = Cell {
             jobs: self.jobs.len() as u64,
             admitted: self.admitted.len() as u64,
@@ -257,7 +257,7 @@ impl Planned {
         let Some(plan) = &self.plan else {
             return Ok(cell);
         };
-        let slowdown = SWAP_SLOWDOWN;
+        let slowdown = DEFAULT_SWAP_SLOWDOWN;
         let kill = run(plan, MemoryOver::Kill)?;
         let swap = run(plan, MemoryOver::Swap { slowdown })?;
         cell.kept_kill = self.kept(&kill);
@@ -285,14 +285,14 @@ impl Planned {
     }
 }
 
-fn run(plan: &Plan, memory_over: MemoryOver) -> Result<Simulation, Failure> {
+fn run(plan: &Plan, memory_over: MemoryOver) -> Result<Simulation, Error> {
     let options = pbs_sim::Options {
         rate_insns_per_ms: RATE_INSNS_PER_S / 1000,
         memory_over,
         ..pbs_sim::Options::default()
     };
     let simulation = simulate(plan, &options, &mut NoAnswer);
-    simulation.map_err(|error| Failure::Failed(error.to_string()))
+    simulation.map_err(|error| Error(error.to_string()))
 }
 
 fn machine(memory_bytes: u64) -> Machine {
@@ -316,7 +316,7 @@ fn machine(memory_bytes: u64) -> Machine {
 
 /// The jobs as they are asked for. With all cores busy all of them together would take
 /// one unit of time; their deadlines are from one such unit to two.
-fn jobs(real: &[Process], planner: Planner, rate_insns_per_s: u64) -> Result<Vec<Job>, Failure> {
+fn jobs(real: &[Process], planner: Planner, rate_insns_per_s: u64) -> Result<Vec<Job>, Error> {
     let tasks = real.iter().flat_map(|process| &process.tasks);
     let insns: u64 = tasks.map(|task| task.planned_insns).sum();
     let all_ns = insns / CORES as u64 * 1_000_000_000 / rate_insns_per_s;
@@ -326,7 +326,7 @@ fn jobs(real: &[Process], planner: Planner, rate_insns_per_s: u64) -> Result<Vec
         let text = job_text(number, processes, planner, deadline_ns);
         job_from_toml(&text).map_err(|problems| {
             let words: Vec<_> = problems.into_iter().map(|it| it.message).collect();
-            Failure::Failed(words.join("; "))
+            Error(words.join("; "))
         })
     });
     jobs.collect()
@@ -356,7 +356,8 @@ fn job_text(number: usize, processes: &[Process], planner: Planner, deadline_ns:
 }
 
 impl Study {
-    pub(super) fn text(&self, format: Format) -> String {
+    /// As tables.
+    pub fn text(&self, format: Format) -> String {
         let titles = [
             "Memory",
             "Planner",

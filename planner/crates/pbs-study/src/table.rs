@@ -3,17 +3,17 @@
 
 use pbs_report::columns;
 
-use super::Format;
+use crate::Format;
 
 /// Rows below a row of titles; the first `left` columns are words.
-pub(super) struct Table {
+pub(crate) struct Table {
     titles: Vec<String>,
     rows: Vec<Vec<String>>,
     left: usize,
 }
 
 impl Table {
-    pub(super) fn new(titles: &[&str], left: usize) -> Self {
+    pub(crate) fn new(titles: &[&str], left: usize) -> Self {
         Self {
             titles: titles.iter().map(ToString::to_string).collect(),
             rows: Vec::new(),
@@ -21,11 +21,11 @@ impl Table {
         }
     }
 
-    pub(super) fn push(&mut self, row: Vec<String>) {
+    pub(crate) fn push(&mut self, row: Vec<String>) {
         self.rows.push(row);
     }
 
-    pub(super) fn print(&self, format: Format) -> String {
+    pub(crate) fn print(&self, format: Format) -> String {
         let rows: Vec<_> = std::iter::once(&self.titles).chain(&self.rows).collect();
         let rule: Vec<_> = (0..self.titles.len())
             .map(|column| {
@@ -44,6 +44,6 @@ impl Table {
 }
 
 /// `part` of `whole` in percent, to a tenth.
-pub(super) fn percent(part: u64, whole: u64) -> String {
+pub(crate) fn percent(part: u64, whole: u64) -> String {
     format!("{:.1} %", 100.0 * part as f64 / whole.max(1) as f64)
 }

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Plans, jobs and machines in a few numbers.
+
+use pbs_job::{Job, Machine};
+use pbs_plan::{Plan, Slot};
+use pbs_report::{bytes, grouped, ms};
+use serde::Serialize;
+
+use crate::output::counted;
+
+/// A plan in a few numbers.
+#[derive(Serialize)]
+pub(crate) struct PlanSummary {
+    plan_id: u64,
+    cpus: Vec<CpuSummary>,
+}
+
+#[derive(Serialize)]
+struct CpuSummary {
+    cpu: u32,
+    processes: usize,
+    slots: usize,
+    idle_slots: usize,
+    planned_insns: u64,
+    idle_insns: u64,
+}
+
+impl PlanSummary {
+    pub(crate) fn new(plan: &Plan) -> Self {
+        let cpus = plan.cpus.iter().map(|cpu| {
+            let placed: Vec<_> = plan.place(cpu).collect();
+            let idle = || placed.iter().filter(|slot| slot.task.is_none());
+            CpuSummary {
+                cpu: cpu.cpu,
+                processes: plan.processes_on(cpu).len(),
+                slots: cpu.slots.len(),
+                idle_slots: cpu
+                    .slots
+                    .iter()
+                    .filter(|slot| matches!(slot, Slot::Idle { .. }))
+                    .count(),
+                planned_insns: placed.iter().map(|slot| slot.length_insns).sum(),
+                idle_insns: idle().map(|slot| slot.length_insns).sum(),
+            }
+        });
+        Self {
+            plan_id: plan.plan_id,
+            cpus: cpus.collect(),
+        }
+    }
+
+    pub(crate) fn text(&self) -> String {
+        let lines = self.cpus.iter().map(|cpu| {
+            format!(
+                "  CPU {}: {}, {} of which {} idle, {} instructions of which {} idle\n",
+                cpu.cpu,
+                counted(cpu.processes as u64, "process", "processes"),
+                counted(cpu.slots as u64, "slot", "slots"),
+                grouped(cpu.idle_slots as u64),
+                grouped(cpu.planned_insns),
+                grouped(cpu.idle_insns)
+            )
+        });
+        lines.collect()
+    }
+}
+
+/// A job in a few numbers.
+#[derive(Serialize)]
+pub(crate) struct JobSummary {
+    name: String,
+    processes: usize,
+    tasks: usize,
+    insns: u64,
+    /// Of all processes together.
+    memory_bytes: u64,
+    start_ns: u64,
+    deadline_ns: u64,
+}
+
+impl JobSummary {
+    pub(crate) fn new(job: &Job) -> Self {
+        let sum = |figures: &mut dyn Iterator<Item = u64>| figures.fold(0, u64::saturating_add);
+        Self {
+            name: job.name.clone(),
+            processes: job.processes.len(),
+            tasks: job.tasks.len(),
+            insns: sum(&mut job.tasks.iter().map(|task| task.insns)),
+            memory_bytes: sum(&mut job.processes.iter().map(|process| process.memory_bytes)),
+            start_ns: job.start_ns,
+            deadline_ns: job.deadline_ns,
+        }
+    }
+
+    pub(crate) fn text(&self) -> String {
+        format!(
+            "  job {}: {}, {}, {} instructions, {} of memory, deadline {} ms\n",
+            self.name,
+            counted(self.processes as u64, "process", "processes"),
+            counted(self.tasks as u64, "task", "tasks"),
+            grouped(self.insns),
+            bytes(self.memory_bytes),
+            ms(self.deadline_ns)
+        )
+    }
+}
+
+/// A machine in a few numbers.
+#[derive(Serialize)]
+pub(crate) struct MachineSummary {
+    name: Option<String>,
+    nodes: Vec<NodeSummary>,
+}
+
+#[derive(Serialize)]
+struct NodeSummary {
+    node: String,
+    cores: usize,
+    memory_bytes: u64,
+    /// Of all of its cores together.
+    rate_insns_per_s: u64,
+}
+
+impl MachineSummary {
+    pub(crate) fn new(machine: &Machine) -> Self {
+        let nodes = machine.nodes.iter().map(|node| NodeSummary {
+            node: node.name.clone(),
+            cores: node.cores.len(),
+            memory_bytes: node.memory_bytes,
+            rate_insns_per_s: node
+                .cores
+                .iter()
+                .fold(0, |sum, core| sum.saturating_add(core.rate_insns_per_s)),
+        });
+        Self {
+            name: machine.name.clone(),
+            nodes: nodes.collect(),
+        }
+    }
+
+    pub(crate) fn text(&self) -> String {
+        let lines = self.nodes.iter().map(|node| {
+            format!(
+                "  node {}: {}, {} of memory, {} instructions a second together\n",
+                node.node,
+                counted(node.cores as u64, "core", "cores"),
+                bytes(node.memory_bytes),
+                grouped(node.rate_insns_per_s)
+            )
+        });
+        lines.collect()
+    }
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Planning without a node that runs: jobs one after the other on an empty
+//! machine, with times that count from 0.
+
+use std::path::Path;
+
+use pbs_history::JobHistory;
+use pbs_job::Job;
+use pbs_planner::{
+    admit, earliest_deadline, lower_bound, validate, Bound, Declined, Options, Planned, Rejection,
+    Request, Run, RunId, Store, Validation,
+};
+
+use crate::{Error, Forecast, Submission};
+
+/// Plans jobs one after the other.
+pub struct Planning {
+    /// What is reserved.
+    pub store: Store,
+    validation: Validation,
+    options: Options,
+    history: Known,
+}
+
+/// What is known of runs before.
+enum Known {
+    /// There is no such file yet.
+    Nothing(String),
+    Runs(String, Box<pbs_history::Store>),
+}
+
+/// A job with what became of it.
+pub struct Answered {
+    /// As it was asked for.
+    pub submission: Submission,
+    /// The job as it was planned, with what its runs predict.
+    pub job: Job,
+    /// Where the figures of its tasks came from.
+    pub forecasts: Vec<Forecast>,
+    /// Its number in the store.
+    pub run: RunId,
+    /// How it was planned, or why it was declined.
+    pub answer: Result<Planned, Declined>,
+}
+
+impl Planning {
+    /// Plans on what `store` has, with what the file of the history knows of runs before.
+    pub fn new(
+        store: Store,
+        validation: Validation,
+        options: Options,
+        history: &Path,
+    ) -> Result<Self, Error> {
+        Ok(Self {
+            store,
+            validation,
+            options,
+            history: Known::open(history)?,
+        })
+    }
+
+    /// Admits the job or not. Its plan stays reserved for those after it.
+    pub fn admit(&mut self, submission: Submission) -> Result<Answered, Error> {
+        let history = self.history.of(&submission.job.name)?;
+        let (job, forecasts) = submission.predicted(&history, 0)?;
+        let run = RunId(self.store.runs().count() as u64);
+        let request = Request::new(run, &job);
+        let answer = admit(&mut self.store, &request, &self.validation, &self.options);
+        Ok(Answered {
+            submission,
+            job,
+            forecasts,
+            run,
+            answer,
+        })
+    }
+
+    /// The earliest deadline with which a job that was declined would be
+    /// admitted beside those before it.
+    pub fn earliest_deadline_ns(&mut self, declined: &Answered) -> Option<u64> {
+        let request = Request::new(declined.run, &declined.job);
+        earliest_deadline(&mut self.store, &request, &self.validation, &self.options)
+    }
+
+    /// What a level of the validation finds no room for, whatever became of the job.
+    pub fn estimate(&mut self, answered: &Answered) -> Option<Rejection> {
+        let request = Request::new(answered.run, &answered.job);
+        validate(&mut self.store, &request, &self.validation).err()
+    }
+
+    /// No plan of the job ends earlier.
+    pub fn bound(&self, answered: &Answered) -> Bound {
+        lower_bound(&self.store, &Request::new(answered.run, &answered.job))
+    }
+
+    /// What is reserved for a job that was admitted.
+    pub fn run(&self, answered: &Answered) -> Option<&Run> {
+        self.store.run(answered.run)
+    }
+
+    /// The file of the runs before, and whether there is one.
+    pub fn history(&self) -> (&str, bool) {
+        match &self.history {
+            Known::Nothing(file) => (file, false),
+            Known::Runs(file, _) => (file, true),
+        }
+    }
+}
+
+impl Known {
+    fn open(file: &Path) -> Result<Self, Error> {
+        let name = file.display().to_string();
+        match pbs_history::Store::open_read_only(file, pbs_history::Options::DEFAULT) {
+            Ok(store) => Ok(Self::Runs(name, Box::new(store))),
+            Err(pbs_history::Error::Missing(_)) => Ok(Self::Nothing(name)),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn of(&self, job: &str) -> Result<JobHistory, Error> {
+        match self {
+            Self::Nothing(_) => Ok(JobHistory::default()),
+            Self::Runs(_, store) => Ok(store.history(job)?),
+        }
+    }
+}
