@@ -12,7 +12,7 @@
 //!   the runs that are under way, and the `Ledger`.
 //! - `Ledger` owns the history, which it has claimed: one planner writes there. What it
 //!   keeps of a run is enough for another to take it over.
-//! - The clock, the signals and the loop are the caller's. [`Node::hear`] takes in what
+//! - The signals and the loop are the caller's. [`Node::hear`] takes in what
 //!   has happened, [`Node::act`] does what is to be done about it and says for how long
 //!   to wait, and neither waits. [`Node::follow`] is the loop of who has nothing else to
 //!   do. A node has no end of its own: [`Next::Over`] says that nothing is under way for
