@@ -125,6 +125,8 @@ impl Jobs {
             asked = self.waiting(now_ns, listener)?;
         }
         by_priority(&mut asked, |asked| &asked.submission.job);
+        // Where one is declined, or there is no plan, all stays as it is.
+        let mut controller = self.controller.clone();
         let mut admitted = Vec::new();
         let mut last = None;
         for asked in asked {
@@ -134,10 +136,10 @@ impl Jobs {
             if kind == Kind::Profile {
                 job.deadline_ns = now_ns.saturating_add(NO_DEADLINE_NS);
             }
-            match self.controller.admit(job.clone(), now_ns) {
+            match controller.admit(job.clone(), now_ns) {
                 Ok(run) => admitted.push((asked, job, forecasts, run)),
                 Err(declined) => {
-                    let earliest_ns = self.controller.earliest_deadline_ns(&job, now_ns);
+                    let earliest_ns = controller.earliest_deadline_ns(&job, now_ns);
                     let declined = Error::Declined(Declined {
                         file: asked.submission.file,
                         job: job.name.clone(),
@@ -163,12 +165,13 @@ impl Jobs {
             None if admitted.is_empty() => return Err(Error::NothingWaits),
             None => {}
         }
-        let plan = self.controller.plan(now_ns);
+        let plan = controller.plan(now_ns);
         let plan = plan.map_err(|problems| Error::Invalid {
             file: file.into(),
             problems,
         })?;
         let plan = plan.ok_or(Error::NothingToRun)?;
+        self.controller = controller;
         for (asked, job, forecasts, admitted) in admitted {
             self.runs.push(ActiveJob {
                 id: asked.id,
@@ -516,4 +519,60 @@ fn monotonic_ns() -> u64 {
     (time.tv_sec as u64)
         .saturating_mul(1_000_000_000)
         .saturating_add(time.tv_nsec as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    use pbs_job::machine_from_toml;
+
+    struct Nobody;
+
+    impl Listener for Nobody {}
+
+    /// Of the whole CPU of the machine, one takes a quarter of a second.
+    fn job(name: &str, deadline_ns: u64) -> Vec<Submission> {
+        let text = format!(
+            "name = \"{name}\"\ndeadline_ns = {deadline_ns}\n[[process]]\nid = 1\n\
+             memory_bytes = 4096\ncommand = [\"true\"]\ntasks = [62_500_000]\n"
+        );
+        vec![Submission::from_text(text, name.into()).unwrap()]
+    }
+
+    fn jobs(directory: &Path) -> Jobs {
+        let machine = include_str!("../../../../samples/machines/vm.toml");
+        let settings = Settings {
+            history: directory.join("history.db"),
+            max_replans: 0,
+        };
+        // Nothing is left open, so the device is not asked.
+        let device = Device::open_path(Path::new("/dev/null"), true).unwrap();
+        let machine = machine_from_toml(machine).unwrap();
+        Jobs::open(machine, &settings, &device, &Config::DEFAULT).unwrap()
+    }
+
+    /// One that is declined takes nothing from those who come after, nor do those that
+    /// were asked for with it; and the plan of a second job has the first.
+    #[test]
+    fn a_node_goes_on_after_it_has_declined() {
+        let directory = std::env::temp_dir().join(format!("pbs-jobs-{}", std::process::id()));
+        let mut jobs = jobs(&directory);
+        let mut admit = |submissions| {
+            let plan = jobs.admit(submissions, Kind::Plan, "jobs", &mut Nobody);
+            plan.map(|plan| plan.processes.len())
+        };
+        const SECOND_NS: u64 = 1_000_000_000;
+        let mut both = job("fits", SECOND_NS);
+        both.extend(job("late", SECOND_NS / 10));
+        match admit(both) {
+            Err(Error::Declined(declined)) => assert_eq!(declined.job, "late"),
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(admit(job("first", SECOND_NS * 2 / 5)).unwrap(), 1);
+        assert!(admit(job("second", SECOND_NS * 2 / 5)).is_err());
+        assert_eq!(admit(job("second", 2 * SECOND_NS)).unwrap(), 2);
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
 }

@@ -138,8 +138,8 @@ impl<L: Listener> Node<L> {
     ///
     /// # Errors
     ///
-    /// Why one was declined, or which program is missing. What was admitted before that
-    /// stays so: the node is to be ended.
+    /// Why one was declined: nothing is admitted then. Or which program is missing: what was
+    /// admitted stays so, and the node is to be ended.
     pub fn admit(
         &mut self,
         submissions: Vec<Submission>,
