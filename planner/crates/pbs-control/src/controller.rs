@@ -204,7 +204,8 @@ impl Controller {
     }
 
     /// Admits a run of a job whose times are of the node's clock, or says why it
-    /// can't be.
+    /// can't be. Where others have begun, [`Controller::renew`] comes first: else they
+    /// would be planned from their first task on once more.
     ///
     /// # Errors
     ///
@@ -615,9 +616,7 @@ impl Controller {
         if self.is_over() {
             return Ok(Answer::Nothing);
         }
-        self.look_ahead();
-        let missed = self.replan(now_ns.saturating_add(self.options.lead_ns));
-        self.failed = false;
+        let missed = self.plan_the_rest(now_ns);
         let plan = self.plan(now_ns).inspect_err(|_| {
             // Not at every event that comes.
             self.failed = true;
@@ -627,6 +626,21 @@ impl Controller {
             plan: Box::new(plan),
             missed,
         }))
+    }
+
+    /// Plans anew what is left of the runs that have begun, so that others can be admitted
+    /// beside it. The node is to get the plan ([`Controller::plan`]) in any case. Returns
+    /// who will be late by it.
+    pub fn renew(&mut self, now_ns: u64) -> Vec<Missed> {
+        self.cancel_cut();
+        self.plan_the_rest(now_ns)
+    }
+
+    fn plan_the_rest(&mut self, now_ns: u64) -> Vec<Missed> {
+        self.look_ahead();
+        let missed = self.replan(now_ns.saturating_add(self.options.lead_ns));
+        self.failed = false;
+        missed
     }
 
     /// The node has refused the last plan: something has happened that was not heard

@@ -762,3 +762,38 @@ fn who_waits_for_memory_of_the_dead_is_planned_anew() {
     };
     assert!(after(&plan).is_empty());
 }
+
+/// A job that comes while others run is planned beside what is left of them.
+#[test]
+fn a_job_comes_into_the_running_plan() {
+    let (mut controller, runs, processes) = two_running([10, 10]);
+    for (cpu, process) in (0..).zip(processes) {
+        controller.event(&Event {
+            seq: 10 + u64::from(cpu),
+            kind: EventKind::TaskEnded as u16,
+            process,
+            cpu,
+            retired_insns: 100_000_000,
+            ..Event::default()
+        });
+    }
+    assert_eq!(controller.renew(150 * MS), []);
+    // Nobody is late, so there is nothing else to answer.
+    assert!(matches!(controller.answer(150 * MS), Ok(Answer::Nothing)));
+    let ends = runs.map(|run| controller.run(run).unwrap().planned_end_ns.unwrap());
+    let third = job("third", &[100_000_000; 2], 5_000 * MS);
+    let third = controller.admit(third, 150 * MS).unwrap();
+    assert!(third.planned.end_ns > ends[0], "{third:?} {ends:?}");
+
+    let plan = controller.plan(150 * MS).unwrap().unwrap();
+    let number = controller.number(third.run, 0);
+    let lengths = plan.processes.iter().map(|process| {
+        let tasks = process.tasks.iter().map(|task| task.planned_insns);
+        (process.id, tasks.collect::<Vec<_>>())
+    });
+    let left = |process| (process, vec![100_000_000; 2]);
+    let expected = [left(processes[0]), left(processes[1]), left(number)];
+    assert_eq!(lengths.collect::<Vec<_>>(), expected);
+    let tasks = plan.processes.iter().map(|process| process.tasks[0].id);
+    assert_eq!(tasks.collect::<Vec<_>>(), [1, 1, 0]);
+}

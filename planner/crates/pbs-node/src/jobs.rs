@@ -127,6 +127,10 @@ impl Jobs {
         by_priority(&mut asked, |asked| &asked.submission.job);
         // Where one is declined, or there is no plan, all stays as it is.
         let mut controller = self.controller.clone();
+        let missed = match self.runs.is_empty() {
+            true => Vec::new(),
+            false => controller.renew(now_ns),
+        };
         let mut admitted = Vec::new();
         let mut last = None;
         for asked in asked {
@@ -172,6 +176,7 @@ impl Jobs {
         })?;
         let plan = plan.ok_or(Error::NothingToRun)?;
         self.controller = controller;
+        self.tell_missed(&missed, listener);
         for (asked, job, forecasts, admitted) in admitted {
             self.runs.push(ActiveJob {
                 id: asked.id,
