@@ -2,10 +2,16 @@
 //! Jobs: `pbsctl run` admits them, plans them, and learns from them; another
 //! pbsctl can take over; and what is wrong with the history does not hurt.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use pbs_history::Kind;
+use pbs_job::machine_from_toml;
+use pbs_node::signals::{wait, Signals};
+use pbs_node::{Launch, Listener, News, Next, Settings, Submission};
+use pbs_uapi::{Event, DEVICE_PATH};
 use serde_json::Value;
 
 use crate::harness::{cvt, sysfs_number, Context, Node, Plan, Verdict};
@@ -298,6 +304,110 @@ pub fn submitted_jobs_are_run() -> Verdict {
         nothing.stderr.contains("pbsctl submit"),
         "reason: {}",
         nothing.stderr
+    );
+    Ok(())
+}
+
+/// A job that comes while others run.
+const LATER: &str = r#"
+name = "later"
+deadline_ns = 20_000_000_000
+[[process]]
+id = 1
+memory_bytes = 32_000_000
+command = ["sha1sum", "data"]
+stdout = "later"
+tasks = [20_000_000]
+"#;
+
+/// What a node says.
+#[derive(Default)]
+struct Heard {
+    tasks_ended: usize,
+    plans: Vec<pbs_plan::Plan>,
+    news: Vec<News>,
+}
+
+impl Listener for Heard {
+    fn news(&mut self, news: News) {
+        self.news.push(news);
+    }
+
+    fn event(&mut self, event: &Event) {
+        self.tasks_ended += usize::from(event.kind == EventKind::TaskEnded as u16);
+    }
+
+    fn planned(&mut self, plan: &pbs_plan::Plan) {
+        self.plans.push(plan.clone());
+    }
+}
+
+/// A node takes a job while another runs. That goes on where it was: no program runs
+/// twice, and both jobs are kept.
+pub fn job_comes_to_others() -> Verdict {
+    prepare(JOB)?;
+    // It is known then, so its plan does not change by itself.
+    let run = ask(&["run", "job.toml", "--machine", "machine.toml"])?;
+    check_eq!(run.status, Some(0), "status: {}", run.stderr);
+    std::env::set_current_dir(DIR).context(DIR)?;
+    let options = pbs_node::Options::default();
+    let node = pbs_node::Node::open(Path::new(DEVICE_PATH), options, Heard::default());
+    let mut node = node.context("node")?;
+    let machine = machine_from_toml(MACHINE).map_err(|problems| format!("{problems:?}"))?;
+    let settings = Settings {
+        history: HISTORY.into(),
+        max_replans: u64::MAX,
+    };
+    node.plan_jobs(machine, &settings).context("history")?;
+    let signals = Signals::new().context("signals")?;
+    let admit = |node: &mut pbs_node::Node<Heard>, job: &str| -> Result<Launch, String> {
+        let job = Submission::from_text(job.into(), "job".into()).context("job")?;
+        let launch = node.admit(vec![job], Kind::Plan, "job".into());
+        launch.context("admit")
+    };
+    let first = admit(&mut node, JOB)?;
+    node.start(first, &signals).context("start")?;
+    while node.listener.tasks_ended == 0 {
+        if node.hear().context("hear")? > 0 {
+            continue;
+        }
+        match node.act().context("act")? {
+            Next::Wait(timeout_ms) => wait(&node, &signals, timeout_ms).context("wait")?,
+            Next::Over(outcome) => return Err(format!("over before a task: {outcome:?}")),
+        }
+    }
+    let second = admit(&mut node, LATER)?;
+    node.start(second, &signals).context("start the second")?;
+    let followed = node.follow(&signals);
+    let outcome = node.end(followed, &signals).context("follow")?;
+    check_eq!(outcome, pbs_report::Outcome::Ended, "outcome");
+    let exits = node.exits();
+    check_eq!(exits.len(), 5, "programs: {exits:?}");
+    check!(
+        exits.iter().all(|exit| exit.success()),
+        "programs: {exits:?}"
+    );
+    let jobs = node.finish();
+    check_eq!(jobs.len(), 2, "jobs: {jobs:?}");
+    check!(
+        jobs.iter()
+            .all(|job| job.kept && job.outcome == Some(pbs_history::Outcome::Complete)),
+        "jobs: {jobs:?}"
+    );
+    let Heard { plans, news, .. } = &node.listener;
+    check!(news.is_empty(), "news: {news:?}");
+    // The plan that the second job came with has what was left of the first one.
+    let ids = |plan: &pbs_plan::Plan| -> BTreeSet<u32> {
+        plan.processes.iter().map(|process| process.id).collect()
+    };
+    let first = ids(&plans[0]);
+    let mut later = plans.iter().filter(|plan| !ids(plan).is_subset(&first));
+    let both = later.next().ok_or("no plan has the second job")?;
+    let left = both.processes.iter().filter(|it| first.contains(&it.id));
+    let left: usize = left.map(|process| process.tasks.len()).sum();
+    check!(
+        (1..4).contains(&left),
+        "tasks that were left of the first job: {left}"
     );
     Ok(())
 }

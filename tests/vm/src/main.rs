@@ -242,6 +242,7 @@ const TESTS: &[(&str, Test)] = &[
         jobs::who_waits_for_the_dead_is_cancelled,
     ),
     ("submitted-jobs-are-run", jobs::submitted_jobs_are_run),
+    ("job-comes-to-others", jobs::job_comes_to_others),
     ("planner-dies", jobs::planner_dies),
     ("planner-oversleeps", jobs::planner_oversleeps),
     ("two-planners", jobs::two_planners),
