@@ -20,8 +20,8 @@ pub(super) struct CriticalView {
     last_task: u32,
     start_ns: u64,
     end_ns: u64,
-    /// Why they do not start earlier: "order", "message" or "core" of what is
-    /// before them in the path, or "others".
+    /// Why they do not start earlier: "order", "message", "core" or "memory" of what
+    /// is before them in the path, or "others".
     because: &'static str,
 }
 
@@ -61,6 +61,7 @@ pub(super) fn path(job: &Job, run: &Run) -> Vec<CriticalView> {
                     Because::Order => "order",
                     Because::Message => "message",
                     Because::Core => "core",
+                    Because::Memory => "memory",
                     Because::Others => "others",
                 },
             }),
@@ -85,6 +86,7 @@ pub(super) fn text(path: &[CriticalView]) -> Vec<String> {
             "order" if place > 0 => format!(", waits for {before}"),
             "message" => format!(", gets the message of {before}"),
             "core" => format!(", has the core after {before}"),
+            "memory" => format!(", has the memory that {before} gave back"),
             _ => String::new(),
         };
         lines.push(format!(

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What sets the end of a plan: the chain of tasks that ends last, each of which
-//! starts when the one before it has ended, in the net or on its core.
+//! starts when the one before it has ended, in the net, on its core, or in its memory.
 
 use std::collections::HashMap;
 
 use pbs_job::Job;
 
-use crate::Run;
+use crate::{Run, TaskReservation};
 
 /// A task of the critical path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +27,9 @@ pub enum Because {
     Message,
     /// That one has the core.
     Core,
+    /// It is the first of its process, which needs memory that the process of that
+    /// one, its last, has given back.
+    Memory,
     /// Nothing of the job is in its way: it is the beginning, or others have what
     /// it needs.
     Others,
@@ -42,6 +45,21 @@ pub fn critical_path(job: &Job, run: &Run) -> Vec<Critical> {
     let arrived: HashMap<(usize, u64), usize> = (run.messages.iter())
         .map(|message| ((message.to, message.arrival_ns), message.from))
         .collect();
+    let ended: HashMap<(usize, u64), usize> = (run.processes.iter())
+        .map(|process| ((process.node, process.end_ns), process.process))
+        .collect();
+    // Whose end gave the memory in which the process of a first task starts.
+    let memory = |task: &TaskReservation| {
+        let index = run
+            .processes
+            .binary_search_by_key(&task.process, |of| of.process);
+        let process = &run.processes[index.ok()?];
+        let is_first = job.processes[task.process].tasks.first() == Some(&task.task);
+        let before = ended
+            .get(&(process.node, task.start_ns))
+            .filter(|_| is_first)?;
+        place(*job.processes[*before].tasks.last()?)
+    };
     let mut path = Vec::new();
     let mut next = (0..run.tasks.len()).max_by_key(|&index| run.tasks[index].end_ns);
     // Each is before the last in the net or on a core, so they come to an end.
@@ -57,6 +75,7 @@ pub fn critical_path(job: &Job, run: &Run) -> Vec<Critical> {
             (order, Because::Order),
             (message, Because::Message),
             (core, Because::Core),
+            (memory(task), Because::Memory),
         ];
         let mut reasons = reasons.into_iter();
         let found = reasons.find(|(before, _)| before.is_some_and(|before| before != index));

@@ -3,7 +3,8 @@
 
 mod common;
 
-use common::nets::{machine, random_job, Random};
+use common::nets::{job_of, machine, random_job, Random};
+use pbs_job::Action;
 use pbs_planner::{
     critical_path, reserve, Balancing, Because, Options, Request, RunId, Store, Strategy,
 };
@@ -52,4 +53,38 @@ fn the_path_has_no_gaps() {
         assert_eq!(at_ns, run.end_ns(), "seed {seed}");
     }
     assert!(by_order > 300 && by_core > 30, "{by_order} {by_core}");
+}
+
+/// Two cores, but memory for one of two children at a time: the second waits for the
+/// first, and that is what sets the end.
+#[test]
+fn the_path_knows_who_holds_memory() {
+    let items = vec![
+        vec![
+            Action::Start,
+            Action::Fork { child: 1 },
+            Action::Fork { child: 2 },
+            Action::Join { child: Some(1) },
+            Action::Join { child: Some(2) },
+        ],
+        vec![Action::ForkEnd, Action::Calculation],
+        vec![Action::ForkEnd, Action::Calculation],
+    ];
+    let mut job = job_of(&mut Random::new(1), &items, 1, 1);
+    for (process, bytes) in job.processes.iter_mut().zip([0, 60, 60]) {
+        process.memory_bytes = bytes;
+    }
+    for task in &mut job.tasks {
+        task.insns = u64::from(task.action == Action::Calculation) * 10;
+    }
+    let because = |bytes| {
+        let machine = machine(1_000_000_000, &[(bytes, &[1, 1])]);
+        let mut store = Store::new(machine, Balancing::Dynamic);
+        let request = Request::new(RunId(0), &job).without_deadline();
+        reserve(&mut store, &request, &Options::default()).expect("it fits");
+        let path = critical_path(&job, store.run(RunId(0)).expect("it is planned"));
+        path.iter().any(|step| step.because == Because::Memory)
+    };
+    assert!(because(100));
+    assert!(!because(120));
 }

@@ -8,17 +8,19 @@ use common::checker::{check, Question};
 use common::oracle::best;
 use common::small::{optima, small, TICK_NS};
 use common::{question_and_answer, question_of};
-use pbs_planner::{admit, reserve, Balancing, Options, Request, RunId, Store, Validation};
+use pbs_planner::{
+    admit, reserve, Balancing, Options, Request, RunId, Store, Strategy, Validation,
+};
 
 /// The nets that are looked at here, of those whose best plan is known.
 const NETS: usize = 60;
 /// Of the nets as many percent get a best plan, at least.
-const OPTIMAL_PERCENT: usize = 50;
+const OPTIMAL_PERCENT: usize = 65;
 /// Nine of ten plans take at most so many percent of the best one's time.
-const P90_PERCENT: u64 = 110;
+const P90_PERCENT: u64 = 105;
 /// With a deadline of so many percent of the best plan's time so many percent are
 /// admitted, at least.
-const ADMITTED_PERCENT: [(u64, usize); 3] = [(100, 50), (105, 72), (120, 95)];
+const ADMITTED_PERCENT: [(u64, usize); 3] = [(100, 65), (105, 90), (120, 99)];
 
 const RUN: RunId = RunId(0);
 
@@ -175,5 +177,28 @@ fn plans_of_small_nets_are_close_to_the_best() {
     assert!(p90 <= P90_PERCENT, "{told}");
     for (count, (_, percent)) in admitted.into_iter().zip(ADMITTED_PERCENT) {
         assert!(count * 100 >= percent * nets, "{told}");
+    }
+}
+
+/// Memory so scarce that each rule puts some process where the others then have no
+/// room.
+#[test]
+fn nets_that_no_rule_can_plan_get_a_plan() {
+    for seed in [154, 274, 406, 438] {
+        let small = small(seed);
+        let mut store = Store::new(small.machine, Balancing::Dynamic);
+        let request = Request::new(RUN, &small.job);
+        let rules = Options {
+            strategies: Strategy::ALL[..4].to_vec(),
+            ..Options::default()
+        };
+        let refused = reserve(&mut store, &request, &rules);
+        assert!(refused.is_err(), "seed {seed}");
+        let planned = reserve(&mut store, &request, &Options::default());
+        let planned = planned.expect("there is a plan");
+        assert_eq!(planned.strategy, Strategy::LocalSearch);
+        let runs = [(RUN, &small.job, 0, u64::MAX)];
+        let (question, answer) = question_and_answer(&store, &runs);
+        assert_eq!(check(&question, &answer), Ok(()), "seed {seed}");
     }
 }

@@ -28,6 +28,13 @@ pub(crate) struct Way {
     pub(crate) cores: Vec<Option<usize>>,
 }
 
+impl Way {
+    /// Both lead to the same plan.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        self.goal == other.goal && self.cores == other.cores && self.order.is_like(&other.order)
+    }
+}
+
 /// What became of a try.
 pub(crate) enum Outcome {
     Planned(Run),

@@ -14,6 +14,23 @@ pub(crate) enum Order {
     Rank(Vec<(u64, u64)>),
 }
 
+impl Order {
+    /// Both always have the same task come first.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Depth, Self::Depth) => true,
+            (Self::Rank(one), Self::Rank(other)) => sorted(one) == sorted(other),
+            _ => false,
+        }
+    }
+}
+
+fn sorted(ranks: &[(u64, u64)]) -> Vec<usize> {
+    let mut tasks: Vec<usize> = (0..ranks.len()).collect();
+    tasks.sort_by_key(|&task| Reverse(ranks[task]));
+    tasks
+}
+
 /// Tasks that can be planned.
 #[derive(Debug)]
 pub(crate) struct Ready<'a> {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Who holds how much of a memory, and when there is enough for another process.
 
+use std::ops::Range;
+
 use super::model::{Memory, Model, NONE};
 
 /// What processes of the job hold of a memory.
@@ -42,50 +44,75 @@ impl Holds {
     }
 
     /// From when on so much is free for so long, and the task at whose end it is.
-    /// `None`: who has it holds it for good, as far as is known.
+    /// `None`: who has it holds it for good, as far as is known. `windows` are those
+    /// of [`Memory::windows`].
     pub(super) fn first_free(
         &self,
         model: &Model<'_>,
         memory: &Memory,
+        windows: &[Range<u64>],
         bytes: u64,
         from_ns: u64,
         span_ns: u64,
     ) -> Option<(u64, u32)> {
         let mut from = (from_ns, NONE);
         loop {
+            let end_ns = from.0.saturating_add(span_ns);
+            let first = windows.partition_point(|window| window.end < end_ns);
+            let window = windows[first..].iter().find(|window| {
+                let end_ns = window.start.max(from.0).saturating_add(span_ns);
+                end_ns <= window.end
+            })?;
+            if window.start > from.0 {
+                from = (window.start, NONE);
+            }
             let until_ns = from.0.saturating_add(span_ns);
             let Some(lack_ns) = self.first_lack(memory, bytes, from.0, until_ns) else {
                 return Some(from);
             };
-            // When somebody gives some back.
-            let ends = self.0.iter().filter(|hold| hold.end_ns != u64::MAX);
-            let ends = ends.map(|hold| (hold.end_ns, model.last_task(hold.process)));
-            let steps = memory.free.iter().map(|&(step_ns, _)| (step_ns, NONE));
-            let times = ends.chain(steps).filter(|time| time.0 > lack_ns);
-            from = times.min()?;
+            from = (lack_ns, NONE);
+            while self.lacks(memory, bytes, from.0) {
+                // The next time at which somebody gives some back.
+                let ends = self.0.iter().filter(|hold| hold.end_ns != u64::MAX);
+                let ends = ends.map(|hold| (hold.end_ns, model.last_task(hold.process)));
+                let end = ends.filter(|end| end.0 > from.0).min();
+                let step = memory.steps_after(from.0).first();
+                from = end
+                    .into_iter()
+                    .chain(step.map(|step| (step.0, NONE)))
+                    .min()?;
+            }
         }
+    }
+
+    /// Not so much more is free at that time.
+    fn lacks(&self, memory: &Memory, bytes: u64, time_ns: u64) -> bool {
+        let held = self.0.iter();
+        let held = held.filter(|hold| hold.start_ns <= time_ns && time_ns < hold.end_ns);
+        let wanted_bytes = held.fold(bytes, |sum, hold| sum.saturating_add(hold.bytes));
+        wanted_bytes > memory.free_bytes(time_ns)
     }
 
     /// The first time from `from_ns` on at which not so much more is free. What
     /// other jobs have reserved counts until `until_ns`, what this one's processes
     /// hold for good: nothing is planned before them that may be in their way.
     fn first_lack(&self, memory: &Memory, bytes: u64, from_ns: u64, until_ns: u64) -> Option<u64> {
-        let lacks = |time_ns: u64| {
-            let begun = memory.free.partition_point(|step| step.0 <= time_ns);
-            let free_bytes = begun.checked_sub(1).map_or(0, |step| memory.free[step].1);
-            let held = self.0.iter();
-            let held = held.filter(|hold| hold.start_ns <= time_ns && time_ns < hold.end_ns);
-            let wanted = held.fold(bytes, |sum, hold| sum.saturating_add(hold.bytes));
-            wanted > free_bytes
-        };
-        if lacks(from_ns) {
+        if self.0.is_empty() {
+            // It is in a window.
+            return None;
+        }
+        if self.lacks(memory, bytes, from_ns) {
             return Some(from_ns);
         }
         // Less is free from a start or a step on.
+        let lacks = |&time_ns: &u64| self.lacks(memory, bytes, time_ns);
         let starts = self.0.iter().map(|hold| hold.start_ns);
-        let steps = memory.free.iter().map(|step| step.0);
-        let steps = steps.filter(|&step_ns| step_ns < until_ns);
-        let times = starts.chain(steps).filter(|&time_ns| from_ns < time_ns);
-        times.filter(|&time_ns| lacks(time_ns)).min()
+        let start_ns = starts
+            .filter(|&start_ns| from_ns < start_ns)
+            .filter(lacks)
+            .min();
+        let steps = memory.steps_after(from_ns).iter().map(|step| step.0);
+        let mut steps = steps.take_while(|&step_ns| step_ns < until_ns);
+        start_ns.into_iter().chain(steps.find(lacks)).min()
     }
 }

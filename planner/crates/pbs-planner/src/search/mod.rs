@@ -41,11 +41,11 @@ const FIRST_PERMILLE: u64 = 100;
 const LAST_PERMILLE: u64 = 40;
 /// Codes made at random where no rule has found a plan.
 const RANDOM_CODES: usize = 1000;
-/// The tasks of a net that gets as many tries as are asked for; larger ones get
-/// fewer, so that they take as long.
+/// The tasks, and the processes but one, of a net that gets as many tries as are
+/// asked for. In smaller ones there is less to change; larger ones get fewer, so that
+/// they take as long.
 const TASKS: usize = 75;
-/// Processes but one of a net that gets as many; of fewer there is less to change.
-const OTHERS: usize = 7;
+const OTHERS: usize = 8;
 
 /// A plan that the search has found.
 pub(crate) struct Better {
@@ -67,9 +67,10 @@ pub(crate) fn search(
     seed: u64,
 ) -> Option<Better> {
     let first_ns = runs.iter().map(Run::end_ns).min();
+    let tasks = net.open_tasks.max(1);
     let others = request.job.processes.len() - 1;
-    let tries = (tries.saturating_mul(TASKS) / net.open_tasks.max(1))
-        .min(tries.saturating_mul(others) / OTHERS);
+    let tries = (tries.saturating_mul(TASKS) / tasks)
+        .min(tries.saturating_mul(others.pow(3) * tasks) / (OTHERS.pow(3) * TASKS));
     if tries == 0 || first_ns.is_some_and(|first_ns| first_ns <= enough_ns) {
         return None;
     }
@@ -101,7 +102,8 @@ impl<'a> Search<'a> {
         let latest_ns = runs.iter().map(Run::end_ns).max();
         // Tries may end later for a while.
         let horizon_ns = latest_ns.map_or(u64::MAX, |latest_ns| {
-            latest_ns.saturating_add(latest_ns.saturating_sub(request.start_ns) / 2)
+            let length_ns = latest_ns.saturating_sub(request.start_ns);
+            latest_ns.saturating_add(length_ns / 1000 * FIRST_PERMILLE)
         });
         let model = Model::new(request, net, store, runs, horizon_ns);
         Self {
@@ -176,7 +178,7 @@ impl<'a> Search<'a> {
         let processes = self.model.processes.iter().enumerate();
         let longest = processes.max_by_key(|(_, process)| process.span_ns);
         if let Some((longest, _)) = longest.filter(|(_, process)| process.has_core.is_none()) {
-            for core in self.model.kinds_of_cores() {
+            for core in self.model.kinds_of_cores().into_iter().take(2 * STARTS) {
                 let mut cores = self.model.held_cores();
                 cores[longest] = core;
                 let list = list.clone();

@@ -14,9 +14,10 @@ use crate::reserve::net::{self, Net};
 use crate::reserve::{Progress, Request};
 use crate::store::{Run, Store};
 
-/// Cores that a search looks at. On larger machines it takes those that the rules
-/// have used, and of each group some that are free first.
+/// Cores that a search looks at, in all and for each process. On larger machines it
+/// takes those that the rules have used, and some that are free first.
 const MOST_CORES: usize = 64;
+const CORES_A_PROCESS: usize = 4;
 
 /// No task, no core.
 pub(super) const NONE: u32 = u32::MAX;
@@ -100,10 +101,38 @@ pub(super) struct Gap {
 }
 
 pub(super) struct Memory {
-    /// From when on how many bytes are free.
-    pub(super) free: Vec<(u64, u64)>,
+    /// From when on how many bytes are free, where it is not plenty.
+    free: Vec<(u64, u64)>,
     /// That is enough for all processes at any time.
     pub(super) is_plenty: bool,
+}
+
+impl Memory {
+    /// What other jobs leave.
+    pub(super) fn free_bytes(&self, time_ns: u64) -> u64 {
+        let begun = self.free.partition_point(|step| step.0 <= time_ns);
+        begun.checked_sub(1).map_or(0, |step| self.free[step].1)
+    }
+
+    /// When so much is free for at least so long.
+    pub(super) fn windows(&self, bytes: u64, span_ns: u64) -> Vec<Range<u64>> {
+        let mut windows: Vec<Range<u64>> = Vec::new();
+        let ends = self.free.iter().skip(1).map(|step| step.0);
+        for (&(start_ns, free_bytes), end_ns) in self.free.iter().zip(ends.chain([u64::MAX])) {
+            match windows.last_mut() {
+                _ if free_bytes < bytes => {}
+                Some(window) if window.end == start_ns => window.end = end_ns,
+                _ => windows.push(start_ns..end_ns),
+            }
+        }
+        windows.retain(|window| window.end - window.start >= span_ns);
+        windows
+    }
+
+    pub(super) fn steps_after(&self, time_ns: u64) -> &[(u64, u64)] {
+        let begun = self.free.partition_point(|step| step.0 <= time_ns);
+        &self.free[begun..]
+    }
 }
 
 impl<'a> Model<'a> {
@@ -137,10 +166,10 @@ impl<'a> Model<'a> {
         for (at, &task) in (0u32..).zip(&order) {
             place[task] = at;
         }
-        let indices = candidates(request, store, runs);
+        let indices = candidates(request, net, store, runs, horizon_ns);
         model.add_processes(request, net, &place, &indices);
         model.add_tasks(request, net, &order, &place);
-        model.add_cores(store, &indices, horizon_ns);
+        model.add_cores(net, store, &indices, horizon_ns);
         model.measure(net, store);
         model
     }
@@ -215,10 +244,15 @@ impl<'a> Model<'a> {
         }
     }
 
-    fn add_cores(&mut self, store: &Store, indices: &[usize], horizon_ns: u64) {
+    fn add_cores(&mut self, net: &Net, store: &Store, indices: &[usize], horizon_ns: u64) {
         let window = self.start_ns..horizon_ns;
         let all = self.processes.iter().map(|process| process.memory_bytes);
         let all_bytes = all.fold(0, u64::saturating_add);
+        let lengths_ns = net.shortest_ns.iter().copied();
+        let least_ns = lengths_ns
+            .filter(|&length_ns| length_ns > 0)
+            .min()
+            .unwrap_or(0);
         let mut rates: Vec<u64> = Vec::new();
         let mut memories: Vec<usize> = Vec::new();
         for &index in indices {
@@ -226,16 +260,23 @@ impl<'a> Model<'a> {
             let kind = position_or_push(&mut rates, site.rate_insns_per_s);
             let memory = position_or_push(&mut memories, site.memory);
             if memory == self.memories.len() {
-                let steps = store.memories()[site.memory].steps_from(window.start);
-                let steps = steps.take_while(|step| step.from < window.end);
-                let free = steps.map(|step| (step.from.max(window.start), step.value));
-                let free: Vec<_> = free.collect();
-                let is_plenty = free.iter().all(|&(_, bytes)| bytes >= all_bytes);
+                let memory = &store.memories()[site.memory];
+                let least_bytes = memory.min_over(window.clone());
+                let is_plenty = least_bytes.is_some_and(|bytes| bytes >= all_bytes);
+                let mut free = Vec::new();
+                if !is_plenty {
+                    let steps = memory.steps_from(window.start);
+                    let steps = steps.take_while(|step| step.from < window.end);
+                    free.extend(steps.map(|step| (step.from.max(window.start), step.value)));
+                }
                 self.memories.push(Memory { free, is_plenty });
             }
             let steps = store.core(index).steps_from(window.start);
             let steps = steps.take_while(|step| step.from < window.end);
-            let gaps = steps.filter(|step| step.value > 0).map(|step| Gap {
+            let free = steps.filter(|step| step.value > 0);
+            // Shorter ones are of no use.
+            let useful = free.filter(|step| step.until - step.from >= least_ns);
+            let gaps = useful.map(|step| Gap {
                 start_ns: step.from.max(window.start),
                 end_ns: step.until.min(window.end),
                 after: NONE,
@@ -343,7 +384,13 @@ fn position_or_push<T: PartialEq>(all: &mut Vec<T>, one: T) -> usize {
 }
 
 /// The cores that are looked at, in order.
-fn candidates(request: &Request<'_>, store: &Store, runs: &[Run]) -> Vec<usize> {
+fn candidates(
+    request: &Request<'_>,
+    net: &Net,
+    store: &Store,
+    runs: &[Run],
+    horizon_ns: u64,
+) -> Vec<usize> {
     let all = store.sites().len();
     if all <= MOST_CORES {
         return (0..all).collect();
@@ -357,13 +404,23 @@ fn candidates(request: &Request<'_>, store: &Store, runs: &[Run]) -> Vec<usize> 
             _ => {}
         }
     }
-    for group in store.groups_by_rate() {
-        if cores.len() >= MOST_CORES {
+    // Where the longest process could be all at once.
+    let longest_insns = net.process_insns.iter().copied().max().unwrap_or(0);
+    let free = store.groups_by_rate().filter_map(|group| {
+        let machine = store.machine();
+        let length_ns = machine.duration_ns(longest_insns, group.rate_insns_per_s);
+        let window = request.start_ns..=horizon_ns.checked_sub(length_ns)?;
+        let found = (group.gaps).earliest(&window, length_ns.max(1), |_| true);
+        found.map(|(start_ns, core)| (start_ns.saturating_add(length_ns), core as usize))
+    });
+    let mut free: Vec<(u64, usize)> = free.collect();
+    free.sort_unstable();
+    let most = MOST_CORES.min(CORES_A_PROCESS * processes).max(cores.len());
+    for (_, core) in free {
+        if cores.len() == most {
             break;
         }
-        let gaps = group.gaps.iter();
-        let later = gaps.filter(|gap| gap.end_ns > request.start_ns);
-        cores.extend(later.take(processes).map(|gap| gap.core as usize));
+        cores.insert(core);
     }
     cores.into_iter().collect()
 }

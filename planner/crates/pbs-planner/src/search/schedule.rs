@@ -4,6 +4,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::ops::Range;
 
 use super::memory::Holds;
 use super::model::{Gap, Model, NONE};
@@ -44,6 +45,8 @@ pub(super) struct Schedule {
     seen: Vec<(u32, u32)>,
     /// Per memory.
     holds: Vec<Holds>,
+    /// Per process and memory, once it was asked for: when other jobs leave enough.
+    windows: Vec<Option<Vec<Range<u64>>>>,
     /// Per link: when it can take another message.
     links_free_ns: Vec<u64>,
 }
@@ -83,6 +86,7 @@ impl Schedule {
             used: Vec::new(),
             seen: Vec::new(),
             holds: model.memories.iter().map(|_| Holds::default()).collect(),
+            windows: vec![None; model.processes.len() * model.memories.len()],
             links_free_ns: vec![0; model.links()],
         }
     }
@@ -194,7 +198,6 @@ impl Schedule {
             }
             code.cores[of.process as usize] = core;
         }
-        self.use_core(model, core);
         ready_ns = self.receive(model, code, task, core, ready_ns);
         let length_ns = model.length_ns(task, core);
         let (start_ns, blocker) = if is_new {
@@ -203,7 +206,7 @@ impl Schedule {
                 None => return Ok(false),
             }
         } else if length_ns > 0 {
-            self.gap(core, ready_ns, length_ns).ok_or(Late)?
+            self.gap(model, core, ready_ns, length_ns).ok_or(Late)?
         } else {
             (ready_ns, NONE)
         };
@@ -211,7 +214,7 @@ impl Schedule {
         if is_too_late(end_ns) {
             return Err(Late);
         }
-        self.take(core, start_ns, end_ns, task)?;
+        self.take(model, core, start_ns, end_ns, task)?;
         self.start_ns[task as usize] = start_ns;
         self.end_ns[task as usize] = end_ns;
         self.blocker[task as usize] = blocker;
@@ -299,7 +302,6 @@ impl Schedule {
                 }
                 self.seen.push((of.kind, of.memory));
             }
-            self.use_core(model, core);
             let limit_ns = best.map_or(limit_ns, |best| limit_ns.min(best.0));
             match self.first_place(model, process, core, ready_ns, limit_ns) {
                 Ok(Some((start_ns, _))) => {
@@ -323,8 +325,17 @@ impl Schedule {
 
     /// The first time from then on at which the core is free for so long, and who
     /// was in the way until then.
-    fn gap(&self, core: u32, ready_ns: u64, length_ns: u64) -> Option<(u64, u32)> {
-        let gaps = &self.gaps[core as usize];
+    fn gap(
+        &self,
+        model: &Model<'_>,
+        core: u32,
+        ready_ns: u64,
+        length_ns: u64,
+    ) -> Option<(u64, u32)> {
+        let gaps = match self.is_used[core as usize] {
+            true => &self.gaps[core as usize],
+            false => &model.cores[core as usize].gaps,
+        };
         let end_ns = ready_ns.saturating_add(length_ns);
         let first = gaps.partition_point(|gap| gap.end_ns < end_ns);
         let found = gaps[first..].iter().find(|gap| {
@@ -339,10 +350,18 @@ impl Schedule {
         Some((found.start_ns.max(ready_ns), blocker))
     }
 
-    fn take(&mut self, core: u32, start_ns: u64, end_ns: u64, task: u32) -> Result<(), Late> {
+    fn take(
+        &mut self,
+        model: &Model<'_>,
+        core: u32,
+        start_ns: u64,
+        end_ns: u64,
+        task: u32,
+    ) -> Result<(), Late> {
         if start_ns == end_ns {
             return Ok(());
         }
+        self.use_core(model, core);
         let gaps = &mut self.gaps[core as usize];
         let place = gaps.partition_point(|gap| gap.end_ns < end_ns);
         // Where the first task of a process takes no time, its next may find less.
@@ -369,7 +388,7 @@ impl Schedule {
     /// Where a process has time for its first task and memory, and who was in the
     /// way until then. `None`: there is too little memory now.
     fn first_place(
-        &self,
+        &mut self,
         model: &Model<'_>,
         process: u32,
         core: u32,
@@ -381,9 +400,12 @@ impl Schedule {
         let memory = &model.memories[index];
         let of = &model.processes[process as usize];
         let span_ns = of.span_ns.max(all_ns);
+        let windows = process as usize * model.memories.len() + index;
         let (mut from_ns, mut in_the_way) = (ready_ns, NONE);
         loop {
-            let found = self.gap(core, from_ns, first_ns.max(1)).ok_or(Late)?;
+            let found = self
+                .gap(model, core, from_ns, first_ns.max(1))
+                .ok_or(Late)?;
             let (start_ns, blocker) = found;
             if blocker != NONE {
                 in_the_way = blocker;
@@ -395,7 +417,10 @@ impl Schedule {
                 return Ok(Some((start_ns, in_the_way)));
             }
             let holds = &self.holds[index];
-            match holds.first_free(model, memory, of.memory_bytes, start_ns, span_ns) {
+            let windows = self.windows[windows]
+                .get_or_insert_with(|| memory.windows(of.memory_bytes, of.span_ns));
+            let bytes = of.memory_bytes;
+            match holds.first_free(model, memory, windows, bytes, start_ns, span_ns) {
                 None => return Ok(None),
                 Some((free_ns, _)) if free_ns == start_ns => {
                     return Ok(Some((start_ns, in_the_way)))

@@ -101,7 +101,7 @@ impl Default for Options {
             strategies: Strategy::ALL.to_vec(),
             max_schedule_tries: Strategy::ALL.len(),
             aim: Aim::default(),
-            local_search_tries: 4000,
+            local_search_tries: 3600,
             seed: 0,
         }
     }
@@ -144,6 +144,7 @@ pub fn reserve_in(
         Aim::Deadline => bound_ns.max(request.deadline_ns),
     };
     let mut attempts = Vec::new();
+    let mut rules = Rules::default();
     let mut runs: Vec<Run> = Vec::new();
     let mut best: Option<(Strategy, Run)> = None;
     let strategies = options.strategies.iter().take(options.max_schedule_tries);
@@ -157,7 +158,7 @@ pub fn reserve_in(
                     None => continue,
                 }
             }
-            _ => try_one(booking, request, &net, &strategy.way(request, &net)),
+            _ => rules.plan(booking, request, &net, strategy),
         };
         attempts.push(Attempt {
             strategy,
@@ -193,6 +194,31 @@ pub fn reserve_in(
     }))
 }
 
+/// What rules have led to.
+#[derive(Default)]
+struct Rules(Vec<(Way, Result<Run, Refusal>)>);
+
+impl Rules {
+    /// What that one leads to. In small nets several rules say the same, which is
+    /// planned once.
+    fn plan(
+        &mut self,
+        booking: &mut Booking<'_>,
+        request: &Request<'_>,
+        net: &Net,
+        strategy: Strategy,
+    ) -> Result<Run, Refusal> {
+        let way = strategy.way(request, net);
+        let known = self.0.iter().find(|(known, _)| known.is_like(&way));
+        if let Some((_, found)) = known {
+            return found.clone();
+        }
+        let found = try_one(booking, request, net, &way);
+        self.0.push((way, found.clone()));
+        found
+    }
+}
+
 /// What that way leads to. Nothing remains reserved.
 fn try_one(
     booking: &mut Booking<'_>,
@@ -221,9 +247,9 @@ fn search_plan(
     let late = request.without_deadline();
     let mut runs = runs.to_vec();
     if runs.is_empty() {
-        let rules = strategies.iter().filter(|&&it| it != Strategy::LocalSearch);
-        let ways = rules.map(|&strategy| strategy.way(request, net));
-        runs.extend(ways.filter_map(|way| try_one(booking, &late, net, &way).ok()));
+        let mut rules = Rules::default();
+        let tried = strategies.iter().filter(|&&it| it != Strategy::LocalSearch);
+        runs.extend(tried.filter_map(|&it| rules.plan(booking, &late, net, it).ok()));
     }
     let (tries, seed) = (options.local_search_tries, options.seed);
     let store = booking.store();
