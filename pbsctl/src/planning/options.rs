@@ -47,8 +47,8 @@ pub(crate) struct PlanningOptions {
     #[arg(long)]
     whole_rate: bool,
 
-    /// What is tried, in this order, instead of all; local-search changes the best
-    /// plan of those before it
+    /// What is tried, in this order, instead of all; local-search changes the plans
+    /// of those before it
     #[arg(long = "strategy", value_name = "NAME", value_delimiter = ',',
           value_parser = PossibleValuesParser::new(STRATEGIES.map(|(name, _)| name)).map(strategy))]
     strategies: Vec<Strategy>,
@@ -57,6 +57,13 @@ pub(crate) struct PlanningOptions {
     #[arg(long, value_name = "N", default_value_t = Options::default().max_schedule_tries as u32,
           value_parser = clap::value_parser!(u32).range(1..))]
     max_schedule_tries: u32,
+
+    /// How many plans local-search makes of a net of 75 tasks and 9 processes or
+    /// more; of a larger one fewer, so that it takes as long, of few processes fewer.
+    /// 3600 take some 20 ms, and are what a plan is made anew with while jobs run
+    #[arg(long, value_name = "N", default_value_t = 18_000,
+          value_parser = clap::value_parser!(u32).range(..=10_000_000))]
+    tries: u32,
 
     /// Where the pseudo-random numbers of local-search begin: the same seed makes
     /// the same plan
@@ -155,6 +162,7 @@ impl PlanningOptions {
     fn planner_options(&self) -> Result<Options, Failure> {
         let mut options = Options {
             max_schedule_tries: self.max_schedule_tries as usize,
+            local_search_tries: self.tries as usize,
             seed: self.seed,
             ..Options::default()
         };
@@ -195,6 +203,24 @@ mod tests {
         ] {
             assert!(permille(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn the_search_takes_as_long_as_told() {
+        #[derive(clap::Parser)]
+        struct Line {
+            #[command(flatten)]
+            options: PlanningOptions,
+        }
+        let of = |words: &[&str]| {
+            let line = <Line as clap::Parser>::parse_from([&["it"], words].concat());
+            line.options
+                .planner_options()
+                .map(|options| options.local_search_tries)
+        };
+        assert!(matches!(of(&["--tries", "7"]), Ok(7)));
+        // Who asks for a plan waits for a better one than a plan in force does.
+        assert!(of(&[]).is_ok_and(|tries| tries > Options::default().local_search_tries));
     }
 
     #[test]
