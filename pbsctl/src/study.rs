@@ -5,7 +5,7 @@ use std::io::{stderr, IsTerminal};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand, ValueEnum};
-use pbs_study::{deadlines, idle, memory, Format, Options};
+use pbs_study::{admission, deadlines, idle, memory, Format, Options};
 
 use crate::failure::Failure;
 use crate::output::Output;
@@ -16,6 +16,7 @@ Examples:
   pbsctl study deadlines --plans 100 --list 50
   pbsctl study idle --seed 7 --format rst
   pbsctl study memory --plans 100
+  pbsctl study admission --plans 200
   pbsctl --json study deadlines | jq '.cases[] | select(.kind == \"idle slot\")'
 
 The same options give the same numbers on every machine.";
@@ -72,6 +73,13 @@ enum What {
     /// that kills whoever finds no memory left, and on one that swaps (pbsctl sim
     /// --memory-over). What they really take of time and memory scatters.
     Memory,
+
+    /// How often each level of the validation is right (Glaß 2024, 6.1.4)
+    ///
+    /// Small nets with deadlines from too short to ample. What a level says is held
+    /// against what is known: a plan that keeps the deadline, found by a long search,
+    /// or a lower bound that proves that there is none. --plans is how many nets.
+    Admission,
 }
 
 /// How tables are printed.
@@ -113,6 +121,12 @@ pub(crate) fn study(out: Output, options: &StudyOptions) -> Result<ExitCode, Fai
         }
         What::Memory => {
             let study = memory::study(&settings);
+            end_line();
+            let study = study?;
+            out.print(&study, || study.text(format))?;
+        }
+        What::Admission => {
+            let study = admission::study(&settings);
             end_line();
             let study = study?;
             out.print(&study, || study.text(format))?;

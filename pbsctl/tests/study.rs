@@ -153,3 +153,33 @@ fn memory_is_worth_looking_at() {
     assert!(kept(&scarce[0]) < kept(&scarce[1]), "{scarce:?}");
     assert!(kept(&scarce[1]) < kept(&scarce[4]), "{scarce:?}");
 }
+
+/// A level that proves is never wrong; one that estimates may be, and the planner
+/// takes nothing that is proven to have no plan.
+#[test]
+fn levels_are_held_against_what_is_known() {
+    let arguments = ["--json", "study", "admission", "--plans", "24"];
+    let json = pbsctl(&arguments, "").json();
+    assert_eq!(json, pbsctl(&arguments, "").json());
+    let rows = json["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 6 * 5);
+    let nets = number(&json, "nets") - number(&json, "without_plan");
+    let (mut planned, mut impossible) = (0, 0);
+    for row in rows {
+        assert!(number(row, "planned") + number(row, "impossible") <= nets);
+        let short = number(row, "deadline_percent") < 100;
+        assert_eq!(number(row, "planned"), if short { 0 } else { nets });
+        let wrong_no = number(row, "refused_though_planned");
+        let wrong_yes = number(row, "taken_though_impossible");
+        match row["judge"].as_str().unwrap() {
+            "level 1" => assert_eq!((wrong_no, wrong_yes), (0, 0), "{row}"),
+            "level 1, planner" => assert_eq!(wrong_yes, 0, "{row}"),
+            "level 2" | "level 3" => {
+                planned += wrong_no;
+                impossible += wrong_yes;
+            }
+            other => assert_eq!(other, "levels 1 to 3"),
+        }
+    }
+    assert!(impossible > planned, "{impossible} {planned}");
+}

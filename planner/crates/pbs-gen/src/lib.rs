@@ -15,6 +15,7 @@
 mod edges;
 mod layout;
 mod memory;
+pub mod nets;
 mod parameters;
 mod random;
 mod real;

@@ -3,6 +3,7 @@
 //!
 //! The same options give the same numbers on every machine.
 
+pub mod admission;
 pub mod deadlines;
 pub mod idle;
 pub mod memory;

@@ -4,10 +4,7 @@
 
 #![allow(dead_code)] // each benchmark takes a part
 
-#[path = "../../../pbs-planner/tests/common/nets.rs"]
-mod nets;
-
-use nets::{large_job, large_machine, random_job, Random};
+use pbs_gen::nets::{large_job, large_machine, random_job, Random};
 use pbs_job::Job;
 use pbs_planner::{Balancing, Store};
 

@@ -210,17 +210,45 @@ pub fn validate_in(
     request: &Request<'_>,
     validation: &Validation,
 ) -> Result<(), Rejection> {
+    check(booking, request, validation, &Level::ALL)
+}
+
+/// What one level says, whatever the others do. The store is afterwards as it was.
+///
+/// # Errors
+///
+/// What the job fails at.
+pub fn validate_level(
+    store: &mut Store,
+    request: &Request<'_>,
+    validation: &Validation,
+    level: Level,
+) -> Result<(), Rejection> {
+    check(&mut store.book(), request, validation, &[level])
+}
+
+fn check(
+    booking: &mut Booking<'_>,
+    request: &Request<'_>,
+    validation: &Validation,
+    levels: &[Level],
+) -> Result<(), Rejection> {
     let mark = booking.mark();
     booking.remove(request.run);
     let question = Question::new(request, booking.store(), validation);
-    let result = general::check(&question, booking.store())
-        .and_then(|()| memory_time::check(&question, booking.store()))
-        .and_then(|()| mapping::check(&question, booking));
+    let result = levels.iter().try_for_each(|level| match level {
+        Level::General => general::check(&question, booking.store()),
+        Level::Job => memory_time::check(&question, booking.store()),
+        Level::Process => mapping::check(&question, booking),
+    });
     booking.rollback(mark);
     result
 }
 
 impl Level {
+    /// All of them, the cheapest first.
+    pub const ALL: [Self; 3] = [Self::General, Self::Job, Self::Process];
+
     /// Its number in the thesis.
     pub fn number(self) -> u8 {
         match self {

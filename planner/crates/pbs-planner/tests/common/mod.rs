@@ -4,9 +4,10 @@
 #![allow(dead_code)] // each test uses a part
 
 pub(crate) mod checker;
-pub(crate) mod nets;
 pub(crate) mod oracle;
 pub(crate) mod small;
+
+pub(crate) use pbs_gen::nets;
 
 use std::collections::HashMap;
 

@@ -1,32 +1,35 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Machines and nets of any size, the same for the same seed.
+//! Machines and task nets of any size, the same for the same seed, for tests,
+//! benchmarks and studies of the planner.
 
-#![allow(dead_code)] // each user takes a part
+mod small;
+
+pub use small::{small, Small, SMALL_TICK_NS};
 
 use pbs_job::{Action, Core, Job, Machine, Node, Process, Task};
 
 /// A generator of its own, so that what fails can be repeated by its seed.
-pub(crate) struct Random(u64);
+pub struct Random(u64);
 
 impl Random {
-    pub(crate) fn new(seed: u64) -> Self {
+    pub fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(2).wrapping_add(1))
     }
 
     /// One of `0..end`.
-    pub(crate) fn below(&mut self, end: u64) -> u64 {
+    pub fn below(&mut self, end: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
         (self.0 >> 20) % end
     }
 
-    pub(crate) fn of<T: Copy>(&mut self, values: &[T]) -> T {
+    pub fn of<T: Copy>(&mut self, values: &[T]) -> T {
         values[self.below(values.len() as u64) as usize]
     }
 }
 
-pub(crate) fn machine(tick_ns: u64, nodes: &[(u64, &[u64])]) -> Machine {
+pub fn machine(tick_ns: u64, nodes: &[(u64, &[u64])]) -> Machine {
     let node = |(number, (memory_bytes, rates)): (usize, &(u64, &[u64]))| Node {
         name: format!("n{number}"),
         memory_bytes: *memory_bytes,
@@ -49,12 +52,7 @@ pub(crate) fn machine(tick_ns: u64, nodes: &[(u64, &[u64])]) -> Machine {
 
 /// A net whose initial process forks `children` processes at most, which may
 /// fork of them again, with at most `tasks` more tasks in each process.
-pub(crate) fn random_job(
-    random: &mut Random,
-    children: usize,
-    tasks: u64,
-    memory_bytes: u64,
-) -> Job {
+pub fn random_job(random: &mut Random, children: usize, tasks: u64, memory_bytes: u64) -> Job {
     // Per process.
     let mut items: Vec<Vec<Action>> = vec![vec![Action::Start]];
     let mut next = 0;
@@ -89,7 +87,7 @@ pub(crate) fn random_job(
 }
 
 /// The job whose processes have these items.
-pub(crate) fn job_of(
+pub fn job_of(
     random: &mut Random,
     items: &[Vec<Action>],
     memory_bytes: u64,
@@ -143,7 +141,7 @@ pub(crate) fn job_of(
 
 /// A net of exactly so many tasks and processes: every process but the first is
 /// forked by one of those before it and joined by the same.
-pub(crate) fn large_job(
+pub fn large_job(
     random: &mut Random,
     processes: usize,
     tasks: usize,
@@ -180,7 +178,7 @@ pub(crate) fn large_job(
 }
 
 /// Every process but the last forks one child, and waits for it.
-pub(crate) fn deep_job(random: &mut Random, processes: usize) -> Job {
+pub fn deep_job(random: &mut Random, processes: usize) -> Job {
     let items: Vec<Vec<Action>> = (0..processes)
         .map(|process| {
             let child = process + 1;
@@ -204,7 +202,7 @@ pub(crate) fn deep_job(random: &mut Random, processes: usize) -> Job {
 }
 
 /// Nodes of equal cores; every fourth node is slower by a third.
-pub(crate) fn large_machine(nodes: usize, cores: usize, memory_bytes: u64) -> Machine {
+pub fn large_machine(nodes: usize, cores: usize, memory_bytes: u64) -> Machine {
     let (fast, slow) = (vec![3_000_000_000; cores], vec![2_000_000_000; cores]);
     let nodes: Vec<(u64, &[u64])> = (0..nodes)
         .map(|node| {
