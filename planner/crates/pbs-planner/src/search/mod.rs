@@ -68,10 +68,11 @@ pub(crate) fn search(
 ) -> Option<Better> {
     let first_ns = runs.iter().map(Run::end_ns).min();
     let tasks = net.open_tasks.max(1);
-    let others = request.job.processes.len() - 1;
+    let others = request.job.processes.len().saturating_sub(1);
     let tries = (tries.saturating_mul(TASKS) / tasks)
         .min(tries.saturating_mul(others.pow(3) * tasks) / (OTHERS.pow(3) * TASKS));
-    if tries == 0 || first_ns.is_some_and(|first_ns| first_ns <= enough_ns) {
+    let is_empty = net.open_tasks == 0 || store.sites().is_empty();
+    if is_empty || tries == 0 || first_ns.is_some_and(|first_ns| first_ns <= enough_ns) {
         return None;
     }
     let mut search = Search::new(request, net, store, runs, seed);

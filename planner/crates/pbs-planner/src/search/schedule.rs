@@ -160,7 +160,7 @@ impl Schedule {
         self.waits_for[task as usize] = NONE;
         for &after in model.after(task) {
             let waits_for = &mut self.waits_for[after as usize];
-            *waits_for -= 1;
+            *waits_for = waits_for.saturating_sub(1);
             let place = self.place[after as usize];
             if *waits_for == 0 && (place as usize) < next {
                 self.late.push(Reverse(place));
