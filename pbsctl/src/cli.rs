@@ -52,7 +52,7 @@ A plan gives each CPU an ordered list of slots. A small one:
 
 Exit status:
   0    all is well
-  1    something failed: a file, the device, or the kernel refused
+  1    something failed: a file, the output, the device, or the kernel refused
   2    the command line is wrong
   3    a plan, job or machine is not valid
   4    run: the plan ended, but a command failed or a task did not end

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Reading and writing files.
 
-use std::io::{ErrorKind, Read};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::fs::{fchown, MetadataExt};
 use std::path::Path;
 
 use pbs_plan::{from_toml, leppert, Plan, Problem};
@@ -147,6 +149,50 @@ fn told(plan: Result<Plan, Vec<Problem>>, file: &Path) -> Result<Plan, Failure> 
     })
 }
 
+/// Writes a file, or leaves what was there as it was.
 pub(crate) fn write(file: &Path, text: &str) -> Result<(), Failure> {
-    std::fs::write(file, text).map_err(|error| Failure::file(file, &error))
+    write_beside(file, text.as_bytes()).map_err(|error| Failure::file(file, &error))
+}
+
+/// Writes to a new file beside, which then takes the place of the old one: if the
+/// disk is full, the old one is still there.
+fn write_beside(file: &Path, text: &[u8]) -> io::Result<()> {
+    let old = match fs::metadata(file) {
+        // A pipe, a terminal or another device holds nothing that could be lost.
+        Ok(old) if !old.is_file() => return fs::write(file, text),
+        Ok(old) => Some(old),
+        Err(error) if error.kind() == ErrorKind::NotFound => None,
+        Err(error) => return Err(error),
+    };
+    if old.is_some() {
+        // Who may not write to it may not replace it.
+        OpenOptions::new().write(true).open(file)?;
+    }
+    // Where a link leads to is what is replaced.
+    let file = match old {
+        Some(_) => fs::canonicalize(file)?,
+        None => file.into(),
+    };
+    let beside = file.with_file_name(format!(".pbsctl.{}", std::process::id()));
+    // Of one that had the same number and died.
+    let _ = fs::remove_file(&beside);
+    let written = (|| {
+        let mut new = File::create_new(&beside)?;
+        new.write_all(text)?;
+        if let Some(old) = &old {
+            // Root may write what is another's; it stays theirs.
+            let own = new.metadata()?;
+            if (own.uid(), own.gid()) != (old.uid(), old.gid()) {
+                fchown(&new, Some(old.uid()), Some(old.gid()))?;
+            }
+            new.set_permissions(old.permissions())?;
+        }
+        // Some file systems notice only now that they are full.
+        new.sync_all()?;
+        fs::rename(&beside, &file)
+    })();
+    if written.is_err() {
+        let _ = fs::remove_file(&beside);
+    }
+    written
 }

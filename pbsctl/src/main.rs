@@ -26,14 +26,18 @@ mod summary;
 mod top;
 mod trace;
 
+use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
 use clap::Parser;
 use cli::{Cli, Command};
-use output::Output;
+use output::{write_out, Output};
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(told) => return tell(&told),
+    };
     let out = Output { json: cli.json };
     let device = cli.device.as_path();
     let result = match cli.command {
@@ -65,5 +69,20 @@ fn main() -> ExitCode {
     match result {
         Ok(code) => code,
         Err(failure) => out.tell(&failure),
+    }
+}
+
+/// Prints what was asked for with `--help` or `--version`, or what is wrong with the
+/// command line.
+fn tell(told: &clap::Error) -> ExitCode {
+    // In colours on a terminal. Otherwise clap would not say that it could not write.
+    let (is_wrong, is_terminal) = (told.use_stderr(), io::stdout().is_terminal());
+    if is_wrong || is_terminal {
+        let _ = told.print();
+        return ExitCode::from(u8::try_from(told.exit_code()).unwrap_or(failure::USAGE));
+    }
+    match write_out(&told.render().to_string()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => Output { json: false }.tell(&failure),
     }
 }

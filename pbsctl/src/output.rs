@@ -33,9 +33,10 @@ impl Output {
 
     /// Tells what went wrong; the answer is the exit status.
     pub(crate) fn tell(self, failure: &Failure) -> ExitCode {
-        eprintln!("{failure}");
+        write_err(&format!("{failure}\n"));
         if self.json {
-            println!("{}", to_json(&failure.json()));
+            // If that fails, the line above still tells what went wrong first.
+            let _ = write_out(&(to_json(&failure.json()) + "\n"));
         }
         ExitCode::from(failure.code())
     }
@@ -74,13 +75,18 @@ pub(crate) fn counted(number: u64, one: &str, many: &str) -> String {
     )
 }
 
-fn write_out(text: &str) -> Result<(), Failure> {
+/// Writes to standard output. Not with `print!`, which panics where that is full or
+/// its reader has gone.
+pub(crate) fn write_out(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        // The reader has seen enough.
-        Err(e) if e.kind() == io::ErrorKind::BrokenPipe => std::process::exit(0),
-        result => result.map_err(|error| Failure::file("standard output", &error)),
-    }
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    written.map_err(|error| Failure::file("standard output", &error))
+}
+
+/// Writes to standard error. If that fails nobody is left to be told.
+pub(crate) fn write_err(text: &str) {
+    let mut err = io::stderr().lock();
+    let _ = err.write_all(text.as_bytes()).and_then(|()| err.flush());
 }
 
 #[cfg(test)]

@@ -3,16 +3,17 @@
 //! definition.
 
 use std::fs;
-use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
 use clap::CommandFactory;
 use clap_complete::{generate, Shell};
+use clap_mangen::Man;
 use serde_json::json;
 
 use crate::cli::Cli;
 use crate::failure::Failure;
+use crate::files;
 use crate::output::{counted, Output};
 
 /// Prints the completions for a shell.
@@ -29,16 +30,11 @@ pub(crate) fn completions(out: Output, shell: Shell) -> Result<ExitCode, Failure
 pub(crate) fn man(out: Output, directory: &Path) -> Result<ExitCode, Failure> {
     let failed = |error| Failure::file(directory, &error);
     fs::create_dir_all(directory).map_err(failed)?;
-    clap_mangen::generate_to(Cli::command(), directory).map_err(failed)?;
+    // With the options that go with every command in each page.
+    let mut command = Cli::command().disable_help_subcommand(true);
+    command.build();
     let mut pages = Vec::new();
-    for entry in fs::read_dir(directory).map_err(failed)? {
-        let name = entry.map_err(failed)?.file_name();
-        let name = name.to_string_lossy().into_owned();
-        if name.starts_with("pbsctl") && name.ends_with(".1") {
-            keep_lines(&directory.join(&name)).map_err(failed)?;
-            pages.push(name);
-        }
-    }
+    write_pages(&command, directory, &mut pages)?;
     pages.sort_unstable();
     out.print(&json!({ "directory": directory, "pages": pages }), || {
         let directory = directory.display();
@@ -50,16 +46,34 @@ pub(crate) fn man(out: Output, directory: &Path) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Writes the page of a command and those of the commands below it.
+fn write_pages(
+    command: &clap::Command,
+    directory: &Path,
+    pages: &mut Vec<String>,
+) -> Result<(), Failure> {
+    for below in command.get_subcommands().filter(|it| !it.is_hide_set()) {
+        write_pages(below, directory, pages)?;
+    }
+    let page = Man::new(command.clone());
+    let (name, mut text) = (page.get_filename(), Vec::new());
+    page.render(&mut text)
+        .map_err(|error| Failure::file(directory.join(&name), &error))?;
+    let text = keep_lines(&String::from_utf8_lossy(&text));
+    files::write(&directory.join(&name), &text)?;
+    pages.push(name);
+    Ok(())
+}
+
 /// Examples and tables stand in the last sections of a page, line by line; a reader
 /// of pages would fill them like prose.
-fn keep_lines(page: &Path) -> io::Result<()> {
-    let text = fs::read_to_string(page)?;
-    let Some((before, extra)) = text.split_once(".SH EXTRA\n") else {
-        return Ok(());
+fn keep_lines(page: &str) -> String {
+    let Some((before, extra)) = page.split_once(".SH EXTRA\n") else {
+        return page.into();
     };
     let (extra, after) = extra
         .split_once(".SH ")
         .map_or((extra, None), |(a, b)| (a, Some(b)));
     let after = after.map_or_else(String::new, |after| format!(".SH {after}"));
-    fs::write(page, format!("{before}.SH NOTES\n.nf\n{extra}.fi\n{after}"))
+    format!("{before}.SH NOTES\n.nf\n{extra}.fi\n{after}")
 }

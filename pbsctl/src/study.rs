@@ -8,7 +8,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use pbs_study::{admission, deadlines, idle, memory, Format, Options};
 
 use crate::failure::Failure;
-use crate::output::Output;
+use crate::output::{write_err, Output};
 
 const STUDY_HELP: &str = "\
 Examples:
@@ -103,13 +103,13 @@ pub(crate) fn study(out: Output, options: &StudyOptions) -> Result<ExitCode, Fai
         seed: options.seed,
         done: &|done| {
             if shows && (done % 16 == 0 || done == plans) {
-                eprint!("\r{done} of {plans} plans ");
+                write_err(&format!("\r{done} of {plans} plans "));
             }
         },
     };
     let end_line = || {
         if shows {
-            eprintln!();
+            write_err("\n");
         }
     };
     match options.what {

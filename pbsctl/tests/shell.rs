@@ -6,19 +6,7 @@ mod common;
 use std::fs;
 use std::process::Command;
 
-use common::{pbsctl, scratch};
-
-/// The names of the commands, as `--help` has them.
-fn commands() -> Vec<String> {
-    let help = pbsctl(&["--help"], "").stdout;
-    let (_, after) = help.split_once("Commands:\n").unwrap();
-    let (list, _) = after.split_once("\n\n").unwrap();
-    let first_words = list
-        .lines()
-        .filter(|line| line.starts_with("  ") && !line.starts_with("   "));
-    let names = first_words.filter_map(|line| line.split_whitespace().next());
-    names.map(str::to_owned).collect()
-}
+use common::{commands, pbsctl, scratch};
 
 #[test]
 fn completions_know_every_command() {

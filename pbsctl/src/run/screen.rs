@@ -8,6 +8,7 @@ use pbs_uapi::Event;
 
 use super::live::Live;
 use crate::failure::Failure;
+use crate::output::write_err;
 
 /// The terminal, and the memory of the run.
 #[derive(Debug)]
@@ -38,7 +39,7 @@ impl Screen {
 impl Listener for Screen {
     fn news(&mut self, news: News) {
         self.live.clear();
-        eprintln!("{}", text(news));
+        write_err(&(text(news) + "\n"));
     }
 
     fn event(&mut self, event: &Event) {

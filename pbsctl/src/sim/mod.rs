@@ -21,7 +21,7 @@ use pbs_sim::{
 
 use crate::failure::{Failure, INCOMPLETE};
 use crate::files;
-use crate::output::Output;
+use crate::output::{write_err, Output};
 use recorded::Recorded;
 
 const SIM_HELP: &str = "\
@@ -355,12 +355,12 @@ fn warn_of_equal_ids(first: u64, simulation: &Simulation) {
         came && !seen.insert((replan.cpu, replan.plan.plan_id))
     });
     if let Some(replan) = again {
-        eprintln!(
+        write_err(&format!(
             "pbsctl: warning: the answer that came at {} ms has plan_id {}, as an earlier plan; \
-             events cannot tell them apart, so give each answer another",
+             events cannot tell them apart, so give each answer another\n",
             ms(replan.came_ns),
             replan.plan.plan_id
-        );
+        ));
     }
 }
 
@@ -389,17 +389,17 @@ impl Watch {
         self.told = Instant::now();
         self.any = true;
         let percent = u128::from(progress.now_ns) * 100 / u128::from(progress.planned_ns.max(1));
-        eprint!(
+        write_err(&format!(
             "\rCPU {}: {} ms simulated, {percent} % of the plan; stops at {} ms (--limit) ",
             progress.cpu,
             grouped(progress.now_ns / 1_000_000),
             grouped(progress.limit_ns / 1_000_000)
-        );
+        ));
     }
 
     fn end(&self) {
         if self.any {
-            eprintln!();
+            write_err("\n");
         }
     }
 }

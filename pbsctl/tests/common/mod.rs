@@ -59,3 +59,15 @@ pub(crate) fn pbsctl(arguments: &[&str], stdin: &str) -> Ran {
 pub(crate) fn scratch(name: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
 }
+
+/// The names of the commands, as `--help` has them.
+pub(crate) fn commands() -> Vec<String> {
+    let help = pbsctl(&["--help"], "").stdout;
+    let (_, after) = help.split_once("Commands:\n").unwrap();
+    let (list, _) = after.split_once("\n\n").unwrap();
+    let first_words = list
+        .lines()
+        .filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+    let names = first_words.filter_map(|line| line.split_whitespace().next());
+    names.map(str::to_owned).collect()
+}
