@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The command that makes a trace for Perfetto.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -159,7 +158,7 @@ fn recorded(file: &Path, plans: Vec<Plan>, rate: Option<u64>) -> Result<Opened, 
     let lines = text.lines().enumerate();
     let lines = lines.filter(|(_, line)| !line.trim().is_empty());
     Ok(Opened {
-        deadlines: BTreeMap::new(),
+        deadlines: Vec::new(),
         plans,
         config: Config::DEFAULT,
         events: lines.map(event).collect::<Result<_, _>>()?,

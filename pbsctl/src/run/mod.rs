@@ -150,8 +150,13 @@ fn report(
         exits,
         outcome,
     };
-    let report = Report::of_plans(&node.listener.plans, &node.listener.events, &facts);
+    let mut report = Report::of_plans(&node.listener.plans, &node.listener.events, &facts);
     let jobs = node.plans_jobs().then(|| node.finish());
+    report.deadlines = match (&jobs, node.listener.plans.first()) {
+        (Some(jobs), _) => jobs.iter().filter_map(outcome::deadline).collect(),
+        (None, Some(plan)) => report.implied_deadlines(plan, node.config()),
+        (None, None) => Vec::new(),
+    };
     let all = Recorded {
         recording: recording(&node, &facts),
         report: &report,

@@ -3,9 +3,21 @@
 
 use pbs_history::Outcome;
 use pbs_node::{JobOutcome, TaskOutcome};
-use pbs_report::{columns, grouped, ms};
+use pbs_report::{columns, grouped, ms, Deadline};
 
 use crate::output::{counted, share};
+
+/// The deadline of a job, on the clock of the events.
+pub(super) fn deadline(job: &JobOutcome) -> Option<Deadline> {
+    let at = |after_ns: u64| job.submitted_ns.saturating_add(after_ns);
+    Some(Deadline {
+        process: None,
+        name: job.name.clone(),
+        deadline_ns: at(job.deadline_ns?),
+        ended_ns: job.ended_ns.map(at),
+        kept: job.kept,
+    })
+}
 
 /// The jobs as a table, and below it what was learnt.
 pub(super) fn table(jobs: &[JobOutcome]) -> String {

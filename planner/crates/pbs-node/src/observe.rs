@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Watching a node whose plans are somebody else's.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -79,7 +79,7 @@ pub fn observe(path: &Path, files: Vec<Plan>, until: Until) -> Result<Observed, 
         return Err(Error::NothingSeen);
     }
     let opened = Opened {
-        deadlines: BTreeMap::new(),
+        deadlines: Vec::new(),
         plans: plans.known,
         config,
         events,

@@ -18,6 +18,8 @@ pub struct JobOutcome {
     pub kind: Kind,
     /// How it was planned first; `None`: by another planner.
     pub strategy: Option<String>,
+    /// When it was submitted, on the clock of the events.
+    pub submitted_ns: u64,
     /// From when it was submitted.
     pub planned_end_ns: Option<u64>,
     /// `None`: it was to be measured, and had none.
@@ -86,6 +88,7 @@ pub(crate) fn of(
     JobOutcome {
         name: active.job.name.clone(),
         run: active.id.map(|id| id.0),
+        submitted_ns: active.submitted_ns,
         kind: active.kind,
         strategy: active
             .planned

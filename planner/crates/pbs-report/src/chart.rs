@@ -349,7 +349,7 @@ impl Room {
         };
         if let Some(place) = places.iter().find(is_free).filter(|_| !label.is_empty()) {
             self.0.push(extent(place));
-            picture.text(*place, TEXT, Anchor::Start, "class=\"note\"", label);
+            picture.label(*place, TEXT, Anchor::Start, "class=\"note\"", label);
         }
     }
 }

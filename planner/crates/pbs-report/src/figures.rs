@@ -42,7 +42,7 @@ impl Figure {
     /// As a file of its own.
     pub(crate) fn file(self) -> String {
         self.picture
-            .styled_file(self.height, &self.title, &self.description)
+            .file(self.height, "", &self.title, &self.description)
     }
 }
 

@@ -7,10 +7,12 @@
 
 mod axis;
 mod chart;
+mod deadline;
 mod event;
 mod figures;
 pub mod gantt;
 mod histogram;
+mod look;
 mod number;
 mod page;
 mod recording;
@@ -24,11 +26,12 @@ mod thin;
 mod timeline;
 mod waits;
 
+pub use deadline::Deadline;
 pub use event::{describe, is_push, EventView};
 pub use histogram::Histogram;
 pub use number::{bytes, grouped, ms};
 pub use page::Page;
-pub use recording::{config_by_name, Deadline, Opened, RecordedPlan, Recording, Source};
+pub use recording::{config_by_name, Opened, RecordedPlan, Recording, Source};
 pub use report::{tier_name, Exit, Facts, Outcome, ProcessReport, Report, TaskReport};
 pub use schedule::{
     held, schedule_chart, schedule_picture, schedule_tables, Schedule, ScheduleAfter, ScheduleCore,

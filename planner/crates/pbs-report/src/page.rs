@@ -15,9 +15,13 @@ use crate::number::{grouped, ms};
 use crate::recording::Opened;
 use crate::series::{CpuSeries, ProcessSeries, Selection, Series, Signal};
 use crate::svg::{escaped, STYLE};
-use crate::{table, MarkKind, Outcome, ProcessReport, Report, Source};
+use crate::{table, Deadline, MarkKind, Outcome, ProcessReport, Report, Source};
 
 const PAGE_STYLE: &str = include_str!("page.css");
+/// What is wider than a narrow window is moved sideways, with the keyboard, too.
+const SCROLL: &str = "<div class=\"scroll\" tabindex=\"0\">";
+/// Rows of the table of deadlines.
+const DEADLINES: usize = 40;
 /// Rows of the table of signals.
 const SIGNALS: usize = 300;
 /// Those of them that are not folded away.
@@ -48,7 +52,8 @@ pub struct Page {
 impl Page {
     /// Derives everything.
     pub fn new(opened: Opened, selection: Selection) -> Self {
-        let report = Report::of_plans(&opened.plans, &opened.events, &opened.facts);
+        let mut report = Report::of_plans(&opened.plans, &opened.events, &opened.facts);
+        report.deadlines.clone_from(&opened.deadlines);
         let series = Series::new(&opened, &report, selection);
         Self {
             source: opened.source,
@@ -112,6 +117,12 @@ impl Page {
         own.unwrap_or(self.opened.config)
     }
 
+    /// When the plan came, in the time of the events.
+    fn begun_ns(&self) -> u64 {
+        let began = self.report.cpus.iter().filter_map(|cpu| cpu.installed_ns);
+        began.min().unwrap_or(0)
+    }
+
     /// The page.
     pub fn html(&self) -> String {
         let title = format!("Plan {}: what became of it", self.report.plan_id);
@@ -122,18 +133,64 @@ impl Page {
              <h1>{title}</h1>\n"
         );
         self.head(&mut out);
-        out.push_str("<h2>Planned and actual</h2>\n<div class=\"scroll\">\n");
-        out.push_str(&gantt_in_page(&self.report));
-        out.push_str("</div>\n");
-        self.waits(&mut out);
-        self.nodes(&mut out);
-        self.processes(&mut out);
-        self.signals(&mut out);
-        self.tasks(&mut out);
-        self.sums(&mut out);
-        self.tables(&mut out);
+        let mut body = String::new();
+        heading(&mut body, "plan", "Planned and actual");
+        let _ = writeln!(body, "{SCROLL}\n{}</div>", gantt_in_page(&self.report));
+        self.deadlines(&mut body);
+        self.waits(&mut body);
+        self.nodes(&mut body);
+        self.processes(&mut body);
+        self.signals(&mut body);
+        self.tasks(&mut body);
+        self.sums(&mut body);
+        self.tables(&mut body);
+        out.push_str(&contents(&body));
+        out.push_str(&body);
         out.push_str("</body>\n</html>\n");
         out
+    }
+
+    /// The deadlines of jobs; those of processes are a column of their table.
+    fn deadlines(&self, out: &mut String) {
+        let deadlines = &self.report.deadlines;
+        if deadlines.is_empty() {
+            return;
+        }
+        heading(out, "deadlines", "Deadlines");
+        let _ = writeln!(
+            out,
+            "{SCROLL}\n<table>\n<tr><th>of</th><th class=\"number\">deadline, ms</th>\
+             <th class=\"number\">ended, ms</th><th></th></tr>"
+        );
+        let since = |ns: u64| ms(ns.saturating_sub(self.begun_ns()));
+        for deadline in deadlines.iter().take(DEADLINES) {
+            let of = match deadline.process {
+                Some(_) => "process",
+                None => "job",
+            };
+            let class = if deadline.kept {
+                "words"
+            } else {
+                "words missed"
+            };
+            let _ = writeln!(
+                out,
+                "<tr><td>{of} {}</td><td class=\"number\">{}</td><td class=\"number\">{}</td>\
+                 <td class=\"{class}\">{}</td></tr>",
+                escaped(&deadline.name),
+                since(deadline.deadline_ns),
+                deadline.ended_ns.map_or_else(|| "not ended".into(), since),
+                deadline.words()
+            );
+        }
+        out.push_str("</table>\n</div>\n");
+        let more = deadlines.len().saturating_sub(DEADLINES);
+        if more > 0 {
+            let _ = writeln!(
+                out,
+                "<p class=\"note-text\">{more} more are in the table of processes.</p>"
+            );
+        }
     }
 
     fn head(&self, out: &mut String) {
@@ -221,7 +278,7 @@ impl Page {
         }
         let deadlines = &self.opened.deadlines;
         if !deadlines.is_empty() {
-            let kept = deadlines.values().filter(|deadline| deadline.kept).count();
+            let kept = deadlines.iter().filter(|deadline| deadline.kept).count();
             figure(format!("{kept} of {}", deadlines.len()), "deadlines kept");
         }
         out.push_str("</ul>\n");
@@ -230,9 +287,10 @@ impl Page {
     /// A row for each process.
     fn process_table(&self, out: &mut String) {
         let deadlines = &self.opened.deadlines;
-        let dated = !deadlines.is_empty();
-        out.push_str(
-            "<details><summary>Processes</summary>\n<div class=\"scroll\"><table>\n<tr>\
+        let dated = deadlines.iter().any(|deadline| deadline.process.is_some());
+        let _ = write!(
+            out,
+            "<details><summary>Processes</summary>\n{SCROLL}<table>\n<tr>\
              <th>process</th><th class=\"number\">CPU</th><th class=\"number\">tasks ended</th>\
              <th class=\"number\">planned</th><th class=\"number\">retired</th>\
              <th class=\"number\">lateness</th><th class=\"number\">preemptions</th>\
@@ -259,13 +317,15 @@ impl Page {
             for cell in cells {
                 let _ = write!(out, "<td class=\"number\">{cell}</td>");
             }
-            if let Some(deadline) = deadlines.get(&process.id) {
-                let ended = deadline.ended_ns.map_or_else(|| "not ended".into(), ms);
+            let own = |deadline: &&Deadline| deadline.process == Some(process.id);
+            if let Some(deadline) = deadlines.iter().find(own) {
+                let since = |ns: u64| ms(ns.saturating_sub(self.begun_ns()));
+                let ended = deadline.ended_ns.map_or_else(|| "not ended".into(), since);
                 let kept = if deadline.kept { "kept" } else { "missed" };
                 let _ = write!(
                     out,
                     "<td class=\"number\">{ended}</td><td class=\"number\">{}</td><td>{kept}</td>",
-                    ms(deadline.deadline_ns)
+                    since(deadline.deadline_ns)
                 );
             } else if dated {
                 out.push_str("<td></td><td></td><td></td>");
@@ -293,7 +353,7 @@ impl Page {
     }
 
     fn signals(&self, out: &mut String) {
-        out.push_str("<h2>Signals</h2>\n");
+        out.push_str("<h2 id=\"at-signals\">Signals</h2>\n");
         let signals = &self.series.signals;
         if signals.is_empty() {
             out.push_str("<p>There were none: no threshold was exceeded.</p>\n");
@@ -332,8 +392,9 @@ impl Page {
     }
 
     fn signal_table(&self, out: &mut String, signals: &[&Signal]) {
-        out.push_str(
-            "<div class=\"scroll\">\n<table>\n<tr><th class=\"number\">#</th>\
+        let _ = write!(
+            out,
+            "{SCROLL}\n<table>\n<tr><th class=\"number\">#</th>\
              <th class=\"number\">ms</th><th>kind</th><th>cause</th><th>process</th><th>task</th>\
              <th>what was compared</th><th class=\"number\">stress</th></tr>\n",
         );
@@ -374,7 +435,7 @@ impl Page {
             return;
         }
         out.push_str(
-            "<h2>Who waited</h2>\n<p>A task waits for those of other processes that the plan \
+            "<h2 id=\"at-waits\">Who waited</h2>\n<p>A task waits for those of other processes that the plan \
              names: arrows lead from the end of each to the beginning of who waited for it. Here \
              is whose slot came too early; others filled it.</p>\n",
         );
@@ -382,8 +443,9 @@ impl Page {
             out.push_str("<p>Nobody: all had ended in time.</p>\n");
             return;
         }
-        out.push_str(
-            "<div class=\"scroll\">\n<table>\n<tr><th class=\"number\">CPU</th><th>process</th>\
+        let _ = write!(
+            out,
+            "{SCROLL}\n<table>\n<tr><th class=\"number\">CPU</th><th>process</th>\
              <th>task</th><th>waited for</th><th>task</th><th class=\"number\">ms</th></tr>\n",
         );
         for wait in report.waited.iter().take(SIGNALS) {
@@ -414,7 +476,7 @@ impl Page {
 
     fn nodes(&self, out: &mut String) {
         out.push_str(
-            "<h2>Lateness of the node</h2>\n<p>The latenesses of the processes that have begun and \
+            "<h2 id=\"at-node\">Lateness of the node</h2>\n<p>The latenesses of the processes that have begun and \
              have tasks left, together. Above t2_node, or below tm2_node once there is no stress, \
              it is a prediction failure.</p>\n",
         );
@@ -433,7 +495,7 @@ impl Page {
 
     fn processes(&self, out: &mut String) {
         out.push_str(
-            "<h2>Lateness of the processes</h2>\n<p>What a process has retired beyond its plan, \
+            "<h2 id=\"at-processes\">Lateness of the processes</h2>\n<p>What a process has retired beyond its plan, \
              below zero what it has saved. Above max(capacity buffer, t2_process) it is a \
              prediction failure; a quarter, half and three quarters of that are told as \
              information.</p>\n",
@@ -479,7 +541,7 @@ impl Page {
         };
         let _ = writeln!(
             out,
-            "<h2>Tasks on their way</h2>\n<p>What a task has retired, over time. A slot that \
+            "<h2 id=\"at-tasks\">Tasks on their way</h2>\n<p>What a task has retired, over time. A slot that \
              reaches t1 ends; a task above t2_task, or one that ends below tm2_task, is a \
              prediction failure. {which}</p>"
         );
@@ -488,7 +550,7 @@ impl Page {
             let open = if number == 0 { " open" } else { "" };
             let _ = writeln!(
                 out,
-                "<details{open}><summary>{}: {}</summary>\n<div class=\"scroll\">\n{}</div></details>",
+                "<details{open}><summary>{}: {}</summary>\n{SCROLL}\n{}</div></details>",
                 escaped(&figure.title),
                 escaped(&figure.description),
                 figure.inline()
@@ -497,7 +559,7 @@ impl Page {
     }
 
     fn sums(&self, out: &mut String) {
-        out.push_str("<h2>Preemptions</h2>\n");
+        out.push_str("<h2 id=\"at-preemption\">Preemptions</h2>\n");
         match self.preemptions() {
             Some(figure) => {
                 let _ = writeln!(out, "<p>{}</p>", escaped(&figure.description));
@@ -505,7 +567,7 @@ impl Page {
             }
             None => out.push_str("<p>No task was preempted.</p>\n"),
         }
-        out.push_str("<h2>Deviations from the plan</h2>\n");
+        out.push_str("<h2 id=\"at-deviation\">Deviations from the plan</h2>\n");
         match &self.deviations {
             Some(histogram) => {
                 out.push_str(
@@ -521,18 +583,19 @@ impl Page {
 
     fn figure(&self, out: &mut String, figure: Figure, headed: bool) {
         if headed {
-            let _ = writeln!(out, "<h3>{}</h3>", escaped(&figure.title));
+            let (id, title) = (&figure.id, escaped(&figure.title));
+            let _ = writeln!(out, "<h3 id=\"at-{id}\">{title}</h3>");
         }
-        let _ = writeln!(out, "<div class=\"scroll\">\n{}</div>", figure.inline());
+        let _ = writeln!(out, "{SCROLL}\n{}</div>", figure.inline());
     }
 
     fn tables(&self, out: &mut String) {
-        out.push_str("<h2>Tables</h2>\n");
+        out.push_str("<h2 id=\"at-tables\">Tables</h2>\n");
         self.process_table(out);
         if self.report.tasks.len() <= TASKS {
             let _ = writeln!(
                 out,
-                "<details><summary>Tasks</summary>\n<div class=\"scroll\"><pre>{}</pre></div>\
+                "<details><summary>Tasks</summary>\n{SCROLL}<pre>{}</pre></div>\
                  </details>",
                 lines_escaped(&table(&self.report))
             );
@@ -554,6 +617,39 @@ impl Page {
         }
         out.push_str("</table></details>\n");
     }
+}
+
+/// A heading that the table of contents leads to.
+fn heading(out: &mut String, id: &str, title: &str) {
+    let _ = writeln!(out, "<h2 id=\"at-{id}\">{title}</h2>");
+}
+
+/// Links to all headings of a body; those of its charts in a line.
+fn contents(body: &str) -> String {
+    let mut out = String::from("<nav aria-label=\"Contents\">\n<ul>\n");
+    let mut in_charts = false;
+    for line in body.lines() {
+        let Some((tag, rest)) = line.trim_start().split_once(" id=\"at-") else {
+            continue;
+        };
+        let (true, Some((id, rest))) = (matches!(tag, "<h2" | "<h3"), rest.split_once("\">"))
+        else {
+            continue;
+        };
+        let title = rest.split("</h").next().unwrap_or_default();
+        let is_chart = tag == "<h3";
+        match (in_charts, is_chart) {
+            (false, true) => out.push_str("<ul class=\"charts\">\n"),
+            (true, false) => out.push_str("</ul>\n"),
+            _ => {}
+        }
+        in_charts = is_chart;
+        let _ = writeln!(out, "<li><a href=\"#at-{id}\">{title}</a></li>");
+    }
+    if in_charts {
+        out.push_str("</ul>\n");
+    }
+    out + "</ul>\n</nav>\n"
 }
 
 fn kind_name(kind: MarkKind) -> &'static str {

@@ -7,7 +7,7 @@ use pbs_plan::{from_toml, to_toml, Config, Plan};
 use pbs_uapi::Event;
 use serde::{Deserialize, Serialize};
 
-use crate::{EventView, Facts, Outcome};
+use crate::{Deadline, EventView, Facts, Outcome};
 
 /// All that is known of a run or a simulation. `pbsctl run --report` and
 /// `pbsctl sim --json` write it, `pbsctl report` reads it; both add fields of
@@ -73,22 +73,11 @@ pub fn config_by_name(config: &Config) -> BTreeMap<String, u64> {
     names.zip(config.values()).collect()
 }
 
-/// What a simulation says of the deadline of a process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Deadline {
-    /// In simulated time.
-    pub deadline_ns: u64,
-    /// When the last task of the process ended.
-    pub ended_ns: Option<u64>,
-    /// Whether it ended before its deadline.
-    pub kept: bool,
-}
-
 /// A recording that was read and understood.
 #[derive(Clone, Debug)]
 pub struct Opened {
-    /// By process, where they are known.
-    pub deadlines: BTreeMap<u32, Deadline>,
+    /// Of processes or of jobs, where they are known.
+    pub deadlines: Vec<Deadline>,
     /// In the order of coming into force; at least one.
     pub plans: Vec<Plan>,
     /// In force where a plan does not have its own.
@@ -107,14 +96,18 @@ impl Opened {
         let mut opened = Recording::from_json(text)?.open()?;
         // Not every recording has them, nor in this shape.
         let extra = serde_json::from_str::<Extra>(text).unwrap_or_default();
+        opened.deadlines = extra.deadlines;
         for process in extra.processes {
             if let (Some(deadline_ns), Some(kept)) = (process.deadline_ns, process.kept) {
-                let deadline = Deadline {
+                let mut known = opened.plans.iter().flat_map(|plan| &plan.processes);
+                let known = known.find(|known| known.id == process.id);
+                opened.deadlines.push(Deadline {
+                    process: Some(process.id),
+                    name: known.map_or_else(|| process.id.to_string(), |known| known.label()),
                     deadline_ns,
                     ended_ns: process.ended_ns,
                     kept,
-                };
-                opened.deadlines.insert(process.id, deadline);
+                });
             }
         }
         Ok(opened)
@@ -195,6 +188,8 @@ fn some_of(names: &[String]) -> String {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Extra {
+    /// Those of a run.
+    deadlines: Vec<Deadline>,
     processes: Vec<ExtraProcess>,
 }
 
@@ -263,7 +258,7 @@ impl Recording {
         }
         let events = self.events.iter().map(Event::try_from);
         Ok(Opened {
-            deadlines: BTreeMap::new(),
+            deadlines: Vec::new(),
             plans,
             config: Config::from_values(values),
             events: events.collect::<Result<_, _>>()?,

@@ -7,6 +7,7 @@ use pbs_plan::{Plan, Process};
 use pbs_uapi::{Event, EventKind, Tier};
 use serde::{Deserialize, Serialize};
 
+use crate::deadline::Deadline;
 use crate::event::{counted_as, is_push, is_signal};
 use crate::number::deviation_permille;
 use crate::timeline::CpuTimeline;
@@ -107,6 +108,8 @@ pub struct Report {
     pub processes: Vec<ProcessReport>,
     /// Ascending.
     pub cpus: Vec<CpuTimeline>,
+    /// Of processes or of jobs, where they are known: events do not tell them.
+    pub deadlines: Vec<Deadline>,
 }
 
 /// What became of a task.
@@ -237,6 +240,7 @@ impl Report {
             tasks,
             processes,
             cpus,
+            deadlines: Vec::new(),
         }
     }
 

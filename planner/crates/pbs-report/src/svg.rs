@@ -3,6 +3,8 @@
 
 use std::fmt::{Display, Write};
 
+use crate::look::{Look, PATTERNS};
+
 /// Width of a letter of the sans-serif font, as a share of its size; a little
 /// more than most letters take.
 const LETTER_SHARE: f64 = 0.6;
@@ -13,6 +15,20 @@ pub(crate) const STYLE: &str = include_str!("style.css");
 /// How wide `text` is at most.
 pub(crate) fn text_width(text: &str, size: f64) -> f64 {
     text.chars().count() as f64 * size * LETTER_SHARE
+}
+
+/// As much of a name as has room: its beginning, and its end, by which names of
+/// several differ.
+pub(crate) fn shortened(name: &str, room: f64, size: f64) -> String {
+    let room = (room / text_width("m", size)) as usize;
+    let letters: Vec<_> = name.chars().collect();
+    if letters.len() <= room {
+        return name.into();
+    }
+    let end = (room / 3).min(5);
+    let begin = room.saturating_sub(end + 1);
+    let (begin, end) = (&letters[..begin], &letters[letters.len() - end..]);
+    format!("{}…{}", String::from_iter(begin), String::from_iter(end))
 }
 
 /// How an arrow looks that leads to who waits.
@@ -158,6 +174,86 @@ impl Picture {
         );
     }
 
+    /// A box of a process, which shows its text when the pointer rests on it.
+    pub(crate) fn process_box(
+        &mut self,
+        place: (f64, f64, f64, f64),
+        look: &Look,
+        style: impl Display,
+        title: &str,
+    ) {
+        self.titled_rect(place, format!("fill=\"{}\" {style}", look.fill), title);
+        if let Some(pattern) = look.pattern {
+            let (x, y, width, height) = place;
+            let over = format!("fill=\"url(#{pattern})\" pointer-events=\"none\"");
+            self.rect(x, y, width, height, over);
+        }
+    }
+
+    /// The letter of a process in the upper left corner of a box of it, if there is
+    /// room.
+    pub(crate) fn tag(&mut self, (x, y, width, height): (f64, f64, f64, f64), look: &Look) {
+        const SIZE: f64 = 10.0;
+        let room = text_width(&look.letter, SIZE) + 4.0;
+        if width < room || height < SIZE + 2.0 {
+            return;
+        }
+        if look.pattern.is_some() {
+            let style = format!("fill=\"{}\" pointer-events=\"none\"", look.fill);
+            self.rect(x + 0.5, y + 0.5, room, SIZE + 2.0, style);
+        }
+        let style = format!(
+            "fill=\"{}\" font-weight=\"bold\" pointer-events=\"none\"",
+            look.ink
+        );
+        self.text(
+            (x + 2.0, y + SIZE),
+            SIZE,
+            Anchor::Start,
+            style,
+            &look.letter,
+        );
+    }
+
+    /// A line of text in the middle of a box, which a pattern does not go through.
+    pub(crate) fn in_box(&mut self, (x, y): (f64, f64), size: f64, look: &Look, text: &str) {
+        if look.pattern.is_some() {
+            let width = text_width(text, size) + 4.0;
+            let style = format!("fill=\"{}\" pointer-events=\"none\"", look.fill);
+            self.rect(x - width / 2.0, y - size * 0.95, width, size * 1.25, style);
+        }
+        let style = format!("fill=\"{}\" pointer-events=\"none\"", look.ink);
+        self.text((x, y), size, Anchor::Middle, style, text);
+    }
+
+    /// What a process looks like, for the key at `(x, y)`.
+    pub(crate) fn swatch(&mut self, (x, y): (f64, f64), look: &Look) {
+        self.rect(x, y, 14.0, 14.0, format!("fill=\"{}\"", look.fill));
+        if let Some(pattern) = look.pattern {
+            self.rect(x, y, 14.0, 14.0, format!("fill=\"url(#{pattern})\""));
+        }
+    }
+
+    /// A text that lines behind do not go through.
+    pub(crate) fn label(
+        &mut self,
+        (x, y): (f64, f64),
+        size: f64,
+        anchor: Anchor,
+        style: impl Display,
+        text: &str,
+    ) {
+        let width = text_width(text, size) * 1.05;
+        let left = match anchor {
+            Anchor::Start => x,
+            Anchor::Middle => x - width / 2.0,
+            Anchor::End => x - width,
+        };
+        let under = "class=\"under\" fill=\"#ffffff\" fill-opacity=\"0.85\"";
+        self.rect(left - 1.0, y - size * 0.85, width + 2.0, size * 1.1, under);
+        self.text((x, y), size, anchor, style, text);
+    }
+
     /// A circle with a letter in it: filled, or hollow.
     pub(crate) fn signal(&mut self, (x, y): (f64, f64), letter: &str, filled: bool) {
         let (circle, text) = if filled {
@@ -221,40 +317,48 @@ impl Picture {
         description: &str,
     ) -> String {
         let (width, title, description) = (self.width, escaped(title), escaped(description));
+        let patterns = patterns(&self.body);
         format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"picture\" role=\"img\" \
              viewBox=\"0 0 {width:.0} {height:.0}\" \
              aria-labelledby=\"{id}-title {id}-desc\">\n\
              <title id=\"{id}-title\">{title}</title>\n\
              <desc id=\"{id}-desc\">{description}</desc>\n\
-             <defs>\n{definitions}</defs>\n{}</svg>\n",
+             <defs>\n{patterns}{definitions}</defs>\n{}</svg>\n",
             self.body
         )
     }
 
-    /// The picture as a file that brings its style sheet.
-    pub(crate) fn styled_file(self, height: f64, title: &str, description: &str) -> String {
+    /// The picture as a file that brings its style sheet; `definitions` go into
+    /// `<defs>`. What knows no style sheets takes the colours of the attributes.
+    pub(crate) fn file(
+        self,
+        height: f64,
+        definitions: &str,
+        title: &str,
+        description: &str,
+    ) -> String {
         let (width, title, description) = (self.width, escaped(title), escaped(description));
+        let patterns = patterns(&self.body);
         format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"picture\" role=\"img\" \
-             width=\"{width:.0}\" height=\"{height:.0}\" viewBox=\"0 0 {width:.0} {height:.0}\">\n\
+             width=\"{width:.0}\" height=\"{height:.0}\" viewBox=\"0 0 {width:.0} {height:.0}\" \
+             font-family=\"DejaVu Sans, Verdana, Helvetica, Arial, sans-serif\">\n\
              <title>{title}</title>\n<desc>{description}</desc>\n<style>\n{STYLE}</style>\n\
-             <rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n{}</svg>\n",
+             <defs>\n{patterns}{definitions}</defs>\n\
+             <rect class=\"paper\" width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n{}</svg>\n",
             self.body
         )
     }
+}
 
-    /// The whole file; `definitions` go into `<defs>`.
-    pub(crate) fn finish(self, height: f64, definitions: &str) -> String {
-        let width = self.width;
-        format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width:.0}\" \
-             height=\"{height:.0}\" viewBox=\"0 0 {width:.0} {height:.0}\" \
-             font-family=\"DejaVu Sans, Verdana, Helvetica, Arial, sans-serif\">\n\
-             <defs>\n{definitions}</defs>\n\
-             <rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n{}</svg>\n",
-            self.body
-        )
+/// The patterns, if anything has one.
+fn patterns(body: &str) -> &'static str {
+    let has_one = ["stripes", "dots", "grid"].map(|name| body.contains(&format!("url(#{name})")));
+    if has_one.contains(&true) {
+        PATTERNS
+    } else {
+        ""
     }
 }
 

@@ -5,6 +5,7 @@ use std::fmt::Write;
 
 use pbs_uapi::{Event, NO_SLOT};
 
+use crate::deadline::deadline_lines;
 use crate::event::{comparison, is_signal, kind_name};
 use crate::number::{bytes, grouped, percent};
 use crate::waits::wait_table;
@@ -51,6 +52,7 @@ pub fn table(report: &Report) -> String {
         ]);
     }
     let mut out = columns(&rows, 2);
+    out.push_str(&deadline_lines(&report.deadlines));
     out.push_str(&signals(report));
     out.push_str(&wait_table(
         &report.waited,

@@ -170,3 +170,111 @@ fn many_marks_are_counted() {
         .collect();
     assert_eq!(numbers.iter().sum::<usize>(), in_row);
 }
+
+/// A plan of many processes with one task each.
+fn crowd(processes: u32) -> Report {
+    let mut text = String::new();
+    for id in 1..=processes {
+        text += &format!(
+            "[[process]]\nid = {id}\nname = \"worker-number-{id}\"\ntasks = [1_000_000]\n"
+        );
+    }
+    let slots: Vec<_> = (1..=processes).map(|id| id.to_string()).collect();
+    text += &format!("[[cpu]]\ncpu = 0\nslots = [{}]\n", slots.join(", "));
+    report(&from_toml(&text).unwrap())
+}
+
+/// Beside its colour each has a lane, a name at it, and a letter; and of no two both
+/// colour and pattern are the same.
+#[test]
+fn many_processes_are_told_apart_without_colours() {
+    let svg = gantt(&crowd(30));
+    let mut places = Vec::new();
+    let mut looks = Vec::new();
+    let lines: Vec<_> = svg.lines().collect();
+    for (number, line) in lines.iter().enumerate() {
+        if !line.contains("<title>slot ") || line.contains("idle") {
+            continue;
+        }
+        places.push(attributes(line, "rect", "y")[0]);
+        let fill = line.split("fill=\"").nth(1).unwrap();
+        let over = lines[number + 1].split("url(").nth(1);
+        let over = over.filter(|_| lines[number + 1].contains("pointer-events"));
+        looks.push((fill.split('"').next().unwrap(), over));
+    }
+    assert_eq!((places.len(), looks.len()), (30, 30));
+    assert!(
+        places.windows(2).all(|pair| pair[1] - pair[0] > 11.0),
+        "{places:?}"
+    );
+    looks.sort_unstable();
+    looks.dedup();
+    assert_eq!(looks.len(), 30);
+    // The end of a name tells it from others.
+    for name in [
+        "worker-n…er-9",
+        "worker-n…r-30",
+        "A process worker-number-1",
+        "d process worker-number-30",
+    ] {
+        assert!(svg.contains(&format!(">{name}</text>")), "{name}");
+    }
+}
+
+#[test]
+fn hundreds_of_processes_have_a_picture_of_bounded_height() {
+    let svg = gantt(&crowd(300));
+    let height = attributes(&svg, "svg", "height")[0];
+    assert!(height < 3500.0, "{height}");
+    assert_eq!(svg.matches("<title>slot ").count(), 300);
+}
+
+/// A page that is dark, and a printer, have colours of their own.
+#[test]
+fn the_file_has_its_dark_colours() {
+    let svg = gantt(&report(&job()));
+    for part in [
+        "prefers-color-scheme: dark",
+        "@media print",
+        "class=\"paper\"",
+    ] {
+        assert!(svg.contains(part), "{part}");
+    }
+}
+
+/// What the plan implies is what the simulator says, and stands in the picture.
+#[test]
+fn deadlines_that_the_plan_implies_are_marked() {
+    let plan = job();
+    let mut report = report(&plan);
+    let config = plan.config.unwrap();
+    report.deadlines = report.implied_deadlines(&plan, &config);
+    let said = pbs_sim::deadlines(&plan, &plan.cpus[0], &config, facts().rate_insns_per_ms);
+    assert_eq!(report.deadlines.len(), 3);
+    let begun_ns = report.cpus[0].installed_ns.unwrap();
+    for (deadline, (index, after_ns)) in report.deadlines.iter().zip(said) {
+        assert_eq!(deadline.process, Some(plan.processes[index].id));
+        assert_eq!(deadline.deadline_ns, begun_ns + after_ns);
+        let own = report
+            .tasks
+            .iter()
+            .filter(|task| Some(task.process) == deadline.process);
+        let ended_ns = own.filter_map(|task| task.ended_ns).max();
+        assert_eq!(deadline.ended_ns, ended_ns);
+        assert_eq!(deadline.kept, ended_ns.unwrap() <= deadline.deadline_ns);
+    }
+    let svg = gantt(&report);
+    assert!(svg.contains(">A sort: "), "{svg}");
+    let words = svg.matches(": kept by ").count() + svg.matches(": missed by ").count();
+    assert_eq!(words, 3);
+    let kept = report
+        .deadlines
+        .iter()
+        .filter(|deadline| deadline.kept)
+        .count();
+    let table = pbs_report::table(&report);
+    assert!(
+        table.contains(&format!("Deadlines: {kept} of 3 kept")),
+        "{table}"
+    );
+}

@@ -5,7 +5,7 @@ mod common;
 
 use common::{facts, job, opened, SIGNALS};
 use pbs_plan::{from_toml, Config};
-use pbs_report::{Opened, Page, Selection, Source};
+use pbs_report::{Deadline, Opened, Page, Selection, Source};
 use pbs_uapi::{Cause, Event, EventKind};
 use roxmltree::Document;
 
@@ -151,7 +151,7 @@ fn most_signals_are_folded() {
     assert!(all > 40);
     let gantt = place(&html, "aria-labelledby=\"gantt-title");
     let node = place(&html, "aria-labelledby=\"node-0-title");
-    let table = place(&html, "<h2>Signals</h2>");
+    let table = place(&html, ">Signals</h2>");
     assert!(gantt < node && node < table);
 }
 
@@ -307,4 +307,55 @@ fn deadlines_are_shown_where_a_simulation_has_them() {
     assert!(html.contains("<b>1 of 2</b> deadlines kept"));
     assert!(html.contains(">4.000</td><td class=\"number\">5.000</td><td>kept</td>"));
     assert!(html.contains(">not ended</td><td class=\"number\">6.500</td><td>missed</td>"));
+}
+
+/// Every heading and every chart is in the table of contents, and every link leads
+/// somewhere.
+#[test]
+fn the_contents_lead_to_every_heading() {
+    let html = page().html();
+    let (_, nav) = html.split_once("<nav").unwrap();
+    let (nav, body) = nav.split_once("</nav>").unwrap();
+    let links: Vec<_> = nav
+        .split("href=\"#")
+        .skip(1)
+        .map(|rest| rest.split('"').next().unwrap())
+        .collect();
+    for link in &links {
+        assert!(body.contains(&format!(" id=\"{link}\"")), "{link}");
+    }
+    let headings = body.matches("<h2").count() + body.matches("<h3").count();
+    assert_eq!(links.len(), headings);
+    assert!(headings > 8, "{headings}");
+    assert_eq!(nav.matches("<ul").count(), nav.matches("</ul>").count());
+}
+
+/// Deadlines of jobs come back from what `run --report` writes.
+#[test]
+fn deadlines_of_jobs_are_told_in_words() {
+    let mut opened = opened(job());
+    let begun_ns = opened.events[0].time_ns;
+    opened.deadlines = vec![
+        Deadline {
+            process: None,
+            name: "<good>".into(),
+            deadline_ns: begun_ns + 400_000_000,
+            ended_ns: Some(begun_ns + 300_500_000),
+            kept: true,
+        },
+        Deadline {
+            process: None,
+            name: "bad".into(),
+            deadline_ns: begun_ns + 100_000_000,
+            ended_ns: Some(begun_ns + 300_500_000),
+            kept: false,
+        },
+    ];
+    let page = Page::new(opened, Selection::default());
+    for text in [page.html(), page.chart("gantt").unwrap()] {
+        assert!(text.contains("&lt;good&gt;"), "{text}");
+        assert!(text.contains("kept by 99.500 ms"), "{text}");
+        assert!(text.contains("missed by 200.500 ms"), "{text}");
+    }
+    assert!(page.html().contains("<b>1 of 2</b> deadlines kept"));
 }

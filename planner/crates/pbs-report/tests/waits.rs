@@ -175,7 +175,7 @@ fn the_page_tells_who_waited() {
     let row = "<tr><td class=\"number\">0</td><td>join</td><td>1</td><td>right</td>\
                <td>0 last</td><td class=\"number\">4.400</td></tr>";
     assert!(
-        html.contains("<h2>Who waited</h2>") && html.contains(row),
+        html.contains(">Who waited</h2>") && html.contains(row),
         "{html}"
     );
     let without = page(&NET.replace(", after = [\"left <&>\", \"right\"]", ""));

@@ -16,7 +16,7 @@ fn opened(plan: &Plan, options: &Options, simulation: &Simulation) -> Opened {
     let taken = taken.filter(|replan| replan.refused.is_none());
     let plans = std::iter::once(plan).chain(taken.map(|replan| &replan.plan));
     Opened {
-        deadlines: BTreeMap::new(),
+        deadlines: Vec::new(),
         plans: plans.cloned().collect(),
         config: options.config,
         events: simulation.events.clone(),

@@ -65,12 +65,9 @@ impl<'a> Gantt<'a> {
             slot.slot,
             self.task_name(process, Some(task))
         );
-        let fill = self.colour(process).0;
-        self.picture.titled_rect(
-            (x, y, width, height),
-            format!("fill=\"{fill}\" {}", outline(width)),
-            &title,
-        );
+        let (place, look) = ((x, y, width, height), self.look(process));
+        self.picture
+            .process_box(place, &look, outline(width), &title);
         self.label((x, y, width, height), process, Some(task));
     }
 
@@ -89,7 +86,6 @@ impl<'a> Gantt<'a> {
         let origin = self.origin_ns.get(&cpu.cpu).copied().unwrap_or(0);
         let start = segment.start_ns.saturating_sub(origin) as f64;
         let end = segment.end_ns.saturating_sub(origin) as f64;
-        let fill = self.colour(segment.process).0;
         let task = self.task_name(segment.process, segment.task);
         let slot = segment
             .slot
@@ -102,11 +98,9 @@ impl<'a> Gantt<'a> {
             end / 1e6,
             self.counts(segment)
         );
-        self.picture.titled_rect(
-            (x, y, width, height),
-            format!("fill=\"{fill}\" {}", outline(width)),
-            &title,
-        );
+        let (place, look) = ((x, y, width, height), self.look(segment.process));
+        self.picture
+            .process_box(place, &look, outline(width), &title);
         if segment.reason != "slot" {
             // Not its own slot: a band below says so.
             self.picture.rect(
@@ -163,7 +157,7 @@ impl<'a> Gantt<'a> {
                 .map(|segment| self.extent(cpu, segment))
                 .collect();
             let whole: f64 = segments.iter().map(|(_, width)| width).sum();
-            let fill = self.colour(process).0;
+            let fill = self.look(process).fill;
             for (x, width) in segments {
                 // A task that ran in pieces has its slot divided among them.
                 let share = planned * width / whole;

@@ -17,8 +17,8 @@ impl Gantt<'_> {
         let name = self.task(process, task).and_then(|task| task.name.clone());
         let name = name.unwrap_or_else(|| format!("{} {number}", self.name(process)));
         let number = number.to_string();
-        let letters = self.colour(process).1;
-        let style = format!("fill=\"{letters}\" pointer-events=\"none\"");
+        let look = self.look(process);
+        let style = format!("fill=\"{}\" pointer-events=\"none\"", look.ink);
         let middle = x + width / 2.0;
         let room = width - 6.0;
         let words: Vec<_> = name.split_whitespace().collect();
@@ -31,17 +31,22 @@ impl Gantt<'_> {
         {
             words
         } else if self.lanes.is_split() {
-            // Too low for upright letters.
+            // Too low for upright letters; and the lane tells the process.
             return;
         } else {
             let stands = |text: &str| text_width(text, SMALL) <= height - 6.0;
+            // Upright letters could not be read on a pattern.
+            let stands = |text: &str| look.pattern.is_none() && stands(text);
             let columns = [vec![name.as_str()], words, vec![number.as_str()]]
                 .into_iter()
                 .find(|texts| {
                     width >= (SMALL + 1.0) * texts.len() as f64
                         && texts.iter().all(|text| stands(text))
                 });
-            let columns = columns.unwrap_or_default();
+            let Some(columns) = columns else {
+                self.picture.tag((x, y, width, height), &look);
+                return;
+            };
             let first = middle + SMALL * 0.36 - (columns.len().max(1) - 1) as f64 * 6.5;
             for (column, text) in columns.iter().enumerate() {
                 let at = (first + column as f64 * 13.0, y + height / 2.0);
@@ -49,10 +54,13 @@ impl Gantt<'_> {
             }
             return;
         };
+        if !self.lanes.is_split() {
+            self.picture.tag((x, y, width, height), &look);
+        }
         let first = y + height / 2.0 + 4.0 - (lines.len() - 1) as f64 * 7.0;
         for (row, line) in lines.iter().enumerate() {
             let at = (middle, first + row as f64 * 14.0);
-            self.picture.text(at, SMALL, Anchor::Middle, &style, line);
+            self.picture.in_box(at, SMALL, &look, line);
         }
     }
 

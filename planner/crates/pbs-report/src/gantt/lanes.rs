@@ -2,15 +2,19 @@
 //! A lane for each process, where there are too many slots for one row.
 
 use super::*;
+use crate::svg::shortened;
 
 /// Slots narrower than this on average are told apart by lanes.
 const NARROW: f64 = 8.0;
-/// More lanes than this are none.
-const LANES: usize = 12;
-/// The least height of a lane.
+/// More processes than this are told apart by lanes, too: there are no more colours.
+const ALONE: usize = 8;
+/// The height of a lane, as long as the track is not higher than [`MOST`].
 const LANE: f64 = 18.0;
+const MOST: f64 = 720.0;
 /// Room for the name of a process.
-const NAME: f64 = 48.0;
+const NAME: f64 = 92.0;
+/// Names closer to each other than this could not be read.
+const NAME_ROW: f64 = 11.0;
 
 /// Where in a track each process is drawn.
 #[derive(Default)]
@@ -24,6 +28,11 @@ pub(super) struct Lanes {
 impl Lanes {
     pub(super) fn is_split(&self) -> bool {
         !self.processes.is_empty()
+    }
+
+    /// Whether a process has a lane.
+    pub(super) fn has(&self, process: u32) -> bool {
+        self.processes.contains(&process)
     }
 
     fn lane(&self) -> f64 {
@@ -52,8 +61,8 @@ impl Gantt<'_> {
         let own = self.report.processes.iter();
         let own = own.filter(|process| process.cpu == Some(cpu.cpu));
         let own: Vec<_> = own.map(|process| process.id).collect();
-        if is_narrow && (2..=LANES).contains(&own.len()) {
-            lanes.height = TRACK.max(LANE * own.len() as f64);
+        if (is_narrow && own.len() > 1) || own.len() > ALONE {
+            lanes.height = (LANE * own.len() as f64).clamp(TRACK, MOST);
             lanes.processes = own;
         }
         lanes
@@ -61,14 +70,16 @@ impl Gantt<'_> {
 
     /// Writes whose lane is which, left of the track at `y`.
     pub(super) fn lane_names(&mut self, y: f64) {
+        let mut free_from = f64::NEG_INFINITY;
         for process in self.lanes.processes.clone() {
             let (top, height) = self.lanes.place(process, y);
-            let mut name = self.name(process);
-            let room = (NAME / text_width("m", SMALL)) as usize;
-            if name.chars().count() > room {
-                name = name.chars().take(room - 1).collect::<String>() + "…";
+            let base = top + height / 2.0 + 4.0;
+            if base < free_from {
+                continue;
             }
-            let at = (LEFT - 8.0, top + height / 2.0 + 4.0);
+            free_from = base + NAME_ROW;
+            let name = shortened(&self.name(process), NAME, SMALL);
+            let at = (LEFT - 8.0, base);
             self.picture.text(at, SMALL, Anchor::End, GREY_TEXT, &name);
         }
     }

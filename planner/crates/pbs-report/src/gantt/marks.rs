@@ -13,31 +13,37 @@ impl Gantt<'_> {
         let placed: Vec<_> = cpu
             .marks
             .iter()
-            .map(|mark| (mark.kind, x_of(mark)))
+            .map(|mark| (mark.kind, x_of(mark), mark.process))
             .collect();
         let (signals, slots): (Vec<_>, Vec<_>) =
-            placed.into_iter().partition(|(kind, _)| is_signal(*kind));
+            placed.into_iter().partition(|(kind, ..)| is_signal(*kind));
         self.slot_marks(&slots, y);
         self.signal_marks(&signals, y);
     }
 
     /// What happened to slots.
-    fn slot_marks(&mut self, placed: &[(MarkKind, f64)], y: f64) {
+    fn slot_marks(&mut self, placed: &[(MarkKind, f64, u32)], y: f64) {
         if is_crowded(placed) {
             self.count(placed, y - 7.0);
             return;
         }
         let mut last = HashMap::new();
-        for &(kind, x) in placed {
+        for &(kind, x, process) in placed {
             // One of several of a kind at the same place says enough.
             let before = last.insert(kind, x);
             if before.is_some_and(|before| x - before < SIGNAL_WIDTH) {
                 continue;
             }
             if !matches!(kind, MarkKind::Absent | MarkKind::Waits) {
+                let (top, height) = self.lanes.place(process, y);
+                let from = if self.lanes.has(process) {
+                    top
+                } else {
+                    y - 2.0
+                };
                 self.picture.line(
-                    (x, y - 2.0),
-                    (x, y + self.lanes.height),
+                    (x, from),
+                    (x, top + height),
                     "class=\"rule\" stroke=\"#000000\" stroke-width=\"1.5\"",
                 );
             }
@@ -46,14 +52,14 @@ impl Gantt<'_> {
     }
 
     /// Failures before information, as far as there is room in the row.
-    fn signal_marks(&mut self, placed: &[(MarkKind, f64)], y: f64) {
+    fn signal_marks(&mut self, placed: &[(MarkKind, f64, u32)], y: f64) {
         if is_crowded(placed) {
             self.count(placed, y - 26.0);
             return;
         }
         let mut taken = BTreeSet::new();
         for rank in [MarkKind::Late, MarkKind::Early, MarkKind::Info] {
-            for &(kind, x) in placed.iter().filter(|(kind, _)| *kind == rank) {
+            for &(kind, x, _) in placed.iter().filter(|(kind, ..)| *kind == rank) {
                 let place = (x / SIGNAL_WIDTH) as i64;
                 if (place - 1..=place + 1).all(|place| !taken.contains(&place)) {
                     taken.insert(place);
@@ -65,11 +71,11 @@ impl Gantt<'_> {
 
     /// Divides the row into stretches of the same length and says how many
     /// marks of each kind are in each.
-    fn count(&mut self, placed: &[(MarkKind, f64)], y: f64) {
+    fn count(&mut self, placed: &[(MarkKind, f64, u32)], y: f64) {
         self.counted = true;
         let mut kinds = Vec::new();
         for kind in MARKS.map(|(kind, _)| kind) {
-            if placed.iter().any(|&(of, _)| of == kind) {
+            if placed.iter().any(|&(of, ..)| of == kind) {
                 kinds.push(kind);
             }
         }
@@ -77,7 +83,7 @@ impl Gantt<'_> {
         let stretches = (whole / (COUNT_WIDTH * kinds.len() as f64)).floor();
         let stretch = whole / stretches;
         let mut counts = vec![vec![0u32; kinds.len()]; stretches as usize];
-        for &(kind, x) in placed {
+        for &(kind, x, _) in placed {
             let number = ((x - LEFT) / stretch).clamp(0.0, stretches - 1.0) as usize;
             for (of, count) in kinds.iter().zip(&mut counts[number]) {
                 *count += u32::from(*of == kind);
@@ -128,20 +134,22 @@ impl Gantt<'_> {
 
     pub(super) fn legend(&mut self) {
         enum Key {
-            Box(String),
+            Box(&'static str),
+            Process(Look),
             Symbol(MarkKind),
             Filling,
             Count,
+            Due(bool),
             Arrow(&'static str),
         }
         let mut keys = Vec::new();
         for process in &self.report.processes {
-            let fill = self.colour(process.id).0;
-            let name = format!("process {}", process.name);
-            keys.push((Key::Box(format!("fill=\"{fill}\"")), name));
+            let look = self.look(process.id);
+            let name = format!("{} process {}", look.letter, process.name);
+            keys.push((Key::Process(look), name));
         }
-        keys.push((Key::Box(IDLE_STYLE.into()), "idle slot".into()));
-        keys.push((Key::Box(TRACK_STYLE.into()), "lower classes".into()));
+        keys.push((Key::Box(IDLE_STYLE), "idle slot".into()));
+        keys.push((Key::Box(TRACK_STYLE), "lower classes".into()));
         keys.push((Key::Filling, "runs outside its own slot".into()));
         for (kind, text) in MARKS {
             let marks = self.report.cpus.iter().flat_map(|cpu| &cpu.marks);
@@ -155,6 +163,11 @@ impl Gantt<'_> {
         if !self.report.waited.is_empty() {
             keys.push((Key::Arrow(CRITICAL), "its slot came too early".into()));
         }
+        for (kept, text) in [(true, "deadline, kept"), (false, "deadline, missed")] {
+            if self.report.deadlines.iter().any(|due| due.kept == kept) {
+                keys.push((Key::Due(kept), text.into()));
+            }
+        }
         if self.counted {
             keys.push((Key::Count, "marks between two ticks".into()));
         }
@@ -167,12 +180,14 @@ impl Gantt<'_> {
             }
             let y = self.y;
             match key {
+                Key::Process(look) => self.picture.swatch((x, y - 11.0), &look),
                 Key::Box(style) => self.picture.rect(x, y - 11.0, 14.0, 14.0, style),
                 Key::Symbol(kind) => self.symbol(kind, x + 7.0, y - 4.0),
                 Key::Arrow(style) => {
                     let at = y - 4.0;
                     self.picture.line((x, at), (x + 14.0, at), style);
                 }
+                Key::Due(kept) => self.due(x + 5.0, y - 4.0, kept),
                 Key::Count => {
                     let at = (x + 3.0, y);
                     self.picture.text(at, SMALL, Anchor::Start, "", "12");
@@ -211,8 +226,8 @@ const COUNT_WIDTH: f64 = 38.0;
 const OVERLAPS: usize = 16;
 
 /// Would too many marks of a row lie on each other?
-fn is_crowded(placed: &[(MarkKind, f64)]) -> bool {
-    let mut places: Vec<_> = placed.iter().map(|&(_, x)| x).collect();
+fn is_crowded(placed: &[(MarkKind, f64, u32)]) -> bool {
+    let mut places: Vec<_> = placed.iter().map(|&(_, x, _)| x).collect();
     places.sort_by(f64::total_cmp);
     let near = |pair: &&[f64]| pair[1] - pair[0] < 2.0 * SIGNAL_WIDTH;
     places.windows(2).filter(near).count() > OVERLAPS

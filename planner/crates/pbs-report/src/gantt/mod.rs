@@ -6,6 +6,7 @@
 
 mod arrows;
 mod boxes;
+mod deadlines;
 mod labels;
 mod lanes;
 mod marks;
@@ -16,6 +17,7 @@ use self::boxes::Thinning;
 use self::lanes::Lanes;
 use crate::axis::ticks;
 use crate::chart::{scale_of, time_scale};
+use crate::look::Look;
 use crate::number::{bytes, grouped, percent};
 use crate::svg::{text_width, Anchor, Picture};
 use crate::timeline::{ActualSegment, CpuTimeline, Mark, MarkKind, PlannedSlot};
@@ -39,19 +41,6 @@ const NORMAL: f64 = 13.0;
 /// Deviations from here on are written into the picture.
 const NOTABLE_PERMILLE: i64 = 100;
 
-/// Okabe and Ito's colours, which the colour-blind can tell apart, with the
-/// colour of letters on them.
-pub(crate) const COLOURS: [(&str, &str); 8] = [
-    ("#0072b2", "#ffffff"),
-    ("#e69f00", "#000000"),
-    ("#009e73", "#000000"),
-    ("#cc79a7", "#000000"),
-    ("#56b4e9", "#000000"),
-    ("#d55e00", "#000000"),
-    ("#f0e442", "#000000"),
-    ("#999999", "#000000"),
-];
-
 const DEFINITIONS: &str = "\
 <pattern id=\"idle\" width=\"7\" height=\"7\" patternUnits=\"userSpaceOnUse\" \
 patternTransform=\"rotate(45)\">\
@@ -69,26 +58,21 @@ const HOLLOW_STYLE: &str =
 const NOTABLE_STYLE: &str =
     "class=\"rule\" fill=\"none\" stroke=\"#000000\" stroke-width=\"1.8\" pointer-events=\"none\"";
 
+const TITLE: &str = "Planned and actual";
+const DESCRIPTION: &str = "For each CPU the slots of the plan above what ran when, on one axis \
+                           of time. Bands lead from each slot to where its task ran. The table \
+                           of tasks has the numbers.";
+
 /// Draws the report as an SVG file.
 pub fn gantt(report: &Report) -> String {
     let (picture, height) = draw(report);
-    picture.finish(height, DEFINITIONS)
+    picture.file(height, DEFINITIONS, TITLE, DESCRIPTION)
 }
 
 /// The same as a part of a page.
 pub(crate) fn gantt_in_page(report: &Report) -> String {
     let (picture, height) = draw(report);
-    let description =
-        "For each CPU the slots of the plan above what ran when, on one axis of time. \
-                       Bands lead from each slot to where its task ran. The table of tasks has \
-                       the numbers.";
-    picture.inline(
-        height,
-        DEFINITIONS,
-        "gantt",
-        "Planned and actual",
-        description,
-    )
+    picture.inline(height, DEFINITIONS, "gantt", TITLE, DESCRIPTION)
 }
 
 fn draw(report: &Report) -> (Picture, f64) {
@@ -99,6 +83,8 @@ fn draw(report: &Report) -> (Picture, f64) {
         gantt.cpu(cpu);
     }
     gantt.arrows();
+    let rows = gantt.deadlines(None, gantt.y - 18.0);
+    gantt.y += rows as f64 * ROW;
     gantt.bottom_axis();
     gantt.legend();
     (gantt.picture, gantt.y + 16.0)
@@ -142,8 +128,8 @@ pub(crate) fn span_ns(report: &Report) -> u64 {
 struct Gantt<'a> {
     report: &'a Report,
     picture: Picture,
-    /// The colours of each process.
-    colours: HashMap<u32, (&'static str, &'static str)>,
+    /// How each process looks.
+    looks: HashMap<u32, Look>,
     names: HashMap<u32, &'a str>,
     tasks: HashMap<(u32, u32), &'a TaskReport>,
     /// Of the CPU that is drawn: by plan, process and task.
@@ -165,12 +151,12 @@ struct Gantt<'a> {
 
 impl<'a> Gantt<'a> {
     fn new(report: &'a Report) -> Self {
-        let colours = report.processes.iter().zip(COLOURS.iter().cycle());
+        let looks = report.processes.iter().enumerate();
         let mut gantt = Self {
             report,
             picture: Picture::new(WIDTH),
-            colours: colours
-                .map(|(process, &colour)| (process.id, colour))
+            looks: looks
+                .map(|(index, process)| (process.id, Look::of(index)))
                 .collect(),
             names: report
                 .processes
@@ -204,6 +190,7 @@ impl<'a> Gantt<'a> {
             }
             gantt.span_ns = gantt.span_ns.max(actual_ns);
         }
+        gantt.reach_deadlines();
         gantt
     }
 
@@ -219,8 +206,12 @@ impl<'a> Gantt<'a> {
         self.x_of_ns(self.insns_to_ns(insns))
     }
 
-    fn colour(&self, process: u32) -> (&'static str, &'static str) {
-        self.colours.get(&process).copied().unwrap_or(COLOURS[7])
+    fn look(&self, process: u32) -> Look {
+        // Events may tell of a process that no plan has.
+        self.looks
+            .get(&process)
+            .cloned()
+            .unwrap_or_else(|| Look::of(self.looks.len()))
     }
 
     fn name(&self, process: u32) -> String {
@@ -351,13 +342,14 @@ impl<'a> Gantt<'a> {
             &format!("CPU {}", cpu.cpu),
         );
         for (y, label) in [(planned_y, "planned"), (actual_y, "actual")] {
-            let (x, anchor) = if self.lanes.is_split() {
-                (16.0, Anchor::Start)
+            let (x, middle) = (LEFT - 12.0, y + track / 2.0);
+            if self.lanes.is_split() {
+                self.picture
+                    .upright((13.0, middle), SMALL, GREY_TEXT, label);
             } else {
-                (LEFT - 12.0, Anchor::End)
-            };
-            let at = (x, y + track / 2.0 + 4.0);
-            self.picture.text(at, SMALL, anchor, GREY_TEXT, label);
+                let at = (x, middle + 4.0);
+                self.picture.text(at, SMALL, Anchor::End, GREY_TEXT, label);
+            }
             self.lane_names(y);
         }
         let whole = WIDTH - LEFT - RIGHT;
@@ -386,6 +378,8 @@ impl<'a> Gantt<'a> {
         for part in &parts {
             self.outlines(cpu, part, planned_y, actual_y);
         }
+        // Names lie on top of the lines of other plans.
+        let mut names = Vec::new();
         let mut free_from = f64::NEG_INFINITY;
         for later in &cpu.later {
             let x = self.x_of_ns(later.installed_ns.saturating_sub(origin) as f64);
@@ -399,21 +393,22 @@ impl<'a> Gantt<'a> {
                 continue;
             }
             free_from = x + 10.0 + text_width(&text, SMALL) * 1.1;
-            self.picture.text(
-                (x + 4.0, planned_y - 2.0),
-                SMALL,
-                Anchor::Start,
-                "font-weight=\"bold\"",
-                &text,
-            );
+            names.push(((x + 4.0, planned_y - 3.0), text));
+        }
+        for (at, text) in names {
+            let bold = "font-weight=\"bold\"";
+            self.picture.label(at, SMALL, Anchor::Start, bold, &text);
         }
         for segment in &cpu.actual {
             let place = self.lanes.place(segment.process, actual_y);
             self.actual.insert(segment.process, place);
         }
         self.marks(cpu, actual_y);
+        self.lane_deadlines(actual_y);
         let rows = self.deviations(cpu, actual_y + track);
-        self.y = actual_y + track + 8.0 + rows as f64 * ROW + 18.0;
+        self.y = actual_y + track + 8.0 + rows as f64 * ROW;
+        let rows = self.deadlines(Some(cpu.cpu), self.y - 8.0);
+        self.y += rows as f64 * ROW + 18.0;
     }
 
     fn task(&self, process: u32, task: Option<u32>) -> Option<&'a TaskReport> {

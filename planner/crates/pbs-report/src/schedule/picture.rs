@@ -6,9 +6,9 @@ use std::collections::{HashMap, HashSet};
 use super::{Schedule, ScheduleNode, ScheduleTask};
 use crate::axis::ticks;
 use crate::chart::{time_scale, LEFT, RIGHT, TEXT, WIDTH};
-use crate::gantt::COLOURS;
-use crate::number::{bytes, grouped};
-use crate::svg::{text_width, Anchor, Picture, CRITICAL, EDGE};
+use crate::look::Look;
+use crate::number::{bytes, grouped, ms};
+use crate::svg::{shortened, text_width, Anchor, Picture, CRITICAL, EDGE};
 
 /// Height of a core.
 const TRACK: f64 = 40.0;
@@ -21,10 +21,15 @@ const SMALL: f64 = 11.0;
 const KEY_ROW: f64 = 24.0;
 /// A deadline is drawn if the picture is not longer by more than this for it.
 const MOST_STRETCH: f64 = 1.5;
+/// So many of those that are not are named.
+const MOST_FAR: usize = 2;
 /// Of more edges only those of the critical path are drawn.
 const MOST_EDGES: usize = 400;
 /// Boxes narrower than this may be left out where another one is.
 const NARROW: f64 = 0.5;
+
+/// Room for names at the left.
+const NAME: f64 = LEFT - 26.0;
 
 const BOLD: &str = "font-weight=\"bold\"";
 const MUTED: &str = "class=\"muted\"";
@@ -58,7 +63,7 @@ pub fn schedule_picture(schedule: &Schedule) -> String {
     let height = drawing.y + 10.0;
     drawing
         .picture
-        .styled_file(height, &schedule.title, description)
+        .file(height, "", &schedule.title, description)
 }
 
 struct Drawing<'a> {
@@ -88,15 +93,20 @@ impl<'a> Drawing<'a> {
 
     fn node(&mut self, node: &'a ScheduleNode) {
         let at = (16.0, self.y + 10.0);
-        self.picture
-            .text(at, TEXT, Anchor::Start, BOLD, &shortened(&node.name, TEXT));
+        self.picture.text(
+            at,
+            TEXT,
+            Anchor::Start,
+            BOLD,
+            &shortened(&node.name, NAME, TEXT),
+        );
         self.y += 20.0;
         for core in &node.cores {
             let y = self.y;
             let whole = WIDTH - LEFT - RIGHT;
             self.picture.rect(LEFT, y, whole, TRACK, "class=\"track\"");
             let at = (LEFT - 10.0, y + TRACK / 2.0 + 4.0);
-            let name = shortened(&core.name, SMALL);
+            let name = shortened(&core.name, NAME, SMALL);
             self.picture.text(at, SMALL, Anchor::End, MUTED, &name);
             let mut last_x = f64::NEG_INFINITY;
             for task in &core.tasks {
@@ -116,7 +126,7 @@ impl<'a> Drawing<'a> {
 
     fn task(&mut self, task: &ScheduleTask, (x, y, width): (f64, f64, f64)) {
         let process = &self.schedule.processes[task.process];
-        let (fill, letters) = COLOURS[task.process % COLOURS.len()];
+        let look = Look::of(task.process);
         let title = format!(
             "{process}, task {}: {:.3} to {:.3} ms, {} instructions, {} of memory",
             task.task,
@@ -125,28 +135,26 @@ impl<'a> Drawing<'a> {
             grouped(task.insns),
             bytes(task.memory_bytes)
         );
-        let edge = if width > 3.0 { " class=\"box\"" } else { "" };
-        let style = format!("fill=\"{fill}\"{edge}");
+        let edge = if width > 3.0 { "class=\"box\"" } else { "" };
         // What is too short to see is still drawn.
         let place = (x, y, width.max(0.4), TRACK);
-        self.picture.titled_rect(place, style, &title);
+        self.picture.process_box(place, &look, edge, &title);
         if task.is_critical {
             let y = y + TRACK + 2.5;
             self.picture.line((x, y), (x + width.max(1.0), y), CRITICAL);
         }
-        let style = format!("fill=\"{letters}\" pointer-events=\"none\"");
         let fits = |text: &str| text_width(text, SMALL) <= width - 4.0;
         let middle = x + width / 2.0;
         if fits(process) && fits(&task.task) {
-            let lines = [(y + 17.0, process), (y + 31.0, &task.task)];
-            for (y, line) in lines {
-                let at = (middle, y);
-                self.picture.text(at, SMALL, Anchor::Middle, &style, line);
+            for (y, line) in [(y + 17.0, process), (y + 31.0, &task.task)] {
+                self.picture.in_box((middle, y), SMALL, &look, line);
             }
-        } else if fits(&task.task) {
-            let at = (middle, y + TRACK / 2.0 + 4.0);
-            self.picture
-                .text(at, SMALL, Anchor::Middle, &style, &task.task);
+            return;
+        }
+        self.picture.tag(place, &look);
+        if fits(&task.task) {
+            let at = (middle, y + TRACK / 2.0 + 10.0);
+            self.picture.in_box(at, SMALL, &look, &task.task);
         }
     }
 
@@ -245,11 +253,13 @@ impl<'a> Drawing<'a> {
 
     fn deadlines(&mut self, top: f64) {
         let mut free_until = f64::INFINITY;
+        let mut far = Vec::new();
         let mut deadlines: Vec<_> = self.schedule.deadlines.iter().collect();
         deadlines.sort();
         for (ns, what) in deadlines.into_iter().rev() {
             let x = self.x_of(*ns);
             if x > WIDTH - RIGHT + 0.5 {
+                far.push(format!("deadline of {what} at {} ms", ms(*ns)));
                 continue;
             }
             let ends = ((x, top), (x, self.y));
@@ -257,25 +267,37 @@ impl<'a> Drawing<'a> {
             let text = format!("deadline of {what}");
             if x <= free_until {
                 let at = (x - 4.0, top + 10.0);
-                self.picture.text(at, SMALL, Anchor::End, BOLD, &text);
+                self.picture.label(at, SMALL, Anchor::End, BOLD, &text);
                 free_until = x - 12.0 - text_width(&text, SMALL) * 1.1;
             }
+        }
+        // Those that the axis does not reach, the earliest first.
+        far.reverse();
+        if far.len() > MOST_FAR {
+            let more = far.len() - MOST_FAR;
+            far.truncate(MOST_FAR);
+            far.push(format!("{more} later ones"));
+        }
+        if !far.is_empty() {
+            let at = (WIDTH - RIGHT, top - 28.0);
+            let text = far.join(", ") + " →";
+            self.picture.label(at, SMALL, Anchor::End, BOLD, &text);
         }
     }
 
     fn key(&mut self) {
         let mut x = LEFT;
         for (index, name) in self.schedule.processes.iter().enumerate() {
-            let width = 34.0 + text_width(name, TEXT);
+            let look = Look::of(index);
+            let name = format!("{} {name}", look.letter);
+            let width = 34.0 + text_width(&name, TEXT);
             if x + width > WIDTH - RIGHT && x > LEFT {
                 x = LEFT;
                 self.y += KEY_ROW;
             }
-            let (fill, _) = COLOURS[index % COLOURS.len()];
-            let style = format!("fill=\"{fill}\"");
-            self.picture.rect(x, self.y, 14.0, 14.0, style);
+            self.picture.swatch((x, self.y), &look);
             let at = (x + 20.0, self.y + 12.0);
-            self.picture.text(at, TEXT, Anchor::Start, "", name);
+            self.picture.text(at, TEXT, Anchor::Start, "", &name);
             x += width;
         }
         self.y += KEY_ROW;
@@ -292,14 +314,4 @@ impl<'a> Drawing<'a> {
             self.y += KEY_ROW;
         }
     }
-}
-
-/// As much of a name as has room at the left.
-fn shortened(name: &str, size: f64) -> String {
-    let room = ((LEFT - 26.0) / text_width("m", size)) as usize;
-    if name.chars().count() <= room {
-        return name.into();
-    }
-    let kept: String = name.chars().take(room.saturating_sub(1)).collect();
-    kept + "…"
 }

@@ -4,13 +4,13 @@
 use std::fmt::Write;
 
 use super::{Schedule, ScheduleCore, ScheduleNode, ScheduleTask};
+use crate::look;
 use crate::number::{bytes, grouped, ms};
 use crate::table::columns;
 
-/// What processes are drawn with; those after the last have [`MORE`].
-const LETTERS: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
-const MORE: u8 = b'*';
-const IDLE: u8 = b'.';
+/// Processes after the last that has a letter of its own.
+const MORE: char = '*';
+const IDLE: char = '.';
 
 /// Lines that show how much memory is reserved.
 const MEMORY_ROWS: u64 = 4;
@@ -106,6 +106,9 @@ pub fn schedule_chart(schedule: &Schedule, width: usize) -> String {
     let end = format!("{} ms", ms(end_ns));
     let room = chart.saturating_sub(1);
     let _ = writeln!(out, "{:left$}  0{end:>room$}\n", "");
+    for (ns, what) in &schedule.deadlines {
+        let _ = writeln!(out, "deadline of {what}: {} ms", ms(*ns));
+    }
     out.push_str(&legend(schedule, width));
     out
 }
@@ -154,7 +157,7 @@ impl Cells {
                     best = (time_ns, letter(process));
                 }
             }
-            char::from(best.1)
+            best.1
         });
         cells.collect()
     }
@@ -192,8 +195,8 @@ impl Cells {
     }
 }
 
-fn letter(process: usize) -> u8 {
-    LETTERS.get(process).copied().unwrap_or(MORE)
+fn letter(process: usize) -> char {
+    look::letter(process).unwrap_or(MORE)
 }
 
 /// Which letter is which process.
@@ -203,14 +206,14 @@ fn legend(schedule: &Schedule, width: usize) -> String {
     let mut names: Vec<_> = schedule
         .processes
         .iter()
-        .take(LETTERS.len())
+        .take(look::ALONE)
         .enumerate()
-        .map(|(index, name)| format!("{} {name}", char::from(letter(index))))
+        .map(|(index, name)| format!("{} {name}", letter(index)))
         .collect();
-    if schedule.processes.len() > LETTERS.len() {
-        names.push(format!("{} others", char::from(MORE)));
+    if schedule.processes.len() > look::ALONE {
+        names.push(format!("{MORE} others"));
     }
-    names.push(format!("{} idle", char::from(IDLE)));
+    names.push(format!("{} idle", IDLE));
     for name in names {
         let length = line.chars().count() + 3 + name.chars().count();
         if !line.is_empty() && length > width {
