@@ -3,6 +3,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
+use std::num::NonZeroU32;
 use std::os::unix::fs::{fchown, MetadataExt};
 use std::path::Path;
 
@@ -75,13 +76,28 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Plan => "plan",
+            Self::Job => "job",
+            Self::Machine => "machine",
+        }
+    }
+
     pub(crate) fn of(text: &str) -> Self {
-        let has = |starts: &[&str]| {
-            text.lines().any(|line| {
-                let line = line.trim_start();
-                starts.iter().any(|start| line.starts_with(start))
-            })
+        Self::shown(text).map_or(Self::Plan, |(kind, _)| kind)
+    }
+
+    /// What a text is plainly meant to be, and the number of the line that shows it.
+    fn shown(text: &str) -> Option<(Self, u32)> {
+        let first = |starts: &[&str]| {
+            let mut lines = text.lines().zip(1..);
+            let is_it = |line: &str| starts.iter().any(|start| line.starts_with(start));
+            lines.find_map(|(line, number)| is_it(line.trim_start()).then_some(number))
         };
+        if Form::of(text) != Form::Toml {
+            return None;
+        }
         // A job that lacks its deadline is still meant to be one.
         let keys = [
             "deadline_ns",
@@ -90,16 +106,42 @@ impl Kind {
             "runtime_ns",
             "priority",
         ];
-        if Form::of(text) != Form::Toml || has(&["[[cpu]]"]) {
-            Self::Plan
-        } else if has(&["[[node]]"]) {
-            Self::Machine
-        } else if has(&keys) {
-            Self::Job
-        } else {
-            Self::Plan
-        }
+        let plan = first(&["[[cpu]]"]).map(|line| (Self::Plan, line));
+        let machine = || first(&["[[node]]"]).map(|line| (Self::Machine, line));
+        let job = || first(&keys).map(|line| (Self::Job, line));
+        plan.or_else(machine).or_else(job)
     }
+}
+
+/// Refuses a file that is plainly meant to be something else, and says what it is
+/// for. What is nothing of ours at all is left to the check of what is wanted.
+pub(crate) fn expect(wanted: Kind, text: &str, file: &Path) -> Result<(), Failure> {
+    let Some((found, line)) = Kind::shown(text).filter(|&(found, _)| found != wanted) else {
+        return Ok(());
+    };
+    let name = file.display();
+    let what_to_do = match (wanted, found) {
+        (Kind::Job, Kind::Plan) => format!(
+            "a plan has been planned already: see what becomes of it with pbsctl sim {name}, or \
+             run it with pbsctl run {name}"
+        ),
+        (Kind::Plan, Kind::Job) => format!(
+            "have it planned first: pbsctl plan show {name} --output plan.toml, with --machine \
+             FILE for another machine than this; or run it with pbsctl run {name}"
+        ),
+        (_, Kind::Machine) => "name it with --machine, beside a job".into(),
+        (_, Kind::Job) => "name it as a job, and a machine with --machine".into(),
+        (_, Kind::Plan) => "name one as those in samples/machines".into(),
+    };
+    let message = format!(
+        "this is a {}, not a {}; {what_to_do}",
+        found.name(),
+        wanted.name()
+    );
+    Err(Failure::Invalid {
+        file: self::name(file),
+        problems: vec![Problem::at(NonZeroU32::new(line), message)],
+    })
 }
 
 /// A plan that is valid.
@@ -109,6 +151,7 @@ pub(crate) fn read_plan(file: &Path) -> Result<Plan, Failure> {
 
 /// The valid plan that a file holds.
 pub(crate) fn plan_of(text: &str, file: &Path) -> Result<Plan, Failure> {
+    expect(Kind::Plan, text, file)?;
     let plan = match Form::of(text) {
         Form::Leppert => {
             let file = file.display();
@@ -126,6 +169,7 @@ pub(crate) fn plan_of(text: &str, file: &Path) -> Result<Plan, Failure> {
 /// A plan that is valid, in TOML or in Leppert's grammar.
 pub(crate) fn read_any_plan(file: &Path) -> Result<Plan, Failure> {
     let text = read(file)?;
+    expect(Kind::Plan, &text, file)?;
     let plan = match Form::of(&text) {
         Form::Leppert => leppert::import(&text, 1, 0),
         _ => toml(&text),

@@ -8,7 +8,7 @@ use pbs_job::{machine_from_toml, Machine};
 use pbs_node::{by_priority, this_node, Submission};
 
 use crate::failure::Failure;
-use crate::files;
+use crate::files::{self, Kind};
 use crate::history::HistoryFile;
 
 /// Jobs from files, and what they are planned with.
@@ -27,7 +27,11 @@ pub(crate) struct JobFiles {
 
 /// Reads jobs and checks all of them. The order is that of [`by_priority`].
 pub(crate) fn read(paths: &[PathBuf]) -> Result<Vec<Submission>, Failure> {
-    let jobs = paths.iter().map(|path| job_of(files::read(path)?, path));
+    let jobs = paths.iter().map(|path| {
+        let text = files::read(path)?;
+        files::expect(Kind::Job, &text, path)?;
+        job_of(text, path)
+    });
     let mut jobs: Vec<_> = jobs.collect::<Result<_, _>>()?;
     by_priority(&mut jobs, |submission| &submission.job);
     Ok(jobs)
@@ -55,7 +59,11 @@ impl MachineFile {
         rate_insns_per_ms: impl FnOnce() -> Result<u64, pbs_node::Error>,
     ) -> Result<Machine, Failure> {
         match &self.path {
-            Some(path) => machine_of(&files::read(path)?, path),
+            Some(path) => {
+                let text = files::read(path)?;
+                files::expect(Kind::Machine, &text, path)?;
+                machine_of(&text, path)
+            }
             None => Ok(this_node(rate_insns_per_ms()?)?),
         }
     }

@@ -193,3 +193,39 @@ fn sample_plans_are_valid() {
     let ran = pbsctl(&["check", "-"], &help[start..end]);
     assert_eq!(ran.status, 0, "{}", ran.stderr);
 }
+
+/// Who names a plan where a job is wanted, or the other way round, is told so, and
+/// what to do.
+#[test]
+fn a_file_of_another_kind_is_called_by_its_name() {
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../samples");
+    let path = |name: &str| samples.join(name).to_str().unwrap().to_string();
+    let (plan, job) = (path("plans/first.toml"), path("jobs/stages.toml"));
+    let machine = path("machines/vm.toml");
+    let is_plan = format!("{plan}:22: this is a plan, not a job; a plan has been planned already: see \
+                           what becomes of it with pbsctl sim {plan}, or run it with pbsctl run {plan}\n");
+    let is_job = format!(
+        "{job}:6: this is a job, not a plan; have it planned first: pbsctl plan show \
+                          {job} --output plan.toml, "
+    );
+    let is_machine = format!("{machine}:6: this is a machine, not a ");
+    let no_machine = format!("{job}:6: this is a job, not a machine; ");
+    for (arguments, words) in [
+        (&["explain", &plan, "--machine", &machine][..], &is_plan),
+        (&["plan", "show", &plan, "--machine", &machine], &is_plan),
+        (&["submit", &plan, "--machine", &machine], &is_plan),
+        (&["sim", &job], &is_job),
+        (&["load", &job], &is_job),
+        (&["sim", &machine], &is_machine),
+        (&["explain", &machine, "--machine", &machine], &is_machine),
+        (&["explain", &job, "--machine", &job], &no_machine),
+    ] {
+        let ran = pbsctl(arguments, "");
+        assert_eq!((ran.status, ran.stdout.as_str()), (3, ""), "{arguments:?}");
+        assert!(
+            ran.stderr.starts_with(words.as_str()),
+            "{arguments:?}: {}",
+            ran.stderr
+        );
+    }
+}

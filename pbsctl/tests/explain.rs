@@ -417,7 +417,7 @@ fn the_documentation_shows_the_output() {
     let machine = samples.join("machines/vm.toml");
     let nothing = directory("explain-documentation").join("history.db");
     let (machine, nothing) = (machine.to_str().unwrap(), nothing.to_str().unwrap());
-    for (deadline, status) in [("700_000_000", 6), ("833_600_844", 0)] {
+    for (deadline, status) in [("700_000_000", 6), ("933_600_844", 0)] {
         let job = job.replace("2_000_000_000", deadline);
         let arguments = ["explain", "-", "--machine", machine, "--history", nothing];
         let ran = pbsctl(&arguments, &job);

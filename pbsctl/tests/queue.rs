@@ -144,3 +144,36 @@ fn without_a_history_there_are_no_jobs() {
     assert!(ran.stderr.contains("no history yet"), "{}", ran.stderr);
     assert!(!Path::new(&queue.directory).join("new").exists());
 }
+
+/// Who is told that a job would be admitted finds that it is: with the same figures
+/// both plan the same, and reckon until its plan is in force alike.
+#[test]
+fn explain_and_submit_agree() {
+    let queue = Queue::new("queue-explain");
+    let file = queue.directory.join("job.toml");
+    let file = file.to_str().unwrap();
+    let ask = |command: &str, deadline_ns: u64| {
+        fs::write(file, job("a", deadline_ns)).unwrap();
+        queue.ask(command, &["--machine", VM, file], "")
+    };
+    let declined = [ask("explain", 1_000), ask("submit", 1_000)];
+    for ran in &declined {
+        assert_eq!(ran.status, 6, "{}", ran.stderr);
+    }
+    let [explained, submitted] = declined.map(|ran| ran.json());
+    let earliest_ns = &explained["jobs"][0]["declined"]["earliest_deadline_ns"];
+    assert_eq!(*earliest_ns, submitted["declined"]["earliest_deadline_ns"]);
+    let earliest_ns = earliest_ns.as_u64().unwrap();
+    // One nanosecond less is too little for both, and that much enough for both.
+    assert_eq!(ask("explain", earliest_ns - 1).status, 6);
+    assert_eq!(ask("submit", earliest_ns - 1).status, 6);
+    let explained = ask("explain", earliest_ns);
+    let submitted = ask("submit", earliest_ns);
+    assert_eq!((explained.status, submitted.status), (0, 0));
+    let explained = &explained.json()["jobs"][0];
+    assert_eq!(
+        explained["plan"]["end_ns"],
+        submitted.json()["submitted"][0]["planned_end_ns"]
+    );
+    assert_eq!(explained["lead_ns"], 100_000_000);
+}

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use pbs_node::{Answered, Planning};
+use pbs_node::{Answered, Planning, LEAD_NS};
 use pbs_planner::{Declined, Limit, Planned, Rejection, Run};
 use pbs_report::{columns, grouped};
 use serde::Serialize;
@@ -33,8 +33,10 @@ Examples:
   pbsctl explain job.toml --history old.db         ... with what old runs predict
   pbsctl --json explain job.toml | jq '.jobs[].declined.earliest_deadline_ns'
 
-The machine is taken to be empty, and times count from 0. Nothing is reserved or
-started, and root is not needed.
+The machine is taken to be empty, and times count from the submission of the jobs.
+Nothing is planned in the first 100 ms (--lead), in which the plan is made and
+brought into force, as submit and run reckon. Nothing is reserved or started, and
+root is not needed.
 
 A job is validated, and then planned:
   level 1, general check   the deadline and the memory of the machine
@@ -57,8 +59,25 @@ pub(crate) struct ExplainOptions {
     #[arg(required = true, value_name = "JOB")]
     pub(crate) jobs: Vec<PathBuf>,
 
+    /// From the submission of a job until its plan is in force, in nanoseconds: that
+    /// which submit and run reckon with, or 0 with --whole-rate
+    #[arg(long, value_name = "NS")]
+    lead: Option<u64>,
+
     #[command(flatten)]
     pub(crate) planning: PlanningOptions,
+}
+
+impl ExplainOptions {
+    fn lead_ns(&self) -> u64 {
+        // Nobody runs the machines that are meant by that.
+        let default = if self.planning.is_whole_rate() {
+            0
+        } else {
+            LEAD_NS
+        };
+        self.lead.unwrap_or(default)
+    }
 }
 
 pub(crate) fn explain(
@@ -67,7 +86,7 @@ pub(crate) fn explain(
     options: &ExplainOptions,
 ) -> Result<ExitCode, Failure> {
     let jobs = jobs::read(&options.jobs)?;
-    let mut planning = options.planning.planning(device)?;
+    let mut planning = options.planning.planning(device)?.with_lead(options.lead_ns());
     let jobs = jobs.into_iter().map(|submission| {
         let answered = planning.admit(submission)?;
         Ok(JobView::new(&mut planning, &answered))
@@ -109,6 +128,8 @@ struct JobView {
     job: String,
     admitted: bool,
     start_ns: u64,
+    /// Until the plan is in force; nothing is planned earlier.
+    lead_ns: u64,
     deadline_ns: u64,
     /// No plan ends earlier.
     bound: BoundView,
@@ -158,6 +179,7 @@ impl JobView {
             job: job.name.clone(),
             admitted: answered.answer.is_ok(),
             start_ns: job.start_ns,
+            lead_ns: planning.lead_ns(),
             deadline_ns: job.deadline_ns,
             plan,
             declined,
@@ -175,6 +197,9 @@ impl JobView {
         let mut rows = vec![row("deadline", nanoseconds(self.deadline_ns))];
         if self.start_ns > 0 {
             rows.insert(0, row("not before", nanoseconds(self.start_ns)));
+        }
+        if self.lead_ns > 0 {
+            rows.insert(0, row("plan in force", nanoseconds(self.lead_ns)));
         }
         if let Some(plan) = &self.plan {
             rows.extend(plan.rows());

@@ -28,8 +28,9 @@ Examples:
   pbsctl plan show job.toml --output plan.toml       For check, sim, load and run
   pbsctl plan show job.toml --machine glass.toml --whole-rate --csv plan.csv
 
-The machine is taken to be empty, and times count from 0. Nothing is reserved or
-started, and root is not needed.
+The machine is taken to be empty, and times count from when the plan comes into
+force: pbsctl explain tells with the time until then (--lead) whether a job keeps
+its deadline. Nothing is reserved or started, and root is not needed.
 
 A table for each core is followed by a chart of the cores, a letter for each
 process, and of the memory of their node. Tasks without instructions take no time

@@ -124,6 +124,10 @@ fn permille(text: &str) -> Result<u32, String> {
 }
 
 impl PlanningOptions {
+    pub(crate) fn is_whole_rate(&self) -> bool {
+        self.whole_rate
+    }
+
     /// `device` is asked for the rate of this node where no machine is named.
     pub(crate) fn planning(&self, device: &Path) -> Result<Planning, Failure> {
         let options = self.planner_options()?;

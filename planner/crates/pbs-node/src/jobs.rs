@@ -20,7 +20,7 @@ use crate::{resume, Declined, Error, Listener, News, Submission};
 
 /// From the call that makes the plan of jobs until it is in force: on the CPU of a
 /// plan the planner itself has the CPU for a few milliseconds in a hundred.
-pub(crate) const LEAD_NS: u64 = 100_000_000;
+pub const LEAD_NS: u64 = 100_000_000;
 
 /// A deadline for those who have none: twelve days.
 const NO_DEADLINE_NS: u64 = 1 << 50;

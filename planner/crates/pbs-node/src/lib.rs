@@ -42,7 +42,7 @@ mod submission;
 
 pub use child::Launch;
 pub use error::{Declined, Error};
-pub use jobs::Settings;
+pub use jobs::{Settings, LEAD_NS};
 pub use machine::this_node;
 pub use news::{Listener, News};
 pub use node::{Next, Node, Options};

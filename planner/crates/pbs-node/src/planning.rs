@@ -19,6 +19,8 @@ pub struct Planning {
     pub store: Store,
     validation: Validation,
     options: Options,
+    /// From the submission of a job until its plan is in force.
+    lead_ns: u64,
     history: Known,
 }
 
@@ -55,8 +57,20 @@ impl Planning {
             store,
             validation,
             options,
+            lead_ns: 0,
             history: Known::open(history)?,
         })
+    }
+
+    /// Times count from the submission of the jobs, and nothing is planned before
+    /// `lead_ns`; otherwise they count from when the plan is in force.
+    pub fn with_lead(self, lead_ns: u64) -> Self {
+        Self { lead_ns, ..self }
+    }
+
+    /// From the submission of a job until its plan is in force.
+    pub fn lead_ns(&self) -> u64 {
+        self.lead_ns
     }
 
     /// Admits the job or not. Its plan stays reserved for those after it.
@@ -64,7 +78,7 @@ impl Planning {
         let history = self.history.of(&submission.job.name)?;
         let (job, forecasts) = submission.predicted(&history, 0)?;
         let run = RunId(self.store.runs().count() as u64);
-        let request = Request::new(run, &job);
+        let request = Request::new(run, &job).not_before(self.lead_ns);
         let answer = admit(&mut self.store, &request, &self.validation, &self.options);
         Ok(Answered {
             submission,
@@ -78,19 +92,23 @@ impl Planning {
     /// The earliest deadline with which a job that was declined would be
     /// admitted beside those before it.
     pub fn earliest_deadline_ns(&mut self, declined: &Answered) -> Option<u64> {
-        let request = Request::new(declined.run, &declined.job);
+        let request = self.request(declined);
         earliest_deadline(&mut self.store, &request, &self.validation, &self.options)
     }
 
     /// What a level of the validation finds no room for, whatever became of the job.
     pub fn estimate(&mut self, answered: &Answered) -> Option<Rejection> {
-        let request = Request::new(answered.run, &answered.job);
+        let request = self.request(answered);
         validate(&mut self.store, &request, &self.validation).err()
     }
 
     /// No plan of the job ends earlier.
     pub fn bound(&self, answered: &Answered) -> Bound {
-        lower_bound(&self.store, &Request::new(answered.run, &answered.job))
+        lower_bound(&self.store, &self.request(answered))
+    }
+
+    fn request<'a>(&self, answered: &'a Answered) -> Request<'a> {
+        Request::new(answered.run, &answered.job).not_before(self.lead_ns)
     }
 
     /// What is reserved for a job that was admitted.
