@@ -13,6 +13,7 @@ use serde_json::json;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::plans;
+use crate::quantities::{bytes_span, insns_span, permille, permille_span};
 
 const HELP: &str = "\
 Examples:
@@ -30,7 +31,8 @@ The plan has a real length for each task and each idle slot. The kernel does not
 get them; they are for simulations, and with --runnable for the programs. The same options give the same plan on every
 machine, and the first line of the TOML says which they were.
 
-MIN..MAX includes both; one number stands for both.";
+MIN..MAX includes both; one number stands for both. Numbers may have units: 20M or
+1.5G instructions, 64MiB, 20 %.";
 
 #[derive(Args, Debug)]
 #[command(after_help = HELP)]
@@ -52,19 +54,19 @@ pub(crate) struct GenOptions {
     tasks: Span,
 
     /// Planned length of each task, in instructions
-    #[arg(long, value_name = "MIN..MAX", default_value_t = Parameters::default().task_insns)]
+    #[arg(long, value_name = "MIN..MAX", value_parser = insns_span, default_value_t = Parameters::default().task_insns)]
     task_insns: Span,
 
     /// The share of the plan that is idle, in thousandths
-    #[arg(long, value_name = "N", default_value_t = Parameters::default().idle_permille)]
+    #[arg(long, value_name = "N", value_parser = permille, default_value_t = Parameters::default().idle_permille)]
     idle_permille: u64,
 
     /// Length of each idle slot, in instructions
-    #[arg(long, value_name = "MIN..MAX", default_value_t = Parameters::default().idle_insns)]
+    #[arg(long, value_name = "MIN..MAX", value_parser = insns_span, default_value_t = Parameters::default().idle_insns)]
     idle_insns: Span,
 
     /// Plan buffer of each process, in thousandths of its length
-    #[arg(long, value_name = "MIN..MAX", default_value_t = Parameters::default().buffer_permille)]
+    #[arg(long, value_name = "MIN..MAX", value_parser = permille_span, default_value_t = Parameters::default().buffer_permille)]
     buffer_permille: Span,
 
     /// In which order the processes take their turns
@@ -73,25 +75,25 @@ pub(crate) struct GenOptions {
 
     /// TASK_SIGMA: the standard deviation of real lengths, in thousandths of
     /// the planned ones
-    #[arg(long, value_name = "N", default_value_t = Parameters::default().task_sigma_permille)]
+    #[arg(long, value_name = "N", value_parser = permille, default_value_t = Parameters::default().task_sigma_permille)]
     task_sigma_permille: u64,
 
     /// By how much the scenario makes tasks late or early, in thousandths of
     /// their planned length [default: see --list]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = permille)]
     deviation_permille: Option<u64>,
 
     /// The share of tasks that wait for a task of another process whose slot
     /// comes before, in thousandths
-    #[arg(long, value_name = "N", default_value_t = Parameters::default().edge_permille)]
+    #[arg(long, value_name = "N", value_parser = permille, default_value_t = Parameters::default().edge_permille)]
     edge_permille: u64,
 
     /// Planned peak of memory of each process, in bytes; 0: none
-    #[arg(long, value_name = "MIN..MAX", default_value_t = Parameters::default().memory_bytes)]
+    #[arg(long, value_name = "MIN..MAX", value_parser = bytes_span, default_value_t = Parameters::default().memory_bytes)]
     memory_bytes: Span,
 
     /// The standard deviation of real peaks, in thousandths of the planned ones
-    #[arg(long, value_name = "N", default_value_t = Parameters::default().memory_sigma_permille)]
+    #[arg(long, value_name = "N", value_parser = permille, default_value_t = Parameters::default().memory_sigma_permille)]
     memory_sigma_permille: u64,
 
     /// Another seed, another plan

@@ -15,6 +15,7 @@ mod output;
 mod plan_show;
 mod planning;
 mod plans;
+mod quantities;
 mod queue;
 mod report;
 mod run;

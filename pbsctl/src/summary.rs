@@ -71,6 +71,8 @@ pub(crate) struct JobSummary {
     name: String,
     processes: usize,
     tasks: usize,
+    /// Those that have instructions: the others are not in plans.
+    working_tasks: usize,
     insns: u64,
     /// Of all processes together.
     memory_bytes: u64,
@@ -85,6 +87,7 @@ impl JobSummary {
             name: job.name.clone(),
             processes: job.processes.len(),
             tasks: job.tasks.len(),
+            working_tasks: job.tasks.iter().filter(|task| task.insns > 0).count(),
             insns: sum(&mut job.tasks.iter().map(|task| task.insns)),
             memory_bytes: sum(&mut job.processes.iter().map(|process| process.memory_bytes)),
             start_ns: job.start_ns,
@@ -94,10 +97,14 @@ impl JobSummary {
 
     pub(crate) fn text(&self) -> String {
         format!(
-            "  job {}: {}, {}, {} instructions, {} of memory, deadline {} ms\n",
+            "  job {}: {}, {}{}, {} instructions, {} of memory, deadline {} ms\n",
             self.name,
             counted(self.processes as u64, "process", "processes"),
             counted(self.tasks as u64, "task", "tasks"),
+            match self.working_tasks {
+                all if all == self.tasks => String::new(),
+                some => format!(" of which {} with instructions", grouped(some as u64)),
+            },
             grouped(self.insns),
             bytes(self.memory_bytes),
             ms(self.deadline_ns)

@@ -15,6 +15,7 @@ use serde_json::Value;
 
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::quantities;
 
 const TOP_HELP: &str = "\
 Examples:
@@ -33,9 +34,9 @@ longer than asked for.";
 #[derive(Args, Debug)]
 #[command(after_help = TOP_HELP)]
 pub(crate) struct TopOptions {
-    /// Seconds between two views
-    #[arg(long, short, value_name = "S", default_value_t = 1,
-          value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    /// Seconds between two views, or as 250ms
+    #[arg(long, short, value_name = "S", default_value = "1",
+          value_parser = quantities::interval)]
     pub(crate) interval: u64,
 
     /// Show so many views and end
@@ -73,7 +74,7 @@ pub(crate) fn top(out: Output, device: &Path, options: &TopOptions) -> Result<Ex
                 return Ok(ExitCode::SUCCESS);
             }
         }
-        let until = Instant::now() + Duration::from_secs(options.interval);
+        let until = Instant::now() + Duration::from_nanos(options.interval);
         loop {
             let rest = until.saturating_duration_since(Instant::now());
             if rest.is_zero() {

@@ -15,6 +15,7 @@ use serde_json::json;
 
 use crate::failure::Failure;
 use crate::files;
+use crate::quantities;
 use crate::output::{counted, Output};
 
 const TRACE_HELP: &str = "\
@@ -52,15 +53,15 @@ pub(crate) struct TraceOptions {
 
     /// Instructions that a CPU retires in a millisecond, where only events are
     /// given
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=u32::MAX.into()))]
+    #[arg(long, value_name = "N", value_parser = quantities::rate)]
     pub(crate) rate: Option<u64>,
 
     /// Go on with what comes, until interrupted
     #[arg(long, short, conflicts_with = "file")]
     pub(crate) follow: bool,
 
-    /// Go on for so many seconds
-    #[arg(long, value_name = "S", requires = "follow")]
+    /// Go on for so many seconds, or for 250ms
+    #[arg(long, value_name = "S", requires = "follow", value_parser = quantities::interval)]
     pub(crate) seconds: Option<u64>,
 }
 
@@ -76,7 +77,7 @@ pub(crate) fn trace(
         None => {
             let until = match (options.follow, options.seconds) {
                 (false, _) => Until::Now,
-                (true, Some(seconds)) => Until::After(Duration::from_secs(seconds)),
+                (true, Some(ns)) => Until::After(Duration::from_nanos(ns)),
                 (true, None) => Until::Stopped,
             };
             let Observed { opened, missing } = observe(device, plans, until)?;

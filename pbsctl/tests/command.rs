@@ -198,7 +198,7 @@ fn sample_plans_are_valid() {
 /// what to do.
 #[test]
 fn a_file_of_another_kind_is_called_by_its_name() {
-    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../samples");
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../samples");
     let path = |name: &str| samples.join(name).to_str().unwrap().to_string();
     let (plan, job) = (path("plans/first.toml"), path("jobs/stages.toml"));
     let machine = path("machines/vm.toml");
@@ -227,5 +227,122 @@ fn a_file_of_another_kind_is_called_by_its_name() {
             "{arguments:?}: {}",
             ran.stderr
         );
+    }
+}
+
+/// The same with units as without.
+#[test]
+fn quantities_may_have_units() {
+    let plain = [
+        "--task-insns",
+        "10_000_000..20_000_000",
+        "--idle-permille",
+        "200",
+        "--memory-bytes",
+        "1048576..67108864",
+        "--idle-insns",
+        "500000",
+    ];
+    let units = [
+        "--task-insns",
+        "10M..0.02G",
+        "--idle-permille",
+        "20%",
+        "--memory-bytes",
+        "1MiB..64 MiB",
+        "--idle-insns",
+        "500k",
+    ];
+    let small = ["gen", "--processes", "2", "--tasks", "3"];
+    let [plain, units] = [plain, units].map(|options| pbsctl(&[&small[..], &options].concat(), ""));
+    assert_eq!((units.status, units.stderr.as_str()), (0, ""));
+    assert_eq!(units.stdout, plain.stdout);
+
+    let plan = plain.stdout;
+    let plain = [
+        "sim",
+        "-",
+        "--limit",
+        "20",
+        "--look",
+        "1000",
+        "--rate",
+        "500000",
+        "--config",
+        "no_preemption_ns=2000000",
+    ];
+    let units = [
+        "sim",
+        "-",
+        "--limit",
+        "20ms",
+        "--look",
+        "1us",
+        "--rate",
+        "500k",
+        "--config",
+        "no_preemption_ns=2ms",
+    ];
+    let [plain, units] = [plain, units].map(|options| pbsctl(&options, &plan));
+    assert_eq!((units.status, units.stdout), (plain.status, plain.stdout));
+
+    for (arguments, words) in [
+        (&["gen", "--task-insns", "10MiB"][..], "write one as 20M"),
+        (&["sim", "-", "--limit", "2 parsecs"], "write one as 4ms"),
+        (
+            &["sim", "-", "--config", "no_preemption_ns=2m"],
+            "write one as 4ms",
+        ),
+        (&["top", "--interval", "2d"], "write one as 4ms"),
+        (&["top", "--interval", "48h"], "from 1ms to 24h"),
+        (
+            &["run", "-", "--lease", "2h"],
+            "no number of seconds from 0.1 to 3600",
+        ),
+    ] {
+        let ran = pbsctl(arguments, &plan);
+        assert_eq!(ran.status, 2, "{arguments:?}: {}", ran.stderr);
+        assert!(ran.stderr.contains(words), "{arguments:?}: {}", ran.stderr);
+    }
+}
+
+/// Files say the same with units as without, and others are refused with their lines.
+#[test]
+fn files_may_have_units() {
+    let plain = "plan_id = 1\nlease_ns = 2_000_000_000\nmemory_bytes = 67108864\n[config]\n\
+                 no_preemption_ns = 2_000_000\n[[process]]\nid = 1\nmemory_bytes = 1048576\n\
+                 tasks = [20_000_000, { planned_insns = 1_500_000 }]\n[[cpu]]\ncpu = 0\n\
+                 rate_insns_per_ms = 250_000\nslots = [1, \"idle 5_000_000\", 1]\n";
+    let units = plain
+        .replace("2_000_000_000", "\"2s\"")
+        .replace("67108864", "\"64MiB\"")
+        .replace("= 2_000_000\n", "= \"2ms\"\n")
+        .replace("1048576", "\"1 MiB\"")
+        .replace("[20_000_000", "[\"20M\"")
+        .replace("1_500_000 ", "\"1.5M\" ")
+        .replace("250_000\n", "\"250k\"\n")
+        .replace("idle 5_000_000", "idle 5M");
+    assert_eq!(units.matches('"').count(), 2 + 2 * 7);
+    let [a, b] = [plain, &units].map(|plan| pbsctl(&["--json", "sim", "-"], plan));
+    assert_eq!((b.status, b.stderr.as_str()), (0, ""), "{}", b.stdout);
+    assert_eq!(a.json()["plans"], b.json()["plans"]);
+
+    let job = "name = \"j\"\ndeadline_ns = 2_000_000_000\n[[process]]\nid = 1\n\
+               memory_bytes = 4194304\ntasks = [20_000_000]\n";
+    let units = job
+        .replace("2_000_000_000", "\"2s\"")
+        .replace("4194304", "\"4MiB\"")
+        .replace("20_000_000", "\"20M\"");
+    let [a, b] = [job, &units].map(|job| pbsctl(&["--json", "check", "-"], job).json());
+    assert_eq!(a["valid"], true);
+    assert_eq!(a, b);
+    let wrong = units.replace("2s", "2sec").replace("20M", "20MiB");
+    let ran = pbsctl(&["check", "-"], &wrong);
+    assert_eq!(ran.status, 3);
+    for line in [
+        "standard input:2: deadline_ns: \"2sec\" is no number of nanoseconds; write one as 4ms",
+        "standard input:6: a task: \"20MiB\" is no number of instructions; write one as 20M",
+    ] {
+        assert!(ran.stderr.contains(line), "{}", ran.stderr);
     }
 }

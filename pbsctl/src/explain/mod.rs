@@ -21,6 +21,7 @@ use crate::output::{counted, Output};
 use crate::planning::{
     history_file, history_text, nanoseconds, AttemptView, MachineView, NodeView, PlanningOptions,
 };
+use crate::quantities::ns;
 use critical::CriticalView;
 use declined::DeclinedView;
 use figures::FigureView;
@@ -59,9 +60,9 @@ pub(crate) struct ExplainOptions {
     #[arg(required = true, value_name = "JOB")]
     pub(crate) jobs: Vec<PathBuf>,
 
-    /// From the submission of a job until its plan is in force, in nanoseconds: that
-    /// which submit and run reckon with, or 0 with --whole-rate
-    #[arg(long, value_name = "NS")]
+    /// From the submission of a job until its plan is in force, in nanoseconds or as
+    /// 100ms: that which submit and run reckon with, or 0 with --whole-rate
+    #[arg(long, value_name = "NS", value_parser = ns)]
     lead: Option<u64>,
 
     #[command(flatten)]

@@ -12,6 +12,7 @@ use pbs_planner::{Balancing, Capacity, Options, Store, Strategy, Validation, Wan
 use crate::failure::Failure;
 use crate::history::HistoryFile;
 use crate::jobs::MachineFile;
+use crate::quantities::ns;
 
 const STRATEGIES: [(&str, Strategy); 5] = [
     ("earliest-finish", Strategy::EarliestFinish),
@@ -90,11 +91,13 @@ pub(crate) struct PlanningOptions {
     process_idle_percentage: u32,
 
     /// FORK_TIME: each further child of a process begins so much later
-    #[arg(long, value_name = "NS", default_value_t = Validation::default().fork_time_ns)]
+    #[arg(long, value_name = "NS", value_parser = ns,
+          default_value_t = Validation::default().fork_time_ns)]
     fork_time: u64,
 
     /// INIT_TIME: the first child of a process begins so long after it
-    #[arg(long, value_name = "NS", default_value_t = Validation::default().init_time_ns)]
+    #[arg(long, value_name = "NS", value_parser = ns,
+          default_value_t = Validation::default().init_time_ns)]
     init_time: u64,
 
     /// Have levels 2 and 3 decline jobs, as in the thesis, and not only say what they

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use pbs_history::Kind;
+use pbs_plan::Quantity;
 
 use crate::files;
 use crate::history::HistoryFile;
@@ -73,15 +74,13 @@ pub(crate) struct RunOptions {
     pub(crate) gantt: Option<PathBuf>,
 }
 
-/// A lease in seconds, as nanoseconds.
+/// A lease in seconds, or with a unit, as nanoseconds.
 fn lease_ns(text: &str) -> Result<u64, String> {
-    let refused = || format!("{text} is no number of seconds from 0.1 to 3600");
-    let seconds: f64 = text.parse().map_err(|_| refused())?;
-    let ns = (seconds * 1e9).round() as u64;
+    let ns = Quantity::Ns.parse_with(text, 1_000_000_000)?;
     if pbs_plan::LEASE_NS.contains(&ns) {
         Ok(ns)
     } else {
-        Err(refused())
+        Err(format!("{text} is no number of seconds from 0.1 to 3600"))
     }
 }
 

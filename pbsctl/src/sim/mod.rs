@@ -22,6 +22,7 @@ use pbs_sim::{
 use crate::failure::{Failure, INCOMPLETE};
 use crate::files;
 use crate::output::{write_err, Output};
+use crate::quantities;
 use recorded::Recorded;
 
 const SIM_HELP: &str = "\
@@ -88,7 +89,7 @@ pub(crate) struct SimOptions {
         long,
         value_name = "N",
         default_value_t = pbs_sim::DEFAULT_RATE_INSNS_PER_MS,
-        value_parser = clap::value_parser!(u64).range(1..=u32::MAX.into())
+        value_parser = quantities::rate
     )]
     rate: u64,
 
@@ -115,22 +116,22 @@ pub(crate) struct SimOptions {
     max_answers: u64,
 
     /// A number of the policy instead of that of the plan, by its name in
-    /// [config]; thresholds are given as names with commas between, or as none
+    /// [config], also with a unit (nominal_tick_ns=4ms); thresholds are given as names with commas between, or as none
     /// or all
     #[arg(long, value_name = "KEY=VALUE")]
     config: Vec<String>,
 
     /// What a process still retires after the count at which the node was to
     /// look at it
-    #[arg(long, value_name = "INSNS", default_value_t = 0)]
+    #[arg(long, value_name = "INSNS", default_value_t = 0, value_parser = quantities::insns)]
     timer_delay: u64,
 
     /// Time that passes when the node looks at a count or at the time
-    #[arg(long, value_name = "NS", default_value_t = 0)]
+    #[arg(long, value_name = "NS", default_value_t = 0, value_parser = quantities::ns)]
     look: u64,
 
     /// Time that passes when another process gets the CPU
-    #[arg(long, value_name = "NS", default_value_t = 0)]
+    #[arg(long, value_name = "NS", default_value_t = 0, value_parser = quantities::ns)]
     switch: u64,
 
     /// What becomes of the node while more memory is in use than the plan may use
@@ -143,9 +144,9 @@ pub(crate) struct SimOptions {
     #[arg(long, value_name = "TIMES", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     swap_slowdown: Option<u64>,
 
-    /// Stop after so many milliseconds of simulated time; normally after a
-    /// hundred times what the plan takes
-    #[arg(long, value_name = "MS")]
+    /// Stop after so many milliseconds of simulated time, or after 2s; normally after
+    /// a hundred times what the plan takes
+    #[arg(long, value_name = "MS", value_parser = quantities::ms)]
     limit: Option<u64>,
 
     /// Print the events before the tables
@@ -158,7 +159,7 @@ pub(crate) struct SimOptions {
 }
 
 fn late(text: &str) -> Result<u64, String> {
-    match text.parse() {
+    match quantities::permille(text) {
         Ok(permille) if permille >= 1000 => Ok(permille),
         _ => Err(
             "what is late cannot be planned shorter; write thousandths from 1000 on, \
@@ -169,7 +170,7 @@ fn late(text: &str) -> Result<u64, String> {
 }
 
 fn early(text: &str) -> Result<u64, String> {
-    match text.parse() {
+    match quantities::permille(text) {
         Ok(permille) if permille <= 1000 => Ok(permille),
         _ => Err(
             "what is early cannot be planned longer; write thousandths up to 1000, \
@@ -253,7 +254,7 @@ impl SimOptions {
                 switch_ns: self.switch,
             },
             memory_over: self.memory_over()?,
-            limit_ns: self.limit.map(|ms| ms.saturating_mul(1_000_000)),
+            limit_ns: self.limit,
             max_answers: self.max_answers,
             record_grants: true,
         })
@@ -272,6 +273,12 @@ impl SimOptions {
             let value = match key {
                 "thresholds" => format!("{:?}", thresholds(value)),
                 "idle_policy" => format!("{value:?}"),
+                // With a unit: 4ms, 20%.
+                _ if value.starts_with(|c: char| c.is_ascii_digit())
+                    && value.contains(|c: char| c.is_alphabetic() || c == '%') =>
+                {
+                    format!("{value:?}")
+                }
                 _ => value.into(),
             };
             toml.push_str(&format!("{key} = {value}\n"));

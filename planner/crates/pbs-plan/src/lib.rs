@@ -14,6 +14,7 @@ mod names;
 mod order;
 mod parse;
 mod problem;
+mod quantity;
 pub mod text;
 pub mod wire;
 
@@ -23,6 +24,7 @@ pub use model::{After, Command, Cpu, Line, PlacedSlot, Plan, Process, Slot, Star
 pub use pbs_core::wire::LEASE_NS;
 pub use pbs_core::{Config, IdlePolicy, Threshold};
 pub use problem::Problem;
+pub use quantity::Quantity;
 pub use text::{between, underscored};
 
 /// Reads a plan from TOML and checks it, up to the kernel's own validator.

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use toml::de::DeValue;
 
 use crate::text::{closest, Reader, Table, Value};
-use crate::{Cpu, Line, Slot};
+use crate::{Cpu, Line, Quantity, Slot};
 
 const CPU_KEYS: &[&str] = &["cpu", "rate_insns_per_ms", "slots"];
 const IDLE_KEYS: &[&str] = &["idle_insns", "real_insns"];
@@ -109,7 +109,7 @@ impl Reader {
     }
 
     fn idle(&mut self, line: Line, length: &str) -> Option<Slot> {
-        match length.trim().replace('_', "").parse() {
+        match Quantity::Insns.parse(length) {
             Ok(length_insns) => Some(Slot::Idle {
                 length_insns,
                 real_insns: None,

@@ -8,7 +8,7 @@ use pbs_uapi::MAX_SLOT_INSNS;
 use toml::de::{DeTable, DeValue};
 
 use super::{between, underscored, Reader, Table, Value};
-use crate::Line;
+use crate::{Line, Quantity};
 
 impl Reader {
     /// The tables of an array of tables.
@@ -87,10 +87,12 @@ impl Reader {
 
     /// A number of instructions of a slot or task.
     pub fn insns(&mut self, line: Line, what: &str, value: &Value<'_>, least: u64) -> Option<u64> {
-        self.number_in(line, what, value, least..=MAX_SLOT_INSNS)
+        let range = least..=MAX_SLOT_INSNS;
+        self.quantity_in(line, what, Some(Quantity::Insns), value, range)
     }
 
-    /// A number. `range` is what is told where it does not fit into its type;
+    /// A number, or text with a unit if the end of `what` says what it measures. `range`
+    /// is what is told where it does not fit into its type;
     /// whether others are in it is for `check`, which can say more.
     pub fn number_in<T: TryFrom<u64>>(
         &mut self,
@@ -99,12 +101,35 @@ impl Reader {
         value: &Value<'_>,
         range: RangeInclusive<u64>,
     ) -> Option<T> {
+        self.quantity_in(line, what, Quantity::of_key(what), value, range)
+    }
+
+    fn quantity_in<T: TryFrom<u64>>(
+        &mut self,
+        line: Line,
+        what: &str,
+        quantity: Option<Quantity>,
+        value: &Value<'_>,
+        range: RangeInclusive<u64>,
+    ) -> Option<T> {
+        // Only what has a unit needs quotes.
+        let has_unit = |text: &str| text.contains(|c: char| !c.is_ascii_digit() && c != '_');
         let number = match value.get_ref() {
             DeValue::Integer(number) => u64::from_str_radix(number.as_str(), number.radix()).ok(),
             DeValue::Float(number) => {
                 let instead = whole(what, number.as_str());
                 self.problem(line, format!("{what} must be a whole number; {instead}"));
                 return None;
+            }
+            DeValue::String(text) if quantity.is_some() && has_unit(text) => {
+                let parsed = quantity.map(|quantity| quantity.parse(text));
+                match parsed.unwrap_or(Ok(0)) {
+                    Ok(number) => Some(number),
+                    Err(words) => {
+                        self.problem(line, format!("{what}: {words}"));
+                        return None;
+                    }
+                }
             }
             _ => {
                 self.problem(
