@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! `pbsctl`: checks, loads, runs and watches plans.
 
+// What prints goes through `output`: a full disk is no panic.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+
 mod check;
 mod cli;
 mod events;

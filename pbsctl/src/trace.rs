@@ -15,8 +15,8 @@ use serde_json::json;
 
 use crate::failure::Failure;
 use crate::files;
-use crate::quantities;
 use crate::output::{counted, Output};
+use crate::quantities;
 
 const TRACE_HELP: &str = "\
 Examples:

@@ -87,7 +87,10 @@ pub(crate) fn explain(
     options: &ExplainOptions,
 ) -> Result<ExitCode, Failure> {
     let jobs = jobs::read(&options.jobs)?;
-    let mut planning = options.planning.planning(device)?.with_lead(options.lead_ns());
+    let mut planning = options
+        .planning
+        .planning(device)?
+        .with_lead(options.lead_ns());
     let jobs = jobs.into_iter().map(|submission| {
         let answered = planning.admit(submission)?;
         Ok(JobView::new(&mut planning, &answered))

@@ -2,6 +2,7 @@
 //! Deadlines below what became of a plan, and whether they were kept.
 
 use super::*;
+use crate::number::ms;
 use crate::Deadline;
 
 /// Rows of deadlines below a CPU, or below all for those of jobs.
@@ -67,7 +68,7 @@ impl Gantt<'_> {
             let beyond = x > WIDTH - RIGHT;
             let x = x.min(WIDTH - RIGHT);
             let after = match beyond {
-                true => format!(", at {:.0} ms", self.due_ns(deadline) / 1e6),
+                true => format!(", at {} ms", ms(self.due_ns(deadline) as u64)),
                 false => String::new(),
             };
             let letter = match deadline.process {
