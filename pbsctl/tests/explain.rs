@@ -5,6 +5,7 @@ mod common;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use common::{pbsctl, scratch, Ran};
 use pbs_history::{Fingerprint, Kind, NewRun, Options, Outcome, ProcessRun, Store, TaskRun};
@@ -427,6 +428,26 @@ fn the_documentation_shows_the_output() {
         let shown: Vec<_> = shown.lines().map(|line| format!("    {line}")).collect();
         assert!(documentation.contains(&shown.join("\n")), "{}", ran.stdout);
     }
+}
+
+/// So is what README shows of the first command that it names, whose files are there.
+#[test]
+fn the_readme_shows_the_output() {
+    let readme = include_str!("../../README.md");
+    let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let (_, after) = readme.split_once("build/pbsctl explain ").unwrap();
+    let (arguments, _) = after.split_once('\n').unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pbsctl"));
+    command.arg("explain").args(arguments.split(' '));
+    command
+        .current_dir(top)
+        .env("PBS_HISTORY", scratch("none/history.db"));
+    let ran = command.output().unwrap();
+    assert!(ran.status.success(), "{ran:?}");
+    let text = String::from_utf8(ran.stdout).unwrap();
+    let (shown, _) = text.split_once("\n\n").unwrap();
+    let shown: Vec<_> = shown.lines().map(|line| format!("    {line}")).collect();
+    assert!(readme.contains(&shown.join("\n")), "{text}");
 }
 
 /// Two jobs one after the other: what the first has is not there for the second, unless
