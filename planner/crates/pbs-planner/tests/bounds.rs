@@ -38,7 +38,7 @@ fn no_plan_ends_before_its_bound() {
         let request = request(&job, u64::MAX);
         let bound = lower_bound(&store, &request);
         let options = Options {
-            local_search_tries: 40,
+            local_search_tries: 2000,
             ..Options::default()
         };
         let Ok(plan) = reserve(&mut store, &request, &options) else {

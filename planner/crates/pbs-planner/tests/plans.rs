@@ -17,7 +17,7 @@ fn options(random: &mut Random) -> Options {
     Options {
         strategies,
         aim: random.of(&[Aim::Best, Aim::Deadline]),
-        local_search_tries: 20,
+        local_search_tries: 2000,
         seed: random.below(1000),
         ..Options::default()
     }

@@ -496,7 +496,7 @@ fn validation_and_plans_agree() {
             let mut request = Request::new(RunId(number), &job).not_before(start_ns);
             request.deadline_ns = start_ns + whole_ns(&job) / (1 + random.below(6));
             let options = Options {
-                local_search_tries: 5,
+                local_search_tries: 500,
                 ..Options::default()
             };
             let valid = validate(&mut store, &request, &validation);

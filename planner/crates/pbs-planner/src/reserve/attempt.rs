@@ -133,8 +133,8 @@ struct Attempt<'a, 's> {
     ready: Ready<'a>,
     /// First tasks of processes that have to wait for memory.
     waiting: Vec<usize>,
-    /// Of so much memory there was not enough since a process last gave some
-    /// back.
+    /// Of so much memory there was not enough on any core since a process last gave
+    /// some back.
     too_much_bytes: u64,
     open_tasks: usize,
     processes: Vec<ProcessReservation>,
@@ -228,12 +228,12 @@ impl Attempt<'_, '_> {
             }
             None => {
                 let want = self.want(task);
-                if want.memory_bytes >= self.too_much_bytes {
+                let pinned = self.way.cores.get(process).copied().flatten();
+                if pinned.is_none() && want.memory_bytes >= self.too_much_bytes {
                     self.waiting.push(task);
                     return Ok(());
                 }
                 let store = self.booking.store();
-                let pinned = self.way.cores.get(process).copied().flatten();
                 let found = match pinned {
                     Some(core) => choose::on_core(store, &want, core),
                     None => choose::best(store, &want, &self.claims),
@@ -252,7 +252,10 @@ impl Attempt<'_, '_> {
                     }
                     Err(Nowhere::Time { end_ns }) => return Err(self.too_late(task, end_ns)),
                     Err(Nowhere::Memory) => {
-                        self.too_much_bytes = want.memory_bytes;
+                        // Of a core that was named, which says nothing of others.
+                        if pinned.is_none() {
+                            self.too_much_bytes = want.memory_bytes;
+                        }
                         self.waiting.push(task);
                         return Ok(());
                     }

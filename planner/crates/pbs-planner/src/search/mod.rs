@@ -47,16 +47,8 @@ const RANDOM_CODES: usize = 1000;
 const TASKS: usize = 75;
 const OTHERS: usize = 8;
 
-/// A plan that the search has found.
-pub(crate) struct Better {
-    /// When it ends.
-    pub(crate) end_ns: u64,
-    /// How it is made in the store.
-    pub(crate) way: Way,
-}
-
 /// Looks for a plan that ends earlier than all of `runs`, which rules have led to,
-/// until one ends at `enough_ns`.
+/// until one ends at `enough_ns`: the way that leads to it.
 pub(crate) fn search(
     request: &Request<'_>,
     net: &Net,
@@ -65,7 +57,7 @@ pub(crate) fn search(
     enough_ns: u64,
     tries: usize,
     seed: u64,
-) -> Option<Better> {
+) -> Option<Way> {
     let first_ns = runs.iter().map(Run::end_ns).min();
     let tasks = net.open_tasks.max(1);
     let others = request.job.processes.len().saturating_sub(1);
@@ -78,10 +70,7 @@ pub(crate) fn search(
     let mut search = Search::new(request, net, store, runs, seed);
     let best = search.run(runs, enough_ns, tries)?;
     let is_better = first_ns.is_none_or(|first_ns| best.end_ns < first_ns);
-    is_better.then(|| Better {
-        end_ns: best.end_ns,
-        way: search.way(request, &best),
-    })
+    is_better.then(|| search.way(request, &best))
 }
 
 /// A code and what it leads to.
@@ -252,3 +241,6 @@ impl<'a> Search<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -252,14 +252,20 @@ fn search_plan(
         runs.extend(tried.filter_map(|&it| rules.plan(booking, &late, net, it).ok()));
     }
     let (tries, seed) = (options.local_search_tries, options.seed);
-    let store = booking.store();
-    if let Some(found) = search::search(request, net, store, &runs, enough_ns, tries, seed) {
-        let no_later = Request {
-            deadline_ns: found.end_ns,
-            ..late
-        };
-        runs.extend(try_one(booking, &no_later, net, &found.way));
+    let mut found = Vec::new();
+    // Where memory is scarce, a plan of the search may end later in the store. Then
+    // one that keeps the deadline will do, as if nothing else had been asked for.
+    for enough_ns in [enough_ns, enough_ns.max(request.deadline_ns)] {
+        let store = booking.store();
+        let way = search::search(request, net, store, &runs, enough_ns, tries, seed);
+        let Some(way) = way else { break };
+        found.extend(try_one(booking, &late, net, &way));
+        let kept = found.iter().chain(&runs).map(Run::end_ns).min();
+        if kept.is_some_and(|end_ns| end_ns <= request.deadline_ns) {
+            break;
+        }
     }
+    runs.extend(found);
     let run = runs.into_iter().min_by_key(Run::end_ns)?;
     let last = run.tasks.iter().max_by_key(|task| task.end_ns)?;
     if last.end_ns <= request.deadline_ns {
