@@ -297,7 +297,7 @@ fn quantities_may_have_units() {
         (&["top", "--interval", "48h"], "from 1ms to 24h"),
         (
             &["run", "-", "--lease", "2h"],
-            "no number of seconds from 0.1 to 3600",
+            "it must be 0.1 to 3600 seconds, or such a time with its unit",
         ),
     ] {
         let ran = pbsctl(arguments, &plan);

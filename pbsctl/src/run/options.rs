@@ -76,12 +76,11 @@ pub(crate) struct RunOptions {
 
 /// A lease in seconds, or with a unit, as nanoseconds.
 fn lease_ns(text: &str) -> Result<u64, String> {
-    let ns = Quantity::Ns.parse_with(text, 1_000_000_000)?;
-    if pbs_plan::LEASE_NS.contains(&ns) {
-        Ok(ns)
-    } else {
-        Err(format!("{text} is no number of seconds from 0.1 to 3600"))
-    }
+    let ns = Quantity::Ns.parse_with(text, 1_000_000_000).ok();
+    let ns = ns.filter(|ns| pbs_plan::LEASE_NS.contains(ns));
+    ns.ok_or_else(|| {
+        "it must be 0.1 to 3600 seconds, or such a time with its unit, as 500ms".into()
+    })
 }
 
 impl RunOptions {
