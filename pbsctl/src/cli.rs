@@ -8,6 +8,9 @@ use clap_complete::Shell;
 
 use crate::events::EventsOptions;
 use crate::explain::ExplainOptions;
+use crate::failure::{
+    DEADLINE_MISSED, DECLINED, FAILED, INCOMPLETE, INTERRUPTED, INVALID_PLAN, NOT_ENDED, USAGE,
+};
 use crate::gen::GenOptions;
 use crate::history::HistoryOptions;
 use crate::import::ImportOptions;
@@ -15,6 +18,7 @@ use crate::plan_show::PlanCommand;
 use crate::queue::{JobsOptions, SubmitOptions, WithdrawOptions};
 use crate::report::ReportOptions;
 use crate::run::{ProfileOptions, RunOptions};
+use crate::service::{AlterOptions, Socket, WatchOptions, Which};
 use crate::sim::SimOptions;
 use crate::study::StudyOptions;
 use crate::top::TopOptions;
@@ -48,23 +52,59 @@ A plan gives each CPU an ordered list of slots. A small one:
 
   [[cpu]]
   cpu = 0
-  slots = [\"sort\", \"idle 5_000_000\"]
+  slots = [\"sort\", \"idle 5_000_000\"]";
 
-Exit status:
-  0    all is well
-  1    something failed: a file, the output, the device, or the kernel refused
-  2    the command line is wrong
-  3    a plan, job or machine is not valid
-  4    run: the plan ended, but a command failed or a task did not end
-       sim: not all processes ended
-  5    run: the plan was dropped or replaced, or its CPU went away
-  6    a job was declined
-  7    run: a job ended after its deadline
-  130  run: interrupted";
+/// The exit statuses: of which commands, none for all, and what each means.
+pub(crate) const STATUSES: [(u8, &[&str], &str); 10] = [
+    (0, &[], "all is well"),
+    (
+        FAILED,
+        &[],
+        "something failed: a file, the output, the device, or the kernel refused",
+    ),
+    (USAGE, &[], "the command line is wrong"),
+    (INVALID_PLAN, &[], "a plan, job or machine is not valid"),
+    (
+        INCOMPLETE,
+        &["run", "profile"],
+        "the plan ended, but a command failed or a task did not end",
+    ),
+    (INCOMPLETE, &["sim"], "not all processes ended"),
+    (
+        NOT_ENDED,
+        &["run", "profile"],
+        "the plan was dropped or replaced, or its CPU went away",
+    ),
+    (DECLINED, &[], "a job was declined"),
+    (
+        DEADLINE_MISSED,
+        &["run", "profile"],
+        "a job ended after its deadline",
+    ),
+    (INTERRUPTED, &["run", "profile"], "interrupted"),
+];
+
+fn notes() -> String {
+    let mut text = format!("{EXAMPLES}\n\nExit status:");
+    let mut last = None;
+    for (status, commands, meaning) in STATUSES {
+        let number = match last == Some(status) {
+            true => String::new(),
+            false => status.to_string(),
+        };
+        last = Some(status);
+        let of = match commands {
+            [] => String::new(),
+            commands => format!("{}: ", commands.join(", ")),
+        };
+        text.push_str(&format!("\n  {number:<4} {of}{meaning}"));
+    }
+    text
+}
 
 /// Checks, loads, runs and watches plans of the SCHED_PBS scheduling class.
 #[derive(Debug, Parser)]
-#[command(version, after_help = EXAMPLES, max_term_width = 100)]
+#[command(version, after_help = notes(), max_term_width = 100)]
 pub(crate) struct Cli {
     /// Print JSON instead of text
     #[arg(long, global = true)]
@@ -119,6 +159,36 @@ pub(crate) enum Command {
 
     /// Show the runs of jobs: those that wait, run, and have run
     Jobs(JobsOptions),
+
+    /// Show all that the service knows of a job
+    Job(Which),
+
+    /// Have a job be over before its time
+    ///
+    /// One that waits never begins. The programs of one that runs are told to end
+    /// (SIGTERM), and killed two seconds later with all that they have started.
+    Cancel(Which),
+
+    /// Have a job that waits not be planned until it is released
+    Hold(Which),
+
+    /// Have a job that is held be planned
+    Release(Which),
+
+    /// Change the deadline or the priority of a job, or a job that waits
+    Alter(AlterOptions),
+
+    /// Print what happens to jobs
+    Watch(WatchOptions),
+
+    /// Have the service plan nothing new; what is planned goes on
+    Drain(Socket),
+
+    /// Have the service plan what waits again
+    Resume(Socket),
+
+    /// Say how the service is
+    Status(Socket),
 
     /// Run a plan in virtual time, on the code that the kernel runs
     Sim(SimOptions),
@@ -185,7 +255,7 @@ pub(crate) enum Command {
         shell: Shell,
     },
 
-    /// Write the manual pages of pbsctl and of its commands
+    /// Write the manual pages of pbsctl, of its commands, and of the formats of files
     #[command(after_help = MAN_HELP)]
     Man {
         /// Where to; made if it is not there
@@ -197,9 +267,14 @@ const COMPLETIONS_HELP: &str = "\
 Examples:
   pbsctl completions bash > /etc/bash_completion.d/pbsctl
   pbsctl completions zsh > ~/.zfunc/_pbsctl
-  pbsctl completions fish > ~/.config/fish/completions/pbsctl.fish";
+  pbsctl completions fish > ~/.config/fish/completions/pbsctl.fish
+
+The script asks pbsctl what may come next, so it knows commands and options and also
+the jobs that there are, columns of pbsctl jobs and keys of --config. It need not be
+made anew with another release.";
 
 const MAN_HELP: &str = "\
 Examples:
-  pbsctl man /usr/local/share/man/man1
-  pbsctl man . && man -l pbsctl-run.1";
+  pbsctl man . && man -l pbsctl-run.1        About a command
+  pbsctl man . && man -l pbs-job.5           About a format of files
+  pbsctl man . && install -Dm644 -t /usr/local/share/man/man5 *.5";

@@ -35,6 +35,8 @@ pub(crate) enum Failure {
         file: String,
         problems: Vec<Problem>,
     },
+    /// The service said what is not valid.
+    NotValid(Vec<String>),
     /// The job of the file was declined.
     Declined(Declined),
 }
@@ -54,7 +56,7 @@ impl Failure {
         match self {
             Self::Usage(_) => USAGE,
             Self::Failed(_) => FAILED,
-            Self::Invalid { .. } => INVALID_PLAN,
+            Self::Invalid { .. } | Self::NotValid(_) => INVALID_PLAN,
             Self::Declined(_) => DECLINED,
         }
     }
@@ -72,6 +74,10 @@ impl Failure {
                     })
                     .collect();
                 json!({ "valid": false, "problems": problems })
+            }
+            Self::NotValid(problems) => {
+                let problems = problems.iter().map(|message| json!({ "message": message }));
+                json!({ "valid": false, "problems": problems.collect::<Vec<_>>() })
             }
             Self::Declined(declined) => {
                 let Declined {
@@ -129,6 +135,14 @@ impl fmt::Display for Failure {
                 match problems.len().saturating_sub(SHOWN_PROBLEMS) {
                     0 => Ok(()),
                     more => write!(f, "\n{file}: {more} more; --json has all"),
+                }
+            }
+            Self::NotValid(problems) => {
+                let shown = problems.len().min(SHOWN_PROBLEMS);
+                f.write_str(&problems[..shown].join("\n"))?;
+                match problems.len() - shown {
+                    0 => Ok(()),
+                    more => write!(f, "\n{more} more; --json has all"),
                 }
             }
             Self::Declined(declined) => declined.fmt(f),

@@ -2,10 +2,12 @@
 //! The command that prints what jobs have used, and what that predicts.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
+use jiff::tz::TimeZone;
+use jiff::Timestamp;
 use pbs_history::{
     to_csv, Error, JobHistory, JobSummary, Options, Prediction, RatePrediction, RunFigures, Store,
     TaskKey, User,
@@ -14,6 +16,7 @@ use pbs_report::{bytes, columns, grouped};
 use serde::Serialize;
 use serde_json::json;
 
+use crate::complete;
 use crate::failure::Failure;
 use crate::output::{counted, share, Output};
 
@@ -46,15 +49,26 @@ pub(crate) struct HistoryFile {
         long,
         env = "PBS_HISTORY",
         value_name = "FILE",
-        default_value = "/var/lib/pbs/history.db"
+        default_value = HISTORY
     )]
     pub(crate) path: PathBuf,
+}
+
+/// That of the service, and of pbsctl run.
+const HISTORY: &str = "/var/lib/pbs/history.db";
+
+impl HistoryFile {
+    /// Whether no other was named.
+    pub(crate) fn is_usual(&self) -> bool {
+        self.path == Path::new(HISTORY)
+    }
 }
 
 #[derive(Args, Debug)]
 #[command(after_help = HISTORY_HELP)]
 pub(crate) struct HistoryOptions {
     /// The job; without it, all are listed
+    #[arg(add = complete::known_jobs())]
     pub(crate) job: Option<String>,
 
     /// Print a row for each task of each run, for spreadsheets
@@ -111,7 +125,7 @@ fn jobs_text(jobs: &[JobSummary]) -> String {
     for job in jobs {
         rows.push(vec![
             job.job.clone(),
-            utc(job.last_submitted_unix_ns),
+            local(job.last_submitted_unix_ns),
             grouped(job.runs),
             grouped(job.complete),
             grouped(job.open),
@@ -211,7 +225,7 @@ impl<'a> JobView<'a> {
             let processes = view.figures.processes.iter();
             rows.push(vec![
                 run.id.to_string(),
-                utc(run.submitted_unix_ns),
+                local(run.submitted_unix_ns),
                 run.kind.to_string(),
                 run.outcome
                     .map_or(String::new(), |outcome| outcome.to_string()),
@@ -316,26 +330,18 @@ impl TaskView {
     }
 }
 
-/// A time since 1970 as `2026-11-22 03:40:00`, in UTC.
-pub(crate) fn utc(unix_ns: u64) -> String {
-    let seconds = unix_ns / 1_000_000_000;
-    let (days, second) = (seconds / 86_400, seconds % 86_400);
-    // Years that begin in March, so that the day of a leap year is the last.
-    // There are 146097 days in 400 years; day 0 is 719468 days after the first
-    // of March of the year 0.
-    let days = days + 719_468;
-    let (era, day) = (days / 146_097, days % 146_097);
-    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let day = day - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    let year = 400 * era + year + u64::from(month <= 2);
-    let (hour, minute) = (second / 3_600, second % 3_600 / 60);
-    format!(
-        "{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{:02}",
-        second % 60
-    )
+/// A time since 1970 as one of the local zone.
+pub(crate) fn local(unix_ns: u64) -> String {
+    time(unix_ns, &TimeZone::system())
+}
+
+/// A time since 1970 as one of that zone, with what it is off UTC:
+/// `2026-11-22T03:40:00+01:00`.
+pub(crate) fn time(unix_ns: u64, zone: &TimeZone) -> String {
+    let at = i64::try_from(unix_ns / 1_000_000_000).ok();
+    let at = at.and_then(|seconds| Timestamp::from_second(seconds).ok());
+    let at = at.unwrap_or(Timestamp::MAX).to_zoned(zone.clone());
+    at.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string()
 }
 
 #[cfg(test)]
@@ -343,18 +349,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_those_of_the_calendar() {
+    fn times_are_those_of_the_zone() {
+        let zone = TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").unwrap();
         for (seconds, text) in [
-            (0, "1970-01-01 00:00:00"),
-            (951_782_399, "2000-02-28 23:59:59"),
-            (951_782_400, "2000-02-29 00:00:00"),
-            (951_868_800, "2000-03-01 00:00:00"),
-            (1_704_067_199, "2023-12-31 23:59:59"),
-            (1_795_319_999, "2026-11-22 03:59:59"),
-            (4_107_542_400, "2100-03-01 00:00:00"),
+            (0, "1970-01-01T01:00:00+01:00"),
+            (951_782_399, "2000-02-29T00:59:59+01:00"),
+            (1_792_889_999, "2026-10-25T02:59:59+02:00"),
+            (1_792_890_000, "2026-10-25T02:00:00+01:00"),
         ] {
-            assert_eq!(utc(seconds * 1_000_000_000), text);
+            assert_eq!(time(seconds * 1_000_000_000, &zone), text);
         }
-        assert_eq!(utc(u64::MAX), "2554-07-21 23:34:33");
+        assert_eq!(time(u64::MAX, &TimeZone::UTC), "2554-07-21T23:34:33+00:00");
     }
 }

@@ -6,6 +6,7 @@
 
 mod check;
 mod cli;
+mod complete;
 mod events;
 mod explain;
 mod failure;
@@ -14,6 +15,7 @@ mod gen;
 mod history;
 mod import;
 mod jobs;
+mod listing;
 mod output;
 mod plan_show;
 mod planning;
@@ -22,6 +24,7 @@ mod quantities;
 mod queue;
 mod report;
 mod run;
+mod service;
 mod shell;
 mod sim;
 mod stat;
@@ -29,20 +32,37 @@ mod study;
 mod summary;
 mod top;
 mod trace;
+mod watch;
 
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches};
+use clap_complete::CompleteEnv;
 use cli::{Cli, Command};
 use output::{write_out, Output};
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    // Where a shell asks what may come next, that is all that is done.
+    let shell = CompleteEnv::with_factory(Cli::command).var(complete::VARIABLE);
+    shell.complete();
+    let matches = match Cli::command().try_get_matches() {
+        Ok(matches) => matches,
+        Err(told) => return tell(&told),
+    };
+    let cli = match Cli::from_arg_matches(&matches) {
         Ok(cli) => cli,
         Err(told) => return tell(&told),
     };
-    let out = Output { json: cli.json };
+    let out = Output {
+        json: cli.json,
+        // As long as the process lives.
+        command: matches
+            .subcommand_name()
+            .unwrap_or_default()
+            .to_string()
+            .leak(),
+    };
     let device = cli.device.as_path();
     let result = match cli.command {
         Command::Check { file } => check::check(out, &file),
@@ -51,6 +71,15 @@ fn main() -> ExitCode {
         Command::Profile(options) => run::run(out, device, &options.into()),
         Command::Submit(options) => queue::submit(out, device, &options),
         Command::Withdraw(options) => queue::withdraw(out, &options),
+        Command::Job(which) => service::job(out, &which),
+        Command::Cancel(which) => service::cancel(out, &which),
+        Command::Hold(which) => service::hold(out, &which),
+        Command::Release(which) => service::release(out, &which),
+        Command::Alter(options) => service::alter(out, &options),
+        Command::Watch(options) => service::watch(out, &options),
+        Command::Drain(socket) => service::drain(out, &socket, true),
+        Command::Resume(socket) => service::drain(out, &socket, false),
+        Command::Status(socket) => service::status(out, &socket),
         Command::Jobs(options) => queue::jobs(out, &options),
         Command::Sim(options) => sim::sim(out, &options),
         Command::Study(options) => study::study(out, &options),
@@ -87,6 +116,12 @@ fn tell(told: &clap::Error) -> ExitCode {
     }
     match write_out(&told.render().to_string()) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => Output { json: false }.tell(&failure),
+        Err(failure) => {
+            let out = Output {
+                json: false,
+                command: "help",
+            };
+            out.tell(&failure)
+        }
     }
 }

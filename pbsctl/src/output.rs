@@ -9,10 +9,31 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 
+/// The version of what is printed as JSON: another when a key goes or means something
+/// else, not when one comes.
+const VERSION: u32 = 1;
+
 /// How to print.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Output {
     pub(crate) json: bool,
+    /// Whose answers are printed, without "pbsctl".
+    pub(crate) command: &'static str,
+}
+
+/// An answer, and what it is.
+#[derive(Serialize)]
+struct Stamped<'a, T> {
+    schema: String,
+    #[serde(flatten)]
+    answer: &'a T,
+}
+
+fn stamped<'a, T>(name: &str, answer: &'a T) -> Stamped<'a, T> {
+    Stamped {
+        schema: format!("pbs.{name}/{VERSION}"),
+        answer,
+    }
 }
 
 impl Output {
@@ -23,12 +44,22 @@ impl Output {
         text: impl FnOnce() -> String,
     ) -> Result<(), Failure> {
         if self.json {
-            let mut line = to_json(json);
-            line.push('\n');
-            write_out(&line)
+            write_out(&(to_json(&stamped(self.command, json)) + "\n"))
         } else {
             write_out(&text())
         }
+    }
+
+    /// Prints one of both, where the JSON is in a format of others.
+    pub(crate) fn print_foreign<T: Serialize>(
+        self,
+        json: &T,
+        text: impl FnOnce() -> String,
+    ) -> Result<(), Failure> {
+        write_out(&match self.json {
+            true => to_json(json) + "\n",
+            false => text(),
+        })
     }
 
     /// Tells what went wrong; the answer is the exit status.
@@ -36,9 +67,19 @@ impl Output {
         write_err(&format!("{failure}\n"));
         if self.json {
             // If that fails, the line above still tells what went wrong first.
-            let _ = write_out(&(to_json(&failure.json()) + "\n"));
+            let _ = write_out(&(to_json(&stamped("failure", &failure.json())) + "\n"));
         }
         ExitCode::from(failure.code())
+    }
+
+    /// Tells what went wrong after an answer was printed, beside which no other JSON may
+    /// stand.
+    pub(crate) fn tell_after(self, failure: &Failure) -> ExitCode {
+        let text = Self {
+            json: false,
+            ..self
+        };
+        text.tell(failure)
     }
 
     /// Prints one of both as a line of its own.
@@ -48,7 +89,8 @@ impl Output {
         text: impl FnOnce() -> String,
     ) -> Result<(), Failure> {
         if self.json {
-            write_out(&(serde_json::to_string(json).unwrap_or_default() + "\n"))
+            let line = serde_json::to_string(&stamped(self.command, json));
+            write_out(&(line.unwrap_or_default() + "\n"))
         } else {
             write_out(&(text() + "\n"))
         }

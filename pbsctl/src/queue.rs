@@ -7,15 +7,20 @@ use std::process::ExitCode;
 use clap::Args;
 use pbs_history::{Options, RunId, Store};
 use pbs_node::device::rate_insns_per_ms;
-use pbs_node::queue::{self, RunSummary, Submitted};
+use pbs_node::queue::{self, Submitted};
 use pbs_node::Submission;
-use pbs_report::{columns, grouped, ms};
+use pbs_report::ms;
+use pbs_varlink::Filter;
 use serde_json::json;
 
+use crate::complete;
 use crate::failure::Failure;
-use crate::history::{utc, HistoryFile};
+use crate::history::HistoryFile;
 use crate::jobs::{self, JobFiles};
-use crate::output::Output;
+use crate::listing::{self, ListingOptions, Row};
+use crate::output::{write_err, Output};
+use crate::service::{self, Socket, Terms};
+use crate::{quantities, watch};
 
 const SUBMIT_HELP: &str = "\
 Examples:
@@ -23,12 +28,17 @@ Examples:
   pbsctl jobs                          What waits, what runs, what has run
   pbsctl run                           Plan and run all that waits
 
-Each job is planned behind those that wait already and are as important, and declined
-if it would miss its deadline, which counts from now. Whether it is admitted is
-decided again when it is run, with what has been learnt by then.
+  pbsctl submit sort.toml --afterok 12    Plan it when job 12 has succeeded
+  pbsctl submit sort.toml --array 1-10    Ten of them
 
-Programs and files are looked for in the directory of pbsctl run, so write whole
-paths where that may be another one.";
+Where the service pbsd runs, a job is planned into what runs, or declined if it would
+miss its deadline, which counts from now. It runs as you, here, with this environment,
+umask and limits.
+
+Without a service each job is planned behind those that wait already and are as
+important, and declined likewise. Whether it is admitted is decided again when pbsctl
+run runs it, with what has been learnt by then. Programs and files are looked for in
+the directory of pbsctl run, so write whole paths where that may be another one.";
 
 const WITHDRAW_HELP: &str = "\
 Examples:
@@ -41,6 +51,7 @@ A run that has a plan is ended with its pbsctl run.";
 #[command(after_help = WITHDRAW_HELP)]
 pub(crate) struct WithdrawOptions {
     /// The number of a run that waits
+    #[arg(add = complete::waiting())]
     run: u64,
 
     #[command(flatten)]
@@ -52,26 +63,60 @@ pub(crate) struct WithdrawOptions {
 pub(crate) struct SubmitOptions {
     #[command(flatten)]
     pub(crate) files: JobFiles,
+
+    #[command(flatten)]
+    pub(crate) terms: Terms,
+
+    #[command(flatten)]
+    pub(crate) socket: Socket,
+}
+
+/// Where runs are known: by the service if there is one, unless another history is named.
+#[derive(Args, Debug)]
+pub(crate) struct Source {
+    #[command(flatten)]
+    pub(crate) socket: Socket,
+
+    #[command(flatten)]
+    pub(crate) history: HistoryFile,
 }
 
 const JOBS_HELP: &str = "\
 Examples:
-  pbsctl jobs                The last runs
-  pbsctl jobs --all          All that are known
+  pbsctl jobs                             What waits and runs, and the last ten
+  pbsctl jobs --state running --watch     What runs, again every two seconds
+  pbsctl jobs --name 'sort*' --last 3     The last three of some jobs
+  pbsctl jobs --sort deadline --columns run,job,deadline,left,reason
+  pbsctl jobs --columns help              Which columns there are
   pbsctl --json jobs | jq '.runs[] | select(.state == \"running\")'
 
-A run is submitted, planned (admitted, and about to start), running, or over. Of
-one that runs, DONE is what the planner knew a moment ago.";
+A run is held, waiting, planned (admitted, and about to start), running, or over. Of
+one that runs, DONE is what the planner knew a moment ago. What is not known of a run
+is -. Where the service pbsd runs it is asked, unless --history names another file than
+the usual one; it knows no DONE of a list, see pbsctl job, and of those that are over the
+last 10,000.
+
+Times are those of the local zone (TZ), with what it is off UTC. TIME and LEFT are
+spans: minutes and seconds as 1:05, with hours 1:02:03, with days 4-05:06:07.";
 
 #[derive(Args, Debug)]
 #[command(after_help = JOBS_HELP)]
 pub(crate) struct JobsOptions {
-    /// Show all runs instead of those that are not over and the last ten
-    #[arg(long)]
-    pub(crate) all: bool,
+    #[command(flatten)]
+    pub(crate) listing: ListingOptions,
+
+    /// Show them again and again, until Ctrl-C: every so many seconds, or as 250ms
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "2",
+          value_parser = quantities::interval)]
+    pub(crate) watch: Option<u64>,
+
+    /// Show them so many times and end
+    #[arg(long, short = 'n', value_name = "N", requires = "watch",
+          value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) count: Option<u64>,
 
     #[command(flatten)]
-    pub(crate) history: HistoryFile,
+    pub(crate) source: Source,
 }
 
 pub(crate) fn submit(
@@ -84,6 +129,15 @@ pub(crate) fn submit(
         machine,
         history,
     } = &options.files;
+    if options.socket.is_there() {
+        return service::submit(out, &options.socket, jobs, &options.terms);
+    }
+    if options.terms.needs_service() {
+        return Err(Failure::Usage(format!(
+            "only the service can do that, and there is none at {}; start pbsd, or submit without",
+            options.socket.path.display()
+        )));
+    }
     let submissions = jobs::read(jobs)?.into_iter();
     let submissions = submissions.map(Submission::with_programs);
     let submissions: Vec<_> = submissions.collect::<Result<_, _>>()?;
@@ -118,41 +172,56 @@ pub(crate) fn withdraw(out: Output, options: &WithdrawOptions) -> Result<ExitCod
     Ok(ExitCode::SUCCESS)
 }
 
-/// Runs that are over, of those that are shown without being asked for.
-const LAST: usize = 10;
-
 pub(crate) fn jobs(out: Output, options: &JobsOptions) -> Result<ExitCode, Failure> {
-    let store = Store::open_read_only(&options.history.path, Options::DEFAULT)?;
-    let last = (!options.all).then_some(LAST);
-    let runs = queue::runs(&store, last)?;
-    out.print(&json!({ "runs": runs }), || {
-        if runs.is_empty() {
-            return "There are no runs. Submit a job with pbsctl submit.\n".into();
-        }
-        let header = ["RUN", "JOB", "FOR", "STATE", "SUBMITTED", "DONE", "OUTCOME"];
-        let mut rows = vec![header.map(String::from).to_vec()];
-        rows.extend(runs.iter().map(row));
-        columns(&rows, 5)
-    })?;
+    let listing = &options.listing;
+    if let Some(help) = listing.help() {
+        let columns: Vec<_> = listing::column_names().collect();
+        out.print(&json!({ "columns": columns }), || help)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let text = |runs: &[Row]| match runs {
+        [] => "There are no such runs. Submit a job with pbsctl submit.\n".into(),
+        runs => listing.table(runs),
+    };
+    if let Some(interval_ns) = options.watch {
+        let clear = watch::clear(out);
+        return watch::repeat(interval_ns, options.count, || {
+            let runs = listing.choose(options.source.runs(listing.enough())?);
+            out.print_line(&json!({ "runs": runs }), || {
+                format!("{clear}{}", text(&runs))
+            })
+        });
+    }
+    let runs = listing.choose(options.source.runs(listing.enough())?);
+    out.print(&json!({ "runs": runs }), || text(&runs))?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn row(run: &RunSummary) -> Vec<String> {
-    vec![
-        run.run.to_string(),
-        run.job.clone(),
-        run.kind.to_string(),
-        run.state.into(),
-        utc(run.submitted_unix_ns),
-        match run.tasks {
-            0 => "-".into(),
-            tasks => format!(
-                "{}/{}",
-                grouped(run.tasks_ended as u64),
-                grouped(tasks as u64)
-            ),
-        },
-        run.outcome
-            .map_or_else(|| "-".into(), |outcome| outcome.to_string()),
-    ]
+impl Source {
+    /// All runs that are not over and so many of those that are; `None`: all of them.
+    /// Without a service and a history there are none.
+    pub(crate) fn runs(&self, last: Option<usize>) -> Result<Vec<Row>, Failure> {
+        if self.socket.is_there() && self.history.is_usual() {
+            match self.socket.connect() {
+                Ok(mut client) => {
+                    let all = i64::MAX as u64;
+                    let filter = Filter {
+                        last: Some(last.map_or(all, |last| last as u64)),
+                        ..Filter::default()
+                    };
+                    return Ok(rows(client.list(&filter)?));
+                }
+                Err(failure) => write_err(&format!("{failure}. This is what the history says.\n")),
+            }
+        }
+        match Store::open_read_only(&self.history.path, Options::DEFAULT) {
+            Ok(store) => Ok(rows(queue::runs(&store, last)?)),
+            Err(pbs_history::Error::Missing(_)) => Ok(Vec::new()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+fn rows<T: Into<Row>>(runs: Vec<T>) -> Vec<Row> {
+    runs.into_iter().map(Into::into).collect()
 }

@@ -1,21 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The command that shows the node as it runs.
 
-use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Args;
 use pbs_node::device::{open, sysfs};
-use pbs_node::signals::{wait, Signals};
 use pbs_report::{bytes, columns, grouped};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::quantities;
+use crate::{quantities, watch};
 
 const TOP_HELP: &str = "\
 Examples:
@@ -44,50 +42,22 @@ pub(crate) struct TopOptions {
     pub(crate) count: Option<u64>,
 }
 
-/// Clears a terminal and goes to its first line.
-const CLEAR: &str = "\x1b[H\x1b[2J";
-
 /// The events of which it is said how often they come.
 const RATES: [&str; 5] = ["task_ended", "preempted", "ceiling", "late", "early"];
 
 pub(crate) fn top(out: Output, device: &Path, options: &TopOptions) -> Result<ExitCode, Failure> {
     // Whether there is a node to look at.
     open(device)?;
-    let failed = |error: io::Error| Failure::file("signals", &error);
-    let signals = Signals::new().map_err(failed)?;
-    let clears = !out.json && io::stdout().is_terminal();
+    let clear = watch::clear(out);
     let mut last: Option<(Instant, Value)> = None;
-    let mut left = options.count;
-    loop {
+    watch::repeat(options.interval, options.count, || {
         let now = (Instant::now(), sysfs());
-        let view = View::new(
-            &now.1,
-            last.as_ref().map(|(at, sysfs)| (sysfs, at.elapsed())),
-        );
-        out.print_line(&view, || {
-            format!("{}{}", if clears { CLEAR } else { "" }, view.text())
-        })?;
+        let before = (last.as_ref()).map(|(at, sysfs)| (sysfs, at.elapsed()));
+        let view = View::new(&now.1, before);
+        out.print_line(&view, || format!("{clear}{}", view.text()))?;
         last = Some(now);
-        if let Some(left) = &mut left {
-            *left -= 1;
-            if *left == 0 {
-                return Ok(ExitCode::SUCCESS);
-            }
-        }
-        let until = Instant::now() + Duration::from_nanos(options.interval);
-        loop {
-            let rest = until.saturating_duration_since(Instant::now());
-            if rest.is_zero() {
-                break;
-            }
-            // In a process that may hardly run, an interval is longer than asked for.
-            let timeout_ms = i32::try_from(rest.as_millis() + 1).unwrap_or(i32::MAX);
-            wait(&signals, &signals, timeout_ms).map_err(failed)?;
-            if signals.want_stop().map_err(failed)? {
-                return Ok(ExitCode::SUCCESS);
-            }
-        }
-    }
+        Ok(())
+    })
 }
 
 /// The node at a moment.

@@ -117,7 +117,7 @@ pub(crate) fn trace(
                 text
             })?;
         }
-        None => out.print(&trace, || json + "\n")?,
+        None => out.print_foreign(&trace, || json + "\n")?,
     }
     Ok(ExitCode::SUCCESS)
 }

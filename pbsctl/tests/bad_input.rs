@@ -6,9 +6,9 @@
 mod common;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use common::{pbsctl, scratch, Ran};
+use common::{directory, pbsctl, Ran};
 
 const JOB: &str = r#"name = "job"
 deadline_ns = 1_000_000_000
@@ -204,14 +204,7 @@ const MACHINES: &[Case] = &[
     ),
 ];
 
-fn directory(name: &str) -> PathBuf {
-    let directory = scratch(name);
-    let _ = fs::remove_dir_all(&directory);
-    fs::create_dir_all(&directory).unwrap();
-    fs::write(directory.join("lab.toml"), MACHINE).unwrap();
-    fs::write(directory.join("job.toml"), JOB).unwrap();
-    directory
-}
+const FILES: &[(&str, &str)] = &[("lab.toml", MACHINE), ("job.toml", JOB)];
 
 fn changed(text: &str, (from, to, _): &Case) -> String {
     assert!(text.contains(from), "{from}");
@@ -250,7 +243,7 @@ fn told(ran: &Ran, (_, to, parts): &Case) {
 
 #[test]
 fn the_files_to_start_from_are_valid() {
-    let directory = directory("bad-none");
+    let directory = directory("bad-none", FILES);
     for command in ["explain", "plan show"] {
         assert_eq!(tried(&directory, command).status, 0);
     }
@@ -258,7 +251,7 @@ fn the_files_to_start_from_are_valid() {
 
 #[test]
 fn bad_jobs() {
-    let directory = directory("bad-jobs");
+    let directory = directory("bad-jobs", FILES);
     let file = directory.join("job.toml");
     for case in JOBS {
         fs::write(&file, changed(JOB, case)).unwrap();
@@ -271,7 +264,7 @@ fn bad_jobs() {
 
 #[test]
 fn bad_machines() {
-    let directory = directory("bad-machines");
+    let directory = directory("bad-machines", FILES);
     let file = directory.join("lab.toml");
     for case in MACHINES {
         fs::write(&file, changed(MACHINE, case)).unwrap();
@@ -282,7 +275,7 @@ fn bad_machines() {
 
 #[test]
 fn files_that_are_none() {
-    let directory = directory("bad-files");
+    let directory = directory("bad-files", FILES);
     for (content, part) in [
         (
             &b""[..],

@@ -4,10 +4,10 @@
 mod common;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
-use common::{pbsctl, scratch, Ran};
+use common::{directory, pbsctl, scratch, Ran};
 use pbs_history::{Fingerprint, Kind, NewRun, Options, Outcome, ProcessRun, Store, TaskRun};
 use serde_json::Value;
 
@@ -15,13 +15,7 @@ use serde_json::Value;
 const MACHINE: &str = "name = \"lab\"\n[[node]]\nname = \"alice\"\nmemory_bytes = 1_000_000\n\
                        rate_insns_per_s = 1_000_000\ncores = [\"c0\", \"c1\"]\n";
 
-fn directory(name: &str) -> PathBuf {
-    let directory = scratch(name);
-    let _ = fs::remove_dir_all(&directory);
-    fs::create_dir_all(&directory).unwrap();
-    fs::write(directory.join("lab.toml"), MACHINE).unwrap();
-    directory
-}
+const FILES: &[(&str, &str)] = &[("lab.toml", MACHINE)];
 
 /// A job whose processes run beside each other: the instructions and the memory
 /// of each.
@@ -56,7 +50,7 @@ fn explain(directory: &Path, jobs: &[&str], arguments: &[&str]) -> Ran {
 /// Declined as said, and accepted with the deadline that is told, but not with
 /// half of it.
 fn declined(name: &str, deadline_ns: u64, processes: &[(u64, u64)], arguments: &[&str]) -> Value {
-    let directory = directory(name);
+    let directory = directory(name, FILES);
     let mut json = vec!["--json"];
     json.extend(arguments);
     let ran = explain(&directory, &[&job(deadline_ns, processes)], &json);
@@ -76,7 +70,7 @@ fn declined(name: &str, deadline_ns: u64, processes: &[(u64, u64)], arguments: &
 
 #[test]
 fn an_admitted_job_has_its_plan_told() {
-    let directory = directory("explain-admitted");
+    let directory = directory("explain-admitted", FILES);
     let job = job(50_000_000, &[(10_000, 300_000), (20_000, 400_000)]);
     let ran = explain(&directory, &[&job], &[]);
     assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
@@ -106,7 +100,7 @@ fn an_admitted_job_has_its_plan_told() {
 /// Two forked processes share a core, and the parent joins the one that is later.
 #[test]
 fn the_critical_path_is_told() {
-    let directory = directory("explain-critical");
+    let directory = directory("explain-critical", FILES);
     let path = |name: &str| directory.join(name).to_str().unwrap().to_string();
     let machine = MACHINE.replace("[\"c0\", \"c1\"]", "[\"c0\"]");
     fs::write(path("lab.toml"), machine).unwrap();
@@ -141,7 +135,7 @@ fn the_critical_path_is_told() {
 
 #[test]
 fn strategies_and_balancing_can_be_chosen() {
-    let directory = directory("explain-chosen");
+    let directory = directory("explain-chosen", FILES);
     let one = job(50_000_000, &[(10_000, 600_000)]);
     // Two cores end them after 15 ms, and no bound says that it is not 12.5.
     let three = job(50_000_000, &[(10_000, 10), (10_000, 10), (5_000, 10)]);
@@ -168,7 +162,7 @@ fn strategies_and_balancing_can_be_chosen() {
 
 #[test]
 fn the_share_of_the_class_counts_unless_rates_are_whole() {
-    let directory = directory("explain-share");
+    let directory = directory("explain-share", FILES);
     let path = |name: &str| directory.join(name).to_str().unwrap().to_string();
     fs::write(path("job.toml"), job(10_000_000, &[(10_000, 1)])).unwrap();
     let (job, machine, history) = (path("job.toml"), path("lab.toml"), path("h.db"));
@@ -212,7 +206,7 @@ fn level_1_is_memory_for_which_no_deadline_helps() {
     assert_eq!(told["shortage"]["missing"], 1);
     assert_eq!(told["earliest_deadline_ns"], Value::Null);
 
-    let directory = directory("explain-memory-text");
+    let directory = directory("explain-memory-text", FILES);
     let ran = explain(&directory, &[&job(9_000_000, &processes)], &[]);
     for part in [
         "level 1 (general check)",
@@ -230,7 +224,7 @@ fn level_1_is_memory_for_which_no_deadline_helps() {
 fn level_2_is_memory_over_time() {
     // The second wants 8,000 bytes times seconds, of which 80 % must be free, and the
     // first has 9,000 of the 15,000 that there are.
-    let directory = directory("explain-level-2");
+    let directory = directory("explain-level-2", FILES);
     let first = job(15_000_000, &[(10_000, 900_000)]);
     let second = job(15_000_000, &[(10_000, 800_000)]);
     let told = |options: &[&str]| {
@@ -263,7 +257,7 @@ fn level_3_is_about_a_process() {
     assert_eq!(told["shortage"]["needed"], 15_000_000);
     assert_eq!(told["earliest_deadline_ns"], 15_000_000);
     // Where it does not refuse, it is told.
-    let directory = directory("explain-estimate");
+    let directory = directory("explain-estimate", FILES);
     let job = job(14_000_000, &processes);
     let json = explain(&directory, &[&job], &["--json"]).json();
     let answered = &json["jobs"][0];
@@ -295,7 +289,7 @@ fn validation_may_pass_what_no_strategy_can_plan() {
 
 #[test]
 fn jobs_are_planned_in_turn() {
-    let directory = directory("explain-turn");
+    let directory = directory("explain-turn", FILES);
     let job = job(15_000_000, &[(10_000, 10), (10_000, 10)]);
     let ran = explain(&directory, &[&job, &job], &["--json"]);
     assert_eq!(ran.status, 6);
@@ -312,7 +306,7 @@ fn jobs_are_planned_in_turn() {
 
 #[test]
 fn runs_before_are_what_is_planned_with() {
-    let directory = directory("explain-history");
+    let directory = directory("explain-history", FILES);
     let history = directory.join("history.db");
     let mut store = Store::open(&history, Options::DEFAULT).unwrap();
     for _ in 0..5 {
@@ -322,6 +316,7 @@ fn runs_before_are_what_is_planned_with() {
             submitted_unix_ns: 1,
             request: "",
             reservation: "",
+            order: None,
         };
         let id = store.begin_run(&run).unwrap();
         let task = TaskRun {
@@ -416,7 +411,7 @@ fn the_documentation_shows_the_output() {
     let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../samples");
     let job = fs::read_to_string(samples.join("jobs/first.toml")).unwrap();
     let machine = samples.join("machines/vm.toml");
-    let nothing = directory("explain-documentation").join("history.db");
+    let nothing = directory("explain-documentation", FILES).join("history.db");
     let (machine, nothing) = (machine.to_str().unwrap(), nothing.to_str().unwrap());
     for (deadline, status) in [("700_000_000", 6), ("933_600_844", 0)] {
         let job = job.replace("2_000_000_000", deadline);
@@ -454,7 +449,7 @@ fn the_readme_shows_the_output() {
 /// nobody looks.
 #[test]
 fn memory_is_told_over_time() {
-    let directory = directory("explain-memory-over-time");
+    let directory = directory("explain-memory-over-time", FILES);
     let jobs = [
         job(500_000_000, &[(10_000, 300_000), (20_000, 700_000)]),
         job(500_000_000, &[(10_000, 400_000), (10_000, 600_000)]),

@@ -10,7 +10,7 @@ use std::os::unix::fs::{symlink, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use common::{commands, pbsctl, scratch, LATE};
+use common::{commands, pbsctl, LATE};
 
 const JOB: &str = "name = \"sort\"\ndeadline_ns = 1_000_000_000\n\
                    [[process]]\nid = 1\nmemory_bytes = 1_048_576\n\
@@ -20,7 +20,7 @@ const MACHINE: &str = "[[node]]\nname = \"n\"\nmemory_bytes = 67_108_864\n\
 
 /// Command lines that print something on any machine, for every command. Those that
 /// need the device are told that it is missing, which `--json` prints, too.
-const PRINTING: [(&str, &[&str]); 31] = [
+const PRINTING: [(&str, &[&str]); 40] = [
     ("check", &["check", "plan.toml"]),
     ("check", &["check", "job.toml"]),
     ("check", &["check", "nothing.toml"]),
@@ -31,6 +31,15 @@ const PRINTING: [(&str, &[&str]); 31] = [
     ("submit", &["submit", "job.toml", "--machine", "lab.toml"]),
     ("withdraw", &["withdraw", "99"]),
     ("jobs", &["jobs"]),
+    ("job", &["job", "7"]),
+    ("cancel", &["cancel", "7"]),
+    ("hold", &["hold", "7"]),
+    ("release", &["release", "7"]),
+    ("alter", &["alter", "7", "--priority", "1"]),
+    ("watch", &["watch"]),
+    ("drain", &["drain"]),
+    ("resume", &["resume"]),
+    ("status", &["status"]),
     ("sim", &["sim", "plan.toml"]),
     ("report", &["report", "run.json", "--chart", "gantt"]),
     ("report", &["report", "run.json", "-o", "page.html"]),
@@ -62,18 +71,17 @@ const TRUE: &str = "[[process]]\nid = 1\ncommand = [\"true\"]\ntasks = [1_000]\n
 
 /// A directory with one file of each kind.
 fn directory(name: &str) -> PathBuf {
-    let directory = scratch(name);
-    let _ = fs::remove_dir_all(&directory);
-    fs::create_dir(&directory).unwrap();
-    let write = |file: &str, text: &str| fs::write(directory.join(file), text).unwrap();
-    write("plan.toml", LATE);
-    write("true.toml", TRUE);
-    write("job.toml", JOB);
-    write("lab.toml", MACHINE);
-    write("leppert.txt", "1;0,9000;;;0,4,1200,1150;-1,-1,300,310;\n");
+    let files = [
+        ("plan.toml", LATE),
+        ("true.toml", TRUE),
+        ("job.toml", JOB),
+        ("lab.toml", MACHINE),
+        ("leppert.txt", "1;0,9000;;;0,4,1200,1150;-1,-1,300,310;\n"),
+    ];
+    let directory = common::directory(name, &files);
     let plan = directory.join("plan.toml");
     let recording = pbsctl(&["--json", "sim", plan.to_str().unwrap()], "").stdout;
-    write("run.json", &recording);
+    fs::write(directory.join("run.json"), recording).unwrap();
     directory
 }
 
@@ -84,6 +92,7 @@ fn command(directory: &Path, arguments: &[&str]) -> Command {
         .current_dir(directory)
         .env("PBS_DEVICE", "/nonexistent/pbs_plan")
         .env("PBS_HISTORY", directory.join("history.db"))
+        .env("PBS_SOCKET", "/nonexistent/pbs.sock")
         .stdin(Stdio::null());
     command
 }

@@ -5,9 +5,9 @@
 mod common;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use common::{pbsctl, scratch};
+use common::{directory, pbsctl, scratch};
 
 const DETAILS: &str = "start;deadline;total_runtime;total_needed_memory\n0;20;9;500";
 const PROCESSES: &str = "process_id;approx_runtime;approx_needed_memory\n0;9;300\n1;4;200";
@@ -17,24 +17,16 @@ const TASKS: &str = "0 0 0 300 5 -> 1 0 2\n1 0 2 300 5 -> 2 0 4 -> 3 1 10\n\
 const MACHINE: &str =
     "node_id;cores;total_shared_memory;instructions_pre_sec\n7;x,y;1000;5\n8;z;100;50";
 
-fn directory(name: &str) -> PathBuf {
-    let directory = scratch(name);
-    let _ = fs::remove_dir_all(&directory);
-    fs::create_dir_all(&directory).unwrap();
-    for (file, text) in [
-        ("job_details_4.csv", DETAILS),
-        ("job_processes_4.csv", PROCESSES),
-        ("job_tasks_4.txt", TASKS),
-        ("machine_details.csv", MACHINE),
-    ] {
-        fs::write(directory.join(file), text).unwrap();
-    }
-    directory
-}
+const FILES: &[(&str, &str)] = &[
+    ("job_details_4.csv", DETAILS),
+    ("job_processes_4.csv", PROCESSES),
+    ("job_tasks_4.txt", TASKS),
+    ("machine_details.csv", MACHINE),
+];
 
 #[test]
 fn a_directory_becomes_a_job_and_a_machine_that_can_be_planned() {
-    let directory = directory("import-glass");
+    let directory = directory("import-glass", FILES);
     let path = |name: &str| directory.join(name).to_str().unwrap().to_string();
     let (job, machine, csv) = (path("job.toml"), path("machine.toml"), path("plan.csv"));
     let from = directory.to_str().unwrap();
@@ -89,7 +81,7 @@ fn a_directory_becomes_a_job_and_a_machine_that_can_be_planned() {
 
 #[test]
 fn the_job_goes_to_standard_output_alone() {
-    let directory = directory("import-stdout");
+    let directory = directory("import-stdout", FILES);
     let machine = directory.join("machine.toml");
     let from = directory.to_str().unwrap();
     let arguments = [
@@ -112,7 +104,7 @@ fn the_job_goes_to_standard_output_alone() {
 
 #[test]
 fn of_several_jobs_one_is_named() {
-    let directory = directory("import-several");
+    let directory = directory("import-several", FILES);
     fs::write(directory.join("job_details_5.csv"), DETAILS).unwrap();
     let from = directory.to_str().unwrap();
     let ran = pbsctl(&["import", from], "");
@@ -130,7 +122,7 @@ fn of_several_jobs_one_is_named() {
 
 #[test]
 fn options_of_the_other_form_are_refused() {
-    let directory = directory("import-options");
+    let directory = directory("import-options", FILES);
     let from = directory.to_str().unwrap();
     let ran = pbsctl(&["import", from, "--cpu", "1"], "");
     assert_eq!(ran.status, 2);
@@ -199,7 +191,7 @@ fn faults_are_told_and_nothing_is_written() {
         ),
     ];
     for (number, (file, from, to, parts)) in faults.into_iter().enumerate() {
-        let directory = directory(&format!("import-fault-{number}"));
+        let directory = directory(&format!("import-fault-{number}"), FILES);
         let text = fs::read_to_string(directory.join(file)).unwrap();
         assert!(text.contains(from), "{file}: {from}");
         fs::write(directory.join(file), text.replace(from, to)).unwrap();
@@ -225,7 +217,7 @@ fn faults_are_told_and_nothing_is_written() {
 
 #[test]
 fn faults_of_two_files_are_told_both() {
-    let directory = directory("import-faults");
+    let directory = directory("import-faults", FILES);
     fs::write(
         directory.join("job_details_4.csv"),
         DETAILS.replace("20", "x"),

@@ -4,9 +4,9 @@
 mod common;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use common::{pbsctl, scratch, Ran};
+use common::{directory, pbsctl, Ran};
 
 /// Two nodes with two cores of 1000 instructions a millisecond.
 const MACHINE: &str = "name = \"lab\"\n\
@@ -20,14 +20,7 @@ const JOB: &str = "name = \"pair\"\ndeadline_ns = 50_000_000\n\
     attaches = \"itself\"\ntasks = [{ name = \"begin\", insns = 10_000 }, 10_000]\n\
     [[process]]\nid = 2\nname = \"right\"\nmemory_bytes = 450_000\ntasks = [5_000]\n";
 
-fn directory(name: &str) -> PathBuf {
-    let directory = scratch(name);
-    let _ = fs::remove_dir_all(&directory);
-    fs::create_dir_all(&directory).unwrap();
-    fs::write(directory.join("lab.toml"), MACHINE).unwrap();
-    fs::write(directory.join("job.toml"), JOB).unwrap();
-    directory
-}
+const FILES: &[(&str, &str)] = &[("lab.toml", MACHINE), ("job.toml", JOB)];
 
 fn path(directory: &Path, name: &str) -> String {
     directory.join(name).to_str().unwrap().to_string()
@@ -46,7 +39,7 @@ fn show(directory: &Path, jobs: &[&str], arguments: &[&str]) -> Ran {
 
 #[test]
 fn cores_have_tables_and_a_chart() {
-    let directory = directory("plan-show");
+    let directory = directory("plan-show", FILES);
     let ran = show(&directory, &["job.toml"], &[]);
     assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
     let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -89,7 +82,7 @@ fn cores_have_tables_and_a_chart() {
 
 #[test]
 fn json_has_the_plan() {
-    let directory = directory("plan-show-json");
+    let directory = directory("plan-show-json", FILES);
     let json = show(&directory, &["job.toml"], &["--json", "--seed", "7"]).json();
     assert_eq!(json["jobs"][0]["end_ns"], 20_000_000);
     assert_eq!(json["jobs"][0]["slack_ns"], 30_000_000);
@@ -105,7 +98,7 @@ fn json_has_the_plan() {
 
 #[test]
 fn the_plan_that_is_written_is_valid_and_runs_in_virtual_time() {
-    let directory = directory("plan-show-output");
+    let directory = directory("plan-show-output", FILES);
     let output = path(&directory, "plan.toml");
     let ran = show(
         &directory,
@@ -133,7 +126,7 @@ fn the_plan_that_is_written_is_valid_and_runs_in_virtual_time() {
 
 #[test]
 fn several_jobs_are_told_apart() {
-    let directory = directory("plan-show-several");
+    let directory = directory("plan-show-several", FILES);
     let jobs = ["job.toml", "job.toml"];
     let json = show(&directory, &jobs, &["--json"]).json();
     let names = json["schedule"]["processes"].as_array().unwrap();
@@ -149,7 +142,7 @@ fn several_jobs_are_told_apart() {
 
 #[test]
 fn of_several_nodes_one_is_named() {
-    let directory = directory("plan-show-nodes");
+    let directory = directory("plan-show-nodes", FILES);
     // Each process fits on one of the nodes only.
     let job = JOB
         .replace("memory_bytes = 500_000", "memory_bytes = 900_000")
@@ -182,7 +175,7 @@ fn of_several_nodes_one_is_named() {
 
 #[test]
 fn pictures_have_all_that_is_planned() {
-    let directory = directory("plan-show-gantt");
+    let directory = directory("plan-show-gantt", FILES);
     let svg = path(&directory, "plan.svg");
     let ran = show(&directory, &["job.toml"], &["--gantt", &svg]);
     assert_eq!(ran.status, 0, "{}", ran.stderr);
@@ -200,7 +193,7 @@ fn pictures_have_all_that_is_planned() {
 
 #[test]
 fn what_is_declined_writes_nothing() {
-    let directory = directory("plan-show-declined");
+    let directory = directory("plan-show-declined", FILES);
     let job = JOB.replace("50_000_000", "15_000_000");
     fs::write(directory.join("tight.toml"), &job).unwrap();
     let names = ["plan.toml", "plan.svg", "plan.csv"];

@@ -4,7 +4,10 @@
 mod common;
 
 use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
+use std::thread::{self, JoinHandle};
 
 use common::{pbsctl, scratch, Ran};
 
@@ -66,7 +69,7 @@ fn jobs_wait_behind_each_other() {
         .map(|run| run["job"].as_str().unwrap())
         .collect();
     assert_eq!(names, ["a", "b"]);
-    assert!(runs.iter().all(|run| run["state"] == "submitted"), "{jobs}");
+    assert!(runs.iter().all(|run| run["state"] == "waiting"), "{jobs}");
 
     // Who is withdrawn waits no more, and only once.
     for (status, words) in [(0, ""), (1, "does not wait")] {
@@ -75,7 +78,7 @@ fn jobs_wait_behind_each_other() {
         assert!(ran.stderr.contains(words), "{}", ran.stderr);
     }
     let jobs = queue.ask("jobs", &[], "").json();
-    assert_eq!(jobs["runs"][0]["outcome"], "declined", "{jobs}");
+    assert_eq!(jobs["runs"][0]["outcome"], "cancelled", "{jobs}");
     assert_eq!(queue.ask("withdraw", &["99"], "").status, 1);
 }
 
@@ -140,9 +143,117 @@ fn a_program_that_is_missing_is_told_at_once() {
 fn without_a_history_there_are_no_jobs() {
     let queue = Queue::new("queue-none");
     let ran = queue.ask("jobs", &[], "");
-    assert_eq!(ran.status, 1);
-    assert!(ran.stderr.contains("no history yet"), "{}", ran.stderr);
+    assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
+    assert_eq!(ran.json()["runs"].as_array().unwrap().len(), 0);
+    // To look makes none.
     assert!(!Path::new(&queue.directory).join("new").exists());
+    // Another file that is no history is told.
+    let file = queue.directory.join("no.db");
+    fs::write(&file, "none\n".repeat(300)).unwrap();
+    let ran = pbsctl(&["jobs", "--history", file.to_str().unwrap()], "");
+    assert_eq!(ran.status, 1, "{}", ran.stdout);
+}
+
+#[test]
+fn jobs_are_listed_as_asked_for() {
+    let queue = Queue::new("queue-list");
+    for name in ["sort-1", "pack", "sort-2"] {
+        assert_eq!(queue.submit(&job(name, 10_000_000_000)).status, 0);
+    }
+    assert_eq!(queue.ask("withdraw", &["1"], "").status, 0);
+    let history = queue.directory.join("new/history.db");
+    let list = |words: &str| {
+        let mut all = vec!["jobs", "--history", history.to_str().unwrap()];
+        all.extend(words.split_whitespace());
+        let ran = pbsctl(&all, "");
+        assert_eq!(ran.status, 0, "{}", ran.stderr);
+        ran.stdout
+    };
+    let columns = "--columns job,state,outcome";
+    assert_eq!(
+        list(&format!("{columns} --sort job --reverse")),
+        "JOB     STATE    OUTCOME\nsort-2  waiting  -\nsort-1  over     cancelled\n\
+         pack    waiting  -\n"
+    );
+    assert_eq!(
+        list("--columns job --no-header --name sort* --last 0"),
+        "sort-2\n"
+    );
+    assert!(list("--name nobody").contains("no such runs"));
+    assert!(list("--columns help").contains("how long until its deadline"));
+    // Table after table, each with its own header.
+    let watched = list("--watch 1ms --count 3 --columns run --state waiting");
+    assert_eq!(watched.matches("RUN\n2\n3\n").count(), 3, "{watched}");
+    let asked = ["--state", "over"];
+    let runs = queue.ask("jobs", &asked, "").json()["runs"].clone();
+    assert_eq!(runs[0]["job"], "sort-1");
+    assert_eq!(runs.as_array().unwrap().len(), 1);
+}
+
+/// A service that gives the same answer to everybody; what it was asked comes back.
+fn service(socket: &Path, answer: &'static str, times: usize) -> JoinHandle<Vec<String>> {
+    let listener = UnixListener::bind(socket).unwrap();
+    thread::spawn(move || {
+        let asked = (0..times).map(|_| {
+            let (mut connection, _) = listener.accept().unwrap();
+            let mut reader = BufReader::new(connection.try_clone().unwrap());
+            let mut call = Vec::new();
+            reader.read_until(0, &mut call).unwrap();
+            connection.write_all(answer.as_bytes()).unwrap();
+            connection.write_all(&[0]).unwrap();
+            String::from_utf8(call).unwrap()
+        });
+        asked.collect()
+    })
+}
+
+#[test]
+fn the_service_is_asked_if_there_is_one() {
+    let queue = Queue::new("queue-service");
+    let socket = queue.directory.join("pbs.sock");
+    let jobs = |arguments: &[&str]| {
+        let mut all = vec!["jobs", "--socket", socket.to_str().unwrap()];
+        all.extend(arguments);
+        pbsctl(&all, "")
+    };
+    let answer = "{\"parameters\":{\"jobs\":[\
+        {\"number\":3,\"name\":\"far\",\"uid\":0,\"state\":\"over\",\
+         \"outcome\":\"cancelled\",\"submitted_unix_ns\":5},\
+        {\"number\":4,\"name\":\"near\",\"uid\":0,\"state\":\"held\",\"reason\":\"held\",\
+         \"priority\":2,\"submitted_unix_ns\":7}]}}";
+    let asked = service(&socket, answer, 3);
+    let ran = jobs(&["--columns", "run,job,user,state,priority,outcome"]);
+    assert_eq!(
+        (ran.stdout.as_str(), ran.stderr.as_str()),
+        (
+            "RUN  JOB   USER  STATE  PRIORITY  OUTCOME\n3    far   root  over   -         \
+             cancelled\n4    near  root  held   2         -\n",
+            ""
+        )
+    );
+    let json = jobs(&["--json", "--all"]).json();
+    assert_eq!(json["runs"][1]["reason"], "held");
+    // What is chosen here has to be chosen of all.
+    assert_eq!(
+        jobs(&["--state", "held", "--columns", "run"]).stdout,
+        "RUN\n4\n"
+    );
+    let asked = asked.join().unwrap();
+    let last = asked.iter().map(|call| {
+        assert!(call.contains("org.sched-pbs.Node.List"), "{call}");
+        let call: serde_json::Value = serde_json::from_str(call.trim_end_matches('\0')).unwrap();
+        call["parameters"]["filter"]["last"].as_u64().unwrap()
+    });
+    let all = i64::MAX as u64;
+    assert_eq!(last.collect::<Vec<_>>(), [10, all, all]);
+
+    // Of one that is gone the history is left, and of another history only that is told.
+    let ran = jobs(&[]);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    assert!(ran.stderr.contains("is pbsd running"), "{}", ran.stderr);
+    let other = queue.directory.join("other.db");
+    let ran = jobs(&["--history", other.to_str().unwrap()]);
+    assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
 }
 
 /// Who is told that a job would be admitted finds that it is: with the same figures

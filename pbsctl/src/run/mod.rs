@@ -36,23 +36,35 @@ pub(crate) fn run(out: Output, path: &Path, options: &RunOptions) -> Result<Exit
         Work::Plan(plan) => {
             // What is wrong with a plan can be said without a device.
             let launch = Launch::of_plan(*plan, path, out.json, options.name())?;
-            (open(out, path, options)?, launch)
+            (open(out, path, options)?, Some(launch))
         }
         Work::Jobs(submissions) => {
             let mut node = open(out, path, options)?;
             let rate_insns_per_ms = node.info().rate_insns_per_ms;
             let machine = options.machine.read(|| Ok(rate_insns_per_ms))?;
             node.plan_jobs(machine, &settings(options))?;
-            let launch = node.admit(submissions, options.kind, options.name())?;
-            (node, launch)
+            node.admit(submissions, options.kind, &options.name())?;
+            (node, None)
         }
     };
     let signals = signals()?;
-    let started = node.start(launch, &signals);
+    let started = match launch {
+        Some(launch) => node.start_plan(launch, &signals),
+        None => start(&mut node, &signals),
+    };
     let followed = started.and_then(|()| node.follow(&signals));
     node.listener.clear();
     let outcome = node.end(followed, &signals)?;
     report(out, node, outcome, options)
+}
+
+/// Starts the jobs that were admitted: all of them, or it fails.
+fn start(node: &mut Node<Screen>, signals: &Signals) -> Result<(), pbs_node::Error> {
+    let failed = node.start(signals)?;
+    failed
+        .into_iter()
+        .next()
+        .map_or(Ok(()), |(_, why)| Err(why))
 }
 
 /// Takes over the jobs of a pbsctl that died, and follows them to their end.
@@ -63,7 +75,7 @@ fn resume(out: Output, path: &Path, options: &RunOptions) -> Result<ExitCode, Fa
     let followed = node.follow(&signals);
     node.listener.clear();
     let outcome = node.end(followed, &signals)?;
-    let jobs = node.finish();
+    let jobs = outcomes(&mut node);
     out.print(&json!({ "outcome": outcome, "jobs": jobs }), || {
         outcome::table(&jobs)
     })?;
@@ -73,11 +85,20 @@ fn resume(out: Output, path: &Path, options: &RunOptions) -> Result<ExitCode, Fa
     })
 }
 
+/// What became of the jobs, in the order of their numbers.
+fn outcomes(node: &mut Node<Screen>) -> Vec<JobOutcome> {
+    node.finish();
+    let mut jobs = std::mem::take(&mut node.listener.jobs);
+    jobs.sort_by_key(|job| job.run);
+    jobs
+}
+
 fn open(out: Output, path: &Path, options: &RunOptions) -> Result<Node<Screen>, Failure> {
     let node_options = pbs_node::Options {
         lease_ns: options.lease,
         // With JSON nothing but pbsctl's own may be on standard output.
         output_to_error: out.json,
+        ..pbs_node::Options::default()
     };
     Ok(Node::open(path, node_options, Screen::new(!out.json))?)
 }
@@ -90,6 +111,7 @@ fn settings(options: &RunOptions) -> Settings {
     Settings {
         history: options.history.path.clone(),
         max_replans: options.max_replans,
+        aim: pbs_node::Aim::Best,
     }
 }
 
@@ -141,7 +163,10 @@ fn report(
     outcome: Outcome,
     options: &RunOptions,
 ) -> Result<ExitCode, Failure> {
-    let exits = node.exits();
+    let jobs = node.plans_jobs().then(|| outcomes(&mut node));
+    let mut exits = node.exits();
+    let jobs_of = jobs.iter().flatten();
+    exits.extend(jobs_of.flat_map(|job| job.exits.clone()));
     let succeeded = exits.iter().all(pbs_report::Exit::success);
     let facts = Facts {
         kernel: kernel_release(),
@@ -151,7 +176,6 @@ fn report(
         outcome,
     };
     let mut report = Report::of_plans(&node.listener.plans, &node.listener.events, &facts);
-    let jobs = node.plans_jobs().then(|| node.finish());
     report.deadlines = match (&jobs, node.listener.plans.first()) {
         (Some(jobs), _) => jobs.iter().filter_map(outcome::deadline).collect(),
         (None, Some(plan)) => report.implied_deadlines(plan, node.config()),
@@ -162,21 +186,37 @@ fn report(
         report: &report,
         jobs: jobs.as_deref(),
     };
-    if let Some(file) = &options.report {
-        files::write(file, &(to_json(&all) + "\n"))?;
-    }
-    if let Some(file) = &options.gantt {
-        files::write(file, &gantt(&report))?;
-    }
-    out.print(&all, || {
+    let printed = out.print(&all, || {
         table(&report) + &jobs.as_deref().map_or_else(String::new, outcome::table)
-    })?;
+    });
+    let report_file = options.report.as_deref();
+    let gantt_file = options.gantt.as_deref();
+    let kept = keep([
+        (report_file, &|| to_json(&all) + "\n"),
+        (gantt_file, &|| gantt(&report)),
+    ]);
+    printed?;
+    if let Err(failure) = kept {
+        return Ok(out.tell_after(&failure));
+    }
     let jobs = jobs.unwrap_or_default();
     Ok(match outcome {
         Outcome::Ended if !succeeded || !report.is_complete() => ExitCode::from(INCOMPLETE),
         Outcome::Ended => of_jobs(&node, &jobs).unwrap_or(ExitCode::SUCCESS),
         _ => not_ended(outcome),
     })
+}
+
+/// Writes all files that can be written: a run does not come again. The answer is what
+/// failed first.
+fn keep<const N: usize>(files: [(Option<&Path>, &dyn Fn() -> String); N]) -> Result<(), Failure> {
+    let files = files
+        .iter()
+        .filter_map(|(file, text)| Some(((*file)?, text)));
+    let written = files.map(|(file, text)| files::write(file, &text()));
+    // All are tried before the first failure is looked for.
+    let written: Vec<_> = written.collect();
+    written.into_iter().collect()
 }
 
 /// The exit status where all jobs have ended; `None`: as it should be.
@@ -204,4 +244,27 @@ struct Recorded<'a> {
     report: &'a Report,
     #[serde(skip_serializing_if = "Option::is_none")]
     jobs: Option<&'a [JobOutcome]>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_full_disk_does_not_keep_the_other_file_from_being_written() {
+        let good = std::env::temp_dir().join(format!("pbsctl-keep-{}", std::process::id()));
+        let text: &dyn Fn() -> String = &|| "drawn".into();
+        let kept = keep([
+            (Some(Path::new("/dev/full")), text),
+            (None, &|| panic!("nobody asked for it")),
+            (Some(&good), text),
+        ]);
+        let told = kept.unwrap_err().to_string();
+        assert!(
+            told.starts_with("pbsctl: /dev/full: No space left"),
+            "{told}"
+        );
+        assert_eq!(std::fs::read_to_string(&good).unwrap(), "drawn");
+        std::fs::remove_file(&good).unwrap();
+    }
 }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What is said of a run while it runs, and what is kept of it for its report.
 
-use pbs_node::{Listener, News};
+use pbs_node::{JobOutcome, Listener, News};
 use pbs_plan::Plan;
-use pbs_report::{bytes, ms};
 use pbs_uapi::Event;
 
 use super::live::Live;
@@ -18,6 +17,8 @@ pub(super) struct Screen {
     pub(super) plans: Vec<Plan>,
     /// Those of this run of the plans, in order.
     pub(super) events: Vec<Event>,
+    /// What became of the jobs that are over.
+    pub(super) jobs: Vec<JobOutcome>,
 }
 
 impl Screen {
@@ -27,6 +28,7 @@ impl Screen {
             live: Live::new(live),
             plans: Vec::new(),
             events: Vec::new(),
+            jobs: Vec::new(),
         }
     }
 
@@ -39,7 +41,10 @@ impl Screen {
 impl Listener for Screen {
     fn news(&mut self, news: News) {
         self.live.clear();
-        write_err(&(text(news) + "\n"));
+        write_err(&match news {
+            News::NotAdmitted(error) => Failure::from(error).to_string() + "\n",
+            news => format!("pbsctl: {news}\n"),
+        });
     }
 
     fn event(&mut self, event: &Event) {
@@ -55,60 +60,11 @@ impl Listener for Screen {
         self.plans.push(plan.clone());
     }
 
+    fn over(&mut self, outcome: JobOutcome) {
+        self.jobs.push(outcome);
+    }
+
     fn waits(&mut self) {
         self.live.show();
     }
-}
-
-fn text(news: News) -> String {
-    let text = match news {
-        News::NotAdmitted(error) => return Failure::from(error).to_string(),
-        News::Cancelled {
-            process,
-            cut,
-            is_told,
-        } => format!(
-            "process {process} is cancelled: it waits for process {cut}, which has ended before \
-             its tasks did{}",
-            match is_told {
-                true => "",
-                false => "; end its program, which pbsctl did not start",
-            }
-        ),
-        News::EventsLost => "events were lost, as it came to read them too late; what the tasks \
-                             used that they told of is not recorded"
-            .into(),
-        News::NotAsked(process, why) => {
-            format!("how process {process} is cannot be asked: {why}")
-        }
-        News::MemoryShort => "the node uses more memory than plans may".into(),
-        News::Grown {
-            job,
-            process,
-            used_bytes,
-            reserved_bytes,
-        } => format!(
-            "process {process} of job {job} uses {}, and {} were reserved for it; it is planned \
-             anew with more",
-            bytes(used_bytes),
-            bytes(reserved_bytes)
-        ),
-        News::WillMiss(job, Some(ns)) => {
-            format!(
-                "job {job} will miss its deadline by {} ms as it looks now",
-                ms(ns)
-            )
-        }
-        News::WillMiss(job, None) => format!(
-            "there is no place left for job {job}; what is left of it goes on outside the plan"
-        ),
-        News::NoNewPlan(why) => {
-            format!("no new plan could be made, so the old one goes on: {why}")
-        }
-        News::PlanRefused(why) => {
-            format!("the kernel refused the new plan, so the old one goes on: {why}")
-        }
-        News::NotRecorded(error) => format!("{error}. What runs goes on, but is not recorded"),
-    };
-    format!("pbsctl: {text}")
 }

@@ -19,6 +19,7 @@ use pbs_sim::{
     Stretch, Timing,
 };
 
+use crate::complete;
 use crate::failure::{Failure, INCOMPLETE};
 use crate::files;
 use crate::output::{write_err, Output};
@@ -118,7 +119,7 @@ pub(crate) struct SimOptions {
     /// A number of the policy instead of that of the plan, by its name in
     /// [config], also with a unit (nominal_tick_ns=4ms); thresholds are given as names with commas between, or as none
     /// or all
-    #[arg(long, value_name = "KEY=VALUE")]
+    #[arg(long, value_name = "KEY=VALUE", add = complete::config_keys())]
     config: Vec<String>,
 
     /// What a process still retires after the count at which the node was to

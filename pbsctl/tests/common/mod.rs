@@ -3,6 +3,7 @@
 
 #![allow(dead_code)]
 
+use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -41,6 +42,7 @@ pub(crate) fn pbsctl(arguments: &[&str], stdin: &str) -> Ran {
     let mut child = Command::new(env!("CARGO_BIN_EXE_pbsctl"))
         .args(arguments)
         .env_remove("PBS_DEVICE")
+        .env("TZ", "UTC0")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -58,6 +60,17 @@ pub(crate) fn pbsctl(arguments: &[&str], stdin: &str) -> Ran {
 
 pub(crate) fn scratch(name: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
+}
+
+/// A new directory of that name, with these files.
+pub(crate) fn directory(name: &str, files: &[(&str, &str)]) -> PathBuf {
+    let directory = scratch(name);
+    let _ = fs::remove_dir_all(&directory);
+    fs::create_dir_all(&directory).unwrap();
+    for (file, text) in files {
+        fs::write(directory.join(file), text).unwrap();
+    }
+    directory
 }
 
 /// The names of the commands, as `--help` has them.

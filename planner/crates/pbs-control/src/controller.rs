@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The loop itself.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use pbs_job::{Job, Machine};
 use pbs_plan::{Config, Plan, Problem};
@@ -75,6 +75,8 @@ pub struct Controller {
     grown: Vec<Grown>,
     /// The node uses too much memory, and whose that is was not asked yet.
     asks_memory: bool,
+    /// Cores where the plan in force may have a run that was given up.
+    vacated: BTreeSet<usize>,
     pace: Pace,
 }
 
@@ -170,6 +172,10 @@ pub struct RunState {
     pub ends: Vec<Option<End>>,
     /// The tasks that have ended, by process.
     pub measured: Vec<Vec<Measured>>,
+    /// Something of it has been executed.
+    pub has_executed: bool,
+    /// When the first of its tasks that are left begins; `None`: it has no place.
+    pub planned_start_ns: Option<u64>,
     /// When the last reservation of it ends; `None`: it has none.
     pub planned_end_ns: Option<u64>,
 }
@@ -193,6 +199,7 @@ impl Controller {
             cancelled: Vec::new(),
             grown: Vec::new(),
             asks_memory: false,
+            vacated: BTreeSet::new(),
             pace: options.pace,
             options,
         }
@@ -205,7 +212,9 @@ impl Controller {
 
     /// Admits a run of a job whose times are of the node's clock, or says why it
     /// can't be. Where others have begun, [`Controller::renew`] comes first: else they
-    /// would be planned from their first task on once more.
+    /// would be planned from their first task on once more. Where there is no place,
+    /// those that are less important and have executed nothing yet make room, if each of
+    /// them keeps its deadline.
     ///
     /// # Errors
     ///
@@ -218,7 +227,12 @@ impl Controller {
             planning,
             ..
         } = &self.options;
-        let planned = admit(&mut self.store, &request, validation, planning)?;
+        let planned = match admit(&mut self.store, &request, validation, planning) {
+            Ok(planned) => planned,
+            Err(declined) => self
+                .admit_before_others(run, &job, now_ns)
+                .ok_or(declined)?,
+        };
         self.next_run += 1;
         self.runs.insert(
             run,
@@ -231,6 +245,28 @@ impl Controller {
             },
         );
         Ok(Admitted { run, planned })
+    }
+
+    /// Plans the job where others are now, which move. `None`: one of them, or the job
+    /// itself, would miss its deadline.
+    fn admit_before_others(&mut self, run: RunId, job: &Job, now_ns: u64) -> Option<Planned> {
+        let start_ns = now_ns.saturating_add(self.options.lead_ns);
+        let progress = self.progress(start_ns);
+        let runs = self.runs.iter();
+        let movable = runs.filter(|(_, active)| {
+            active.job.priority < job.priority && !active.has_executed() && !active.is_over()
+        });
+        let movable: Vec<_> = movable
+            .map(|(run, active)| active.request(*run, &progress))
+            .collect();
+        let replan = Replan::at(start_ns);
+        let asked = Request::new(run, job).not_before(start_ns);
+        let replanned = replan.run(&mut self.store, &[asked], &movable).ok()?;
+        replanned
+            .running
+            .into_iter()
+            .next()
+            .map(|(_, planned)| planned)
     }
 
     /// The earliest deadline with which a job that was declined would be admitted;
@@ -304,7 +340,8 @@ impl Controller {
     ///
     /// What the node would refuse.
     pub fn plan(&mut self, now_ns: u64) -> Result<Option<Plan>, Vec<Problem>> {
-        let progress = self.progress();
+        let start_ns = now_ns.saturating_add(self.options.lead_ns);
+        let progress = self.progress(start_ns);
         let entries: Vec<_> = self
             .runs
             .iter()
@@ -315,12 +352,13 @@ impl Controller {
                 deadline_ns: active.job.deadline_ns,
             })
             .collect();
+        let vacated = self.vacated.iter().copied();
         let settings = Settings {
             plan_id: self.plan_id,
             dealt_seq: self.next_seq,
             config: self.config(),
-            start_ns: now_ns.saturating_add(self.options.lead_ns),
-            cleared: self.cores_of_the_unplanned(),
+            start_ns,
+            cleared: self.cores_of_the_unplanned().chain(vacated).collect(),
             // If one dies whose memory others get, they tell of it, and are planned anew.
             memory_order: true,
         };
@@ -335,11 +373,76 @@ impl Controller {
 
     /// Where processes are that have no place any more. The plan that they are in must
     /// not stay in force only because nothing else is planned there.
-    fn cores_of_the_unplanned(&self) -> Vec<usize> {
+    fn cores_of_the_unplanned(&self) -> impl Iterator<Item = usize> + '_ {
         let runs = self.runs.iter();
         let unplanned = runs.filter(|(&run, _)| self.store.run(run).is_none());
         let tracks = unplanned.flat_map(|(_, active)| &active.tracks);
-        tracks.filter_map(Track::core).collect()
+        tracks.filter_map(Track::core)
+    }
+
+    /// The node took the last plan.
+    pub fn taken(&mut self) {
+        self.vacated.clear();
+    }
+
+    /// Whether the node is to get a plan, as the one in force has a run that was given up.
+    pub fn has_vacated(&self) -> bool {
+        !self.vacated.is_empty()
+    }
+
+    /// Gives up a run, whether it has begun or not: nothing is planned for it any more,
+    /// and the next answer is a plan without it, even if nothing else is left. It is
+    /// over then, and its programs are to be ended.
+    pub fn cancel(&mut self, run: RunId) {
+        let Some(active) = self.runs.get_mut(&run) else {
+            return;
+        };
+        if let Some(planned) = self.store.run(run) {
+            self.vacated
+                .extend(planned.tasks.iter().map(|task| task.core));
+        }
+        self.vacated
+            .extend(active.tracks.iter().filter_map(Track::core));
+        for track in &mut active.tracks {
+            track.ended(End::Cancelled);
+        }
+        self.store.remove(run);
+        self.failed = true;
+    }
+
+    /// Takes back a run that was admitted and is in no plan that the node has: it is over.
+    pub fn withdraw(&mut self, run: RunId) {
+        if let Some(active) = self.runs.get_mut(&run) {
+            for track in &mut active.tracks {
+                track.ended(End::Cancelled);
+            }
+            self.store.remove(run);
+        }
+    }
+
+    /// Promises a run another deadline, of the node's clock.
+    ///
+    /// # Errors
+    ///
+    /// By the plan it ends later: when; nothing has changed. `None`: there is no such
+    /// run, or no plan of it.
+    pub fn set_deadline(&mut self, run: RunId, deadline_ns: u64) -> Result<(), Option<u64>> {
+        let planned = self.store.run(run).ok_or(None)?;
+        let active = self.runs.get_mut(&run).ok_or(None)?;
+        match planned.end_ns() {
+            end_ns if end_ns > deadline_ns => Err(Some(end_ns)),
+            _ => {
+                active.job.deadline_ns = deadline_ns;
+                Ok(())
+            }
+        }
+    }
+
+    /// How important a run is from now on.
+    pub fn set_priority(&mut self, run: RunId, priority: u32) {
+        if let Some(active) = self.runs.get_mut(&run) {
+            active.job.priority = priority;
+        }
     }
 
     /// The configuration of the plans: how long an answer takes is known here, and
@@ -534,13 +637,21 @@ impl Controller {
 
     /// Hears what the kernel says of a process, for events of it that were lost.
     pub fn seen(&mut self, known: &pbs_uapi::Process) {
+        if let Some((run, process)) = self.ids.process(known.process) {
+            if ProcessState::from_raw(known.state) != Some(ProcessState::Done) {
+                self.uses(run, process, known.peak_rss_bytes);
+            }
+        }
+        self.progressed(known);
+    }
+
+    /// Hears from the kernel how far a process has come. If it uses too much memory the
+    /// node says so by itself, beyond what is allowed for.
+    pub fn progressed(&mut self, known: &pbs_uapi::Process) {
         let core = self.cores.get(&known.cpu).copied();
         let Some((run, process)) = self.ids.process(known.process) else {
             return;
         };
-        if ProcessState::from_raw(known.state) != Some(ProcessState::Done) {
-            self.uses(run, process, known.peak_rss_bytes);
-        }
         let Some(active) = self.runs.get_mut(&run) else {
             return;
         };
@@ -577,6 +688,17 @@ impl Controller {
         self.runs.values().all(ActiveRun::is_over)
     }
 
+    /// Whether it is known of all processes of a run how they ended, or there is no such
+    /// run.
+    pub fn has_ended(&self, run: RunId) -> bool {
+        self.runs.get(&run).is_none_or(ActiveRun::has_ended)
+    }
+
+    /// When a run is planned to begin; `None`: it has no place.
+    pub fn planned_start_ns(&self, run: RunId) -> Option<u64> {
+        self.store.run(run).and_then(first_task_ns)
+    }
+
     /// How a run is; `None`: there is no such run.
     pub fn run(&self, run: RunId) -> Option<RunState> {
         let active = self.runs.get(&run)?;
@@ -587,6 +709,8 @@ impl Controller {
                 .iter()
                 .map(|t| t.measured().to_vec())
                 .collect(),
+            has_executed: active.has_executed(),
+            planned_start_ns: self.planned_start_ns(run),
             planned_end_ns: self.store.run(run).map(pbs_planner::Run::end_ns),
         })
     }
@@ -600,23 +724,28 @@ impl Controller {
         }
     }
 
+    /// Whether there is something to answer.
+    pub fn is_asked(&self) -> bool {
+        self.failed && !self.has_nothing_to_plan()
+    }
+
     /// Answers the prediction failures that were heard of since the last plan.
     ///
     /// # Errors
     ///
     /// What the node would refuse.
     pub fn answer(&mut self, now_ns: u64) -> Result<Answer, Vec<Problem>> {
-        if !self.failed || self.is_over() {
+        if !self.is_asked() {
             return Ok(Answer::Nothing);
         }
         if now_ns < self.pace.next_ns() {
             return Ok(Answer::NotBefore(self.pace.next_ns()));
         }
         self.cancel_cut();
-        if self.is_over() {
+        if self.has_nothing_to_plan() {
             return Ok(Answer::Nothing);
         }
-        let missed = self.plan_the_rest(now_ns);
+        let missed = self.plan_the_rest(now_ns, ActiveRun::has_begun);
         let plan = self.plan(now_ns).inspect_err(|_| {
             // Not at every event that comes.
             self.failed = true;
@@ -628,17 +757,21 @@ impl Controller {
         }))
     }
 
-    /// Plans anew what is left of the runs that have begun, so that others can be admitted
-    /// beside it. The node is to get the plan ([`Controller::plan`]) in any case. Returns
-    /// who will be late by it.
-    pub fn renew(&mut self, now_ns: u64) -> Vec<Missed> {
-        self.cancel_cut();
-        self.plan_the_rest(now_ns)
+    fn has_nothing_to_plan(&self) -> bool {
+        self.is_over() && !self.has_vacated()
     }
 
-    fn plan_the_rest(&mut self, now_ns: u64) -> Vec<Missed> {
+    /// Plans anew what is left of the runs that are being executed, so that others can be
+    /// admitted beside it; those to come stay where they are, if they can. The node is to
+    /// get the plan ([`Controller::plan`]) in any case. Returns who will be late by it.
+    pub fn renew(&mut self, now_ns: u64) -> Vec<Missed> {
+        self.cancel_cut();
+        self.plan_the_rest(now_ns, ActiveRun::has_executed)
+    }
+
+    fn plan_the_rest(&mut self, now_ns: u64, is_running: fn(&ActiveRun) -> bool) -> Vec<Missed> {
         self.look_ahead();
-        let missed = self.replan(now_ns.saturating_add(self.options.lead_ns));
+        let missed = self.replan(now_ns.saturating_add(self.options.lead_ns), is_running);
         self.failed = false;
         missed
     }
@@ -675,16 +808,17 @@ impl Controller {
         }
     }
 
-    /// Plans anew what is left of the runs that have begun. One that can't keep
-    /// its deadline goes on without; one for which there is no place at all goes.
-    fn replan(&mut self, start_ns: u64) -> Vec<Missed> {
+    /// Plans anew what is left of the runs that are `running`; others only make room. One
+    /// that can't keep its deadline goes on without; one for which there is no place at all
+    /// goes.
+    fn replan(&mut self, start_ns: u64, is_running: fn(&ActiveRun) -> bool) -> Vec<Missed> {
         for (&run, active) in &self.runs {
             if active.is_over() {
                 self.store.remove(run);
             }
         }
+        let progress = self.progress(start_ns);
         self.store.forget_before(start_ns);
-        let progress = self.progress();
         let mut late: BTreeMap<RunId, bool> = BTreeMap::new();
         let replan = Replan {
             options: self.options.replanning.clone(),
@@ -696,16 +830,13 @@ impl Controller {
         loop {
             let (mut running, mut later) = (Vec::new(), Vec::new());
             for (&run, active) in &self.runs {
-                let request = Request {
-                    progress: &progress[&run],
-                    ..Request::new(run, &active.job)
-                };
+                let request = active.request(run, &progress);
                 let reserved_ns = self.store.run(run).and_then(pbs_planner::Run::start_ns);
                 match late.get(&run) {
                     _ if active.is_over() => {}
                     Some(true) => {}
                     Some(false) => running.push(request.without_deadline()),
-                    None if active.has_begun() => running.push(request),
+                    None if is_running(active) => running.push(request),
                     None if reserved_ns.is_none_or(|at_ns| at_ns < start_ns) => {
                         running.push(request);
                     }
@@ -744,14 +875,21 @@ impl Controller {
         missed.collect()
     }
 
-    fn progress(&self) -> BTreeMap<RunId, Vec<Progress>> {
-        let of = |active: &ActiveRun| {
-            let processes = active.job.processes.iter().zip(&active.tracks);
-            let progress = processes.map(|(process, track)| track.progress(process.tasks.len()));
-            progress.collect()
+    /// How far all processes are, for a plan from then on.
+    fn progress(&self, start_ns: u64) -> BTreeMap<RunId, Vec<Progress>> {
+        let of = |(&run, active): (&RunId, &ActiveRun)| {
+            // Another planner may have reserved what is nowhere here.
+            let is_taken_over = self.store.run(run).is_none();
+            let mut to_come = vec![is_taken_over; active.job.processes.len()];
+            for process in self.store.run(run).iter().flat_map(|run| &run.processes) {
+                to_come[process.process] = process.start_ns >= start_ns;
+            }
+            let processes = active.job.processes.iter().zip(&active.tracks).zip(to_come);
+            let progress = processes
+                .map(|((process, track), to_come)| track.progress(process.tasks.len(), to_come));
+            (run, progress.collect())
         };
-        let runs = self.runs.iter();
-        runs.map(|(&run, active)| (run, of(active))).collect()
+        self.runs.iter().map(of).collect()
     }
 }
 
@@ -759,7 +897,7 @@ impl ActiveRun {
     fn is_over(&self) -> bool {
         let mut processes = self.job.processes.iter().zip(&self.tracks).enumerate();
         processes.all(|(index, (process, track))| {
-            !self.is_planned(index) || track.progress(process.tasks.len()) == Progress::Ended
+            !self.is_planned(index) || track.progress(process.tasks.len(), false) == Progress::Ended
         })
     }
 
@@ -816,9 +954,39 @@ impl ActiveRun {
         }
     }
 
+    /// As [`ActiveRun::ends`] has them, all of them.
+    fn has_ended(&self) -> bool {
+        let mut tracks = self.tracks.iter().enumerate();
+        let has_planned = tracks.clone().any(|(index, _)| self.is_planned(index));
+        has_planned && tracks.all(|(index, track)| track.end().is_some() || !self.is_planned(index))
+            || !has_planned && self.is_over()
+    }
+
     fn has_begun(&self) -> bool {
         self.tracks.iter().any(Track::has_begun)
     }
+
+    fn has_executed(&self) -> bool {
+        self.tracks.iter().any(Track::has_executed)
+    }
+
+    /// What is left of it, to be planned.
+    fn request<'a>(
+        &'a self,
+        run: RunId,
+        progress: &'a BTreeMap<RunId, Vec<Progress>>,
+    ) -> Request<'a> {
+        Request {
+            progress: &progress[&run],
+            ..Request::new(run, &self.job)
+        }
+    }
+}
+
+/// When the first of its tasks that have one has its slot: memory may be held before.
+fn first_task_ns(run: &pbs_planner::Run) -> Option<u64> {
+    let tasks = run.tasks.iter().filter(|task| task.start_ns < task.end_ns);
+    tasks.map(|task| task.start_ns).min()
 }
 
 fn memory_bytes(job: &Job) -> Vec<u64> {

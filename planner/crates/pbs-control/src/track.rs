@@ -89,6 +89,11 @@ impl Track {
         self.core.is_some() || self.end.is_some()
     }
 
+    /// Whether something of it has been executed, or it has ended.
+    pub(crate) fn has_executed(&self) -> bool {
+        self.retired_insns > 0 || !self.measured.is_empty() || self.end.is_some()
+    }
+
     /// The core that it is on, as long as it has not ended.
     pub(crate) fn core(&self) -> Option<usize> {
         self.core.filter(|_| self.end.is_none())
@@ -122,11 +127,13 @@ impl Track {
             })
     }
 
-    /// As the planner wants it, for a process with so many tasks.
-    pub(crate) fn progress(&self, tasks: usize) -> Progress {
+    /// As the planner wants it, for a process with so many tasks; `to_come`: its slots are
+    /// still to come.
+    pub(crate) fn progress(&self, tasks: usize, to_come: bool) -> Progress {
         match (self.end, self.core) {
             (Some(_), _) => Progress::Ended,
             _ if self.position >= tasks => Progress::Ended,
+            (None, Some(core)) if to_come && !self.has_executed() => Progress::Attached { core },
             (None, Some(core)) => Progress::Running {
                 core,
                 position: self.position,

@@ -604,6 +604,8 @@ fn a_core_of_whom_there_is_no_place_for_is_cleared() {
     };
     hear(EventKind::Attached, first, 0);
     hear(EventKind::Attached, second, 5);
+    // It was filled in, before its time.
+    hear(EventKind::TaskEnded, second, 5);
     hear(EventKind::Late, first, 0);
     let Ok(Answer::Plan { plan: next, missed }) = controller.answer(200 * MS) else {
         panic!("no plan");

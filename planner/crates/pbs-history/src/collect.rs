@@ -39,8 +39,9 @@ pub struct ExpectedTask {
 
 /// Follows a run by the kernel's events.
 ///
-/// Give it every event, in order; those that do not concern the run are passed
-/// over, and those that came before are, too, so that they may be read again.
+/// Give it every event, in order, or say that others were not of the run; those that do
+/// not concern it are passed over, and those that came before are, too, so that they may
+/// be read again.
 #[derive(Clone, Debug)]
 pub struct Collector {
     processes: Vec<Watched>,
@@ -95,6 +96,11 @@ impl Collector {
             }
         }
         collector
+    }
+
+    /// None of the events before that number that were not given is of the run.
+    pub fn pass_over(&mut self, next_seq: u64) {
+        self.next_seq = self.next_seq.max(next_seq);
     }
 
     /// Takes note of an event.
@@ -293,7 +299,7 @@ fn of_all(outcomes: impl Iterator<Item = Outcome>) -> Outcome {
         Outcome::Absent => 2,
         Outcome::Killed => 3,
         Outcome::Ejected => 4,
-        Outcome::Declined => 5,
+        Outcome::Declined | Outcome::Cancelled | Outcome::Failed => 5,
     };
     outcomes.max_by_key(worse).unwrap_or(Outcome::Complete)
 }

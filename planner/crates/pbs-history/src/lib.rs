@@ -35,5 +35,7 @@ pub use export::{to_csv, RunFigures};
 pub use history::{JobHistory, Prediction, RatePrediction, Source, TaskKey, User};
 pub use lease::boot_id;
 pub use options::Options;
-pub use record::{Kind, NewRun, Outcome, ProcessRun, Run, RunId, State, Takeover, TaskRun};
+pub use record::{
+    InForce, Kind, NewRun, Order, Outcome, ProcessRun, Run, RunId, State, Takeover, TaskRun,
+};
 pub use store::{JobSummary, Store};

@@ -45,11 +45,11 @@ pub(crate) fn open(path: &Path, access: Access, wait: Duration) -> Result<Connec
             .map_err(failed)?;
     }
     match (schema::identify(path, &connection)?, access) {
-        (is @ Is::History, _) => schema::verify(path, &connection, is)?,
-        (is @ Is::WithoutTimes, access) => {
+        (is @ Is::History(_), access) => {
             schema::verify(path, &connection, is)?;
             match access {
-                Access::Read => schema::pretend(path, &connection)?,
+                _ if is == Is::CURRENT => {}
+                Access::Read => schema::pretend(path, &connection, is)?,
                 Access::Write => schema::create(path, &mut connection)?,
             }
         }

@@ -51,8 +51,12 @@ names! {
         Killed = "killed",
         /// The events that would tell were lost, or did not come yet.
         Unknown = "unknown",
-        /// Of a run: it was submitted, and withdrawn or could not be planned any more.
+        /// Of a run: it was submitted, and could not be planned any more.
         Declined = "declined",
+        /// Of a run: somebody has withdrawn it, or ended it before its end.
+        Cancelled = "cancelled",
+        /// Of a run: its programs could not be started.
+        Failed = "failed",
     }
 
     /// How far a run has come.
@@ -97,6 +101,28 @@ pub struct NewRun<'a> {
     pub request: &'a str,
     /// What is reserved for it, in the planner's own words; empty: it waits.
     pub reservation: &'a str,
+    /// Who wants it, and how; `None`: who records it.
+    pub order: Option<&'a Order>,
+}
+
+/// Who wants a run, and all that was said about it beside the request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Order {
+    /// The user.
+    pub uid: u32,
+    /// The rest, in the words of who takes orders.
+    pub text: String,
+}
+
+impl Order {
+    /// As [`Run::digest`], of that run.
+    pub(crate) fn digest(&self, run: RunId) -> u64 {
+        let mut digest = Digest::new();
+        digest.number(run.0);
+        digest.number(self.uid.into());
+        digest.text(self.text.as_bytes());
+        digest.value()
+    }
 }
 
 /// What somebody needs to take over a run from a planner that died. It is kept
@@ -107,29 +133,50 @@ pub struct Takeover {
     pub request: String,
     /// What is reserved for it, in the planner's own words.
     pub reservation: String,
-    /// The plan that was last written, as TOML.
-    pub plan: String,
-    /// The number of that plan.
-    pub plan_id: u64,
-    /// `/proc/sys/kernel/random/boot_id` when it was written: plans and numbers
+    /// The boot in which that is so: [`boot_id`](crate::boot_id). Plans and numbers
     /// of events do not survive a boot.
     pub boot_id: String,
-    /// The first event of the kernel that was not read yet.
-    pub next_seq: u64,
-    /// The prediction failures that were dealt with: those of all events with a
-    /// smaller number.
-    pub dealt_seq: u64,
+    /// The first event of the kernel that may be of it.
+    pub first_seq: u64,
 }
 
 impl Takeover {
-    /// As [`Run::digest`], of that run.
-    pub(crate) fn digest(&self, run: RunId) -> u64 {
+    /// As [`Run::digest`], of that run; `plan`, `plan_id` and `dealt_seq` as they stand
+    /// in its row. Earlier versions had there what [`InForce`] has.
+    pub(crate) fn digest(&self, run: RunId, plan: &str, plan_id: u64, dealt_seq: u64) -> u64 {
         let mut digest = Digest::new();
         digest.number(run.0);
-        for text in [&self.request, &self.reservation, &self.plan, &self.boot_id] {
+        for text in [&self.request, &self.reservation, plan, &self.boot_id] {
             digest.text(text.as_bytes());
         }
-        for number in [self.plan_id, self.next_seq, self.dealt_seq] {
+        for number in [plan_id, self.first_seq, dealt_seq] {
+            digest.number(number);
+        }
+        digest.value()
+    }
+}
+
+/// What the planner has told the node, and heard of it: of all runs that are under way.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct InForce {
+    /// The plan that was written last, as text.
+    pub plan: String,
+    /// Its number.
+    pub plan_id: u64,
+    /// The boot in which that is so.
+    pub boot_id: String,
+    /// The first event of the kernel that was not read yet.
+    pub next_seq: u64,
+}
+
+impl InForce {
+    /// As [`Run::digest`].
+    pub(crate) fn digest(&self) -> u64 {
+        let mut digest = Digest::new();
+        for text in [&self.plan, &self.boot_id] {
+            digest.text(text.as_bytes());
+        }
+        for number in [self.plan_id, self.next_seq] {
             digest.number(number);
         }
         digest.value()

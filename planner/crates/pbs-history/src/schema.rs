@@ -8,9 +8,9 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 use crate::Error;
 
 /// The version of the tables.
-pub(crate) const VERSION: i64 = 2;
-/// The one before, which had no times.
-const WITHOUT_TIMES: i64 = 1;
+pub(crate) const VERSION: i64 = 3;
+/// The tables that a file of each version has: the first of [`TABLES`].
+const TABLES_OF: [(i64, usize); 3] = [(1, 5), (2, 6), (VERSION, TABLES.len())];
 /// `PBSH`, by which a file of ours is known.
 const APPLICATION: i64 = 0x5042_5348;
 
@@ -20,7 +20,7 @@ const APPLICATION: i64 = 0x5042_5348;
 /// numbers of events and plans use all 64 bits and are stored in two's
 /// complement. SQLite finds a page that does not hold together; a digest finds a
 /// row that does but says something else than was written.
-const TABLES: [&str; 6] = [
+const TABLES: [&str; 8] = [
     "CREATE TABLE run (
 	id INTEGER PRIMARY KEY AUTOINCREMENT,
 	job TEXT NOT NULL,
@@ -61,6 +61,8 @@ const TABLES: [&str; 6] = [
 	boot_id TEXT NOT NULL
 ) STRICT",
     RAN,
+    ORDERS,
+    IN_FORCE,
 ];
 
 /// For how long each process had a CPU, where that was measured.
@@ -72,15 +74,50 @@ const RAN: &str = "CREATE TABLE ran (
 	PRIMARY KEY (run, process)
 ) STRICT";
 
+/// Who wants a run, where somebody was asked for it.
+const ORDERS: &str = "CREATE TABLE orders (
+	run INTEGER PRIMARY KEY REFERENCES run ON DELETE CASCADE,
+	uid INTEGER NOT NULL,
+	text TEXT NOT NULL,
+	digest INTEGER NOT NULL
+) STRICT";
+
+/// What the planner has written to the node last.
+const IN_FORCE: &str = "CREATE TABLE in_force (
+	one INTEGER PRIMARY KEY CHECK (one = 1),
+	plan TEXT NOT NULL,
+	plan_id INTEGER NOT NULL,
+	boot_id TEXT NOT NULL,
+	next_seq INTEGER NOT NULL,
+	digest INTEGER NOT NULL
+) STRICT";
+
 /// What the beginning of a file says that it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Is {
     /// Nothing yet.
     Empty,
-    /// A history of the version that is known.
-    History,
-    /// A history of the version before.
-    WithoutTimes,
+    /// A history of that version.
+    History(i64),
+}
+
+impl Is {
+    /// A history of the version that is written.
+    pub(crate) const CURRENT: Self = Self::History(VERSION);
+
+    fn version(self) -> i64 {
+        match self {
+            Self::Empty => VERSION,
+            Self::History(version) => version,
+        }
+    }
+
+    /// How many of [`TABLES`] it has.
+    fn tables(self) -> usize {
+        let mut known = TABLES_OF.iter();
+        let of = known.find(|(version, _)| Self::History(*version) == self);
+        of.map_or(0, |&(_, tables)| tables)
+    }
 }
 
 /// Makes the tables that are missing, unless somebody else just did.
@@ -88,12 +125,11 @@ pub(crate) fn create(path: &Path, connection: &mut Connection) -> Result<(), Err
     let failed = |error| Error::sqlite(path, &error);
     let transaction =
         Transaction::new(connection, TransactionBehavior::Immediate).map_err(failed)?;
-    let tables = match identify(path, &transaction)? {
-        Is::History => return Ok(()),
-        Is::WithoutTimes => &TABLES[TABLES.len() - 1..],
-        Is::Empty => &TABLES[..],
-    };
-    for table in tables {
+    let is = identify(path, &transaction)?;
+    if is == Is::CURRENT {
+        return Ok(());
+    }
+    for table in &TABLES[is.tables()..] {
         transaction.execute_batch(table).map_err(failed)?;
     }
     for (name, value) in [("application_id", APPLICATION), ("user_version", VERSION)] {
@@ -104,14 +140,16 @@ pub(crate) fn create(path: &Path, connection: &mut Connection) -> Result<(), Err
     transaction.commit().map_err(failed)
 }
 
-/// Has a file of the version before, which is only looked at, seem to have all
-/// tables.
-pub(crate) fn pretend(path: &Path, connection: &Connection) -> Result<(), Error> {
-    let table = RAN.replace("CREATE TABLE", "CREATE TEMP TABLE");
-    // Of another database it cannot speak.
-    let table = table.replace(" REFERENCES run ON DELETE CASCADE", "");
-    let made = connection.execute_batch(&table);
-    made.map_err(|error| Error::sqlite(path, &error))
+/// Has a file of a version before, which is only looked at, seem to have all tables.
+pub(crate) fn pretend(path: &Path, connection: &Connection, is: Is) -> Result<(), Error> {
+    for table in &TABLES[is.tables()..] {
+        let table = table.replace("CREATE TABLE", "CREATE TEMP TABLE");
+        // Of another database it cannot speak.
+        let table = table.replace(" REFERENCES run ON DELETE CASCADE", "");
+        let made = connection.execute_batch(&table);
+        made.map_err(|error| Error::sqlite(path, &error))?;
+    }
+    Ok(())
 }
 
 /// What the file is; fails if it is not ours, or of another version.
@@ -124,8 +162,7 @@ pub(crate) fn identify(path: &Path, connection: &Connection) -> Result<Is, Error
     let (application, version) = (number("application_id")?, number("user_version")?);
     if application == APPLICATION {
         return match version {
-            VERSION => Ok(Is::History),
-            WITHOUT_TIMES => Ok(Is::WithoutTimes),
+            known if TABLES_OF.iter().any(|(of, _)| *of == known) => Ok(Is::History(known)),
             newer if newer > VERSION => Err(Error::Newer(path.into(), newer, VERSION)),
             other => Err(Error::Damaged(path.into(), format!("version {other}"))),
         };
@@ -147,12 +184,8 @@ pub(crate) fn verify(path: &Path, connection: &Connection, is: Is) -> Result<(),
         let what = first.unwrap_or("the tables do not hold together");
         return Err(Error::Damaged(path.into(), what.into()));
     }
-    let (expected, version) = match is {
-        Is::WithoutTimes => (&TABLES[..TABLES.len() - 1], WITHOUT_TIMES),
-        Is::Empty | Is::History => (&TABLES[..], VERSION),
-    };
-    if tables(path, connection)? != expected {
-        let what = format!("its tables are not those of version {version}");
+    if tables(path, connection)? != TABLES[..is.tables()] {
+        let what = format!("its tables are not those of version {}", is.version());
         return Err(Error::Damaged(path.into(), what));
     }
     Ok(())

@@ -10,7 +10,9 @@ use serde::Serialize;
 use crate::lease::Lease;
 use crate::open::{open, Access};
 use crate::{tables, JobHistory, Options};
-use crate::{Error, NewRun, Outcome, ProcessRun, Run, RunFigures, RunId, State, Takeover};
+use crate::{
+    Error, InForce, NewRun, Order, Outcome, ProcessRun, Run, RunFigures, RunId, State, Takeover,
+};
 
 /// A job of which runs are known.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -104,16 +106,48 @@ impl Store {
 
     /// Notes a run that begins. Its state is [`State::Planned`].
     pub fn begin_run(&mut self, run: &NewRun<'_>) -> Result<RunId, Error> {
-        kept("the time of submission", run.submitted_unix_ns)?;
+        Ok(self.begin_runs(std::slice::from_ref(run))?[0])
+    }
+
+    /// The same for several runs, for all or for none.
+    pub fn begin_runs(&mut self, runs: &[NewRun<'_>]) -> Result<Vec<RunId>, Error> {
+        for run in runs {
+            kept("the time of submission", run.submitted_unix_ns)?;
+        }
         self.write(|connection| {
-            let id = tables::insert_run(connection, run)?.id;
-            let takeover = Takeover {
-                request: run.request.into(),
-                reservation: run.reservation.into(),
-                ..Takeover::default()
-            };
-            tables::write_takeover(connection, id, &takeover)?;
-            Ok(id)
+            let mut ids = Vec::with_capacity(runs.len());
+            for run in runs {
+                let id = tables::insert_run(connection, run)?.id;
+                let takeover = Takeover {
+                    request: run.request.into(),
+                    reservation: run.reservation.into(),
+                    ..Takeover::default()
+                };
+                tables::write_takeover(connection, id, &takeover)?;
+                if let Some(order) = run.order {
+                    tables::write_order(connection, id, order)?;
+                }
+                ids.push(id);
+            }
+            Ok(ids)
+        })
+    }
+
+    /// What the last planner has told the node; `None`: there was none.
+    pub fn in_force(&self) -> Result<Option<InForce>, Error> {
+        self.read(tables::in_force)
+    }
+
+    /// Who wants a run; `None`: nobody was asked for it.
+    pub fn order(&self, id: RunId) -> Result<Option<Order>, Error> {
+        self.read(|connection| tables::order(connection, id))
+    }
+
+    /// Notes what is said of a run from now on, also when it is over.
+    pub fn set_order(&mut self, id: RunId, order: &Order) -> Result<(), Error> {
+        self.write(|connection| {
+            tables::run_of(connection, id)?.ok_or(Error::NoRun(id))?;
+            Ok(tables::write_order(connection, id, order)?)
         })
     }
 
@@ -126,18 +160,23 @@ impl Store {
         takeover: &Takeover,
         figures: &[ProcessRun],
     ) -> Result<(), Error> {
-        self.update_runs(&[(id, state, takeover, figures)])
+        self.update_runs(&[(id, state, takeover, figures)], None)
     }
 
-    /// The same for several runs, for all or for none.
+    /// The same for several runs, and with it what is known of the node: for all or for
+    /// none.
     pub fn update_runs(
         &mut self,
         runs: &[(RunId, State, &Takeover, &[ProcessRun])],
+        in_force: Option<&InForce>,
     ) -> Result<(), Error> {
         for (_, _, _, figures) in runs {
             tables::check(figures)?;
         }
         self.write(|connection| {
+            if let Some(in_force) = in_force {
+                tables::write_in_force(connection, in_force)?;
+            }
             for &(id, state, takeover, figures) in runs {
                 let mut run = open_run(connection, id)?;
                 if state == State::Over || (run.state, state) == (State::Running, State::Planned) {
@@ -170,11 +209,14 @@ impl Store {
             run.ended_unix_ns = Some(ended_unix_ns);
             run.outcome = Some(outcome);
             let job = run.job.clone();
+            let uid = tables::order(connection, id)?.map(|order| order.uid);
             tables::write_run(connection, run, figures)?;
             connection.execute("DELETE FROM takeover WHERE run = ?", [id.0])?;
             let sql = "DELETE FROM run WHERE id IN (SELECT id FROM run \
-                       WHERE job = ? AND state = ? ORDER BY id DESC LIMIT -1 OFFSET ?)";
-            connection.execute(sql, params![job, State::Over.name(), keep])?;
+                       LEFT JOIN orders ON orders.run = run.id \
+                       WHERE job = ? AND state = ? AND uid IS ? \
+                       ORDER BY id DESC LIMIT -1 OFFSET ?)";
+            connection.execute(sql, params![job, State::Over.name(), uid, keep])?;
             Ok(())
         })
     }
@@ -186,6 +228,27 @@ impl Store {
             let rows = statement.query_map([job], tables::run)?;
             rows.collect()
         })
+    }
+
+    /// The runs that are not over, the oldest first.
+    pub fn open_runs(&self) -> Result<Vec<Run>, Error> {
+        self.read(|connection| {
+            let mut statement = connection.prepare(tables::OPEN_RUNS)?;
+            let rows = statement.query_map([], tables::run)?;
+            rows.collect()
+        })
+    }
+
+    /// The last so many runs that are over, the oldest first.
+    pub fn last_runs(&self, count: usize) -> Result<Vec<Run>, Error> {
+        let count = i64::try_from(count).unwrap_or(i64::MAX);
+        let mut runs: Vec<Run> = self.read(|connection| {
+            let mut statement = connection.prepare(tables::LAST_RUNS)?;
+            let rows = statement.query_map([count], tables::run)?;
+            rows.collect()
+        })?;
+        runs.reverse();
+        Ok(runs)
     }
 
     /// A run.
@@ -222,12 +285,23 @@ impl Store {
             .collect()
     }
 
-    /// What the runs of a job predict. A job that is not known has none.
+    /// What the runs of a job predict that nobody was asked for. A job that is not known
+    /// has none.
     pub fn history(&self, job: &str) -> Result<JobHistory, Error> {
+        self.history_of(job, None)
+    }
+
+    /// The same for the runs that this user has asked for. Nobody's figures depend on
+    /// what others run under the same name.
+    pub fn history_of(&self, job: &str, uid: Option<u32>) -> Result<JobHistory, Error> {
         let _snapshot = self.read(Connection::unchecked_transaction)?;
         let mut history = JobHistory::new(self.options.estimate);
-        let runs = self.runs(Some(job))?.into_iter();
-        for run in runs.filter(|run| run.state == State::Over) {
+        let runs: Vec<Run> = self.read(|connection| {
+            let mut statement = connection.prepare(tables::RUNS_OF)?;
+            let rows = statement.query_map(params![job, uid], tables::run)?;
+            rows.collect()
+        })?;
+        for run in runs {
             let processes = self.read(|connection| tables::processes_of(connection, &run))?;
             history.add(run.id, run.kind, &processes);
         }

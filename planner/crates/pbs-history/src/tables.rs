@@ -6,12 +6,27 @@ use rusqlite::{params, Connection, OptionalExtension, Row};
 
 use crate::digest::Digest;
 use crate::pack::{pack, unpack};
-use crate::{Error, Fingerprint, Kind, NewRun, Outcome, ProcessRun, Run, RunId, State, Takeover};
+use crate::{
+    Error, Fingerprint, InForce, Kind, NewRun, Order, Outcome, ProcessRun, Run, RunId, State,
+    Takeover,
+};
 
 type Result<T> = rusqlite::Result<T>;
 
 /// All, or those of the job that is bound.
 pub(crate) const RUNS: &str = "SELECT * FROM run WHERE ?1 IS NULL OR job = ?1 ORDER BY id";
+
+/// Those of a job that are over, of that user, or of nobody.
+pub(crate) const RUNS_OF: &str = "SELECT run.* FROM run LEFT JOIN orders ON orders.run = run.id \
+     WHERE job = ?1 AND state = 'over' AND uid IS ?2 ORDER BY id";
+
+/// Those that are not over: all that have something to take over.
+pub(crate) const OPEN_RUNS: &str =
+    "SELECT run.* FROM run JOIN takeover ON takeover.run = run.id ORDER BY run.id";
+
+/// The last ones that are over, as many as are bound.
+pub(crate) const LAST_RUNS: &str =
+    "SELECT * FROM run WHERE state = 'over' ORDER BY id DESC LIMIT ?1";
 
 pub(crate) fn run_of(connection: &Connection, id: RunId) -> Result<Option<Run>> {
     // No number is larger than SQLite's.
@@ -156,37 +171,86 @@ fn process(row: &Row<'_>, id: RunId) -> Result<ProcessRun> {
 
 pub(crate) fn write_takeover(connection: &Connection, id: RunId, t: &Takeover) -> Result<()> {
     connection.execute(
-        "INSERT OR REPLACE INTO takeover VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT OR REPLACE INTO takeover VALUES (?, ?, ?, '', 0, ?, ?, 0, ?)",
         params![
             id.0,
             t.request,
             t.reservation,
-            t.plan,
-            t.plan_id as i64,
             t.boot_id,
-            t.next_seq as i64,
-            t.dealt_seq as i64,
-            t.digest(id) as i64
+            t.first_seq as i64,
+            t.digest(id, "", 0, 0) as i64
         ],
     )?;
     Ok(())
 }
 
+/// A number that uses all 64 bits.
+fn bits(row: &Row<'_>, column: usize) -> Result<u64> {
+    row.get::<_, i64>(column).map(|number| number as u64)
+}
+
 pub(crate) fn takeover(connection: &Connection, id: RunId) -> Result<Option<Takeover>> {
     let sql = "SELECT * FROM takeover WHERE run = ?";
-    let number = |row: &Row<'_>, column| row.get::<_, i64>(column).map(|number| number as u64);
     let read = |row: &Row<'_>| {
         let takeover = Takeover {
             request: row.get(1)?,
             reservation: row.get(2)?,
-            plan: row.get(3)?,
-            plan_id: number(row, 4)?,
             boot_id: row.get(5)?,
-            next_seq: number(row, 6)?,
-            dealt_seq: number(row, 7)?,
+            first_seq: bits(row, 6)?,
         };
-        same(row, 8, takeover.digest(id))?;
+        let plan: String = row.get(3)?;
+        let digest = takeover.digest(id, &plan, bits(row, 4)?, bits(row, 7)?);
+        same(row, 8, digest)?;
         Ok(takeover)
+    };
+    connection.query_row(sql, [id.0], read).optional()
+}
+
+pub(crate) fn write_in_force(connection: &Connection, in_force: &InForce) -> Result<()> {
+    connection.execute(
+        "INSERT OR REPLACE INTO in_force VALUES (1, ?, ?, ?, ?, ?)",
+        params![
+            in_force.plan,
+            in_force.plan_id as i64,
+            in_force.boot_id,
+            in_force.next_seq as i64,
+            in_force.digest() as i64
+        ],
+    )?;
+    Ok(())
+}
+
+pub(crate) fn in_force(connection: &Connection) -> Result<Option<InForce>> {
+    let read = |row: &Row<'_>| {
+        let in_force = InForce {
+            plan: row.get(1)?,
+            plan_id: bits(row, 2)?,
+            boot_id: row.get(3)?,
+            next_seq: bits(row, 4)?,
+        };
+        same(row, 5, in_force.digest())?;
+        Ok(in_force)
+    };
+    let sql = "SELECT * FROM in_force";
+    connection.query_row(sql, [], read).optional()
+}
+
+pub(crate) fn write_order(connection: &Connection, id: RunId, order: &Order) -> Result<()> {
+    let sql = "INSERT OR REPLACE INTO orders VALUES (?, ?, ?, ?)";
+    let digest = order.digest(id) as i64;
+    connection.execute(sql, params![id.0, order.uid, order.text, digest])?;
+    Ok(())
+}
+
+pub(crate) fn order(connection: &Connection, id: RunId) -> Result<Option<Order>> {
+    let sql = "SELECT uid, text, digest FROM orders WHERE run = ?";
+    let read = |row: &Row<'_>| {
+        let order = Order {
+            uid: row.get(0)?,
+            text: row.get(1)?,
+        };
+        same(row, 2, order.digest(id))?;
+        Ok(order)
     };
     connection.query_row(sql, [id.0], read).optional()
 }

@@ -51,6 +51,8 @@ pub enum Error {
     SameProcesses,
     /// A run that was to be withdrawn does not wait.
     DoesNotWait(RunId, String),
+    /// A run that is over was to be ended.
+    IsOver(RunId, String),
     /// The history says itself what to do.
     History(pbs_history::Error),
 }
@@ -163,6 +165,7 @@ impl fmt::Display for Error {
                 f,
                 "run {run} of job {job} does not wait; see pbsctl jobs for those that do"
             ),
+            Self::IsOver(run, job) => write!(f, "run {run} of job {job} is over"),
             Self::History(error) => error.fmt(f),
         }
     }

@@ -4,26 +4,27 @@
 
 use std::path::PathBuf;
 
-use pbs_control::{Answer, Controller, End, Missed, Options};
-use pbs_history::{Kind, RunId};
+use pbs_control::{Admitted, Answer, Controller, End, Missed, Options};
+use pbs_history::{Kind, Outcome, RunId};
 use pbs_job::{Job, Machine};
 use pbs_plan::{Config, Plan};
-use pbs_planner::Planned;
+use pbs_planner::{Aim, Planned};
+use pbs_report::Exit;
 use pbs_uapi::{Device, Event, EventKind, Process, ProcessState};
 
+use crate::admission::Asked;
 use crate::ledger::Ledger;
+use crate::order::{Ending, Noted, Order, ProgramEnd, Terms};
+use crate::orders::Waiting;
 use crate::outcome::{self, JobOutcome};
 use crate::predict::Forecast;
+use crate::queue::{since_1970, unix_ns};
 use crate::saved::Saved;
-use crate::submission::by_priority;
-use crate::{resume, Declined, Error, Listener, News, Submission};
+use crate::{resume, Error, Listener, News, Owner, Submission};
 
 /// From the call that makes the plan of jobs until it is in force: on the CPU of a
 /// plan the planner itself has the CPU for a few milliseconds in a hundred.
 pub const LEAD_NS: u64 = 100_000_000;
-
-/// A deadline for those who have none: twelve days.
-const NO_DEADLINE_NS: u64 = 1 << 50;
 
 /// How jobs are run.
 #[derive(Clone, Debug)]
@@ -33,6 +34,8 @@ pub struct Settings {
     /// At most so many new plans are made after the first; prediction failures beyond
     /// are left to the node.
     pub max_replans: u64,
+    /// When to stop to look for a plan of a job that comes.
+    pub aim: Aim,
 }
 
 /// What to do next.
@@ -43,12 +46,21 @@ pub(crate) enum ToDo {
     Plan(Box<Plan>),
 }
 
-/// The jobs that run.
+/// The jobs that run, and those that were ordered and wait.
 #[derive(Debug)]
 pub(crate) struct Jobs {
-    controller: Controller,
-    ledger: Ledger,
-    runs: Vec<ActiveJob>,
+    pub(crate) controller: Controller,
+    pub(crate) ledger: Ledger,
+    /// In the order in which they were admitted.
+    pub(crate) runs: Vec<ActiveJob>,
+    /// In the order in which they came.
+    pub(crate) waiting: Vec<Waiting>,
+    /// Nothing is admitted until somebody says so.
+    pub(crate) drained: bool,
+    /// One that waits may not have to any more.
+    pub(crate) looks: bool,
+    /// The plan of all that run, with what was admitted since the last one was written.
+    pub(crate) next_plan: Option<Plan>,
     machine: Machine,
     replans: u64,
     max_replans: u64,
@@ -64,7 +76,10 @@ pub(crate) struct ActiveJob {
     /// With what was predicted, and times of the monotonic clock.
     pub(crate) job: Job,
     pub(crate) submitted_ns: u64,
+    pub(crate) submitted_unix_ns: u64,
     pub(crate) kind: Kind,
+    /// Under which terms it was ordered, if it was.
+    pub(crate) terms: Option<Terms>,
     /// How it was planned first; `None`: by another planner.
     pub(crate) planned: Option<Planned>,
     /// Where the figures of its tasks came from.
@@ -73,13 +88,68 @@ pub(crate) struct ActiveJob {
     /// Prediction failures that the node has signalled: tasks, processes and the
     /// node itself.
     pub(crate) signals: u64,
+    /// When its programs were let go.
+    pub(crate) started_ns: Option<u64>,
     /// When the last of its processes ended.
     pub(crate) ended_ns: Option<u64>,
+    /// Somebody has it end before its time, and who.
+    pub(crate) cancelled: Option<String>,
     /// It was said that it will miss its deadline.
     told_late: bool,
     request: String,
-    /// The ledger has it.
-    is_followed: bool,
+}
+
+impl ActiveJob {
+    pub(crate) fn admitted(
+        asked: Asked,
+        job: Job,
+        forecasts: Vec<Forecast>,
+        admitted: Admitted,
+    ) -> Self {
+        Self {
+            id: asked.id,
+            run: admitted.run,
+            submitted_ns: asked.submitted_ns,
+            submitted_unix_ns: unix_ns(),
+            kind: asked.kind,
+            terms: asked.terms,
+            planned: Some(admitted.planned),
+            forecasts,
+            replans: 0,
+            signals: 0,
+            started_ns: None,
+            ended_ns: None,
+            cancelled: None,
+            told_late: false,
+            request: asked.submission.request,
+            job,
+        }
+    }
+
+    /// As whom and where its programs run; `None`: as who runs the node.
+    pub(crate) fn owner(&self) -> Option<Owner> {
+        let mut owner = self.terms.as_ref()?.owner.clone();
+        let (id, name) = (self.id?, &self.job.name);
+        owner
+            .environment
+            .push(("PBS_JOB_ID".into(), id.to_string()));
+        owner
+            .environment
+            .push(("PBS_JOB_NAME".into(), name.clone()));
+        let own_file = || format!("{}-{id}.out", name.replace('/', "_")).into();
+        owner.output = Some(owner.output.unwrap_or_else(own_file));
+        Some(owner)
+    }
+
+    /// Who has ordered it.
+    pub(crate) fn uid(&self) -> Option<u32> {
+        self.terms.as_ref().map(|terms| terms.owner.uid)
+    }
+
+    /// Of the monotonic clock; `None`: it was to be measured, and has none.
+    pub(crate) fn deadline_ns(&self) -> Option<u64> {
+        Some(self.job.deadline_ns).filter(|_| self.kind == Kind::Plan)
+    }
 }
 
 impl Jobs {
@@ -96,126 +166,17 @@ impl Jobs {
         let mut ledger = Ledger::open(&settings.history)?;
         resume::clear(&mut ledger, device)?;
         Ok(Self {
-            controller: new_controller(machine.clone(), config, monotonic_ns()),
+            controller: new_controller(machine.clone(), config, settings.aim),
             ledger,
             runs: Vec::new(),
+            waiting: Vec::new(),
+            drained: false,
+            looks: false,
+            next_plan: None,
             machine,
             replans: 0,
             max_replans: settings.max_replans,
         })
-    }
-
-    /// Admits all of them, or says why one was declined; and the plan of all that run.
-    /// Without any, those that wait are admitted, if they still can be.
-    pub(crate) fn admit(
-        &mut self,
-        submissions: Vec<Submission>,
-        kind: Kind,
-        file: &str,
-        listener: &mut dyn Listener,
-    ) -> Result<Plan, Error> {
-        let now_ns = monotonic_ns();
-        let asked = submissions.into_iter().map(|submission| Asked {
-            submission,
-            id: None,
-            submitted_ns: now_ns,
-        });
-        let mut asked: Vec<_> = asked.collect();
-        if asked.is_empty() {
-            asked = self.waiting(now_ns, listener)?;
-        }
-        by_priority(&mut asked, |asked| &asked.submission.job);
-        // Where one is declined, or there is no plan, all stays as it is.
-        let mut controller = self.controller.clone();
-        let missed = match self.runs.is_empty() {
-            true => Vec::new(),
-            false => controller.renew(now_ns),
-        };
-        let mut admitted = Vec::new();
-        let mut last = None;
-        for asked in asked {
-            let submission = &asked.submission;
-            let history = self.ledger.history(&submission.job.name)?;
-            let (mut job, forecasts) = submission.predicted(&history, asked.submitted_ns)?;
-            if kind == Kind::Profile {
-                job.deadline_ns = now_ns.saturating_add(NO_DEADLINE_NS);
-            }
-            match controller.admit(job.clone(), now_ns) {
-                Ok(run) => admitted.push((asked, job, forecasts, run)),
-                Err(declined) => {
-                    let earliest_ns = controller.earliest_deadline_ns(&job, now_ns);
-                    let declined = Error::Declined(Declined {
-                        file: asked.submission.file,
-                        job: job.name.clone(),
-                        why: declined.describe(&job, asked.submitted_ns),
-                        earliest_deadline_ns: earliest_ns
-                            .map(|ns| ns.saturating_sub(asked.submitted_ns)),
-                    });
-                    match asked.id {
-                        Some(id) => {
-                            self.ledger.decline(id)?;
-                            if let Some(before) = last.replace(declined) {
-                                listener.news(News::NotAdmitted(before));
-                            }
-                        }
-                        None => return Err(declined),
-                    }
-                }
-            }
-        }
-        match last {
-            Some(declined) if admitted.is_empty() => return Err(declined),
-            Some(declined) => listener.news(News::NotAdmitted(declined)),
-            None if admitted.is_empty() => return Err(Error::NothingWaits),
-            None => {}
-        }
-        let plan = controller.plan(now_ns);
-        let plan = plan.map_err(|problems| Error::Invalid {
-            file: file.into(),
-            problems,
-        })?;
-        let plan = plan.ok_or(Error::NothingToRun)?;
-        self.controller = controller;
-        self.tell_missed(&missed, listener);
-        for (asked, job, forecasts, admitted) in admitted {
-            self.runs.push(ActiveJob {
-                id: asked.id,
-                run: admitted.run,
-                submitted_ns: asked.submitted_ns,
-                kind,
-                planned: Some(admitted.planned),
-                forecasts,
-                replans: 0,
-                signals: 0,
-                ended_ns: None,
-                told_late: false,
-                request: asked.submission.request,
-                is_followed: false,
-                job,
-            });
-        }
-        Ok(plan)
-    }
-
-    /// The jobs that wait. One that cannot be read any more is declined.
-    fn waiting(&mut self, now_ns: u64, listener: &mut dyn Listener) -> Result<Vec<Asked>, Error> {
-        let mut asked = Vec::new();
-        for (id, ago_ns, request) in self.ledger.waiting()? {
-            let submission = Submission::from_text(request, format!("run {id}"));
-            match submission.and_then(Submission::with_programs) {
-                Ok(submission) => asked.push(Asked {
-                    // What was submitted before the boot has had some of its time before.
-                    submission: submission.waited(ago_ns.saturating_sub(now_ns)),
-                    id: Some(id),
-                    submitted_ns: now_ns.saturating_sub(ago_ns),
-                }),
-                Err(error) => {
-                    listener.news(News::NotAdmitted(error));
-                    self.ledger.decline(id)?;
-                }
-            }
-        }
-        Ok(asked)
     }
 
     /// Takes over the jobs of a planner that died, with the plans that may be in
@@ -227,8 +188,7 @@ impl Jobs {
     ) -> Result<(Self, resume::Resumed), Error> {
         let mut ledger = Ledger::open(&settings.history)?;
         let left = resume::left(&mut ledger, device)?;
-        let now_ns = monotonic_ns();
-        let mut controller = new_controller(left.machine.clone(), config, now_ns);
+        let mut controller = new_controller(left.machine.clone(), config, settings.aim);
         let mut runs = Vec::new();
         for run in left.runs {
             let Saved {
@@ -237,19 +197,23 @@ impl Jobs {
             let job = job.clone().submitted_at(*submitted_ns).unwrap_or_default();
             let taken = controller.take_over(job.clone(), &run.saved.numbers, &run.so_far);
             let taken = taken.ok_or(Error::SameProcesses)?;
+            let order = ledger.order(run.figures.run.id)?;
             runs.push(ActiveJob {
                 id: Some(run.figures.run.id),
                 run: taken,
                 submitted_ns: *submitted_ns,
+                submitted_unix_ns: run.figures.run.submitted_unix_ns,
                 kind: run.figures.run.kind,
+                terms: order.map(|order| Noted::of(&order).terms),
                 planned: None,
                 forecasts: Vec::new(),
                 replans: 0,
                 signals: 0,
+                started_ns: Some(run.saved.started_ns),
                 ended_ns: run.saved.ended_ns,
+                cancelled: None,
                 told_late: false,
                 request: run.takeover.request.clone(),
-                is_followed: true,
                 job,
             });
             ledger.go_on(run.saved, run.takeover, &run.figures);
@@ -258,6 +222,10 @@ impl Jobs {
             controller,
             ledger,
             runs,
+            waiting: Vec::new(),
+            drained: false,
+            looks: false,
+            next_plan: None,
             machine: left.machine,
             replans: 0,
             max_replans: settings.max_replans,
@@ -265,10 +233,77 @@ impl Jobs {
         Ok((jobs, left.resumed))
     }
 
-    /// Notes the runs that were admitted last, and follows them from the event of that
-    /// number on.
-    pub(crate) fn follow_from(&mut self, next_seq: u64) -> Result<(), Error> {
-        for run in self.runs.iter_mut().filter(|run| !run.is_followed) {
+    /// The runs whose programs were not let go yet.
+    pub(crate) fn unstarted(&self) -> Vec<pbs_planner::RunId> {
+        let runs = self.runs.iter().filter(|run| run.started_ns.is_none());
+        runs.map(|run| run.run).collect()
+    }
+
+    /// A run.
+    pub(crate) fn active(&self, run: pbs_planner::RunId) -> Option<&ActiveJob> {
+        self.runs.iter().find(|active| active.run == run)
+    }
+
+    /// What the job of a run is called in messages.
+    pub(crate) fn name_of(&self, run: pbs_planner::RunId) -> String {
+        let name = self.active(run).map(|active| active.job.name.as_str());
+        format!("job {}", name.unwrap_or("?"))
+    }
+
+    /// The numbers of its processes in plans.
+    pub(crate) fn numbers(&mut self, run: pbs_planner::RunId) -> Vec<u32> {
+        let processes = self
+            .active(run)
+            .map_or(0, |active| active.job.processes.len());
+        let numbers = (0..processes).map(|process| self.controller.number(run, process));
+        numbers.collect()
+    }
+
+    /// The runs whose programs were let go.
+    pub(crate) fn started(&self) -> Vec<pbs_planner::RunId> {
+        let runs = self.runs.iter().filter(|run| run.started_ns.is_some());
+        runs.map(|run| run.run).collect()
+    }
+
+    /// Whose a process of a plan is.
+    pub(crate) fn run_of(&self, number: u32) -> Option<pbs_planner::RunId> {
+        self.controller.process(number).map(|(run, _)| run)
+    }
+
+    /// The plan of all that run and of what was admitted.
+    pub(crate) fn take_plan(&mut self) -> Result<Plan, Error> {
+        if let Some(plan) = self.next_plan.take() {
+            return Ok(plan);
+        }
+        let plan = self.controller.plan(monotonic_ns());
+        let plan = plan.map_err(|problems| Error::Invalid {
+            file: "the plan of all jobs".into(),
+            problems,
+        })?;
+        plan.ok_or(Error::NothingToRun)
+    }
+
+    /// The node did not take the plan of what was admitted: the rest is planned anew.
+    pub(crate) fn plan_anew(&mut self, listener: &mut dyn Listener) {
+        let missed = self.controller.renew(monotonic_ns());
+        self.tell_missed(&missed, listener);
+    }
+
+    /// The file by which who comes after us knows whether the programs that are started
+    /// with that plan were let go.
+    pub(crate) fn commit_file(&self, plan: &Plan) -> PathBuf {
+        self.ledger.beside(&format!("start-{}", plan.plan_id))
+    }
+
+    /// Follows those that were not let go yet from the event of that number on, and notes
+    /// that this plan is to be in force and that they are let go with `commit`.
+    pub(crate) fn follow_from(
+        &mut self,
+        next_seq: u64,
+        plan: &Plan,
+        commit: &std::path::Path,
+    ) -> Result<(), Error> {
+        for run in self.runs.iter_mut().filter(|run| run.started_ns.is_none()) {
             let processes = 0..run.job.processes.len();
             let numbers = processes.map(|process| self.controller.number(run.run, process));
             let mut job = run.job.clone();
@@ -279,24 +314,110 @@ impl Jobs {
                 job,
                 submitted_ns: run.submitted_ns,
                 machine: self.machine.clone(),
+                commit: commit.into(),
+                started_ns: monotonic_ns(),
                 ended_ns: None,
             };
             let request = &run.request;
             let id = (self.ledger).follow(run.id, saved, run.kind, request, next_seq)?;
             run.id = Some(id);
-            run.is_followed = true;
         }
-        Ok(())
-    }
-
-    /// The plan is in force; nothing runs yet of what was admitted last.
-    pub(crate) fn in_force(&mut self, plan: &Plan) -> Result<(), Error> {
         Ok(self.ledger.planned(plan)?)
     }
 
-    /// The programs were let go.
-    pub(crate) fn released(&mut self, listener: &mut dyn Listener) {
-        self.ledger.released(listener);
+    /// The node took the plan of what was admitted.
+    pub(crate) fn taken(&mut self) {
+        self.controller.taken();
+    }
+
+    /// The programs of all that are not given up were let go, as that file says until it is
+    /// noted.
+    pub(crate) fn released(&mut self, commit: PathBuf, listener: &mut dyn Listener) {
+        self.ledger.committed(commit);
+        let now_ns = monotonic_ns();
+        for run in self.runs.iter_mut().filter(|run| run.started_ns.is_none()) {
+            run.started_ns = Some(now_ns);
+            if let Some(id) = run.id {
+                self.ledger.released(id);
+            }
+        }
+        self.ledger.keep(listener);
+    }
+
+    /// The programs of a run can't be started, so it is over. `written`: the node has a
+    /// plan with it.
+    pub(crate) fn give_up(
+        &mut self,
+        run: pbs_planner::RunId,
+        why: &Error,
+        written: bool,
+        listener: &mut dyn Listener,
+    ) -> Option<RunId> {
+        let place = self.runs.iter().position(|active| active.run == run)?;
+        let active = self.runs.remove(place);
+        match written {
+            true => self.controller.cancel(run),
+            false => self.controller.withdraw(run),
+        }
+        self.controller.forget(run);
+        self.next_plan = None;
+        self.looks = true;
+        let id = active.id?;
+        let ending = Ending {
+            why: Some(why.to_string()),
+            ..self.ending(&active, Vec::new())
+        };
+        let closed = self.note_ending(&active, ending);
+        let closed = closed.and_then(|()| self.ledger.close_unrun(id, Outcome::Failed));
+        if let Err(error) = closed {
+            // So it stands there as one that waits, and it does.
+            self.wait_again(active, error.to_string());
+            if let Error::History(error) = error {
+                listener.news(News::NotRecorded(error));
+            }
+        }
+        Some(id)
+    }
+
+    /// A run that was ordered and is in no plan waits once more; `why`: what is to be said
+    /// of it.
+    fn wait_again(&mut self, active: ActiveJob, why: String) {
+        let (Some(id), Some(terms)) = (active.id, active.terms) else {
+            return;
+        };
+        let Ok(submission) = Submission::from_text(active.request, format!("run {id}")) else {
+            return;
+        };
+        self.waiting.push(Waiting {
+            id,
+            order: Order::new(submission, terms),
+            submitted_ns: active.submitted_ns,
+            submitted_unix_ns: active.submitted_unix_ns,
+            not_started: Some(why),
+        });
+    }
+
+    fn ending(&self, active: &ActiveJob, programs: Vec<ProgramEnd>) -> Ending {
+        let ok = |end: &ProgramEnd| end.code == Some(0) && end.error.is_none();
+        Ending {
+            why: active.cancelled.clone(),
+            deadline_unix_ns: active.deadline_ns().map(since_1970),
+            started_unix_ns: active.started_ns.map(since_1970),
+            kept: None,
+            succeeded: programs.iter().all(ok),
+            programs,
+        }
+    }
+
+    fn note_ending(&mut self, active: &ActiveJob, ending: Ending) -> Result<(), Error> {
+        let (Some(id), Some(terms)) = (active.id, active.terms.clone()) else {
+            return Ok(());
+        };
+        let noted = Noted {
+            terms,
+            ending: Ending::default(),
+        };
+        self.ledger.set_order(id, &noted.over(ending).order())
     }
 
     /// Hears of an event; `ours`: of one of our plans.
@@ -388,9 +509,39 @@ impl Jobs {
         }
     }
 
+    /// Asks the kernel how far those have come that should have begun: no event says so
+    /// before the end of a task, and what is left of one that runs is not all of it.
+    pub(crate) fn look_at_progress(&mut self, device: &Device) {
+        let now_ns = monotonic_ns();
+        for index in 0..self.runs.len() {
+            let run = self.runs[index].run;
+            // Of what another planner has planned it is not known when it begins.
+            if (self.controller.planned_start_ns(run)).is_some_and(|ns| ns > now_ns) {
+                continue;
+            }
+            let Some(state) = self.controller.run(run) else {
+                continue;
+            };
+            let open = state.ends.iter().enumerate();
+            for (process, _) in open.filter(|(_, end)| end.is_none()) {
+                let number = self.controller.number(run, process);
+                // Who cannot be asked has ended, or was not started yet.
+                if let Ok(Some(known)) = device.process(number) {
+                    self.controller.progressed(&known);
+                    self.note_end(index, &known, now_ns);
+                }
+            }
+        }
+    }
+
     /// Hears what the kernel says of a process of a run.
     fn seen(&mut self, index: usize, known: &Process, now_ns: u64) {
         self.controller.seen(known);
+        self.note_end(index, known, now_ns);
+    }
+
+    /// Notes that a process has ended, if the kernel says so.
+    fn note_end(&mut self, index: usize, known: &Process, now_ns: u64) {
         let active = &mut self.runs[index];
         let ended = known.state == ProcessState::Done as u32 && known.ended_tasks == known.tasks;
         if ended {
@@ -406,7 +557,8 @@ impl Jobs {
     /// What to do about what was heard.
     pub(crate) fn answer(&mut self, listener: &mut dyn Listener) -> ToDo {
         self.ledger.keep_in_time(listener);
-        if self.replans >= self.max_replans {
+        // What was given up has to leave the plan in any case.
+        if self.replans >= self.max_replans && !self.controller.has_vacated() {
             return ToDo::Wait(-1);
         }
         let now_ns = monotonic_ns();
@@ -431,7 +583,7 @@ impl Jobs {
     }
 
     /// Says once of each run that it will be late.
-    fn tell_missed(&mut self, missed: &[Missed], listener: &mut dyn Listener) {
+    pub(crate) fn tell_missed(&mut self, missed: &[Missed], listener: &mut dyn Listener) {
         for missed in missed {
             let mut runs = self.runs.iter_mut();
             let Some(active) = runs.find(|run| run.run == missed.run && !run.told_late) else {
@@ -444,7 +596,9 @@ impl Jobs {
 
     /// The node took a new plan.
     pub(crate) fn replanned(&mut self, plan: &Plan, listener: &mut dyn Listener) {
-        self.replans += 1;
+        // One without what was given up answers no prediction failure.
+        self.replans += u64::from(!self.controller.has_vacated());
+        self.controller.taken();
         let numbers = plan.processes.iter().map(|process| process.id);
         let of: Vec<_> = numbers
             .filter_map(|id| Some(self.controller.process(id)?.0))
@@ -460,31 +614,100 @@ impl Jobs {
         self.controller.refused();
     }
 
-    /// A program of the process with that number did not succeed.
-    pub(crate) fn failed_program(&mut self, process: u32, task: Option<u32>) {
-        self.ledger.failed_program(process, task);
+    /// The runs that are over, as far as events tell.
+    pub(crate) fn over(&self) -> Vec<pbs_planner::RunId> {
+        let started = self.runs.iter().filter(|run| run.started_ns.is_some());
+        let over = started.filter(|run| self.controller.has_ended(run.run));
+        over.map(|run| run.run).collect()
     }
 
-    /// For how long a program of the process with that number had a CPU.
-    pub(crate) fn ran(&mut self, process: u32, ran_ns: u64) {
-        self.ledger.ran(process, ran_ns);
-    }
-
-    /// All is over: records the runs, and says what became of each job.
-    pub(crate) fn finish(&mut self, listener: &mut dyn Listener) -> Vec<JobOutcome> {
-        let finished = self.ledger.finish(listener);
-        let outcome = |run: &ActiveJob| {
-            let figures = finished.iter().find(|(id, _)| Some(*id) == run.id);
-            let figures = figures.and_then(|(_, figures)| figures.as_ref());
-            let history = self.ledger.history(&run.job.name).unwrap_or_default();
-            let state = self.controller.run(run.run);
-            let completed = state.is_some_and(|state| {
-                let mut ends = state.ends.iter();
-                ends.all(|end| *end == Some(End::Complete))
-            });
-            outcome::of(run, figures, &history, completed)
+    /// Asks the kernel how the processes of a run are of which all programs have ended.
+    /// `give_up`: what it does not know either has ended.
+    pub(crate) fn look_at(&mut self, run: pbs_planner::RunId, device: &Device, give_up: bool) {
+        let Some(index) = self.runs.iter().position(|active| active.run == run) else {
+            return;
         };
-        self.runs.iter().map(outcome).collect()
+        let Some(state) = self.controller.run(run) else {
+            return;
+        };
+        let open = state.ends.iter().enumerate();
+        for (process, _) in open.filter(|(_, end)| end.is_none()) {
+            let number = self.controller.number(run, process);
+            if let Ok(Some(known)) = device.process(number) {
+                self.seen(index, &known, monotonic_ns());
+            }
+        }
+        if give_up {
+            self.controller.cancel(run);
+        }
+    }
+
+    /// A run is over, and all its programs have ended as `exits` says, each with what it
+    /// had of a CPU: records it, forgets it, and says what became of it.
+    pub(crate) fn finish(
+        &mut self,
+        run: pbs_planner::RunId,
+        exits: Vec<Exited>,
+        listener: &mut dyn Listener,
+    ) -> Option<JobOutcome> {
+        let place = self.runs.iter().position(|active| active.run == run)?;
+        let active = self.runs.remove(place);
+        let mut programs = Vec::with_capacity(exits.len());
+        for exited in &exits {
+            let Exited {
+                exit,
+                task,
+                itself,
+                ran_ns,
+            } = exited;
+            if !exit.success() {
+                self.ledger.failed_program(exit.process, *task);
+            }
+            // What one that attaches itself had before that is not its plan's.
+            if !itself {
+                self.ledger.ran(exit.process, *ran_ns);
+            }
+            let of = self.controller.process(exit.process);
+            let number = of.map_or(0, |(_, process)| active.job.processes[process].id);
+            programs.push(ProgramEnd::new(number, exit));
+        }
+        let state = self.controller.run(run);
+        let completed = state.is_some_and(|state| {
+            let mut ends = state.ends.iter();
+            ends.all(|end| *end == Some(End::Complete))
+        });
+        let deadline_ns = active.deadline_ns();
+        let in_time = |ns: u64| deadline_ns.is_none_or(|deadline_ns| ns <= deadline_ns);
+        let mut ending = self.ending(&active, programs);
+        let kept = completed && active.ended_ns.is_some_and(in_time);
+        ending.kept = deadline_ns.map(|_| kept);
+        if let Err(Error::History(error)) = self.note_ending(&active, ending) {
+            listener.news(News::NotRecorded(error));
+        }
+        let cancelled = active.cancelled.as_ref().map(|_| Outcome::Cancelled);
+        let figures = active
+            .id
+            .and_then(|id| self.ledger.finish(id, cancelled, listener));
+        let uid = active.uid();
+        let history = self.ledger.history(&active.job.name, uid);
+        let exits = exits.into_iter().map(|exited| exited.exit).collect();
+        let outcome = outcome::of(
+            &active,
+            figures.as_ref(),
+            &history.unwrap_or_default(),
+            completed,
+            exits,
+        );
+        if self
+            .controller
+            .run(run)
+            .is_some_and(|state| state.ends.iter().any(Option::is_none))
+        {
+            self.controller.cancel(run);
+        }
+        self.controller.forget(run);
+        self.looks = true;
+        Some(outcome)
     }
 
     /// Whether all that happened could be recorded.
@@ -493,18 +716,27 @@ impl Jobs {
     }
 }
 
-/// A job that is to be admitted.
-struct Asked {
-    submission: Submission,
-    /// Its number in the history, if it was submitted before.
-    id: Option<RunId>,
-    submitted_ns: u64,
+/// How a program ended.
+#[derive(Debug)]
+pub(crate) struct Exited {
+    pub(crate) exit: Exit,
+    /// The number of its task in the plan, if it is one task.
+    pub(crate) task: Option<u32>,
+    /// Whether it attached itself.
+    pub(crate) itself: bool,
+    /// For how long it had a CPU.
+    pub(crate) ran_ns: u64,
 }
 
 /// Plans and processes are numbered by the time, so that they are unlike those
 /// of any planner before.
-fn new_controller(machine: Machine, config: &Config, now_ns: u64) -> Controller {
+fn new_controller(machine: Machine, config: &Config, aim: Aim) -> Controller {
+    let now_ns = monotonic_ns();
     let options = Options {
+        planning: pbs_planner::Options {
+            aim,
+            ..pbs_planner::Options::default()
+        },
         config: Some(*config),
         lead_ns: LEAD_NS,
         ..Options::default()
@@ -513,8 +745,9 @@ fn new_controller(machine: Machine, config: &Config, now_ns: u64) -> Controller 
     Controller::new(machine, options, now_ns, first_process)
 }
 
+/// Of the clock of the events.
 #[allow(unsafe_code)]
-fn monotonic_ns() -> u64 {
+pub(crate) fn monotonic_ns() -> u64 {
     let mut time = libc::timespec {
         tv_sec: 0,
         tv_nsec: 0,
@@ -551,6 +784,7 @@ mod tests {
         let settings = Settings {
             history: directory.join("history.db"),
             max_replans: 0,
+            aim: Aim::Best,
         };
         // Nothing is left open, so the device is not asked.
         let device = Device::open_path(Path::new("/dev/null"), true).unwrap();
@@ -565,8 +799,8 @@ mod tests {
         let directory = std::env::temp_dir().join(format!("pbs-jobs-{}", std::process::id()));
         let mut jobs = jobs(&directory);
         let mut admit = |submissions| {
-            let plan = jobs.admit(submissions, Kind::Plan, "jobs", &mut Nobody);
-            plan.map(|plan| plan.processes.len())
+            jobs.admit(submissions, Kind::Plan, "jobs", &mut Nobody)?;
+            jobs.take_plan().map(|plan| plan.processes.len())
         };
         const SECOND_NS: u64 = 1_000_000_000;
         let mut both = job("fits", SECOND_NS);

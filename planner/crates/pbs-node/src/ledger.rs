@@ -2,18 +2,19 @@
 //! What is kept of the runs while they run: in the history, so that what they
 //! used is known to the next one, and so that another planner can take over.
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use pbs_history::{
-    boot_id, Collector, JobHistory, Kind, NewRun, Outcome, RunFigures, RunId, State, Store,
-    Takeover,
+    boot_id, Collector, InForce, JobHistory, Kind, NewRun, Order, Outcome, ProcessRun, Run,
+    RunFigures, RunId, State, Store, Takeover,
 };
 use pbs_plan::{to_toml, Plan};
-use pbs_uapi::{Device, Event, IDLE};
+use pbs_uapi::{Device, Event, EventKind, IDLE};
 
 use crate::node::BATCH;
-use crate::queue::{self, decline, open_runs, unix_ns};
+use crate::queue::{self, open_runs, unix_ns};
 use crate::saved::Saved;
 use crate::{Error, Listener, News};
 
@@ -24,8 +25,14 @@ const KEEP_EVERY: Duration = Duration::from_secs(1);
 /// The history of the planner, and its runs that are not over.
 #[derive(Debug)]
 pub(crate) struct Ledger {
+    path: PathBuf,
     store: Store,
-    runs: Vec<OpenRun>,
+    runs: BTreeMap<RunId, OpenRun>,
+    /// Whose each process is, by its number in plans.
+    owners: BTreeMap<u32, RunId>,
+    in_force: InForce,
+    /// The files that say of runs that they were let go, until that is noted.
+    commits: Vec<PathBuf>,
     kept: Instant,
     /// Some of what happened could not be kept.
     failed: bool,
@@ -34,12 +41,13 @@ pub(crate) struct Ledger {
 /// A run that is under way.
 #[derive(Debug)]
 struct OpenRun {
-    id: RunId,
     /// [`State::Running`] once its programs were let go.
     state: State,
     collector: Collector,
     takeover: Takeover,
     saved: Saved,
+    /// It is not in the file as it is here.
+    is_new: bool,
 }
 
 impl Ledger {
@@ -47,17 +55,75 @@ impl Ledger {
     pub(crate) fn open(path: &Path) -> Result<Self, Error> {
         let mut store = queue::open(path)?;
         store.claim_planner()?;
+        let in_force = store.in_force()?.unwrap_or_default();
         Ok(Self {
+            path: path.into(),
             store,
-            runs: Vec::new(),
+            runs: BTreeMap::new(),
+            owners: BTreeMap::new(),
+            in_force,
+            commits: Vec::new(),
             kept: Instant::now(),
             failed: false,
         })
     }
 
-    /// What the runs of a job predict.
-    pub(crate) fn history(&self, job: &str) -> Result<JobHistory, Error> {
-        Ok(self.store.history(job)?)
+    /// What the runs of a job predict that this user has asked for, or nobody.
+    pub(crate) fn history(&self, job: &str, uid: Option<u32>) -> Result<JobHistory, Error> {
+        Ok(self.store.history_of(job, uid)?)
+    }
+
+    /// What the last planner has told the node.
+    pub(crate) fn in_force(&self) -> &InForce {
+        &self.in_force
+    }
+
+    /// Takes runs in, which wait: all or none.
+    pub(crate) fn take_in(&mut self, runs: &[NewRun<'_>]) -> Result<Vec<RunId>, Error> {
+        Ok(self.store.begin_runs(runs)?)
+    }
+
+    /// A run of which nothing may be known any more.
+    pub(crate) fn run(&self, id: RunId) -> Result<Run, Error> {
+        Ok(self.store.run(id)?)
+    }
+
+    /// Under which terms a run was asked for; `None`: nobody was.
+    pub(crate) fn order(&self, id: RunId) -> Result<Option<Order>, Error> {
+        Ok(self.store.order(id)?)
+    }
+
+    /// Other terms for a run.
+    pub(crate) fn set_order(&mut self, id: RunId, order: &Order) -> Result<(), Error> {
+        Ok(self.store.set_order(id, order)?)
+    }
+
+    /// The job of a run as it was requested; `None`: it is over.
+    pub(crate) fn request(&self, id: RunId) -> Result<Option<String>, Error> {
+        let takeover = self.store.takeover(id)?;
+        Ok(takeover.map(|takeover| takeover.request))
+    }
+
+    /// A file of that name beside the history.
+    pub(crate) fn beside(&self, name: &str) -> PathBuf {
+        let mut file = self.path.clone().into_os_string();
+        file.push(".");
+        file.push(name);
+        file.into()
+    }
+
+    /// The last runs that are over, the oldest first.
+    pub(crate) fn last_runs(&self, count: usize) -> Result<Vec<Run>, Error> {
+        Ok(self.store.last_runs(count)?)
+    }
+
+    /// What is known of the processes of a run, over or not.
+    pub(crate) fn figures(&self, id: RunId) -> Result<RunFigures, Error> {
+        let mut figures = self.store.figures_of(id)?;
+        if let Some(open) = self.runs.get(&id) {
+            figures.processes = open.collector.figures();
+        }
+        Ok(figures)
     }
 
     /// The runs that are not over, with what is needed to take them over.
@@ -74,23 +140,21 @@ impl Ledger {
         queue::waiting(&self.store)
     }
 
-    /// Notes a run whose plan is to be written, with all that is needed to take it
-    /// over, and follows it from the event of that number on. `id` is its number if
-    /// it was submitted before.
+    /// Follows a run whose plan is to be written from the event of that number on, with
+    /// all that is needed to take it over. `id` is its number if it was submitted before.
     pub(crate) fn follow(
         &mut self,
         id: Option<RunId>,
         saved: Saved,
         kind: Kind,
         request: &str,
-        next_seq: u64,
+        first_seq: u64,
     ) -> Result<RunId, Error> {
         let takeover = Takeover {
             request: request.into(),
             reservation: saved.to_text(),
             boot_id: boot_id(),
-            next_seq,
-            ..Takeover::default()
+            first_seq,
         };
         let id = match id {
             Some(id) => id,
@@ -101,35 +165,48 @@ impl Ledger {
                     submitted_unix_ns: unix_ns(),
                     request,
                     reservation: &takeover.reservation,
+                    order: None,
                 };
                 self.store.begin_run(&new)?
             }
         };
-        (self.store).update_run(id, State::Planned, &takeover, &[])?;
-        self.runs.push(OpenRun {
-            id,
-            state: State::Planned,
-            collector: Collector::new(next_seq, saved.expected()),
+        let collector = Collector::new(first_seq, saved.expected());
+        self.insert(id, State::Planned, collector, takeover, saved);
+        if self.runs.len() == 1 {
+            self.in_force.next_seq = first_seq;
+        }
+        Ok(id)
+    }
+
+    fn insert(
+        &mut self,
+        id: RunId,
+        state: State,
+        collector: Collector,
+        takeover: Takeover,
+        saved: Saved,
+    ) {
+        let numbers = saved.numbers.iter().map(|&number| (number, id));
+        self.owners.extend(numbers);
+        let run = OpenRun {
+            state,
+            collector,
             takeover,
             saved,
-        });
-        Ok(id)
+            is_new: true,
+        };
+        self.runs.insert(id, run);
     }
 
     /// Goes on to follow a run that another planner has followed.
     pub(crate) fn go_on(&mut self, saved: Saved, takeover: Takeover, before: &RunFigures) {
         let expected = saved.expected();
-        let collector = Collector::resume(takeover.next_seq, expected, &before.processes);
-        self.runs.push(OpenRun {
-            id: before.run.id,
-            state: State::Running,
-            collector,
-            takeover,
-            saved,
-        });
+        let next_seq = takeover.first_seq.max(self.in_force.next_seq);
+        let collector = Collector::resume(next_seq, expected, &before.processes);
+        self.insert(before.run.id, State::Running, collector, takeover, saved);
     }
 
-    /// A plan is in force, with all runs that are under way.
+    /// A plan is to be in force, with all runs that are under way.
     ///
     /// # Errors
     ///
@@ -139,12 +216,17 @@ impl Ledger {
         self.note()
     }
 
-    /// The programs of all runs were let go.
-    pub(crate) fn released(&mut self, listener: &mut dyn Listener) {
-        for run in &mut self.runs {
+    /// That file says of runs that they were let go.
+    pub(crate) fn committed(&mut self, commit: PathBuf) {
+        self.commits.push(commit);
+    }
+
+    /// The programs of a run were let go.
+    pub(crate) fn released(&mut self, id: RunId) {
+        if let Some(run) = self.runs.get_mut(&id) {
             run.state = State::Running;
+            run.is_new = true;
         }
-        self.keep(listener);
     }
 
     /// A plan took over.
@@ -154,31 +236,52 @@ impl Ledger {
     }
 
     fn take(&mut self, plan: &Plan) {
-        let text = to_toml(plan);
-        for run in &mut self.runs {
-            run.takeover.plan.clone_from(&text);
-            run.takeover.plan_id = plan.plan_id;
-            run.takeover.dealt_seq = plan.dealt_seq;
-        }
+        self.in_force.plan = to_toml(plan);
+        self.in_force.plan_id = plan.plan_id;
+        self.in_force.boot_id = boot_id();
     }
 
     /// A run has ended at that time.
     pub(crate) fn ended(&mut self, id: RunId, time_ns: u64) {
-        for run in self.runs.iter_mut().filter(|run| run.id == id) {
+        if let Some(run) = self.runs.get_mut(&id) {
             run.saved.ended_ns = Some(time_ns);
             run.takeover.reservation = run.saved.to_text();
+            run.is_new = true;
         }
     }
 
     /// Hears of an event. One of another plan, whose processes may have the same
     /// numbers, is only counted.
     pub(crate) fn event(&mut self, event: &Event, ours: bool) {
+        let next_seq = self.in_force.next_seq;
+        if event.seq < next_seq {
+            return;
+        }
+        let owner = self.owners.get(&event.process).filter(|_| ours).copied();
+        let is_overrun = event.kind == EventKind::Overrun as u16;
+        self.in_force.next_seq = match is_overrun {
+            true => event.seq.saturating_add(event.value),
+            false => event.seq.saturating_add(1),
+        };
+        // What was lost may be of each of them.
+        let is_lost = is_overrun || event.seq > next_seq;
         let counted = Event {
             process: IDLE,
             ..*event
         };
-        for run in &mut self.runs {
-            run.collector.event(if ours { event } else { &counted });
+        if !is_lost {
+            if let Some(run) = owner.and_then(|id| self.runs.get_mut(&id)) {
+                run.collector.pass_over(event.seq);
+                run.collector.event(event);
+                run.is_new = true;
+            }
+            return;
+        }
+        for (&id, run) in &mut self.runs {
+            run.collector.pass_over(next_seq);
+            let is_its = owner == Some(id);
+            run.collector.event(if is_its { event } else { &counted });
+            run.is_new = true;
         }
     }
 
@@ -190,7 +293,8 @@ impl Ledger {
         }
     }
 
-    fn keep(&mut self, listener: &mut dyn Listener) {
+    /// Keeps what was heard.
+    pub(crate) fn keep(&mut self, listener: &mut dyn Listener) {
         if let Err(error) = self.note() {
             self.tell_once(error, listener);
         }
@@ -204,64 +308,84 @@ impl Ledger {
 
     fn note(&mut self) -> Result<(), pbs_history::Error> {
         self.kept = Instant::now();
-        for run in &mut self.runs {
-            run.takeover.next_seq = run.collector.next_seq();
-        }
-        let figures: Vec<_> = self
-            .runs
-            .iter()
-            .map(|run| run.collector.figures())
+        let new = self.runs.iter().filter(|(_, run)| run.is_new);
+        let figures: Vec<(RunId, &OpenRun, Vec<ProcessRun>)> = new
+            .map(|(&id, run)| (id, run, run.collector.figures()))
             .collect();
-        let runs = self.runs.iter().zip(&figures);
-        let runs = runs.map(|(run, figures)| (run.id, run.state, &run.takeover, &**figures));
+        let runs = figures
+            .iter()
+            .map(|(id, run, figures)| (*id, run.state, &run.takeover, &**figures));
         let runs: Vec<_> = runs.collect();
-        self.store.update_runs(&runs)
+        self.store.update_runs(&runs, Some(&self.in_force))?;
+        for run in self.runs.values_mut() {
+            run.is_new = false;
+        }
+        for commit in self.commits.drain(..) {
+            // Who waited with it has it open.
+            let _ = std::fs::remove_file(commit);
+        }
+        Ok(())
     }
 
     /// A program of the process with that number in the plan did not succeed;
     /// `task` is its number in the plan, if the program is one task.
     pub(crate) fn failed_program(&mut self, process: u32, task: Option<u32>) {
-        for run in &mut self.runs {
+        if let Some(run) = self.of(process) {
             run.collector.failed(process, task);
         }
     }
 
     /// For how long a program of the process with that number in the plan had a CPU.
     pub(crate) fn ran(&mut self, process: u32, ran_ns: u64) {
-        for run in &mut self.runs {
+        if let Some(run) = self.of(process) {
             run.collector.ran(process, ran_ns);
         }
     }
 
-    /// The runs are over: their figures become part of the history. The answer is
-    /// what is known of each; `None`: it could not be recorded.
+    fn of(&mut self, process: u32) -> Option<&mut OpenRun> {
+        self.runs.get_mut(self.owners.get(&process)?)
+    }
+
+    /// A run is over: its figures become part of the history. The answer is what is
+    /// known of it; `None`: it could not be recorded. `outcome`: how it ended, where its
+    /// figures do not tell.
     pub(crate) fn finish(
         &mut self,
+        id: RunId,
+        outcome: Option<Outcome>,
         listener: &mut dyn Listener,
-    ) -> Vec<(RunId, Option<RunFigures>)> {
-        let now_ns = unix_ns();
-        let mut finished = Vec::new();
-        for run in std::mem::take(&mut self.runs) {
-            let figures = run.collector.figures();
-            let outcome = Collector::outcome(&figures);
-            let recorded = self.record(run.id, now_ns, outcome, &figures);
-            if let Err(error) = &recorded {
-                self.tell_once(error.clone(), listener);
-            }
-            finished.push((run.id, recorded.ok()));
+    ) -> Option<RunFigures> {
+        let run = self.runs.remove(&id)?;
+        self.owners.retain(|_, owner| *owner != id);
+        let figures = run.collector.figures();
+        let outcome = outcome.unwrap_or_else(|| Collector::outcome(&figures));
+        let recorded = self.record(id, outcome, &figures);
+        if let Err(error) = &recorded {
+            self.tell_once(error.clone(), listener);
         }
-        finished
+        recorded.ok()
     }
 
     fn record(
         &mut self,
         id: RunId,
-        now_ns: u64,
         outcome: Outcome,
-        figures: &[pbs_history::ProcessRun],
+        figures: &[ProcessRun],
     ) -> Result<RunFigures, pbs_history::Error> {
-        self.store.finish_run(id, now_ns, outcome, figures)?;
+        self.store.finish_run(id, unix_ns(), outcome, figures)?;
         self.store.figures_of(id)
+    }
+
+    /// A run whose programs were not let go waits once more.
+    pub(crate) fn put_back(&mut self, id: RunId, request: String) -> Result<(), Error> {
+        if self.runs.remove(&id).is_some() {
+            self.owners.retain(|_, owner| *owner != id);
+        }
+        let takeover = Takeover {
+            request,
+            ..Takeover::default()
+        };
+        Ok((self.store).update_run(id, State::Planned, &takeover, &[])?)
     }
 
     /// Closes a run that nobody follows any more, with what the kernel still holds
@@ -275,12 +399,10 @@ impl Ledger {
     ) -> Result<(), Error> {
         let mut figures = run.processes.clone();
         if let Some(saved) = saved {
-            let mut collector =
-                Collector::resume(takeover.next_seq, saved.expected(), &run.processes);
+            let next_seq = takeover.first_seq.max(self.in_force.next_seq);
+            let mut collector = Collector::resume(next_seq, saved.expected(), &run.processes);
             let mut batch = vec![Event::default(); BATCH];
-            device
-                .seek(takeover.next_seq)
-                .map_err(Error::refused("events"))?;
+            device.seek(next_seq).map_err(Error::refused("events"))?;
             while let Some(events) = device.read_events(&mut batch).ok().filter(|&n| n > 0) {
                 batch[..events]
                     .iter()
@@ -295,9 +417,12 @@ impl Ledger {
         Ok((self.store).finish_run(run.run.id, unix_ns(), outcome, &figures)?)
     }
 
-    /// Closes a run that was submitted and can't be planned.
-    pub(crate) fn decline(&mut self, id: RunId) -> Result<(), Error> {
-        decline(&mut self.store, id)
+    /// Closes a run that waits, or whose programs were not let go.
+    pub(crate) fn close_unrun(&mut self, id: RunId, outcome: Outcome) -> Result<(), Error> {
+        if self.runs.remove(&id).is_some() {
+            self.owners.retain(|_, owner| *owner != id);
+        }
+        Ok(self.store.finish_run(id, unix_ns(), outcome, &[])?)
     }
 
     /// Whether all that happened could be kept.
@@ -326,6 +451,8 @@ mod tests {
             submitted_ns: 0,
             numbers: vec![number],
             machine: Machine::default(),
+            commit: "start".into(),
+            started_ns: 0,
             ended_ns: None,
         }
     }
@@ -342,13 +469,15 @@ mod tests {
         let first = first.unwrap();
         ledger.planned(&plan).unwrap();
         assert_eq!(ledger.store.run(first).unwrap().state, State::Planned);
-        ledger.released(&mut Nobody);
+        ledger.released(first);
+        ledger.keep(&mut Nobody);
         let second = ledger.follow(None, saved("second", 2), Kind::Plan, "", 7);
         let second = second.unwrap();
         ledger.planned(&plan).unwrap();
         let states = [first, second].map(|run| ledger.store.run(run).unwrap().state);
         assert_eq!(states, [State::Running, State::Planned]);
-        ledger.released(&mut Nobody);
+        ledger.released(second);
+        ledger.keep(&mut Nobody);
         assert_eq!(ledger.store.run(second).unwrap().state, State::Running);
         assert!(ledger.is_whole());
         std::fs::remove_dir_all(&directory).unwrap();

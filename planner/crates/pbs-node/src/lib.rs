@@ -20,9 +20,12 @@
 //!
 //! A job that waits is a line in the history ([`queue`]), and belongs to nobody.
 
+mod admission;
+pub mod cgroup;
 mod child;
 pub mod device;
 mod error;
+mod gate;
 mod jobs;
 mod lease;
 mod ledger;
@@ -30,24 +33,37 @@ mod machine;
 mod news;
 mod node;
 mod observe;
+mod order;
+mod orders;
 mod outcome;
+mod owner;
+mod place;
 mod planning;
 mod predict;
+mod program;
 mod progress;
 pub mod queue;
 mod resume;
 mod saved;
+mod serving;
 pub mod signals;
+mod standing;
 mod submission;
 
-pub use child::Launch;
 pub use error::{Declined, Error};
 pub use jobs::{Settings, LEAD_NS};
 pub use machine::this_node;
 pub use news::{Listener, News};
 pub use node::{Next, Node, Options};
 pub use observe::{observe, Observed, Until};
+pub use order::{Ending, Order, ProgramEnd, Terms};
+pub use orders::Alteration;
 pub use outcome::{JobOutcome, TaskOutcome};
+pub use owner::{Limit, Owner};
+pub use pbs_planner::Aim;
+pub use place::stay_off;
 pub use planning::{Answered, Planning};
 pub use predict::{predict, Forecast};
+pub use program::Launch;
+pub use serving::RunDetails;
 pub use submission::{by_priority, Submission};

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What a node has to say while it works.
 
+use std::fmt;
+
 use pbs_plan::Plan;
+use pbs_report::{bytes, ms};
 use pbs_uapi::Event;
 
-use crate::Error;
+use crate::{Error, JobOutcome};
 
 /// Hears of what happens. Who only wants the result does with none of it.
 pub trait Listener {
@@ -16,6 +19,9 @@ pub trait Listener {
 
     /// The kernel took a plan: the first one, or one in the place of another.
     fn planned(&mut self, _plan: &Plan) {}
+
+    /// A job is over.
+    fn over(&mut self, _outcome: JobOutcome) {}
 
     /// All is done for the moment, and events are waited for.
     fn waits(&mut self) {}
@@ -60,4 +66,61 @@ pub enum News {
     PlanRefused(String),
     /// What happens can't be recorded any more, and why. What runs goes on.
     NotRecorded(pbs_history::Error),
+}
+
+impl fmt::Display for News {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = match self {
+            Self::NotAdmitted(error) => error.to_string(),
+            Self::Cancelled {
+                process,
+                cut,
+                is_told,
+            } => format!(
+            "process {process} is cancelled: it waits for process {cut}, which has ended before \
+             its tasks did{}",
+            match is_told {
+                true => "",
+                false => "; end its program, which others have started",
+            }
+        ),
+            Self::EventsLost => {
+                "events were lost, as it came to read them too late; what the tasks \
+                             used that they told of is not recorded"
+                    .into()
+            }
+            Self::NotAsked(process, why) => {
+                format!("how process {process} is cannot be asked: {why}")
+            }
+            Self::MemoryShort => "the node uses more memory than plans may".into(),
+            Self::Grown {
+                job,
+                process,
+                used_bytes,
+                reserved_bytes,
+            } => format!(
+            "process {process} of job {job} uses {}, and {} were reserved for it; it is planned \
+             anew with more",
+            bytes(*used_bytes),
+            bytes(*reserved_bytes)
+        ),
+            Self::WillMiss(job, Some(ns)) => {
+                format!(
+                    "job {job} will miss its deadline by {} ms as it looks now",
+                    ms(*ns)
+                )
+            }
+            Self::WillMiss(job, None) => format!(
+                "there is no place left for job {job}; what is left of it goes on outside the plan"
+            ),
+            Self::NoNewPlan(why) => {
+                format!("no new plan could be made, so the old one goes on: {why}")
+            }
+            Self::PlanRefused(why) => {
+                format!("the kernel refused the new plan, so the old one goes on: {why}")
+            }
+            Self::NotRecorded(error) => format!("{error}. What runs goes on, but is not recorded"),
+        };
+        f.write_str(&text)
+    }
 }

@@ -6,28 +6,41 @@
 //! many events at a time.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use pbs_history::Kind;
+use pbs_history::{Kind, RunId};
 use pbs_job::Machine;
-use pbs_plan::{Config, Plan, Process};
+use pbs_plan::{Config, Plan};
 use pbs_report::{Exit, Outcome};
 use pbs_uapi::{Device, Event, EventKind, Info, Wait};
 
-use crate::child::{empty_outputs, Child, Gate, Launch};
-use crate::jobs::{Jobs, Settings, ToDo};
+use crate::cgroup::Cgroup;
+use crate::child::{ended_child, Child};
+use crate::gate::Gate;
+use crate::jobs::{Exited, Jobs, Settings, ToDo};
 use crate::lease::Lease;
+use crate::place::Stay;
+use crate::program::{empty_outputs, Launch, Prepared};
 use crate::progress::Progress;
 use crate::signals::{wait, Signals};
-use crate::{device, Error, JobOutcome, Listener, News, Submission};
+use crate::{device, Error, Listener, News, Submission};
 
 /// Events read at once.
 pub(crate) const BATCH: usize = 4096;
 
 /// How long programs have to end after an interruption.
-const GRACE: Duration = Duration::from_secs(2);
+pub(crate) const GRACE: Duration = Duration::from_secs(2);
+
+/// How often a plan is made anew because the kernel knew better.
+const WRITE_TRIES: u32 = 5;
+
+/// How long it is waited between looks at a run whose programs have ended, while what the
+/// kernel has to say of them has not come yet; and how often.
+const LOOK_MS: i32 = 10;
+const LOOKS: u32 = 100;
 
 /// What comes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,12 +53,17 @@ pub enum Next {
 }
 
 /// How a node is run.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Options {
     /// The lease of all plans, instead of their own; 0: none.
     pub lease_ns: Option<u64>,
     /// What programs print is kept out of the own standard output.
     pub output_to_error: bool,
+    /// Below which each job that was ordered has a control group of its own
+    /// ([`cgroup::prepare`](crate::cgroup::prepare)); `None`: it has none.
+    pub cgroups: Option<PathBuf>,
+    /// The control group of a job has no more memory than was asked for.
+    pub limits_memory: bool,
 }
 
 /// One node with what runs on it.
@@ -55,26 +73,58 @@ pub struct Node<L> {
     pub listener: L,
     options: Options,
     path: PathBuf,
-    device: Device,
+    pub(crate) device: Device,
     info: Info,
     /// The configuration of plans that have none, as it was at first. It may change
     /// while a plan runs.
     config: Config,
     /// What the plans are made of, if it is jobs.
-    jobs: Option<Jobs>,
+    pub(crate) jobs: Option<Jobs>,
     progress: Progress,
     /// For how long the CPUs have the plan without a word of ours.
     lease: Lease,
     /// Events were lost since it was last looked what is in force.
     lost: bool,
-    /// Of all plans and jobs.
-    children: Vec<Child>,
+    /// Of all plans and jobs, by their process ids.
+    children: BTreeMap<i32, Started>,
+    /// Runs that are over but for what events of them may still come: how often it was
+    /// looked.
+    looked: BTreeMap<pbs_planner::RunId, u32>,
+    /// Those of runs that have one.
+    cgroups: BTreeMap<pbs_planner::RunId, Cgroup>,
+    /// Those of runs that are over, until what was left in them has gone.
+    leaving: Vec<Cgroup>,
+    /// Runs that are to end, and when their programs are killed.
+    pub(crate) ending: BTreeMap<pbs_planner::RunId, Instant>,
     /// The labels of all processes of our plans, by their numbers.
     labels: BTreeMap<u32, String>,
     /// Numbers of processes that wait for what will never end, each with the one
     /// that it waits for.
     cancelled: BTreeMap<u32, u32>,
     batch: Vec<Event>,
+}
+
+/// A program of a plan, or of a run.
+#[derive(Debug)]
+struct Started {
+    /// `None`: of a plan, or of a run that was given up.
+    run: Option<pbs_planner::RunId>,
+    child: Child,
+}
+
+/// Runs that are about to be let go.
+#[derive(Debug)]
+struct Starting {
+    plan: Plan,
+    /// What says whether they were.
+    commit: PathBuf,
+    gate: Gate,
+    /// Their programs, by their process ids.
+    children: Vec<(pbs_planner::RunId, i32)>,
+    /// What could not be started, and why.
+    failed: Vec<(Option<RunId>, Error)>,
+    /// The node has a plan with them.
+    written: bool,
 }
 
 impl<L> AsFd for Node<L> {
@@ -99,7 +149,11 @@ impl<L: Listener> Node<L> {
             progress: Progress::default(),
             lease: Lease::default(),
             lost: false,
-            children: Vec::new(),
+            children: BTreeMap::new(),
+            looked: BTreeMap::new(),
+            cgroups: BTreeMap::new(),
+            leaving: Vec::new(),
+            ending: BTreeMap::new(),
             labels: BTreeMap::new(),
             cancelled: BTreeMap::new(),
             batch: vec![Event::default(); BATCH],
@@ -132,25 +186,24 @@ impl<L: Listener> Node<L> {
         Ok(())
     }
 
-    /// Admits jobs; without any, those that were submitted and still can be. The answer
-    /// is what starts them, with the plan of all that runs. `file` is what they are
-    /// called in messages.
+    /// Admits jobs; without any, those that were submitted and still can be. They are
+    /// started with [`Node::start`]. `file` is what they are called in messages.
     ///
     /// # Errors
     ///
-    /// Why one was declined: nothing is admitted then. Or which program is missing: what was
-    /// admitted stays so, and the node is to be ended.
+    /// Why one was declined: nothing is admitted then.
     pub fn admit(
         &mut self,
         submissions: Vec<Submission>,
         kind: Kind,
-        file: String,
-    ) -> Result<Launch, Error> {
+        file: &str,
+    ) -> Result<(), Error> {
         let jobs = self.jobs.as_mut().ok_or(Error::NoJobs)?;
-        let plan = jobs.admit(submissions, kind, &file, &mut self.listener)?;
-        // Those of jobs before are there already.
-        let is_new = |process: &Process| !self.labels.contains_key(&process.id);
-        Launch::new(plan, is_new, &self.path, self.options.output_to_error, file)
+        jobs.look_at_progress(&self.device);
+        match submissions.is_empty() {
+            true => jobs.admit_waiting(file, &mut self.listener),
+            false => jobs.admit(submissions, kind, file, &mut self.listener),
+        }
     }
 
     /// Takes over the jobs of a planner that died, and hears of all that it has not
@@ -164,6 +217,13 @@ impl<L: Listener> Node<L> {
         self.device
             .seek(resumed.next_seq)
             .map_err(Error::refused("events"))?;
+        for active in &jobs.runs {
+            let name = active.id.map(cgroup_name).unwrap_or_default();
+            let parent = self.options.cgroups.as_ref();
+            if let Some(cgroup) = parent.and_then(|parent| Cgroup::open(parent, &name)) {
+                self.cgroups.insert(active.run, cgroup);
+            }
+        }
         self.jobs = Some(jobs);
         self.progress = Progress::resumed(&resumed.plans, &resumed.in_force);
         let first = &resumed.plans[0];
@@ -177,59 +237,327 @@ impl<L: Listener> Node<L> {
         Ok(())
     }
 
-    /// Forks the programs, writes the plan, attaches the programs, and lets
-    /// them go.
-    pub fn start(&mut self, launch: Launch, signals: &Signals) -> Result<(), Error> {
+    /// Forks the programs of a plan, writes it, attaches the programs, and lets them go.
+    pub fn start_plan(&mut self, launch: Launch, signals: &Signals) -> Result<(), Error> {
         let Launch {
             mut plan,
             programs,
             file,
         } = launch;
         plan.lease_ns = self.options.lease_ns.unwrap_or(plan.lease_ns);
-        empty_outputs(&programs).map_err(Error::Programs)?;
-        let mut gate = Gate::new().map_err(Error::Programs)?;
-        let started = self.children.len();
-        for program in &programs {
-            let child = gate.fork(program, signals.mask_before());
-            self.children.push(child.map_err(Error::Programs)?);
+        let gate = Gate::new(None).map_err(Error::Programs)?;
+        let children = self.fork(None, &programs, &gate, signals)?;
+        self.begin()?;
+        device::write(&self.device, &plan, &file)?;
+        self.written(&plan);
+        for pid in children {
+            self.attach(pid)?;
         }
-        gate.wait_ready(programs.len()).map_err(Error::Programs)?;
+        gate.release().map_err(Error::Programs)
+    }
 
-        let next_seq = self
-            .device
-            .info()
-            .map_err(Error::refused("events"))?
-            .next_seq;
+    /// Starts what was admitted: forks its programs, writes the plan of all that run,
+    /// attaches the programs, and lets them go. What cannot be started is over; the
+    /// answer is which runs those are and why.
+    ///
+    /// # Errors
+    ///
+    /// Why none was started; they are all over then.
+    pub fn start(&mut self, signals: &Signals) -> Result<Vec<(Option<RunId>, Error)>, Error> {
+        let unstarted = self.jobs.as_ref().map_or_else(Vec::new, Jobs::unstarted);
+        if unstarted.is_empty() {
+            return Ok(Vec::new());
+        }
+        let jobs = self.jobs.as_mut().ok_or(Error::NoJobs)?;
+        let started = jobs.take_plan().and_then(|plan| {
+            let commit = jobs.commit_file(&plan);
+            let gate = Gate::new(Some(&commit)).map_err(Error::Programs)?;
+            Ok(Starting {
+                plan,
+                commit,
+                gate,
+                children: Vec::new(),
+                failed: Vec::new(),
+                written: false,
+            })
+        });
+        let mut starting = match started {
+            Ok(starting) => starting,
+            Err(error) => return Err(self.give_up_all(error, false)),
+        };
+        let stand = self.fork_all(&unstarted, &mut starting, signals);
+        let stand = stand.and_then(|()| match self.has_unstarted() {
+            true => self.put_in_force(&mut starting),
+            false => Ok(()),
+        });
+        let Starting {
+            commit,
+            gate,
+            failed,
+            written,
+            ..
+        } = starting;
+        let released = stand.and_then(|()| match self.has_unstarted() {
+            true => gate.release().map_err(Error::Programs),
+            false => Ok(()),
+        });
+        match (&released, &mut self.jobs, failed.len() < unstarted.len()) {
+            (Ok(()), Some(jobs), true) => jobs.released(commit, &mut self.listener),
+            _ => _ = fs::remove_file(&commit),
+        }
+        match released {
+            Ok(()) => Ok(failed),
+            Err(error) => Err(self.give_up_all(error, written)),
+        }
+    }
+
+    /// What was not let go is over.
+    fn give_up_all(&mut self, why: Error, written: bool) -> Error {
+        for run in self.jobs.as_ref().map_or_else(Vec::new, Jobs::unstarted) {
+            self.give_up(run, &why, written);
+        }
+        why
+    }
+
+    fn has_unstarted(&self) -> bool {
+        let jobs = self.jobs.as_ref();
+        jobs.is_some_and(|jobs| !jobs.unstarted().is_empty())
+    }
+
+    /// Forks the programs of those runs, which come as far as the gate.
+    fn fork_all(
+        &mut self,
+        runs: &[pbs_planner::RunId],
+        starting: &mut Starting,
+        signals: &Signals,
+    ) -> Result<(), Error> {
+        for &run in runs {
+            let forked = self.prepare(run, &starting.plan).and_then(|programs| {
+                self.make_cgroup(run)?;
+                self.fork(Some(run), &programs, &starting.gate, signals)
+            });
+            match forked {
+                Ok(pids) => {
+                    let children = pids.into_iter().map(|pid| (run, pid));
+                    starting.children.extend(children);
+                }
+                Err(error) => {
+                    let id = self.give_up(run, &error, false);
+                    starting.failed.push((id, error));
+                }
+            }
+        }
+        if !starting.failed.is_empty() && self.has_unstarted() {
+            starting.plan = self.jobs.as_mut().ok_or(Error::NoJobs)?.take_plan()?;
+        }
+        Ok(())
+    }
+
+    /// Writes the plan, and attaches those who stand at the gate.
+    fn put_in_force(&mut self, starting: &mut Starting) -> Result<(), Error> {
+        self.begin()?;
+        let mut tries = 1;
+        loop {
+            let plan = &mut starting.plan;
+            plan.lease_ns = match self.lease.length_ns() {
+                0 => self.options.lease_ns.unwrap_or(plan.lease_ns),
+                length_ns => length_ns,
+            };
+            let next_seq = self.next_seq()?;
+            let jobs = self.jobs.as_mut().ok_or(Error::NoJobs)?;
+            jobs.follow_from(next_seq, plan, &starting.commit)?;
+            match device::write(&self.device, plan, "the plan of all jobs") {
+                Ok(()) => break,
+                // Something has happened since that we have not heard of.
+                Err(Error::Refused(..)) if tries < WRITE_TRIES => {
+                    tries += 1;
+                    while self.hear()? > 0 {}
+                    let jobs = self.jobs.as_mut().ok_or(Error::NoJobs)?;
+                    jobs.look_at_progress(&self.device);
+                    jobs.plan_anew(&mut self.listener);
+                    starting.plan = jobs.take_plan()?;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        starting.written = true;
+        self.written(&starting.plan);
+        if let Some(jobs) = &mut self.jobs {
+            jobs.taken();
+        }
+        for (run, pid) in std::mem::take(&mut starting.children) {
+            let jobs = self.jobs.as_ref();
+            if jobs.is_none_or(|jobs| jobs.active(run).is_none()) {
+                continue;
+            }
+            if let Err(error) = self.attach(pid) {
+                let id = self.give_up(run, &error, true);
+                starting.failed.push((id, error));
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the control group of a run that was ordered.
+    fn make_cgroup(&mut self, run: pbs_planner::RunId) -> Result<(), Error> {
+        let (Some(jobs), Some(parent)) = (&self.jobs, &self.options.cgroups) else {
+            return Ok(());
+        };
+        let active = jobs.active(run).filter(|active| active.terms.is_some());
+        if let Some((active, id)) = active.and_then(|active| Some((active, active.id?))) {
+            let memory_bytes = active.job.processes.iter().map(|it| it.memory_bytes);
+            let memory_bytes = memory_bytes.fold(0, u64::saturating_add);
+            let limit = self.options.limits_memory.then_some(memory_bytes);
+            let cgroup = Cgroup::create(parent, &cgroup_name(id), limit);
+            let cgroup =
+                cgroup.map_err(|error| Error::file(parent.join(cgroup_name(id)), error))?;
+            self.cgroups.insert(run, cgroup);
+        }
+        Ok(())
+    }
+
+    /// The programs of a run, with the CPUs that the plan has for them.
+    fn prepare(&self, run: pbs_planner::RunId, plan: &Plan) -> Result<Vec<Prepared>, Error> {
+        let jobs = self.jobs.as_ref().ok_or(Error::NoJobs)?;
+        let owner = jobs.active(run).and_then(|active| active.owner());
+        let mut programs = Vec::new();
+        let mut problems = Vec::new();
+        let processes = plan.processes.iter().enumerate();
+        for (index, process) in processes.filter(|(_, it)| jobs.run_of(it.id) == Some(run)) {
+            let cpu = plan.cpu_of(index).map_or(0, |cpu| cpu.cpu);
+            let to_error = self.options.output_to_error;
+            match Prepared::of_process(process, cpu, &self.path, to_error, owner.as_ref()) {
+                Ok(prepared) => programs.extend(prepared),
+                Err(problem) => problems.push(problem),
+            }
+        }
+        match problems.is_empty() {
+            true => Ok(programs),
+            false => Err(Error::Invalid {
+                file: jobs.name_of(run),
+                problems,
+            }),
+        }
+    }
+
+    /// Forks programs, which come as far as the gate. If one does not, none of them goes
+    /// on.
+    fn fork(
+        &mut self,
+        run: Option<pbs_planner::RunId>,
+        programs: &[Prepared],
+        gate: &Gate,
+        signals: &Signals,
+    ) -> Result<Vec<i32>, Error> {
+        empty_outputs(programs).map_err(Error::Programs)?;
+        let cgroup = run.and_then(|run| self.cgroups.get(&run));
+        let cgroup = cgroup.map(Cgroup::descriptor).transpose();
+        let cgroup = cgroup.map_err(Error::Programs)?;
+        let mut children = Vec::with_capacity(programs.len());
+        let mut ready = Ok(());
+        let _stay = Stay::here();
+        for program in programs {
+            match gate.fork(program, cgroup.as_ref(), signals.mask_before()) {
+                Ok(child) => children.push(child),
+                Err(error) => {
+                    ready = Err(error);
+                    break;
+                }
+            }
+        }
+        let ready = ready.and_then(|()| gate.wait_ready(&mut children));
+        let run = run.filter(|_| ready.is_ok());
+        let mut pids = Vec::with_capacity(children.len());
+        for mut child in children {
+            if ready.is_err() {
+                child.signal(libc::SIGKILL);
+            }
+            let pid = child.pid;
+            pids.push(pid);
+            self.children.insert(pid, Started { run, child });
+        }
+        ready.map(|()| pids).map_err(Error::Programs)
+    }
+
+    fn next_seq(&self) -> Result<u64, Error> {
+        let info = self.device.info();
+        Ok(info.map_err(Error::refused("events"))?.next_seq)
+    }
+
+    /// Something begins. Where nothing is under way what happened before is of no
+    /// interest.
+    fn begin(&mut self) -> Result<(), Error> {
         if self.progress.is_over() {
-            // What happened before is of no interest.
             self.progress = Progress::default();
+            self.lease = Lease::default();
+            let next_seq = self.next_seq()?;
             self.device
                 .seek(next_seq)
                 .map_err(Error::refused("events"))?;
         }
-        if let Some(jobs) = &mut self.jobs {
-            jobs.follow_from(next_seq)?;
-        }
-        device::write(&self.device, &plan, &file)?;
-        self.lease = Lease::new(plan.lease_ns);
-        self.progress.written(&plan);
-        self.listener.planned(&plan);
-        note_labels(&mut self.labels, &plan);
-        if let Some(jobs) = &mut self.jobs {
-            jobs.in_force(&plan)?;
-        }
-        for child in &self.children[started..] {
-            child.attach(&self.device).map_err(|refused| {
-                let what = &child.program;
-                let label = label(&self.labels, what.process);
-                Error::Refused(format!("attach {} to process {label}", what.name), refused)
-            })?;
-        }
-        gate.release().map_err(Error::Programs)?;
-        if let Some(jobs) = &mut self.jobs {
-            jobs.released(&mut self.listener);
-        }
         Ok(())
+    }
+
+    /// The node took a plan.
+    fn written(&mut self, plan: &Plan) {
+        self.lease = Lease::new(plan.lease_ns);
+        self.progress.written(plan);
+        self.listener.planned(plan);
+        note_labels(&mut self.labels, plan);
+    }
+
+    fn attach(&self, pid: i32) -> Result<(), Error> {
+        let Some(started) = self.children.get(&pid) else {
+            return Ok(());
+        };
+        started.child.attach(&self.device).map_err(|refused| {
+            let what = &started.child.program;
+            let label = label(&self.labels, what.process);
+            Error::Refused(format!("attach {} to process {label}", what.name), refused)
+        })
+    }
+
+    /// What is left in the control group of a run ends with it.
+    fn leave(&mut self, run: pbs_planner::RunId) {
+        if let Some(cgroup) = self.cgroups.remove(&run) {
+            // If that does not work, it is not empty, and tried again.
+            let _ = cgroup.kill();
+            self.leaving.push(cgroup);
+        }
+    }
+
+    /// Takes away the control groups that are empty. Whether there are others.
+    fn take_away(&mut self) -> bool {
+        self.leaving.retain(|cgroup| {
+            let gone = cgroup.is_empty() && cgroup.remove().is_ok();
+            if !gone {
+                let _ = cgroup.kill();
+            }
+            !gone
+        });
+        !self.leaving.is_empty()
+    }
+
+    /// Sends all programs of a run a signal.
+    pub(crate) fn signal_run(&mut self, run: pbs_planner::RunId, signal: i32) {
+        for started in self.children.values_mut() {
+            if started.run == Some(run) {
+                started.child.signal(signal);
+            }
+        }
+    }
+
+    /// A run can't be started: its programs end, and it is over.
+    fn give_up(&mut self, run: pbs_planner::RunId, why: &Error, written: bool) -> Option<RunId> {
+        self.signal_run(run, libc::SIGKILL);
+        self.leave(run);
+        for started in self.children.values_mut() {
+            if started.run == Some(run) {
+                started.run = None;
+            }
+        }
+        let jobs = self.jobs.as_mut()?;
+        jobs.give_up(run, why, written, &mut self.listener)
     }
 
     /// Hears and acts until all is over, or somebody wants to stop.
@@ -297,18 +625,114 @@ impl<L: Listener> Node<L> {
                 jobs.catch_up(&self.device, &mut self.listener);
             }
         }
+        self.reap();
+        let settled_ms = self.settle()?;
         if let Some(outcome) = self.progress.outcome() {
-            if self.all_ended() {
+            let jobs = self.jobs.as_ref();
+            let has_vacated = jobs.is_some_and(|jobs| jobs.controller.has_vacated());
+            if self.all_ended() && !has_vacated && settled_ms < 0 {
                 // The ends of programs are events too.
                 while self.hear()? > 0 {}
                 return Ok(Next::Over(outcome));
             }
         }
-        let mut timeout_ms = self.answer();
-        if let Some(left_ms) = self.lease.keep(&self.device, self.progress.in_force()) {
-            timeout_ms = u32::try_from(timeout_ms).map_or(left_ms, |ms| left_ms.min(ms as i32));
+        let answered_ms = self.answer();
+        let lease_ms = self.lease.keep(&self.device, self.progress.in_force());
+        Ok(Next::Wait(sooner(
+            sooner(answered_ms, settled_ms),
+            lease_ms.unwrap_or(-1),
+        )))
+    }
+
+    /// Hears which programs have ended.
+    fn reap(&mut self) {
+        while let Some(pid) = ended_child() {
+            // One that is none of ours is left to whose it is.
+            if !self
+                .children
+                .get_mut(&pid)
+                .is_some_and(|it| it.child.has_ended())
+            {
+                return;
+            }
+            // Nobody asks how one ended that was given up.
+            let given_up = |started: &Started| started.run.is_none();
+            if self.jobs.is_some() && self.children.get(&pid).is_some_and(given_up) {
+                self.children.remove(&pid);
+            }
         }
-        Ok(Next::Wait(timeout_ms))
+    }
+
+    /// Records the runs that are over, and kills what was told to end and did not.
+    /// Returns when to do so again, in milliseconds; negative: when something happens.
+    fn settle(&mut self) -> Result<i32, Error> {
+        let Some(jobs) = &mut self.jobs else {
+            return Ok(-1);
+        };
+        let mut alive: BTreeMap<_, usize> = BTreeMap::new();
+        let mut ended: BTreeMap<_, Vec<i32>> = BTreeMap::new();
+        for (&pid, started) in &self.children {
+            if let Some(run) = started.run {
+                match started.child.is_reaped() {
+                    true => ended.entry(run).or_default().push(pid),
+                    false => *alive.entry(run).or_default() += 1,
+                }
+            }
+        }
+        let over = jobs.over();
+        let mut again_ms = -1;
+        // All its programs have ended, and no event has said so of its processes.
+        for &run in ended.keys() {
+            if alive.contains_key(&run) || over.contains(&run) {
+                continue;
+            }
+            let looked = self.looked.entry(run).or_default();
+            *looked += 1;
+            jobs.look_at(run, &self.device, *looked > LOOKS);
+            again_ms = LOOK_MS;
+        }
+        for run in over.into_iter().filter(|run| !alive.contains_key(run)) {
+            let exits = ended.remove(&run).unwrap_or_default();
+            let exits = exits.into_iter().filter_map(|pid| {
+                let mut started = self.children.remove(&pid)?;
+                Some(started.child.exited())
+            });
+            let exits: Vec<Exited> = exits.collect();
+            self.looked.remove(&run);
+            self.ending.remove(&run);
+            if let Some(cgroup) = self.cgroups.remove(&run) {
+                let _ = cgroup.kill();
+                self.leaving.push(cgroup);
+            }
+            for number in jobs.numbers(run) {
+                self.labels.remove(&number);
+                self.cancelled.remove(&number);
+            }
+            if let Some(outcome) = jobs.finish(run, exits, &mut self.listener) {
+                self.listener.over(outcome);
+            }
+        }
+        let now = Instant::now();
+        for (run, at) in &mut self.ending {
+            let left = at.saturating_duration_since(now);
+            if left.is_zero() {
+                if let Some(cgroup) = self.cgroups.get(run) {
+                    let _ = cgroup.kill();
+                }
+                for started in self.children.values_mut() {
+                    if started.run == Some(*run) {
+                        started.child.signal(libc::SIGKILL);
+                    }
+                }
+                *at = now + GRACE;
+            }
+            let left_ms = at.saturating_duration_since(now).as_millis() as i32 + 1;
+            again_ms = sooner(again_ms, left_ms);
+        }
+        if self.take_away() {
+            again_ms = sooner(again_ms, LOOK_MS);
+        }
+        Ok(again_ms)
     }
 
     /// Answers prediction failures with a new plan, if jobs are run. Returns for
@@ -318,6 +742,9 @@ impl<L: Listener> Node<L> {
             return -1;
         };
         jobs.look_at_memory(&self.device, &mut self.listener);
+        if jobs.controller.is_asked() {
+            jobs.look_at_progress(&self.device);
+        }
         let to_do = jobs.answer(&mut self.listener);
         // The new plan does not have them, and would set them free.
         for (process, cut) in jobs.cancelled() {
@@ -358,7 +785,7 @@ impl<L: Listener> Node<L> {
         if self.cancelled.insert(process, cut).is_some() {
             return;
         }
-        let children = self.children.iter_mut();
+        let children = self.children.values_mut().map(|started| &mut started.child);
         let own = children.filter(|child| child.program.process == process);
         let mut own: Vec<_> = own.collect();
         self.listener.news(News::Cancelled {
@@ -373,8 +800,8 @@ impl<L: Listener> Node<L> {
 
     fn all_ended(&mut self) -> bool {
         let mut all = true;
-        for child in &mut self.children {
-            all &= child.has_ended();
+        for started in self.children.values_mut() {
+            all &= started.child.has_ended();
         }
         all
     }
@@ -390,10 +817,7 @@ impl<L: Listener> Node<L> {
             Ok(Outcome::Interrupted) | Err(_) => self.stop(signals),
             Ok(_) => {}
         }
-        if followed.is_err() {
-            self.exits();
-            self.finish();
-        }
+        self.finish();
         followed
     }
 
@@ -403,15 +827,15 @@ impl<L: Listener> Node<L> {
             // It may be gone already.
             let _ = self.device.drop_plan(cpu);
         }
-        for child in &mut self.children {
-            child.signal(libc::SIGTERM);
+        for started in self.children.values_mut() {
+            started.child.signal(libc::SIGTERM);
         }
         let deadline = Instant::now() + GRACE;
         while !self.all_ended() {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                for child in &mut self.children {
-                    child.signal(libc::SIGKILL);
+                for started in self.children.values_mut() {
+                    started.child.signal(libc::SIGKILL);
                 }
             }
             let timeout_ms = i32::try_from(left.as_millis()).unwrap_or(0).clamp(10, 2000);
@@ -423,36 +847,56 @@ impl<L: Listener> Node<L> {
         while self.hear().is_ok_and(|count| count > 0) {}
     }
 
-    /// How each program ended; what did not succeed is no example for the next run.
+    /// How each program of a plan ended. Those of jobs are told with what became of them.
     pub fn exits(&mut self) -> Vec<Exit> {
-        let mut exits = Vec::new();
-        for child in &mut self.children {
-            let exit = child.exit();
-            if let Some(jobs) = &mut self.jobs {
-                let program = &child.program;
-                if !exit.success() {
-                    jobs.failed_program(program.process, program.task);
-                }
-                // What one that attaches itself had before that is not its plan's.
-                if !program.itself {
-                    jobs.ran(program.process, child.ran_ns());
-                }
-            }
-            exits.push(exit);
-        }
-        exits
+        let children = std::mem::take(&mut self.children);
+        let exits = children
+            .into_values()
+            .map(|mut started| started.child.exit());
+        exits.collect()
     }
 
-    /// The jobs are over: records them, and says what became of each.
-    pub fn finish(&mut self) -> Vec<JobOutcome> {
-        let jobs = self.jobs.as_mut();
-        jobs.map(|jobs| jobs.finish(&mut self.listener))
-            .unwrap_or_default()
+    /// Records all jobs that are under way as they stand, since nobody follows them any
+    /// more.
+    pub fn finish(&mut self) {
+        let Some(jobs) = &mut self.jobs else {
+            return;
+        };
+        for run in jobs.started() {
+            if let Some(cgroup) = self.cgroups.remove(&run) {
+                let _ = cgroup.kill();
+                self.leaving.push(cgroup);
+            }
+            let of = |started: &Started| started.run == Some(run);
+            let children = self.children.iter().filter(|(_, started)| of(started));
+            let pids: Vec<i32> = children.map(|(&pid, _)| pid).collect();
+            let exits = pids.iter().filter_map(|pid| {
+                let mut started = self.children.remove(pid)?;
+                Some(started.child.exited())
+            });
+            let exits: Vec<Exited> = exits.collect();
+            if let Some(outcome) = jobs.finish(run, exits, &mut self.listener) {
+                self.listener.over(outcome);
+            }
+        }
     }
 
     /// Whether all that happened could be recorded.
     pub fn is_recorded(&self) -> bool {
         self.jobs.as_ref().is_none_or(Jobs::is_recorded)
+    }
+}
+
+fn cgroup_name(id: RunId) -> String {
+    format!("job-{id}")
+}
+
+/// The sooner of two times to wait, of which a negative one means for ever.
+fn sooner(one_ms: i32, other_ms: i32) -> i32 {
+    match (one_ms < 0, other_ms < 0) {
+        (true, _) => other_ms,
+        (_, true) => one_ms,
+        _ => one_ms.min(other_ms),
     }
 }
 

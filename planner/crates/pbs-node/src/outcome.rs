@@ -2,6 +2,7 @@
 //! What became of the jobs, and what was learnt from them.
 
 use pbs_history::{JobHistory, Kind, Outcome, RunFigures, Source};
+use pbs_report::Exit;
 use serde::Serialize;
 
 use crate::jobs::ActiveJob;
@@ -38,6 +39,9 @@ pub struct JobOutcome {
     pub plan_error_permille: Option<u64>,
     /// All of its tasks that were planned.
     pub tasks: Vec<TaskOutcome>,
+    /// How its programs ended, those that this node has started.
+    #[serde(skip)]
+    pub exits: Vec<Exit>,
 }
 
 /// A task: what was predicted, what it retired, and what is predicted now.
@@ -74,6 +78,7 @@ pub(crate) fn of(
     figures: Option<&RunFigures>,
     history: &JobHistory,
     completed: bool,
+    exits: Vec<Exit>,
 ) -> JobOutcome {
     let since = |ns: u64| ns.saturating_sub(active.submitted_ns);
     let outcome = figures.and_then(|figures| figures.run.outcome);
@@ -84,7 +89,7 @@ pub(crate) fn of(
         _ => false,
     });
     let ended_ns = active.ended_ns.filter(|_| whole);
-    let deadline_ns = Some(active.job.deadline_ns).filter(|_| active.kind == Kind::Plan);
+    let deadline_ns = active.deadline_ns();
     JobOutcome {
         name: active.job.name.clone(),
         run: active.id.map(|id| id.0),
@@ -103,6 +108,7 @@ pub(crate) fn of(
         outcome,
         plan_error_permille: active.id.and_then(|id| history.error_permille(id)),
         tasks: tasks(active, figures, history),
+        exits,
     }
 }
 

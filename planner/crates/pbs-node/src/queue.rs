@@ -7,11 +7,14 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use pbs_control::{Controller, Options as ControlOptions};
-use pbs_history::{Kind, NewRun, Options, Outcome, Run, RunFigures, RunId, State, Store, Takeover};
+use pbs_history::{
+    Kind, NewRun, Options, Order, Outcome, Run, RunFigures, RunId, State, Store, Takeover,
+};
 use pbs_job::Machine;
 use serde::Serialize;
 
 use crate::jobs::LEAD_NS;
+use crate::order::Noted;
 use crate::{Declined, Error, Submission};
 
 /// A job that was submitted.
@@ -36,7 +39,7 @@ pub struct RunSummary {
     pub job: String,
     /// What it is run for.
     pub kind: Kind,
-    /// "submitted", "planned", "running" or "over".
+    /// "held", "waiting", "planned", "running" or "over".
     pub state: &'static str,
     /// When it was submitted.
     pub submitted_unix_ns: u64,
@@ -48,29 +51,71 @@ pub struct RunSummary {
     pub tasks: usize,
     /// And how many of them have ended.
     pub tasks_ended: usize,
+    /// The user who wants it, if one was asked.
+    pub uid: Option<u32>,
+    /// How important it is.
+    pub priority: Option<u32>,
+    /// Why it waits, or why it did not come to its end.
+    pub reason: Option<String>,
+    /// When it is to have ended.
+    pub deadline_unix_ns: Option<u64>,
+    /// When it is planned to begin.
+    pub expected_start_unix_ns: Option<u64>,
+    /// When it is planned to have ended.
+    pub expected_end_unix_ns: Option<u64>,
+    /// When its programs were let go.
+    pub started_unix_ns: Option<u64>,
+    /// It is over, and was so before its deadline.
+    pub kept: Option<bool>,
 }
 
 impl RunSummary {
-    fn new(figures: RunFigures, submitted: bool) -> Self {
-        let tasks = figures.processes.iter().flat_map(|process| &process.tasks);
+    /// Of a run of which nothing else is known yet.
+    pub(crate) fn begun(run: RunId, job: &str, submitted_unix_ns: u64) -> Self {
+        Self {
+            run,
+            job: job.into(),
+            kind: Kind::Plan,
+            state: "waiting",
+            submitted_unix_ns,
+            ended_unix_ns: None,
+            outcome: None,
+            tasks: 0,
+            tasks_ended: 0,
+            uid: None,
+            priority: None,
+            reason: None,
+            deadline_unix_ns: None,
+            expected_start_unix_ns: None,
+            expected_end_unix_ns: None,
+            started_unix_ns: None,
+            kept: None,
+        }
+    }
+
+    /// Of a run as it stands in the history, where it does not wait.
+    pub(crate) fn new(figures: RunFigures, order: Option<&Order>) -> Self {
+        let RunFigures { run, processes } = figures;
+        let tasks = processes.iter().flat_map(|process| &process.tasks);
         let ended = tasks
             .clone()
             .filter(|task| task.outcome == Outcome::Complete);
+        let noted = order.map(Noted::of);
+        let ending = noted.as_ref().map(|noted| &noted.ending);
         Self {
+            kind: run.kind,
+            state: run.state.name(),
+            ended_unix_ns: run.ended_unix_ns,
+            outcome: run.outcome,
             tasks: tasks.count(),
             tasks_ended: ended.count(),
-            run: figures.run.id,
-            job: figures.run.job,
-            kind: figures.run.kind,
-            // What the history has of those that wait is that they are planned.
-            state: if submitted {
-                "submitted"
-            } else {
-                figures.run.state.name()
-            },
-            submitted_unix_ns: figures.run.submitted_unix_ns,
-            ended_unix_ns: figures.run.ended_unix_ns,
-            outcome: figures.run.outcome,
+            uid: order.map(|order| order.uid),
+            priority: noted.as_ref().and_then(|noted| noted.terms.priority),
+            reason: ending.and_then(|ending| ending.why.clone()),
+            deadline_unix_ns: ending.and_then(|ending| ending.deadline_unix_ns),
+            started_unix_ns: ending.and_then(|ending| ending.started_unix_ns),
+            kept: ending.and_then(|ending| ending.kept),
+            ..Self::begun(run.id, &run.job, run.submitted_unix_ns)
         }
     }
 }
@@ -134,6 +179,7 @@ pub fn submit(
             submitted_unix_ns: unix_ns(),
             request: &submission.request,
             reservation: "",
+            order: None,
         })?;
         submitted.push(Submitted {
             run: id.0,
@@ -156,7 +202,7 @@ pub fn withdraw(store: &mut Store, id: RunId) -> Result<Run, Error> {
     if !takeover.is_some_and(|takeover| is_submitted(&run, &takeover)) {
         return Err(Error::DoesNotWait(id, run.job));
     }
-    decline(store, id)?;
+    store.finish_run(id, unix_ns(), Outcome::Cancelled, &[])?;
     Ok(run)
 }
 
@@ -174,7 +220,20 @@ pub fn runs(store: &Store, last: Option<usize>) -> Result<Vec<RunSummary>, Error
         }
         let takeover = store.takeover(run.id)?;
         let submitted = takeover.is_some_and(|takeover| is_submitted(&run, &takeover));
-        summaries.push(RunSummary::new(store.figures_of(run.id)?, submitted));
+        let order = store.order(run.id)?;
+        let summary = RunSummary::new(store.figures_of(run.id)?, order.as_ref());
+        summaries.push(match (submitted, &order) {
+            // What the history has of those that wait is that they are planned.
+            (true, Some(order)) if Noted::of(order).terms.hold => RunSummary {
+                state: "held",
+                ..summary
+            },
+            (true, _) => RunSummary {
+                state: "waiting",
+                ..summary
+            },
+            (false, _) => summary,
+        });
     }
     Ok(summaries)
 }
@@ -182,10 +241,7 @@ pub fn runs(store: &Store, last: Option<usize>) -> Result<Vec<RunSummary>, Error
 /// The runs that are not over, the oldest first.
 pub(crate) fn open_runs(store: &Store) -> Result<Vec<(Run, Takeover)>, Error> {
     let mut open = Vec::new();
-    for run in store.runs(None)? {
-        if run.state == State::Over {
-            continue;
-        }
+    for run in store.open_runs()? {
         if let Some(takeover) = store.takeover(run.id)? {
             open.push((run, takeover));
         }
@@ -206,14 +262,15 @@ pub(crate) fn waiting(store: &Store) -> Result<Vec<(RunId, u64, String)>, Error>
     Ok(waiting.collect())
 }
 
-/// Closes a run that was submitted and is not to be planned.
-pub(crate) fn decline(store: &mut Store, id: RunId) -> Result<(), Error> {
-    Ok(store.finish_run(id, unix_ns(), Outcome::Declined, &[])?)
-}
-
 /// Whether a run waits, as it stands in the history.
 pub(crate) fn is_submitted(run: &Run, takeover: &Takeover) -> bool {
     run.state == State::Planned && takeover.reservation.is_empty()
+}
+
+/// A time of the monotonic clock, since 1970: both clocks go on alike from now.
+pub(crate) fn since_1970(monotonic_ns: u64) -> u64 {
+    let now_unix_ns = unix_ns();
+    (now_unix_ns.saturating_add(monotonic_ns)).saturating_sub(crate::jobs::monotonic_ns())
 }
 
 /// Since 1970.

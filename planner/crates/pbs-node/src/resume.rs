@@ -9,7 +9,9 @@ use pbs_plan::{from_toml, Plan};
 use pbs_uapi::Device;
 
 use crate::device::in_force;
+use crate::gate::was_released;
 use crate::ledger::Ledger;
+use crate::order::{Ending, Noted};
 use crate::queue::is_submitted;
 use crate::saved::Saved;
 use crate::Error;
@@ -40,23 +42,19 @@ pub(crate) struct Resumed {
     pub(crate) next_seq: u64,
 }
 
-/// Closes what nobody needs to take over any more: runs of another boot, runs
-/// whose plan never came into force, and runs that are over by now.
+/// Closes what nobody needs to take over any more: runs of another boot, runs whose
+/// programs were never let go, and runs that are over by now.
 ///
 /// # Errors
 ///
 /// A run goes on in the node.
 pub(crate) fn clear(ledger: &mut Ledger, device: &Device) -> Result<(), Error> {
     for (figures, takeover) in ledger.open_runs()? {
-        if is_submitted(&figures.run, &takeover) {
+        let Some(saved) = under_way(ledger, &figures, &takeover, device)? else {
             continue;
-        }
-        let mut saved = None;
-        if under_way(device, &figures, &takeover) {
-            saved = Saved::from_text(&takeover.reservation);
-            if saved.as_ref().is_some_and(|saved| goes_on(device, saved)) {
-                return Err(Error::goes_on(&figures));
-            }
+        };
+        if saved.as_ref().is_some_and(|saved| goes_on(device, saved)) {
+            return Err(Error::goes_on(&figures));
         }
         ledger.close(&figures, &takeover, saved.as_ref(), device)?;
     }
@@ -70,48 +68,36 @@ pub(crate) fn clear(ledger: &mut Ledger, device: &Device) -> Result<(), Error> {
 /// There is none, or what was kept of it is of no use.
 pub(crate) fn left(ledger: &mut Ledger, device: &Device) -> Result<Left, Error> {
     let mut runs = Vec::new();
-    for (figures, takeover) in ledger.open_runs()? {
-        if is_submitted(&figures.run, &takeover) {
-            continue;
-        }
-        if !under_way(device, &figures, &takeover) {
-            ledger.close(&figures, &takeover, None, device)?;
-            continue;
-        }
-        let unreadable = || Error::unreadable(&figures);
-        let saved = Saved::from_text(&takeover.reservation).ok_or_else(unreadable)?;
-        let plan = from_toml(&takeover.plan).map_err(|_| unreadable())?;
-        let so_far = so_far(&saved, &figures, &plan);
-        runs.push((figures, takeover, saved, so_far, plan));
-    }
-    // All that were under way at once are in the plan that was written last.
-    let last = runs.iter().map(|(_, takeover, ..)| takeover.plan_id).max();
-    let last = last.ok_or(Error::NothingLeft)?;
-    let mut resumed = Resumed {
-        plans: Vec::new(),
-        in_force: Vec::new(),
-        next_seq: u64::MAX,
-    };
-    let mut left = Vec::new();
     let mut machine = Machine::default();
-    for (figures, takeover, saved, so_far, plan) in runs {
-        if takeover.plan_id != last {
-            ledger.close(&figures, &takeover, Some(&saved), device)?;
+    let mut first_seq = u64::MAX;
+    let plan = from_toml(&ledger.in_force().plan).ok();
+    for (figures, takeover) in ledger.open_runs()? {
+        let Some(saved) = under_way(ledger, &figures, &takeover, device)? else {
             continue;
-        }
-        if resumed.plans.is_empty() {
-            resumed.plans.push(plan);
-        }
+        };
+        let unreadable = || Error::unreadable(&figures);
+        let saved = saved.ok_or_else(unreadable)?;
+        let plan = plan.as_ref().ok_or_else(unreadable)?;
+        let so_far = so_far(&saved, &figures, plan);
         machine = saved.machine.clone();
-        resumed.next_seq = resumed.next_seq.min(takeover.next_seq);
-        left.push(LeftRun {
+        first_seq = first_seq.min(takeover.first_seq);
+        runs.push(LeftRun {
             figures,
             takeover,
             saved,
             so_far,
         });
     }
-    let numbers: Vec<_> = left.iter().flat_map(|run| &run.saved.numbers).collect();
+    if runs.is_empty() {
+        return Err(Error::NothingLeft);
+    }
+    let mut resumed = Resumed {
+        plans: plan.into_iter().collect(),
+        in_force: Vec::new(),
+        // What comes after it may be of a run that was not noted yet.
+        next_seq: ledger.in_force().next_seq.max(first_seq),
+    };
+    let numbers: Vec<_> = runs.iter().flat_map(|run| &run.saved.numbers).collect();
     for cpu in cpus(&machine) {
         let Some(plan) = in_force(device, cpu) else {
             continue;
@@ -126,17 +112,48 @@ pub(crate) fn left(ledger: &mut Ledger, device: &Device) -> Result<Left, Error> 
     }
     Ok(Left {
         machine,
-        runs: left,
+        runs,
         resumed,
     })
 }
 
-/// Whether its programs were let go in this boot. One who died after that may not
-/// have noted it.
-fn under_way(device: &Device, figures: &RunFigures, takeover: &Takeover) -> bool {
-    takeover.boot_id == boot_id()
-        && (figures.run.state == State::Running
-            || Saved::from_text(&takeover.reservation).is_some_and(|saved| goes_on(device, &saved)))
+/// A run whose programs were let go in this boot, with what was saved of it if that can
+/// be read. Of the others, what was ordered waits once more, and the rest is closed.
+fn under_way(
+    ledger: &mut Ledger,
+    figures: &RunFigures,
+    takeover: &Takeover,
+    device: &Device,
+) -> Result<Option<Option<Saved>>, Error> {
+    if is_submitted(&figures.run, takeover) {
+        return Ok(None);
+    }
+    let saved = Saved::from_text(&takeover.reservation);
+    let is_now = takeover.boot_id == boot_id();
+    // One who died after he had let them go may not have noted it.
+    let committed = |saved: &Saved| was_released(&saved.commit);
+    let commit = saved.as_ref().filter(|saved| committed(saved));
+    if let Some(saved) = commit.filter(|_| is_now) {
+        ledger.committed(saved.commit.clone());
+    }
+    if is_now && (figures.run.state == State::Running || commit.is_some()) {
+        return Ok(Some(saved));
+    }
+    let id = figures.run.id;
+    match (figures.run.state, ledger.order(id)?) {
+        (State::Planned, Some(_)) => ledger.put_back(id, takeover.request.clone())?,
+        (_, order) => {
+            if let Some(order) = order {
+                let noted = Noted::of(&order).over(Ending {
+                    why: Some("the machine was booted while it ran".into()),
+                    ..Ending::default()
+                });
+                ledger.set_order(id, &noted.order())?;
+            }
+            ledger.close(figures, takeover, None, device)?;
+        }
+    }
+    Ok(None)
 }
 
 /// Whether a CPU follows a plan with a process of it.
@@ -170,7 +187,11 @@ fn so_far(saved: &Saved, figures: &RunFigures, plan: &Plan) -> Vec<SoFar> {
             end: match known.outcome {
                 Outcome::Complete => Some(End::Complete),
                 Outcome::Killed | Outcome::Ejected => Some(End::Cut),
-                Outcome::Absent | Outcome::Unknown | Outcome::Declined => None,
+                Outcome::Absent
+                | Outcome::Unknown
+                | Outcome::Declined
+                | Outcome::Cancelled
+                | Outcome::Failed => None,
             },
             ..SoFar::default()
         };

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What is kept of a run that is under way, for who takes over.
 
+use std::path::PathBuf;
+
 use pbs_history::Expected;
 use pbs_job::{job_from_toml, job_to_toml, machine_from_toml, machine_to_toml, Job, Machine};
 use serde::{Deserialize, Serialize};
@@ -18,6 +20,10 @@ pub(crate) struct Saved {
     pub(crate) numbers: Vec<u32>,
     /// The machine that was planned for.
     pub(crate) machine: Machine,
+    /// The file that says whether its programs were let go.
+    pub(crate) commit: PathBuf,
+    /// When that was to be, of the same clock.
+    pub(crate) started_ns: u64,
     /// When all of it had ended, of the same clock.
     pub(crate) ended_ns: Option<u64>,
 }
@@ -29,6 +35,8 @@ struct Text {
     numbers: Vec<u32>,
     job: String,
     machine: String,
+    commit: PathBuf,
+    started_ns: u64,
     ended_ns: Option<u64>,
 }
 
@@ -39,6 +47,8 @@ impl Saved {
             numbers: self.numbers.clone(),
             job: job_to_toml(&self.job),
             machine: machine_to_toml(&self.machine),
+            commit: self.commit.clone(),
+            started_ns: self.started_ns,
             ended_ns: self.ended_ns,
         };
         serde_json::to_string(&text).unwrap_or_default()
@@ -54,6 +64,8 @@ impl Saved {
             submitted_ns: text.submitted_ns,
             numbers: text.numbers,
             machine: machine_from_toml(&text.machine).ok()?,
+            commit: text.commit,
+            started_ns: text.started_ns,
             ended_ns: text.ended_ns,
         })
     }
@@ -79,6 +91,8 @@ mod tests {
             numbers: vec![41, 42],
             machine: machine_from_toml(&machine_to_toml(&machine_from_toml(machine).unwrap()))
                 .unwrap(),
+            commit: "history.db-start-7".into(),
+            started_ns: 8,
             ended_ns: Some(9),
         };
         let text = saved.to_text();

@@ -73,15 +73,20 @@ impl AsFd for Signals {
 
 /// Waits until one of both can be read, or for `timeout_ms` (negative: for
 /// ever).
-#[allow(unsafe_code)]
 pub fn wait(a: impl AsFd, b: impl AsFd, timeout_ms: i32) -> io::Result<()> {
-    let mut fds = [a.as_fd(), b.as_fd()].map(|fd| libc::pollfd {
+    wait_for([a.as_fd(), b.as_fd()], timeout_ms)
+}
+
+/// Waits until one of them can be read, or for `timeout_ms` (negative: for ever).
+#[allow(unsafe_code)]
+pub fn wait_for<const N: usize>(fds: [BorrowedFd<'_>; N], timeout_ms: i32) -> io::Result<()> {
+    let mut fds = fds.map(|fd| libc::pollfd {
         fd: fd.as_raw_fd(),
         events: libc::POLLIN,
         revents: 0,
     });
-    // SAFETY: `fds` are two valid pollfds that outlive the call.
-    if unsafe { libc::poll(fds.as_mut_ptr(), 2, timeout_ms) } < 0 {
+    // SAFETY: `fds` are N valid pollfds that outlive the call.
+    if unsafe { libc::poll(fds.as_mut_ptr(), N as libc::nfds_t, timeout_ms) } < 0 {
         let error = io::Error::last_os_error();
         if error.kind() != io::ErrorKind::Interrupted {
             return Err(error);

@@ -6,8 +6,8 @@ use std::cmp::Reverse;
 use pbs_history::JobHistory;
 use pbs_job::{job_from_toml, Job, Problem};
 
-use crate::child;
 use crate::predict::{predict, Forecast};
+use crate::program::path_of;
 use crate::Error;
 
 /// A job that somebody wants to have run.
@@ -61,7 +61,7 @@ impl Submission {
     pub fn with_programs(self) -> Result<Self, Error> {
         let processes = self.job.processes.iter();
         let commands = processes.flat_map(|process| process.start.commands());
-        let missing = commands.filter_map(|command| child::path_of(command).err());
+        let missing = commands.filter_map(|command| path_of(command).err());
         let problems: Vec<_> = missing.collect();
         if problems.is_empty() {
             return Ok(self);

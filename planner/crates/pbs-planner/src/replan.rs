@@ -62,7 +62,8 @@ impl Replan {
         }
     }
 
-    /// Plans what is left of the running jobs anew. `later` are the jobs that
+    /// Plans what is left of the running jobs anew, the most important first; if that
+    /// does not keep all deadlines, the most urgent first. `later` are the jobs that
     /// may be moved; those of them that nothing is reserved for, and those that
     /// begin before the new plan does, are not.
     ///
@@ -79,7 +80,26 @@ impl Replan {
     ) -> Result<Replanned, Box<NotReplanned>> {
         let mut running = running.to_vec();
         running.sort_by_key(order);
-        let mut later = self.movable(store, &running, later);
+        self.in_order(store, &running, later).or_else(|why| {
+            // What is more important goes first, but not where it has time and others
+            // have not.
+            let before = running.clone();
+            running.sort_by_key(|request| (request.deadline_ns, order(request)));
+            match same_order(&before, &running) {
+                true => Err(why),
+                false => self.in_order(store, &running, later).map_err(|_| why),
+            }
+        })
+    }
+
+    /// The same, planning the running jobs in that order.
+    fn in_order(
+        &self,
+        store: &mut Store,
+        running: &[Request<'_>],
+        later: &[Request<'_>],
+    ) -> Result<Replanned, Box<NotReplanned>> {
+        let mut later = self.movable(store, running, later);
         later.truncate(self.max_moved_runs);
         let mut booking = store.book();
         let start = booking.mark();
@@ -89,7 +109,7 @@ impl Replan {
         loop {
             let mut moving = later[..moved].to_vec();
             moving.sort_by_key(order);
-            match self.try_once(&mut booking, &running, &moving) {
+            match self.try_once(&mut booking, running, &moving) {
                 Ok(replanned) => {
                     booking.commit();
                     return Ok(replanned);
@@ -228,6 +248,11 @@ struct Hold {
     memory: Range<u64>,
     bytes: u64,
     time: Range<u64>,
+}
+
+fn same_order(one: &[Request<'_>], other: &[Request<'_>]) -> bool {
+    let runs = one.iter().map(|request| request.run);
+    runs.eq(other.iter().map(|request| request.run))
 }
 
 /// The most important first, and of those the most urgent.

@@ -1,37 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Reservations come and go, and leave nothing behind.
 
-use pbs_job::{Core, Link, Machine, Node};
+use pbs_gen::nets;
+use pbs_job::{Link, Machine};
 use pbs_planner::{
     Balancing, MessageReservation, ProcessReservation, Run, RunId, Store, TaskReservation,
 };
 use pbs_profile::Error;
 
 fn machine() -> Machine {
-    let node = |name: &str, memory_bytes, rates: &[u64]| Node {
-        name: name.into(),
-        memory_bytes,
-        cores: rates
-            .iter()
-            .enumerate()
-            .map(|(number, &rate_insns_per_s)| Core {
-                name: number.to_string(),
-                cpu: None,
-                rate_insns_per_s,
-            })
-            .collect(),
-        line: None,
-    };
     Machine {
-        name: None,
-        tick_ns: 1,
-        nodes: vec![node("a", 1000, &[5, 5, 9]), node("b", 301, &[5, 5])],
         links: vec![Link {
             nodes: [0, 1],
             latency_ns: 3,
             bandwidth_bytes_per_s: 1_000_000_000,
             line: None,
         }],
+        ..nets::machine(1, &[(1000, &[5, 5, 9]), (301, &[5, 5])])
     }
 }
 

@@ -252,7 +252,7 @@ impl<'a> Machine<'a> {
             return Ok(None);
         }
         self.decisions += 1;
-        if self.decisions % WATCH == 0 {
+        if self.decisions.is_multiple_of(WATCH) {
             watch(Progress {
                 cpu: self.cpu.cpu,
                 now_ns: self.now_ns,

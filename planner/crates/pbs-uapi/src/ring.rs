@@ -83,7 +83,9 @@ impl Ring {
             && header.version == RING_VERSION
             && usize::from(header.record_bytes) == size_of::<Event>()
             && header.capacity_records.is_power_of_two()
-            && ring.records_offset_bytes % align_of::<Event>() == 0
+            && ring
+                .records_offset_bytes
+                .is_multiple_of(align_of::<Event>())
             && ring.records_offset_bytes >= size_of::<RingHeader>()
             && end.is_some_and(|end| end <= bytes);
         is_known.then_some(ring).ok_or_else(|| {

@@ -15,6 +15,7 @@ fn a_full_disk_leaves_the_run_as_it_was() {
         submitted_unix_ns: 0,
         request: "",
         reservation: "",
+        order: None,
     };
     let id = store.begin_run(&new).unwrap();
     let task = |task| TaskRun {

@@ -55,6 +55,7 @@ pub(crate) fn begin(store: &mut Store, job: &str) -> RunId {
             submitted_unix_ns: 1_000,
             request: "[[process]]",
             reservation: "",
+            order: None,
         })
         .unwrap()
 }

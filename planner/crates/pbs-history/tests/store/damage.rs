@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use pbs_history::{Error, Options, Store};
+use pbs_history::{Error, Options, Order, RunFigures, Store};
 use rusqlite::Connection;
 
 use crate::common::worth::Random;
@@ -80,39 +80,52 @@ fn an_empty_file_is_a_history_without_runs() {
 fn a_newer_history_is_refused() {
     let path = sound("newer");
     let connection = Connection::open(&path).unwrap();
-    connection.pragma_update(None, "user_version", 3).unwrap();
+    connection.pragma_update(None, "user_version", 4).unwrap();
     drop(connection);
-    assert_eq!(refused(&path), Error::Newer(path.clone(), 3, 2));
+    assert_eq!(refused(&path), Error::Newer(path.clone(), 4, 3));
     assert!(refused(&path).to_string().contains("use that pbsctl"));
 }
 
-/// What an earlier pbsctl has written stays, and times come to it; who only looks
-/// changes nothing.
+/// What an earlier pbsctl has written stays, and what it had not comes to it; who only
+/// looks changes nothing.
 #[test]
-fn a_history_without_times_gets_them() {
-    let path = sound("older");
-    let connection = Connection::open(&path).unwrap();
-    let sql = "DROP TABLE ran; PRAGMA user_version = 1";
-    connection.execute_batch(sql).unwrap();
-    drop(connection);
-    let before = fs::read(&path).unwrap();
-    let looking = Store::open_read_only(&path, Options::DEFAULT).unwrap();
-    let figures = looking.figures("sort").unwrap();
-    assert_eq!(figures.len(), 6);
-    assert!(figures.iter().all(|run| run.processes[0].ran_ns == 0));
-    drop(looking);
-    assert_eq!(fs::read(&path).unwrap(), before);
-    let mut store = Store::open(&path, Options::DEFAULT).unwrap();
-    assert_eq!(store.figures("sort").unwrap(), figures);
-    record(&mut store, "sort", &[process(1, vec![task(0, 1, 500)])]);
-    drop(store);
-    let store = Store::open(&path, Options::DEFAULT).unwrap();
-    let figures = store.figures("sort").unwrap();
-    let rates = figures
-        .iter()
-        .map(|run| run.processes[0].rate_insns_per_ms());
-    let expected = [vec![None; 6], vec![Some(500)]].concat();
-    assert_eq!(rates.collect::<Vec<_>>(), expected);
+fn a_history_of_an_earlier_version_is_completed() {
+    for (sql, has_them) in [
+        (
+            "DROP TABLE in_force; DROP TABLE orders; DROP TABLE ran; PRAGMA user_version = 1",
+            false,
+        ),
+        (
+            "DROP TABLE in_force; DROP TABLE orders; PRAGMA user_version = 2",
+            true,
+        ),
+    ] {
+        let path = sound("older");
+        Connection::open(&path).unwrap().execute_batch(sql).unwrap();
+        let before = fs::read(&path).unwrap();
+        let looking = Store::open_read_only(&path, Options::DEFAULT).unwrap();
+        let figures = looking.figures("sort").unwrap();
+        assert_eq!(figures.len(), 6);
+        let has_times = |run: &RunFigures| run.processes[0].rate_insns_per_ms().is_some();
+        assert!(figures.iter().all(|run| has_times(run) == has_them));
+        assert_eq!(looking.order(figures[0].run.id).unwrap(), None);
+        drop(looking);
+        assert_eq!(fs::read(&path).unwrap(), before);
+        let mut store = Store::open(&path, Options::DEFAULT).unwrap();
+        assert_eq!(store.figures("sort").unwrap(), figures);
+        record(&mut store, "sort", &[process(1, vec![task(0, 1, 500)])]);
+        let order = Order {
+            uid: 7,
+            text: "held".into(),
+        };
+        let id = store.figures("sort").unwrap()[6].run.id;
+        store.set_order(id, &order).unwrap();
+        drop(store);
+        let store = Store::open(&path, Options::DEFAULT).unwrap();
+        assert_eq!(store.order(id).unwrap(), Some(order));
+        let figures = store.figures("sort").unwrap();
+        assert_eq!(figures[6].processes[0].rate_insns_per_ms(), Some(500));
+    }
 }
 
 #[test]
@@ -120,6 +133,8 @@ fn tables_that_are_not_ours_are_damage() {
     for sql in [
         "DROP TABLE planner",
         "DROP TABLE ran",
+        "DROP TABLE orders",
+        "PRAGMA user_version = 2",
         "PRAGMA user_version = 1",
         "ALTER TABLE run ADD COLUMN colour TEXT",
         "CREATE TABLE more (a)",

@@ -82,6 +82,7 @@ fn a_prediction_says_where_it_is_from() {
             submitted_unix_ns: 0,
             request: "",
             reservation: "",
+            order: None,
         })
         .unwrap();
     let run = [process(1, vec![task(0, 1000, 2000)])];

@@ -38,6 +38,7 @@ fn fill() {
                 submitted_unix_ns: 0,
                 request: "",
                 reservation: "",
+                order: None,
             })
             .and_then(|id| {
                 let run = [process(1, tasks.clone())];

@@ -2,8 +2,8 @@
 //! A run from its beginning to where it is forgotten.
 
 use pbs_history::{
-    to_csv, Error, Kind, NewRun, Options, Outcome, ProcessRun, RunId, State, Store, Takeover,
-    TaskRun,
+    to_csv, Error, InForce, Kind, NewRun, Options, Order, Outcome, ProcessRun, RunId, State, Store,
+    Takeover, TaskRun,
 };
 
 use crate::common::{begin, fingerprint, process, record, scratch, task};
@@ -24,6 +24,7 @@ fn a_run_is_planned_runs_and_is_over() {
             submitted_unix_ns: 5,
             request: "name = \"sort\"",
             reservation: "",
+            order: None,
         })
         .unwrap();
     let run = store.run(id).unwrap();
@@ -33,24 +34,26 @@ fn a_run_is_planned_runs_and_is_over() {
     let takeover = Takeover {
         request: "name = \"sort\"".into(),
         reservation: "core 0 from 7".into(),
-        plan: "plan_id = 12".into(),
-        plan_id: u64::MAX,
         boot_id: "b".into(),
-        next_seq: 100,
-        dealt_seq: 90,
+        first_seq: 100,
     };
     store
         .update_run(id, State::Running, &takeover, &[])
         .unwrap();
     let later = Takeover {
-        next_seq: 200,
-        dealt_seq: 150,
+        reservation: "core 0 from 9".into(),
         ..takeover
     };
     let so_far = [process(3, vec![task(1, 10, 4)])];
-    store
-        .update_run(id, State::Running, &later, &so_far)
-        .unwrap();
+    let in_force = InForce {
+        plan: "plan_id = 12".into(),
+        plan_id: u64::MAX,
+        boot_id: "b".into(),
+        next_seq: 200,
+    };
+    assert_eq!(store.in_force().unwrap(), None);
+    let run = (id, State::Running, &later, &so_far[..]);
+    store.update_runs(&[run], Some(&in_force)).unwrap();
     drop(store);
 
     // Another planner takes over.
@@ -58,6 +61,7 @@ fn a_run_is_planned_runs_and_is_over() {
     assert_eq!(store.run(id).unwrap().state, State::Running);
     let found = store.takeover(id).unwrap().unwrap();
     assert_eq!(found, later);
+    assert_eq!(store.in_force().unwrap(), Some(in_force));
     assert_eq!(store.figures_of(id).unwrap().processes, so_far);
     assert_eq!(store.figures("sort").unwrap(), []);
 
@@ -211,4 +215,55 @@ fn numbers_out_of_range_are_refused() {
     let error = Store::open(&path, options).unwrap_err();
     assert_eq!(error, Error::Config("keep_runs", 1, 10_000));
     assert!(!path.exists());
+}
+
+/// Several come in together or not at all, each with who wants it; that stays when it is
+/// over, and can be said anew.
+#[test]
+fn orders_come_with_their_runs() {
+    let path = scratch("orders").join("history.db");
+    let mut store = Store::open(&path, Options::DEFAULT).unwrap();
+    let order = |uid, text: &str| Order {
+        uid,
+        text: text.into(),
+    };
+    let (first, second) = (order(7, "held"), order(u32::MAX, "after 1"));
+    let new = |order, submitted_unix_ns| NewRun {
+        job: "sort",
+        kind: Kind::Plan,
+        submitted_unix_ns,
+        request: "sort",
+        reservation: "",
+        order: Some(order),
+    };
+    let too_late = [new(&first, 5), new(&second, u64::MAX)];
+    assert!(store.begin_runs(&too_late).is_err());
+    assert_eq!(store.runs(None).unwrap(), []);
+
+    let ids = store
+        .begin_runs(&[new(&first, 5), new(&second, 6)])
+        .unwrap();
+    let open = |store: &Store| {
+        let runs = store.open_runs().unwrap().into_iter();
+        runs.map(|run| run.id).collect::<Vec<_>>()
+    };
+    let last = |store: &Store, count| {
+        let runs = store.last_runs(count).unwrap().into_iter();
+        runs.map(|run| run.id).collect::<Vec<_>>()
+    };
+    assert_eq!(open(&store), ids);
+    assert_eq!(last(&store, 9), []);
+    store
+        .finish_run(ids[0], 9, Outcome::Cancelled, &[])
+        .unwrap();
+    assert_eq!(open(&store), ids[1..]);
+    store.set_order(ids[0], &order(7, "by user 0")).unwrap();
+    store.finish_run(ids[1], 9, Outcome::Failed, &[]).unwrap();
+    assert_eq!(last(&store, 9), ids);
+    assert_eq!(last(&store, 1), ids[1..]);
+    assert_eq!(store.order(ids[0]).unwrap(), Some(order(7, "by user 0")));
+    assert_eq!(store.order(ids[1]).unwrap(), Some(second));
+    assert_eq!(store.order(RunId(77)).unwrap(), None);
+    let unknown = store.set_order(RunId(77), &first).unwrap_err();
+    assert_eq!(unknown, Error::NoRun(RunId(77)));
 }

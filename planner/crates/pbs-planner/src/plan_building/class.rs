@@ -327,7 +327,9 @@ fn class_task(entry: &Entry<'_>, index: usize) -> Task {
 /// perhaps than tasks that are left.
 fn start(entry: &Entry<'_>, process: usize) -> Start {
     match entry.progress.get(process) {
-        Some(Progress::Running { .. } | Progress::Ended) => Start::Itself(None),
+        Some(Progress::Attached { .. } | Progress::Running { .. } | Progress::Ended) => {
+            Start::Itself(None)
+        }
         Some(Progress::Waiting) | None => entry.job.processes[process].start.clone(),
     }
 }

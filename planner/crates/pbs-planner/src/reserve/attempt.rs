@@ -229,6 +229,7 @@ impl Attempt<'_, '_> {
             None => {
                 let want = self.want(task);
                 let pinned = self.way.cores.get(process).copied().flatten();
+                let pinned = self.request.attached_to(process).or(pinned);
                 if pinned.is_none() && want.memory_bytes >= self.too_much_bytes {
                     self.waiting.push(task);
                     return Ok(());

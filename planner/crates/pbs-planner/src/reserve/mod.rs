@@ -32,8 +32,8 @@ use net::Net;
 /// processes need their memory, and the last assumes the worst.
 const TRIES: usize = 8;
 
-/// Tries to reserve in one way all that a job needs. What is reserved then is
-/// what the run says, or nothing.
+/// Tries to reserve in one way all that a job needs: the run that says what that
+/// would be. Nothing remains reserved.
 pub(crate) fn reserve(
     booking: &mut Booking<'_>,
     request: &Request<'_>,
@@ -45,17 +45,13 @@ pub(crate) fn reserve(
     let mut tries = TRIES;
     loop {
         let outcome = attempt::attempt(booking, request, net, way, &spans_ns);
-        let refusal = match outcome {
+        booking.rollback(mark);
+        match outcome {
             Outcome::Planned(run) => return Ok(run),
             Outcome::Longer { refusal, span_ns } if tries > 0 => {
                 spans_ns[refusal.process] = spans_ns[refusal.process].max(span_ns);
-                None
             }
-            Outcome::Longer { refusal, .. } | Outcome::Refused(refusal) => Some(refusal),
-        };
-        booking.rollback(mark);
-        if let Some(refusal) = refusal {
-            return Err(refusal);
+            Outcome::Longer { refusal, .. } | Outcome::Refused(refusal) => return Err(refusal),
         }
         tries -= 1;
         if tries == 0 {

@@ -52,7 +52,7 @@ impl Net {
         };
         for (index, process) in job.processes.iter().enumerate() {
             let ended = match request.progress_of(index) {
-                Progress::Waiting => 0,
+                Progress::Waiting | Progress::Attached { .. } => 0,
                 Progress::Running {
                     position,
                     retired_insns,

@@ -26,6 +26,11 @@ pub enum Progress {
     /// It has not begun: it may run on any core.
     #[default]
     Waiting,
+    /// It has a thread that is on that core, and nothing of it was executed yet.
+    Attached {
+        /// The core's number on the machine.
+        core: usize,
+    },
     /// It has begun, and remains on its core.
     Running {
         /// The core's number on the machine.
@@ -121,6 +126,15 @@ impl<'a> Request<'a> {
             progress => progress,
         }
     }
+
+    /// The core that a process is to be on which has not begun, if it has a thread.
+    pub(crate) fn attached_to(&self, process: usize) -> Option<usize> {
+        match self.progress_of(process) {
+            Progress::Attached { core } => Some(core),
+            _ => None,
+        }
+    }
+
     /// A core executes the task now.
     pub(crate) fn is_executed(&self, task: usize) -> bool {
         let of = &self.job.tasks[task];

@@ -53,12 +53,12 @@ pub(crate) fn search(
     request: &Request<'_>,
     net: &Net,
     store: &Store,
-    runs: &[Run],
+    runs: &[&Run],
     enough_ns: u64,
     tries: usize,
     seed: u64,
 ) -> Option<Way> {
-    let first_ns = runs.iter().map(Run::end_ns).min();
+    let first_ns = runs.iter().map(|run| run.end_ns()).min();
     let tasks = net.open_tasks.max(1);
     let others = request.job.processes.len().saturating_sub(1);
     let tries = (tries.saturating_mul(TASKS) / tasks)
@@ -88,8 +88,8 @@ struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    fn new(request: &Request<'_>, net: &Net, store: &'a Store, runs: &[Run], seed: u64) -> Self {
-        let latest_ns = runs.iter().map(Run::end_ns).max();
+    fn new(request: &Request<'_>, net: &Net, store: &'a Store, runs: &[&Run], seed: u64) -> Self {
+        let latest_ns = runs.iter().map(|run| run.end_ns()).max();
         // Tries may end later for a while.
         let horizon_ns = latest_ns.map_or(u64::MAX, |latest_ns| {
             let length_ns = latest_ns.saturating_sub(request.start_ns);
@@ -104,7 +104,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    fn run(&mut self, runs: &[Run], enough_ns: u64, tries: usize) -> Option<Found> {
+    fn run(&mut self, runs: &[&Run], enough_ns: u64, tries: usize) -> Option<Found> {
         let starts = self.starts(runs);
         let share = tries / 2 / starts.len().max(1);
         let mut best: Option<Found> = None;
@@ -161,7 +161,7 @@ impl<'a> Search<'a> {
     }
 
     /// Where to begin: the best first.
-    fn starts(&mut self, runs: &[Run]) -> Vec<Found> {
+    fn starts(&mut self, runs: &[&Run]) -> Vec<Found> {
         let mut codes: Vec<Code> = runs.iter().filter_map(|run| self.code_of(run)).collect();
         let mut list: Vec<u32> = (0..self.model.tasks.len() as u32).collect();
         list.sort_by_key(|&task| Reverse(self.model.rank_ns(task)));
@@ -169,7 +169,7 @@ impl<'a> Search<'a> {
         let longest = processes.max_by_key(|(_, process)| process.span_ns);
         if let Some((longest, _)) = longest.filter(|(_, process)| process.has_core.is_none()) {
             for core in self.model.kinds_of_cores().into_iter().take(2 * STARTS) {
-                let mut cores = self.model.held_cores();
+                let mut cores: Vec<u32> = self.model.held_cores().collect();
                 cores[longest] = core;
                 let list = list.clone();
                 codes.push(Code { list, cores });
@@ -184,7 +184,7 @@ impl<'a> Search<'a> {
         starts.truncate(STARTS);
         if starts.is_empty() {
             starts.extend((0..RANDOM_CODES).find_map(|_| {
-                let mut cores = self.model.held_cores();
+                let mut cores: Vec<u32> = self.model.held_cores().collect();
                 for core in cores.iter_mut().filter(|core| **core == NONE) {
                     *core = self.random.below(self.model.cores.len() as u64) as u32;
                 }

@@ -142,7 +142,7 @@ impl<'a> Model<'a> {
         request: &Request<'_>,
         net: &Net,
         store: &'a Store,
-        runs: &[Run],
+        runs: &[&Run],
         horizon_ns: u64,
     ) -> Self {
         let mut model = Self {
@@ -189,7 +189,8 @@ impl<'a> Model<'a> {
             }
             let has_core = match request.progress_of(index) {
                 Progress::Running { core, .. } => indices.binary_search(&core).ok(),
-                Progress::Waiting | Progress::Ended => None,
+                // It may hold nothing before it begins, wherever that is.
+                Progress::Waiting | Progress::Attached { .. } | Progress::Ended => None,
             };
             self.processes.push(Process {
                 index,
@@ -357,9 +358,9 @@ impl<'a> Model<'a> {
     }
 
     /// Per process: the core that has it; of others [`NONE`].
-    pub(super) fn held_cores(&self) -> Vec<u32> {
+    pub(super) fn held_cores(&self) -> impl Iterator<Item = u32> + '_ {
         let cores = self.processes.iter().map(|process| process.has_core);
-        cores.map(|core| core.unwrap_or(NONE)).collect()
+        cores.map(|core| core.unwrap_or(NONE))
     }
 
     /// A core of each kind and memory.
@@ -388,7 +389,7 @@ fn candidates(
     request: &Request<'_>,
     net: &Net,
     store: &Store,
-    runs: &[Run],
+    runs: &[&Run],
     horizon_ns: u64,
 ) -> Vec<usize> {
     let all = store.sites().len();

@@ -131,7 +131,8 @@ impl Moves {
             }
             Move::Ruin => {
                 if below(2) == 0 {
-                    code.cores = model.held_cores();
+                    code.cores.clear();
+                    code.cores.extend(model.held_cores());
                 } else {
                     for _ in 0..=below(model.processes.len()) {
                         let other = below(model.processes.len());

@@ -55,7 +55,7 @@ pub struct Options {
     pub max_schedule_tries: usize,
     /// When to stop.
     pub aim: Aim,
-    /// How many changes [`Strategy::LocalSearch`] tries in a net of 75 tasks and 11
+    /// How many changes [`Strategy::LocalSearch`] tries in a net of 75 tasks and 9
     /// processes; in one of more tasks fewer, so that it takes as long, in one of
     /// fewer tasks more, but of fewer processes fewer.
     pub local_search_tries: usize,
@@ -143,38 +143,33 @@ pub fn reserve_in(
         Aim::Best => bound_ns,
         Aim::Deadline => bound_ns.max(request.deadline_ns),
     };
-    let mut attempts = Vec::new();
-    let mut rules = Rules::default();
-    let mut runs: Vec<Run> = Vec::new();
-    let mut best: Option<(Strategy, Run)> = None;
-    let strategies = options.strategies.iter().take(options.max_schedule_tries);
-    for (tried, &strategy) in strategies.enumerate() {
-        let found = match strategy {
+    let mut tried: Vec<Tried> = Vec::new();
+    for &strategy in options.strategies.iter().take(options.max_schedule_tries) {
+        let next = match strategy {
             Strategy::LocalSearch if bound_ns > request.deadline_ns => continue,
             Strategy::LocalSearch => {
-                let ways = &options.strategies[..tried];
-                match search_plan(booking, request, &net, options, ways, &runs, enough_ns) {
-                    Some(found) => found,
-                    None => continue,
+                let found = search_plan(booking, request, &net, options, &tried, enough_ns);
+                let Some(found) = found else { continue };
+                Tried {
+                    strategy,
+                    way: None,
+                    found,
                 }
             }
-            _ => rules.plan(booking, request, &net, strategy),
+            _ => try_rule(booking, request, &net, &tried, strategy),
         };
-        attempts.push(Attempt {
-            strategy,
-            end_ns: found.as_ref().map(Run::end_ns).map_err(|&refusal| refusal),
-        });
-        let Ok(run) = found else { continue };
-        let end_ns = run.end_ns();
-        if best.as_ref().is_none_or(|(_, best)| end_ns < best.end_ns()) {
-            best = Some((strategy, run.clone()));
-        }
-        runs.push(run);
-        if end_ns <= enough_ns {
+        let is_enough = (next.found.as_ref()).is_ok_and(|run| run.end_ns() <= enough_ns);
+        tried.push(next);
+        if is_enough {
             break;
         }
     }
-    if let Some((strategy, run)) = best {
+    let attempts: Vec<_> = tried.iter().map(Tried::attempt).collect();
+    let runs = tried
+        .into_iter()
+        .filter_map(|tried| Some((tried.strategy, tried.found.ok()?)));
+    // The first of those that end first.
+    if let Some((strategy, run)) = runs.min_by_key(|(_, run)| run.end_ns()) {
         let end_ns = run.end_ns();
         // It was reserved before, of the same store.
         if booking.reserve(request.run, run).is_ok() {
@@ -194,62 +189,70 @@ pub fn reserve_in(
     }))
 }
 
-/// What rules have led to.
-#[derive(Default)]
-struct Rules(Vec<(Way, Result<Run, Refusal>)>);
+/// A strategy, and what it has led to.
+struct Tried {
+    strategy: Strategy,
+    /// The way of a rule; `None`: the same as that of a rule before, or a search.
+    way: Option<Way>,
+    found: Result<Run, Refusal>,
+}
 
-impl Rules {
-    /// What that one leads to. In small nets several rules say the same, which is
-    /// planned once.
-    fn plan(
-        &mut self,
-        booking: &mut Booking<'_>,
-        request: &Request<'_>,
-        net: &Net,
-        strategy: Strategy,
-    ) -> Result<Run, Refusal> {
-        let way = strategy.way(request, net);
-        let known = self.0.iter().find(|(known, _)| known.is_like(&way));
-        if let Some((_, found)) = known {
-            return found.clone();
+impl Tried {
+    fn attempt(&self) -> Attempt {
+        let found = self.found.as_ref();
+        Attempt {
+            strategy: self.strategy,
+            end_ns: found.map(Run::end_ns).map_err(|&refusal| refusal),
         }
-        let found = try_one(booking, request, net, &way);
-        self.0.push((way, found.clone()));
-        found
     }
 }
 
-/// What that way leads to. Nothing remains reserved.
-fn try_one(
+/// What a rule leads to. In small nets several rules say the same, which is planned
+/// once.
+fn try_rule(
     booking: &mut Booking<'_>,
     request: &Request<'_>,
     net: &Net,
-    way: &Way,
-) -> Result<Run, Refusal> {
-    let mark = booking.mark();
-    let found = reserve::reserve(booking, request, net, way);
-    booking.rollback(mark);
-    found
+    tried: &[Tried],
+    strategy: Strategy,
+) -> Tried {
+    let way = strategy.way(request, net);
+    let is_like = |tried: &&Tried| (tried.way.as_ref()).is_some_and(|known| known.is_like(&way));
+    let (way, found) = match tried.iter().find(is_like) {
+        Some(known) => (None, known.found.clone()),
+        None => {
+            let found = reserve::reserve(booking, request, net, &way);
+            (Some(way), found)
+        }
+    };
+    Tried {
+        strategy,
+        way,
+        found,
+    }
 }
 
-/// Looks for a plan that is better than all of `runs`; where rules have found none
-/// that keeps the deadline, from those on that don't keep it. `None`: there is
+/// Looks for a plan that is better than all that was `tried`; where rules have found
+/// none that keeps the deadline, from those on that don't keep it. `None`: there is
 /// nothing to begin at.
 fn search_plan(
     booking: &mut Booking<'_>,
     request: &Request<'_>,
     net: &Net,
     options: &Options,
-    strategies: &[Strategy],
-    runs: &[Run],
+    tried: &[Tried],
     enough_ns: u64,
 ) -> Option<Result<Run, Refusal>> {
     let late = request.without_deadline();
-    let mut runs = runs.to_vec();
+    let mut runs: Vec<&Run> = tried
+        .iter()
+        .filter_map(|it| it.found.as_ref().ok())
+        .collect();
+    let mut late_runs = Vec::new();
     if runs.is_empty() {
-        let mut rules = Rules::default();
-        let tried = strategies.iter().filter(|&&it| it != Strategy::LocalSearch);
-        runs.extend(tried.filter_map(|&it| rules.plan(booking, &late, net, it).ok()));
+        let ways = tried.iter().filter_map(|it| it.way.as_ref());
+        late_runs.extend(ways.filter_map(|way| reserve::reserve(booking, &late, net, way).ok()));
+        runs.extend(&late_runs);
     }
     let (tries, seed) = (options.local_search_tries, options.seed);
     let mut found = Vec::new();
@@ -259,17 +262,21 @@ fn search_plan(
         let store = booking.store();
         let way = search::search(request, net, store, &runs, enough_ns, tries, seed);
         let Some(way) = way else { break };
-        found.extend(try_one(booking, &late, net, &way));
-        let kept = found.iter().chain(&runs).map(Run::end_ns).min();
+        found.extend(reserve::reserve(booking, &late, net, &way));
+        let kept = found
+            .iter()
+            .chain(runs.iter().copied())
+            .map(Run::end_ns)
+            .min();
         if kept.is_some_and(|end_ns| end_ns <= request.deadline_ns) {
             break;
         }
     }
-    runs.extend(found);
-    let run = runs.into_iter().min_by_key(Run::end_ns)?;
+    runs.extend(&found);
+    let run = runs.into_iter().min_by_key(|run| run.end_ns())?;
     let last = run.tasks.iter().max_by_key(|task| task.end_ns)?;
     if last.end_ns <= request.deadline_ns {
-        return Some(Ok(run));
+        return Some(Ok(run.clone()));
     }
     Some(Err(Refusal {
         process: request.job.tasks[last.task].process,

@@ -62,7 +62,7 @@ impl Attempt<'_, '_> {
             },
             // What has begun holds its memory already, wherever it looks.
             longer: match self.request.progress_of(process) {
-                Progress::Waiting => Some(span_ns),
+                Progress::Waiting | Progress::Attached { .. } => Some(span_ns),
                 Progress::Running { .. } | Progress::Ended => None,
             },
         }

@@ -25,7 +25,7 @@ fn finds_what_a_look_at_every_gap_finds() {
         let mut plain: Vec<Gap> = gaps.iter().copied().collect();
         let mut taken = Vec::new();
         for _ in 0..400 {
-            if next(&mut state) % 4 == 0 && !taken.is_empty() {
+            if next(&mut state).is_multiple_of(4) && !taken.is_empty() {
                 let which = next(&mut state) as usize % taken.len();
                 let (core, given): (u32, Range<u64>) = taken.swap_remove(which);
                 let touches = |gap: &Gap| {
@@ -45,7 +45,7 @@ fn finds_what_a_look_at_every_gap_finds() {
             } else {
                 let from_ns = next(&mut state) % 2000;
                 let duration_ns = 1 + next(&mut state) % 60;
-                let odd = next(&mut state) % 2 == 0;
+                let odd = next(&mut state).is_multiple_of(2);
                 let wanted = |core: u32| !odd || core % 2 == 1;
                 let starts = plain
                     .iter()

@@ -2,31 +2,51 @@
 //! What shells and `man` want to know of the command line, made from its
 //! definition.
 
+mod format;
+mod sections;
+
 use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::CommandFactory;
-use clap_complete::{generate, Shell};
+use clap::{Command, CommandFactory};
+use clap_complete::env::Shells;
+use clap_complete::Shell;
 use clap_mangen::Man;
 use serde_json::json;
 
 use crate::cli::Cli;
+use crate::complete;
 use crate::failure::Failure;
 use crate::files;
 use crate::output::{counted, Output};
+use format::FORMATS;
 
-/// Prints the completions for a shell.
+/// Prints the script for a shell, which asks pbsctl what may come next: it knows which
+/// jobs there are.
 pub(crate) fn completions(out: Output, shell: Shell) -> Result<ExitCode, Failure> {
     let mut script = Vec::new();
-    generate(shell, &mut Cli::command(), "pbsctl", &mut script);
+    let shells = Shells::builtins();
+    let completer = shells.completer(&shell.to_string());
+    // There is one of each name that the command line takes.
+    if let Some(completer) = completer {
+        let written = completer.write_registration(
+            complete::VARIABLE,
+            "pbsctl",
+            "pbsctl",
+            "pbsctl",
+            &mut script,
+        );
+        written.map_err(|error| Failure::file("the script", &error))?;
+    }
     let script = String::from_utf8_lossy(&script);
     let facts = json!({ "shell": shell.to_string(), "script": script });
     out.print(&facts, || script.to_string())?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes a page for pbsctl and one for each of its commands to `directory`.
+/// Writes a page for pbsctl, one for each of its commands, and one for each format of
+/// files to `directory`.
 pub(crate) fn man(out: Output, directory: &Path) -> Result<ExitCode, Failure> {
     let failed = |error| Failure::file(directory, &error);
     fs::create_dir_all(directory).map_err(failed)?;
@@ -35,6 +55,11 @@ pub(crate) fn man(out: Output, directory: &Path) -> Result<ExitCode, Failure> {
     command.build();
     let mut pages = Vec::new();
     write_pages(&command, directory, &mut pages)?;
+    for format in &FORMATS {
+        let name = format!("{}.5", format.name);
+        files::write(&directory.join(&name), &format.page())?;
+        pages.push(name);
+    }
     pages.sort_unstable();
     out.print(&json!({ "directory": directory, "pages": pages }), || {
         let directory = directory.display();
@@ -48,7 +73,7 @@ pub(crate) fn man(out: Output, directory: &Path) -> Result<ExitCode, Failure> {
 
 /// Writes the page of a command and those of the commands below it.
 fn write_pages(
-    command: &clap::Command,
+    command: &Command,
     directory: &Path,
     pages: &mut Vec<String>,
 ) -> Result<(), Failure> {
@@ -59,7 +84,7 @@ fn write_pages(
     let (name, mut text) = (page.get_filename(), Vec::new());
     page.render(&mut text)
         .map_err(|error| Failure::file(directory.join(&name), &error))?;
-    let text = keep_lines(&String::from_utf8_lossy(&text));
+    let text = keep_lines(&String::from_utf8_lossy(&text)) + &sections::sections(command);
     files::write(&directory.join(&name), &text)?;
     pages.push(name);
     Ok(())

@@ -1,0 +1,612 @@
+// SPDX-License-Identifier: GPL-2.0
+//! How runs are listed: which of them, in which order, and with which columns. They come
+//! from the service or from the history.
+
+use std::fs;
+
+use clap::Args;
+use jiff::tz::TimeZone;
+use jiff::Timestamp;
+use pbs_node::queue::RunSummary;
+use pbs_report::{columns, grouped};
+use pbs_varlink::Job;
+use serde::Serialize;
+
+use crate::complete;
+use crate::history::time;
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// Runs that are over, of those that are shown without being asked for.
+const LAST: usize = 10;
+
+/// What runs are, in the order in which a run is it.
+const STATES: [&str; 5] = ["held", "waiting", "planned", "running", "over"];
+
+/// A run, as far as it is known.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct Row {
+    run: u64,
+    job: String,
+    /// Its user, by number.
+    uid: Option<u32>,
+    /// What it is run for.
+    kind: Option<String>,
+    state: String,
+    /// Why it waits, or did not come to its end.
+    reason: Option<String>,
+    outcome: Option<String>,
+    priority: Option<u32>,
+    submitted_unix_ns: u64,
+    deadline_unix_ns: Option<u64>,
+    expected_start_unix_ns: Option<u64>,
+    expected_end_unix_ns: Option<u64>,
+    started_unix_ns: Option<u64>,
+    ended_unix_ns: Option<u64>,
+    kept: Option<bool>,
+    /// Of how many tasks something is known.
+    tasks: Option<usize>,
+    /// And how many of them have ended.
+    tasks_ended: Option<usize>,
+}
+
+impl Row {
+    pub(crate) fn number(&self) -> u64 {
+        self.run
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.job
+    }
+
+    pub(crate) fn state(&self) -> &str {
+        &self.state
+    }
+}
+
+impl From<RunSummary> for Row {
+    fn from(run: RunSummary) -> Self {
+        Self {
+            run: run.run.0,
+            job: run.job,
+            uid: run.uid,
+            kind: Some(run.kind.to_string()),
+            state: run.state.into(),
+            reason: run.reason,
+            outcome: run.outcome.map(|outcome| outcome.to_string()),
+            priority: run.priority,
+            submitted_unix_ns: run.submitted_unix_ns,
+            deadline_unix_ns: run.deadline_unix_ns,
+            expected_start_unix_ns: run.expected_start_unix_ns,
+            expected_end_unix_ns: run.expected_end_unix_ns,
+            started_unix_ns: run.started_unix_ns,
+            ended_unix_ns: run.ended_unix_ns,
+            kept: run.kept,
+            tasks: Some(run.tasks),
+            tasks_ended: Some(run.tasks_ended),
+        }
+    }
+}
+
+impl From<Job> for Row {
+    fn from(job: Job) -> Self {
+        Self {
+            run: job.number,
+            job: job.name,
+            uid: job.uid,
+            kind: None,
+            state: job.state,
+            reason: job.reason,
+            outcome: job.outcome,
+            priority: job.priority,
+            submitted_unix_ns: job.submitted_unix_ns,
+            deadline_unix_ns: job.deadline_unix_ns,
+            expected_start_unix_ns: job.expected_start_unix_ns,
+            expected_end_unix_ns: job.expected_end_unix_ns,
+            started_unix_ns: job.started_unix_ns,
+            ended_unix_ns: job.ended_unix_ns,
+            kept: job.kept,
+            // The service tells them of one job at a time.
+            tasks: None,
+            tasks_ended: None,
+        }
+    }
+}
+
+/// Which runs, and what of them.
+#[derive(Args, Debug)]
+pub(crate) struct ListingOptions {
+    /// Show all runs instead of those that are not over and the last ten
+    #[arg(long, conflicts_with = "last")]
+    all: bool,
+
+    /// Of those that are over, show the last N
+    #[arg(long, value_name = "N", default_value_t = LAST)]
+    last: usize,
+
+    /// Show those alone that are held, waiting, planned, running or over
+    #[arg(long, value_name = "STATE", value_delimiter = ',', value_parser = STATES)]
+    state: Vec<String>,
+
+    /// Show those alone whose job has this name; * stands for any letters
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+
+    /// Show those alone of this user, by name or number
+    #[arg(long, value_name = "USER")]
+    user: Option<String>,
+
+    /// Order them by a column; without it, the oldest are first
+    #[arg(long, value_name = "COLUMN", value_parser = column, add = complete::columns())]
+    sort: Option<&'static Column>,
+
+    /// Turn the order round
+    #[arg(long)]
+    reverse: bool,
+
+    /// Show these columns, or say which there are: --columns help
+    #[arg(long, visible_alias = "format", value_name = "LIST", value_parser = list,
+          add = complete::columns())]
+    columns: Option<List>,
+
+    /// Print no line above the table
+    #[arg(long)]
+    no_header: bool,
+}
+
+/// What `--columns` asks for.
+#[derive(Clone, Debug)]
+enum List {
+    Help,
+    Columns(Vec<&'static Column>),
+}
+
+/// By what runs are ordered.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Key {
+    Number(u64),
+    Text(String),
+}
+
+/// Something that can be said of a run.
+#[derive(Debug)]
+struct Column {
+    name: &'static str,
+    header: &'static str,
+    help: &'static str,
+    /// Shown when nothing else is asked for.
+    by_default: bool,
+    cell: fn(&Row, &Around) -> Option<String>,
+    key: fn(&Row, &Around) -> Option<Key>,
+}
+
+/// What cells are made with.
+struct Around {
+    now_unix_ns: u64,
+    zone: TimeZone,
+    /// Lines of /etc/passwd.
+    users: String,
+}
+
+#[rustfmt::skip]
+static COLUMNS: [Column; 18] = [
+    Column { name: "run", header: "RUN", by_default: true, help: "its number",
+        cell: |run, _| Some(run.run.to_string()), key: |run, _| number(run.run) },
+    Column { name: "job", header: "JOB", by_default: true, help: "the name of its job",
+        cell: |run, _| Some(run.job.clone()), key: |run, _| text(&run.job) },
+    Column { name: "user", header: "USER", by_default: true, help: "who wants it",
+        cell: user, key: |run, around| Some(Key::Text(user(run, around)?)) },
+    Column { name: "for", header: "FOR", by_default: false, help: "what it is run for",
+        cell: |run, _| run.kind.clone(), key: |run, _| text(run.kind.as_ref()?) },
+    Column { name: "state", header: "STATE", by_default: true,
+        help: "held, waiting, planned, running or over",
+        cell: |run, _| Some(run.state.clone()), key: |run, _| {
+            number(STATES.iter().position(|state| *state == run.state)? as u64)
+        } },
+    Column { name: "priority", header: "PRIORITY", by_default: false,
+        help: "how important it is: more goes first",
+        cell: |run, _| Some(run.priority?.to_string()),
+        key: |run, _| number(run.priority?.into()) },
+    Column { name: "submitted", header: "SUBMITTED", by_default: true, help: "when it was submitted",
+        cell: |run, around| Some(time(run.submitted_unix_ns, &around.zone)),
+        key: |run, _| number(run.submitted_unix_ns) },
+    Column { name: "age", header: "AGE", by_default: false, help: "how long ago that was",
+        cell: |run, around| Some(span(around.now_unix_ns.saturating_sub(run.submitted_unix_ns))),
+        key: |run, around| number(around.now_unix_ns.saturating_sub(run.submitted_unix_ns)) },
+    Column { name: "start", header: "START", by_default: false,
+        help: "when it began, or is planned to",
+        cell: |run, around| Some(time(start_ns(run)?, &around.zone)), key: |run, _| number(start_ns(run)?) },
+    Column { name: "end", header: "END", by_default: false,
+        help: "when it was over, or is planned to be",
+        cell: |run, around| Some(time(end_ns(run)?, &around.zone)), key: |run, _| number(end_ns(run)?) },
+    Column { name: "deadline", header: "DEADLINE", by_default: false,
+        help: "when it is to have ended",
+        cell: |run, around| Some(time(run.deadline_unix_ns?, &around.zone)),
+        key: |run, _| number(run.deadline_unix_ns?) },
+    Column { name: "time", header: "TIME", by_default: true, help: "how long it has run",
+        cell: |run, around| Some(span(time_ns(run, around)?)),
+        key: |run, around| number(time_ns(run, around)?) },
+    Column { name: "left", header: "LEFT", by_default: true,
+        help: "how long until its deadline; with - before it, how long it is over that",
+        cell: left, key: |run, _| (run.state != "over").then_some(())
+            .and_then(|()| number(run.deadline_unix_ns?)) },
+    Column { name: "expected", header: "EXPECTED", by_default: false,
+        help: "how long until its planned end",
+        cell: |run, around| Some(span(expected_ns(run, around)?)),
+        key: |run, around| number(expected_ns(run, around)?) },
+    Column { name: "done", header: "DONE", by_default: true,
+        help: "how many of its tasks have ended, and of how many something is known",
+        cell: |run, _| {
+            let tasks = run.tasks.filter(|&tasks| tasks > 0)?;
+            Some(format!("{}/{}", grouped(run.tasks_ended? as u64), grouped(tasks as u64)))
+        },
+        key: |run, _| number((run.tasks_ended? as u64 * 1_000_000).checked_div(run.tasks? as u64)?) },
+    Column { name: "outcome", header: "OUTCOME", by_default: true, help: "how it ended",
+        cell: |run, _| run.outcome.clone(),
+        key: |run, _| text(run.outcome.as_ref()?) },
+    Column { name: "kept", header: "KEPT", by_default: false,
+        help: "whether it kept its deadline",
+        cell: |run, _| Some(if run.kept? { "yes" } else { "NO" }.into()),
+        key: |run, _| number(run.kept?.into()) },
+    Column { name: "reason", header: "REASON", by_default: true,
+        help: "why it waits, or did not come to its end",
+        cell: |run, _| run.reason.clone(), key: |run, _| text(run.reason.as_ref()?) },
+];
+
+/// The names of the columns.
+pub(crate) fn column_names() -> impl Iterator<Item = &'static str> {
+    COLUMNS.iter().map(|column| column.name)
+}
+
+impl ListingOptions {
+    /// What there is to know of columns, if that was asked for instead of runs.
+    pub(crate) fn help(&self) -> Option<String> {
+        let Some(List::Help) = self.columns else {
+            return None;
+        };
+        let row = |column: &Column| {
+            let shown = if column.by_default { "shown" } else { "" };
+            [column.name, shown, column.help].map(String::from).to_vec()
+        };
+        let rows: Vec<_> = COLUMNS.iter().map(row).collect();
+        Some(columns(&rows, 3))
+    }
+
+    /// How many of those that are over are enough to choose from; `None`: all.
+    pub(crate) fn enough(&self) -> Option<usize> {
+        let chooses = !self.state.is_empty() || self.name.is_some() || self.user.is_some();
+        (!self.all && !chooses).then_some(self.last)
+    }
+
+    /// Those of the runs that are to be shown, in order. They come the oldest first.
+    pub(crate) fn choose(&self, runs: Vec<Row>) -> Vec<Row> {
+        let around = Around::new();
+        let mut runs: Vec<_> = runs
+            .into_iter()
+            .filter(|run| self.wants(run, &around))
+            .collect();
+        let over = runs.iter().filter(|run| run.state == "over").count();
+        let mut too_many = match self.all {
+            true => 0,
+            false => over.saturating_sub(self.last),
+        };
+        runs.retain(|run| {
+            let is_over = run.state == "over";
+            let goes = is_over && too_many > 0;
+            too_many -= usize::from(goes);
+            !goes
+        });
+        if let Some(column) = self.sort {
+            runs.sort_by_cached_key(|run| {
+                let key = (column.key)(run, &around);
+                (key.is_none(), key)
+            });
+        }
+        if self.reverse {
+            runs.reverse();
+        }
+        runs
+    }
+
+    fn wants(&self, run: &Row, around: &Around) -> bool {
+        let of_user = |wanted: &String| {
+            run.uid.is_some_and(|uid| uid.to_string() == *wanted)
+                || user(run, around).as_ref() == Some(wanted)
+        };
+        (self.state.is_empty() || self.state.contains(&run.state))
+            && (self.name.as_ref()).is_none_or(|pattern| matches(pattern, &run.job))
+            && self.user.as_ref().is_none_or(of_user)
+    }
+
+    /// The runs as a table.
+    pub(crate) fn table(&self, runs: &[Row]) -> String {
+        self.table_around(runs, &Around::new())
+    }
+
+    fn table_around(&self, runs: &[Row], around: &Around) -> String {
+        let shown: Vec<&Column> = match &self.columns {
+            Some(List::Columns(columns)) => columns.clone(),
+            _ => COLUMNS.iter().filter(|column| column.by_default).collect(),
+        };
+        let header = || shown.iter().map(|column| column.header.into()).collect();
+        let mut rows: Vec<Vec<String>> = Vec::new();
+        rows.extend((!self.no_header).then(header));
+        rows.extend(runs.iter().map(|run| {
+            let cells = shown.iter().map(|column| (column.cell)(run, around));
+            cells
+                .map(|cell| cell.unwrap_or_else(|| "-".into()))
+                .collect()
+        }));
+        columns(&rows, shown.len())
+    }
+}
+
+impl Around {
+    fn new() -> Self {
+        let now_ns = Timestamp::now().as_nanosecond();
+        Self {
+            now_unix_ns: u64::try_from(now_ns).unwrap_or(0),
+            zone: TimeZone::system(),
+            // Without it users are numbers.
+            users: fs::read_to_string("/etc/passwd").unwrap_or_default(),
+        }
+    }
+}
+
+fn column(name: &str) -> Result<&'static Column, String> {
+    let found = COLUMNS.iter().find(|column| column.name == name);
+    found.ok_or_else(|| {
+        let names: Vec<_> = column_names().collect();
+        format!("there is no such column; write one of {}", names.join(", "))
+    })
+}
+
+fn list(names: &str) -> Result<List, String> {
+    if names == "help" {
+        return Ok(List::Help);
+    }
+    let columns = names.split(',').map(column);
+    Ok(List::Columns(columns.collect::<Result<_, _>>()?))
+}
+
+/// Whether a text is as a pattern says, of which each `*` stands for any letters.
+fn matches(pattern: &str, text: &str) -> bool {
+    let Some((first, rest)) = pattern.split_once('*') else {
+        return pattern == text;
+    };
+    let Some(mut left) = text.strip_prefix(first) else {
+        return false;
+    };
+    let Some((middle, last)) = rest.rsplit_once('*') else {
+        return left.ends_with(rest);
+    };
+    for part in middle.split('*') {
+        let Some((_, after)) = left.split_once(part) else {
+            return false;
+        };
+        left = after;
+    }
+    left.ends_with(last)
+}
+
+fn number(number: u64) -> Option<Key> {
+    Some(Key::Number(number))
+}
+
+fn text(text: &str) -> Option<Key> {
+    Some(Key::Text(text.into()))
+}
+
+fn user(run: &Row, around: &Around) -> Option<String> {
+    let uid = run.uid?.to_string();
+    let name = around.users.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)? == uid).then(|| name.to_string())
+    });
+    Some(name.unwrap_or(uid))
+}
+
+fn start_ns(run: &Row) -> Option<u64> {
+    run.started_unix_ns.or(run.expected_start_unix_ns)
+}
+
+fn end_ns(run: &Row) -> Option<u64> {
+    run.ended_unix_ns.or(run.expected_end_unix_ns)
+}
+
+fn time_ns(run: &Row, around: &Around) -> Option<u64> {
+    let until_ns = run.ended_unix_ns.unwrap_or(around.now_unix_ns);
+    Some(until_ns.saturating_sub(run.started_unix_ns?))
+}
+
+fn expected_ns(run: &Row, around: &Around) -> Option<u64> {
+    let end_ns = run.expected_end_unix_ns.filter(|_| run.state != "over")?;
+    Some(end_ns.saturating_sub(around.now_unix_ns))
+}
+
+fn left(run: &Row, around: &Around) -> Option<String> {
+    let deadline_ns = run.deadline_unix_ns.filter(|_| run.state != "over")?;
+    Some(match deadline_ns.checked_sub(around.now_unix_ns) {
+        Some(left_ns) => span(left_ns),
+        None => format!("-{}", span(around.now_unix_ns - deadline_ns)),
+    })
+}
+
+/// A time span in full seconds, as squeue writes it: 0:07, 1:02:03, 4-05:06:07.
+fn span(ns: u64) -> String {
+    let s = ns / SECOND_NS;
+    let (days, hours, minutes, seconds) = (s / 86_400, s / 3_600 % 24, s / 60 % 60, s % 60);
+    match (days, hours) {
+        (0, 0) => format!("{minutes}:{seconds:02}"),
+        (0, _) => format!("{hours}:{minutes:02}:{seconds:02}"),
+        _ => format!("{days}-{hours:02}:{minutes:02}:{seconds:02}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        options: ListingOptions,
+    }
+
+    fn options(words: &str) -> ListingOptions {
+        let words = ["jobs"].into_iter().chain(words.split_whitespace());
+        Line::try_parse_from(words)
+            .unwrap_or_else(|error| panic!("{error}"))
+            .options
+    }
+
+    const NOW_NS: u64 = 1_795_435_200 * SECOND_NS;
+
+    fn around() -> Around {
+        Around {
+            now_unix_ns: NOW_NS,
+            zone: TimeZone::posix("CET-1").unwrap(),
+            users: "root:x:0:0:root:/root:/bin/sh\nanna:x:1000:1000::/:/bin/sh\n".into(),
+        }
+    }
+
+    fn run(number: u64, job: &str, state: &'static str) -> Row {
+        Row {
+            run: number,
+            job: job.into(),
+            state: state.into(),
+            submitted_unix_ns: NOW_NS - 100 * SECOND_NS,
+            ..Row::default()
+        }
+    }
+
+    fn numbers(runs: &[Row]) -> Vec<u64> {
+        runs.iter().map(|run| run.run).collect()
+    }
+
+    #[test]
+    fn a_run_is_shown_with_all_that_is_known_of_it() {
+        let running = Row {
+            uid: Some(1000),
+            priority: Some(3),
+            kind: Some("plan".into()),
+            tasks: Some(5),
+            tasks_ended: Some(2),
+            started_unix_ns: Some(NOW_NS - 65 * SECOND_NS),
+            expected_end_unix_ns: Some(NOW_NS + 3_723 * SECOND_NS),
+            deadline_unix_ns: Some(NOW_NS - SECOND_NS),
+            ..run(7, "sort", "running")
+        };
+        let over = Row {
+            uid: Some(4711),
+            ended_unix_ns: Some(NOW_NS),
+            outcome: Some("cancelled".into()),
+            kept: Some(false),
+            reason: Some("anna cancelled it".into()),
+            ..run(8, "pack", "over")
+        };
+        let names: Vec<_> = column_names().collect();
+        let list = format!("--columns {} --no-header", names.join(","));
+        let rows = [running, over].map(|run| {
+            let table = options(&list).table_around(&[run], &around());
+            table.split_whitespace().collect::<Vec<_>>().join(" ")
+        });
+        let start = time(NOW_NS - 65 * SECOND_NS, &around().zone);
+        let submitted = time(NOW_NS - 100 * SECOND_NS, &around().zone);
+        let end = time(NOW_NS + 3_723 * SECOND_NS, &around().zone);
+        let deadline = time(NOW_NS - SECOND_NS, &around().zone);
+        assert_eq!(
+            rows[0],
+            format!(
+                "7 sort anna plan running 3 {submitted} 1:40 {start} {end} {deadline} 1:05 -0:01 \
+                 1:02:03 2/5 - - -"
+            )
+        );
+        let ended = time(NOW_NS, &around().zone);
+        assert_eq!(
+            rows[1],
+            format!(
+                "8 pack 4711 - over - {submitted} 1:40 - {ended} - - - - - cancelled NO anna \
+                 cancelled it"
+            )
+        );
+    }
+
+    #[test]
+    fn times_have_the_zone_and_spans_their_days() {
+        // `date -u -d @1795435200`, an hour later in Berlin.
+        assert_eq!(time(NOW_NS, &around().zone), "2026-11-23T13:00:00+01:00");
+        for (seconds, text) in [
+            (7, "0:07"),
+            (3_723, "1:02:03"),
+            (4 * 86_400 + 18_367, "4-05:06:07"),
+        ] {
+            assert_eq!(span(seconds * SECOND_NS), text);
+        }
+    }
+
+    #[test]
+    fn runs_are_chosen() {
+        let runs = || {
+            let states = ["over", "over", "over", "running", "waiting", "held"];
+            let names = ["sort", "pack", "sort-2", "sort", "pack-sort", "so"];
+            let runs = (1..).zip(states.into_iter().zip(names));
+            runs.map(|(number, (state, name))| Row {
+                uid: Some(if number == 4 { 1000 } else { 0 }),
+                ..run(number, name, state)
+            })
+            .collect::<Vec<_>>()
+        };
+        for (words, wanted) in [
+            ("", &[1, 2, 3, 4, 5, 6][..]),
+            ("--last 1", &[3, 4, 5, 6]),
+            ("--last 0", &[4, 5, 6]),
+            ("--all", &[1, 2, 3, 4, 5, 6]),
+            ("--state over", &[1, 2, 3]),
+            ("--state running,held", &[4, 6]),
+            // The last of those that are asked for.
+            ("--name sort --last 1", &[1, 4]),
+            ("--name sort*", &[1, 3, 4]),
+            ("--name *sort", &[1, 4, 5]),
+            ("--name *a*o*t", &[5]),
+            ("--name s*sort", &[]),
+            ("--user 1000", &[4]),
+            ("--reverse --state over", &[3, 2, 1]),
+            ("--sort job", &[2, 5, 6, 1, 4, 3]),
+            ("--sort state", &[6, 5, 4, 1, 2, 3]),
+        ] {
+            assert_eq!(numbers(&options(words).choose(runs())), wanted, "{words}");
+        }
+    }
+
+    #[test]
+    fn by_any_column_runs_without_it_are_last() {
+        let some = |number, priority| Row {
+            priority,
+            ..run(number, "a", "waiting")
+        };
+        let runs = vec![some(1, None), some(2, Some(10)), some(3, Some(9))];
+        let sorted = options("--sort priority").choose(runs.clone());
+        assert_eq!(numbers(&sorted), [3, 2, 1]);
+        for name in column_names() {
+            let sorted = options(&format!("--sort {name}")).choose(runs.clone());
+            assert_eq!(sorted.len(), 3, "{name}");
+        }
+    }
+
+    #[test]
+    fn columns_are_explained() {
+        let help = options("--columns help").help().unwrap();
+        for name in column_names() {
+            assert!(help.lines().any(|line| line.starts_with(name)), "{name}");
+        }
+        assert!(options("--format run,job").help().is_none());
+        for words in ["--columns run,color", "--sort color", "--state over,gone"] {
+            let words = ["jobs"].into_iter().chain(words.split(' '));
+            assert!(Line::try_parse_from(words).is_err());
+        }
+    }
+}

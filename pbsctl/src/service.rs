@@ -1,0 +1,465 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The commands that ask the service of this node.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+use pbs_node::{Declined, Limit};
+use pbs_report::{columns, grouped, ms};
+use pbs_varlink::{
+    Alteration, Array, Client, Environment, Job, JobKey, Refusal, Shown, Status, Submission,
+};
+use serde_json::json;
+
+use crate::complete;
+use crate::failure::Failure;
+use crate::files::{self, Kind};
+use crate::history::local;
+use crate::output::Output;
+use crate::quantities::ns;
+
+/// Where the service of this node listens.
+#[derive(Args, Debug)]
+pub(crate) struct Socket {
+    /// The socket of the service of this node
+    #[arg(
+        id = "socket",
+        long = "socket",
+        env = "PBS_SOCKET",
+        value_name = "PATH",
+        default_value = pbs_varlink::SOCKET
+    )]
+    pub(crate) path: PathBuf,
+}
+
+impl Socket {
+    /// Whether there is a service to be asked.
+    pub(crate) fn is_there(&self) -> bool {
+        self.path.exists()
+    }
+
+    pub(crate) fn connect(&self) -> Result<Client, Failure> {
+        Client::connect(&self.path).map_err(|error| {
+            Failure::Failed(format!(
+                "{}: {error}; is pbsd running? See systemctl status pbsd",
+                self.path.display()
+            ))
+        })
+    }
+}
+
+/// How a job is submitted to the service.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct Terms {
+    /// Name the job so, instead of as its file does
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+
+    /// Its priority, instead of that in its file; above 0 for operators only
+    #[arg(long, value_name = "N")]
+    priority: Option<u32>,
+
+    /// Have it wait until it is released
+    #[arg(long)]
+    hold: bool,
+
+    /// Plan it when these jobs are over
+    #[arg(long, value_name = "JOB", value_delimiter = ',')]
+    after: Vec<u64>,
+
+    /// Plan it when these jobs have succeeded; if one does not, it is cancelled
+    #[arg(long, value_name = "JOB", value_delimiter = ',')]
+    afterok: Vec<u64>,
+
+    /// Submit it once for each index, which is in PBS_ARRAY_INDEX: 1-10, or 0-8:2
+    #[arg(long, value_name = "FIRST-LAST[:STEP]", value_parser = array)]
+    array: Option<Array>,
+
+    /// Have programs write there that name no file [default: NAME-NUMBER.out]
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// Have programs run there [default: where this command runs]
+    #[arg(long, value_name = "DIRECTORY")]
+    chdir: Option<PathBuf>,
+}
+
+impl Terms {
+    /// Whether something was asked for that only the service can do.
+    pub(crate) fn needs_service(&self) -> bool {
+        self.name.is_some()
+            || self.priority.is_some()
+            || self.hold
+            || !self.after.is_empty()
+            || !self.afterok.is_empty()
+            || self.array.is_some()
+            || self.output.is_some()
+            || self.chdir.is_some()
+    }
+}
+
+/// A job: its number, or its name if there is one of it.
+#[derive(Args, Debug)]
+pub(crate) struct Which {
+    /// The job: its number, or its name
+    #[arg(add = complete::jobs())]
+    job: String,
+
+    #[command(flatten)]
+    socket: Socket,
+}
+
+/// The job that is meant: a number is one.
+fn key(job: &str) -> JobKey {
+    match job.parse() {
+        Ok(number) => JobKey {
+            number: Some(number),
+            name: None,
+        },
+        Err(_) => JobKey {
+            number: None,
+            name: Some(job.into()),
+        },
+    }
+}
+
+const ALTER_HELP: &str = "\
+Examples:
+  pbsctl alter 12 --deadline 90s        Give it more time, or less if its plan allows
+  pbsctl alter sort --priority 5        Put it before others that have time
+  pbsctl alter 12 --file sort.toml      Another job, as long as it waits
+
+Deadlines count from the submission. One that the plan of the job does not keep is
+declined, with the earliest that would do.";
+
+#[derive(Args, Debug)]
+#[command(after_help = ALTER_HELP)]
+pub(crate) struct AlterOptions {
+    #[command(flatten)]
+    which: Which,
+
+    /// Its deadline, from its submission on, such as 90s
+    #[arg(long, value_name = "TIME", value_parser = ns)]
+    deadline: Option<u64>,
+
+    /// Its priority; above 0 for operators only
+    #[arg(long, value_name = "N")]
+    priority: Option<u32>,
+
+    /// The file of the job, as long as it waits
+    #[arg(long, value_name = "FILE")]
+    file: Option<PathBuf>,
+}
+
+const WATCH_HELP: &str = "\
+Examples:
+  pbsctl watch             What happens to all jobs, until interrupted
+  pbsctl watch 12          ... to one, until it is over
+  pbsctl --json watch | jq .kind";
+
+#[derive(Args, Debug)]
+#[command(after_help = WATCH_HELP)]
+pub(crate) struct WatchOptions {
+    /// The job: its number, or its name
+    #[arg(add = complete::jobs())]
+    job: Option<String>,
+
+    #[command(flatten)]
+    socket: Socket,
+}
+
+pub(crate) fn submit(
+    out: Output,
+    socket: &Socket,
+    files: &[PathBuf],
+    terms: &Terms,
+) -> Result<ExitCode, Failure> {
+    let submissions = files.iter().map(|file| submission(file, terms));
+    let submissions: Vec<_> = submissions.collect::<Result<_, _>>()?;
+    let jobs = socket.connect()?.submit(&submissions)?;
+    out.print(&json!({ "submitted": jobs }), || {
+        jobs.iter().map(submitted).collect::<String>()
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What became of a job that was just submitted.
+fn submitted(job: &Job) -> String {
+    let Job { number, name, .. } = job;
+    let from_now = |unix_ns: u64| ms(unix_ns.saturating_sub(job.submitted_unix_ns));
+    match (job.expected_start_unix_ns, job.expected_end_unix_ns) {
+        (Some(start), Some(end)) => format!(
+            "Job {number} ({name}) is {}: it begins in {} ms and ends in {} ms{}.\n",
+            job.state,
+            from_now(start),
+            from_now(end),
+            job.deadline_unix_ns.map_or_else(String::new, |deadline| {
+                format!("; its deadline is in {} ms", from_now(deadline))
+            })
+        ),
+        _ => format!(
+            "Job {number} ({name}) is {}: {}.\n",
+            job.state,
+            job.reason.as_deref().unwrap_or("it is not planned yet")
+        ),
+    }
+}
+
+/// A job with all that its programs are to have of this command.
+fn submission(file: &Path, terms: &Terms) -> Result<Submission, Failure> {
+    let request = files::read(file)?;
+    files::expect(Kind::Job, &request, file)?;
+    let here = std::env::current_dir().map_err(|error| Failure::file(".", &error))?;
+    let directory = match &terms.chdir {
+        Some(directory) => here.join(directory),
+        None => here,
+    };
+    let text = |path: &Path| path.display().to_string();
+    let variables = std::env::vars_os().filter_map(|(name, value)| {
+        Some(Environment {
+            name: name.into_string().ok()?,
+            value: value.into_string().ok()?,
+        })
+    });
+    let some = |bytes: u64| Some(bytes).filter(|&bytes| bytes != u64::MAX);
+    let limits = Limit::own().into_iter().map(|limit| pbs_varlink::Limit {
+        resource: limit.resource,
+        soft: some(limit.soft),
+        hard: some(limit.hard),
+    });
+    let list = |jobs: &[u64]| Some(jobs.to_vec()).filter(|jobs| !jobs.is_empty());
+    Ok(Submission {
+        file: files::name(file),
+        request,
+        name: terms.name.clone(),
+        priority: terms.priority,
+        hold: Some(terms.hold),
+        after: list(&terms.after),
+        afterok: list(&terms.afterok),
+        array: terms.array,
+        directory: text(&directory),
+        umask: umask()?,
+        environment: variables.collect(),
+        limits: Some(limits.collect()),
+        output: terms.output.as_deref().map(text),
+    })
+}
+
+/// The file mode creation mask, which nobody can ask for without setting it.
+fn umask() -> Result<u32, Failure> {
+    let file = "/proc/self/status";
+    let status = std::fs::read_to_string(file).map_err(|error| Failure::file(file, &error))?;
+    let mask = status.lines().find_map(|line| line.strip_prefix("Umask:"));
+    let mask = mask.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok());
+    mask.ok_or_else(|| Failure::Failed(format!("{file}: it has no Umask")))
+}
+
+pub(crate) fn cancel(out: Output, which: &Which) -> Result<ExitCode, Failure> {
+    shown(out, which.socket.connect()?.cancel(&key(&which.job))?)
+}
+
+pub(crate) fn hold(out: Output, which: &Which) -> Result<ExitCode, Failure> {
+    shown(out, which.socket.connect()?.hold(&key(&which.job))?)
+}
+
+pub(crate) fn release(out: Output, which: &Which) -> Result<ExitCode, Failure> {
+    shown(out, which.socket.connect()?.release(&key(&which.job))?)
+}
+
+pub(crate) fn job(out: Output, which: &Which) -> Result<ExitCode, Failure> {
+    shown(out, which.socket.connect()?.show(&key(&which.job))?)
+}
+
+pub(crate) fn alter(out: Output, options: &AlterOptions) -> Result<ExitCode, Failure> {
+    let request = options.file.as_deref().map(files::read).transpose()?;
+    let alteration = Alteration {
+        deadline_ns: options.deadline,
+        priority: options.priority,
+        request,
+    };
+    if alteration == Alteration::default() {
+        let what = "nothing is to be altered; add --deadline, --priority or --file";
+        return Err(Failure::Usage(what.into()));
+    }
+    let AlterOptions { which, .. } = options;
+    shown(
+        out,
+        which
+            .socket
+            .connect()?
+            .alter(&key(&which.job), &alteration)?,
+    )
+}
+
+fn shown(out: Output, shown: Shown) -> Result<ExitCode, Failure> {
+    out.print(&shown, || {
+        let job = &shown.job;
+        let at = |unix_ns: Option<u64>| unix_ns.map(local);
+        let rows = [
+            ("Job", Some(format!("{} ({})", job.number, job.name))),
+            ("State", Some(job.state.clone())),
+            ("Reason", job.reason.clone()),
+            ("Outcome", job.outcome.clone()),
+            ("User", job.uid.map(|uid| uid.to_string())),
+            (
+                "Priority",
+                job.priority.map(|priority| priority.to_string()),
+            ),
+            ("Submitted", at(Some(job.submitted_unix_ns))),
+            ("Deadline", at(job.deadline_unix_ns)),
+            ("Begins", at(job.expected_start_unix_ns)),
+            ("Ends", at(job.expected_end_unix_ns)),
+            ("Let go", at(job.started_unix_ns)),
+            ("Ended", at(job.ended_unix_ns)),
+            (
+                "In time",
+                job.kept
+                    .map(|kept| if kept { "yes".into() } else { "NO".into() }),
+            ),
+        ];
+        let rows = rows
+            .into_iter()
+            .filter_map(|(name, value)| Some((name, value?)));
+        let mut text: String = rows
+            .map(|(name, value)| format!("{name:<10} {value}\n"))
+            .collect();
+        if !shown.processes.is_empty() {
+            let header = ["PROCESS", "OUTCOME", "TASKS", "PLANNED", "RETIRED"];
+            let mut table = vec![header.map(String::from).to_vec()];
+            table.extend(shown.processes.iter().map(|process| {
+                let name = process.name.clone();
+                vec![
+                    name.unwrap_or_else(|| process.number.to_string()),
+                    process.outcome.clone(),
+                    format!("{}/{}", process.ended_tasks, process.tasks),
+                    grouped(process.planned_insns),
+                    grouped(process.retired_insns),
+                ]
+            }));
+            text.push('\n');
+            text.push_str(&columns(&table, 2));
+        }
+        for program in &shown.programs {
+            let how = match (program.code, program.signal, &program.error) {
+                (_, _, Some(error)) => format!("could not be executed: {error}"),
+                (Some(code), ..) => format!("exit status {code}"),
+                (_, Some(signal), _) => format!("killed by signal {signal}"),
+                _ => "nothing is known".into(),
+            };
+            text.push_str(&format!("{}: {how}\n", program.program));
+        }
+        text
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) fn drain(out: Output, socket: &Socket, drained: bool) -> Result<ExitCode, Failure> {
+    let status = socket.connect()?.drain(drained)?;
+    tell_status(out, &status)
+}
+
+pub(crate) fn status(out: Output, socket: &Socket) -> Result<ExitCode, Failure> {
+    let status = socket.connect()?.status()?;
+    tell_status(out, &status)
+}
+
+fn tell_status(out: Output, status: &Status) -> Result<ExitCode, Failure> {
+    out.print(status, || {
+        let mut text = format!(
+            "pbsd {} is {} since {}, on {} with {} instructions a millisecond.\n\
+             {} jobs run, {} are planned, {} wait.\n",
+            status.version,
+            status.state,
+            local(status.since_unix_ns),
+            status.kernel,
+            grouped(status.rate_insns_per_ms),
+            status.running,
+            status.planned,
+            status.waiting
+        );
+        if !status.recorded {
+            text.push_str("Some of what happened could not be recorded; see its journal.\n");
+        }
+        text
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) fn watch(out: Output, options: &WatchOptions) -> Result<ExitCode, Failure> {
+    let key = options.job.as_deref().map(key);
+    let mut printed = Ok(());
+    let is_one = key.is_some();
+    options.socket.connect()?.watch(key.as_ref(), |notice| {
+        let is_over = is_one && notice.kind == "over";
+        printed = out.print_line(&notice, || {
+            let job = notice.job.map_or_else(|| "-".into(), |job| job.to_string());
+            format!(
+                "{}  {job}  {}  {}",
+                local(notice.unix_ns),
+                notice.kind,
+                notice.text
+            )
+        });
+        printed.is_ok() && !is_over
+    })?;
+    printed.map(|()| ExitCode::SUCCESS)
+}
+
+/// The indices of `1-10` or `0-8:2`.
+fn array(text: &str) -> Result<Array, String> {
+    let read = || {
+        let (range, step) = match text.split_once(':') {
+            Some((range, step)) => (range, Some(step.parse().ok()?)),
+            None => (text, None),
+        };
+        let (first, last) = range.split_once('-')?;
+        let array = Array {
+            first: first.parse().ok()?,
+            last: last.parse().ok()?,
+            step,
+        };
+        (array.first <= array.last && step != Some(0)).then_some(array)
+    };
+    read().ok_or_else(|| "write the first and the last index, such as 1-10, or 0-8:2".into())
+}
+
+/// What the service says no to has the exit status that it has without one.
+impl From<pbs_varlink::Failure> for Failure {
+    fn from(failure: pbs_varlink::Failure) -> Self {
+        match failure {
+            pbs_varlink::Failure::Refused(Refusal::Declined {
+                job,
+                why,
+                earliest_deadline_ns,
+            }) => Self::Declined(Declined {
+                file: "pbsd".into(),
+                job,
+                why,
+                earliest_deadline_ns,
+            }),
+            pbs_varlink::Failure::Refused(Refusal::Invalid { problems, .. }) => {
+                Self::NotValid(problems)
+            }
+            other => Self::Failed(other.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arrays_are_ranges() {
+        let of = |first, last, step| Ok(Array { first, last, step });
+        assert_eq!(array("1-10"), of(1, 10, None));
+        assert_eq!(array("0-8:2"), of(0, 8, Some(2)));
+        for wrong in ["", "5", "5-", "-5", "9-1", "1-9:0", "1-9:x", "a-b"] {
+            assert!(
+                array(wrong).unwrap_err().contains("such as 1-10"),
+                "{wrong}"
+            );
+        }
+    }
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What the page of a command says beside its options: exit statuses, environment,
+//! files, and other pages.
+
+use std::fmt::Write;
+
+use clap::{Arg, Command};
+
+use super::format::FORMATS;
+use crate::cli::STATUSES;
+use crate::complete::VARIABLE;
+
+/// Commands that who reads of one may want, too.
+const RELATED: [&[&str]; 6] = [
+    &[
+        "submit", "jobs", "job", "cancel", "hold", "release", "alter", "watch", "withdraw",
+    ],
+    &["submit", "jobs", "drain", "resume", "status"],
+    &["check", "load", "run", "show", "drop", "sim"],
+    &["run", "profile", "submit", "explain", "plan", "history"],
+    &["events", "top", "stat", "trace", "report"],
+    &["import", "gen", "study", "sim", "report"],
+];
+
+/// Which commands read or write files of a format.
+const READS: [(&str, &[&str]); 3] = [
+    (
+        "pbs-job",
+        &[
+            "check", "run", "profile", "submit", "alter", "explain", "plan", "import",
+        ],
+    ),
+    (
+        "pbs-machine",
+        &[
+            "check", "run", "profile", "submit", "explain", "plan", "import",
+        ],
+    ),
+    (
+        "pbs-plan",
+        &[
+            "check", "load", "run", "sim", "show", "plan", "import", "gen", "trace",
+        ],
+    ),
+];
+
+/// Commands that print times, or take them for those of the local zone.
+const TIMES: [&str; 5] = ["jobs", "job", "history", "watch", "status"];
+
+/// The sections.
+pub(super) fn sections(command: &Command) -> String {
+    let name = own_name(command);
+    let mut page = String::new();
+    exit_status(&name, &mut page);
+    environment(command, &name, &mut page);
+    files(command, &mut page);
+    see_also(command, &name, &mut page);
+    page
+}
+
+/// The command below pbsctl, as it is called there: "plan" of "pbsctl plan show"; of
+/// pbsctl itself nothing.
+fn own_name(command: &Command) -> String {
+    let name = whole_name(command).split_whitespace().nth(1);
+    name.unwrap_or_default().into()
+}
+
+fn whole_name(command: &Command) -> &str {
+    command.get_bin_name().unwrap_or(command.get_name())
+}
+
+fn exit_status(name: &str, page: &mut String) {
+    page.push_str(".SH \"EXIT STATUS\"\n");
+    for (status, commands, meaning) in STATUSES {
+        if commands.is_empty() || commands.contains(&name) {
+            entry(&status.to_string(), meaning, page);
+        } else if name.is_empty() {
+            let of = commands.join(", ");
+            entry(&status.to_string(), &format!("{of}: {meaning}"), page);
+        }
+    }
+}
+
+fn environment(command: &Command, name: &str, page: &mut String) {
+    page.push_str(".SH ENVIRONMENT\n");
+    for argument in shown(command) {
+        if let Some(variable) = argument.get_env() {
+            let option = argument.get_long().unwrap_or_default();
+            let text = format!("{} (--{option})", help(argument));
+            entry(&variable.to_string_lossy(), &text, page);
+        }
+    }
+    if TIMES.contains(&name) {
+        entry(
+            "TZ",
+            "The zone of times, instead of that of the system",
+            page,
+        );
+    }
+    if name == "completions" {
+        let text = "Set by the script of a shell, which is to be told what may come next";
+        entry(VARIABLE, text, page);
+    }
+}
+
+fn files(command: &Command, page: &mut String) {
+    page.push_str(".SH FILES\n");
+    for argument in shown(command) {
+        for path in argument.get_default_values() {
+            let path = path.to_string_lossy();
+            if path.starts_with('/') {
+                entry(&path, &help(argument), page);
+            }
+        }
+    }
+}
+
+fn see_also(command: &Command, name: &str, page: &mut String) {
+    let mut pages: Vec<String> = Vec::new();
+    let mut add = |name: String, section: u8| {
+        let page = format!(".BR {} ({section})", name.replace('-', "\\-"));
+        if !pages.contains(&page) {
+            pages.push(page);
+        }
+    };
+    if !name.is_empty() {
+        add("pbsctl".into(), 1);
+    }
+    let whole = whole_name(command).replace(' ', "-");
+    let below = command.get_subcommands().filter(|it| !it.is_hide_set());
+    for below in below {
+        add(format!("{whole}-{}", below.get_name()), 1);
+    }
+    let groups = RELATED.iter().filter(|group| group.contains(&name));
+    for other in groups.copied().flatten().filter(|other| **other != name) {
+        add(format!("pbsctl-{other}"), 1);
+    }
+    for format in &FORMATS {
+        let reads = READS.iter().find(|(reads, _)| *reads == format.name);
+        if name.is_empty() || reads.is_some_and(|(_, by)| by.contains(&name)) {
+            add(format.name.into(), 5);
+        }
+    }
+    let _ = writeln!(page, ".SH \"SEE ALSO\"\n{}", pages.join(",\n"));
+}
+
+/// The arguments that a page has.
+fn shown(command: &Command) -> impl Iterator<Item = &Arg> {
+    command
+        .get_arguments()
+        .filter(|argument| !argument.is_hide_set())
+}
+
+fn help(argument: &Arg) -> String {
+    argument
+        .get_help()
+        .map(ToString::to_string)
+        .unwrap_or_default()
+}
+
+fn entry(term: &str, text: &str, page: &mut String) {
+    let escaped = |text: &str| text.replace('\\', "\\e").replace('-', "\\-");
+    let _ = writeln!(page, ".TP\n\\fB{}\\fR\n{}", escaped(term), escaped(text));
+}

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What is printed as JSON is what Documentation/json.rst says.
+
+mod common;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use common::{commands, directory, pbsctl};
+use serde_json::Value;
+
+const DOCUMENT: &str = include_str!("../../Documentation/json.rst");
+const SAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../samples");
+
+/// The keys of a table and their types.
+type Table = BTreeMap<String, String>;
+
+/// The tables of a schema; none: it is documented elsewhere.
+fn schemas() -> BTreeMap<String, Vec<Table>> {
+    let mut schemas: BTreeMap<String, Vec<Table>> = BTreeMap::new();
+    let lines: Vec<_> = DOCUMENT.lines().collect();
+    let mut names: Vec<String> = Vec::new();
+    for (place, line) in lines.iter().enumerate() {
+        let next = lines.get(place + 1).copied().unwrap_or_default();
+        if line.starts_with("pbs.") && next.starts_with("===") {
+            names = line.split(", ").map(str::to_string).collect();
+            for name in &names {
+                schemas.insert(name.clone(), Vec::new());
+            }
+        }
+        if line.starts_with("key ") {
+            for name in &names {
+                schemas.get_mut(name).unwrap().push(Table::new());
+            }
+        }
+        let row = line
+            .strip_prefix("``")
+            .and_then(|rest| rest.split_once("``"));
+        // Rows, not text that begins with a name.
+        let row = row.filter(|(_, rest)| rest.starts_with("  ") || rest.starts_with(" n"));
+        for name in names.iter().filter(|_| row.is_some()) {
+            let (key, rest) = row.unwrap();
+            let kind = rest.split_whitespace().next().unwrap();
+            let table = schemas.get_mut(name).unwrap().last_mut();
+            table.unwrap().insert(key.into(), kind.into());
+        }
+    }
+    schemas
+}
+
+#[track_caller]
+fn agrees(table: &Table, object: &Value, what: &str) {
+    let object = object.as_object().unwrap();
+    for (key, value) in object.iter().filter(|(key, _)| *key != "schema") {
+        let kind = table.get(key);
+        let kind = kind.unwrap_or_else(|| panic!("{what}: {key} is not documented"));
+        let is = match value {
+            Value::Null => "null",
+            Value::Bool(_) => "bool",
+            Value::Number(_) => "number",
+            Value::String(_) => "string",
+            Value::Array(_) => "array",
+            Value::Object(_) => "object",
+        };
+        let may = match kind.strip_suffix('?') {
+            Some("any") => true,
+            Some(kind) => is == kind || is == "null",
+            None => is == kind,
+        };
+        assert!(may, "{what}: {key} is {is}, not {kind}");
+    }
+    for (key, _) in table.iter().filter(|(_, kind)| !kind.ends_with('?')) {
+        assert!(object.contains_key(key), "{what}: {key} is missing");
+    }
+}
+
+#[test]
+fn every_command_has_a_schema() {
+    let documented: BTreeSet<_> = schemas().into_keys().collect();
+    let mut named: BTreeSet<_> = commands()
+        .iter()
+        .map(|name| format!("pbs.{name}"))
+        .collect();
+    named.remove("pbs.help");
+    named.insert("pbs.failure".into());
+    assert_eq!(documented, named);
+}
+
+#[test]
+fn what_is_printed_is_what_is_documented() {
+    let directory = directory("json", &[]);
+    let path = |name: &str| directory.join(name).to_str().unwrap().to_string();
+    let (history, run, missing) = (path("history.db"), path("run.json"), path("none"));
+    let (plan, job) = (format!("{SAMPLES}/plans/first.toml"), path("job.toml"));
+    let machine = format!("{SAMPLES}/machines/vm.toml");
+    let text = "name = \"sort\"\ndeadline_ns = 9_000_000_000\n[[process]]\nid = 1\n\
+                memory_bytes = 4_000_000\ncommand = [\"true\"]\ntasks = [1_000_000]\n";
+    std::fs::write(&job, text).unwrap();
+    let recording = pbsctl(&["--json", "sim", &plan], "").stdout;
+    std::fs::write(&run, recording).unwrap();
+    let schemas = schemas();
+    let mut seen = BTreeSet::new();
+    for (name, arguments) in [
+        ("check", &["check", &plan][..]),
+        ("check", &["check", &job]),
+        ("check", &["check", &machine]),
+        (
+            "submit",
+            &["submit", &job, "--machine", &machine, "--history", &history],
+        ),
+        ("jobs", &["jobs", "--history", &history]),
+        ("jobs", &["jobs", "--columns", "help"]),
+        (
+            "jobs",
+            &[
+                "jobs",
+                "--history",
+                &history,
+                "--watch",
+                "1ms",
+                "--count",
+                "1",
+            ],
+        ),
+        ("withdraw", &["withdraw", "1", "--history", &history]),
+        ("history", &["history", "--history", &history]),
+        ("history", &["history", "sort", "--history", &history]),
+        ("sim", &["sim", &plan]),
+        ("report", &["report", &run]),
+        ("report", &["report", &run, "--chart", "gantt"]),
+        ("trace", &["trace", &run, "-o", &path("trace.json")]),
+        ("study", &["study", "deadlines", "--plans", "1"]),
+        ("study", &["study", "idle", "--plans", "1"]),
+        ("study", &["study", "memory", "--plans", "1"]),
+        (
+            "explain",
+            &[
+                "explain",
+                &job,
+                "--machine",
+                &machine,
+                "--history",
+                &history,
+            ],
+        ),
+        (
+            "plan",
+            &[
+                "plan",
+                "show",
+                &job,
+                "--machine",
+                &machine,
+                "--history",
+                &history,
+            ],
+        ),
+        ("gen", &["gen", "--list"]),
+        ("gen", &["gen", "--processes", "1"]),
+        ("gen", &["gen", "--format", "leppert"]),
+        ("gen", &["gen", "-o", &path("gen.toml")]),
+        ("completions", &["completions", "fish"]),
+        ("man", &["man", &path("man")]),
+        ("failure", &["check", &missing]),
+        ("failure", &["check", &run]),
+        ("failure", &["stat", "--device", &missing]),
+    ] {
+        let mut all = vec!["--json"];
+        all.extend(arguments);
+        let ran = pbsctl(&all, "");
+        let what = format!("{arguments:?}: {}", ran.stderr);
+        let json = ran.json();
+        assert_eq!(json["schema"], format!("pbs.{name}/1"), "{what}");
+        seen.insert(name);
+        let tables = &schemas[&format!("pbs.{name}")];
+        if let Some(table) = tables.first() {
+            agrees(table, &json, &what);
+        }
+        if let (Some(table), Some(rows)) = (tables.get(1), json["runs"].as_array()) {
+            assert!(!rows.is_empty(), "{what}");
+            for row in rows {
+                agrees(table, row, &what);
+            }
+        }
+    }
+    assert!(seen.len() > 12, "{seen:?}");
+}
+
+/// The viewer of a trace knows no schema.
+#[test]
+fn the_format_of_others_is_as_it_was() {
+    let plan = format!("{SAMPLES}/plans/first.toml");
+    let recording = pbsctl(&["--json", "sim", &plan], "").stdout;
+    let trace = pbsctl(&["--json", "trace", "-"], &recording).json();
+    assert!(trace["traceEvents"].is_array());
+    assert!(trace["schema"].is_null());
+}

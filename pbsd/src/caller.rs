@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Who asks: the kernel says so of a socket, and nobody else.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+/// The group whose members may do what others may not.
+pub const OPERATORS: &str = "pbs-operators";
+
+/// The groups of a caller that are looked at; one who is in more has the first of them.
+const MOST_GROUPS: usize = 1024;
+
+/// Who asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Caller {
+    /// The user.
+    pub uid: u32,
+    /// His group.
+    pub gid: u32,
+    /// The others that he is in.
+    pub groups: Vec<u32>,
+    /// Root, or in the group of the operators.
+    pub is_operator: bool,
+}
+
+impl Caller {
+    /// Who is at the other end of a socket; `operators`: the number of their group, if
+    /// there is one.
+    #[allow(unsafe_code)]
+    pub fn of(socket: BorrowedFd<'_>, operators: Option<u32>) -> io::Result<Self> {
+        let mut who = libc::ucred {
+            pid: 0,
+            uid: u32::MAX,
+            gid: u32::MAX,
+        };
+        let mut bytes = size_of_val(&who) as libc::socklen_t;
+        // SAFETY: `who` has room for so many bytes, and both are valid for writing.
+        let asked = unsafe {
+            libc::getsockopt(
+                socket.as_raw_fd(),
+                libc::SOL_SOCKET,
+                libc::SO_PEERCRED,
+                (&raw mut who).cast(),
+                &mut bytes,
+            )
+        };
+        if asked < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let mut groups = vec![0u32; MOST_GROUPS];
+        let mut bytes = size_of_val(groups.as_slice()) as libc::socklen_t;
+        // SAFETY: as above.
+        let asked = unsafe {
+            libc::getsockopt(
+                socket.as_raw_fd(),
+                libc::SOL_SOCKET,
+                libc::SO_PEERGROUPS,
+                groups.as_mut_ptr().cast(),
+                &mut bytes,
+            )
+        };
+        if asked < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        groups.truncate(bytes as usize / size_of::<u32>());
+        let in_group = |gid| who.gid == gid || groups.contains(&gid);
+        Ok(Self {
+            uid: who.uid,
+            gid: who.gid,
+            is_operator: who.uid == 0 || operators.is_some_and(in_group),
+            groups,
+        })
+    }
+
+    /// Whether he may do something with a job of that user.
+    pub fn may(&self, of: Option<u32>) -> bool {
+        self.is_operator || of == Some(self.uid)
+    }
+}
+
+/// The number of the operators' group, as /etc/group has it.
+pub fn operators() -> Option<u32> {
+    let groups = std::fs::read_to_string("/etc/group").ok()?;
+    group_number(&groups, OPERATORS)
+}
+
+fn group_number(groups: &str, name: &str) -> Option<u32> {
+    let line = groups
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    line?.split(':').nth(1)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::AsFd;
+    use std::os::unix::net::UnixStream;
+
+    #[test]
+    fn the_kernel_says_who_asks() {
+        let (one, _other) = UnixStream::pair().unwrap();
+        let caller = Caller::of(one.as_fd(), None).unwrap();
+        // SAFETY: they only answer.
+        #[allow(unsafe_code)]
+        let (uid, gid) = unsafe { (libc::geteuid(), libc::getegid()) };
+        assert_eq!((caller.uid, caller.gid), (uid, gid));
+        assert_eq!(caller.is_operator, uid == 0);
+        assert!(Caller::of(one.as_fd(), Some(gid)).unwrap().is_operator);
+        assert!(caller.may(Some(uid)));
+        let other = Caller {
+            is_operator: false,
+            ..caller
+        };
+        assert!(!other.may(Some(uid + 1)) && !other.may(None));
+    }
+
+    #[test]
+    fn groups_are_found_by_their_whole_name() {
+        let groups = "root:x:0:\npbs-operators-old:x:7:\npbs-operators:x:990:ann,bob\nx:y\n";
+        assert_eq!(group_number(groups, OPERATORS), Some(990));
+        assert_eq!(group_number(groups, "pbs"), None);
+        assert_eq!(group_number(groups, "x"), None);
+    }
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: GPL-2.0
+//! From the thread that has the socket to the one that has the node.
+//!
+//! Neither waits for the other: what does not fit is refused, and who waits for the node
+//! is woken by a descriptor that can be polled with its events.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd, FromRawFd};
+use std::sync::mpsc::{sync_channel, Receiver, SyncSender};
+use std::sync::Arc;
+
+use pbs_varlink::{
+    Alteration, Explanation, Filter, Job, JobKey, Plan, Refusal, Shown, Status, Submission,
+};
+use tokio::sync::oneshot;
+
+use crate::caller::Caller;
+
+/// Requests that wait for the node at most.
+const ROOM: usize = 256;
+
+/// Where the answer goes. Nobody may wait for it any more.
+pub type Answer<T> = oneshot::Sender<Result<T, Refusal>>;
+
+/// What is asked of the node.
+#[derive(Debug)]
+pub enum Request {
+    Submit(Vec<Submission>, Answer<Vec<Job>>),
+    Explain(Submission, Answer<Explanation>),
+    Cancel(JobKey, Answer<Shown>),
+    Hold(JobKey, bool, Answer<Shown>),
+    Alter(JobKey, Alteration, Answer<Shown>),
+    List(Filter, Answer<Vec<Job>>),
+    Show(JobKey, Answer<Shown>),
+    Plan(Answer<Plan>),
+    Drain(bool, Answer<Status>),
+    Status(Answer<Status>),
+}
+
+/// Where requests are put in.
+#[derive(Clone, Debug)]
+pub struct Sender {
+    queue: SyncSender<(Caller, Request)>,
+    bell: Arc<File>,
+}
+
+/// Where they are taken out.
+#[derive(Debug)]
+pub struct Inbox {
+    queue: Receiver<(Caller, Request)>,
+    bell: Arc<File>,
+}
+
+/// Both ends.
+pub fn inbox() -> io::Result<(Sender, Inbox)> {
+    let (sender, receiver) = sync_channel(ROOM);
+    let bell = Arc::new(eventfd()?);
+    let inbox = Inbox {
+        queue: receiver,
+        bell: bell.clone(),
+    };
+    Ok((
+        Sender {
+            queue: sender,
+            bell,
+        },
+        inbox,
+    ))
+}
+
+impl Sender {
+    /// Asks, and waits for the answer.
+    pub async fn ask<T>(
+        &self,
+        caller: &Caller,
+        request: impl FnOnce(Answer<T>) -> Request,
+    ) -> Result<T, Refusal> {
+        let (answer, answered) = oneshot::channel();
+        let sent = self.queue.try_send((caller.clone(), request(answer)));
+        sent.map_err(|_| Refusal::Busy)?;
+        // It can't fail but when it has been rung a great many times.
+        let _ = (&*self.bell).write_all(&1u64.to_ne_bytes());
+        answered.await.unwrap_or_else(|_| {
+            Err(Refusal::Failed {
+                why: "the service ends".into(),
+            })
+        })
+    }
+}
+
+impl Inbox {
+    /// The first of those that wait, at most so many; does not wait itself.
+    pub fn take(&mut self, most: usize) -> Vec<(Caller, Request)> {
+        let mut rung = [0; 8];
+        let _ = (&*self.bell).read(&mut rung);
+        self.queue.try_iter().take(most).collect()
+    }
+}
+
+impl AsFd for Inbox {
+    /// Can be read when something waits.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.bell.as_fd()
+    }
+}
+
+#[allow(unsafe_code)]
+fn eventfd() -> io::Result<File> {
+    // SAFETY: the call gives a new descriptor, or -1.
+    unsafe {
+        match libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) {
+            -1 => Err(io::Error::last_os_error()),
+            fd => Ok(File::from_raw_fd(fd)),
+        }
+    }
+}

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The service of a node: jobs come over a socket while a plan runs.
+//!
+//! Two threads. One has the socket, and knows who asks; the other has the node, its jobs
+//! and the history, and does one thing after the other. Between them go requests
+//! ([`pbsd::inbox`]) and notices.
+
+use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::thread;
+
+use clap::Parser;
+use pbs_job::{machine_from_toml, Machine};
+use pbs_node::signals::Signals;
+use pbs_node::{cgroup, stay_off, this_node, Aim, Error, Node, Options, Settings};
+use pbsd::inbox::{inbox, Sender};
+use pbsd::journal;
+use pbsd::service::{Service, Teller};
+use pbsd::socket::{self, Notices};
+use tokio::sync::broadcast;
+
+/// Notices that who watches may be behind.
+const NOTICES: usize = 1024;
+
+/// Takes jobs for this node over a socket, plans them into what runs, and runs them as
+/// their owners.
+#[derive(Debug, Parser)]
+#[command(version, after_help = EXAMPLES, max_term_width = 100)]
+struct Cli {
+    /// Where to listen, unless the socket is handed over by systemd
+    #[arg(long, value_name = "PATH", default_value = pbs_varlink::SOCKET)]
+    socket: PathBuf,
+
+    /// The file of all jobs: those that wait, run, and have run
+    #[arg(long, value_name = "FILE", default_value = "/var/lib/pbs/history.db")]
+    history: PathBuf,
+
+    /// The machine that jobs are planned for, in TOML, instead of this node with all its
+    /// CPUs
+    #[arg(long, value_name = "FILE")]
+    machine: Option<PathBuf>,
+
+    /// The device of the scheduling class
+    #[arg(
+        long,
+        env = "PBS_DEVICE",
+        value_name = "PATH",
+        default_value = "/dev/pbs_plan"
+    )]
+    device: PathBuf,
+
+    /// The lease of plans: for so long the node goes on with them if this service does not
+    /// say that it is there. 0: for ever
+    #[arg(long, value_name = "NS", default_value_t = 0)]
+    lease_ns: u64,
+
+    /// Give the control group of each job a limit of the memory that it asked for
+    #[arg(long)]
+    limit_memory: bool,
+
+    /// Have no control groups: what a program leaves behind goes on when its job is over
+    #[arg(long)]
+    no_cgroups: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  pbsd                                      As the service of this node
+  pbsd --machine half.toml                  ... of which it plans half of the CPUs
+  pbsctl submit job.toml                    Ask it to run a job
+  pbsctl jobs                               ... and how it stands
+  varlinkctl introspect /run/pbs/pbs.sock   What can be asked of it
+
+It ends on SIGTERM. Jobs go on then, and the next service takes them over.";
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match run(&cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            journal::warning(&format!("pbsd: {why}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(cli: &Cli) -> Result<(), String> {
+    let text = |error: Error| error.to_string();
+    let cgroups = match cli.no_cgroups {
+        true => None,
+        false => cgroup::prepare(cli.limit_memory)
+            .inspect_err(|why| {
+                journal::warning(&format!(
+                    "jobs have no control groups ({why}): what their programs leave behind goes on"
+                ));
+            })
+            .ok(),
+    };
+    let options = Options {
+        lease_ns: Some(cli.lease_ns),
+        cgroups,
+        limits_memory: cli.limit_memory,
+        ..Options::default()
+    };
+    // What users submit, and their environments, are for nobody else.
+    private();
+    // Before there is another thread, which must not take them.
+    let signals = Signals::new().map_err(|error| format!("signals: {error}"))?;
+    let (notices, _) = broadcast::channel(NOTICES);
+    let teller = Teller(notices.clone());
+    let mut node = Node::open(&cli.device, options, teller).map_err(text)?;
+    let machine = machine(cli, node.info().rate_insns_per_ms)?;
+    // Programs are put where they are planned.
+    let _ = stay_off(&machine);
+    let settings = Settings {
+        history: cli.history.clone(),
+        max_replans: u64::MAX,
+        aim: Aim::Deadline,
+    };
+    node.serve(machine, &settings).map_err(text)?;
+    let (sender, mut inbox) = inbox().map_err(|error| error.to_string())?;
+    let listener = match socket::handed_over() {
+        Some(listener) => listener,
+        None => socket::listen(&cli.socket)
+            .map_err(|error| format!("{}: {error}", cli.socket.display()))?,
+    };
+    let listening = thread::Builder::new().name("socket".into());
+    let listening = listening.spawn(move || listen(listener, sender, notices));
+    listening.map_err(|error| format!("no thread: {error}"))?;
+    journal::info("pbsd: serves");
+    Service::new(node, signals).run(&mut inbox).map_err(text)
+}
+
+/// What this process makes from now on only its user can read.
+#[allow(unsafe_code)]
+fn private() {
+    // SAFETY: it only sets the mask.
+    unsafe { libc::umask(0o077) };
+}
+
+fn machine(cli: &Cli, rate_insns_per_ms: u64) -> Result<Machine, String> {
+    let Some(path) = &cli.machine else {
+        return this_node(rate_insns_per_ms).map_err(|error| error.to_string());
+    };
+    let file = path.display().to_string();
+    let text = std::fs::read_to_string(path).map_err(|error| format!("{file}: {error}"))?;
+    machine_from_toml(&text).map_err(|problems| {
+        let lines = problems.iter().map(|it| it.in_file(&file).to_string());
+        lines.collect::<Vec<_>>().join("\n")
+    })
+}
+
+/// The thread of the socket. Without it there is no service, so it ends with it.
+fn listen(listener: UnixListener, node: Sender, notices: Notices) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .enable_time()
+        .build();
+    let served = runtime.and_then(|runtime| {
+        let local = tokio::task::LocalSet::new();
+        local.block_on(&runtime, socket::serve(listener, node, notices))
+    });
+    if let Err(error) = served {
+        journal::warning(&format!("pbsd: the socket is no more: {error}"));
+    }
+    std::process::exit(1);
+}

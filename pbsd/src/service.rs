@@ -1,0 +1,737 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The thread that has the node: it alone plans, starts and records.
+//!
+//! It takes all requests that wait at once, so that many jobs that come together are
+//! started with one plan.
+
+use std::collections::BTreeMap;
+use std::os::fd::AsFd;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use pbs_history::RunId;
+use pbs_node::device::kernel_release;
+use pbs_node::queue::RunSummary;
+use pbs_node::signals::{wait_for, Signals};
+use pbs_node::{
+    Alteration, Error, JobOutcome, Limit, Listener, News, Next, Node, Order, Owner, RunDetails,
+    Submission, Terms,
+};
+use pbs_varlink::{Explanation, Filter, Job, JobKey, Notice, Plan, Refusal, Shown, Status};
+
+use crate::caller::Caller;
+use crate::inbox::{Answer, Inbox, Request};
+use crate::journal;
+use crate::session::MOST_JOBS;
+use crate::socket::Notices;
+
+/// Jobs of one user that are not over, unless an operator's.
+const MOST_OF_USER: usize = 512;
+/// Requests that are answered before the node is looked after again.
+const AT_ONCE: usize = 16;
+/// Programs of one submission, unless an operator's.
+const MOST_PROGRAMS: usize = 256;
+/// Jobs that are over, in one answer.
+const MOST_OVER: u64 = 10_000;
+/// Jobs that one is to come after: each is looked up whenever somebody asks how it stands.
+const MOST_AFTER: usize = 64;
+/// What all jobs of a submission say, each of an array for itself.
+const MOST_SAID_BYTES: usize = 16 << 20;
+/// What a variable takes beside its name and its value.
+const VARIABLE_BYTES: usize = 48;
+/// The longest name of a job.
+const NAME_BYTES: usize = 200;
+
+/// The service of a node.
+pub struct Service {
+    node: Node<Teller>,
+    signals: Signals,
+    since_unix_ns: u64,
+}
+
+/// Tells who watches, and the journal.
+pub struct Teller(pub Notices);
+
+impl Listener for Teller {
+    fn news(&mut self, news: News) {
+        let text = news.to_string();
+        journal::warning(&text);
+        self.notice(None, "news", text);
+    }
+
+    fn over(&mut self, outcome: JobOutcome) {
+        let how = outcome.outcome.map_or("unknown", |outcome| outcome.name());
+        let kept = match (outcome.kept, outcome.deadline_ns) {
+            (_, None) => "",
+            (true, _) => ", its deadline kept",
+            (false, _) => ", its deadline missed",
+        };
+        let text = format!("job {} is over: {how}{kept}", outcome.name);
+        let number = outcome
+            .run
+            .map_or_else(String::new, |run| format!("{run} "));
+        journal::info(&format!("{number}{text}"));
+        self.notice(outcome.run, "over", text);
+    }
+}
+
+impl Teller {
+    /// Nobody may be there to hear it.
+    fn notice(&self, job: Option<u64>, kind: &str, text: String) {
+        let _ = self.0.send(Notice {
+            unix_ns: unix_ns(),
+            job,
+            kind: kind.into(),
+            text,
+        });
+    }
+}
+
+/// What was taken in, and who waits to hear whether it was started.
+type Started = (Vec<RunId>, Answer<Vec<Job>>);
+
+impl Service {
+    /// The service of a node that runs jobs. `signals` are those of the thread that runs
+    /// it.
+    pub fn new(node: Node<Teller>, signals: Signals) -> Self {
+        Self {
+            node,
+            signals,
+            since_unix_ns: unix_ns(),
+        }
+    }
+
+    /// Serves until somebody wants it to stop. What runs goes on, and is taken over by the
+    /// next service.
+    pub fn run(&mut self, inbox: &mut Inbox) -> Result<(), Error> {
+        loop {
+            let heard = self.node.hear()?;
+            let requests = inbox.take(AT_ONCE);
+            let asked = requests.len();
+            self.serve(requests)?;
+            let stop = self.signals.want_stop();
+            if stop.map_err(|error| Error::File("signals".into(), error))? {
+                return Ok(());
+            }
+            if heard > 0 {
+                continue;
+            }
+            let timeout_ms = match self.node.act()? {
+                Next::Wait(timeout_ms) => timeout_ms,
+                Next::Over(_) => {
+                    self.node.finish();
+                    -1
+                }
+            };
+            // What has ended may be what others wait for.
+            self.serve(Vec::new())?;
+            // More may wait than was taken, and their bell has been heard.
+            let timeout_ms = if asked > 0 { 0 } else { timeout_ms };
+            let fds = [self.node.as_fd(), self.signals.as_fd(), inbox.as_fd()];
+            let waited = wait_for(fds, timeout_ms);
+            waited.map_err(|error| Error::File("events".into(), error))?;
+        }
+    }
+
+    fn serve(&mut self, requests: Vec<(Caller, Request)>) -> Result<(), Error> {
+        let mut started: Vec<Started> = Vec::new();
+        for (caller, request) in requests {
+            self.answer(&caller, request, &mut started);
+        }
+        self.node.promote()?;
+        let mut failed: BTreeMap<RunId, Refusal> = BTreeMap::new();
+        match self.node.start(&self.signals) {
+            Ok(not_started) => {
+                for (id, error) in not_started {
+                    journal::warning(&format!("a job could not be started: {error}"));
+                    if let Some(id) = id {
+                        failed.insert(id, refusal(error));
+                    }
+                }
+            }
+            // They are over, and say why.
+            Err(error) => journal::warning(&format!("jobs could not be started: {error}")),
+        }
+        for (ids, answer) in started {
+            let only = match ids.as_slice() {
+                [only] => failed.remove(only),
+                _ => None,
+            };
+            let answered = match only {
+                Some(refusal) => Err(refusal),
+                None => self.jobs_of(&ids).map_err(refusal),
+            };
+            for job in answered.iter().flatten() {
+                let text = format!("job {} is {}", job.name, job.state);
+                self.node
+                    .listener
+                    .notice(Some(job.number), &job.state, text);
+            }
+            let _ = answer.send(answered);
+        }
+        Ok(())
+    }
+
+    fn answer(&mut self, caller: &Caller, request: Request, started: &mut Vec<Started>) {
+        match request {
+            Request::Submit(submissions, answer) => {
+                match self.submit(caller, submissions) {
+                    Ok(ids) => started.push((ids, answer)),
+                    Err(refusal) => drop(answer.send(Err(refusal))),
+                };
+            }
+            Request::Explain(submission, answer) => {
+                let _ = answer.send(self.explain(caller, submission));
+            }
+            Request::Cancel(key, answer) => {
+                let _ = answer.send(self.cancel(caller, &key));
+            }
+            Request::Hold(key, hold, answer) => {
+                let _ = answer.send(self.hold(caller, &key, hold));
+            }
+            Request::Alter(key, alteration, answer) => {
+                let _ = answer.send(self.alter(caller, &key, alteration));
+            }
+            Request::List(filter, answer) => {
+                let _ = answer.send(self.list(&filter));
+            }
+            Request::Show(key, answer) => {
+                let of = self.find(caller, &key);
+                let _ = answer.send(of.and_then(|id| self.shown(caller, id)));
+            }
+            Request::Plan(answer) => {
+                let _ = answer.send(match caller.is_operator {
+                    true => Ok(Plan {
+                        plan: self.node.plan_text().map(str::to_string),
+                    }),
+                    false => Err(not_permitted("the plan of all jobs")),
+                });
+            }
+            Request::Drain(drained, answer) => {
+                let _ = answer.send(match caller.is_operator {
+                    true => self
+                        .node
+                        .drain(drained)
+                        .map_err(refusal)
+                        .and_then(|()| self.status()),
+                    false => Err(not_permitted("to drain the node")),
+                });
+            }
+            Request::Status(answer) => {
+                let _ = answer.send(self.status());
+            }
+        }
+    }
+
+    fn submit(
+        &mut self,
+        caller: &Caller,
+        submissions: Vec<pbs_varlink::Submission>,
+    ) -> Result<Vec<RunId>, Refusal> {
+        let mut orders = Vec::new();
+        for submission in submissions {
+            orders.extend(orders_of(caller, submission)?);
+            if orders.len() as u64 > MOST_JOBS {
+                return Err(Refusal::Failed {
+                    why: format!("these are more than {MOST_JOBS} jobs; submit fewer at once"),
+                });
+            }
+        }
+        if orders.is_empty() {
+            return Err(Refusal::Failed {
+                why: "there is no job; submit at least one".into(),
+            });
+        }
+        if !caller.is_operator {
+            let processes = orders
+                .iter()
+                .flat_map(|order| &order.submission.job.processes);
+            let programs: usize = processes.map(|it| it.start.commands().len()).sum();
+            if programs > MOST_PROGRAMS {
+                return Err(Refusal::Failed {
+                    why: format!(
+                        "these are {programs} programs, and at most {MOST_PROGRAMS} can be \
+                         submitted at once"
+                    ),
+                });
+            }
+            let open = self.node.standing(0).map_err(refusal)?;
+            let own = open.iter().filter(|run| run.uid == Some(caller.uid));
+            if own.count() + orders.len() > MOST_OF_USER {
+                return Err(Refusal::Failed {
+                    why: format!("you have {MOST_OF_USER} jobs; wait until some are over"),
+                });
+            }
+        }
+        let ids = self.node.order(orders).map_err(refusal)?;
+        for id in &ids {
+            let text = format!("submitted by user {}", caller.uid);
+            self.node.listener.notice(Some(id.0), "submitted", text);
+        }
+        Ok(ids)
+    }
+
+    fn explain(
+        &mut self,
+        caller: &Caller,
+        submission: pbs_varlink::Submission,
+    ) -> Result<Explanation, Refusal> {
+        let orders = orders_of(caller, submission)?;
+        let Some(order) = orders.first() else {
+            return Ok(Explanation::default());
+        };
+        match self.node.would_order(order) {
+            Ok((start_unix_ns, end_unix_ns)) => Ok(Explanation {
+                admitted: true,
+                expected_start_unix_ns: start_unix_ns,
+                expected_end_unix_ns: Some(end_unix_ns),
+                ..Explanation::default()
+            }),
+            Err(Error::Declined(declined)) => Ok(Explanation {
+                why: Some(declined.why),
+                earliest_deadline_ns: declined.earliest_deadline_ns,
+                ..Explanation::default()
+            }),
+            Err(error) => Err(refusal(error)),
+        }
+    }
+
+    fn cancel(&mut self, caller: &Caller, key: &JobKey) -> Result<Shown, Refusal> {
+        let id = self.own(caller, key, "to cancel a job")?;
+        let why = format!("cancelled by user {}", caller.uid);
+        self.node.cancel_run(id, why.clone()).map_err(refusal)?;
+        self.node.listener.notice(Some(id.0), "cancelled", why);
+        self.shown(caller, id)
+    }
+
+    fn hold(&mut self, caller: &Caller, key: &JobKey, hold: bool) -> Result<Shown, Refusal> {
+        let what = match hold {
+            true => "to hold a job",
+            false => "to release a job",
+        };
+        let id = self.own(caller, key, what)?;
+        self.node.hold(id, hold).map_err(refusal)?;
+        let kind = match hold {
+            true => "held",
+            false => "released",
+        };
+        let text = format!("{kind} by user {}", caller.uid);
+        self.node.listener.notice(Some(id.0), kind, text);
+        self.shown(caller, id)
+    }
+
+    fn alter(
+        &mut self,
+        caller: &Caller,
+        key: &JobKey,
+        alteration: pbs_varlink::Alteration,
+    ) -> Result<Shown, Refusal> {
+        let id = self.own(caller, key, "to alter a job")?;
+        let submission = alteration.request.map(|request| {
+            let submission = Submission::from_text(request, format!("job {id}"));
+            submission.map_err(refusal)
+        });
+        let submission = submission.transpose()?;
+        let asked = submission
+            .as_ref()
+            .map(|submission| submission.job.priority);
+        may_have_priority(caller, alteration.priority.or(asked).unwrap_or(0))?;
+        let alteration = Alteration {
+            deadline_ns: alteration.deadline_ns,
+            priority: alteration.priority,
+            submission,
+        };
+        self.node.alter(id, alteration).map_err(refusal)?;
+        let text = format!("altered by user {}", caller.uid);
+        self.node.listener.notice(Some(id.0), "altered", text);
+        self.shown(caller, id)
+    }
+
+    fn list(&self, filter: &Filter) -> Result<Vec<Job>, Refusal> {
+        let last = filter.last.unwrap_or(0).min(MOST_OVER);
+        let runs = self.node.standing(last as usize).map_err(refusal)?;
+        let jobs = runs.into_iter().map(job);
+        let wanted = jobs.filter(|job| {
+            let of_state = filter
+                .state
+                .as_ref()
+                .is_none_or(|state| *state == job.state);
+            let of_name = filter.name.as_ref().is_none_or(|name| *name == job.name);
+            of_state && of_name && (filter.uid.is_none() || filter.uid == job.uid)
+        });
+        Ok(wanted.collect())
+    }
+
+    fn shown(&self, caller: &Caller, id: RunId) -> Result<Shown, Refusal> {
+        let RunDetails {
+            summary,
+            figures,
+            terms: _,
+            ending,
+            request,
+        } = self.node.details(id).map_err(refusal)?;
+        let may_read = caller.may(summary.uid);
+        let processes = figures.processes.iter().map(|process| {
+            let tasks = process.tasks.iter();
+            let ended = tasks
+                .clone()
+                .filter(|task| task.outcome.name() == "complete");
+            pbs_varlink::Process {
+                number: process.process,
+                name: process.name.clone(),
+                outcome: process.outcome.name().into(),
+                tasks: process.tasks.len() as u64,
+                ended_tasks: ended.count() as u64,
+                planned_insns: tasks.clone().map(|task| task.planned_insns).sum(),
+                retired_insns: tasks.map(|task| task.retired_insns).sum(),
+                peak_memory_bytes: process.peak_memory_bytes(),
+            }
+        });
+        let programs = ending.programs.into_iter().map(|end| pbs_varlink::Program {
+            process: end.process,
+            program: end.program,
+            code: end.code,
+            signal: end.signal,
+            error: end.error,
+        });
+        Ok(Shown {
+            job: job(summary),
+            request: request.filter(|_| may_read),
+            processes: processes.collect(),
+            programs: programs.filter(|_| may_read).collect(),
+        })
+    }
+
+    fn status(&self) -> Result<Status, Refusal> {
+        let runs = self.node.standing(0).map_err(refusal)?;
+        let count = |states: &[&str]| {
+            let of = runs.iter().filter(|run| states.contains(&run.state));
+            of.count() as u64
+        };
+        Ok(Status {
+            version: env!("CARGO_PKG_VERSION").into(),
+            state: match self.node.is_drained() {
+                true => "draining".into(),
+                false => "running".into(),
+            },
+            kernel: kernel_release(),
+            rate_insns_per_ms: self.node.info().rate_insns_per_ms,
+            since_unix_ns: self.since_unix_ns,
+            waiting: count(&["held", "waiting"]),
+            planned: count(&["planned"]),
+            running: count(&["running"]),
+            recorded: self.node.is_recorded(),
+        })
+    }
+
+    fn jobs_of(&self, ids: &[RunId]) -> Result<Vec<Job>, Error> {
+        let jobs = ids.iter().map(|&id| self.node.standing_of(id).map(job));
+        jobs.collect()
+    }
+
+    /// The job that is meant. By name it is one of the caller's that is not over, or of
+    /// anybody's for an operator.
+    fn find(&self, caller: &Caller, key: &JobKey) -> Result<RunId, Refusal> {
+        if let Some(number) = key.number {
+            return Ok(RunId(number));
+        }
+        let name = key.name.as_deref().unwrap_or_default();
+        let runs = self.node.standing(0).map_err(refusal)?;
+        let named = runs
+            .iter()
+            .filter(|run| run.job == name && caller.may(run.uid));
+        let ids: Vec<_> = named.map(|run| run.run).collect();
+        match ids.as_slice() {
+            [id] => Ok(*id),
+            [] => Err(Refusal::NoSuchJob { job: name.into() }),
+            several => Err(Refusal::NotInState {
+                what: format!(
+                    "{} jobs are called {name}; name one by its number, such as {}",
+                    several.len(),
+                    several[0]
+                ),
+            }),
+        }
+    }
+
+    /// One that the caller may do something with.
+    fn own(&self, caller: &Caller, key: &JobKey, what: &str) -> Result<RunId, Refusal> {
+        let id = self.find(caller, key)?;
+        let summary = self.node.standing_of(id).map_err(refusal)?;
+        match caller.may(summary.uid) {
+            true => Ok(id),
+            false => Err(not_permitted(what)),
+        }
+    }
+}
+
+/// The jobs of a submission: one, or those of its array.
+fn orders_of(caller: &Caller, submission: pbs_varlink::Submission) -> Result<Vec<Order>, Refusal> {
+    let invalid = |what: &str| Refusal::Invalid {
+        file: submission.file.clone(),
+        problems: vec![format!("{}: {what}", submission.file)],
+    };
+    if !is_printable(&submission.file) || submission.file.len() > libc::PATH_MAX as usize {
+        return Err(Refusal::Failed {
+            why: "the file's name is too long, or not to be printed".into(),
+        });
+    }
+    let after = [&submission.after, &submission.afterok];
+    if after
+        .iter()
+        .any(|ids| ids.as_ref().is_some_and(|ids| ids.len() > MOST_AFTER))
+    {
+        return Err(invalid(&format!(
+            "a job can come after at most {MOST_AFTER} others"
+        )));
+    }
+    if !submission.directory.starts_with('/') {
+        return Err(invalid("the working directory is to be a whole path"));
+    }
+    let is_name = |name: &str| !name.is_empty() && !name.contains(['=', '\0']);
+    let variables = &submission.environment;
+    if variables
+        .iter()
+        .any(|it| !is_name(&it.name) || it.value.contains('\0'))
+    {
+        return Err(invalid(
+            "a variable of the environment has no proper name or value",
+        ));
+    }
+    let limits = submission.limits.as_deref().unwrap_or_default();
+    if let Some(odd) = limits
+        .iter()
+        .find(|it| Limit::names().all(|name| name != it.resource))
+    {
+        return Err(invalid(&format!("there is no limit {}", odd.resource)));
+    }
+    let job = Submission::from_text(submission.request.clone(), submission.file.clone());
+    let job = job.map_err(refusal)?;
+    let indices: Vec<Option<u32>> = match submission.array {
+        None => vec![None],
+        Some(array) => {
+            let step = array.step.unwrap_or(1).max(1);
+            let count = u64::from(array.last.saturating_sub(array.first)) / u64::from(step) + 1;
+            if array.last < array.first || count > MOST_JOBS {
+                return Err(invalid(&format!(
+                    "an array has at least one and at most {MOST_JOBS} jobs"
+                )));
+            }
+            let indices = (array.first..=array.last).step_by(step as usize);
+            indices.map(Some).collect()
+        }
+    };
+    if said_bytes(&submission).saturating_mul(indices.len()) > MOST_SAID_BYTES {
+        return Err(invalid(&format!(
+            "its jobs with their environments are more than {} MiB; submit fewer at once",
+            MOST_SAID_BYTES >> 20
+        )));
+    }
+    let name = submission.name.as_ref().unwrap_or(&job.job.name);
+    if name.is_empty() || name.len() > NAME_BYTES || name.contains(char::is_control) {
+        return Err(invalid(
+            "the name of the job is empty, too long, or not to be printed",
+        ));
+    }
+    may_have_priority(caller, submission.priority.unwrap_or(job.job.priority))?;
+    let limit = |limit: &pbs_varlink::Limit| Limit {
+        resource: limit.resource.clone(),
+        soft: limit.soft.unwrap_or(u64::MAX),
+        hard: limit.hard.unwrap_or(u64::MAX),
+    };
+    let owner = Owner {
+        uid: caller.uid,
+        gid: caller.gid,
+        groups: caller.groups.clone(),
+        directory: submission.directory.clone().into(),
+        umask: submission.umask,
+        environment: variables
+            .iter()
+            .map(|it| (it.name.clone(), it.value.clone()))
+            .collect(),
+        limits: limits.iter().map(limit).collect(),
+        output: submission.output.as_ref().map(Into::into),
+    };
+    let orders = indices.into_iter().map(|index| {
+        let mut owner = owner.clone();
+        let mut name = submission.name.clone();
+        if let Some(index) = index {
+            let before = name.as_ref().unwrap_or(&job.job.name);
+            name = Some(format!("{before}[{index}]"));
+            let variable = ("PBS_ARRAY_INDEX".to_string(), index.to_string());
+            owner.environment.push(variable);
+        }
+        let terms = Terms {
+            owner,
+            name,
+            priority: submission.priority,
+            deadline_ns: None,
+            hold: submission.hold.unwrap_or(false),
+            after: submission.after.clone().unwrap_or_default(),
+            after_ok: submission.afterok.clone().unwrap_or_default(),
+        };
+        Order::new(job.clone(), terms)
+    });
+    Ok(orders.collect())
+}
+
+/// What is kept of a submission for each of its jobs.
+fn said_bytes(submission: &pbs_varlink::Submission) -> usize {
+    let variables = submission.environment.iter();
+    let variable = |it: &pbs_varlink::Environment| it.name.len() + it.value.len() + VARIABLE_BYTES;
+    submission.request.len() + variables.map(variable).sum::<usize>()
+}
+
+/// What others get to read, on a terminal and in the journal.
+fn is_printable(text: &str) -> bool {
+    !text.contains(char::is_control)
+}
+
+/// Ahead of all others are only those whom an operator puts there.
+fn may_have_priority(caller: &Caller, priority: u32) -> Result<(), Refusal> {
+    match caller.is_operator || priority == 0 {
+        true => Ok(()),
+        false => Err(not_permitted("a priority above 0")),
+    }
+}
+
+fn not_permitted(what: &str) -> Refusal {
+    Refusal::NotPermitted { what: what.into() }
+}
+
+fn refusal(error: Error) -> Refusal {
+    match error {
+        Error::Declined(declined) => Refusal::Declined {
+            job: declined.job,
+            why: declined.why,
+            earliest_deadline_ns: declined.earliest_deadline_ns,
+        },
+        Error::Invalid { file, problems } => Refusal::Invalid {
+            problems: problems
+                .iter()
+                .map(|it| it.in_file(&file).to_string())
+                .collect(),
+            file,
+        },
+        Error::History(pbs_history::Error::NoRun(id)) => Refusal::NoSuchJob {
+            job: id.to_string(),
+        },
+        Error::DoesNotWait(..) | Error::IsOver(..) => Refusal::NotInState {
+            what: error.to_string(),
+        },
+        other => Refusal::Failed {
+            why: other.to_string(),
+        },
+    }
+}
+
+/// As it goes over the socket.
+fn job(run: RunSummary) -> Job {
+    Job {
+        number: run.run.0,
+        name: run.job,
+        uid: run.uid,
+        state: run.state.into(),
+        reason: run.reason,
+        outcome: run.outcome.map(|outcome| outcome.name().into()),
+        priority: run.priority,
+        submitted_unix_ns: run.submitted_unix_ns,
+        deadline_unix_ns: run.deadline_unix_ns,
+        expected_start_unix_ns: run.expected_start_unix_ns,
+        expected_end_unix_ns: run.expected_end_unix_ns,
+        started_unix_ns: run.started_unix_ns,
+        ended_unix_ns: run.ended_unix_ns,
+        kept: run.kept,
+    }
+}
+
+fn unix_ns() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |time| time.as_nanos() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn caller() -> Caller {
+        Caller {
+            uid: 1000,
+            gid: 1000,
+            groups: Vec::new(),
+            is_operator: false,
+        }
+    }
+
+    fn submission() -> pbs_varlink::Submission {
+        let sample = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../samples/service/urgent.toml"
+        );
+        pbs_varlink::Submission {
+            file: "urgent.toml".into(),
+            request: std::fs::read_to_string(sample).unwrap(),
+            directory: "/".into(),
+            priority: Some(0),
+            ..Default::default()
+        }
+    }
+
+    fn array(last: u32) -> Option<pbs_varlink::Array> {
+        Some(pbs_varlink::Array {
+            first: 1,
+            last,
+            step: None,
+        })
+    }
+
+    fn environment(variables: usize) -> Vec<pbs_varlink::Environment> {
+        let variable = pbs_varlink::Environment {
+            name: "A".into(),
+            value: String::new(),
+        };
+        vec![variable; variables]
+    }
+
+    /// A call of 1 MiB must not become gigabytes.
+    #[test]
+    fn an_array_is_not_long_and_wordy_at_once() {
+        let long = pbs_varlink::Submission {
+            array: array(1000),
+            ..submission()
+        };
+        assert_eq!(orders_of(&caller(), long.clone()).unwrap().len(), 1000);
+        let wordy = pbs_varlink::Submission {
+            environment: environment(40_000),
+            ..submission()
+        };
+        assert_eq!(orders_of(&caller(), wordy.clone()).unwrap().len(), 1);
+        let both = pbs_varlink::Submission {
+            array: array(1000),
+            ..wordy
+        };
+        let refused = orders_of(&caller(), both).unwrap_err();
+        assert!(matches!(refused, Refusal::Invalid { .. }), "{refused:?}");
+    }
+
+    #[test]
+    fn a_job_comes_after_some_others() {
+        let after = |count| pbs_varlink::Submission {
+            afterok: Some(vec![1; count]),
+            ..submission()
+        };
+        assert!(orders_of(&caller(), after(MOST_AFTER)).is_ok());
+        let refused = orders_of(&caller(), after(MOST_AFTER + 1)).unwrap_err();
+        assert!(matches!(refused, Refusal::Invalid { .. }), "{refused:?}");
+    }
+
+    /// Others read it on their terminals.
+    #[test]
+    fn what_a_file_is_called_can_be_printed() {
+        let odd = pbs_varlink::Submission {
+            file: "job\u{1b}[2J.toml".into(),
+            ..submission()
+        };
+        let refused = orders_of(&caller(), odd).unwrap_err();
+        assert!(matches!(refused, Refusal::Failed { .. }), "{refused:?}");
+    }
+}

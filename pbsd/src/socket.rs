@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The socket: who may connect, how much each may say and how slowly, and that none
+//! keeps another waiting.
+//!
+//! A task for each connection, all in one thread: it reads a call, has it handled, and
+//! writes the answer before it reads the next. One that does not read its answers, or
+//! sends a call by halves, waits alone, and not for ever.
+
+use std::collections::HashMap;
+use std::fs;
+use std::future::Future;
+use std::io;
+use std::os::fd::{AsFd, FromRawFd};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::net::UnixListener as StdListener;
+use std::path::Path;
+use std::pin::{pin, Pin};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
+use std::time::Duration;
+
+use pbs_varlink::Notice;
+use serde::Serialize;
+use tokio::io::Interest;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::broadcast;
+use tokio::time::{sleep_until, timeout, Instant, Sleep};
+use zlink::connection::socket::{self, ReadResult, Socket};
+use zlink::futures_util::future::{select, Either};
+use zlink::futures_util::StreamExt;
+use zlink::service::{MethodReply, Service};
+use zlink::{Connection, Reply};
+
+use crate::caller::{self, Caller};
+use crate::inbox::Sender;
+use crate::session::Session;
+
+/// What happens, for those who watch.
+pub type Notices = broadcast::Sender<Notice>;
+
+/// The longest call.
+const MOST_BYTES: usize = 1 << 20;
+/// For how long a call may come.
+const CALL_TIME: Duration = Duration::from_secs(10);
+/// For how long an answer may wait to be read.
+const ANSWER_TIME: Duration = Duration::from_secs(10);
+/// Connections at once, of all users and of each.
+const MOST_CONNECTIONS: usize = 1024;
+const MOST_OF_USER: usize = 64;
+/// How long nobody is let in when there are no descriptors left.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// How many connections each user has.
+type Connections = Arc<Mutex<HashMap<u32, usize>>>;
+
+/// The socket that was handed over by who started us (sd_listen_fds(3)).
+#[allow(unsafe_code)]
+pub fn handed_over() -> Option<StdListener> {
+    let own = std::process::id().to_string();
+    let is_ours = std::env::var("LISTEN_PID").is_ok_and(|pid| pid == own);
+    let count = std::env::var("LISTEN_FDS").ok()?;
+    // SAFETY: descriptor 3 was opened for us by who started us, and is nobody else's.
+    (is_ours && count == "1").then(|| unsafe { StdListener::from_raw_fd(3) })
+}
+
+/// Listens at that path, where nobody else does.
+pub fn listen(path: &Path) -> io::Result<StdListener> {
+    if let Some(directory) = path.parent().filter(|path| !path.as_os_str().is_empty()) {
+        if !directory.is_dir() {
+            fs::create_dir_all(directory)?;
+            fs::set_permissions(directory, fs::Permissions::from_mode(0o755))?;
+        }
+    }
+    if path
+        .symlink_metadata()
+        .is_ok_and(|file| file.file_type().is_socket())
+    {
+        match std::os::unix::net::UnixStream::connect(path) {
+            Ok(_) => return Err(io::Error::from(io::ErrorKind::AddrInUse)),
+            // Of one that was killed.
+            Err(_) => fs::remove_file(path)?,
+        }
+    }
+    let listener = StdListener::bind(path)?;
+    // Who may do what is asked of each caller.
+    fs::set_permissions(path, fs::Permissions::from_mode(0o666))?;
+    Ok(listener)
+}
+
+/// Serves all who connect, for ever.
+pub async fn serve(listener: StdListener, node: Sender, notices: Notices) -> io::Result<()> {
+    listener.set_nonblocking(true)?;
+    let listener = UnixListener::from_std(listener)?;
+    let connections = Connections::default();
+    loop {
+        let Ok((stream, _)) = listener.accept().await else {
+            // No descriptors, or no memory.
+            tokio::time::sleep(PAUSE).await;
+            continue;
+        };
+        let Ok(caller) = Caller::of(stream.as_fd(), caller::operators()) else {
+            continue;
+        };
+        // Beyond that one is closed at once: an answer would have to be waited for.
+        let Some(place) = Place::of(&connections, caller.uid) else {
+            continue;
+        };
+        let session = Session {
+            caller,
+            node: node.clone(),
+            notices: notices.clone(),
+        };
+        tokio::task::spawn_local(async move {
+            let _place = place;
+            converse(stream, session).await;
+        });
+    }
+}
+
+/// A connection that is counted.
+struct Place {
+    connections: Connections,
+    uid: u32,
+}
+
+impl Place {
+    fn of(connections: &Connections, uid: u32) -> Option<Self> {
+        let mut counts = connections.lock().unwrap_or_else(PoisonError::into_inner);
+        let all: usize = counts.values().sum();
+        let own = counts.entry(uid).or_default();
+        // Whoever has to set things right gets in.
+        if uid != 0 && (all >= MOST_CONNECTIONS || *own >= MOST_OF_USER) {
+            return None;
+        }
+        *own += 1;
+        Some(Self {
+            connections: connections.clone(),
+            uid,
+        })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let counts = self.connections.lock();
+        let mut counts = counts.unwrap_or_else(PoisonError::into_inner);
+        if let Some(own) = counts.get_mut(&self.uid) {
+            *own -= 1;
+            if *own == 0 {
+                counts.remove(&self.uid);
+            }
+        }
+    }
+}
+
+/// Answers one connection until it ends, or does not behave.
+async fn converse(stream: UnixStream, mut session: Session) {
+    let (calls, answers) = stream.into_split();
+    let (mut calls, _) = Connection::new(Calls(calls)).split();
+    // No method asks for its connection, which a call has borrowed.
+    let mut none = Connection::new(Nowhere);
+    loop {
+        // One whose calls never end, and wait for nothing, would keep all others waiting.
+        tokio::task::yield_now().await;
+        let Ok((call, _)) = calls.receive_call().await else {
+            return;
+        };
+        let (reply, _) = session.handle(&call, &mut none, Vec::new()).await;
+        let is_said = match reply {
+            _ if call.oneway() && !matches!(reply, MethodReply::Multi(_)) => true,
+            MethodReply::Single(parameters) => {
+                let reply = Reply::new(parameters).set_continues(Some(false));
+                say(&answers, &reply).await
+            }
+            MethodReply::Error(error) => say(&answers, &error).await,
+            MethodReply::Multi(mut replies) => {
+                let mut is_said = true;
+                loop {
+                    let gone = pin!(gone(&answers));
+                    let Either::Left((next, _)) = select(replies.next(), gone).await else {
+                        return;
+                    };
+                    let Some((reply, _)) = next else {
+                        break;
+                    };
+                    is_said = match reply {
+                        Ok(reply) => say(&answers, &reply).await,
+                        Err(error) => say(&answers, &error).await,
+                    };
+                    if !is_said {
+                        break;
+                    }
+                }
+                is_said
+            }
+            // Nothing is spoken here but varlink.
+            _ => false,
+        };
+        if !is_said {
+            return;
+        }
+    }
+}
+
+/// Waits until the other end is closed: who watches says nothing more, and would count
+/// until there is something to tell him.
+async fn gone(answers: &OwnedWriteHalf) {
+    // Of urgent data there is none, so this is the end of what can be read.
+    let _ = answers.ready(Interest::PRIORITY).await;
+}
+
+/// Writes an answer, unless that takes too long. zlink would make it anew for every 256
+/// bytes of it, which for a list of some thousand jobs takes minutes.
+async fn say(answers: &OwnedWriteHalf, answer: &impl Serialize) -> bool {
+    let Ok(mut bytes) = serde_json::to_vec(answer) else {
+        return false;
+    };
+    bytes.push(0);
+    let write = async {
+        let mut rest = bytes.as_slice();
+        while !rest.is_empty() {
+            answers.ready(Interest::WRITABLE).await?;
+            match answers.try_write(rest) {
+                Ok(written) => rest = &rest[written..],
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    };
+    matches!(timeout(ANSWER_TIME, write).await, Ok(Ok(())))
+}
+
+/// Calls that come without descriptors, and are neither long nor slow.
+#[derive(Debug)]
+struct Calls(OwnedReadHalf);
+
+/// What stands in for a connection where one is to be named.
+#[derive(Debug)]
+pub(crate) struct Nowhere;
+
+impl Socket for Nowhere {
+    type ReadHalf = Self;
+    type WriteHalf = Self;
+
+    fn split(self) -> (Self, Self) {
+        (Self, Self)
+    }
+}
+
+impl socket::ReadHalf for Nowhere {
+    async fn read(&mut self, _: &mut [u8]) -> zlink::Result<ReadResult> {
+        Ok(ReadResult::new(0))
+    }
+}
+
+impl socket::WriteHalf for Nowhere {
+    async fn write(
+        &mut self,
+        _: &[u8],
+        _: &[impl AsFd],
+        _: Option<&zlink::connection::PassedCredentials>,
+    ) -> zlink::Result<()> {
+        Ok(())
+    }
+}
+
+/// What is read of it.
+#[derive(Debug)]
+pub(crate) struct ReadHalf {
+    stream: OwnedReadHalf,
+    /// Of a call that has begun and not ended.
+    begun_bytes: usize,
+    /// When that has to have ended.
+    deadline: Option<Pin<Box<Sleep>>>,
+}
+
+impl Socket for Calls {
+    type ReadHalf = ReadHalf;
+    type WriteHalf = Nowhere;
+
+    fn split(self) -> (ReadHalf, Nowhere) {
+        let read = ReadHalf {
+            stream: self.0,
+            begun_bytes: 0,
+            deadline: None,
+        };
+        (read, Nowhere)
+    }
+}
+
+impl ReadHalf {
+    /// Takes note of what was read.
+    fn came(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let rest = bytes.iter().rev().position(|&byte| byte == 0);
+        self.begun_bytes = rest.unwrap_or(self.begun_bytes + bytes.len());
+        if self.begun_bytes > MOST_BYTES {
+            return Err(io::Error::other("the call is too long"));
+        }
+        match self.begun_bytes {
+            0 => self.deadline = None,
+            _ if rest.is_some() || self.deadline.is_none() => {
+                let at = Instant::now() + CALL_TIME;
+                self.deadline = Some(Box::pin(sleep_until(at)));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+impl socket::ReadHalf for ReadHalf {
+    async fn read(&mut self, buffer: &mut [u8]) -> zlink::Result<ReadResult> {
+        let read = std::future::poll_fn(|context| loop {
+            if let Some(deadline) = &mut self.deadline {
+                if deadline.as_mut().poll(context).is_ready() {
+                    return Poll::Ready(Err(io::Error::from(io::ErrorKind::TimedOut)));
+                }
+            }
+            match self.stream.try_read(buffer) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    match self.stream.as_ref().poll_read_ready(context) {
+                        Poll::Pending => return Poll::Pending,
+                        Poll::Ready(ready) => ready?,
+                    }
+                }
+                read => return Poll::Ready(read),
+            }
+        });
+        let bytes = read.await?;
+        self.came(&buffer[..bytes])?;
+        Ok(ReadResult::new(bytes))
+    }
+}

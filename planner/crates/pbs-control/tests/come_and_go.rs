@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Runs that come to others, make room for them, and are given up.
+
+mod common;
+
+use common::{job, machine};
+use pbs_control::{Answer, Controller, End, Options, Pace};
+use pbs_plan::Plan;
+use pbs_planner::RunId;
+use pbs_uapi::{Event, EventKind};
+
+const MS: u64 = 1_000_000;
+
+fn controller() -> Controller {
+    let options = Options {
+        pace: Pace::new(0, 0),
+        ..Options::default()
+    };
+    Controller::new(machine(), options, 1, 1)
+}
+
+/// Two runs on the only core, of which the first is being executed.
+fn two_runs() -> (Controller, [RunId; 2]) {
+    let mut controller = controller();
+    let runs = ["first", "second"].map(|name| {
+        let job = job(name, &[100_000_000; 2], 5_000 * MS);
+        controller.admit(job, 0).unwrap().run
+    });
+    controller.plan(0).unwrap().unwrap();
+    controller.taken();
+    for (seq, run) in (0..).zip(runs) {
+        hear(&mut controller, seq, EventKind::Attached, run);
+    }
+    hear(&mut controller, 2, EventKind::TaskEnded, runs[0]);
+    (controller, runs)
+}
+
+fn hear(controller: &mut Controller, seq: u64, kind: EventKind, run: RunId) {
+    let process = controller.number(run, 0);
+    controller.event(&Event {
+        seq,
+        kind: kind as u16,
+        process,
+        retired_insns: 100_000_000 * u64::from(kind == EventKind::TaskEnded),
+        ..Event::default()
+    });
+}
+
+fn answer(controller: &mut Controller, now_ns: u64) -> Plan {
+    match controller.answer(now_ns).unwrap() {
+        Answer::Plan { plan, .. } => *plan,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// What was given up has its CPU in the plan to come, which leaves it out; also when
+/// nothing else is left, and until the node has taken one.
+#[test]
+fn what_is_given_up_leaves_the_plan() {
+    let (mut controller, [first, second]) = two_runs();
+    let number = controller.number(second, 0);
+    controller.cancel(first);
+    let ends = controller.run(first).unwrap().ends;
+    assert_eq!(ends, [Some(End::Cancelled)]);
+    let plan = answer(&mut controller, 150 * MS);
+    let ids: Vec<_> = plan.processes.iter().map(|process| process.id).collect();
+    assert_eq!(ids, [number]);
+    controller.taken();
+    assert!(!controller.is_over());
+
+    controller.cancel(second);
+    assert!(controller.is_over());
+    for _refused in 0..2 {
+        assert!(controller.has_vacated());
+        let plan = answer(&mut controller, 160 * MS);
+        assert!(plan.processes.is_empty() && plan.cpus[0].slots.is_empty());
+        controller.refused();
+    }
+    controller.taken();
+    assert!(!controller.has_vacated());
+    let nothing = controller.answer(170 * MS);
+    assert!(matches!(nothing, Ok(Answer::Nothing)), "{nothing:?}");
+    for run in [first, second] {
+        controller.forget(run);
+        assert_eq!(controller.run(run), None);
+    }
+    let fresh = job("third", &[100_000_000], 5_000 * MS);
+    controller.admit(fresh, 200 * MS).unwrap();
+}
+
+/// To be given up twice, or when it is over or unknown, changes nothing.
+#[test]
+fn what_is_over_cannot_be_given_up() {
+    let (mut controller, [first, _]) = two_runs();
+    hear(&mut controller, 3, EventKind::ProcessEnded, first);
+    controller.cancel(first);
+    assert_eq!(controller.run(first).unwrap().ends, [Some(End::Complete)]);
+    controller.cancel(RunId(77));
+    controller.cancel(first);
+}
+
+/// A more important job gets the place of one that has executed nothing yet and has time;
+/// what runs stays, and so does what is as important.
+#[test]
+fn who_has_time_makes_room() {
+    let (controller, [first, second]) = two_runs();
+    let now_ns = 110 * MS;
+    let ends = |controller: &Controller, run| controller.run(run).unwrap().planned_end_ns.unwrap();
+
+    let mut renewed = controller.clone();
+    assert_eq!(renewed.renew(now_ns), []);
+    // Behind the first, where the second was.
+    let deadline_ns = ends(&renewed, second) - 1;
+    let mut asked = job("urgent", &[100_000_000], deadline_ns);
+    asked.priority = 1;
+    let before_ns = ends(&renewed, first);
+    let admitted = renewed.admit(asked.clone(), now_ns).unwrap();
+    assert!(admitted.planned.end_ns <= asked.deadline_ns);
+    assert_eq!(ends(&renewed, first), before_ns);
+    assert!(ends(&renewed, second) > asked.deadline_ns);
+
+    // Whose own deadline does not allow it does not move.
+    let mut tight = controller.clone();
+    tight.renew(now_ns);
+    let end_ns = ends(&tight, second);
+    tight.set_deadline(second, end_ns).unwrap();
+    assert!(tight.admit(asked.clone(), now_ns).is_err());
+    assert_eq!(ends(&tight, second), end_ns);
+
+    // Nor does who is as important.
+    let mut important = controller;
+    important.renew(now_ns);
+    important.set_priority(second, asked.priority);
+    assert!(important.admit(asked, now_ns).is_err());
+}
+
+#[test]
+fn a_deadline_is_promised_if_it_can_be_kept() {
+    let (mut controller, [first, _]) = two_runs();
+    let end_ns = controller.run(first).unwrap().planned_end_ns.unwrap();
+    assert_eq!(
+        controller.set_deadline(first, end_ns - 1),
+        Err(Some(end_ns))
+    );
+    assert_eq!(controller.set_deadline(first, end_ns), Ok(()));
+    assert_eq!(controller.set_deadline(RunId(77), end_ns), Err(None));
+}
+
+/// A more important run that has time does not have another miss its deadline.
+#[test]
+fn who_has_time_does_not_go_first() {
+    let mut controller = controller();
+    let [patient, urgent] = [("patient", 5_000), ("urgent", 250)].map(|(name, deadline_ms)| {
+        let job = job(name, &[100_000_000; 2], deadline_ms * MS);
+        controller.admit(job, 0).map(|admitted| admitted.run)
+    });
+    // The urgent one does not fit behind the other.
+    let (patient, Err(_)) = (patient.unwrap(), urgent) else {
+        panic!("the urgent one fits");
+    };
+    let job = job("urgent", &[100_000_000; 2], 700 * MS);
+    let urgent = controller.admit(job, 0).unwrap().run;
+    controller.plan(0).unwrap();
+    for (seq, run) in [(0, patient), (1, urgent)] {
+        hear(&mut controller, seq, EventKind::Attached, run);
+    }
+    controller.set_priority(patient, 7);
+    // The first task takes so long that the urgent one has to be first now.
+    let process = controller.number(patient, 0);
+    controller.event(&Event {
+        seq: 2,
+        kind: EventKind::Late as u16,
+        process,
+        retired_insns: 300_000_000,
+        ..Event::default()
+    });
+    let Answer::Plan { missed, .. } = controller.answer(310 * MS).unwrap() else {
+        panic!("no plan");
+    };
+    assert_eq!(missed, []);
+}
+
+/// Who has a thread and nothing else yet holds no memory: it gets that in its turn, on the
+/// core where it waits.
+#[test]
+fn who_waits_holds_no_memory() {
+    let mut controller = controller();
+    let runs = ["first", "second", "third"].map(|name| {
+        let mut job = job(name, &[100_000_000; 2], 5_000 * MS);
+        job.processes[0].memory_bytes = 700 << 20;
+        controller.admit(job, 0).unwrap().run
+    });
+    controller.plan(0).unwrap();
+    for (seq, run) in (0..).zip(runs) {
+        hear(&mut controller, seq, EventKind::Attached, run);
+    }
+    let process = controller.number(runs[0], 0);
+    controller.event(&Event {
+        seq: 3,
+        kind: EventKind::Late as u16,
+        process,
+        retired_insns: 150_000_000,
+        ..Event::default()
+    });
+    let Answer::Plan { missed, plan } = controller.answer(160 * MS).unwrap() else {
+        panic!("no plan");
+    };
+    assert_eq!(missed, []);
+    assert_eq!(plan.processes.len(), 3);
+}

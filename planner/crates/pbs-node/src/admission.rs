@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Which jobs are taken into the plan.
+
+use pbs_control::{Admitted, Controller, Missed};
+use pbs_history::{Kind, Outcome, RunId};
+use pbs_job::Job;
+use pbs_plan::Plan;
+
+use crate::jobs::{monotonic_ns, ActiveJob, Jobs};
+use crate::order::Terms;
+use crate::predict::Forecast;
+use crate::submission::by_priority;
+use crate::{Declined, Error, Listener, News, Submission};
+
+/// A deadline for those who have none: twelve days.
+const NO_DEADLINE_NS: u64 = 1 << 50;
+
+/// A job that is to be admitted.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    pub(crate) submission: Submission,
+    /// Its number in the history, if it was submitted before.
+    pub(crate) id: Option<RunId>,
+    pub(crate) submitted_ns: u64,
+    pub(crate) terms: Option<Terms>,
+    pub(crate) kind: Kind,
+}
+
+/// What admission would change. Where one is declined, or there is no plan, all stays
+/// as it is.
+pub(crate) struct Trial {
+    controller: Controller,
+    now_ns: u64,
+    missed: Vec<Missed>,
+    admitted: Vec<Taken>,
+}
+
+/// A job that fits.
+struct Taken {
+    asked: Asked,
+    job: Job,
+    forecasts: Vec<Forecast>,
+    admitted: Admitted,
+}
+
+impl Trial {
+    /// When the job that was taken last is planned to begin and to end.
+    pub(crate) fn last_ns(&self) -> Option<(Option<u64>, u64)> {
+        let taken = self.admitted.last()?;
+        let state = self.controller.run(taken.admitted.run)?;
+        Some((state.planned_start_ns, taken.admitted.planned.end_ns))
+    }
+}
+
+impl Jobs {
+    /// Admits all of them, or says why one was declined. They are in the next plan.
+    pub(crate) fn admit(
+        &mut self,
+        submissions: Vec<Submission>,
+        kind: Kind,
+        file: &str,
+        listener: &mut dyn Listener,
+    ) -> Result<(), Error> {
+        let now_ns = monotonic_ns();
+        let asked = submissions.into_iter().map(|submission| Asked {
+            submission,
+            id: None,
+            submitted_ns: now_ns,
+            terms: None,
+            kind,
+        });
+        let mut asked: Vec<_> = asked.collect();
+        by_priority(&mut asked, |asked| &asked.submission.job);
+        let mut trial = self.trial(now_ns);
+        for asked in asked {
+            self.take(&mut trial, asked)?;
+        }
+        let plan = trial.plan(file)?;
+        self.commit(trial, plan, listener);
+        Ok(())
+    }
+
+    /// Admits those that wait, as many as still can be.
+    pub(crate) fn admit_waiting(
+        &mut self,
+        file: &str,
+        listener: &mut dyn Listener,
+    ) -> Result<(), Error> {
+        let now_ns = monotonic_ns();
+        let mut asked = self.submitted(now_ns, listener)?;
+        by_priority(&mut asked, |asked| &asked.submission.job);
+        let mut trial = self.trial(now_ns);
+        let mut last = None;
+        for asked in asked {
+            let id = asked.id;
+            match self.take(&mut trial, asked) {
+                Ok(()) => {}
+                Err(declined @ Error::Declined(_)) => {
+                    if let Some(id) = id {
+                        self.ledger.close_unrun(id, Outcome::Declined)?;
+                    }
+                    if let Some(before) = last.replace(declined) {
+                        listener.news(News::NotAdmitted(before));
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        match last {
+            Some(declined) if trial.admitted.is_empty() => return Err(declined),
+            Some(declined) => listener.news(News::NotAdmitted(declined)),
+            None if trial.admitted.is_empty() => return Err(Error::NothingWaits),
+            None => {}
+        }
+        let plan = trial.plan(file)?;
+        self.commit(trial, plan, listener);
+        Ok(())
+    }
+
+    /// The jobs that wait in the history. One that cannot be read any more is declined.
+    fn submitted(&mut self, now_ns: u64, listener: &mut dyn Listener) -> Result<Vec<Asked>, Error> {
+        let mut asked = Vec::new();
+        for (id, ago_ns, request) in self.ledger.waiting()? {
+            let submission = Submission::from_text(request, format!("run {id}"));
+            match submission.and_then(Submission::with_programs) {
+                Ok(submission) => asked.push(Asked {
+                    // What was submitted before the boot has had some of its time before.
+                    submission: submission.waited(ago_ns.saturating_sub(now_ns)),
+                    id: Some(id),
+                    submitted_ns: now_ns.saturating_sub(ago_ns),
+                    terms: None,
+                    kind: Kind::Plan,
+                }),
+                Err(error) => {
+                    listener.news(News::NotAdmitted(error));
+                    self.ledger.close_unrun(id, Outcome::Declined)?;
+                }
+            }
+        }
+        Ok(asked)
+    }
+
+    /// What is planned now, to which jobs can be added.
+    pub(crate) fn trial(&self, now_ns: u64) -> Trial {
+        let mut controller = self.controller.clone();
+        let missed = match self.runs.is_empty() {
+            true => Vec::new(),
+            false => controller.renew(now_ns),
+        };
+        Trial {
+            controller,
+            now_ns,
+            missed,
+            admitted: Vec::new(),
+        }
+    }
+
+    /// Plans a job beside all others.
+    ///
+    /// # Errors
+    ///
+    /// Why it is declined; the trial goes on without it.
+    pub(crate) fn take(&self, trial: &mut Trial, asked: Asked) -> Result<(), Error> {
+        let submission = &asked.submission;
+        let uid = asked.terms.as_ref().map(|terms| terms.owner.uid);
+        let history = self.ledger.history(&submission.job.name, uid)?;
+        let (mut job, forecasts) = submission.predicted(&history, asked.submitted_ns)?;
+        if asked.kind == Kind::Profile {
+            job.deadline_ns = trial.now_ns.saturating_add(NO_DEADLINE_NS);
+        }
+        let (controller, now_ns) = (&mut trial.controller, trial.now_ns);
+        match controller.admit(job.clone(), now_ns) {
+            Ok(admitted) => {
+                trial.admitted.push(Taken {
+                    asked,
+                    job,
+                    forecasts,
+                    admitted,
+                });
+                Ok(())
+            }
+            Err(declined) => {
+                let earliest_ns = controller.earliest_deadline_ns(&job, now_ns);
+                Err(Error::Declined(Declined {
+                    file: asked.submission.file,
+                    job: job.name.clone(),
+                    why: declined.describe(&job, asked.submitted_ns),
+                    earliest_deadline_ns: earliest_ns
+                        .map(|ns| ns.saturating_sub(asked.submitted_ns)),
+                }))
+            }
+        }
+    }
+
+    /// Takes over what was tried, with the plan of it.
+    pub(crate) fn commit(
+        &mut self,
+        trial: Trial,
+        plan: Option<Plan>,
+        listener: &mut dyn Listener,
+    ) -> usize {
+        self.controller = trial.controller;
+        self.next_plan = plan;
+        self.tell_missed(&trial.missed, listener);
+        let first = self.runs.len();
+        for taken in trial.admitted {
+            self.runs.push(ActiveJob::admitted(
+                taken.asked,
+                taken.job,
+                taken.forecasts,
+                taken.admitted,
+            ));
+        }
+        first
+    }
+}
+
+impl Trial {
+    /// The plan of all that is admitted; `None`: that is nothing.
+    pub(crate) fn plan(&mut self, file: &str) -> Result<Option<Plan>, Error> {
+        let plan = self.controller.plan(self.now_ns);
+        let plan = plan.map_err(|problems| Error::Invalid {
+            file: file.into(),
+            problems,
+        })?;
+        match (&plan, self.admitted.is_empty()) {
+            (None, false) => Err(Error::NothingToRun),
+            _ => Ok(plan),
+        }
+    }
+}

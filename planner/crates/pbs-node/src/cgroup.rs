@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The control group of a job (cgroup v2): all that its programs start is in it, and
+//! ends with it.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Where they are mounted.
+const ROOT: &str = "/sys/fs/cgroup";
+
+/// The control group of a job.
+#[derive(Debug)]
+pub(crate) struct Cgroup {
+    directory: PathBuf,
+}
+
+impl Cgroup {
+    /// Makes one below another, or takes one that is there; with a limit of its memory if
+    /// that is counted there.
+    pub(crate) fn create(parent: &Path, name: &str, memory_bytes: Option<u64>) -> io::Result<Self> {
+        let directory = parent.join(name);
+        match fs::create_dir(&directory) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => {}
+        }
+        if let Some(memory_bytes) = memory_bytes {
+            let limit = directory.join("memory.max");
+            if limit.exists() {
+                fs::write(limit, memory_bytes.to_string())?;
+            }
+        }
+        Ok(Self { directory })
+    }
+
+    /// One that another service has made; `None`: it is gone.
+    pub(crate) fn open(parent: &Path, name: &str) -> Option<Self> {
+        let directory = parent.join(name);
+        directory.is_dir().then_some(Self { directory })
+    }
+
+    /// By which a child is born into it: to move there takes as long as all CPUs need to
+    /// take notice.
+    pub(crate) fn descriptor(&self) -> io::Result<File> {
+        File::open(&self.directory)
+    }
+
+    /// Kills all that is in it. It may take a moment until it is empty.
+    pub(crate) fn kill(&self) -> io::Result<()> {
+        fs::write(self.directory.join("cgroup.kill"), "1")
+    }
+
+    /// Whether nothing is in it any more.
+    pub(crate) fn is_empty(&self) -> bool {
+        let events = fs::read_to_string(self.directory.join("cgroup.events"));
+        events.map_or(true, |events| {
+            events.lines().any(|line| line == "populated 0")
+        })
+    }
+
+    /// Takes it away, which works once it is empty.
+    pub(crate) fn remove(&self) -> io::Result<()> {
+        match fs::remove_dir(&self.directory) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            other => other,
+        }
+    }
+}
+
+/// Has this process be in a group of its own below the one that it is in, which gets
+/// those of jobs beside it: a group with processes has no groups that count.
+///
+/// `counts_memory`: what is in it can have a limit of its memory. Only then, as nothing can be
+/// put into the group above any more, which is where systemd puts a service that it starts
+/// anew while jobs run.
+///
+/// # Errors
+///
+/// There is no cgroup v2, or it is not ours to change.
+pub fn prepare(counts_memory: bool) -> io::Result<PathBuf> {
+    let own = fs::read_to_string("/proc/self/cgroup")?;
+    let own = own.lines().find_map(|line| line.strip_prefix("0::"));
+    let own = own.ok_or_else(|| io::Error::other("there is no cgroup v2"))?;
+    let own = own.strip_suffix("/service").unwrap_or(own);
+    let parent = Path::new(ROOT).join(own.trim_start_matches('/'));
+    enter_leaf(&parent, counts_memory)?;
+    Ok(parent)
+}
+
+fn enter_leaf(parent: &Path, counts_memory: bool) -> io::Result<()> {
+    let leaf = parent.join("service");
+    if !leaf.is_dir() {
+        fs::create_dir(&leaf)?;
+    }
+    fs::write(leaf.join("cgroup.procs"), "0")?;
+    if counts_memory {
+        // Without it the memory of jobs is counted by the class alone.
+        let _ = fs::write(parent.join("cgroup.subtree_control"), "+memory");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A directory that plays cgroupfs.
+    #[test]
+    fn a_group_is_made_limited_killed_and_taken_away() {
+        let parent = std::env::temp_dir().join(format!("pbs-cgroup-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&parent);
+        fs::create_dir_all(parent.join("job-7")).unwrap();
+        assert!(Cgroup::open(&parent, "job-8").is_none());
+        let inner = parent.join("job-7");
+        for file in ["memory.max", "cgroup.kill"] {
+            fs::write(inner.join(file), "").unwrap();
+        }
+        fs::write(inner.join("cgroup.events"), "populated 1\nfrozen 0\n").unwrap();
+        let group = Cgroup::create(&parent, "job-7", Some(4096)).unwrap();
+        assert_eq!(
+            fs::read_to_string(inner.join("memory.max")).unwrap(),
+            "4096"
+        );
+        assert!(group.descriptor().is_ok() && !group.is_empty());
+        group.kill().unwrap();
+        assert_eq!(fs::read_to_string(inner.join("cgroup.kill")).unwrap(), "1");
+        fs::write(inner.join("cgroup.events"), "populated 0\nfrozen 0\n").unwrap();
+        assert!(group.is_empty());
+        assert!(group.remove().is_err());
+        fs::remove_dir_all(&inner).unwrap();
+        assert!(group.is_empty() && group.remove().is_ok());
+        fs::remove_dir_all(&parent).unwrap();
+    }
+
+    /// The same.
+    #[test]
+    fn memory_is_counted_only_where_it_is_limited() {
+        let parent = std::env::temp_dir().join(format!("pbs-service-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&parent);
+        fs::create_dir_all(&parent).unwrap();
+        let control = parent.join("cgroup.subtree_control");
+        enter_leaf(&parent, false).unwrap();
+        let leaf = parent.join("service/cgroup.procs");
+        assert_eq!(fs::read_to_string(leaf).unwrap(), "0");
+        assert!(!control.exists());
+        enter_leaf(&parent, true).unwrap();
+        assert_eq!(fs::read_to_string(control).unwrap(), "+memory");
+        fs::remove_dir_all(&parent).unwrap();
+    }
+}

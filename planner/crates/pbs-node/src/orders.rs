@@ -1,0 +1,429 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What users ask of the jobs of a node: to take them in, to hold them, to end them.
+
+use pbs_history::{Kind, NewRun, Outcome, RunId};
+
+use crate::admission::Asked;
+use crate::jobs::{monotonic_ns, Jobs};
+use crate::order::{Ended, Ending, Noted, Order, Waits};
+use crate::queue::{since_1970, unix_ns};
+use crate::submission::by_priority;
+use crate::{Declined, Error, Listener, News, Submission};
+
+/// An order that waits.
+#[derive(Clone, Debug)]
+pub(crate) struct Waiting {
+    pub(crate) id: RunId,
+    pub(crate) order: Order,
+    pub(crate) submitted_ns: u64,
+    pub(crate) submitted_unix_ns: u64,
+    /// Why it could not be started when it was tried last.
+    pub(crate) not_started: Option<String>,
+}
+
+/// What is to be another way about a run.
+#[derive(Clone, Debug, Default)]
+pub struct Alteration {
+    /// Its deadline, from its submission on.
+    pub deadline_ns: Option<u64>,
+    /// Its priority.
+    pub priority: Option<u32>,
+    /// The job itself.
+    pub submission: Option<Submission>,
+}
+
+impl Waiting {
+    fn asked(&self, now_ns: u64) -> Asked {
+        // What was submitted before the boot has had some of its time before.
+        let ago_ns = unix_ns().saturating_sub(self.submitted_unix_ns);
+        let before_ns = match self.submitted_ns {
+            0 => ago_ns.saturating_sub(now_ns),
+            _ => 0,
+        };
+        Asked {
+            submission: self.order.submission.clone().waited(before_ns),
+            id: Some(self.id),
+            submitted_ns: self.submitted_ns,
+            terms: Some(self.order.terms.clone()),
+            kind: Kind::Plan,
+        }
+    }
+
+    fn noted(&self) -> Noted {
+        Noted {
+            terms: self.order.terms.clone(),
+            ending: Ending::default(),
+        }
+    }
+
+    /// When it is to have ended, since 1970.
+    pub(crate) fn deadline_unix_ns(&self) -> u64 {
+        let deadline_ns = self.order.submission.job.deadline_ns;
+        self.submitted_unix_ns.saturating_add(deadline_ns)
+    }
+}
+
+impl Jobs {
+    /// Takes orders in: all of them, or none. What nothing keeps from it is admitted,
+    /// and is in the next plan; the rest waits.
+    ///
+    /// # Errors
+    ///
+    /// Why one is declined, or what it waits for will never come.
+    pub(crate) fn order(
+        &mut self,
+        orders: Vec<Order>,
+        listener: &mut dyn Listener,
+    ) -> Result<Vec<RunId>, Error> {
+        let (now_ns, now_unix_ns) = (monotonic_ns(), unix_ns());
+        let mut trial = self.trial(now_ns);
+        let mut ready = Vec::with_capacity(orders.len());
+        for order in &orders {
+            let terms = &order.terms;
+            for id in terms.after.iter().chain(&terms.after_ok) {
+                self.ledger.run(RunId(*id))?;
+            }
+            ready.push(match order.waits(|id| self.ended(id)) {
+                Waits::No => !self.drained,
+                Waits::For(_) => false,
+                Waits::Never(why) => {
+                    return Err(Error::Declined(Declined {
+                        file: order.submission.file.clone(),
+                        job: order.submission.job.name.clone(),
+                        why,
+                        earliest_deadline_ns: None,
+                    }));
+                }
+            });
+        }
+        let mut asked: Vec<_> = orders
+            .iter()
+            .zip(&ready)
+            .filter(|(_, ready)| **ready)
+            .map(|(order, _)| Asked {
+                submission: order.submission.clone(),
+                id: None,
+                submitted_ns: now_ns,
+                terms: Some(order.terms.clone()),
+                kind: Kind::Plan,
+            })
+            .collect();
+        // The sort is stable, so the numbers are given back in the same order below.
+        by_priority(&mut asked, |asked| &asked.submission.job);
+        for asked in asked {
+            self.take(&mut trial, asked)?;
+        }
+        let plan = trial.plan("the plan of all jobs")?;
+        let notes = orders.iter().map(|order| {
+            let noted = Noted {
+                terms: order.terms.clone(),
+                ending: Ending::default(),
+            };
+            noted.order()
+        });
+        let notes: Vec<_> = notes.collect();
+        let runs = orders.iter().zip(&notes).map(|(order, note)| NewRun {
+            job: &order.submission.job.name,
+            kind: Kind::Plan,
+            submitted_unix_ns: now_unix_ns,
+            request: &order.submission.request,
+            reservation: "",
+            order: Some(note),
+        });
+        let ids = self.ledger.take_in(&runs.collect::<Vec<_>>())?;
+
+        if ready.contains(&true) {
+            let first = self.commit(trial, plan, listener);
+            let mut admitted: Vec<_> = orders
+                .iter()
+                .zip(&ids)
+                .zip(&ready)
+                .filter(|(_, ready)| **ready)
+                .map(|((order, id), _)| (order, *id))
+                .collect();
+            admitted.sort_by_key(|(order, _)| std::cmp::Reverse(order.submission.job.priority));
+            for (run, (_, id)) in self.runs[first..].iter_mut().zip(admitted) {
+                run.id = Some(id);
+                run.submitted_unix_ns = now_unix_ns;
+            }
+        }
+        let waiting = orders.into_iter().zip(&ids).zip(&ready);
+        for ((order, &id), _) in waiting.filter(|(_, ready)| !**ready) {
+            self.waiting.push(Waiting {
+                id,
+                order,
+                submitted_ns: now_ns,
+                submitted_unix_ns: now_unix_ns,
+                not_started: None,
+            });
+        }
+        Ok(ids)
+    }
+
+    /// What would be said of an order: when it would begin and end; nothing changes.
+    ///
+    /// # Errors
+    ///
+    /// Why it would be declined.
+    pub(crate) fn would_order(&self, order: &Order) -> Result<(Option<u64>, u64), Error> {
+        let now_ns = monotonic_ns();
+        let mut trial = self.trial(now_ns);
+        let asked = Asked {
+            submission: order.submission.clone(),
+            id: None,
+            submitted_ns: now_ns,
+            terms: Some(order.terms.clone()),
+            kind: Kind::Plan,
+        };
+        self.take(&mut trial, asked)?;
+        trial.plan(&order.submission.file)?;
+        let last = trial.last_ns();
+        Ok(last.map_or((None, 0), |(start_ns, end_ns)| {
+            (start_ns.map(since_1970), since_1970(end_ns))
+        }))
+    }
+
+    /// Takes in what waits in the history, as another service has left it.
+    pub(crate) fn find_orders(&mut self, listener: &mut dyn Listener) -> Result<(), Error> {
+        let (now_ns, now_unix_ns) = (monotonic_ns(), unix_ns());
+        for (id, ago_ns, request) in self.ledger.waiting()? {
+            let Some(order) = self.ledger.order(id)? else {
+                // It waits for pbsctl run.
+                continue;
+            };
+            let terms = Noted::of(&order).terms;
+            match Submission::from_text(request, format!("run {id}")) {
+                Ok(submission) => self.waiting.push(Waiting {
+                    id,
+                    order: Order::new(submission, terms),
+                    submitted_ns: now_ns.saturating_sub(ago_ns),
+                    submitted_unix_ns: now_unix_ns.saturating_sub(ago_ns),
+                    not_started: None,
+                }),
+                Err(error) => {
+                    self.ledger.close_unrun(id, Outcome::Declined)?;
+                    listener.news(News::NotAdmitted(error));
+                }
+            }
+        }
+        self.looks = true;
+        Ok(())
+    }
+
+    /// Admits what waits and need not any more. What is declined by now, or waits for
+    /// what never comes, is over.
+    pub(crate) fn promote(&mut self, listener: &mut dyn Listener) {
+        if !std::mem::take(&mut self.looks) || self.waiting.is_empty() {
+            return;
+        }
+        let mut waiting = std::mem::take(&mut self.waiting);
+        by_priority(&mut waiting, |waiting| &waiting.order.submission.job);
+        let mut left = Vec::new();
+        for mut one in waiting {
+            match one.order.waits(|id| self.ended(id)) {
+                Waits::No if self.drained => left.push(one),
+                Waits::For(_) => left.push(one),
+                Waits::Never(why) => self.close(one, Outcome::Cancelled, why, listener),
+                Waits::No => match self.admit_one(&one, listener) {
+                    Ok(()) => {}
+                    Err(error @ Error::History(_)) => {
+                        one.not_started = Some(error.to_string());
+                        left.push(one);
+                    }
+                    Err(error) => {
+                        let why = error.to_string();
+                        listener.news(News::NotAdmitted(error));
+                        self.close(one, Outcome::Declined, why, listener);
+                    }
+                },
+            }
+        }
+        left.append(&mut self.waiting);
+        left.sort_by_key(|waiting| waiting.id);
+        self.waiting = left;
+    }
+
+    fn admit_one(&mut self, one: &Waiting, listener: &mut dyn Listener) -> Result<(), Error> {
+        let now_ns = monotonic_ns();
+        let mut trial = self.trial(now_ns);
+        self.take(&mut trial, one.asked(now_ns))?;
+        let plan = trial.plan(&one.order.submission.file)?;
+        let first = self.commit(trial, plan, listener);
+        self.runs[first].submitted_unix_ns = one.submitted_unix_ns;
+        Ok(())
+    }
+
+    /// Has one that waits be over.
+    fn close(&mut self, one: Waiting, outcome: Outcome, why: String, listener: &mut dyn Listener) {
+        let ending = Ending {
+            why: Some(why),
+            deadline_unix_ns: Some(one.deadline_unix_ns()),
+            ..Ending::default()
+        };
+        let noted = self
+            .ledger
+            .set_order(one.id, &one.noted().over(ending).order());
+        let closed = noted.and_then(|()| self.ledger.close_unrun(one.id, outcome));
+        if let Err(Error::History(error)) = closed {
+            listener.news(News::NotRecorded(error));
+        }
+        self.looks = true;
+    }
+
+    /// How a run ended; `None`: it has not. One that is not known any more ended, and
+    /// nobody can say how.
+    pub(crate) fn ended(&self, id: RunId) -> Option<Ended> {
+        let is_open = self.waiting.iter().any(|waiting| waiting.id == id)
+            || self.runs.iter().any(|run| run.id == Some(id));
+        if is_open {
+            return None;
+        }
+        let run = self.ledger.run(id).ok();
+        let outcome = run.map_or(Some(Outcome::Unknown), |run| run.outcome)?;
+        let order = self.ledger.order(id).ok().flatten();
+        let succeeded = order.is_none_or(|order| Noted::of(&order).ending.succeeded);
+        Some(Ended {
+            outcome,
+            well: outcome == Outcome::Complete && succeeded,
+        })
+    }
+
+    /// Has one that waits not be planned until it is released, or be planned again.
+    ///
+    /// # Errors
+    ///
+    /// It does not wait.
+    pub(crate) fn hold(&mut self, id: RunId, hold: bool) -> Result<(), Error> {
+        let place = self.place_of_waiting(id)?;
+        let mut waiting = self.waiting[place].clone();
+        waiting.order.terms.hold = hold;
+        self.ledger.set_order(id, &waiting.noted().order())?;
+        self.waiting[place] = waiting;
+        self.looks = true;
+        Ok(())
+    }
+
+    fn place_of_waiting(&self, id: RunId) -> Result<usize, Error> {
+        let place = self.waiting.iter().position(|waiting| waiting.id == id);
+        place.ok_or_else(|| match self.ledger.run(id) {
+            Ok(run) => Error::DoesNotWait(id, run.job),
+            Err(error) => error,
+        })
+    }
+
+    /// Changes what is known of a run.
+    ///
+    /// # Errors
+    ///
+    /// It has a plan that does not keep the deadline, or that has the job as it was; or
+    /// it is over.
+    pub(crate) fn alter(&mut self, id: RunId, alteration: Alteration) -> Result<(), Error> {
+        let Alteration {
+            deadline_ns,
+            priority,
+            submission,
+        } = alteration;
+        let place = self.runs.iter().position(|run| run.id == Some(id));
+        let Some(place) = place else {
+            return self.alter_waiting(id, deadline_ns, priority, submission);
+        };
+        let run = &self.runs[place];
+        if submission.is_some() {
+            return Err(Error::DoesNotWait(id, run.job.name.clone()));
+        }
+        let mut terms = run.terms.clone().unwrap_or_default();
+        terms.priority = priority.or(terms.priority);
+        terms.deadline_ns = deadline_ns.or(terms.deadline_ns);
+        let noted = Noted {
+            terms: terms.clone(),
+            ending: Ending::default(),
+        };
+        let mut controller = self.controller.clone();
+        if let Some(deadline_ns) = deadline_ns {
+            let at_ns = run.submitted_ns.saturating_add(deadline_ns);
+            if let Err(end_ns) = controller.set_deadline(run.run, at_ns) {
+                return Err(Error::Declined(Declined {
+                    file: format!("run {id}"),
+                    job: run.job.name.clone(),
+                    why: "it is planned to end later".into(),
+                    earliest_deadline_ns: end_ns.map(|ns| ns.saturating_sub(run.submitted_ns)),
+                }));
+            }
+        }
+        if let Some(priority) = priority {
+            controller.set_priority(run.run, priority);
+        }
+        self.ledger.set_order(id, &noted.order())?;
+        self.controller = controller;
+        let run = &mut self.runs[place];
+        run.terms = Some(terms);
+        run.job.priority = priority.unwrap_or(run.job.priority);
+        if let Some(deadline_ns) = deadline_ns {
+            run.job.deadline_ns = run.submitted_ns.saturating_add(deadline_ns);
+        }
+        Ok(())
+    }
+
+    fn alter_waiting(
+        &mut self,
+        id: RunId,
+        deadline_ns: Option<u64>,
+        priority: Option<u32>,
+        submission: Option<Submission>,
+    ) -> Result<(), Error> {
+        let place = self.place_of_waiting(id)?;
+        let mut waiting = self.waiting[place].clone();
+        let mut terms = waiting.order.terms.clone();
+        terms.priority = priority.or(terms.priority);
+        terms.deadline_ns = deadline_ns.or(terms.deadline_ns);
+        let is_other = submission.is_some();
+        let submission = submission.unwrap_or(waiting.order.submission);
+        waiting.order = Order::new(submission, terms);
+        if is_other {
+            let request = waiting.order.submission.request.clone();
+            self.ledger.put_back(id, request)?;
+        }
+        self.ledger.set_order(id, &waiting.noted().order())?;
+        self.waiting[place] = waiting;
+        self.looks = true;
+        Ok(())
+    }
+
+    /// Has a run be over before its time: one that waits at once, another when its
+    /// programs have ended, which the node is to see to. Whose they are.
+    ///
+    /// # Errors
+    ///
+    /// It is over.
+    pub(crate) fn cancel(
+        &mut self,
+        id: RunId,
+        why: String,
+        listener: &mut dyn Listener,
+    ) -> Result<Option<pbs_planner::RunId>, Error> {
+        if let Some(run) = self.runs.iter_mut().find(|run| run.id == Some(id)) {
+            run.cancelled.get_or_insert(why);
+            self.controller.cancel(run.run);
+            self.next_plan = None;
+            return Ok(Some(run.run));
+        }
+        let place = self.place_of_waiting(id).map_err(|error| match error {
+            Error::DoesNotWait(id, job) => Error::IsOver(id, job),
+            other => other,
+        })?;
+        let one = self.waiting.remove(place);
+        self.close(one, Outcome::Cancelled, why, listener);
+        Ok(None)
+    }
+
+    /// Whether nothing new is admitted.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.drained
+    }
+
+    /// Has nothing new be admitted, or has it be again.
+    pub(crate) fn drain(&mut self, drained: bool) {
+        self.drained = drained;
+        self.looks = true;
+    }
+}

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: GPL-2.0
+//! As whom and where the programs of a job run.
+//!
+//! Nothing of a job happens with the rights of the service: a program is looked for, its
+//! directory is entered and its files are opened by the child when it has become who it
+//! is to be.
+
+use std::ffi::{CString, OsString};
+use std::os::fd::RawFd;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::gate::Step;
+use crate::program::{c_string, Named};
+
+/// Where programs are looked for by default.
+const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// As whom and where the programs of a job run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Owner {
+    /// The user.
+    pub uid: u32,
+    /// His group.
+    pub gid: u32,
+    /// The other groups that he is in.
+    pub groups: Vec<u32>,
+    /// The working directory.
+    pub directory: PathBuf,
+    /// The file mode creation mask.
+    pub umask: u32,
+    /// All of the environment.
+    pub environment: Vec<(String, String)>,
+    /// Never more than the service's own.
+    pub limits: Vec<Limit>,
+    /// What programs write to that name no file for their standard output or standard
+    /// error; `None`: the job's name and number with `.out`.
+    pub output: Option<PathBuf>,
+}
+
+/// A limit of setrlimit(2).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limit {
+    /// Its name there, in small letters and without `RLIMIT_`.
+    pub resource: String,
+    /// `u64::MAX`: there is none.
+    pub soft: u64,
+    /// The same.
+    pub hard: u64,
+}
+
+/// The limits by name.
+const RESOURCES: [(&str, libc::__rlimit_resource_t); 10] = [
+    ("as", libc::RLIMIT_AS),
+    ("core", libc::RLIMIT_CORE),
+    ("cpu", libc::RLIMIT_CPU),
+    ("data", libc::RLIMIT_DATA),
+    ("fsize", libc::RLIMIT_FSIZE),
+    ("memlock", libc::RLIMIT_MEMLOCK),
+    ("nofile", libc::RLIMIT_NOFILE),
+    ("nproc", libc::RLIMIT_NPROC),
+    ("rss", libc::RLIMIT_RSS),
+    ("stack", libc::RLIMIT_STACK),
+];
+
+impl Limit {
+    /// The limits that there are.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        RESOURCES.iter().map(|(name, _)| *name)
+    }
+
+    /// Those of this process.
+    #[allow(unsafe_code)]
+    pub fn own() -> Vec<Self> {
+        let mut limits = Vec::with_capacity(RESOURCES.len());
+        for (name, resource) in RESOURCES {
+            let mut limit = libc::rlimit {
+                rlim_cur: 0,
+                rlim_max: 0,
+            };
+            // SAFETY: `limit` is valid for writing.
+            if unsafe { libc::getrlimit(resource, &mut limit) } == 0 {
+                limits.push(Self {
+                    resource: name.into(),
+                    soft: limit.rlim_cur,
+                    hard: limit.rlim_max,
+                });
+            }
+        }
+        limits
+    }
+}
+
+impl Owner {
+    /// The environment of his programs.
+    pub(crate) fn variables(&self) -> Vec<(OsString, OsString)> {
+        let variables = self.environment.iter();
+        let variables = variables.map(|(name, value)| (name.into(), value.into()));
+        variables.collect()
+    }
+
+    /// Where a program of his may be, as execvp(3) has it.
+    pub(crate) fn candidates(&self, program: &str) -> Vec<PathBuf> {
+        if program.contains('/') {
+            return vec![program.into()];
+        }
+        let mut variables = self.environment.iter().rev();
+        let path = variables.find(|(name, _)| name == "PATH");
+        let path = path.map_or(PATH, |(_, value)| value);
+        let directories = std::env::split_paths(path);
+        directories
+            .map(|directory| directory.join(program))
+            .collect()
+    }
+
+    /// What stands in for standard input, output and error, where a command names those
+    /// files.
+    pub(crate) fn files(&self, named: [(Option<&PathBuf>, RawFd); 3]) -> Vec<Named> {
+        // Several programs may write to the same one. All are opened before any of them
+        // is let go, so each may empty it.
+        let append = libc::O_WRONLY | libc::O_CREAT | libc::O_APPEND | libc::O_TRUNC;
+        let files = named.into_iter().map(|(file, fd)| {
+            let null = PathBuf::from("/dev/null");
+            let (path, flags) = match (file, fd) {
+                (file, libc::STDIN_FILENO) => (file.unwrap_or(&null).clone(), libc::O_RDONLY),
+                (Some(file), _) => (file.clone(), append),
+                (None, _) => (self.output.clone().unwrap_or(null), append),
+            };
+            Named {
+                path: c_string(path.as_os_str()),
+                flags,
+                fd,
+            }
+        });
+        files.collect()
+    }
+}
+
+/// What a child needs to become its owner, without asking for memory.
+#[derive(Debug)]
+pub(crate) struct Rights {
+    uid: libc::uid_t,
+    gid: libc::gid_t,
+    groups: Vec<libc::gid_t>,
+    directory: CString,
+    umask: libc::mode_t,
+    limits: Vec<(libc::__rlimit_resource_t, libc::rlimit)>,
+}
+
+impl Rights {
+    pub(crate) fn of(owner: &Owner) -> Self {
+        let own = Limit::own();
+        let limits = owner.limits.iter().filter_map(|limit| {
+            let (_, resource) = *RESOURCES.iter().find(|(name, _)| *name == limit.resource)?;
+            let own = own.iter().find(|own| own.resource == limit.resource)?;
+            let rlim_max = limit.hard.min(own.hard);
+            let rlim_cur = limit.soft.min(rlim_max);
+            Some((resource, libc::rlimit { rlim_cur, rlim_max }))
+        });
+        Self {
+            uid: owner.uid,
+            gid: owner.gid,
+            groups: owner.groups.clone(),
+            directory: c_string(owner.directory.as_os_str()),
+            umask: owner.umask & 0o777,
+            limits: limits.collect(),
+        }
+    }
+
+    /// In the child: has those rights and no others from now on; the answer is what
+    /// failed, with errno saying why.
+    #[allow(unsafe_code)]
+    pub(crate) fn assume(&self) -> Result<(), Step> {
+        // SAFETY: calls with valid arguments, all of which may be made between fork and
+        // exec. The groups are set by the call itself, not by the C library, which would
+        // do it in all threads: there is but this one.
+        unsafe {
+            // Its own session: what a terminal sends the service is not for it.
+            libc::setsid();
+            let (count, groups) = (self.groups.len(), self.groups.as_ptr());
+            if libc::syscall(libc::SYS_setgroups, count, groups) != 0
+                || libc::syscall(libc::SYS_setresgid, self.gid, self.gid, self.gid) != 0
+                || libc::syscall(libc::SYS_setresuid, self.uid, self.uid, self.uid) != 0
+            {
+                return Err(Step::Identity);
+            }
+            for (resource, limit) in &self.limits {
+                if libc::setrlimit(*resource, limit) != 0 {
+                    return Err(Step::Limits);
+                }
+            }
+            libc::umask(self.umask);
+            if libc::chdir(self.directory.as_ptr()) != 0 {
+                return Err(Step::Directory);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The programs of a plan, ready to be forked: nothing is left that needs memory, or the
+//! node, between fork and exec.
+
+use std::env;
+use std::ffi::{CString, OsStr, OsString};
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::RawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use pbs_plan::{Command, Plan, Problem, Process, Start};
+
+use crate::owner::{Owner, Rights};
+use crate::Error;
+
+/// A program of a plan.
+#[derive(Clone, Debug)]
+pub(crate) struct Program {
+    /// The number of its process.
+    pub(crate) process: u32,
+    /// The number of its task, if it is one task.
+    pub(crate) task: Option<u32>,
+    /// Whether it attaches itself.
+    pub(crate) itself: bool,
+    /// Whether another program of the process comes after it:
+    /// [`ATTACH_ONE_TASK`](pbs_uapi::ATTACH_ONE_TASK).
+    pub(crate) one_of_several: bool,
+    pub(crate) name: String,
+    /// The CPU of its process, as a mask.
+    pub(crate) affinity: Vec<libc::c_ulong>,
+}
+
+impl Program {
+    /// The one with that place among the commands of its process.
+    fn new(process: &Process, place: usize, cpu: u32, name: &str) -> Self {
+        let one_of_several = matches!(process.start, Start::Commands(_));
+        let is_task = one_of_several || matches!(process.start, Start::Command(_));
+        let task = process.tasks.get(place).filter(|_| is_task);
+        Self {
+            process: process.id,
+            task: task.map(|task| task.id),
+            itself: matches!(process.start, Start::Itself(_)),
+            one_of_several,
+            name: name.into(),
+            affinity: mask(cpu),
+        }
+    }
+}
+
+/// A plan with its programs, which are ready to be started.
+#[derive(Debug)]
+pub struct Launch {
+    pub(crate) plan: Plan,
+    pub(crate) programs: Vec<Prepared>,
+    /// What the plan is called in messages.
+    pub(crate) file: String,
+}
+
+impl Launch {
+    /// Of all processes of a plan. `device` is for those who attach themselves;
+    /// `output_to_error` keeps what they print out of the own standard output.
+    ///
+    /// # Errors
+    ///
+    /// Everything that can be wrong with the programs, before any is started.
+    pub fn of_plan(
+        plan: Plan,
+        device: &Path,
+        output_to_error: bool,
+        file: String,
+    ) -> Result<Self, Error> {
+        let mut programs = Vec::new();
+        let mut problems = Vec::new();
+        for (index, process) in plan.processes.iter().enumerate() {
+            if process.start == Start::Unsaid {
+                problems.push(Problem::at(
+                    process.line,
+                    format!(
+                        "process {} has nothing to run; add command = [\"program\", \
+                         \"argument\"], or attaches = \"itself\" if somebody else starts it",
+                        process.label()
+                    ),
+                ));
+            }
+            let cpu = plan.cpu_of(index).map_or(0, |cpu| cpu.cpu);
+            for place in 0..process.commands().len() {
+                match Prepared::new(process, place, cpu, device, output_to_error, None) {
+                    Ok(one) => programs.push(one),
+                    Err(problem) => problems.push(problem),
+                }
+            }
+        }
+        if problems.is_empty() {
+            Ok(Self {
+                plan,
+                programs,
+                file,
+            })
+        } else {
+            Err(Error::Invalid { file, problems })
+        }
+    }
+}
+
+/// A program that is ready to be forked.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    pub(crate) program: Program,
+    /// Where it may be: the first that can be executed is.
+    pub(crate) paths: Vec<CString>,
+    pub(crate) argv: Vec<CString>,
+    pub(crate) environment: Vec<CString>,
+    pub(crate) files: Files,
+    /// What stands in for standard input and is opened only when it is executed.
+    pub(crate) late_input: Option<CString>,
+    /// Its standard output is the standard error, unless redirected.
+    pub(crate) output_to_error: bool,
+}
+
+/// What stands in for standard input, output and error.
+#[derive(Debug)]
+pub(crate) enum Files {
+    /// As who runs the node, who has opened them.
+    Opened(Vec<(File, RawFd)>),
+    /// As somebody else, who is to open them himself.
+    Of(Box<Rights>, Vec<Named>),
+}
+
+/// A file that is opened by the child.
+#[derive(Debug)]
+pub(crate) struct Named {
+    pub(crate) path: CString,
+    pub(crate) flags: i32,
+    pub(crate) fd: RawFd,
+}
+
+impl Prepared {
+    /// All programs of a process, which is on that CPU; `owner`: as whom they run, if not
+    /// as who runs the node. `device` is for those who attach themselves.
+    ///
+    /// Without an owner the programs are looked for and their files are opened here, but
+    /// for the input of one that is to wait for others. With one nothing is: neither is to
+    /// happen with other rights than his.
+    pub(crate) fn of_process(
+        process: &Process,
+        cpu: u32,
+        device: &Path,
+        output_to_error: bool,
+        owner: Option<&Owner>,
+    ) -> Result<Vec<Self>, Problem> {
+        let places = 0..process.commands().len();
+        let one = |place| Self::new(process, place, cpu, device, output_to_error, owner);
+        places.map(one).collect()
+    }
+
+    fn new(
+        process: &Process,
+        place: usize,
+        cpu: u32,
+        device: &Path,
+        output_to_error: bool,
+        owner: Option<&Owner>,
+    ) -> Result<Self, Problem> {
+        let command = &process.commands()[place];
+        let program = command.argv.first().map_or("", String::as_str);
+        let itself = matches!(process.start, Start::Itself(_));
+        let variables: Vec<(OsString, OsString)> = match owner {
+            Some(owner) => owner.variables(),
+            None => env::vars_os().collect(),
+        };
+        let variables = variables.iter();
+        let variables = variables
+            .filter(|(name, _)| !itself || (name != "PBS_DEVICE" && name != "PBS_PROCESS"));
+        let mut environment: Vec<_> = variables
+            .map(|(name, value)| assignment(name, value))
+            .collect();
+        if itself {
+            environment.push(assignment("PBS_DEVICE".as_ref(), device.as_os_str()));
+            let id = process.id.to_string();
+            environment.push(assignment("PBS_PROCESS".as_ref(), id.as_ref()));
+        }
+        let late = waits(process, place);
+        let late_input = command.stdin.as_ref().filter(|_| late);
+        let redirections = [
+            (command.stdin.as_ref().filter(|_| !late), libc::STDIN_FILENO),
+            (command.stdout.as_ref(), libc::STDOUT_FILENO),
+            (command.stderr.as_ref(), libc::STDERR_FILENO),
+        ];
+        let (paths, files) = match owner {
+            Some(owner) => (
+                owner.candidates(program),
+                Files::Of(Box::new(Rights::of(owner)), owner.files(redirections)),
+            ),
+            None => (vec![path_of(command)?], opened(command, redirections)?),
+        };
+        Ok(Self {
+            program: Program::new(process, place, cpu, program),
+            paths: paths
+                .iter()
+                .map(|path| c_string(path.as_os_str()))
+                .collect(),
+            argv: command
+                .argv
+                .iter()
+                .map(|word| c_string(word.as_ref()))
+                .collect(),
+            environment,
+            files,
+            late_input: late_input.map(|file| c_string(file.as_os_str())),
+            output_to_error,
+        })
+    }
+}
+
+/// Opens the files of a command, as who runs the node.
+fn opened(
+    command: &Command,
+    redirections: [(Option<&PathBuf>, RawFd); 3],
+) -> Result<Files, Problem> {
+    let program = command.argv.first().map_or("", String::as_str);
+    let mut files = Vec::new();
+    for (file, fd) in redirections {
+        if let Some(file) = file {
+            let opened = open(file, fd).map_err(|error| {
+                Problem::at(
+                    command.line,
+                    format!("{}: {error}; {program} needs it", file.display()),
+                )
+            })?;
+            files.push((opened, fd));
+        }
+    }
+    Ok(Files::Opened(files))
+}
+
+/// Whether the class holds the program back until tasks of other processes have
+/// ended. One that attaches itself is let go at once, and held where it attaches.
+fn waits(process: &Process, place: usize) -> bool {
+    let tasks = match &process.start {
+        Start::Command(_) => process.tasks.len(),
+        Start::Commands(_) => place + 1,
+        Start::Itself(_) | Start::Unsaid => 0,
+    };
+    let mut tasks = process.tasks.iter().take(tasks);
+    tasks.any(|task| !task.after.is_empty())
+}
+
+/// Output files are appended to, since several commands of a process may write
+/// to the same one; `empty_outputs` empties them once.
+fn open(file: &Path, fd: RawFd) -> io::Result<File> {
+    if fd == libc::STDIN_FILENO {
+        File::open(file)
+    } else {
+        OpenOptions::new().create(true).append(true).open(file)
+    }
+}
+
+/// Empties the files that the programs write to, and that were opened for them.
+pub(crate) fn empty_outputs(prepared: &[Prepared]) -> io::Result<()> {
+    let files = prepared.iter().flat_map(|one| match &one.files {
+        Files::Opened(files) => files.as_slice(),
+        Files::Of(..) => &[],
+    });
+    for (file, fd) in files {
+        if *fd != libc::STDIN_FILENO && file.metadata()?.is_file() {
+            file.set_len(0)?;
+        }
+    }
+    Ok(())
+}
+
+/// Where the program of a command is, or that it is missing.
+pub(crate) fn path_of(command: &Command) -> Result<PathBuf, Problem> {
+    let program = command.argv.first().map_or("", String::as_str);
+    find(program).ok_or_else(|| {
+        Problem::at(
+            command.line,
+            format!("program {program} is not there; write the path of an executable file"),
+        )
+    })
+}
+
+fn find(program: &str) -> Option<PathBuf> {
+    let executable = |path: &Path| {
+        path.metadata()
+            .is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+    };
+    if program.contains('/') {
+        return Some(PathBuf::from(program)).filter(|path| executable(path));
+    }
+    env::split_paths(&env::var_os("PATH")?)
+        .map(|directory| directory.join(program))
+        .find(|path| executable(path))
+}
+
+fn assignment(name: &OsStr, value: &OsStr) -> CString {
+    let mut text = name.to_os_string();
+    text.push("=");
+    text.push(value);
+    c_string(&text)
+}
+
+/// The mask of one CPU.
+fn mask(cpu: u32) -> Vec<libc::c_ulong> {
+    let cpu = cpu as usize;
+    let bits = libc::c_ulong::BITS as usize;
+    let mut mask = vec![0; cpu / bits + 1];
+    mask[cpu / bits] = 1 << (cpu % bits);
+    mask
+}
+
+/// Words of plans and of the environment hold no NUL; the part before it would
+/// do.
+pub(crate) fn c_string(text: &OsStr) -> CString {
+    let bytes = text.as_bytes();
+    let end = bytes.iter().position(|&byte| byte == 0);
+    CString::new(&bytes[..end.unwrap_or(bytes.len())]).unwrap_or_default()
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: GPL-2.0
+//! A node that takes orders while it runs.
+//!
+//! What was ordered is in the history before anybody is told so, and is started with
+//! [`Node::start`]; several orders in a row can be started at once.
+
+use std::time::Instant;
+
+use pbs_history::{RunFigures, RunId};
+
+use crate::jobs::Jobs;
+use crate::node::GRACE;
+use crate::order::{Ending, Order, Terms};
+use crate::queue::RunSummary;
+use crate::{Alteration, Error, Listener, News, Node, Settings};
+
+/// All that is known of a run.
+#[derive(Clone, Debug)]
+pub struct RunDetails {
+    /// How it stands.
+    pub summary: RunSummary,
+    /// Its processes and tasks, as far as they have come.
+    pub figures: RunFigures,
+    /// Under which terms it was ordered.
+    pub terms: Terms,
+    /// How it ended, if it has.
+    pub ending: Ending,
+    /// The job as it was requested, while it is not over.
+    pub request: Option<String>,
+}
+
+impl<L: Listener> Node<L> {
+    fn jobs(&self) -> Result<&Jobs, Error> {
+        self.jobs.as_ref().ok_or(Error::NoJobs)
+    }
+
+    fn jobs_and_listener(&mut self) -> Result<(&mut Jobs, &mut L), Error> {
+        let jobs = self.jobs.as_mut().ok_or(Error::NoJobs)?;
+        Ok((jobs, &mut self.listener))
+    }
+
+    /// Asks how far those have come beside which something is to be planned.
+    fn look(&mut self) -> Result<(), Error> {
+        let jobs = self.jobs.as_mut().ok_or(Error::NoJobs)?;
+        jobs.look_at_progress(&self.device);
+        Ok(())
+    }
+
+    /// Goes on with what a service before has left, or begins anew: from now on the node
+    /// runs jobs of the machine, of which it is the only node.
+    ///
+    /// # Errors
+    ///
+    /// The history is not to be had.
+    pub fn serve(&mut self, machine: pbs_job::Machine, settings: &Settings) -> Result<(), Error> {
+        match self.take_over(settings) {
+            Err(Error::NothingLeft) => self.plan_jobs(machine, settings)?,
+            Err(error @ (Error::Unreadable(..) | Error::SameProcesses)) => {
+                self.listener.news(News::NotAdmitted(error));
+                self.plan_jobs(machine, settings)?;
+            }
+            other => other?,
+        }
+        let (jobs, listener) = self.jobs_and_listener()?;
+        jobs.find_orders(listener)
+    }
+
+    /// Takes orders in: all of them, or none. What nothing keeps from it is admitted, and
+    /// is to be started; the rest waits.
+    ///
+    /// # Errors
+    ///
+    /// Why one is declined; nothing has changed.
+    pub fn order(&mut self, orders: Vec<Order>) -> Result<Vec<RunId>, Error> {
+        self.look()?;
+        let (jobs, listener) = self.jobs_and_listener()?;
+        jobs.order(orders, listener)
+    }
+
+    /// When the job of an order would begin and end, since 1970; nothing changes.
+    ///
+    /// # Errors
+    ///
+    /// Why it would be declined.
+    pub fn would_order(&mut self, order: &Order) -> Result<(Option<u64>, u64), Error> {
+        self.look()?;
+        self.jobs()?.would_order(order)
+    }
+
+    /// Admits what waits and need not any more. It is to be started.
+    pub fn promote(&mut self) -> Result<(), Error> {
+        if self.jobs()?.looks {
+            self.look()?;
+        }
+        let (jobs, listener) = self.jobs_and_listener()?;
+        jobs.promote(listener);
+        Ok(())
+    }
+
+    /// Has a run be over before its time: its programs are told to end, and are killed
+    /// if they do not. `why`: what is to be said of it.
+    ///
+    /// # Errors
+    ///
+    /// It is over, or not known.
+    pub fn cancel_run(&mut self, id: RunId, why: String) -> Result<(), Error> {
+        let (jobs, listener) = self.jobs_and_listener()?;
+        let Some(run) = jobs.cancel(id, why, listener)? else {
+            return Ok(());
+        };
+        self.signal_run(run, libc::SIGTERM);
+        self.ending.entry(run).or_insert(Instant::now() + GRACE);
+        Ok(())
+    }
+
+    /// Has a run that waits not be planned until it is released, or be planned again.
+    ///
+    /// # Errors
+    ///
+    /// It does not wait.
+    pub fn hold(&mut self, id: RunId, hold: bool) -> Result<(), Error> {
+        self.jobs_and_listener()?.0.hold(id, hold)
+    }
+
+    /// Changes what is known of a run.
+    ///
+    /// # Errors
+    ///
+    /// Its plan does not keep the deadline, or it has one and the job itself was to be
+    /// changed; nothing has changed.
+    pub fn alter(&mut self, id: RunId, alteration: Alteration) -> Result<(), Error> {
+        self.jobs_and_listener()?.0.alter(id, alteration)
+    }
+
+    /// Has nothing new be admitted, or has it be again.
+    pub fn drain(&mut self, drained: bool) -> Result<(), Error> {
+        self.jobs_and_listener()?.0.drain(drained);
+        Ok(())
+    }
+
+    /// Whether nothing new is admitted.
+    pub fn is_drained(&self) -> bool {
+        self.jobs.as_ref().is_some_and(Jobs::is_drained)
+    }
+
+    /// The runs that are not over, and the last ones that are, the oldest first.
+    pub fn standing(&self, last: usize) -> Result<Vec<RunSummary>, Error> {
+        self.jobs()?.standing(last)
+    }
+
+    /// How one run stands.
+    pub fn standing_of(&self, id: RunId) -> Result<RunSummary, Error> {
+        self.jobs()?.standing_of(id)
+    }
+
+    /// All that is known of a run.
+    pub fn details(&self, id: RunId) -> Result<RunDetails, Error> {
+        let jobs = self.jobs()?;
+        let (noted, request) = jobs.noted(id)?;
+        let noted = noted.unwrap_or_default();
+        Ok(RunDetails {
+            summary: jobs.standing_of(id)?,
+            figures: jobs.figures_of(id)?,
+            terms: noted.terms,
+            ending: noted.ending,
+            request,
+        })
+    }
+
+    /// The plan that was written last, as text, while something is under way.
+    pub fn plan_text(&self) -> Option<&str> {
+        let jobs = self.jobs.as_ref()?;
+        let plan = &jobs.ledger.in_force().plan;
+        (!jobs.runs.is_empty() && !plan.is_empty()).then_some(plan)
+    }
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: GPL-2.0
+//! How the runs of a node stand.
+
+use pbs_history::{RunFigures, RunId, State};
+
+use crate::jobs::{monotonic_ns, ActiveJob, Jobs};
+use crate::order::{Noted, Waits};
+use crate::orders::Waiting;
+use crate::queue::{since_1970, RunSummary};
+use crate::Error;
+
+impl Jobs {
+    /// The runs that are not over, and the last ones that are, the oldest first.
+    pub(crate) fn standing(&self, last: usize) -> Result<Vec<RunSummary>, Error> {
+        let mut runs = Vec::new();
+        for run in self.ledger.last_runs(last)? {
+            let noted = self.ledger.order(run.id)?;
+            let figures = RunFigures {
+                run,
+                processes: Vec::new(),
+            };
+            runs.push(RunSummary::new(figures, noted.as_ref()));
+        }
+        runs.extend(self.waiting.iter().map(|waiting| self.of_waiting(waiting)));
+        runs.extend(self.runs.iter().filter_map(|run| self.of_active(run)));
+        runs.sort_by_key(|run| run.run);
+        Ok(runs)
+    }
+
+    /// How one run stands.
+    ///
+    /// # Errors
+    ///
+    /// It is not known.
+    pub(crate) fn standing_of(&self, id: RunId) -> Result<RunSummary, Error> {
+        if let Some(waiting) = self.waiting.iter().find(|waiting| waiting.id == id) {
+            return Ok(self.of_waiting(waiting));
+        }
+        let active = self.runs.iter().find(|run| run.id == Some(id));
+        if let Some(summary) = active.and_then(|run| self.of_active(run)) {
+            return Ok(summary);
+        }
+        let noted = self.ledger.order(id)?;
+        Ok(RunSummary::new(self.ledger.figures(id)?, noted.as_ref()))
+    }
+
+    /// What is known of the processes of a run.
+    pub(crate) fn figures_of(&self, id: RunId) -> Result<RunFigures, Error> {
+        self.ledger.figures(id)
+    }
+
+    /// What was said of a run beside its job, and the job as it was requested, while it
+    /// is not over.
+    pub(crate) fn noted(&self, id: RunId) -> Result<(Option<Noted>, Option<String>), Error> {
+        let noted = self.ledger.order(id)?.map(|order| Noted::of(&order));
+        Ok((noted, self.ledger.request(id)?))
+    }
+
+    fn of_waiting(&self, waiting: &Waiting) -> RunSummary {
+        let job = &waiting.order.submission.job;
+        let terms = &waiting.order.terms;
+        let waits = waiting.order.waits(|id| self.ended(id));
+        let drained = self.is_drained().then(|| "draining".to_string());
+        RunSummary {
+            state: match terms.hold {
+                true => "held",
+                false => "waiting",
+            },
+            reason: match waits {
+                Waits::For(what) | Waits::Never(what) => Some(what),
+                Waits::No => drained.or_else(|| waiting.not_started.clone()),
+            },
+            uid: Some(terms.owner.uid),
+            priority: Some(job.priority),
+            deadline_unix_ns: Some(waiting.deadline_unix_ns()),
+            ..RunSummary::begun(waiting.id, &job.name, waiting.submitted_unix_ns)
+        }
+    }
+
+    fn of_active(&self, active: &ActiveJob) -> Option<RunSummary> {
+        let now_ns = monotonic_ns();
+        let state = self.controller.run(active.run)?;
+        let is_running = state.has_executed
+            || state.planned_start_ns.is_some_and(|ns| ns <= now_ns)
+            || state.planned_start_ns.is_none();
+        let tasks = active.job.tasks.iter().filter(|task| task.insns > 0);
+        let ended = state.measured.iter().map(Vec::len).sum();
+        Some(RunSummary {
+            state: match is_running {
+                true => State::Running.name(),
+                false => State::Planned.name(),
+            },
+            reason: match (&active.cancelled, state.planned_end_ns) {
+                (Some(why), _) => Some(format!("ending: {why}")),
+                (None, None) if !state.ends.iter().all(Option::is_some) => {
+                    Some("it has no place in the plan any more".into())
+                }
+                _ => None,
+            },
+            kind: active.kind,
+            uid: active.uid(),
+            priority: Some(active.job.priority),
+            deadline_unix_ns: active.deadline_ns().map(since_1970),
+            expected_start_unix_ns: state.planned_start_ns.map(since_1970),
+            expected_end_unix_ns: state.planned_end_ns.map(since_1970),
+            started_unix_ns: active.started_ns.map(since_1970),
+            tasks: tasks.count(),
+            tasks_ended: ended,
+            ..RunSummary::begun(active.id?, &active.job.name, active.submitted_unix_ns)
+        })
+    }
+}

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The interface of the service of a node, over varlink: what can be asked of it, and
+//! what it answers.
+//!
+//! Times are nanoseconds. Those that end in `_unix_ns` count from 1970, the others from
+//! the submission of a job.
+
+mod client;
+mod types;
+
+pub use client::{Client, Failure, SOCKET};
+pub use types::{
+    Alteration, Array, Environment, Explanation, Filter, Job, JobKey, Limit, Listed, Notice, Plan,
+    Process, Program, Refusal, Shown, Status, Submission, Submitted, INTERFACE,
+};
