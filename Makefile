@@ -20,7 +20,7 @@ export ARCH DEBUG KERNEL_SRC JOBS T B CHAOS_STEPS C COUNT MINUTES SEED
 # One clock for all stages of one make.
 export STAGE_EPOCH := $(shell date +%s)
 
-.PHONY: help setup kernel user run test soak bench bench-planner lint pbsctl coverage mutants shell clean distclean
+.PHONY: help setup kernel user run test soak bench bench-planner lint pbsctl deb coverage mutants shell clean distclean
 
 help:
 	@echo 'make run      build all, run the main job in the virtual machine, and close'
@@ -34,6 +34,7 @@ help:
 	@echo '              ARCH=x86_64: for x86-64, as with user, test and shell'
 	@echo 'make user     build the userland of the virtual machine'
 	@echo 'make pbsctl   build pbsctl for this machine: build/pbsctl'
+	@echo 'make deb      Debian packages of programs and kernel: build/deb'
 	@echo 'make shell    a prompt in the virtual machine (Ctrl-A x ends it)'
 	@echo 'make lint     format and lint checks alone'
 	@echo 'make coverage the lines of the policy that its tests run; fails below 95 %'
@@ -56,6 +57,7 @@ user: setup
 run: kernel user
 	@scripts/run-main-job
 	@scripts/run-loop
+	@scripts/run-service
 
 test: setup
 	@scripts/test
@@ -75,6 +77,9 @@ lint: setup
 pbsctl: setup
 	@scripts/pbsctl
 
+deb: kernel user
+	@scripts/deb
+
 coverage:
 	@scripts/coverage
 
@@ -86,7 +91,7 @@ shell: kernel user
 	@qemu/vm $(if $(ARCH),--arch $(ARCH)) $(if $(filter-out 0,$(DEBUG)),--debug) --shell
 
 clean:
-	rm -rf build/obj build/user build/initramfs*.cpio build/pbsctl build/run build/loop build/test build/log build/cargo build/coverage build/mutants
+	rm -rf build/obj build/user build/initramfs*.cpio build/pbsctl build/deb build/run build/loop build/service build/test build/log build/cargo build/coverage build/mutants
 
 distclean:
 	rm -rf build

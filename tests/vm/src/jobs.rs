@@ -10,7 +10,7 @@ use std::process::{Command, Output, Stdio};
 use pbs_history::Kind;
 use pbs_job::machine_from_toml;
 use pbs_node::signals::{wait, Signals};
-use pbs_node::{Launch, Listener, News, Next, Settings, Submission};
+use pbs_node::{JobOutcome, Listener, News, Next, Settings, Submission};
 use pbs_uapi::{Event, DEVICE_PATH};
 use serde_json::Value;
 
@@ -326,9 +326,14 @@ struct Heard {
     tasks_ended: usize,
     plans: Vec<pbs_plan::Plan>,
     news: Vec<News>,
+    jobs: Vec<JobOutcome>,
 }
 
 impl Listener for Heard {
+    fn over(&mut self, outcome: JobOutcome) {
+        self.jobs.push(outcome);
+    }
+
     fn news(&mut self, news: News) {
         self.news.push(news);
     }
@@ -357,16 +362,18 @@ pub fn job_comes_to_others() -> Verdict {
     let settings = Settings {
         history: HISTORY.into(),
         max_replans: u64::MAX,
+        aim: pbs_node::Aim::Best,
     };
     node.plan_jobs(machine, &settings).context("history")?;
     let signals = Signals::new().context("signals")?;
-    let admit = |node: &mut pbs_node::Node<Heard>, job: &str| -> Result<Launch, String> {
+    let start = |node: &mut pbs_node::Node<Heard>, job: &str| -> Verdict {
         let job = Submission::from_text(job.into(), "job".into()).context("job")?;
-        let launch = node.admit(vec![job], Kind::Plan, "job".into());
-        launch.context("admit")
+        (node.admit(vec![job], Kind::Plan, "job")).context("admit")?;
+        let failed = node.start(&signals).context("start")?;
+        check!(failed.is_empty(), "not started: {failed:?}");
+        Ok(())
     };
-    let first = admit(&mut node, JOB)?;
-    node.start(first, &signals).context("start")?;
+    start(&mut node, JOB)?;
     while node.listener.tasks_ended == 0 {
         if node.hear().context("hear")? > 0 {
             continue;
@@ -376,18 +383,17 @@ pub fn job_comes_to_others() -> Verdict {
             Next::Over(outcome) => return Err(format!("over before a task: {outcome:?}")),
         }
     }
-    let second = admit(&mut node, LATER)?;
-    node.start(second, &signals).context("start the second")?;
+    start(&mut node, LATER)?;
     let followed = node.follow(&signals);
     let outcome = node.end(followed, &signals).context("follow")?;
     check_eq!(outcome, pbs_report::Outcome::Ended, "outcome");
-    let exits = node.exits();
+    let jobs = std::mem::take(&mut node.listener.jobs);
+    let exits: Vec<_> = jobs.iter().flat_map(|job| &job.exits).collect();
     check_eq!(exits.len(), 5, "programs: {exits:?}");
     check!(
         exits.iter().all(|exit| exit.success()),
         "programs: {exits:?}"
     );
-    let jobs = node.finish();
     check_eq!(jobs.len(), 2, "jobs: {jobs:?}");
     check!(
         jobs.iter()
@@ -607,12 +613,12 @@ pub fn full_disk() -> Verdict {
 }
 
 /// A small disk of its own.
-struct Disk;
+pub(crate) struct Disk;
 
 impl Disk {
     const PATH: &str = "/tmp/jobs/disk";
 
-    fn mount(options: &str) -> Result<Self, String> {
+    pub(crate) fn mount(options: &str) -> Result<Self, String> {
         fs::create_dir_all(Self::PATH).context(Self::PATH)?;
         let mut mount = Command::new("/bin/busybox");
         mount.args(["mount", "-t", "tmpfs", "-o", options, "none", Self::PATH]);
@@ -620,19 +626,19 @@ impl Disk {
         status.success().then_some(Self).ok_or("mount".into())
     }
 
-    fn remount(&self, how: &str) -> Verdict {
+    pub(crate) fn remount(&self, how: &str) -> Verdict {
         let mut mount = Command::new("/bin/busybox");
         mount.args(["mount", "-o", &format!("remount,{how}"), Self::PATH]);
         let status = mount.status().context("remount")?;
         status.success().then_some(()).ok_or("remount".into())
     }
 
-    fn file(&self) -> &'static str {
+    pub(crate) fn file(&self) -> &'static str {
         "/tmp/jobs/disk/history.db"
     }
 
     /// Until nothing goes in any more.
-    fn fill(&self) -> Verdict {
+    pub(crate) fn fill(&self) -> Verdict {
         let path = Path::new(Self::PATH).join("filling");
         let mut size = 0;
         let mut bytes = vec![0u8; 4096];
@@ -646,7 +652,7 @@ impl Disk {
         Err("the disk does not become full".into())
     }
 
-    fn empty(&self) {
+    pub(crate) fn empty(&self) {
         let _ = fs::remove_file(Path::new(Self::PATH).join("filling"));
     }
 }

@@ -25,6 +25,7 @@ mod policy_rate;
 mod policy_rings;
 mod policy_share;
 mod policy_swap;
+mod service;
 mod simulator;
 mod tiers;
 mod tracepoints;
@@ -243,6 +244,12 @@ const TESTS: &[(&str, Test)] = &[
     ),
     ("submitted-jobs-are-run", jobs::submitted_jobs_are_run),
     ("job-comes-to-others", jobs::job_comes_to_others),
+    ("service-takes-jobs", service::takes_jobs),
+    ("service-is-for-all-users", service::is_for_all_users),
+    ("service-is-killed", service::is_killed),
+    ("service-answers-many", service::answers_many),
+    ("service-has-no-room", service::has_no_room),
+    ("service-is-handed-a-socket", service::is_handed_a_socket),
     ("planner-dies", jobs::planner_dies),
     ("planner-oversleeps", jobs::planner_oversleeps),
     ("two-planners", jobs::two_planners),

@@ -1,0 +1,719 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The service: jobs come over its socket while a plan runs, each as its owner, and none
+//! is lost when it is killed.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use pbs_varlink::{
+    Alteration, Array, Client, Environment, Failure, Filter, Job, JobKey, Limit, Refusal,
+    Submission,
+};
+
+use crate::harness::{cvt, Context, Verdict};
+use crate::jobs::Disk;
+use crate::{check, check_eq};
+
+const DIR: &str = "/tmp/service";
+const SOCKET: &str = "/tmp/service/run/pbs.sock";
+const HISTORY: &str = "/tmp/service/history.db";
+/// A user who is nobody in particular, and another.
+const ANN: u32 = 1000;
+const BOB: u32 = 1001;
+
+/// The CPU of the jobs; the service has the other one.
+const MACHINE: &str = r#"
+[[node]]
+name = "vm"
+memory_bytes = 256_000_000
+rate_insns_per_s = 250_000_000
+cores = [{ name = "cpu0", cpu = 0 }]
+"#;
+
+/// The service, which ends with the test.
+struct Service(Child);
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// An empty directory in which everybody may write.
+fn prepare() -> Verdict {
+    let _ = fs::remove_dir_all(DIR);
+    fs::create_dir_all(DIR).context(DIR)?;
+    fs::set_permissions(DIR, fs::Permissions::from_mode(0o777)).context(DIR)?;
+    fs::write(format!("{DIR}/data"), vec![7; 2_000_000]).context("data")?;
+    fs::write(format!("{DIR}/machine.toml"), MACHINE).context("machine.toml")
+}
+
+/// What the service has said is told with what went wrong.
+fn with_log(test: fn() -> Verdict) -> Verdict {
+    test().map_err(|why| {
+        let log = fs::read_to_string(format!("{DIR}/log")).unwrap_or_default();
+        let lines: Vec<_> = log.lines().collect();
+        let last = lines[lines.len().saturating_sub(30)..].join("\n");
+        format!("{why}\nthe service:\n{last}")
+    })
+}
+
+/// Starts it, and waits until it answers.
+fn serve() -> Result<(Service, Client), String> {
+    serve_with(HISTORY)
+}
+
+fn serve_with(history: &str) -> Result<(Service, Client), String> {
+    let machine = format!("{DIR}/machine.toml");
+    let log = fs::OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(format!("{DIR}/log"));
+    let service = Command::new("pbsd")
+        .args([
+            "--socket",
+            SOCKET,
+            "--history",
+            history,
+            "--machine",
+            &machine,
+        ])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(log.context("log")?)
+        .spawn();
+    let mut service = Service(service.context("pbsd")?);
+    let deadline = Instant::now() + Duration::from_secs(30);
+    loop {
+        if let Ok(client) = Client::connect(Path::new(SOCKET)) {
+            return Ok((service, client));
+        }
+        let ended = service.0.try_wait().context("pbsd")?;
+        if ended.is_some() || Instant::now() > deadline {
+            let log = fs::read_to_string(format!("{DIR}/log")).unwrap_or_default();
+            return Err(format!("the service does not answer: {ended:?}: {log}"));
+        }
+        sleep(Duration::from_millis(5));
+    }
+}
+
+/// A job of one process that executes those words of the shell.
+fn job(name: &str, shell: &str, insns: u64, deadline_ms: u64) -> Submission {
+    let request = format!(
+        "name = \"{name}\"\ndeadline_ns = {deadline_ms}_000_000\n[[process]]\nid = 1\n\
+         memory_bytes = 32_000_000\ncommand = ['sh', '-c', '''{shell}''']\ntasks = [{insns}]\n"
+    );
+    Submission {
+        file: format!("{name}.toml"),
+        request,
+        directory: DIR.into(),
+        umask: 0o022,
+        environment: vec![Environment {
+            name: "PATH".into(),
+            value: "/usr/bin:/bin".into(),
+        }],
+        ..Submission::default()
+    }
+}
+
+fn number(number: u64) -> JobKey {
+    JobKey {
+        number: Some(number),
+        name: None,
+    }
+}
+
+fn named(name: &str) -> JobKey {
+    JobKey {
+        number: None,
+        name: Some(name.into()),
+    }
+}
+
+fn all(client: &mut Client) -> Result<Vec<Job>, String> {
+    let filter = Filter {
+        last: Some(10_000),
+        ..Filter::default()
+    };
+    client.list(&filter).context("list")
+}
+
+/// Waits until all jobs are over.
+fn all_over(client: &mut Client) -> Result<Vec<Job>, String> {
+    let deadline = Instant::now() + Duration::from_secs(600);
+    loop {
+        let jobs = all(client)?;
+        if jobs.iter().all(|job| job.state == "over") {
+            return Ok(jobs);
+        }
+        check!(Instant::now() < deadline, "still not over: {jobs:?}");
+        sleep(Duration::from_millis(20));
+    }
+}
+
+/// Jobs come while others run: they are planned beside them, wait for each other, are
+/// held, altered, ended, or declined with the deadline that would do.
+pub fn takes_jobs() -> Verdict {
+    with_log(takes_jobs_inner)
+}
+
+fn takes_jobs_inner() -> Verdict {
+    prepare()?;
+    let (_service, mut client) = serve()?;
+    let long = job("long", "sha256sum data data data data", 600_000_000, 20_000);
+    let jobs = client.submit(&[long]).context("submit")?;
+    let long = jobs[0].number;
+    check!(
+        ["planned", "running"].contains(&&*jobs[0].state),
+        "the first: {jobs:?}"
+    );
+    let expected = jobs[0].expected_end_unix_ns;
+    check!(
+        expected <= jobs[0].deadline_unix_ns && expected.is_some(),
+        "expected: {jobs:?}"
+    );
+
+    // Behind it, into the running plan.
+    let short = job("short", "echo short > short", 20_000_000, 20_000);
+    let jobs = client
+        .submit(&[short])
+        .context("submit into the running plan")?;
+    check_eq!(jobs[0].state, "planned", "the second: {jobs:?}");
+    let short = jobs[0].number;
+
+    // One that would be late, and what it says would do.
+    let mut late = job("late", "true", 20_000_000, 300);
+    let explained = client.explain(&late).context("explain")?;
+    let refused = client.submit(std::slice::from_ref(&late));
+    let Err(Failure::Refused(Refusal::Declined {
+        earliest_deadline_ns: Some(earliest_ns),
+        ..
+    })) = refused
+    else {
+        return Err(format!(
+            "a job that would be late was not declined: {refused:?}"
+        ));
+    };
+    check!(!explained.admitted, "explain: {explained:?}");
+    late.request = (late.request).replace("300_000_000", &(earliest_ns + 500_000_000).to_string());
+    let jobs = client
+        .submit(&[late])
+        .context("submit with that deadline")?;
+    check_eq!(jobs[0].state, "planned", "with that deadline: {jobs:?}");
+    // None or all.
+    let one = job("one", "echo one > one", 20_000_000, 30_000);
+    let never = job("never", "true", 20_000_000, 1);
+    let refused = client.submit(&[one, never]);
+    check!(
+        refused.is_err(),
+        "one of two that would be late: {refused:?}"
+    );
+
+    let mut held = job("held", "echo held > held", 20_000_000, 30_000);
+    held.hold = Some(true);
+    let mut after = job("after", "cat short > after", 20_000_000, 30_000);
+    after.afterok = Some(vec![short]);
+    let mut array = job(
+        "array",
+        "echo $PBS_ARRAY_INDEX >> array",
+        20_000_000,
+        30_000,
+    );
+    array.array = Some(Array {
+        first: 1,
+        last: 5,
+        step: Some(2),
+    });
+    let unwanted = job("unwanted", "echo unwanted > unwanted", 20_000_000, 30_000);
+    let jobs = client
+        .submit(&[held, after, array, unwanted])
+        .context("submit more")?;
+    let names: Vec<_> = jobs.iter().map(|job| &*job.name).collect();
+    check_eq!(
+        names,
+        ["held", "after", "array[1]", "array[3]", "array[5]", "unwanted"],
+        "names"
+    );
+    let states: Vec<_> = jobs.iter().map(|job| &*job.state).collect();
+    check_eq!(
+        states,
+        ["held", "waiting", "planned", "planned", "planned", "planned"],
+        "states: {jobs:?}"
+    );
+    check_eq!(jobs[1].reason, Some(format!("after {short}")), "reason");
+
+    client.cancel(&named("unwanted")).context("cancel")?;
+    let alteration = Alteration {
+        deadline_ns: Some(40_000_000_000),
+        priority: Some(3),
+        request: None,
+    };
+    let altered = client.alter(&named("held"), &alteration).context("alter")?;
+    check_eq!(altered.job.priority, Some(3), "altered: {altered:?}");
+    let from_ns = altered.job.submitted_unix_ns;
+    let deadline = altered.job.deadline_unix_ns;
+    check_eq!(
+        deadline,
+        Some(from_ns + 40_000_000_000),
+        "altered: {altered:?}"
+    );
+    let hasty = Alteration {
+        deadline_ns: Some(1_000_000),
+        ..Alteration::default()
+    };
+    let refused = client.alter(&number(long), &hasty);
+    check!(
+        matches!(refused, Err(Failure::Refused(Refusal::Declined { .. }))),
+        "a deadline that its plan does not keep: {refused:?}"
+    );
+    client.release(&named("held")).context("release")?;
+
+    let over = all_over(&mut client)?;
+    for job in &over {
+        let outcome = job.outcome.as_deref();
+        match &*job.name {
+            "unwanted" => check_eq!(outcome, Some("cancelled"), "{job:?}"),
+            _ => {
+                check_eq!(outcome, Some("complete"), "{job:?}");
+                check_eq!(job.kept, Some(true), "{job:?}");
+            }
+        }
+    }
+    check_eq!(over.len(), 9, "jobs: {over:?}");
+    let read = |name: &str| fs::read_to_string(format!("{DIR}/{name}")).unwrap_or_default();
+    check_eq!(read("short"), "short\n", "what the second wrote");
+    check_eq!(read("after"), "short\n", "what the one after it read");
+    check_eq!(read("held"), "held\n", "what the one that was held wrote");
+    check_eq!(read("array"), "1\n3\n5\n", "what the array wrote");
+    for absent in ["unwanted", "one"] {
+        check_eq!(read(absent), "", "what was not to run");
+    }
+    let shown = client.show(&number(short)).context("show")?;
+    check_eq!(shown.programs.len(), 1, "programs: {shown:?}");
+    check_eq!(shown.programs[0].code, Some(0), "programs: {shown:?}");
+    check_eq!(shown.processes[0].ended_tasks, 1, "processes: {shown:?}");
+
+    // What is drained waits.
+    client.drain(true).context("drain")?;
+    let waits = job("waits", "true", 20_000_000, 30_000);
+    let jobs = client.submit(&[waits]).context("submit while it drains")?;
+    check_eq!(jobs[0].state, "waiting", "while it drains: {jobs:?}");
+    check_eq!(jobs[0].reason.as_deref(), Some("draining"), "reason");
+    client.drain(false).context("resume")?;
+    all_over(&mut client)?;
+    Ok(())
+}
+
+/// Does that as another user, in a process of its own.
+fn as_user(uid: u32, what: impl FnOnce() -> Verdict) -> Verdict {
+    // SAFETY: this program has one thread; the child ends below.
+    let child = cvt(unsafe { libc::fork() }).context("fork")?;
+    if child == 0 {
+        // SAFETY: calls with valid arguments, in a process of one thread.
+        let became = unsafe {
+            libc::setgroups(1, [5000].as_ptr()) == 0
+                && libc::setgid(uid) == 0
+                && libc::setuid(uid) == 0
+        };
+        let verdict = match became {
+            true => what(),
+            false => Err("it could not become that user".into()),
+        };
+        if let Err(why) = &verdict {
+            println!("user {uid}: {why}");
+        }
+        // SAFETY: ends the child, without what the parent does at its end.
+        unsafe { libc::_exit(i32::from(verdict.is_err())) };
+    }
+    let mut status = 0;
+    // SAFETY: `status` is valid for writing.
+    cvt(unsafe { libc::waitpid(child, &mut status, 0) }).context("wait")?;
+    check_eq!(status, 0, "user {uid}");
+    Ok(())
+}
+
+/// Users run their own jobs, as themselves, and have nothing to say about others'.
+pub fn is_for_all_users() -> Verdict {
+    with_log(is_for_all_users_inner)
+}
+
+fn is_for_all_users_inner() -> Verdict {
+    prepare()?;
+    let (_service, mut client) = serve()?;
+    let script =
+        "id -u; id -g; id -G; umask; pwd; echo $COLOUR; ulimit -n; cat /proc/self/cgroup; \
+                  (sleep 1000 &) ; touch made";
+    as_user(ANN, || {
+        let mut client = Client::connect(Path::new(SOCKET)).context("connect")?;
+        let mut own = job("own", script, 100_000_000, 20_000);
+        own.umask = 0o027;
+        own.environment.push(Environment {
+            name: "COLOUR".into(),
+            value: "blue".into(),
+        });
+        own.limits = Some(vec![Limit {
+            resource: "nofile".into(),
+            soft: Some(77),
+            hard: Some(88),
+        }]);
+        own.output = Some("own.out".into());
+        client.submit(&[own]).context("submit")?;
+        // A file of root's is neither read nor emptied, nor does a priority come cheap.
+        fs::write(format!("{DIR}/ann"), "").context("a file of hers")?;
+        let mut steals = job("steals", "cat", 20_000_000, 20_000);
+        steals.output = Some("/etc/passwd".into());
+        let refused = client.submit(&[steals]);
+        check!(
+            matches!(&refused, Err(Failure::Refused(Refusal::Failed { why }))
+                if why.contains("standard output") && why.contains("Permission denied")),
+            "a file of root's: {refused:?}"
+        );
+        let mut vain = job("vain", "true", 20_000_000, 20_000);
+        vain.priority = Some(1);
+        let refused = client.submit(&[vain]);
+        check!(
+            matches!(refused, Err(Failure::Refused(Refusal::NotPermitted { .. }))),
+            "a priority: {refused:?}"
+        );
+        let mut held = job("of-ann", "true", 20_000_000, 20_000);
+        held.hold = Some(true);
+        client.submit(&[held]).context("submit")?;
+        Ok(())
+    })?;
+    as_user(BOB, || {
+        let mut client = Client::connect(Path::new(SOCKET)).context("connect")?;
+        let jobs = all(&mut client)?;
+        let of_ann = jobs
+            .iter()
+            .find(|job| job.name == "of-ann")
+            .ok_or("hers is not shown")?;
+        check_eq!(of_ann.uid, Some(ANN), "whose it is");
+        let key = number(of_ann.number);
+        let shown = client.show(&key).context("show")?;
+        check_eq!(shown.request, None, "what is hers to read");
+        let refused = [
+            client.cancel(&key).err(),
+            client.hold(&key).err(),
+            client.release(&key).err(),
+            client.alter(&key, &Alteration::default()).err(),
+            client.drain(true).err(),
+            client.plan().err(),
+        ];
+        for refused in refused {
+            check!(
+                matches!(
+                    refused,
+                    Some(Failure::Refused(Refusal::NotPermitted { .. }))
+                ),
+                "what is hers or an operator's: {refused:?}"
+            );
+        }
+        let missing = client.cancel(&named("of-ann")).err();
+        check!(
+            matches!(missing, Some(Failure::Refused(Refusal::NoSuchJob { .. }))),
+            "by its name: {missing:?}"
+        );
+        Ok(())
+    })?;
+    check!(
+        !fs::read("/etc/passwd")
+            .unwrap_or_default()
+            .starts_with(b"\n"),
+        "/etc/passwd"
+    );
+    client.cancel(&named("of-ann")).context("root ends it")?;
+    let over = all_over(&mut client)?;
+    let own = over.iter().find(|job| job.name == "own").ok_or("own")?;
+    check_eq!(own.outcome.as_deref(), Some("complete"), "own: {own:?}");
+    let out = fs::read_to_string(format!("{DIR}/own.out")).context("own.out")?;
+    let mut lines: Vec<_> = out.lines().collect();
+    let cgroup = lines.pop().unwrap_or_default().to_string();
+    check_eq!(
+        lines,
+        ["1000", "1000", "1000 5000", "0027", DIR, "blue", "77"],
+        "what it has: {out}"
+    );
+    let group = format!("/job-{}", own.number);
+    check!(cgroup.ends_with(&group), "its control group: {cgroup}");
+    let made = Path::new(DIR).join("made").metadata().context("made")?;
+    let of = (made.uid(), made.gid(), made.mode() & 0o777);
+    check_eq!(of, (ANN, ANN, 0o640), "what it made");
+    // What it left behind has ended with it.
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while Path::new("/sys/fs/cgroup").join(&group[1..]).exists() {
+        check!(
+            Instant::now() < deadline,
+            "its control group is still there"
+        );
+        sleep(Duration::from_millis(5));
+    }
+    Ok(())
+}
+
+/// The service is killed again and again, at any point, while jobs come: what it has
+/// said to be taken is run, and nothing is run twice.
+pub fn is_killed() -> Verdict {
+    with_log(is_killed_inner)
+}
+
+fn is_killed_inner() -> Verdict {
+    prepare()?;
+    let kills = std::env::var("PBS_KILLS").ok();
+    let kills = kills.and_then(|kills| kills.parse().ok()).unwrap_or(25u64);
+    let mut taken: BTreeMap<u64, String> = BTreeMap::new();
+    let mut random = 0x9e37_79b9_7f4a_7c15u64;
+    for round in 0..kills {
+        let (service, mut client) = serve()?;
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        let until = Instant::now() + Duration::from_micros(random % 60_000);
+        let pid = service.0.id() as i32;
+        // It dies when it dies, whatever is being asked.
+        let killer = std::thread::spawn(move || {
+            sleep(until.saturating_duration_since(Instant::now()));
+            // SAFETY: a child of this process that was not waited for yet.
+            unsafe { libc::kill(pid, libc::SIGKILL) };
+        });
+        for index in 0..50 {
+            let name = format!("job-{round}-{index}");
+            let shell = "echo $PBS_JOB_ID >> ran";
+            match client.submit(&[job(&name, shell, 20_000_000, 600_000)]) {
+                Ok(jobs) => {
+                    taken.insert(jobs[0].number, name);
+                }
+                Err(Failure::Connection(_)) => break,
+                Err(other) => return Err(format!("{name}: {other}")),
+            }
+        }
+        killer.join().map_err(|_| "killer")?;
+        drop(service);
+    }
+    let (_service, mut client) = serve()?;
+    let jobs = all_over(&mut client)?;
+    let ran = fs::read_to_string(format!("{DIR}/ran")).unwrap_or_default();
+    let mut times: BTreeMap<u64, u32> = BTreeMap::new();
+    for line in ran.lines() {
+        *times.entry(line.parse().context(line)?).or_default() += 1;
+    }
+    for (number, name) in &taken {
+        let known = jobs.iter().find(|job| job.number == *number);
+        check!(known.is_some_and(|job| job.name == *name), "{name} is lost");
+    }
+    for job in &jobs {
+        let times = times.remove(&job.number).unwrap_or(0);
+        check_eq!(times, 1, "how often {} was run: {job:?}", job.name);
+    }
+    check!(times.is_empty(), "what nobody knows has run: {times:?}");
+    check!(!taken.is_empty(), "no job was taken in {kills} rounds");
+    println!(
+        "{} jobs, of which {} were said to be taken",
+        jobs.len(),
+        taken.len()
+    );
+    Ok(())
+}
+
+/// Many clients submit at once: all are answered, and all that is taken is run once. Says
+/// how long an answer takes, which comes when the plan is in force.
+pub fn answers_many() -> Verdict {
+    with_log(answers_many_inner)
+}
+
+fn answers_many_inner() -> Verdict {
+    prepare()?;
+    let asked = |name: &str, default: usize| -> usize {
+        let asked = std::env::var(name).ok();
+        asked.and_then(|it| it.parse().ok()).unwrap_or(default)
+    };
+    let (all_clients, each) = (asked("PBS_CLIENTS", 10), asked("PBS_JOBS", 12));
+    let planned_cpus = asked("PBS_CPUS", 1);
+    let cores = (0..planned_cpus).map(|cpu| format!("{{ name = \"c{cpu}\", cpu = {cpu} }}"));
+    let cores = cores.collect::<Vec<_>>().join(", ");
+    let machine = MACHINE.replace("{ name = \"cpu0\", cpu = 0 }", &cores);
+    fs::write(format!("{DIR}/machine.toml"), machine).context("machine.toml")?;
+    let (service, mut client) = serve()?;
+    // A plan is in force all the while, whose process sleeps; and the jobs begin only when
+    // all are there. The emulator has one CPU after the other run for up to 100 ms, so where
+    // two run there is nothing to be measured.
+    let long = job("long", "sleep 2", 100_000_000, 600_000);
+    for _ in 0..planned_cpus {
+        client
+            .submit(std::slice::from_ref(&long))
+            .context("submit")?;
+    }
+    let clients: Vec<_> = (0..all_clients)
+        .map(|who| {
+            std::thread::spawn(move || -> Result<Vec<u64>, String> {
+                let mut client = Client::connect(Path::new(SOCKET)).context("connect")?;
+                let mut took_ns = Vec::new();
+                for index in 0..each {
+                    let name = format!("job-{who}-{index}");
+                    let shell = "echo $PBS_JOB_ID >> ran";
+                    let mut one = job(&name, shell, 20_000_000, 3_600_000);
+                    let later = "start_ns = 4_000_000_000\ndeadline_ns";
+                    one.request = one.request.replace("deadline_ns", later);
+                    let asked = Instant::now();
+                    let jobs = client.submit(&[one]).context(&name)?;
+                    took_ns.push(asked.elapsed().as_nanos() as u64);
+                    check_eq!(jobs[0].name, name, "whose answer that is");
+                }
+                Ok(took_ns)
+            })
+        })
+        .collect();
+    let mut took_ns = Vec::new();
+    for client in clients {
+        took_ns.extend(client.join().map_err(|_| "a client")??);
+    }
+    let stat = fs::read_to_string(format!("/proc/{}/schedstat", service.0.id()));
+    let ran_ns: u64 = stat
+        .unwrap_or_default()
+        .split(' ')
+        .next()
+        .and_then(|ns| ns.parse().ok())
+        .unwrap_or(0);
+    took_ns.sort_unstable();
+    let at = |permille: usize| took_ns[(took_ns.len() - 1) * permille / 1000] / 1000;
+    println!(
+        "{} answers: median {} us, 99 % {} us, longest {} us; the thread of the node had {} us \
+         of a CPU for each",
+        took_ns.len(),
+        at(500),
+        at(990),
+        at(1000),
+        ran_ns / 1000 / took_ns.len() as u64
+    );
+    let over = all_over(&mut client)?;
+    check_eq!(over.len(), all_clients * each + planned_cpus, "jobs");
+    for job in &over {
+        check_eq!(job.outcome.as_deref(), Some("complete"), "{job:?}");
+        check_eq!(job.kept, Some(true), "{job:?}");
+    }
+    let ran = fs::read_to_string(format!("{DIR}/ran")).unwrap_or_default();
+    let mut numbers: Vec<u64> = ran.lines().filter_map(|line| line.parse().ok()).collect();
+    check_eq!(numbers.len(), all_clients * each, "how many have run");
+    numbers.sort_unstable();
+    numbers.dedup();
+    check_eq!(numbers.len(), all_clients * each, "how many have run once");
+    Ok(())
+}
+
+/// systemd has the socket: who connects while there is no service is answered by the next
+/// one, which listens nowhere else.
+pub fn is_handed_a_socket() -> Verdict {
+    with_log(is_handed_a_socket_inner)
+}
+
+fn is_handed_a_socket_inner() -> Verdict {
+    const OTHER: &str = "/tmp/service/run/other.sock";
+    prepare()?;
+    fs::create_dir_all(format!("{DIR}/run")).context("run")?;
+    // One that waits, which is how systemd hands it over.
+    let listener = UnixListener::bind(SOCKET).context(SOCKET)?;
+    let mut early = Client::connect(Path::new(SOCKET)).context("connect early")?;
+    let service = serve_at(&listener, OTHER)?;
+    early.status().context("who connected before")?;
+    let mut late = Client::connect(Path::new(SOCKET)).context("connect late")?;
+    late.status().context("who connected after")?;
+    early.status().context("who connected before, again")?;
+    check!(!Path::new(OTHER).exists(), "it listens at {OTHER}, too");
+    let long = job("long", "sha256sum data data > sum", 300_000_000, 60_000);
+    early.submit(&[long]).context("submit")?;
+
+    drop(service);
+    check!(early.status().is_err(), "somebody answers for the killed");
+    let mut meanwhile = Client::connect(Path::new(SOCKET)).context("connect meanwhile")?;
+    let _service = serve_at(&listener, OTHER)?;
+    let jobs = all_over(&mut meanwhile)?;
+    let outcomes: Vec<_> = jobs.iter().map(|job| job.outcome.as_deref()).collect();
+    check_eq!(outcomes, [Some("complete")], "outcomes: {jobs:?}");
+    Ok(())
+}
+
+/// Starts it with a socket at descriptor 3 (sd_listen_fds(3)), and one to listen at if it
+/// takes no notice of that.
+fn serve_at(listener: &UnixListener, other: &str) -> Result<Service, String> {
+    let machine = format!("{DIR}/machine.toml");
+    let log = fs::OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(format!("{DIR}/log"));
+    let shell = "exec 3<&0 </dev/null; export LISTEN_PID=$$ LISTEN_FDS=1; exec pbsd \"$@\"";
+    let service = Command::new("sh")
+        .args(["-c", shell, "pbsd", "--socket", other])
+        .args(["--history", HISTORY, "--machine", &machine])
+        .stdin(OwnedFd::from(listener.try_clone().context("the socket")?))
+        .stdout(Stdio::null())
+        .stderr(log.context("log")?)
+        .spawn();
+    Ok(Service(service.context("pbsd")?))
+}
+
+/// The disk of the history becomes full while a job runs: that goes on to its end, what
+/// comes is not taken, and when there is room again all goes on. The clock is set back
+/// meanwhile.
+pub fn has_no_room() -> Verdict {
+    with_log(has_no_room_inner)
+}
+
+fn has_no_room_inner() -> Verdict {
+    prepare()?;
+    let disk = Disk::mount("size=512k")?;
+    let (service, mut client) = serve_with(disk.file())?;
+    let before = job(
+        "before",
+        "sha256sum data data > before",
+        600_000_000,
+        60_000,
+    );
+    client.submit(&[before]).context("submit")?;
+    disk.fill()?;
+    let refused = client.submit(&[job("full", "true", 20_000_000, 60_000)]);
+    check!(
+        matches!(refused, Err(Failure::Refused(Refusal::Failed { .. }))),
+        "on a full disk: {refused:?}"
+    );
+    let jobs = client.list(&Filter::default()).context("list")?;
+    check!(
+        jobs.iter().all(|job| job.name == "before"),
+        "on a full disk: {jobs:?}"
+    );
+    disk.empty();
+    // An hour back.
+    let mut now = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: `now` is valid for reading and writing.
+    unsafe {
+        libc::clock_gettime(libc::CLOCK_REALTIME, &mut now);
+        now.tv_sec -= 3600;
+        cvt(libc::clock_settime(libc::CLOCK_REALTIME, &now)).context("clock")?;
+    }
+    let after = job("after", "echo after > after", 20_000_000, 60_000);
+    let jobs = client
+        .submit(&[after])
+        .context("submit when there is room")?;
+    check!(
+        ["planned", "running"].contains(&&*jobs[0].state),
+        "when there is room: {jobs:?}"
+    );
+    let over = all_over(&mut client)?;
+    check_eq!(over.len(), 2, "jobs: {over:?}");
+    for job in &over {
+        check_eq!(job.outcome.as_deref(), Some("complete"), "{job:?}");
+        check_eq!(job.kept, Some(true), "{job:?}");
+    }
+    check!(Path::new(DIR).join("before").exists(), "what runs goes on");
+    drop(service);
+    Ok(())
+}
