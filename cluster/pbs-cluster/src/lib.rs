@@ -1,2 +1,40 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Plans requests on many nodes, after OpenCCS.
+//! Plans requests on many nodes, after OpenCCS (Keller, *A Data Structure for Planning
+//! Based Workload Management of Heterogeneous HPC Systems*).
+//!
+//! Pure: times come in as arguments, nothing is read or written. A service and a replay of
+//! a trace run the same lines.
+//!
+//! | here | Keller |
+//! |---|---|
+//! | [`Machine`] | nodes, resources, weights (3, 5.2) |
+//! | `need` | reqRS, jRS (4.1) |
+//! | `node_plan`, `nodes` | nRS; FCN, FCJ, FS (4.1, 5.2) |
+//! | `gaps` | ours: which nodes are worth a search |
+//! | `system` | sRS, usdRS, uRS (4.1, 5.1) |
+//! | `search`, `map` | planning and mapping (5.1, 5.2) |
+//! | [`Rules`] | limits and FreePools (3) |
+//! | [`Planner`] | booking, backfilling, replanning (5.3, 5.4) |
+
+mod backfill;
+mod gaps;
+mod machine;
+mod map;
+mod need;
+mod node_plan;
+mod nodes;
+mod planner;
+mod replan;
+mod request;
+mod rules;
+mod search;
+mod system;
+
+pub use machine::{Machine, NodeSpec, Resource, ResourceId, NCPUS};
+pub use map::Placed;
+pub use need::Impossible;
+pub use planner::Planner;
+pub use replan::Replanned;
+pub use request::{Refusal, Request, RequestId, State, When};
+pub use rules::{Consumer, Limit, Limited, Pool, Rules, Share};
+pub use system::Cause;

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Which chunk is on which node: the second phase of Keller's mapping (5.2).
+//!
+//! Expensive chunks go on cheap nodes first. With one kind of chunk that finds a mapping
+//! wherever there is one. With several it may not; then what was chosen is taken back
+//! step by step, so many times.
+
+use std::ops::Range;
+
+use crate::machine::{Machine, ResourceId};
+use crate::need::Need;
+use crate::nodes::Nodes;
+
+/// So many steps back and forth before it is given up.
+const MAX_STEPS: u32 = 10_000;
+
+/// Chunks of one kind on a node: a part of Keller's njRS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Placed {
+    /// The node, by its place in the order of weights.
+    pub node: u32,
+    /// Which kind of chunk, the most demanding first.
+    pub kind: u32,
+    /// How many.
+    pub count: u32,
+}
+
+/// What a request takes of a node.
+pub(crate) fn taken(
+    machine: &Machine,
+    need: &Need,
+    on_node: &[Placed],
+    amounts: &mut Vec<(ResourceId, u64)>,
+) {
+    amounts.clear();
+    let Some(first) = on_node.first() else { return };
+    let class = machine.class_of[first.node as usize];
+    if need.exclusive {
+        let has = machine.classes[class].has.iter().copied().enumerate();
+        amounts.extend(has.filter(|&(_, amount)| amount > 0));
+        return;
+    }
+    for placed in on_node {
+        let Some(fit) = &need.kinds[placed.kind as usize].fits[class] else {
+            continue;
+        };
+        for &(resource, amount) in &fit.amounts {
+            let more = amount * u64::from(placed.count);
+            match amounts.iter_mut().find(|(of, _)| *of == resource) {
+                Some((_, sum)) => *sum += more,
+                None => amounts.push((resource, more)),
+            }
+        }
+    }
+}
+
+/// The chunks of each node, node by node.
+pub(crate) fn by_node(placed: &[Placed]) -> impl Iterator<Item = &[Placed]> {
+    placed.chunk_by(|one, other| one.node == other.node)
+}
+
+/// Maps the request in that interval on what is planned, if that can be; the result is in
+/// the order of nodes.
+pub(crate) fn map(
+    machine: &Machine,
+    nodes: &Nodes,
+    need: &Need,
+    over: Range<u64>,
+) -> Option<Vec<Placed>> {
+    match &need.kinds[..] {
+        [_] => one_kind(machine, nodes, need, over),
+        _ => Several::new(machine, need, |node| nodes.free_over(machine, node, &over)).map(),
+    }
+}
+
+/// Maps the request on nodes that are all empty and in order: what can't be done there
+/// never can.
+pub(crate) fn map_empty(machine: &Machine, need: &Need) -> bool {
+    let empty = |node| Some(machine.class(node).has.clone());
+    need.kinds.len() == 1 || Several::new(machine, need, empty).map().is_some()
+}
+
+fn one_kind(
+    machine: &Machine,
+    nodes: &Nodes,
+    need: &Need,
+    over: Range<u64>,
+) -> Option<Vec<Placed>> {
+    let kind = &need.kinds[0];
+    let mut left = kind.count;
+    let mut placed = Vec::new();
+    for (class, fit) in kind.fits.iter().enumerate() {
+        let Some(fit) = fit else { continue };
+        for node in machine.classes[class].nodes.clone() {
+            let most = fit.most.min(left);
+            let count = nodes.fits_over(machine, node, need, (kind, fit), most, &over);
+            if count > 0 {
+                placed.push(Placed {
+                    node: node as u32,
+                    kind: 0,
+                    count: count as u32,
+                });
+                left -= count;
+                if left == 0 {
+                    return Some(placed);
+                }
+            }
+        }
+    }
+    None
+}
+
+/// Chunks of several kinds.
+struct Several<'a> {
+    machine: &'a Machine,
+    need: &'a Need,
+    /// The nodes that are of use at all, with what is free on each.
+    nodes: Vec<(usize, Vec<u64>)>,
+    /// Whether a chunk is there, where only one may be.
+    taken: Vec<bool>,
+    /// For each chunk that is placed: its node, by its place in `nodes`.
+    chosen: Vec<usize>,
+    steps: u32,
+}
+
+impl<'a> Several<'a> {
+    fn new(
+        machine: &'a Machine,
+        need: &'a Need,
+        free: impl Fn(usize) -> Option<Vec<u64>>,
+    ) -> Self {
+        let of_use = |&node: &usize| {
+            let class = machine.class_of[node];
+            need.kinds.iter().any(|kind| kind.fits[class].is_some())
+        };
+        let is_whole = |node: usize, free: &Vec<u64>| {
+            !need.exclusive || *free == machine.class(node).has
+        };
+        let nodes: Vec<_> = (0..machine.node_count())
+            .filter(of_use)
+            .filter_map(|node| Some((node, free(node)?)))
+            .filter(|(node, free)| is_whole(*node, free))
+            .collect();
+        Self {
+            machine,
+            need,
+            taken: vec![false; nodes.len()],
+            nodes,
+            chosen: Vec::new(),
+            steps: 0,
+        }
+    }
+
+    fn map(mut self) -> Option<Vec<Placed>> {
+        let mut kinds = Vec::new();
+        for (kind, of) in self.need.kinds.iter().enumerate() {
+            // More chunks than could ever be placed are no reason to hold a list of them.
+            if of.count > u64::from(u32::MAX) {
+                return None;
+            }
+            kinds.extend(std::iter::repeat_n(kind, of.count as usize));
+        }
+        // The node from which on the next chunk is tried.
+        let mut from = 0;
+        while self.chosen.len() < kinds.len() {
+            let kind = kinds[self.chosen.len()];
+            match self.first_from(kind, from) {
+                Some(at) => {
+                    self.take(kind, at);
+                    // Chunks that are alike need not be tried in another order.
+                    let is_alike = kinds.get(self.chosen.len()) == Some(&kind);
+                    from = if is_alike { at } else { 0 };
+                }
+                None => {
+                    self.steps += 1;
+                    let at = self.chosen.last().copied()?;
+                    if self.steps >= MAX_STEPS {
+                        return None;
+                    }
+                    self.give_back(kinds[self.chosen.len() - 1], at);
+                    from = self.after_alike(at);
+                }
+            }
+        }
+        let mut placed: Vec<Placed> = Vec::new();
+        let mut pairs: Vec<_> = self.chosen.iter().zip(&kinds).collect();
+        pairs.sort_unstable();
+        for (&at, &kind) in pairs {
+            let (node, kind) = (self.nodes[at].0 as u32, kind as u32);
+            match placed.last_mut() {
+                Some(last) if (last.node, last.kind) == (node, kind) => last.count += 1,
+                _ => placed.push(Placed {
+                    node,
+                    kind,
+                    count: 1,
+                }),
+            }
+        }
+        Some(placed)
+    }
+
+    fn first_from(&self, kind: usize, from: usize) -> Option<usize> {
+        (from..self.nodes.len()).find(|&at| {
+            let (node, free) = &self.nodes[at];
+            let fit = self.need.kinds[kind].fits[self.machine.class_of[*node]].as_ref();
+            let fits = |&(resource, amount): &(ResourceId, u64)| free[resource] >= amount;
+            !(self.need.scatter && self.taken[at])
+                && fit.is_some_and(|fit| fit.amounts.iter().all(fits))
+        })
+    }
+
+    /// The next node that is not the same thing again: another class, or other amounts.
+    fn after_alike(&self, at: usize) -> usize {
+        let class = |at: usize| self.machine.class_of[self.nodes[at].0];
+        let is_alike = |other: &usize| {
+            class(*other) == class(at)
+                && self.nodes[*other].1 == self.nodes[at].1
+                && self.taken[*other] == self.taken[at]
+        };
+        (at + 1..self.nodes.len())
+            .find(|other| !is_alike(other))
+            .unwrap_or(self.nodes.len())
+    }
+
+    fn take(&mut self, kind: usize, at: usize) {
+        self.change(kind, at, u64::wrapping_sub);
+        self.taken[at] = true;
+        self.chosen.push(at);
+    }
+
+    fn give_back(&mut self, kind: usize, at: usize) {
+        self.chosen.pop();
+        self.change(kind, at, u64::wrapping_add);
+        self.taken[at] = self.chosen.contains(&at);
+    }
+
+    fn change(&mut self, kind: usize, at: usize, of: impl Fn(u64, u64) -> u64) {
+        let (node, free) = &mut self.nodes[at];
+        let fit = &self.need.kinds[kind].fits[self.machine.class_of[*node]];
+        for &(resource, amount) in fit.iter().flat_map(|fit| &fit.amounts) {
+            free[resource] = of(free[resource], amount);
+        }
+    }
+}

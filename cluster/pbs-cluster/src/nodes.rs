@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: GPL-2.0
+//! All nodes with what is planned on them, and when how many chunks can start: Keller's
+//! FCN, FCJ and FS (5.2).
+//!
+//! Keller's FCN has the stretches in which a chunk is free for the duration, and lets a
+//! request start where one of their intersections begins. A chunk can also start within a
+//! stretch, so here a node tells from when to when chunks can *start*; the sum of that over
+//! the nodes is exact, and necessary for a mapping.
+
+use std::ops::Range;
+
+use pbs_profile::FOREVER;
+
+use crate::gaps::Gaps;
+use crate::machine::{Class, Machine, ResourceId, NCPUS};
+use crate::map::{by_node, taken, Placed};
+use crate::need::{Fit, Kind, Need};
+use crate::node_plan::NodePlan;
+
+/// The plans of all nodes, in the machine's order.
+#[derive(Clone, Debug)]
+pub(crate) struct Nodes {
+    plans: Vec<NodePlan>,
+    /// Those out of use keep their plan, and get nothing new.
+    usable: Vec<bool>,
+    /// By class.
+    gaps: Vec<Gaps>,
+    /// Reused.
+    amounts: Vec<(ResourceId, u64)>,
+}
+
+/// A time from which so many chunks more, or fewer, can start.
+pub(crate) type Change = (u64, i64);
+
+impl Nodes {
+    pub(crate) fn new(machine: &Machine) -> Self {
+        let plan = NodePlan::new(machine.resources.len());
+        let mut nodes = Self {
+            plans: vec![plan; machine.node_count()],
+            usable: vec![true; machine.node_count()],
+            gaps: machine.classes.iter().map(Gaps::new).collect(),
+            amounts: Vec::new(),
+        };
+        for node in 0..machine.node_count() {
+            nodes.renew(machine, node);
+        }
+        nodes
+    }
+
+    pub(crate) fn plan(&self, node: usize) -> &NodePlan {
+        &self.plans[node]
+    }
+
+    /// Makes the gaps of a node anew.
+    fn renew(&mut self, machine: &Machine, node: usize) {
+        let class = machine.class_of[node];
+        let of_class = node - machine.classes[class].nodes.start;
+        self.gaps[class].renew(of_class, &self.plans[node]);
+    }
+
+    /// Before that time the node has no place.
+    fn earliest_s(&self, machine: &Machine, node: usize, cores: u64, duration_s: u64) -> u64 {
+        if !self.usable[node] {
+            return FOREVER;
+        }
+        let class = machine.class_of[node];
+        let of_class = node - machine.classes[class].nodes.start;
+        self.gaps[class].earliest_s(of_class, cores, duration_s)
+    }
+
+    /// njRS ⊕ nRS on all nodes of a mapping.
+    pub(crate) fn book(
+        &mut self,
+        machine: &Machine,
+        need: &Need,
+        placed: &[Placed],
+        over: Range<u64>,
+    ) {
+        self.change(machine, need, placed, over, true, true);
+    }
+
+    /// njRS ⊖ nRS.
+    pub(crate) fn revoke(
+        &mut self,
+        machine: &Machine,
+        need: &Need,
+        placed: &[Placed],
+        over: Range<u64>,
+    ) {
+        self.change(machine, need, placed, over, false, true);
+    }
+
+    /// Revokes for a trial: either [`Self::put_back`] or [`Self::settle`] follows.
+    pub(crate) fn lift(
+        &mut self,
+        machine: &Machine,
+        need: &Need,
+        placed: &[Placed],
+        over: Range<u64>,
+    ) {
+        self.change(machine, need, placed, over, false, false);
+        self.set_stale(machine, placed, true);
+    }
+
+    /// Takes a trial back: all is as it was, the gaps too.
+    pub(crate) fn put_back(
+        &mut self,
+        machine: &Machine,
+        need: &Need,
+        placed: &[Placed],
+        over: Range<u64>,
+    ) {
+        self.change(machine, need, placed, over, true, false);
+        self.set_stale(machine, placed, false);
+    }
+
+    /// What was lifted remains so.
+    pub(crate) fn settle(&mut self, machine: &Machine, placed: &[Placed]) {
+        for on_node in by_node(placed) {
+            self.renew(machine, on_node[0].node as usize);
+        }
+    }
+
+    fn set_stale(&mut self, machine: &Machine, placed: &[Placed], stale: bool) {
+        for on_node in by_node(placed) {
+            let node = on_node[0].node as usize;
+            let class = machine.class_of[node];
+            let of_class = node - machine.classes[class].nodes.start;
+            self.gaps[class].set_stale(of_class, stale);
+        }
+    }
+
+    fn change(
+        &mut self,
+        machine: &Machine,
+        need: &Need,
+        placed: &[Placed],
+        over: Range<u64>,
+        is_more: bool,
+        renew: bool,
+    ) {
+        let mut amounts = std::mem::take(&mut self.amounts);
+        for on_node in by_node(placed) {
+            let node = on_node[0].node as usize;
+            taken(machine, need, on_node, &mut amounts);
+            let plan = &mut self.plans[node];
+            match is_more {
+                true => plan.add(over.clone(), &amounts),
+                false => plan.subtract(over.clone(), &amounts),
+            }
+            if renew {
+                self.renew(machine, node);
+            }
+        }
+        self.amounts = amounts;
+    }
+
+    /// A node is out of use, or again in use.
+    pub(crate) fn set_usable(&mut self, node: usize, usable: bool) {
+        self.usable[node] = usable;
+    }
+
+    pub(crate) fn is_usable(&self, node: usize) -> bool {
+        self.usable[node]
+    }
+
+    pub(crate) fn forget_before(&mut self, time_s: u64) {
+        for plan in &mut self.plans {
+            plan.forget_before(time_s);
+        }
+    }
+
+    /// How many chunks of a kind fit on a node in an interval, no more than `most`.
+    pub(crate) fn fits_over(
+        &self,
+        machine: &Machine,
+        node: usize,
+        need: &Need,
+        (kind, fit): (&Kind, &Fit),
+        most: u64,
+        over: &Range<u64>,
+    ) -> u64 {
+        let class = machine.class(node);
+        let cores = cores(class, need, kind);
+        if self.earliest_s(machine, node, cores, over.end - over.start) > over.start {
+            return 0;
+        }
+        let plan = &self.plans[node];
+        if need.exclusive {
+            let is_idle = plan.fits_over(over.clone(), &class.has, &whole(class), 1) == 1;
+            return if is_idle { most } else { 0 };
+        }
+        plan.fits_over(over.clone(), &class.has, &fit.amounts, most)
+    }
+
+    /// What of each resource is free on a node all the time; `None` if nothing is.
+    pub(crate) fn free_over(
+        &self,
+        machine: &Machine,
+        node: usize,
+        over: &Range<u64>,
+    ) -> Option<Vec<u64>> {
+        if !self.usable[node] {
+            return None;
+        }
+        let plan = &self.plans[node];
+        let mut free = machine.class(node).has.clone();
+        let steps = plan.step_at(over.start)..plan.step_count();
+        for step in steps.take_while(|&step| plan.begin_s(step) < over.end) {
+            for (resource, free) in free.iter_mut().enumerate() {
+                let left = machine.class(node).has[resource].saturating_sub(plan.used(step, resource));
+                *free = (*free).min(left);
+            }
+        }
+        free.iter().any(|&free| free > 0).then_some(free)
+    }
+
+    /// The earliest start of one chunk from `from_s` on and before `until_s`, on any node.
+    pub(crate) fn first_start_s(
+        &self,
+        machine: &Machine,
+        need: &Need,
+        from_s: u64,
+        until_s: u64,
+    ) -> Option<u64> {
+        let kind = &need.kinds[0];
+        let mut best_s = until_s;
+        for (class, fit) in machine.classes.iter().zip(&kind.fits) {
+            let Some(fit) = fit else { continue };
+            let cores = cores(class, need, kind);
+            let whole = need.exclusive.then(|| whole(class));
+            let amounts = whole.as_ref().unwrap_or(&fit.amounts);
+            for node in class.nodes.clone() {
+                let earliest_s = self.earliest_s(machine, node, cores, need.duration_s);
+                let start_s = earliest_s.max(from_s);
+                if start_s >= best_s {
+                    continue;
+                }
+                let plan = &self.plans[node];
+                if let Some(found_s) =
+                    first_in(plan, class, amounts, need.duration_s, start_s, best_s)
+                {
+                    best_s = found_s;
+                    if best_s == from_s {
+                        return Some(best_s);
+                    }
+                }
+            }
+        }
+        (best_s < until_s).then_some(best_s)
+    }
+
+    /// When how many chunks of a kind can start, from `from_s` on and before `until_s`,
+    /// over all nodes: FCJ, of starts.
+    pub(crate) fn starts(
+        &self,
+        machine: &Machine,
+        need: &Need,
+        kind: &Kind,
+        from_s: u64,
+        until_s: u64,
+    ) -> Vec<Change> {
+        let mut changes = Vec::new();
+        let mut open = Vec::new();
+        for (class, fit) in machine.classes.iter().zip(&kind.fits) {
+            let Some(fit) = fit else { continue };
+            let cores = cores(class, need, kind);
+            let whole = need.exclusive.then(|| whole(class));
+            let amounts = whole.as_ref().unwrap_or(&fit.amounts);
+            // A node that is taken whole takes all that it can, or nothing.
+            let (most, unit) = match need.exclusive {
+                true => (1, fit.most.min(kind.count)),
+                false => (fit.most.min(kind.count), 1),
+            };
+            for node in class.nodes.clone() {
+                let earliest_s = self.earliest_s(machine, node, cores, need.duration_s);
+                let first_s = earliest_s.max(from_s);
+                if first_s >= until_s {
+                    continue;
+                }
+                open.clear();
+                let plan = &self.plans[node];
+                let fits = |step| plan.fits(step, &class.has, amounts, most) * unit;
+                starts_on(plan, fits, need.duration_s, first_s..until_s, &mut open, &mut changes);
+            }
+        }
+        changes.sort_unstable();
+        changes
+    }
+}
+
+/// The cores that must be free on a node.
+fn cores(class: &Class, need: &Need, kind: &Kind) -> u64 {
+    if need.exclusive {
+        class.has[NCPUS]
+    } else {
+        kind.cores
+    }
+}
+
+fn whole(class: &Class) -> Vec<(ResourceId, u64)> {
+    let has = class.has.iter().copied().enumerate();
+    has.filter(|&(_, amount)| amount > 0).collect()
+}
+
+/// The earliest start in `from_s..until_s` at which the amounts are free for the duration.
+fn first_in(
+    plan: &NodePlan,
+    class: &Class,
+    amounts: &[(ResourceId, u64)],
+    duration_s: u64,
+    from_s: u64,
+    until_s: u64,
+) -> Option<u64> {
+    let mut start_s = from_s;
+    for step in plan.step_at(from_s)..plan.step_count() {
+        if plan.fits(step, &class.has, amounts, 1) == 0 {
+            start_s = plan.end_s(step);
+            if start_s >= until_s {
+                return None;
+            }
+        } else if plan.end_s(step).saturating_sub(start_s) >= duration_s {
+            return Some(start_s);
+        }
+    }
+    None
+}
+
+/// Adds the changes of one node: rectangles that are as many chunks high and as long as
+/// can be, each of which lets its chunks start until the duration before its end.
+fn starts_on(
+    plan: &NodePlan,
+    fits: impl Fn(usize) -> u64,
+    duration_s: u64,
+    starts_s: Range<u64>,
+    open: &mut Vec<(u64, u64)>,
+    changes: &mut Vec<Change>,
+) {
+    let mut close = |high: u64, since_s: u64, end_s: u64| {
+        let last_s = match end_s {
+            FOREVER => FOREVER,
+            end_s if end_s < duration_s => return,
+            end_s => end_s - duration_s,
+        };
+        if last_s >= since_s && since_s < starts_s.end {
+            changes.push((since_s, high as i64));
+            if last_s.saturating_add(1) < starts_s.end {
+                changes.push((last_s + 1, -(high as i64)));
+            }
+        }
+    };
+    // Each entry of `open` is higher than the one below it, which is open since earlier.
+    for step in plan.step_at(starts_s.start)..plan.step_count() {
+        let begin_s = plan.begin_s(step).max(starts_s.start);
+        if begin_s >= starts_s.end && open.is_empty() {
+            return;
+        }
+        let high = fits(step);
+        let mut since_s = begin_s;
+        while let Some(&(top, top_since_s)) = open.last() {
+            if top <= high {
+                break;
+            }
+            open.pop();
+            let below = open.last().map_or(0, |&(below, _)| below);
+            // What of it goes on is not closed.
+            close(top - below.max(high), top_since_s, begin_s);
+            since_s = top_since_s;
+        }
+        if high > open.last().map_or(0, |&(top, _)| top) {
+            open.push((high, since_s));
+        }
+    }
+    while let Some((top, since_s)) = open.pop() {
+        let below = open.last().map_or(0, |&(below, _)| below);
+        close(top - below, since_s, FOREVER);
+    }
+}

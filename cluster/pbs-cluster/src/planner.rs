@@ -1,0 +1,410 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The planner: requests come, are planned, start and end (Keller, 5).
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::machine::{Machine, NCPUS};
+use crate::map::{by_node, map_empty, taken, Placed};
+use crate::need::Need;
+use crate::nodes::Nodes;
+use crate::request::{Refusal, Request, RequestId, State, When};
+use crate::rules::{Consumer, Limited, Rules};
+use crate::search::{Place, Search};
+use crate::system::{Cause, System, Who};
+
+/// A request that has not ended.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub(crate) need: Arc<Need>,
+    pub(crate) who: Arc<Who>,
+    pub(crate) when: When,
+    pub(crate) priority: i64,
+    pub(crate) submit_s: u64,
+    /// How long it was to run at first.
+    pub(crate) first_duration_s: u64,
+    pub(crate) is_of_array: bool,
+    pub(crate) is_running: bool,
+    /// `None`: it waits.
+    pub(crate) place: Option<Place>,
+    /// It has nodes for other requests: a reservation.
+    pub(crate) inside: Option<Box<Planner>>,
+}
+
+impl Entry {
+    /// From its start to its end.
+    pub(crate) fn over(&self) -> Option<Range<u64>> {
+        let place = self.place.as_ref()?;
+        Some(place.start_s..place.start_s + self.need.duration_s)
+    }
+
+    /// In which order requests are planned anew: priority, time of submission, number.
+    pub(crate) fn turn(&self, id: RequestId) -> Turn {
+        (Reverse(self.priority), self.submit_s, id)
+    }
+}
+
+/// A request's turn to be planned anew.
+pub(crate) type Turn = (Reverse<i64>, u64, RequestId);
+
+/// Plans requests on a machine. Times are seconds, and never go back from call to call.
+#[derive(Clone, Debug)]
+pub struct Planner {
+    pub(crate) machine: Arc<Machine>,
+    pub(crate) nodes: Nodes,
+    pub(crate) system: System,
+    pub(crate) entries: BTreeMap<RequestId, Entry>,
+    pub(crate) next_id: RequestId,
+    /// When what is planned starts.
+    pub(crate) starts: BTreeSet<(u64, RequestId)>,
+    /// Who is accepted and has no place.
+    pub(crate) waiting: BTreeSet<Turn>,
+    /// Whose turn for a better place is to come.
+    pub(crate) turns: BTreeSet<Turn>,
+    /// How many times a better place was sought.
+    pub(crate) decisions: u64,
+    /// How many requests a consumer has, and how many of arrays.
+    counts: BTreeMap<Consumer, [u64; 2]>,
+}
+
+impl Planner {
+    /// Nothing is planned yet, and all nodes are in order.
+    pub fn new(machine: Arc<Machine>, rules: Rules) -> Self {
+        Self {
+            nodes: Nodes::new(&machine),
+            system: System::new(&machine, rules),
+            machine,
+            entries: BTreeMap::new(),
+            next_id: 1,
+            starts: BTreeSet::new(),
+            waiting: BTreeSet::new(),
+            turns: BTreeSet::new(),
+            decisions: 0,
+            counts: BTreeMap::new(),
+        }
+    }
+
+    /// The machine that is planned on.
+    pub fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
+    /// Plans a request behind and between those that there are; none of them moves.
+    ///
+    /// Where nothing but a node that is out of use keeps it from a place, it waits.
+    ///
+    /// # Errors
+    ///
+    /// Why it is declined; nothing is changed then.
+    pub fn submit(&mut self, now_s: u64, request: &Request) -> Result<RequestId, Refusal> {
+        let need = Need::new(&self.machine, &request.rset, request.duration_s.max(1))?;
+        if !map_empty(&self.machine, &need) {
+            return Err(crate::Impossible::NoMapping.into());
+        }
+        let who = Who {
+            user: request.user.clone(),
+            group: request.group.clone(),
+        };
+        self.check_counts(now_s, &who, request.is_of_array)?;
+        self.system.prepare(&need.sums, need.duration_s, &who);
+        let mut entry = Entry {
+            first_duration_s: need.duration_s,
+            need: Arc::new(need),
+            who: Arc::new(who),
+            when: request.when,
+            priority: request.priority,
+            submit_s: now_s,
+            is_of_array: request.is_of_array,
+            is_running: false,
+            place: None,
+            inside: None,
+        };
+        entry.place = self.seek(now_s, &entry);
+        if entry.place.is_none() {
+            let may_wait = !matches!(request.when, When::Fixed { .. } | When::Deadline { .. });
+            if !may_wait || !self.is_defective() {
+                return Err(self.refusal(now_s, &entry));
+            }
+        }
+        let id = self.next_id;
+        self.next_id += 1;
+        self.insert(id, entry);
+        Ok(id)
+    }
+
+    /// The best place for a request, by its type.
+    pub(crate) fn seek(&self, now_s: u64, entry: &Entry) -> Option<Place> {
+        let need = &entry.need;
+        let window = entry.when.window(now_s, need.duration_s);
+        let search = self.search(&entry.who);
+        match entry.when {
+            When::Deadline { late: true, .. } => search.latest(need, window),
+            _ => search.earliest(need, window),
+        }
+    }
+
+    /// Why there is no place.
+    fn refusal(&self, now_s: u64, entry: &Entry) -> Refusal {
+        let need = &entry.need;
+        match entry.when {
+            When::Fixed { .. } | When::Deadline { .. } => {
+                let any = self.search(&entry.who).earliest(need, now_s..u64::MAX);
+                Refusal::NotInTime {
+                    earliest_end_s: any.map(|place| place.start_s + need.duration_s),
+                }
+            }
+            _ => {
+                let causes = self.causes(now_s, entry).into_iter();
+                let never = causes.filter(|(_, start_s)| start_s.is_none());
+                Refusal::Never(never.map(|(cause, _)| cause).collect())
+            }
+        }
+    }
+
+    fn check_counts(&self, now_s: u64, who: &Who, of_array: bool) -> Result<(), Refusal> {
+        for consumer in who.consumers() {
+            let counts = self.counts.get(&consumer).copied().unwrap_or_default();
+            let all = [
+                (Limited::Requests, counts[0], true),
+                (Limited::ArrayRequests, counts[1], of_array),
+            ];
+            for (of, count, is_asked) in all {
+                let most = self.system.rules().most_requests(&consumer, of, now_s);
+                if is_asked && count >= most {
+                    return Err(Refusal::TooMany { consumer, of, most });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, entry: &Entry, is_more: bool) {
+        if self.system.rules().limits.is_empty() {
+            return;
+        }
+        for consumer in entry.who.consumers() {
+            let counts = self.counts.entry(consumer).or_default();
+            for count in counts.iter_mut().take(1 + usize::from(entry.is_of_array)) {
+                *count = match is_more {
+                    true => *count + 1,
+                    false => count.saturating_sub(1),
+                };
+            }
+        }
+    }
+
+    /// Takes a request in, with its place.
+    fn insert(&mut self, id: RequestId, mut entry: Entry) {
+        self.count(&entry, true);
+        match entry.place.take() {
+            None => {
+                self.waiting.insert(entry.turn(id));
+                self.entries.insert(id, entry);
+            }
+            Some(place) => {
+                self.entries.insert(id, entry);
+                self.set_place(id, place);
+            }
+        }
+    }
+
+    /// Books a place for a request that has none (Keller, 5.3).
+    pub(crate) fn set_place(&mut self, id: RequestId, place: Place) {
+        let Some(entry) = self.entries.get_mut(&id) else {
+            return;
+        };
+        let over = place.start_s..place.start_s + entry.need.duration_s;
+        self.nodes
+            .book(&self.machine, &entry.need, &place.nodes, over.clone());
+        let asked = (&entry.need.sums[..], entry.need.duration_s);
+        self.system.book(&place.sums, asked, &entry.who, over, true);
+        self.waiting.remove(&entry.turn(id));
+        if !entry.is_running {
+            self.starts.insert((place.start_s, id));
+        }
+        entry.place = Some(place);
+    }
+
+    /// Revokes the place of a request, from a time on; returns it.
+    pub(crate) fn take_place(&mut self, from_s: u64, id: RequestId) -> Option<Place> {
+        let entry = self.entries.get_mut(&id)?;
+        let over = entry.over()?;
+        let place = entry.place.take()?;
+        let over = over.start.max(from_s)..over.end;
+        if !over.is_empty() {
+            self.nodes
+                .revoke(&self.machine, &entry.need, &place.nodes, over.clone());
+            let asked = (&entry.need.sums[..], entry.need.duration_s);
+            self.system.book(&place.sums, asked, &entry.who, over, false);
+        }
+        self.starts.remove(&(place.start_s, id));
+        Some(place)
+    }
+
+    /// What has become of a request; `None` once it has ended.
+    pub fn state(&self, id: RequestId) -> Option<State> {
+        let entry = self.entries.get(&id)?;
+        Some(match entry.over() {
+            None => State::Waiting,
+            Some(over) if entry.is_running => State::Running {
+                start_s: over.start,
+                end_s: over.end,
+            },
+            Some(over) => State::Planned {
+                start_s: over.start,
+            },
+        })
+    }
+
+    /// All requests that have not ended, in the order of their numbers.
+    pub fn requests(&self) -> impl Iterator<Item = RequestId> + '_ {
+        self.entries.keys().copied()
+    }
+
+    /// Where the chunks of a request are.
+    pub fn placed(&self, id: RequestId) -> &[Placed] {
+        let place = self.entries.get(&id).and_then(|entry| entry.place.as_ref());
+        place.map_or(&[], |place| &place.nodes)
+    }
+
+    /// What a request takes of each resource, node by node.
+    pub fn used_by(&self, id: RequestId) -> Vec<(usize, Vec<u64>)> {
+        let Some(entry) = self.entries.get(&id) else {
+            return Vec::new();
+        };
+        let mut amounts = Vec::new();
+        let nodes = by_node(self.placed(id)).map(|on_node| {
+            taken(&self.machine, &entry.need, on_node, &mut amounts);
+            let mut used = vec![0; self.machine.resources().len()];
+            for &(resource, amount) in &amounts {
+                if let Some(used) = used.get_mut(resource) {
+                    *used += amount;
+                }
+            }
+            (on_node[0].node as usize, used)
+        });
+        nodes.collect()
+    }
+
+    /// What of a resource is free from when on, in the order of time.
+    pub fn free(&self, resource: crate::ResourceId) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.system.free(resource)
+    }
+
+    /// What of a resource is available, free or not: avl (Keller, 4).
+    pub fn available(&self, resource: crate::ResourceId) -> u64 {
+        self.system.available(resource)
+    }
+
+    /// How often the number of free cores changes.
+    pub fn steps(&self) -> usize {
+        self.system.step_count(NCPUS)
+    }
+
+    /// When the next request is to start.
+    pub fn next_start_s(&self) -> Option<u64> {
+        self.starts.first().map(|&(start_s, _)| start_s)
+    }
+
+    /// Starts what is to start by now, the earliest first. What starts late has its time
+    /// from then on only if nobody else is in the way: so it is called in time.
+    pub fn start(&mut self, now_s: u64, started: &mut Vec<RequestId>) {
+        while let Some(&(start_s, id)) = self.starts.first() {
+            if start_s > now_s {
+                break;
+            }
+            self.starts.pop_first();
+            if let Some(entry) = self.entries.get_mut(&id) {
+                self.turns.remove(&entry.turn(id));
+                entry.is_running = true;
+                started.push(id);
+            }
+        }
+    }
+
+    /// What runs and should be over by now: it is aborted (Keller, 5.4).
+    pub fn overdue(&self, now_s: u64) -> Vec<RequestId> {
+        let running = self.entries.iter().filter(|(_, entry)| entry.is_running);
+        running
+            .filter(|(_, entry)| entry.over().is_some_and(|over| over.end <= now_s))
+            .map(|(&id, _)| id)
+            .collect()
+    }
+
+    /// A request has ended or is not wanted any more: what it holds from now on is given
+    /// back, and those planned to start later than it get their turn for a better place;
+    /// see [`Self::backfill`]. Whether there was one.
+    pub fn remove(&mut self, now_s: u64, id: RequestId) -> bool {
+        let place = self.take_place(now_s, id);
+        let Some(entry) = self.entries.remove(&id) else {
+            return false;
+        };
+        self.count(&entry, false);
+        self.turns.remove(&entry.turn(id));
+        match place {
+            None => {
+                self.waiting.remove(&entry.turn(id));
+            }
+            Some(place) => self.give_turns(place.start_s),
+        }
+        true
+    }
+
+    /// Those that start then or later get their turn for a better place.
+    pub(crate) fn give_turns(&mut self, from_s: u64) {
+        for &(_, id) in self.starts.range((from_s, 0)..) {
+            if let Some(entry) = self.entries.get(&id) {
+                self.turns.insert(entry.turn(id));
+            }
+        }
+    }
+
+    /// Why a request has no earlier place: of each cause when it would let the request
+    /// start if there were no other, the latest first. What lets it start at once is left
+    /// out. `None` is never.
+    pub fn why(&self, now_s: u64, id: RequestId) -> Vec<(Cause, Option<u64>)> {
+        let Some(entry) = self.entries.get(&id) else {
+            return Vec::new();
+        };
+        // It does not stand in its own way.
+        let mut without = self.clone();
+        without.take_place(now_s, id);
+        let first_s = entry.when.window(now_s, 1).start;
+        let mut causes = without.causes(now_s, entry);
+        causes.retain(|&(_, start_s)| start_s != Some(first_s));
+        causes.sort_by_key(|(cause, start_s)| (Reverse(start_s.unwrap_or(u64::MAX)), cause.clone()));
+        causes
+    }
+
+    fn causes(&self, now_s: u64, entry: &Entry) -> Vec<(Cause, Option<u64>)> {
+        let need = &entry.need;
+        let window = entry.when.window(now_s, need.duration_s);
+        let search = self.search(&entry.who);
+        let ask = search.ask(need, &need.sums);
+        let mut causes = ask.causes(need.duration_s, &window);
+        causes.push((Cause::Nodes, search.on_nodes(need, window)));
+        causes
+    }
+
+    /// Forgets what was; the plan from then on is as before.
+    pub fn forget_before(&mut self, time_s: u64) {
+        self.nodes.forget_before(time_s);
+        self.system.forget_before(time_s);
+    }
+
+    pub(crate) fn search<'a>(&'a self, who: &'a Who) -> Search<'a> {
+        Search {
+            machine: &self.machine,
+            nodes: &self.nodes,
+            system: &self.system,
+            who,
+        }
+    }
+
+    /// Whether a node is out of use.
+    fn is_defective(&self) -> bool {
+        (0..self.machine.node_count()).any(|node| !self.nodes.is_usable(node))
+    }
+}

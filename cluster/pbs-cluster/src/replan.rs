@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Replanning: a node is lost or comes back, an allocation fails, a user wants something
+//! else (Keller, 5.4).
+
+use std::sync::Arc;
+
+use crate::machine::NCPUS;
+use crate::map::by_node;
+use crate::need::Need;
+use crate::planner::Planner;
+use crate::request::{Refusal, Request, RequestId, When};
+
+/// What replanning did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Replanned {
+    /// They ran on what was lost and have ended.
+    pub aborted: Vec<RequestId>,
+    /// They start at another time or place.
+    pub moved: Vec<RequestId>,
+    /// They have no place now.
+    pub waiting: Vec<RequestId>,
+}
+
+/// No more than so many are displaced for one.
+const MAX_DISPLACED: usize = 64;
+
+impl Planner {
+    /// A node is down: what runs on it is aborted, what is planned on it is planned
+    /// anew, and where that costs it its start, it displaces what is less important.
+    pub fn node_down(&mut self, now_s: u64, node: usize) -> Replanned {
+        let mut replanned = Replanned::default();
+        let on_node: Vec<RequestId> = self.on_node(node);
+        for &id in &on_node {
+            if self.entries.get(&id).is_some_and(|entry| entry.is_running) {
+                self.remove(now_s, id);
+                replanned.aborted.push(id);
+            }
+        }
+        self.withdraw(now_s, node, &mut replanned);
+        replanned
+    }
+
+    /// A node gets nothing new, and what runs on it ends there.
+    pub fn node_offline(&mut self, now_s: u64, node: usize) -> Replanned {
+        let mut replanned = Replanned::default();
+        self.withdraw(now_s, node, &mut replanned);
+        replanned
+    }
+
+    /// A node is in order again: who waits is planned, and others may move up.
+    pub fn node_up(&mut self, now_s: u64, node: usize) -> Replanned {
+        if self.nodes.is_usable(node) {
+            return Replanned::default();
+        }
+        self.nodes.set_usable(node, true);
+        let has = self.has(node);
+        self.system.set_defect(&has, now_s, false);
+        self.count_running(now_s, node, true);
+        let moved = self.plan_waiting(now_s);
+        self.give_turns(now_s);
+        Replanned {
+            moved,
+            ..Replanned::default()
+        }
+    }
+
+    /// Whether a node may get something new.
+    pub fn is_usable(&self, node: usize) -> bool {
+        self.nodes.is_usable(node)
+    }
+
+    fn on_node(&self, node: usize) -> Vec<RequestId> {
+        let is_on = |id: &RequestId| self.placed(*id).iter().any(|placed| placed.node as usize == node);
+        self.requests().filter(is_on).collect()
+    }
+
+    fn has(&self, node: usize) -> Vec<(usize, u64)> {
+        let has = self.machine.class(node).has.iter().copied().enumerate();
+        has.filter(|&(_, amount)| amount > 0).collect()
+    }
+
+    /// What runs on a node out of use takes nothing of the cluster, for the node has been
+    /// taken from it as a whole.
+    fn count_running(&mut self, now_s: u64, node: usize, is_more: bool) {
+        for id in self.on_node(node) {
+            let used = self.used_by(id).into_iter().find(|(of, _)| *of == node);
+            let Some(entry) = self.entries.get_mut(&id) else {
+                continue;
+            };
+            let (Some(over), Some((_, used)), Some(place)) = (entry.over(), used, &mut entry.place)
+            else {
+                continue;
+            };
+            let over = over.start.max(now_s)..over.end;
+            if !entry.is_running || over.is_empty() {
+                continue;
+            }
+            let used: Vec<_> = used.into_iter().enumerate().filter(|&(_, of)| of > 0).collect();
+            let asked = (&entry.need.sums[..], entry.need.duration_s);
+            self.system.book(&used, asked, &entry.who, over, is_more);
+            for (resource, amount) in used {
+                if let Some((_, sum)) = place.sums.iter_mut().find(|(of, _)| *of == resource) {
+                    *sum = match is_more {
+                        true => *sum + amount,
+                        false => sum.saturating_sub(amount),
+                    };
+                }
+            }
+        }
+    }
+
+    /// Takes a node out of use, and plans anew what was to start on it.
+    fn withdraw(&mut self, now_s: u64, node: usize, replanned: &mut Replanned) {
+        if !self.nodes.is_usable(node) {
+            return;
+        }
+        let mut planned = Vec::new();
+        for id in self.on_node(node) {
+            let entry = self.entries.get(&id).filter(|entry| !entry.is_running);
+            let turn = entry.map(|entry| entry.turn(id));
+            if let (Some(turn), Some(place)) = (turn, self.take_place(now_s, id)) {
+                planned.push((turn, place));
+            }
+        }
+        self.count_running(now_s, node, false);
+        let has = self.has(node);
+        self.system.set_defect(&has, now_s, true);
+        self.nodes.set_usable(node, false);
+        planned.sort_by_key(|(turn, _)| *turn);
+        for ((_, _, id), old) in planned {
+            self.plan_again(now_s, id, old.start_s.max(now_s), replanned);
+        }
+        self.give_turns(now_s);
+    }
+
+    /// Plans a request that lost its place: where it started, if it can, and otherwise as
+    /// early as can be.
+    fn plan_again(&mut self, now_s: u64, id: RequestId, start_s: u64, replanned: &mut Replanned) {
+        let Some(entry) = self.entries.get(&id) else {
+            return;
+        };
+        let found = self.seek(now_s, entry);
+        if found.as_ref().is_some_and(|place| place.start_s <= start_s) {
+            if let Some(place) = found {
+                self.set_place(id, place);
+                replanned.moved.push(id);
+            }
+            return;
+        }
+        if self.displace(now_s, id, start_s, replanned) {
+            replanned.moved.push(id);
+            return;
+        }
+        match found {
+            Some(place) => {
+                self.set_place(id, place);
+                replanned.moved.push(id);
+            }
+            None => {
+                if let Some(entry) = self.entries.get(&id) {
+                    self.waiting.insert(entry.turn(id));
+                }
+                replanned.waiting.push(id);
+            }
+        }
+    }
+
+    /// Lets a request keep its start by moving what is less important: first one, then
+    /// twice as many, and so on.
+    fn displace(&mut self, now_s: u64, id: RequestId, start_s: u64, replanned: &mut Replanned) -> bool {
+        let Some(entry) = self.entries.get(&id) else {
+            return false;
+        };
+        let (need, who, priority) = (entry.need.clone(), entry.who.clone(), entry.priority);
+        let end_s = start_s + need.duration_s;
+        let mut others: Vec<_> = self
+            .entries
+            .iter()
+            .filter(|(_, other)| !other.is_running && other.priority < priority)
+            .filter(|(_, other)| !matches!(other.when, When::Fixed { .. }) && other.inside.is_none())
+            .filter(|(_, other)| {
+                other.over().is_some_and(|over| over.start < end_s && over.end > start_s)
+            })
+            .map(|(&of, other)| other.turn(of))
+            .collect();
+        // The least important first.
+        others.sort_by(|one, other| other.cmp(one));
+        others.truncate(MAX_DISPLACED);
+        let mut out = Vec::new();
+        let mut count = 1;
+        while out.len() < others.len() {
+            for &(_, _, other) in &others[out.len()..count.min(others.len())] {
+                if let Some(place) = self.take_place(now_s, other) {
+                    out.push((other, place));
+                }
+            }
+            count *= 2;
+            if let Some(place) = self.search(&who).exactly(&need, start_s) {
+                self.set_place(id, place);
+                out.reverse();
+                for (other, _) in out {
+                    let Some(entry) = self.entries.get(&other) else {
+                        continue;
+                    };
+                    match self.seek(now_s, entry) {
+                        Some(place) => {
+                            self.set_place(other, place);
+                            replanned.moved.push(other);
+                        }
+                        None => {
+                            self.waiting.insert(entry.turn(other));
+                            replanned.waiting.push(other);
+                        }
+                    }
+                }
+                return true;
+            }
+        }
+        for (other, place) in out {
+            self.set_place(other, place);
+        }
+        false
+    }
+
+    /// An allocation failed or took too long on a node: the node is down, and the request
+    /// keeps its start if others that are less important can make room.
+    pub fn allocation_failed(&mut self, now_s: u64, id: RequestId, node: usize) -> Replanned {
+        if let Some(entry) = self.entries.get_mut(&id) {
+            if let (true, Some(over)) = (entry.is_running, entry.over()) {
+                entry.is_running = false;
+                self.starts.insert((over.start, id));
+            }
+        }
+        self.node_down(now_s, node)
+    }
+
+    /// Changes a request that has not started: it is planned anew, or stays as it was.
+    ///
+    /// # Errors
+    ///
+    /// Why the new one is declined.
+    pub fn alter(&mut self, now_s: u64, id: RequestId, request: &Request) -> Result<(), Refusal> {
+        let known = self.entries.get(&id);
+        let entry = known.filter(|entry| !entry.is_running && entry.inside.is_none());
+        let mut old = entry.ok_or(Refusal::NoSuchRequest(id))?.clone();
+        let mut trial = self.clone();
+        trial.remove(now_s, id);
+        trial.next_id = id;
+        trial.submit(now_s, request)?;
+        if let Some(entry) = trial.entries.get_mut(&id) {
+            // It does not lose its turn, but keeps what decides of that.
+            trial.waiting.remove(&entry.turn(id));
+            entry.submit_s = old.submit_s;
+            if entry.place.is_none() {
+                trial.waiting.insert(entry.turn(id));
+            }
+        }
+        old.place = None;
+        trial.next_id = self.next_id;
+        *self = trial;
+        Ok(())
+    }
+
+    /// Lets a running request go on for longer, where nobody else is planned.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::TooLong`] beyond `most_permille` of what it was to run at first, and
+    /// [`Refusal::NotInTime`] where others are planned.
+    pub fn extend(&mut self, id: RequestId, by_s: u64, most_permille: u64) -> Result<(), Refusal> {
+        let known = self.entries.get(&id).filter(|entry| entry.is_running);
+        let entry = known.ok_or(Refusal::NoSuchRequest(id))?;
+        let (Some(over), Some(place)) = (entry.over(), &entry.place) else {
+            return Err(Refusal::NoSuchRequest(id));
+        };
+        let more_s = u128::from(entry.first_duration_s) * u128::from(most_permille) / 1000;
+        let most_s = entry
+            .first_duration_s
+            .saturating_add(u64::try_from(more_s).unwrap_or(u64::MAX));
+        if entry.need.duration_s.saturating_add(by_s) > most_s {
+            return Err(Refusal::TooLong { most_s });
+        }
+        let tail = over.end..over.end + by_s;
+        let refused = Refusal::NotInTime {
+            earliest_end_s: None,
+        };
+        let is_free = by_node(&place.nodes).all(|on_node| {
+            let node = on_node[0].node as usize;
+            let free = self.nodes.free_over(&self.machine, node, &tail);
+            let used = self.used_by(id).into_iter().find(|(of, _)| *of == node);
+            let (Some(free), Some((_, used))) = (free, used) else {
+                return false;
+            };
+            used.iter().zip(&free).all(|(used, free)| used <= free)
+        });
+        let search = self.search(&entry.who);
+        let mut tail_need = (*entry.need).clone();
+        tail_need.duration_s = by_s;
+        let ask = search.ask(&tail_need, &place.sums);
+        if !is_free || ask.next_start_s(by_s, tail.clone()) != Some(tail.start) {
+            return Err(refused);
+        }
+        let mut need = Need::clone(&entry.need);
+        need.duration_s += by_s;
+        let (sums, nodes) = (place.sums.clone(), place.nodes.clone());
+        let who = entry.who.clone();
+        let asked = (&need.sums[..], need.duration_s);
+        self.nodes.book(&self.machine, &need, &nodes, tail.clone());
+        self.system.book(&sums, asked, &who, tail, true);
+        if let Some(entry) = self.entries.get_mut(&id) {
+            entry.need = Arc::new(need);
+        }
+        Ok(())
+    }
+
+    /// A provisional request is wanted: it stays.
+    pub fn confirm(&mut self, id: RequestId) -> bool {
+        let entry = self.entries.get_mut(&id);
+        let provisional = entry.filter(|entry| matches!(entry.when, When::Provisional { .. }));
+        provisional.is_some_and(|entry| {
+            entry.when = When::BestEffort;
+            true
+        })
+    }
+
+    /// Drops provisional requests that were not confirmed in time; which.
+    pub fn drop_unconfirmed(&mut self, now_s: u64) -> Vec<RequestId> {
+        let is_over = |id: &RequestId| match self.entries[id].when {
+            When::Provisional { until_s } => until_s <= now_s,
+            _ => false,
+        };
+        let over: Vec<_> = self.requests().filter(is_over).collect();
+        for &id in &over {
+            self.remove(now_s, id);
+        }
+        over
+    }
+
+    /// Whether an agreement on an end is broken by the plan as it is, and by how much.
+    pub fn violation_s(&self, id: RequestId) -> Option<u64> {
+        let entry = self.entries.get(&id)?;
+        let When::Agreement { end_s } = entry.when else {
+            return None;
+        };
+        let late_s = match entry.over() {
+            None => u64::MAX,
+            Some(over) => over.end.saturating_sub(end_s),
+        };
+        (late_s > 0).then_some(late_s)
+    }
+
+    /// How many cores are in use at a time.
+    pub fn busy_cores(&self, time_s: u64) -> u64 {
+        let free = self.system.free_at(NCPUS, time_s);
+        self.system.available(NCPUS).saturating_sub(free)
+    }
+}

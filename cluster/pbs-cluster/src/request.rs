@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What users ask for, and what they are told.
+
+use std::fmt;
+
+use pbs_profile::FOREVER;
+use pbs_rset::Rset;
+
+use crate::need::Impossible;
+use crate::rules::{Consumer, Limited};
+use crate::system::Cause;
+
+/// The number of a request; later ones are greater.
+pub type RequestId = u64;
+
+/// When a request wants to run: Keller's request types (5), by their search interval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum When {
+    /// Best effort: as early as can be.
+    BestEffort,
+    /// Fixed start: exactly then.
+    Fixed {
+        /// When it starts.
+        start_s: u64,
+    },
+    /// Slot-aware start: as early as can be, but not before.
+    After {
+        /// Then or later.
+        start_s: u64,
+    },
+    /// Deadline: ended by then, or declined.
+    Deadline {
+        /// When it is over at the latest.
+        end_s: u64,
+        /// As late as can be instead of as early.
+        late: bool,
+    },
+    /// Provisional: has a place, and loses it unless it is confirmed in time.
+    Provisional {
+        /// When it is dropped.
+        until_s: u64,
+    },
+    /// Service level agreement: a deadline that is told where it can't be kept, and accepted
+    /// all the same.
+    Agreement {
+        /// When it should be over.
+        end_s: u64,
+    },
+}
+
+impl When {
+    /// The search interval (5.1).
+    pub(crate) fn window(self, now_s: u64, duration_s: u64) -> std::ops::Range<u64> {
+        match self {
+            Self::BestEffort | Self::Provisional { .. } | Self::Agreement { .. } => now_s..FOREVER,
+            Self::Fixed { start_s } => start_s.max(now_s)..start_s.saturating_add(duration_s),
+            Self::After { start_s } => start_s.max(now_s)..FOREVER,
+            Self::Deadline { end_s, .. } => now_s..end_s,
+        }
+    }
+}
+
+/// What a user asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// Resources and place.
+    pub rset: Rset,
+    /// How long at most, in seconds.
+    pub duration_s: u64,
+    /// When.
+    pub when: When,
+    /// Whose it is.
+    pub user: String,
+    /// On whose account.
+    pub group: String,
+    /// Greater goes first where several are planned anew; see [`priority`].
+    pub priority: i64,
+    /// Whether it belongs to an array.
+    pub is_of_array: bool,
+}
+
+impl Request {
+    /// Best effort of nobody in particular.
+    pub fn new(rset: Rset, duration_s: u64) -> Self {
+        Self {
+            rset,
+            duration_s,
+            when: When::BestEffort,
+            user: String::new(),
+            group: String::new(),
+            priority: 0,
+            is_of_array: false,
+        }
+    }
+}
+
+/// Why a request is declined.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The cluster could not do it if it were empty.
+    Impossible(Impossible),
+    /// It has no place at any time, for what keeps it out at all times by itself, if
+    /// something does.
+    Never(Vec<Cause>),
+    /// It has no place in its time.
+    NotInTime {
+        /// When it could be over, if that were in time.
+        earliest_end_s: Option<u64>,
+    },
+    /// A limit on the number of requests.
+    TooMany {
+        /// Whose limit.
+        consumer: Consumer,
+        /// Of requests, or of those of arrays.
+        of: Limited,
+        /// So many.
+        most: u64,
+    },
+    /// There is no such request, or it is not of the kind that this can be done with.
+    NoSuchRequest(RequestId),
+    /// A running request may get no longer than that.
+    TooLong {
+        /// In seconds.
+        most_s: u64,
+    },
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Impossible(why) => why.fmt(f),
+            Self::Never(causes) if causes.is_empty() => {
+                f.write_str("there is no time at which all that it needs is free")
+            }
+            Self::Never(_) => f.write_str("there is no time at which it may run"),
+            Self::NotInTime {
+                earliest_end_s: Some(end_s),
+            } => write!(f, "it could be over at {end_s}, which is too late"),
+            Self::NotInTime {
+                earliest_end_s: None,
+            } => f.write_str("it has no place in its time"),
+            Self::TooMany { most, .. } => {
+                write!(f, "{most} requests is the most that may be unfinished at once")
+            }
+            Self::NoSuchRequest(id) => write!(f, "there is no request {id} to do that with"),
+            Self::TooLong { most_s } => write!(f, "it may run for {most_s} s at most"),
+        }
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+impl From<Impossible> for Refusal {
+    fn from(why: Impossible) -> Self {
+        Self::Impossible(why)
+    }
+}
+
+/// What has become of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// It has a place in the plan.
+    Planned {
+        /// Where it starts.
+        start_s: u64,
+    },
+    /// It has its nodes.
+    Running {
+        /// Since when.
+        start_s: u64,
+        /// Until when at most.
+        end_s: u64,
+    },
+    /// It is accepted, but has no place now: Keller's waiting room.
+    Waiting,
+}

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: GPL-2.0
+//! When a request can start at the earliest, and where (Keller, 5.1 and 5.2).
+//!
+//! The cluster's profiles and the nodes are asked in turn until both agree on a time: the
+//! first says when the sums are free, the second when so many chunks can start. Only then
+//! is mapped. A request can start earlier than this nowhere, for what is free changes only
+//! where one of the two says so.
+
+use std::ops::Range;
+
+use pbs_profile::FOREVER;
+
+use crate::machine::{Machine, ResourceId};
+use crate::map::{by_node, map, taken, Placed};
+use crate::need::Need;
+use crate::nodes::Nodes;
+use crate::system::{Ask, Sums, System, Who};
+
+/// A place in the plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) start_s: u64,
+    pub(crate) nodes: Vec<Placed>,
+    /// What it takes of the cluster.
+    pub(crate) sums: Vec<(ResourceId, u64)>,
+}
+
+/// All that a search looks at.
+#[derive(Clone, Copy)]
+pub(crate) struct Search<'a> {
+    pub(crate) machine: &'a Machine,
+    pub(crate) nodes: &'a Nodes,
+    pub(crate) system: &'a System,
+    pub(crate) who: &'a Who,
+}
+
+impl<'a> Search<'a> {
+    /// The earliest place in the window, all of it in the window.
+    pub(crate) fn earliest(&self, need: &Need, window: Range<u64>) -> Option<Place> {
+        let ask = self.ask(need, &need.sums);
+        let last_s = last_start_s(need, window.end.min(ask.horizon_s))?;
+        let mut starts = Starts::new(self, need, last_s + 1);
+        let mut time_s = window.start;
+        loop {
+            time_s = ask.next_start_s(need.duration_s, time_s..window.end)?;
+            let start_s = starts.next_s(time_s)?;
+            if start_s > time_s {
+                time_s = start_s;
+                continue;
+            }
+            if let Some(place) = self.place_at(need, time_s) {
+                return Some(place);
+            }
+            time_s = self.next_change_s(time_s).min(ask.next_change_s(time_s));
+            if time_s > last_s {
+                return None;
+            }
+        }
+    }
+
+    /// When the nodes have room for it, whatever else is limited.
+    pub(crate) fn on_nodes(&self, need: &Need, window: Range<u64>) -> Option<u64> {
+        let last_s = last_start_s(need, window.end)?;
+        let mut starts = Starts::new(self, need, last_s + 1);
+        let mut time_s = window.start;
+        loop {
+            time_s = starts.next_s(time_s)?;
+            let over = time_s..time_s + need.duration_s;
+            if map(self.machine, self.nodes, need, over).is_some() {
+                return Some(time_s);
+            }
+            time_s = self.next_change_s(time_s);
+        }
+    }
+
+    /// The latest place in the window, all of it in the window. Where it ends something
+    /// begins, or the window ends.
+    pub(crate) fn latest(&self, need: &Need, window: Range<u64>) -> Option<Place> {
+        let ask = self.ask(need, &need.sums);
+        let last_s = last_start_s(need, window.end.min(ask.horizon_s))?;
+        let mut times: Vec<u64> = vec![last_s];
+        let plans = (0..self.machine.node_count()).map(|node| self.nodes.plan(node));
+        let begins = plans.flat_map(|plan| (0..plan.step_count()).map(|step| plan.begin_s(step)));
+        let starts = begins.chain(ask.changes());
+        times.extend(starts.filter_map(|begin_s| begin_s.checked_sub(need.duration_s)));
+        times.retain(|time_s| (window.start..=last_s).contains(time_s));
+        times.sort_unstable();
+        times.dedup();
+        let mut places = times.into_iter().rev().filter_map(|time_s| {
+            let over = time_s..time_s + need.duration_s;
+            let is_free = ask.next_start_s(need.duration_s, over) == Some(time_s);
+            is_free.then(|| self.place_at(need, time_s)).flatten()
+        });
+        places.next()
+    }
+
+    /// The place at a time at which the cluster has the sums, if there is one.
+    pub(crate) fn place_at(&self, need: &Need, start_s: u64) -> Option<Place> {
+        let over = start_s..start_s + need.duration_s;
+        let nodes = map(self.machine, self.nodes, need, over.clone())?;
+        let sums = self.sums(need, &nodes);
+        if need.exclusive {
+            let ask = self.ask(need, &sums);
+            if ask.next_start_s(need.duration_s, over) != Some(start_s) {
+                return None;
+            }
+        }
+        Some(Place {
+            start_s,
+            nodes,
+            sums,
+        })
+    }
+
+    /// What the cluster is asked for a request that takes these sums.
+    pub(crate) fn ask(&self, need: &Need, sums: &Sums) -> Ask<'a> {
+        self.system.ask(sums, &need.sums, need.duration_s, self.who)
+    }
+
+    /// The place at that time, if there is one.
+    pub(crate) fn exactly(&self, need: &Need, start_s: u64) -> Option<Place> {
+        let window = start_s..start_s.checked_add(need.duration_s)?;
+        self.earliest(need, window)
+    }
+
+    /// What the mapping takes of the cluster: more than what is needed where nodes are
+    /// taken whole.
+    fn sums(&self, need: &Need, nodes: &[Placed]) -> Vec<(ResourceId, u64)> {
+        if !need.exclusive {
+            return need.sums.clone();
+        }
+        let mut sums = need.job_wide.clone();
+        let mut amounts = Vec::new();
+        for on_node in by_node(nodes) {
+            taken(self.machine, need, on_node, &mut amounts);
+            for &(resource, amount) in &amounts {
+                match sums.iter_mut().find(|(of, _)| *of == resource) {
+                    Some((_, sum)) => *sum += amount,
+                    None => sums.push((resource, amount)),
+                }
+            }
+        }
+        sums
+    }
+
+    /// The next time at which something changes on a node.
+    fn next_change_s(&self, after_s: u64) -> u64 {
+        let nodes = (0..self.machine.node_count()).map(|node| {
+            let plan = self.nodes.plan(node);
+            plan.end_s(plan.step_at(after_s))
+        });
+        nodes.min().unwrap_or(FOREVER)
+    }
+}
+
+/// The last time at which it can start to be over in time.
+fn last_start_s(need: &Need, end_s: u64) -> Option<u64> {
+    match end_s {
+        FOREVER => Some(FOREVER - 1 - need.duration_s),
+        end_s => end_s.checked_sub(need.duration_s),
+    }
+}
+
+/// When enough chunks of all kinds can start, in the order of time.
+enum Starts<'a> {
+    /// One chunk: the nodes are asked for each time anew.
+    One {
+        search: Search<'a>,
+        need: &'a Need,
+        until_s: u64,
+    },
+    /// Several: all times are gathered when the first is asked for.
+    Many {
+        search: Search<'a>,
+        need: &'a Need,
+        until_s: u64,
+        /// FS (Keller, 5.2), of starts; `None` before.
+        free: Option<Vec<Range<u64>>>,
+    },
+}
+
+impl<'a> Starts<'a> {
+    fn new(search: &Search<'a>, need: &'a Need, until_s: u64) -> Self {
+        let search = *search;
+        match &need.kinds[..] {
+            [kind] if kind.count == 1 => Self::One {
+                search,
+                need,
+                until_s,
+            },
+            _ => Self::Many {
+                search,
+                need,
+                until_s,
+                free: None,
+            },
+        }
+    }
+
+    /// The first time from `from_s` on; it never goes back.
+    fn next_s(&mut self, from_s: u64) -> Option<u64> {
+        match self {
+            Self::One {
+                search,
+                need,
+                until_s,
+            } => {
+                let Search { machine, nodes, .. } = *search;
+                nodes.first_start_s(machine, need, from_s, *until_s)
+            }
+            Self::Many {
+                search,
+                need,
+                until_s,
+                free,
+            } => {
+                let free = free.get_or_insert_with(|| search.free_starts(need, from_s, *until_s));
+                let at = free.partition_point(|free| free.end <= from_s);
+                free.get(at).map(|free| free.start.max(from_s))
+            }
+        }
+    }
+}
+
+impl Search<'_> {
+    /// When enough chunks of each kind can start.
+    fn free_starts(&self, need: &Need, from_s: u64, until_s: u64) -> Vec<Range<u64>> {
+        let mut free = vec![from_s..until_s];
+        for kind in &need.kinds {
+            let changes = self.nodes.starts(self.machine, need, kind, from_s, until_s);
+            let mut enough: Vec<Range<u64>> = Vec::new();
+            let mut count = 0;
+            let mut changes = changes.into_iter().peekable();
+            while let Some((time_s, change)) = changes.next() {
+                count += change;
+                if changes.peek().is_some_and(|&(next_s, _)| next_s == time_s) {
+                    continue;
+                }
+                let end_s = changes.peek().map_or(until_s, |&(next_s, _)| next_s);
+                if count < kind.count as i64 {
+                    continue;
+                }
+                match enough.last_mut() {
+                    Some(last) if last.end == time_s => last.end = end_s,
+                    _ => enough.push(time_s..end_s),
+                }
+            }
+            free = pbs_profile::intersection(free, enough).collect();
+        }
+        free
+    }
+}

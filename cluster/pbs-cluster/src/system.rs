@@ -1,0 +1,487 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What the cluster has as a whole, and what of it a user may have when: Keller's sRS,
+//! usdRS and uRS (4.1, 5.1).
+//!
+//! Keller makes the uRS for each request: the sum of the sRS and what pools keep, and of
+//! that the least of limit and own use. Here each of the three is a profile that bookings
+//! keep up to date, and a search asks all of them: nothing is copied for a request.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use pbs_profile::{find_first_hole, Need as Hole, Profile, FOREVER};
+
+use crate::machine::{Machine, ResourceId};
+use crate::rules::{Consumer, Limited, OfRequest, Rules};
+
+/// Profiles hold what is free, and this more: what is free may be less than nothing where
+/// a limit or the cluster became smaller than what is used already.
+const NOTHING: u64 = 1 << 62;
+
+/// More than anybody can have.
+const UNLIMITED: u64 = 1 << 61;
+
+/// Who asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Who {
+    pub(crate) user: String,
+    pub(crate) group: String,
+}
+
+impl Who {
+    pub(crate) fn consumers(&self) -> [Consumer; 2] {
+        [
+            Consumer::User(self.user.clone()),
+            Consumer::Group(self.group.clone()),
+        ]
+    }
+}
+
+/// Amounts of resources.
+pub(crate) type Sums = [(ResourceId, u64)];
+
+/// The sRS as those see it whom these pools do not let in.
+#[derive(Clone, Debug)]
+struct View {
+    resource: ResourceId,
+    /// The pools, by their place in the rules, as bits.
+    pools: u64,
+    profile: Profile,
+}
+
+/// Why a request can't be somewhere, or can't start before.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Cause {
+    /// Others use the resource.
+    Used(ResourceId),
+    /// A pool keeps it free for others.
+    Pool(String),
+    /// A limit on the items of a resource.
+    Items(Consumer, ResourceId),
+    /// It is longer than a limit lets it be.
+    Duration(Consumer, ResourceId),
+    /// The items times the time of all requests exceed a limit.
+    Area(Consumer, ResourceId),
+    /// No nodes have room for the chunks together.
+    Nodes,
+}
+
+/// What a search asks of the cluster: profiles with amounts, and when not at all.
+pub(crate) struct Ask<'a> {
+    holes: Vec<(Cause, Hole<'a>)>,
+    blocked: Vec<(Cause, Vec<Range<u64>>)>,
+    pub(crate) horizon_s: u64,
+}
+
+/// The profiles of the cluster.
+#[derive(Clone, Debug)]
+pub(crate) struct System {
+    /// What is available of each resource: maxAvl without what is defective.
+    available: Vec<u64>,
+    /// sRS, by resource.
+    profiles: Vec<Profile>,
+    rules: Rules,
+    views: Vec<View>,
+    /// What those use whom a pool lets in, by pool, where that counts.
+    inside: Vec<Profile>,
+    /// usdRS: what a consumer may still have of a resource.
+    allowances: BTreeMap<(Consumer, ResourceId), Profile>,
+    /// Items times seconds of what has not ended.
+    areas: BTreeMap<(Consumer, ResourceId), u128>,
+    names: Vec<String>,
+}
+
+impl System {
+    pub(crate) fn new(machine: &Machine, rules: Rules) -> Self {
+        let available = machine.totals.clone();
+        let free = available.iter().map(|free| Profile::new(NOTHING + free));
+        let mut system = Self {
+            profiles: free.collect(),
+            available,
+            inside: vec![Profile::new(0); rules.pools.len()],
+            rules,
+            views: Vec::new(),
+            allowances: BTreeMap::new(),
+            areas: BTreeMap::new(),
+            names: machine.resources().iter().map(|of| of.name.clone()).collect(),
+        };
+        system.make_allowances();
+        system
+    }
+
+    pub(crate) fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
+    /// One profile for each consumer and resource that a limit of items is on.
+    fn make_allowances(&mut self) {
+        let resources = self.profiles.len();
+        for limit in &self.rules.limits {
+            let of = match limit.of {
+                Limited::All => 0..resources,
+                Limited::Resource(resource) => resource..resource + 1,
+                Limited::Requests | Limited::ArrayRequests => continue,
+            };
+            for resource in of {
+                let key = (limit.consumer.clone(), resource);
+                if limit.items.is_none() || self.allowances.contains_key(&key) {
+                    continue;
+                }
+                let mut profile = Profile::new(NOTHING + UNLIMITED);
+                for (limit, valid) in self.rules.of(&limit.consumer, resource) {
+                    let Some(items) = limit.items else { continue };
+                    let items = items.of(self.available[resource]);
+                    for over in valid {
+                        // The least of all that hold.
+                        let steps: Vec<_> = profile
+                            .steps_from(over.start)
+                            .take_while(|step| step.from < over.end)
+                            .collect();
+                        for step in steps {
+                            let part = step.from.max(over.start)..step.until.min(over.end);
+                            let less = step.value.saturating_sub(NOTHING + items);
+                            let done = profile.subtract(part, less);
+                            debug_assert_eq!(done, Ok(()));
+                        }
+                    }
+                }
+                self.allowances.insert(key, profile);
+            }
+        }
+    }
+
+    /// The pools that keep a resource from a request, as bits.
+    fn closed(&self, resource: ResourceId, sums: &Sums, duration_s: u64, who: &Who) -> u64 {
+        let amounts = |name: &str| {
+            let resource = self.names.iter().position(|known| known == name)?;
+            let found = sums.iter().find(|&&(of, _)| of == resource);
+            Some(found.map_or(0, |&(_, amount)| amount))
+        };
+        let facts = OfRequest {
+            amounts: &amounts,
+            duration_s,
+            user: &who.user,
+            group: &who.group,
+        };
+        let pools = self.rules.pools.iter().enumerate().take(64);
+        pools
+            .filter(|(_, pool)| pool.resource == resource && !pool.access.holds(&facts))
+            .fold(0, |bits, (index, _)| bits | 1 << index)
+    }
+
+    /// Makes sure that there is a view for what a request is kept from, by what it asked
+    /// for.
+    pub(crate) fn prepare(&mut self, asked: &Sums, duration_s: u64, who: &Who) {
+        let of_pools: Vec<_> = self.rules.pools.iter().map(|pool| pool.resource).collect();
+        for resource in of_pools {
+            let pools = self.closed(resource, asked, duration_s, who);
+            let is_it = |view: &View| (view.resource, view.pools) == (resource, pools);
+            if pools == 0 || self.views.iter().any(is_it) {
+                continue;
+            }
+            let mut profile = self.profiles[resource].clone();
+            for (index, pool) in self.rules.pools.iter().enumerate().take(64) {
+                if pools & (1 << index) == 0 {
+                    continue;
+                }
+                let free = pool.free.of(self.available[resource]);
+                for valid in &pool.valid {
+                    for (part, kept) in kept(&self.inside[index], pool.share, free, valid.clone()) {
+                        let done = profile.subtract(part, kept);
+                        debug_assert_eq!(done, Ok(()));
+                    }
+                }
+            }
+            self.views.push(View {
+                resource,
+                pools,
+                profile,
+            });
+        }
+    }
+
+    /// ⊕: so much of each resource is used, or given back. `need` and `who` are the
+    /// request's: a pool that counts its users knows them by that.
+    pub(crate) fn book(
+        &mut self,
+        sums: &Sums,
+        asked: (&Sums, u64),
+        who: &Who,
+        over: Range<u64>,
+        is_more: bool,
+    ) {
+        let span_s = u128::from(over.end - over.start);
+        let consumers = who.consumers();
+        for &(resource, amount) in sums {
+            // Sums of all requests are checked against the cluster, which is far smaller
+            // than what is between.
+            let change = |profile: &mut Profile, over: Range<u64>| {
+                let done = match is_more {
+                    true => profile.subtract(over, amount),
+                    false => profile.add(over, amount),
+                };
+                debug_assert_eq!(done, Ok(()));
+            };
+            change(&mut self.profiles[resource], over.clone());
+            for view in &mut self.views {
+                if view.resource == resource {
+                    change(&mut view.profile, over.clone());
+                }
+            }
+            for consumer in &consumers {
+                let key = (consumer.clone(), resource);
+                if let Some(allowance) = self.allowances.get_mut(&key) {
+                    change(allowance, over.clone());
+                }
+                if self.has_area(consumer, resource) {
+                    let area = self.areas.entry(key).or_default();
+                    let more = u128::from(amount) * span_s;
+                    *area = match is_more {
+                        true => area.saturating_add(more),
+                        false => area.saturating_sub(more),
+                    };
+                }
+            }
+            if self.rules.pools.iter().any(|pool| pool.share && pool.resource == resource) {
+                let closed = self.closed(resource, asked.0, asked.1, who);
+                self.count_inside(resource, closed, amount, over.clone(), is_more);
+            }
+        }
+    }
+
+    /// Pools that count their users keep less free for them.
+    fn count_inside(
+        &mut self,
+        resource: ResourceId,
+        closed: u64,
+        amount: u64,
+        over: Range<u64>,
+        is_more: bool,
+    ) {
+        for (index, pool) in self.rules.pools.iter().enumerate().take(64) {
+            if pool.resource != resource || !pool.share || closed & (1 << index) != 0 {
+                continue;
+            }
+            let free = pool.free.of(self.available[resource]);
+            let before = self.inside[index].clone();
+            let done = match is_more {
+                true => self.inside[index].add(over.clone(), amount),
+                false => self.inside[index].subtract(over.clone(), amount),
+            };
+            debug_assert_eq!(done, Ok(()));
+            for view in &mut self.views {
+                if view.resource != resource || view.pools & (1 << index) == 0 {
+                    continue;
+                }
+                for valid in &pool.valid {
+                    let part = valid.start.max(over.start)..valid.end.min(over.end);
+                    for (part, kept) in kept(&before, true, free, part.clone()) {
+                        let done = view.profile.add(part, kept);
+                        debug_assert_eq!(done, Ok(()));
+                    }
+                    for (part, kept) in kept(&self.inside[index], true, free, part) {
+                        let done = view.profile.subtract(part, kept);
+                        debug_assert_eq!(done, Ok(()));
+                    }
+                }
+            }
+        }
+    }
+
+    fn has_area(&self, consumer: &Consumer, resource: ResourceId) -> bool {
+        self.rules.limits.iter().any(|limit| {
+            let is_of = limit.of == Limited::All || limit.of == Limited::Resource(resource);
+            limit.area_s.is_some() && limit.consumer == *consumer && is_of
+        })
+    }
+
+    /// All that a request has to ask which takes these sums; what it asked for are fewer
+    /// where nodes are taken whole. [`Self::prepare`] came before.
+    pub(crate) fn ask(&self, sums: &Sums, asked: &Sums, duration_s: u64, who: &Who) -> Ask<'_> {
+        let mut ask = Ask {
+            holes: Vec::new(),
+            blocked: Vec::new(),
+            horizon_s: self.rules.horizon_s,
+        };
+        let consumers = match self.rules.limits.is_empty() {
+            true => Vec::new(),
+            false => who.consumers().to_vec(),
+        };
+        for &(resource, amount) in sums {
+            let mut hole = |cause, profile| {
+                let amount = NOTHING + amount;
+                ask.holes.push((cause, Hole { profile, amount }));
+            };
+            hole(Cause::Used(resource), &self.profiles[resource]);
+            let pools = match self.rules.pools.is_empty() {
+                true => 0,
+                false => self.closed(resource, asked, duration_s, who),
+            };
+            if pools != 0 {
+                let is_it = |view: &&View| (view.resource, view.pools) == (resource, pools);
+                if let Some(view) = self.views.iter().find(is_it) {
+                    let named = &self.rules.pools[pools.trailing_zeros() as usize].name;
+                    hole(Cause::Pool(named.clone()), &view.profile);
+                }
+            }
+            for consumer in &consumers {
+                let key = (consumer.clone(), resource);
+                if let Some(allowance) = self.allowances.get(&key) {
+                    hole(Cause::Items(consumer.clone(), resource), allowance);
+                }
+                let area = self.areas.get(&key).copied().unwrap_or(0)
+                    + u128::from(amount) * u128::from(duration_s);
+                for (limit, valid) in self.rules.of(consumer, resource) {
+                    if limit.duration_s.is_some_and(|most_s| duration_s > most_s) {
+                        let cause = Cause::Duration(consumer.clone(), resource);
+                        ask.blocked.push((cause, valid));
+                    } else if limit.area_s.is_some_and(|most| area > u128::from(most)) {
+                        let cause = Cause::Area(consumer.clone(), resource);
+                        ask.blocked.push((cause, valid));
+                    }
+                }
+            }
+        }
+        ask
+    }
+
+    /// Defective items are not available, from a time on; or are again.
+    pub(crate) fn set_defect(&mut self, has: &Sums, from_s: u64, is: bool) {
+        for &(resource, amount) in has {
+            let (profile, available) = (&mut self.profiles[resource], &mut self.available[resource]);
+            let done = match is {
+                true => profile.subtract(from_s..FOREVER, amount),
+                false => profile.add(from_s..FOREVER, amount),
+            };
+            debug_assert_eq!(done, Ok(()));
+            *available = match is {
+                true => available.saturating_sub(amount),
+                false => *available + amount,
+            };
+        }
+    }
+
+    /// What of a resource is available: avl (Keller, 4).
+    pub(crate) fn available(&self, resource: ResourceId) -> u64 {
+        self.available[resource]
+    }
+
+    /// What of a resource is free at a time; less than nothing counts as nothing.
+    pub(crate) fn free_at(&self, resource: ResourceId, time_s: u64) -> u64 {
+        self.profiles[resource]
+            .value_at(time_s)
+            .saturating_sub(NOTHING)
+    }
+
+    /// The times at which what is free of a resource changes, with what is free from then.
+    pub(crate) fn free(&self, resource: ResourceId) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let steps = self.profiles[resource].iter();
+        steps.map(|step| (step.from, step.value.saturating_sub(NOTHING)))
+    }
+
+    pub(crate) fn step_count(&self, resource: ResourceId) -> usize {
+        self.profiles[resource].step_count()
+    }
+
+    pub(crate) fn forget_before(&mut self, time_s: u64) {
+        let views = self.views.iter_mut().map(|view| &mut view.profile);
+        let allowances = self.allowances.values_mut();
+        for profile in self.profiles.iter_mut().chain(views).chain(allowances) {
+            profile.forget_before(time_s);
+        }
+        for profile in &mut self.inside {
+            profile.forget_before(time_s);
+        }
+    }
+}
+
+impl Ask<'_> {
+    /// The first time in the window from which on the request may run for its duration.
+    pub(crate) fn next_start_s(&self, duration_s: u64, window: Range<u64>) -> Option<u64> {
+        let holes: Vec<_> = self.holes.iter().map(|(_, hole)| *hole).collect();
+        let window = window.start..window.end.min(self.horizon_s);
+        let mut time_s = window.start;
+        loop {
+            time_s = find_first_hole(&holes, duration_s, time_s..window.end)?;
+            let free_s = self.unblocked_s(duration_s, time_s);
+            if free_s == time_s {
+                return Some(time_s);
+            }
+            if free_s == FOREVER {
+                return None;
+            }
+            time_s = free_s;
+        }
+    }
+
+    /// The first time from then on at which no limit that is exceeded is overlapped.
+    fn unblocked_s(&self, duration_s: u64, mut time_s: u64) -> u64 {
+        loop {
+            let before_s = time_s;
+            for (_, blocked) in &self.blocked {
+                let at = blocked.partition_point(|blocked| blocked.end <= time_s);
+                if let Some(blocked) = blocked.get(at) {
+                    if blocked.start < time_s.saturating_add(duration_s) {
+                        time_s = blocked.end;
+                    }
+                }
+            }
+            if before_s == time_s {
+                return time_s;
+            }
+        }
+    }
+
+    /// When something changes next of what is asked.
+    pub(crate) fn next_change_s(&self, after_s: u64) -> u64 {
+        let ends = self.holes.iter().map(|(_, hole)| {
+            let mut steps = hole.profile.steps_from(after_s);
+            steps.next().map_or(FOREVER, |step| step.until)
+        });
+        ends.min().unwrap_or(FOREVER)
+    }
+
+    /// The times at which something changes of what is asked.
+    pub(crate) fn changes(&self) -> impl Iterator<Item = u64> + '_ {
+        let holes = self.holes.iter();
+        let steps = holes.flat_map(|(_, hole)| hole.profile.iter().map(|step| step.from));
+        let blocked = self.blocked.iter().flat_map(|(_, blocked)| blocked);
+        steps.chain(blocked.map(|blocked| blocked.start))
+    }
+
+    /// Of each cause by itself, when the request could start; `None` is never.
+    pub(crate) fn causes(&self, duration_s: u64, window: &Range<u64>) -> Vec<(Cause, Option<u64>)> {
+        let window = window.start..window.end.min(self.horizon_s);
+        let holes = self.holes.iter().map(|(cause, hole)| {
+            let start_s = find_first_hole(&[*hole], duration_s, window.clone());
+            (cause.clone(), start_s)
+        });
+        let blocked = self.blocked.iter().map(|(cause, blocked)| {
+            let alone = Ask {
+                holes: Vec::new(),
+                blocked: vec![(cause.clone(), blocked.clone())],
+                horizon_s: self.horizon_s,
+            };
+            (cause.clone(), alone.next_start_s(duration_s, window.clone()))
+        });
+        holes.chain(blocked).collect()
+    }
+}
+
+/// What a pool keeps free when: all, or what its users leave of it.
+fn kept(inside: &Profile, share: bool, free: u64, over: Range<u64>) -> Vec<(Range<u64>, u64)> {
+    if over.is_empty() {
+        return Vec::new();
+    }
+    if !share {
+        return vec![(over, free)];
+    }
+    let steps = inside.steps_from(over.start);
+    steps
+        .take_while(|step| step.from < over.end)
+        .map(|step| {
+            let part = step.from.max(over.start)..step.until.min(over.end);
+            (part, free.saturating_sub(step.value))
+        })
+        .collect()
+}
