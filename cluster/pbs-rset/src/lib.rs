@@ -1,36 +1,39 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Requests of resources for a cluster: chunks, places, durations, conditions.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rset { pub chunks: Vec<Chunk>, pub job_wide: Vec<Item>, pub place: Place }
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Chunk { pub count: u64, pub items: Vec<Item> }
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Item { pub resource: String, pub value: Value }
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Value { Amount(u64), Word(String) }
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Arrangement { #[default] Free, Pack, Scatter }
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sharing { Exclusive, Shared }
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Place { pub arrangement: Arrangement, pub sharing: Option<Sharing> }
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Condition { Any(Vec<Condition>), All(Vec<Condition>), User(String), Group(String) }
-pub trait Facts { fn amount(&self, name: &str) -> Option<u64>; fn is_user(&self, name: &str) -> bool; fn is_group(&self, name: &str) -> bool; }
-impl Condition { pub fn holds(&self, f: &impl Facts) -> bool { match self { Condition::Any(c) => c.iter().any(|c| c.holds(f)), Condition::All(c) => c.iter().all(|c| c.holds(f)), Condition::User(u) => f.is_user(u), Condition::Group(g) => f.is_group(g) } } }
-fn value(t: &str) -> Value {
-    let (n, u) = t.split_at(t.find(|c: char| !c.is_ascii_digit()).unwrap_or(t.len()));
-    let f = match u { "" => 1, "k" => 1 << 10, "m" => 1 << 20, "g" => 1 << 30, "t" => 1u64 << 40, _ => return Value::Word(t.into()) };
-    n.parse::<u64>().map_or(Value::Word(t.into()), |n| Value::Amount(n * f))
-}
-impl std::str::FromStr for Rset { type Err = String;
- fn from_str(t: &str) -> Result<Self, String> {
-    let mut r = Rset { chunks: vec![], job_wide: vec![], place: Place::default() };
-    let item = |t: &str| { let (a, b) = t.split_once('=').ok_or("item")?; Ok::<_, String>(Item { resource: a.into(), value: value(b) }) };
-    for (i, part) in t.trim_start_matches("rset=").split(',').enumerate() {
-        if i == 0 { for c in part.split('+') { let mut items: Vec<&str> = c.split(':').collect(); let count = if items[0].contains('=') { 1 } else { items.remove(0).parse().map_err(|_| "count")? };
-            r.chunks.push(Chunk { count, items: items.into_iter().map(item).collect::<Result<_, _>>()? }); } }
-        else if let Some(p) = part.strip_prefix("place=") { for w in p.split(':') { match w { "pack" => r.place.arrangement = Arrangement::Pack, "scatter" => r.place.arrangement = Arrangement::Scatter, "excl" => r.place.sharing = Some(Sharing::Exclusive), "shared" => r.place.sharing = Some(Sharing::Shared), _ => {} } } }
-        else { r.job_wide.push(item(part)?); }
-    } Ok(r) } }
-impl std::str::FromStr for Condition { type Err = String; fn from_str(_: &str) -> Result<Self, String> { Err("not yet".into()) } }
+//! What users ask of a cluster, as they write it (Keller, *A Data Structure for Planning
+//! Based Workload Management of Heterogeneous HPC Systems*, section 3).
+//!
+//! | text | type | example |
+//! |---|---|---|
+//! | a request | [`Rset`] | `rset=4:ncpus=16:mem=12g+ncpus=1,sw=g03,place=scatter:excl` |
+//! | resources of a node, or that are given without being asked for | [`parse_items`] | `ncpus=32:mem=1t:arch=linux` |
+//! | a time span | [`parse_duration_s`] | `4d3h`, `00:10:00` |
+//! | an amount | [`parse_size_bytes`] | `16`, `10g` |
+//! | who may | [`Condition`] | `group:G1 \| ncpus<4 & duration<1h` |
+//! | lines of a job script | [`script`] | `#CCS -t 7d` |
+//!
+//! All of them are texts alone: whether a cluster has a resource of that name, and so
+//! many of it, is not known here. What can't be read is an [`Error`] with the column and
+//! with what would be right. What was read is displayed in one canonical form, which is
+//! read as the same again.
+
+mod condition;
+mod condition_text;
+mod cursor;
+mod duration;
+mod error;
+mod rset;
+mod rset_text;
+pub mod script;
+mod size;
+
+pub use condition::{Condition, Facts, Op};
+pub use duration::{format_duration, parse_duration_s};
+pub use error::Error;
+pub use rset::{Arrangement, Chunk, Item, Place, Rset, Sharing, Value};
+pub use rset_text::{format_items, parse_items};
+pub use size::{format_size, parse_size_bytes};
+
+/// Resources that every cluster has, with nothing declared: cores, bytes of memory, bytes
+/// of address space, and the threads that a program is told to start. The first three are
+/// consumed; the last is told to the program only. Their values are amounts.
+pub const BUILT_IN: [&str; 4] = ["ncpus", "mem", "vmem", "ompthreads"];
