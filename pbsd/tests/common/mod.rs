@@ -17,13 +17,13 @@ use pbsd::socket::{self, Notices};
 use tokio::sync::broadcast;
 
 /// A socket, served, with a node behind it that answers.
-pub struct Served {
-    pub path: PathBuf,
-    pub notices: Notices,
+pub(crate) struct Served {
+    pub(crate) path: PathBuf,
+    pub(crate) notices: Notices,
 }
 
 /// Serves it in a directory of that name.
-pub fn serve(name: &str) -> Served {
+pub(crate) fn serve(name: &str) -> Served {
     let directory = std::env::temp_dir().join(format!("pbsd-{name}-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&directory);
     let path = directory.join("pbs.sock");
@@ -78,14 +78,14 @@ fn answer(mut inbox: Inbox) {
 }
 
 /// Sends the text, with its end, and reads one answer.
-pub fn ask(stream: &mut UnixStream, text: &str) -> String {
+pub(crate) fn ask(stream: &mut UnixStream, text: &str) -> String {
     stream.write_all(text.as_bytes()).unwrap();
     stream.write_all(&[0]).unwrap();
     read(stream)
 }
 
 /// Reads one answer; nothing, if it was hung up.
-pub fn read(stream: &mut UnixStream) -> String {
+pub(crate) fn read(stream: &mut UnixStream) -> String {
     let mut answer = Vec::new();
     let mut byte = [0];
     while stream.read(&mut byte).unwrap_or(0) == 1 && byte[0] != 0 {
@@ -95,7 +95,7 @@ pub fn read(stream: &mut UnixStream) -> String {
 }
 
 /// A connection that does not wait for ever.
-pub fn connect(path: &Path) -> UnixStream {
+pub(crate) fn connect(path: &Path) -> UnixStream {
     let stream = UnixStream::connect(path).unwrap();
     stream
         .set_read_timeout(Some(Duration::from_secs(60)))
@@ -104,4 +104,4 @@ pub fn connect(path: &Path) -> UnixStream {
 }
 
 /// A call that is always answered.
-pub const STATUS: &str = r#"{"method":"org.sched-pbs.Node.Status"}"#;
+pub(crate) const STATUS: &str = r#"{"method":"org.sched-pbs.Node.Status"}"#;

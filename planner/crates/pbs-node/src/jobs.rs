@@ -512,11 +512,22 @@ impl Jobs {
     /// Asks the kernel how far those have come that should have begun: no event says so
     /// before the end of a task, and what is left of one that runs is not all of it.
     pub(crate) fn look_at_progress(&mut self, device: &Device) {
+        self.look_at_begun(device, monotonic_ns());
+    }
+
+    /// Asks how far all have come. A node that is ahead of its plan begins before the plan
+    /// does, and where many jobs come at once an event may have been overrun.
+    pub(crate) fn look_at_all_progress(&mut self, device: &Device) {
+        self.look_at_begun(device, u64::MAX);
+    }
+
+    /// Asks of those that begin by then.
+    fn look_at_begun(&mut self, device: &Device, by_ns: u64) {
         let now_ns = monotonic_ns();
         for index in 0..self.runs.len() {
             let run = self.runs[index].run;
             // Of what another planner has planned it is not known when it begins.
-            if (self.controller.planned_start_ns(run)).is_some_and(|ns| ns > now_ns) {
+            if (self.controller.planned_start_ns(run)).is_some_and(|ns| ns > by_ns) {
                 continue;
             }
             let Some(state) = self.controller.run(run) else {

@@ -373,7 +373,7 @@ impl<L: Listener> Node<L> {
                     tries += 1;
                     while self.hear()? > 0 {}
                     let jobs = self.jobs.as_mut().ok_or(Error::NoJobs)?;
-                    jobs.look_at_progress(&self.device);
+                    jobs.look_at_all_progress(&self.device);
                     jobs.plan_anew(&mut self.listener);
                     starting.plan = jobs.take_plan()?;
                 }
