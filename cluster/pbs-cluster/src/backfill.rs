@@ -37,11 +37,7 @@ impl Planner {
         let Some(entry) = self.entries.get_mut(&id) else {
             return false;
         };
-        let stays = match entry.when {
-            When::Fixed { .. } => true,
-            When::Deadline { late, .. } => late,
-            _ => false,
-        };
+        let stays = matches!(entry.when, When::Fixed { .. }) || entry.when.is_late();
         let Some(over) = entry.over() else {
             return false;
         };

@@ -26,6 +26,7 @@ mod nodes;
 mod planner;
 mod replan;
 mod request;
+mod reservation;
 mod rules;
 mod search;
 mod system;

@@ -123,8 +123,7 @@ impl Planner {
         };
         entry.place = self.seek(now_s, &entry);
         if entry.place.is_none() {
-            let may_wait = !matches!(request.when, When::Fixed { .. } | When::Deadline { .. });
-            if !may_wait || !self.is_defective() {
+            if request.when.is_bound() || !self.is_defective() {
                 return Err(self.refusal(now_s, &entry));
             }
         }
@@ -139,23 +138,23 @@ impl Planner {
         let need = &entry.need;
         let window = entry.when.window(now_s, need.duration_s);
         let search = self.search(&entry.who);
-        match entry.when {
-            When::Deadline { late: true, .. } => search.latest(need, window),
-            _ => search.earliest(need, window),
+        match entry.when.is_late() {
+            true => search.latest(need, window),
+            false => search.earliest(need, window),
         }
     }
 
     /// Why there is no place.
     fn refusal(&self, now_s: u64, entry: &Entry) -> Refusal {
         let need = &entry.need;
-        match entry.when {
-            When::Fixed { .. } | When::Deadline { .. } => {
+        match entry.when.is_bound() {
+            true => {
                 let any = self.search(&entry.who).earliest(need, now_s..u64::MAX);
                 Refusal::NotInTime {
                     earliest_end_s: any.map(|place| place.start_s + need.duration_s),
                 }
             }
-            _ => {
+            false => {
                 let causes = self.causes(now_s, entry).into_iter();
                 let never = causes.filter(|(_, start_s)| start_s.is_none());
                 Refusal::Never(never.map(|(cause, _)| cause).collect())

@@ -117,10 +117,10 @@ impl Planner {
         let mut planned = Vec::new();
         for id in self.on_node(node) {
             let entry = self.entries.get(&id).filter(|entry| !entry.is_running);
-            let turn = entry.map(|entry| entry.turn(id));
-            if let (Some(turn), Some(place)) = (turn, self.take_place(now_s, id)) {
-                planned.push((turn, place));
-            }
+            let Some(turn) = entry.map(|entry| entry.turn(id)) else {
+                continue;
+            };
+            planned.extend(self.take_place(now_s, id).map(|place| (turn, place)));
         }
         self.count_running(now_s, node, false);
         let has = self.has(node);

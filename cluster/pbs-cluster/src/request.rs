@@ -35,6 +35,15 @@ pub enum When {
         /// As late as can be instead of as early.
         late: bool,
     },
+    /// In that time, or declined: what a reservation leaves of the others.
+    Between {
+        /// When it starts at the earliest.
+        start_s: u64,
+        /// When it is over at the latest.
+        end_s: u64,
+        /// As late as can be instead of as early.
+        late: bool,
+    },
     /// Provisional: has a place, and loses it unless it is confirmed in time.
     Provisional {
         /// When it is dropped.
@@ -49,6 +58,22 @@ pub enum When {
 }
 
 impl When {
+    /// Whether it has no place unless it has one in its time.
+    pub(crate) fn is_bound(self) -> bool {
+        match self {
+            Self::Fixed { .. } | Self::Deadline { .. } | Self::Between { .. } => true,
+            Self::BestEffort
+            | Self::After { .. }
+            | Self::Provisional { .. }
+            | Self::Agreement { .. } => false,
+        }
+    }
+
+    /// As late as can be instead of as early.
+    pub(crate) fn is_late(self) -> bool {
+        matches!(self, Self::Deadline { late: true, .. } | Self::Between { late: true, .. })
+    }
+
     /// The search interval (5.1).
     pub(crate) fn window(self, now_s: u64, duration_s: u64) -> std::ops::Range<u64> {
         match self {
@@ -56,6 +81,7 @@ impl When {
             Self::Fixed { start_s } => start_s.max(now_s)..start_s.saturating_add(duration_s),
             Self::After { start_s } => start_s.max(now_s)..FOREVER,
             Self::Deadline { end_s, .. } => now_s..end_s,
+            Self::Between { start_s, end_s, .. } => start_s.max(now_s)..end_s,
         }
     }
 }

@@ -1,77 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Cases worked by hand, each of which a planner that is nearly right gets wrong.
 
+mod common;
+
 use std::sync::Arc;
 
+use common::*;
 use pbs_cluster::{
-    Cause, Consumer, Limit, Limited, Machine, NodeSpec, Planner, Pool, Refusal, Request, RequestId,
-    Resource, Rules, Share, State, When,
+    Cause, Consumer, Limit, Limited, Machine, NodeSpec, Planner, Pool, Refusal, Request, Resource,
+    Rules, Share, State,
 };
 use pbs_rset::Condition;
-
-const ALWAYS: std::ops::Range<u64> = 0..u64::MAX;
-const HOUR: u64 = 3600;
-const DAY: u64 = 24 * HOUR;
-
-fn spec(name: &str, cores: u64) -> NodeSpec {
-    NodeSpec {
-        name: name.into(),
-        has: vec![cores],
-        words: Vec::new(),
-        prio: 0,
-        only_if: None,
-        kept: None,
-    }
-}
-
-fn ncpus() -> Resource {
-    Resource {
-        name: "ncpus".into(),
-        job_wide: None,
-    }
-}
-
-/// Nodes n1, n2 ... with so many cores.
-fn nodes(cores: &[u64]) -> Planner {
-    with_rules(cores, Rules::default())
-}
-
-fn with_rules(cores: &[u64], rules: Rules) -> Planner {
-    let specs = cores.iter().enumerate();
-    let specs: Vec<_> = specs.map(|(at, &cores)| spec(&format!("n{}", at + 1), cores)).collect();
-    Planner::new(Arc::new(Machine::new(vec![ncpus()], &specs)), rules)
-}
-
-fn ask(rset: &str, duration_s: u64) -> Request {
-    Request::new(rset.parse().unwrap(), duration_s)
-}
-
-fn fixed(rset: &str, start_s: u64, duration_s: u64) -> Request {
-    Request {
-        when: When::Fixed { start_s },
-        ..ask(rset, duration_s)
-    }
-}
-
-fn start(planner: &Planner, id: RequestId) -> Option<u64> {
-    match planner.state(id) {
-        Some(State::Planned { start_s } | State::Running { start_s, .. }) => Some(start_s),
-        _ => None,
-    }
-}
-
-/// Submits, and tells the start.
-fn submit(planner: &mut Planner, now_s: u64, request: &Request) -> u64 {
-    let id = planner.submit(now_s, request).unwrap();
-    start(planner, id).expect("it has a place")
-}
-
-fn names(planner: &Planner, id: RequestId) -> Vec<String> {
-    let placed = planner.placed(id).iter();
-    placed
-        .map(|placed| planner.machine().node_name(placed.node as usize).to_string())
-        .collect()
-}
 
 /// Nodes of one core that can be asked for by name, busy as told.
 fn busy(stretches: &[(&str, std::ops::Range<u64>)]) -> Planner {
@@ -106,17 +45,6 @@ fn trap_2_start_inside_a_slot() {
     let mut planner = busy(&taken);
     let id = planner.submit(0, &ask("2:ncpus=1", 10)).unwrap();
     assert_eq!((start(&planner, id), names(&planner, id)), (Some(12), vec!["C".into(), "E".into()]));
-}
-
-fn limit(consumer: Consumer, of: Limited, valid: std::ops::Range<u64>) -> Limit {
-    Limit {
-        consumer,
-        of,
-        items: None,
-        duration_s: None,
-        area_s: None,
-        valid: vec![valid],
-    }
 }
 
 /// The least of what is free and of what the limit leaves.
