@@ -1,2 +1,34 @@
 // SPDX-License-Identifier: GPL-2.0
-//! A cluster as its operator describes it: nodes, resources, consumers, limits, pools.
+//! A cluster as its operator describes it: what OpenCCS has in RSD (Keller, *A Data
+//! Structure for Planning Based Workload Management of Heterogeneous HPC Systems*,
+//! section 3).
+//!
+//! A [`Site`] has nodes with resources, resources of no node, users and groups, what these
+//! may have at most ([`Limit`]), what is kept free for some of them ([`Pool`]), and when
+//! any of that is so ([`Validity`]).
+//!
+//! Times are Unix seconds, intervals are half open. Nothing here asks for the time, and
+//! nothing is read or written but texts; of the system only the rules of time zones are
+//! needed.
+
+mod consumer;
+mod cron;
+mod dates;
+mod limit;
+mod node;
+mod pool;
+mod resource;
+mod share;
+mod site;
+mod validity;
+
+pub use consumer::{Consumer, Privilege};
+pub use cron::Cron;
+pub use limit::{Limit, Whom};
+pub use node::{Kept, Node};
+pub use pbs_plan::{Line, Problem};
+pub use pool::Pool;
+pub use resource::{Kind, Resource, Scope};
+pub use share::Share;
+pub use site::{Site, Weights};
+pub use validity::{Validity, Windows};

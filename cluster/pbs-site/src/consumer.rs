@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Users and groups.
+
+use std::collections::BTreeSet;
+
+use pbs_rset::Item;
+
+use crate::Validity;
+
+/// A user or a group: privileges, default values and limits are attached to both
+/// (Keller, 3).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Consumer {
+    /// Its name; a user and a group may have the same.
+    pub name: String,
+    /// Of a user: the groups whose account it may use; none: any. Of a group: none.
+    pub groups: Vec<String>,
+    /// What it may ask for. A user also has what its group has.
+    pub privileges: BTreeSet<Privilege>,
+    /// What its chunks or jobs get that do not ask (Keller, 5.1).
+    pub defaults: Vec<Item>,
+    /// What they get whatever they ask for (Keller, 5.1).
+    pub force: Vec<Item>,
+    /// Is added to the priority of its requests.
+    pub priority: i64,
+    /// When it may have anything; outside it is locked.
+    pub validity: Validity,
+}
+
+/// What not everybody may do. Keller names privileges (3) without saying which; these are
+/// ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Privilege {
+    /// Everything that operators do: nodes, others' requests.
+    Operator,
+    /// Reserve in advance.
+    Reserve,
+    /// Ask for a fixed start.
+    FixedStart,
+    /// Ask for a deadline.
+    Deadline,
+    /// Ask for a start at or after a time.
+    SlotAware,
+    /// Ask for what is dropped unless confirmed.
+    Provisional,
+    /// Ask for a service level agreement.
+    Sla,
+    /// Make a running job longer.
+    Extend,
+    /// Submit arrays.
+    Array,
+}
+
+impl Privilege {
+    /// All of them.
+    pub const ALL: [Self; 9] = [
+        Self::Operator,
+        Self::Reserve,
+        Self::FixedStart,
+        Self::Deadline,
+        Self::SlotAware,
+        Self::Provisional,
+        Self::Sla,
+        Self::Extend,
+        Self::Array,
+    ];
+
+    /// Its name, as it is written in site files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Operator => "operator",
+            Self::Reserve => "reserve",
+            Self::FixedStart => "fixed_start",
+            Self::Deadline => "deadline",
+            Self::SlotAware => "slot_aware",
+            Self::Provisional => "provisional",
+            Self::Sla => "sla",
+            Self::Extend => "extend",
+            Self::Array => "array",
+        }
+    }
+
+    /// What those have of whom the site says nothing: all but [`Privilege::Operator`].
+    pub fn ordinary() -> BTreeSet<Self> {
+        let all = Self::ALL.into_iter();
+        all.filter(|&privilege| privilege != Self::Operator)
+            .collect()
+    }
+}
+
+impl Consumer {
+    /// One of whom the site says no more than the name.
+    pub fn ordinary(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            groups: Vec::new(),
+            privileges: Privilege::ordinary(),
+            defaults: Vec::new(),
+            force: Vec::new(),
+            priority: 0,
+            validity: Validity::Always,
+        }
+    }
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: GPL-2.0
+//! All that is known of a cluster.
+
+use std::collections::BTreeMap;
+
+use jiff::tz::TimeZone;
+use pbs_rset::Item;
+
+use crate::{Consumer, Limit, Node, Pool, Resource};
+
+/// A cluster. One that was read has been checked: what is said of names and amounts holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Site {
+    /// What people call it.
+    pub name: String,
+    /// Two points of the plan are the same or so many seconds apart: Keller's minDist
+    /// (4). At least 1.
+    pub min_dist_s: u64,
+    /// How long a request is planned that does not say (Keller, 3). At least 1.
+    pub default_duration_s: u64,
+    /// How much longer than it asked for a running job may become, in thousandths of that
+    /// (Keller, 5.4).
+    pub max_extension_permille: u64,
+    /// How long it may take until a job's nodes are ready for it (Keller, 5.4).
+    pub allocate_timeout_s: u64,
+    /// How long it may take until they are free of it (Keller, 5.4).
+    pub release_timeout_s: u64,
+    /// In which dates and cron strings of the site are meant.
+    pub time_zone: TimeZone,
+    /// All of them, each name once: first the built-in ones, `ncpus` before all others,
+    /// then those that are declared or that nodes have.
+    pub resources: Vec<Resource>,
+    /// In the order of the file, each name once.
+    pub nodes: Vec<Node>,
+    /// Each name once; none: users aren't listed, and everybody is one.
+    pub users: Vec<Consumer>,
+    /// Each name once; none: groups aren't listed, and any name is one.
+    pub groups: Vec<Consumer>,
+    /// In the order of the file.
+    pub limits: Vec<Limit>,
+    /// In the order of the file, each name once.
+    pub pools: Vec<Pool>,
+    /// What a chunk or a job gets that does not ask (Keller, 5.1).
+    pub defaults: Vec<Item>,
+    /// What it gets whatever it asks for (Keller, 5.1).
+    pub force: Vec<Item>,
+    /// What a request's priority is made of.
+    pub weights: Weights,
+}
+
+/// What a request's priority is made of when it is submitted (Keller, 5.4 names the
+/// criteria; the numbers are ours). The sum of all that apply is the priority; the greater
+/// one is looked at first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Weights {
+    /// For a request that starts as soon as it can.
+    pub best_effort: i64,
+    /// For one with a fixed start.
+    pub fixed_start: i64,
+    /// For one with a deadline.
+    pub deadline: i64,
+    /// For one that starts at a time or after.
+    pub slot_aware: i64,
+    /// For one that is dropped unless it is confirmed.
+    pub provisional: i64,
+    /// For one under a service level agreement.
+    pub sla: i64,
+    /// For a reservation.
+    pub reservation: i64,
+    /// For a request of that special resource, once, however much it asks for.
+    pub resources: BTreeMap<String, i64>,
+    /// For each node that its chunks take at least, from the second on.
+    pub per_node: i64,
+}
+
+impl Site {
+    /// The resource of that name.
+    pub fn resource(&self, name: &str) -> Option<&Resource> {
+        self.resources.iter().find(|of| of.name == name)
+    }
+
+    /// The user of that name, if it is listed.
+    pub fn user(&self, name: &str) -> Option<&Consumer> {
+        self.users.iter().find(|of| of.name == name)
+    }
+
+    /// The group of that name, if it is listed.
+    pub fn group(&self, name: &str) -> Option<&Consumer> {
+        self.groups.iter().find(|of| of.name == name)
+    }
+}
