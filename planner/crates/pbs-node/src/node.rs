@@ -34,8 +34,9 @@ pub(crate) const BATCH: usize = 4096;
 /// How long programs have to end after an interruption.
 pub(crate) const GRACE: Duration = Duration::from_secs(2);
 
-/// How often a plan is made anew because the kernel knew better.
-const WRITE_TRIES: u32 = 5;
+/// How often a plan is made anew because the kernel knew better: a process has ended while
+/// the plan was made. With hundreds of short jobs under way one nearly always has.
+const WRITE_TRIES: u32 = 100;
 
 /// How long it is waited between looks at a run whose programs have ended, while what the
 /// kernel has to say of them has not come yet; and how often.
