@@ -11,17 +11,23 @@
 //! nothing is read or written but texts; of the system only the rules of time zones are
 //! needed.
 
+mod accept;
 mod consumer;
 mod cron;
 mod dates;
+mod examples;
+mod export;
 mod limit;
 mod node;
+mod pattern;
 mod pool;
+mod read;
 mod resource;
 mod share;
 mod site;
 mod validity;
 
+pub use accept::Refused;
 pub use consumer::{Consumer, Privilege};
 pub use cron::Cron;
 pub use limit::{Limit, Whom};

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What consumers may have at most.
 
+use std::fmt;
+
 use crate::{Share, Validity};
 
 /// The resource name that means all, unless another limit names the resource.
@@ -41,4 +43,14 @@ pub enum Whom {
     User(String),
     /// That of a group, which all on its account share.
     Group(String),
+}
+
+impl fmt::Display for Whom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Everyone => f.write_str("everyone"),
+            Self::User(name) => write!(f, "user:{name}"),
+            Self::Group(name) => write!(f, "group:{name}"),
+        }
+    }
 }

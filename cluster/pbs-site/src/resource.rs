@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use pbs_rset::Value;
+
 use crate::Validity;
 
 /// Something that can be asked for (Keller, 3): built in, declared, or deduced from what
@@ -64,5 +66,28 @@ impl Resource {
         };
         let names = pbs_rset::BUILT_IN.into_iter();
         names.map(|name| Self::of_nodes(name, kind(name))).collect()
+    }
+
+    /// What is wrong with asking so for it, and what to write instead; `None`: nothing is.
+    pub fn fault(&self, value: &Value) -> Option<String> {
+        let name = &self.name;
+        match value {
+            // It is a number, though it does not take anything away.
+            Value::Amount(_) if self.items.is_empty() => None,
+            Value::Word(_) if self.kind == Kind::Attribute => None,
+            Value::Word(word) if self.items.contains_key(word) => None,
+            _ if self.items.is_empty() => {
+                Some(format!("{name} is counted; write a number: {name}=4"))
+            }
+            _ => {
+                let words: Vec<_> = self
+                    .items
+                    .keys()
+                    .map(|word| format!("{name}={word}"))
+                    .collect();
+                let words = words.join(", ");
+                Some(format!("{name} is asked for by word; write one of {words}"))
+            }
+        }
     }
 }

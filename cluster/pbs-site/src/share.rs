@@ -69,7 +69,7 @@ impl FromStr for Share {
 const EXAMPLES: &str = "write 30, 45%, or 30/45% for the greater of both";
 
 /// `45%` or `12.5%`.
-fn permille(text: &str) -> Option<u64> {
+pub(crate) fn permille(text: &str) -> Option<u64> {
     let number = text.strip_suffix('%')?;
     let (whole, tenth) = number.split_once('.').unwrap_or((number, "0"));
     let digits = |text: &str| {

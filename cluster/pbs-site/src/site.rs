@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use jiff::tz::TimeZone;
 use pbs_rset::Item;
 
-use crate::{Consumer, Limit, Node, Pool, Resource};
+use crate::{Consumer, Kind, Limit, Node, Pool, Resource, Scope};
 
 /// A cluster. One that was read has been checked: what is said of names and amounts holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,6 +74,29 @@ pub struct Weights {
 }
 
 impl Site {
+    /// A site of which nothing is told but its name, with the default values of site files.
+    /// Nodes have to be added, and their resources with them.
+    pub fn new(name: impl Into<String>, time_zone: TimeZone) -> Self {
+        Self {
+            name: name.into(),
+            min_dist_s: 1,
+            default_duration_s: 3600,
+            max_extension_permille: 100,
+            allocate_timeout_s: 60,
+            release_timeout_s: 60,
+            time_zone,
+            resources: Resource::built_in(),
+            nodes: Vec::new(),
+            users: Vec::new(),
+            groups: Vec::new(),
+            limits: Vec::new(),
+            pools: Vec::new(),
+            defaults: Vec::new(),
+            force: Vec::new(),
+            weights: Weights::default(),
+        }
+    }
+
     /// The resource of that name.
     pub fn resource(&self, name: &str) -> Option<&Resource> {
         self.resources.iter().find(|of| of.name == name)
@@ -87,5 +110,23 @@ impl Site {
     /// The group of that name, if it is listed.
     pub fn group(&self, name: &str) -> Option<&Consumer> {
         self.groups.iter().find(|of| of.name == name)
+    }
+
+    /// How much of a resource there is in all, whatever is booked or broken: Keller's
+    /// maxAvl (4). Of one that is asked for by word, `word` says of which; of an attribute
+    /// there is nothing to count.
+    pub fn most(&self, name: &str, word: Option<&str>) -> u64 {
+        let Some(resource) = self.resource(name) else {
+            return 0;
+        };
+        match (resource.scope, resource.kind, word) {
+            (Scope::Job, _, None) => resource.amount,
+            (Scope::Job, _, Some(word)) => resource.items.get(word).copied().unwrap_or(0),
+            (Scope::Node, Kind::Attribute, _) => 0,
+            (Scope::Node, Kind::Consumable, _) => {
+                let amounts = self.nodes.iter().map(|node| node.amount(name));
+                amounts.fold(0, u64::saturating_add)
+            }
+        }
     }
 }

@@ -207,6 +207,41 @@ impl Cron {
         Ok(cron)
     }
 
+    /// Stretches of so many hours that begin at whole hours of those months and weekdays
+    /// (from 0, Sunday); no months are all, week 0 is every one.
+    pub(crate) fn every(
+        hours: &[u32],
+        months: &[u32],
+        weekdays: &[usize],
+        week: u32,
+        length_h: u32,
+        zone: &TimeZone,
+    ) -> Self {
+        let set = |numbers: &[u32]| numbers.iter().fold(0, |set, number| set | (1 << number));
+        let weeks = match week {
+            0 => ALL_WEEKS,
+            week => 1 << week,
+        };
+        let mut cron = Self {
+            minutes: 1,
+            hours: set(hours),
+            days: DAYS.all(),
+            months: match months {
+                [] => MONTHS.all(),
+                months => set(months),
+            },
+            weekdays: [0; 7],
+            length_s: i64::from(length_h) * 3600,
+            zone: zone.clone(),
+            of_day: Vec::new(),
+        };
+        for &weekday in weekdays {
+            cron.weekdays[weekday] = weeks;
+        }
+        cron.of_day = cron.stretches();
+        cron
+    }
+
     /// What begins on a day.
     fn stretches(&self) -> Vec<std::ops::Range<i64>> {
         let mut of_day: Vec<std::ops::Range<i64>> = Vec::new();

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The first step of a submission (Keller, 5.1): what was not asked for is added, what is
+//! forced is put over it, and what the site does not have is refused.
+
+use std::fmt;
+
+use pbs_plan::text::closest;
+use pbs_rset::{Chunk, Item, Rset, Value};
+
+use crate::{Consumer, Kind, Node, Scope, Site};
+
+/// Why a request can't be had at this site at any time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// There is no such resource.
+    Unknown {
+        /// As it was asked for.
+        resource: String,
+        /// One that was probably meant.
+        closest: Option<String>,
+    },
+    /// A chunk asks for what is of no node, or the job for what only nodes have.
+    Misplaced {
+        /// What is asked for.
+        resource: String,
+        /// Whose it is.
+        scope: Scope,
+    },
+    /// It is asked for by number, or by word, and is there the other way.
+    Value {
+        /// What to write instead.
+        message: String,
+    },
+    /// All together there is less.
+    TooMuch {
+        /// What is asked for.
+        resource: String,
+        /// How much.
+        asked: u64,
+        /// How much there is: maxAvl.
+        most: u64,
+    },
+    /// No node has what a chunk needs, when it is empty.
+    NoNode {
+        /// The chunk.
+        chunk: String,
+    },
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown { resource, closest } => {
+                write!(f, "the site has no resource {resource}")?;
+                match closest {
+                    Some(closest) => write!(f, "; did you mean {closest}?"),
+                    None => write!(f, "; ask for others"),
+                }
+            }
+            Self::Misplaced { resource, scope } => match scope {
+                Scope::Node => write!(
+                    f,
+                    "{resource} is a resource of nodes; write it into a chunk: ncpus=1:{resource}=1"
+                ),
+                Scope::Job => write!(
+                    f,
+                    "{resource} is a resource of no node; write it behind the chunks: \
+                     ncpus=1,{resource}=1"
+                ),
+            },
+            Self::Value { message } => f.write_str(message),
+            Self::TooMuch {
+                resource,
+                asked,
+                most,
+            } => {
+                let (asked, most) = (Value::Amount(*asked), Value::Amount(*most));
+                write!(
+                    f,
+                    "{asked} {resource} are asked for, and there are {most}; ask for less"
+                )
+            }
+            Self::NoNode { chunk } => write!(
+                f,
+                "no node has {chunk}, even if nothing else runs on it; ask for less in a chunk"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for Refused {}
+
+impl Site {
+    /// The request as it is planned for that user and group: what it leaves out is added
+    /// from the default values, and the force values are put over it; those of the site
+    /// first, then of the group, then of the user, and the later ones win. Resources of
+    /// nodes go to each chunk, the others to the job as a whole.
+    ///
+    /// # Errors
+    ///
+    /// A resource is unknown or more of it is asked for than there is in all, a value is
+    /// of the wrong kind, or no node can have one of the chunks.
+    ///
+    /// ```
+    /// use pbs_site::Site;
+    ///
+    /// let site = Site::from_toml(
+    ///     "defaults = { mem = '2g' }\n[[nodes]]\nname = 'n'\nhas = 'ncpus=16:mem=64g'\n",
+    /// )
+    /// .unwrap();
+    /// let rset = "2:ncpus=4".parse().unwrap();
+    /// let accepted = site.accept(&rset, "alice", "G1")?;
+    /// assert_eq!(accepted.to_string(), "rset=2:ncpus=4:mem=2g");
+    /// let rset = "17:ncpus=1".parse().unwrap();
+    /// let refused = site.accept(&rset, "alice", "G1").unwrap_err();
+    /// assert_eq!(refused.to_string(), "17 ncpus are asked for, and there are 16; ask for less");
+    /// # Ok::<(), pbs_site::Refused>(())
+    /// ```
+    pub fn accept(&self, rset: &Rset, user: &str, group: &str) -> Result<Rset, Refused> {
+        let consumers = [self.group(group), self.user(user)];
+        let of = |items: fn(&Consumer) -> &[Item], site: &[Item]| {
+            let mut all = site.to_vec();
+            for consumer in consumers.iter().flatten() {
+                put(&mut all, items(consumer));
+            }
+            all
+        };
+        let defaults = of(|consumer| &consumer.defaults, &self.defaults);
+        let force = of(|consumer| &consumer.force, &self.force);
+        let mut rset = rset.clone();
+        for chunk in &mut rset.chunks {
+            self.complete(&mut chunk.items, Scope::Node, &defaults, &force);
+        }
+        self.complete(&mut rset.job_wide, Scope::Job, &defaults, &force);
+        self.check(&rset)?;
+        Ok(rset)
+    }
+
+    /// Adds those of the defaults that are missing, and all that are forced.
+    fn complete(&self, items: &mut Vec<Item>, scope: Scope, defaults: &[Item], force: &[Item]) {
+        let is_in = |item: &&Item| {
+            let resource = self.resource(&item.resource);
+            resource.is_some_and(|resource| resource.scope == scope)
+        };
+        for item in defaults.iter().filter(is_in) {
+            if !items.iter().any(|other| other.resource == item.resource) {
+                items.push(item.clone());
+            }
+        }
+        let force: Vec<_> = force.iter().filter(is_in).cloned().collect();
+        put(items, &force);
+    }
+
+    fn check(&self, rset: &Rset) -> Result<(), Refused> {
+        for item in rset.chunks.iter().flat_map(|chunk| &chunk.items) {
+            self.check_item(item, Scope::Node)?;
+        }
+        for item in &rset.job_wide {
+            self.check_item(item, Scope::Job)?;
+            if let Value::Word(word) = &item.value {
+                self.check_amount(&format!("{}={word}", item.resource), 1, {
+                    self.most(&item.resource, Some(word))
+                })?;
+            }
+        }
+        for resource in &self.resources {
+            if resource.kind == Kind::Consumable {
+                let asked = rset.total(&resource.name);
+                self.check_amount(&resource.name, asked, self.most(&resource.name, None))?;
+            }
+        }
+        for chunk in &rset.chunks {
+            if !self.nodes.iter().any(|node| self.holds(node, chunk)) {
+                let chunk = chunk.to_string();
+                return Err(Refused::NoNode { chunk });
+            }
+        }
+        Ok(())
+    }
+
+    fn check_item(&self, item: &Item, scope: Scope) -> Result<(), Refused> {
+        let name = &item.resource;
+        let Some(resource) = self.resource(name) else {
+            let names = self.resources.iter().map(|resource| resource.name.as_str());
+            return Err(Refused::Unknown {
+                resource: name.clone(),
+                closest: closest(name, names).map(str::to_string),
+            });
+        };
+        if resource.scope != scope {
+            return Err(Refused::Misplaced {
+                resource: name.clone(),
+                scope: resource.scope,
+            });
+        }
+        match resource.fault(&item.value) {
+            Some(message) => Err(Refused::Value { message }),
+            None => Ok(()),
+        }
+    }
+
+    fn check_amount(&self, resource: &str, asked: u64, most: u64) -> Result<(), Refused> {
+        if asked <= most {
+            return Ok(());
+        }
+        Err(Refused::TooMuch {
+            resource: resource.into(),
+            asked,
+            most,
+        })
+    }
+
+    /// Whether a chunk fits on the node when it is empty. What the gate of the node says
+    /// of durations is not known here.
+    fn holds(&self, node: &Node, chunk: &Chunk) -> bool {
+        chunk.items.iter().all(|item| {
+            let name = &item.resource;
+            // It is told to the program only.
+            if name == "ompthreads" {
+                return true;
+            }
+            match (&item.value, self.resource(name).map(|of| of.kind)) {
+                (Value::Amount(amount), Some(Kind::Consumable)) => node.amount(name) >= *amount,
+                _ => node.has.contains(item),
+            }
+        })
+    }
+}
+
+/// Puts items over those of the same resource.
+fn put(items: &mut Vec<Item>, over: &[Item]) {
+    for item in over {
+        match items
+            .iter_mut()
+            .find(|other| other.resource == item.resource)
+        {
+            Some(other) => other.value = item.value.clone(),
+            None => items.push(item.clone()),
+        }
+    }
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Users and groups, from `[[user]]` and `[[group]]`.
+
+use std::collections::BTreeSet;
+
+use pbs_plan::text::{Reader, Table, Value as TomlValue};
+use pbs_plan::Line;
+use toml::de::DeValue;
+
+use super::{names, own_name, values, Known};
+use crate::{Consumer, Privilege};
+
+const USER_KEYS: &[&str] = &[
+    "name",
+    "groups",
+    "privileges",
+    "defaults",
+    "force",
+    "priority",
+    "validity",
+];
+const GROUP_KEYS: &[&str] = &[
+    "name",
+    "privileges",
+    "defaults",
+    "force",
+    "priority",
+    "validity",
+];
+
+pub(super) fn users(reader: &mut Reader, top: &mut Table<'_, '_>, known: &Known) -> Vec<Consumer> {
+    consumers(reader, top, "user", USER_KEYS, known)
+}
+
+pub(super) fn groups(reader: &mut Reader, top: &mut Table<'_, '_>, known: &Known) -> Vec<Consumer> {
+    consumers(reader, top, "group", GROUP_KEYS, known)
+}
+
+fn consumers(
+    reader: &mut Reader,
+    top: &mut Table<'_, '_>,
+    what: &'static str,
+    keys: &[&str],
+    known: &Known,
+) -> Vec<Consumer> {
+    let mut consumers = Vec::new();
+    let mut taken = Vec::new();
+    for (line, value) in reader.tables(top, what) {
+        let Some(mut table) = reader.table(line, value, what, keys) else {
+            continue;
+        };
+        let name = own_name(reader, &mut table, what, "G1", &taken);
+        let consumer = Consumer {
+            groups: of_user(reader, &mut table, known),
+            privileges: privileges(reader, &mut table),
+            defaults: values::items(reader, &mut table, "defaults", &known.resources),
+            force: values::items(reader, &mut table, "force", &known.resources),
+            priority: values::priority(reader, &mut table, "priority"),
+            validity: values::validity(reader, &mut table, known),
+            name: name.unwrap_or_default(),
+        };
+        taken.push(consumer.name.clone());
+        consumers.push(consumer);
+    }
+    consumers
+}
+
+/// The texts of a list, if the key is there.
+fn texts(
+    reader: &mut Reader,
+    table: &mut Table<'_, '_>,
+    key: &str,
+    example: &str,
+) -> Option<Vec<(Line, String)>> {
+    let (line, value): (Line, &TomlValue<'_>) = table.entries.remove(key)?;
+    let DeValue::Array(items) = value.get_ref() else {
+        let message = format!("{key} must be a list of names; write {key} = [\"{example}\"]");
+        reader.problem(line, message);
+        return None;
+    };
+    let mut texts = Vec::new();
+    for item in items.iter() {
+        let line = reader.line_of(item);
+        if let Some(text) = reader.string(line, key, item) {
+            texts.push((line, text));
+        }
+    }
+    Some(texts)
+}
+
+fn of_user(reader: &mut Reader, table: &mut Table<'_, '_>, known: &Known) -> Vec<String> {
+    let mut groups: Vec<String> = Vec::new();
+    for (line, name) in texts(reader, table, "groups", "G1").unwrap_or_default() {
+        if names::is_word(reader, line, &name) {
+            names::group(reader, line, &name, known);
+        }
+        if groups.contains(&name) {
+            reader.problem(
+                line,
+                format!("group {name} stands here again; write it once"),
+            );
+        }
+        groups.push(name);
+    }
+    groups
+}
+
+fn privileges(reader: &mut Reader, table: &mut Table<'_, '_>) -> BTreeSet<Privilege> {
+    let Some(texts) = texts(reader, table, "privileges", "reserve") else {
+        return Privilege::ordinary();
+    };
+    let names = Privilege::ALL.map(Privilege::name);
+    let mut privileges = BTreeSet::new();
+    for (line, name) in texts {
+        let found = reader.one_of(line, "privilege", &name, &names);
+        privileges.extend(found.map(|place| Privilege::ALL[place]));
+    }
+    privileges
+}

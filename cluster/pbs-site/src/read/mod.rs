@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Sites, from TOML.
+//!
+//! Everything is checked where it is read, so that each problem has its line. What others
+//! are named by comes first: resources, then nodes, from which more resources follow, then
+//! groups and users, and limits and pools at last, whatever the order of the file.
+
+mod consumers;
+mod names;
+mod nodes;
+mod resources;
+mod rules;
+mod values;
+
+use jiff::fmt::temporal::DateTimeParser;
+use jiff::tz::TimeZone;
+use pbs_plan::text::{read, Reader, Table};
+use pbs_plan::Problem;
+use toml::de::DeTable;
+
+use crate::{Consumer, Resource, Site, Weights};
+
+const TOP_KEYS: &[&str] = &[
+    "name",
+    "min_dist",
+    "default_duration",
+    "max_extension",
+    "allocate_timeout",
+    "release_timeout",
+    "time_zone",
+    "resource",
+    "nodes",
+    "user",
+    "group",
+    "limit",
+    "pool",
+    "defaults",
+    "force",
+    "priority",
+];
+
+/// Spans of time are at most this, some 136 years, so that sums of a few fit.
+const MAX_S: u64 = u32::MAX as u64;
+
+/// What most is added to or taken from a priority by one number.
+const MAX_PRIORITY: i64 = 1_000_000_000;
+
+impl Site {
+    /// Reads a site and checks it. `Documentation/site-format.rst` has all keys.
+    ///
+    /// # Errors
+    ///
+    /// Everything that is wrong, in the order of lines, each with what to write instead.
+    ///
+    /// ```
+    /// use pbs_site::Site;
+    ///
+    /// let site = Site::from_toml(
+    ///     r#"
+    ///     [[nodes]]
+    ///     name = "n%02d"
+    ///     count = 16
+    ///     has = "ncpus=16:mem=64g:arch=linux"
+    ///
+    ///     [[limit]]
+    ///     for = "group:G1"
+    ///     resource = "ncpus"
+    ///     items = "30/45%"
+    ///     "#,
+    /// )
+    /// .unwrap();
+    /// assert_eq!(site.nodes[15].name, "n16");
+    /// assert_eq!(site.most("ncpus", None), 256);
+    ///
+    /// let problems = Site::from_toml("[[limit]]\nfor = 'user:alice'\nresource = 'ncpu'\n");
+    /// let problems = problems.unwrap_err();
+    /// let limit = problems.iter().find(|problem| problem.message.contains("ncpu")).unwrap();
+    /// assert_eq!(limit.in_file("site.toml").to_string(),
+    ///     "site.toml:3: there is no resource ncpu; did you mean ncpus?");
+    /// ```
+    pub fn from_toml(text: &str) -> Result<Self, Vec<Problem>> {
+        read(text, site)
+    }
+}
+
+/// What has been read that others are named by.
+struct Known {
+    zone: TimeZone,
+    resources: Vec<Resource>,
+    /// Empty: they aren't listed.
+    groups: Vec<String>,
+    /// Empty: they aren't listed.
+    users: Vec<String>,
+}
+
+fn site(reader: &mut Reader, document: &DeTable<'_>) -> Site {
+    let mut top = reader.open(document, "the site", None, TOP_KEYS);
+    let zone = zone(reader, &mut top);
+    let mut site = Site::new("cluster", zone.clone());
+    if let Some((line, value)) = top.entries.remove("name") {
+        site.name = reader.string(line, "name", value).unwrap_or_default();
+    }
+    for (key, least, seconds) in [
+        ("min_dist", 1, &mut site.min_dist_s),
+        ("default_duration", 1, &mut site.default_duration_s),
+        ("allocate_timeout", 0, &mut site.allocate_timeout_s),
+        ("release_timeout", 0, &mut site.release_timeout_s),
+    ] {
+        if let Some(span_s) = values::duration_s(reader, &mut top, key, least..=MAX_S) {
+            *seconds = span_s;
+        }
+    }
+    if let Some(permille) = values::permille(reader, &mut top, "max_extension") {
+        site.max_extension_permille = permille;
+    }
+    let mut known = Known {
+        zone,
+        resources: resources::declared(reader, &mut top),
+        groups: Vec::new(),
+        users: Vec::new(),
+    };
+    for resource in &mut known.resources {
+        resources::read_validity(reader, document, resource, &known.zone);
+    }
+    site.nodes = nodes::nodes(reader, &mut top, &mut known);
+    site.groups = consumers::groups(reader, &mut top, &known);
+    let name = |consumer: &Consumer| consumer.name.clone();
+    known.groups = site.groups.iter().map(name).collect();
+    site.users = consumers::users(reader, &mut top, &known);
+    known.users = site.users.iter().map(name).collect();
+    site.limits = rules::limits(reader, &mut top, &known);
+    site.pools = rules::pools(reader, &mut top, &known);
+    site.defaults = values::items(reader, &mut top, "defaults", &known.resources);
+    site.force = values::items(reader, &mut top, "force", &known.resources);
+    site.weights = weights(reader, &mut top, &known.resources);
+    site.resources = known.resources;
+    site
+}
+
+fn zone(reader: &mut Reader, top: &mut Table<'_, '_>) -> TimeZone {
+    let Some((line, value)) = top.entries.remove("time_zone") else {
+        return TimeZone::UTC;
+    };
+    let Some(name) = reader.string(line, "time_zone", value) else {
+        return TimeZone::UTC;
+    };
+    match DateTimeParser::new().parse_time_zone(&name) {
+        Ok(zone) => zone,
+        Err(_) => {
+            let message = format!(
+                "there is no time zone {name:?}; write one as \"Europe/Berlin\", \"+01:00\" or \
+                 \"CET-1CEST,M3.5.0,M10.5.0/3\""
+            );
+            reader.problem(line, message);
+            TimeZone::UTC
+        }
+    }
+}
+
+fn weights(reader: &mut Reader, top: &mut Table<'_, '_>, resources: &[Resource]) -> Weights {
+    const KEYS: &[&str] = &[
+        "best_effort",
+        "fixed_start",
+        "deadline",
+        "slot_aware",
+        "provisional",
+        "sla",
+        "reservation",
+        "resource",
+        "per_node",
+    ];
+    let mut weights = Weights::default();
+    let Some((line, value)) = top.entries.remove("priority") else {
+        return weights;
+    };
+    let Some(mut table) = reader.table(line, value, "[priority]", KEYS) else {
+        return weights;
+    };
+    if let Some((line, value)) = table.entries.remove("resource") {
+        for (line, name, value) in values::entries(reader, line, "resource", value) {
+            let known = names::resource(reader, line, name, resources).is_some();
+            let weight = values::signed(reader, line, name, value, MAX_PRIORITY);
+            if let Some(weight) = weight.filter(|_| known) {
+                weights.resources.insert(name.into(), weight);
+            }
+        }
+    }
+    for (key, weight) in [
+        ("best_effort", &mut weights.best_effort),
+        ("fixed_start", &mut weights.fixed_start),
+        ("deadline", &mut weights.deadline),
+        ("slot_aware", &mut weights.slot_aware),
+        ("provisional", &mut weights.provisional),
+        ("sla", &mut weights.sla),
+        ("reservation", &mut weights.reservation),
+        ("per_node", &mut weights.per_node),
+    ] {
+        *weight = values::priority(reader, &mut table, key);
+    }
+    weights
+}
+
+/// A name that something was given, unless another has it.
+fn own_name(
+    reader: &mut Reader,
+    table: &mut Table<'_, '_>,
+    what: &str,
+    example: &str,
+    taken: &[String],
+) -> Option<String> {
+    let Some((line, value)) = table.entries.remove("name") else {
+        reader.problem(
+            table.line,
+            format!("{what} has no name; add name = \"{example}\""),
+        );
+        return None;
+    };
+    let name = reader.string(line, "name", value)?;
+    if !names::is_word(reader, line, &name) {
+        return None;
+    }
+    if taken.contains(&name) {
+        reader.problem(
+            line,
+            format!("there is a {what} {name} already; choose another name"),
+        );
+        return None;
+    }
+    Some(name)
+}
