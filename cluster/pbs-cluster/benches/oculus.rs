@@ -63,7 +63,7 @@ fn request(random: &mut Random, least: u64, max: u64) -> Request {
 }
 
 fn main() {
-    for (nodes, jobs, least, max) in [(616, 10_000, 1, 4096), (62, 10_000, 1, 512), (616, 2_000, 512, 4096), (616, 1000, 1, 4096), (616, 100_000, 1, 4096)] {
+    for (nodes, jobs, least, max) in [(616, 10_000, 1, 4096), (62, 10_000, 1, 512), (616, 2_000, 512, 4096), (616, 100_000, 1, 4096)] {
         let mut random = Random(7);
         let mut planner = Planner::new(Arc::new(oculus(nodes)), pbs_cluster::Rules::default());
         let begin = Instant::now();
@@ -82,8 +82,19 @@ fn main() {
             planner.remove(0, id);
             moved += planner.backfill(0, 2000);
         }
+        let took_s = begin.elapsed().as_secs_f64();
         let decisions = planner.decisions() - before;
+        let mut literal = pbs_cluster::literal::Literal::of(&planner);
+        let begin2 = Instant::now();
+        let mut count = 0;
+        let planned: Vec<_> = planner.requests().collect();
+        while begin2.elapsed().as_secs_f64() < 2.0 && jobs <= 10_000 {
+            let id = planned[random.below(planned.len() as u64) as usize];
+            literal.decide(&planner, 0, id);
+            count += 1;
+        }
+        println!("literal: {:.0}/s", count as f64 / begin2.elapsed().as_secs_f64());
         println!("{nodes} nodes, {jobs} jobs of {least}+ cores: {submits:.0} submits/s, {:.0} decisions/s, {moved} moved of {decisions}, last start {:.1} d, {} steps",
-            decisions as f64 / begin.elapsed().as_secs_f64(), last.unwrap_or(0) as f64 / 86400.0, planner.steps());
+            decisions as f64 / took_s, last.unwrap_or(0) as f64 / 86400.0, planner.steps());
     }
 }

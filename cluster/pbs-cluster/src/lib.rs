@@ -18,11 +18,13 @@
 
 mod backfill;
 mod gaps;
+pub mod literal;
 mod machine;
 mod map;
 mod need;
 mod node_plan;
 mod nodes;
+mod of_site;
 mod planner;
 mod replan;
 mod request;
@@ -37,5 +39,5 @@ pub use need::Impossible;
 pub use planner::Planner;
 pub use replan::Replanned;
 pub use request::{Refusal, Request, RequestId, State, When};
-pub use rules::{Consumer, Limit, Limited, Pool, Rules, Share};
+pub use rules::{Limit, Limited, Pool, Rules};
 pub use system::Cause;

@@ -2,16 +2,18 @@
 //! The planner: requests come, are planned, start and end (Keller, 5).
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
+
+use pbs_site::Whom;
 
 use crate::machine::{Machine, NCPUS};
 use crate::map::{by_node, map_empty, taken, Placed};
 use crate::need::Need;
 use crate::nodes::Nodes;
 use crate::request::{Refusal, Request, RequestId, State, When};
-use crate::rules::{Consumer, Limited, Rules};
+use crate::rules::{Limited, Rules};
 use crate::search::{Place, Search};
 use crate::system::{Cause, System, Who};
 
@@ -66,7 +68,7 @@ pub struct Planner {
     /// How many times a better place was sought.
     pub(crate) decisions: u64,
     /// How many requests a consumer has, and how many of arrays.
-    counts: BTreeMap<Consumer, [u64; 2]>,
+    counts: HashMap<Whom, [u64; 2]>,
 }
 
 impl Planner {
@@ -82,7 +84,7 @@ impl Planner {
             waiting: BTreeSet::new(),
             turns: BTreeSet::new(),
             decisions: 0,
-            counts: BTreeMap::new(),
+            counts: HashMap::new(),
         }
     }
 
@@ -163,16 +165,16 @@ impl Planner {
     }
 
     fn check_counts(&self, now_s: u64, who: &Who, of_array: bool) -> Result<(), Refusal> {
-        for consumer in who.consumers() {
-            let counts = self.counts.get(&consumer).copied().unwrap_or_default();
+        for whom in who.consumers() {
+            let counts = self.counts.get(&whom).copied().unwrap_or_default();
             let all = [
                 (Limited::Requests, counts[0], true),
                 (Limited::ArrayRequests, counts[1], of_array),
             ];
             for (of, count, is_asked) in all {
-                let most = self.system.rules().most_requests(&consumer, of, now_s);
+                let most = self.system.rules().most_requests(&whom, of, now_s);
                 if is_asked && count >= most {
-                    return Err(Refusal::TooMany { consumer, of, most });
+                    return Err(Refusal::TooMany { whom, of, most });
                 }
             }
         }
@@ -336,6 +338,7 @@ impl Planner {
     /// back, and those planned to start later than it get their turn for a better place;
     /// see [`Self::backfill`]. Whether there was one.
     pub fn remove(&mut self, now_s: u64, id: RequestId) -> bool {
+        let end_s = self.entries.get(&id).and_then(|entry| Some(entry.over()?.end));
         let place = self.take_place(now_s, id);
         let Some(entry) = self.entries.remove(&id) else {
             return false;
@@ -346,7 +349,11 @@ impl Planner {
             None => {
                 self.waiting.remove(&entry.turn(id));
             }
-            Some(place) => self.give_turns(place.start_s),
+            // Who ends in time leaves nothing to others.
+            Some(place) if end_s.is_some_and(|end_s| end_s > now_s) => {
+                self.give_turns(place.start_s);
+            }
+            Some(_) => {}
         }
         true
     }
@@ -373,7 +380,7 @@ impl Planner {
         let first_s = entry.when.window(now_s, 1).start;
         let mut causes = without.causes(now_s, entry);
         causes.retain(|&(_, start_s)| start_s != Some(first_s));
-        causes.sort_by_key(|(cause, start_s)| (Reverse(start_s.unwrap_or(u64::MAX)), cause.clone()));
+        causes.sort_by_key(|(_, start_s)| Reverse(start_s.unwrap_or(u64::MAX)));
         causes
     }
 

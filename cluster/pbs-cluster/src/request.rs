@@ -5,9 +5,10 @@ use std::fmt;
 
 use pbs_profile::FOREVER;
 use pbs_rset::Rset;
+use pbs_site::Whom;
 
 use crate::need::Impossible;
-use crate::rules::{Consumer, Limited};
+use crate::rules::Limited;
 use crate::system::Cause;
 
 /// The number of a request; later ones are greater.
@@ -136,7 +137,7 @@ pub enum Refusal {
     /// A limit on the number of requests.
     TooMany {
         /// Whose limit.
-        consumer: Consumer,
+        whom: Whom,
         /// Of requests, or of those of arrays.
         of: Limited,
         /// So many.
@@ -144,6 +145,10 @@ pub enum Refusal {
     },
     /// There is no such request, or it is not of the kind that this can be done with.
     NoSuchRequest(RequestId),
+    /// The user or the group may have nothing at this time.
+    Locked(String),
+    /// User or group have no privilege for that.
+    NotAllowed(&'static str),
     /// A running request may get no longer than that.
     TooLong {
         /// In seconds.
@@ -169,6 +174,8 @@ impl fmt::Display for Refusal {
                 write!(f, "{most} requests is the most that may be unfinished at once")
             }
             Self::NoSuchRequest(id) => write!(f, "there is no request {id} to do that with"),
+            Self::Locked(name) => write!(f, "{name} is locked at this time"),
+            Self::NotAllowed(privilege) => write!(f, "the privilege \"{privilege}\" is needed"),
             Self::TooLong { most_s } => write!(f, "it may run for {most_s} s at most"),
         }
     }

@@ -8,41 +8,9 @@ use std::ops::Range;
 
 use pbs_profile::FOREVER;
 use pbs_rset::{Condition, Facts};
+use pbs_site::{Share, Whom};
 
 use crate::machine::ResourceId;
-
-/// How much, in part of what is available: `30/45%`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Share {
-    /// So many.
-    pub least: u64,
-    /// Or so much of what is available, if that is more.
-    pub permille: u64,
-}
-
-impl Share {
-    /// The greater of both, and no more than what is available.
-    ///
-    /// ```
-    /// let share = pbs_cluster::Share { least: 30, permille: 450 };
-    /// assert_eq!([100, 50, 20].map(|available| share.of(available)), [45, 30, 20]);
-    /// ```
-    pub fn of(self, available: u64) -> u64 {
-        let part = u128::from(available) * u128::from(self.permille) / 1000;
-        // A part of 64 bits, as permille are at most a thousand.
-        let part = u64::try_from(part).unwrap_or(u64::MAX);
-        self.least.max(part).min(available)
-    }
-}
-
-/// Whose a limit is.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Consumer {
-    /// A user.
-    User(String),
-    /// All of a group together.
-    Group(String),
-}
 
 /// What a limit is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,8 +29,8 @@ pub enum Limited {
 /// validity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limit {
-    /// Whose.
-    pub consumer: Consumer,
+    /// Whose; everyone has one like it who has no limit of that.
+    pub whom: Whom,
     /// Of what.
     pub of: Limited,
     /// So many at once; `None` is no limit.
@@ -119,11 +87,11 @@ impl Rules {
     /// that counts: one of the resource goes before one of all.
     pub(crate) fn of<'a>(
         &'a self,
-        consumer: &'a Consumer,
+        whom: &'a Whom,
         resource: ResourceId,
     ) -> Vec<(&'a Limit, Vec<Range<u64>>)> {
-        let mine = self.limits.iter().filter(|limit| limit.consumer == *consumer);
-        let (named, others): (Vec<_>, Vec<_>) = mine
+        let (named, others): (Vec<_>, Vec<_>) = self
+            .whose(whom)
             .filter(|limit| limit.of == Limited::All || limit.of == Limited::Resource(resource))
             .partition(|limit| limit.of != Limited::All);
         let mut counts: Vec<_> = named
@@ -140,13 +108,23 @@ impl Rules {
         counts
     }
 
+    /// The limits of a consumer: a user who has none has those of everyone.
+    fn whose<'a>(&'a self, whom: &'a Whom) -> impl Iterator<Item = &'a Limit> {
+        let has_own = self.limits.iter().any(|limit| limit.whom == *whom);
+        let of = match (has_own, whom) {
+            (false, Whom::User(_)) => &Whom::Everyone,
+            _ => whom,
+        };
+        self.limits.iter().filter(move |limit| limit.whom == *of)
+    }
+
     /// How many requests, and how many of arrays, a consumer may have.
-    pub(crate) fn most_requests(&self, consumer: &Consumer, of: Limited, now_s: u64) -> u64 {
-        let limits = self.limits.iter().filter(|limit| {
+    pub(crate) fn most_requests(&self, whom: &Whom, of: Limited, now_s: u64) -> u64 {
+        let limits = self.whose(whom).filter(|limit| {
             let is_valid = limit.valid.iter().any(|valid| valid.contains(&now_s));
-            limit.consumer == *consumer && limit.of == of && is_valid
+            limit.of == of && is_valid
         });
-        let items = limits.filter_map(|limit| Some(limit.items?.least));
+        let items = limits.filter_map(|limit| limit.items?.least);
         items.min().unwrap_or(u64::MAX)
     }
 }

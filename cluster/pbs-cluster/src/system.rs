@@ -6,13 +6,15 @@
 //! that the least of limit and own use. Here each of the three is a profile that bookings
 //! keep up to date, and a search asks all of them: nothing is copied for a request.
 
-use std::collections::BTreeMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use pbs_profile::{find_first_hole, Need as Hole, Profile, FOREVER};
+use pbs_site::Whom;
 
 use crate::machine::{Machine, ResourceId};
-use crate::rules::{Consumer, Limited, OfRequest, Rules};
+use crate::of_site::consumers;
+use crate::rules::{OfRequest, Rules};
 
 /// Profiles hold what is free, and this more: what is free may be less than nothing where
 /// a limit or the cluster became smaller than what is used already.
@@ -29,11 +31,8 @@ pub(crate) struct Who {
 }
 
 impl Who {
-    pub(crate) fn consumers(&self) -> [Consumer; 2] {
-        [
-            Consumer::User(self.user.clone()),
-            Consumer::Group(self.group.clone()),
-        ]
+    pub(crate) fn consumers(&self) -> [Whom; 2] {
+        consumers(&self.user, &self.group)
     }
 }
 
@@ -50,18 +49,18 @@ struct View {
 }
 
 /// Why a request can't be somewhere, or can't start before.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// Others use the resource.
     Used(ResourceId),
     /// A pool keeps it free for others.
     Pool(String),
     /// A limit on the items of a resource.
-    Items(Consumer, ResourceId),
+    Items(Whom, ResourceId),
     /// It is longer than a limit lets it be.
-    Duration(Consumer, ResourceId),
+    Duration(Whom, ResourceId),
     /// The items times the time of all requests exceed a limit.
-    Area(Consumer, ResourceId),
+    Area(Whom, ResourceId),
     /// No nodes have room for the chunks together.
     Nodes,
 }
@@ -85,69 +84,64 @@ pub(crate) struct System {
     /// What those use whom a pool lets in, by pool, where that counts.
     inside: Vec<Profile>,
     /// usdRS: what a consumer may still have of a resource.
-    allowances: BTreeMap<(Consumer, ResourceId), Profile>,
+    allowances: HashMap<(Whom, ResourceId), Profile>,
     /// Items times seconds of what has not ended.
-    areas: BTreeMap<(Consumer, ResourceId), u128>,
+    areas: HashMap<(Whom, ResourceId), u128>,
     names: Vec<String>,
+    /// Whose allowances are made.
+    known: HashSet<Whom>,
 }
 
 impl System {
     pub(crate) fn new(machine: &Machine, rules: Rules) -> Self {
         let available = machine.totals.clone();
         let free = available.iter().map(|free| Profile::new(NOTHING + free));
-        let mut system = Self {
+        Self {
             profiles: free.collect(),
             available,
             inside: vec![Profile::new(0); rules.pools.len()],
             rules,
             views: Vec::new(),
-            allowances: BTreeMap::new(),
-            areas: BTreeMap::new(),
+            allowances: HashMap::new(),
+            areas: HashMap::new(),
             names: machine.resources().iter().map(|of| of.name.clone()).collect(),
-        };
-        system.make_allowances();
-        system
+            known: HashSet::new(),
+        }
     }
 
     pub(crate) fn rules(&self) -> &Rules {
         &self.rules
     }
 
-    /// One profile for each consumer and resource that a limit of items is on.
-    fn make_allowances(&mut self) {
-        let resources = self.profiles.len();
-        for limit in &self.rules.limits {
-            let of = match limit.of {
-                Limited::All => 0..resources,
-                Limited::Resource(resource) => resource..resource + 1,
-                Limited::Requests | Limited::ArrayRequests => continue,
-            };
-            for resource in of {
-                let key = (limit.consumer.clone(), resource);
-                if limit.items.is_none() || self.allowances.contains_key(&key) {
-                    continue;
-                }
-                let mut profile = Profile::new(NOTHING + UNLIMITED);
-                for (limit, valid) in self.rules.of(&limit.consumer, resource) {
-                    let Some(items) = limit.items else { continue };
-                    let items = items.of(self.available[resource]);
-                    for over in valid {
-                        // The least of all that hold.
-                        let steps: Vec<_> = profile
-                            .steps_from(over.start)
-                            .take_while(|step| step.from < over.end)
-                            .collect();
-                        for step in steps {
-                            let part = step.from.max(over.start)..step.until.min(over.end);
-                            let less = step.value.saturating_sub(NOTHING + items);
-                            let done = profile.subtract(part, less);
-                            debug_assert_eq!(done, Ok(()));
-                        }
+    /// One profile for each resource that a limit of items of the consumer is on, before
+    /// it has used any.
+    fn make_allowances(&mut self, whom: Whom) {
+        for resource in 0..self.names.len() {
+            let limits = self.rules.of(&whom, resource);
+            if limits.iter().all(|(limit, _)| limit.items.is_none()) {
+                continue;
+            }
+            let mut profile = Profile::new(NOTHING + UNLIMITED);
+            for (limit, valid) in limits {
+                let Some(items) = limit.items else { continue };
+                let items = items.of(self.available[resource]);
+                for over in valid {
+                    // The least of all that hold.
+                    let steps: Vec<_> = profile
+                        .steps_from(over.start)
+                        .take_while(|step| step.from < over.end)
+                        .collect();
+                    for step in steps {
+                        let part = step.from.max(over.start)..step.until.min(over.end);
+                        let less = step.value.saturating_sub(NOTHING + items);
+                        let done = profile.subtract(part, less);
+                        debug_assert_eq!(done, Ok(()));
                     }
                 }
-                self.allowances.insert(key, profile);
             }
+            self.allowances.insert((whom.clone(), resource), profile);
         }
+        self.known.insert(whom);
     }
 
     /// The pools that keep a resource from a request, as bits.
@@ -169,9 +163,16 @@ impl System {
             .fold(0, |bits, (index, _)| bits | 1 << index)
     }
 
-    /// Makes sure that there is a view for what a request is kept from, by what it asked
-    /// for.
+    /// Makes the profiles that a request needs, if there are none: of its consumers, and of
+    /// what it is kept from, by what it asked for.
     pub(crate) fn prepare(&mut self, asked: &Sums, duration_s: u64, who: &Who) {
+        if !self.rules.limits.is_empty() {
+            for whom in who.consumers() {
+                if !self.known.contains(&whom) {
+                    self.make_allowances(whom);
+                }
+            }
+        }
         let of_pools: Vec<_> = self.rules.pools.iter().map(|pool| pool.resource).collect();
         for resource in of_pools {
             let pools = self.closed(resource, asked, duration_s, who);
@@ -211,7 +212,10 @@ impl System {
         is_more: bool,
     ) {
         let span_s = u128::from(over.end - over.start);
-        let consumers = who.consumers();
+        let consumers = match self.rules.limits.is_empty() {
+            true => Vec::new(),
+            false => who.consumers().to_vec(),
+        };
         for &(resource, amount) in sums {
             // Sums of all requests are checked against the cluster, which is far smaller
             // than what is between.
@@ -288,11 +292,9 @@ impl System {
         }
     }
 
-    fn has_area(&self, consumer: &Consumer, resource: ResourceId) -> bool {
-        self.rules.limits.iter().any(|limit| {
-            let is_of = limit.of == Limited::All || limit.of == Limited::Resource(resource);
-            limit.area_s.is_some() && limit.consumer == *consumer && is_of
-        })
+    fn has_area(&self, whom: &Whom, resource: ResourceId) -> bool {
+        let limits = self.rules.of(whom, resource);
+        limits.iter().any(|(limit, _)| limit.area_s.is_some())
     }
 
     /// All that a request has to ask which takes these sums; what it asked for are fewer

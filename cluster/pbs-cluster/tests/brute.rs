@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use pbs_cluster::literal::Literal;
 use pbs_cluster::{Machine, NodeSpec, Planner, Request, RequestId, Resource, Rules, State, When, NCPUS};
 use pbs_rset::{Arrangement, Rset, Sharing};
 
@@ -188,6 +189,7 @@ fn every_start_is_the_earliest() {
             let from_s = random.below(30);
             let mut request = Request::new(rset, wanted.duration_s);
             request.when = When::After { start_s: from_s };
+            let literal = Literal::of(&planner).plan(from_s, &request);
             let found = planner.submit(0, &request);
             let expected = oracle.earliest(from_s, &wanted);
             let id = match (found, expected) {
@@ -199,6 +201,10 @@ fn every_start_is_the_earliest() {
                 panic!("seed {seed}: it has no place");
             };
             assert_eq!(Some(start_s), expected, "seed {seed}: {}", request.rset.chunks.len());
+            // Keller's procedure finds nothing earlier.
+            if let (Ok(Some(literal)), false) = (literal, wanted.exclusive) {
+                assert!(start_s <= literal.start_s, "seed {seed}");
+            }
             oracle.used.push((id, used(&planner, id, &wanted, start_s, &has)));
             wants.push((id, wanted));
             // Somebody does not want any more, and others take the place.

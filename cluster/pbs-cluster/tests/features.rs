@@ -5,8 +5,9 @@
 mod common;
 
 use common::*;
+use pbs_site::{Share, Whom};
 use pbs_cluster::{
-    Cause, Consumer, Limited, Limit, NodeSpec, Planner, Refusal, Request, Rules, Share, State, When,
+    Cause, Limited, Limit, NodeSpec, Planner, Refusal, Request, Rules, State, When,
 };
 
 fn by_user(request: Request, user: &str, group: &str) -> Request {
@@ -55,9 +56,9 @@ fn f05_what_is_defective_is_not_available() {
 
 #[test]
 fn f17_limits_of_requests_and_of_arrays() {
-    let me = Consumer::User("me".into());
+    let me = Whom::User("me".into());
     let most = |of, least| Limit {
-        items: Some(Share { least, permille: 0 }),
+        items: Some(Share { least: Some(least), permille: None }),
         ..limit(me.clone(), of, ALWAYS)
     };
     let rules = Rules {
@@ -80,11 +81,11 @@ fn f17_limits_of_requests_and_of_arrays() {
 #[test]
 fn f18_user_and_group_limits_hold_together() {
     let most = |consumer, least| Limit {
-        items: Some(Share { least, permille: 0 }),
+        items: Some(Share { least: Some(least), permille: None }),
         ..limit(consumer, Limited::Resource(0), ALWAYS)
     };
     let rules = Rules {
-        limits: vec![most(Consumer::User("a".into()), 3), most(Consumer::Group("g".into()), 4)],
+        limits: vec![most(Whom::User("a".into()), 3), most(Whom::Group("g".into()), 4)],
         ..Rules::default()
     };
     let mut planner = with_rules(&[16], rules);
@@ -93,11 +94,11 @@ fn f18_user_and_group_limits_hold_together() {
     // The user's limit, then the group's.
     let id = planner.submit(0, &of("a")).unwrap();
     assert_eq!(start(&planner, id), Some(10));
-    assert_eq!(planner.why(0, id)[0], (Cause::Items(Consumer::User("a".into()), 0), Some(10)));
+    assert_eq!(planner.why(0, id)[0], (Cause::Items(Whom::User("a".into()), 0), Some(10)));
     assert_eq!(submit(&mut planner, 0, &of("b")), 0);
     let id = planner.submit(0, &of("b")).unwrap();
     assert_eq!(start(&planner, id), Some(10));
-    assert_eq!(planner.why(0, id)[0], (Cause::Items(Consumer::Group("g".into()), 0), Some(10)));
+    assert_eq!(planner.why(0, id)[0], (Cause::Items(Whom::Group("g".into()), 0), Some(10)));
     assert_eq!(submit(&mut planner, 0, &by_user(ask("ncpus=2", 10), "b", "h")), 0);
 }
 

@@ -7,10 +7,11 @@ use std::sync::Arc;
 
 use common::*;
 use pbs_cluster::{
-    Cause, Consumer, Limit, Limited, Machine, NodeSpec, Planner, Pool, Refusal, Request, Resource,
-    Rules, Share, State,
+    Cause, Limit, Limited, Machine, NodeSpec, Planner, Pool, Refusal, Request, Resource,
+    Rules, State,
 };
 use pbs_rset::Condition;
+use pbs_site::{Share, Whom};
 
 /// Nodes of one core that can be asked for by name, busy as told.
 fn busy(stretches: &[(&str, std::ops::Range<u64>)]) -> Planner {
@@ -51,8 +52,8 @@ fn trap_2_start_inside_a_slot() {
 #[test]
 fn trap_3_min_free() {
     for (cores, duration_s, expected_s) in [(8, 30, 90), (7, 50, 0), (7, 60, 90)] {
-        let mine = Consumer::User("me".into());
-        let items = Some(Share { least: 10, permille: 0 });
+        let mine = Whom::User("me".into());
+        let items = Some(Share { least: Some(10), permille: None });
         let rules = Rules {
             limits: vec![Limit { items, ..limit(mine, Limited::Resource(0), ALWAYS) }],
             ..Rules::default()
@@ -79,14 +80,14 @@ fn trap_3_min_free() {
 fn trap_4_limits_in_time() {
     // 20.08.17 00:00 and 01.09.17 00:00, in days.
     let (now_s, august_s, september_s) = (19 * DAY, 0, 31 * DAY);
-    let me = || Consumer::User("me".into());
+    let me = || Whom::User("me".into());
     let resources = vec![ncpus(), Resource { name: "tesla".into(), job_wide: None }];
     let node = NodeSpec { has: vec![1000, 100], ..spec("n", 1000) };
     let rules = Rules {
         limits: vec![
             Limit { duration_s: Some(7 * DAY), ..limit(me(), Limited::All, ALWAYS) },
             Limit {
-                items: Some(Share { least: 640, permille: 0 }),
+                items: Some(Share { least: Some(640), permille: None }),
                 duration_s: Some(4 * DAY + 3 * HOUR),
                 ..limit(me(), Limited::Resource(0), august_s..september_s)
             },
@@ -146,7 +147,7 @@ fn trap_6_free_pool() {
         pools: vec![Pool {
             name: "short".into(),
             resource: 0,
-            free: Share { least: 10, permille: 200 },
+            free: Share { least: Some(10), permille: Some(200) },
             access: "ncpus<4 & duration<1h".parse::<Condition>().unwrap(),
             share,
             valid: vec![ALWAYS],
@@ -181,7 +182,7 @@ fn trap_7_never_is_found_out() {
         pools: vec![Pool {
             name: "service".into(),
             resource: 0,
-            free: Share { least: 0, permille: 1000 },
+            free: Share { least: None, permille: Some(1000) },
             access: Condition::Any(Vec::new()),
             share: false,
             valid: weeks.collect(),

@@ -1,2 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Traces of clusters, replayed in virtual time.
+//! Traces of clusters, replayed in virtual time: what a scheduler makes of them.
+//!
+//! A trace is read ([`swf`]) or made ([`workload`]); a [`Policy`] is told what happens and
+//! says what starts ([`replay`]); what came of it is measured ([`metrics`]). The planner of
+//! `pbs-cluster` is one policy ([`Planned`]); FCFS, EASY and conservative backfilling, the
+//! usual yardsticks, are others.
+
+mod conservative;
+mod driver;
+mod easy;
+mod fcfs;
+mod job;
+pub mod metrics;
+mod planned;
+mod policy;
+pub mod swf;
+pub mod workload;
+
+pub use conservative::Conservative;
+pub use driver::{check, replay, Outcome, Overuse};
+pub use easy::Easy;
+pub use fcfs::Fcfs;
+pub use job::{Estimates, TraceJob};
+pub use planned::Planned;
+pub use policy::Policy;

@@ -6,9 +6,10 @@
 use std::sync::Arc;
 
 use pbs_cluster::{
-    Consumer, Limit, Limited, Machine, NodeSpec, Planner, Request, RequestId, Resource, Rules,
+    Limit, Limited, Machine, NodeSpec, Planner, Request, RequestId, Resource, Rules,
     State, When,
 };
+use pbs_site::Whom;
 
 pub(crate) const ALWAYS: std::ops::Range<u64> = 0..u64::MAX;
 pub(crate) const HOUR: u64 = 3600;
@@ -84,9 +85,9 @@ pub(crate) fn names(planner: &Planner, id: RequestId) -> Vec<String> {
         .collect()
 }
 
-pub(crate) fn limit(consumer: Consumer, of: Limited, valid: std::ops::Range<u64>) -> Limit {
+pub(crate) fn limit(whom: Whom, of: Limited, valid: std::ops::Range<u64>) -> Limit {
     Limit {
-        consumer,
+        whom,
         of,
         items: None,
         duration_s: None,

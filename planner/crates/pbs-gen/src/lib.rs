@@ -24,6 +24,7 @@ mod scenario;
 mod span;
 
 pub use parameters::{Error, Order, Parameters};
+pub use random::{Random, Stream};
 pub use runnable::make_runnable;
 pub use scenario::Scenario;
 pub use span::Span;

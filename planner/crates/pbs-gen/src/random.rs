@@ -12,8 +12,8 @@ use crate::Span;
 
 /// What the numbers are for.  Each has a stream of its own, so that one can
 /// change and the others remain.
-#[derive(Clone, Copy)]
-pub(crate) enum Stream {
+#[derive(Clone, Copy, Debug)]
+pub enum Stream {
     /// Processes and the planned lengths of tasks.
     Processes,
     /// The order of slots, and idle ones.
@@ -26,12 +26,17 @@ pub(crate) enum Stream {
     Edges,
     /// Peaks of memory.
     Memory,
+    /// Jobs of a cluster.
+    Trace,
 }
 
-pub(crate) struct Random(ChaCha12Rng);
+/// A source of random numbers.
+#[derive(Debug)]
+pub struct Random(ChaCha12Rng);
 
 impl Random {
-    pub(crate) fn new(seed: u64, stream: Stream) -> Self {
+    /// The source of that purpose: others of the same seed do not change it.
+    pub fn new(seed: u64, stream: Stream) -> Self {
         let mut key = [0; 32];
         key[..8].copy_from_slice(&seed.to_le_bytes());
         let mut rng = ChaCha12Rng::from_seed(key);
@@ -40,7 +45,7 @@ impl Random {
     }
 
     /// One of `0..end`, each as likely; `end` is not 0.
-    pub(crate) fn below(&mut self, end: u64) -> u64 {
+    pub fn below(&mut self, end: u64) -> u64 {
         // What is left of 2^64 beyond a multiple of `end` would favour the
         // small ones.
         let excess = (u64::MAX % end + 1) % end;
@@ -59,7 +64,7 @@ impl Random {
 
     /// Normally distributed with mean 0 and standard deviation 1: Marsaglia's
     /// polar method.
-    pub(crate) fn normal(&mut self) -> f64 {
+    pub fn normal(&mut self) -> f64 {
         loop {
             let (x, y) = (self.signed(), self.signed());
             let square = x * x + y * y;

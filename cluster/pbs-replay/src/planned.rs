@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The planner of `pbs-cluster` as a policy.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use pbs_cluster::{Machine, Planner, Request, RequestId, Rules};
+use pbs_rset::{Arrangement, Chunk, Item, Place, Rset, Value};
+
+use crate::{Policy, TraceJob};
+
+/// Plans, and moves up who can where somebody left.
+#[derive(Clone, Debug)]
+pub struct Planned {
+    planner: Planner,
+    /// So many cores a chunk has, at most.
+    node_cores: u64,
+    /// So many requests are looked at for an earlier place each time something happens.
+    /// What is left over goes on the next time, as Keller's background thread does (5.4).
+    backfills: usize,
+    jobs: HashMap<RequestId, usize>,
+    requests: HashMap<usize, RequestId>,
+    declined: Vec<usize>,
+}
+
+impl Planned {
+    /// Nothing is planned yet.
+    pub fn new(machine: Arc<Machine>, rules: Rules, backfills: usize) -> Self {
+        let nodes = (0..machine.node_count()).map(|node| machine.has(node, pbs_cluster::NCPUS));
+        let mut sizes: Vec<u64> = nodes.collect();
+        sizes.sort_unstable();
+        Self {
+            // The size of most nodes: chunks as large fill them.
+            node_cores: sizes.get(sizes.len() / 2).copied().unwrap_or(1).max(1),
+            planner: Planner::new(machine, rules),
+            backfills,
+            jobs: HashMap::new(),
+            requests: HashMap::new(),
+            declined: Vec::new(),
+        }
+    }
+
+    /// What no plan could have, by their places in the trace.
+    pub fn declined(&self) -> &[usize] {
+        &self.declined
+    }
+
+    /// How often an earlier place was sought.
+    pub fn decisions(&self) -> u64 {
+        self.planner.decisions()
+    }
+
+    /// Whole nodes' worth of cores, and the rest.
+    fn rset(&self, cores: u64) -> Rset {
+        let chunk = |count, cores| Chunk {
+            count,
+            items: vec![Item {
+                resource: "ncpus".into(),
+                value: Value::Amount(cores),
+            }],
+        };
+        let (whole, rest) = (cores / self.node_cores, cores % self.node_cores);
+        let mut chunks = Vec::new();
+        if whole > 0 {
+            chunks.push(chunk(whole, self.node_cores));
+        }
+        if rest > 0 {
+            chunks.push(chunk(1, rest));
+        }
+        Rset {
+            chunks,
+            job_wide: Vec::new(),
+            place: Place {
+                arrangement: Arrangement::Free,
+                sharing: None,
+            },
+        }
+    }
+}
+
+impl Policy for Planned {
+    fn name(&self) -> &'static str {
+        "planned"
+    }
+
+    fn submit(&mut self, now_s: u64, job: usize, what: &TraceJob) {
+        // Who came before has what was given back.
+        self.planner.backfill(now_s, self.backfills);
+        let mut request = Request::new(self.rset(what.cores), what.requested_s);
+        request.user = what.user.to_string();
+        request.group = what.group.to_string();
+        match self.planner.submit(now_s, &request) {
+            Ok(id) => {
+                self.jobs.insert(id, job);
+                self.requests.insert(job, id);
+            }
+            Err(_) => self.declined.push(job),
+        }
+    }
+
+    fn ended(&mut self, now_s: u64, job: usize) {
+        if let Some(id) = self.requests.remove(&job) {
+            self.jobs.remove(&id);
+            self.planner.remove(now_s, id);
+        }
+    }
+
+    fn start(&mut self, now_s: u64, started: &mut Vec<usize>) {
+        self.planner.forget_before(now_s);
+        self.planner.backfill(now_s, self.backfills);
+        let mut ids = Vec::new();
+        self.planner.start(now_s, &mut ids);
+        started.extend(ids.iter().filter_map(|id| self.jobs.get(id)));
+    }
+
+    fn next_s(&self) -> Option<u64> {
+        self.planner.next_start_s()
+    }
+}
