@@ -144,6 +144,10 @@ fn zone(reader: &mut Reader, top: &mut Table<'_, '_>) -> TimeZone {
     let Some(name) = reader.string(line, "time_zone", value) else {
         return TimeZone::UTC;
     };
+    if name == "UTC" {
+        // No rules are needed for it.
+        return TimeZone::UTC;
+    }
     match DateTimeParser::new().parse_time_zone(&name) {
         Ok(zone) => zone,
         Err(_) => {

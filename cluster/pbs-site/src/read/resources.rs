@@ -49,18 +49,21 @@ fn sort(resources: &mut [Resource]) {
 
 fn one(reader: &mut Reader, line: Line, name: &str, value: &TomlValue<'_>) -> Option<Resource> {
     let mut table = reader.table(line, value, "[resource.NAME]", KEYS)?;
+    // The place of what is told in a list; the first if nothing is.
     let mut choice = |key: &'static str, names: [&'static str; 2]| {
-        let (line, value) = table.entries.remove(key)?;
+        let Some((line, value)) = table.entries.remove(key) else {
+            return Some(0);
+        };
         let name = reader.string(line, key, value)?;
         reader.one_of(line, key, &name, &names)
     };
-    let scope = match choice("scope", ["node", "job"]) {
-        Some(1) => Scope::Job,
-        _ => Scope::Node,
-    };
-    let kind = match choice("kind", ["consumable", "attribute"]) {
-        Some(1) => Kind::Attribute,
-        _ => Kind::Consumable,
+    let scope = choice("scope", ["node", "job"]);
+    let kind = choice("kind", ["consumable", "attribute"]);
+    let (scope, kind) = match (scope?, kind?) {
+        (0, 0) => (Scope::Node, Kind::Consumable),
+        (0, _) => (Scope::Node, Kind::Attribute),
+        (_, 0) => (Scope::Job, Kind::Consumable),
+        _ => (Scope::Job, Kind::Attribute),
     };
     let mut resource = Resource::of_nodes(name, kind);
     resource.scope = scope;
@@ -88,7 +91,12 @@ fn one(reader: &mut Reader, line: Line, name: &str, value: &TomlValue<'_>) -> Op
         resource.amount = values::amount(reader, line, "amount", value).unwrap_or(0);
     }
     if let Some((line, value)) = items {
-        for (line, word, value) in values::entries(reader, line, "items", value) {
+        let entries = values::entries(reader, line, "items", value);
+        if entries.is_empty() && reader.is_content() {
+            let message = format!("{name} has no items; write items = {{ NAME = 8 }}");
+            reader.problem(line, message);
+        }
+        for (line, word, value) in entries {
             // Only what is read as a word can be asked for by word.
             let is_word = matches!(
                 pbs_rset::parse_items(&format!("{name}={word}")).as_deref(),
@@ -101,10 +109,6 @@ fn one(reader: &mut Reader, line: Line, name: &str, value: &TomlValue<'_>) -> Op
             }
             let amount = values::amount(reader, line, word, value);
             resource.items.insert(word.into(), amount.unwrap_or(0));
-        }
-        if resource.items.is_empty() {
-            let message = format!("{name} has no items; write items = {{ NAME = 8 }}");
-            reader.problem(line, message);
         }
     }
     Some(resource)
