@@ -7,7 +7,7 @@ use std::fmt;
 use pbs_plan::text::closest;
 use pbs_rset::{Chunk, Item, Rset, Value};
 
-use crate::{Consumer, Kind, Node, Scope, Site};
+use crate::{Consumer, Kind, Node, Resource, Scope, Site};
 
 /// Why a request can't be had at this site at any time.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -158,15 +158,25 @@ impl Site {
         for item in &rset.job_wide {
             self.check_item(item, Scope::Job)?;
             if let Value::Word(word) = &item.value {
-                self.check_amount(&format!("{}={word}", item.resource), 1, {
-                    self.most(&item.resource, Some(word))
-                })?;
+                // By word one is asked for, and there may be none of it.
+                if self.most(&item.resource, Some(word)) == 0 {
+                    let resource = item.to_string();
+                    return Err(Refused::TooMuch {
+                        resource,
+                        asked: 1,
+                        most: 0,
+                    });
+                }
             }
         }
         for resource in &self.resources {
-            if resource.kind == Kind::Consumable {
-                let asked = rset.total(&resource.name);
-                self.check_amount(&resource.name, asked, self.most(&resource.name, None))?;
+            let asked = rset.total(&resource.name);
+            if resource.kind == Kind::Consumable && !self.reaches(resource, asked) {
+                return Err(Refused::TooMuch {
+                    resource: resource.name.clone(),
+                    asked,
+                    most: self.most(&resource.name, None),
+                });
             }
         }
         for chunk in &rset.chunks {
@@ -199,15 +209,20 @@ impl Site {
         }
     }
 
-    fn check_amount(&self, resource: &str, asked: u64, most: u64) -> Result<(), Refused> {
-        if asked <= most {
-            return Ok(());
+    /// Whether there is so much in all; most requests are small, and few nodes tell.
+    fn reaches(&self, resource: &Resource, asked: u64) -> bool {
+        let mut missing = asked;
+        if resource.scope == Scope::Job {
+            missing = missing.saturating_sub(resource.amount);
+        } else {
+            for node in &self.nodes {
+                if missing == 0 {
+                    break;
+                }
+                missing = missing.saturating_sub(node.amount(&resource.name));
+            }
         }
-        Err(Refused::TooMuch {
-            resource: resource.into(),
-            asked,
-            most,
-        })
+        missing == 0
     }
 
     /// Whether a chunk fits on the node when it is empty. What the gate of the node says

@@ -328,7 +328,7 @@ fn f22_pools() {
 
 #[test]
 fn f34_unknown_and_too_much_is_refused() {
-    let site = with_nodes("[resource.sw]\nscope = 'job'\nitems = { g03 = 4 }\n");
+    let site = with_nodes("[resource.sw]\nscope = 'job'\nitems = { g03 = 4, g99 = 0 }\n");
     let refused = |text: &str| {
         let rset: Rset = text.parse().unwrap();
         site.accept(&rset, "alice", "G1").unwrap_err()
@@ -362,12 +362,13 @@ fn f34_unknown_and_too_much_is_refused() {
         ),
         (
             "ncpus=1,sw=g04",
-            "sw is asked for by word; write one of sw=g03",
+            "sw is asked for by word; write one of sw=g03, sw=g99",
         ),
         (
             "ncpus=1,sw=1",
-            "sw is asked for by word; write one of sw=g03",
+            "sw is asked for by word; write one of sw=g03, sw=g99",
         ),
+        ("ncpus=1,sw=g99", "1 sw=g99 are asked for, and there are 0"),
         ("tesla=one", "tesla is counted; write a number"),
     ] {
         let refused = refused(text);

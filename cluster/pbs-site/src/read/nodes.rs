@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use pbs_plan::text::{Reader, Table, Value as TomlValue};
 use pbs_plan::Line;
-use pbs_rset::{Condition, Item, Value};
+use pbs_rset::{Condition, Value};
 
 use super::{names, resources, values, Known};
 use crate::pattern::Pattern;
@@ -226,15 +226,13 @@ fn check(reader: &mut Reader, group: &Group, known: &Known) {
     }
     if let Some(kept) = &node.kept {
         let (line, of) = (group.kept_line, kept.resource.as_str());
-        if names::resource(reader, line, of, &known.resources).is_some() {
-            let is_there = |item: &Item| item.resource == of;
-            if of == "ncpus" || !node.has.iter().any(is_there) {
-                let message = format!(
-                    "cores are kept for {of}, of which these nodes have none; add it to has, or \
-                     remove kept"
-                );
-                reader.problem(line, message);
-            }
+        let is_known = names::resource(reader, line, of, &known.resources).is_some();
+        if is_known && (of == "ncpus" || node.amount(of) == 0) {
+            let message = format!(
+                "cores are kept for {of}, of which these nodes have none; add it to has, or \
+                 remove kept"
+            );
+            reader.problem(line, message);
         }
         if !(1..=cores).contains(&kept.cores) {
             let message = format!(
