@@ -68,7 +68,7 @@ impl Conservative {
 }
 
 impl Policy for Conservative {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         "conservative"
     }
 
@@ -81,7 +81,8 @@ impl Policy for Conservative {
         if start_s < FOREVER {
             self.change(start_s, start_s + what.requested_s, what.cores, true);
             self.starts.insert((start_s, job));
-            self.waiting.insert(job, (what.cores, what.requested_s, start_s));
+            self.waiting
+                .insert(job, (what.cores, what.requested_s, start_s));
         }
     }
 

@@ -5,114 +5,238 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fmt;
 
+use serde::Serialize;
+
 use crate::{Policy, TraceJob};
 
+/// Progress is told whenever so many more jobs have ended.
+const PROGRESS_JOBS: usize = 1024;
+/// A policy that is asked so often while nothing runs and nothing comes, and starts
+/// nothing, never will.
+const IDLE_QUESTIONS: u32 = 100_000;
+
 /// What became of a job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Outcome {
-    /// When it started; `None`: never.
+    /// Its place in the trace.
+    pub job: usize,
+    /// When it started, in seconds; `None`: never.
     pub start_s: Option<u64>,
-    /// When it ended; where it never started, that of the trace.
+    /// When it ended, in seconds; where it never started, when it came.
     pub end_s: u64,
+    /// It was ended at the end of the time that it asked for, before it was over.
+    pub killed: bool,
 }
 
-/// More was used than there is: the scheduler errs.
+/// A policy did what none may. The replay ends there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Overuse {
-    /// When.
-    pub time_s: u64,
-    /// So many cores.
-    pub used_cores: u64,
+pub enum Fault {
+    /// It starts a job that the trace has not, or that has not come yet.
+    NotSubmitted {
+        /// When, in seconds.
+        time_s: u64,
+        /// The place in the trace.
+        job: usize,
+    },
+    /// It starts a job again.
+    Twice {
+        /// When, in seconds.
+        time_s: u64,
+        /// The place in the trace.
+        job: usize,
+    },
+    /// It wants to be asked again and again, and starts nothing, though nothing else happens.
+    Idle {
+        /// When it was asked last, in seconds.
+        time_s: u64,
+    },
 }
 
-impl fmt::Display for Overuse {
+impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} cores are used at {} s, more than there are", self.used_cores, self.time_s)
+        match *self {
+            Self::NotSubmitted { time_s, job } => write!(
+                f,
+                "at {time_s} s the policy starts job {job} (counted from 0), which has not come; \
+                 start only what was submitted"
+            ),
+            Self::Twice { time_s, job } => write!(
+                f,
+                "at {time_s} s the policy starts job {job} (counted from 0) again; start each \
+                 once"
+            ),
+            Self::Idle { time_s } => write!(
+                f,
+                "at {time_s} s nothing runs and nothing comes, and the policy has been asked \
+                 {IDLE_QUESTIONS} times and starts nothing; answer next_s() with nothing then"
+            ),
+        }
     }
 }
 
-impl std::error::Error for Overuse {}
+impl std::error::Error for Fault {}
 
-/// Replays a trace, which is in the order of submission. `done` hears how many jobs have
-/// ended, now and then.
-pub fn replay(
-    jobs: &[TraceJob],
-    policy: &mut dyn Policy,
-    mut done: impl FnMut(usize),
-) -> Vec<Outcome> {
-    let mut outcomes = vec![
-        Outcome {
-            start_s: None,
-            end_s: 0,
-        };
-        jobs.len()
-    ];
-    let mut ends: BinaryHeap<Reverse<(u64, usize)>> = BinaryHeap::new();
-    let mut next_job = 0;
-    let mut ended = 0;
-    let mut started = Vec::new();
-    let mut asked_s = 0;
-    loop {
-        let submit_s = jobs.get(next_job).map(|job| job.submit_s);
-        let end_s = ends.peek().map(|&Reverse((end_s, _))| end_s);
-        // A time that has passed was asked for already.
-        let wanted_s = policy.next_s().filter(|&wanted_s| wanted_s > asked_s);
-        let next = [submit_s, end_s, wanted_s].into_iter().flatten().min();
-        let Some(now_s) = next else { break };
-        asked_s = now_s;
-        while let Some(&Reverse((end_s, job))) = ends.peek() {
-            if end_s > now_s {
-                break;
-            }
-            ends.pop();
-            policy.ended(now_s, job);
-            ended += 1;
-            if ended % 1024 == 0 {
-                done(ended);
-            }
-        }
-        while jobs.get(next_job).is_some_and(|job| job.submit_s <= now_s) {
-            policy.submit(now_s, next_job, &jobs[next_job]);
-            next_job += 1;
-        }
-        policy.start(now_s, &mut started);
-        for job in started.drain(..) {
-            let end_s = now_s + jobs[job].run_s.max(1);
-            outcomes[job] = Outcome {
-                start_s: Some(now_s),
-                end_s,
-            };
-            ends.push(Reverse((end_s, job)));
-        }
-    }
-    done(ended);
-    outcomes
-}
-
-/// Checks afterwards that never more was used than there is.
+/// Replays a trace, in the order of submission; jobs that come at the same time, in that of
+/// the trace. `progress` hears how many jobs have ended, now and then and at the end.
+///
+/// Outcomes are in the order of the trace. [`check`](crate::check) looks whether they are
+/// possible.
 ///
 /// # Errors
 ///
-/// The first time at which more was.
-pub fn check(jobs: &[TraceJob], outcomes: &[Outcome], cores: u64) -> Result<(), Overuse> {
-    let mut changes = Vec::new();
-    for (job, outcome) in jobs.iter().zip(outcomes) {
-        if let Some(start_s) = outcome.start_s {
-            // What ends at a time is given back before what starts then.
-            changes.push((start_s, true, job.cores));
-            changes.push((outcome.end_s, false, job.cores));
+/// The first [`Fault`] of the policy.
+///
+/// ```
+/// use pbs_replay::{check, replay, Easy, TraceJob};
+///
+/// // On 4 cores a job of 2 runs, one of 4 waits for it, and a short one goes before that.
+/// let jobs = [
+///     TraceJob::new(0, 100, 100, 2),
+///     TraceJob::new(1, 50, 60, 4),
+///     TraceJob::new(2, 10, 20, 1),
+/// ];
+/// let outcomes = replay(&jobs, &mut Easy::new(4), |_| ())?;
+/// let starts_s: Vec<_> = outcomes.iter().map(|outcome| outcome.start_s).collect();
+/// assert_eq!(starts_s, [Some(0), Some(100), Some(2)]);
+/// assert_eq!(check(&jobs, &outcomes, 4), Ok(()));
+/// # Ok::<(), pbs_replay::Fault>(())
+/// ```
+pub fn replay(
+    jobs: &[TraceJob],
+    policy: &mut dyn Policy,
+    mut progress: impl FnMut(usize),
+) -> Result<Vec<Outcome>, Fault> {
+    let mut outcomes: Vec<Outcome> = (0..)
+        .zip(jobs)
+        .map(|(job, what)| Outcome {
+            job,
+            start_s: None,
+            end_s: what.submit_s,
+            killed: false,
+        })
+        .collect();
+    let mut order: Vec<usize> = (0..jobs.len()).collect();
+    order.sort_by_key(|&job| jobs[job].submit_s);
+    let mut order = order.into_iter().peekable();
+    let mut has_come = vec![false; jobs.len()];
+    let mut ends: BinaryHeap<Reverse<(u64, usize)>> = BinaryHeap::new();
+    let mut started = Vec::new();
+    let mut asked_s = None;
+    let mut ended = 0;
+    let mut idle_questions = 0;
+    loop {
+        let submit_s = order.peek().map(|&job| jobs[job].submit_s);
+        let end_s = ends.peek().map(|&Reverse((end_s, _))| end_s);
+        let is_idle = submit_s.is_none() && end_s.is_none();
+        let wanted_s = policy.next_s().filter(|&wanted_s| Some(wanted_s) > asked_s);
+        let next_s = [submit_s, end_s, wanted_s].into_iter().flatten().min();
+        let Some(now_s) = next_s else { break };
+        asked_s = Some(now_s);
+        while let Some(&Reverse((_, job))) = ends.peek().filter(|end| end.0 .0 <= now_s) {
+            ends.pop();
+            policy.ended(now_s, job);
+            ended += 1;
+            if ended % PROGRESS_JOBS == 0 {
+                progress(ended);
+            }
+        }
+        while let Some(job) = order.next_if(|&job| jobs[job].submit_s <= now_s) {
+            has_come[job] = true;
+            policy.submit(now_s, job, &jobs[job].as_told());
+        }
+        policy.start(now_s, &mut started);
+        idle_questions = match is_idle && started.is_empty() {
+            true => idle_questions + 1,
+            false => 0,
+        };
+        if idle_questions == IDLE_QUESTIONS {
+            return Err(Fault::Idle { time_s: now_s });
+        }
+        for job in started.drain(..) {
+            if !has_come.get(job).is_some_and(|&has_come| has_come) {
+                return Err(Fault::NotSubmitted { time_s: now_s, job });
+            }
+            let outcome = &mut outcomes[job];
+            if outcome.start_s.is_some() {
+                return Err(Fault::Twice { time_s: now_s, job });
+            }
+            outcome.start_s = Some(now_s);
+            outcome.end_s = now_s.saturating_add(jobs[job].occupies_s());
+            outcome.killed = jobs[job].is_killed();
+            ends.push(Reverse((outcome.end_s, job)));
         }
     }
-    changes.sort_unstable();
-    let mut used_cores = 0;
-    for (time_s, is_more, more) in changes {
-        match is_more {
-            true => used_cores += more,
-            false => used_cores -= more,
+    progress(ended);
+    Ok(outcomes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Says what it was told to say, every second until its last answer.
+    struct Says(Vec<Vec<usize>>, u64);
+
+    impl Policy for Says {
+        fn name(&self) -> &str {
+            "says"
         }
-        if used_cores > cores {
-            return Err(Overuse { time_s, used_cores });
+
+        fn submit(&mut self, _: u64, _: usize, what: &TraceJob) {
+            assert_eq!(what.run_s, what.requested_s, "nobody knows better");
+        }
+
+        fn ended(&mut self, _: u64, _: usize) {}
+
+        fn start(&mut self, now_s: u64, started: &mut Vec<usize>) {
+            started.extend(self.0.get(now_s as usize).into_iter().flatten());
+            self.1 = now_s + 1;
+        }
+
+        fn next_s(&self) -> Option<u64> {
+            Some(self.1)
         }
     }
-    Ok(())
+
+    fn says(answers: &[&[usize]]) -> Result<Vec<Outcome>, Fault> {
+        // The one that comes later stands first.
+        let jobs = [TraceJob::new(2, 9, 5, 1), TraceJob::new(0, 3, 5, 1)];
+        let answers = answers.iter().map(|answer| answer.to_vec()).collect();
+        replay(&jobs, &mut Says(answers, 0), |_| ())
+    }
+
+    #[test]
+    fn what_none_may_do_is_a_fault() {
+        let wrong = |answers: &[&[usize]]| says(answers).unwrap_err();
+        let (time_s, job) = (0, 0);
+        assert_eq!(wrong(&[&[0]]), Fault::NotSubmitted { time_s, job });
+        let job = 7;
+        assert_eq!(wrong(&[&[7]]), Fault::NotSubmitted { time_s, job });
+        let (time_s, job) = (3, 1);
+        assert_eq!(wrong(&[&[1], &[], &[], &[1]]), Fault::Twice { time_s, job });
+        // Though all have run: who asks for ever never ends.
+        let last = wrong(&[&[1], &[], &[], &[0]]);
+        assert!(matches!(last, Fault::Idle { .. }), "{last}");
+    }
+
+    #[test]
+    fn who_runs_longer_than_asked_for_is_killed() {
+        let jobs = [TraceJob::new(0, 9, 5, 1), TraceJob::new(0, 0, 5, 1)];
+        let ran = |jobs: &[TraceJob]| {
+            let outcomes = replay(jobs, &mut crate::Fcfs::new(2), |_| ()).unwrap();
+            let ran = outcomes
+                .iter()
+                .map(|outcome| (outcome.end_s, outcome.killed));
+            ran.collect::<Vec<_>>()
+        };
+        assert_eq!(ran(&jobs), [(5, true), (1, false)]);
+        assert_eq!(
+            ran(&jobs.map(|job| job.with(crate::Estimates::Perfect))),
+            [(5, true), (1, false)]
+        );
+        assert_eq!(
+            ran(&jobs.map(|job| job.unlimited())),
+            [(9, false), (1, false)]
+        );
+    }
 }

@@ -58,7 +58,7 @@ impl Easy {
 }
 
 impl Policy for Easy {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         "EASY"
     }
 

@@ -25,7 +25,7 @@ impl Fcfs {
 }
 
 impl Policy for Fcfs {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         "FCFS"
     }
 

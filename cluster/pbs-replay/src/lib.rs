@@ -6,6 +6,7 @@
 //! `pbs-cluster` is one policy ([`Planned`]); FCFS, EASY and conservative backfilling, the
 //! usual yardsticks, are others.
 
+mod check;
 mod conservative;
 mod driver;
 mod easy;
@@ -17,10 +18,11 @@ mod policy;
 pub mod swf;
 pub mod workload;
 
+pub use check::{check, Invalid};
 pub use conservative::Conservative;
-pub use driver::{check, replay, Outcome, Overuse};
+pub use driver::{replay, Fault, Outcome};
 pub use easy::Easy;
 pub use fcfs::Fcfs;
-pub use job::{Estimates, TraceJob};
+pub use job::{Estimates, Status, TraceJob};
 pub use planned::Planned;
 pub use policy::Policy;

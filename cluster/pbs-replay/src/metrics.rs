@@ -78,7 +78,11 @@ impl Metrics {
             .filter_map(|(job, outcome)| Some((job, outcome.start_s?, outcome.end_s)))
             .collect();
         let of = |figure: &dyn Fn(&TraceJob, u64, u64) -> f64| {
-            Spread::of(ran.iter().map(|&(job, start_s, end_s)| figure(job, start_s, end_s)).collect())
+            Spread::of(
+                ran.iter()
+                    .map(|&(job, start_s, end_s)| figure(job, start_s, end_s))
+                    .collect(),
+            )
         };
         let bounded = |job: &TraceJob, start_s: u64, end_s: u64| {
             let run_s = (end_s - start_s).max(SLOWDOWN_BOUND_S) as f64;
@@ -86,7 +90,13 @@ impl Metrics {
         };
         let first_s = jobs.iter().map(|job| job.submit_s).min().unwrap_or(0);
         let last_s = jobs.iter().map(|job| job.submit_s).max().unwrap_or(0);
-        let makespan_s = ran.iter().map(|&(_, _, end_s)| end_s).max().unwrap_or(0).max(first_s) - first_s;
+        let makespan_s = ran
+            .iter()
+            .map(|&(_, _, end_s)| end_s)
+            .max()
+            .unwrap_or(0)
+            .max(first_s)
+            - first_s;
         let used = |until_s: u64| {
             let seconds = ran.iter().map(|&(job, start_s, end_s)| {
                 u128::from(end_s.min(until_s).saturating_sub(start_s)) * u128::from(job.cores)
@@ -101,9 +111,9 @@ impl Metrics {
             user.1 += 1.0;
         }
         let means: Vec<f64> = users.values().map(|(sum, count)| sum / count).collect();
-        let (sum, squares) = means
-            .iter()
-            .fold((0.0, 0.0), |(sum, squares), mean| (sum + mean, squares + mean * mean));
+        let (sum, squares) = means.iter().fold((0.0, 0.0), |(sum, squares), mean| {
+            (sum + mean, squares + mean * mean)
+        });
         Self {
             jobs: ran.len(),
             unstarted: jobs.len() - ran.len(),
@@ -130,24 +140,21 @@ mod tests {
 
     fn job(submit_s: u64, run_s: u64, cores: u64, user: u64) -> TraceJob {
         TraceJob {
-            number: 0,
-            submit_s,
-            run_s,
-            requested_s: run_s,
-            cores,
             user,
-            group: 0,
+            ..TraceJob::new(submit_s, run_s, run_s, cores)
         }
     }
 
     #[test]
     fn figures_worked_by_hand() {
         let jobs = [job(0, 100, 2, 1), job(0, 5, 1, 2), job(50, 50, 2, 1)];
-        let outcome = |start_s, end_s| Outcome {
+        let outcome = |job, start_s, end_s| Outcome {
+            job,
+            killed: false,
             start_s: Some(start_s),
             end_s,
         };
-        let outcomes = [outcome(0, 100), outcome(0, 5), outcome(100, 150)];
+        let outcomes = [outcome(0, 0, 100), outcome(1, 0, 5), outcome(2, 100, 150)];
         let metrics = Metrics::of(&jobs, &outcomes, 3);
         assert_eq!((metrics.jobs, metrics.makespan_s), (3, 150));
         assert_eq!(metrics.wait_s.max, 50.0);
@@ -156,6 +163,9 @@ mod tests {
         assert_eq!(metrics.bounded_slowdown.mean, (1.0 + 1.0 + 2.0) / 3.0);
         assert_eq!(metrics.utilisation, (200.0 + 5.0 + 100.0) / 450.0);
         assert_eq!(metrics.utilisation_loaded, (100.0 + 5.0) / 150.0);
-        assert_eq!(metrics.fairness, (1.5f64 + 1.0).powi(2) / (2.0 * (2.25 + 1.0)));
+        assert_eq!(
+            metrics.fairness,
+            (1.5f64 + 1.0).powi(2) / (2.0 * (2.25 + 1.0))
+        );
     }
 }

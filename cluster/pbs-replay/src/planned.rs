@@ -79,7 +79,7 @@ impl Planned {
 }
 
 impl Policy for Planned {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         "planned"
     }
 

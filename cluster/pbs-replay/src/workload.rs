@@ -100,8 +100,11 @@ fn job(
         run_s: run_s as u64,
         requested_s: (requested_s as u64).div_ceil(600).max(1) * 600,
         cores,
+        memory_bytes: None,
         user,
         group: user % GROUPS,
+        deadline_s: None,
+        status: crate::Status::Completed,
     }
 }
 

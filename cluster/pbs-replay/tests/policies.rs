@@ -17,14 +17,12 @@ fn trace(seed: u64) -> Vec<TraceJob> {
     let mut jobs: Vec<TraceJob> = (0..1 + random.below(12))
         .map(|number| {
             let run_s = 1 + random.below(12);
+            let submit_s = random.below(30);
+            let requested_s = run_s + random.below(2) * random.below(12);
             TraceJob {
                 number,
-                submit_s: random.below(30),
-                run_s,
-                requested_s: run_s + random.below(2) * random.below(12),
-                cores: 1 + random.below(CORES),
                 user: random.below(3),
-                group: 0,
+                ..TraceJob::new(submit_s, run_s, requested_s, 1 + random.below(CORES))
             }
         })
         .collect();
@@ -50,7 +48,7 @@ fn planned(cores: &[u64]) -> Planned {
 }
 
 fn starts(jobs: &[TraceJob], policy: &mut dyn Policy) -> Vec<u64> {
-    let outcomes = replay(jobs, policy, |_| ());
+    let outcomes = replay(jobs, policy, |_| ()).unwrap();
     check(jobs, &outcomes, CORES).unwrap();
     let start = |outcome: &Outcome| outcome.start_s.expect("all start");
     outcomes.iter().map(start).collect()
@@ -84,7 +82,10 @@ fn easy_by_seconds(jobs: &[TraceJob]) -> Vec<u64> {
                 starts[head] = Some(now_s);
                 continue;
             }
-            let head_at = free.iter().position(|&free| free >= jobs[head].cores).unwrap();
+            let head_at = free
+                .iter()
+                .position(|&free| free >= jobs[head].cores)
+                .unwrap();
             let extra = free[head_at] - jobs[head].cores;
             let next = queue[1..].iter().find(|&&job| {
                 let in_time = jobs[job].requested_s <= head_at as u64;
@@ -109,7 +110,9 @@ fn fcfs_lets_nobody_overtake() {
             let before = index.checked_sub(1).map_or(0, |before| starts[before]);
             let earliest_s = before.max(job.submit_s);
             if starts[index] > earliest_s {
-                let all: Vec<_> = (0..jobs.len()).map(|of| (of < index).then_some(starts[of])).collect();
+                let all: Vec<_> = (0..jobs.len())
+                    .map(|of| (of < index).then_some(starts[of]))
+                    .collect();
                 let now_s = starts[index] - 1;
                 let used: u64 = (0..index)
                     .filter(|&of| all[of].is_some_and(|start_s| start_s + jobs[of].run_s > now_s))
@@ -135,7 +138,10 @@ fn easy_is_as_worked_out_second_by_second() {
 #[test]
 fn conservative_reserves_for_all() {
     for seed in 0..TRACES {
-        let jobs: Vec<_> = trace(seed).iter().map(|job| job.with(Estimates::Perfect)).collect();
+        let jobs: Vec<_> = trace(seed)
+            .iter()
+            .map(|job| job.with(Estimates::Perfect))
+            .collect();
         let starts = starts(&jobs, &mut Conservative::new(CORES));
         let mut used = [0; 2000];
         for (job, start_s) in jobs.iter().zip(starts) {
@@ -158,7 +164,11 @@ fn the_planner_on_one_node_is_conservative() {
     for seed in 0..TRACES {
         let jobs = trace(seed);
         let one = starts(&jobs, &mut planned(&[CORES]));
-        assert_eq!(one, starts(&jobs, &mut Conservative::new(CORES)), "seed {seed}");
+        assert_eq!(
+            one,
+            starts(&jobs, &mut Conservative::new(CORES)),
+            "seed {seed}"
+        );
     }
 }
 

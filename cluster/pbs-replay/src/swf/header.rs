@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What comments say of the cluster.
+
+/// Comments with a name are kept so far; those of the archive have some twenty.
+const MOST: usize = 1000;
+
+/// Comments of the form `; Name: value`, in their order. A name may be there several
+/// times: `Queue` and `Note` are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Header {
+    fields: Vec<(String, String)>,
+}
+
+impl Header {
+    /// The first value of a name, as it is written: `MaxProcs`, `Computer`, ….
+    pub fn get(&self, name: &str) -> Option<&str> {
+        let mut fields = self.fields.iter();
+        let field = fields.find(|field| field.0.eq_ignore_ascii_case(name))?;
+        Some(&field.1)
+    }
+
+    /// Names with their values.
+    pub fn fields(&self) -> impl Iterator<Item = (&str, &str)> {
+        let fields = self.fields.iter();
+        fields.map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
+    /// How many cores the cluster has: `MaxProcs`, or else `MaxNodes`.
+    pub fn cores(&self) -> Option<u64> {
+        self.number("MaxProcs").or(self.number("MaxNodes"))
+    }
+
+    /// When the trace begins, in seconds since 1970: `UnixStartTime`.
+    pub fn unix_start_s(&self) -> Option<u64> {
+        self.number("UnixStartTime")
+    }
+
+    /// The number that a value begins with; words may follow it.
+    fn number(&self, name: &str) -> Option<u64> {
+        self.get(name)?.split_whitespace().next()?.parse().ok()
+    }
+
+    /// Adds a field. What no line can hold becomes a space.
+    pub fn push(&mut self, name: &str, value: &str) {
+        let clean = |text: &str| {
+            text.replace(|c: char| c.is_control(), " ")
+                .trim()
+                .to_string()
+        };
+        self.fields.push((clean(name), clean(value)));
+    }
+
+    /// Takes up a comment, which begins after its `;`. One without a name is for people.
+    pub(super) fn comment(&mut self, text: &str) {
+        let Some((name, value)) = text.split_once(':') else {
+            return;
+        };
+        let name = name.trim();
+        let is_name = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric());
+        if is_name && self.fields.len() < MOST {
+            self.push(name, value);
+        }
+    }
+}

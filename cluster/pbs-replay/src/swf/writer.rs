@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Traces as files.
+
+use std::io::{self, Write};
+
+use super::{Header, Record};
+use crate::{Outcome, TraceJob};
+
+/// Writes a file job by job.
+#[derive(Debug)]
+pub struct Writer<W> {
+    to: W,
+}
+
+impl<W: Write> Writer<W> {
+    /// Begins a file with its header; `Version` is written first, whatever it says of that.
+    ///
+    /// # Errors
+    ///
+    /// Those of the file.
+    pub fn new(mut to: W, header: &Header) -> io::Result<Self> {
+        writeln!(to, "; Version: 2.2")?;
+        for (name, value) in header.fields() {
+            if !name.eq_ignore_ascii_case("Version") {
+                writeln!(to, "; {name}: {value}")?;
+            }
+        }
+        Ok(Self { to })
+    }
+
+    /// Writes a line.
+    ///
+    /// # Errors
+    ///
+    /// Those of the file.
+    pub fn record(&mut self, record: &Record) -> io::Result<()> {
+        writeln!(self.to, "{record}")
+    }
+
+    /// Ends the file and gives it back.
+    ///
+    /// # Errors
+    ///
+    /// Those of the file.
+    pub fn finish(mut self) -> io::Result<W> {
+        self.to.flush()?;
+        Ok(self.to)
+    }
+}
+
+/// Writes a trace of a cluster of `cores`. With outcomes, which are in the order of the
+/// trace, it is what was replayed: waits, run times as jobs had them, and what was killed.
+///
+/// # Errors
+///
+/// Those of the file.
+pub fn write(
+    to: impl Write,
+    jobs: &[TraceJob],
+    outcomes: Option<&[Outcome]>,
+    cores: u64,
+) -> io::Result<()> {
+    let mut header = Header::default();
+    header.push("MaxJobs", &jobs.len().to_string());
+    header.push("MaxRecords", &jobs.len().to_string());
+    header.push("MaxProcs", &cores.to_string());
+    let mut writer = Writer::new(to, &header)?;
+    for (index, job) in jobs.iter().enumerate() {
+        let outcome = outcomes.and_then(|outcomes| outcomes.get(index));
+        writer.record(&Record::of(job, outcome))?;
+    }
+    writer.finish().map(drop)
+}
