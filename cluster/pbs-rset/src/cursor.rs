@@ -68,3 +68,9 @@ impl<'a> Cursor<'a> {
 pub(crate) fn is_of_word(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | '@')
 }
+
+/// Whether a text can be the name of a resource, a user or a group, or a word: letters and
+/// digits of ASCII, and any of `_ - . / @`.
+pub fn is_word(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(is_of_word)
+}

@@ -27,6 +27,7 @@ pub mod script;
 mod size;
 
 pub use condition::{Condition, Facts, Op};
+pub use cursor::is_word;
 pub use duration::{format_duration, parse_duration_s};
 pub use error::Error;
 pub use rset::{Arrangement, Chunk, Item, Place, Rset, Sharing, Value};

@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use pbs_rset::is_word;
+
 /// A name, or many that differ by a number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Pattern {
@@ -17,11 +19,10 @@ const MOST_DIGITS: usize = 9;
 impl Pattern {
     /// `None` if it is no name.
     pub(crate) fn read(text: &str) -> Option<Self> {
-        let is_of_name = |c: char| c.is_ascii_alphanumeric() || "_-./@".contains(c);
-        let is_name = |part: &str| part.chars().all(is_of_name);
+        // Beside the number there may be nothing.
+        let is_name = |part: &str| part.is_empty() || is_word(part);
         let Some((before, rest)) = text.split_once('%') else {
-            let is_right = !text.is_empty() && is_name(text);
-            return is_right.then(|| Self {
+            return is_word(text).then(|| Self {
                 before: text.into(),
                 number: None,
             });

@@ -24,9 +24,7 @@ const RESERVED: &[&str] = &[
 
 /// Whether a name can be written in requests and conditions.
 pub(super) fn is_word(reader: &mut Reader, line: Line, name: &str) -> bool {
-    let is_of_word =
-        |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | '@');
-    let is_word = !name.is_empty() && name.chars().all(is_of_word);
+    let is_word = pbs_rset::is_word(name);
     if !is_word {
         let message = format!("{name:?} is no name; write letters, digits and any of _ - . / @");
         reader.problem(line, message);
