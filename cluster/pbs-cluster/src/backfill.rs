@@ -1,13 +1,38 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Backfilling: who was to start later moves up where somebody left (Keller, 5.4).
 
-use crate::planner::Planner;
+use std::ops::Bound;
+
+use crate::planner::{Planner, Turn};
 use crate::request::{RequestId, When};
 
+/// How far one has come in going through all that is planned. What becomes free meanwhile
+/// is seen by those whose turn is still to come; for the others one goes through once more.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Backfill {
+    /// Those that start from then on are looked at; `None`: nobody is.
+    from_s: Option<u64>,
+    /// The last that was looked at.
+    last: Option<Turn>,
+    /// The same for the next time.
+    again_s: Option<u64>,
+}
+
+impl Backfill {
+    /// Something became free from a time on.
+    pub(crate) fn add(&mut self, from_s: u64) {
+        let least = |of: Option<u64>| Some(of.map_or(from_s, |of| of.min(from_s)));
+        if self.from_s.is_some() && self.last.is_some() {
+            self.again_s = least(self.again_s);
+        }
+        self.from_s = least(self.from_s);
+    }
+}
+
 impl Planner {
-    /// How many requests are to be looked at.
-    pub fn turns(&self) -> usize {
-        self.turns.len()
+    /// Whether there are requests to be looked at for a better place.
+    pub fn is_backfilling(&self) -> bool {
+        self.backfill.from_s.is_some()
     }
 
     /// How many times a better place was sought so far: Keller's backfills (6).
@@ -19,21 +44,33 @@ impl Planner {
     /// place; it takes that, or keeps exactly its own. Nobody moves to later. How many
     /// moved.
     ///
-    /// With all turns at once an answer would take long; between some of them the next
+    /// With all of them at once an answer would take long; between some of them the next
     /// call can be served.
     pub fn backfill(&mut self, now_s: u64, most: usize) -> usize {
         let mut moved = 0;
         for _ in 0..most {
-            let Some((_, _, id)) = self.turns.pop_first() else {
+            let Some(from_s) = self.backfill.from_s else {
                 break;
             };
-            moved += usize::from(self.improve(now_s, id));
+            let after = self.backfill.last.map_or(Bound::Unbounded, Bound::Excluded);
+            match self.planned.range((after, Bound::Unbounded)).next() {
+                Some(&turn) => {
+                    self.backfill.last = Some(turn);
+                    moved += usize::from(self.improve(now_s, from_s, turn.2));
+                }
+                None => {
+                    self.backfill = Backfill {
+                        from_s: self.backfill.again_s,
+                        ..Backfill::default()
+                    };
+                }
+            }
         }
         moved
     }
 
     /// Seeks an earlier place for a request that has not started.
-    fn improve(&mut self, now_s: u64, id: RequestId) -> bool {
+    fn improve(&mut self, now_s: u64, from_s: u64, id: RequestId) -> bool {
         let Some(entry) = self.entries.get_mut(&id) else {
             return false;
         };
@@ -43,13 +80,19 @@ impl Planner {
         };
         let (need, who) = (entry.need.clone(), entry.who.clone());
         let window = entry.when.window(now_s, need.duration_s);
-        if stays || entry.is_running || entry.inside.is_some() || window.start >= over.start {
+        let is_later = over.start >= from_s && over.start > window.start;
+        if stays || !is_later || entry.is_running || entry.inside.is_some() {
+            return false;
+        }
+        self.decisions += 1;
+        let placed = entry.place.as_ref().map_or(&[][..], |place| &place.nodes);
+        let (machine, nodes) = (&self.machine, &self.nodes);
+        if !nodes.may_start_before(machine, &need, placed, over.start) {
             return false;
         }
         let Some(old) = entry.place.take() else {
             return false;
         };
-        self.decisions += 1;
         let asked = (&need.sums[..], need.duration_s);
         self.nodes
             .lift(&self.machine, &need, &old.nodes, over.clone());

@@ -215,6 +215,41 @@ impl Nodes {
         free.iter().any(|&free| free > 0).then_some(free)
     }
 
+    /// Whether a request could start before a time, by the gaps alone: of the nodes that it
+    /// is on they do not know what it leaves.
+    pub(crate) fn may_start_before(
+        &self,
+        machine: &Machine,
+        need: &Need,
+        placed: &[Placed],
+        until_s: u64,
+    ) -> bool {
+        need.kinds.iter().all(|kind| {
+            let own = placed.iter().map(|placed| {
+                let fit = &kind.fits[machine.class_of[placed.node as usize]];
+                fit.as_ref().map_or(0, |fit| fit.most)
+            });
+            let mut left = kind.count.saturating_sub(own.fold(0, u64::saturating_add));
+            for (index, (class, fit)) in machine.classes.iter().zip(&kind.fits).enumerate() {
+                let Some(fit) = fit else { continue };
+                if left == 0 {
+                    break;
+                }
+                let cores = cores(class, need, kind);
+                let gaps = &self.gaps[index];
+                for node in 0..class.nodes.len() {
+                    if gaps.earliest_s(node, cores, need.duration_s) < until_s {
+                        left = left.saturating_sub(fit.most);
+                        if left == 0 {
+                            break;
+                        }
+                    }
+                }
+            }
+            left == 0
+        })
+    }
+
     /// The earliest start of one chunk from `from_s` on and before `until_s`, on any node.
     pub(crate) fn first_start_s(
         &self,

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use pbs_site::Whom;
 
 use crate::machine::{Machine, NCPUS};
+use crate::backfill::Backfill;
 use crate::map::{by_node, map_empty, taken, Placed};
 use crate::need::Need;
 use crate::nodes::Nodes;
@@ -63,8 +64,9 @@ pub struct Planner {
     pub(crate) starts: BTreeSet<(u64, RequestId)>,
     /// Who is accepted and has no place.
     pub(crate) waiting: BTreeSet<Turn>,
-    /// Whose turn for a better place is to come.
-    pub(crate) turns: BTreeSet<Turn>,
+    /// Who is planned and has not started, in the order in which a better place is sought.
+    pub(crate) planned: BTreeSet<Turn>,
+    pub(crate) backfill: Backfill,
     /// How many times a better place was sought.
     pub(crate) decisions: u64,
     /// How many requests a consumer has, and how many of arrays.
@@ -82,7 +84,8 @@ impl Planner {
             next_id: 1,
             starts: BTreeSet::new(),
             waiting: BTreeSet::new(),
-            turns: BTreeSet::new(),
+            planned: BTreeSet::new(),
+            backfill: Backfill::default(),
             decisions: 0,
             counts: HashMap::new(),
         }
@@ -224,6 +227,7 @@ impl Planner {
         self.waiting.remove(&entry.turn(id));
         if !entry.is_running {
             self.starts.insert((place.start_s, id));
+            self.planned.insert(entry.turn(id));
         }
         entry.place = Some(place);
     }
@@ -241,6 +245,7 @@ impl Planner {
             self.system.book(&place.sums, asked, &entry.who, over, false);
         }
         self.starts.remove(&(place.start_s, id));
+        self.planned.remove(&entry.turn(id));
         Some(place)
     }
 
@@ -318,7 +323,7 @@ impl Planner {
             }
             self.starts.pop_first();
             if let Some(entry) = self.entries.get_mut(&id) {
-                self.turns.remove(&entry.turn(id));
+                self.planned.remove(&entry.turn(id));
                 entry.is_running = true;
                 started.push(id);
             }
@@ -344,27 +349,17 @@ impl Planner {
             return false;
         };
         self.count(&entry, false);
-        self.turns.remove(&entry.turn(id));
         match place {
             None => {
                 self.waiting.remove(&entry.turn(id));
             }
             // Who ends in time leaves nothing to others.
             Some(place) if end_s.is_some_and(|end_s| end_s > now_s) => {
-                self.give_turns(place.start_s);
+                self.backfill.add(place.start_s);
             }
             Some(_) => {}
         }
         true
-    }
-
-    /// Those that start then or later get their turn for a better place.
-    pub(crate) fn give_turns(&mut self, from_s: u64) {
-        for &(_, id) in self.starts.range((from_s, 0)..) {
-            if let Some(entry) = self.entries.get(&id) {
-                self.turns.insert(entry.turn(id));
-            }
-        }
     }
 
     /// Why a request has no earlier place: of each cause when it would let the request

@@ -57,7 +57,7 @@ impl Planner {
         self.system.set_defect(&has, now_s, false);
         self.count_running(now_s, node, true);
         let moved = self.plan_waiting(now_s);
-        self.give_turns(now_s);
+        self.backfill.add(now_s);
         Replanned {
             moved,
             ..Replanned::default()
@@ -130,7 +130,7 @@ impl Planner {
         for ((_, _, id), old) in planned {
             self.plan_again(now_s, id, old.start_s.max(now_s), replanned);
         }
-        self.give_turns(now_s);
+        self.backfill.add(now_s);
     }
 
     /// Plans a request that lost its place: where it started, if it can, and otherwise as
@@ -229,6 +229,7 @@ impl Planner {
             if let (true, Some(over)) = (entry.is_running, entry.over()) {
                 entry.is_running = false;
                 self.starts.insert((over.start, id));
+                self.planned.insert(entry.turn(id));
             }
         }
         self.node_down(now_s, node)
@@ -249,10 +250,16 @@ impl Planner {
         trial.submit(now_s, request)?;
         if let Some(entry) = trial.entries.get_mut(&id) {
             // It does not lose its turn, but keeps what decides of that.
-            trial.waiting.remove(&entry.turn(id));
+            let (waited, planned) = (
+                trial.waiting.remove(&entry.turn(id)),
+                trial.planned.remove(&entry.turn(id)),
+            );
             entry.submit_s = old.submit_s;
-            if entry.place.is_none() {
+            if waited {
                 trial.waiting.insert(entry.turn(id));
+            }
+            if planned {
+                trial.planned.insert(entry.turn(id));
             }
         }
         old.place = None;
