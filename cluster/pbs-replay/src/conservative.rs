@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Conservative backfilling (Mu'alem and Feitelson 2001): every job has a reservation, and
-//! where one ends early the others move up, in the order in which they came.
+//! Conservative backfilling (Mu'alem and Feitelson 2001, *Utilization, predictability,
+//! workloads, and user runtime estimates in scheduling the IBM SP2 with backfilling*): every
+//! job has a reservation from its submission on, and where one ends early the others move up.
+//!
+//! In which order they do so the literature leaves open. Here it is that in which they came,
+//! once through all of them, as Keller's planner does for jobs of the same priority (5.4).
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -11,58 +15,124 @@ use crate::{Policy, TraceJob};
 /// The reservations on a cluster of cores.
 #[derive(Clone, Debug)]
 pub struct Conservative {
+    cores: u64,
+    /// What nobody has or has reserved, if all run for as long as they may.
     free_cores: Profile,
-    /// Those that wait, with cores, the time that they ask for, and their start.
-    waiting: BTreeMap<usize, (u64, u64, u64)>,
-    starts: BTreeSet<(u64, usize)>,
+    /// In the order in which they came, by a count of those.
+    waiting: BTreeMap<u64, Reservation>,
+    came: u64,
+    /// When they start, with that count.
+    starts: BTreeSet<(u64, u64)>,
     running: HashMap<usize, (u64, u64)>,
+    told_s: HashMap<usize, u64>,
     /// Cores were given back since the reservations were looked at.
     is_loose: bool,
+    most_looks: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Reservation {
+    job: usize,
+    cores: u64,
+    requested_s: u64,
+    start_s: u64,
+}
+
+impl Reservation {
+    /// What ends at the end of time has no end.
+    fn end_s(&self) -> u64 {
+        self.start_s.saturating_add(self.requested_s)
+    }
 }
 
 impl Conservative {
-    /// Nothing runs.
+    /// Nothing runs on so many cores.
     pub fn new(cores: u64) -> Self {
         Self {
+            cores,
             free_cores: Profile::new(cores),
             waiting: BTreeMap::new(),
+            came: 0,
             starts: BTreeSet::new(),
             running: HashMap::new(),
+            told_s: HashMap::new(),
             is_loose: false,
+            most_looks: usize::MAX,
         }
     }
 
-    /// Changes what is free; reservations never exceed it, nor is more given back.
-    fn change(&mut self, from_s: u64, until_s: u64, cores: u64, is_more: bool) {
-        let over = from_s..until_s.max(from_s);
-        let done = match is_more {
-            true => self.free_cores.subtract(over, cores),
-            false => self.free_cores.add(over, cores),
-        };
+    /// No more than so many jobs are looked at for an earlier time whenever somebody ends
+    /// early: those that came first. Behind an array of a hundred thousand, each end makes
+    /// all of them move, and a replay takes hours. What could move beyond those waits for
+    /// the next time, so starts may be later than those of the literature, though never
+    /// later than told.
+    pub fn with_most_looks(mut self, jobs: usize) -> Self {
+        self.most_looks = jobs;
+        self
+    }
+
+    /// When a job starts at the latest, in seconds, as was told when it came; `None` if it
+    /// was declined. By its place in the trace.
+    pub fn told_s(&self, job: usize) -> Option<u64> {
+        self.told_s.get(&job).copied()
+    }
+
+    /// Takes cores; there are enough, as somebody has looked before.
+    fn take(&mut self, from_s: u64, until_s: u64, cores: u64) {
+        let done = self.free_cores.subtract(from_s..until_s, cores);
         debug_assert_eq!(done, Ok(()));
     }
 
-    fn first_s(&self, now_s: u64, cores: u64, requested_s: u64) -> u64 {
-        let window = now_s..FOREVER;
-        let found = self.free_cores.find_first_hole(cores, requested_s, window);
-        found.unwrap_or(FOREVER)
+    /// Gives cores back that were taken.
+    fn give(&mut self, from_s: u64, until_s: u64, cores: u64) {
+        let done = self.free_cores.add(from_s..until_s.max(from_s), cores);
+        debug_assert_eq!(done, Ok(()));
+    }
+
+    /// Whether there is an earlier time for a reservation. Without changing anything: one
+    /// that is earlier and ends before the reservation begins is free as things are, and
+    /// one that reaches into it needs the cores from just before it on.
+    fn is_movable(&self, now_s: u64, of: &Reservation) -> bool {
+        if of.start_s <= now_s {
+            return false;
+        }
+        let free = &self.free_cores;
+        free.value_at(of.start_s - 1) >= of.cores
+            || free
+                .find_first_hole(of.cores, of.requested_s, now_s..of.start_s)
+                .is_some()
     }
 
     /// Each looks for an earlier time, or keeps its own.
     fn compress(&mut self, now_s: u64) {
-        let waiting: Vec<_> = self.waiting.iter().map(|(&job, &of)| (job, of)).collect();
-        for (job, (cores, requested_s, start_s)) in waiting {
-            if start_s <= now_s {
-                continue;
-            }
-            self.change(start_s, start_s + requested_s, cores, false);
-            let earlier_s = self.first_s(now_s, cores, requested_s).min(start_s);
-            self.change(earlier_s, earlier_s + requested_s, cores, true);
-            if earlier_s < start_s {
-                self.starts.remove(&(start_s, job));
-                self.starts.insert((earlier_s, job));
-                self.waiting.insert(job, (cores, requested_s, earlier_s));
-            }
+        let Some(&(last_s, _)) = self.starts.last() else {
+            return;
+        };
+        // Wider ones than this find no time at all, and most often that is most of them.
+        let widest = |free: &Profile| free.max_over(now_s..last_s).unwrap_or(0);
+        let mut most_cores = widest(&self.free_cores);
+        let mut from = 0;
+        let mut looks = self.most_looks;
+        while most_cores > 0 {
+            let rest = self.waiting.range(from..).take(looks).enumerate();
+            let mut movable =
+                rest.filter(|(_, (_, of))| of.cores <= most_cores && self.is_movable(now_s, of));
+            let Some((others, (&came, &of))) = movable.next() else {
+                break;
+            };
+            self.give(of.start_s, of.end_s(), of.cores);
+            let hole = self
+                .free_cores
+                .find_first_hole(of.cores, of.requested_s, now_s..FOREVER);
+            let start_s = hole.unwrap_or(of.start_s);
+            let moved = Reservation { start_s, ..of };
+            self.take(start_s, moved.end_s(), of.cores);
+            self.starts.remove(&(of.start_s, came));
+            self.starts.insert((start_s, came));
+            self.waiting.insert(came, moved);
+            most_cores = widest(&self.free_cores);
+            from = came + 1;
+            looks -= others + 1;
         }
     }
 }
@@ -73,39 +143,51 @@ impl Policy for Conservative {
     }
 
     fn submit(&mut self, now_s: u64, job: usize, what: &TraceJob) {
+        if !(1..=self.cores).contains(&what.cores) {
+            return;
+        }
         // Who came before has what was given back.
         if std::mem::take(&mut self.is_loose) {
             self.compress(now_s);
         }
-        let start_s = self.first_s(now_s, what.cores, what.requested_s);
-        if start_s < FOREVER {
-            self.change(start_s, start_s + what.requested_s, what.cores, true);
-            self.starts.insert((start_s, job));
-            self.waiting
-                .insert(job, (what.cores, what.requested_s, start_s));
-        }
+        let (cores, requested_s) = (what.cores, what.requested_s);
+        let hole = self
+            .free_cores
+            .find_first_hole(cores, requested_s, now_s..FOREVER);
+        let Some(start_s) = hole else { return };
+        let reservation = Reservation {
+            job,
+            cores,
+            requested_s,
+            start_s,
+        };
+        self.take(start_s, reservation.end_s(), cores);
+        self.starts.insert((start_s, self.came));
+        self.waiting.insert(self.came, reservation);
+        self.came += 1;
+        self.told_s.insert(job, start_s);
     }
 
     fn ended(&mut self, now_s: u64, job: usize) {
         if let Some((end_s, cores)) = self.running.remove(&job) {
             self.is_loose |= end_s > now_s;
-            self.change(now_s, end_s, cores, false);
+            self.give(now_s, end_s, cores);
         }
     }
 
     fn start(&mut self, now_s: u64, started: &mut Vec<usize>) {
+        self.free_cores.forget_before(now_s);
         if std::mem::take(&mut self.is_loose) {
             self.compress(now_s);
         }
-        self.free_cores.forget_before(now_s);
-        while let Some(&(start_s, job)) = self.starts.first() {
+        while let Some(&(start_s, came)) = self.starts.first() {
             if start_s > now_s {
                 break;
             }
             self.starts.pop_first();
-            if let Some((cores, requested_s, _)) = self.waiting.remove(&job) {
-                self.running.insert(job, (start_s + requested_s, cores));
-                started.push(job);
+            if let Some(of) = self.waiting.remove(&came) {
+                self.running.insert(of.job, (of.end_s(), of.cores));
+                started.push(of.job);
             }
         }
     }

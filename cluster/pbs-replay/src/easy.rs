@@ -1,58 +1,63 @@
 // SPDX-License-Identifier: GPL-2.0
-//! EASY backfilling (Lifka 1995; Mu'alem and Feitelson 2001): the first of the queue has a
-//! reservation, and others may go before it if they do not delay it.
+//! EASY backfilling (Lifka 1995, *The ANL/IBM SP scheduling system*; Mu'alem and Feitelson
+//! 2001, *Utilization, predictability, workloads, and user runtime estimates in scheduling
+//! the IBM SP2 with backfilling*): the first of the queue has a reservation, and others may
+//! go before it if they do not delay it.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::HashMap;
 
+use pbs_profile::{Profile, FOREVER};
+
+use crate::waiting::{Waiter, Waiting};
 use crate::{Policy, TraceJob};
 
-/// The queue of a cluster of cores.
+/// The queue of a cluster of cores. Who goes before the first has left when that one starts,
+/// or takes only cores that it does not need then. Those are tried in the order in which
+/// they came.
 #[derive(Clone, Debug)]
 pub struct Easy {
-    free_cores: u64,
-    /// Jobs with cores and the time that they ask for.
-    queue: VecDeque<(usize, u64, u64)>,
-    /// When they have to be over, with their cores.
-    ends: BTreeSet<(u64, usize, u64)>,
+    cores: u64,
+    /// If all that run do so for as long as they may.
+    free_cores: Profile,
+    waiting: Waiting,
     running: HashMap<usize, (u64, u64)>,
+    reservation: Option<(usize, u64)>,
 }
 
 impl Easy {
-    /// Nothing runs.
+    /// Nothing runs on so many cores.
     pub fn new(cores: u64) -> Self {
         Self {
-            free_cores: cores,
-            queue: VecDeque::new(),
-            ends: BTreeSet::new(),
+            cores,
+            free_cores: Profile::new(cores),
+            waiting: Waiting::default(),
             running: HashMap::new(),
+            reservation: None,
         }
     }
 
-    fn begin(&mut self, now_s: u64, (job, cores, requested_s): (usize, u64, u64)) {
-        self.free_cores -= cores;
-        let end_s = now_s + requested_s;
-        self.ends.insert((end_s, job, cores));
-        self.running.insert(job, (end_s, cores));
+    /// The first of those that wait, by its place in the trace, and when it starts at the
+    /// latest, in seconds: as was told when it was asked last who starts. It may be earlier,
+    /// if somebody ends before they have to.
+    pub fn reservation(&self) -> Option<(usize, u64)> {
+        self.reservation
+    }
+
+    fn begin(&mut self, now_s: u64, came: u64, waiter: Waiter) {
+        self.waiting.remove(came);
+        let end_s = now_s.saturating_add(waiter.requested_s);
+        let taken = self.free_cores.subtract(now_s..end_s, waiter.cores);
+        debug_assert_eq!(taken, Ok(()));
+        self.running.insert(waiter.job, (end_s, waiter.cores));
     }
 
     /// When so many cores are free if all run for as long as they may, and how many more
     /// are then.
-    fn reservation(&self, cores: u64) -> (u64, u64) {
-        let mut free_cores = self.free_cores;
-        let mut enough_s = None;
-        for &(end_s, _, more) in &self.ends {
-            // What ends at the same time is free as well.
-            if enough_s.is_some_and(|enough_s| enough_s < end_s) {
-                break;
-            }
-            free_cores += more;
-            if free_cores >= cores {
-                enough_s = Some(end_s);
-            }
-        }
-        match enough_s {
-            Some(enough_s) => (enough_s, free_cores - cores),
-            None => (u64::MAX, 0),
+    fn first_free(&self, now_s: u64, cores: u64) -> (u64, u64) {
+        let free = &self.free_cores;
+        match free.first_at_least(cores, now_s..FOREVER) {
+            Some(free_s) => (free_s, free.value_at(free_s).saturating_sub(cores)),
+            None => (FOREVER, 0),
         }
     }
 }
@@ -63,44 +68,58 @@ impl Policy for Easy {
     }
 
     fn submit(&mut self, _: u64, job: usize, what: &TraceJob) {
-        self.queue.push_back((job, what.cores, what.requested_s));
+        if (1..=self.cores).contains(&what.cores) {
+            self.waiting.push(Waiter {
+                job,
+                cores: what.cores,
+                requested_s: what.requested_s,
+            });
+        }
     }
 
-    fn ended(&mut self, _: u64, job: usize) {
+    fn ended(&mut self, now_s: u64, job: usize) {
         if let Some((end_s, cores)) = self.running.remove(&job) {
-            self.ends.remove(&(end_s, job, cores));
-            self.free_cores += cores;
+            let given = self.free_cores.add(now_s..end_s.max(now_s), cores);
+            debug_assert_eq!(given, Ok(()));
         }
     }
 
     fn start(&mut self, now_s: u64, started: &mut Vec<usize>) {
-        while let Some(&first) = self.queue.front() {
-            if first.1 > self.free_cores {
-                break;
+        self.free_cores.forget_before(now_s);
+        self.reservation = None;
+        let mut free_cores = self.free_cores.value_at(now_s);
+        let (first_came, first) = loop {
+            let Some((came, first)) = self.waiting.first() else {
+                return;
+            };
+            if first.cores > free_cores {
+                break (came, first);
             }
-            self.queue.pop_front();
-            self.begin(now_s, first);
-            started.push(first.0);
-        }
-        let Some(&(_, head_cores, _)) = self.queue.front() else {
-            return;
+            free_cores -= first.cores;
+            self.begin(now_s, came, first);
+            started.push(first.job);
         };
-        let (head_s, mut extra_cores) = self.reservation(head_cores);
-        let mut at = 1;
-        while at < self.queue.len() && self.free_cores > 0 {
-            let job = self.queue[at];
-            let (_, cores, requested_s) = job;
-            let in_time = now_s + requested_s <= head_s;
-            if cores > self.free_cores || (!in_time && cores > extra_cores) {
-                at += 1;
-                continue;
+        let (first_s, mut spare_cores) = self.first_free(now_s, first.cores);
+        self.reservation = Some((first.job, first_s));
+        let mut came = first_came;
+        while free_cores > 0 {
+            // Cores and time only become less: who did not fit does not fit later.
+            let in_time = self.waiting.next(came, free_cores, first_s - now_s);
+            let beside = self
+                .waiting
+                .next(came, free_cores.min(spare_cores), u64::MAX);
+            let next = [in_time, beside]
+                .into_iter()
+                .flatten()
+                .min_by_key(|next| next.0);
+            let Some((next_came, next)) = next else { break };
+            if next.requested_s > first_s - now_s {
+                spare_cores -= next.cores;
             }
-            if !in_time {
-                extra_cores -= cores;
-            }
-            self.queue.remove(at);
-            self.begin(now_s, job);
-            started.push(job.0);
+            came = next_came;
+            free_cores -= next.cores;
+            self.begin(now_s, came, next);
+            started.push(next.job);
         }
     }
 }

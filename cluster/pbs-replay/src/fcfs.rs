@@ -5,18 +5,21 @@ use std::collections::{HashMap, VecDeque};
 
 use crate::{Policy, TraceJob};
 
-/// The queue of a cluster of cores.
+/// The queue of a cluster of cores: the first starts as soon as there are enough, and all
+/// others wait for it. What jobs ask for is of no account.
 #[derive(Clone, Debug)]
 pub struct Fcfs {
+    cores: u64,
     free_cores: u64,
     queue: VecDeque<(usize, u64)>,
     running: HashMap<usize, u64>,
 }
 
 impl Fcfs {
-    /// Nothing runs.
+    /// Nothing runs on so many cores.
     pub fn new(cores: u64) -> Self {
         Self {
+            cores,
             free_cores: cores,
             queue: VecDeque::new(),
             running: HashMap::new(),
@@ -30,7 +33,10 @@ impl Policy for Fcfs {
     }
 
     fn submit(&mut self, _: u64, job: usize, what: &TraceJob) {
-        self.queue.push_back((job, what.cores));
+        // It would wait for ever, and all others behind it.
+        if (1..=self.cores).contains(&what.cores) {
+            self.queue.push_back((job, what.cores));
+        }
     }
 
     fn ended(&mut self, _: u64, job: usize) {
@@ -38,11 +44,11 @@ impl Policy for Fcfs {
     }
 
     fn start(&mut self, _: u64, started: &mut Vec<usize>) {
-        while let Some(&(job, cores)) = self.queue.front() {
+        while let Some((job, cores)) = self.queue.pop_front() {
             if cores > self.free_cores {
+                self.queue.push_front((job, cores));
                 break;
             }
-            self.queue.pop_front();
             self.free_cores -= cores;
             self.running.insert(job, cores);
             started.push(job);

@@ -16,6 +16,7 @@ pub mod metrics;
 mod planned;
 mod policy;
 pub mod swf;
+mod waiting;
 pub mod workload;
 
 pub use check::{check, Invalid};

@@ -16,7 +16,7 @@ use crate::TraceJob;
 /// Cores, jobs of a year, mean run time in hours, accuracy of the estimate in percent.
 const MIX: [(u64, u64, f64, f64); 10] = [
     (16, 57_516, 10.0, 41.67),
-    (32, 9_701, 25.83, 39.68),
+    (32, 9_701, 24.83, 39.68),
     (1_024, 277, 19.0, 65.30),
     (768, 468, 10.0, 55.91),
     (64, 3_883, 13.0, 46.00),

@@ -11,6 +11,8 @@ use pbs_replay::{
 
 const CORES: u64 = 8;
 const TRACES: u64 = 2_000;
+/// After this all have ended, whatever waits for whom.
+const HORIZON_S: u64 = 320;
 
 fn trace(seed: u64) -> Vec<TraceJob> {
     let mut random = Random::new(seed, Stream::Trace);
@@ -56,7 +58,7 @@ fn starts(jobs: &[TraceJob], policy: &mut dyn Policy) -> Vec<u64> {
 
 /// What is free from a second on, if those that run do so for as long as they may.
 fn free(jobs: &[TraceJob], starts: &[Option<u64>], now_s: u64) -> Vec<u64> {
-    let free = (now_s..now_s + 1000).map(|time_s| {
+    let free = (now_s..now_s + HORIZON_S).map(|time_s| {
         let used = jobs.iter().zip(starts).filter_map(|(job, start_s)| {
             let start_s = (*start_s)?;
             let ended = start_s + job.run_s <= now_s;
@@ -99,28 +101,156 @@ fn easy_by_seconds(jobs: &[TraceJob]) -> Vec<u64> {
     starts.into_iter().flatten().collect()
 }
 
+/// FCFS: each starts at the first second, not before the one that came before it, from
+/// which on those before it leave it enough.
+fn fcfs_one_by_one(jobs: &[TraceJob]) -> Vec<u64> {
+    let mut starts: Vec<u64> = Vec::new();
+    for job in jobs {
+        let before = starts.last().copied().unwrap_or(0);
+        let has_room = |now_s: &u64| {
+            let others = jobs.iter().zip(&starts);
+            let running = others.filter(|(other, start_s)| *start_s + other.run_s > *now_s);
+            running.map(|(other, _)| other.cores).sum::<u64>() + job.cores <= CORES
+        };
+        let start_s = (before.max(job.submit_s)..).find(has_room).unwrap();
+        starts.push(start_s);
+    }
+    starts
+}
+
+/// Conservative backfilling second by second, and core seconds looked at one by one.
+fn conservative_by_seconds(jobs: &[TraceJob]) -> Vec<u64> {
+    let mut planned: Vec<Option<u64>> = vec![None; jobs.len()];
+    for now_s in 0..HORIZON_S {
+        let fits = |planned: &[Option<u64>], job: usize, from_s: u64| {
+            (from_s..from_s + jobs[job].requested_s).all(|time_s| {
+                let used = (0..jobs.len())
+                    .filter(|&other| other != job)
+                    .filter(|&other| {
+                        planned[other].is_some_and(|start_s| {
+                            // Who has started and is over has given back what is left.
+                            let is_over = start_s + jobs[other].run_s <= now_s;
+                            let until_s = start_s + jobs[other].requested_s;
+                            !is_over && (start_s..until_s).contains(&time_s)
+                        })
+                    });
+                used.map(|other| jobs[other].cores).sum::<u64>() + jobs[job].cores <= CORES
+            })
+        };
+        let ends_early = |job: usize| {
+            let end_s = |start_s| start_s + jobs[job].run_s;
+            jobs[job].run_s < jobs[job].requested_s && planned[job].map(end_s) == Some(now_s)
+        };
+        if (0..jobs.len()).any(ends_early) {
+            for job in 0..jobs.len() {
+                if planned[job].is_some_and(|start_s| start_s > now_s) {
+                    planned[job] = (now_s..).find(|&from_s| fits(&planned, job, from_s));
+                }
+            }
+        }
+        for job in (0..jobs.len()).filter(|&job| jobs[job].submit_s == now_s) {
+            planned[job] = (now_s..).find(|&from_s| fits(&planned, job, from_s));
+        }
+    }
+    planned.into_iter().flatten().collect()
+}
+
+/// A policy, of which is noted after each question who waits first and when it starts at
+/// the latest.
+struct Watched {
+    easy: Easy,
+    reservations: Vec<(usize, u64)>,
+}
+
+impl Policy for Watched {
+    fn name(&self) -> &str {
+        self.easy.name()
+    }
+
+    fn submit(&mut self, now_s: u64, job: usize, what: &TraceJob) {
+        self.easy.submit(now_s, job, what);
+    }
+
+    fn ended(&mut self, now_s: u64, job: usize) {
+        self.easy.ended(now_s, job);
+    }
+
+    fn start(&mut self, now_s: u64, started: &mut Vec<usize>) {
+        self.easy.start(now_s, started);
+        self.reservations.extend(self.easy.reservation());
+    }
+}
+
 #[test]
-fn fcfs_lets_nobody_overtake() {
+fn fcfs_is_as_worked_out_one_by_one() {
     for seed in 0..TRACES {
         let jobs = trace(seed);
         let starts = starts(&jobs, &mut Fcfs::new(CORES));
-        assert!(starts.is_sorted(), "seed {seed}");
-        // Who waits does so because there is no room.
-        for (index, job) in jobs.iter().enumerate() {
-            let before = index.checked_sub(1).map_or(0, |before| starts[before]);
-            let earliest_s = before.max(job.submit_s);
-            if starts[index] > earliest_s {
-                let all: Vec<_> = (0..jobs.len())
-                    .map(|of| (of < index).then_some(starts[of]))
-                    .collect();
-                let now_s = starts[index] - 1;
-                let used: u64 = (0..index)
-                    .filter(|&of| all[of].is_some_and(|start_s| start_s + jobs[of].run_s > now_s))
-                    .map(|of| jobs[of].cores)
-                    .sum();
-                assert!(used + job.cores > CORES, "seed {seed}");
+        assert!(starts.is_sorted(), "seed {seed}: somebody overtakes");
+        assert_eq!(starts, fcfs_one_by_one(&jobs), "seed {seed}");
+    }
+}
+
+#[test]
+fn conservative_is_as_worked_out_second_by_second() {
+    for seed in 0..TRACES {
+        let jobs = trace(seed);
+        let starts = starts(&jobs, &mut Conservative::new(CORES));
+        assert_eq!(starts, conservative_by_seconds(&jobs), "seed {seed}");
+    }
+}
+
+#[test]
+fn easy_never_delays_the_first() {
+    let mut waited = 0;
+    for seed in 0..TRACES {
+        for estimates in [Estimates::Users, Estimates::Perfect] {
+            let jobs: Vec<_> = trace(seed).iter().map(|job| job.with(estimates)).collect();
+            let mut watched = Watched {
+                easy: Easy::new(CORES),
+                reservations: Vec::new(),
+            };
+            let starts = starts(&jobs, &mut watched);
+            for (job, at_most_s) in watched.reservations {
+                assert!(starts[job] <= at_most_s, "seed {seed}: job {job}");
+                waited += 1;
             }
         }
+    }
+    assert!(waited > TRACES, "{waited} have waited");
+}
+
+#[test]
+fn conservative_keeps_what_it_told() {
+    let mut earlier = 0;
+    for seed in 0..TRACES {
+        let jobs = trace(seed);
+        // However few are looked at for an earlier time.
+        for looks in [0, 1, 3, usize::MAX] {
+            let mut policy = Conservative::new(CORES).with_most_looks(looks);
+            let starts = starts(&jobs, &mut policy);
+            for (job, start_s) in starts.into_iter().enumerate() {
+                let told_s = policy.told_s(job).unwrap();
+                assert!(start_s <= told_s, "seed {seed}: job {job}");
+                earlier += u64::from(start_s < told_s);
+                assert!(looks > 0 || start_s == told_s, "seed {seed}: job {job}");
+            }
+        }
+    }
+    assert!(earlier > TRACES, "{earlier} were earlier than told");
+}
+
+#[test]
+fn what_has_no_room_is_declined() {
+    let wide = [CORES + 1, 0, CORES];
+    let jobs = wide.map(|cores| TraceJob::new(0, 10, 20, cores));
+    let (mut fcfs, mut easy) = (Fcfs::new(CORES), Easy::new(CORES));
+    let mut conservative = Conservative::new(CORES);
+    let all: [&mut dyn Policy; 3] = [&mut fcfs, &mut easy, &mut conservative];
+    for policy in all {
+        let outcomes = replay(&jobs, policy, |_| ()).unwrap();
+        let starts: Vec<_> = outcomes.iter().map(|outcome| outcome.start_s).collect();
+        assert_eq!(starts, [None, None, Some(0)], "{}", policy.name());
     }
 }
 
