@@ -34,9 +34,9 @@ pub(crate) const BATCH: usize = 4096;
 /// How long programs have to end after an interruption.
 pub(crate) const GRACE: Duration = Duration::from_secs(2);
 
-/// How often a plan is made anew because the kernel knew better: a process has ended while
+/// How often a plan is written because the kernel knew better: a process has ended while
 /// the plan was made. With hundreds of short jobs under way one nearly always has.
-const WRITE_TRIES: u32 = 100;
+const WRITE_TRIES: u32 = 20;
 
 /// How long it is waited between looks at a run whose programs have ended, while what the
 /// kernel has to say of them has not come yet; and how often.
@@ -358,6 +358,7 @@ impl<L: Listener> Node<L> {
     fn put_in_force(&mut self, starting: &mut Starting) -> Result<(), Error> {
         self.begin()?;
         let mut tries = 1;
+        let mut is_noted = false;
         loop {
             let plan = &mut starting.plan;
             plan.lease_ns = match self.lease.length_ns() {
@@ -366,7 +367,10 @@ impl<L: Listener> Node<L> {
             };
             let next_seq = self.next_seq()?;
             let jobs = self.jobs.as_mut().ok_or(Error::NoJobs)?;
-            jobs.follow_from(next_seq, plan, &starting.commit)?;
+            if !is_noted {
+                jobs.follow_from(next_seq, plan, &starting.commit)?;
+                is_noted = true;
+            }
             match device::write(&self.device, plan, "the plan of all jobs") {
                 Ok(()) => break,
                 // Something has happened since that we have not heard of.
@@ -375,8 +379,11 @@ impl<L: Listener> Node<L> {
                     while self.hear()? > 0 {}
                     let jobs = self.jobs.as_mut().ok_or(Error::NoJobs)?;
                     jobs.look_at_all_progress(&self.device);
-                    jobs.plan_anew(&mut self.listener);
-                    starting.plan = jobs.take_plan()?;
+                    if !jobs.leave_out_ended(&mut starting.plan) {
+                        jobs.plan_anew(&mut self.listener);
+                        starting.plan = jobs.take_plan()?;
+                        is_noted = false;
+                    }
                 }
                 Err(error) => return Err(error),
             }

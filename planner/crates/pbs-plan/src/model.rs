@@ -177,6 +177,54 @@ pub struct PlacedSlot {
 }
 
 impl Plan {
+    /// Leaves out the processes for whose numbers `is_over` holds: their slots become idle,
+    /// and nobody waits for them. Whether there were any.
+    pub fn leave_out(&mut self, is_over: &dyn Fn(u32) -> bool) -> bool {
+        let over: Vec<bool> = self.processes.iter().map(|of| is_over(of.id)).collect();
+        if !over.contains(&true) {
+            return false;
+        }
+        let mut left = 0..;
+        let places: Vec<Option<usize>> = over
+            .iter()
+            .map(|over| if *over { None } else { left.next() })
+            .collect();
+        let lengths: Vec<Vec<u64>> = self
+            .cpus
+            .iter()
+            .map(|cpu| self.place(cpu).map(|slot| slot.length_insns).collect())
+            .collect();
+        for (cpu, lengths) in self.cpus.iter_mut().zip(lengths) {
+            for (slot, length_insns) in cpu.slots.iter_mut().zip(lengths) {
+                let Slot::Process { process } = *slot else {
+                    continue;
+                };
+                *slot = match places[process] {
+                    Some(process) => Slot::Process { process },
+                    None => Slot::Idle {
+                        length_insns,
+                        real_insns: None,
+                    },
+                };
+            }
+            // A CPU with nothing but idle slots has no plan.
+            if !cpu.slots.iter().any(|slot| matches!(slot, Slot::Process { .. })) {
+                cpu.slots.clear();
+                cpu.slot_lines.clear();
+            }
+        }
+        let mut over = over.into_iter();
+        let gone: Vec<u32> = self
+            .processes
+            .extract_if(.., |_| over.next() == Some(true))
+            .map(|process| process.id)
+            .collect();
+        for task in self.processes.iter_mut().flat_map(|of| &mut of.tasks) {
+            task.after.retain(|after| !gone.contains(&after.process));
+        }
+        true
+    }
+
     /// The slots of a CPU with their tasks: each slot of a process is for the
     /// next task of it. A slot for which there is no task has length 0, which
     /// no valid plan has.
@@ -291,5 +339,56 @@ impl Start {
             )),
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_over_is_left_out() {
+        let task = |id, planned_insns, after: &[u32]| Task {
+            id,
+            planned_insns,
+            after: after
+                .iter()
+                .map(|&process| After {
+                    process,
+                    ..After::default()
+                })
+                .collect(),
+            ..Task::default()
+        };
+        let process = |id, tasks| Process {
+            id,
+            tasks,
+            ..Process::default()
+        };
+        let slots = |slots: &[usize]| Cpu {
+            slots: slots.iter().map(|&process| Slot::Process { process }).collect(),
+            slot_lines: vec![None; slots.len()],
+            ..Cpu::default()
+        };
+        let mut plan = Plan {
+            processes: vec![
+                process(7, vec![task(0, 5, &[])]),
+                process(8, vec![task(0, 6, &[7]), task(1, 3, &[])]),
+                process(9, vec![task(0, 4, &[8])]),
+            ],
+            cpus: vec![slots(&[0]), slots(&[1, 2, 1])],
+            ..Plan::default()
+        };
+        assert!(!plan.leave_out(&|_| false));
+        assert!(plan.leave_out(&|id| id < 9));
+        let numbers: Vec<u32> = plan.processes.iter().map(|of| of.id).collect();
+        assert_eq!(numbers, [9]);
+        assert!(plan.processes[0].tasks[0].after.is_empty());
+        assert_eq!((plan.cpus[0].slots.len(), plan.cpus[0].slot_lines.len()), (0, 0));
+        let idle = |length_insns| Slot::Idle {
+            length_insns,
+            real_insns: None,
+        };
+        assert_eq!(plan.cpus[1].slots, [idle(6), Slot::Process { process: 0 }, idle(3)]);
     }
 }
