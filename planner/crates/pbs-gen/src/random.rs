@@ -28,6 +28,8 @@ pub enum Stream {
     Memory,
     /// Jobs of a cluster.
     Trace,
+    /// Deadlines of those.
+    TraceDeadlines,
 }
 
 /// A source of random numbers.

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: GPL-2.0
+//! How many cores are used, over time.
+
+use crate::{Outcome, TraceJob};
+
+/// When how many cores are used from then on: in the order of time, each once, the last with
+/// none. Empty if nothing ran.
+pub fn usage(jobs: &[TraceJob], outcomes: &[Outcome]) -> Vec<(u64, u64)> {
+    let mut changes = Vec::with_capacity(2 * jobs.len());
+    for (job, outcome) in jobs.iter().zip(outcomes) {
+        if let Some(start_s) = outcome.start_s {
+            changes.push((start_s, i128::from(job.cores)));
+            changes.push((outcome.end_s, -i128::from(job.cores)));
+        }
+    }
+    changes.sort_unstable();
+    let mut used = 0;
+    let mut steps: Vec<(u64, u64)> = Vec::new();
+    for at_once in changes.chunk_by(|a, b| a.0 == b.0) {
+        used += at_once.iter().map(|change| change.1).sum::<i128>();
+        let cores = u64::try_from(used).unwrap_or(u64::MAX);
+        if steps.last().map_or(0, |step| step.1) != cores {
+            steps.push((at_once[0].0, cores));
+        }
+    }
+    steps
+}
+
+/// Steps of [`usage`] as means over `count` stretches of the same length from `from_s` to
+/// `to_s`: what can be drawn of a year.
+pub fn mean_usage(steps: &[(u64, u64)], from_s: u64, to_s: u64, count: usize) -> Vec<f64> {
+    let span_s = to_s.saturating_sub(from_s) as f64;
+    let mut core_seconds = vec![0.0; count];
+    if count == 0 || span_s == 0.0 {
+        return core_seconds;
+    }
+    let width_s = span_s / count as f64;
+    let ends = steps.iter().skip(1).map(|step| step.0).chain([to_s]);
+    for (&(begin_s, cores), end_s) in steps.iter().zip(ends) {
+        let begin = begin_s.clamp(from_s, to_s) - from_s;
+        let end = end_s.clamp(from_s, to_s) - from_s;
+        let mut at = begin as f64;
+        while cores > 0 && at < end as f64 {
+            // Rounding must neither stop here nor leave the last stretch.
+            let place = ((at / width_s) as usize).min(count - 1);
+            let border = ((place + 1) as f64 * width_s).max(at + 1e-6);
+            let next = match place + 1 == count {
+                true => end as f64,
+                false => border.min(end as f64),
+            };
+            core_seconds[place] += (next - at) * cores as f64;
+            at = next;
+        }
+    }
+    core_seconds.iter().map(|sum| sum / width_s).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{replay, Fcfs};
+
+    #[test]
+    fn steps_and_their_means() {
+        let jobs = [
+            TraceJob::new(5, 10, 10, 2),
+            TraceJob::new(5, 20, 20, 1),
+            TraceJob::new(6, 10, 10, 2),
+        ];
+        let outcomes = replay(&jobs, &mut Fcfs::new(3), |_| ()).unwrap();
+        // The third takes over from the first without a step.
+        let steps = usage(&jobs, &outcomes);
+        assert_eq!(steps, [(5, 3), (25, 0)]);
+        assert_eq!(mean_usage(&steps, 0, 30, 3), [1.5, 3.0, 1.5]);
+        assert_eq!(mean_usage(&steps, 0, 100, 1), [0.6]);
+        assert_eq!(mean_usage(&steps, 10, 20, 2), [3.0, 3.0]);
+        assert!(mean_usage(&[], 0, 0, 0).is_empty());
+        let parts = mean_usage(&[(0, 7), (999_983, 0)], 0, 999_983, 600);
+        assert!(parts.iter().all(|part| (part - 7.0).abs() < 1e-6));
+    }
+}

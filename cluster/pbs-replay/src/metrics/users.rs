@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: GPL-2.0
+//! How differently users fare.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::{spread, Ran};
+
+/// How differently users fare, by the mean bounded slowdown of each. That of the policy, not
+/// of single jobs: who overtook whom is not looked at, as it is by the fair start times of
+/// Sabin and Sadayappan 2005, which take a replay for each job.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Fairness {
+    /// Users of whom a job ran.
+    pub users: usize,
+    /// Jain's index (Jain, Chiu and Hawe 1984): 1 if all fare alike, 1/n if one of n has all
+    /// of it.
+    pub jain: f64,
+    /// The least mean.
+    pub best: f64,
+    /// The greatest mean.
+    pub worst: f64,
+}
+
+impl Fairness {
+    pub(super) fn of(ran: &[Ran<'_>], bound_s: u64) -> Self {
+        let mut users: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
+        for ran in ran {
+            let of_user = users.entry(ran.job.user).or_default();
+            of_user.push(ran.bounded_slowdown(bound_s));
+        }
+        let means: Vec<f64> = users.values().map(|of| spread::mean(of)).collect();
+        let squares: Vec<f64> = means.iter().map(|mean| mean * mean).collect();
+        let square = spread::mean(&squares);
+        Self {
+            users: means.len(),
+            jain: match square > 0.0 {
+                true => spread::mean(&means).powi(2) / square,
+                false => 1.0,
+            },
+            best: means.iter().copied().reduce(f64::min).unwrap_or(0.0),
+            worst: means.iter().copied().reduce(f64::max).unwrap_or(0.0),
+        }
+    }
+}
