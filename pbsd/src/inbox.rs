@@ -7,6 +7,7 @@
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{sync_channel, Receiver, SyncSender};
 use std::sync::Arc;
 
@@ -43,6 +44,7 @@ pub enum Request {
 pub struct Sender {
     queue: SyncSender<(Caller, Request)>,
     bell: Arc<File>,
+    rounds: Arc<AtomicU64>,
 }
 
 /// Where they are taken out.
@@ -50,20 +52,24 @@ pub struct Sender {
 pub struct Inbox {
     queue: Receiver<(Caller, Request)>,
     bell: Arc<File>,
+    rounds: Arc<AtomicU64>,
 }
 
 /// Both ends.
 pub fn inbox() -> io::Result<(Sender, Inbox)> {
     let (sender, receiver) = sync_channel(ROOM);
     let bell = Arc::new(eventfd()?);
+    let rounds = Arc::default();
     let inbox = Inbox {
         queue: receiver,
         bell: bell.clone(),
+        rounds: Arc::clone(&rounds),
     };
     Ok((
         Sender {
             queue: sender,
             bell,
+            rounds,
         },
         inbox,
     ))
@@ -79,19 +85,30 @@ impl Sender {
         let (answer, answered) = oneshot::channel();
         let sent = self.queue.try_send((caller.clone(), request(answer)));
         sent.map_err(|_| Refusal::Busy)?;
-        // It can't fail but when it has been rung a great many times.
-        let _ = (&*self.bell).write_all(&1u64.to_ne_bytes());
+        self.ring();
         answered.await.unwrap_or_else(|_| {
             Err(Refusal::Failed {
                 why: "the service ends".into(),
             })
         })
     }
+
+    /// Wakes who waits for requests.
+    pub fn ring(&self) {
+        // It can't fail but when it has been rung a great many times.
+        let _ = (&*self.bell).write_all(&1u64.to_ne_bytes());
+    }
+
+    /// How often the other end has come to take requests.
+    pub fn rounds(&self) -> u64 {
+        self.rounds.load(Ordering::Relaxed)
+    }
 }
 
 impl Inbox {
     /// The first of those that wait, at most so many; does not wait itself.
     pub fn take(&mut self, most: usize) -> Vec<(Caller, Request)> {
+        self.rounds.fetch_add(1, Ordering::Relaxed);
         let mut rung = [0; 8];
         let _ = (&*self.bell).read(&mut rung);
         self.queue.try_iter().take(most).collect()

@@ -4,6 +4,7 @@
 pub mod caller;
 pub mod inbox;
 pub mod journal;
+pub mod notify;
 pub mod service;
 pub mod session;
 pub mod socket;

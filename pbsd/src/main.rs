@@ -15,9 +15,9 @@ use pbs_job::{machine_from_toml, Machine};
 use pbs_node::signals::Signals;
 use pbs_node::{cgroup, stay_off, this_node, Aim, Error, Node, Options, Settings};
 use pbsd::inbox::{inbox, Sender};
-use pbsd::journal;
 use pbsd::service::{Service, Teller};
 use pbsd::socket::{self, Notices};
+use pbsd::{journal, notify};
 use tokio::sync::broadcast;
 
 /// Notices that who watches may be behind.
@@ -129,7 +129,10 @@ fn run(cli: &Cli) -> Result<(), String> {
     let listening = listening.spawn(move || listen(listener, sender, notices));
     listening.map_err(|error| format!("no thread: {error}"))?;
     journal::info("pbsd: serves");
-    Service::new(node, signals).run(&mut inbox).map_err(text)
+    notify::tell("READY=1");
+    let served = Service::new(node, signals).run(&mut inbox);
+    notify::tell("STOPPING=1");
+    served.map_err(text)
 }
 
 /// What this process makes from now on only its user can read.
@@ -159,6 +162,9 @@ fn listen(listener: UnixListener, node: Sender, notices: Notices) {
         .build();
     let served = runtime.and_then(|runtime| {
         let local = tokio::task::LocalSet::new();
+        if let Some(every) = notify::watched_every() {
+            local.spawn_local(notify::watch(node.clone(), every));
+        }
         local.block_on(&runtime, socket::serve(listener, node, notices))
     });
     if let Err(error) = served {
