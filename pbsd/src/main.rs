@@ -62,6 +62,11 @@ struct Cli {
     /// Have no control groups: what a program leaves behind goes on when its job is over
     #[arg(long)]
     no_cgroups: bool,
+
+    /// Lets systemd start a service where jobs of the last one have limits of their
+    /// memory, and ends
+    #[arg(long, exclusive = true)]
+    make_way: bool,
 }
 
 const EXAMPLES: &str = "\
@@ -86,6 +91,9 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: &Cli) -> Result<(), String> {
+    if cli.make_way {
+        return cgroup::make_way().map_err(|error| format!("control groups: {error}"));
+    }
     let text = |error: Error| error.to_string();
     let cgroups = match cli.no_cgroups {
         true => None,

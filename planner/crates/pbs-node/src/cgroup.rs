@@ -25,17 +25,19 @@ impl Cgroup {
             _ => {}
         }
         if let Some(memory_bytes) = memory_bytes {
-            let limit = directory.join("memory.max");
-            if limit.exists() {
-                fs::write(limit, memory_bytes.to_string())?;
-            }
+            limit(&directory, memory_bytes)?;
         }
         Ok(Self { directory })
     }
 
-    /// One that another service has made; `None`: it is gone.
-    pub(crate) fn open(parent: &Path, name: &str) -> Option<Self> {
+    /// One that another service has made, whose limit is gone ([`make_way`]); `None`: it is
+    /// gone itself.
+    pub(crate) fn open(parent: &Path, name: &str, memory_bytes: Option<u64>) -> Option<Self> {
         let directory = parent.join(name);
+        if let Some(memory_bytes) = memory_bytes {
+            // Its job runs, with a limit or without.
+            let _ = limit(&directory, memory_bytes);
+        }
         directory.is_dir().then_some(Self { directory })
     }
 
@@ -67,24 +69,67 @@ impl Cgroup {
     }
 }
 
+/// Limits what is in a group, if memory is counted there.
+fn limit(directory: &Path, memory_bytes: u64) -> io::Result<()> {
+    let limit = directory.join("memory.max");
+    match limit.exists() {
+        true => fs::write(limit, memory_bytes.to_string()),
+        false => Ok(()),
+    }
+}
+
 /// Has this process be in a group of its own below the one that it is in, which gets
 /// those of jobs beside it: a group with processes has no groups that count.
 ///
 /// `counts_memory`: what is in it can have a limit of its memory. Only then, as nothing can be
-/// put into the group above any more, which is where systemd puts a service that it starts
-/// anew while jobs run.
+/// put into the group above any more: see [`make_way`].
 ///
 /// # Errors
 ///
 /// There is no cgroup v2, or it is not ours to change.
 pub fn prepare(counts_memory: bool) -> io::Result<PathBuf> {
-    let own = fs::read_to_string("/proc/self/cgroup")?;
-    let own = own.lines().find_map(|line| line.strip_prefix("0::"));
-    let own = own.ok_or_else(|| io::Error::other("there is no cgroup v2"))?;
-    let own = own.strip_suffix("/service").unwrap_or(own);
-    let parent = Path::new(ROOT).join(own.trim_start_matches('/'));
+    let own = own()?;
+    let own = own.strip_suffix("/service").unwrap_or(&own);
+    let parent = directory(own);
     enter_leaf(&parent, counts_memory)?;
     Ok(parent)
+}
+
+/// What systemd runs in a group of its own after the service was in the one above: no memory
+/// is counted there any more, nor limited, until the next service takes over the jobs. What
+/// they have by then is not counted again. Otherwise systemd could start none: nothing can be
+/// put into a group whose groups count.
+///
+/// # Errors
+///
+/// This process is not in such a group, or it is not ours to change.
+pub fn make_way() -> io::Result<()> {
+    let own = own()?;
+    let above = own.strip_suffix("/.control");
+    let above = above
+        .ok_or_else(|| io::Error::other("systemd runs this after a service; nobody else need"))?;
+    count_nothing(&directory(above))
+}
+
+fn count_nothing(parent: &Path) -> io::Result<()> {
+    let control = parent.join("cgroup.subtree_control");
+    let counted = fs::read_to_string(&control)?;
+    match counted.split_whitespace().any(|it| it == "memory") {
+        true => fs::write(control, "-memory"),
+        false => Ok(()),
+    }
+}
+
+/// The group that this process is in, as the kernel calls it.
+fn own() -> io::Result<String> {
+    let groups = fs::read_to_string("/proc/self/cgroup")?;
+    let own = groups.lines().find_map(|line| line.strip_prefix("0::"));
+    let own = own.ok_or_else(|| io::Error::other("there is no cgroup v2"))?;
+    Ok(own.to_string())
+}
+
+fn directory(group: &str) -> PathBuf {
+    Path::new(ROOT).join(group.trim_start_matches('/'))
 }
 
 fn enter_leaf(parent: &Path, counts_memory: bool) -> io::Result<()> {
@@ -110,7 +155,7 @@ mod tests {
         let parent = std::env::temp_dir().join(format!("pbs-cgroup-{}", std::process::id()));
         let _ = fs::remove_dir_all(&parent);
         fs::create_dir_all(parent.join("job-7")).unwrap();
-        assert!(Cgroup::open(&parent, "job-8").is_none());
+        assert!(Cgroup::open(&parent, "job-8", Some(4096)).is_none());
         let inner = parent.join("job-7");
         for file in ["memory.max", "cgroup.kill"] {
             fs::write(inner.join(file), "").unwrap();
@@ -122,6 +167,11 @@ mod tests {
             "4096"
         );
         assert!(group.descriptor().is_ok() && !group.is_empty());
+        assert!(Cgroup::open(&parent, "job-7", Some(8192)).is_some());
+        assert_eq!(
+            fs::read_to_string(inner.join("memory.max")).unwrap(),
+            "8192"
+        );
         group.kill().unwrap();
         assert_eq!(fs::read_to_string(inner.join("cgroup.kill")).unwrap(), "1");
         fs::write(inner.join("cgroup.events"), "populated 0\nfrozen 0\n").unwrap();
@@ -144,7 +194,12 @@ mod tests {
         assert_eq!(fs::read_to_string(leaf).unwrap(), "0");
         assert!(!control.exists());
         enter_leaf(&parent, true).unwrap();
-        assert_eq!(fs::read_to_string(control).unwrap(), "+memory");
+        assert_eq!(fs::read_to_string(&control).unwrap(), "+memory");
+        for (counted, written) in [("pids\n", "pids\n"), ("memory pids\n", "-memory")] {
+            fs::write(&control, counted).unwrap();
+            count_nothing(&parent).unwrap();
+            assert_eq!(fs::read_to_string(&control).unwrap(), written);
+        }
         fs::remove_dir_all(&parent).unwrap();
     }
 }

@@ -20,7 +20,7 @@ use pbs_uapi::{Device, Event, EventKind, Info, Wait};
 use crate::cgroup::Cgroup;
 use crate::child::{ended_child, Child};
 use crate::gate::Gate;
-use crate::jobs::{Exited, Jobs, Settings, ToDo};
+use crate::jobs::{ActiveJob, Exited, Jobs, Settings, ToDo};
 use crate::lease::Lease;
 use crate::place::Stay;
 use crate::program::{empty_outputs, Launch, Prepared};
@@ -65,6 +65,15 @@ pub struct Options {
     pub cgroups: Option<PathBuf>,
     /// The control group of a job has no more memory than was asked for.
     pub limits_memory: bool,
+}
+
+impl Options {
+    /// What all processes of a job may have.
+    fn limit_of(&self, active: &ActiveJob) -> Option<u64> {
+        let memory_bytes = active.job.processes.iter().map(|it| it.memory_bytes);
+        let memory_bytes = memory_bytes.fold(0, u64::saturating_add);
+        self.limits_memory.then_some(memory_bytes)
+    }
 }
 
 /// One node with what runs on it.
@@ -221,7 +230,8 @@ impl<L: Listener> Node<L> {
         for active in &jobs.runs {
             let name = active.id.map(cgroup_name).unwrap_or_default();
             let parent = self.options.cgroups.as_ref();
-            if let Some(cgroup) = parent.and_then(|parent| Cgroup::open(parent, &name)) {
+            let limit = self.options.limit_of(active);
+            if let Some(cgroup) = parent.and_then(|parent| Cgroup::open(parent, &name, limit)) {
                 self.cgroups.insert(active.run, cgroup);
             }
         }
@@ -413,9 +423,7 @@ impl<L: Listener> Node<L> {
         };
         let active = jobs.active(run).filter(|active| active.terms.is_some());
         if let Some((active, id)) = active.and_then(|active| Some((active, active.id?))) {
-            let memory_bytes = active.job.processes.iter().map(|it| it.memory_bytes);
-            let memory_bytes = memory_bytes.fold(0, u64::saturating_add);
-            let limit = self.options.limits_memory.then_some(memory_bytes);
+            let limit = self.options.limit_of(active);
             let cgroup = Cgroup::create(parent, &cgroup_name(id), limit);
             let cgroup =
                 cgroup.map_err(|error| Error::file(parent.join(cgroup_name(id)), error))?;
