@@ -30,6 +30,12 @@ else
 	OBJ=$BUILD/obj/$ARCH-debug
 fi
 
+# The kernel that boot loaders take, by make's name for it and where make leaves it.
+case $ARCH in
+arm64) KERNEL_TARGET=Image KERNEL_IMAGE=$OBJ/arch/arm64/boot/Image ;;
+x86_64) KERNEL_TARGET=bzImage KERNEL_IMAGE=$OBJ/arch/x86/boot/bzImage ;;
+esac
+
 # A rustup that stands first in PATH has neither the library source nor the
 # arm64 standard library that go with Debian's compiler, so Debian's tools are
 # put first and named in full.
