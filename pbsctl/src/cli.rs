@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 
+use crate::cluster::ClusterOptions;
 use crate::events::EventsOptions;
 use crate::explain::ExplainOptions;
 use crate::failure::{
@@ -202,6 +203,9 @@ pub(crate) enum Command {
     /// Run many generated plans in virtual time, to see what the policy does to
     /// deadlines
     Study(StudyOptions),
+
+    /// Plan for many nodes: describe a cluster, replay traces of one
+    Cluster(ClusterOptions),
 
     /// Print what happened
     Events(EventsOptions),

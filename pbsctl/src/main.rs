@@ -6,6 +6,7 @@
 
 mod check;
 mod cli;
+mod cluster;
 mod complete;
 mod events;
 mod explain;
@@ -83,6 +84,7 @@ fn main() -> ExitCode {
         Command::Jobs(options) => queue::jobs(out, &options),
         Command::Sim(options) => sim::sim(out, &options),
         Command::Study(options) => study::study(out, &options),
+        Command::Cluster(options) => cluster::cluster(out, &options),
         Command::Events(options) => events::events(out, device, &options),
         Command::Report(options) => report::report(out, &options),
         Command::Trace(options) => trace::trace(out, device, &options),

@@ -20,7 +20,7 @@ const MACHINE: &str = "[[node]]\nname = \"n\"\nmemory_bytes = 67_108_864\n\
 
 /// Command lines that print something on any machine, for every command. Those that
 /// need the device are told that it is missing, which `--json` prints, too.
-const PRINTING: [(&str, &[&str]); 40] = [
+const PRINTING: [(&str, &[&str]); 43] = [
     ("check", &["check", "plan.toml"]),
     ("check", &["check", "job.toml"]),
     ("check", &["check", "nothing.toml"]),
@@ -60,6 +60,12 @@ const PRINTING: [(&str, &[&str]); 40] = [
     ("import", &["import", "leppert.txt"]),
     ("gen", &["gen", "--processes", "1", "--tasks", "2"]),
     ("gen", &["gen", "--list"]),
+    ("cluster", &["cluster", "check", "site.toml"]),
+    (
+        "cluster",
+        &["cluster", "replay", "trace.swf", "--cores", "4"],
+    ),
+    ("cluster", &["cluster", "workload", "--jobs", "5"]),
     ("drop", &["drop", "--cpu", "0"]),
     ("completions", &["completions", "bash"]),
     ("man", &["man", "man"]),
@@ -76,6 +82,11 @@ fn directory(name: &str) -> PathBuf {
         ("true.toml", TRUE),
         ("job.toml", JOB),
         ("lab.toml", MACHINE),
+        ("site.toml", "[[nodes]]\nname = \"n\"\nhas = \"ncpus=4\"\n"),
+        (
+            "trace.swf",
+            "1 0 -1 60 2 -1 -1 2 90 -1 1 1 1 -1 -1 -1 -1 -1\n",
+        ),
         ("leppert.txt", "1;0,9000;;;0,4,1200,1150;-1,-1,300,310;\n"),
     ];
     let directory = common::directory(name, &files);

@@ -96,7 +96,8 @@ impl Planner {
         let asked = (&need.sums[..], need.duration_s);
         self.nodes
             .lift(&self.machine, &need, &old.nodes, over.clone());
-        self.system.book(&old.sums, asked, &who, over.clone(), false);
+        self.system
+            .book(&old.sums, asked, &who, over.clone(), false);
         // Only what starts earlier is of interest.
         let window = window.start..window.end.min(over.end - 1);
         let found = self.search(&who).earliest(&need, window);

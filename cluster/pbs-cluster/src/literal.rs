@@ -15,9 +15,10 @@ use pbs_profile::{find_first_hole, intersection, FreeSlots, Need as Hole, Profil
 
 use crate::machine::Machine;
 use crate::map::{by_node, taken, Placed};
-use crate::need::{Impossible, Kind, Need};
+use crate::need::{Impossible, Need};
 use crate::planner::Planner;
 use crate::request::{Request, RequestId};
+use crate::search::enough;
 
 /// All profiles of a cluster, of what is free.
 #[derive(Clone, Debug)]
@@ -128,7 +129,10 @@ impl Literal {
                     free_chunks(profiles, &fit.amounts, duration_s, &window, &mut changes);
                 }
             }
-            together = intersection(together, enough(changes, kind, &window)).collect();
+            // FCJ: where the sum over the nodes is enough.
+            changes.sort_unstable();
+            let enough = enough(&changes, kind.count, window.end);
+            together = intersection(together, enough).collect();
         }
         let slots = intersection(free, together).filter(|slot| slot.end - slot.start >= duration_s);
         for slot in slots {
@@ -222,23 +226,4 @@ fn free_chunks(
             time_s = until_s;
         }
     }
-}
-
-/// FCJ: where the sum over the nodes is enough.
-fn enough(mut changes: Vec<(u64, i64)>, kind: &Kind, window: &Range<u64>) -> Vec<Range<u64>> {
-    changes.sort_unstable();
-    let mut enough: Vec<Range<u64>> = Vec::new();
-    let mut count = 0;
-    for (index, &(time_s, change)) in changes.iter().enumerate() {
-        count += change;
-        let next_s = changes.get(index + 1).map_or(window.end, |&(next_s, _)| next_s);
-        if next_s == time_s || count < kind.count as i64 {
-            continue;
-        }
-        match enough.last_mut() {
-            Some(last) if last.end == time_s => last.end = next_s,
-            _ => enough.push(time_s..next_s),
-        }
-    }
-    enough
 }

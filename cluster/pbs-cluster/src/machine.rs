@@ -99,9 +99,9 @@ impl Machine {
         }
         let weight = |node: &NodeSpec| {
             let cores = i128::from(totals[NCPUS]);
-            let part = (0..shown).filter(|&of| totals[of] > 0).map(|of| {
-                i128::from(node.has[of]) * cores * WEIGHT_UNIT / i128::from(totals[of])
-            });
+            let part = (0..shown)
+                .filter(|&of| totals[of] > 0)
+                .map(|of| i128::from(node.has[of]) * cores * WEIGHT_UNIT / i128::from(totals[of]));
             part.max().unwrap_or(0) + i128::from(node.prio) * cores * WEIGHT_UNIT
         };
         let mut order: Vec<(i128, usize, usize)> = Vec::with_capacity(specs.len());

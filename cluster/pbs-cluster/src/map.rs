@@ -124,18 +124,13 @@ struct Several<'a> {
 }
 
 impl<'a> Several<'a> {
-    fn new(
-        machine: &'a Machine,
-        need: &'a Need,
-        free: impl Fn(usize) -> Option<Vec<u64>>,
-    ) -> Self {
+    fn new(machine: &'a Machine, need: &'a Need, free: impl Fn(usize) -> Option<Vec<u64>>) -> Self {
         let of_use = |&node: &usize| {
             let class = machine.class_of[node];
             need.kinds.iter().any(|kind| kind.fits[class].is_some())
         };
-        let is_whole = |node: usize, free: &Vec<u64>| {
-            !need.exclusive || *free == machine.class(node).has
-        };
+        let is_whole =
+            |node: usize, free: &Vec<u64>| !need.exclusive || *free == machine.class(node).has;
         let nodes: Vec<_> = (0..machine.node_count())
             .filter(of_use)
             .filter_map(|node| Some((node, free(node)?)))

@@ -208,7 +208,8 @@ impl Nodes {
         let steps = plan.step_at(over.start)..plan.step_count();
         for step in steps.take_while(|&step| plan.begin_s(step) < over.end) {
             for (resource, free) in free.iter_mut().enumerate() {
-                let left = machine.class(node).has[resource].saturating_sub(plan.used(step, resource));
+                let left =
+                    machine.class(node).has[resource].saturating_sub(plan.used(step, resource));
                 *free = (*free).min(left);
             }
         }
@@ -316,7 +317,14 @@ impl Nodes {
                 open.clear();
                 let plan = &self.plans[node];
                 let fits = |step| plan.fits(step, &class.has, amounts, most) * unit;
-                starts_on(plan, fits, need.duration_s, first_s..until_s, &mut open, &mut changes);
+                starts_on(
+                    plan,
+                    fits,
+                    need.duration_s,
+                    first_s..until_s,
+                    &mut open,
+                    &mut changes,
+                );
             }
         }
         changes.sort_unstable();

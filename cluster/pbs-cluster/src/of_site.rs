@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use pbs_profile::FOREVER;
-use pbs_rset::{Item, Rset, Value};
+use pbs_rset::Value;
 use pbs_site::{Consumer, Kind, Privilege, Scope, Site, Validity, Whom};
 
 use crate::machine::{Machine, NodeSpec, Resource};
@@ -20,7 +20,10 @@ impl Machine {
             name: "ncpus".into(),
             job_wide: None,
         }];
-        let consumables = site.resources.iter().filter(|of| of.kind == Kind::Consumable);
+        let consumables = site
+            .resources
+            .iter()
+            .filter(|of| of.kind == Kind::Consumable);
         for resource in consumables {
             let job_wide = (resource.scope == Scope::Job).then_some(resource.amount);
             if resource.name != "ncpus" && resource.items.is_empty() {
@@ -138,23 +141,24 @@ impl Request {
         };
         let array = self.is_of_array.then_some(Privilege::Array);
         for privilege in privilege.into_iter().chain(array) {
-            if consumers.iter().any(|of| !of.privileges.contains(&privilege)) {
+            if consumers
+                .iter()
+                .any(|of| !of.privileges.contains(&privilege))
+            {
                 return Err(Refusal::NotAllowed(privilege.name()));
             }
         }
-        for defaults in std::iter::once(&site.defaults).chain(consumers.iter().map(|of| &of.defaults)) {
-            give(&mut self.rset, defaults, site, false);
-        }
-        for force in std::iter::once(&site.force).chain(consumers.iter().map(|of| &of.force)) {
-            give(&mut self.rset, force, site, true);
-        }
+        let accepted = site.accept(&self.rset, &self.user, &self.group);
+        self.rset = accepted.map_err(Refusal::NotAccepted)?;
         if self.duration_s == 0 {
             self.duration_s = site.default_duration_s;
         }
         let of_consumers: i64 = consumers.iter().map(|of| of.priority).sum();
         self.priority = self.priority.saturating_add(of_consumers);
         let need = Need::new(machine, &self.rset, self.duration_s.max(1))?;
-        self.priority = self.priority.saturating_add(weighed(site, machine, &need, self.when));
+        self.priority = self
+            .priority
+            .saturating_add(weighed(site, machine, &need, self.when));
         Ok(())
     }
 }
@@ -172,32 +176,15 @@ fn weighed(site: &Site, machine: &Machine, need: &Need, when: When) -> i64 {
     };
     let special = need.sums.iter().map(|&(resource, _)| {
         let name = machine.resources().get(resource).map(|of| &of.name);
-        name.and_then(|name| weights.resources.get(name)).copied().unwrap_or(0)
+        name.and_then(|name| weights.resources.get(name))
+            .copied()
+            .unwrap_or(0)
     });
     let chunks: u64 = need.kinds.iter().map(|kind| kind.count).sum();
     let nodes = i64::try_from(chunks).unwrap_or(i64::MAX);
     by_type
         .saturating_add(special.fold(0, i64::saturating_add))
         .saturating_add(weights.per_node.saturating_mul(nodes))
-}
-
-/// Puts values into each chunk, or into what is job-wide.
-fn give(rset: &mut Rset, values: &[Item], site: &Site, force: bool) {
-    for value in values {
-        let of = site.resource(&value.resource);
-        let job_wide = of.is_some_and(|of| of.scope == Scope::Job);
-        let lists: Vec<&mut Vec<Item>> = match job_wide {
-            true => vec![&mut rset.job_wide],
-            false => rset.chunks.iter_mut().map(|chunk| &mut chunk.items).collect(),
-        };
-        for items in lists {
-            match items.iter_mut().find(|item| item.resource == value.resource) {
-                Some(item) if force => item.value = value.value.clone(),
-                Some(_) => {}
-                None => items.push(value.clone()),
-            }
-        }
-    }
 }
 
 /// The consumers of a request: its user, and its group.

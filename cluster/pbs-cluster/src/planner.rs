@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use pbs_site::Whom;
 
-use crate::machine::{Machine, NCPUS};
 use crate::backfill::Backfill;
+use crate::machine::{Machine, NCPUS};
 use crate::map::{by_node, map_empty, taken, Placed};
 use crate::need::Need;
 use crate::nodes::Nodes;
@@ -127,10 +127,9 @@ impl Planner {
             inside: None,
         };
         entry.place = self.seek(now_s, &entry);
-        if entry.place.is_none() {
-            if request.when.is_bound() || !self.is_defective() {
-                return Err(self.refusal(now_s, &entry));
-            }
+        let may_wait = !request.when.is_bound() && self.is_defective();
+        if entry.place.is_none() && !may_wait {
+            return Err(self.refusal(now_s, &entry));
         }
         let id = self.next_id;
         self.next_id += 1;
@@ -242,7 +241,8 @@ impl Planner {
             self.nodes
                 .revoke(&self.machine, &entry.need, &place.nodes, over.clone());
             let asked = (&entry.need.sums[..], entry.need.duration_s);
-            self.system.book(&place.sums, asked, &entry.who, over, false);
+            self.system
+                .book(&place.sums, asked, &entry.who, over, false);
         }
         self.starts.remove(&(place.start_s, id));
         self.planned.remove(&entry.turn(id));
@@ -343,7 +343,10 @@ impl Planner {
     /// back, and those planned to start later than it get their turn for a better place;
     /// see [`Self::backfill`]. Whether there was one.
     pub fn remove(&mut self, now_s: u64, id: RequestId) -> bool {
-        let end_s = self.entries.get(&id).and_then(|entry| Some(entry.over()?.end));
+        let end_s = self
+            .entries
+            .get(&id)
+            .and_then(|entry| Some(entry.over()?.end));
         let place = self.take_place(now_s, id);
         let Some(entry) = self.entries.remove(&id) else {
             return false;

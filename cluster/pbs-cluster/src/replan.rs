@@ -70,7 +70,11 @@ impl Planner {
     }
 
     fn on_node(&self, node: usize) -> Vec<RequestId> {
-        let is_on = |id: &RequestId| self.placed(*id).iter().any(|placed| placed.node as usize == node);
+        let is_on = |id: &RequestId| {
+            self.placed(*id)
+                .iter()
+                .any(|placed| placed.node as usize == node)
+        };
         self.requests().filter(is_on).collect()
     }
 
@@ -95,7 +99,11 @@ impl Planner {
             if !entry.is_running || over.is_empty() {
                 continue;
             }
-            let used: Vec<_> = used.into_iter().enumerate().filter(|&(_, of)| of > 0).collect();
+            let used: Vec<_> = used
+                .into_iter()
+                .enumerate()
+                .filter(|&(_, of)| of > 0)
+                .collect();
             let asked = (&entry.need.sums[..], entry.need.duration_s);
             self.system.book(&used, asked, &entry.who, over, is_more);
             for (resource, amount) in used {
@@ -167,7 +175,13 @@ impl Planner {
 
     /// Lets a request keep its start by moving what is less important: first one, then
     /// twice as many, and so on.
-    fn displace(&mut self, now_s: u64, id: RequestId, start_s: u64, replanned: &mut Replanned) -> bool {
+    fn displace(
+        &mut self,
+        now_s: u64,
+        id: RequestId,
+        start_s: u64,
+        replanned: &mut Replanned,
+    ) -> bool {
         let Some(entry) = self.entries.get(&id) else {
             return false;
         };
@@ -177,9 +191,13 @@ impl Planner {
             .entries
             .iter()
             .filter(|(_, other)| !other.is_running && other.priority < priority)
-            .filter(|(_, other)| !matches!(other.when, When::Fixed { .. }) && other.inside.is_none())
             .filter(|(_, other)| {
-                other.over().is_some_and(|over| over.start < end_s && over.end > start_s)
+                !matches!(other.when, When::Fixed { .. }) && other.inside.is_none()
+            })
+            .filter(|(_, other)| {
+                other
+                    .over()
+                    .is_some_and(|over| over.start < end_s && over.end > start_s)
             })
             .map(|(&of, other)| other.turn(of))
             .collect();

@@ -72,7 +72,10 @@ impl When {
 
     /// As late as can be instead of as early.
     pub(crate) fn is_late(self) -> bool {
-        matches!(self, Self::Deadline { late: true, .. } | Self::Between { late: true, .. })
+        matches!(
+            self,
+            Self::Deadline { late: true, .. } | Self::Between { late: true, .. }
+        )
     }
 
     /// The search interval (5.1).
@@ -145,6 +148,8 @@ pub enum Refusal {
     },
     /// There is no such request, or it is not of the kind that this can be done with.
     NoSuchRequest(RequestId),
+    /// The site has no such thing, or not as much.
+    NotAccepted(pbs_site::Refused),
     /// The user or the group may have nothing at this time.
     Locked(String),
     /// User or group have no privilege for that.
@@ -171,9 +176,13 @@ impl fmt::Display for Refusal {
                 earliest_end_s: None,
             } => f.write_str("it has no place in its time"),
             Self::TooMany { most, .. } => {
-                write!(f, "{most} requests is the most that may be unfinished at once")
+                write!(
+                    f,
+                    "{most} requests is the most that may be unfinished at once"
+                )
             }
             Self::NoSuchRequest(id) => write!(f, "there is no request {id} to do that with"),
+            Self::NotAccepted(why) => why.fmt(f),
             Self::Locked(name) => write!(f, "{name} is locked at this time"),
             Self::NotAllowed(privilege) => write!(f, "the privilege \"{privilege}\" is needed"),
             Self::TooLong { most_s } => write!(f, "it may run for {most_s} s at most"),

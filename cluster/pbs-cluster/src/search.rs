@@ -8,12 +8,12 @@
 
 use std::ops::Range;
 
-use pbs_profile::FOREVER;
+use pbs_profile::{intersection, FOREVER};
 
 use crate::machine::{Machine, ResourceId};
 use crate::map::{by_node, map, taken, Placed};
 use crate::need::Need;
-use crate::nodes::Nodes;
+use crate::nodes::{Change, Nodes};
 use crate::system::{Ask, Sums, System, Who};
 
 /// A place in the plan.
@@ -225,28 +225,35 @@ impl<'a> Starts<'a> {
 impl Search<'_> {
     /// When enough chunks of each kind can start.
     fn free_starts(&self, need: &Need, from_s: u64, until_s: u64) -> Vec<Range<u64>> {
-        let mut free = vec![from_s..until_s];
+        let mut together: Option<Vec<Range<u64>>> = None;
         for kind in &need.kinds {
             let changes = self.nodes.starts(self.machine, need, kind, from_s, until_s);
-            let mut enough: Vec<Range<u64>> = Vec::new();
-            let mut count = 0;
-            let mut changes = changes.into_iter().peekable();
-            while let Some((time_s, change)) = changes.next() {
-                count += change;
-                if changes.peek().is_some_and(|&(next_s, _)| next_s == time_s) {
-                    continue;
-                }
-                let end_s = changes.peek().map_or(until_s, |&(next_s, _)| next_s);
-                if count < kind.count as i64 {
-                    continue;
-                }
-                match enough.last_mut() {
-                    Some(last) if last.end == time_s => last.end = end_s,
-                    _ => enough.push(time_s..end_s),
-                }
-            }
-            free = pbs_profile::intersection(free, enough).collect();
+            let enough = enough(&changes, kind.count, until_s);
+            together = Some(match together {
+                None => enough,
+                Some(together) => intersection(together, enough).collect(),
+            });
         }
-        free
+        together.unwrap_or_default()
     }
+}
+
+/// Where the sum of changes, which are in the order of time, is enough.
+pub(crate) fn enough(changes: &[Change], wanted: u64, until_s: u64) -> Vec<Range<u64>> {
+    let mut enough: Vec<Range<u64>> = Vec::new();
+    let mut count = 0;
+    for (index, &(time_s, change)) in changes.iter().enumerate() {
+        count += change;
+        let next_s = changes
+            .get(index + 1)
+            .map_or(until_s, |&(next_s, _)| next_s);
+        if next_s == time_s || count < wanted as i64 {
+            continue;
+        }
+        match enough.last_mut() {
+            Some(last) if last.end == time_s => last.end = next_s,
+            _ => enough.push(time_s..next_s),
+        }
+    }
+    enough
 }

@@ -104,7 +104,11 @@ impl System {
             views: Vec::new(),
             allowances: HashMap::new(),
             areas: HashMap::new(),
-            names: machine.resources().iter().map(|of| of.name.clone()).collect(),
+            names: machine
+                .resources()
+                .iter()
+                .map(|of| of.name.clone())
+                .collect(),
             known: HashSet::new(),
         }
     }
@@ -246,7 +250,12 @@ impl System {
                     };
                 }
             }
-            if self.rules.pools.iter().any(|pool| pool.share && pool.resource == resource) {
+            if self
+                .rules
+                .pools
+                .iter()
+                .any(|pool| pool.share && pool.resource == resource)
+            {
                 let closed = self.closed(resource, asked.0, asked.1, who);
                 self.count_inside(resource, closed, amount, over.clone(), is_more);
             }
@@ -350,7 +359,8 @@ impl System {
     /// Defective items are not available, from a time on; or are again.
     pub(crate) fn set_defect(&mut self, has: &Sums, from_s: u64, is: bool) {
         for &(resource, amount) in has {
-            let (profile, available) = (&mut self.profiles[resource], &mut self.available[resource]);
+            let (profile, available) =
+                (&mut self.profiles[resource], &mut self.available[resource]);
             let done = match is {
                 true => profile.subtract(from_s..FOREVER, amount),
                 false => profile.add(from_s..FOREVER, amount),
@@ -464,7 +474,10 @@ impl Ask<'_> {
                 blocked: vec![(cause.clone(), blocked.clone())],
                 horizon_s: self.horizon_s,
             };
-            (cause.clone(), alone.next_start_s(duration_s, window.clone()))
+            (
+                cause.clone(),
+                alone.next_start_s(duration_s, window.clone()),
+            )
         });
         holes.chain(blocked).collect()
     }

@@ -8,7 +8,9 @@
 use std::sync::Arc;
 
 use pbs_cluster::literal::Literal;
-use pbs_cluster::{Machine, NodeSpec, Planner, Request, RequestId, Resource, Rules, State, When, NCPUS};
+use pbs_cluster::{
+    Machine, NodeSpec, Planner, Request, RequestId, Resource, Rules, State, When, NCPUS,
+};
 use pbs_rset::{Arrangement, Rset, Sharing};
 
 /// A generator of random numbers that is the same everywhere (Numerical Recipes' LCG).
@@ -16,7 +18,10 @@ struct Random(u64);
 
 impl Random {
     fn below(&mut self, below: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        self.0 = self
+            .0
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
         (self.0 >> 33) % below
     }
 }
@@ -63,7 +68,12 @@ impl Oracle {
     }
 
     /// Whether the chunks from `next` on fit, by trying all.
-    fn fits(free: &mut [Option<[u64; 2]>], taken: &mut [bool], next: usize, wanted: &Wanted) -> bool {
+    fn fits(
+        free: &mut [Option<[u64; 2]>],
+        taken: &mut [bool],
+        next: usize,
+        wanted: &Wanted,
+    ) -> bool {
         let Some(chunk) = wanted.chunks.get(next) else {
             return true;
         };
@@ -110,7 +120,8 @@ fn machine(random: &mut Random) -> (Machine, Vec<[u64; 2]>) {
         job_wide: None,
     });
     let machine = Machine::new(resources.to_vec(), &nodes);
-    let has = (0..machine.node_count()).map(|node| [machine.has(node, NCPUS), machine.has(node, 1)]);
+    let has =
+        (0..machine.node_count()).map(|node| [machine.has(node, NCPUS), machine.has(node, 1)]);
     let has = has.collect();
     (machine, has)
 }
@@ -129,7 +140,9 @@ fn wanted(random: &mut Random) -> (Wanted, Rset) {
     let arrangement = random.below(6);
     if arrangement == 0 {
         rset.place.arrangement = Arrangement::Pack;
-        let sum = chunks.iter().fold([0, 0], |sum, chunk| [sum[0] + chunk[0], sum[1] + chunk[1]]);
+        let sum = chunks
+            .iter()
+            .fold([0, 0], |sum, chunk| [sum[0] + chunk[0], sum[1] + chunk[1]]);
         chunks = vec![sum];
     } else if arrangement == 1 {
         rset.place.arrangement = Arrangement::Scatter;
@@ -157,8 +170,13 @@ fn used(planner: &Planner, id: RequestId, wanted: &Wanted, start_s: u64, has: &[
         nodes.push((node, amounts));
     }
     if !wanted.exclusive {
-        let sum = nodes.iter().fold([0, 0], |sum, (_, of)| [sum[0] + of[0], sum[1] + of[1]]);
-        let all = wanted.chunks.iter().fold([0, 0], |sum, of| [sum[0] + of[0], sum[1] + of[1]]);
+        let sum = nodes
+            .iter()
+            .fold([0, 0], |sum, (_, of)| [sum[0] + of[0], sum[1] + of[1]]);
+        let all = wanted
+            .chunks
+            .iter()
+            .fold([0, 0], |sum, of| [sum[0] + of[0], sum[1] + of[1]]);
         assert_eq!(sum, all);
     }
     Used {
@@ -200,12 +218,19 @@ fn every_start_is_the_earliest() {
             let Some(State::Planned { start_s }) = planner.state(id) else {
                 panic!("seed {seed}: it has no place");
             };
-            assert_eq!(Some(start_s), expected, "seed {seed}: {}", request.rset.chunks.len());
+            assert_eq!(
+                Some(start_s),
+                expected,
+                "seed {seed}: {}",
+                request.rset.chunks.len()
+            );
             // Keller's procedure finds nothing earlier.
             if let (Ok(Some(literal)), false) = (literal, wanted.exclusive) {
                 assert!(start_s <= literal.start_s, "seed {seed}");
             }
-            oracle.used.push((id, used(&planner, id, &wanted, start_s, &has)));
+            oracle
+                .used
+                .push((id, used(&planner, id, &wanted, start_s, &has)));
             wants.push((id, wanted));
             // Somebody does not want any more, and others take the place.
             if random.below(4) == 0 {
@@ -231,9 +256,12 @@ fn every_start_is_the_earliest() {
                     for (node, has) in has.iter().enumerate() {
                         let of_node = oracle.used.iter().flat_map(|(_, used)| {
                             let is_then = (used.from_s..used.until_s).contains(&time_s);
-                            used.nodes.iter().filter(move |(on, _)| is_then && *on == node)
+                            used.nodes
+                                .iter()
+                                .filter(move |(on, _)| is_then && *on == node)
                         });
-                        let sum = of_node.fold([0, 0], |sum, (_, of)| [sum[0] + of[0], sum[1] + of[1]]);
+                        let sum =
+                            of_node.fold([0, 0], |sum, (_, of)| [sum[0] + of[0], sum[1] + of[1]]);
                         assert!(sum[0] <= has[0] && sum[1] <= has[1], "seed {seed}");
                     }
                 }

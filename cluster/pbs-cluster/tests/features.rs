@@ -5,10 +5,8 @@
 mod common;
 
 use common::*;
+use pbs_cluster::{Cause, Limit, Limited, NodeSpec, Planner, Refusal, Request, Rules, State, When};
 use pbs_site::{Share, Whom};
-use pbs_cluster::{
-    Cause, Limited, Limit, NodeSpec, Planner, Refusal, Request, Rules, State, When,
-};
 
 fn by_user(request: Request, user: &str, group: &str) -> Request {
     Request {
@@ -58,7 +56,10 @@ fn f05_what_is_defective_is_not_available() {
 fn f17_limits_of_requests_and_of_arrays() {
     let me = Whom::User("me".into());
     let most = |of, least| Limit {
-        items: Some(Share { least: Some(least), permille: None }),
+        items: Some(Share {
+            least: Some(least),
+            permille: None,
+        }),
         ..limit(me.clone(), of, ALWAYS)
     };
     let rules = Rules {
@@ -67,10 +68,20 @@ fn f17_limits_of_requests_and_of_arrays() {
     };
     let mut planner = with_rules(&[4], rules);
     let mine = by_user(ask("ncpus=1", 10), "me", "g");
-    let of_array = Request { is_of_array: true, ..mine.clone() };
+    let of_array = Request {
+        is_of_array: true,
+        ..mine.clone()
+    };
     let first = planner.submit(0, &of_array).unwrap();
     let refused = planner.submit(0, &of_array).unwrap_err();
-    assert!(matches!(refused, Refusal::TooMany { of: Limited::ArrayRequests, most: 1, .. }));
+    assert!(matches!(
+        refused,
+        Refusal::TooMany {
+            of: Limited::ArrayRequests,
+            most: 1,
+            ..
+        }
+    ));
     planner.submit(0, &mine).unwrap();
     planner.submit(0, &mine).unwrap();
     assert!(planner.submit(0, &mine).is_err());
@@ -81,11 +92,17 @@ fn f17_limits_of_requests_and_of_arrays() {
 #[test]
 fn f18_user_and_group_limits_hold_together() {
     let most = |consumer, least| Limit {
-        items: Some(Share { least: Some(least), permille: None }),
+        items: Some(Share {
+            least: Some(least),
+            permille: None,
+        }),
         ..limit(consumer, Limited::Resource(0), ALWAYS)
     };
     let rules = Rules {
-        limits: vec![most(Whom::User("a".into()), 3), most(Whom::Group("g".into()), 4)],
+        limits: vec![
+            most(Whom::User("a".into()), 3),
+            most(Whom::Group("g".into()), 4),
+        ],
         ..Rules::default()
     };
     let mut planner = with_rules(&[16], rules);
@@ -94,20 +111,34 @@ fn f18_user_and_group_limits_hold_together() {
     // The user's limit, then the group's.
     let id = planner.submit(0, &of("a")).unwrap();
     assert_eq!(start(&planner, id), Some(10));
-    assert_eq!(planner.why(0, id)[0], (Cause::Items(Whom::User("a".into()), 0), Some(10)));
+    assert_eq!(
+        planner.why(0, id)[0],
+        (Cause::Items(Whom::User("a".into()), 0), Some(10))
+    );
     assert_eq!(submit(&mut planner, 0, &of("b")), 0);
     let id = planner.submit(0, &of("b")).unwrap();
     assert_eq!(start(&planner, id), Some(10));
-    assert_eq!(planner.why(0, id)[0], (Cause::Items(Whom::Group("g".into()), 0), Some(10)));
-    assert_eq!(submit(&mut planner, 0, &by_user(ask("ncpus=2", 10), "b", "h")), 0);
+    assert_eq!(
+        planner.why(0, id)[0],
+        (Cause::Items(Whom::Group("g".into()), 0), Some(10))
+    );
+    assert_eq!(
+        submit(&mut planner, 0, &by_user(ask("ncpus=2", 10), "b", "h")),
+        0
+    );
 }
 
 #[test]
 fn f31_exclusive_takes_whole_nodes() {
     let mut planner = nodes(&[4, 4]);
     planner.submit(0, &ask("ncpus=1", 10)).unwrap();
-    let id = planner.submit(0, &ask("ncpus=1,place=free:excl", 10)).unwrap();
-    assert_eq!((start(&planner, id), names(&planner, id)), (Some(0), vec!["n2".into()]));
+    let id = planner
+        .submit(0, &ask("ncpus=1,place=free:excl", 10))
+        .unwrap();
+    assert_eq!(
+        (start(&planner, id), names(&planner, id)),
+        (Some(0), vec!["n2".into()])
+    );
     assert_eq!(submit(&mut planner, 0, &ask("ncpus=4", 10)), 10);
 }
 
@@ -115,7 +146,10 @@ fn f31_exclusive_takes_whole_nodes() {
 fn f32_shared_is_beside_others() {
     let mut planner = nodes(&[4]);
     planner.submit(0, &ask("ncpus=2", 10)).unwrap();
-    assert_eq!(submit(&mut planner, 0, &ask("ncpus=2,place=free:shared", 10)), 0);
+    assert_eq!(
+        submit(&mut planner, 0, &ask("ncpus=2,place=free:shared", 10)),
+        0
+    );
 }
 
 #[test]
@@ -124,7 +158,10 @@ fn f34_what_is_unknown_or_too_much_is_refused() {
     let refused = planner.submit(0, &ask("ncpus=1:gpu=1", 10)).unwrap_err();
     assert_eq!(refused.to_string(), "the cluster has no gpu");
     let refused = planner.submit(0, &ask("9:ncpus=1", 10)).unwrap_err();
-    assert_eq!(refused.to_string(), "9 ncpus are wanted, of 8 that there are");
+    assert_eq!(
+        refused.to_string(),
+        "9 ncpus are wanted, of 8 that there are"
+    );
     let refused = planner.submit(0, &ask("ncpus=5", 10)).unwrap_err();
     assert_eq!(refused.to_string(), "no node can host chunk 1");
     assert_eq!(planner.requests().count(), 0);
@@ -156,9 +193,17 @@ fn f37_best_effort_never_starves() {
 fn f38_a_fixed_start_is_that_or_none() {
     let mut planner = nodes(&[4]);
     planner.submit(0, &ask("ncpus=4", 100)).unwrap();
-    let at = |start_s| Request { when: When::Fixed { start_s }, ..ask("ncpus=1", 10) };
+    let at = |start_s| Request {
+        when: When::Fixed { start_s },
+        ..ask("ncpus=1", 10)
+    };
     let refused = planner.submit(0, &at(95)).unwrap_err();
-    assert_eq!(refused, Refusal::NotInTime { earliest_end_s: Some(110) });
+    assert_eq!(
+        refused,
+        Refusal::NotInTime {
+            earliest_end_s: Some(110)
+        }
+    );
     let id = planner.submit(0, &at(150)).unwrap();
     assert_eq!(start(&planner, id), Some(150));
     // It stays where it is whoever leaves.
@@ -172,7 +217,10 @@ fn f39_a_deadline_is_kept_early_or_late() {
     let mut planner = nodes(&[4]);
     planner.submit(0, &ask("ncpus=4", 100)).unwrap();
     planner.submit(0, &fixed("ncpus=4", 180, 10)).unwrap();
-    let by = |end_s, late| Request { when: When::Deadline { end_s, late }, ..ask("ncpus=1", 10) };
+    let by = |end_s, late| Request {
+        when: When::Deadline { end_s, late },
+        ..ask("ncpus=1", 10)
+    };
     assert!(planner.submit(0, &by(109, false)).is_err());
     assert_eq!(submit(&mut planner, 0, &by(110, false)), 100);
     assert_eq!(submit(&mut planner, 0, &by(185, true)), 170);
@@ -182,7 +230,10 @@ fn f39_a_deadline_is_kept_early_or_late() {
 #[test]
 fn f40_slot_aware_is_not_before() {
     let mut planner = nodes(&[4]);
-    let request = Request { when: When::After { start_s: 50 }, ..ask("ncpus=4", 10) };
+    let request = Request {
+        when: When::After { start_s: 50 },
+        ..ask("ncpus=4", 10)
+    };
     assert_eq!(submit(&mut planner, 0, &request), 50);
     assert_eq!(submit(&mut planner, 0, &request), 60);
 }
@@ -190,23 +241,35 @@ fn f40_slot_aware_is_not_before() {
 #[test]
 fn f41_provisional_is_dropped_unless_it_is_confirmed() {
     let mut planner = nodes(&[4]);
-    let request = Request { when: When::Provisional { until_s: 20 }, ..ask("ncpus=4", 100) };
+    let request = Request {
+        when: When::Provisional { until_s: 20 },
+        ..ask("ncpus=4", 100)
+    };
     let kept = planner.submit(0, &request).unwrap();
     let dropped = planner.submit(0, &request).unwrap();
     assert!(planner.confirm(kept));
     assert_eq!(planner.drop_unconfirmed(19), []);
     assert_eq!(planner.drop_unconfirmed(20), [dropped]);
-    assert_eq!((planner.state(kept).is_some(), planner.state(dropped)), (true, None));
+    assert_eq!(
+        (planner.state(kept).is_some(), planner.state(dropped)),
+        (true, None)
+    );
 }
 
 #[test]
 fn f42_an_agreement_that_is_broken_is_told() {
     let mut planner = nodes(&[4]);
     planner.submit(0, &ask("ncpus=4", 100)).unwrap();
-    let by = |end_s| Request { when: When::Agreement { end_s }, ..ask("ncpus=4", 10) };
+    let by = |end_s| Request {
+        when: When::Agreement { end_s },
+        ..ask("ncpus=4", 10)
+    };
     let kept = planner.submit(0, &by(110)).unwrap();
     let broken = planner.submit(0, &by(110)).unwrap();
-    assert_eq!((planner.violation_s(kept), planner.violation_s(broken)), (None, Some(10)));
+    assert_eq!(
+        (planner.violation_s(kept), planner.violation_s(broken)),
+        (None, Some(10))
+    );
 }
 
 #[test]
@@ -234,7 +297,10 @@ fn f46_why_not_earlier() {
     assert_eq!(planner.why(0, id), [(Cause::Nodes, Some(50))]);
     let id = planner.submit(0, &ask("2:ncpus=3", 10)).unwrap();
     let why = planner.why(0, id);
-    assert!(why.contains(&(Cause::Used(0), Some(60))) || why.contains(&(Cause::Nodes, Some(100))), "{why:?}");
+    assert!(
+        why.contains(&(Cause::Used(0), Some(60))) || why.contains(&(Cause::Nodes, Some(100))),
+        "{why:?}"
+    );
 }
 
 #[test]
@@ -249,8 +315,12 @@ fn f59_cores_are_kept_for_their_requests() {
     assert_eq!(submit(&mut planner, 0, &ask("ncpus=1:tesla=1", 10)), 0);
     assert_eq!(submit(&mut planner, 0, &ask("ncpus=1", 10)), 10);
     assert!(planner.submit(0, &ask("ncpus=15", 10)).is_err());
-    assert!(planner.submit(0, &ask("ncpus=1,place=free:excl", 10)).is_err());
-    planner.submit(0, &ask("ncpus=1:tesla=1,place=free:excl", 10)).unwrap();
+    assert!(planner
+        .submit(0, &ask("ncpus=1,place=free:excl", 10))
+        .is_err());
+    planner
+        .submit(0, &ask("ncpus=1:tesla=1,place=free:excl", 10))
+        .unwrap();
 }
 
 #[test]
@@ -272,12 +342,18 @@ fn f63_priority_then_time_of_submission() {
     let mut planner = nodes(&[4]);
     let first = planner.submit(0, &ask("ncpus=4", 100)).unwrap();
     let low = planner.submit(0, &ask("ncpus=4", 10)).unwrap();
-    let high = Request { priority: 1, ..ask("ncpus=4", 10) };
+    let high = Request {
+        priority: 1,
+        ..ask("ncpus=4", 10)
+    };
     let high = planner.submit(0, &high).unwrap();
     planner.remove(0, first);
     planner.backfill(0, usize::MAX);
     // The more important one looks first; the other one's place is not its to take.
-    assert_eq!((start(&planner, low), start(&planner, high)), (Some(10), Some(0)));
+    assert_eq!(
+        (start(&planner, low), start(&planner, high)),
+        (Some(10), Some(0))
+    );
 }
 
 #[test]
@@ -285,13 +361,22 @@ fn f67_who_lost_its_node_displaces_what_is_less_important() {
     let mut planner = nodes(&[4, 4]);
     planner.submit(0, &ask("2:ncpus=4", 10)).unwrap();
     planner.start(0, &mut Vec::new());
-    let important = Request { priority: 5, ..ask("ncpus=4", 10) };
+    let important = Request {
+        priority: 5,
+        ..ask("ncpus=4", 10)
+    };
     let important = planner.submit(0, &important).unwrap();
     let other = planner.submit(0, &ask("ncpus=4", 10)).unwrap();
     let node = planner.placed(important)[0].node as usize;
-    assert_eq!((start(&planner, important), start(&planner, other)), (Some(10), Some(10)));
+    assert_eq!(
+        (start(&planner, important), start(&planner, other)),
+        (Some(10), Some(10))
+    );
     planner.node_offline(5, node);
-    assert_eq!((start(&planner, important), start(&planner, other)), (Some(10), Some(20)));
+    assert_eq!(
+        (start(&planner, important), start(&planner, other)),
+        (Some(10), Some(20))
+    );
 }
 
 #[test]
@@ -301,7 +386,10 @@ fn f69_an_offline_node_ends_what_it_has() {
     planner.start(0, &mut Vec::new());
     let node = planner.placed(running)[0].node as usize;
     planner.node_offline(10, node);
-    assert!(matches!(planner.state(running), Some(State::Running { .. })));
+    assert!(matches!(
+        planner.state(running),
+        Some(State::Running { .. })
+    ));
     assert_eq!(submit(&mut planner, 10, &ask("ncpus=4", 5)), 10);
     assert_eq!(submit(&mut planner, 10, &ask("ncpus=4", 5)), 15);
     // What it gives back is not for others, until the node is.
@@ -343,12 +431,21 @@ fn f74_who_is_late_is_aborted_or_goes_on_a_little() {
     planner.start(0, &mut Vec::new());
     assert_eq!(planner.overdue(99), []);
     assert_eq!(planner.overdue(100), [id]);
-    assert_eq!(planner.extend(id, 11, 100), Err(Refusal::TooLong { most_s: 110 }));
+    assert_eq!(
+        planner.extend(id, 11, 100),
+        Err(Refusal::TooLong { most_s: 110 })
+    );
     planner.extend(id, 4, 100).unwrap();
     planner.submit(0, &fixed("ncpus=1", 108, 10)).unwrap();
     planner.extend(id, 4, 100).unwrap();
-    assert!(matches!(planner.extend(id, 2, 100), Err(Refusal::NotInTime { .. })));
-    assert_eq!((planner.overdue(107), planner.overdue(108)), (vec![], vec![id]));
+    assert!(matches!(
+        planner.extend(id, 2, 100),
+        Err(Refusal::NotInTime { .. })
+    ));
+    assert_eq!(
+        (planner.overdue(107), planner.overdue(108)),
+        (vec![], vec![id])
+    );
     planner.remove(108, id);
     assert_eq!(planner.busy_cores(109), 1);
 }

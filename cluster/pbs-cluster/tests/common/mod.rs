@@ -6,8 +6,7 @@
 use std::sync::Arc;
 
 use pbs_cluster::{
-    Limit, Limited, Machine, NodeSpec, Planner, Request, RequestId, Resource, Rules,
-    State, When,
+    Limit, Limited, Machine, NodeSpec, Planner, Request, RequestId, Resource, Rules, State, When,
 };
 use pbs_site::Whom;
 
@@ -40,7 +39,9 @@ pub(crate) fn nodes(cores: &[u64]) -> Planner {
 
 pub(crate) fn with_rules(cores: &[u64], rules: Rules) -> Planner {
     let specs = cores.iter().enumerate();
-    let specs: Vec<_> = specs.map(|(at, &cores)| spec(&format!("n{}", at + 1), cores)).collect();
+    let specs: Vec<_> = specs
+        .map(|(at, &cores)| spec(&format!("n{}", at + 1), cores))
+        .collect();
     Planner::new(Arc::new(Machine::new(vec![ncpus()], &specs)), rules)
 }
 
@@ -81,7 +82,12 @@ pub(crate) fn submit(planner: &mut Planner, now_s: u64, request: &Request) -> u6
 pub(crate) fn names(planner: &Planner, id: RequestId) -> Vec<String> {
     let placed = planner.placed(id).iter();
     placed
-        .map(|placed| planner.machine().node_name(placed.node as usize).to_string())
+        .map(|placed| {
+            planner
+                .machine()
+                .node_name(placed.node as usize)
+                .to_string()
+        })
         .collect()
 }
 

@@ -208,7 +208,11 @@ impl Plan {
                 };
             }
             // A CPU with nothing but idle slots has no plan.
-            if !cpu.slots.iter().any(|slot| matches!(slot, Slot::Process { .. })) {
+            if !cpu
+                .slots
+                .iter()
+                .any(|slot| matches!(slot, Slot::Process { .. }))
+            {
                 cpu.slots.clear();
                 cpu.slot_lines.clear();
             }
@@ -366,7 +370,10 @@ mod tests {
             ..Process::default()
         };
         let slots = |slots: &[usize]| Cpu {
-            slots: slots.iter().map(|&process| Slot::Process { process }).collect(),
+            slots: slots
+                .iter()
+                .map(|&process| Slot::Process { process })
+                .collect(),
             slot_lines: vec![None; slots.len()],
             ..Cpu::default()
         };
@@ -384,11 +391,17 @@ mod tests {
         let numbers: Vec<u32> = plan.processes.iter().map(|of| of.id).collect();
         assert_eq!(numbers, [9]);
         assert!(plan.processes[0].tasks[0].after.is_empty());
-        assert_eq!((plan.cpus[0].slots.len(), plan.cpus[0].slot_lines.len()), (0, 0));
+        assert_eq!(
+            (plan.cpus[0].slots.len(), plan.cpus[0].slot_lines.len()),
+            (0, 0)
+        );
         let idle = |length_insns| Slot::Idle {
             length_insns,
             real_insns: None,
         };
-        assert_eq!(plan.cpus[1].slots, [idle(6), Slot::Process { process: 0 }, idle(3)]);
+        assert_eq!(
+            plan.cpus[1].slots,
+            [idle(6), Slot::Process { process: 0 }, idle(3)]
+        );
     }
 }

@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The commands for clusters of many nodes.
+
+use std::fs::File;
+use std::io::{stderr, BufReader, IsTerminal};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use clap::{Args, Subcommand, ValueEnum};
+use pbs_cluster::{Machine, Rules, NCPUS};
+use pbs_replay::metrics::Metrics;
+use pbs_replay::{
+    check, replay, swf, workload, Conservative, Easy, Estimates, Fcfs, Outcome, Planned, Policy,
+    TraceJob,
+};
+use pbs_report::{columns, grouped};
+use pbs_rset::{format_duration, format_size};
+use pbs_site::Site;
+use serde::Serialize;
+
+use crate::failure::Failure;
+use crate::files::{read, write};
+use crate::output::{counted, write_err, write_out, Output};
+
+const CLUSTER_HELP: &str = "\
+Examples:
+  pbsctl cluster check site.toml
+  pbsctl cluster workload --jobs 10000 --per-day 20000 --output trace.swf
+  pbsctl cluster replay trace.swf --site site.toml
+  pbsctl cluster replay trace.swf --cores 9920 --policy easy,conservative
+  pbsctl --json cluster replay trace.swf --estimates perfect | jq '.policies[].wait_s'";
+
+#[derive(Args, Debug)]
+#[command(after_help = CLUSTER_HELP)]
+pub(crate) struct ClusterOptions {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Check the description of a cluster, and say what it has
+    Check {
+        /// The site's file
+        #[arg(value_name = "SITE")]
+        site: PathBuf,
+    },
+
+    /// Replay a trace under several schedulers, and compare what they make of it
+    ///
+    /// The trace is in the Standard Workload Format. Every job is known by its cores, its
+    /// run time and what its user asked for; a job that runs longer than that is ended
+    /// then. FCFS, EASY and conservative backfilling see the cores as one pool; the planner
+    /// maps onto the nodes of the site.
+    Replay(ReplayOptions),
+
+    /// Write a trace of jobs like those of a real cluster
+    ///
+    /// The sizes, run times and estimates are drawn as those published of OCuLUS (Keller,
+    /// section 6); the same options give the same jobs on every machine.
+    Workload(WorkloadOptions),
+}
+
+#[derive(Args, Debug)]
+struct ReplayOptions {
+    /// The trace
+    #[arg(value_name = "TRACE")]
+    trace: PathBuf,
+
+    /// The cluster that it is replayed on; without it one like OCuLUS
+    #[arg(long, value_name = "SITE", conflicts_with = "cores")]
+    site: Option<PathBuf>,
+
+    /// One node with so many cores instead of a site
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    cores: Option<u64>,
+
+    /// Which schedulers
+    #[arg(
+        long,
+        value_enum,
+        value_delimiter = ',',
+        default_value = "fcfs,easy,planned"
+    )]
+    policy: Vec<PolicyName>,
+
+    /// What the schedulers are told of how long jobs run
+    #[arg(long, value_enum, default_value = "users")]
+    estimates: EstimatesName,
+
+    /// After each event the planner looks at so many jobs for an earlier place, and goes on
+    /// with the others after the next
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    backfills: usize,
+
+    /// Write the last scheduler's schedule as a trace
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+struct WorkloadOptions {
+    /// How many jobs
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    jobs: usize,
+
+    /// How many of them come on a day; OCuLUS had 3,082 on average and 196,217 at most
+    #[arg(long, value_name = "N", default_value_t = workload::MEAN_DAY)]
+    per_day: usize,
+
+    /// Another seed, other jobs
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+
+    /// Where to write it; standard output otherwise
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+/// The schedulers that there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum PolicyName {
+    /// First come, first served
+    Fcfs,
+    /// EASY backfilling: the first of the queue has a reservation
+    Easy,
+    /// Conservative backfilling: every job has a reservation
+    Conservative,
+    /// The planner, after OpenCCS
+    Planned,
+}
+
+/// What schedulers are told.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum EstimatesName {
+    /// What users said
+    Users,
+    /// How long jobs do run
+    Perfect,
+}
+
+/// What a site has.
+#[derive(Serialize)]
+struct Checked {
+    site: String,
+    nodes: usize,
+    resources: Vec<Total>,
+    limits: usize,
+    pools: usize,
+    users: usize,
+    groups: usize,
+}
+
+#[derive(Serialize)]
+struct Total {
+    name: String,
+    total: u64,
+}
+
+/// What came of a replay.
+#[derive(Serialize)]
+struct Replayed {
+    trace: String,
+    site: String,
+    cores: u64,
+    jobs: usize,
+    left_out: u64,
+    too_large: usize,
+    policies: Vec<Row>,
+}
+
+#[derive(Serialize)]
+struct Row {
+    policy: String,
+    took_s: f64,
+    #[serde(flatten)]
+    metrics: Metrics,
+}
+
+pub(crate) fn cluster(out: Output, options: &ClusterOptions) -> Result<ExitCode, Failure> {
+    match &options.what {
+        What::Check { site } => check_site(out, site)?,
+        What::Replay(options) => replay_trace(out, options)?,
+        What::Workload(options) => write_workload(options)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn read_site(file: &Path) -> Result<Site, Failure> {
+    Site::from_toml(&read(file)?).map_err(|problems| Failure::Invalid {
+        file: file.display().to_string(),
+        problems,
+    })
+}
+
+fn check_site(out: Output, file: &Path) -> Result<(), Failure> {
+    let site = read_site(file)?;
+    let machine = Machine::of_site(&site);
+    let resources = machine
+        .resources()
+        .iter()
+        .enumerate()
+        .map(|(id, of)| Total {
+            name: of.name.clone(),
+            total: machine.total(id),
+        });
+    let checked = Checked {
+        site: site.name.clone(),
+        nodes: site.nodes.len(),
+        resources: resources.collect(),
+        limits: site.limits.len(),
+        pools: site.pools.len(),
+        users: site.users.len(),
+        groups: site.groups.len(),
+    };
+    out.print(&checked, || {
+        let parts = [
+            counted(checked.nodes as u64, "node", "nodes"),
+            counted(checked.limits as u64, "limit", "limits"),
+            counted(checked.pools as u64, "pool", "pools"),
+            counted(checked.users as u64, "user", "users"),
+            counted(checked.groups as u64, "group", "groups"),
+        ];
+        let rows = checked
+            .resources
+            .iter()
+            .map(|of| vec![of.name.clone(), format_size(of.total)]);
+        let rows: Vec<_> = rows.collect();
+        format!(
+            "{}: {}\n{}",
+            checked.site,
+            parts.join(", "),
+            columns(&rows, 1)
+        )
+    })
+}
+
+fn replay_trace(out: Output, options: &ReplayOptions) -> Result<(), Failure> {
+    let path = &options.trace;
+    let file = File::open(path).map_err(|error| Failure::file(path, &error))?;
+    let trace = swf::read(BufReader::new(file))
+        .map_err(|error| Failure::Failed(format!("{}: {error}", path.display())))?;
+    let site = match (&options.site, options.cores) {
+        (Some(file), _) => read_site(file)?,
+        (None, Some(cores)) => one_node(cores),
+        (None, None) => Site::oculus(),
+    };
+    let machine = Arc::new(Machine::of_site(&site));
+    let cores = machine.total(NCPUS);
+    let estimates = match options.estimates {
+        EstimatesName::Users => Estimates::Users,
+        EstimatesName::Perfect => Estimates::Perfect,
+    };
+    let told = trace.jobs.iter().map(|job| job.with(estimates));
+    let (jobs, too_large): (Vec<TraceJob>, Vec<_>) = told.partition(|job| job.cores <= cores);
+    let mut policies = Vec::new();
+    let mut schedule = None;
+    for &name in &options.policy {
+        let rules = Rules::of_site(&site, &machine, horizon());
+        let mut policy: Box<dyn Policy> = match name {
+            PolicyName::Fcfs => Box::new(Fcfs::new(cores)),
+            PolicyName::Easy => Box::new(Easy::new(cores)),
+            PolicyName::Conservative => Box::new(Conservative::new(cores)),
+            PolicyName::Planned => {
+                Box::new(Planned::new(machine.clone(), rules, options.backfills))
+            }
+        };
+        let (row, outcomes) = run(&jobs, policy.as_mut(), cores)?;
+        policies.push(row);
+        schedule = Some(outcomes);
+    }
+    if let (Some(file), Some(outcomes)) = (&options.output, schedule) {
+        write(file, &trace_text(&jobs, Some(&outcomes), cores))?;
+    }
+    let replayed = Replayed {
+        trace: path.display().to_string(),
+        site: site.name.clone(),
+        cores,
+        jobs: jobs.len(),
+        left_out: trace.left_out.total(),
+        too_large: too_large.len(),
+        policies,
+    };
+    out.print(&replayed, || text(&replayed))
+}
+
+/// Under one scheduler; how far it is is shown where somebody looks.
+fn run(
+    jobs: &[TraceJob],
+    policy: &mut dyn Policy,
+    cores: u64,
+) -> Result<(Row, Vec<Outcome>), Failure> {
+    let shows = stderr().is_terminal();
+    let name = policy.name().to_string();
+    let begin = SystemTime::now();
+    let outcomes = replay(jobs, policy, |done| {
+        if shows {
+            write_err(&format!(
+                "\r{name}: {} of {} jobs ",
+                grouped(done as u64),
+                grouped(jobs.len() as u64)
+            ));
+        }
+    });
+    if shows {
+        write_err("\n");
+    }
+    let outcomes = outcomes.map_err(|fault| Failure::Failed(format!("{name}: {fault}")))?;
+    check(jobs, &outcomes, cores)
+        .map_err(|invalid| Failure::Failed(format!("{name}: {invalid}")))?;
+    let took_s = begin.elapsed().map_or(0.0, |took| took.as_secs_f64());
+    let row = Row {
+        policy: name,
+        took_s,
+        metrics: Metrics::of(jobs, &outcomes, cores),
+    };
+    Ok((row, outcomes))
+}
+
+fn text(replayed: &Replayed) -> String {
+    let mut rows = vec![vec![
+        "policy".to_string(),
+        "wait, mean".into(),
+        "median".into(),
+        "95 %".into(),
+        "bounded slowdown".into(),
+        "utilisation".into(),
+        "makespan".into(),
+        "fairness".into(),
+    ]];
+    for row in &replayed.policies {
+        let of = &row.metrics;
+        let span = |seconds: f64| format_duration(seconds.round() as u64);
+        rows.push(vec![
+            row.policy.clone(),
+            span(of.wait_s.mean),
+            span(of.wait_s.median),
+            span(of.wait_s.p95),
+            format!("{:.1}", of.bounded_slowdown.mean),
+            format!("{:.1} %", of.utilisation * 100.0),
+            format_duration(of.makespan_s),
+            format!("{:.3}", of.fairness.jain),
+        ]);
+    }
+    let mut text = format!(
+        "{}: {} on {} of {}\n",
+        replayed.trace,
+        counted(replayed.jobs as u64, "job", "jobs"),
+        counted(replayed.cores, "core", "cores"),
+        replayed.site
+    );
+    if replayed.left_out > 0 {
+        let jobs = counted(replayed.left_out, "line is", "lines are");
+        text += &format!("{jobs} no job that can be replayed\n");
+    }
+    if replayed.too_large > 0 {
+        let jobs = counted(replayed.too_large as u64, "job is", "jobs are");
+        text += &format!("{jobs} larger than the cluster, and left out\n");
+    }
+    text + &columns(&rows, 1)
+}
+
+fn one_node(cores: u64) -> Site {
+    let text = format!("name = \"one node\"\n[[nodes]]\nname = \"n1\"\nhas = \"ncpus={cores}\"\n");
+    // The text is ours.
+    Site::from_toml(&text).unwrap_or_else(|_| Site::oculus())
+}
+
+/// Traces begin at any time; validities that repeat are told for ten years.
+fn horizon() -> std::ops::Range<u64> {
+    const TEN_YEARS_S: u64 = 10 * 366 * 86_400;
+    let now_s = SystemTime::now().duration_since(UNIX_EPOCH);
+    0..now_s.map_or(0, |now| now.as_secs()) + TEN_YEARS_S
+}
+
+fn write_workload(options: &WorkloadOptions) -> Result<(), Failure> {
+    let jobs = workload::oculus(options.jobs, options.per_day.max(1), options.seed);
+    let text = trace_text(&jobs, None, workload::CORES);
+    match &options.output {
+        Some(file) => write(file, &text),
+        None => write_out(&text),
+    }
+}
+
+fn trace_text(jobs: &[TraceJob], outcomes: Option<&[Outcome]>, cores: u64) -> String {
+    let mut text = Vec::new();
+    // Writing into memory succeeds.
+    let _ = swf::write(&mut text, jobs, outcomes, cores);
+    String::from_utf8_lossy(&text).into_owned()
+}
