@@ -7,6 +7,7 @@
 //! usual yardsticks, are others.
 
 mod check;
+mod comparison;
 mod conservative;
 mod driver;
 mod easy;
@@ -20,6 +21,7 @@ mod waiting;
 pub mod workload;
 
 pub use check::{check, Invalid};
+pub use comparison::{Compared, Comparison};
 pub use conservative::Conservative;
 pub use driver::{replay, Fault, Outcome};
 pub use easy::Easy;
@@ -27,3 +29,5 @@ pub use fcfs::Fcfs;
 pub use job::{Estimates, Status, TraceJob};
 pub use planned::Planned;
 pub use policy::Policy;
+
+pub use pbs_report::Format;

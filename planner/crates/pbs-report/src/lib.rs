@@ -7,6 +7,7 @@
 
 mod axis;
 mod chart;
+mod curves;
 mod deadline;
 mod event;
 mod figures;
@@ -15,6 +16,7 @@ mod histogram;
 mod look;
 mod number;
 mod page;
+mod printed;
 mod recording;
 mod replay;
 mod report;
@@ -26,11 +28,13 @@ mod thin;
 mod timeline;
 mod waits;
 
+pub use curves::{curves, Curve, Plot};
 pub use deadline::Deadline;
 pub use event::{describe, is_push, EventView};
 pub use histogram::Histogram;
 pub use number::{bytes, grouped, ms};
 pub use page::Page;
+pub use printed::{Format, Table};
 pub use recording::{config_by_name, Opened, RecordedPlan, Recording, Source};
 pub use report::{tier_name, Exit, Facts, Outcome, ProcessReport, Report, TaskReport};
 pub use schedule::{

@@ -13,11 +13,10 @@ use pbs_planner::{
     admit, lower_bound, reserve, validate_level, Balancing, Level, Options as Search, Request,
     RunId, Store, Validation,
 };
-use pbs_report::grouped;
+use pbs_report::{grouped, Table};
 use serde::Serialize;
 
-use crate::table::{percent, Table};
-use crate::{for_each_plan, Error, Format, Options};
+use crate::{for_each_plan, percent, Error, Format, Options};
 
 /// Deadlines, in percent of the end of the best plan that is known.
 const DEADLINES_PERCENT: [u64; 6] = [60, 80, 90, 100, 105, 120];

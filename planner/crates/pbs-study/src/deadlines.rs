@@ -5,14 +5,13 @@
 use std::collections::BTreeMap;
 
 use pbs_plan::{Config, IdlePolicy, Threshold};
-use pbs_report::{grouped, ms};
+use pbs_report::{grouped, ms, Table};
 use pbs_sim::Simulation;
 use pbs_uapi::{EventKind, Grant, NO_SLOT};
 use serde::Serialize;
 
 use crate::plans::{plan, Deviation, LONGEST_TASK_INSNS};
-use crate::table::{percent, Table};
-use crate::{count, for_each_plan, kept_alone, run, Error, Format, Options, Tally};
+use crate::{count, for_each_plan, kept_alone, percent, run, Error, Format, Options, Tally};
 
 /// What is switched on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]

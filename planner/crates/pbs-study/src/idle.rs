@@ -4,12 +4,11 @@
 use std::collections::BTreeMap;
 
 use pbs_plan::{Config, IdlePolicy};
-use pbs_report::grouped;
+use pbs_report::{grouped, Table};
 use serde::Serialize;
 
 use crate::plans::{plan, Deviation};
-use crate::table::{percent, Table};
-use crate::{for_each_plan, kept_alone, run, Error, Format, Options, Tally};
+use crate::{for_each_plan, kept_alone, percent, run, Error, Format, Options, Tally};
 
 /// What became of all processes under a policy.
 #[derive(Clone, Copy, Debug, Default, Serialize)]

@@ -8,13 +8,13 @@ pub mod deadlines;
 pub mod idle;
 pub mod memory;
 mod plans;
-mod table;
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use pbs_plan::{Config, Plan};
 use pbs_report::ms;
+pub use pbs_report::Format;
 use pbs_sim::{simulate, JobScheduler, NoAnswer, ProcessOutcome, Simulation, Stretch};
 use pbs_uapi::EventKind;
 use serde::Serialize;
@@ -30,13 +30,9 @@ pub struct Options<'a> {
     pub done: &'a (dyn Fn(u64) + Sync),
 }
 
-/// How tables are printed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
-    /// For the terminal.
-    Text,
-    /// reStructuredText.
-    Rst,
+/// `part` of `whole` in percent, to a tenth.
+fn percent(part: u64, whole: u64) -> String {
+    format!("{:.1} %", 100.0 * part as f64 / whole.max(1) as f64)
 }
 
 /// A plan could not be made or simulated, and why.

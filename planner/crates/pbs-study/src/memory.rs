@@ -12,12 +12,11 @@ use pbs_job::{job_from_toml, Core, Job, Machine, Node, TICK_NS};
 use pbs_plan::{Plan, Process};
 use pbs_planner::plan_building::{class_plans, Entry, ProcessIds, Settings};
 use pbs_planner::{admit, Balancing, Capacity, Request, RunId, Store, Validation};
-use pbs_report::grouped;
+use pbs_report::{grouped, Table};
 use pbs_sim::{simulate, MemoryOver, NoAnswer, Simulation, DEFAULT_SWAP_SLOWDOWN};
 use serde::Serialize;
 
-use crate::table::{percent, Table};
-use crate::{for_each_plan, Error, Format, Options};
+use crate::{for_each_plan, percent, Error, Format, Options};
 
 const CORES: usize = 4;
 const RATE_INSNS_PER_S: u64 = 1_000_000_000;

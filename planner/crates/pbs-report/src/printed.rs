@@ -1,19 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Tables for the terminal and for the documentation.
 
-use pbs_report::columns;
+use crate::columns;
 
-use crate::Format;
+/// How tables are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// For the terminal.
+    Text,
+    /// reStructuredText.
+    Rst,
+}
 
-/// Rows below a row of titles; the first `left` columns are words.
-pub(crate) struct Table {
+/// Rows below a row of titles; the first columns are words.
+#[derive(Clone, Debug)]
+pub struct Table {
     titles: Vec<String>,
     rows: Vec<Vec<String>>,
     left: usize,
 }
 
 impl Table {
-    pub(crate) fn new(titles: &[&str], left: usize) -> Self {
+    /// With no row yet; `left` columns are words and stand to the left.
+    pub fn new(titles: &[&str], left: usize) -> Self {
         Self {
             titles: titles.iter().map(ToString::to_string).collect(),
             rows: Vec::new(),
@@ -21,11 +30,13 @@ impl Table {
         }
     }
 
-    pub(crate) fn push(&mut self, row: Vec<String>) {
+    /// Adds a row, with a cell for each title.
+    pub fn push(&mut self, row: Vec<String>) {
         self.rows.push(row);
     }
 
-    pub(crate) fn print(&self, format: Format) -> String {
+    /// The lines of the table.
+    pub fn print(&self, format: Format) -> String {
         let rows: Vec<_> = std::iter::once(&self.titles).chain(&self.rows).collect();
         let rule: Vec<_> = (0..self.titles.len())
             .map(|column| {
@@ -41,9 +52,4 @@ impl Table {
         }
         columns(&all, self.left)
     }
-}
-
-/// `part` of `whole` in percent, to a tenth.
-pub(crate) fn percent(part: u64, whole: u64) -> String {
-    format!("{:.1} %", 100.0 * part as f64 / whole.max(1) as f64)
 }

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Several policies over one trace: as tables, as JSON (it serialises) and as a picture.
+
+use pbs_report::{curves, grouped, Curve, Format, Plot, Table};
+use serde::Serialize;
+
+use crate::metrics::{bounded_slowdowns, mean_usage, usage, Metrics, SLOWDOWN_BOUND_S};
+use crate::{Outcome, TraceJob};
+
+/// Points of a line over time; more can't be seen.
+const STRETCHES: usize = 600;
+/// Points of a line of shares.
+const SHARES: usize = 400;
+
+/// Policies that replayed the same trace on the same cluster.
+#[derive(Clone, Debug, Serialize)]
+pub struct Comparison {
+    /// What was replayed.
+    pub trace: String,
+    /// So many cores there are.
+    pub cores: u64,
+    /// Jobs of the trace.
+    pub jobs: usize,
+    /// In the order in which they were added.
+    pub policies: Vec<Compared>,
+    #[serde(skip)]
+    first_s: Option<u64>,
+}
+
+/// What a policy made of the trace.
+#[derive(Clone, Debug, Serialize)]
+pub struct Compared {
+    /// Its name.
+    pub policy: String,
+    /// What is measured of it.
+    #[serde(flatten)]
+    pub metrics: Metrics,
+    /// How many cores are used from when on, in seconds.
+    #[serde(skip)]
+    usage: Vec<(u64, u64)>,
+    /// From the least to the greatest.
+    #[serde(skip)]
+    slowdowns: Vec<f64>,
+}
+
+impl Comparison {
+    /// Of nobody yet.
+    pub fn new(trace: &str, jobs: &[TraceJob], cores: u64) -> Self {
+        Self {
+            trace: trace.into(),
+            cores,
+            jobs: jobs.len(),
+            policies: Vec::new(),
+            first_s: jobs.iter().map(|job| job.submit_s).min(),
+        }
+    }
+
+    /// Adds what a policy made of the trace, which is the same for all of them.
+    pub fn push(&mut self, policy: &str, jobs: &[TraceJob], outcomes: &[Outcome]) {
+        self.policies.push(Compared {
+            policy: policy.into(),
+            metrics: Metrics::of(jobs, outcomes, self.cores),
+            usage: usage(jobs, outcomes),
+            slowdowns: bounded_slowdowns(jobs, outcomes, SLOWDOWN_BOUND_S),
+        });
+    }
+
+    /// A table of all jobs, and one by their sizes if there are several.
+    pub fn text(&self, format: Format) -> String {
+        let mut out = format!(
+            "{}: {} jobs on {} cores\n\n",
+            self.trace,
+            grouped(self.jobs as i128),
+            grouped(self.cores)
+        );
+        out.push_str(&self.all_jobs().print(format));
+        if self.policies.iter().any(|of| of.metrics.sizes.len() > 1) {
+            out.push('\n');
+            out.push_str(&self.by_sizes().print(format));
+        }
+        out
+    }
+
+    fn all_jobs(&self) -> Table {
+        let metrics = || self.policies.iter().map(|of| &of.metrics);
+        let has_deadlines = metrics().any(|of| of.deadlines > 0);
+        let has_killed = metrics().any(|of| of.killed > 0);
+        let mut titles = vec![
+            "policy",
+            "wait, mean",
+            "median",
+            "95 %",
+            "max",
+            "bounded slowdown, mean",
+            "median",
+            "95 %",
+            "used",
+            "used while jobs come",
+            "makespan",
+            "fairness",
+            "ran",
+        ];
+        titles.extend(has_killed.then_some("killed"));
+        titles.extend(has_deadlines.then_some("deadlines kept"));
+        let mut table = Table::new(&titles, 1);
+        for Compared {
+            policy, metrics, ..
+        } in &self.policies
+        {
+            let (wait_s, slowdown) = (&metrics.wait_s, &metrics.bounded_slowdown);
+            let mut row = vec![policy.clone()];
+            row.extend([wait_s.mean, wait_s.median, wait_s.p95, wait_s.max].map(duration));
+            row.extend([slowdown.mean, slowdown.median, slowdown.p95].map(ratio));
+            row.extend([metrics.utilisation, metrics.utilisation_loaded].map(percent));
+            row.push(duration(metrics.makespan_s as f64));
+            row.push(format!("{:.3}", metrics.fairness.jain));
+            row.push(percent(metrics.acceptance));
+            row.extend(has_killed.then(|| grouped(metrics.killed as i128)));
+            row.extend(has_deadlines.then(|| {
+                let (kept, all) = (metrics.deadlines_kept, metrics.deadlines);
+                percent(kept as f64 / all.max(1) as f64)
+            }));
+            table.push(row);
+        }
+        table
+    }
+
+    fn by_sizes(&self) -> Table {
+        let titles = [
+            "policy",
+            "cores",
+            "jobs",
+            "core hours",
+            "wait, mean",
+            "95 %",
+            "bounded slowdown, mean",
+            "95 %",
+        ];
+        let mut table = Table::new(&titles, 2);
+        for Compared {
+            policy, metrics, ..
+        } in &self.policies
+        {
+            for size in &metrics.sizes {
+                table.push(vec![
+                    policy.clone(),
+                    size.cores.clone(),
+                    grouped(size.jobs as i128),
+                    grouped(i128::try_from(size.core_seconds / 3600).unwrap_or(i128::MAX)),
+                    duration(size.wait_s.mean),
+                    duration(size.wait_s.p95),
+                    ratio(size.bounded_slowdown.mean),
+                    ratio(size.bounded_slowdown.p95),
+                ]);
+            }
+        }
+        table
+    }
+
+    /// Cores that are used over time, and how many jobs have at most which bounded slowdown,
+    /// as an SVG file.
+    pub fn picture(&self) -> String {
+        let from_s = self.first_s.unwrap_or(0);
+        let ends = self.policies.iter().filter_map(|of| of.usage.last());
+        let to_s = ends
+            .map(|step| step.0)
+            .max()
+            .unwrap_or(from_s)
+            .max(from_s + 1);
+        let span_s = (to_s - from_s) as f64;
+        let (unit_s, unit) = match span_s {
+            span if span >= 2.0 * 86_400.0 => (86_400.0, "days"),
+            span if span >= 2.0 * 3_600.0 => (3_600.0, "hours"),
+            span if span >= 120.0 => (60.0, "minutes"),
+            _ => (1.0, "seconds"),
+        };
+        let used = |of: &Compared| {
+            let parts = mean_usage(&of.usage, from_s, to_s, STRETCHES);
+            let width = span_s / unit_s / STRETCHES as f64;
+            let points = parts.iter().enumerate().flat_map(|(place, cores)| {
+                let percent = 100.0 * cores / self.cores.max(1) as f64;
+                let begin = place as f64 * width;
+                [(begin, percent), (begin + width, percent)]
+            });
+            Curve {
+                name: of.policy.clone(),
+                points: points.collect(),
+            }
+        };
+        let slowdown = |of: &Compared| {
+            let count = of.slowdowns.len();
+            let places = (0..=SHARES).filter_map(|place| {
+                // The first and the last are there, whatever lies between.
+                let index = place * count.checked_sub(1)? / SHARES;
+                let share = 100.0 * (index + 1) as f64 / count as f64;
+                Some((*of.slowdowns.get(index)?, share))
+            });
+            Curve {
+                name: of.policy.clone(),
+                points: places.collect(),
+            }
+        };
+        let plots = [
+            Plot {
+                title: format!("Cores in use, of {}", grouped(self.cores)),
+                across: format!("time, {unit}"),
+                up: "percent of the cores".into(),
+                is_logarithmic: false,
+                up_to: 100.0,
+                curves: self.policies.iter().map(used).collect(),
+            },
+            Plot {
+                title: "Jobs with at most this bounded slowdown".into(),
+                across: format!("bounded slowdown, τ = {SLOWDOWN_BOUND_S} s"),
+                up: "percent of the jobs".into(),
+                is_logarithmic: true,
+                up_to: 100.0,
+                curves: self.policies.iter().map(slowdown).collect(),
+            },
+        ];
+        let told = self.policies.iter().map(|of| {
+            let (used, slowdown) = (of.metrics.utilisation, of.metrics.bounded_slowdown.mean);
+            format!(
+                "{} uses {} and has {} on average",
+                of.policy,
+                percent(used),
+                ratio(slowdown)
+            )
+        });
+        let told: Vec<_> = told.collect();
+        let description = format!(
+            "Cores in use over time, and bounded slowdowns of the jobs, by policy. {}.",
+            told.join("; ")
+        );
+        curves(&self.trace, &description, &plots)
+    }
+}
+
+fn percent(part: f64) -> String {
+    format!("{:.1} %", 100.0 * part)
+}
+
+fn ratio(value: f64) -> String {
+    match value {
+        value if value >= 1000.0 => grouped(value.round() as i128),
+        value => format!("{value:.2}"),
+    }
+}
+
+/// In the unit that people would take.
+fn duration(seconds: f64) -> String {
+    match seconds {
+        s if s >= 2.0 * 86_400.0 => format!("{:.1} d", s / 86_400.0),
+        s if s >= 2.0 * 3_600.0 => format!("{:.1} h", s / 3_600.0),
+        s if s >= 120.0 => format!("{:.1} min", s / 60.0),
+        s => format!("{s:.1} s"),
+    }
+}

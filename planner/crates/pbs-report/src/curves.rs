@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Lines of several that are compared, in plots below each other.
+
+use crate::axis::{ticks_between, Tick};
+use crate::chart::{LEFT, RIGHT, TEXT, WIDTH};
+use crate::look::Look;
+use crate::svg::{text_width, Anchor, Picture};
+
+const HEIGHT: f64 = 260.0;
+const TITLE: f64 = 16.0;
+/// In print, and for those who see no colours.
+const DASHES: [&str; 4] = ["none", "9 4", "2 3", "9 4 2 4"];
+
+/// A line of a plot.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Curve {
+    /// Who is compared; the same name has the same place in each plot.
+    pub name: String,
+    /// From left to right.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// A plot with what its axes are.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plot {
+    /// Stands above it.
+    pub title: String,
+    /// What is to the right, with its unit.
+    pub across: String,
+    /// What is up, with its unit.
+    pub up: String,
+    /// To the right is ten times as much, again and again; what is not more than 0 is left
+    /// out.
+    pub is_logarithmic: bool,
+    /// The axis goes from 0 to this; 0: as far as the lines do.
+    pub up_to: f64,
+    /// What is drawn.
+    pub curves: Vec<Curve>,
+}
+
+/// Plots below each other, as an SVG file. `description` tells those who cannot see it.
+pub fn curves(title: &str, description: &str, plots: &[Plot]) -> String {
+    let mut picture = Picture::new(WIDTH);
+    let mut y = 12.0;
+    for (index, plot) in plots.iter().enumerate() {
+        y = plot.draw(&mut picture, index, y);
+    }
+    picture.file(y, "", title, description)
+}
+
+impl Plot {
+    /// The points that can be drawn, with the logarithms where those are.
+    fn points<'a>(&'a self, curve: &'a Curve) -> impl Iterator<Item = (f64, f64)> + 'a {
+        let points = curve
+            .points
+            .iter()
+            .filter_map(|&(x, y)| match self.is_logarithmic {
+                false => Some((x, y)),
+                true if x > 0.0 => Some((x.log10(), y)),
+                true => None,
+            });
+        points.filter(|(x, y)| x.is_finite() && y.is_finite())
+    }
+
+    /// From `y` down; the answer is where it ends.
+    fn draw(&self, picture: &mut Picture, index: usize, y: f64) -> f64 {
+        let at = (LEFT, y + TITLE);
+        picture.text(
+            at,
+            TITLE,
+            Anchor::Start,
+            "font-weight=\"bold\"",
+            &self.title,
+        );
+        let top = self.key(picture, y + TITLE + 24.0) + 12.0;
+        let (bottom, right) = (top + HEIGHT, WIDTH - RIGHT);
+        let all = || self.curves.iter().flat_map(|curve| self.points(curve));
+        let least = all().map(|point| point.0).fold(f64::INFINITY, f64::min);
+        let most = all().map(|point| point.0).fold(f64::NEG_INFINITY, f64::max);
+        let (least, most) = match least <= most {
+            true => (least, most.max(least + 1e-9)),
+            false => (0.0, 1.0),
+        };
+        let high = match self.up_to > 0.0 {
+            true => self.up_to,
+            false => all().map(|point| point.1).fold(1e-9, f64::max) * 1.05,
+        };
+        let x_of = |x: f64| LEFT + (x - least) / (most - least) * (right - LEFT);
+        let y_of = |y: f64| bottom - y / high * HEIGHT;
+        picture.rect(LEFT, top, right - LEFT, HEIGHT, "class=\"plot\"");
+        for tick in ticks_between(0.0, high, 6) {
+            let y = y_of(tick.at);
+            picture.line((LEFT, y), (right, y), "class=\"grid\"");
+            let at = (LEFT - 8.0, y + 4.0);
+            picture.text(at, TEXT, Anchor::End, "class=\"muted\"", &tick.label);
+        }
+        let at = (24.0, (top + bottom) / 2.0);
+        picture.upright(at, TEXT, "class=\"muted\"", &self.up);
+        for tick in self.ticks(least, most) {
+            let x = x_of(tick.at);
+            picture.line((x, top), (x, bottom + 5.0), "class=\"grid\"");
+            let at = (x, bottom + 19.0);
+            picture.text(at, TEXT, Anchor::Middle, "class=\"muted\"", &tick.label);
+        }
+        let at = ((LEFT + right) / 2.0, bottom + 38.0);
+        picture.text(at, TEXT, Anchor::Middle, "class=\"muted\"", &self.across);
+        let clip = format!("plot-{index}-clip");
+        picture.clip(&clip, (LEFT, top - 2.0, right - LEFT, HEIGHT + 4.0));
+        picture.begin(format!("clip-path=\"url(#{clip})\""));
+        for (place, curve) in self.curves.iter().enumerate() {
+            let points = self.points(curve).map(|(x, y)| (x_of(x), y_of(y)));
+            let points: Vec<_> = points.collect();
+            picture.polyline(&points, style(place));
+        }
+        picture.end();
+        bottom + 56.0
+    }
+
+    fn ticks(&self, least: f64, most: f64) -> Vec<Tick> {
+        let all = ticks_between(least, most, 10);
+        if !self.is_logarithmic {
+            return all;
+        }
+        // Powers of ten; parts of one if there is none.
+        let powers = (least.ceil() as i32..=most.floor() as i32).map(|power| Tick {
+            at: f64::from(power),
+            label: match power {
+                0..=5 => crate::grouped(10i64.pow(power.unsigned_abs())),
+                _ => format!("1e{power}"),
+            },
+        });
+        let powers: Vec<_> = powers.collect();
+        match powers.len() > 1 {
+            true => powers,
+            false => all
+                .into_iter()
+                .map(|tick| Tick {
+                    label: format!("{:.2}", 10f64.powf(tick.at)),
+                    ..tick
+                })
+                .collect(),
+        }
+    }
+
+    /// Who has which line.
+    fn key(&self, picture: &mut Picture, mut y: f64) -> f64 {
+        let mut x = LEFT;
+        for (place, curve) in self.curves.iter().enumerate() {
+            let width = 46.0 + text_width(&curve.name, TEXT) + 16.0;
+            if x + width > WIDTH - 4.0 && x > LEFT {
+                x = LEFT;
+                y += 22.0;
+            }
+            picture.line((x, y - 4.0), (x + 38.0, y - 4.0), style(place));
+            picture.text((x + 46.0, y), TEXT, Anchor::Start, "", &curve.name);
+            x += width;
+        }
+        y
+    }
+}
+
+fn style(place: usize) -> String {
+    format!(
+        "fill=\"none\" stroke=\"{}\" stroke-width=\"2\" stroke-dasharray=\"{}\"",
+        Look::of(place).fill,
+        DASHES[place % DASHES.len()]
+    )
+}
