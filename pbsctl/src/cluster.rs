@@ -10,13 +10,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::{Args, Subcommand, ValueEnum};
 use pbs_cluster::{Machine, Rules, NCPUS};
-use pbs_replay::metrics::Metrics;
 use pbs_replay::{
-    check, replay, swf, workload, Conservative, Easy, Estimates, Fcfs, Outcome, Planned, Policy,
-    TraceJob,
+    check, replay, swf, workload, Comparison, Conservative, Easy, Estimates, Fcfs, Format, Outcome,
+    Planned, Policy, TraceJob,
 };
 use pbs_report::{columns, grouped};
-use pbs_rset::{format_duration, format_size};
+use pbs_rset::format_size;
 use pbs_site::Site;
 use serde::Serialize;
 
@@ -90,14 +89,18 @@ struct ReplayOptions {
     #[arg(long, value_enum, default_value = "users")]
     estimates: EstimatesName,
 
-    /// After each event the planner looks at so many jobs for an earlier place, and goes on
-    /// with the others after the next
+    /// After each event the planner and conservative backfilling look at so many jobs for an
+    /// earlier place, and go on with the others after the next
     #[arg(long, value_name = "N", default_value_t = 10)]
     backfills: usize,
 
     /// Write the last scheduler's schedule as a trace
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
+
+    /// Write a picture of use and slowdown: SVG
+    #[arg(long, value_name = "FILE")]
+    picture: Option<PathBuf>,
 }
 
 #[derive(Args, Debug)]
@@ -162,21 +165,11 @@ struct Total {
 /// What came of a replay.
 #[derive(Serialize)]
 struct Replayed {
-    trace: String,
     site: String,
-    cores: u64,
-    jobs: usize,
     left_out: u64,
     too_large: usize,
-    policies: Vec<Row>,
-}
-
-#[derive(Serialize)]
-struct Row {
-    policy: String,
-    took_s: f64,
     #[serde(flatten)]
-    metrics: Metrics,
+    comparison: Comparison,
 }
 
 pub(crate) fn cluster(out: Output, options: &ClusterOptions) -> Result<ExitCode, Failure> {
@@ -255,52 +248,49 @@ fn replay_trace(out: Output, options: &ReplayOptions) -> Result<(), Failure> {
     };
     let told = trace.jobs.iter().map(|job| job.with(estimates));
     let (jobs, too_large): (Vec<TraceJob>, Vec<_>) = told.partition(|job| job.cores <= cores);
-    let mut policies = Vec::new();
+    let mut comparison = Comparison::new(&path.display().to_string(), &jobs, cores);
     let mut schedule = None;
     for &name in &options.policy {
         let rules = Rules::of_site(&site, &machine, horizon());
         let mut policy: Box<dyn Policy> = match name {
             PolicyName::Fcfs => Box::new(Fcfs::new(cores)),
             PolicyName::Easy => Box::new(Easy::new(cores)),
-            PolicyName::Conservative => Box::new(Conservative::new(cores)),
+            PolicyName::Conservative => {
+                Box::new(Conservative::new(cores).with_most_looks(options.backfills))
+            }
             PolicyName::Planned => {
                 Box::new(Planned::new(machine.clone(), rules, options.backfills))
             }
         };
-        let (row, outcomes) = run(&jobs, policy.as_mut(), cores)?;
-        policies.push(row);
+        let outcomes = run(&jobs, policy.as_mut(), cores)?;
+        comparison.push(policy.name(), &jobs, &outcomes);
         schedule = Some(outcomes);
     }
     if let (Some(file), Some(outcomes)) = (&options.output, schedule) {
         write(file, &trace_text(&jobs, Some(&outcomes), cores))?;
     }
+    if let Some(file) = &options.picture {
+        write(file, &comparison.picture())?;
+    }
     let replayed = Replayed {
-        trace: path.display().to_string(),
         site: site.name.clone(),
-        cores,
-        jobs: jobs.len(),
         left_out: trace.left_out.total(),
         too_large: too_large.len(),
-        policies,
+        comparison,
     };
     out.print(&replayed, || text(&replayed))
 }
 
 /// Under one scheduler; how far it is is shown where somebody looks.
-fn run(
-    jobs: &[TraceJob],
-    policy: &mut dyn Policy,
-    cores: u64,
-) -> Result<(Row, Vec<Outcome>), Failure> {
+fn run(jobs: &[TraceJob], policy: &mut dyn Policy, cores: u64) -> Result<Vec<Outcome>, Failure> {
     let shows = stderr().is_terminal();
     let name = policy.name().to_string();
-    let begin = SystemTime::now();
+    let all = grouped(jobs.len() as u64);
     let outcomes = replay(jobs, policy, |done| {
         if shows {
             write_err(&format!(
-                "\r{name}: {} of {} jobs ",
-                grouped(done as u64),
-                grouped(jobs.len() as u64)
+                "\r{name}: {} of {all} jobs ",
+                grouped(done as u64)
             ));
         }
     });
@@ -310,56 +300,20 @@ fn run(
     let outcomes = outcomes.map_err(|fault| Failure::Failed(format!("{name}: {fault}")))?;
     check(jobs, &outcomes, cores)
         .map_err(|invalid| Failure::Failed(format!("{name}: {invalid}")))?;
-    let took_s = begin.elapsed().map_or(0.0, |took| took.as_secs_f64());
-    let row = Row {
-        policy: name,
-        took_s,
-        metrics: Metrics::of(jobs, &outcomes, cores),
-    };
-    Ok((row, outcomes))
+    Ok(outcomes)
 }
 
 fn text(replayed: &Replayed) -> String {
-    let mut rows = vec![vec![
-        "policy".to_string(),
-        "wait, mean".into(),
-        "median".into(),
-        "95 %".into(),
-        "bounded slowdown".into(),
-        "utilisation".into(),
-        "makespan".into(),
-        "fairness".into(),
-    ]];
-    for row in &replayed.policies {
-        let of = &row.metrics;
-        let span = |seconds: f64| format_duration(seconds.round() as u64);
-        rows.push(vec![
-            row.policy.clone(),
-            span(of.wait_s.mean),
-            span(of.wait_s.median),
-            span(of.wait_s.p95),
-            format!("{:.1}", of.bounded_slowdown.mean),
-            format!("{:.1} %", of.utilisation * 100.0),
-            format_duration(of.makespan_s),
-            format!("{:.3}", of.fairness.jain),
-        ]);
-    }
-    let mut text = format!(
-        "{}: {} on {} of {}\n",
-        replayed.trace,
-        counted(replayed.jobs as u64, "job", "jobs"),
-        counted(replayed.cores, "core", "cores"),
-        replayed.site
-    );
+    let mut text = format!("On {}:\n", replayed.site);
     if replayed.left_out > 0 {
-        let jobs = counted(replayed.left_out, "line is", "lines are");
-        text += &format!("{jobs} no job that can be replayed\n");
+        let lines = counted(replayed.left_out, "line is", "lines are");
+        text += &format!("{lines} no job that can be replayed\n");
     }
     if replayed.too_large > 0 {
         let jobs = counted(replayed.too_large as u64, "job is", "jobs are");
         text += &format!("{jobs} larger than the cluster, and left out\n");
     }
-    text + &columns(&rows, 1)
+    text + &replayed.comparison.text(Format::Text)
 }
 
 fn one_node(cores: u64) -> Site {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What OpenCCS has, one test for each: `f<NN>` is its number in
-//! Documentation/cluster-features.rst.
+//! What OpenCCS has, one test for each, by the number of the feature.
 
 mod common;
 

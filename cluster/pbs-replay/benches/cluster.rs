@@ -29,7 +29,7 @@ fn timed<T>(what: impl FnOnce() -> T) -> (f64, T) {
 
 /// Limits for each user and each group, and a pool for short and small requests.
 fn rules() -> Rules {
-    let always = || Vec::from([0..u64::MAX]);
+    let always = || std::iter::once(0..u64::MAX).collect();
     let limit = |whom, percent: u64| Limit {
         whom,
         of: Limited::Resource(pbs_cluster::NCPUS),
@@ -133,7 +133,7 @@ fn main() {
     let row = |what: &str, value: f64, unit: &str, bar: &str| {
         println!("{what:<58} {value:>12.1} {unit:<6} {bar}");
     };
-    println!("{:<58} {:>12} {:<6} {}", "what", "measured", "", "target");
+    println!("{:<58} {:>12}        target", "what", "measured");
     let scenes = [
         (
             "OCuLUS, 10,000 jobs",

@@ -42,9 +42,9 @@ impl Profile {
     }
 
     /// The smaller of both at each time: what is there in both. Of two profiles of
-    /// what is free this is Keller's ∩. With a limit it is his minFree (mf), which
-    /// has what is used instead of what is free. (The formula that he prints for
-    /// it has the maximum; his words say the minimum.)
+    /// what is free this is Keller's ∩. With a limit it is his minFree (mf). The formula
+    /// that he prints has the maximum, and is of what is *used*: the most of that and of
+    /// what the limit leaves unused is what is available less this minimum.
     ///
     /// ```
     /// # use pbs_profile::Profile;
