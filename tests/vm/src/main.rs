@@ -249,6 +249,11 @@ const TESTS: &[(&str, Test)] = &[
     ("service-is-killed", service::is_killed),
     ("service-answers-many", service::answers_many),
     ("service-has-no-room", service::has_no_room),
+    ("service-has-no-device", service::has_no_device),
+    (
+        "service-survives-the-watchdog",
+        service::survives_the_watchdog,
+    ),
     ("service-is-handed-a-socket", service::is_handed_a_socket),
     ("planner-dies", jobs::planner_dies),
     ("planner-oversleeps", jobs::planner_oversleeps),

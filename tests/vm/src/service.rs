@@ -17,7 +17,7 @@ use pbs_varlink::{
     Submission,
 };
 
-use crate::harness::{cvt, Context, Verdict};
+use crate::harness::{cvt, set_sysfs, Context, Verdict};
 use crate::jobs::Disk;
 use crate::{check, check_eq};
 
@@ -715,5 +715,118 @@ fn has_no_room_inner() -> Verdict {
     }
     check!(Path::new(DIR).join("before").exists(), "what runs goes on");
     drop(service);
+    Ok(())
+}
+
+/// What the service cannot start with is told in a line, and it ends: a history that can't
+/// be written, no device. What runs under a service whose device file goes away goes on, and
+/// so does what comes.
+pub fn has_no_device() -> Verdict {
+    with_log(has_no_device_inner)
+}
+
+/// How a service ends that can't start: its status and what it says.
+fn refuses(history: &str) -> Result<String, String> {
+    let machine = format!("{DIR}/machine.toml");
+    let refused = Command::new("pbsd")
+        .args([
+            "--socket",
+            SOCKET,
+            "--history",
+            history,
+            "--machine",
+            &machine,
+        ])
+        .stdin(Stdio::null())
+        .output()
+        .context("pbsd")?;
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    check_eq!(refused.status.code(), Some(1), "{said}");
+    check!(!said.contains("panicked"), "{said}");
+    check_eq!(said.lines().count(), 1, "{said}");
+    Ok(said)
+}
+
+fn has_no_device_inner() -> Verdict {
+    const DEVICE: &str = "/dev/pbs_plan";
+    const AWAY: &str = "/dev/pbs_plan.away";
+    prepare()?;
+    let disk = Disk::mount("size=1m")?;
+    let (service, mut client) = serve_with(disk.file())?;
+    client
+        .submit(&[job("before", "true", 20_000_000, 60_000)])
+        .context("submit")?;
+    all_over(&mut client)?;
+    drop(service);
+    disk.remount("ro")?;
+    let said = refuses(disk.file())?;
+    check!(said.contains(disk.file()), "no word of the history: {said}");
+    disk.remount("rw")?;
+
+    fs::rename(DEVICE, AWAY).context(DEVICE)?;
+    let said = refuses(disk.file());
+    fs::rename(AWAY, DEVICE).context(DEVICE)?;
+    check!(
+        said.clone()?.contains(DEVICE),
+        "no word of the device: {said:?}"
+    );
+
+    let (_service, mut client) = serve_with(disk.file())?;
+    let during = job("during", "sha256sum data > during", 300_000_000, 60_000);
+    client.submit(&[during]).context("submit")?;
+    fs::rename(DEVICE, AWAY).context(DEVICE)?;
+    let later = client.submit(&[job("later", "true", 20_000_000, 60_000)]);
+    let over = later.map(|_| all_over(&mut client));
+    fs::rename(AWAY, DEVICE).context(DEVICE)?;
+    let over = over.context("submit without the device")??;
+    check_eq!(over.len(), 3, "jobs: {over:?}");
+    for job in &over {
+        check_eq!(job.outcome.as_deref(), Some("complete"), "{job:?}");
+    }
+    Ok(())
+}
+
+/// The kernel's watchdog drops the plan: who ran under it goes on without, comes to its end
+/// and is told of, and the service takes the next job.
+pub fn survives_the_watchdog() -> Verdict {
+    with_log(survives_the_watchdog_inner)
+}
+
+fn survives_the_watchdog_inner() -> Verdict {
+    prepare()?;
+    set_sysfs("watchdog_ms", "500")?;
+    let (_service, mut client) = serve()?;
+    let long = job(
+        "long",
+        "sha256sum data data data > long",
+        900_000_000,
+        60_000,
+    );
+    client.submit(&[long]).context("submit")?;
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while all(&mut client)?[0].state != "running" {
+        check!(Instant::now() < deadline, "it does not run");
+        sleep(Duration::from_millis(5));
+    }
+    set_sysfs("cpu0/fault", "decision")?;
+    let over = all_over(&mut client)?;
+    check!(
+        over[0].outcome.as_deref() != Some("complete"),
+        "nothing is told of the plan that was dropped: {over:?}"
+    );
+    while fs::metadata(format!("{DIR}/long")).map_or(0, |of| of.len()) == 0 {
+        check!(Instant::now() < deadline, "the program did not go on");
+        sleep(Duration::from_millis(20));
+    }
+    client
+        .submit(&[job("next", "echo next > next", 20_000_000, 60_000)])
+        .context("submit after that")?;
+    let over = all_over(&mut client)?;
+    let next = over.iter().find(|job| job.name == "next");
+    check_eq!(
+        next.and_then(|job| job.outcome.as_deref()),
+        Some("complete"),
+        "{over:?}"
+    );
     Ok(())
 }
