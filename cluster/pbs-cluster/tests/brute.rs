@@ -9,9 +9,11 @@ use std::sync::Arc;
 
 use pbs_cluster::literal::Literal;
 use pbs_cluster::{
-    Machine, NodeSpec, Planner, Request, RequestId, Resource, Rules, State, When, NCPUS,
+    Limit, Limited, Machine, NodeSpec, Planner, Pool, Request, RequestId, Resource, Rules, State,
+    When, NCPUS,
 };
 use pbs_rset::{Arrangement, Rset, Sharing};
+use pbs_site::{Share, Whom};
 
 /// A generator of random numbers that is the same everywhere (Numerical Recipes' LCG).
 struct Random(u64);
@@ -94,8 +96,11 @@ impl Oracle {
         false
     }
 
-    fn earliest(&self, from_s: u64, wanted: &Wanted) -> Option<u64> {
+    fn earliest(&self, from_s: u64, wanted: &Wanted, may: impl Fn(u64) -> bool) -> Option<u64> {
         (from_s..from_s + 2000).find(|&time_s| {
+            if !(time_s..time_s + wanted.duration_s).all(&may) {
+                return false;
+            }
             let nodes = 0..self.has.len();
             let mut free: Vec<_> = nodes.map(|node| self.free(node, time_s, wanted)).collect();
             let mut taken = vec![false; free.len()];
@@ -209,7 +214,7 @@ fn every_start_is_the_earliest() {
             request.when = When::After { start_s: from_s };
             let literal = Literal::of(&planner).plan(from_s, &request);
             let found = planner.submit(0, &request);
-            let expected = oracle.earliest(from_s, &wanted);
+            let expected = oracle.earliest(from_s, &wanted, |_| true);
             let id = match (found, expected) {
                 (Err(_), None) => continue,
                 (Ok(id), Some(_)) => id,
@@ -268,4 +273,126 @@ fn every_start_is_the_earliest() {
             }
         }
     }
+}
+
+/// The same under limits of users and groups, valid for a while, and under a pool: what of
+/// the cores is used by whom is counted second by second.
+#[test]
+fn every_start_is_the_earliest_under_rules() {
+    const USERS: [(&str, &str); 3] = [("a", "g"), ("b", "g"), ("c", "h")];
+    let mut moved = 0;
+    for seed in 0..100 {
+        let mut random = Random(seed);
+        let (machine, has) = machine(&mut random);
+        let total: u64 = has.iter().map(|has| has[0]).sum();
+        // Whose, how many, and until when.
+        let limits = [
+            (Whom::User("a".into()), 1 + random.below(total), 60),
+            (Whom::Group("g".into()), 1 + random.below(total), u64::MAX),
+        ];
+        let kept = random.below(total);
+        let share = random.below(2) == 0;
+        let items = |least| {
+            Some(Share {
+                least: Some(least),
+                permille: None,
+            })
+        };
+        let rules = Rules {
+            limits: limits
+                .iter()
+                .map(|(whom, most, until_s)| Limit {
+                    whom: whom.clone(),
+                    of: Limited::Resource(NCPUS),
+                    items: items(*most),
+                    duration_s: None,
+                    area_s: None,
+                    valid: std::iter::once(0..*until_s).collect(),
+                })
+                .collect(),
+            pools: vec![Pool {
+                name: "small".into(),
+                resource: NCPUS,
+                free: Share {
+                    least: Some(kept),
+                    permille: None,
+                },
+                access: "ncpus<3".parse().unwrap(),
+                share,
+                valid: std::iter::once(20..u64::MAX).collect(),
+            }],
+            ..Rules::default()
+        };
+        let mut planner = Planner::new(Arc::new(machine), rules);
+        let mut oracle = Oracle {
+            has: has.clone(),
+            used: Vec::new(),
+        };
+        // Of each request: user, cores, whether the pool lets it in.
+        let mut whose: Vec<(RequestId, usize, u64, bool)> = Vec::new();
+        for _ in 0..30 {
+            let (mut wanted, mut rset) = wanted(&mut random);
+            wanted.exclusive = false;
+            rset.place.sharing = None;
+            let from_s = random.below(30);
+            let user = random.below(3) as usize;
+            let cores: u64 = wanted.chunks.iter().map(|chunk| chunk[0]).sum();
+            let is_in = cores < 3;
+            let may = |time_s: u64| {
+                let then = oracle
+                    .used
+                    .iter()
+                    .filter(|(_, used)| (used.from_s..used.until_s).contains(&time_s));
+                let then: Vec<_> = then
+                    .filter_map(|(id, _)| whose.iter().find(|(of, ..)| of == id))
+                    .collect();
+                let sum = |of: &dyn Fn(usize, bool) -> bool| -> u64 {
+                    let of = then.iter().filter(|(_, user, _, is_in)| of(*user, *is_in));
+                    of.map(|(_, _, cores, _)| cores).sum()
+                };
+                let within = limits.iter().all(|(whom, most, until_s)| {
+                    let is_of = |user: usize| match whom {
+                        Whom::User(name) => USERS[user].0 == name,
+                        Whom::Group(name) => USERS[user].1 == name,
+                        Whom::Everyone => false,
+                    };
+                    let most = (*most).min(total);
+                    time_s >= *until_s || !is_of(user) || sum(&|of, _| is_of(of)) + cores <= most
+                });
+                let inside = sum(&|_, is_in| is_in);
+                let left = match share {
+                    true => kept.saturating_sub(inside),
+                    false => kept,
+                };
+                let closed = if is_in || time_s < 20 { 0 } else { left };
+                // What asks for no core asks nobody.
+                cores == 0 || within && sum(&|_, _| true) + cores + closed <= total
+            };
+            let expected = oracle.earliest(from_s, &wanted, may);
+            moved += u32::from(expected != oracle.earliest(from_s, &wanted, |_| true));
+            let mut request = Request::new(rset, wanted.duration_s);
+            request.when = When::After { start_s: from_s };
+            (request.user, request.group) = (USERS[user].0.into(), USERS[user].1.into());
+            let id = match (planner.submit(0, &request), expected) {
+                (Err(_), None) => continue,
+                (Ok(id), Some(_)) => id,
+                (found, expected) => panic!("seed {seed}: {found:?}, not {expected:?}"),
+            };
+            let start_s = match planner.state(id) {
+                Some(State::Planned { start_s }) => start_s,
+                state => panic!("seed {seed}: {state:?}"),
+            };
+            assert_eq!(Some(start_s), expected, "seed {seed}, request {id}");
+            let used = used(&planner, id, &wanted, start_s, &has);
+            oracle.used.push((id, used));
+            whose.push((id, user, cores, is_in));
+            if random.below(4) == 0 {
+                let at = random.below(whose.len() as u64) as usize;
+                let (gone, ..) = whose.remove(at);
+                oracle.used.retain(|(id, _)| *id != gone);
+                planner.remove(0, gone);
+            }
+        }
+    }
+    assert!(moved > 500, "the rules matter for {moved} alone");
 }
