@@ -40,6 +40,8 @@ const MOST_SAID_BYTES: usize = 16 << 20;
 const VARIABLE_BYTES: usize = 48;
 /// The longest name of a job.
 const NAME_BYTES: usize = 200;
+/// Why a name is no name.
+const UNNAMED: &str = "the name of the job is empty, too long, or not to be printed";
 
 /// The service of a node.
 pub struct Service {
@@ -242,18 +244,8 @@ impl Service {
             });
         }
         if !caller.is_operator {
-            let processes = orders
-                .iter()
-                .flat_map(|order| &order.submission.job.processes);
-            let programs: usize = processes.map(|it| it.start.commands().len()).sum();
-            if programs > MOST_PROGRAMS {
-                return Err(Refusal::Failed {
-                    why: format!(
-                        "these are {programs} programs, and at most {MOST_PROGRAMS} can be \
-                         submitted at once"
-                    ),
-                });
-            }
+            let jobs = orders.iter().map(|order| &order.submission.job);
+            few_programs(jobs)?;
             let open = self.node.standing(0).map_err(refusal)?;
             let own = open.iter().filter(|run| run.uid == Some(caller.uid));
             if own.count() + orders.len() > MOST_OF_USER {
@@ -275,10 +267,18 @@ impl Service {
         caller: &Caller,
         submission: pbs_varlink::Submission,
     ) -> Result<Explanation, Refusal> {
+        // The first of an array says what is to be said of all.
+        let submission = pbs_varlink::Submission {
+            array: None,
+            ..submission
+        };
         let orders = orders_of(caller, submission)?;
         let Some(order) = orders.first() else {
             return Ok(Explanation::default());
         };
+        if !caller.is_operator {
+            few_programs(std::iter::once(&order.submission.job))?;
+        }
         match self.node.would_order(order) {
             Ok((start_unix_ns, end_unix_ns)) => Ok(Explanation {
                 admitted: true,
@@ -331,6 +331,16 @@ impl Service {
             submission.map_err(refusal)
         });
         let submission = submission.transpose()?;
+        if let Some(submission) = &submission {
+            if !is_name(&submission.job.name) {
+                return Err(Refusal::Failed {
+                    why: UNNAMED.into(),
+                });
+            }
+            if !caller.is_operator {
+                few_programs(std::iter::once(&submission.job))?;
+            }
+        }
         let asked = submission
             .as_ref()
             .map(|submission| submission.job.priority);
@@ -487,11 +497,11 @@ fn orders_of(caller: &Caller, submission: pbs_varlink::Submission) -> Result<Vec
     if !submission.directory.starts_with('/') {
         return Err(invalid("the working directory is to be a whole path"));
     }
-    let is_name = |name: &str| !name.is_empty() && !name.contains(['=', '\0']);
+    let is_variable = |name: &str| !name.is_empty() && !name.contains(['=', '\0']);
     let variables = &submission.environment;
     if variables
         .iter()
-        .any(|it| !is_name(&it.name) || it.value.contains('\0'))
+        .any(|it| !is_variable(&it.name) || it.value.contains('\0'))
     {
         return Err(invalid(
             "a variable of the environment has no proper name or value",
@@ -520,17 +530,15 @@ fn orders_of(caller: &Caller, submission: pbs_varlink::Submission) -> Result<Vec
             indices.map(Some).collect()
         }
     };
-    if said_bytes(&submission).saturating_mul(indices.len()) > MOST_SAID_BYTES {
+    if said_bytes(caller, &submission).saturating_mul(indices.len()) > MOST_SAID_BYTES {
         return Err(invalid(&format!(
             "its jobs with their environments are more than {} MiB; submit fewer at once",
             MOST_SAID_BYTES >> 20
         )));
     }
     let name = submission.name.as_ref().unwrap_or(&job.job.name);
-    if name.is_empty() || name.len() > NAME_BYTES || name.contains(char::is_control) {
-        return Err(invalid(
-            "the name of the job is empty, too long, or not to be printed",
-        ));
+    if !is_name(name) {
+        return Err(invalid(UNNAMED));
     }
     may_have_priority(caller, submission.priority.unwrap_or(job.job.priority))?;
     let limit = |limit: &pbs_varlink::Limit| Limit {
@@ -575,10 +583,37 @@ fn orders_of(caller: &Caller, submission: pbs_varlink::Submission) -> Result<Vec
 }
 
 /// What is kept of a submission for each of its jobs.
-fn said_bytes(submission: &pbs_varlink::Submission) -> usize {
+fn said_bytes(caller: &Caller, submission: &pbs_varlink::Submission) -> usize {
     let variables = submission.environment.iter();
     let variable = |it: &pbs_varlink::Environment| it.name.len() + it.value.len() + VARIABLE_BYTES;
-    submission.request.len() + variables.map(variable).sum::<usize>()
+    let limits = submission.limits.iter().flatten();
+    let limit = |it: &pbs_varlink::Limit| it.resource.len() + VARIABLE_BYTES;
+    submission.request.len()
+        + submission.directory.len()
+        + submission.output.as_ref().map_or(0, String::len)
+        + variables.map(variable).sum::<usize>()
+        + limits.map(limit).sum::<usize>()
+        + size_of_val(&caller.groups[..])
+}
+
+/// The name of a job, which others get to read.
+fn is_name(name: &str) -> bool {
+    !name.is_empty() && name.len() <= NAME_BYTES && is_printable(name)
+}
+
+/// What a submission or a change says that has too many programs.
+fn few_programs<'a>(jobs: impl Iterator<Item = &'a pbs_job::Job>) -> Result<(), Refusal> {
+    let processes = jobs.flat_map(|job| &job.processes);
+    let programs: usize = processes.map(|it| it.start.commands().len()).sum();
+    match programs > MOST_PROGRAMS {
+        true => Err(Refusal::Failed {
+            why: format!(
+                "these are {programs} programs, and at most {MOST_PROGRAMS} can be submitted at \
+                 once"
+            ),
+        }),
+        false => Ok(()),
+    }
 }
 
 /// What others get to read, on a terminal and in the journal.

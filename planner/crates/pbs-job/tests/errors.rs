@@ -83,6 +83,9 @@ faults! {
     no_name: |draft| draft.name.clear() =>
         ["job: the job has no name that can be printed; add name = \"...\""];
 
+    name_with_an_escape: |draft| task(draft, 12).name = Some("a\u{1b}[2J".into()) =>
+        ["job: the task has a name that can't be printed"];
+
     deadline_before_start: |draft| draft.start_ns = 1 =>
         ["job: the job's deadline, 1, is not after its start, 1; put it later"];
 

@@ -97,6 +97,12 @@ impl Figures<'_> {
 
     /// Numbers and names of processes must tell them apart.
     fn names(&mut self, draft: &Draft) {
+        for task in &draft.tasks {
+            let name = task.name.as_deref().unwrap_or_default();
+            if name.contains(char::is_control) {
+                self.problem(task.line, "the task has a name that can't be printed");
+            }
+        }
         let mut ids: HashMap<u32, Line> = HashMap::new();
         let mut names: HashMap<&str, Line> = HashMap::new();
         for process in &draft.processes {
