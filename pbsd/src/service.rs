@@ -40,8 +40,6 @@ const MOST_SAID_BYTES: usize = 16 << 20;
 const VARIABLE_BYTES: usize = 48;
 /// The longest name of a job.
 const NAME_BYTES: usize = 200;
-/// Why a name is no name.
-const UNNAMED: &str = "the name of the job is empty, too long, or not to be printed";
 
 /// The service of a node.
 pub struct Service {
@@ -243,9 +241,8 @@ impl Service {
                 why: "there is no job; submit at least one".into(),
             });
         }
+        few_programs(caller, orders.iter().map(|order| &order.submission.job))?;
         if !caller.is_operator {
-            let jobs = orders.iter().map(|order| &order.submission.job);
-            few_programs(jobs)?;
             let open = self.node.standing(0).map_err(refusal)?;
             let own = open.iter().filter(|run| run.uid == Some(caller.uid));
             if own.count() + orders.len() > MOST_OF_USER {
@@ -276,9 +273,7 @@ impl Service {
         let Some(order) = orders.first() else {
             return Ok(Explanation::default());
         };
-        if !caller.is_operator {
-            few_programs(std::iter::once(&order.submission.job))?;
-        }
+        few_programs(caller, std::iter::once(&order.submission.job))?;
         match self.node.would_order(order) {
             Ok((start_unix_ns, end_unix_ns)) => Ok(Explanation {
                 admitted: true,
@@ -332,14 +327,8 @@ impl Service {
         });
         let submission = submission.transpose()?;
         if let Some(submission) = &submission {
-            if !is_name(&submission.job.name) {
-                return Err(Refusal::Failed {
-                    why: UNNAMED.into(),
-                });
-            }
-            if !caller.is_operator {
-                few_programs(std::iter::once(&submission.job))?;
-            }
+            is_name(&submission.job.name).map_err(|what| invalid(&format!("job {id}"), what))?;
+            few_programs(caller, std::iter::once(&submission.job))?;
         }
         let asked = submission
             .as_ref()
@@ -476,10 +465,7 @@ impl Service {
 
 /// The jobs of a submission: one, or those of its array.
 fn orders_of(caller: &Caller, submission: pbs_varlink::Submission) -> Result<Vec<Order>, Refusal> {
-    let invalid = |what: &str| Refusal::Invalid {
-        file: submission.file.clone(),
-        problems: vec![format!("{}: {what}", submission.file)],
-    };
+    let invalid = |what: &str| invalid(&submission.file, what);
     if !is_printable(&submission.file) || submission.file.len() > libc::PATH_MAX as usize {
         return Err(Refusal::Failed {
             why: "the file's name is too long, or not to be printed".into(),
@@ -537,9 +523,7 @@ fn orders_of(caller: &Caller, submission: pbs_varlink::Submission) -> Result<Vec
         )));
     }
     let name = submission.name.as_ref().unwrap_or(&job.job.name);
-    if !is_name(name) {
-        return Err(invalid(UNNAMED));
-    }
+    is_name(name).map_err(&invalid)?;
     may_have_priority(caller, submission.priority.unwrap_or(job.job.priority))?;
     let limit = |limit: &pbs_varlink::Limit| Limit {
         resource: limit.resource.clone(),
@@ -596,16 +580,30 @@ fn said_bytes(caller: &Caller, submission: &pbs_varlink::Submission) -> usize {
         + size_of_val(&caller.groups[..])
 }
 
-/// The name of a job, which others get to read.
-fn is_name(name: &str) -> bool {
-    !name.is_empty() && name.len() <= NAME_BYTES && is_printable(name)
+/// A request that can't be read as one.
+fn invalid(file: &str, what: &str) -> Refusal {
+    Refusal::Invalid {
+        file: file.into(),
+        problems: vec![format!("{file}: {what}")],
+    }
 }
 
-/// What a submission or a change says that has too many programs.
-fn few_programs<'a>(jobs: impl Iterator<Item = &'a pbs_job::Job>) -> Result<(), Refusal> {
+/// The name of a job, which others get to read.
+fn is_name(name: &str) -> Result<(), &'static str> {
+    match !name.is_empty() && name.len() <= NAME_BYTES && is_printable(name) {
+        true => Ok(()),
+        false => Err("the name of the job is empty, too long, or not to be printed"),
+    }
+}
+
+/// Operators may have any number of programs.
+fn few_programs<'a>(
+    caller: &Caller,
+    jobs: impl Iterator<Item = &'a pbs_job::Job>,
+) -> Result<(), Refusal> {
     let processes = jobs.flat_map(|job| &job.processes);
     let programs: usize = processes.map(|it| it.start.commands().len()).sum();
-    match programs > MOST_PROGRAMS {
+    match programs > MOST_PROGRAMS && !caller.is_operator {
         true => Err(Refusal::Failed {
             why: format!(
                 "these are {programs} programs, and at most {MOST_PROGRAMS} can be submitted at \

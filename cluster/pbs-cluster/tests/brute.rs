@@ -12,21 +12,9 @@ use pbs_cluster::{
     Limit, Limited, Machine, NodeSpec, Planner, Pool, Request, RequestId, Resource, Rules, State,
     When, NCPUS,
 };
+use pbs_gen::{Random, Stream};
 use pbs_rset::{Arrangement, Rset, Sharing};
 use pbs_site::{Share, Whom};
-
-/// A generator of random numbers that is the same everywhere (Numerical Recipes' LCG).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, below: u64) -> u64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6364136223846793005)
-            .wrapping_add(1442695040888963407);
-        (self.0 >> 33) % below
-    }
-}
 
 /// Who uses what: nodes with amounts, from when to when.
 struct Used {
@@ -198,7 +186,7 @@ fn every_start_is_the_earliest() {
     let mut seed = 0;
     while asked < requests {
         seed += 1;
-        let mut random = Random(seed);
+        let mut random = Random::new(seed, Stream::Scenario);
         let (machine, has) = machine(&mut random);
         let mut planner = Planner::new(Arc::new(machine), Rules::default());
         let mut oracle = Oracle {
@@ -239,7 +227,7 @@ fn every_start_is_the_earliest() {
             wants.push((id, wanted));
             // Somebody does not want any more, and others take the place.
             if random.below(4) == 0 {
-                let at = random.below(wants.len() as u64) as usize;
+                let at = random.index(wants.len());
                 let (gone, _) = wants.remove(at);
                 oracle.used.retain(|(id, _)| *id != gone);
                 planner.remove(0, gone);
@@ -282,7 +270,7 @@ fn every_start_is_the_earliest_under_rules() {
     const USERS: [(&str, &str); 3] = [("a", "g"), ("b", "g"), ("c", "h")];
     let mut moved = 0;
     for seed in 0..100 {
-        let mut random = Random(seed);
+        let mut random = Random::new(seed, Stream::Scenario);
         let (machine, has) = machine(&mut random);
         let total: u64 = has.iter().map(|has| has[0]).sum();
         // Whose, how many, and until when.
@@ -335,7 +323,7 @@ fn every_start_is_the_earliest_under_rules() {
             wanted.exclusive = false;
             rset.place.sharing = None;
             let from_s = random.below(30);
-            let user = random.below(3) as usize;
+            let user = random.index(3);
             let cores: u64 = wanted.chunks.iter().map(|chunk| chunk[0]).sum();
             let is_in = cores < 3;
             let may = |time_s: u64| {
@@ -387,7 +375,7 @@ fn every_start_is_the_earliest_under_rules() {
             oracle.used.push((id, used));
             whose.push((id, user, cores, is_in));
             if random.below(4) == 0 {
-                let at = random.below(whose.len() as u64) as usize;
+                let at = random.index(whose.len());
                 let (gone, ..) = whose.remove(at);
                 oracle.used.retain(|(id, _)| *id != gone);
                 planner.remove(0, gone);

@@ -5,40 +5,28 @@
 use std::fmt::{Debug, Display};
 use std::str::FromStr;
 
+use pbs_gen::{Random, Stream};
 use pbs_rset::{
     format_duration, format_items, format_size, parse_duration_s, parse_items, parse_size_bytes,
     script, Condition, Error, Rset,
 };
-
-/// A generator of random numbers that is the same everywhere (Numerical Recipes' LCG).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, below: usize) -> usize {
-        self.0 = self
-            .0
-            .wrapping_mul(6364136223846793005)
-            .wrapping_add(1442695040888963407);
-        (self.0 >> 33) as usize % below
-    }
-}
 
 const LETTERS: &str = ":+,=0123456789kmgtpb ()|&<>!ncpusmerlacdhsx-#\"'\\\nä";
 
 fn mutated(random: &mut Random, text: &str) -> String {
     let mut letters: Vec<char> = text.chars().collect();
     let others: Vec<char> = LETTERS.chars().collect();
-    for _ in 0..1 + random.below(4) {
-        let at = random.below(letters.len() + 1);
-        let letter = others[random.below(others.len())];
-        match random.below(4) {
+    for _ in 0..1 + random.index(4) {
+        let at = random.index(letters.len() + 1);
+        let letter = others[random.index(others.len())];
+        match random.index(4) {
             0 => letters.insert(at, letter),
             1 if at < letters.len() => letters[at] = letter,
             2 if at < letters.len() => {
                 letters.remove(at);
             }
             _ => {
-                let from = random.below(letters.len() + 1).min(at);
+                let from = random.index(letters.len() + 1).min(at);
                 let part: Vec<char> = letters[from..at].to_vec();
                 letters.extend(part);
             }
@@ -89,19 +77,19 @@ fn nothing_panics() {
         "never | user:alice & always",
     ];
     let durations = ["4d3h", "1h30m", "00:10:00", "90s"];
-    let mut random = Random(1);
+    let mut random = Random::new(1, Stream::Scenario);
     let mut read = [0; 3];
     for _ in 0..30_000 {
-        let text = rsets[random.below(rsets.len())];
+        let text = rsets[random.index(rsets.len())];
         let text = mutated(&mut random, text);
         read[0] += usize::from(read_again::<Rset>(&text));
         if let Ok(items) = parse_items(&text) {
             assert_eq!(parse_items(&format_items(&items)), Ok(items), "{text:?}");
         }
-        let text = conditions[random.below(conditions.len())];
+        let text = conditions[random.index(conditions.len())];
         let text = mutated(&mut random, text);
         read[1] += usize::from(read_again::<Condition>(&text));
-        let text = durations[random.below(durations.len())];
+        let text = durations[random.index(durations.len())];
         let text = mutated(&mut random, text);
         if let Ok(seconds) = parse_duration_s(&text) {
             assert_eq!(

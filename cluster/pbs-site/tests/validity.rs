@@ -9,6 +9,7 @@ use std::ops::Range;
 use jiff::civil::{date, DateTime};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan};
+use pbs_gen::{Random, Stream};
 use pbs_site::{Cron, Validity};
 
 const HOUR_S: u64 = 3600;
@@ -232,25 +233,14 @@ struct Fields {
     length_min: i64,
 }
 
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, below: u64) -> u64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6364136223846793005)
-            .wrapping_add(1442695040888963407);
-        (self.0 >> 33) % below
-    }
-
-    fn list(&mut self, least: u64, most: u64) -> Vec<u32> {
-        let of = self.below(4);
-        let number = |random: &mut Self| (least + random.below(most - least + 1)) as u32;
-        let mut list: Vec<_> = (0..of).map(|_| number(self)).collect();
-        list.sort();
-        list.dedup();
-        list
-    }
+/// At most three numbers.
+fn list(random: &mut Random, least: u64, most: u64) -> Vec<u32> {
+    let of = random.below(4);
+    let number = |random: &mut Random| (least + random.below(most - least + 1)) as u32;
+    let mut list: Vec<_> = (0..of).map(|_| number(random)).collect();
+    list.sort();
+    list.dedup();
+    list
 }
 
 #[test]
@@ -270,15 +260,15 @@ fn windows_are_those_of_the_minutes() {
             .collect::<Vec<_>>()
             .join(","),
     };
-    let mut random = Random(3);
+    let mut random = Random::new(3, Stream::Scenario);
     let mut holding = 0;
     for round in 0..40 {
         let fields = Fields {
             minutes: vec![random.below(60) as u32],
-            hours: random.list(0, 23),
-            days: random.list(1, 28),
-            months: random.list(1, 12),
-            weekdays: random.list(0, 6),
+            hours: list(&mut random, 0, 23),
+            days: list(&mut random, 1, 28),
+            months: list(&mut random, 1, 12),
+            weekdays: list(&mut random, 0, 6),
             length_min: 1 + random.below(200) as i64,
         };
         let lists = [
@@ -304,7 +294,7 @@ fn windows_are_those_of_the_minutes() {
             1_506_787_200,
             1_489_302_000,
         ];
-        let start = changes[random.below(5) as usize] - random.below(2 * DAY_S) / 60 * 60;
+        let start = changes[random.index(5)] - random.below(2 * DAY_S) / 60 * 60;
         let over = start..start + 2 * DAY_S + 3 * HOUR_S;
         let windows: Vec<_> = validity.windows(over.clone()).collect();
         assert!(

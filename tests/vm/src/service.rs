@@ -71,22 +71,21 @@ fn serve() -> Result<(Service, Client), String> {
     serve_with(HISTORY)
 }
 
-fn serve_with(history: &str) -> Result<(Service, Client), String> {
+/// The service, with the test's socket and machine.
+fn command(history: &str) -> Command {
     let machine = format!("{DIR}/machine.toml");
+    let mut command = Command::new("pbsd");
+    command.args(["--socket", SOCKET, "--history", history]);
+    command.args(["--machine", &machine]).stdin(Stdio::null());
+    command
+}
+
+fn serve_with(history: &str) -> Result<(Service, Client), String> {
     let log = fs::OpenOptions::new()
         .create(true)
         .append(true)
         .open(format!("{DIR}/log"));
-    let service = Command::new("pbsd")
-        .args([
-            "--socket",
-            SOCKET,
-            "--history",
-            history,
-            "--machine",
-            &machine,
-        ])
-        .stdin(Stdio::null())
+    let service = command(history)
         .stdout(Stdio::null())
         .stderr(log.context("log")?)
         .spawn();
@@ -727,19 +726,7 @@ pub fn has_no_device() -> Verdict {
 
 /// How a service ends that can't start: its status and what it says.
 fn refuses(history: &str) -> Result<String, String> {
-    let machine = format!("{DIR}/machine.toml");
-    let refused = Command::new("pbsd")
-        .args([
-            "--socket",
-            SOCKET,
-            "--history",
-            history,
-            "--machine",
-            &machine,
-        ])
-        .stdin(Stdio::null())
-        .output()
-        .context("pbsd")?;
+    let refused = command(history).output().context("pbsd")?;
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
     check_eq!(refused.status.code(), Some(1), "{said}");
     check!(!said.contains("panicked"), "{said}");

@@ -59,6 +59,11 @@ impl Random {
         }
     }
 
+    /// A place in a list of so many, which is not empty, each as likely.
+    pub fn index(&mut self, len: usize) -> usize {
+        self.below(len as u64) as usize
+    }
+
     /// One of the span, each as likely.
     pub(crate) fn within(&mut self, span: Span) -> u64 {
         span.min + self.below(span.max - span.min + 1)
