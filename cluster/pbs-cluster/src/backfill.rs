@@ -122,7 +122,7 @@ impl Planner {
 
     /// Gives those that wait a place, if there is one now, by priority and time of
     /// submission. Who got one.
-    pub(crate) fn plan_waiting(&mut self, now_s: u64) -> Vec<RequestId> {
+    pub fn plan_waiting(&mut self, now_s: u64) -> Vec<RequestId> {
         let mut planned = Vec::new();
         for (_, _, id) in self.waiting.clone() {
             let Some(entry) = self.entries.get(&id) else {

@@ -31,6 +31,7 @@ mod request;
 mod reservation;
 mod rules;
 mod search;
+mod standing;
 mod system;
 
 pub use machine::{Machine, NodeSpec, Resource, ResourceId, NCPUS};
@@ -38,6 +39,7 @@ pub use map::Placed;
 pub use need::Impossible;
 pub use planner::Planner;
 pub use replan::Replanned;
-pub use request::{Refusal, Request, RequestId, State, When};
+pub use request::{NoWhen, Refusal, Request, RequestId, State, When};
 pub use rules::{Limit, Limited, Pool, Rules};
+pub use standing::Standing;
 pub use system::Cause;

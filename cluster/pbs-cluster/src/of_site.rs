@@ -121,13 +121,14 @@ impl Request {
     ///
     /// # Errors
     ///
-    /// [`Refusal::Locked`] outside of the validity of user or group, and
+    /// [`Refusal::NotKnown`] where the site lists others, [`Refusal::Locked`] outside of the
+    /// validity of user or group, and
     /// [`Refusal::NotAllowed`] without the privilege for its type.
     pub fn complete(&mut self, site: &Site, machine: &Machine, now_s: u64) -> Result<(), Refusal> {
-        let consumers: Vec<&Consumer> = [site.group(&self.group), site.user(&self.user)]
-            .into_iter()
-            .flatten()
-            .collect();
+        let consumers: Vec<&Consumer> = site.consumers(&self.user, &self.group).collect();
+        if !site.is_known(&self.user, &self.group) {
+            return Err(Refusal::NotKnown(self.user.clone(), self.group.clone()));
+        }
         if let Some(locked) = consumers.iter().find(|of| !of.validity.holds_at(now_s)) {
             return Err(Refusal::Locked(locked.name.clone()));
         }
@@ -141,10 +142,7 @@ impl Request {
         };
         let array = self.is_of_array.then_some(Privilege::Array);
         for privilege in privilege.into_iter().chain(array) {
-            if consumers
-                .iter()
-                .any(|of| !of.privileges.contains(&privilege))
-            {
+            if !site.may(&self.user, &self.group, privilege) {
                 return Err(Refusal::NotAllowed(privilege.name()));
             }
         }

@@ -43,6 +43,12 @@ impl Entry {
         Some(place.start_s..place.start_s + self.need.duration_s)
     }
 
+    /// Whether it has not started, and need not by now.
+    pub(crate) fn is_to_start(&self, now_s: u64) -> bool {
+        let is_late = |place: &Place| place.start_s < now_s;
+        !self.is_running && !self.place.as_ref().is_some_and(is_late)
+    }
+
     /// In which order requests are planned anew: priority, time of submission, number.
     pub(crate) fn turn(&self, id: RequestId) -> Turn {
         (Reverse(self.priority), self.submit_s, id)
@@ -71,6 +77,10 @@ pub struct Planner {
     pub(crate) decisions: u64,
     /// How many requests a consumer has, and how many of arrays.
     counts: HashMap<Whom, [u64; 2]>,
+    /// Who is dropped unless it is confirmed, and when.
+    pub(crate) unconfirmed: BTreeSet<(u64, RequestId)>,
+    /// Which requests changed, if somebody wants to know.
+    pub(crate) changes: Option<BTreeSet<RequestId>>,
 }
 
 impl Planner {
@@ -88,6 +98,8 @@ impl Planner {
             backfill: Backfill::default(),
             decisions: 0,
             counts: HashMap::new(),
+            unconfirmed: BTreeSet::new(),
+            changes: None,
         }
     }
 
@@ -199,7 +211,11 @@ impl Planner {
     }
 
     /// Takes a request in, with its place.
-    fn insert(&mut self, id: RequestId, mut entry: Entry) {
+    pub(crate) fn insert(&mut self, id: RequestId, mut entry: Entry) {
+        self.changed(id);
+        if let When::Provisional { until_s } = entry.when {
+            self.unconfirmed.insert((until_s, id));
+        }
         self.count(&entry, true);
         match entry.place.take() {
             None => {
@@ -215,6 +231,7 @@ impl Planner {
 
     /// Books a place for a request that has none (Keller, 5.3).
     pub(crate) fn set_place(&mut self, id: RequestId, place: Place) {
+        self.changed(id);
         let Some(entry) = self.entries.get_mut(&id) else {
             return;
         };
@@ -233,6 +250,7 @@ impl Planner {
 
     /// Revokes the place of a request, from a time on; returns it.
     pub(crate) fn take_place(&mut self, from_s: u64, id: RequestId) -> Option<Place> {
+        self.changed(id);
         let entry = self.entries.get_mut(&id)?;
         let over = entry.over()?;
         let place = entry.place.take()?;
@@ -326,6 +344,7 @@ impl Planner {
                 self.planned.remove(&entry.turn(id));
                 entry.is_running = true;
                 started.push(id);
+                self.changed(id);
             }
         }
     }
@@ -351,6 +370,9 @@ impl Planner {
         let Some(entry) = self.entries.remove(&id) else {
             return false;
         };
+        if let When::Provisional { until_s } = entry.when {
+            self.unconfirmed.remove(&(until_s, id));
+        }
         self.count(&entry, false);
         match place {
             None => {
@@ -368,15 +390,21 @@ impl Planner {
     /// Why a request has no earlier place: of each cause when it would let the request
     /// start if there were no other, the latest first. What lets it start at once is left
     /// out. `None` is never.
-    pub fn why(&self, now_s: u64, id: RequestId) -> Vec<(Cause, Option<u64>)> {
-        let Some(entry) = self.entries.get(&id) else {
+    pub fn why(&mut self, now_s: u64, id: RequestId) -> Vec<(Cause, Option<u64>)> {
+        let known = self
+            .entries
+            .get(&id)
+            .filter(|entry| entry.is_to_start(now_s));
+        let Some(entry) = known.cloned() else {
             return Vec::new();
         };
         // It does not stand in its own way.
-        let mut without = self.clone();
-        without.take_place(now_s, id);
+        let place = self.take_place(now_s, id);
         let first_s = entry.when.window(now_s, 1).start;
-        let mut causes = without.causes(now_s, entry);
+        let mut causes = self.causes(now_s, &entry);
+        if let Some(place) = place {
+            self.set_place(id, place);
+        }
         causes.retain(|&(_, start_s)| start_s != Some(first_s));
         causes.sort_by_key(|(_, start_s)| Reverse(start_s.unwrap_or(u64::MAX)));
         causes

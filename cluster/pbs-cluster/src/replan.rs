@@ -119,9 +119,6 @@ impl Planner {
 
     /// Takes a node out of use, and plans anew what was to start on it.
     fn withdraw(&mut self, now_s: u64, node: usize, replanned: &mut Replanned) {
-        if !self.nodes.is_usable(node) {
-            return;
-        }
         let mut planned = Vec::new();
         for id in self.on_node(node) {
             let entry = self.entries.get(&id).filter(|entry| !entry.is_running);
@@ -130,10 +127,12 @@ impl Planner {
             };
             planned.extend(self.take_place(now_s, id).map(|place| (turn, place)));
         }
-        self.count_running(now_s, node, false);
-        let has = self.has(node);
-        self.system.set_defect(&has, now_s, true);
-        self.nodes.set_usable(node, false);
+        if self.nodes.is_usable(node) {
+            self.count_running(now_s, node, false);
+            let has = self.has(node);
+            self.system.set_defect(&has, now_s, true);
+            self.nodes.set_usable(node, false);
+        }
         planned.sort_by_key(|(turn, _)| *turn);
         for ((_, _, id), old) in planned {
             self.plan_again(now_s, id, old.start_s.max(now_s), replanned);
@@ -147,29 +146,32 @@ impl Planner {
         let Some(entry) = self.entries.get(&id) else {
             return;
         };
+        let is_reservation = entry.inside.is_some();
         let found = self.seek(now_s, entry);
-        if found.as_ref().is_some_and(|place| place.start_s <= start_s) {
-            if let Some(place) = found {
-                self.set_place(id, place);
-                replanned.moved.push(id);
+        let keeps_start = found.as_ref().is_some_and(|place| place.start_s <= start_s);
+        let is_placed = match found {
+            found if !keeps_start && self.displace(now_s, id, start_s, replanned) => {
+                drop(found);
+                true
             }
-            return;
-        }
-        if self.displace(now_s, id, start_s, replanned) {
-            replanned.moved.push(id);
-            return;
-        }
-        match found {
             Some(place) => {
                 self.set_place(id, place);
-                replanned.moved.push(id);
+                true
             }
             None => {
                 if let Some(entry) = self.entries.get(&id) {
                     self.waiting.insert(entry.turn(id));
                 }
-                replanned.waiting.push(id);
+                false
             }
+        };
+        match is_placed {
+            true => replanned.moved.push(id),
+            false => replanned.waiting.push(id),
+        }
+        if is_reservation {
+            // It holds other nodes now, of which nothing is planned.
+            self.hold(id);
         }
     }
 
@@ -243,6 +245,13 @@ impl Planner {
     /// An allocation failed or took too long on a node: the node is down, and the request
     /// keeps its start if others that are less important can make room.
     pub fn allocation_failed(&mut self, now_s: u64, id: RequestId, node: usize) -> Replanned {
+        self.start_again(id);
+        self.node_down(now_s, node)
+    }
+
+    /// A running request will have to start once more: it counts as planned, and loses its
+    /// place when its node is taken out of use.
+    pub fn start_again(&mut self, id: RequestId) {
         if let Some(entry) = self.entries.get_mut(&id) {
             if let (true, Some(over)) = (entry.is_running, entry.over()) {
                 entry.is_running = false;
@@ -250,7 +259,7 @@ impl Planner {
                 self.planned.insert(entry.turn(id));
             }
         }
-        self.node_down(now_s, node)
+        self.changed(id);
     }
 
     /// Changes a request that has not started: it is planned anew, or stays as it was.
@@ -259,30 +268,34 @@ impl Planner {
     ///
     /// Why the new one is declined.
     pub fn alter(&mut self, now_s: u64, id: RequestId, request: &Request) -> Result<(), Refusal> {
-        let known = self.entries.get(&id);
-        let entry = known.filter(|entry| !entry.is_running && entry.inside.is_none());
-        let mut old = entry.ok_or(Refusal::NoSuchRequest(id))?.clone();
-        let mut trial = self.clone();
-        trial.remove(now_s, id);
-        trial.next_id = id;
-        trial.submit(now_s, request)?;
-        if let Some(entry) = trial.entries.get_mut(&id) {
+        let known = self
+            .entries
+            .get(&id)
+            .filter(|entry| entry.is_to_start(now_s));
+        let entry = known.filter(|entry| entry.inside.is_none());
+        let old = entry.ok_or(Refusal::NoSuchRequest(id))?.clone();
+        let (backfill, submit_s) = (self.backfill, old.submit_s);
+        self.remove(now_s, id);
+        let next_id = std::mem::replace(&mut self.next_id, id);
+        let planned = self.submit(now_s, request);
+        self.next_id = next_id;
+        if let Err(refusal) = planned {
+            self.insert(id, old);
+            self.backfill = backfill;
+            return Err(refusal);
+        }
+        if let Some(entry) = self.entries.get_mut(&id) {
             // It does not lose its turn, but keeps what decides of that.
-            let (waited, planned) = (
-                trial.waiting.remove(&entry.turn(id)),
-                trial.planned.remove(&entry.turn(id)),
-            );
-            entry.submit_s = old.submit_s;
+            let waited = self.waiting.remove(&entry.turn(id));
+            let planned = self.planned.remove(&entry.turn(id));
+            entry.submit_s = submit_s;
             if waited {
-                trial.waiting.insert(entry.turn(id));
+                self.waiting.insert(entry.turn(id));
             }
             if planned {
-                trial.planned.insert(entry.turn(id));
+                self.planned.insert(entry.turn(id));
             }
         }
-        old.place = None;
-        trial.next_id = self.next_id;
-        *self = trial;
         Ok(())
     }
 
@@ -335,6 +348,7 @@ impl Planner {
         if let Some(entry) = self.entries.get_mut(&id) {
             entry.need = Arc::new(need);
         }
+        self.changed(id);
         Ok(())
     }
 
@@ -342,23 +356,26 @@ impl Planner {
     pub fn confirm(&mut self, id: RequestId) -> bool {
         let entry = self.entries.get_mut(&id);
         let provisional = entry.filter(|entry| matches!(entry.when, When::Provisional { .. }));
-        provisional.is_some_and(|entry| {
-            entry.when = When::BestEffort;
-            true
-        })
+        let Some(entry) = provisional else {
+            return false;
+        };
+        if let When::Provisional { until_s } = entry.when {
+            self.unconfirmed.remove(&(until_s, id));
+        }
+        entry.when = When::BestEffort;
+        self.changed(id);
+        true
     }
 
-    /// Drops provisional requests that were not confirmed in time; which.
-    pub fn drop_unconfirmed(&mut self, now_s: u64) -> Vec<RequestId> {
-        let is_over = |id: &RequestId| match self.entries[id].when {
-            When::Provisional { until_s } => until_s <= now_s,
-            _ => false,
-        };
-        let over: Vec<_> = self.requests().filter(is_over).collect();
-        for &id in &over {
-            self.remove(now_s, id);
-        }
-        over
+    /// When the next provisional request is to be dropped.
+    pub fn next_drop_s(&self) -> Option<u64> {
+        self.unconfirmed.first().map(|&(until_s, _)| until_s)
+    }
+
+    /// Provisional requests that were not confirmed in time.
+    pub fn unconfirmed(&self, now_s: u64) -> Vec<RequestId> {
+        let over = self.unconfirmed.range(..=(now_s, RequestId::MAX));
+        over.map(|&(_, id)| id).collect()
     }
 
     /// Whether an agreement on an end is broken by the plan as it is, and by how much.

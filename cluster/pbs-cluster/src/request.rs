@@ -2,6 +2,7 @@
 //! What users ask for, and what they are told.
 
 use std::fmt;
+use std::str::FromStr;
 
 use pbs_profile::FOREVER;
 use pbs_rset::Rset;
@@ -90,6 +91,62 @@ impl When {
     }
 }
 
+/// A word and seconds since 1970, as [`When::from_str`] reads them.
+impl fmt::Display for When {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let late = if self.is_late() { "late " } else { "" };
+        match self {
+            Self::BestEffort => f.write_str("best-effort"),
+            Self::Fixed { start_s } => write!(f, "fixed {start_s}"),
+            Self::After { start_s } => write!(f, "after {start_s}"),
+            Self::Deadline { end_s, .. } => write!(f, "{late}deadline {end_s}"),
+            Self::Between { start_s, end_s, .. } => write!(f, "{late}between {start_s} {end_s}"),
+            Self::Provisional { until_s } => write!(f, "provisional {until_s}"),
+            Self::Agreement { end_s } => write!(f, "agreement {end_s}"),
+        }
+    }
+}
+
+/// The text is not one that [`When`] writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoWhen;
+
+impl FromStr for When {
+    type Err = NoWhen;
+
+    fn from_str(text: &str) -> Result<Self, NoWhen> {
+        let (late, rest) = match text.strip_prefix("late ") {
+            Some(rest) => (true, rest),
+            None => (false, text),
+        };
+        let words: Vec<&str> = rest.split(' ').collect();
+        let number = |at: usize| words[at].parse::<u64>().map_err(|_| NoWhen);
+        Ok(match (words[0], words.len()) {
+            ("best-effort", 1) => Self::BestEffort,
+            ("fixed", 2) => Self::Fixed {
+                start_s: number(1)?,
+            },
+            ("after", 2) => Self::After {
+                start_s: number(1)?,
+            },
+            ("deadline", 2) => Self::Deadline {
+                end_s: number(1)?,
+                late,
+            },
+            ("between", 3) => Self::Between {
+                start_s: number(1)?,
+                end_s: number(2)?,
+                late,
+            },
+            ("provisional", 2) => Self::Provisional {
+                until_s: number(1)?,
+            },
+            ("agreement", 2) => Self::Agreement { end_s: number(1)? },
+            _ => return Err(NoWhen),
+        })
+    }
+}
+
 /// What a user asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
@@ -150,6 +207,8 @@ pub enum Refusal {
     NoSuchRequest(RequestId),
     /// The site has no such thing, or not as much.
     NotAccepted(pbs_site::Refused),
+    /// The site lists users or groups, and not these; or not this group for this user.
+    NotKnown(String, String),
     /// The user or the group may have nothing at this time.
     Locked(String),
     /// User or group have no privilege for that.
@@ -183,6 +242,9 @@ impl fmt::Display for Refusal {
             }
             Self::NoSuchRequest(id) => write!(f, "there is no request {id} to do that with"),
             Self::NotAccepted(why) => why.fmt(f),
+            Self::NotKnown(user, group) => {
+                write!(f, "the site has no user {user} with group {group}")
+            }
             Self::Locked(name) => write!(f, "{name} is locked at this time"),
             Self::NotAllowed(privilege) => write!(f, "the privilege \"{privilege}\" is needed"),
             Self::TooLong { most_s } => write!(f, "it may run for {most_s} s at most"),

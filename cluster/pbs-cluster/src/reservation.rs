@@ -45,13 +45,31 @@ impl Planner {
     /// As [`Self::submit`].
     pub fn reserve(&mut self, now_s: u64, request: &Request) -> Result<RequestId, Refusal> {
         let id = self.submit(now_s, request)?;
+        self.hold(id);
+        Ok(id)
+    }
+
+    /// Makes a cluster of what a request has.
+    pub(crate) fn hold(&mut self, id: RequestId) {
         let nodes = self.used_by(id);
         let Some(entry) = self.entries.get_mut(&id) else {
-            return Err(Refusal::NoSuchRequest(id));
+            return;
         };
         let part = self.machine.part(&nodes, &entry.need.job_wide);
-        entry.inside = Some(Box::new(Self::new(Arc::new(part), Rules::default())));
-        Ok(id)
+        let mut inside = Self::new(Arc::new(part), Rules::default());
+        for &(node, _) in &nodes {
+            let name = self.machine.node_name(node);
+            if let (false, Some(place)) = (
+                self.nodes.is_usable(node),
+                inside.machine.node_by_name(name),
+            ) {
+                inside.node_offline(0, place);
+            }
+        }
+        if self.changes.is_some() {
+            inside.follow_changes();
+        }
+        entry.inside = Some(Box::new(inside));
     }
 
     /// Plans a request in a reservation, all of it in the reservation's time.

@@ -247,8 +247,10 @@ fn f41_provisional_is_dropped_unless_it_is_confirmed() {
     let kept = planner.submit(0, &request).unwrap();
     let dropped = planner.submit(0, &request).unwrap();
     assert!(planner.confirm(kept));
-    assert_eq!(planner.drop_unconfirmed(19), []);
-    assert_eq!(planner.drop_unconfirmed(20), [dropped]);
+    assert_eq!(planner.unconfirmed(19), []);
+    assert_eq!(planner.unconfirmed(20), [dropped]);
+    assert!(planner.remove(20, dropped));
+    assert_eq!(planner.next_drop_s(), None);
     assert_eq!(
         (planner.state(kept).is_some(), planner.state(dropped)),
         (true, None)

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use jiff::tz::TimeZone;
 use pbs_rset::Item;
 
-use crate::{Consumer, Kind, Limit, Node, Pool, Resource, Scope};
+use crate::{Consumer, Kind, Limit, Node, Pool, Privilege, Resource, Scope};
 
 /// A cluster. One that was read has been checked: what is said of names and amounts holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -110,6 +110,32 @@ impl Site {
     /// The group of that name, if it is listed.
     pub fn group(&self, name: &str) -> Option<&Consumer> {
         self.groups.iter().find(|of| of.name == name)
+    }
+
+    /// Those of the group and the user that are listed.
+    pub fn consumers(&self, user: &str, group: &str) -> impl Iterator<Item = &Consumer> {
+        [self.group(group), self.user(user)].into_iter().flatten()
+    }
+
+    /// Whether the user may ask on the group's account: where users or groups are listed
+    /// there are no others.
+    pub fn is_known(&self, user: &str, group: &str) -> bool {
+        let has_group =
+            |of: &Consumer| of.groups.is_empty() || of.groups.iter().any(|it| it == group);
+        let is_user = match self.user(user) {
+            Some(of) => has_group(of),
+            None => self.users.is_empty(),
+        };
+        is_user && (self.groups.is_empty() || self.group(group).is_some())
+    }
+
+    /// Whether user or group have a privilege; who is not listed has the ordinary ones.
+    pub fn may(&self, user: &str, group: &str, privilege: Privilege) -> bool {
+        let mut consumers = self.consumers(user, group).peekable();
+        match consumers.peek() {
+            None => privilege != Privilege::Operator,
+            Some(_) => consumers.any(|of| of.privileges.contains(&privilege)),
+        }
     }
 
     /// How much of a resource there is in all, whatever is booked or broken: Keller's

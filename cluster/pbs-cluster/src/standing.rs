@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: GPL-2.0
+//! How a request stands, so that it can be kept in a file and put back where it stood.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::map::{by_node, taken, Placed};
+use crate::need::Need;
+use crate::planner::{Entry, Planner};
+use crate::request::{Refusal, Request, RequestId, When};
+use crate::search::Place;
+use crate::system::Who;
+
+/// How a request stands: with what was asked for, all that the plan is made of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// When it wants to run; what was provisional and is confirmed is best effort.
+    pub when: When,
+    /// Greater goes first where several are planned anew.
+    pub priority: i64,
+    /// When it was submitted.
+    pub submit_s: u64,
+    /// How long at most, in seconds.
+    pub duration_s: u64,
+    /// The same before it was extended.
+    pub first_duration_s: u64,
+    /// Whether it has its nodes.
+    pub is_running: bool,
+    /// Whether it holds its nodes for others: a reservation.
+    pub is_reservation: bool,
+    /// When it starts or started; `None`: it waits.
+    pub start_s: Option<u64>,
+    /// Where its chunks are.
+    pub nodes: Vec<Placed>,
+}
+
+impl Planner {
+    /// Notes from now on which requests change: see [`Self::take_changes`].
+    pub fn follow_changes(&mut self) {
+        self.changes.get_or_insert_default();
+    }
+
+    /// Those that have come, gone, moved or become different since it was last asked, and
+    /// not those inside of reservations, which have planners of their own.
+    pub fn take_changes(&mut self) -> BTreeSet<RequestId> {
+        self.changes
+            .as_mut()
+            .map(std::mem::take)
+            .unwrap_or_default()
+    }
+
+    pub(crate) fn changed(&mut self, id: RequestId) {
+        if let Some(changes) = &mut self.changes {
+            changes.insert(id);
+        }
+    }
+
+    /// How a request stands; `None` once it has ended.
+    pub fn standing(&self, id: RequestId) -> Option<Standing> {
+        let entry = self.entries.get(&id)?;
+        let place = entry.place.as_ref();
+        Some(Standing {
+            when: entry.when,
+            priority: entry.priority,
+            submit_s: entry.submit_s,
+            duration_s: entry.need.duration_s,
+            first_duration_s: entry.first_duration_s,
+            is_running: entry.is_running,
+            is_reservation: entry.inside.is_some(),
+            start_s: place.map(|place| place.start_s),
+            nodes: place.map_or_else(Vec::new, |place| place.nodes.clone()),
+        })
+    }
+
+    /// Puts a request back where it stood, with its number. Nodes that are out of use are
+    /// so already. `of` says what was asked for and whose it is; how long, when and how
+    /// important, `standing`.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::Impossible`] if the machine has become too small, and
+    /// [`Refusal::NotInTime`] if the place is taken or is none; nothing is changed then.
+    pub fn restore(
+        &mut self,
+        id: RequestId,
+        of: &Request,
+        standing: &Standing,
+    ) -> Result<(), Refusal> {
+        let need = Need::new(&self.machine, &of.rset, standing.duration_s.max(1))?;
+        let who = Who {
+            user: of.user.clone(),
+            group: of.group.clone(),
+        };
+        let place = match standing.start_s {
+            None => None,
+            Some(start_s) => {
+                let place = self.place_of(&need, start_s, standing);
+                Some(place.ok_or(Refusal::NotInTime {
+                    earliest_end_s: None,
+                })?)
+            }
+        };
+        self.system.prepare(&need.sums, need.duration_s, &who);
+        let entry = Entry {
+            need: Arc::new(need),
+            who: Arc::new(who),
+            when: standing.when,
+            priority: standing.priority,
+            submit_s: standing.submit_s,
+            first_duration_s: standing.first_duration_s,
+            is_of_array: of.is_of_array,
+            is_running: standing.is_running,
+            place,
+            inside: None,
+        };
+        self.next_id = self.next_id.max(id + 1);
+        self.insert(id, entry);
+        if standing.is_reservation {
+            self.hold(id);
+        }
+        Ok(())
+    }
+
+    /// The number of the next request.
+    pub fn next_id(&self) -> RequestId {
+        self.next_id
+    }
+
+    /// Requests that come get this number at least: those that have ended keep theirs.
+    pub fn continue_from(&mut self, id: RequestId) {
+        self.next_id = self.next_id.max(id);
+    }
+
+    /// The place that the chunks have, if all of them fit there.
+    fn place_of(&self, need: &Need, start_s: u64, standing: &Standing) -> Option<Place> {
+        let over = start_s..start_s.checked_add(need.duration_s)?;
+        let mut counts = vec![0; need.kinds.len()];
+        for placed in &standing.nodes {
+            *counts.get_mut(placed.kind as usize)? += u64::from(placed.count);
+            let class = *self.machine.class_of.get(placed.node as usize)?;
+            need.kinds[placed.kind as usize].fits[class].as_ref()?;
+        }
+        if need
+            .kinds
+            .iter()
+            .zip(&counts)
+            .any(|(kind, &count)| kind.count != count)
+        {
+            return None;
+        }
+        let mut amounts = Vec::new();
+        let mut sums = need.job_wide.clone();
+        for on_node in by_node(&standing.nodes) {
+            let node = on_node[0].node as usize;
+            taken(&self.machine, need, on_node, &mut amounts);
+            if !self.nodes.is_usable(node) {
+                // What runs there ends there, and takes nothing of the cluster.
+                if standing.is_running {
+                    continue;
+                }
+                return None;
+            }
+            let free = self.nodes.free_over(&self.machine, node, &over)?;
+            if amounts.iter().any(|&(of, amount)| free[of] < amount) {
+                return None;
+            }
+            for &(resource, amount) in &amounts {
+                match sums.iter_mut().find(|(of, _)| *of == resource) {
+                    Some((_, sum)) => *sum += amount,
+                    None => sums.push((resource, amount)),
+                }
+            }
+        }
+        Some(Place {
+            start_s,
+            nodes: standing.nodes.clone(),
+            sums,
+        })
+    }
+}

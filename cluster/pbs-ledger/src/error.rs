@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What can be wrong with the file, and what to do about it.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use rusqlite::ErrorCode;
+
+/// Why the ledger did not do what was asked. The file is as it was before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Error {
+    /// There is no such file.
+    Missing(PathBuf),
+    /// A ledger is to be made, and something is there already.
+    Exists(PathBuf),
+    /// The file is something else.
+    NotLedger(PathBuf),
+    /// A newer version wrote it: that version, and the one that is known.
+    Newer(PathBuf, i64, i64),
+    /// The file is damaged; where.
+    Damaged(PathBuf, String),
+    /// Somebody else has it, for longer than one waits.
+    Busy(PathBuf),
+    /// The file or its directory can't be written.
+    ReadOnly(PathBuf),
+    /// The disk is full.
+    Full(PathBuf),
+    /// Anything else that the disk or the database says.
+    Failed(PathBuf, String),
+}
+
+impl Error {
+    /// What SQLite says, in our words.
+    pub(crate) fn sqlite(path: &Path, error: &rusqlite::Error) -> Self {
+        let (path, text) = (path.to_path_buf(), error.to_string());
+        let rusqlite::Error::SqliteFailure(cause, _) = error else {
+            return Self::Damaged(path, text);
+        };
+        match cause.code {
+            ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => Self::Busy(path),
+            ErrorCode::DatabaseCorrupt | ErrorCode::ConstraintViolation => {
+                Self::Damaged(path, text)
+            }
+            ErrorCode::NotADatabase => Self::NotLedger(path),
+            ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen => {
+                Self::ReadOnly(path)
+            }
+            ErrorCode::DiskFull => Self::Full(path),
+            _ => Self::Failed(path, text),
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing(path) => write!(
+                f,
+                "{}: there is no such ledger; make one with pbsctl cluster new",
+                path.display()
+            ),
+            Self::Exists(path) => write!(
+                f,
+                "{}: there is something already; name another file, or remove it",
+                path.display()
+            ),
+            Self::NotLedger(path) => {
+                write!(f, "{}: this is no ledger of a cluster", path.display())
+            }
+            Self::Newer(path, version, known) => write!(
+                f,
+                "{}: a newer version wrote it ({version}, and {known} is known); use that",
+                path.display()
+            ),
+            Self::Damaged(path, why) => write!(
+                f,
+                "{}: the ledger is damaged ({why}); put a copy in its place",
+                path.display()
+            ),
+            Self::Busy(path) => write!(
+                f,
+                "{}: another process writes to it; try again later",
+                path.display()
+            ),
+            Self::ReadOnly(path) => write!(
+                f,
+                "{}: the file or its directory can't be written",
+                path.display()
+            ),
+            Self::Full(path) => write!(
+                f,
+                "{}: the disk is full; nothing was changed",
+                path.display()
+            ),
+            Self::Failed(path, why) => write!(f, "{}: {why}", path.display()),
+        }
+    }
+}
+
+impl std::error::Error for Error {}

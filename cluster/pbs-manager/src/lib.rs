@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: GPL-2.0
+//! A cluster: its planner, its ledger, and the engine that carries allocations out.
+//!
+//! The planner knows no clock, no file and no machine; here they come together. What is
+//! asked is checked (whose request is it, what may its user do), planned, and written down
+//! before it is answered. Time goes from event to event: a request starts, ends, is over
+//! its time, is dropped unconfirmed.
+//!
+//! Keller's planning, mapping and management modules (3) talk over sockets; here they are
+//! calls. An [`Engine`] is what he calls the node side.
+
+mod engine;
+mod error;
+mod kept;
+mod manager;
+mod nodes;
+mod operations;
+mod time;
+mod wish;
+
+pub use engine::{Allocation, Engine, Happened, Simulated};
+pub use error::Error;
+pub use manager::{Manager, Recovered};
+pub use wish::{Caller, Change, Wish};

@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What there is, and how it is opened and written down.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use pbs_cluster::{Machine, Planner, Refusal, Request, RequestId, Rules};
+use pbs_ledger::{Access, Changes, Event, Ledger, NodeRow, NodeState, Row, State};
+use pbs_site::Site;
+
+use crate::engine::Engine;
+use crate::error::Error;
+use crate::kept::Known;
+
+/// Validities that repeat are told for so long: nothing is planned beyond it.
+const HORIZON_S: u64 = 2 * 366 * 86_400;
+
+/// A cluster.
+#[derive(Debug)]
+pub struct Manager<E> {
+    pub(crate) site: Site,
+    pub(crate) machine: Arc<Machine>,
+    pub(crate) planner: Planner,
+    pub(crate) engine: E,
+    ledger: Ledger,
+    /// What the planner does not know of the requests that have not ended.
+    pub(crate) known: BTreeMap<RequestId, Known>,
+    pub(crate) reservations: BTreeSet<RequestId>,
+    /// When what runs is over at the latest.
+    pub(crate) ends: BTreeSet<(u64, RequestId)>,
+    /// When whose user is to be told that the end is near.
+    pub(crate) notices: BTreeSet<(u64, RequestId)>,
+    pub(crate) nodes_out: BTreeMap<String, NodeRow>,
+    pub(crate) clock_s: u64,
+    /// What is to be written.
+    pub(crate) changes: Changes,
+}
+
+/// What was found when a ledger was opened.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recovered {
+    /// So many requests that have not ended.
+    pub requests: usize,
+    /// Their places are no more, as the site is another: they are planned anew, or wait.
+    pub moved: Vec<RequestId>,
+    /// They ran where nothing is any more, and have ended.
+    pub lost: Vec<RequestId>,
+}
+
+impl<E: Engine> Manager<E> {
+    /// Makes a ledger for a site.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Site`], and what is wrong with the file.
+    pub fn create(path: &Path, site: &str, clock_s: u64, engine: E) -> Result<Self, Error> {
+        let parsed = read_site(site)?;
+        let ledger = Ledger::create(path, site, clock_s)?;
+        let mut this = Self::empty(parsed, ledger, clock_s, engine);
+        this.planner.follow_changes();
+        Ok(this)
+    }
+
+    /// Opens a ledger: every request stands where it stood, and what ran is told to the
+    /// engine again. With [`Access::Read`] nothing can be changed.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Site`], and what is wrong with the file.
+    pub fn open(path: &Path, access: Access, engine: E) -> Result<(Self, Recovered), Error> {
+        let ledger = Ledger::open(path, access)?;
+        let (site, clock_s, next_id) = ledger.site()?;
+        let rows = ledger.open_rows()?;
+        let nodes_out = ledger.nodes_out()?;
+        let mut this = Self::empty(read_site(&site)?, ledger, clock_s, engine);
+        this.planner.continue_from(next_id);
+        for node in nodes_out {
+            if let Some(place) = this.machine.node_by_name(&node.name) {
+                this.planner.node_offline(clock_s, place);
+            }
+            this.nodes_out.insert(node.name.clone(), node);
+        }
+        let mut recovered = Recovered {
+            requests: rows.len(),
+            ..Recovered::default()
+        };
+        this.planner.follow_changes();
+        for row in &rows {
+            this.put_back(row, &mut recovered);
+        }
+        // Each stands in the file as it does here, but for these.
+        this.planner.take_changes();
+        let moved = recovered.moved.iter().filter_map(|&id| this.row(id));
+        let moved: Vec<Row> = moved.collect();
+        this.changes.rows.extend(moved);
+        this.planner.plan_waiting(clock_s);
+        if access == Access::Write {
+            this.commit()?;
+        }
+        Ok((this, recovered))
+    }
+
+    fn empty(site: Site, ledger: Ledger, clock_s: u64, engine: E) -> Self {
+        let machine = Arc::new(Machine::of_site(&site));
+        let rules = Rules::of_site(&site, &machine, clock_s..clock_s + HORIZON_S);
+        Self {
+            planner: Planner::new(machine.clone(), rules),
+            site,
+            machine,
+            engine,
+            ledger,
+            known: BTreeMap::new(),
+            reservations: BTreeSet::new(),
+            ends: BTreeSet::new(),
+            notices: BTreeSet::new(),
+            nodes_out: BTreeMap::new(),
+            clock_s,
+            changes: Changes::default(),
+        }
+    }
+
+    /// The site that is planned for.
+    pub fn site(&self) -> &Site {
+        &self.site
+    }
+
+    /// Its nodes.
+    pub fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
+    /// The planner, to look at.
+    pub fn planner(&self) -> &Planner {
+        &self.planner
+    }
+
+    /// What time it is.
+    pub fn clock_s(&self) -> u64 {
+        self.clock_s
+    }
+
+    /// The nodes that are out of use.
+    pub fn nodes_out(&self) -> impl Iterator<Item = &NodeRow> {
+        self.nodes_out.values()
+    }
+
+    /// All requests that have not ended, as they stand.
+    pub fn open_rows(&self) -> Vec<Row> {
+        let rows = self.known.keys().filter_map(|&id| self.row(id));
+        rows.collect()
+    }
+
+    /// All requests that there ever were, as they stand or ended.
+    ///
+    /// # Errors
+    ///
+    /// What the disk says.
+    pub fn rows(&self) -> Result<Vec<Row>, Error> {
+        Ok(self.ledger.rows()?)
+    }
+
+    /// One request, with what happened to it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoRequest`], and what the disk says.
+    pub fn details(&self, id: RequestId) -> Result<(Row, Vec<Event>), Error> {
+        let row = match self.row(id) {
+            Some(row) => row,
+            None => self.ledger.row(id)?.ok_or(Error::NoRequest(id))?,
+        };
+        Ok((row, self.ledger.events_of(id)?))
+    }
+
+    /// Plans by another text of the site from now on; the nodes that it names stay out of
+    /// use, or in it. What has no place any more is planned anew.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Site`], and what the disk says.
+    pub fn set_site(path: &Path, site: &str, engine: E) -> Result<(Self, Recovered), Error> {
+        read_site(site)?;
+        Ledger::open(path, Access::Write)?.set_site(site)?;
+        Self::open(path, Access::Write, engine)
+    }
+
+    pub(crate) fn tell(&mut self, request: Option<RequestId>, what: &str, text: String) {
+        self.changes.events.push(Event {
+            time_s: self.clock_s,
+            request,
+            what: what.into(),
+            text,
+        });
+    }
+
+    /// Writes down all that the operation changed.
+    pub(crate) fn commit(&mut self) -> Result<(), Error> {
+        let mut changed: Vec<RequestId> = self.planner.take_changes().into_iter().collect();
+        for &reservation in &self.reservations {
+            if let Some(inside) = self.planner.inside_mut(reservation) {
+                changed.extend(inside.take_changes());
+            }
+        }
+        for id in changed {
+            // Those that have ended are among the changes already.
+            self.changes.rows.extend(self.row(id));
+        }
+        self.changes.clock_s = self.clock_s;
+        self.changes.next_id = self.planner.next_id();
+        let changes = std::mem::take(&mut self.changes);
+        Ok(self.ledger.write(&changes)?)
+    }
+
+    /// Puts a row of the ledger back.
+    fn put_back(&mut self, row: &Row, recovered: &mut Recovered) {
+        let known = match Known::of_row(row) {
+            Some(known) => known,
+            None => {
+                recovered.lost.push(row.id);
+                self.over(row.clone(), "its row can't be read");
+                return;
+            }
+        };
+        let restored = match self.planner_of_mut(row.within) {
+            Some(planner) => match known.standing(row, planner.machine()) {
+                Some(standing) => planner.restore(row.id, &known.request, &standing),
+                None => Err(Refusal::NoSuchRequest(row.id)),
+            },
+            None => Err(Refusal::NoSuchRequest(row.id)),
+        };
+        match restored {
+            Ok(()) => self.take_in(row.id, known),
+            Err(_) if row.state == State::Planned && row.within.is_none() => {
+                let Some(standing) = Known::waiting(row, &known) else {
+                    return;
+                };
+                match self.planner.restore(row.id, &known.request, &standing) {
+                    Ok(()) => {
+                        recovered.moved.push(row.id);
+                        self.take_in(row.id, known);
+                    }
+                    Err(_) => {
+                        recovered.lost.push(row.id);
+                        self.over(row.clone(), "the site has nothing for it any more");
+                    }
+                }
+            }
+            Err(_) => {
+                recovered.lost.push(row.id);
+                self.over(row.clone(), "its place is no more");
+            }
+        }
+    }
+
+    /// A request is known from now on; where it runs, the engine and its ends are, too.
+    pub(crate) fn take_in(&mut self, id: RequestId, known: Known) {
+        let is_reservation = known.is_reservation;
+        let within = known.within;
+        self.known.insert(id, known);
+        if is_reservation {
+            self.reservations.insert(id);
+        }
+        let planner = self.planner_of(within);
+        if planner
+            .and_then(|of| of.standing(id))
+            .is_some_and(|it| it.is_running)
+        {
+            self.begin(id);
+        }
+    }
+
+    /// A request that is not known to the planner any more is over.
+    pub(crate) fn over(&mut self, row: Row, outcome: &str) {
+        let start_s = row.start_s.filter(|&start_s| start_s <= self.clock_s);
+        self.tell(Some(row.id), "ended", outcome.into());
+        self.changes.rows.push(Row {
+            state: State::Ended,
+            start_s: start_s.filter(|_| row.state == State::Running),
+            end_s: Some(self.clock_s),
+            outcome: Some(outcome.into()),
+            ..row
+        });
+    }
+
+    /// The planner that a request is in.
+    pub(crate) fn planner_of(&self, within: Option<RequestId>) -> Option<&Planner> {
+        match within {
+            None => Some(&self.planner),
+            Some(reservation) => self.planner.inside(reservation),
+        }
+    }
+
+    pub(crate) fn planner_of_mut(&mut self, within: Option<RequestId>) -> Option<&mut Planner> {
+        match within {
+            None => Some(&mut self.planner),
+            Some(reservation) => self.planner.inside_mut(reservation),
+        }
+    }
+
+    /// What a node is doing.
+    pub fn node_state(&self, name: &str) -> Option<NodeState> {
+        self.nodes_out.get(name).map(|row| row.state)
+    }
+
+    /// As the planner has it completed.
+    pub(crate) fn request(&self, id: RequestId) -> Result<&Request, Error> {
+        let known = self.known.get(&id).ok_or(Error::NoRequest(id))?;
+        Ok(&known.request)
+    }
+}
+
+fn read_site(text: &str) -> Result<Site, Error> {
+    Site::from_toml(text).map_err(|problems| {
+        let first = problems.first();
+        Error::Site(first.map_or_else(String::new, |problem| problem.message.clone()))
+    })
+}

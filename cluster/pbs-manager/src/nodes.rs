@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What operators do with nodes.
+
+use pbs_cluster::{Replanned, RequestId};
+use pbs_ledger::{NodeRow, NodeState, Row, State};
+
+use crate::engine::Engine;
+use crate::error::Error;
+use crate::manager::Manager;
+use crate::wish::Caller;
+
+impl<E: Engine> Manager<E> {
+    /// Takes a node out of use: offline, what runs there ends there; down, it is aborted,
+    /// or planned again if it may be. What was to start on it is planned elsewhere.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoNode`]; only operators may.
+    pub fn node_out(
+        &mut self,
+        caller: &Caller,
+        name: &str,
+        state: NodeState,
+        why: &str,
+    ) -> Result<Replanned, Error> {
+        self.as_operator(caller)?;
+        let node = self.node(name)?;
+        let replanned = self.withdraw(node, name, state, why);
+        self.settle();
+        self.commit()?;
+        Ok(replanned)
+    }
+
+    /// Takes a node into use again: who waits is planned, and others may move up.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoNode`]; only operators may.
+    pub fn node_back(&mut self, caller: &Caller, name: &str) -> Result<Replanned, Error> {
+        self.as_operator(caller)?;
+        let node = self.node(name)?;
+        let replanned = self.planner.node_up(self.clock_s, node);
+        for &reservation in &self.reservations {
+            if let Some(inside) = self.planner.inside_mut(reservation) {
+                if let Some(node) = inside.machine().node_by_name(name) {
+                    inside.node_up(self.clock_s, node);
+                }
+            }
+        }
+        if self.nodes_out.remove(name).is_some() {
+            self.changes.nodes_back.push(name.into());
+            self.tell(None, "node online", name.into());
+        }
+        self.settle();
+        self.commit()?;
+        Ok(replanned)
+    }
+
+    /// A node is down or offline.
+    pub(crate) fn withdraw(
+        &mut self,
+        node: usize,
+        name: &str,
+        state: NodeState,
+        why: &str,
+    ) -> Replanned {
+        let clock_s = self.clock_s;
+        let mut aborted = Vec::new();
+        if state == NodeState::Down {
+            for row in self.running_on(node) {
+                if row.is_restartable {
+                    self.forget_end(&row);
+                    self.engine.stop(row.id);
+                    self.planner.start_again(row.id);
+                    self.tell(Some(row.id), "restarted", format!("node {name} failed"));
+                } else {
+                    self.end(row.id, &format!("node {name} failed"));
+                    aborted.push(row.id);
+                }
+            }
+        }
+        let held: Vec<RequestId> = self.reservations.iter().copied().collect();
+        for reservation in held {
+            self.withdraw_inside(reservation, node, name);
+        }
+        let mut replanned = self.planner.node_offline(clock_s, node);
+        replanned.aborted = aborted;
+        for &id in &replanned.moved {
+            self.tell(
+                Some(id),
+                "moved",
+                format!("node {name} is {}", state.name()),
+            );
+        }
+        for &id in &replanned.waiting {
+            self.tell(
+                Some(id),
+                "waits",
+                format!("node {name} is {}", state.name()),
+            );
+        }
+        let row = NodeRow {
+            name: name.into(),
+            state,
+            why: why.into(),
+            since_s: clock_s,
+        };
+        self.tell(
+            None,
+            &format!("node {}", state.name()),
+            format!("{name}: {why}"),
+        );
+        self.nodes_out.insert(name.into(), row.clone());
+        self.changes.nodes_out.push(row);
+        replanned
+    }
+
+    /// A reservation that holds the node: what is planned in it goes to others of its
+    /// nodes; if it has not begun it is held elsewhere, and what is planned in it ends.
+    fn withdraw_inside(&mut self, reservation: RequestId, node: usize, name: &str) {
+        let placed = self.planner.placed(reservation).iter();
+        if !placed
+            .into_iter()
+            .any(|placed| placed.node as usize == node)
+        {
+            return;
+        }
+        let clock_s = self.clock_s;
+        let is_running = self
+            .planner
+            .standing(reservation)
+            .is_some_and(|it| it.is_running);
+        match self.planner.inside_mut(reservation).filter(|_| is_running) {
+            Some(inside) => {
+                if let Some(node) = inside.machine().node_by_name(name) {
+                    inside.node_offline(clock_s, node);
+                }
+            }
+            None => self.end_inside(reservation, "its reservation has moved; submit again"),
+        }
+    }
+
+    fn running_on(&self, node: usize) -> Vec<Row> {
+        let is_on = |id: &&RequestId| {
+            let mut placed = self.planner.placed(**id).iter();
+            placed.any(|placed| placed.node as usize == node)
+        };
+        let rows = self
+            .known
+            .keys()
+            .filter(is_on)
+            .filter_map(|&id| self.row(id));
+        rows.filter(|row| row.state == State::Running).collect()
+    }
+
+    fn node(&self, name: &str) -> Result<usize, Error> {
+        let node = self.machine.node_by_name(name);
+        node.ok_or_else(|| Error::NoNode(name.into()))
+    }
+
+    fn as_operator(&self, caller: &Caller) -> Result<(), Error> {
+        match caller.is_operator {
+            true => Ok(()),
+            false => Err(Error::NotPermitted(
+                "take nodes out or back; operators may".into(),
+            )),
+        }
+    }
+}

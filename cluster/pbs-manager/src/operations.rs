@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What users ask for.
+
+use pbs_cluster::{Cause, Request, RequestId, State};
+use pbs_site::Privilege;
+
+use crate::engine::Engine;
+use crate::error::Error;
+use crate::kept::Known;
+use crate::manager::Manager;
+use crate::wish::{Caller, Change, Wish};
+
+impl<E: Engine> Manager<E> {
+    /// Plans what is asked for; of an array all requests, or none.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Declined`] with why, [`Error::NotPermitted`] for another user.
+    pub fn submit(&mut self, caller: &Caller, wish: &Wish) -> Result<Vec<RequestId>, Error> {
+        self.of(caller, &wish.user, "ask in the name of others")?;
+        let indices: Vec<Option<u64>> = match &wish.array {
+            None => vec![None],
+            Some(array) => array.clone().map(Some).collect(),
+        };
+        if indices.is_empty() {
+            let what = "an array has at least one number, and the first is not behind the last";
+            return Err(Error::Wrong(what.into()));
+        }
+        let request = self.completed(self.request_of(wish))?;
+        let mut ids = Vec::with_capacity(indices.len());
+        for &index in &indices {
+            let planned = match wish.within {
+                None => self.planner.submit(self.clock_s, &request),
+                Some(reservation) => self.in_reservation(caller, reservation, &request)?,
+            };
+            match planned {
+                Ok(id) => ids.push((id, index)),
+                Err(why) => {
+                    self.take_back(wish.within, &ids);
+                    return Err(why.into());
+                }
+            }
+        }
+        for &(id, index) in &ids {
+            self.take_in(id, known(wish, &request, index, false));
+            self.tell(Some(id), "submitted", format!("by {}", caller.user));
+        }
+        self.commit()?;
+        Ok(ids.into_iter().map(|(id, _)| id).collect())
+    }
+
+    /// Holds what is asked for, for requests that come later.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::submit`]; user or group need the privilege to reserve.
+    pub fn reserve(&mut self, caller: &Caller, wish: &Wish) -> Result<RequestId, Error> {
+        self.of(caller, &wish.user, "reserve in the name of others")?;
+        let may = self.site.may(&wish.user, &wish.group, Privilege::Reserve);
+        if !may && !caller.is_operator {
+            return Err(Error::NotPermitted("reserve; ask an operator".into()));
+        }
+        if wish.array.is_some() || wish.within.is_some() {
+            let what = "a reservation is one, and in no other; leave array and reservation out";
+            return Err(Error::Wrong(what.into()));
+        }
+        let mut request = self.completed(self.request_of(wish))?;
+        let of_reservations = self.site.weights.reservation;
+        request.priority = request.priority.saturating_add(of_reservations);
+        let id = self.planner.reserve(self.clock_s, &request)?;
+        self.take_in(id, known(wish, &request, None, true));
+        self.tell(Some(id), "reserved", format!("by {}", caller.user));
+        self.commit()?;
+        Ok(id)
+    }
+
+    /// A request is not wanted any more; what it has is given back.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoRequest`], [`Error::NotPermitted`].
+    pub fn kill(&mut self, caller: &Caller, id: RequestId) -> Result<(), Error> {
+        let user = self.request(id)?.user.clone();
+        self.of(caller, &user, "end requests of others")?;
+        self.end(id, &format!("killed by {}", caller.user));
+        self.settle();
+        self.commit()
+    }
+
+    /// Plans a request that has not started as something else, or leaves it as it is
+    /// (Keller, 5.4). It keeps its turn.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Declined`] with why, [`Error::Wrong`] once it runs.
+    pub fn alter(&mut self, caller: &Caller, id: RequestId, change: &Change) -> Result<(), Error> {
+        let mut request = self.request(id)?.clone();
+        self.of(caller, &request.user.clone(), "alter requests of others")?;
+        let known = self.known.get(&id).ok_or(Error::NoRequest(id))?;
+        if known.is_reservation || known.within.is_some() {
+            let what = "reservations, and what is in one, stay as they are; end it and ask again";
+            return Err(Error::Wrong(what.into()));
+        }
+        if matches!(self.planner.state(id), Some(State::Running { .. })) {
+            return Err(Error::Wrong(format!(
+                "request {id} runs; extend it, or end it"
+            )));
+        }
+        if let Some(rset) = &change.rset {
+            request.rset = rset.clone();
+        }
+        request.duration_s = change.duration_s.unwrap_or(request.duration_s);
+        request.when = change.when.unwrap_or(request.when);
+        request.priority = 0;
+        let request = self.completed(request)?;
+        self.planner.alter(self.clock_s, id, &request)?;
+        if let Some(known) = self.known.get_mut(&id) {
+            known.request = request;
+        }
+        self.tell(Some(id), "altered", format!("by {}", caller.user));
+        self.settle();
+        self.commit()
+    }
+
+    /// Lets a running request go on for longer, as far as the site allows and nobody else
+    /// is planned (Keller, 5.4).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Declined`] with why; user or group need the privilege to extend.
+    pub fn extend(&mut self, caller: &Caller, id: RequestId, by_s: u64) -> Result<(), Error> {
+        let request = self.request(id)?.clone();
+        self.of(caller, &request.user, "extend requests of others")?;
+        let may = self
+            .site
+            .may(&request.user, &request.group, Privilege::Extend);
+        if !may && !caller.is_operator {
+            return Err(Error::NotPermitted("extend; ask an operator".into()));
+        }
+        let before = self.row(id).ok_or(Error::NoRequest(id))?;
+        let most_permille = self.site.max_extension_permille;
+        let within = self.known.get(&id).and_then(|known| known.within);
+        let planner = self.planner_of_mut(within).ok_or(Error::NoRequest(id))?;
+        if !matches!(planner.state(id), Some(State::Running { .. })) {
+            return Err(Error::Wrong(format!("request {id} does not run; alter it")));
+        }
+        planner.extend(id, by_s, most_permille)?;
+        if let Some(known) = self.known.get_mut(&id) {
+            known.request.duration_s += by_s;
+        }
+        self.forget_end(&before);
+        self.expect_end(id);
+        if let Some(end_s) = before.end_s {
+            self.engine.extend(id, end_s + by_s);
+        }
+        self.tell(Some(id), "extended", format!("by {by_s} s"));
+        self.commit()
+    }
+
+    /// A provisional request is wanted: it stays.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Wrong`] if it is not provisional.
+    pub fn confirm(&mut self, caller: &Caller, id: RequestId) -> Result<(), Error> {
+        let user = self.request(id)?.user.clone();
+        self.of(caller, &user, "confirm requests of others")?;
+        if !self.planner.confirm(id) {
+            let what = format!("request {id} is not provisional; there is nothing to confirm");
+            return Err(Error::Wrong(what));
+        }
+        if let (Some(known), Some(it)) = (self.known.get_mut(&id), self.planner.standing(id)) {
+            known.request.when = it.when;
+        }
+        self.tell(Some(id), "confirmed", format!("by {}", caller.user));
+        self.commit()
+    }
+
+    /// Why a request does not start earlier: each cause with when it would let it start if
+    /// there were no other; `None` is never.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoRequest`].
+    pub fn why(&mut self, id: RequestId) -> Result<Vec<(Cause, Option<u64>)>, Error> {
+        let within = self.known.get(&id).ok_or(Error::NoRequest(id))?.within;
+        let clock_s = self.clock_s;
+        let planner = self.planner_of_mut(within).ok_or(Error::NoRequest(id))?;
+        Ok(planner.why(clock_s, id))
+    }
+
+    fn of(&self, caller: &Caller, user: &str, what: &str) -> Result<(), Error> {
+        match caller.is_operator || caller.user == user {
+            true => Ok(()),
+            false => Err(Error::NotPermitted(format!("{what}; operators may"))),
+        }
+    }
+
+    fn request_of(&self, wish: &Wish) -> Request {
+        Request {
+            rset: wish.rset.clone(),
+            duration_s: wish.duration_s,
+            when: wish.when,
+            user: wish.user.clone(),
+            group: wish.group.clone(),
+            priority: 0,
+            is_of_array: wish.array.is_some(),
+        }
+    }
+
+    fn completed(&self, mut request: Request) -> Result<Request, Error> {
+        request.complete(&self.site, &self.machine, self.clock_s)?;
+        Ok(request)
+    }
+
+    /// Only who has a reservation, and its group, plan in it.
+    fn in_reservation(
+        &mut self,
+        caller: &Caller,
+        reservation: RequestId,
+        request: &Request,
+    ) -> Result<Result<RequestId, pbs_cluster::Refusal>, Error> {
+        let held = self.request(reservation)?;
+        let is_of_it = held.user == request.user || held.group == request.group;
+        if !is_of_it && !caller.is_operator {
+            let what = format!("use reservation {reservation}, which is of {}", held.user);
+            return Err(Error::NotPermitted(what));
+        }
+        Ok(self.planner.submit_in(self.clock_s, reservation, request))
+    }
+
+    fn take_back(&mut self, within: Option<RequestId>, ids: &[(RequestId, Option<u64>)]) {
+        let clock_s = self.clock_s;
+        if let Some(planner) = self.planner_of_mut(within) {
+            for &(id, _) in ids.iter().rev() {
+                planner.remove(clock_s, id);
+            }
+        }
+        self.settle();
+    }
+}
+
+fn known(wish: &Wish, request: &Request, index: Option<u64>, is_reservation: bool) -> Known {
+    Known {
+        request: request.clone(),
+        within: wish.within,
+        is_reservation,
+        name: wish.name.clone(),
+        command: wish.command.clone(),
+        array_index: index,
+        run_s: wish.run_s,
+        notify_s: wish.notify_s,
+        is_restartable: wish.is_restartable,
+    }
+}

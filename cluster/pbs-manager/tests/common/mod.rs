@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-2.0
+//! A small cluster with a ledger.
+
+#![allow(dead_code)] // No test needs all of it.
+
+use std::path::PathBuf;
+
+use pbs_cluster::RequestId;
+use pbs_ledger::{Access, Row};
+use pbs_manager::{Caller, Manager, Recovered, Simulated, Wish};
+
+/// When all begins.
+pub(crate) const T: u64 = 1_800_000_000;
+
+pub(crate) const SITE: &str = r#"
+name = "small"
+[[nodes]]
+name = "n%d"
+count = 2
+has = "ncpus=8"
+[[limit]]
+for = "everyone"
+resource = "jobs"
+items = 12
+"#;
+
+pub(crate) struct Cluster {
+    pub(crate) manager: Manager<Simulated>,
+    pub(crate) path: PathBuf,
+}
+
+pub(crate) fn directory(test: &str) -> PathBuf {
+    let of_process = format!("pbs-manager-{test}-{}", std::process::id());
+    let directory = std::env::temp_dir().join(of_process);
+    let _ = std::fs::remove_dir_all(&directory);
+    std::fs::create_dir_all(&directory).unwrap();
+    directory
+}
+
+/// Two nodes of eight cores, and at most twelve requests of each user.
+pub(crate) fn small(test: &str) -> Cluster {
+    let path = directory(test).join("ledger");
+    let manager = Manager::create(&path, SITE, T, Simulated::default()).unwrap();
+    Cluster { manager, path }
+}
+
+pub(crate) fn user(name: &str) -> Caller {
+    Caller {
+        user: name.into(),
+        is_operator: false,
+    }
+}
+
+pub(crate) fn operator() -> Caller {
+    Caller {
+        user: "op".into(),
+        is_operator: true,
+    }
+}
+
+/// Of user `u`, group `g`.
+pub(crate) fn wish(rset: &str, duration_s: u64) -> Wish {
+    Wish {
+        duration_s,
+        ..Wish::new(rset.parse().unwrap(), "u", "g")
+    }
+}
+
+impl Cluster {
+    /// A planner that is killed and comes again: nothing of it is left but the file.
+    pub(crate) fn reopen(&mut self) {
+        let before = self.rows();
+        let text = None;
+        let recovered = self.again(text);
+        assert_eq!(recovered.requests, before.len());
+        assert_eq!((recovered.moved.len(), recovered.lost.len()), (0, 0));
+        assert_eq!(self.rows(), before);
+    }
+
+    pub(crate) fn reopen_with(&mut self, site: &str) -> Recovered {
+        self.again(Some(site))
+    }
+
+    fn again(&mut self, site: Option<&str>) -> Recovered {
+        let nowhere = self.path.with_extension("nowhere");
+        let _ = std::fs::remove_file(&nowhere);
+        let other = Manager::create(&nowhere, SITE, T, Simulated::default()).unwrap();
+        drop(std::mem::replace(&mut self.manager, other));
+        let engine = Simulated::default();
+        let opened = match site {
+            None => Manager::open(&self.path, Access::Write, engine),
+            Some(text) => Manager::set_site(&self.path, text, engine),
+        };
+        let (manager, recovered) = opened.unwrap();
+        self.manager = manager;
+        recovered
+    }
+
+    pub(crate) fn submit(&mut self, wish: &Wish) -> RequestId {
+        let caller = user(&wish.user);
+        self.manager.submit(&caller, wish).unwrap()[0]
+    }
+
+    pub(crate) fn row(&self, id: RequestId) -> Row {
+        self.manager.details(id).unwrap().0
+    }
+
+    pub(crate) fn rows(&self) -> Vec<Row> {
+        self.manager.open_rows()
+    }
+
+    /// The first node that it has or had.
+    pub(crate) fn node_of(&self, id: RequestId) -> String {
+        self.row(id).nodes[0].node.clone()
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        if let Some(directory) = self.path.parent() {
+            let _ = std::fs::remove_dir_all(directory);
+        }
+    }
+}

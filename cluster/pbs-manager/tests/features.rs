@@ -1,0 +1,390 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What a cluster has beyond its planner, one test for each, by the number of the feature.
+
+mod common;
+
+use common::*;
+use pbs_cluster::When;
+use pbs_ledger::{NodeState, State};
+use pbs_manager::{Change, Error, Wish};
+
+#[test]
+fn f35_an_array_is_all_or_none() {
+    let mut cluster = small("f35");
+    let mine = |array| Wish {
+        array: Some(array),
+        ..wish("ncpus=4", 10)
+    };
+    let ids = cluster.manager.submit(&user("u"), &mine(3..=12)).unwrap();
+    assert_eq!(ids.len(), 10);
+    let (row, _) = cluster.manager.details(ids[9]).unwrap();
+    assert_eq!((row.array_index, row.start_s), (Some(12), Some(T + 20)));
+    // The site lets nobody have more than 12.
+    let before = cluster.rows();
+    let refused = cluster.manager.submit(&user("u"), &mine(0..=2));
+    assert!(matches!(refused, Err(Error::Declined(_))), "{refused:?}");
+    assert_eq!(cluster.rows(), before);
+    cluster.reopen();
+    assert_eq!(cluster.rows(), before);
+    assert_eq!(
+        cluster
+            .manager
+            .submit(&user("u"), &mine(0..=1))
+            .unwrap()
+            .len(),
+        2
+    );
+}
+
+#[test]
+fn f36_who_may_be_started_again_is() {
+    let mut cluster = small("f36");
+    let again = Wish {
+        is_restartable: true,
+        ..wish("ncpus=8", 100)
+    };
+    let again = cluster.submit(&again);
+    let once = cluster.submit(&wish("ncpus=8", 100));
+    cluster.manager.advance(T + 10).unwrap();
+    let op = operator();
+    for node in ["n1", "n2"] {
+        cluster
+            .manager
+            .node_out(&op, node, NodeState::Down, "smoke")
+            .unwrap();
+    }
+    assert_eq!(
+        cluster.row(once).outcome.unwrap(),
+        format!("node {} failed", cluster.node_of(once))
+    );
+    assert_eq!(cluster.row(again).state, State::Waiting);
+    cluster.reopen();
+    assert_eq!(cluster.row(again).state, State::Waiting);
+    cluster.manager.node_back(&op, "n2").unwrap();
+    let row = cluster.row(again);
+    assert_eq!((row.state, row.start_s), (State::Planned, Some(T + 10)));
+    cluster.manager.advance(T + 110).unwrap();
+    assert_eq!(cluster.row(again).outcome.unwrap(), "completed");
+}
+
+#[test]
+fn f41_who_is_not_confirmed_is_dropped() {
+    let mut cluster = small("f41");
+    let provisional = |until_s| Wish {
+        when: When::Provisional { until_s },
+        ..wish("16:ncpus=1", 100)
+    };
+    let dropped = cluster.submit(&provisional(T + 20));
+    let kept = cluster.submit(&provisional(T + 20));
+    let last = cluster.submit(&wish("16:ncpus=1", 10));
+    cluster.manager.confirm(&user("u"), kept).unwrap();
+    cluster.reopen();
+    cluster.manager.advance(T + 30).unwrap();
+    assert_eq!(
+        cluster.row(dropped).outcome.unwrap(),
+        "not confirmed in time"
+    );
+    assert_eq!(cluster.row(kept).start_s, Some(T + 20));
+    assert_eq!(cluster.row(last).start_s, Some(T + 120));
+}
+
+#[test]
+fn f45_everybody_sees_when_it_starts() {
+    let mut cluster = small("f45");
+    let first = cluster.submit(&wish("16:ncpus=1", 100));
+    let second = cluster.submit(&wish("ncpus=1", 50));
+    let rows = cluster.rows();
+    let starts: Vec<_> = rows
+        .iter()
+        .map(|row| (row.id, row.start_s, row.end_s))
+        .collect();
+    assert_eq!(
+        starts,
+        [
+            (first, Some(T), Some(T + 100)),
+            (second, Some(T + 100), Some(T + 150))
+        ]
+    );
+}
+
+#[test]
+fn f46_why_not_earlier() {
+    let mut cluster = small("f46");
+    cluster.submit(&wish("16:ncpus=1", 100));
+    let second = cluster.submit(&wish("ncpus=1", 50));
+    let before = cluster.rows();
+    let causes = cluster.manager.why(second).unwrap();
+    assert!(
+        causes.iter().all(|&(_, start_s)| start_s == Some(T + 100)),
+        "{causes:?}"
+    );
+    assert!(!causes.is_empty());
+    assert_eq!(cluster.rows(), before);
+}
+
+#[test]
+fn f65_who_can_moves_up_at_once() {
+    let mut cluster = small("f65");
+    let first = cluster.submit(&wish("16:ncpus=1", 100));
+    let second = cluster.submit(&wish("16:ncpus=1", 50));
+    cluster.manager.advance(T + 10).unwrap();
+    cluster.manager.kill(&user("u"), first).unwrap();
+    assert_eq!(cluster.row(second).start_s, Some(T + 10));
+    cluster.manager.advance(T + 10).unwrap();
+    assert_eq!(cluster.row(second).state, State::Running);
+}
+
+#[test]
+fn f71_a_request_is_altered_or_stays() {
+    let mut cluster = small("f71");
+    cluster.submit(&wish("16:ncpus=1", 100));
+    let second = cluster.submit(&wish("16:ncpus=1", 50));
+    let third = cluster.submit(&wish("16:ncpus=1", 10));
+    let late = Change {
+        when: Some(When::Deadline {
+            end_s: T + 120,
+            late: false,
+        }),
+        ..Change::default()
+    };
+    let before = cluster.rows();
+    let refused = cluster.manager.alter(&user("u"), second, &late);
+    assert!(matches!(refused, Err(Error::Declined(_))), "{refused:?}");
+    assert_eq!(cluster.rows(), before);
+    let refused = cluster.manager.alter(&user("v"), second, &late);
+    assert!(
+        matches!(refused, Err(Error::NotPermitted(_))),
+        "{refused:?}"
+    );
+    let short = Change {
+        duration_s: Some(20),
+        ..late
+    };
+    cluster.manager.alter(&user("u"), second, &short).unwrap();
+    assert_eq!(cluster.row(second).end_s, Some(T + 120));
+    assert_eq!(cluster.row(third).start_s, Some(T + 120));
+    cluster.reopen();
+    assert_eq!(cluster.row(second).when, format!("deadline {}", T + 120));
+}
+
+#[test]
+fn f73_an_early_end_is_given_back() {
+    let mut cluster = small("f73");
+    let early = Wish {
+        run_s: Some(30),
+        ..wish("16:ncpus=1", 100)
+    };
+    let early = cluster.submit(&early);
+    let second = cluster.submit(&wish("16:ncpus=1", 50));
+    cluster.manager.advance(T + 35).unwrap();
+    let row = cluster.row(early);
+    assert_eq!(
+        (row.end_s, row.outcome.as_deref()),
+        (Some(T + 30), Some("completed"))
+    );
+    assert_eq!(cluster.row(second).start_s, Some(T + 30));
+}
+
+#[test]
+fn f74_who_is_late_is_aborted_or_goes_on_a_little() {
+    let mut cluster = small("f74");
+    let long = Wish {
+        run_s: Some(105),
+        ..wish("ncpus=8", 100)
+    };
+    let (aborted, extended) = (cluster.submit(&long), cluster.submit(&long));
+    let refused = cluster.manager.extend(&user("u"), extended, 5);
+    assert!(matches!(refused, Err(Error::Wrong(_))), "{refused:?}");
+    cluster.manager.advance(T + 90).unwrap();
+    cluster.manager.extend(&user("u"), extended, 10).unwrap();
+    cluster.reopen();
+    let refused = cluster.manager.extend(&user("u"), extended, 1);
+    assert!(matches!(refused, Err(Error::Declined(_))), "{refused:?}");
+    cluster.manager.advance(T + 200).unwrap();
+    let end = |id| {
+        let row = cluster.row(id);
+        (row.end_s.unwrap() - T, row.outcome.unwrap())
+    };
+    assert_eq!(end(aborted), (100, "aborted at its end".into()));
+    assert_eq!(end(extended), (105, "completed".into()));
+}
+
+#[test]
+fn f75_users_are_told_before_the_end() {
+    let mut cluster = small("f75");
+    let told = Wish {
+        notify_s: Some(20),
+        ..wish("ncpus=8", 100)
+    };
+    let told = cluster.submit(&told);
+    cluster.manager.advance(T + 79).unwrap();
+    let heard = |cluster: &Cluster| {
+        let (_, events) = cluster.manager.details(told).unwrap();
+        let notified = events.into_iter().filter(|event| event.what == "notified");
+        notified.map(|event| event.time_s - T).collect::<Vec<_>>()
+    };
+    assert!(heard(&cluster).is_empty());
+    cluster.reopen();
+    cluster.manager.advance(T + 100).unwrap();
+    assert_eq!(heard(&cluster), [80]);
+}
+
+#[test]
+fn f76_what_is_in_a_reservation_lives_and_ends_with_it() {
+    let mut cluster = small("f76");
+    let held = Wish {
+        when: When::Fixed { start_s: T + 50 },
+        ..wish("2:ncpus=8", 100)
+    };
+    let held = cluster.manager.reserve(&user("u"), &held).unwrap();
+    let within = |duration_s| Wish {
+        within: Some(held),
+        ..wish("ncpus=8", duration_s)
+    };
+    let first = cluster.submit(&within(60));
+    let second = cluster.submit(&within(90));
+    let refused = cluster.manager.submit(&user("u"), &within(50));
+    assert!(matches!(refused, Err(Error::Declined(_))), "{refused:?}");
+    let other = Wish {
+        user: "v".into(),
+        group: "h".into(),
+        ..within(1)
+    };
+    let refused = cluster.manager.submit(&user("v"), &other);
+    assert!(
+        matches!(refused, Err(Error::NotPermitted(_))),
+        "{refused:?}"
+    );
+    cluster.reopen();
+    let third = cluster.submit(&within(40));
+    cluster.manager.advance(T + 100).unwrap();
+    assert_eq!(cluster.row(first).state, State::Running);
+    cluster.reopen();
+    assert_eq!(cluster.row(third).start_s, Some(T + 110));
+    cluster.manager.advance(T + 120).unwrap();
+    cluster.manager.kill(&user("u"), held).unwrap();
+    for id in [second, third] {
+        assert_eq!(cluster.row(id).outcome.unwrap(), "its reservation is over");
+    }
+    assert_eq!(cluster.row(first).outcome.unwrap(), "completed");
+    assert_eq!(cluster.rows(), []);
+}
+
+#[test]
+fn f80_what_everybody_had_is_kept() {
+    let mut cluster = small("f80");
+    let short = Wish {
+        run_s: Some(7),
+        ..wish("2:ncpus=3", 100)
+    };
+    let id = cluster.submit(&short);
+    cluster.manager.advance(T + 50).unwrap();
+    cluster.reopen();
+    let rows = cluster.manager.rows().unwrap();
+    let row = rows.iter().find(|row| row.id == id).unwrap();
+    assert_eq!(
+        (row.start_s, row.end_s, row.cores),
+        (Some(T), Some(T + 7), 6)
+    );
+    let others = cluster.manager.kill(&user("v"), id);
+    assert_eq!(others, Err(Error::NoRequest(id)));
+}
+
+#[test]
+fn f81_only_operators_take_nodes_out() {
+    let mut cluster = small("f81");
+    let refused = cluster
+        .manager
+        .node_out(&user("u"), "n1", NodeState::Offline, "mine");
+    assert!(
+        matches!(refused, Err(Error::NotPermitted(_))),
+        "{refused:?}"
+    );
+    let refused = cluster
+        .manager
+        .node_out(&operator(), "n7", NodeState::Offline, "?");
+    assert_eq!(refused.unwrap_err(), Error::NoNode("n7".into()));
+    let running = cluster.submit(&wish("2:ncpus=8", 100));
+    cluster.manager.advance(T + 1).unwrap();
+    cluster
+        .manager
+        .node_out(&operator(), "n1", NodeState::Offline, "disk")
+        .unwrap();
+    let next = cluster.submit(&wish("ncpus=8", 10));
+    assert_eq!(cluster.row(next).start_s, Some(T + 100));
+    cluster.reopen();
+    assert_eq!(cluster.manager.node_state("n1"), Some(NodeState::Offline));
+    let both = cluster.submit(&wish("2:ncpus=8", 10));
+    assert_eq!(cluster.row(both).state, State::Waiting);
+    cluster.manager.advance(T + 105).unwrap();
+    assert_eq!(cluster.row(running).outcome.unwrap(), "completed");
+    cluster.manager.node_back(&operator(), "n1").unwrap();
+    assert_eq!(cluster.row(both).start_s, Some(T + 110));
+}
+
+#[test]
+fn a_failing_node_ends_a_reservation_that_runs_and_moves_one_that_does_not() {
+    let mut cluster = small("moves");
+    let at = |start_s| Wish {
+        when: When::Fixed { start_s },
+        ..wish("ncpus=8", 100)
+    };
+    let now = cluster.manager.reserve(&user("u"), &at(T)).unwrap();
+    cluster.manager.advance(T + 1).unwrap();
+    let later = cluster.manager.reserve(&user("u"), &at(T + 200)).unwrap();
+    let inside = |within| Wish {
+        within: Some(within),
+        ..wish("ncpus=1", 10)
+    };
+    let (in_now, in_later) = (cluster.submit(&inside(now)), cluster.submit(&inside(later)));
+    let (of_now, of_later) = (cluster.node_of(now), cluster.node_of(later));
+    cluster
+        .manager
+        .node_out(&operator(), &of_later, NodeState::Down, "")
+        .unwrap();
+    assert_eq!(
+        cluster.row(in_later).outcome.unwrap(),
+        "its reservation has moved; submit again"
+    );
+    assert_ne!(cluster.node_of(later), of_later);
+    cluster.reopen();
+    let again = cluster.submit(&inside(later));
+    if of_now != of_later {
+        cluster
+            .manager
+            .node_out(&operator(), &of_now, NodeState::Down, "")
+            .unwrap();
+    }
+    assert_eq!(
+        cluster.row(now).outcome.unwrap(),
+        format!("node {of_now} failed")
+    );
+    assert_eq!(
+        cluster.row(in_now).outcome.unwrap(),
+        "its reservation is over"
+    );
+    let _ = again;
+    cluster.manager.advance(T + 1000).unwrap();
+    assert!(cluster.rows().iter().all(|row| row.state == State::Waiting));
+}
+
+#[test]
+fn another_site_plans_anew_what_has_no_place() {
+    let mut cluster = small("site");
+    let running = cluster.submit(&wish("ncpus=8", 100));
+    let planned = cluster.submit(&wish("2:ncpus=8", 10));
+    cluster.manager.advance(T + 1).unwrap();
+    let gone = cluster.node_of(running);
+    let text = SITE.replace("count = 2", "count = 3").replace("n%d", "m%d");
+    let recovered = cluster.reopen_with(&text);
+    assert_eq!(
+        (recovered.moved, recovered.lost),
+        (vec![planned], vec![running])
+    );
+    assert_eq!(
+        cluster.row(running).outcome.unwrap(),
+        "its place is no more"
+    );
+    assert_eq!(cluster.row(planned).start_s, Some(T + 1));
+    assert!(gone.starts_with('n') && cluster.node_of(planned).starts_with('m'));
+}
