@@ -39,6 +39,8 @@ pub(crate) enum Failure {
     NotValid(Vec<String>),
     /// The job of the file was declined.
     Declined(Declined),
+    /// A request to a cluster was declined; why.
+    NotPlanned(String),
 }
 
 impl Failure {
@@ -57,7 +59,7 @@ impl Failure {
             Self::Usage(_) => USAGE,
             Self::Failed(_) => FAILED,
             Self::Invalid { .. } | Self::NotValid(_) => INVALID_PLAN,
-            Self::Declined(_) => DECLINED,
+            Self::Declined(_) | Self::NotPlanned(_) => DECLINED,
         }
     }
 
@@ -79,6 +81,7 @@ impl Failure {
                 let problems = problems.iter().map(|message| json!({ "message": message }));
                 json!({ "valid": false, "problems": problems.collect::<Vec<_>>() })
             }
+            Self::NotPlanned(why) => json!({ "declined": { "why": why } }),
             Self::Declined(declined) => {
                 let Declined {
                     file,
@@ -146,6 +149,7 @@ impl fmt::Display for Failure {
                 }
             }
             Self::Declined(declined) => declined.fmt(f),
+            Self::NotPlanned(why) => write!(f, "pbsctl: the request is declined: {why}"),
         }
     }
 }

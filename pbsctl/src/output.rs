@@ -37,6 +37,11 @@ fn stamped<'a, T>(name: &str, answer: &'a T) -> Stamped<'a, T> {
 }
 
 impl Output {
+    /// The same for an answer with a schema of its own.
+    pub(crate) fn named(self, command: &'static str) -> Self {
+        Self { command, ..self }
+    }
+
     /// Prints one of both.
     pub(crate) fn print<T: Serialize>(
         self,

@@ -20,7 +20,7 @@ const MACHINE: &str = "[[node]]\nname = \"n\"\nmemory_bytes = 67_108_864\n\
 
 /// Command lines that print something on any machine, for every command. Those that
 /// need the device are told that it is missing, which `--json` prints, too.
-const PRINTING: [(&str, &[&str]); 43] = [
+const PRINTING: [(&str, &[&str]); 57] = [
     ("check", &["check", "plan.toml"]),
     ("check", &["check", "job.toml"]),
     ("check", &["check", "nothing.toml"]),
@@ -66,6 +66,20 @@ const PRINTING: [(&str, &[&str]); 43] = [
         &["cluster", "replay", "trace.swf", "--cores", "4"],
     ),
     ("cluster", &["cluster", "workload", "--jobs", "5"]),
+    ("cluster", &["cluster", "site", "site.toml"]),
+    ("cluster", &["cluster", "alloc", "--res", "rset=ncpus=1"]),
+    ("cluster", &["cluster", "reserve", "--res", "rset=ncpus=1"]),
+    ("cluster", &["cluster", "alter", "1", "-t", "2h"]),
+    ("cluster", &["cluster", "info"]),
+    ("cluster", &["cluster", "info", "1"]),
+    ("cluster", &["cluster", "why", "1"]),
+    ("cluster", &["cluster", "node"]),
+    ("cluster", &["cluster", "limits"]),
+    ("cluster", &["cluster", "plan"]),
+    ("cluster", &["cluster", "stat"]),
+    ("cluster", &["cluster", "advance", "+1s"]),
+    ("cluster", &["cluster", "extend", "1", "1s"]),
+    ("cluster", &["cluster", "kill", "99"]),
     ("drop", &["drop", "--cpu", "0"]),
     ("completions", &["completions", "bash"]),
     ("man", &["man", "man"]),
@@ -93,6 +107,13 @@ fn directory(name: &str) -> PathBuf {
     let plan = directory.join("plan.toml");
     let recording = pbsctl(&["--json", "sim", plan.to_str().unwrap()], "").stdout;
     fs::write(directory.join("run.json"), recording).unwrap();
+    for arguments in [
+        &["cluster", "new", "--site", "site.toml"][..],
+        &["cluster", "alloc", "--res", "rset=ncpus=4", "-t", "1h"],
+    ] {
+        let ran = command(&directory, arguments).output().unwrap();
+        assert!(ran.status.success(), "{arguments:?}: {ran:?}");
+    }
     directory
 }
 

@@ -11,6 +11,11 @@ use serde_json::Value;
 const DOCUMENT: &str = include_str!("../../Documentation/json.rst");
 const SAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../samples");
 
+/// What the commands of `cluster` print that work on a ledger.
+const CLUSTER: [&str; 7] = [
+    "clock", "requests", "request", "why", "nodes", "limits", "stat",
+];
+
 /// The keys of a table and their types.
 type Table = BTreeMap<String, String>;
 
@@ -82,6 +87,7 @@ fn every_command_has_a_schema() {
         .collect();
     named.remove("pbs.help");
     named.insert("pbs.failure".into());
+    named.extend(CLUSTER.map(|name| format!("pbs.cluster-{name}")));
     assert_eq!(documented, named);
 }
 
@@ -92,6 +98,8 @@ fn what_is_printed_is_what_is_documented() {
     let (history, run, missing) = (path("history.db"), path("run.json"), path("none"));
     let (plan, job) = (format!("{SAMPLES}/plans/first.toml"), path("job.toml"));
     let machine = format!("{SAMPLES}/machines/vm.toml");
+    let site = format!("{SAMPLES}/cluster/site.toml");
+    let ledger = path("cluster.db");
     let text = "name = \"sort\"\ndeadline_ns = 9_000_000_000\n[[process]]\nid = 1\n\
                 memory_bytes = 4_000_000\ncommand = [\"true\"]\ntasks = [1_000_000]\n";
     std::fs::write(&job, text).unwrap();
@@ -159,6 +167,61 @@ fn what_is_printed_is_what_is_documented() {
         ("gen", &["gen", "--format", "leppert"]),
         ("gen", &["gen", "-o", &path("gen.toml")]),
         ("completions", &["completions", "fish"]),
+        (
+            "cluster-clock",
+            &["cluster", "new", "--ledger", &ledger, "--site", &site],
+        ),
+        (
+            "cluster-requests",
+            &[
+                "cluster",
+                "alloc",
+                "--ledger",
+                &ledger,
+                "-g",
+                "physics",
+                "--res",
+                "rset=ncpus=4",
+                "-N",
+                "job",
+                "--",
+                "./app",
+            ],
+        ),
+        (
+            "cluster-requests",
+            &["cluster", "info", "--ledger", &ledger],
+        ),
+        (
+            "cluster-request",
+            &["cluster", "info", "--ledger", &ledger, "1"],
+        ),
+        ("cluster-why", &["cluster", "why", "--ledger", &ledger, "1"]),
+        (
+            "cluster-nodes",
+            &["cluster", "node", "--ledger", &ledger, "offline", "smp1"],
+        ),
+        (
+            "cluster-limits",
+            &["cluster", "limits", "--ledger", &ledger],
+        ),
+        (
+            "cluster-requests",
+            &["cluster", "plan", "--ledger", &ledger],
+        ),
+        ("cluster-stat", &["cluster", "stat", "--ledger", &ledger]),
+        ("failure", &["cluster", "why", "--ledger", &ledger, "9"]),
+        (
+            "failure",
+            &[
+                "cluster",
+                "alloc",
+                "--ledger",
+                &ledger,
+                "--res",
+                "rset=ncpus=99",
+            ],
+        ),
         ("man", &["man", &path("man")]),
         ("failure", &["check", &missing]),
         ("failure", &["check", &run]),
@@ -175,12 +238,17 @@ fn what_is_printed_is_what_is_documented() {
         if let Some(table) = tables.first() {
             agrees(table, &json, &what);
         }
-        if let (Some(table), Some(rows)) = (tables.get(1), json["runs"].as_array()) {
-            assert!(!rows.is_empty(), "{what}");
-            for row in rows {
-                agrees(table, row, &what);
+        for rows in ["runs", "requests", "limits"] {
+            if let (Some(table), Some(rows)) = (tables.get(1), json[rows].as_array()) {
+                assert!(!rows.is_empty(), "{what}");
+                for row in rows {
+                    agrees(table, row, &what);
+                }
             }
         }
+    }
+    for name in CLUSTER {
+        assert!(seen.contains(format!("cluster-{name}").as_str()), "{name}");
     }
     assert!(seen.len() > 12, "{seen:?}");
 }

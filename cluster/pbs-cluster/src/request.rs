@@ -5,7 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use pbs_profile::FOREVER;
-use pbs_rset::Rset;
+use pbs_rset::{format_duration, Rset};
 use pbs_site::Whom;
 
 use crate::need::Impossible;
@@ -247,7 +247,9 @@ impl fmt::Display for Refusal {
             }
             Self::Locked(name) => write!(f, "{name} is locked at this time"),
             Self::NotAllowed(privilege) => write!(f, "the privilege \"{privilege}\" is needed"),
-            Self::TooLong { most_s } => write!(f, "it may run for {most_s} s at most"),
+            Self::TooLong { most_s } => {
+                write!(f, "it may run for {} at most", format_duration(*most_s))
+            }
         }
     }
 }

@@ -15,10 +15,13 @@ mod kept;
 mod manager;
 mod nodes;
 mod operations;
+mod picture;
 mod time;
+mod usage;
 mod wish;
 
 pub use engine::{Allocation, Engine, Happened, Simulated};
 pub use error::Error;
 pub use manager::{Manager, Recovered};
+pub use usage::{Usage, Usages};
 pub use wish::{Caller, Change, Wish};

@@ -99,6 +99,21 @@ impl Validity {
     }
 }
 
+/// The time that `31.08.17`, `31.08.17 18:00` or `@1504224000` stands for, by the clock of
+/// `zone`; a day is its begin.
+///
+/// # Errors
+///
+/// It is none of these.
+pub fn parse_time_s(text: &str, zone: &TimeZone) -> Result<u64, Error> {
+    time_s(text, End::First, zone, 1)
+}
+
+/// A time as [`parse_time_s`] reads it.
+pub fn format_time(time_s: u64, zone: &TimeZone) -> String {
+    written(time_s, End::First, zone)
+}
+
 /// The time that a text stands for, which begins at a column.
 fn time_s(text: &str, end: End, zone: &TimeZone, column: usize) -> Result<u64, Error> {
     let column = column + text.chars().take_while(|c| c.is_whitespace()).count();

@@ -30,6 +30,7 @@ mod validity;
 pub use accept::Refused;
 pub use consumer::{Consumer, Privilege};
 pub use cron::Cron;
+pub use dates::{format_time, parse_time_s};
 pub use limit::{Limit, Whom};
 pub use node::{Kept, Node};
 pub use pbs_plan::{Line, Problem};

@@ -1,69 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The commands for clusters of many nodes.
+//! Traces: written, and replayed under several schedulers.
 
 use std::fs::File;
 use std::io::{stderr, BufReader, IsTerminal};
-use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, ValueEnum};
 use pbs_cluster::{Machine, Rules, NCPUS};
 use pbs_replay::{
     check, replay, swf, workload, Comparison, Conservative, Easy, Estimates, Fcfs, Format, Outcome,
     Planned, Policy, TraceJob,
 };
-use pbs_report::{columns, grouped};
-use pbs_rset::format_size;
+use pbs_report::grouped;
 use pbs_site::Site;
 use serde::Serialize;
 
+use super::read_site;
 use crate::failure::Failure;
-use crate::files::{read, write};
+use crate::files::write;
 use crate::output::{counted, write_err, write_out, Output};
 
-const CLUSTER_HELP: &str = "\
-Examples:
-  pbsctl cluster check site.toml
-  pbsctl cluster workload --jobs 10000 --per-day 20000 --output trace.swf
-  pbsctl cluster replay trace.swf --site site.toml
-  pbsctl cluster replay trace.swf --cores 9920 --policy easy,conservative
-  pbsctl --json cluster replay trace.swf --estimates perfect | jq '.policies[].wait_s'";
-
 #[derive(Args, Debug)]
-#[command(after_help = CLUSTER_HELP)]
-pub(crate) struct ClusterOptions {
-    #[command(subcommand)]
-    what: What,
-}
-
-#[derive(Debug, Subcommand)]
-enum What {
-    /// Check the description of a cluster, and say what it has
-    Check {
-        /// The site's file
-        #[arg(value_name = "SITE")]
-        site: PathBuf,
-    },
-
-    /// Replay a trace under several schedulers, and compare what they make of it
-    ///
-    /// The trace is in the Standard Workload Format. Every job is known by its cores, its
-    /// run time and what its user asked for; a job that runs longer than that is ended
-    /// then. FCFS, EASY and conservative backfilling see the cores as one pool; the planner
-    /// maps onto the nodes of the site.
-    Replay(ReplayOptions),
-
-    /// Write a trace of jobs like those of a real cluster
-    ///
-    /// The sizes, run times and estimates are drawn as those published of OCuLUS (Keller,
-    /// section 6); the same options give the same jobs on every machine.
-    Workload(WorkloadOptions),
-}
-
-#[derive(Args, Debug)]
-struct ReplayOptions {
+pub(super) struct ReplayOptions {
     /// The trace
     #[arg(value_name = "TRACE")]
     trace: PathBuf,
@@ -104,7 +64,7 @@ struct ReplayOptions {
 }
 
 #[derive(Args, Debug)]
-struct WorkloadOptions {
+pub(super) struct WorkloadOptions {
     /// How many jobs
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     jobs: usize,
@@ -144,24 +104,6 @@ enum EstimatesName {
     Perfect,
 }
 
-/// What a site has.
-#[derive(Serialize)]
-struct Checked {
-    site: String,
-    nodes: usize,
-    resources: Vec<Total>,
-    limits: usize,
-    pools: usize,
-    users: usize,
-    groups: usize,
-}
-
-#[derive(Serialize)]
-struct Total {
-    name: String,
-    total: u64,
-}
-
 /// What came of a replay.
 #[derive(Serialize)]
 struct Replayed {
@@ -172,65 +114,7 @@ struct Replayed {
     comparison: Comparison,
 }
 
-pub(crate) fn cluster(out: Output, options: &ClusterOptions) -> Result<ExitCode, Failure> {
-    match &options.what {
-        What::Check { site } => check_site(out, site)?,
-        What::Replay(options) => replay_trace(out, options)?,
-        What::Workload(options) => write_workload(options)?,
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-fn read_site(file: &Path) -> Result<Site, Failure> {
-    Site::from_toml(&read(file)?).map_err(|problems| Failure::Invalid {
-        file: file.display().to_string(),
-        problems,
-    })
-}
-
-fn check_site(out: Output, file: &Path) -> Result<(), Failure> {
-    let site = read_site(file)?;
-    let machine = Machine::of_site(&site);
-    let resources = machine
-        .resources()
-        .iter()
-        .enumerate()
-        .map(|(id, of)| Total {
-            name: of.name.clone(),
-            total: machine.total(id),
-        });
-    let checked = Checked {
-        site: site.name.clone(),
-        nodes: site.nodes.len(),
-        resources: resources.collect(),
-        limits: site.limits.len(),
-        pools: site.pools.len(),
-        users: site.users.len(),
-        groups: site.groups.len(),
-    };
-    out.print(&checked, || {
-        let parts = [
-            counted(checked.nodes as u64, "node", "nodes"),
-            counted(checked.limits as u64, "limit", "limits"),
-            counted(checked.pools as u64, "pool", "pools"),
-            counted(checked.users as u64, "user", "users"),
-            counted(checked.groups as u64, "group", "groups"),
-        ];
-        let rows = checked
-            .resources
-            .iter()
-            .map(|of| vec![of.name.clone(), format_size(of.total)]);
-        let rows: Vec<_> = rows.collect();
-        format!(
-            "{}: {}\n{}",
-            checked.site,
-            parts.join(", "),
-            columns(&rows, 1)
-        )
-    })
-}
-
-fn replay_trace(out: Output, options: &ReplayOptions) -> Result<(), Failure> {
+pub(super) fn replay_trace(out: Output, options: &ReplayOptions) -> Result<(), Failure> {
     let path = &options.trace;
     let file = File::open(path).map_err(|error| Failure::file(path, &error))?;
     let trace = swf::read(BufReader::new(file))
@@ -329,7 +213,7 @@ fn horizon() -> std::ops::Range<u64> {
     0..now_s.map_or(0, |now| now.as_secs()) + TEN_YEARS_S
 }
 
-fn write_workload(options: &WorkloadOptions) -> Result<(), Failure> {
+pub(super) fn write_workload(options: &WorkloadOptions) -> Result<(), Failure> {
     let jobs = workload::oculus(options.jobs, options.per_day.max(1), options.seed);
     let text = trace_text(&jobs, None, workload::CORES);
     match &options.output {

@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Asking for nodes, and what can be done with what was asked for.
+
+use std::ops::RangeInclusive;
+use std::path::Path;
+
+use clap::{Args, Parser};
+use pbs_cluster::When;
+use pbs_ledger::{Access, Row};
+use pbs_manager::{Change, Wish};
+use pbs_rset::{script, Rset};
+use pbs_site::Site;
+use serde::Serialize;
+
+use super::ledger::{
+    declined, duration_s, end, failure, login, start, time_s, Cluster, LedgerOptions,
+};
+use crate::failure::Failure;
+use crate::files::read;
+use crate::output::Output;
+
+/// What is asked for; a script may say it, too.
+#[derive(Args, Clone, Debug, Default)]
+struct Asked {
+    /// Resources and place, as rset=5:ncpus=16:mem=12g+ncpus=1,sw=g03,place=scatter:excl
+    #[arg(long, value_name = "RSET", value_parser = rset)]
+    res: Option<Rset>,
+
+    /// How long at most: 4h, 1h30m, 7d, 00:10:00
+    #[arg(short = 't', long = "time", value_name = "DURATION", value_parser = duration_s)]
+    duration_s: Option<u64>,
+
+    /// On whose account
+    #[arg(short, long, value_name = "NAME")]
+    group: Option<String>,
+
+    /// What to call it
+    #[arg(short = 'N', long, value_name = "NAME")]
+    name: Option<String>,
+
+    #[command(flatten)]
+    when: WhenOptions,
+
+    /// One request for each number
+    #[arg(short = 'J', long, value_name = "FIRST-LAST", value_parser = array)]
+    array: Option<RangeInclusive<u64>>,
+
+    /// In that reservation
+    #[arg(long, value_name = "ID")]
+    within: Option<u64>,
+
+    /// How long it really runs, as this is simulated
+    #[arg(long, value_name = "DURATION", value_parser = duration_s)]
+    run: Option<u64>,
+
+    /// Tell its user so long before the end
+    #[arg(long, value_name = "DURATION", value_parser = duration_s)]
+    notify: Option<u64>,
+
+    /// Start it again where its node fails
+    #[arg(long)]
+    restartable: bool,
+}
+
+/// When it wants to run; as early as can be if none is given.
+#[derive(Args, Clone, Debug, Default)]
+#[group(multiple = true)]
+struct WhenOptions {
+    /// Exactly then: +2h, '1.8.26 8:00', @1785571200
+    #[arg(long, value_name = "TIME", conflicts_with_all = ["after", "deadline", "provisional", "sla"])]
+    start: Option<String>,
+
+    /// Then or later
+    #[arg(long, value_name = "TIME", conflicts_with_all = ["deadline", "provisional", "sla"])]
+    after: Option<String>,
+
+    /// Over by then, or not at all
+    #[arg(long, value_name = "TIME", conflicts_with_all = ["provisional", "sla"])]
+    deadline: Option<String>,
+
+    /// As late as the deadline allows
+    #[arg(long, requires = "deadline")]
+    late: bool,
+
+    /// Dropped then, unless it is confirmed
+    #[arg(long, value_name = "TIME", conflicts_with = "sla")]
+    provisional: Option<String>,
+
+    /// Should be over by then; that it is not is told
+    #[arg(long, value_name = "TIME")]
+    sla: Option<String>,
+}
+
+/// The words of a script.
+#[derive(Parser)]
+#[command(no_binary_name = true, disable_help_flag = true)]
+struct Words {
+    #[command(flatten)]
+    asked: Asked,
+}
+
+#[derive(Args, Debug)]
+pub(super) struct AllocOptions {
+    #[command(flatten)]
+    ledger: LedgerOptions,
+
+    #[command(flatten)]
+    asked: Asked,
+
+    /// What is started, with its arguments; a script's #CCS lines are options
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+#[derive(Args, Debug)]
+pub(super) struct ReserveOptions {
+    #[command(flatten)]
+    ledger: LedgerOptions,
+
+    #[command(flatten)]
+    asked: Asked,
+}
+
+#[derive(Args, Debug)]
+pub(super) struct AlterOptions {
+    #[command(flatten)]
+    ledger: LedgerOptions,
+
+    /// Which
+    #[arg(value_name = "ID")]
+    id: u64,
+
+    /// Other resources, or another place
+    #[arg(long, value_name = "RSET", value_parser = rset)]
+    res: Option<Rset>,
+
+    /// Another duration
+    #[arg(short = 't', long = "time", value_name = "DURATION", value_parser = duration_s)]
+    duration_s: Option<u64>,
+
+    #[command(flatten)]
+    when: WhenOptions,
+}
+
+#[derive(Args, Debug)]
+pub(super) struct ExtendOptions {
+    #[command(flatten)]
+    ledger: LedgerOptions,
+
+    /// Which
+    #[arg(value_name = "ID")]
+    id: u64,
+
+    /// By how much
+    #[arg(value_name = "DURATION", value_parser = duration_s)]
+    by_s: u64,
+}
+
+#[derive(Args, Debug)]
+pub(super) struct IdsOptions {
+    #[command(flatten)]
+    ledger: LedgerOptions,
+
+    /// Which
+    #[arg(value_name = "ID", required = true)]
+    ids: Vec<u64>,
+}
+
+/// What was planned or changed.
+#[derive(Serialize)]
+struct Requests {
+    requests: Vec<Row>,
+}
+
+fn rset(text: &str) -> Result<Rset, String> {
+    let parsed = text.parse();
+    parsed.map_err(|error: pbs_rset::Error| format!("column {}: {}", error.column, error.message))
+}
+
+fn array(text: &str) -> Result<RangeInclusive<u64>, String> {
+    const MOST: u64 = 100_000;
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    let number = |text: &str| text.parse::<u64>().ok();
+    match (number(first), number(last)) {
+        (Some(first), Some(last)) if first <= last && last - first < MOST => Ok(first..=last),
+        _ => Err(format!(
+            "write 0-99: two numbers, the first not behind the last, at most {MOST}"
+        )),
+    }
+}
+
+impl WhenOptions {
+    /// `None`: nothing is said.
+    fn when(&self, cluster: &Cluster) -> Result<Option<When>, Failure> {
+        let (now_s, site): (u64, &Site) = (cluster.clock_s(), cluster.site());
+        let time = |text: &String| time_s(text, now_s, site);
+        Ok(match self {
+            Self {
+                start: Some(at), ..
+            } => Some(When::Fixed { start_s: time(at)? }),
+            Self {
+                after: Some(at), ..
+            } => Some(When::After { start_s: time(at)? }),
+            Self {
+                deadline: Some(at), ..
+            } => Some(When::Deadline {
+                end_s: time(at)?,
+                late: self.late,
+            }),
+            Self {
+                provisional: Some(at),
+                ..
+            } => Some(When::Provisional { until_s: time(at)? }),
+            Self { sla: Some(at), .. } => Some(When::Agreement { end_s: time(at)? }),
+            Self { .. } => None,
+        })
+    }
+
+    fn is_said(&self) -> bool {
+        let all = [
+            &self.start,
+            &self.after,
+            &self.deadline,
+            &self.provisional,
+            &self.sla,
+        ];
+        all.iter().any(|it| it.is_some())
+    }
+}
+
+impl Asked {
+    /// What the script says where the command line says nothing.
+    fn completed(&self, script: &Self) -> Self {
+        Self {
+            res: self.res.clone().or_else(|| script.res.clone()),
+            duration_s: self.duration_s.or(script.duration_s),
+            group: self.group.clone().or_else(|| script.group.clone()),
+            name: self.name.clone().or_else(|| script.name.clone()),
+            when: match self.when.is_said() {
+                true => self.when.clone(),
+                false => script.when.clone(),
+            },
+            array: self.array.clone().or_else(|| script.array.clone()),
+            within: self.within.or(script.within),
+            run: self.run.or(script.run),
+            notify: self.notify.or(script.notify),
+            restartable: self.restartable || script.restartable,
+        }
+    }
+
+    fn wish(&self, cluster: &Cluster, user: &str, command: &[String]) -> Result<Wish, Failure> {
+        let rset = self.res.clone().ok_or_else(|| {
+            let what = "what is needed is not said; write --res rset=ncpus=4, or #CCS --res=… \
+                        into the script";
+            Failure::Usage(what.into())
+        })?;
+        // Without a word a user's own account: the first group that the site says it has.
+        let own = cluster.site().user(user).and_then(|of| of.groups.first());
+        let group = self.group.clone().or_else(|| own.cloned());
+        Ok(Wish {
+            duration_s: self.duration_s.unwrap_or(0),
+            when: self.when.when(cluster)?.unwrap_or(When::BestEffort),
+            name: self.name.clone().unwrap_or_default(),
+            command: command.to_vec(),
+            run_s: self.run,
+            notify_s: self.notify,
+            is_restartable: self.restartable,
+            array: self.array.clone(),
+            within: self.within,
+            ..Wish::new(rset, user, &group.unwrap_or_default())
+        })
+    }
+}
+
+/// What a script says in its #CCS lines; a command that is no text says nothing.
+fn of_script(command: &[String]) -> Result<Asked, Failure> {
+    let Some(file) = command.first().filter(|file| Path::new(file).is_file()) else {
+        return Ok(Asked::default());
+    };
+    let Ok(text) = read(Path::new(file)) else {
+        return Ok(Asked::default());
+    };
+    let told = |what: String| Failure::Failed(format!("{file}: {what}"));
+    let script = script::read(&text).map_err(|error| told(error.to_string()))?;
+    let words = script.words.iter().map(|word| &word.text);
+    let words = Words::try_parse_from(words);
+    Ok(words.map_err(|error| told(error.to_string()))?.asked)
+}
+
+pub(super) fn alloc(out: Output, options: &AllocOptions) -> Result<(), Failure> {
+    let asked = options.asked.completed(&of_script(&options.command)?);
+    let mut cluster = options.ledger.open(Access::Write)?;
+    let user = options.ledger.user.clone().unwrap_or_else(login);
+    let wish = asked.wish(&cluster, &user, &options.command)?;
+    let caller = options.ledger.caller(&cluster, &wish.group);
+    let ids = cluster.submit(&caller, &wish);
+    let ids = ids.map_err(|error| declined(error, &cluster))?;
+    print(out, &cluster, &ids)
+}
+
+pub(super) fn reserve(out: Output, options: &ReserveOptions) -> Result<(), Failure> {
+    let mut cluster = options.ledger.open(Access::Write)?;
+    let user = options.ledger.user.clone().unwrap_or_else(login);
+    let wish = options.asked.wish(&cluster, &user, &[])?;
+    let caller = options.ledger.caller(&cluster, &wish.group);
+    let id = cluster.reserve(&caller, &wish);
+    let id = id.map_err(|error| declined(error, &cluster))?;
+    print(out, &cluster, &[id])
+}
+
+pub(super) fn alter(out: Output, options: &AlterOptions) -> Result<(), Failure> {
+    let mut cluster = options.ledger.open(Access::Write)?;
+    let change = Change {
+        rset: options.res.clone(),
+        duration_s: options.duration_s,
+        when: options.when.when(&cluster)?,
+    };
+    if change == Change::default() {
+        let what = "nothing is to be different; give --res, -t, --deadline or another";
+        return Err(Failure::Usage(what.into()));
+    }
+    let caller = options.ledger.caller(&cluster, "");
+    let altered = cluster.alter(&caller, options.id, &change);
+    altered.map_err(|error| declined(error, &cluster))?;
+    print(out, &cluster, &[options.id])
+}
+
+pub(super) fn extend(out: Output, options: &ExtendOptions) -> Result<(), Failure> {
+    let mut cluster = options.ledger.open(Access::Write)?;
+    let caller = options.ledger.caller(&cluster, "");
+    cluster
+        .extend(&caller, options.id, options.by_s)
+        .map_err(failure)?;
+    print(out, &cluster, &[options.id])
+}
+
+pub(super) fn confirm(out: Output, options: &IdsOptions) -> Result<(), Failure> {
+    let mut cluster = options.ledger.open(Access::Write)?;
+    let caller = options.ledger.caller(&cluster, "");
+    for &id in &options.ids {
+        cluster.confirm(&caller, id).map_err(failure)?;
+    }
+    print(out, &cluster, &options.ids)
+}
+
+pub(super) fn kill(out: Output, options: &IdsOptions) -> Result<(), Failure> {
+    let mut cluster = options.ledger.open(Access::Write)?;
+    let caller = options.ledger.caller(&cluster, "");
+    for &id in &options.ids {
+        cluster.kill(&caller, id).map_err(failure)?;
+    }
+    print(out, &cluster, &options.ids)
+}
+
+/// Where requests stand now.
+fn print(out: Output, cluster: &Cluster, ids: &[u64]) -> Result<(), Failure> {
+    let rows = ids
+        .iter()
+        .map(|&id| cluster.details(id).map(|(row, _)| row));
+    let requests = rows.collect::<Result<Vec<_>, _>>().map_err(failure)?;
+    let answer = Requests { requests };
+    out.named("cluster-requests").print(&answer, || {
+        const SHOWN: usize = 12;
+        let zone = &cluster.site().time_zone;
+        let mut text = String::new();
+        for row in answer.requests.iter().take(SHOWN) {
+            let (id, state) = (row.id, row.state.name());
+            text += &match (&row.outcome, row.start_s) {
+                (Some(outcome), _) => format!("request {id}: {outcome}\n"),
+                (None, None) => format!("request {id}: {state}, for a node that is out of use\n"),
+                (None, Some(_)) => {
+                    let (start, end) = (start(row, zone), end(row, zone));
+                    format!("request {id}: {state}, {start} to {end}, {}\n", places(row))
+                }
+            };
+        }
+        if answer.requests.len() > SHOWN {
+            text += &format!("and {} more\n", answer.requests.len() - SHOWN);
+        }
+        text
+    })
+}
+
+/// The nodes that a request has.
+pub(super) fn places(row: &Row) -> String {
+    const SHOWN: usize = 4;
+    let mut nodes: Vec<&str> = row.nodes.iter().map(|part| part.node.as_str()).collect();
+    nodes.dedup();
+    match nodes.len() {
+        0 => "-".into(),
+        len if len <= SHOWN => nodes.join(" "),
+        len => format!(
+            "{} and {} more",
+            nodes[..SHOWN - 1].join(" "),
+            len + 1 - SHOWN
+        ),
+    }
+}

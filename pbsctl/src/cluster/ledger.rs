@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The ledger of a cluster: making it, opening it, and its clock.
+
+use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use clap::Args;
+use jiff::tz::TimeZone;
+use pbs_cluster::{Cause, Machine, Refusal};
+use pbs_ledger::{Access, Row};
+use pbs_manager::{Caller, Error, Manager, Recovered, Simulated};
+use pbs_site::{format_time, parse_time_s, Privilege, Site};
+use serde::Serialize;
+
+use super::read_site;
+use crate::failure::Failure;
+use crate::files::read;
+use crate::output::{counted, Output};
+
+/// A cluster in virtual time.
+pub(super) type Cluster = Manager<Simulated>;
+
+/// Which ledger, and in whose name.
+#[derive(Args, Debug)]
+pub(super) struct LedgerOptions {
+    /// The ledger
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "PBS_LEDGER",
+        default_value = "cluster.db"
+    )]
+    pub(super) ledger: PathBuf,
+
+    /// Ask in the name of a user, with no other rights than the site gives it
+    ///
+    /// Who may write the ledger may do everything else, as an operator.
+    #[arg(long, value_name = "NAME")]
+    pub(super) user: Option<String>,
+}
+
+#[derive(Args, Debug)]
+pub(super) struct NewOptions {
+    #[command(flatten)]
+    ledger: LedgerOptions,
+
+    /// The description of the cluster
+    #[arg(long, value_name = "SITE")]
+    site: PathBuf,
+
+    /// What time it is there: '1.8.26 8:00' or @1785571200; now otherwise
+    #[arg(long, value_name = "TIME")]
+    at: Option<String>,
+}
+
+#[derive(Args, Debug)]
+pub(super) struct SiteOptions {
+    #[command(flatten)]
+    ledger: LedgerOptions,
+
+    /// The description of the cluster
+    #[arg(value_name = "SITE")]
+    site: PathBuf,
+}
+
+#[derive(Args, Debug)]
+pub(super) struct AdvanceOptions {
+    #[command(flatten)]
+    ledger: LedgerOptions,
+
+    /// Until then: +2h, '1.8.26 8:00', @1785571200; until all is over otherwise
+    #[arg(value_name = "TIME")]
+    until: Option<String>,
+}
+
+/// What time it is, and how many requests there are.
+#[derive(Serialize)]
+struct Clock {
+    site: String,
+    clock_s: u64,
+    requests: usize,
+    moved: Vec<u64>,
+    lost: Vec<u64>,
+}
+
+impl LedgerOptions {
+    pub(super) fn open(&self, access: Access) -> Result<Cluster, Failure> {
+        let opened = Manager::open(&self.ledger, access, Simulated::default());
+        Ok(opened.map_err(failure)?.0)
+    }
+
+    /// Who asks, and on whose account it would be.
+    pub(super) fn caller(&self, cluster: &Cluster, group: &str) -> Caller {
+        match &self.user {
+            Some(user) => Caller {
+                is_operator: cluster.site().may(user, group, Privilege::Operator),
+                user: user.clone(),
+            },
+            None => Caller {
+                user: login(),
+                is_operator: true,
+            },
+        }
+    }
+}
+
+/// The name of who is logged in; it gives no rights.
+pub(super) fn login() -> String {
+    std::env::var("USER").unwrap_or_else(|_| "nobody".into())
+}
+
+pub(super) fn new(out: Output, options: &NewOptions) -> Result<(), Failure> {
+    let text = read(&options.site)?;
+    let site = read_site(&options.site)?;
+    let clock_s = match &options.at {
+        Some(text) => time_s(text, now_s(), &site)?,
+        None => now_s(),
+    };
+    let ledger = &options.ledger.ledger;
+    let made = Manager::create(ledger, &text, clock_s, Simulated::default());
+    told(out, &made.map_err(failure)?, &Recovered::default())
+}
+
+pub(super) fn site(out: Output, options: &SiteOptions) -> Result<(), Failure> {
+    // What is wrong with it is told line by line.
+    read_site(&options.site)?;
+    let text = read(&options.site)?;
+    let opened = Manager::set_site(&options.ledger.ledger, &text, Simulated::default());
+    let (cluster, recovered) = opened.map_err(failure)?;
+    told(out, &cluster, &recovered)
+}
+
+pub(super) fn advance(out: Output, options: &AdvanceOptions) -> Result<(), Failure> {
+    let mut cluster = options.ledger.open(Access::Write)?;
+    match &options.until {
+        Some(text) => {
+            let until_s = time_s(text, cluster.clock_s(), cluster.site())?;
+            if until_s < cluster.clock_s() {
+                let now = clock(&cluster);
+                let what = format!("{text} is past: it is {now}; time does not go back");
+                return Err(Failure::Usage(what));
+            }
+            cluster.advance(until_s).map_err(failure)?;
+        }
+        None => {
+            while let Some(next_s) = cluster.next_s() {
+                cluster.advance(next_s).map_err(failure)?;
+            }
+        }
+    }
+    told(out, &cluster, &Recovered::default())
+}
+
+fn told(out: Output, cluster: &Cluster, recovered: &Recovered) -> Result<(), Failure> {
+    let clock = Clock {
+        site: cluster.site().name.clone(),
+        clock_s: cluster.clock_s(),
+        requests: cluster.open_rows().len(),
+        moved: recovered.moved.clone(),
+        lost: recovered.lost.clone(),
+    };
+    out.named("cluster-clock").print(&clock, || {
+        let requests = counted(clock.requests as u64, "request", "requests");
+        let mut text = format!("{}: {}, {requests}\n", clock.site, self::clock(cluster));
+        for (ids, what) in [
+            (&clock.moved, "planned anew"),
+            (&clock.lost, "ended, as there is no place for them any more"),
+        ] {
+            if !ids.is_empty() {
+                let ids: Vec<_> = ids.iter().take(12).map(u64::to_string).collect();
+                text += &format!("{what}: {}\n", ids.join(", "));
+            }
+        }
+        text
+    })
+}
+
+/// What time it is there.
+pub(super) fn clock(cluster: &Cluster) -> String {
+    format_time(cluster.clock_s(), &cluster.site().time_zone)
+}
+
+/// When a request starts, if it does.
+pub(super) fn start(row: &Row, zone: &TimeZone) -> String {
+    row.start_s
+        .map_or_else(|| "-".into(), |time_s| format_time(time_s, zone))
+}
+
+/// When it is over.
+pub(super) fn end(row: &Row, zone: &TimeZone) -> String {
+    row.end_s
+        .map_or_else(|| "-".into(), |time_s| format_time(time_s, zone))
+}
+
+/// `+2h` from now, or a time.
+pub(super) fn time_s(text: &str, now_s: u64, site: &Site) -> Result<u64, Failure> {
+    let time_s = match text.strip_prefix('+') {
+        Some(duration) => duration_s(duration).map(|duration_s| now_s.saturating_add(duration_s)),
+        None => parse_time_s(text, &site.time_zone).map_err(|error| error.message),
+    };
+    time_s.map_err(|why| Failure::Usage(format!("{text}: {why}")))
+}
+
+/// `4h`, `1h30m`, `00:10:00`.
+pub(super) fn duration_s(text: &str) -> Result<u64, String> {
+    pbs_rset::parse_duration_s(text).map_err(|error| error.message)
+}
+
+fn now_s() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.map_or(0, |now| now.as_secs())
+}
+
+/// What went wrong, with its exit status.
+pub(super) fn failure(error: Error) -> Failure {
+    match error {
+        Error::Declined(why) => Failure::NotPlanned(why.to_string()),
+        other => Failure::Failed(other.to_string()),
+    }
+}
+
+/// The same with times of the site, and with what shuts a request out.
+pub(super) fn declined(error: Error, cluster: &Cluster) -> Failure {
+    let zone = &cluster.site().time_zone;
+    match &error {
+        Error::Declined(Refusal::NotInTime {
+            earliest_end_s: Some(end_s),
+        }) => {
+            let end = format_time(*end_s, zone);
+            Failure::NotPlanned(format!("it could be over {end}, which is too late"))
+        }
+        Error::Declined(Refusal::Never(causes)) if !causes.is_empty() => {
+            let causes: Vec<_> = causes
+                .iter()
+                .map(|it| words(it, cluster.machine()))
+                .collect();
+            let causes = causes.join(", ");
+            Failure::NotPlanned(format!("at no time is there a place for it: {causes}"))
+        }
+        _ => failure(error),
+    }
+}
+
+/// What keeps a request from a place.
+pub(super) fn words(cause: &Cause, machine: &Machine) -> String {
+    let name = |resource: usize| {
+        let resource = machine.resources().get(resource);
+        resource.map_or("cores that are kept for others", |of| &of.name)
+    };
+    match cause {
+        Cause::Used(resource) => format!("{} in use", name(*resource)),
+        Cause::Pool(pool) => format!("pool {pool}"),
+        Cause::Items(whom, resource) => format!("limit of {whom} on {}", name(*resource)),
+        Cause::Duration(whom, resource) => {
+            format!("limit of {whom} on the duration for {}", name(*resource))
+        }
+        Cause::Area(whom, resource) => {
+            format!("limit of {whom} on the area of {}", name(*resource))
+        }
+        Cause::Nodes => "no nodes with room for its chunks".into(),
+    }
+}

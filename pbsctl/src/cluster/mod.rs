@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The commands for clusters of many nodes.
+
+mod ask;
+mod ledger;
+mod replay;
+mod show;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use pbs_cluster::Machine;
+use pbs_report::columns;
+use pbs_rset::format_size;
+use pbs_site::Site;
+use serde::Serialize;
+
+use crate::failure::Failure;
+use crate::files::read;
+use crate::output::{counted, Output};
+
+const CLUSTER_HELP: &str = "\
+Examples:
+  pbsctl cluster check site.toml
+  pbsctl cluster new --site site.toml
+  pbsctl cluster alloc --res rset=2:ncpus=16:mem=12g,place=scatter -t 4h -N run -- ./app
+  pbsctl cluster alloc --res rset=ncpus=4 -t 1h --deadline +6h -J 0-99 -- ./part
+  pbsctl cluster info
+  pbsctl cluster why 7
+  pbsctl cluster node offline node03 --why 'disk is full'
+  pbsctl cluster plan --gantt plan.svg
+  pbsctl cluster advance +2h
+  pbsctl cluster workload --jobs 10000 --per-day 20000 --output trace.swf
+  pbsctl cluster replay trace.swf --site site.toml
+  pbsctl --json cluster replay trace.swf --estimates perfect | jq '.policies[].wait_s'";
+
+#[derive(Args, Debug)]
+#[command(after_help = CLUSTER_HELP)]
+pub(crate) struct ClusterOptions {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Check the description of a cluster, and say what it has
+    Check {
+        /// The site's file
+        #[arg(value_name = "SITE")]
+        site: PathBuf,
+    },
+
+    /// Replay a trace under several schedulers, and compare what they make of it
+    ///
+    /// The trace is in the Standard Workload Format. Every job is known by its cores, its
+    /// run time and what its user asked for; a job that runs longer than that is ended
+    /// then. FCFS, EASY and conservative backfilling see the cores as one pool; the planner
+    /// maps onto the nodes of the site.
+    Replay(replay::ReplayOptions),
+
+    /// Write a trace of jobs like those of a real cluster
+    ///
+    /// The sizes, run times and estimates are drawn as those published of OCuLUS (Keller,
+    /// section 6); the same options give the same jobs on every machine.
+    Workload(replay::WorkloadOptions),
+
+    /// Make a ledger: the file in which requests and their plan are kept
+    ///
+    /// Its clock is virtual: it stands until `advance` lets it go on, and what is started
+    /// runs as long as `--run` said.
+    New(ledger::NewOptions),
+
+    /// Plan by another description of the cluster from now on
+    Site(ledger::SiteOptions),
+
+    /// Let time go on: requests start, end, move up
+    Advance(ledger::AdvanceOptions),
+
+    /// Ask for nodes, and be told from when to when they are there
+    ///
+    /// A script's lines that begin with #CCS are read as options; those of the command line
+    /// win.
+    Alloc(ask::AllocOptions),
+
+    /// Hold nodes for requests that come later
+    Reserve(ask::ReserveOptions),
+
+    /// Plan a request as something else, if there is a place for that
+    Alter(ask::AlterOptions),
+
+    /// Let a running request go on for longer
+    Extend(ask::ExtendOptions),
+
+    /// Keep what was asked for provisionally
+    Confirm(ask::IdsOptions),
+
+    /// End requests, or take them back
+    Kill(ask::IdsOptions),
+
+    /// Show requests: where they stand, when they start and end
+    Info(show::InfoOptions),
+
+    /// Say why a request does not start earlier
+    Why(show::WhyOptions),
+
+    /// Take nodes out of use and back, or show which are out
+    Node(show::NodeOptions),
+
+    /// Show what limits a user or group has
+    Limits(show::LimitsOptions),
+
+    /// Show the plan of the whole machine, as a table or a picture
+    Plan(show::PlanOptions),
+
+    /// Say what was asked for and used so far
+    Stat(show::StatOptions),
+}
+
+/// What a site has.
+#[derive(Serialize)]
+struct Checked {
+    site: String,
+    nodes: usize,
+    resources: Vec<Total>,
+    limits: usize,
+    pools: usize,
+    users: usize,
+    groups: usize,
+}
+
+#[derive(Serialize)]
+struct Total {
+    name: String,
+    total: u64,
+}
+
+pub(crate) fn cluster(out: Output, options: &ClusterOptions) -> Result<ExitCode, Failure> {
+    match &options.what {
+        What::Check { site } => check_site(out, site)?,
+        What::Replay(options) => replay::replay_trace(out, options)?,
+        What::Workload(options) => replay::write_workload(options)?,
+        What::New(options) => ledger::new(out, options)?,
+        What::Site(options) => ledger::site(out, options)?,
+        What::Advance(options) => ledger::advance(out, options)?,
+        What::Alloc(options) => ask::alloc(out, options)?,
+        What::Reserve(options) => ask::reserve(out, options)?,
+        What::Alter(options) => ask::alter(out, options)?,
+        What::Extend(options) => ask::extend(out, options)?,
+        What::Confirm(options) => ask::confirm(out, options)?,
+        What::Kill(options) => ask::kill(out, options)?,
+        What::Info(options) => show::info(out, options)?,
+        What::Why(options) => show::why(out, options)?,
+        What::Node(options) => show::node(out, options)?,
+        What::Limits(options) => show::limits(out, options)?,
+        What::Plan(options) => show::plan(out, options)?,
+        What::Stat(options) => show::stat(out, options)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn read_site(file: &Path) -> Result<Site, Failure> {
+    Site::from_toml(&read(file)?).map_err(|problems| Failure::Invalid {
+        file: file.display().to_string(),
+        problems,
+    })
+}
+
+fn check_site(out: Output, file: &Path) -> Result<(), Failure> {
+    let site = read_site(file)?;
+    let machine = Machine::of_site(&site);
+    let resources = machine
+        .resources()
+        .iter()
+        .enumerate()
+        .map(|(id, of)| Total {
+            name: of.name.clone(),
+            total: machine.total(id),
+        });
+    let checked = Checked {
+        site: site.name.clone(),
+        nodes: site.nodes.len(),
+        resources: resources.collect(),
+        limits: site.limits.len(),
+        pools: site.pools.len(),
+        users: site.users.len(),
+        groups: site.groups.len(),
+    };
+    out.print(&checked, || {
+        let parts = [
+            counted(checked.nodes as u64, "node", "nodes"),
+            counted(checked.limits as u64, "limit", "limits"),
+            counted(checked.pools as u64, "pool", "pools"),
+            counted(checked.users as u64, "user", "users"),
+            counted(checked.groups as u64, "group", "groups"),
+        ];
+        let rows = checked
+            .resources
+            .iter()
+            .map(|of| vec![of.name.clone(), format_size(of.total)]);
+        let rows: Vec<_> = rows.collect();
+        format!(
+            "{}: {}\n{}",
+            checked.site,
+            parts.join(", "),
+            columns(&rows, 1)
+        )
+    })
+}

@@ -1,0 +1,529 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What there is to see of a cluster.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use pbs_ledger::{Access, Event, NodeRow, NodeState, Row, State};
+use pbs_manager::Usage;
+use pbs_report::{grouped, Format, Table};
+use pbs_rset::{format_duration, format_size};
+use pbs_site::{format_time, Whom};
+use serde::Serialize;
+
+use super::ask::places;
+use super::ledger::{clock, duration_s, end, failure, login, start, words, Cluster, LedgerOptions};
+use crate::failure::Failure;
+use crate::files::write;
+use crate::output::{counted, Output};
+
+#[derive(Args, Debug)]
+pub(super) struct InfoOptions {
+    #[command(flatten)]
+    ledger: LedgerOptions,
+
+    /// All of one: what was asked for, where it is, what happened
+    #[arg(value_name = "ID")]
+    id: Option<u64>,
+
+    /// Those that have ended, too
+    #[arg(long, conflicts_with = "id")]
+    all: bool,
+}
+
+#[derive(Args, Debug)]
+pub(super) struct WhyOptions {
+    #[command(flatten)]
+    ledger: LedgerOptions,
+
+    /// Which
+    #[arg(value_name = "ID")]
+    id: u64,
+}
+
+#[derive(Args, Debug)]
+pub(super) struct NodeOptions {
+    #[command(flatten)]
+    ledger: LedgerOptions,
+
+    /// What is to become of them; without it those that are out of use are shown
+    #[arg(value_enum, value_name = "STATE", requires = "names")]
+    state: Option<NodeWill>,
+
+    /// Which nodes
+    #[arg(value_name = "NODE")]
+    names: Vec<String>,
+
+    /// Why, for others to read
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    why: String,
+}
+
+/// What operators do with a node.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum NodeWill {
+    /// Nothing new starts there; what runs ends
+    Offline,
+    /// It has failed: what runs there is aborted, or started again elsewhere
+    Down,
+    /// It can be used again
+    Online,
+}
+
+#[derive(Args, Debug)]
+pub(super) struct LimitsOptions {
+    #[command(flatten)]
+    ledger: LedgerOptions,
+
+    /// Of that group; of all that the user has none otherwise
+    #[arg(short, long, value_name = "NAME")]
+    group: Option<String>,
+}
+
+#[derive(Args, Debug)]
+pub(super) struct PlanOptions {
+    #[command(flatten)]
+    ledger: LedgerOptions,
+
+    /// A picture of it, with a row for each node: SVG
+    #[arg(long, value_name = "FILE")]
+    gantt: Option<PathBuf>,
+
+    /// So much of it; all of it otherwise
+    #[arg(long, value_name = "DURATION", value_parser = duration_s, requires = "gantt")]
+    span: Option<u64>,
+}
+
+#[derive(Args, Debug)]
+pub(super) struct StatOptions {
+    #[command(flatten)]
+    ledger: LedgerOptions,
+}
+
+#[derive(Serialize)]
+struct Shown {
+    clock_s: u64,
+    requests: Vec<Row>,
+}
+
+#[derive(Serialize)]
+struct Details {
+    request: Row,
+    events: Vec<Event>,
+}
+
+#[derive(Serialize)]
+struct Why {
+    id: u64,
+    start_s: Option<u64>,
+    causes: Vec<Shut>,
+}
+
+/// Something that keeps a request from an earlier start.
+#[derive(Serialize)]
+struct Shut {
+    what: String,
+    /// When it would let it start if there were nothing else.
+    until_s: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct Nodes {
+    total: usize,
+    out: Vec<NodeRow>,
+    moved: Vec<u64>,
+    aborted: Vec<u64>,
+    waiting: Vec<u64>,
+}
+
+#[derive(Serialize)]
+struct Limits {
+    limits: Vec<OneLimit>,
+}
+
+#[derive(Serialize)]
+struct OneLimit {
+    whom: String,
+    resource: String,
+    items: Option<String>,
+    duration_s: Option<u64>,
+    area_s: Option<u64>,
+    validity: String,
+    holds: bool,
+}
+
+#[derive(Serialize)]
+struct Stat {
+    clock_s: u64,
+    states: BTreeMap<&'static str, u64>,
+    outcomes: BTreeMap<String, u64>,
+    decisions: u64,
+    plan_steps: usize,
+    users: Vec<Used>,
+    groups: Vec<Used>,
+    cores: Vec<Used>,
+}
+
+#[derive(Serialize)]
+struct Used {
+    name: String,
+    requests: u64,
+    ran: u64,
+    core_s: u64,
+    ran_core_s: u64,
+    asked_core_s: u64,
+    mean_wait_s: Option<u64>,
+}
+
+pub(super) fn info(out: Output, options: &InfoOptions) -> Result<(), Failure> {
+    let cluster = options.ledger.open(Access::Read)?;
+    if let Some(id) = options.id {
+        let (request, events) = cluster.details(id).map_err(failure)?;
+        let details = Details { request, events };
+        return out
+            .named("cluster-request")
+            .print(&details, || one(&cluster, &details));
+    }
+    let mut requests = match options.all {
+        true => cluster.rows().map_err(failure)?,
+        false => cluster.open_rows(),
+    };
+    if let Some(user) = &options.ledger.user {
+        requests.retain(|row| row.user == *user);
+    }
+    let shown = Shown {
+        clock_s: cluster.clock_s(),
+        requests,
+    };
+    out.named("cluster-requests").print(&shown, || {
+        let requests = counted(shown.requests.len() as u64, "request", "requests");
+        format!(
+            "{}, {requests}\n{}",
+            clock(&cluster),
+            list(&cluster, &shown.requests)
+        )
+    })
+}
+
+fn list(cluster: &Cluster, rows: &[Row]) -> String {
+    let zone = &cluster.site().time_zone;
+    if rows.is_empty() {
+        return String::new();
+    }
+    let titles = [
+        "id", "user", "group", "name", "state", "nodes", "start", "end", "cores",
+    ];
+    let mut table = Table::new(&titles, 8);
+    let mut rows: Vec<&Row> = rows.iter().collect();
+    rows.sort_by_key(|row| (row.start_s.unwrap_or(u64::MAX), row.id));
+    for row in rows {
+        let index = row
+            .array_index
+            .map_or(String::new(), |of| format!("[{of}]"));
+        let state = row.outcome.as_deref().unwrap_or(row.state.name());
+        let kind = if row.is_reservation {
+            " (reservation)"
+        } else {
+            ""
+        };
+        table.push(vec![
+            row.id.to_string(),
+            row.user.clone(),
+            row.group.clone(),
+            format!("{}{index}", row.name),
+            format!("{state}{kind}"),
+            places(row),
+            start(row, zone),
+            end(row, zone),
+            row.cores.to_string(),
+        ]);
+    }
+    table.print(Format::Text)
+}
+
+fn one(cluster: &Cluster, details: &Details) -> String {
+    let (row, zone) = (&details.request, &cluster.site().time_zone);
+    let mut text = format!("request {} {}: {}", row.id, row.name, row.state.name());
+    if let Some(outcome) = &row.outcome {
+        text += &format!(", {outcome}");
+    }
+    let mut line = |name: &str, what: String| text += &format!("\n  {name:<10} {what}");
+    line("user", format!("{} of {}", row.user, row.group));
+    line("resources", row.rset.clone());
+    line("duration", format_duration(row.duration_s));
+    line("when", row.when.clone());
+    line("priority", row.priority.to_string());
+    line("submitted", format_time(row.submit_s, zone));
+    line("start", start(row, zone));
+    line("end", end(row, zone));
+    line("nodes", places(row));
+    if let Some(within) = row.within {
+        line("within", format!("reservation {within}"));
+    }
+    if !row.command.is_empty() {
+        line("command", row.command.join(" "));
+    }
+    for event in &details.events {
+        let at = format_time(event.time_s, zone);
+        text += &format!("\n{at}  {}  {}", event.what, event.text);
+    }
+    text + "\n"
+}
+
+pub(super) fn why(out: Output, options: &WhyOptions) -> Result<(), Failure> {
+    let mut cluster = options.ledger.open(Access::Read)?;
+    let causes = cluster.why(options.id).map_err(failure)?;
+    let (row, _) = cluster.details(options.id).map_err(failure)?;
+    let causes = causes.into_iter().map(|(cause, until_s)| Shut {
+        what: words(&cause, cluster.machine()),
+        until_s,
+    });
+    let why = Why {
+        id: options.id,
+        start_s: row.start_s,
+        causes: causes.collect(),
+    };
+    out.named("cluster-why").print(&why, || {
+        let zone = &cluster.site().time_zone;
+        let id = why.id;
+        let mut text = match row.start_s {
+            None => format!("request {id} waits, for a node that is out of use\n"),
+            Some(_) if row.state == State::Running => format!("request {id} runs\n"),
+            Some(start_s) => format!("request {id} starts {}\n", format_time(start_s, zone)),
+        };
+        for cause in &why.causes {
+            let until = match cause.until_s {
+                Some(until_s) => format!("until {}", format_time(until_s, zone)),
+                None => "at all times".into(),
+            };
+            text += &format!("  {}: {until}\n", cause.what);
+        }
+        if why.causes.is_empty() && row.state != State::Running {
+            text += "  nothing keeps it from an earlier start\n";
+        }
+        text
+    })
+}
+
+pub(super) fn node(out: Output, options: &NodeOptions) -> Result<(), Failure> {
+    let access = match options.state {
+        Some(_) => Access::Write,
+        None => Access::Read,
+    };
+    let mut cluster = options.ledger.open(access)?;
+    let caller = options.ledger.caller(&cluster, "");
+    let (mut moved, mut aborted, mut waiting) = (Vec::new(), Vec::new(), Vec::new());
+    if let Some(will) = options.state {
+        for name in &options.names {
+            let replanned = match will {
+                NodeWill::Offline => {
+                    cluster.node_out(&caller, name, NodeState::Offline, &options.why)
+                }
+                NodeWill::Down => cluster.node_out(&caller, name, NodeState::Down, &options.why),
+                NodeWill::Online => cluster.node_back(&caller, name),
+            };
+            let replanned = replanned.map_err(failure)?;
+            moved.extend(replanned.moved);
+            aborted.extend(replanned.aborted);
+            waiting.extend(replanned.waiting);
+        }
+    }
+    let nodes = Nodes {
+        total: cluster.machine().node_count(),
+        out: cluster.nodes_out().cloned().collect(),
+        moved,
+        aborted,
+        waiting,
+    };
+    out.named("cluster-nodes").print(&nodes, || {
+        let zone = &cluster.site().time_zone;
+        let all = counted(nodes.total as u64, "node", "nodes");
+        let mut text = format!("{all}, {} out of use\n", nodes.out.len());
+        for node in &nodes.out {
+            let since = format_time(node.since_s, zone);
+            text += &format!(
+                "  {} {} since {since}  {}\n",
+                node.name,
+                node.state.name(),
+                node.why
+            );
+        }
+        for (ids, what) in [
+            (&nodes.aborted, "aborted"),
+            (&nodes.moved, "moved"),
+            (&nodes.waiting, "wait for a node"),
+        ] {
+            const SHOWN: usize = 12;
+            if ids.is_empty() {
+                continue;
+            }
+            let some: Vec<_> = ids.iter().take(SHOWN).map(u64::to_string).collect();
+            let more = match ids.len() > SHOWN {
+                true => format!(" and {} more", ids.len() - SHOWN),
+                false => String::new(),
+            };
+            text += &format!("{what}: {}{more}\n", some.join(", "));
+        }
+        text
+    })
+}
+
+pub(super) fn limits(out: Output, options: &LimitsOptions) -> Result<(), Failure> {
+    let cluster = options.ledger.open(Access::Read)?;
+    let user = options.ledger.user.clone().unwrap_or_else(login);
+    let site = cluster.site();
+    let of = |whom: &Whom| match whom {
+        Whom::Everyone => true,
+        Whom::User(name) => *name == user,
+        Whom::Group(name) => options.group.as_ref().is_none_or(|group| group == name),
+    };
+    let limits = site
+        .limits
+        .iter()
+        .filter(|limit| of(&limit.whom))
+        .map(|limit| OneLimit {
+            whom: limit.whom.to_string(),
+            resource: limit.resource.clone(),
+            items: limit.items.map(|items| items.to_string()),
+            duration_s: limit.duration_s,
+            area_s: limit.area_s,
+            validity: limit.validity.to_text(&site.time_zone),
+            holds: limit.validity.holds_at(cluster.clock_s()),
+        });
+    let limits = Limits {
+        limits: limits.collect(),
+    };
+    out.named("cluster-limits").print(&limits, || {
+        if limits.limits.is_empty() {
+            return format!("{user} has no limits\n");
+        }
+        let titles = [
+            "whom", "resource", "items", "duration", "area", "validity", "now",
+        ];
+        let mut table = Table::new(&titles, titles.len());
+        let time = |time_s: Option<u64>| time_s.map_or("-".into(), format_duration);
+        for limit in &limits.limits {
+            table.push(vec![
+                limit.whom.clone(),
+                limit.resource.clone(),
+                limit.items.clone().unwrap_or_else(|| "-".into()),
+                time(limit.duration_s),
+                time(limit.area_s),
+                limit.validity.clone(),
+                if limit.holds {
+                    "holds"
+                } else {
+                    "does not hold"
+                }
+                .into(),
+            ]);
+        }
+        table.print(Format::Text)
+    })
+}
+
+pub(super) fn plan(out: Output, options: &PlanOptions) -> Result<(), Failure> {
+    let cluster = options.ledger.open(Access::Read)?;
+    if let Some(file) = &options.gantt {
+        write(file, &cluster.gantt(options.span))?;
+    }
+    let shown = Shown {
+        clock_s: cluster.clock_s(),
+        requests: cluster.open_rows(),
+    };
+    out.named("cluster-requests")
+        .print(&shown, || match &options.gantt {
+            Some(file) => format!(
+                "{} shows the plan from {} on\n",
+                file.display(),
+                clock(&cluster)
+            ),
+            None => list(&cluster, &shown.requests),
+        })
+}
+
+pub(super) fn stat(out: Output, options: &StatOptions) -> Result<(), Failure> {
+    let cluster = options.ledger.open(Access::Read)?;
+    let usages = cluster.usage().map_err(failure)?;
+    let mut states = BTreeMap::new();
+    for row in cluster.open_rows() {
+        *states.entry(row.state.name()).or_default() += 1;
+    }
+    let used = |name: String, of: &Usage| Used {
+        name,
+        requests: of.requests,
+        ran: of.ran,
+        core_s: of.core_s,
+        ran_core_s: of.ran_core_s,
+        asked_core_s: of.asked_core_s,
+        mean_wait_s: of.wait_s.checked_div(of.started),
+    };
+    let named = |of: &BTreeMap<String, Usage>| {
+        of.iter()
+            .map(|(name, of)| used(name.clone(), of))
+            .collect::<Vec<_>>()
+    };
+    let stat = Stat {
+        clock_s: cluster.clock_s(),
+        states,
+        outcomes: usages.outcomes.clone(),
+        decisions: cluster.planner().decisions(),
+        plan_steps: cluster.planner().steps(),
+        users: named(&usages.users),
+        groups: named(&usages.groups),
+        cores: usages
+            .cores
+            .iter()
+            .map(|(cores, of)| used(format_size(*cores), of))
+            .collect(),
+    };
+    out.named("cluster-stat").print(&stat, || {
+        let mut text = format!("{}, {}\n", cluster.site().name, clock(&cluster));
+        let counts = stat
+            .states
+            .iter()
+            .map(|(name, count)| (name.to_string(), *count));
+        let outcomes = stat
+            .outcomes
+            .iter()
+            .map(|(name, count)| (name.clone(), *count));
+        for (name, count) in counts.chain(outcomes) {
+            text += &format!("  {:>8} {name}\n", grouped(count));
+        }
+        for (title, rows) in [
+            ("user", &stat.users),
+            ("group", &stat.groups),
+            ("cores", &stat.cores),
+        ] {
+            let titles = [
+                title,
+                "requests",
+                "ran",
+                "core hours",
+                "of asked",
+                "mean wait",
+            ];
+            let mut table = Table::new(&titles, 1);
+            for row in rows {
+                let hours = row.core_s as f64 / 3600.0;
+                let share = match row.asked_core_s {
+                    0 => "-".into(),
+                    asked => format!("{:.1} %", 100.0 * row.ran_core_s as f64 / asked as f64),
+                };
+                table.push(vec![
+                    row.name.clone(),
+                    grouped(row.requests),
+                    grouped(row.ran),
+                    format!("{hours:.2}"),
+                    share,
+                    row.mean_wait_s.map_or("-".into(), format_duration),
+                ]);
+            }
+            if !rows.is_empty() {
+                text += &format!("\n{}", table.print(Format::Text));
+            }
+        }
+        text
+    })
+}

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The commands of a cluster with a ledger, as users and operators type them.
+
+mod common;
+
+use std::fs;
+use std::path::PathBuf;
+
+use common::{directory, pbsctl, Ran};
+
+const SITE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../samples/cluster/site.toml");
+
+struct Lab(PathBuf);
+
+impl Lab {
+    /// On a Monday at eight.
+    fn new(test: &str) -> Self {
+        let lab = Self(directory(test, &[]));
+        let made = lab.run(&["new", "--site", SITE, "--at", "23.11.26 8:00"]);
+        assert_eq!(made.status, 0, "{}", made.stderr);
+        lab
+    }
+
+    fn run(&self, arguments: &[&str]) -> Ran {
+        let ledger = self.0.join("cluster.db");
+        let mut all = vec!["cluster"];
+        all.extend(arguments.first());
+        all.extend(["--ledger", ledger.to_str().unwrap()]);
+        all.extend(&arguments[1..]);
+        pbsctl(&all, "")
+    }
+
+    /// What a successful command prints.
+    #[track_caller]
+    fn says(&self, arguments: &[&str]) -> String {
+        let ran = self.run(arguments);
+        assert_eq!(ran.status, 0, "{arguments:?}: {}", ran.stderr);
+        ran.stdout
+    }
+}
+
+const RUN: [&str; 9] = [
+    "alloc", "--user", "anna", "-g", "physics", "-N", "run", "-t", "4h",
+];
+
+fn run_on<'a>(rset: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    let mut all = RUN.to_vec();
+    all.extend(["--res", rset]);
+    all.extend(more);
+    all
+}
+
+#[test]
+fn who_asks_is_told_when_and_where() {
+    let lab = Lab::new("cluster-alloc");
+    let said = lab.says(&run_on(
+        "rset=2:ncpus=16,place=scatter",
+        &["--", "./app", "-x"],
+    ));
+    let expected = "request 1: planned, 23.11.26 08:00 to 23.11.26 12:00, node01 node02\n";
+    assert_eq!(said, expected);
+    let said = lab.says(&run_on("rset=24:ncpus=16,place=scatter", &[]));
+    assert!(said.contains("planned, 23.11.26 12:00"), "{said}");
+    let said = lab.says(&["why", "2"]);
+    assert!(said.contains("pool small: until 23.11.26 12:00"), "{said}");
+    let said = lab.says(&["info", "1"]);
+    assert!(
+        said.contains("command    ./app -x") && said.contains("submitted  by anna"),
+        "{said}"
+    );
+    assert_eq!(lab.says(&["info", "--user", "bert"]).lines().count(), 1);
+}
+
+#[test]
+fn a_script_says_what_it_needs() {
+    let lab = Lab::new("cluster-script");
+    let script = lab.0.join("job.sh");
+    let text =
+        "#!/bin/sh\n#CCS --res=rset=1:tesla=1,place=:excl\n#CCS -t 2h -g physics -N gpu\nrun\n";
+    fs::write(&script, text).unwrap();
+    let script = script.to_str().unwrap();
+    let said = lab.says(&["alloc", "--user", "anna", "-t", "1h", "--", script]);
+    assert_eq!(
+        said,
+        "request 1: planned, 23.11.26 08:00 to 23.11.26 09:00, gpu1\n"
+    );
+    fs::write(script, "#CCS --rest=1\n").unwrap();
+    let ran = lab.run(&["alloc", "--", script]);
+    assert_eq!(ran.status, 1);
+    assert!(ran.stderr.contains("--rest"), "{}", ran.stderr);
+}
+
+#[test]
+fn what_is_declined_says_why() {
+    let lab = Lab::new("cluster-declined");
+    for (arguments, words) in [
+        (run_on("rset=ncpus=99", &[]), "no node has ncpus=99"),
+        (
+            run_on("rset=ncpus=1", &["--deadline", "+3h"]),
+            "it could be over 23.11.26 12:00",
+        ),
+        (
+            vec![
+                "alloc",
+                "--user",
+                "bob",
+                "-g",
+                "students",
+                "--res",
+                "rset=20:ncpus=16",
+            ],
+            "",
+        ),
+        (
+            vec![
+                "alloc",
+                "--user",
+                "bob",
+                "-g",
+                "students",
+                "--res",
+                "rset=ncpus=1",
+                "-t",
+                "8d",
+            ],
+            "limit of user:bob on the duration for ncpus",
+        ),
+        (
+            vec![
+                "alloc",
+                "--user",
+                "bob",
+                "-g",
+                "others",
+                "--res",
+                "rset=ncpus=1",
+            ],
+            "the site has no user bob with group others",
+        ),
+        (
+            vec![
+                "alloc",
+                "--user",
+                "bob",
+                "-g",
+                "students",
+                "--res",
+                "rset=ncpus=1",
+                "--start",
+                "+1h",
+            ],
+            "the privilege \"fixed_start\" is needed",
+        ),
+    ] {
+        let ran = lab.run(&arguments);
+        assert_eq!(ran.status, 6, "{arguments:?}: {}{}", ran.stdout, ran.stderr);
+        assert!(ran.stderr.contains(words), "{arguments:?}: {}", ran.stderr);
+        assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
+    }
+    for (arguments, words) in [
+        (vec!["alloc"], "what is needed is not said"),
+        (run_on("rset=ncpus=1", &["-J", "9-0"]), "write 0-99"),
+        (run_on("ncpus", &[]), "column"),
+        (
+            run_on("rset=ncpus=1", &["--start", "yesterday"]),
+            "is no date",
+        ),
+        (vec!["alter", "1"], "nothing is to be different"),
+        (vec!["advance", "1.1.20"], "time does not go back"),
+    ] {
+        let ran = lab.run(&arguments);
+        assert_eq!(ran.status, 2, "{arguments:?}: {}{}", ran.stdout, ran.stderr);
+        assert!(ran.stderr.contains(words), "{arguments:?}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn time_goes_on_and_operators_act() {
+    let lab = Lab::new("cluster-time");
+    lab.says(&run_on("rset=ncpus=16", &["-J", "0-23", "--run", "90m"]));
+    lab.says(&run_on(
+        "rset=24:ncpus=16,place=scatter",
+        &["--notify", "10m"],
+    ));
+    let said = lab.says(&["node", "offline", "node07", "node08", "--why", "fans"]);
+    assert!(
+        said.contains("node07 offline since 23.11.26 08:00  fans"),
+        "{said}"
+    );
+    // The student may not.
+    let ran = lab.run(&["node", "--user", "bob", "online", "node07"]);
+    assert_eq!(ran.status, 1);
+    assert!(ran.stderr.contains("operators may"), "{}", ran.stderr);
+    let said = lab.says(&["advance", "+3h"]);
+    assert!(said.starts_with("lab: 23.11.26 11:00, "), "{said}");
+    let said = lab.says(&["node", "online", "node07", "node08"]);
+    assert!(said.contains("0 out of use"), "{said}");
+    let ran = lab.run(&["extend", "25", "1h"]);
+    assert_eq!(ran.status, 6);
+    assert!(
+        ran.stderr.contains("it may run for 4h24m at most"),
+        "{}",
+        ran.stderr
+    );
+    let said = lab.says(&["extend", "25", "20m"]);
+    assert!(
+        said.starts_with("request 25: running, 23.11.26 0"),
+        "{said}"
+    );
+}
+
+#[test]
+fn the_plan_is_a_picture() {
+    let lab = Lab::new("cluster-gantt");
+    lab.says(&run_on("rset=2:ncpus=16", &[]));
+    let reserved = lab.says(&[
+        "reserve",
+        "--user",
+        "op",
+        "-g",
+        "operators",
+        "-t",
+        "2h",
+        "--start",
+        "+5h",
+        "-N",
+        "class",
+        "--res",
+        "rset=4:ncpus=16",
+    ]);
+    assert!(
+        reserved.contains("request 2: planned, 23.11.26 13:00"),
+        "{reserved}"
+    );
+    let inside = lab.says(&[
+        "alloc",
+        "--user",
+        "op",
+        "-g",
+        "operators",
+        "-t",
+        "1h",
+        "--within",
+        "2",
+        "--res",
+        "rset=ncpus=8",
+    ]);
+    assert!(
+        inside.contains("23.11.26 13:00 to 23.11.26 14:00"),
+        "{inside}"
+    );
+    let picture = lab.0.join("plan.svg");
+    lab.says(&["plan", "--gantt", picture.to_str().unwrap()]);
+    let picture = fs::read_to_string(picture).unwrap();
+    let drawn = roxmltree::Document::parse(&picture).unwrap();
+    let titles = drawn
+        .descendants()
+        .filter(|node| node.has_tag_name("title"));
+    let titles: Vec<_> = titles.filter_map(|node| node.text()).collect();
+    assert!(
+        titles
+            .iter()
+            .any(|title| title.starts_with("2 class: op of operators")),
+        "{titles:?}"
+    );
+    lab.says(&["kill", "1", "2"]);
+    let said = lab.says(&["stat"]);
+    assert!(
+        said.contains("killed") && said.contains("its reservation is over"),
+        "{said}"
+    );
+}
