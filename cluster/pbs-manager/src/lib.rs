@@ -23,5 +23,6 @@ mod wish;
 pub use engine::{Allocation, Engine, Happened, Simulated};
 pub use error::Error;
 pub use manager::{Manager, Recovered};
+pub use operations::Planned;
 pub use usage::{Usage, Usages};
 pub use wish::{Caller, Change, Wish};

@@ -10,6 +10,9 @@ use crate::kept::Known;
 use crate::manager::Manager;
 use crate::wish::{Caller, Change, Wish};
 
+/// The numbers of what was planned, or why it was not.
+pub type Planned = Result<Vec<RequestId>, Error>;
+
 impl<E: Engine> Manager<E> {
     /// Plans what is asked for; of an array all requests, or none.
     ///
@@ -17,6 +20,25 @@ impl<E: Engine> Manager<E> {
     ///
     /// [`Error::Declined`] with why, [`Error::NotPermitted`] for another user.
     pub fn submit(&mut self, caller: &Caller, wish: &Wish) -> Result<Vec<RequestId>, Error> {
+        let ids = self.plan(caller, wish)?;
+        self.commit()?;
+        Ok(ids)
+    }
+
+    /// The same of several, each for itself; they are written down together, so that the
+    /// disk is waited for once.
+    ///
+    /// # Errors
+    ///
+    /// What the disk says.
+    pub fn submit_all(&mut self, wishes: &[(Caller, Wish)]) -> Result<Vec<Planned>, Error> {
+        let planned = wishes.iter().map(|(caller, wish)| self.plan(caller, wish));
+        let planned = planned.collect();
+        self.commit()?;
+        Ok(planned)
+    }
+
+    fn plan(&mut self, caller: &Caller, wish: &Wish) -> Planned {
         self.of(caller, &wish.user, "ask in the name of others")?;
         let indices: Vec<Option<u64>> = match &wish.array {
             None => vec![None],
@@ -45,7 +67,6 @@ impl<E: Engine> Manager<E> {
             self.take_in(id, known(wish, &request, index, false));
             self.tell(Some(id), "submitted", format!("by {}", caller.user));
         }
-        self.commit()?;
         Ok(ids.into_iter().map(|(id, _)| id).collect())
     }
 

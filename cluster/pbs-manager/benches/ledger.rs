@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What a cluster that is written down takes: submissions, an array, recovery, memory.
+//!
+//! OCuLUS as it comes with pbs-site, with limits and pools; jobs as in Keller's example 3,
+//! best effort, of its users. The ledger is in the directory of `PBS_BENCH_DIR`, or that of
+//! temporary files; time is that of the clock, for the disk is waited for.
+
+use std::path::PathBuf;
+use std::sync::mpsc::{channel, Sender};
+use std::time::Instant;
+
+use pbs_ledger::Access;
+use pbs_manager::{Caller, Manager, Simulated, Wish};
+use pbs_replay::workload;
+use pbs_site::Site;
+
+const T: u64 = 1_800_000_000;
+const CLIENTS: usize = 30;
+
+fn site() -> String {
+    Site::oculus().to_toml()
+}
+
+fn path(name: &str) -> PathBuf {
+    let directory = std::env::var_os("PBS_BENCH_DIR").map(PathBuf::from);
+    let directory = directory.unwrap_or_else(std::env::temp_dir);
+    let path = directory.join(format!("pbs-bench-{name}-{}.db", std::process::id()));
+    remove(&path);
+    path
+}
+
+fn remove(path: &PathBuf) {
+    for end in ["", "-wal", "-shm"] {
+        let mut name = path.clone().into_os_string();
+        name.push(end);
+        let _ = std::fs::remove_file(name);
+    }
+}
+
+/// Jobs as they are asked for, with who asks.
+fn wishes(count: usize) -> Vec<(Caller, Wish)> {
+    let jobs = workload::oculus(20 * count, workload::MEAN_DAY, 1);
+    // Arrays are alike: a few of each.
+    let jobs = jobs.iter().step_by(20).enumerate();
+    let wishes = jobs.map(|(place, job)| {
+        let text = match job.cores {
+            cores @ 1..=15 => format!("ncpus={cores}:mem=2g"),
+            cores => format!("{}:ncpus=16:mem=30g", cores / 16),
+        };
+        let number = place % 200;
+        let (user, group) = (format!("u{}", number + 1), format!("G{}", number % 70 + 1));
+        let wish = Wish {
+            duration_s: job.requested_s.min(59 * 86_400),
+            ..Wish::new(text.parse().expect("a request"), &user, &group)
+        };
+        let caller = Caller {
+            user,
+            is_operator: false,
+        };
+        (caller, wish)
+    });
+    wishes.take(count).collect()
+}
+
+/// So many threads, each with one question at a time; the planner answers all that have
+/// come together.
+fn by_clients(manager: &mut Manager<Simulated>, wishes: Vec<(Caller, Wish)>) -> (usize, f64) {
+    type Question = ((Caller, Wish), Sender<bool>);
+    let (ask, asked) = channel::<Question>();
+    let parts: Vec<Vec<_>> = wishes
+        .chunks(wishes.len().div_ceil(CLIENTS))
+        .map(<[_]>::to_vec)
+        .collect();
+    let begin = Instant::now();
+    let mut planned = 0;
+    std::thread::scope(|scope| {
+        for part in parts {
+            let ask = ask.clone();
+            scope.spawn(move || {
+                let (answer, answered) = channel();
+                for wish in part {
+                    if ask.send((wish, answer.clone())).is_err() || answered.recv().is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        drop(ask);
+        while let Ok(first) = asked.recv() {
+            let all: Vec<Question> = std::iter::once(first).chain(asked.try_iter()).collect();
+            let (wishes, answers): (Vec<_>, Vec<_>) = all.into_iter().unzip();
+            let done = manager.submit_all(&wishes).expect("the disk is well");
+            for (done, answer) in done.iter().zip(answers) {
+                planned += usize::from(done.is_ok());
+                let _ = answer.send(done.is_ok());
+            }
+        }
+    });
+    (planned, begin.elapsed().as_secs_f64())
+}
+
+/// The most memory that this process had, in MiB.
+fn peak_mib() -> f64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find(|line| line.starts_with("VmHWM"));
+    let kib = line.and_then(|line| line.split_whitespace().nth(1)?.parse::<f64>().ok());
+    kib.unwrap_or(0.0) / 1024.0
+}
+
+fn main() {
+    if std::env::args().any(|argument| argument == "--test") {
+        return;
+    }
+    println!("\nThe ledger, on OCuLUS with limits and pools, by the clock:");
+    let file = path("clients");
+    let create = |path| Manager::create(path, &site(), T, Simulated::default()).expect("a ledger");
+    let mut manager = create(&file);
+    let (planned, took_s) = by_clients(&mut manager, wishes(15_000));
+    println!(
+        "  {:>9.0} durable submissions/s by {CLIENTS} clients ({planned} of 15,000 planned)",
+        15_000.0 / took_s
+    );
+    println!(
+        "  {:>9.1} MiB at most, with {} requests and their answers",
+        peak_mib(),
+        manager.open_rows().len()
+    );
+    drop(manager);
+    remove(&file);
+
+    let file = path("array");
+    let mut manager = create(&file);
+    let (caller, wish) = wishes(1).remove(0);
+    let array = Wish {
+        array: Some(0..=4_899),
+        rset: "ncpus=1:mem=2g".parse().expect("a request"),
+        duration_s: 3600,
+        ..wish
+    };
+    let begin = Instant::now();
+    for user in 1..=2 {
+        let of = Wish {
+            user: format!("u{user}"),
+            group: format!("G{user}"),
+            ..array.clone()
+        };
+        let caller = Caller {
+            user: of.user.clone(),
+            ..caller.clone()
+        };
+        let done = manager.submit(&caller, &of);
+        assert!(done.is_ok(), "{done:?}");
+    }
+    println!(
+        "  {:>9.2} s for two durable arrays of 4,900",
+        begin.elapsed().as_secs_f64()
+    );
+    drop(manager);
+    remove(&file);
+
+    let file = path("recovery");
+    let mut manager = create(&file);
+    for part in wishes(5_000).chunks(500) {
+        manager.submit_all(part).expect("the disk is well");
+    }
+    let before = manager.open_rows();
+    drop(manager);
+    let begin = Instant::now();
+    let opened = Manager::open(&file, Access::Write, Simulated::default());
+    let (manager, _) = opened.expect("a ledger");
+    let took_s = begin.elapsed().as_secs_f64();
+    assert_eq!(manager.open_rows(), before, "it is as it was");
+    println!(
+        "  {took_s:>9.2} s to recover {} requests, each checked against its nodes",
+        before.len()
+    );
+    drop(manager);
+    let file_one = path("one");
+    let mut manager = create(&file_one);
+    let begin = Instant::now();
+    for (caller, wish) in &wishes(500) {
+        let _ = manager.submit(caller, wish);
+    }
+    println!(
+        "  {:>9.0} durable submissions/s, one after the other",
+        500.0 / begin.elapsed().as_secs_f64()
+    );
+    remove(&file);
+    remove(&file_one);
+}
