@@ -12,6 +12,8 @@ pub struct Allocation {
     pub request: RequestId,
     /// Whose it is.
     pub user: String,
+    /// When it was submitted; with its number that is its name for ever.
+    pub submit_s: u64,
     /// What is started.
     pub command: Vec<String>,
     /// Names of nodes, and of each the names and amounts of resources.
@@ -34,6 +36,13 @@ pub enum Happened {
         /// `completed` if all went well.
         outcome: String,
     },
+    /// A request will need longer than it may.
+    PredictedEnd {
+        /// Which.
+        request: RequestId,
+        /// When it will be over.
+        end_s: u64,
+    },
     /// A node can't be used.
     NodeFailed {
         /// Which.
@@ -45,7 +54,7 @@ pub enum Happened {
 
 /// Starts and stops, and tells what happened. No call waits.
 pub trait Engine {
-    /// A request has its nodes.
+    /// A request has its nodes; of one that runs already, it is told again after a restart.
     fn start(&mut self, allocation: &Allocation);
     /// A request is not to run any more. It counts as over.
     fn stop(&mut self, request: RequestId);
@@ -57,6 +66,33 @@ pub trait Engine {
     fn next_s(&self) -> Option<u64>;
     /// What has happened until now and was not told yet, in its order.
     fn happened(&mut self, now_s: u64) -> Vec<Happened>;
+}
+
+/// One that outlives the manager.
+impl<E: Engine> Engine for &mut E {
+    fn start(&mut self, allocation: &Allocation) {
+        E::start(self, allocation);
+    }
+
+    fn stop(&mut self, request: RequestId) {
+        E::stop(self, request);
+    }
+
+    fn extend(&mut self, request: RequestId, until_s: u64) {
+        E::extend(self, request, until_s);
+    }
+
+    fn notify(&mut self, request: RequestId) {
+        E::notify(self, request);
+    }
+
+    fn next_s(&self) -> Option<u64> {
+        E::next_s(self)
+    }
+
+    fn happened(&mut self, now_s: u64) -> Vec<Happened> {
+        E::happened(self, now_s)
+    }
 }
 
 /// An engine in virtual time: a request runs as long as it says it does.

@@ -158,6 +158,13 @@ impl<E: Engine> Manager<E> {
         if !may && !caller.is_operator {
             return Err(Error::NotPermitted("extend; ask an operator".into()));
         }
+        self.lengthen(id, by_s)?;
+        self.tell(Some(id), "extended", format!("by {by_s} s"));
+        self.commit()
+    }
+
+    /// A running request is over later, if that can be.
+    pub(crate) fn lengthen(&mut self, id: RequestId, by_s: u64) -> Result<(), Error> {
         let before = self.row(id).ok_or(Error::NoRequest(id))?;
         let most_permille = self.site.max_extension_permille;
         let within = self.known.get(&id).and_then(|known| known.within);
@@ -174,8 +181,7 @@ impl<E: Engine> Manager<E> {
         if let Some(end_s) = before.end_s {
             self.engine.extend(id, end_s + by_s);
         }
-        self.tell(Some(id), "extended", format!("by {by_s} s"));
-        self.commit()
+        Ok(())
     }
 
     /// A provisional request is wanted: it stays.

@@ -24,6 +24,8 @@ impl<E: Engine> Manager<E> {
             self.step();
         }
         self.clock_s = self.clock_s.max(until_s);
+        // Not all that happens was known before.
+        self.step();
         self.commit()
     }
 
@@ -53,6 +55,7 @@ impl<E: Engine> Manager<E> {
         for happened in self.engine.happened(self.clock_s) {
             match happened {
                 Happened::Ended { request, outcome } => self.end(request, &outcome),
+                Happened::PredictedEnd { request, end_s } => self.predicted(request, end_s),
                 Happened::NodeFailed { node, why } => {
                     if let Some(place) = self.machine.node_by_name(&node) {
                         self.withdraw(place, &node, NodeState::Down, &why);
@@ -149,6 +152,7 @@ impl<E: Engine> Manager<E> {
         let allocation = Allocation {
             request: id,
             user: row.user,
+            submit_s: row.submit_s,
             command: row.command,
             nodes: nodes.collect(),
             from_s,
@@ -156,6 +160,26 @@ impl<E: Engine> Manager<E> {
             run_s: row.run_s,
         };
         self.engine.start(&allocation);
+    }
+
+    /// A request will need longer than it may: it gets that, as far as the site allows and
+    /// nobody else is planned; otherwise it is aborted at its end.
+    fn predicted(&mut self, id: RequestId, end_s: u64) {
+        let Some(until_s) = self.row(id).and_then(|row| row.end_s) else {
+            return;
+        };
+        let by_s = end_s.saturating_sub(until_s);
+        if by_s == 0 {
+            return;
+        }
+        match self.lengthen(id, by_s) {
+            Ok(()) => self.tell(Some(id), "extended", format!("by {by_s} s, as predicted")),
+            Err(why) => self.tell(
+                Some(id),
+                "late",
+                format!("by {by_s} s, as predicted; {why}"),
+            ),
+        }
     }
 
     /// A running request is over at its end at the latest, and its user is told before.

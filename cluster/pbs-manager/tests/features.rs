@@ -5,8 +5,8 @@ mod common;
 
 use common::*;
 use pbs_cluster::When;
-use pbs_ledger::{NodeState, State};
-use pbs_manager::{Change, Error, Wish};
+use pbs_ledger::{Access, NodeState, State};
+use pbs_manager::{Allocation, Change, Engine, Error, Happened, Manager, Simulated, Wish};
 
 #[test]
 fn f35_an_array_is_all_or_none() {
@@ -387,4 +387,75 @@ fn another_site_plans_anew_what_has_no_place() {
     );
     assert_eq!(cluster.row(planned).start_s, Some(T + 1));
     assert!(gone.starts_with('n') && cluster.node_of(planned).starts_with('m'));
+}
+
+/// Says that a request will be over then, once.
+#[derive(Default)]
+struct Predicts(Option<(u64, u64)>, Simulated);
+
+impl Engine for Predicts {
+    fn start(&mut self, allocation: &Allocation) {
+        self.1.start(allocation);
+    }
+
+    fn stop(&mut self, request: u64) {
+        self.1.stop(request);
+    }
+
+    fn extend(&mut self, _: u64, _: u64) {}
+
+    fn notify(&mut self, _: u64) {}
+
+    fn next_s(&self) -> Option<u64> {
+        self.1.next_s()
+    }
+
+    fn happened(&mut self, now_s: u64) -> Vec<Happened> {
+        let predicted = self.0.take();
+        let predicted = predicted.map(|(request, end_s)| Happened::PredictedEnd { request, end_s });
+        predicted
+            .into_iter()
+            .chain(self.1.happened(now_s))
+            .collect()
+    }
+}
+
+#[test]
+fn a_predicted_end_is_granted_where_it_can_be() {
+    for (end_s, others, expected) in [
+        (T + 108, false, (T + 108, "completed")),
+        // The site allows a tenth.
+        (T + 111, false, (T + 100, "aborted at its end")),
+        // And others have been promised the cores.
+        (T + 108, true, (T + 100, "aborted at its end")),
+    ] {
+        let path = directory("predicted").join("ledger");
+        let mut engine = Predicts::default();
+        let mut manager = Manager::create(&path, SITE, T, &mut engine).unwrap();
+        let long = Wish {
+            run_s: Some(end_s - T),
+            ..wish("2:ncpus=8", 100)
+        };
+        let id = manager.submit(&user("u"), &long).unwrap()[0];
+        if others {
+            manager.submit(&user("u"), &wish("2:ncpus=8", 10)).unwrap();
+        }
+        manager.advance(T + 10).unwrap();
+        drop(manager);
+        engine.0 = Some((id, end_s));
+        let (mut manager, _) = Manager::open(&path, Access::Write, &mut engine).unwrap();
+        manager.advance(T + 20).unwrap();
+        manager.advance(T + 200).unwrap();
+        let (row, events) = manager.details(id).unwrap();
+        assert_eq!(
+            (row.end_s.unwrap(), row.outcome.as_deref().unwrap()),
+            expected
+        );
+        let told = events
+            .iter()
+            .filter(|event| event.text.contains("as predicted"));
+        assert_eq!(told.count(), 1, "{events:?}");
+        drop(manager);
+        std::fs::remove_dir_all(path.parent().unwrap()).unwrap();
+    }
 }

@@ -4,6 +4,7 @@
 mod ask;
 mod ledger;
 mod replay;
+mod serve;
 mod show;
 
 use std::path::{Path, PathBuf};
@@ -77,6 +78,14 @@ enum What {
     /// Let time go on: requests start, end, move up
     Advance(ledger::AdvanceOptions),
 
+    /// Carry out what is planned on this machine, in real time
+    ///
+    /// The cluster is one node: this one, whose service (pbsd) runs what is started. A
+    /// request's command is a job file (see pbs-job(5)), and what is left of its time is the
+    /// job's deadline. All programs run as the user who calls this, in this directory.
+    /// Meanwhile others ask: the ledger is free between two looks.
+    Serve(serve::ServeOptions),
+
     /// Ask for nodes, and be told from when to when they are there
     ///
     /// A script's lines that begin with #CCS are read as options; those of the command line
@@ -143,6 +152,7 @@ pub(crate) fn cluster(out: Output, options: &ClusterOptions) -> Result<ExitCode,
         What::New(options) => ledger::new(out, options)?,
         What::Site(options) => ledger::site(out, options)?,
         What::Advance(options) => ledger::advance(out, options)?,
+        What::Serve(options) => serve::run(options)?,
         What::Alloc(options) => ask::alloc(out, options)?,
         What::Reserve(options) => ask::reserve(out, options)?,
         What::Alter(options) => ask::alter(out, options)?,

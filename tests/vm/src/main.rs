@@ -255,6 +255,10 @@ const TESTS: &[(&str, Test)] = &[
         service::survives_the_watchdog,
     ),
     ("service-is-handed-a-socket", service::is_handed_a_socket),
+    (
+        "service-carries-out-a-cluster",
+        service::carries_out_a_cluster,
+    ),
     ("planner-dies", jobs::planner_dies),
     ("planner-oversleeps", jobs::planner_oversleeps),
     ("two-planners", jobs::two_planners),

@@ -817,3 +817,88 @@ fn survives_the_watchdog_inner() -> Verdict {
     );
     Ok(())
 }
+
+/// A cluster of this node: what is planned there is started when its time has come, planned
+/// by the service in the class, and its end is told upwards. One that would not be over in
+/// its time is refused, and one that is started again after the cluster's side was killed
+/// is not started twice.
+pub fn carries_out_a_cluster() -> Verdict {
+    with_log(carries_out_a_cluster_inner)
+}
+
+fn carries_out_a_cluster_inner() -> Verdict {
+    prepare()?;
+    let (_service, mut client) = serve()?;
+    let site = "name = \"vm\"\n[[nodes]]\nname = \"vm\"\nhas = \"ncpus=2\"\n";
+    fs::write(format!("{DIR}/site.toml"), site).context("site.toml")?;
+    for (name, insns) in [
+        ("one", 20_000_000_u64),
+        ("two", 20_000_000),
+        ("long", 900_000_000_000),
+    ] {
+        let shell = format!("echo {name} >> {name}; sha256sum data");
+        let job = job(name, &shell, insns, 1_000_000);
+        fs::write(format!("{DIR}/{name}.toml"), job.request).context(name)?;
+    }
+    let cluster = |arguments: &[&str]| {
+        let mut command = Command::new("pbsctl");
+        command.arg("cluster").args(arguments).current_dir(DIR);
+        command
+            .env("PBS_SOCKET", SOCKET)
+            .env("PATH", "/usr/bin:/bin");
+        command
+    };
+    let says = |arguments: &[&str]| {
+        let ran = cluster(arguments).output().context("pbsctl")?;
+        let text = String::from_utf8_lossy(&ran.stdout).into_owned();
+        let error = String::from_utf8_lossy(&ran.stderr).into_owned();
+        check!(ran.status.success(), "{arguments:?}: {text}{error}");
+        Ok::<_, String>(text)
+    };
+    says(&["new", "--site", "site.toml"])?;
+    for (name, duration) in [("one", "60s"), ("two", "60s"), ("long", "90s")] {
+        let file = format!("{name}.toml");
+        says(&[
+            "alloc",
+            "--res",
+            "rset=ncpus=1",
+            "-t",
+            duration,
+            "-N",
+            name,
+            "--",
+            &file,
+        ])?;
+    }
+    // The first time it is killed as soon as something was started.
+    let mut first = cluster(&["serve"]).spawn().context("serve")?;
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while all(&mut client)?.is_empty() && Instant::now() < deadline {
+        sleep(Duration::from_millis(5));
+    }
+    first.kill().context("kill")?;
+    first.wait().context("wait")?;
+    says(&["serve", "--until-idle"])?;
+    let shown = says(&["info", "--all"])?;
+    for name in ["one", "two"] {
+        let line = shown
+            .lines()
+            .find(|line| line.contains(name))
+            .unwrap_or_default();
+        check!(line.contains("completed"), "{name}: {shown}");
+        let wrote = fs::read_to_string(format!("{DIR}/{name}")).unwrap_or_default();
+        check_eq!(wrote, format!("{name}\n"), "what {name} wrote");
+    }
+    let long = shown
+        .lines()
+        .find(|line| line.contains("long"))
+        .unwrap_or_default();
+    check!(long.contains("refused: job"), "long: {shown}");
+    let jobs = all(&mut client)?;
+    check_eq!(jobs.len(), 2, "jobs of the node: {jobs:?}");
+    for job in &jobs {
+        check!(job.name.starts_with("cluster-"), "its name: {job:?}");
+        check_eq!(job.kept, Some(true), "{job:?}");
+    }
+    Ok(())
+}

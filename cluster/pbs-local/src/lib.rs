@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: GPL-2.0
+//! An engine: the service of this node.
+//!
+//! A request's command is a job file. When its time has come the job is submitted to the
+//! service, with what is left of the allocation as its deadline; the service plans it in
+//! the class, beside what it has. When it is predicted to end is told upwards; so is how
+//! it ended. The cluster counts cores and seconds, and never sees an instruction; the node
+//! never learns of a cluster.
+//!
+//! Jobs have names made of the request's number and time of submission. By that name they
+//! are found again after either side was started anew, so that none is started twice.
+
+mod serve;
+
+pub use serve::serve;
+
+use std::collections::HashMap;
+use std::fs;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use pbs_cluster::RequestId;
+use pbs_manager::{Allocation, Engine, Happened};
+use pbs_varlink::{Client, Environment, Failure, Filter, Job, JobKey, Refusal, Submission};
+
+const SECOND_NS: u64 = 1_000_000_000;
+/// So many jobs that are over are looked through for one that was started before.
+const LAST: u64 = 10_000;
+
+/// A request that was handed to the service.
+#[derive(Clone, Debug)]
+struct Handed {
+    number: u64,
+    until_s: u64,
+    /// What was told last of when it ends.
+    told_s: u64,
+}
+
+/// The service of this node.
+#[derive(Debug)]
+pub struct Local {
+    client: Client,
+    directory: String,
+    environment: Vec<Environment>,
+    handed: HashMap<RequestId, Handed>,
+    /// What was refused, and has not been told yet.
+    refused: Vec<(RequestId, String)>,
+    /// Why the service was not asked, if it was not.
+    trouble: Option<String>,
+}
+
+impl Local {
+    /// Jobs start in that directory, with that environment.
+    pub fn new(client: Client, directory: &str, environment: Vec<Environment>) -> Self {
+        Self {
+            client,
+            directory: directory.into(),
+            environment,
+            handed: HashMap::new(),
+            refused: Vec::new(),
+            trouble: None,
+        }
+    }
+
+    /// Whether requests are with the service, or were refused and that is to be told.
+    pub fn is_busy(&self) -> bool {
+        !self.handed.is_empty() || !self.refused.is_empty()
+    }
+
+    /// What went wrong since it was asked last; jobs go on.
+    pub fn trouble(&mut self) -> Option<String> {
+        self.trouble.take()
+    }
+
+    fn submission(&self, allocation: &Allocation, name: &str) -> Result<Submission, String> {
+        let [file] = &allocation.command[..] else {
+            return Err("its command is not one job file; see pbs-job(5)".into());
+        };
+        let path = std::path::Path::new(&self.directory).join(file);
+        let text = fs::read_to_string(&path).map_err(|error| format!("{file}: {error}"))?;
+        let left_ns =
+            left_ns(allocation.until_s).ok_or_else(|| "its time is over already".to_string())?;
+        Ok(Submission {
+            file: file.clone(),
+            request: with_deadline(&text, left_ns),
+            name: Some(name.into()),
+            directory: self.directory.clone(),
+            umask: 0o022,
+            environment: self.environment.clone(),
+            ..Submission::default()
+        })
+    }
+
+    fn list(&mut self, filter: &Filter) -> Result<Vec<Job>, String> {
+        let listed = self.client.list(filter);
+        listed.map_err(|error| error.to_string())
+    }
+
+    /// The job that was started for it before, by whomever.
+    fn find(&mut self, name: &str) -> Result<Option<Job>, String> {
+        let filter = Filter {
+            name: Some(name.into()),
+            last: Some(LAST),
+            ..Filter::default()
+        };
+        Ok(self.list(&filter)?.pop())
+    }
+
+    fn hand(&mut self, allocation: &Allocation) -> Result<u64, String> {
+        let name = format!("cluster-{}-{}", allocation.request, allocation.submit_s);
+        if let Some(job) = self.find(&name)? {
+            return Ok(job.number);
+        }
+        let submission = self.submission(allocation, &name)?;
+        let jobs = self.client.submit(&[submission]);
+        match jobs {
+            Ok(jobs) => Ok(jobs.first().map_or(0, |job| job.number)),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}
+
+impl Engine for Local {
+    fn start(&mut self, allocation: &Allocation) {
+        let id = allocation.request;
+        if self.handed.contains_key(&id) {
+            return;
+        }
+        match self.hand(allocation) {
+            Ok(number) => {
+                let handed = Handed {
+                    number,
+                    until_s: allocation.until_s,
+                    told_s: allocation.until_s,
+                };
+                self.handed.insert(id, handed);
+            }
+            Err(why) => self.refused.push((id, why)),
+        }
+    }
+
+    fn stop(&mut self, request: RequestId) {
+        let Some(handed) = self.handed.remove(&request) else {
+            return;
+        };
+        let key = JobKey {
+            number: Some(handed.number),
+            name: None,
+        };
+        match self.client.cancel(&key) {
+            // It may be over already.
+            Ok(_)
+            | Err(Failure::Refused(Refusal::NotInState { .. } | Refusal::NoSuchJob { .. })) => {}
+            Err(error) => self.trouble = Some(format!("request {request}: {error}")),
+        }
+    }
+
+    fn extend(&mut self, request: RequestId, until_s: u64) {
+        if let Some(handed) = self.handed.get_mut(&request) {
+            handed.until_s = until_s;
+        }
+    }
+
+    // The service tells its users what it has to tell.
+    fn notify(&mut self, _: RequestId) {}
+
+    fn next_s(&self) -> Option<u64> {
+        None
+    }
+
+    fn happened(&mut self, _: u64) -> Vec<Happened> {
+        let refused = self.refused.drain(..);
+        let refused = refused.map(|(request, why)| Happened::Ended {
+            request,
+            outcome: format!("refused: {why}"),
+        });
+        let mut happened: Vec<Happened> = refused.collect();
+        if self.handed.is_empty() {
+            return happened;
+        }
+        let all = Filter {
+            last: Some(LAST),
+            ..Filter::default()
+        };
+        let jobs = match self.list(&all) {
+            Ok(jobs) => jobs,
+            Err(why) => {
+                self.trouble = Some(why);
+                return happened;
+            }
+        };
+        let jobs: HashMap<u64, Job> = jobs.into_iter().map(|job| (job.number, job)).collect();
+        let mut over = Vec::new();
+        for (&request, handed) in &mut self.handed {
+            let Some(job) = jobs.get(&handed.number) else {
+                continue;
+            };
+            if job.state == "over" {
+                over.push(request);
+                let outcome = job.outcome.clone().unwrap_or_default();
+                let outcome = match &*outcome {
+                    "complete" => "completed".into(),
+                    _ => outcome,
+                };
+                happened.push(Happened::Ended { request, outcome });
+                continue;
+            }
+            let end_s = job.expected_end_unix_ns.map(|ns| ns.div_ceil(SECOND_NS));
+            if let Some(end_s) = end_s.filter(|&end_s| end_s > handed.told_s.max(handed.until_s)) {
+                handed.told_s = end_s;
+                happened.push(Happened::PredictedEnd { request, end_s });
+            }
+        }
+        for request in over {
+            self.handed.remove(&request);
+        }
+        happened
+    }
+}
+
+/// How long it is until then; `None` if that is past.
+fn left_ns(until_s: u64) -> Option<u64> {
+    let until = UNIX_EPOCH.checked_add(Duration::from_secs(until_s))?;
+    let left = until.duration_since(SystemTime::now()).ok()?;
+    u64::try_from(left.as_nanos()).ok().filter(|&ns| ns > 0)
+}
+
+/// The job with another deadline, in front of its first table.
+fn with_deadline(text: &str, deadline_ns: u64) -> String {
+    let mut lines = vec![format!("deadline_ns = {deadline_ns}")];
+    let mut is_top = true;
+    for line in text.lines() {
+        is_top &= !line.trim_start().starts_with('[');
+        let key = line.split('=').next().unwrap_or_default().trim();
+        if !(is_top && key == "deadline_ns") {
+            lines.push(line.into());
+        }
+    }
+    lines.join("\n") + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_deadline_is_the_end_of_the_allocation() {
+        let job = "name = \"a\"\ndeadline_ns = \"2s\"\n[[process]]\nid = 1\ndeadline_ns = 7\n";
+        let with = "deadline_ns = 5\nname = \"a\"\n[[process]]\nid = 1\ndeadline_ns = 7\n";
+        assert_eq!(with_deadline(job, 5), with);
+    }
+
+    #[test]
+    fn what_is_past_has_no_time_left() {
+        assert_eq!(left_ns(1_000), None);
+        assert_eq!(left_ns(u64::MAX), None);
+        assert!(left_ns(10_000_000_000).is_some());
+    }
+}

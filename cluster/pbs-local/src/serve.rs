@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: GPL-2.0
+//! A ledger in real time.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::thread::sleep;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use pbs_ledger::Access;
+use pbs_manager::{Error, Manager};
+
+use crate::Local;
+
+/// So often one looks what has happened, and lets others write.
+const POLL: Duration = Duration::from_millis(200);
+
+/// Lets the clock of a ledger go with that of the machine, and has the service of this node
+/// carry out what is planned; between two looks others ask, alter and kill. With
+/// `until_idle` it ends when all requests have. `heard` is told what went wrong without
+/// being the end.
+///
+/// All programs run as the user who calls this.
+///
+/// # Errors
+///
+/// [`Error::Wrong`] if others may write the ledger, for they would run programs in the name
+/// of this user, or if its clock is ahead; and what the disk says.
+pub fn serve(
+    ledger: &Path,
+    engine: &mut Local,
+    until_idle: bool,
+    mut heard: impl FnMut(&str),
+) -> Result<(), Error> {
+    only_mine(ledger)?;
+    loop {
+        match Manager::open(ledger, Access::Write, &mut *engine) {
+            Ok((mut cluster, _)) => {
+                let now_s = now_s();
+                if cluster.clock_s() > now_s {
+                    let what = "the clock of the ledger is ahead of that of the machine; make one \
+                                without --at, and don't advance it";
+                    return Err(Error::Wrong(what.into()));
+                }
+                cluster.advance(now_s)?;
+                let is_idle = cluster.open_rows().is_empty();
+                drop(cluster);
+                if until_idle && is_idle && !engine.is_busy() {
+                    return Ok(());
+                }
+            }
+            // Somebody has much to ask.
+            Err(Error::Ledger(pbs_ledger::Error::Busy(_))) => heard("others write to the ledger"),
+            Err(error) => return Err(error),
+        }
+        if let Some(trouble) = engine.trouble() {
+            heard(&trouble);
+        }
+        sleep(POLL);
+    }
+}
+
+fn only_mine(ledger: &Path) -> Result<(), Error> {
+    // A ledger that is not there is told of when it is opened.
+    let (Ok(file), Ok(process)) = (fs::metadata(ledger), fs::metadata("/proc/self")) else {
+        return Ok(());
+    };
+    match file.uid() == process.uid() && file.mode() & 0o022 == 0 {
+        true => Ok(()),
+        false => Err(Error::Wrong(format!(
+            "others may write {}, and would run programs in your name; it is to be yours, with \
+             mode 644",
+            ledger.display()
+        ))),
+    }
+}
+
+fn now_s() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.map_or(0, |now| now.as_secs())
+}
