@@ -120,6 +120,18 @@ impl Planner {
         }
     }
 
+    /// Those that wait, and whose time is over: they can't be in time any more.
+    pub fn hopeless(&self, now_s: u64) -> Vec<RequestId> {
+        let waiting = self.waiting.iter().filter_map(|&(_, _, id)| {
+            let entry = self.entries.get(&id)?;
+            let window = entry.when.window(now_s, entry.need.duration_s);
+            let last_s = window.end.checked_sub(entry.need.duration_s);
+            let is_late = last_s.is_none_or(|last_s| last_s < window.start);
+            is_late.then_some(id)
+        });
+        waiting.collect()
+    }
+
     /// Gives those that wait a place, if there is one now, by priority and time of
     /// submission. Who got one.
     pub fn plan_waiting(&mut self, now_s: u64) -> Vec<RequestId> {

@@ -54,6 +54,14 @@ pub struct Changes {
     pub next_id: u64,
 }
 
+impl Changes {
+    /// Whether there is nothing but the clock and the next number.
+    pub fn is_empty(&self) -> bool {
+        let nodes = self.nodes_out.len() + self.nodes_back.len();
+        self.rows.len() + nodes + self.events.len() == 0
+    }
+}
+
 /// The file.
 #[derive(Debug)]
 pub struct Ledger {

@@ -35,6 +35,8 @@ pub struct Manager<E> {
     pub(crate) clock_s: u64,
     /// What is to be written.
     pub(crate) changes: Changes,
+    /// The clock and the next number that are in the file.
+    written: (u64, RequestId),
 }
 
 /// What was found when a ledger was opened.
@@ -75,6 +77,7 @@ impl<E: Engine> Manager<E> {
         let nodes_out = ledger.nodes_out()?;
         let mut this = Self::empty(read_site(&site)?, ledger, clock_s, engine);
         this.planner.continue_from(next_id);
+        this.written.1 = next_id;
         for node in nodes_out {
             if let Some(place) = this.machine.node_by_name(&node.name) {
                 this.planner.node_offline(clock_s, place);
@@ -117,6 +120,7 @@ impl<E: Engine> Manager<E> {
             nodes_out: BTreeMap::new(),
             clock_s,
             changes: Changes::default(),
+            written: (clock_s, 1),
         }
     }
 
@@ -209,7 +213,13 @@ impl<E: Engine> Manager<E> {
         self.changes.clock_s = self.clock_s;
         self.changes.next_id = self.planner.next_id();
         let changes = std::mem::take(&mut self.changes);
-        Ok(self.ledger.write(&changes)?)
+        let numbers = (changes.clock_s, changes.next_id);
+        if numbers == self.written && changes.is_empty() {
+            return Ok(());
+        }
+        self.ledger.write(&changes)?;
+        self.written = numbers;
+        Ok(())
     }
 
     /// Puts a row of the ledger back.

@@ -20,9 +20,10 @@ impl<E: Engine> Manager<E> {
     ///
     /// [`Error::Declined`] with why, [`Error::NotPermitted`] for another user.
     pub fn submit(&mut self, caller: &Caller, wish: &Wish) -> Result<Vec<RequestId>, Error> {
-        let ids = self.plan(caller, wish)?;
+        let planned = self.plan(caller, wish);
+        // What was taken back may have let others move up.
         self.commit()?;
-        Ok(ids)
+        planned
     }
 
     /// The same of several, each for itself; they are written down together, so that the

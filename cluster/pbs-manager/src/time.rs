@@ -78,6 +78,9 @@ impl<E: Engine> Manager<E> {
         for id in self.planner.unconfirmed(self.clock_s) {
             self.end(id, "not confirmed in time");
         }
+        for id in self.planner.hopeless(self.clock_s) {
+            self.end(id, "no place in its time");
+        }
         self.settle();
         self.start();
         while let Some(&(_, id)) = self.notices.first().filter(|it| it.0 <= self.clock_s) {
@@ -91,8 +94,11 @@ impl<E: Engine> Manager<E> {
     /// Everybody gets its turn for a better place. Nobody moves to later.
     pub(crate) fn settle(&mut self) {
         let clock_s = self.clock_s;
-        while self.planner.is_backfilling() {
-            self.planner.backfill(clock_s, LOOKS);
+        if self.planner.is_backfilling() {
+            while self.planner.is_backfilling() {
+                self.planner.backfill(clock_s, LOOKS);
+            }
+            self.planner.plan_waiting(clock_s);
         }
         for &reservation in &self.reservations {
             if let Some(inside) = self.planner.inside_mut(reservation) {

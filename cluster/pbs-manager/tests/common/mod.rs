@@ -5,9 +5,10 @@
 
 use std::path::PathBuf;
 
-use pbs_cluster::RequestId;
-use pbs_ledger::{Access, Row};
-use pbs_manager::{Caller, Manager, Recovered, Simulated, Wish};
+use pbs_cluster::{RequestId, When};
+use pbs_gen::Random;
+use pbs_ledger::{Access, NodeState, Row};
+use pbs_manager::{Caller, Change, Manager, Recovered, Simulated, Wish};
 
 /// When all begins.
 pub(crate) const T: u64 = 1_800_000_000;
@@ -120,5 +121,78 @@ impl Drop for Cluster {
         if let Some(directory) = self.path.parent() {
             let _ = std::fs::remove_dir_all(directory);
         }
+    }
+}
+
+/// Something that users or operators do; what is refused is part of it.
+pub(crate) fn operate(manager: &mut Manager<Simulated>, random: &mut Random) {
+    let open: Vec<u64> = manager.open_rows().iter().map(|row| row.id).collect();
+    let one = |random: &mut Random| match open.len() {
+        0 => 1,
+        len => open[random.index(len)],
+    };
+    let (caller, op) = (user("u"), operator());
+    let now_s = manager.clock_s();
+    match random.below(12) {
+        0..=4 => {
+            let rsets = [
+                "ncpus=3",
+                "2:ncpus=5",
+                "3:ncpus=2,place=scatter:excl",
+                "ncpus=8",
+            ];
+            let when = match random.below(6) {
+                0 => When::After {
+                    start_s: now_s + 40,
+                },
+                1 => When::Deadline {
+                    end_s: now_s + 300,
+                    late: random.below(2) == 0,
+                },
+                2 => When::Provisional {
+                    until_s: now_s + 30,
+                },
+                _ => When::BestEffort,
+            };
+            let wish = Wish {
+                when,
+                run_s: Some(1 + random.below(60)),
+                notify_s: Some(10),
+                is_restartable: random.below(2) == 0,
+                array: (random.below(6) == 0).then_some(1..=3),
+                within: (random.below(6) == 0).then(|| one(random)),
+                ..wish(rsets[random.index(rsets.len())], 10 + random.below(50))
+            };
+            let _ = manager.submit(&caller, &wish);
+        }
+        5 => {
+            let when = When::After {
+                start_s: now_s + random.below(100),
+            };
+            let held = Wish {
+                when,
+                ..wish("2:ncpus=4", 60)
+            };
+            let _ = manager.reserve(&caller, &held);
+        }
+        6 => drop(manager.kill(&caller, one(random))),
+        7 => {
+            let change = Change {
+                duration_s: Some(5 + random.below(80)),
+                ..Change::default()
+            };
+            drop(manager.alter(&caller, one(random), &change));
+        }
+        8 => drop(manager.extend(&caller, one(random), 3)),
+        9 => drop(manager.confirm(&caller, one(random))),
+        10 => {
+            let node = ["n1", "n2"][random.index(2)];
+            let _ = match random.below(3) {
+                0 => manager.node_out(&op, node, NodeState::Offline, "test"),
+                1 => manager.node_out(&op, node, NodeState::Down, "test"),
+                _ => manager.node_back(&op, node),
+            };
+        }
+        _ => manager.advance(now_s + random.below(50)).unwrap(),
     }
 }
