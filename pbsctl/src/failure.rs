@@ -112,7 +112,14 @@ impl From<pbs_study::Error> for Failure {
     }
 }
 
-/// So does the node.
+/// So does a simulated cluster.
+impl From<pbs_whole::Error> for Failure {
+    fn from(error: pbs_whole::Error) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
+
+/// And so does the node.
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         match error {

@@ -12,8 +12,8 @@ const DOCUMENT: &str = include_str!("../../Documentation/json.rst");
 const SAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../samples");
 
 /// What the commands of `cluster` print that work on a ledger.
-const CLUSTER: [&str; 7] = [
-    "clock", "requests", "request", "why", "nodes", "limits", "stat",
+const CLUSTER: [&str; 8] = [
+    "clock", "requests", "request", "why", "nodes", "limits", "stat", "whole",
 ];
 
 /// The keys of a table and their types.
@@ -166,6 +166,10 @@ fn what_is_printed_is_what_is_documented() {
         ("gen", &["gen", "--processes", "1"]),
         ("gen", &["gen", "--format", "leppert"]),
         ("gen", &["gen", "-o", &path("gen.toml")]),
+        (
+            "cluster-whole",
+            &["cluster", "whole", "--nodes", "1", "--jobs", "2"],
+        ),
         ("completions", &["completions", "fish"]),
         (
             "cluster-clock",
@@ -238,7 +242,7 @@ fn what_is_printed_is_what_is_documented() {
         if let Some(table) = tables.first() {
             agrees(table, &json, &what);
         }
-        for rows in ["runs", "requests", "limits"] {
+        for rows in ["runs", "requests", "limits", "policies"] {
             if let (Some(table), Some(rows)) = (tables.get(1), json[rows].as_array()) {
                 assert!(!rows.is_empty(), "{what}");
                 for row in rows {

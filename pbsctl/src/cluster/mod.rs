@@ -6,6 +6,7 @@ mod ledger;
 mod replay;
 mod serve;
 mod show;
+mod whole;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -34,6 +35,7 @@ Examples:
   pbsctl cluster advance +2h
   pbsctl cluster workload --jobs 10000 --per-day 20000 --output trace.swf
   pbsctl cluster replay trace.swf --site site.toml
+  pbsctl cluster whole --jobs 100
   pbsctl --json cluster replay trace.swf --estimates perfect | jq '.policies[].wait_s'";
 
 #[derive(Args, Debug)]
@@ -65,6 +67,9 @@ enum What {
     /// The sizes, run times and estimates are drawn as those published of OCuLUS (Keller,
     /// section 6); the same options give the same jobs on every machine.
     Workload(replay::WorkloadOptions),
+
+    /// Simulate a cluster whose nodes run plans, beside one without plans
+    Whole(whole::WholeOptions),
 
     /// Make a ledger: the file in which requests and their plan are kept
     ///
@@ -149,6 +154,7 @@ pub(crate) fn cluster(out: Output, options: &ClusterOptions) -> Result<ExitCode,
         What::Check { site } => check_site(out, site)?,
         What::Replay(options) => replay::replay_trace(out, options)?,
         What::Workload(options) => replay::write_workload(options)?,
+        What::Whole(options) => whole::whole(out, options)?,
         What::New(options) => ledger::new(out, options)?,
         What::Site(options) => ledger::site(out, options)?,
         What::Advance(options) => ledger::advance(out, options)?,

@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: GPL-2.0
+//! An allocation on a node: its plan, and what becomes of it.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use pbs_control::{Answer, Controller, SoFar};
+use pbs_job::{Action, Core, Job, Machine, Node, Process, Task};
+use pbs_plan::{Config, Plan};
+use pbs_planner::{RunId, Strategy};
+use pbs_sim::{simulate, Failure, JobScheduler, NodeState};
+use pbs_uapi::{Event, EventKind};
+
+use crate::{Error, Length};
+
+const RATE_INSNS_PER_S: u64 = 1_000_000_000;
+const NS_PER_S: u64 = 1_000_000_000;
+const MEMORY_BYTES: u64 = 1 << 40;
+/// Long after all ends.
+const WHENEVER_NS: u64 = 1 << 60;
+/// The simulation goes on for so many times what was asked for: nobody gets more.
+const MOST_DURATIONS: u64 = 2;
+
+/// What the node foresees of an allocation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Prediction {
+    /// When it says so, in nanoseconds from the start.
+    pub told_ns: u64,
+    /// When all will be over, from the start; `None`: it does not know.
+    pub end_ns: Option<u64>,
+}
+
+/// What becomes of an allocation if it may go on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Course {
+    /// When all is over, in nanoseconds from the start; `None`: not by any time that it may
+    /// get.
+    pub end_ns: Option<u64>,
+    /// When the node signalled that something is late or early.
+    pub signals_ns: Vec<u64>,
+    /// When a new plan came into force.
+    pub replans_ns: Vec<u64>,
+    /// What was foreseen and is later than what was asked for, by the time of telling.
+    pub predictions: Vec<Prediction>,
+}
+
+/// A plan for all cores of an allocation.
+struct Planned {
+    controller: Controller,
+    /// By process: its run.
+    runs: Vec<RunId>,
+    end_ns: u64,
+}
+
+fn machine(cpus: &[u32]) -> Machine {
+    let core = |&cpu: &u32| Core {
+        name: format!("c{cpu}"),
+        cpu: Some(cpu),
+        rate_insns_per_s: RATE_INSNS_PER_S,
+    };
+    Machine {
+        name: None,
+        tick_ns: 1,
+        nodes: vec![Node {
+            name: "node".into(),
+            memory_bytes: MEMORY_BYTES,
+            cores: cpus.iter().map(core).collect(),
+            line: None,
+        }],
+        links: Vec::new(),
+    }
+}
+
+fn options() -> pbs_control::Options {
+    pbs_control::Options {
+        config: Some(Config::DEFAULT),
+        lead_ns: Config::DEFAULT.reschedule_time_ns,
+        planning: pbs_planner::Options {
+            // Each process is a chain of tasks: there is no better place for one than that
+            // where it ends first.
+            strategies: vec![Strategy::EarliestFinish],
+            ..pbs_planner::Options::default()
+        },
+        ..pbs_control::Options::default()
+    }
+}
+
+/// A process as a job of the node's planner.
+fn job(number: usize, process: &[Length], deadline_ns: u64) -> Job {
+    let last = process.len().saturating_sub(1);
+    let tasks = process.iter().enumerate().map(|(position, length)| Task {
+        id: position as u32,
+        name: None,
+        process: 0,
+        position,
+        action: match position {
+            0 => Action::Start,
+            _ if position == last => Action::End,
+            _ => Action::Calculation,
+        },
+        insns: length.planned_insns,
+        memory_bytes: 0,
+        message_bytes: None,
+        senders: Vec::new(),
+        line: None,
+    });
+    Job {
+        name: format!("p{number}"),
+        deadline_ns,
+        tasks: tasks.collect(),
+        processes: vec![Process {
+            tasks: (0..process.len()).collect(),
+            ..Process::default()
+        }],
+        ..Job::default()
+    }
+}
+
+/// The processes by what is planned of them.
+fn longest_first(processes: &[Vec<Length>]) -> Vec<usize> {
+    let planned_insns = |process: &[Length]| process.iter().map(|of| of.planned_insns).sum();
+    let mut order: Vec<usize> = (0..processes.len()).collect();
+    order.sort_by_key(|&number| Reverse::<u64>(planned_insns(&processes[number])));
+    order
+}
+
+/// Plans all processes, the longest first.
+fn plan(cpus: &[u32], processes: &[Vec<Length>]) -> Result<Planned, Error> {
+    let mut controller = Controller::new(machine(cpus), options(), 1, 1);
+    let mut runs = vec![RunId(0); processes.len()];
+    let mut end_ns = 0;
+    for number in longest_first(processes) {
+        let job = job(number, &processes[number], WHENEVER_NS);
+        let admitted = controller.admit(job, 0);
+        let admitted = admitted.map_err(|declined| Error(format!("{declined:?}")))?;
+        runs[number] = admitted.run;
+        end_ns = end_ns.max(admitted.planned.end_ns);
+    }
+    Ok(Planned {
+        controller,
+        runs,
+        end_ns,
+    })
+}
+
+/// How long a plan of the processes on so many cores takes, in whole seconds: with the
+/// capacity buffer and the unallocated time, since the planner plans with a node that is so
+/// much slower.
+///
+/// # Errors
+///
+/// They can't be planned.
+pub fn span_s(cores: u32, processes: &[Vec<Length>]) -> Result<u64, Error> {
+    let cpus: Vec<u32> = (0..cores).collect();
+    let planned = plan(&cpus, processes)?;
+    Ok(planned.end_ns.div_ceil(NS_PER_S).max(1))
+}
+
+/// How long the processes really take on so many cores without a plan, in whole seconds:
+/// each core takes the longest that has not begun, and has no time to leave to others. So
+/// what is as long as planned takes less than [`span_s`].
+pub fn list_s(cores: u32, processes: &[Vec<Length>]) -> u64 {
+    let mut free_insns = vec![0u64; cores.max(1) as usize];
+    for number in longest_first(processes) {
+        let length_insns: u64 = processes[number].iter().map(|of| of.real_insns).sum();
+        if let Some(first) = free_insns.iter_mut().min() {
+            *first += length_insns;
+        }
+    }
+    let last_insns = free_insns.into_iter().max().unwrap_or(0);
+    last_insns.div_ceil(RATE_INSNS_PER_S).max(1)
+}
+
+/// Plans the processes on just these CPUs of a node, runs the plan there, and answers what
+/// the node signals with new plans. It has promised to be over after `duration_s`.
+///
+/// # Errors
+///
+/// It can't be planned or simulated.
+pub fn course(cpus: &[u32], processes: &[Vec<Length>], duration_s: u64) -> Result<Course, Error> {
+    let deadline_ns = duration_s.saturating_mul(NS_PER_S);
+    let Planned {
+        mut controller,
+        runs,
+        ..
+    } = plan(cpus, processes)?;
+    for &run in &runs {
+        // One that ends later keeps the deadline that it has.
+        let _ = controller.set_deadline(run, deadline_ns);
+    }
+    let first = controller.plan(0).map_err(|problems| {
+        let problems: Vec<_> = problems.iter().map(|of| of.message.clone()).collect();
+        Error(problems.join("; "))
+    })?;
+    let Some(mut first) = first else {
+        return Err(Error("a job has nothing to run".into()));
+    };
+    let mut cores = Cores::new(cpus, deadline_ns);
+    for (number, (process, &run)) in processes.iter().zip(&runs).enumerate() {
+        let id = controller.number(run, 0);
+        cores.take_over(&first, id, job(number, process, deadline_ns));
+        let real = process.iter().map(|of| of.real_insns);
+        cores.real_insns.insert(id, real.collect());
+        let known = first.processes.iter_mut().find(|known| known.id == id);
+        for task in known.into_iter().flat_map(|known| &mut known.tasks) {
+            task.real_insns = process.get(task.id as usize).map(|of| of.real_insns);
+        }
+    }
+    let options = pbs_sim::Options {
+        rate_insns_per_ms: RATE_INSNS_PER_S / 1000,
+        limit_ns: Some(deadline_ns.saturating_mul(MOST_DURATIONS)),
+        record_grants: false,
+        ..pbs_sim::Options::default()
+    };
+    let simulation = simulate(&first, &options, &mut cores).map_err(|error| Error::of(&error))?;
+    let mut course = Course {
+        end_ns: simulation.ended().then(|| simulation.ended_ns()),
+        predictions: cores.predictions,
+        ..Course::default()
+    };
+    course.predictions.sort_by_key(|told| told.told_ns);
+    let is_signal = |event: &&Event| {
+        event.kind == EventKind::Late as u16 || event.kind == EventKind::Early as u16
+    };
+    let signals = simulation.events.iter().filter(is_signal);
+    course.signals_ns = signals.map(|event| event.time_ns).collect();
+    let taken = simulation.replans.iter();
+    let taken = taken.filter(|replan| replan.refused.is_none());
+    course.replans_ns = taken.map(|replan| replan.came_ns).collect();
+    Ok(course)
+}
+
+/// What answers the node: a controller for each core, as the simulator asks core by core.
+/// Processes stay on the core of the first plan.
+struct Cores {
+    by_cpu: BTreeMap<u32, OfCore>,
+    /// By process: what its tasks will have retired when they have ended. A node tells that
+    /// of each, and the simulator does not.
+    real_insns: BTreeMap<u32, Vec<u64>>,
+    deadline_ns: u64,
+    predictions: Vec<Prediction>,
+}
+
+struct OfCore {
+    controller: Controller,
+    runs: Vec<RunId>,
+}
+
+impl Cores {
+    fn new(cpus: &[u32], deadline_ns: u64) -> Self {
+        let of_core = |&cpu: &u32| {
+            let controller = Controller::new(machine(&[cpu]), options(), 2, 1);
+            let runs = Vec::new();
+            (cpu, OfCore { controller, runs })
+        };
+        Self {
+            by_cpu: cpus.iter().map(of_core).collect(),
+            real_insns: BTreeMap::new(),
+            deadline_ns,
+            predictions: Vec::new(),
+        }
+    }
+
+    /// The process of that number goes on where the first plan has it.
+    fn take_over(&mut self, plan: &Plan, id: u32, job: Job) {
+        let is_here = |cpu: &&pbs_plan::Cpu| {
+            let mut here = plan.processes_on(cpu).into_iter();
+            here.any(|place| plan.processes.get(place).is_some_and(|of| of.id == id))
+        };
+        let Some(cpu) = plan.cpus.iter().find(is_here).map(|cpu| cpu.cpu) else {
+            return;
+        };
+        if let Some(core) = self.by_cpu.get_mut(&cpu) {
+            let so_far = SoFar {
+                cpu: Some(cpu),
+                ..SoFar::default()
+            };
+            core.runs
+                .extend(core.controller.take_over(job, &[id], &[so_far]));
+        }
+    }
+}
+
+impl JobScheduler for Cores {
+    fn answer(&mut self, failures: &[Failure], state: &NodeState) -> Result<Option<Plan>, String> {
+        let Some(core) = self.by_cpu.get_mut(&state.cpu) else {
+            return Ok(None);
+        };
+        for process in &state.processes {
+            let real_insns = self.real_insns.get(&process.id).into_iter().flatten();
+            let ended = match process.ended {
+                true => usize::MAX,
+                false => process.task.map_or(0, |task| task as usize),
+            };
+            for (task, &retired_insns) in (0..).zip(real_insns).take(ended) {
+                core.controller.event(&Event {
+                    kind: EventKind::TaskEnded as u16,
+                    cpu: state.cpu,
+                    process: process.id,
+                    task,
+                    retired_insns,
+                    ..Event::default()
+                });
+            }
+            let kind = match process.ended {
+                true => EventKind::ProcessEnded,
+                false => EventKind::Grant,
+            };
+            core.controller.event(&Event {
+                kind: kind as u16,
+                cpu: state.cpu,
+                process: process.id,
+                task: process.task.unwrap_or(u32::MAX),
+                retired_insns: process.retired_insns,
+                ..Event::default()
+            });
+        }
+        for failure in failures {
+            core.controller.event(&Event {
+                seq: failure.seq,
+                kind: failure.kind as u16,
+                cpu: state.cpu,
+                process: failure.process,
+                task: failure.task,
+                retired_insns: failure.retired_insns,
+                ..Event::default()
+            });
+        }
+        let answer = core.controller.answer(state.now_ns);
+        let answer = answer.map_err(|problems| format!("{problems:?}"))?;
+        let Answer::Plan { plan, missed } = answer else {
+            return Ok(None);
+        };
+        let ends_ns = core.runs.iter().filter_map(|&run| {
+            let run = core.controller.run(run)?;
+            run.planned_end_ns
+        });
+        let end_ns = ends_ns.max().unwrap_or(0);
+        let end_ns = Some(end_ns).filter(|_| missed.iter().all(|missed| missed.by_ns.is_some()));
+        if end_ns.is_none_or(|end_ns| end_ns > self.deadline_ns) {
+            self.predictions.push(Prediction {
+                told_ns: state.now_ns,
+                end_ns,
+            });
+        }
+        Ok(Some(*plan))
+    }
+}
