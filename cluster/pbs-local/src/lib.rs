@@ -7,8 +7,8 @@
 //! it ended. The cluster counts cores and seconds, and never sees an instruction; the node
 //! never learns of a cluster.
 //!
-//! Jobs have names made of the request's number and time of submission. By that name they
-//! are found again after either side was started anew, so that none is started twice.
+//! Jobs have names made of the request's number and its start. By that name they are found
+//! again after either side was started anew, so that none is started twice.
 
 mod serve;
 
@@ -16,6 +16,8 @@ pub use serve::serve;
 
 use std::collections::HashMap;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use pbs_cluster::RequestId;
@@ -35,13 +37,36 @@ struct Handed {
     told_s: u64,
 }
 
+/// Why a request is not with the service.
+enum Unhanded {
+    /// It does not answer.
+    Away(String),
+    /// It would not take it.
+    Refused(String),
+}
+
+impl From<Failure> for Unhanded {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Connection(_) => Self::Away(failure.to_string()),
+            Failure::Refused(_) => Self::Refused(failure.to_string()),
+        }
+    }
+}
+
 /// The service of this node.
 #[derive(Debug)]
 pub struct Local {
-    client: Client,
+    socket: PathBuf,
+    /// `None`: the service was not reached, or has gone away.
+    client: Option<Client>,
+    /// Whose jobs they are.
+    uid: Option<u32>,
     directory: String,
     environment: Vec<Environment>,
     handed: HashMap<RequestId, Handed>,
+    /// What is to start, and was not handed over, as the service was away.
+    late: Vec<Allocation>,
     /// What was refused, and has not been told yet.
     refused: Vec<(RequestId, String)>,
     /// Why the service was not asked, if it was not.
@@ -49,13 +74,16 @@ pub struct Local {
 }
 
 impl Local {
-    /// Jobs start in that directory, with that environment.
-    pub fn new(client: Client, directory: &str, environment: Vec<Environment>) -> Self {
+    /// The service that listens there; jobs start in that directory, with that environment.
+    pub fn new(socket: &Path, directory: &str, environment: Vec<Environment>) -> Self {
         Self {
-            client,
+            socket: socket.into(),
+            client: None,
+            uid: fs::metadata("/proc/self").ok().map(|process| process.uid()),
             directory: directory.into(),
             environment,
             handed: HashMap::new(),
+            late: Vec::new(),
             refused: Vec::new(),
             trouble: None,
         }
@@ -63,7 +91,7 @@ impl Local {
 
     /// Whether requests are with the service, or were refused and that is to be told.
     pub fn is_busy(&self) -> bool {
-        !self.handed.is_empty() || !self.refused.is_empty()
+        !(self.handed.is_empty() && self.late.is_empty() && self.refused.is_empty())
     }
 
     /// What went wrong since it was asked last; jobs go on.
@@ -75,7 +103,7 @@ impl Local {
         let [file] = &allocation.command[..] else {
             return Err("its command is not one job file; see pbs-job(5)".into());
         };
-        let path = std::path::Path::new(&self.directory).join(file);
+        let path = Path::new(&self.directory).join(file);
         let text = fs::read_to_string(&path).map_err(|error| format!("{file}: {error}"))?;
         let left_ns =
             left_ns(allocation.until_s).ok_or_else(|| "its time is over already".to_string())?;
@@ -90,31 +118,52 @@ impl Local {
         })
     }
 
-    fn list(&mut self, filter: &Filter) -> Result<Vec<Job>, String> {
-        let listed = self.client.list(filter);
-        listed.map_err(|error| error.to_string())
+    /// Asks the service. One that was started anew is connected to again.
+    fn ask<T>(
+        &mut self,
+        what: impl FnOnce(&mut Client) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let client = match &mut self.client {
+            Some(client) => client,
+            none => none.insert(Client::connect(&self.socket)?),
+        };
+        let answer = what(client);
+        if let Err(Failure::Connection(_)) = &answer {
+            self.client = None;
+        }
+        answer
     }
 
-    /// The job that was started for it before, by whomever.
-    fn find(&mut self, name: &str) -> Result<Option<Job>, String> {
+    fn list(&mut self, filter: &Filter) -> Result<Vec<Job>, Failure> {
+        self.ask(|client| client.list(filter))
+    }
+
+    /// The job of this user that was started for it before.
+    fn find(&mut self, name: &str) -> Result<Option<Job>, Failure> {
         let filter = Filter {
             name: Some(name.into()),
+            uid: self.uid,
             last: Some(LAST),
             ..Filter::default()
         };
         Ok(self.list(&filter)?.pop())
     }
 
-    fn hand(&mut self, allocation: &Allocation) -> Result<u64, String> {
-        let name = format!("cluster-{}-{}", allocation.request, allocation.submit_s);
+    fn hand(&mut self, allocation: &Allocation) -> Result<u64, Unhanded> {
+        let name = format!("cluster-{}-{}", allocation.request, allocation.from_s);
         if let Some(job) = self.find(&name)? {
             return Ok(job.number);
         }
-        let submission = self.submission(allocation, &name)?;
-        let jobs = self.client.submit(&[submission]);
-        match jobs {
-            Ok(jobs) => Ok(jobs.first().map_or(0, |job| job.number)),
-            Err(error) => Err(error.to_string()),
+        let submission = self.submission(allocation, &name);
+        let submission = submission.map_err(Unhanded::Refused)?;
+        let jobs = self.ask(|client| client.submit(&[submission]))?;
+        Ok(jobs.first().map_or(0, |job| job.number))
+    }
+
+    /// Hands over what could not be while the service was away.
+    fn catch_up(&mut self) {
+        for allocation in std::mem::take(&mut self.late) {
+            self.start(&allocation);
         }
     }
 }
@@ -122,10 +171,16 @@ impl Local {
 impl Engine for Local {
     fn start(&mut self, allocation: &Allocation) {
         let id = allocation.request;
-        if self.handed.contains_key(&id) {
+        let is_refused = self.refused.iter().any(|&(of, _)| of == id);
+        let is_late = self.late.iter().any(|of| of.request == id);
+        if is_refused || is_late || self.handed.contains_key(&id) {
             return;
         }
         match self.hand(allocation) {
+            Err(Unhanded::Away(why)) => {
+                self.trouble = Some(why);
+                self.late.push(allocation.clone());
+            }
             Ok(number) => {
                 let handed = Handed {
                     number,
@@ -134,11 +189,12 @@ impl Engine for Local {
                 };
                 self.handed.insert(id, handed);
             }
-            Err(why) => self.refused.push((id, why)),
+            Err(Unhanded::Refused(why)) => self.refused.push((id, why)),
         }
     }
 
     fn stop(&mut self, request: RequestId) {
+        self.late.retain(|allocation| allocation.request != request);
         let Some(handed) = self.handed.remove(&request) else {
             return;
         };
@@ -146,7 +202,7 @@ impl Engine for Local {
             number: Some(handed.number),
             name: None,
         };
-        match self.client.cancel(&key) {
+        match self.ask(|client| client.cancel(&key)) {
             // It may be over already.
             Ok(_)
             | Err(Failure::Refused(Refusal::NotInState { .. } | Refusal::NoSuchJob { .. })) => {}
@@ -168,6 +224,7 @@ impl Engine for Local {
     }
 
     fn happened(&mut self, _: u64) -> Vec<Happened> {
+        self.catch_up();
         let refused = self.refused.drain(..);
         let refused = refused.map(|(request, why)| Happened::Ended {
             request,
@@ -184,7 +241,7 @@ impl Engine for Local {
         let jobs = match self.list(&all) {
             Ok(jobs) => jobs,
             Err(why) => {
-                self.trouble = Some(why);
+                self.trouble = Some(why.to_string());
                 return happened;
             }
         };

@@ -16,7 +16,7 @@ use crate::Local;
 const POLL: Duration = Duration::from_millis(200);
 
 /// Lets the clock of a ledger go with that of the machine, and has the service of this node
-/// carry out what is planned; between two looks others ask, alter and kill. With
+/// carry out what is planned, once it is there; between two looks others ask, alter and kill. With
 /// `until_idle` it ends when all requests have. `heard` is told what went wrong without
 /// being the end.
 ///
@@ -33,6 +33,7 @@ pub fn serve(
     mut heard: impl FnMut(&str),
 ) -> Result<(), Error> {
     only_mine(ledger)?;
+    let mut told = None;
     loop {
         match Manager::open(ledger, Access::Write, &mut *engine) {
             Ok((mut cluster, _)) => {
@@ -53,9 +54,12 @@ pub fn serve(
             Err(Error::Ledger(pbs_ledger::Error::Busy(_))) => heard("others write to the ledger"),
             Err(error) => return Err(error),
         }
-        if let Some(trouble) = engine.trouble() {
-            heard(&trouble);
+        // What is not there is waited for, and that is told once.
+        let trouble = engine.trouble();
+        if let Some(new) = trouble.as_ref().filter(|_| trouble != told) {
+            heard(new);
         }
+        told = trouble;
         sleep(POLL);
     }
 }

@@ -12,13 +12,11 @@ pub struct Allocation {
     pub request: RequestId,
     /// Whose it is.
     pub user: String,
-    /// When it was submitted; with its number that is its name for ever.
-    pub submit_s: u64,
     /// What is started.
     pub command: Vec<String>,
     /// Names of nodes, and of each the names and amounts of resources.
     pub nodes: Vec<(String, Vec<(String, u64)>)>,
-    /// From then on.
+    /// From then on. With the number of the request it is a name that no other has.
     pub from_s: u64,
     /// Until then at the latest.
     pub until_s: u64,

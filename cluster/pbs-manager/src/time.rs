@@ -158,7 +158,6 @@ impl<E: Engine> Manager<E> {
         let allocation = Allocation {
             request: id,
             user: row.user,
-            submit_s: row.submit_s,
             command: row.command,
             nodes: nodes.collect(),
             from_s,

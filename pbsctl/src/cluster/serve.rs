@@ -26,8 +26,8 @@ pub(super) struct ServeOptions {
 pub(super) fn run(options: &ServeOptions) -> Result<(), Failure> {
     let directory = std::env::current_dir().map_err(|error| Failure::file(".", &error))?;
     let environment = std::env::vars().map(|(name, value)| Environment { name, value });
-    let client = options.socket.connect()?;
-    let mut engine = Local::new(client, &directory.to_string_lossy(), environment.collect());
+    let socket = &options.socket.path;
+    let mut engine = Local::new(socket, &directory.to_string_lossy(), environment.collect());
     let heard = |what: &str| write_err(&format!("pbsctl: {what}\n"));
     serve(
         &options.ledger.ledger,

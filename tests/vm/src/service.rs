@@ -828,7 +828,7 @@ pub fn carries_out_a_cluster() -> Verdict {
 
 fn carries_out_a_cluster_inner() -> Verdict {
     prepare()?;
-    let (_service, mut client) = serve()?;
+    let (service, mut client) = serve()?;
     let site = "name = \"vm\"\n[[nodes]]\nname = \"vm\"\nhas = \"ncpus=2\"\n";
     fs::write(format!("{DIR}/site.toml"), site).context("site.toml")?;
     for (name, insns) in [
@@ -872,20 +872,39 @@ fn carries_out_a_cluster_inner() -> Verdict {
     }
     // The first time it is killed as soon as something was started.
     let mut first = cluster(&["serve"]).spawn().context("serve")?;
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while all(&mut client)?.is_empty() && Instant::now() < deadline {
-        sleep(Duration::from_millis(5));
-    }
+    let mut handed = |count| -> Verdict {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while all(&mut client)?.len() < count {
+            check!(
+                Instant::now() < deadline,
+                "{count} jobs are not with the service"
+            );
+            sleep(Duration::from_millis(5));
+        }
+        Ok(())
+    };
+    handed(1)?;
     first.kill().context("kill")?;
     first.wait().context("wait")?;
-    says(&["serve", "--until-idle"])?;
+    // And then the service goes away for a time.
+    let mut second = cluster(&["serve", "--until-idle"])
+        .spawn()
+        .context("serve")?;
+    handed(2)?;
+    drop(service);
+    sleep(Duration::from_secs(1));
+    let (_service, mut client) = serve()?;
+    let ended = second.wait().context("wait")?;
+    check!(ended.success(), "serve: {ended}");
     let shown = says(&["info", "--all"])?;
     for name in ["one", "two"] {
         let line = shown
             .lines()
             .find(|line| line.contains(name))
             .unwrap_or_default();
-        check!(line.contains("completed"), "{name}: {shown}");
+        // How a program ended while no service was there, nobody knows.
+        let has_ended = line.contains("completed") || line.contains("unknown");
+        check!(has_ended, "{name}: {shown}");
         let wrote = fs::read_to_string(format!("{DIR}/{name}")).unwrap_or_default();
         check_eq!(wrote, format!("{name}\n"), "what {name} wrote");
     }
