@@ -5,7 +5,7 @@
 //! best effort, of its users. The ledger is in the directory of `PBS_BENCH_DIR`, or that of
 //! temporary files; time is that of the clock, for the disk is waited for.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{channel, Sender};
 use std::time::Instant;
 
@@ -29,9 +29,9 @@ fn path(name: &str) -> PathBuf {
     path
 }
 
-fn remove(path: &PathBuf) {
+fn remove(path: &Path) {
     for end in ["", "-wal", "-shm"] {
-        let mut name = path.clone().into_os_string();
+        let mut name = path.as_os_str().to_os_string();
         name.push(end);
         let _ = std::fs::remove_file(name);
     }
