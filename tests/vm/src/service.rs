@@ -188,8 +188,9 @@ fn takes_jobs_inner() -> Verdict {
     check_eq!(jobs[0].state, "planned", "the second: {jobs:?}");
     let short = jobs[0].number;
 
-    // One that would be late, and what it says would do.
-    let mut late = job("late", "true", 20_000_000, 300);
+    // One that would be late, and what it says would do: even ahead of all others it would
+    // take 80 ms from 100 ms on.
+    let mut late = job("late", "true", 20_000_000, 150);
     let explained = client.explain(&late).context("explain")?;
     let refused = client.submit(std::slice::from_ref(&late));
     let Err(Failure::Refused(Refusal::Declined {
@@ -202,7 +203,7 @@ fn takes_jobs_inner() -> Verdict {
         ));
     };
     check!(!explained.admitted, "explain: {explained:?}");
-    late.request = (late.request).replace("300_000_000", &(earliest_ns + 500_000_000).to_string());
+    late.request = (late.request).replace("150_000_000", &(earliest_ns + 500_000_000).to_string());
     let jobs = client
         .submit(&[late])
         .context("submit with that deadline")?;
