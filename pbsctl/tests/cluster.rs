@@ -210,6 +210,69 @@ fn time_goes_on_and_operators_act() {
 }
 
 #[test]
+fn f44_steps_follow_each_other() {
+    let lab = Lab::new("cluster-steps");
+    lab.says(&run_on("rset=ncpus=16", &["--run", "1h"]));
+    let said = lab.says(&run_on("rset=ncpus=16", &["--depend", "afterok:1"]));
+    assert!(
+        said.starts_with("request 2: planned, 23.11.26 12:00"),
+        "{said}"
+    );
+    let said = lab.says(&run_on(
+        "rset=ncpus=1",
+        &["--depend", "afternotok:1,afterany:2"],
+    ));
+    assert_eq!(said, "request 3: waiting, afternotok:1 afterany:2\n");
+    let said = lab.says(&["why", "2"]);
+    assert!(
+        said.contains("request 1, which it follows: until 23.11.26 12:00"),
+        "{said}"
+    );
+    lab.says(&["advance", "+1h"]);
+    let said = lab.says(&["info", "3"]);
+    assert!(said.contains("not to run: request 1 completed"), "{said}");
+    let ran = lab.run(&run_on("rset=ncpus=1", &["--depend", "after:1"]));
+    assert_eq!(ran.status, 2, "{}", ran.stderr);
+    assert!(ran.stderr.contains("write afterok:7"), "{}", ran.stderr);
+}
+
+#[test]
+fn f88_what_runs_is_resized() {
+    let lab = Lab::new("cluster-resize");
+    lab.says(&run_on("rset=3:ncpus=16", &[]));
+    lab.says(&["advance", "+1m"]);
+    let said = lab.says(&["resize", "1", "--res", "rset=2:ncpus=16"]);
+    assert!(said.contains("node01 node02\n"), "{said}");
+    let said = lab.says(&["resize", "1", "--res", "rset=4:ncpus=16"]);
+    assert!(said.contains("node01 node02 node03 node04\n"), "{said}");
+    let ran = lab.run(&["resize", "1", "--res", "rset=4:ncpus=8"]);
+    assert_eq!(ran.status, 6, "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("more or fewer of its chunks"),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
+fn f82_several_systems_are_shown_at_once() {
+    let lab = Lab::new("cluster-systems");
+    lab.says(&run_on("rset=ncpus=16", &[]));
+    let other = lab.0.join("another.db");
+    let other = other.to_str().unwrap();
+    let ran = pbsctl(&["cluster", "new", "--ledger", other, "--site", SITE], "");
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    fs::write(lab.0.join("torn.db"), "not a ledger").unwrap();
+    let directory = lab.0.to_str().unwrap();
+    let ran = pbsctl(&["cluster", "systems", directory], "");
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let lines: Vec<&str> = ran.stdout.lines().collect();
+    let has = |name: &str| lines.iter().filter(|line| line.starts_with(name)).count();
+    assert_eq!((has("another "), has("torn: ")), (1, 1), "{}", ran.stdout);
+    assert_eq!(lines.len(), 4, "{}", ran.stdout);
+}
+
+#[test]
 fn the_plan_is_a_picture() {
     let lab = Lab::new("cluster-gantt");
     lab.says(&run_on("rset=2:ncpus=16", &[]));

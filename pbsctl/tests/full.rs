@@ -20,7 +20,7 @@ const MACHINE: &str = "[[node]]\nname = \"n\"\nmemory_bytes = 67_108_864\n\
 
 /// Command lines that print something on any machine, for every command. Those that
 /// need the device are told that it is missing, which `--json` prints, too.
-const PRINTING: [(&str, &[&str]); 58] = [
+const PRINTING: [(&str, &[&str]); 59] = [
     ("check", &["check", "plan.toml"]),
     ("check", &["check", "job.toml"]),
     ("check", &["check", "nothing.toml"]),
@@ -77,6 +77,7 @@ const PRINTING: [(&str, &[&str]); 58] = [
     ("cluster", &["cluster", "limits"]),
     ("cluster", &["cluster", "plan"]),
     ("cluster", &["cluster", "stat"]),
+    ("cluster", &["cluster", "systems"]),
     ("cluster", &["cluster", "advance", "+1s"]),
     ("cluster", &["cluster", "extend", "1", "1s"]),
     ("cluster", &["cluster", "kill", "99"]),

@@ -12,8 +12,8 @@ const DOCUMENT: &str = include_str!("../../Documentation/json.rst");
 const SAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../samples");
 
 /// What the commands of `cluster` print that work on a ledger.
-const CLUSTER: [&str; 8] = [
-    "clock", "requests", "request", "why", "nodes", "limits", "stat", "whole",
+const CLUSTER: [&str; 9] = [
+    "systems", "clock", "requests", "request", "why", "nodes", "limits", "stat", "whole",
 ];
 
 /// The keys of a table and their types.
@@ -214,6 +214,7 @@ fn what_is_printed_is_what_is_documented() {
             &["cluster", "plan", "--ledger", &ledger],
         ),
         ("cluster-stat", &["cluster", "stat", "--ledger", &ledger]),
+        ("cluster-systems", &["cluster", "systems", &path("")]),
         ("failure", &["cluster", "why", "--ledger", &ledger, "9"]),
         (
             "failure",
@@ -242,7 +243,7 @@ fn what_is_printed_is_what_is_documented() {
         if let Some(table) = tables.first() {
             agrees(table, &json, &what);
         }
-        for rows in ["runs", "requests", "limits", "policies"] {
+        for rows in ["runs", "requests", "limits", "policies", "systems"] {
             if let (Some(table), Some(rows)) = (tables.get(1), json[rows].as_array()) {
                 assert!(!rows.is_empty(), "{what}");
                 for row in rows {

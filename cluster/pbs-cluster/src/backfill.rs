@@ -6,6 +6,12 @@ use std::ops::Bound;
 use crate::planner::{Planner, Turn};
 use crate::request::{RequestId, When};
 
+/// So often within a horizon those are looked at that wait behind it.
+const LOOKS: u64 = 8;
+
+/// So many of them at once find nothing before the others are not asked.
+const MAX_TRIES: usize = 256;
+
 /// How far one has come in going through all that is planned. What becomes free meanwhile
 /// is seen by those whose turn is still to come; for the others one goes through once more.
 #[derive(Clone, Copy, Debug, Default)]
@@ -71,7 +77,7 @@ impl Planner {
 
     /// Seeks an earlier place for a request that has not started.
     fn improve(&mut self, now_s: u64, from_s: u64, id: RequestId) -> bool {
-        let Some(entry) = self.entries.get_mut(&id) else {
+        let Some(entry) = self.entries.get(&id) else {
             return false;
         };
         let stays = matches!(entry.when, When::Fixed { .. }) || entry.when.is_late();
@@ -79,7 +85,12 @@ impl Planner {
             return false;
         };
         let (need, who) = (entry.need.clone(), entry.who.clone());
-        let window = entry.when.window(now_s, need.duration_s);
+        let Some(entry) = self.entries.get(&id) else {
+            return false;
+        };
+        let Some(window) = self.window(now_s, entry) else {
+            return false;
+        };
         let is_later = over.start >= from_s && over.start > window.start;
         if stays || !is_later || entry.is_running || entry.inside.is_some() {
             return false;
@@ -90,10 +101,14 @@ impl Planner {
         if !nodes.may_start_before(machine, &need, placed, over.start) {
             return false;
         }
-        let Some(old) = entry.place.take() else {
+        let taken = self
+            .entries
+            .get_mut(&id)
+            .and_then(|entry| entry.place.take());
+        let Some(old) = taken else {
             return false;
         };
-        let asked = (&need.sums[..], need.duration_s);
+        let asked = (&need.sums[..], need.asked_s());
         self.nodes
             .lift(&self.machine, &need, &old.nodes, over.clone());
         self.system
@@ -115,6 +130,10 @@ impl Planner {
                 self.nodes.settle(&self.machine, &old.nodes);
                 self.starts.remove(&(old.start_s, id));
                 self.set_place(id, place);
+                if self.followers.contains_key(&id) {
+                    // They may move up behind it.
+                    self.backfill.add(over.end);
+                }
                 true
             }
         }
@@ -136,15 +155,42 @@ impl Planner {
     /// submission. Who got one.
     pub fn plan_waiting(&mut self, now_s: u64) -> Vec<RequestId> {
         let mut planned = Vec::new();
-        for (_, _, id) in self.waiting.clone() {
-            let Some(entry) = self.entries.get(&id) else {
-                continue;
-            };
-            if let Some(place) = self.seek(now_s, entry) {
-                self.set_place(id, place);
-                planned.push(id);
+        // Behind a horizon many may wait; the first that find nothing speak for the others.
+        let most = self.policy.horizon_s.map_or(usize::MAX, |_| MAX_TRIES);
+        loop {
+            let (before, mut in_vain) = (planned.len(), 0);
+            for (_, _, id) in self.waiting.clone() {
+                match self.seek_place(now_s, id) {
+                    true => planned.push(id),
+                    false => in_vain += 1,
+                }
+                if in_vain == most {
+                    break;
+                }
+            }
+            // Who follows one that was planned has its turn now.
+            if planned.len() == before || self.followers.is_empty() {
+                break;
             }
         }
+        self.look_s = None;
+        self.look_again(now_s);
         planned
+    }
+
+    /// Where there is a horizon, those that wait are looked at again before much of it has
+    /// passed.
+    pub(crate) fn look_again(&mut self, now_s: u64) {
+        let horizon_s = self.policy.horizon_s.filter(|_| !self.waiting.is_empty());
+        let look_s = horizon_s.map(|horizon_s| now_s.saturating_add((horizon_s / LOOKS).max(1)));
+        self.look_s = match (self.look_s, look_s) {
+            (Some(before_s), Some(look_s)) => Some(before_s.min(look_s)),
+            (_, look_s) => look_s,
+        };
+    }
+
+    /// When those that wait are to be looked at again by [`Self::plan_waiting`].
+    pub fn next_look_s(&self) -> Option<u64> {
+        self.look_s
     }
 }

@@ -16,28 +16,37 @@
 //! | [`Rules`] | limits and FreePools (3) |
 //! | [`Planner`] | booking, backfilling, replanning (5.3, 5.4) |
 
+mod account;
 mod backfill;
+mod choice;
 mod gaps;
 pub mod literal;
 mod machine;
 mod map;
+mod memory;
 mod need;
 mod node_plan;
 mod nodes;
 mod of_site;
+mod order;
 mod planner;
+mod policy;
 mod replan;
 mod request;
 mod reservation;
+mod resize;
 mod rules;
 mod search;
+mod soft;
 mod standing;
 mod system;
 
 pub use machine::{Machine, NodeSpec, Resource, ResourceId, NCPUS};
 pub use map::Placed;
+pub use memory::{Memory, Vectors};
 pub use need::Impossible;
 pub use planner::Planner;
+pub use policy::Policy;
 pub use replan::Replanned;
 pub use request::{NoWhen, Refusal, Request, RequestId, State, When};
 pub use rules::{Limit, Limited, Pool, Rules};

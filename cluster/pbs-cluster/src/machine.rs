@@ -37,6 +37,8 @@ pub struct NodeSpec {
     /// So many cores are for requests of that resource only, which alone may have the node
     /// to themselves (Keller, 5.4).
     pub kept: Option<(ResourceId, u64)>,
+    /// Nodes at one switch are near each other; those of which none is told are at one, too.
+    pub switch: Option<String>,
 }
 
 /// Nodes that are alike in all but their names.
@@ -61,6 +63,8 @@ pub struct Machine {
     pub(crate) classes: Vec<Class>,
     pub(crate) names: Vec<String>,
     pub(crate) class_of: Vec<usize>,
+    /// By number; nodes at one switch are near each other.
+    pub(crate) switch_of: Vec<u32>,
     /// Of all nodes together, or what there is beside them.
     pub(crate) totals: Vec<u64>,
     /// The resource that stands for the cores which are not kept for others.
@@ -115,6 +119,15 @@ impl Machine {
             order.push((weight(node), kind, index));
         }
         order.sort_unstable();
+        let mut switches: Vec<&Option<String>> = specs.iter().map(|node| &node.switch).collect();
+        switches.sort_unstable();
+        switches.dedup();
+        let switch = |node: &NodeSpec| {
+            let place = switches.binary_search(&&node.switch);
+            place.unwrap_or_default() as u32
+        };
+        let switch_of = order.iter().map(|&(_, _, index)| switch(&specs[index]));
+        let switch_of = switch_of.collect();
         let mut classes: Vec<Class> = Vec::new();
         let mut class_of = Vec::with_capacity(order.len());
         let mut last = None;
@@ -143,6 +156,7 @@ impl Machine {
                 .map(|&(_, _, index)| specs[index].name.clone())
                 .collect(),
             class_of,
+            switch_of,
             totals,
             common,
         }

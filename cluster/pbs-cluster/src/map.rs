@@ -3,12 +3,17 @@
 //!
 //! Expensive chunks go on cheap nodes first. With one kind of chunk that finds a mapping
 //! wherever there is one. With several it may not; then what was chosen is taken back
-//! step by step, so many times.
+//! step by step, so many times. Which nodes come first is a matter of policy: see
+//! `choice`.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
-use crate::machine::{Machine, ResourceId};
-use crate::need::Need;
+use pbs_site::Mapping;
+
+use crate::choice::{arrange, Host};
+use crate::machine::{Machine, ResourceId, NCPUS};
+use crate::need::{Fit, Need};
 use crate::nodes::Nodes;
 
 /// So many steps back and forth before it is given up.
@@ -66,10 +71,16 @@ pub(crate) fn map(
     nodes: &Nodes,
     need: &Need,
     over: Range<u64>,
+    mapping: Mapping,
 ) -> Option<Vec<Placed>> {
     match &need.kinds[..] {
-        [_] => one_kind(machine, nodes, need, over),
-        _ => Several::new(machine, need, |node| nodes.free_over(machine, node, &over)).map(),
+        [_] => one_kind(machine, nodes, need, over, mapping),
+        _ => {
+            let free = |node| nodes.free_over(machine, node, &over);
+            let mut several = Several::new(machine, need, free);
+            several.arrange(mapping, nodes, &over);
+            several.map()
+        }
     }
 }
 
@@ -85,26 +96,46 @@ fn one_kind(
     nodes: &Nodes,
     need: &Need,
     over: Range<u64>,
+    mapping: Mapping,
 ) -> Option<Vec<Placed>> {
     let kind = &need.kinds[0];
-    let mut left = kind.count;
+    let classes = machine.classes.iter().zip(&kind.fits);
+    let classes = classes.filter_map(|(class, fit)| Some((class, fit.as_ref()?)));
+    let hosts = classes.flat_map(|(class, fit)| {
+        let of_class = class.nodes.clone();
+        of_class.map(move |node| (node, fit))
+    });
+    let room = |(node, fit): (usize, &Fit)| {
+        let most = fit.most.min(kind.count);
+        let count = nodes.fits_over(machine, node, need, (kind, fit), most, &over);
+        (node, count)
+    };
+    let mut hosts = hosts.map(room).filter(|&(_, count)| count > 0);
+    if mapping == Mapping::Cheapest {
+        // No more nodes are asked than are taken.
+        return fill(&mut hosts, kind.count);
+    }
+    let mut hosts: Vec<Host> = hosts.collect();
+    arrange(mapping, machine, nodes, &mut hosts, kind.count, &over);
+    let mut placed = fill(&mut hosts.into_iter(), kind.count)?;
+    placed.sort_unstable();
+    Some(placed)
+}
+
+/// Takes of each host what it offers until it is enough.
+fn fill(hosts: &mut dyn Iterator<Item = Host>, wanted: u64) -> Option<Vec<Placed>> {
+    let mut left = wanted;
     let mut placed = Vec::new();
-    for (class, fit) in kind.fits.iter().enumerate() {
-        let Some(fit) = fit else { continue };
-        for node in machine.classes[class].nodes.clone() {
-            let most = fit.most.min(left);
-            let count = nodes.fits_over(machine, node, need, (kind, fit), most, &over);
-            if count > 0 {
-                placed.push(Placed {
-                    node: node as u32,
-                    kind: 0,
-                    count: count as u32,
-                });
-                left -= count;
-                if left == 0 {
-                    return Some(placed);
-                }
-            }
+    for (node, room) in hosts {
+        let count = room.min(left);
+        placed.push(Placed {
+            node: node as u32,
+            kind: 0,
+            count: count as u32,
+        });
+        left -= count;
+        if left == 0 {
+            return Some(placed);
         }
     }
     None
@@ -144,6 +175,26 @@ impl<'a> Several<'a> {
             chosen: Vec::new(),
             steps: 0,
         }
+    }
+
+    /// Nodes are tried in the order of the policy; of switches by the cores that are free
+    /// there.
+    fn arrange(&mut self, mapping: Mapping, nodes: &Nodes, over: &Range<u64>) {
+        if mapping == Mapping::Cheapest {
+            return;
+        }
+        let mut hosts: Vec<Host> = self
+            .nodes
+            .iter()
+            .map(|(node, free)| (*node, free[NCPUS]))
+            .collect();
+        let wanted = self.need.kinds.iter();
+        let wanted = wanted.map(|kind| kind.cores.saturating_mul(kind.count));
+        let wanted = wanted.fold(0, u64::saturating_add);
+        arrange(mapping, self.machine, nodes, &mut hosts, wanted, over);
+        let turns = hosts.iter().enumerate().map(|(turn, host)| (host.0, turn));
+        let turns: BTreeMap<usize, usize> = turns.collect();
+        self.nodes.sort_by_key(|(node, _)| turns.get(node));
     }
 
     fn map(mut self) -> Option<Vec<Placed>> {
@@ -191,6 +242,8 @@ impl<'a> Several<'a> {
                 }),
             }
         }
+        // Whatever the order was in which they were tried.
+        placed.sort_unstable();
         Some(placed)
     }
 

@@ -70,8 +70,17 @@ pub(crate) struct Fit {
 pub(crate) struct Kind {
     pub(crate) count: u64,
     pub(crate) cores: u64,
+    /// What one asks for.
+    pub(crate) amounts: Vec<(ResourceId, u64)>,
     /// By class; `None` where it can't be.
     pub(crate) fits: Vec<Option<Fit>>,
+}
+
+impl Kind {
+    /// The class of the cheapest nodes that it could be on.
+    pub(crate) fn cheapest(&self) -> Option<usize> {
+        self.fits.iter().position(Option::is_some)
+    }
 }
 
 /// What is needed, and for how long.
@@ -88,7 +97,10 @@ pub(crate) struct Need {
     pub(crate) scatter: bool,
     /// Nodes are taken whole.
     pub(crate) exclusive: bool,
+    /// How long the nodes are booked: what was asked for, and the margin.
     pub(crate) duration_s: u64,
+    /// What of it is for getting the nodes ready and for cleaning them.
+    pub(crate) margin_s: u64,
 }
 
 /// What a condition of a node may ask of a chunk.
@@ -183,6 +195,7 @@ impl Need {
             Kind {
                 count: *count,
                 cores: amount_of(amounts, NCPUS),
+                amounts: amounts.clone(),
                 fits: machine
                     .classes
                     .iter()
@@ -197,9 +210,22 @@ impl Need {
             scatter,
             exclusive,
             duration_s,
+            margin_s: 0,
         };
         need.check(machine)?;
         Ok(need)
+    }
+
+    /// The same with time before and after what was asked for (Keller, 5.4: timeouts).
+    pub(crate) fn with_margin(mut self, margin_s: u64) -> Self {
+        self.duration_s += margin_s;
+        self.margin_s = margin_s;
+        self
+    }
+
+    /// How long was asked for: what limits and conditions are about.
+    pub(crate) fn asked_s(&self) -> u64 {
+        self.duration_s - self.margin_s
     }
 
     /// Each kind of chunk has nodes enough, taken by itself.

@@ -32,6 +32,16 @@ impl NodePlan {
         }
     }
 
+    /// What each resource takes of memory; the times are the first one's.
+    pub(crate) fn vector_bytes(&self) -> impl Iterator<Item = usize> + '_ {
+        let times = size_of::<Self>() + self.begins_s.capacity() * size_of::<u64>();
+        let used = self.used.iter().enumerate();
+        used.map(move |(resource, used)| {
+            let values = size_of::<Vec<u64>>() + used.capacity() * size_of::<u64>();
+            values + if resource == 0 { times } else { 0 }
+        })
+    }
+
     pub(crate) fn step_count(&self) -> usize {
         self.begins_s.len()
     }

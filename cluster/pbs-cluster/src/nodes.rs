@@ -14,6 +14,7 @@ use pbs_profile::FOREVER;
 use crate::gaps::Gaps;
 use crate::machine::{Class, Machine, ResourceId, NCPUS};
 use crate::map::{by_node, taken, Placed};
+use crate::memory::Memory;
 use crate::need::{Fit, Kind, Need};
 use crate::node_plan::NodePlan;
 
@@ -45,6 +46,14 @@ impl Nodes {
             nodes.renew(machine, node);
         }
         nodes
+    }
+
+    pub(crate) fn count_memory(&self, memory: &mut Memory) {
+        for plan in &self.plans {
+            for bytes in plan.vector_bytes() {
+                memory.nodes.count(plan.step_count(), bytes);
+            }
+        }
     }
 
     pub(crate) fn plan(&self, node: usize) -> &NodePlan {
@@ -286,15 +295,62 @@ impl Nodes {
         (best_s < until_s).then_some(best_s)
     }
 
+    /// Whether somebody has something of the node in an interval.
+    pub(crate) fn is_busy(&self, node: usize, over: &Range<u64>) -> bool {
+        let plan = &self.plans[node];
+        let steps = plan.step_at(over.start)..plan.step_count();
+        let mut steps = steps.take_while(|&step| plan.begin_s(step) < over.end);
+        steps.any(|step| plan.used(step, NCPUS) > 0)
+    }
+
     /// When how many chunks of a kind can start, from `from_s` on and before `until_s`,
-    /// over all nodes: FCJ, of starts.
+    /// over all nodes: FCJ, of starts. By several threads each asks its part of the nodes
+    /// (Keller, 5.4); the result is the same.
     pub(crate) fn starts(
         &self,
         machine: &Machine,
         need: &Need,
         kind: &Kind,
-        from_s: u64,
-        until_s: u64,
+        over: Range<u64>,
+        threads: usize,
+    ) -> Vec<Change> {
+        let all = 0..self.plans.len();
+        let mut changes = match threads {
+            0 | 1 => self.starts_of(machine, need, kind, &over, all),
+            _ => {
+                let part = all.len().div_ceil(threads).max(1);
+                let parts: Vec<_> = all.clone().step_by(part).collect();
+                let of_part = |&begin: &usize| {
+                    let nodes = begin..all.end.min(begin + part);
+                    self.starts_of(machine, need, kind, &over, nodes)
+                };
+                std::thread::scope(|scope| {
+                    let (first, others) = parts.split_at(1.min(parts.len()));
+                    let others: Vec<_> = others
+                        .iter()
+                        .map(|begin| scope.spawn(move || of_part(begin)))
+                        .collect();
+                    let mut changes: Vec<_> = first.iter().flat_map(of_part).collect();
+                    for (thread, begin) in others.into_iter().zip(parts.iter().skip(1)) {
+                        // Where a thread failed its part is asked for here.
+                        changes.extend(thread.join().unwrap_or_else(|_| of_part(begin)));
+                    }
+                    changes
+                })
+            }
+        };
+        changes.sort_unstable();
+        changes
+    }
+
+    /// The same of some nodes, in no order.
+    fn starts_of(
+        &self,
+        machine: &Machine,
+        need: &Need,
+        kind: &Kind,
+        over: &Range<u64>,
+        of: Range<usize>,
     ) -> Vec<Change> {
         let mut changes = Vec::new();
         let mut open = Vec::new();
@@ -308,10 +364,10 @@ impl Nodes {
                 true => (1, fit.most.min(kind.count)),
                 false => (fit.most.min(kind.count), 1),
             };
-            for node in class.nodes.clone() {
+            for node in class.nodes.start.max(of.start)..class.nodes.end.min(of.end) {
                 let earliest_s = self.earliest_s(machine, node, cores, need.duration_s);
-                let first_s = earliest_s.max(from_s);
-                if first_s >= until_s {
+                let first_s = earliest_s.max(over.start);
+                if first_s >= over.end {
                     continue;
                 }
                 open.clear();
@@ -321,13 +377,12 @@ impl Nodes {
                     plan,
                     fits,
                     need.duration_s,
-                    first_s..until_s,
+                    first_s..over.end,
                     &mut open,
                     &mut changes,
                 );
             }
         }
-        changes.sort_unstable();
         changes
     }
 }

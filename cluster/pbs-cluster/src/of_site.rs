@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use pbs_profile::FOREVER;
 use pbs_rset::Value;
-use pbs_site::{Consumer, Kind, Privilege, Scope, Site, Validity, Whom};
+use pbs_site::{Consumer, Kind, Privilege, Scope, Site, Validity};
 
 use crate::machine::{Machine, NodeSpec, Resource};
 use crate::need::Need;
@@ -61,6 +61,7 @@ impl Machine {
                 prio: node.prio,
                 only_if: node.only_if.clone(),
                 kept: kept.and_then(|kept| Some((place(&kept.resource)?, kept.cores))),
+                switch: node.switch.clone(),
             }
         });
         let nodes: Vec<_> = nodes.collect();
@@ -91,6 +92,7 @@ impl Rules {
                 whom: limit.whom.clone(),
                 of,
                 items: limit.items,
+                soft_permille: limit.soft_permille,
                 duration_s: limit.duration_s,
                 area_s: limit.area_s,
                 valid: valid(&limit.validity),
@@ -183,9 +185,4 @@ fn weighed(site: &Site, machine: &Machine, need: &Need, when: When) -> i64 {
     by_type
         .saturating_add(special.fold(0, i64::saturating_add))
         .saturating_add(weights.per_node.saturating_mul(nodes))
-}
-
-/// The consumers of a request: its user, and its group.
-pub(crate) fn consumers(user: &str, group: &str) -> [Whom; 2] {
-    [Whom::User(user.into()), Whom::Group(group.into())]
 }

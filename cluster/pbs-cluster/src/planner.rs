@@ -6,13 +6,15 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
 
-use pbs_site::Whom;
+use pbs_site::{Mapping, Whom};
 
 use crate::backfill::Backfill;
+use crate::choice::price;
 use crate::machine::{Machine, NCPUS};
 use crate::map::{by_node, map_empty, taken, Placed};
-use crate::need::Need;
+use crate::need::{Kind, Need};
 use crate::nodes::Nodes;
+use crate::policy::Policy;
 use crate::request::{Refusal, Request, RequestId, State, When};
 use crate::rules::{Limited, Rules};
 use crate::search::{Place, Search};
@@ -29,6 +31,10 @@ pub(crate) struct Entry {
     /// How long it was to run at first.
     pub(crate) first_duration_s: u64,
     pub(crate) is_of_array: bool,
+    /// What has to be over before it starts, of that which is not.
+    pub(crate) after: Vec<RequestId>,
+    /// It has no place until it is released.
+    pub(crate) is_held: bool,
     pub(crate) is_running: bool,
     /// `None`: it waits.
     pub(crate) place: Option<Place>,
@@ -64,6 +70,7 @@ pub struct Planner {
     pub(crate) machine: Arc<Machine>,
     pub(crate) nodes: Nodes,
     pub(crate) system: System,
+    pub(crate) policy: Policy,
     pub(crate) entries: BTreeMap<RequestId, Entry>,
     pub(crate) next_id: RequestId,
     /// When what is planned starts.
@@ -79,6 +86,10 @@ pub struct Planner {
     counts: HashMap<Whom, [u64; 2]>,
     /// Who is dropped unless it is confirmed, and when.
     pub(crate) unconfirmed: BTreeSet<(u64, RequestId)>,
+    /// Who follows whom.
+    pub(crate) followers: BTreeMap<RequestId, BTreeSet<RequestId>>,
+    /// When those that wait behind the horizon are looked at again.
+    pub(crate) look_s: Option<u64>,
     /// Which requests changed, if somebody wants to know.
     pub(crate) changes: Option<BTreeSet<RequestId>>,
 }
@@ -86,7 +97,13 @@ pub struct Planner {
 impl Planner {
     /// Nothing is planned yet, and all nodes are in order.
     pub fn new(machine: Arc<Machine>, rules: Rules) -> Self {
+        Self::with_policy(machine, rules, Policy::default())
+    }
+
+    /// The same by a policy.
+    pub fn with_policy(machine: Arc<Machine>, rules: Rules, policy: Policy) -> Self {
         Self {
+            policy,
             nodes: Nodes::new(&machine),
             system: System::new(&machine, rules),
             machine,
@@ -99,6 +116,8 @@ impl Planner {
             decisions: 0,
             counts: HashMap::new(),
             unconfirmed: BTreeSet::new(),
+            followers: BTreeMap::new(),
+            look_s: None,
             changes: None,
         }
     }
@@ -116,31 +135,31 @@ impl Planner {
     ///
     /// Why it is declined; nothing is changed then.
     pub fn submit(&mut self, now_s: u64, request: &Request) -> Result<RequestId, Refusal> {
-        let need = Need::new(&self.machine, &request.rset, request.duration_s.max(1))?;
+        let duration_s = self.policy.point_s(request.duration_s.max(1));
+        let margin_s = self.policy.point_s(request.margin_s);
+        let need = Need::new(&self.machine, &request.rset, duration_s)?.with_margin(margin_s);
         if !map_empty(&self.machine, &need) {
             return Err(crate::Impossible::NoMapping.into());
         }
-        let who = Who {
-            user: request.user.clone(),
-            group: request.group.clone(),
-        };
+        let who = Who::new(&request.user, &request.group);
         self.check_counts(now_s, &who, request.is_of_array)?;
-        self.system.prepare(&need.sums, need.duration_s, &who);
+        self.system.prepare(&need.sums, need.asked_s(), &who);
         let mut entry = Entry {
             first_duration_s: need.duration_s,
             need: Arc::new(need),
             who: Arc::new(who),
-            when: request.when,
+            when: self.in_points(request.when),
             priority: request.priority,
             submit_s: now_s,
             is_of_array: request.is_of_array,
+            after: self.unfinished(&request.after),
+            is_held: request.is_held,
             is_running: false,
             place: None,
             inside: None,
         };
         entry.place = self.seek(now_s, &entry);
-        let may_wait = !request.when.is_bound() && self.is_defective();
-        if entry.place.is_none() && !may_wait {
+        if entry.place.is_none() && !self.may_wait(now_s, &entry) {
             return Err(self.refusal(now_s, &entry));
         }
         let id = self.next_id;
@@ -149,10 +168,46 @@ impl Planner {
         Ok(id)
     }
 
+    /// A request without a place waits for a node, for what it follows, or until it is
+    /// nearer.
+    fn may_wait(&self, now_s: u64, entry: &Entry) -> bool {
+        let Some(window) = self.window(now_s, entry) else {
+            return true;
+        };
+        if entry.when.is_bound() {
+            return false;
+        }
+        self.is_defective()
+            || self.policy.horizon_s.is_some()
+                && self
+                    .search(&entry.who)
+                    .earliest(&entry.need, window)
+                    .is_some()
+    }
+
+    /// A fixed start is a point of the plan.
+    fn in_points(&self, when: When) -> When {
+        match when {
+            When::Fixed { start_s } => When::Fixed {
+                start_s: self.policy.point_s(start_s),
+            },
+            other => other,
+        }
+    }
+
+    fn unfinished(&self, of: &[RequestId]) -> Vec<RequestId> {
+        let known = |id: &RequestId| self.entries.contains_key(id);
+        of.iter().copied().filter(known).collect()
+    }
+
     /// The best place for a request, by its type.
     pub(crate) fn seek(&self, now_s: u64, entry: &Entry) -> Option<Place> {
         let need = &entry.need;
-        let window = entry.when.window(now_s, need.duration_s);
+        let mut window = self.window(now_s, entry)?;
+        if let (false, Some(horizon_s)) = (entry.when.is_bound(), self.policy.horizon_s) {
+            let last_s = now_s.saturating_add(horizon_s);
+            window.end = window.end.min(last_s.saturating_add(need.duration_s));
+        }
         let search = self.search(&entry.who);
         match entry.when.is_late() {
             true => search.latest(need, window),
@@ -180,14 +235,15 @@ impl Planner {
 
     fn check_counts(&self, now_s: u64, who: &Who, of_array: bool) -> Result<(), Refusal> {
         for whom in who.consumers() {
-            let counts = self.counts.get(&whom).copied().unwrap_or_default();
+            let counts = self.counts.get(whom).copied().unwrap_or_default();
             let all = [
                 (Limited::Requests, counts[0], true),
                 (Limited::ArrayRequests, counts[1], of_array),
             ];
             for (of, count, is_asked) in all {
-                let most = self.system.rules().most_requests(&whom, of, now_s);
+                let most = self.system.rules().most_requests(whom, of, now_s);
                 if is_asked && count >= most {
+                    let whom = whom.clone();
                     return Err(Refusal::TooMany { whom, of, most });
                 }
             }
@@ -200,7 +256,7 @@ impl Planner {
             return;
         }
         for consumer in entry.who.consumers() {
-            let counts = self.counts.entry(consumer).or_default();
+            let counts = self.counts.entry(consumer.clone()).or_default();
             for count in counts.iter_mut().take(1 + usize::from(entry.is_of_array)) {
                 *count = match is_more {
                     true => *count + 1,
@@ -217,10 +273,13 @@ impl Planner {
             self.unconfirmed.insert((until_s, id));
         }
         self.count(&entry, true);
+        self.follow(id, &entry.after);
         match entry.place.take() {
             None => {
+                let submit_s = entry.submit_s;
                 self.waiting.insert(entry.turn(id));
                 self.entries.insert(id, entry);
+                self.look_again(submit_s);
             }
             Some(place) => {
                 self.entries.insert(id, entry);
@@ -238,7 +297,7 @@ impl Planner {
         let over = place.start_s..place.start_s + entry.need.duration_s;
         self.nodes
             .book(&self.machine, &entry.need, &place.nodes, over.clone());
-        let asked = (&entry.need.sums[..], entry.need.duration_s);
+        let asked = (&entry.need.sums[..], entry.need.asked_s());
         self.system.book(&place.sums, asked, &entry.who, over, true);
         self.waiting.remove(&entry.turn(id));
         if !entry.is_running {
@@ -254,11 +313,16 @@ impl Planner {
         let entry = self.entries.get_mut(&id)?;
         let over = entry.over()?;
         let place = entry.place.take()?;
-        let over = over.start.max(from_s)..over.end;
+        let point_s = self.policy.point_s(from_s).min(over.end);
+        // What it had counts no more, either.
+        let had_s = point_s.saturating_sub(over.start);
+        self.system
+            .count_area(&place.sums, had_s, &entry.who, false);
+        let over = over.start.max(point_s)..over.end;
         if !over.is_empty() {
             self.nodes
                 .revoke(&self.machine, &entry.need, &place.nodes, over.clone());
-            let asked = (&entry.need.sums[..], entry.need.duration_s);
+            let asked = (&entry.need.sums[..], entry.need.asked_s());
             self.system
                 .book(&place.sums, asked, &entry.who, over, false);
         }
@@ -345,8 +409,39 @@ impl Planner {
                 entry.is_running = true;
                 started.push(id);
                 self.changed(id);
+                self.choose_again(id);
             }
         }
+    }
+
+    /// What starts has had its nodes since it was planned; better ones may have become free
+    /// since. Keller maps some requests only now (5), which can fail; this can't.
+    fn choose_again(&mut self, id: RequestId) {
+        let Some(entry) = self.entries.get(&id) else {
+            return;
+        };
+        let (Some(over), need, who) = (entry.over(), entry.need.clone(), entry.who.clone()) else {
+            return;
+        };
+        let is_held = entry.inside.is_some();
+        let on_best = entry.place.as_ref().is_some_and(|place| {
+            let nodes = place.nodes.iter().map(|placed| placed.node as usize);
+            let classes = nodes.map(|node| self.machine.class_of[node]);
+            classes.max() == need.kinds.iter().filter_map(Kind::cheapest).max()
+        });
+        if is_held || on_best && self.policy.mapping == Mapping::Cheapest {
+            return;
+        }
+        let Some(old) = self.take_place(over.start, id) else {
+            return;
+        };
+        let found = self.search(&who).exactly(&need, over.start);
+        let price = |place: &Place| {
+            let (machine, nodes) = (&self.machine, &self.nodes);
+            price(self.policy.mapping, machine, nodes, &place.nodes, &over)
+        };
+        let better = found.filter(|found| price(found) < price(&old));
+        self.set_place(id, better.unwrap_or(old));
     }
 
     /// What runs and should be over by now: it is aborted (Keller, 5.4).
@@ -374,6 +469,7 @@ impl Planner {
             self.unconfirmed.remove(&(until_s, id));
         }
         self.count(&entry, false);
+        self.unfollow(id, &entry.after);
         match place {
             None => {
                 self.waiting.remove(&entry.turn(id));
@@ -417,6 +513,10 @@ impl Planner {
         let ask = search.ask(need, &need.sums);
         let mut causes = ask.causes(need.duration_s, &window);
         causes.push((Cause::Nodes, search.on_nodes(need, window)));
+        causes.extend(entry.after.iter().map(|&before| {
+            let over = self.entries.get(&before).and_then(Entry::over);
+            (Cause::After(before), over.map(|over| over.end))
+        }));
         causes
     }
 
@@ -432,6 +532,7 @@ impl Planner {
             nodes: &self.nodes,
             system: &self.system,
             who,
+            policy: &self.policy,
         }
     }
 

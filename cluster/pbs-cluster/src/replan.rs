@@ -95,6 +95,7 @@ impl Planner {
             else {
                 continue;
             };
+            let had_s = now_s.saturating_sub(over.start);
             let over = over.start.max(now_s)..over.end;
             if !entry.is_running || over.is_empty() {
                 continue;
@@ -104,8 +105,9 @@ impl Planner {
                 .enumerate()
                 .filter(|&(_, of)| of > 0)
                 .collect();
-            let asked = (&entry.need.sums[..], entry.need.duration_s);
+            let asked = (&entry.need.sums[..], entry.need.asked_s());
             self.system.book(&used, asked, &entry.who, over, is_more);
+            self.system.count_area(&used, had_s, &entry.who, is_more);
             for (resource, amount) in used {
                 if let Some((_, sum)) = place.sums.iter_mut().find(|(of, _)| *of == resource) {
                     *sum = match is_more {
@@ -137,6 +139,7 @@ impl Planner {
         for ((_, _, id), old) in planned {
             self.plan_again(now_s, id, old.start_s.max(now_s), replanned);
         }
+        replanned.moved.extend(self.keep_order(now_s));
         self.backfill.add(now_s);
     }
 
@@ -275,15 +278,18 @@ impl Planner {
         let entry = known.filter(|entry| entry.inside.is_none());
         let old = entry.ok_or(Refusal::NoSuchRequest(id))?.clone();
         let (backfill, submit_s) = (self.backfill, old.submit_s);
+        let followers: Vec<RequestId> = self.followers(id).collect();
         self.remove(now_s, id);
         let next_id = std::mem::replace(&mut self.next_id, id);
         let planned = self.submit(now_s, request);
         self.next_id = next_id;
         if let Err(refusal) = planned {
             self.insert(id, old);
+            self.follow_again(id, &followers);
             self.backfill = backfill;
             return Err(refusal);
         }
+        self.follow_again(id, &followers);
         if let Some(entry) = self.entries.get_mut(&id) {
             // It does not lose its turn, but keeps what decides of that.
             let waited = self.waiting.remove(&entry.turn(id));
@@ -296,6 +302,7 @@ impl Planner {
                 self.planned.insert(entry.turn(id));
             }
         }
+        self.keep_order(now_s);
         Ok(())
     }
 
@@ -306,6 +313,7 @@ impl Planner {
     /// [`Refusal::TooLong`] beyond `most_permille` of what it was to run at first, and
     /// [`Refusal::NotInTime`] where others are planned.
     pub fn extend(&mut self, id: RequestId, by_s: u64, most_permille: u64) -> Result<(), Refusal> {
+        let by_s = self.policy.point_s(by_s);
         let known = self.entries.get(&id).filter(|entry| entry.is_running);
         let entry = known.ok_or(Refusal::NoSuchRequest(id))?;
         let (Some(over), Some(place)) = (entry.over(), &entry.place) else {
@@ -333,7 +341,7 @@ impl Planner {
         });
         let search = self.search(&entry.who);
         let mut tail_need = (*entry.need).clone();
-        tail_need.duration_s = by_s;
+        (tail_need.duration_s, tail_need.margin_s) = (by_s, 0);
         let ask = search.ask(&tail_need, &place.sums);
         if !is_free || ask.next_start_s(by_s, tail.clone()) != Some(tail.start) {
             return Err(refused);
@@ -342,14 +350,42 @@ impl Planner {
         need.duration_s += by_s;
         let (sums, nodes) = (place.sums.clone(), place.nodes.clone());
         let who = entry.who.clone();
-        let asked = (&need.sums[..], need.duration_s);
+        let asked = (&need.sums[..], need.asked_s());
         self.nodes.book(&self.machine, &need, &nodes, tail.clone());
-        self.system.book(&sums, asked, &who, tail, true);
+        self.system.book(&sums, asked, &who, tail.clone(), true);
         if let Some(entry) = self.entries.get_mut(&id) {
             entry.need = Arc::new(need);
         }
         self.changed(id);
+        self.keep_order(tail.start);
         Ok(())
+    }
+
+    /// What runs will be over earlier: the rest is given back, and others get their turn.
+    pub fn shorten(&mut self, now_s: u64, id: RequestId, end_s: u64) {
+        let Some(entry) = self.entries.get(&id).filter(|entry| entry.is_running) else {
+            return;
+        };
+        let (Some(over), Some(place)) = (entry.over(), entry.place.clone()) else {
+            return;
+        };
+        let end_s = self.policy.point_s(end_s.max(now_s)).max(over.start + 1);
+        if end_s >= over.end {
+            return;
+        }
+        let (mut need, who) = (Need::clone(&entry.need), entry.who.clone());
+        let rest = end_s..over.end;
+        self.nodes
+            .revoke(&self.machine, &need, &place.nodes, rest.clone());
+        let asked = (&need.sums[..], need.asked_s());
+        self.system.book(&place.sums, asked, &who, rest, false);
+        need.duration_s = end_s - over.start;
+        need.margin_s = need.margin_s.min(need.duration_s - 1);
+        if let Some(entry) = self.entries.get_mut(&id) {
+            entry.need = Arc::new(need);
+        }
+        self.changed(id);
+        self.backfill.add(end_s);
     }
 
     /// A provisional request is wanted: it stays.

@@ -154,6 +154,8 @@ pub struct Request {
     pub rset: Rset,
     /// How long at most, in seconds.
     pub duration_s: u64,
+    /// So much longer are its nodes booked: until they are ready, and until they are free.
+    pub margin_s: u64,
     /// When.
     pub when: When,
     /// Whose it is.
@@ -164,6 +166,10 @@ pub struct Request {
     pub priority: i64,
     /// Whether it belongs to an array.
     pub is_of_array: bool,
+    /// What has to be over before it starts.
+    pub after: Vec<RequestId>,
+    /// It has no place until it is released.
+    pub is_held: bool,
 }
 
 impl Request {
@@ -172,11 +178,14 @@ impl Request {
         Self {
             rset,
             duration_s,
+            margin_s: 0,
             when: When::BestEffort,
             user: String::new(),
             group: String::new(),
             priority: 0,
             is_of_array: false,
+            after: Vec::new(),
+            is_held: false,
         }
     }
 }
@@ -213,6 +222,8 @@ pub enum Refusal {
     Locked(String),
     /// User or group have no privilege for that.
     NotAllowed(&'static str),
+    /// A running request may have more or fewer of its chunks, and no others.
+    OtherChunks,
     /// A running request may get no longer than that.
     TooLong {
         /// In seconds.
@@ -247,6 +258,9 @@ impl fmt::Display for Refusal {
             }
             Self::Locked(name) => write!(f, "{name} is locked at this time"),
             Self::NotAllowed(privilege) => write!(f, "the privilege \"{privilege}\" is needed"),
+            Self::OtherChunks => {
+                f.write_str("what runs may have more or fewer of its chunks, and no others")
+            }
             Self::TooLong { most_s } => {
                 write!(f, "it may run for {} at most", format_duration(*most_s))
             }

@@ -31,6 +31,7 @@ impl Machine {
                 prio: 0,
                 only_if: None,
                 kept: None,
+                switch: None,
             })
             .collect();
         Self::new(resources, &specs)

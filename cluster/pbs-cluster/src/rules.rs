@@ -35,6 +35,9 @@ pub struct Limit {
     pub of: Limited,
     /// So many at once; `None` is no limit.
     pub items: Option<Share>,
+    /// As long as no more than so many thousandths of the resource are in use by all, one
+    /// may have more than `items` (Keller, 8); `None`: never.
+    pub soft_permille: Option<u64>,
     /// For so long a request.
     pub duration_s: Option<u64>,
     /// Items times seconds, summed over all requests that have not ended.

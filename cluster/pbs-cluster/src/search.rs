@@ -14,6 +14,7 @@ use crate::machine::{Machine, ResourceId};
 use crate::map::{by_node, map, taken, Placed};
 use crate::need::Need;
 use crate::nodes::{Change, Nodes};
+use crate::policy::Policy;
 use crate::system::{Ask, Sums, System, Who};
 
 /// A place in the plan.
@@ -32,6 +33,7 @@ pub(crate) struct Search<'a> {
     pub(crate) nodes: &'a Nodes,
     pub(crate) system: &'a System,
     pub(crate) who: &'a Who,
+    pub(crate) policy: &'a Policy,
 }
 
 impl<'a> Search<'a> {
@@ -66,7 +68,7 @@ impl<'a> Search<'a> {
         loop {
             time_s = starts.next_s(time_s)?;
             let over = time_s..time_s + need.duration_s;
-            if map(self.machine, self.nodes, need, over).is_some() {
+            if self.map(need, over).is_some() {
                 return Some(time_s);
             }
             time_s = self.next_change_s(time_s);
@@ -97,7 +99,7 @@ impl<'a> Search<'a> {
     /// The place at a time at which the cluster has the sums, if there is one.
     pub(crate) fn place_at(&self, need: &Need, start_s: u64) -> Option<Place> {
         let over = start_s..start_s + need.duration_s;
-        let nodes = map(self.machine, self.nodes, need, over.clone())?;
+        let nodes = self.map(need, over.clone())?;
         let sums = self.sums(need, &nodes);
         if need.exclusive {
             let ask = self.ask(need, &sums);
@@ -112,9 +114,13 @@ impl<'a> Search<'a> {
         })
     }
 
+    fn map(&self, need: &Need, over: Range<u64>) -> Option<Vec<Placed>> {
+        map(self.machine, self.nodes, need, over, self.policy.mapping)
+    }
+
     /// What the cluster is asked for a request that takes these sums.
     pub(crate) fn ask(&self, need: &Need, sums: &Sums) -> Ask<'a> {
-        self.system.ask(sums, &need.sums, need.duration_s, self.who)
+        self.system.ask(sums, &need.sums, need.asked_s(), self.who)
     }
 
     /// The place at that time, if there is one.
@@ -130,6 +136,13 @@ impl<'a> Search<'a> {
             return need.sums.clone();
         }
         let mut sums = need.job_wide.clone();
+        sums.extend(self.sums_of_chunks(need, nodes));
+        sums
+    }
+
+    /// What chunks take of the cluster by the nodes that they are on.
+    pub(crate) fn sums_of_chunks(&self, need: &Need, nodes: &[Placed]) -> Vec<(ResourceId, u64)> {
+        let mut sums: Vec<(ResourceId, u64)> = Vec::new();
         let mut amounts = Vec::new();
         for on_node in by_node(nodes) {
             taken(self.machine, need, on_node, &mut amounts);
@@ -227,7 +240,9 @@ impl Search<'_> {
     fn free_starts(&self, need: &Need, from_s: u64, until_s: u64) -> Vec<Range<u64>> {
         let mut together: Option<Vec<Range<u64>>> = None;
         for kind in &need.kinds {
-            let changes = self.nodes.starts(self.machine, need, kind, from_s, until_s);
+            let over = from_s..until_s;
+            let threads = self.policy.threads;
+            let changes = self.nodes.starts(self.machine, need, kind, over, threads);
             let enough = enough(&changes, kind.count, until_s);
             together = Some(match together {
                 None => enough,

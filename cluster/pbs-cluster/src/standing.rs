@@ -20,10 +20,14 @@ pub struct Standing {
     pub priority: i64,
     /// When it was submitted.
     pub submit_s: u64,
-    /// How long at most, in seconds.
+    /// How long its nodes are booked, in seconds: with the margin.
     pub duration_s: u64,
     /// The same before it was extended.
     pub first_duration_s: u64,
+    /// What has to be over before it starts, of that which is not.
+    pub after: Vec<RequestId>,
+    /// It has no place until it is released.
+    pub is_held: bool,
     /// Whether it has its nodes.
     pub is_running: bool,
     /// Whether it holds its nodes for others: a reservation.
@@ -65,6 +69,8 @@ impl Planner {
             submit_s: entry.submit_s,
             duration_s: entry.need.duration_s,
             first_duration_s: entry.first_duration_s,
+            after: entry.after.clone(),
+            is_held: entry.is_held,
             is_running: entry.is_running,
             is_reservation: entry.inside.is_some(),
             start_s: place.map(|place| place.start_s),
@@ -86,11 +92,9 @@ impl Planner {
         of: &Request,
         standing: &Standing,
     ) -> Result<(), Refusal> {
-        let need = Need::new(&self.machine, &of.rset, standing.duration_s.max(1))?;
-        let who = Who {
-            user: of.user.clone(),
-            group: of.group.clone(),
-        };
+        let asked_s = standing.duration_s.saturating_sub(of.margin_s).max(1);
+        let need = Need::new(&self.machine, &of.rset, asked_s)?.with_margin(of.margin_s);
+        let who = Who::new(&of.user, &of.group);
         let place = match standing.start_s {
             None => None,
             Some(start_s) => {
@@ -100,7 +104,7 @@ impl Planner {
                 })?)
             }
         };
-        self.system.prepare(&need.sums, need.duration_s, &who);
+        self.system.prepare(&need.sums, need.asked_s(), &who);
         let entry = Entry {
             need: Arc::new(need),
             who: Arc::new(who),
@@ -109,6 +113,8 @@ impl Planner {
             submit_s: standing.submit_s,
             first_duration_s: standing.first_duration_s,
             is_of_array: of.is_of_array,
+            after: standing.after.clone(),
+            is_held: standing.is_held,
             is_running: standing.is_running,
             place,
             inside: None,

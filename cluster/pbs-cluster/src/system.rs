@@ -6,33 +6,43 @@
 //! that the least of limit and own use. Here each of the three is a profile that bookings
 //! keep up to date, and a search asks all of them: nothing is copied for a request.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::ops::Range;
 
 use pbs_profile::{find_first_hole, Need as Hole, Profile, FOREVER};
 use pbs_site::Whom;
 
+use crate::account::{Account, Exceeded};
 use crate::machine::{Machine, ResourceId};
-use crate::of_site::consumers;
+use crate::memory::Memory;
+use crate::request::RequestId;
 use crate::rules::{OfRequest, Rules};
+use crate::soft::SoftHole;
 
 /// Profiles hold what is free, and this more: what is free may be less than nothing where
 /// a limit or the cluster became smaller than what is used already.
-const NOTHING: u64 = 1 << 62;
-
-/// More than anybody can have.
-const UNLIMITED: u64 = 1 << 61;
+pub(crate) const NOTHING: u64 = 1 << 62;
 
 /// Who asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Who {
     pub(crate) user: String,
     pub(crate) group: String,
+    consumers: [Whom; 2],
 }
 
 impl Who {
-    pub(crate) fn consumers(&self) -> [Whom; 2] {
-        consumers(&self.user, &self.group)
+    pub(crate) fn new(user: &str, group: &str) -> Self {
+        Self {
+            user: user.into(),
+            group: group.into(),
+            consumers: [Whom::User(user.into()), Whom::Group(group.into())],
+        }
+    }
+
+    /// The consumers of a request: its user, and its group.
+    pub(crate) fn consumers(&self) -> &[Whom; 2] {
+        &self.consumers
     }
 }
 
@@ -63,12 +73,37 @@ pub enum Cause {
     Area(Whom, ResourceId),
     /// No nodes have room for the chunks together.
     Nodes,
+    /// It follows that request.
+    After(RequestId),
+}
+
+/// A [`Cause`] that nobody has asked for yet.
+#[derive(Clone, Copy, Debug)]
+enum Why<'a> {
+    Used(ResourceId),
+    Pool(&'a str),
+    Items(&'a Whom, ResourceId),
+    Duration(&'a Whom, ResourceId),
+    Area(&'a Whom, ResourceId),
+}
+
+impl Why<'_> {
+    fn cause(self) -> Cause {
+        match self {
+            Self::Used(resource) => Cause::Used(resource),
+            Self::Pool(name) => Cause::Pool(name.into()),
+            Self::Items(whom, resource) => Cause::Items(whom.clone(), resource),
+            Self::Duration(whom, resource) => Cause::Duration(whom.clone(), resource),
+            Self::Area(whom, resource) => Cause::Area(whom.clone(), resource),
+        }
+    }
 }
 
 /// What a search asks of the cluster: profiles with amounts, and when not at all.
 pub(crate) struct Ask<'a> {
-    holes: Vec<(Cause, Hole<'a>)>,
-    blocked: Vec<(Cause, Vec<Range<u64>>)>,
+    holes: Vec<(Why<'a>, Hole<'a>)>,
+    soft: Vec<(Why<'a>, SoftHole<'a>)>,
+    blocked: Vec<(Why<'a>, &'a [Range<u64>])>,
     pub(crate) horizon_s: u64,
 }
 
@@ -83,13 +118,9 @@ pub(crate) struct System {
     views: Vec<View>,
     /// What those use whom a pool lets in, by pool, where that counts.
     inside: Vec<Profile>,
-    /// usdRS: what a consumer may still have of a resource.
-    allowances: HashMap<(Whom, ResourceId), Profile>,
-    /// Items times seconds of what has not ended.
-    areas: HashMap<(Whom, ResourceId), u128>,
+    /// Of users and groups that have asked for something, by resource; `None`: no limit.
+    accounts: HashMap<Whom, Vec<Option<Account>>>,
     names: Vec<String>,
-    /// Whose allowances are made.
-    known: HashSet<Whom>,
 }
 
 impl System {
@@ -102,14 +133,12 @@ impl System {
             inside: vec![Profile::new(0); rules.pools.len()],
             rules,
             views: Vec::new(),
-            allowances: HashMap::new(),
-            areas: HashMap::new(),
+            accounts: HashMap::new(),
             names: machine
                 .resources()
                 .iter()
                 .map(|of| of.name.clone())
                 .collect(),
-            known: HashSet::new(),
         }
     }
 
@@ -117,35 +146,12 @@ impl System {
         &self.rules
     }
 
-    /// One profile for each resource that a limit of items of the consumer is on, before
-    /// it has used any.
-    fn make_allowances(&mut self, whom: Whom) {
-        for resource in 0..self.names.len() {
-            let limits = self.rules.of(&whom, resource);
-            if limits.iter().all(|(limit, _)| limit.items.is_none()) {
-                continue;
-            }
-            let mut profile = Profile::new(NOTHING + UNLIMITED);
-            for (limit, valid) in limits {
-                let Some(items) = limit.items else { continue };
-                let items = items.of(self.available[resource]);
-                for over in valid {
-                    // The least of all that hold.
-                    let steps: Vec<_> = profile
-                        .steps_from(over.start)
-                        .take_while(|step| step.from < over.end)
-                        .collect();
-                    for step in steps {
-                        let part = step.from.max(over.start)..step.until.min(over.end);
-                        let less = step.value.saturating_sub(NOTHING + items);
-                        let done = profile.subtract(part, less);
-                        debug_assert_eq!(done, Ok(()));
-                    }
-                }
-            }
-            self.allowances.insert((whom.clone(), resource), profile);
-        }
-        self.known.insert(whom);
+    /// One account for each resource that a limit of the consumer is on.
+    fn make_accounts(&mut self, whom: &Whom) {
+        let resources = 0..self.names.len();
+        let accounts = resources.map(|of| Account::new(&self.rules, whom, of, self.available[of]));
+        let accounts = accounts.collect();
+        self.accounts.insert(whom.clone(), accounts);
     }
 
     /// The pools that keep a resource from a request, as bits.
@@ -172,8 +178,8 @@ impl System {
     pub(crate) fn prepare(&mut self, asked: &Sums, duration_s: u64, who: &Who) {
         if !self.rules.limits.is_empty() {
             for whom in who.consumers() {
-                if !self.known.contains(&whom) {
-                    self.make_allowances(whom);
+                if !self.accounts.contains_key(whom) {
+                    self.make_accounts(whom);
                 }
             }
         }
@@ -215,11 +221,7 @@ impl System {
         over: Range<u64>,
         is_more: bool,
     ) {
-        let span_s = u128::from(over.end - over.start);
-        let consumers = match self.rules.limits.is_empty() {
-            true => Vec::new(),
-            false => who.consumers().to_vec(),
-        };
+        let span_s = over.end - over.start;
         for &(resource, amount) in sums {
             // Sums of all requests are checked against the cluster, which is far smaller
             // than what is between.
@@ -236,19 +238,16 @@ impl System {
                     change(&mut view.profile, over.clone());
                 }
             }
-            for consumer in &consumers {
-                let key = (consumer.clone(), resource);
-                if let Some(allowance) = self.allowances.get_mut(&key) {
-                    change(allowance, over.clone());
+            for whom in who.consumers() {
+                let account = self
+                    .accounts
+                    .get_mut(whom)
+                    .and_then(|of| of[resource].as_mut());
+                let Some(account) = account else { continue };
+                for allowance in &mut account.allowances {
+                    change(&mut allowance.profile, over.clone());
                 }
-                if self.has_area(consumer, resource) {
-                    let area = self.areas.entry(key).or_default();
-                    let more = u128::from(amount) * span_s;
-                    *area = match is_more {
-                        true => area.saturating_add(more),
-                        false => area.saturating_sub(more),
-                    };
-                }
+                account.count_area(amount, span_s, is_more);
             }
             if self
                 .rules
@@ -258,6 +257,20 @@ impl System {
             {
                 let closed = self.closed(resource, asked.0, asked.1, who);
                 self.count_inside(resource, closed, amount, over.clone(), is_more);
+            }
+        }
+    }
+
+    /// So many items for so long count as asked for and not over, or do no more.
+    pub(crate) fn count_area(&mut self, sums: &Sums, span_s: u64, who: &Who, is_more: bool) {
+        for whom in who.consumers() {
+            let Some(accounts) = self.accounts.get_mut(whom) else {
+                continue;
+            };
+            for &(resource, amount) in sums {
+                if let Some(account) = &mut accounts[resource] {
+                    account.count_area(amount, span_s, is_more);
+                }
             }
         }
     }
@@ -301,29 +314,27 @@ impl System {
         }
     }
 
-    fn has_area(&self, whom: &Whom, resource: ResourceId) -> bool {
-        let limits = self.rules.of(whom, resource);
-        limits.iter().any(|(limit, _)| limit.area_s.is_some())
-    }
-
     /// All that a request has to ask which takes these sums; what it asked for are fewer
     /// where nodes are taken whole. [`Self::prepare`] came before.
-    pub(crate) fn ask(&self, sums: &Sums, asked: &Sums, duration_s: u64, who: &Who) -> Ask<'_> {
+    pub(crate) fn ask<'a>(
+        &'a self,
+        sums: &Sums,
+        asked: &Sums,
+        duration_s: u64,
+        who: &'a Who,
+    ) -> Ask<'a> {
         let mut ask = Ask {
             holes: Vec::new(),
+            soft: Vec::new(),
             blocked: Vec::new(),
             horizon_s: self.rules.horizon_s,
-        };
-        let consumers = match self.rules.limits.is_empty() {
-            true => Vec::new(),
-            false => who.consumers().to_vec(),
         };
         for &(resource, amount) in sums {
             let mut hole = |cause, profile| {
                 let amount = NOTHING + amount;
                 ask.holes.push((cause, Hole { profile, amount }));
             };
-            hole(Cause::Used(resource), &self.profiles[resource]);
+            hole(Why::Used(resource), &self.profiles[resource]);
             let pools = match self.rules.pools.is_empty() {
                 true => 0,
                 false => self.closed(resource, asked, duration_s, who),
@@ -332,24 +343,35 @@ impl System {
                 let is_it = |view: &&View| (view.resource, view.pools) == (resource, pools);
                 if let Some(view) = self.views.iter().find(is_it) {
                     let named = &self.rules.pools[pools.trailing_zeros() as usize].name;
-                    hole(Cause::Pool(named.clone()), &view.profile);
+                    hole(Why::Pool(named), &view.profile);
                 }
             }
-            for consumer in &consumers {
-                let key = (consumer.clone(), resource);
-                if let Some(allowance) = self.allowances.get(&key) {
-                    hole(Cause::Items(consumer.clone(), resource), allowance);
+            for whom in who.consumers() {
+                let account = self.accounts.get(whom).and_then(|of| of[resource].as_ref());
+                let Some(account) = account else { continue };
+                for allowance in &account.allowances {
+                    let cause = Why::Items(whom, resource);
+                    let Some(permille) = allowance.soft_permille else {
+                        hole(cause, &allowance.profile);
+                        continue;
+                    };
+                    let available = self.available[resource];
+                    let usable = u128::from(available) * u128::from(permille.min(1000)) / 1000;
+                    let kept = available - u64::try_from(usable).unwrap_or(available);
+                    let soft = SoftHole {
+                        allowance: &allowance.profile,
+                        amount: NOTHING + amount,
+                        free: &self.profiles[resource],
+                        free_amount: NOTHING + kept + amount,
+                    };
+                    ask.soft.push((cause, soft));
                 }
-                let area = self.areas.get(&key).copied().unwrap_or(0)
-                    + u128::from(amount) * u128::from(duration_s);
-                for (limit, valid) in self.rules.of(consumer, resource) {
-                    if limit.duration_s.is_some_and(|most_s| duration_s > most_s) {
-                        let cause = Cause::Duration(consumer.clone(), resource);
-                        ask.blocked.push((cause, valid));
-                    } else if limit.area_s.is_some_and(|most| area > u128::from(most)) {
-                        let cause = Cause::Area(consumer.clone(), resource);
-                        ask.blocked.push((cause, valid));
-                    }
+                for (exceeded, valid) in account.exceeded(amount, duration_s) {
+                    let cause = match exceeded {
+                        Exceeded::Duration => Why::Duration(whom, resource),
+                        Exceeded::Area => Why::Area(whom, resource),
+                    };
+                    ask.blocked.push((cause, valid));
                 }
             }
         }
@@ -395,9 +417,21 @@ impl System {
         self.profiles[resource].step_count()
     }
 
+    pub(crate) fn count_memory(&self, memory: &mut Memory) {
+        let views = self.views.iter().map(|view| &view.profile);
+        for of in self.profiles.iter().chain(views).chain(&self.inside) {
+            let bytes = size_of::<Profile>() + of.heap_bytes();
+            memory.system.count(of.step_count(), bytes);
+        }
+        for account in self.accounts.values().flatten().flatten() {
+            account.count_memory(memory);
+        }
+    }
+
     pub(crate) fn forget_before(&mut self, time_s: u64) {
         let views = self.views.iter_mut().map(|view| &mut view.profile);
-        let allowances = self.allowances.values_mut();
+        let accounts = self.accounts.values_mut().flatten().flatten();
+        let allowances = accounts.flat_map(|of| of.allowances.iter_mut().map(|of| &mut of.profile));
         for profile in self.profiles.iter_mut().chain(views).chain(allowances) {
             profile.forget_before(time_s);
         }
@@ -415,7 +449,9 @@ impl Ask<'_> {
         let mut time_s = window.start;
         loop {
             time_s = find_first_hole(&holes, duration_s, time_s..window.end)?;
-            let free_s = self.unblocked_s(duration_s, time_s);
+            let soft = self.soft.iter();
+            let soft_s = soft.map(|(_, hole)| hole.next_start_s(duration_s, time_s));
+            let free_s = soft_s.fold(self.unblocked_s(duration_s, time_s), u64::max);
             if free_s == time_s {
                 return Some(time_s);
             }
@@ -450,36 +486,49 @@ impl Ask<'_> {
             let mut steps = hole.profile.steps_from(after_s);
             steps.next().map_or(FOREVER, |step| step.until)
         });
-        ends.min().unwrap_or(FOREVER)
+        let soft = self
+            .soft
+            .iter()
+            .map(|(_, hole)| hole.next_change_s(after_s));
+        ends.chain(soft).min().unwrap_or(FOREVER)
     }
 
     /// The times at which something changes of what is asked.
     pub(crate) fn changes(&self) -> impl Iterator<Item = u64> + '_ {
         let holes = self.holes.iter();
         let steps = holes.flat_map(|(_, hole)| hole.profile.iter().map(|step| step.from));
-        let blocked = self.blocked.iter().flat_map(|(_, blocked)| blocked);
-        steps.chain(blocked.map(|blocked| blocked.start))
+        let blocked = self.blocked.iter().flat_map(|(_, blocked)| blocked.iter());
+        let soft = self.soft.iter().flat_map(|(_, hole)| hole.changes());
+        steps
+            .chain(blocked.map(|blocked| blocked.start))
+            .chain(soft)
     }
 
     /// Of each cause by itself, when the request could start; `None` is never.
     pub(crate) fn causes(&self, duration_s: u64, window: &Range<u64>) -> Vec<(Cause, Option<u64>)> {
         let window = window.start..window.end.min(self.horizon_s);
-        let holes = self.holes.iter().map(|(cause, hole)| {
+        let holes = self.holes.iter().map(|(why, hole)| {
             let start_s = find_first_hole(&[*hole], duration_s, window.clone());
-            (cause.clone(), start_s)
+            (why.cause(), start_s)
         });
-        let blocked = self.blocked.iter().map(|(cause, blocked)| {
+        let alone = |soft, blocked| {
             let alone = Ask {
                 holes: Vec::new(),
-                blocked: vec![(cause.clone(), blocked.clone())],
+                soft,
+                blocked,
                 horizon_s: self.horizon_s,
             };
-            (
-                cause.clone(),
-                alone.next_start_s(duration_s, window.clone()),
-            )
+            alone.next_start_s(duration_s, window.clone())
+        };
+        let soft = self.soft.iter().map(|&(why, hole)| {
+            let start_s = alone(vec![(why, hole)], Vec::new());
+            (why.cause(), start_s)
         });
-        holes.chain(blocked).collect()
+        let blocked = self.blocked.iter().map(|&(why, blocked)| {
+            let start_s = alone(Vec::new(), vec![(why, blocked)]);
+            (why.cause(), start_s)
+        });
+        holes.chain(soft).chain(blocked).collect()
     }
 }
 

@@ -106,6 +106,7 @@ fn machine(random: &mut Random) -> (Machine, Vec<[u64; 2]>) {
             prio: random.below(2) as i64,
             only_if: None,
             kept: None,
+            switch: None,
         })
         .collect();
     let resources = ["ncpus", "mem"].map(|name| Resource {
@@ -293,6 +294,7 @@ fn every_start_is_the_earliest_under_rules() {
                     whom: whom.clone(),
                     of: Limited::Resource(NCPUS),
                     items: items(*most),
+                    soft_permille: None,
                     duration_s: None,
                     area_s: None,
                     valid: std::iter::once(0..*until_s).collect(),

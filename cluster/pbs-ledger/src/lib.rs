@@ -15,4 +15,4 @@ mod row;
 
 pub use error::Error;
 pub use ledger::{Access, Changes, Ledger};
-pub use row::{Event, NodeRow, NodeState, Part, Row, State};
+pub use row::{After, Event, NodeRow, NodeState, Outcome, Part, Phase, Row, State};

@@ -29,6 +29,47 @@ impl State {
     }
 }
 
+/// Where a running request is on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Phase {
+    /// Its nodes are made ready for it.
+    Allocating,
+    /// It is over, and its nodes are being cleaned; `outcome` says how it ended.
+    Releasing,
+}
+
+impl Phase {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Allocating => "allocating",
+            Self::Releasing => "releasing",
+        }
+    }
+}
+
+/// How another request has to end before one may start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    /// It completed.
+    Ok,
+    /// It ended otherwise.
+    NotOk,
+    /// Either.
+    Any,
+}
+
+/// Another request that has to be over first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct After {
+    /// Which.
+    pub request: u64,
+    /// How it has to end.
+    pub outcome: Outcome,
+}
+
 /// Chunks of a request on a node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
@@ -73,14 +114,29 @@ pub struct Row {
     pub is_restartable: bool,
     /// Greater goes first where several are planned anew.
     pub priority: i64,
+    /// What has to be over before it starts, of that which is not.
+    #[serde(default)]
+    pub after: Vec<After>,
     /// When it was submitted.
     pub submit_s: u64,
-    /// How long at most.
+    /// How long at most its nodes are booked.
     pub duration_s: u64,
+    /// What of that is for making them ready.
+    #[serde(default)]
+    pub allocate_s: u64,
+    /// What of that is for cleaning them.
+    #[serde(default)]
+    pub release_s: u64,
     /// The same before it was extended.
     pub first_duration_s: u64,
     /// Where it is in its life.
     pub state: State,
+    /// Where it is while it runs, if that is not running.
+    #[serde(default)]
+    pub phase: Option<Phase>,
+    /// When its nodes were ready.
+    #[serde(default)]
+    pub ready_s: Option<u64>,
     /// When it starts or started.
     pub start_s: Option<u64>,
     /// When it is over at the latest, or was.

@@ -10,8 +10,10 @@
 //! Jobs have names made of the request's number and its start. By that name they are found
 //! again after either side was started anew, so that none is started twice.
 
+mod pin;
 mod serve;
 
+pub use pin::pin;
 pub use serve::serve;
 
 use std::collections::HashMap;
@@ -71,6 +73,9 @@ pub struct Local {
     refused: Vec<(RequestId, String)>,
     /// Why the service was not asked, if it was not.
     trouble: Option<String>,
+    /// The name of this node, once it had something to do, and when its service answered
+    /// last.
+    heard: Option<(String, u64)>,
 }
 
 impl Local {
@@ -86,6 +91,7 @@ impl Local {
             late: Vec::new(),
             refused: Vec::new(),
             trouble: None,
+            heard: None,
         }
     }
 
@@ -188,6 +194,9 @@ impl Engine for Local {
                     told_s: allocation.until_s,
                 };
                 self.handed.insert(id, handed);
+                if let Some((node, _)) = allocation.nodes.first() {
+                    self.heard = Some((node.clone(), now_s()));
+                }
             }
             Err(Unhanded::Refused(why)) => self.refused.push((id, why)),
         }
@@ -219,11 +228,15 @@ impl Engine for Local {
     // The service tells its users what it has to tell.
     fn notify(&mut self, _: RequestId) {}
 
+    fn heard(&self) -> Vec<(String, u64)> {
+        self.heard.clone().into_iter().collect()
+    }
+
     fn next_s(&self) -> Option<u64> {
         None
     }
 
-    fn happened(&mut self, _: u64) -> Vec<Happened> {
+    fn happened(&mut self, now_s: u64) -> Vec<Happened> {
         self.catch_up();
         let refused = self.refused.drain(..);
         let refused = refused.map(|(request, why)| Happened::Ended {
@@ -231,11 +244,11 @@ impl Engine for Local {
             outcome: format!("refused: {why}"),
         });
         let mut happened: Vec<Happened> = refused.collect();
-        if self.handed.is_empty() {
+        if self.handed.is_empty() && self.heard.is_none() {
             return happened;
         }
         let all = Filter {
-            last: Some(LAST),
+            last: Some(if self.handed.is_empty() { 1 } else { LAST }),
             ..Filter::default()
         };
         let jobs = match self.list(&all) {
@@ -245,6 +258,9 @@ impl Engine for Local {
                 return happened;
             }
         };
+        if let Some((_, heard_s)) = &mut self.heard {
+            *heard_s = now_s;
+        }
         let jobs: HashMap<u64, Job> = jobs.into_iter().map(|job| (job.number, job)).collect();
         let mut over = Vec::new();
         for (&request, handed) in &mut self.handed {
@@ -272,6 +288,11 @@ impl Engine for Local {
         }
         happened
     }
+}
+
+fn now_s() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.map_or(0, |now| now.as_secs())
 }
 
 /// How long it is until then; `None` if that is past.

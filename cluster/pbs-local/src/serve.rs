@@ -5,12 +5,12 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::thread::sleep;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use pbs_ledger::Access;
 use pbs_manager::{Error, Manager};
 
-use crate::Local;
+use crate::{now_s, Local};
 
 /// So often one looks what has happened, and lets others write.
 const POLL: Duration = Duration::from_millis(200);
@@ -77,9 +77,4 @@ fn only_mine(ledger: &Path) -> Result<(), Error> {
             ledger.display()
         ))),
     }
-}
-
-fn now_s() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    now.map_or(0, |now| now.as_secs())
 }

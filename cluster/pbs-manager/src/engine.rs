@@ -5,6 +5,8 @@ use std::collections::{BTreeSet, HashMap};
 
 use pbs_cluster::RequestId;
 
+use crate::order::COMPLETED;
+
 /// Nodes with what is given of them, from when to when.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Allocation {
@@ -41,6 +43,16 @@ pub enum Happened {
         /// When it will be over.
         end_s: u64,
     },
+    /// The nodes of a request are ready: it runs.
+    Allocated {
+        /// Which.
+        request: RequestId,
+    },
+    /// The nodes of a request that was stopped, or has ended, are free of it.
+    Released {
+        /// Which.
+        request: RequestId,
+    },
     /// A node can't be used.
     NodeFailed {
         /// Which.
@@ -60,6 +72,25 @@ pub trait Engine {
     fn extend(&mut self, request: RequestId, until_s: u64);
     /// Its user is to be told that it ends soon.
     fn notify(&mut self, request: RequestId);
+    /// A running request has another number of chunks now.
+    fn resize(&mut self, allocation: &Allocation) {
+        let _ = allocation;
+    }
+    /// Whether nodes are made ready before a request runs and cleaned after it, and both is
+    /// told: the plan has time for it then.
+    fn has_phases(&self) -> bool {
+        false
+    }
+    /// The nodes of a request that have not told yet that they are ready, or free of it;
+    /// none: it is not known which.
+    fn late_nodes(&self, request: RequestId) -> Vec<String> {
+        let _ = request;
+        Vec::new()
+    }
+    /// When nodes were last heard of; a node that is not among them is not watched.
+    fn heard(&self) -> Vec<(String, u64)> {
+        Vec::new()
+    }
     /// When something will happen next, if that is known.
     fn next_s(&self) -> Option<u64>;
     /// What has happened until now and was not told yet, in its order.
@@ -84,6 +115,22 @@ impl<E: Engine> Engine for &mut E {
         E::notify(self, request);
     }
 
+    fn resize(&mut self, allocation: &Allocation) {
+        E::resize(self, allocation);
+    }
+
+    fn has_phases(&self) -> bool {
+        E::has_phases(self)
+    }
+
+    fn late_nodes(&self, request: RequestId) -> Vec<String> {
+        E::late_nodes(self, request)
+    }
+
+    fn heard(&self) -> Vec<(String, u64)> {
+        E::heard(self)
+    }
+
     fn next_s(&self) -> Option<u64> {
         E::next_s(self)
     }
@@ -96,43 +143,118 @@ impl<E: Engine> Engine for &mut E {
 /// An engine in virtual time: a request runs as long as it says it does.
 #[derive(Clone, Debug, Default)]
 pub struct Simulated {
-    ends: BTreeSet<(u64, RequestId)>,
-    of: HashMap<RequestId, u64>,
+    to_come: BTreeSet<(u64, RequestId, Step)>,
+    /// What is to come of each request.
+    of: HashMap<RequestId, (u64, Step)>,
+    /// How long nodes take until they are ready, and until they are free.
+    phases_s: Option<(u64, u64)>,
+    /// Since then it has nodes that are ready.
+    runs: HashMap<RequestId, Option<u64>>,
+    now_s: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Step {
+    Allocated,
+    Ended,
+    Released,
+}
+
+impl Simulated {
+    /// Nodes take so long until they are ready for a request, and so long until they are
+    /// free of it.
+    pub fn with_phases(allocate_s: u64, release_s: u64) -> Self {
+        Self {
+            phases_s: Some((allocate_s, release_s)),
+            ..Self::default()
+        }
+    }
+
+    fn expect(&mut self, time_s: u64, request: RequestId, step: Step) {
+        self.forget(request);
+        self.to_come.insert((time_s, request, step));
+        self.of.insert(request, (time_s, step));
+    }
+
+    fn forget(&mut self, request: RequestId) {
+        if let Some((time_s, step)) = self.of.remove(&request) {
+            self.to_come.remove(&(time_s, request, step));
+        }
+    }
 }
 
 impl Engine for Simulated {
     fn start(&mut self, allocation: &Allocation) {
-        let end_s = match allocation.run_s {
-            Some(run_s) => allocation.from_s.saturating_add(run_s),
-            None => allocation.until_s,
-        };
-        self.ends.insert((end_s, allocation.request));
-        self.of.insert(allocation.request, end_s);
-    }
-
-    fn stop(&mut self, request: RequestId) {
-        if let Some(end_s) = self.of.remove(&request) {
-            self.ends.remove(&(end_s, request));
+        let id = allocation.request;
+        let run_s = allocation.run_s;
+        self.runs.insert(id, run_s);
+        match self.phases_s {
+            Some((allocate_s, _)) => {
+                let ready_s = allocation.from_s.saturating_add(allocate_s);
+                self.expect(ready_s, id, Step::Allocated);
+            }
+            None => {
+                let end_s = match run_s {
+                    Some(run_s) => allocation.from_s.saturating_add(run_s),
+                    None => allocation.until_s,
+                };
+                self.expect(end_s, id, Step::Ended);
+            }
         }
     }
 
-    // Who needs longer does so whatever it may.
-    fn extend(&mut self, _: RequestId, _: u64) {}
+    fn stop(&mut self, request: RequestId) {
+        self.forget(request);
+        self.runs.remove(&request);
+        if let Some((_, release_s)) = self.phases_s {
+            self.expect(
+                self.now_s.saturating_add(release_s),
+                request,
+                Step::Released,
+            );
+        }
+    }
+
+    // Who needs longer does so whatever it may; who was not told how long it needs takes
+    // all that it gets.
+    fn extend(&mut self, request: RequestId, until_s: u64) {
+        let is_open = self.runs.get(&request) == Some(&None);
+        if let (true, Some(&(_, Step::Ended))) = (is_open, self.of.get(&request)) {
+            self.expect(until_s, request, Step::Ended);
+        }
+    }
 
     fn notify(&mut self, _: RequestId) {}
 
+    fn has_phases(&self) -> bool {
+        self.phases_s.is_some()
+    }
+
     fn next_s(&self) -> Option<u64> {
-        self.ends.first().map(|&(end_s, _)| end_s)
+        self.to_come.first().map(|&(time_s, _, _)| time_s)
     }
 
     fn happened(&mut self, now_s: u64) -> Vec<Happened> {
+        self.now_s = now_s;
         let mut happened = Vec::new();
-        while let Some(&(_, request)) = self.ends.first().filter(|(end_s, _)| *end_s <= now_s) {
-            self.ends.pop_first();
-            self.of.remove(&request);
-            happened.push(Happened::Ended {
-                request,
-                outcome: "completed".into(),
+        while let Some(&(time_s, request, step)) = self.to_come.first() {
+            if time_s > now_s {
+                break;
+            }
+            self.forget(request);
+            happened.push(match step {
+                Step::Allocated => {
+                    let run_s = self.runs.get(&request).copied().flatten();
+                    // Without a word of its own it is told by `extend` how long it may.
+                    let end_s = run_s.map_or(u64::MAX, |run_s| time_s.saturating_add(run_s));
+                    self.expect(end_s, request, Step::Ended);
+                    Happened::Allocated { request }
+                }
+                Step::Ended => Happened::Ended {
+                    request,
+                    outcome: COMPLETED.into(),
+                },
+                Step::Released => Happened::Released { request },
             });
         }
         happened

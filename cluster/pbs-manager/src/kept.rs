@@ -2,7 +2,7 @@
 //! From what is in memory to the rows of the ledger, and back.
 
 use pbs_cluster::{Machine, Placed, Request, RequestId, Standing, NCPUS};
-use pbs_ledger::{Part, Row, State};
+use pbs_ledger::{After, Outcome, Part, Phase, Row, State};
 
 use crate::engine::Engine;
 use crate::manager::Manager;
@@ -19,20 +19,34 @@ pub(crate) struct Known {
     pub(crate) run_s: Option<u64>,
     pub(crate) notify_s: Option<u64>,
     pub(crate) is_restartable: bool,
+    /// What has to be over before it starts, of that which is not.
+    pub(crate) after: Vec<After>,
+    /// What of its time is for making nodes ready, and for cleaning them.
+    pub(crate) allocate_s: u64,
+    pub(crate) release_s: u64,
+    pub(crate) phase: Option<Phase>,
+    pub(crate) ready_s: Option<u64>,
+    /// How it ended, while its nodes are cleaned.
+    pub(crate) outcome: Option<String>,
 }
 
 impl Known {
     /// What a row says; `None` if it is of no version of ours.
     pub(crate) fn of_row(row: &Row) -> Option<Self> {
+        let margin_s = row.allocate_s + row.release_s;
+        let margin_s = margin_s.min(row.duration_s.saturating_sub(1));
         Some(Self {
             request: Request {
                 rset: row.rset.parse().ok()?,
-                duration_s: row.duration_s,
+                duration_s: row.duration_s - margin_s,
+                margin_s,
                 when: row.when.parse().ok()?,
                 user: row.user.clone(),
                 group: row.group.clone(),
                 priority: row.priority,
                 is_of_array: row.is_of_array,
+                after: numbers(&row.after),
+                is_held: is_held(&row.after),
             },
             within: row.within,
             is_reservation: row.is_reservation,
@@ -42,6 +56,12 @@ impl Known {
             run_s: row.run_s,
             notify_s: row.notify_s,
             is_restartable: row.is_restartable,
+            after: row.after.clone(),
+            allocate_s: row.allocate_s,
+            release_s: row.release_s,
+            phase: row.phase,
+            ready_s: row.ready_s,
+            outcome: row.outcome.clone(),
         })
     }
 
@@ -73,12 +93,24 @@ impl Known {
             submit_s: row.submit_s,
             duration_s: row.duration_s,
             first_duration_s: row.first_duration_s,
+            after: numbers(&row.after),
+            is_held: is_held(&row.after),
             is_running: row.state == State::Running,
             is_reservation: row.is_reservation,
             start_s: None,
             nodes: Vec::new(),
         })
     }
+}
+
+/// What is followed.
+pub(crate) fn numbers(after: &[After]) -> Vec<RequestId> {
+    after.iter().map(|after| after.request).collect()
+}
+
+/// Who follows what need not come has no place before it has come.
+pub(crate) fn is_held(after: &[After]) -> bool {
+    after.iter().any(|after| after.outcome == Outcome::NotOk)
 }
 
 impl<E: Engine> Manager<E> {
@@ -117,16 +149,21 @@ impl<E: Engine> Manager<E> {
             run_s: known.run_s,
             notify_s: known.notify_s,
             is_restartable: known.is_restartable,
+            after: known.after.clone(),
             priority: standing.priority,
             submit_s: standing.submit_s,
             duration_s: standing.duration_s,
+            allocate_s: known.allocate_s,
+            release_s: known.release_s,
             first_duration_s: standing.first_duration_s,
             state,
+            phase: known.phase.filter(|_| standing.is_running),
+            ready_s: known.ready_s,
             start_s: standing.start_s,
             end_s: standing
                 .start_s
                 .map(|start_s| start_s + standing.duration_s),
-            outcome: None,
+            outcome: known.outcome.clone(),
             nodes: nodes.collect(),
             cores,
         })

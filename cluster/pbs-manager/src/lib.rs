@@ -15,9 +15,12 @@ mod kept;
 mod manager;
 mod nodes;
 mod operations;
+mod order;
+mod phases;
 mod picture;
 mod time;
 mod usage;
+mod watchdog;
 mod wish;
 
 pub use engine::{Allocation, Engine, Happened, Simulated};

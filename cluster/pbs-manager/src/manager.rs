@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use pbs_cluster::{Machine, Planner, Refusal, Request, RequestId, Rules};
+use pbs_cluster::{Machine, Planner, Policy, Refusal, Request, RequestId, Rules};
 use pbs_ledger::{Access, Changes, Event, Ledger, NodeRow, NodeState, Row, State};
 use pbs_site::Site;
 
@@ -97,6 +97,7 @@ impl<E: Engine> Manager<E> {
         let moved = recovered.moved.iter().filter_map(|&id| this.row(id));
         let moved: Vec<Row> = moved.collect();
         this.changes.rows.extend(moved);
+        this.follow_lost();
         this.planner.plan_waiting(clock_s);
         if access == Access::Write {
             this.commit()?;
@@ -108,7 +109,7 @@ impl<E: Engine> Manager<E> {
         let machine = Arc::new(Machine::of_site(&site));
         let rules = Rules::of_site(&site, &machine, clock_s..clock_s + HORIZON_S);
         Self {
-            planner: Planner::new(machine.clone(), rules),
+            planner: Planner::with_policy(machine.clone(), rules, Policy::of_site(&site)),
             site,
             machine,
             engine,
@@ -288,6 +289,8 @@ impl<E: Engine> Manager<E> {
             state: State::Ended,
             start_s: start_s.filter(|_| row.state == State::Running),
             end_s: Some(self.clock_s),
+            phase: None,
+            after: Vec::new(),
             outcome: Some(outcome.into()),
             ..row
         });

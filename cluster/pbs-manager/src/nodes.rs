@@ -2,7 +2,7 @@
 //! What operators do with nodes.
 
 use pbs_cluster::{Replanned, RequestId};
-use pbs_ledger::{NodeRow, NodeState, Row, State};
+use pbs_ledger::{NodeRow, NodeState, Phase, Row, State};
 
 use crate::engine::Engine;
 use crate::error::Error;
@@ -39,6 +39,14 @@ impl<E: Engine> Manager<E> {
     pub fn node_back(&mut self, caller: &Caller, name: &str) -> Result<Replanned, Error> {
         self.as_operator(caller)?;
         let node = self.node(name)?;
+        let replanned = self.bring_back(node, name);
+        self.settle();
+        self.commit()?;
+        Ok(replanned)
+    }
+
+    /// A node is in use again.
+    pub(crate) fn bring_back(&mut self, node: usize, name: &str) -> Replanned {
         let replanned = self.planner.node_up(self.clock_s, node);
         for &reservation in &self.reservations {
             if let Some(inside) = self.planner.inside_mut(reservation) {
@@ -51,9 +59,7 @@ impl<E: Engine> Manager<E> {
             self.changes.nodes_back.push(name.into());
             self.tell(None, "node online", name.into());
         }
-        self.settle();
-        self.commit()?;
-        Ok(replanned)
+        replanned
     }
 
     /// A node is down or offline.
@@ -68,13 +74,18 @@ impl<E: Engine> Manager<E> {
         let mut aborted = Vec::new();
         if state == NodeState::Down {
             for row in self.running_on(node) {
-                if row.is_restartable {
+                // What has not begun loses nothing.
+                if row.is_restartable || row.phase == Some(Phase::Allocating) {
                     self.forget_end(&row);
                     self.engine.stop(row.id);
                     self.planner.start_again(row.id);
+                    if let Some(known) = self.known.get_mut(&row.id) {
+                        (known.phase, known.ready_s) = (None, None);
+                    }
                     self.tell(Some(row.id), "restarted", format!("node {name} failed"));
                 } else {
-                    self.end(row.id, &format!("node {name} failed"));
+                    let failed = format!("node {name} failed");
+                    self.finish(row.id, row.outcome.as_deref().unwrap_or(&failed));
                     aborted.push(row.id);
                 }
             }

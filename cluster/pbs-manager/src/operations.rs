@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What users ask for.
 
-use pbs_cluster::{Cause, Request, RequestId, State};
+use pbs_cluster::{Cause, Refusal, Request, RequestId, State};
+use pbs_rset::Rset;
 use pbs_site::Privilege;
 
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::kept::Known;
+use crate::kept::{is_held, numbers, Known};
 use crate::manager::Manager;
+use crate::phases::run_end_s;
 use crate::wish::{Caller, Change, Wish};
 
 /// The numbers of what was planned, or why it was not.
@@ -49,7 +51,10 @@ impl<E: Engine> Manager<E> {
             let what = "an array has at least one number, and the first is not behind the last";
             return Err(Error::Wrong(what.into()));
         }
-        let request = self.completed(self.request_of(wish))?;
+        let mut request = self.completed(self.request_of(wish))?;
+        let after = self.open_after(wish)?;
+        request.after = numbers(&after);
+        request.is_held = is_held(&after);
         let mut ids = Vec::with_capacity(indices.len());
         for &index in &indices {
             let planned = match wish.within {
@@ -65,7 +70,11 @@ impl<E: Engine> Manager<E> {
             }
         }
         for &(id, index) in &ids {
-            self.take_in(id, known(wish, &request, index, false));
+            let known = Known {
+                after: after.clone(),
+                ..self.known_of(wish, &request, index, false)
+            };
+            self.take_in(id, known);
             self.tell(Some(id), "submitted", format!("by {}", caller.user));
         }
         Ok(ids.into_iter().map(|(id, _)| id).collect())
@@ -82,15 +91,19 @@ impl<E: Engine> Manager<E> {
         if !may && !caller.is_operator {
             return Err(Error::NotPermitted("reserve; ask an operator".into()));
         }
-        if wish.array.is_some() || wish.within.is_some() {
-            let what = "a reservation is one, and in no other; leave array and reservation out";
+        if wish.array.is_some() || wish.within.is_some() || !wish.after.is_empty() {
+            let what = "a reservation is one, in no other, and follows nothing; leave array, \
+                        reservation and what it follows out";
             return Err(Error::Wrong(what.into()));
         }
         let mut request = self.completed(self.request_of(wish))?;
+        // Nothing is started in it before those that are in it are.
+        request.margin_s = 0;
         let of_reservations = self.site.weights.reservation;
         request.priority = request.priority.saturating_add(of_reservations);
         let id = self.planner.reserve(self.clock_s, &request)?;
-        self.take_in(id, known(wish, &request, None, true));
+        let known = self.known_of(wish, &request, None, true);
+        self.take_in(id, known);
         self.tell(Some(id), "reserved", format!("by {}", caller.user));
         self.commit()?;
         Ok(id)
@@ -179,10 +192,41 @@ impl<E: Engine> Manager<E> {
         }
         self.forget_end(&before);
         self.expect_end(id);
-        if let Some(end_s) = before.end_s {
+        if let Some(end_s) = run_end_s(&before) {
             self.engine.extend(id, end_s + by_s);
         }
         Ok(())
+    }
+
+    /// Gives a running request another number of its chunks (Keller, 8): what it gives back
+    /// others may have, and more it gets where that is free until its end.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Declined`] with why, [`Error::Wrong`] if it does not run.
+    pub fn resize(&mut self, caller: &Caller, id: RequestId, rset: &Rset) -> Result<(), Error> {
+        let request = self.request(id)?.clone();
+        self.of(caller, &request.user, "resize requests of others")?;
+        let known = self.known.get(&id).ok_or(Error::NoRequest(id))?;
+        let is_running = matches!(self.planner.state(id), Some(State::Running { .. }));
+        if known.is_reservation || known.within.is_some() || !is_running || known.phase.is_some() {
+            let what = format!(
+                "request {id} does not run, or in a reservation; what is planned is altered"
+            );
+            return Err(Error::Wrong(what));
+        }
+        let accepted = self.site.accept(rset, &request.user, &request.group);
+        let rset = accepted.map_err(Refusal::NotAccepted)?;
+        self.planner.resize(self.clock_s, id, &rset)?;
+        if let Some(known) = self.known.get_mut(&id) {
+            known.request.rset = rset;
+        }
+        if let Some(allocation) = self.allocation(id) {
+            self.engine.resize(&allocation);
+        }
+        self.tell(Some(id), "resized", format!("by {}", caller.user));
+        self.settle();
+        self.commit()
     }
 
     /// A provisional request is wanted: it stays.
@@ -228,16 +272,39 @@ impl<E: Engine> Manager<E> {
         Request {
             rset: wish.rset.clone(),
             duration_s: wish.duration_s,
+            margin_s: 0,
             when: wish.when,
             user: wish.user.clone(),
             group: wish.group.clone(),
             priority: 0,
             is_of_array: wish.array.is_some(),
+            after: Vec::new(),
+            is_held: false,
+        }
+    }
+
+    fn known_of(
+        &self,
+        wish: &Wish,
+        request: &Request,
+        index: Option<u64>,
+        is_reservation: bool,
+    ) -> Known {
+        let (allocate_s, release_s) = match request.margin_s {
+            0 => (0, 0),
+            _ => self.margins_s(),
+        };
+        Known {
+            allocate_s,
+            release_s,
+            ..known(wish, request, index, is_reservation)
         }
     }
 
     fn completed(&self, mut request: Request) -> Result<Request, Error> {
         request.complete(&self.site, &self.machine, self.clock_s)?;
+        let (allocate_s, release_s) = self.margins_s();
+        request.margin_s = allocate_s + release_s;
         Ok(request)
     }
 
@@ -279,5 +346,11 @@ fn known(wish: &Wish, request: &Request, index: Option<u64>, is_reservation: boo
         run_s: wish.run_s,
         notify_s: wish.notify_s,
         is_restartable: wish.is_restartable,
+        after: Vec::new(),
+        allocate_s: 0,
+        release_s: 0,
+        phase: None,
+        ready_s: None,
+        outcome: None,
     }
 }

@@ -2,11 +2,12 @@
 //! Time goes on.
 
 use pbs_cluster::RequestId;
-use pbs_ledger::{NodeState, Row};
+use pbs_ledger::NodeState;
 
-use crate::engine::{Allocation, Engine, Happened};
+use crate::engine::{Engine, Happened};
 use crate::error::Error;
 use crate::manager::Manager;
+use crate::phases::run_end_s;
 
 /// So many requests are looked at for a better place at once.
 const LOOKS: usize = 1024;
@@ -40,6 +41,8 @@ impl<E: Engine> Manager<E> {
         [
             self.planner.next_start_s(),
             self.planner.next_drop_s(),
+            self.planner.next_look_s(),
+            self.next_watch_s(),
             self.engine.next_s(),
             first(&self.ends),
             first(&self.notices),
@@ -55,6 +58,8 @@ impl<E: Engine> Manager<E> {
         for happened in self.engine.happened(self.clock_s) {
             match happened {
                 Happened::Ended { request, outcome } => self.end(request, &outcome),
+                Happened::Allocated { request } => self.allocated(request),
+                Happened::Released { request } => self.released(request),
                 Happened::PredictedEnd { request, end_s } => self.predicted(request, end_s),
                 Happened::NodeFailed { node, why } => {
                     if let Some(place) = self.machine.node_by_name(&node) {
@@ -63,17 +68,10 @@ impl<E: Engine> Manager<E> {
                 }
             }
         }
+        self.watch();
         while let Some(&(_, id)) = self.ends.first().filter(|it| it.0 <= self.clock_s) {
             self.ends.pop_first();
-            let is_reservation = self.reservations.contains(&id);
-            self.end(
-                id,
-                if is_reservation {
-                    "over"
-                } else {
-                    "aborted at its end"
-                },
-            );
+            self.is_due(id);
         }
         for id in self.planner.unconfirmed(self.clock_s) {
             self.end(id, "not confirmed in time");
@@ -82,6 +80,13 @@ impl<E: Engine> Manager<E> {
             self.end(id, "no place in its time");
         }
         self.settle();
+        if self
+            .planner
+            .next_look_s()
+            .is_some_and(|look_s| look_s <= self.clock_s)
+        {
+            self.planner.plan_waiting(self.clock_s);
+        }
         self.start();
         while let Some(&(_, id)) = self.notices.first().filter(|it| it.0 <= self.clock_s) {
             self.notices.pop_first();
@@ -128,49 +133,10 @@ impl<E: Engine> Manager<E> {
         }
     }
 
-    /// A request has its nodes: the engine is told, and its end is expected.
-    pub(crate) fn begin(&mut self, id: RequestId) {
-        self.expect_end(id);
-        let (Some(row), Some(known)) = (self.row(id), self.known.get(&id)) else {
-            return;
-        };
-        let (Some(from_s), Some(until_s)) = (row.start_s, row.end_s) else {
-            return;
-        };
-        if known.is_reservation {
-            return;
-        }
-        let Some(planner) = self.planner_of(known.within) else {
-            return;
-        };
-        let resources = planner.machine().resources();
-        let nodes = planner.used_by(id).into_iter().map(|(node, amounts)| {
-            let given = resources
-                .iter()
-                .zip(amounts)
-                .filter(|(_, amount)| *amount > 0);
-            let given = given.map(|(resource, amount)| (resource.name.clone(), amount));
-            (
-                planner.machine().node_name(node).to_string(),
-                given.collect(),
-            )
-        });
-        let allocation = Allocation {
-            request: id,
-            user: row.user,
-            command: row.command,
-            nodes: nodes.collect(),
-            from_s,
-            until_s,
-            run_s: row.run_s,
-        };
-        self.engine.start(&allocation);
-    }
-
     /// A request will need longer than it may: it gets that, as far as the site allows and
     /// nobody else is planned; otherwise it is aborted at its end.
     fn predicted(&mut self, id: RequestId, end_s: u64) {
-        let Some(until_s) = self.row(id).and_then(|row| row.end_s) else {
+        let Some(until_s) = self.row(id).and_then(|row| run_end_s(&row)) else {
             return;
         };
         let by_s = end_s.saturating_sub(until_s);
@@ -185,40 +151,6 @@ impl<E: Engine> Manager<E> {
                 format!("by {by_s} s, as predicted; {why}"),
             ),
         }
-    }
-
-    /// A running request is over at its end at the latest, and its user is told before.
-    pub(crate) fn expect_end(&mut self, id: RequestId) {
-        let Some(row) = self.row(id) else { return };
-        let Some(end_s) = row.end_s else { return };
-        self.ends.insert((end_s, id));
-        if let Some(notify_s) = row.notify_s {
-            let notice_s = end_s.saturating_sub(notify_s);
-            if notice_s > self.clock_s {
-                self.notices.insert((notice_s, id));
-            }
-        }
-    }
-
-    pub(crate) fn forget_end(&mut self, row: &Row) {
-        let end_s = row.end_s.unwrap_or(0);
-        self.ends.remove(&(end_s, row.id));
-        let notice_s = end_s.saturating_sub(row.notify_s.unwrap_or(0));
-        self.notices.remove(&(notice_s, row.id));
-    }
-
-    /// A request is over, or not wanted any more.
-    pub(crate) fn end(&mut self, id: RequestId, outcome: &str) {
-        let Some(row) = self.row(id) else { return };
-        let clock_s = self.clock_s;
-        self.drop_inside(id, "its reservation is over");
-        self.forget_end(&row);
-        self.engine.stop(id);
-        if let Some(planner) = self.planner_of_mut(row.within) {
-            planner.remove(clock_s, id);
-        }
-        self.known.remove(&id);
-        self.over(row, outcome);
     }
 
     /// What is in a reservation is over with it.

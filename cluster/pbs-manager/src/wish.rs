@@ -4,6 +4,7 @@
 use std::ops::RangeInclusive;
 
 use pbs_cluster::{RequestId, When};
+use pbs_ledger::After;
 use pbs_rset::Rset;
 
 /// Who asks. Who it is comes from the socket or from who may write the file, never from
@@ -43,6 +44,8 @@ pub struct Wish {
     pub array: Option<RangeInclusive<u64>>,
     /// In that reservation.
     pub within: Option<RequestId>,
+    /// What has to be over before it starts, and how.
+    pub after: Vec<After>,
 }
 
 impl Wish {
@@ -61,6 +64,7 @@ impl Wish {
             is_restartable: false,
             array: None,
             within: None,
+            after: Vec::new(),
         }
     }
 }

@@ -291,6 +291,39 @@ fn f80_what_everybody_had_is_kept() {
 }
 
 #[test]
+fn f83_cores_and_memory_are_reported() {
+    let mut cluster = small("f83");
+    for (rset, run_s) in [("2:ncpus=3", 10), ("2:ncpus=3", 30), ("ncpus=8", 20)] {
+        cluster.submit(&Wish {
+            run_s: Some(run_s),
+            ..wish(rset, 100)
+        });
+    }
+    cluster.manager.advance(T + 100).unwrap();
+    let usages = cluster.manager.usage().unwrap();
+    let of = |cores| {
+        let of = &usages.cores[&cores];
+        (of.requests, of.core_s, of.asked_core_s)
+    };
+    assert_eq!(of(6), (2, 6 * 40, 6 * 200));
+    assert_eq!(of(8), (1, 8 * 20, 8 * 100));
+    // What is planned takes memory, and gives it back when it is past.
+    let idle = cluster.manager.planner().memory();
+    assert!(idle.nodes.vectors >= 2 && idle.system.vectors >= 1);
+    for _ in 0..8 {
+        cluster.submit(&wish("ncpus=5", 50));
+    }
+    let planned = cluster.manager.planner().memory();
+    assert_eq!(planned.nodes.vectors, idle.nodes.vectors);
+    assert!(planned.nodes.slots > idle.nodes.slots, "{planned:?}");
+    assert!(planned.nodes.bytes >= idle.nodes.bytes, "{planned:?}");
+    assert!(planned.system.slots > idle.system.slots, "{planned:?}");
+    cluster.manager.advance(T + 1000).unwrap();
+    let over = cluster.manager.planner().memory();
+    assert_eq!(over.system.slots, idle.system.slots);
+}
+
+#[test]
 fn f81_only_operators_take_nodes_out() {
     let mut cluster = small("f81");
     let refused = cluster

@@ -37,6 +37,7 @@ fn rules() -> Rules {
             least: Some(64),
             permille: Some(percent * 10),
         }),
+        soft_permille: None,
         duration_s: Some(61 * 86_400),
         area_s: None,
         valid: always(),
@@ -206,7 +207,14 @@ fn main() {
         for request in requests(count, 16, 4096) {
             let _ = planner.submit(0, &request);
         }
-        decided.push(decide(&mut planner, 3.0));
+        let per_second = decide(&mut planner, 3.0);
+        row(
+            &format!("decisions beside {count} jobs"),
+            per_second,
+            "/s",
+            "",
+        );
+        decided.push(per_second);
         if count == 100_000 {
             let one = requests(1, 16, 16);
             let (took_s, _) = timed(|| planner.submit(0, &one[0]));

@@ -26,13 +26,23 @@ pub struct Planned {
 impl Planned {
     /// Nothing is planned yet.
     pub fn new(machine: Arc<Machine>, rules: Rules, backfills: usize) -> Self {
+        Self::with_policy(machine, rules, pbs_cluster::Policy::default(), backfills)
+    }
+
+    /// The same by a policy of its site.
+    pub fn with_policy(
+        machine: Arc<Machine>,
+        rules: Rules,
+        policy: pbs_cluster::Policy,
+        backfills: usize,
+    ) -> Self {
         let nodes = (0..machine.node_count()).map(|node| machine.has(node, pbs_cluster::NCPUS));
         let mut sizes: Vec<u64> = nodes.collect();
         sizes.sort_unstable();
         Self {
             // The size of most nodes: chunks as large fill them.
             node_cores: sizes.get(sizes.len() / 2).copied().unwrap_or(1).max(1),
-            planner: Planner::new(machine, rules),
+            planner: Planner::with_policy(machine, rules, policy),
             backfills,
             jobs: HashMap::new(),
             requests: HashMap::new(),
@@ -108,12 +118,16 @@ impl Policy for Planned {
     fn start(&mut self, now_s: u64, started: &mut Vec<usize>) {
         self.planner.forget_before(now_s);
         self.planner.backfill(now_s, self.backfills);
+        if self.planner.next_look_s().is_some() {
+            self.planner.plan_waiting(now_s);
+        }
         let mut ids = Vec::new();
         self.planner.start(now_s, &mut ids);
         started.extend(ids.iter().filter_map(|id| self.jobs.get(id)));
     }
 
     fn next_s(&self) -> Option<u64> {
-        self.planner.next_start_s()
+        let times = [self.planner.next_start_s(), self.planner.next_look_s()];
+        times.into_iter().flatten().min()
     }
 }

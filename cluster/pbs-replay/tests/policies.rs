@@ -44,6 +44,7 @@ fn planned(cores: &[u64]) -> Planned {
         prio: 0,
         only_if: None,
         kept: None,
+        switch: None,
     });
     let machine = Machine::new(vec![ncpus], &nodes.collect::<Vec<_>>());
     Planned::new(Arc::new(machine), Rules::default(), usize::MAX)

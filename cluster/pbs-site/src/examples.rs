@@ -237,6 +237,7 @@ fn unlimited(whom: Whom, resource: &str) -> Limit {
         whom,
         resource: resource.into(),
         items: None,
+        soft_permille: None,
         duration_s: None,
         area_s: None,
         validity: Validity::Always,

@@ -8,7 +8,9 @@ use pbs_plan::text::{quoted, write_list};
 use pbs_rset::{format_duration, format_items, Condition, Item, Value, BUILT_IN};
 
 use crate::pattern::patterns;
-use crate::{Consumer, Kind, Limit, Node, Pool, Privilege, Resource, Scope, Share, Site, Validity};
+use crate::{
+    Consumer, Kind, Limit, Mapping, Node, Pool, Privilege, Resource, Scope, Share, Site, Validity,
+};
 
 impl Site {
     /// The site as [`Site::from_toml`] reads it. Neighbours that are alike and are numbered
@@ -28,6 +30,17 @@ impl Site {
         out.text("max_extension", &extension.to_string());
         out.span("allocate_timeout", self.allocate_timeout_s);
         out.span("release_timeout", self.release_timeout_s);
+        for (key, seconds) in [
+            ("planning_horizon", self.planning_horizon_s),
+            ("watchdog", self.watchdog_s),
+        ] {
+            if let Some(seconds) = seconds {
+                out.span(key, seconds);
+            }
+        }
+        if self.mapping != Mapping::default() {
+            out.text("mapping", self.mapping.name());
+        }
         for (key, items) in [("defaults", &self.defaults), ("force", &self.force)] {
             if !items.is_empty() {
                 out.raw(key, &table(items));
@@ -159,6 +172,13 @@ impl Site {
         out.text("resource", &limit.resource);
         if let Some(items) = limit.items {
             out.text("items", &items.to_string());
+        }
+        if let Some(permille) = limit.soft_permille {
+            let soft = Share {
+                least: None,
+                permille: Some(permille),
+            };
+            out.text("soft", &soft.to_string());
         }
         for (key, seconds) in [("duration", limit.duration_s), ("area", limit.area_s)] {
             if let Some(seconds) = seconds {

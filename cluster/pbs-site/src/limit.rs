@@ -25,6 +25,9 @@ pub struct Limit {
     pub resource: String,
     /// So many at once; `None`: no limit.
     pub items: Option<Share>,
+    /// As long as no more than so many thousandths of the resource are in use by all, one
+    /// may have more than `items`; `None`: never. Keller's dynamic soft limits (8).
+    pub soft_permille: Option<u64>,
     /// A request may take so long, in seconds; `None`: no limit.
     pub duration_s: Option<u64>,
     /// Items times seconds, summed over the requests that have not ended; `None`: no

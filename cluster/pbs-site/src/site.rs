@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use jiff::tz::TimeZone;
 use pbs_rset::Item;
 
-use crate::{Consumer, Kind, Limit, Node, Pool, Privilege, Resource, Scope};
+use crate::{Consumer, Kind, Limit, Mapping, Node, Pool, Privilege, Resource, Scope};
 
 /// A cluster. One that was read has been checked: what is said of names and amounts holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +25,14 @@ pub struct Site {
     pub allocate_timeout_s: u64,
     /// How long it may take until they are free of it (Keller, 5.4).
     pub release_timeout_s: u64,
+    /// Nothing is planned to start later than so far from now; what would waits until it is
+    /// nearer. `None`: however far (Keller, 8).
+    pub planning_horizon_s: Option<u64>,
+    /// A node that was heard of and is not for so long has failed; `None`: nobody waits for
+    /// it (the watchdog of Keller, 3).
+    pub watchdog_s: Option<u64>,
+    /// Which nodes are taken where there is a choice.
+    pub mapping: Mapping,
     /// In which dates and cron strings of the site are meant.
     pub time_zone: TimeZone,
     /// All of them, each name once: first the built-in ones, `ncpus` before all others,
@@ -84,6 +92,9 @@ impl Site {
             max_extension_permille: 100,
             allocate_timeout_s: 60,
             release_timeout_s: 60,
+            planning_horizon_s: None,
+            watchdog_s: None,
+            mapping: Mapping::default(),
             time_zone,
             resources: Resource::built_in(),
             nodes: Vec::new(),

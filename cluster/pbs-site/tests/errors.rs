@@ -254,6 +254,14 @@ fn resources_that_are_wrong() {
             "[resource.sw]\nscope='job'\namount=1\n[[pool]]\nresource='sw=g'\nfree=1",
             "9: sw is counted as a whole",
         ),
+        (
+            "[[limit]]\nfor='everyone'\nresource='ncpus'\nsoft='70%'",
+            "8: soft lets one have more than items",
+        ),
+        (
+            "[[limit]]\nfor='everyone'\nresource='jobs'\nitems=3\nsoft='70%'",
+            "9: soft lets one have more than items",
+        ),
     ]);
 }
 
@@ -277,6 +285,11 @@ fn values_at_the_top_that_are_wrong() {
             "node=[]",
             "1: the site has no key node; did you mean nodes?",
         ),
+        (
+            "mapping='nearest'",
+            "1: mapping is \"nearest\"; write cheapest, switches or busy",
+        ),
+        ("watchdog='0s'", "1: watchdog must be between 1s and"),
         ("name=1", "1: name must be a string"),
         ("nodes=1", "1: nodes must be a list of tables"),
         ("resource=1", "1: resource must be a table"),

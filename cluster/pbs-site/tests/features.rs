@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use pbs_rset::{Item, Rset, Value};
-use pbs_site::{Kept, Kind, Privilege, Refused, Scope, Share, Site, Validity, Whom};
+use pbs_site::{Kept, Kind, Mapping, Privilege, Refused, Scope, Share, Site, Validity, Whom};
 
 const GIB: u64 = 1 << 30;
 const HOUR_S: u64 = 3600;
@@ -384,6 +384,21 @@ fn f34_unknown_and_too_much_is_refused() {
         .parse()
         .unwrap();
     assert_eq!(site.accept(&all, "alice", "G1"), Ok(all));
+}
+
+#[test]
+fn f85_f86_f87_sites_choose_policies() {
+    let text = "planning_horizon = '4w'\nwatchdog = '5m'\nmapping = 'switches'\n\
+                [[nodes]]\nname = 'n'\nhas = 'ncpus=4'\n\
+                [[limit]]\nfor = 'everyone'\nresource = 'ncpus'\nitems = 2\nsoft = '70%'\n";
+    let site = read(text);
+    assert_eq!(site.planning_horizon_s, Some(28 * 86_400));
+    assert_eq!(site.watchdog_s, Some(300));
+    assert_eq!(site.mapping, Mapping::Switches);
+    assert_eq!(site.limits[0].soft_permille, Some(700));
+    let plain = read("[[nodes]]\nname = 'n'\nhas = 'ncpus=4'\n");
+    assert_eq!((plain.planning_horizon_s, plain.watchdog_s), (None, None));
+    assert_eq!(plain.mapping, Mapping::Cheapest);
 }
 
 #[test]

@@ -13,6 +13,9 @@ name = "small"
 time_zone = "CET-1CEST,M3.5.0,M10.5.0/3"
 min_dist = "1s"
 max_extension = "10%"
+planning_horizon = "4w"
+watchdog = "5m"
+mapping = "switches"
 defaults = { mem = "2g" }
 [resource.sw]
 scope = "job"
@@ -47,6 +50,7 @@ priority = -1
 for = "group:G1"
 resource = "ncpus"
 items = "30/45%"
+soft = "70%"
 duration = "4d3h"
 area = "1024h"
 validity = "01.08.17-31.08.17"

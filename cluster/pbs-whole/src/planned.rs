@@ -104,6 +104,7 @@ impl<'a> Whole<'a> {
             prio: 0,
             only_if: None,
             kept: None,
+            switch: None,
         });
         let nodes: Vec<_> = nodes.collect();
         let machine = Arc::new(Machine::new(vec![ncpus], &nodes));

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use clap::{Args, Parser};
 use pbs_cluster::When;
-use pbs_ledger::{Access, Row};
+use pbs_ledger::{Access, After, Outcome, Phase, Row};
 use pbs_manager::{Change, Wish};
 use pbs_rset::{script, Rset};
 use pbs_site::Site;
@@ -48,6 +48,10 @@ struct Asked {
     /// In that reservation
     #[arg(long, value_name = "ID")]
     within: Option<u64>,
+
+    /// After others: afterok:7 (it completed), afternotok:7, afterany:7
+    #[arg(long, value_name = "HOW:ID,...", value_delimiter = ',', value_parser = depend)]
+    depend: Vec<After>,
 
     /// How long it really runs, as this is simulated
     #[arg(long, value_name = "DURATION", value_parser = duration_s)]
@@ -143,6 +147,20 @@ pub(super) struct AlterOptions {
 }
 
 #[derive(Args, Debug)]
+pub(super) struct ResizeOptions {
+    #[command(flatten)]
+    ledger: LedgerOptions,
+
+    /// Which
+    #[arg(value_name = "ID")]
+    id: u64,
+
+    /// The same chunks, with other counts
+    #[arg(long, value_name = "RSET", value_parser = rset)]
+    res: Rset,
+}
+
+#[derive(Args, Debug)]
 pub(super) struct ExtendOptions {
     #[command(flatten)]
     ledger: LedgerOptions,
@@ -175,6 +193,20 @@ struct Requests {
 fn rset(text: &str) -> Result<Rset, String> {
     let parsed = text.parse();
     parsed.map_err(|error: pbs_rset::Error| format!("column {}: {}", error.column, error.message))
+}
+
+fn depend(text: &str) -> Result<After, String> {
+    let (how, id) = text.split_once(':').unwrap_or((text, ""));
+    let outcome = match how {
+        "afterok" => Some(Outcome::Ok),
+        "afternotok" => Some(Outcome::NotOk),
+        "afterany" => Some(Outcome::Any),
+        _ => None,
+    };
+    match (outcome, id.parse()) {
+        (Some(outcome), Ok(request)) => Ok(After { request, outcome }),
+        _ => Err("write afterok:7, afternotok:7 or afterany:7, several with commas".into()),
+    }
 }
 
 fn array(text: &str) -> Result<RangeInclusive<u64>, String> {
@@ -242,6 +274,10 @@ impl Asked {
             },
             array: self.array.clone().or_else(|| script.array.clone()),
             within: self.within.or(script.within),
+            depend: match self.depend.is_empty() {
+                true => script.depend.clone(),
+                false => self.depend.clone(),
+            },
             run: self.run.or(script.run),
             notify: self.notify.or(script.notify),
             restartable: self.restartable || script.restartable,
@@ -267,6 +303,7 @@ impl Asked {
             is_restartable: self.restartable,
             array: self.array.clone(),
             within: self.within,
+            after: self.depend.clone(),
             ..Wish::new(rset, user, &group.unwrap_or_default())
         })
     }
@@ -325,6 +362,14 @@ pub(super) fn alter(out: Output, options: &AlterOptions) -> Result<(), Failure> 
     print(out, &cluster, &[options.id])
 }
 
+pub(super) fn resize(out: Output, options: &ResizeOptions) -> Result<(), Failure> {
+    let mut cluster = options.ledger.open(Access::Write)?;
+    let caller = options.ledger.caller(&cluster, "");
+    let resized = cluster.resize(&caller, options.id, &options.res);
+    resized.map_err(|error| declined(error, &cluster))?;
+    print(out, &cluster, &[options.id])
+}
+
 pub(super) fn extend(out: Output, options: &ExtendOptions) -> Result<(), Failure> {
     let mut cluster = options.ledger.open(Access::Write)?;
     let caller = options.ledger.caller(&cluster, "");
@@ -364,10 +409,10 @@ fn print(out: Output, cluster: &Cluster, ids: &[u64]) -> Result<(), Failure> {
         let zone = &cluster.site().time_zone;
         let mut text = String::new();
         for row in answer.requests.iter().take(SHOWN) {
-            let (id, state) = (row.id, row.state.name());
+            let (id, state) = (row.id, row.phase.map_or(row.state.name(), Phase::name));
             text += &match (&row.outcome, row.start_s) {
                 (Some(outcome), _) => format!("request {id}: {outcome}\n"),
-                (None, None) => format!("request {id}: {state}, for a node that is out of use\n"),
+                (None, None) => format!("request {id}: {state}, {}\n", awaited(row)),
                 (None, Some(_)) => {
                     let (start, end) = (start(row, zone), end(row, zone));
                     format!("request {id}: {state}, {start} to {end}, {}\n", places(row))
@@ -379,6 +424,27 @@ fn print(out: Output, cluster: &Cluster, ids: &[u64]) -> Result<(), Failure> {
         }
         text
     })
+}
+
+/// What a request without a place waits for.
+pub(super) fn awaited(row: &Row) -> String {
+    match row.after.is_empty() {
+        true => "for a node that is out of use, or until it is nearer".into(),
+        false => after(&row.after),
+    }
+}
+
+/// What has to be over first.
+pub(super) fn after(after: &[After]) -> String {
+    let words = after.iter().map(|after| {
+        let how = match after.outcome {
+            Outcome::Ok => "afterok",
+            Outcome::NotOk => "afternotok",
+            Outcome::Any => "afterany",
+        };
+        format!("{how}:{}", after.request)
+    });
+    words.collect::<Vec<_>>().join(" ")
 }
 
 /// The nodes that a request has.

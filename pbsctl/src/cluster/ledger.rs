@@ -258,5 +258,6 @@ pub(super) fn words(cause: &Cause, machine: &Machine) -> String {
             format!("limit of {whom} on the area of {}", name(*resource))
         }
         Cause::Nodes => "no nodes with room for its chunks".into(),
+        Cause::After(request) => format!("request {request}, which it follows"),
     }
 }

@@ -6,6 +6,7 @@ mod ledger;
 mod replay;
 mod serve;
 mod show;
+mod systems;
 mod whole;
 
 use std::path::{Path, PathBuf};
@@ -28,6 +29,7 @@ Examples:
   pbsctl cluster new --site site.toml
   pbsctl cluster alloc --res rset=2:ncpus=16:mem=12g,place=scatter -t 4h -N run -- ./app
   pbsctl cluster alloc --res rset=ncpus=4 -t 1h --deadline +6h -J 0-99 -- ./part
+  pbsctl cluster alloc --res rset=ncpus=1 -t 5m --depend afterok:7 -- ./collect
   pbsctl cluster info
   pbsctl cluster why 7
   pbsctl cluster node offline node03 --why 'disk is full'
@@ -103,6 +105,11 @@ enum What {
     /// Plan a request as something else, if there is a place for that
     Alter(ask::AlterOptions),
 
+    /// Give a running request more or fewer of its chunks
+    ///
+    /// More are given where they are free until its end; fewer give back the dearest nodes.
+    Resize(ask::ResizeOptions),
+
     /// Let a running request go on for longer
     Extend(ask::ExtendOptions),
 
@@ -129,6 +136,9 @@ enum What {
 
     /// Say what was asked for and used so far
     Stat(show::StatOptions),
+
+    /// Show several clusters at once: all ledgers of a directory
+    Systems(systems::SystemsOptions),
 }
 
 /// What a site has.
@@ -162,6 +172,7 @@ pub(crate) fn cluster(out: Output, options: &ClusterOptions) -> Result<ExitCode,
         What::Alloc(options) => ask::alloc(out, options)?,
         What::Reserve(options) => ask::reserve(out, options)?,
         What::Alter(options) => ask::alter(out, options)?,
+        What::Resize(options) => ask::resize(out, options)?,
         What::Extend(options) => ask::extend(out, options)?,
         What::Confirm(options) => ask::confirm(out, options)?,
         What::Kill(options) => ask::kill(out, options)?,
@@ -171,6 +182,7 @@ pub(crate) fn cluster(out: Output, options: &ClusterOptions) -> Result<ExitCode,
         What::Limits(options) => show::limits(out, options)?,
         What::Plan(options) => show::plan(out, options)?,
         What::Stat(options) => show::stat(out, options)?,
+        What::Systems(options) => systems::systems(out, options)?,
     }
     Ok(ExitCode::SUCCESS)
 }

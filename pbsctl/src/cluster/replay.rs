@@ -143,7 +143,10 @@ pub(super) fn replay_trace(out: Output, options: &ReplayOptions) -> Result<(), F
                 Box::new(Conservative::new(cores).with_most_looks(options.backfills))
             }
             PolicyName::Planned => {
-                Box::new(Planned::new(machine.clone(), rules, options.backfills))
+                let policy = pbs_cluster::Policy::of_site(&site);
+                let machine = machine.clone();
+                let planned = Planned::with_policy(machine, rules, policy, options.backfills);
+                Box::new(planned)
             }
         };
         let outcomes = run(&jobs, policy.as_mut(), cores)?;

@@ -18,12 +18,20 @@ pub(super) struct ServeOptions {
     #[command(flatten)]
     socket: Socket,
 
+    /// Plan on that CPU only
+    #[arg(long, value_name = "CPU")]
+    cpu: Option<usize>,
+
     /// End when all requests have
     #[arg(long)]
     until_idle: bool,
 }
 
 pub(super) fn run(options: &ServeOptions) -> Result<(), Failure> {
+    if let Some(cpu) = options.cpu {
+        let no_cpu = |error| Failure::Failed(format!("CPU {cpu}: {error}"));
+        pbs_local::pin(&[cpu]).map_err(no_cpu)?;
+    }
     let directory = std::env::current_dir().map_err(|error| Failure::file(".", &error))?;
     let environment = std::env::vars().map(|(name, value)| Environment { name, value });
     let socket = &options.socket.path;

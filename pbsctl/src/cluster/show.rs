@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use pbs_ledger::{Access, Event, NodeRow, NodeState, Row, State};
+use pbs_ledger::{Access, Event, NodeRow, NodeState, Phase, Row, State};
 use pbs_manager::Usage;
 use pbs_report::{grouped, Format, Table};
 use pbs_rset::{format_duration, format_size};
 use pbs_site::{format_time, Whom};
 use serde::Serialize;
 
-use super::ask::places;
+use super::ask::{after, awaited, places};
 use super::ledger::{clock, duration_s, end, failure, login, start, words, Cluster, LedgerOptions};
 use crate::failure::Failure;
 use crate::files::write;
@@ -160,9 +160,19 @@ struct Stat {
     outcomes: BTreeMap<String, u64>,
     decisions: u64,
     plan_steps: usize,
+    vectors: Vec<VectorsOf>,
     users: Vec<Used>,
     groups: Vec<Used>,
     cores: Vec<Used>,
+}
+
+/// What the plan takes of memory.
+#[derive(Serialize)]
+struct VectorsOf {
+    name: &'static str,
+    vectors: usize,
+    slots: usize,
+    bytes: usize,
 }
 
 #[derive(Serialize)]
@@ -221,7 +231,11 @@ fn list(cluster: &Cluster, rows: &[Row]) -> String {
         let index = row
             .array_index
             .map_or(String::new(), |of| format!("[{of}]"));
-        let state = row.outcome.as_deref().unwrap_or(row.state.name());
+        let state = row.phase.map_or(row.state.name(), Phase::name);
+        let state = match &row.outcome {
+            Some(outcome) if row.phase.is_none() => outcome,
+            _ => state,
+        };
         let kind = if row.is_reservation {
             " (reservation)"
         } else {
@@ -258,6 +272,9 @@ fn one(cluster: &Cluster, details: &Details) -> String {
     line("start", start(row, zone));
     line("end", end(row, zone));
     line("nodes", places(row));
+    if !row.after.is_empty() {
+        line("after", after(&row.after));
+    }
     if let Some(within) = row.within {
         line("within", format!("reservation {within}"));
     }
@@ -288,7 +305,7 @@ pub(super) fn why(out: Output, options: &WhyOptions) -> Result<(), Failure> {
         let zone = &cluster.site().time_zone;
         let id = why.id;
         let mut text = match row.start_s {
-            None => format!("request {id} waits, for a node that is out of use\n"),
+            None => format!("request {id} waits, {}\n", awaited(&row)),
             Some(_) if row.state == State::Running => format!("request {id} runs\n"),
             Some(start_s) => format!("request {id} starts {}\n", format_time(start_s, zone)),
         };
@@ -443,6 +460,22 @@ pub(super) fn plan(out: Output, options: &PlanOptions) -> Result<(), Failure> {
         })
 }
 
+fn vectors(cluster: &Cluster) -> Vec<VectorsOf> {
+    let memory = cluster.planner().memory();
+    let all = [
+        ("cluster", memory.system),
+        ("nodes", memory.nodes),
+        ("consumers", memory.consumers),
+    ];
+    let of = all.map(|(name, of)| VectorsOf {
+        name,
+        vectors: of.vectors,
+        slots: of.slots,
+        bytes: of.bytes,
+    });
+    of.into()
+}
+
 pub(super) fn stat(out: Output, options: &StatOptions) -> Result<(), Failure> {
     let cluster = options.ledger.open(Access::Read)?;
     let usages = cluster.usage().map_err(failure)?;
@@ -470,6 +503,7 @@ pub(super) fn stat(out: Output, options: &StatOptions) -> Result<(), Failure> {
         outcomes: usages.outcomes.clone(),
         decisions: cluster.planner().decisions(),
         plan_steps: cluster.planner().steps(),
+        vectors: vectors(&cluster),
         users: named(&usages.users),
         groups: named(&usages.groups),
         cores: usages
@@ -524,6 +558,13 @@ pub(super) fn stat(out: Output, options: &StatOptions) -> Result<(), Failure> {
                 text += &format!("\n{}", table.print(Format::Text));
             }
         }
-        text
+        let mut table = Table::new(&["vectors of", "vectors", "slots", "KiB"], 1);
+        for of in &stat.vectors {
+            let counts = [of.vectors as u64, of.slots as u64, of.bytes as u64 / 1024];
+            let mut row = vec![of.name.to_string()];
+            row.extend(counts.map(grouped));
+            table.push(row);
+        }
+        text + &format!("\n{}", table.print(Format::Text))
     })
 }

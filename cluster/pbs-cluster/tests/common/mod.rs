@@ -22,6 +22,7 @@ pub(crate) fn spec(name: &str, cores: u64) -> NodeSpec {
         prio: 0,
         only_if: None,
         kept: None,
+        switch: None,
     }
 }
 
@@ -96,6 +97,7 @@ pub(crate) fn limit(whom: Whom, of: Limited, valid: std::ops::Range<u64>) -> Lim
         whom,
         of,
         items: None,
+        soft_permille: None,
         duration_s: None,
         area_s: None,
         valid: vec![valid],

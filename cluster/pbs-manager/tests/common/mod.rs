@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use pbs_cluster::{RequestId, When};
 use pbs_gen::Random;
-use pbs_ledger::{Access, NodeState, Row};
+use pbs_ledger::{Access, After, NodeState, Outcome, Row};
 use pbs_manager::{Caller, Change, Manager, Recovered, Simulated, Wish};
 
 /// When all begins.
@@ -133,7 +133,7 @@ pub(crate) fn operate(manager: &mut Manager<Simulated>, random: &mut Random) {
     };
     let (caller, op) = (user("u"), operator());
     let now_s = manager.clock_s();
-    match random.below(12) {
+    match random.below(13) {
         0..=4 => {
             let rsets = [
                 "ncpus=3",
@@ -161,6 +161,13 @@ pub(crate) fn operate(manager: &mut Manager<Simulated>, random: &mut Random) {
                 is_restartable: random.below(2) == 0,
                 array: (random.below(6) == 0).then_some(1..=3),
                 within: (random.below(6) == 0).then(|| one(random)),
+                after: match random.below(4) {
+                    0 => vec![After {
+                        request: one(random),
+                        outcome: [Outcome::Ok, Outcome::NotOk, Outcome::Any][random.index(3)],
+                    }],
+                    _ => Vec::new(),
+                },
                 ..wish(rsets[random.index(rsets.len())], 10 + random.below(50))
             };
             let _ = manager.submit(&caller, &wish);
@@ -192,6 +199,10 @@ pub(crate) fn operate(manager: &mut Manager<Simulated>, random: &mut Random) {
                 1 => manager.node_out(&op, node, NodeState::Down, "test"),
                 _ => manager.node_back(&op, node),
             };
+        }
+        11 => {
+            let rset = format!("{}:ncpus=5", 1 + random.below(3)).parse().unwrap();
+            drop(manager.resize(&caller, one(random), &rset));
         }
         _ => manager.advance(now_s + random.below(50)).unwrap(),
     }

@@ -18,7 +18,7 @@ use pbs_plan::text::{read, Reader, Table};
 use pbs_plan::Problem;
 use toml::de::DeTable;
 
-use crate::{Consumer, Resource, Site, Weights};
+use crate::{Consumer, Mapping, Resource, Site, Weights};
 
 const TOP_KEYS: &[&str] = &[
     "name",
@@ -27,6 +27,9 @@ const TOP_KEYS: &[&str] = &[
     "max_extension",
     "allocate_timeout",
     "release_timeout",
+    "planning_horizon",
+    "watchdog",
+    "mapping",
     "time_zone",
     "resource",
     "nodes",
@@ -110,6 +113,9 @@ fn site(reader: &mut Reader, document: &DeTable<'_>) -> Site {
             *seconds = span_s;
         }
     }
+    site.planning_horizon_s = values::duration_s(reader, &mut top, "planning_horizon", 1..=MAX_S);
+    site.watchdog_s = values::duration_s(reader, &mut top, "watchdog", 1..=MAX_S);
+    site.mapping = mapping(reader, &mut top).unwrap_or_default();
     if let Some(permille) = values::permille(reader, &mut top, "max_extension") {
         site.max_extension_permille = permille;
     }
@@ -135,6 +141,17 @@ fn site(reader: &mut Reader, document: &DeTable<'_>) -> Site {
     site.weights = weights(reader, &mut top, &known.resources);
     site.resources = known.resources;
     site
+}
+
+fn mapping(reader: &mut Reader, top: &mut Table<'_, '_>) -> Option<Mapping> {
+    let (line, value) = top.entries.remove("mapping")?;
+    let text = reader.string(line, "mapping", value)?;
+    let mapping = Mapping::ALL.into_iter().find(|of| of.name() == text);
+    if mapping.is_none() {
+        let message = format!("mapping is {text:?}; write cheapest, switches or busy");
+        reader.problem(line, message);
+    }
+    mapping
 }
 
 fn zone(reader: &mut Reader, top: &mut Table<'_, '_>) -> TimeZone {

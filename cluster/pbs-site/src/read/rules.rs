@@ -12,7 +12,9 @@ use super::{names, own_name, values, Known};
 use crate::limit::{ALL, REQUESTS};
 use crate::{Limit, Pool, Share, Whom};
 
-const LIMIT_KEYS: &[&str] = &["for", "resource", "items", "duration", "area", "validity"];
+const LIMIT_KEYS: &[&str] = &[
+    "for", "resource", "items", "soft", "duration", "area", "validity",
+];
 const POOL_KEYS: &[&str] = &["name", "resource", "free", "access", "share", "validity"];
 
 /// What says that there is no limit; Keller's example 1 has both.
@@ -58,6 +60,8 @@ fn limit(reader: &mut Reader, line: Line, value: &TomlValue<'_>, known: &Known) 
             None => values::read_with(reader, line, "items", value, Share::from_str),
         },
     );
+    let soft_line = table.entries.get("soft").map(|(line, _)| *line);
+    let soft_permille = values::permille(reader, &mut table, "soft");
     let spans = ["duration", "area"].map(|key| {
         let at = table.entries.get(key).map(|(line, _)| *line);
         let span = unless_none(
@@ -81,6 +85,13 @@ fn limit(reader: &mut Reader, line: Line, value: &TomlValue<'_>, known: &Known) 
             }
         }
     }
+    if let Some(line) = soft_line {
+        if items.is_none() || REQUESTS.contains(&resource.as_str()) {
+            let message = "soft lets one have more than items of a resource; add items, or \
+                           remove soft";
+            reader.problem(line, message);
+        }
+    }
     let is_unclear = match (resource.as_str(), items) {
         (ALL, Some(Share { least, .. })) => least.is_some(),
         _ => false,
@@ -94,6 +105,7 @@ fn limit(reader: &mut Reader, line: Line, value: &TomlValue<'_>, known: &Known) 
         whom,
         resource,
         items,
+        soft_permille,
         duration_s: spans[0].2,
         area_s: spans[1].2,
         validity,

@@ -103,6 +103,23 @@ impl Profile {
         self.tree.steps()
     }
 
+    /// What it takes of memory besides itself, in bytes.
+    ///
+    /// ```
+    /// use pbs_profile::Profile;
+    ///
+    /// let mut profile = Profile::new(0);
+    /// let small = profile.heap_bytes();
+    /// for time in 1..1000 {
+    ///     profile.add(time..2 * time, 1)?;
+    /// }
+    /// assert!(profile.heap_bytes() > 20 * small);
+    /// # Ok::<(), pbs_profile::Error>(())
+    /// ```
+    pub fn heap_bytes(&self) -> usize {
+        self.tree.heap_bytes()
+    }
+
     /// The steps in the order of time; the last reaches to [`FOREVER`].
     ///
     /// ```

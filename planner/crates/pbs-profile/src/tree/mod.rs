@@ -55,6 +55,11 @@ impl Tree {
         self.steps
     }
 
+    /// What the nodes take of memory.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.leaves.heap_bytes() + self.inners.heap_bytes()
+    }
+
     /// Where the first step begins.
     pub(crate) fn start(&self) -> u64 {
         self.start_of(self.root, self.height)

@@ -36,6 +36,11 @@ impl<N> Slab<N> {
         self.free.push(id);
     }
 
+    /// What it takes of memory.
+    pub(super) fn heap_bytes(&self) -> usize {
+        self.nodes.capacity() * size_of::<N>() + self.free.capacity() * size_of::<u32>()
+    }
+
     /// How many nodes there are.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {

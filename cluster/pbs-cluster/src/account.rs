@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What users and groups have and may have of a resource: Keller's usdRS with the limits
+//! that it is held against (4.1, 5.1).
+
+use std::ops::Range;
+
+use pbs_profile::Profile;
+
+use crate::machine::ResourceId;
+use crate::memory::Memory;
+use crate::rules::{Limit, Rules};
+use crate::system::NOTHING;
+use pbs_site::Whom;
+
+/// More than anybody can have.
+const UNLIMITED: u64 = 1 << 61;
+
+/// What a consumer may still have under some of its limits.
+#[derive(Clone, Debug)]
+pub(crate) struct Allowance {
+    /// It gives way below that use of the resource.
+    pub(crate) soft_permille: Option<u64>,
+    pub(crate) profile: Profile,
+}
+
+/// A limit on each request, or on all of them together.
+#[derive(Clone, Debug)]
+pub(crate) struct Bound {
+    duration_s: Option<u64>,
+    area_s: Option<u64>,
+    pub(crate) valid: Vec<Range<u64>>,
+}
+
+/// Which limit a request exceeds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exceeded {
+    Duration,
+    Area,
+}
+
+/// What a consumer has and may have of a resource.
+#[derive(Clone, Debug)]
+pub(crate) struct Account {
+    /// One for all hard limits on items, and one for each soft one.
+    pub(crate) allowances: Vec<Allowance>,
+    pub(crate) bounds: Vec<Bound>,
+    /// Items times seconds of what has not ended, if somebody wants to know.
+    area: Option<u128>,
+}
+
+impl Account {
+    /// One that has nothing yet; `None` if nothing is limited.
+    pub(crate) fn new(
+        rules: &Rules,
+        whom: &Whom,
+        resource: ResourceId,
+        available: u64,
+    ) -> Option<Self> {
+        let limits = rules.of(whom, resource);
+        if limits.is_empty() {
+            return None;
+        }
+        let is_bound = |limit: &Limit| limit.duration_s.is_some() || limit.area_s.is_some();
+        let bounds = limits.iter().filter(|(limit, _)| is_bound(limit));
+        let bounds = bounds.map(|(limit, valid)| Bound {
+            duration_s: limit.duration_s,
+            area_s: limit.area_s,
+            valid: valid.clone(),
+        });
+        let has_area = limits.iter().any(|(limit, _)| limit.area_s.is_some());
+        let mut account = Self {
+            allowances: Vec::new(),
+            bounds: bounds.collect(),
+            area: has_area.then_some(0),
+        };
+        for (limit, valid) in limits {
+            if let Some(items) = limit.items {
+                account.limit(limit.soft_permille, items.of(available), &valid);
+            }
+        }
+        Some(account)
+    }
+
+    /// No more than so many at those times.
+    fn limit(&mut self, soft_permille: Option<u64>, items: u64, valid: &[Range<u64>]) {
+        // All hard limits are one; of soft ones each has its own use below which it gives way.
+        let hard = |of: &Allowance| of.soft_permille.is_none() && soft_permille.is_none();
+        let at = self.allowances.iter().position(hard).unwrap_or_else(|| {
+            self.allowances.push(Allowance {
+                soft_permille,
+                profile: Profile::new(NOTHING + UNLIMITED),
+            });
+            self.allowances.len() - 1
+        });
+        let profile = &mut self.allowances[at].profile;
+        for over in valid {
+            // The least of all that hold.
+            let steps: Vec<_> = profile
+                .steps_from(over.start)
+                .take_while(|step| step.from < over.end)
+                .collect();
+            for step in steps {
+                let part = step.from.max(over.start)..step.until.min(over.end);
+                let less = step.value.saturating_sub(NOTHING + items);
+                let done = profile.subtract(part, less);
+                debug_assert_eq!(done, Ok(()));
+            }
+        }
+    }
+
+    /// So many items for so long count as asked for and not over, or do no more.
+    pub(crate) fn count_area(&mut self, amount: u64, span_s: u64, is_more: bool) {
+        if let Some(area) = &mut self.area {
+            let more = u128::from(amount) * u128::from(span_s);
+            *area = match is_more {
+                true => area.saturating_add(more),
+                false => area.saturating_sub(more),
+            };
+        }
+    }
+
+    /// The limits that a request of so many items exceeds, with when they hold.
+    pub(crate) fn exceeded(
+        &self,
+        amount: u64,
+        duration_s: u64,
+    ) -> impl Iterator<Item = (Exceeded, &[Range<u64>])> {
+        let own = u128::from(amount) * u128::from(duration_s);
+        let area = self.area.unwrap_or(0) + own;
+        self.bounds.iter().filter_map(move |bound| {
+            if bound.duration_s.is_some_and(|most_s| duration_s > most_s) {
+                return Some((Exceeded::Duration, &bound.valid[..]));
+            }
+            let is_too_much = bound.area_s.is_some_and(|most| area > u128::from(most));
+            is_too_much.then_some((Exceeded::Area, &bound.valid[..]))
+        })
+    }
+
+    pub(crate) fn count_memory(&self, memory: &mut Memory) {
+        for of in &self.allowances {
+            let bytes = size_of::<Allowance>() + of.profile.heap_bytes();
+            memory.consumers.count(of.profile.step_count(), bytes);
+        }
+    }
+}

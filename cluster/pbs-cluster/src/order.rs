@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Requests that follow others: a workflow's steps, what is to be done if something fails
+//! (Keller, 2).
+//!
+//! Who follows is planned behind the planned end of what it follows, and moves with it. Who
+//! is held has no place until it is released: what it waits for may never come.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use crate::planner::{Entry, Planner};
+use crate::request::RequestId;
+
+impl Planner {
+    /// When a request may be in the plan (Keller, 5.1), at points that are as far apart as
+    /// they have to be; `None` as long as what it follows has no end.
+    pub(crate) fn window(&self, now_s: u64, entry: &Entry) -> Option<Range<u64>> {
+        let mut window = entry.when.window(now_s, entry.need.duration_s);
+        if entry.is_held {
+            return None;
+        }
+        for before in &entry.after {
+            if let Some(before) = self.entries.get(before) {
+                window.start = window.start.max(before.over()?.end);
+            }
+        }
+        window.start = self.policy.point_s(window.start);
+        Some(window)
+    }
+
+    /// Who follows a request.
+    pub fn followers(&self, id: RequestId) -> impl Iterator<Item = RequestId> + '_ {
+        self.followers.get(&id).into_iter().flatten().copied()
+    }
+
+    /// Notes what a request follows.
+    pub(crate) fn follow(&mut self, id: RequestId, after: &[RequestId]) {
+        for before in after {
+            self.followers.entry(*before).or_default().insert(id);
+        }
+    }
+
+    /// A request is over or wanted no more: it follows nobody, and nobody follows it.
+    pub(crate) fn unfollow(&mut self, id: RequestId, after: &[RequestId]) {
+        for before in after {
+            if let Some(followers) = self.followers.get_mut(before) {
+                followers.remove(&id);
+            }
+        }
+        for follower in self.followers.remove(&id).into_iter().flatten() {
+            if let Some(entry) = self.entries.get_mut(&follower) {
+                entry.after.retain(|before| *before != id);
+            }
+            self.changed(follower);
+        }
+    }
+
+    /// What follows a request does so still: it was taken out and put back.
+    pub(crate) fn follow_again(&mut self, id: RequestId, followers: &[RequestId]) {
+        for &follower in followers {
+            if let Some(entry) = self.entries.get_mut(&follower) {
+                entry.after.push(id);
+                self.follow(follower, &[id]);
+            }
+        }
+    }
+
+    /// A request is held no more, or is: [`Self::plan_waiting`] gives it a place.
+    pub fn set_held(&mut self, now_s: u64, id: RequestId, is_held: bool) {
+        let known = self.entries.get(&id);
+        if known.is_none_or(|entry| entry.is_held == is_held || entry.is_running) {
+            return;
+        }
+        if is_held {
+            self.take_place(now_s, id);
+        }
+        if let Some(entry) = self.entries.get_mut(&id) {
+            entry.is_held = is_held;
+            self.waiting.insert(entry.turn(id));
+        }
+        self.changed(id);
+    }
+
+    /// Moves those that would start before what they follow is over. Who moved.
+    pub(crate) fn keep_order(&mut self, now_s: u64) -> Vec<RequestId> {
+        // What is followed came first, so each is looked at when those before it stand.
+        let followers: BTreeSet<RequestId> = self.followers.values().flatten().copied().collect();
+        let mut moved = Vec::new();
+        for id in followers {
+            let Some(entry) = self.entries.get(&id) else {
+                continue;
+            };
+            let Some(start_s) = entry.over().map(|over| over.start) else {
+                continue;
+            };
+            let window = self.window(now_s.min(start_s), entry);
+            let is_in_order = window.is_some_and(|window| window.start <= start_s);
+            if is_in_order || entry.is_running {
+                continue;
+            }
+            self.take_place(now_s, id);
+            self.seek_place(now_s, id);
+            moved.push(id);
+        }
+        moved
+    }
+
+    /// Gives a request that has no place the best one, or lets it wait. Whether it has one.
+    pub(crate) fn seek_place(&mut self, now_s: u64, id: RequestId) -> bool {
+        let Some(entry) = self.entries.get(&id) else {
+            return false;
+        };
+        let turn = entry.turn(id);
+        match self.seek(now_s, entry) {
+            Some(place) => {
+                self.set_place(id, place);
+                true
+            }
+            None => {
+                self.waiting.insert(turn);
+                false
+            }
+        }
+    }
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-2.0
+//! How the planner goes about it.
+
+use pbs_site::{Mapping, Site};
+
+/// What the planner may choose, and how far it looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// Which nodes are taken where there is a choice.
+    pub mapping: Mapping,
+    /// Two points of the plan are the same or so far apart: minDist (Keller, 4). At
+    /// least 1.
+    pub min_dist_s: u64,
+    /// Nothing is planned to start later than so far from now: it waits instead (Keller,
+    /// 8). `None`: however far.
+    pub horizon_s: Option<u64>,
+    /// Nodes are asked by so many threads where many chunks are wanted: Keller's thread
+    /// pool (5.4). The plan does not depend on it. At least 1.
+    pub threads: usize,
+}
+
+impl Default for Policy {
+    /// Keller's: cheap nodes first, seconds, no horizon.
+    fn default() -> Self {
+        Self {
+            mapping: Mapping::Cheapest,
+            min_dist_s: 1,
+            horizon_s: None,
+            threads: 1,
+        }
+    }
+}
+
+impl Policy {
+    /// As a site wants it.
+    pub fn of_site(site: &Site) -> Self {
+        Self {
+            mapping: site.mapping,
+            min_dist_s: site.min_dist_s,
+            horizon_s: site.planning_horizon_s,
+            ..Self::default()
+        }
+    }
+
+    /// The first point of the plan that is not before that time.
+    pub(crate) fn point_s(&self, time_s: u64) -> u64 {
+        time_s
+            .checked_next_multiple_of(self.min_dist_s.max(1))
+            .unwrap_or(u64::MAX)
+    }
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Requests that follow others, by how those end (Keller, 2).
+
+use pbs_cluster::RequestId;
+use pbs_ledger::{After, Outcome, State};
+
+use crate::engine::Engine;
+use crate::error::Error;
+use crate::kept::is_held;
+use crate::manager::Manager;
+use crate::wish::Wish;
+
+/// The outcome of what ended as it should.
+pub(crate) const COMPLETED: &str = "completed";
+
+impl<E: Engine> Manager<E> {
+    /// What a request is to follow, of that which is not over.
+    pub(crate) fn open_after(&self, wish: &Wish) -> Result<Vec<After>, Error> {
+        if wish.within.is_some() && !wish.after.is_empty() {
+            let what = "what is in a reservation follows nothing; leave one of both out";
+            return Err(Error::Wrong(what.into()));
+        }
+        let mut open = Vec::new();
+        for &after in &wish.after {
+            let id = after.request;
+            let (row, _) = self.details(id)?;
+            if row.is_reservation || row.within.is_some() {
+                let what = format!("request {id} is a reservation or in one; follow another");
+                return Err(Error::Wrong(what));
+            }
+            if row.state != State::Ended {
+                open.push(after);
+                continue;
+            }
+            let outcome = row.outcome.unwrap_or_default();
+            if !is_met(after, &outcome) {
+                let what = format!("request {id} is over, and not as it was to be: {outcome}");
+                return Err(Error::Wrong(what));
+            }
+        }
+        Ok(open)
+    }
+
+    /// A request is over, that way: who followed it starts, or never will. Those are
+    /// returned, with what is told of them.
+    pub(crate) fn release_followers(
+        &mut self,
+        id: RequestId,
+        followers: &[RequestId],
+        outcome: &str,
+    ) -> Vec<(RequestId, String)> {
+        let clock_s = self.clock_s;
+        let mut in_vain = Vec::new();
+        let mut is_any_free = false;
+        for &follower in followers {
+            let Some(known) = self.known.get_mut(&follower) else {
+                continue;
+            };
+            let of = |after: &&After| after.request == id;
+            if !known
+                .after
+                .iter()
+                .filter(of)
+                .all(|&after| is_met(after, outcome))
+            {
+                in_vain.push((follower, format!("not to run: request {id} {outcome}")));
+                continue;
+            }
+            known.after.retain(|after| after.request != id);
+            let is_held = is_held(&known.after);
+            known.request.after.retain(|before| *before != id);
+            known.request.is_held = is_held;
+            self.planner.set_held(clock_s, follower, is_held);
+            is_any_free = true;
+        }
+        if is_any_free {
+            self.planner.plan_waiting(clock_s);
+        }
+        in_vain
+    }
+
+    /// After a restart: what is followed and ended while nobody looked.
+    pub(crate) fn follow_lost(&mut self) {
+        let is_lost = |after: &After| !self.known.contains_key(&after.request);
+        let followers = self.known.iter().flat_map(|(&id, known)| {
+            let lost = known.after.iter().filter(|after| is_lost(after));
+            lost.map(move |after| (after.request, id))
+        });
+        let followers: Vec<(RequestId, RequestId)> = followers.collect();
+        for (before, follower) in followers {
+            let outcome = self.details(before).ok().and_then(|(row, _)| row.outcome);
+            let outcome = outcome.unwrap_or_else(|| "was lost".into());
+            for (id, why) in self.release_followers(before, &[follower], &outcome) {
+                self.finish(id, &why);
+            }
+        }
+    }
+}
+
+fn is_met(after: After, outcome: &str) -> bool {
+    match after.outcome {
+        Outcome::Any => true,
+        Outcome::Ok => outcome == COMPLETED,
+        Outcome::NotOk => outcome != COMPLETED,
+    }
+}

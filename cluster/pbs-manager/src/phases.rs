@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: GPL-2.0
+//! From the moment at which a request has its nodes until it has them no more.
+//!
+//! On some engines nodes are made ready before and cleaned afterwards (Keller, 5.4: time
+//! to allocate and to release, which is in the plan). Who takes longer than the site allows
+//! has failed: its node is down.
+//!
+//! ```text
+//! planned -> allocating -> running -> releasing -> ended
+//! ```
+
+use pbs_cluster::RequestId;
+use pbs_ledger::{NodeState, Phase, Row, State};
+
+use crate::engine::{Allocation, Engine};
+use crate::manager::Manager;
+
+impl<E: Engine> Manager<E> {
+    /// How long it may take to make nodes ready, and to clean them.
+    pub(crate) fn margins_s(&self) -> (u64, u64) {
+        match self.engine.has_phases() {
+            true => (self.site.allocate_timeout_s, self.site.release_timeout_s),
+            false => (0, 0),
+        }
+    }
+
+    /// A request has its nodes, or has them again after a restart: the engine is told, and
+    /// its end is expected.
+    pub(crate) fn begin(&mut self, id: RequestId) {
+        let has_phases = self.engine.has_phases();
+        if let Some(known) = self.known.get_mut(&id) {
+            let is_new = known.phase.is_none() && known.ready_s.is_none();
+            if is_new && has_phases && !known.is_reservation {
+                known.phase = Some(Phase::Allocating);
+            }
+        }
+        self.expect_end(id);
+        let Some(known) = self.known.get(&id) else {
+            return;
+        };
+        if known.is_reservation {
+            return;
+        }
+        if known.phase == Some(Phase::Releasing) {
+            self.engine.stop(id);
+        } else if let Some(allocation) = self.allocation(id) {
+            self.engine.start(&allocation);
+        }
+    }
+
+    /// What the engine is told of a request that has its nodes.
+    pub(crate) fn allocation(&self, id: RequestId) -> Option<Allocation> {
+        let (row, known) = (self.row(id)?, self.known.get(&id)?);
+        let planner = self.planner_of(known.within)?;
+        let resources = planner.machine().resources();
+        let nodes = planner.used_by(id).into_iter().map(|(node, amounts)| {
+            let given = resources.iter().zip(amounts);
+            let given = given.filter(|(_, amount)| *amount > 0);
+            let given = given.map(|(resource, amount)| (resource.name.clone(), amount));
+            let name = planner.machine().node_name(node).to_string();
+            (name, given.collect())
+        });
+        let nodes = nodes.collect();
+        Some(Allocation {
+            request: id,
+            nodes,
+            from_s: row.start_s?,
+            until_s: run_end_s(&row)?,
+            user: row.user,
+            command: row.command,
+            run_s: row.run_s,
+        })
+    }
+
+    /// The nodes of a request are ready: its time counts from now on.
+    pub(crate) fn allocated(&mut self, id: RequestId) {
+        let Some(row) = self.row(id) else { return };
+        if row.phase != Some(Phase::Allocating) {
+            return;
+        }
+        self.forget_end(&row);
+        if let Some(known) = self.known.get_mut(&id) {
+            known.phase = None;
+            known.ready_s = Some(self.clock_s);
+        }
+        self.expect_end(id);
+        self.changes.rows.extend(self.row(id));
+        self.tell(Some(id), "allocated", String::new());
+        if let Some(until_s) = self.row(id).and_then(|row| run_end_s(&row)) {
+            self.engine.extend(id, until_s);
+        }
+    }
+
+    /// What a request waited for, or could have, is over.
+    pub(crate) fn is_due(&mut self, id: RequestId) {
+        let Some(row) = self.row(id) else { return };
+        match row.phase {
+            None if row.is_reservation => self.end(id, "over"),
+            None => self.end(id, "aborted at its end"),
+            Some(Phase::Allocating) => {
+                let limit_s = row.allocate_s;
+                self.nodes_failed(&row, &format!("not ready for request {id} in {limit_s} s"));
+            }
+            Some(Phase::Releasing) => {
+                let limit_s = row.release_s;
+                let why = format!("not free of request {id} in {limit_s} s");
+                let outcome = row.outcome.clone().unwrap_or_default();
+                self.finish(id, &outcome);
+                self.nodes_failed(&row, &why);
+            }
+        }
+    }
+
+    /// Takes the nodes of a request out of use that have not told what they were to tell.
+    fn nodes_failed(&mut self, row: &Row, why: &str) {
+        let mut late = self.engine.late_nodes(row.id);
+        if late.is_empty() {
+            late = row.nodes.iter().map(|part| part.node.clone()).collect();
+            late.dedup();
+        }
+        for name in late {
+            if let Some(node) = self.machine.node_by_name(&name) {
+                self.withdraw(node, &name, NodeState::Down, why);
+            }
+        }
+    }
+
+    /// A running request is over at its end at the latest, and its user is told before.
+    pub(crate) fn expect_end(&mut self, id: RequestId) {
+        let Some(row) = self.row(id) else { return };
+        let Some(due_s) = due_s(&row) else { return };
+        self.ends.insert((due_s, id));
+        if let (Some(notify_s), None) = (row.notify_s, row.phase) {
+            let notice_s = due_s.saturating_sub(notify_s);
+            if notice_s > self.clock_s {
+                self.notices.insert((notice_s, id));
+            }
+        }
+    }
+
+    pub(crate) fn forget_end(&mut self, row: &Row) {
+        let due_s = due_s(row).unwrap_or(0);
+        self.ends.remove(&(due_s, row.id));
+        let notice_s = due_s.saturating_sub(row.notify_s.unwrap_or(0));
+        self.notices.remove(&(notice_s, row.id));
+    }
+
+    /// A request is over, or not wanted any more. Where its nodes have to be cleaned it
+    /// keeps them for that.
+    pub(crate) fn end(&mut self, id: RequestId, outcome: &str) {
+        let Some(row) = self.row(id) else { return };
+        let is_running = row.state == State::Running;
+        let is_clean = row.is_reservation || !self.engine.has_phases();
+        if !is_running || is_clean {
+            self.finish(id, outcome);
+            return;
+        }
+        if row.phase == Some(Phase::Releasing) {
+            return;
+        }
+        self.forget_end(&row);
+        self.engine.stop(id);
+        let clock_s = self.clock_s;
+        let until_s = clock_s.saturating_add(row.release_s);
+        if let Some(planner) = self.planner_of_mut(row.within) {
+            planner.shorten(clock_s, id, until_s);
+        }
+        if let Some(known) = self.known.get_mut(&id) {
+            known.phase = Some(Phase::Releasing);
+            known.outcome = Some(outcome.into());
+        }
+        self.expect_end(id);
+        self.changes.rows.extend(self.row(id));
+        self.tell(Some(id), "releasing", outcome.into());
+    }
+
+    /// The nodes of a request are free of it.
+    pub(crate) fn released(&mut self, id: RequestId) {
+        let known = self.known.get(&id);
+        let known = known.filter(|known| known.phase == Some(Phase::Releasing));
+        if let Some(outcome) = known.and_then(|known| known.outcome.clone()) {
+            self.finish(id, &outcome);
+        }
+    }
+
+    /// A request is over, and others are that followed it in vain.
+    pub(crate) fn finish(&mut self, id: RequestId, outcome: &str) {
+        let mut over = vec![(id, outcome.to_string())];
+        while let Some((id, outcome)) = over.pop() {
+            let Some(row) = self.row(id) else { continue };
+            self.drop_inside(id, "its reservation is over");
+            self.forget_end(&row);
+            if row.phase != Some(Phase::Releasing) {
+                self.engine.stop(id);
+            }
+            let followers: Vec<RequestId> = self.planner.followers(id).collect();
+            let clock_s = self.clock_s;
+            if let Some(planner) = self.planner_of_mut(row.within) {
+                planner.remove(clock_s, id);
+            }
+            self.known.remove(&id);
+            over.extend(self.release_followers(id, &followers, &outcome));
+            self.over(row, &outcome);
+        }
+    }
+}
+
+/// Until when a request may run.
+pub(crate) fn run_end_s(row: &Row) -> Option<u64> {
+    let asked_s = row
+        .duration_s
+        .saturating_sub(row.allocate_s + row.release_s);
+    match row.ready_s {
+        Some(ready_s) => Some(ready_s.saturating_add(asked_s)),
+        None => row.end_s.map(|end_s| end_s.saturating_sub(row.release_s)),
+    }
+}
+
+/// When it has to have done what it is at.
+fn due_s(row: &Row) -> Option<u64> {
+    match row.phase {
+        Some(Phase::Allocating) => Some(row.start_s?.saturating_add(row.allocate_s)),
+        Some(Phase::Releasing) => row.end_s,
+        None => run_end_s(row),
+    }
+}

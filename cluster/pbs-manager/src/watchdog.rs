@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Nodes that are not heard of any more (Keller, 3: the island manager's watchdog).
+
+use pbs_ledger::{NodeRow, NodeState};
+
+use crate::engine::Engine;
+use crate::manager::Manager;
+
+/// Why a node is down that was not heard of: it is up again when it is.
+const SILENT: &str = "not heard of for too long";
+
+impl<E: Engine> Manager<E> {
+    /// Takes out of use who is silent, and back who is not any more.
+    pub(crate) fn watch(&mut self) {
+        let Some(limit_s) = self.site.watchdog_s else {
+            return;
+        };
+        for (name, heard_s) in self.engine.heard() {
+            let Some(node) = self.machine.node_by_name(&name) else {
+                continue;
+            };
+            let is_silent = self.clock_s >= heard_s.saturating_add(limit_s);
+            let out = self.nodes_out.get(&name);
+            if is_silent && out.is_none() {
+                self.withdraw(node, &name, NodeState::Down, SILENT);
+            } else if !is_silent && out.is_some_and(is_by_watchdog) {
+                self.bring_back(node, &name);
+            }
+        }
+    }
+
+    /// When a node has been silent for too long.
+    pub(crate) fn next_watch_s(&self) -> Option<u64> {
+        let limit_s = self.site.watchdog_s?;
+        let heard = self.engine.heard().into_iter();
+        let watched = heard.filter(|(name, _)| {
+            self.machine.node_by_name(name).is_some() && !self.nodes_out.contains_key(name)
+        });
+        watched
+            .map(|(_, heard_s)| heard_s.saturating_add(limit_s))
+            .min()
+    }
+}
+
+fn is_by_watchdog(row: &NodeRow) -> bool {
+    row.state == NodeState::Down && row.why == SILENT
+}

@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What happens to requests that follow others, that run, and to their nodes, by the number
+//! of the feature.
+
+mod common;
+
+use common::*;
+use pbs_cluster::When;
+use pbs_ledger::{After, NodeState, Outcome, Phase, State};
+use pbs_manager::{Allocation, Engine, Error, Happened, Manager, Simulated, Wish};
+
+fn after(request: u64, outcome: Outcome, wish: Wish) -> Wish {
+    Wish {
+        after: vec![After { request, outcome }],
+        ..wish
+    }
+}
+
+#[test]
+fn f44_steps_follow_each_other() {
+    let mut cluster = small("f44");
+    let first = cluster.submit(&Wish {
+        run_s: Some(40),
+        ..wish("ncpus=8", 100)
+    });
+    let second = cluster.submit(&after(first, Outcome::Ok, wish("ncpus=8", 50)));
+    let remedy = cluster.submit(&after(first, Outcome::NotOk, wish("ncpus=8", 50)));
+    let last = cluster.submit(&after(second, Outcome::Any, wish("ncpus=8", 50)));
+    let of_remedy = cluster.submit(&after(remedy, Outcome::Ok, wish("ncpus=1", 5)));
+    assert_eq!(cluster.row(second).start_s, Some(T + 100));
+    assert_eq!(cluster.row(last).start_s, Some(T + 150));
+    assert_eq!(cluster.row(remedy).state, State::Waiting);
+    cluster.reopen();
+    cluster.manager.advance(T + 45).unwrap();
+    assert_eq!(cluster.row(first).outcome.unwrap(), "completed");
+    let row = cluster.row(second);
+    assert_eq!((row.state, row.start_s), (State::Running, Some(T + 40)));
+    assert_eq!(cluster.row(last).start_s, Some(T + 90));
+    // What was not needed is over, with what follows it.
+    let why = format!("not to run: request {first} completed");
+    assert_eq!(cluster.row(remedy).outcome.unwrap(), why);
+    let why = cluster.row(of_remedy).outcome.unwrap();
+    assert!(
+        why.starts_with(&format!("not to run: request {remedy}")),
+        "{why}"
+    );
+    cluster.reopen();
+    cluster.manager.kill(&user("u"), second).unwrap();
+    cluster.manager.advance(T + 50).unwrap();
+    assert_eq!(
+        cluster.row(last).state,
+        State::Running,
+        "whatever became of it"
+    );
+}
+
+#[test]
+fn f44_what_is_to_be_done_if_it_fails() {
+    let mut cluster = small("f44-failed");
+    let first = cluster.submit(&wish("2:ncpus=8", 100));
+    let second = cluster.submit(&after(first, Outcome::Ok, wish("ncpus=8", 50)));
+    let third = cluster.submit(&after(second, Outcome::Ok, wish("ncpus=8", 50)));
+    let remedy = cluster.submit(&after(first, Outcome::NotOk, wish("ncpus=8", 50)));
+    cluster.manager.advance(T + 10).unwrap();
+    cluster.manager.kill(&user("u"), first).unwrap();
+    assert_eq!(cluster.row(remedy).start_s, Some(T + 10));
+    for id in [second, third] {
+        let why = cluster.row(id).outcome.unwrap();
+        assert!(why.starts_with("not to run: request"), "{why}");
+    }
+    cluster.reopen();
+    // What is over already counts, or is refused.
+    let more = after(first, Outcome::NotOk, wish("ncpus=1", 5));
+    assert_eq!(cluster.submit(&more), remedy + 1);
+    let never = after(first, Outcome::Ok, wish("ncpus=1", 5));
+    let refused = cluster.manager.submit(&user("u"), &never);
+    assert!(matches!(refused, Err(Error::Wrong(_))), "{refused:?}");
+    let unknown = after(999, Outcome::Any, wish("ncpus=1", 5));
+    let refused = cluster.manager.submit(&user("u"), &unknown);
+    assert!(matches!(refused, Err(Error::NoRequest(999))), "{refused:?}");
+}
+
+#[test]
+fn f44_a_long_chain_ends_at_once() {
+    let mut cluster = small("f44-chain");
+    let mut last = cluster.submit(&wish("ncpus=1", 1));
+    for _ in 0..10 {
+        last = cluster.submit(&after(last, Outcome::Ok, wish("ncpus=1", 1)));
+    }
+    assert_eq!(cluster.row(last).start_s, Some(T + 10));
+    let first = last - 10;
+    cluster.manager.kill(&user("u"), first).unwrap();
+    assert!(cluster.rows().is_empty());
+}
+
+const WITH_TIMES: &str = r#"
+allocate_timeout = "30s"
+release_timeout = "20s"
+watchdog = "60s"
+[[nodes]]
+name = "n%d"
+count = 2
+has = "ncpus=8"
+"#;
+
+fn manager<E: Engine>(test: &str, engine: E) -> (std::path::PathBuf, Manager<E>) {
+    let path = directory(test).join("ledger");
+    let manager = Manager::create(&path, WITH_TIMES, T, engine).unwrap();
+    (path, manager)
+}
+
+#[test]
+fn f72_the_plan_has_time_to_allocate_and_release() {
+    let mut engine = Simulated::with_phases(10, 5);
+    let (path, mut manager) = manager("f72", &mut engine);
+    let caller = user("u");
+    let run = |run_s| Wish {
+        run_s: Some(run_s),
+        ..wish("2:ncpus=8", 100)
+    };
+    let first = manager.submit(&caller, &run(40)).unwrap()[0];
+    let second = manager.submit(&caller, &run(400)).unwrap()[0];
+    let row = |manager: &Manager<&mut Simulated>, id| manager.details(id).unwrap().0;
+    assert_eq!(row(&manager, first).end_s, Some(T + 150), "30 + 100 + 20");
+    assert_eq!(row(&manager, second).start_s, Some(T + 150));
+    manager.advance(T + 1).unwrap();
+    assert_eq!(row(&manager, first).phase, Some(Phase::Allocating));
+    manager.advance(T + 10).unwrap();
+    let running = row(&manager, first);
+    assert_eq!((running.phase, running.ready_s), (None, Some(T + 10)));
+    // It is over at 50, and its nodes are to be free until 70.
+    manager.advance(T + 50).unwrap();
+    let releasing = row(&manager, first);
+    let expected = (Some(Phase::Releasing), Some(T + 70), Some("completed"));
+    let found = (
+        releasing.phase,
+        releasing.end_s,
+        releasing.outcome.as_deref(),
+    );
+    assert_eq!(found, expected);
+    assert_eq!(row(&manager, second).start_s, Some(T + 70));
+    // The planner that is started anew knows all of that.
+    drop(manager);
+    let access = pbs_ledger::Access::Write;
+    let (mut manager, recovered) = Manager::open(&path, access, &mut engine).unwrap();
+    assert_eq!((recovered.moved.len(), recovered.lost.len()), (0, 0));
+    assert_eq!(row(&manager, first), releasing);
+    manager.advance(T + 56).unwrap();
+    let over = row(&manager, first);
+    assert_eq!((over.state, over.phase), (State::Ended, None));
+    assert_eq!(over.outcome.unwrap(), "completed");
+    let next = row(&manager, second);
+    assert_eq!(
+        (next.start_s, next.phase),
+        (Some(T + 55), Some(Phase::Allocating))
+    );
+    // Its hundred seconds count from when its nodes are ready.
+    manager.advance(T + 164).unwrap();
+    assert_eq!(row(&manager, second).phase, None);
+    manager.advance(T + 165).unwrap();
+    let late = row(&manager, second);
+    assert_eq!(late.phase, Some(Phase::Releasing));
+    assert_eq!(late.outcome.as_deref(), Some("aborted at its end"));
+    manager.advance(T + 200).unwrap();
+    assert_eq!(row(&manager, second).end_s, Some(T + 170));
+    std::fs::remove_dir_all(path.parent().unwrap()).unwrap();
+}
+
+#[test]
+fn f72_nodes_that_are_not_ready_in_time_are_down() {
+    let (path, mut manager) = manager("f72-late", Simulated::with_phases(31, 5));
+    let caller = user("u");
+    let mine = Wish {
+        run_s: Some(10),
+        ..wish("ncpus=8", 100)
+    };
+    let id = manager.submit(&caller, &mine).unwrap()[0];
+    manager.advance(T + 29).unwrap();
+    let (row, _) = manager.details(id).unwrap();
+    let node = row.nodes[0].node.clone();
+    manager.advance(T + 30).unwrap();
+    assert_eq!(manager.node_state(&node), Some(NodeState::Down));
+    let out: Vec<_> = manager.nodes_out().map(|row| row.why.clone()).collect();
+    assert_eq!(out, [format!("not ready for request {id} in 30 s")]);
+    // It has not begun, and starts on the other.
+    let (row, _) = manager.details(id).unwrap();
+    assert_ne!(row.nodes[0].node, node);
+    assert_eq!(
+        (row.phase, row.start_s),
+        (Some(Phase::Allocating), Some(T + 30))
+    );
+    std::fs::remove_dir_all(path.parent().unwrap()).unwrap();
+}
+
+#[test]
+fn f72_nodes_that_are_not_free_in_time_are_down() {
+    let (path, mut manager) = manager("f72-release", Simulated::with_phases(1, 21));
+    let caller = user("u");
+    let mine = Wish {
+        run_s: Some(10),
+        ..wish("ncpus=8", 100)
+    };
+    let id = manager.submit(&caller, &mine).unwrap()[0];
+    manager.advance(T + 31).unwrap();
+    let (row, _) = manager.details(id).unwrap();
+    assert_eq!(
+        (row.state, row.outcome.as_deref()),
+        (State::Ended, Some("completed"))
+    );
+    let out: Vec<_> = manager.nodes_out().map(|row| row.why.clone()).collect();
+    assert_eq!(out, [format!("not free of request {id} in 20 s")]);
+    std::fs::remove_dir_all(path.parent().unwrap()).unwrap();
+}
+
+/// Tells when it heard of nodes.
+#[derive(Default)]
+struct Hears(Vec<(String, u64)>, Simulated);
+
+impl Engine for Hears {
+    fn start(&mut self, allocation: &Allocation) {
+        self.1.start(allocation);
+    }
+
+    fn stop(&mut self, request: u64) {
+        self.1.stop(request);
+    }
+
+    fn extend(&mut self, _: u64, _: u64) {}
+
+    fn notify(&mut self, _: u64) {}
+
+    fn heard(&self) -> Vec<(String, u64)> {
+        self.0.clone()
+    }
+
+    fn next_s(&self) -> Option<u64> {
+        self.1.next_s()
+    }
+
+    fn happened(&mut self, now_s: u64) -> Vec<Happened> {
+        self.1.happened(now_s)
+    }
+}
+
+#[test]
+fn f79_silent_nodes_are_down_until_they_are_heard_of() {
+    let mut engine = Hears::default();
+    let (path, mut manager) = manager("f79", &mut engine);
+    let caller = user("u");
+    let again = Wish {
+        is_restartable: true,
+        ..wish("ncpus=8", 1000)
+    };
+    let id = manager.submit(&caller, &again).unwrap()[0];
+    manager.advance(T + 10).unwrap();
+    let (row, _) = manager.details(id).unwrap();
+    assert_eq!(row.nodes[0].node, "n1");
+    drop(manager);
+    let write = pbs_ledger::Access::Write;
+    // Nobody waits for a node that was never heard of.
+    engine.0 = vec![("n1".into(), T + 10), ("elsewhere".into(), T)];
+    let mut manager = Manager::open(&path, write, &mut engine).unwrap().0;
+    assert_eq!(manager.next_s(), Some(T + 70));
+    manager.advance(T + 69).unwrap();
+    assert_eq!(manager.node_state("n1"), None);
+    manager.advance(T + 71).unwrap();
+    assert_eq!(manager.node_state("n1"), Some(NodeState::Down));
+    assert_eq!(manager.node_state("n2"), None);
+    let (row, _) = manager.details(id).unwrap();
+    assert_eq!(
+        (row.nodes[0].node.as_str(), row.start_s),
+        ("n2", Some(T + 70))
+    );
+    drop(manager);
+    engine.0 = vec![("n1".into(), T + 80)];
+    let mut manager = Manager::open(&path, write, &mut engine).unwrap().0;
+    manager.advance(T + 80).unwrap();
+    assert_eq!(manager.node_state("n1"), None);
+    // What an operator took out stays out.
+    let offline = NodeState::Offline;
+    manager
+        .node_out(&operator(), "n1", offline, "disk")
+        .unwrap();
+    manager.advance(T + 90).unwrap();
+    assert_eq!(manager.node_state("n1"), Some(offline));
+    drop(manager);
+    std::fs::remove_dir_all(path.parent().unwrap()).unwrap();
+}
+
+#[test]
+fn f85_the_horizon_of_a_site_is_kept() {
+    let mut cluster = small("f85");
+    let text = format!("planning_horizon = '1m40s'\n{SITE}");
+    cluster.reopen_with(&text);
+    let ids: Vec<_> = (0..3)
+        .map(|_| {
+            cluster.submit(&Wish {
+                run_s: Some(30),
+                ..wish("2:ncpus=8", 80)
+            })
+        })
+        .collect();
+    assert_eq!(cluster.row(ids[1]).start_s, Some(T + 80));
+    assert_eq!(cluster.row(ids[2]).state, State::Waiting);
+    cluster.reopen();
+    // Nothing else happens until it is near enough.
+    cluster.manager.advance(T + 29).unwrap();
+    assert_eq!(cluster.row(ids[2]).state, State::Waiting);
+    cluster.manager.advance(T + 1000).unwrap();
+    let ends: Vec<_> = ids.iter().map(|&id| cluster.row(id).end_s).collect();
+    assert_eq!(ends, [Some(T + 30), Some(T + 60), Some(T + 90)]);
+}
+
+#[test]
+fn f88_users_resize_what_runs() {
+    let mut cluster = small("f88");
+    let mine = cluster.submit(&wish("4:ncpus=4", 100));
+    let next = cluster.submit(&wish("ncpus=4", 10));
+    let rset = |count| format!("{count}:ncpus=4").parse().unwrap();
+    let (me, other) = (user("u"), user("other"));
+    let refused = cluster.manager.resize(&me, mine, &rset(2));
+    assert!(matches!(refused, Err(Error::Wrong(_))), "{refused:?}");
+    cluster.manager.advance(T + 10).unwrap();
+    let refused = cluster.manager.resize(&other, mine, &rset(2));
+    assert!(
+        matches!(refused, Err(Error::NotPermitted(_))),
+        "{refused:?}"
+    );
+    cluster.manager.resize(&me, mine, &rset(2)).unwrap();
+    assert_eq!(cluster.row(mine).cores, 8);
+    assert_eq!(cluster.row(next).start_s, Some(T + 10));
+    cluster.manager.advance(T + 10).unwrap();
+    let before = cluster.rows();
+    let refused = cluster.manager.resize(&me, mine, &rset(4));
+    assert!(matches!(refused, Err(Error::Declined(_))), "{refused:?}");
+    assert_eq!(cluster.rows(), before);
+    cluster.manager.resize(&me, mine, &rset(3)).unwrap();
+    assert_eq!(cluster.row(mine).cores, 12);
+    cluster.reopen();
+    assert_eq!(cluster.row(mine).rset, "rset=3:ncpus=4");
+    cluster.manager.advance(T + 200).unwrap();
+    assert_eq!(cluster.row(mine).outcome.unwrap(), "completed");
+}
+
+#[test]
+fn f12_users_are_locked_by_time() {
+    let mut cluster = small("f12");
+    let text = format!(
+        "{SITE}[[user]]\nname = 'u'\nvalidity = 'until @{}'\n[[user]]\nname = 'v'\n",
+        T + 100
+    );
+    cluster.reopen_with(&text);
+    cluster.submit(&wish("ncpus=1", 1));
+    cluster.manager.advance(T + 100).unwrap();
+    let refused = cluster.manager.submit(&user("u"), &wish("ncpus=1", 1));
+    assert!(matches!(refused, Err(Error::Declined(_))), "{refused:?}");
+    cluster.submit(&Wish {
+        user: "v".into(),
+        ..wish("ncpus=1", 1)
+    });
+}
+
+#[test]
+fn f91_what_is_not_done_is_refused() {
+    let mut cluster = small("f91");
+    // Malleable: from 2 to 8 cores.
+    assert!("ncpus=2-8".parse::<pbs_rset::Rset>().is_err());
+    // Preempting: an urgent request does not displace what is planned or runs.
+    let first = cluster.submit(&wish("2:ncpus=8", 100));
+    cluster.manager.advance(T + 1).unwrap();
+    let urgent = Wish {
+        when: When::Deadline {
+            end_s: T + 50,
+            late: false,
+        },
+        ..wish("ncpus=8", 10)
+    };
+    let refused = cluster.manager.submit(&user("u"), &urgent);
+    assert!(matches!(refused, Err(Error::Declined(_))), "{refused:?}");
+    assert_eq!(cluster.row(first).state, State::Running);
+}
