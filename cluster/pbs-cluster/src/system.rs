@@ -146,7 +146,7 @@ impl System {
         &self.rules
     }
 
-    /// One account for each resource that a limit of the consumer is on.
+    /// One account for each resource that users know and a limit of the consumer is on.
     fn make_accounts(&mut self, whom: &Whom) {
         let resources = 0..self.names.len();
         let accounts = resources.map(|of| Account::new(&self.rules, whom, of, self.available[of]));
@@ -242,7 +242,7 @@ impl System {
                 let account = self
                     .accounts
                     .get_mut(whom)
-                    .and_then(|of| of[resource].as_mut());
+                    .and_then(|of| of.get_mut(resource)?.as_mut());
                 let Some(account) = account else { continue };
                 for allowance in &mut account.allowances {
                     change(&mut allowance.profile, over.clone());
@@ -268,7 +268,7 @@ impl System {
                 continue;
             };
             for &(resource, amount) in sums {
-                if let Some(account) = &mut accounts[resource] {
+                if let Some(Some(account)) = accounts.get_mut(resource) {
                     account.count_area(amount, span_s, is_more);
                 }
             }
@@ -347,7 +347,10 @@ impl System {
                 }
             }
             for whom in who.consumers() {
-                let account = self.accounts.get(whom).and_then(|of| of[resource].as_ref());
+                let account = self
+                    .accounts
+                    .get(whom)
+                    .and_then(|of| of.get(resource)?.as_ref());
                 let Some(account) = account else { continue };
                 for allowance in &account.allowances {
                     let cause = Why::Items(whom, resource);

@@ -49,6 +49,24 @@ fn f13_items_are_limited() {
     assert_eq!(refused, Refusal::Never(vec![cause]));
 }
 
+/// Beside cores that are kept for others, which no limit is on.
+#[test]
+fn f13_whole_nodes_count_as_cores() {
+    let most = Limit {
+        items: items(8),
+        ..everyone(Limited::All)
+    };
+    let host = pbs_cluster::NodeSpec {
+        has: vec![8, 1],
+        kept: Some((1, 2)),
+        ..spec("host", 8)
+    };
+    let mut planner = on(&[("gpu", None)], &[host], limits(&[most]));
+    let whole = of("a", ask("ncpus=1:gpu=1,place=:excl", 10));
+    assert_eq!(submit(&mut planner, 0, &whole), 0);
+    assert_eq!(submit(&mut planner, 0, &of("a", ask("ncpus=1", 10))), 10);
+}
+
 #[test]
 fn f14_durations_are_limited() {
     let most = Limit {
