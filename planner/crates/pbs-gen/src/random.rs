@@ -30,6 +30,10 @@ pub enum Stream {
     Trace,
     /// Deadlines of those.
     TraceDeadlines,
+    /// How long an adaptive mesh grows faster, and how long slower.
+    MeshPhases,
+    /// The noise of its size.
+    MeshNoise,
 }
 
 /// A source of random numbers.

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Applications that ask for other nodes while they run, and those that take what is left
+//! (Klein and Pérez 2011, *An RMS for Non-predictably Evolving Applications*, INRIA RR-7644).
+//!
+//! The models: how the data of an adaptive mesh grow ([`WorkingSet`]), how long its steps
+//! take ([`SpeedUp`]), and what a static allocation costs against a dynamic one
+//! ([`Allocation`]).
+//!
+//! The applications of section 4, and of the evaluation in section 5: each is told what
+//! happens and answers with [`Wish`]es ([`Application`]). There is no manager here, no clock
+//! and no thread, so that a simulator and a real manager drive the same lines.
+
+mod amr;
+mod equivalent;
+mod psa;
+mod speed_up;
+mod time;
+mod view;
+mod wish;
+mod working_set;
+
+pub use amr::{Amr, Updates};
+pub use equivalent::Allocation;
+pub use psa::{Account, KillOrder, Psa};
+pub use speed_up::{SpeedUp, MOST_MIB};
+pub use time::{ns, seconds, SECOND_NS};
+pub use view::{Step, View, FOREVER};
+pub use wish::{Application, How, Kind, Label, Request, Views, Wish};
+pub use working_set::{WorkingSet, MOST, STEPS};

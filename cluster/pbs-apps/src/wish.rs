@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What applications are told and what they want: plain values, for any manager.
+//!
+//! All applications here want nodes of one cluster, as those of the evaluation do (Klein and
+//! Pérez 2011, 5.1.3), and count them: which of its nodes one gives back is for its driver
+//! to say, who knows which tasks run where.
+
+use std::ops::Range;
+
+use crate::View;
+
+/// What an application calls a request. An update keeps it: it means the successor then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Label(pub u32);
+
+/// The types of requests (3.1.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Marks nodes for what may be wanted later; nobody else gets them for good.
+    PreAllocation,
+    /// Runs to completion.
+    NonPreemptible,
+    /// May be made smaller by the manager at any time.
+    Preemptible,
+}
+
+/// The constraints of requests (3.1.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum How {
+    /// None.
+    Free,
+    /// Starts with the other one.
+    Coalloc(Label),
+    /// Starts when the other one ends, and keeps its nodes.
+    Next(Label),
+}
+
+/// A request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// What it is called from now on.
+    pub label: Label,
+    /// Its type.
+    pub kind: Kind,
+    /// How many nodes, at least one.
+    pub nodes: u64,
+    /// [`FOREVER`](crate::FOREVER): until it is done.
+    pub duration_ns: u64,
+    /// Its constraint.
+    pub how: How,
+}
+
+/// What an application wants, of its manager or of the nodes that it has. Of several, the
+/// first is done first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wish {
+    /// request().
+    Request(Request),
+    /// An update (3.1.3): spontaneous, or announced so long before. Where it wants fewer
+    /// nodes, those without a task are given back.
+    Update {
+        /// Of which request.
+        label: Label,
+        /// How many nodes from then on.
+        nodes: u64,
+        /// How long it wants those.
+        duration_ns: u64,
+        /// 0: spontaneous.
+        announce_ns: u64,
+    },
+    /// done(): a request ends, or is taken back.
+    Done {
+        /// Which one.
+        label: Label,
+        /// How many of its nodes a successor (NEXT) does not get.
+        released: u64,
+    },
+    /// Tasks start, each on a node of its own that has none.
+    Start {
+        /// Their numbers.
+        tasks: Range<u64>,
+    },
+    /// Tasks are killed; what they have done is lost.
+    Kill {
+        /// Their numbers.
+        tasks: Vec<u64>,
+    },
+    /// What has been done is written down, to go on from there later.
+    Checkpoint,
+}
+
+/// What an application sees (3.1.4).
+#[derive(Clone, Copy, Debug)]
+pub struct Views<'a> {
+    /// What pre-allocations and non-preemptible requests could get.
+    pub non_preemptible: &'a View,
+    /// What preemptible ones could get and have to give back.
+    pub preemptible: &'a View,
+}
+
+/// An application without clock and manager: it is told what happens, and says what it wants.
+///
+/// Times never go back. What falls together comes in this order: ends, views, starts.
+pub trait Application {
+    /// It is connected and may ask.
+    fn connect(&mut self, now_ns: u64) -> Vec<Wish>;
+
+    /// There are new views.
+    fn views(&mut self, now_ns: u64, views: Views<'_>) -> Vec<Wish> {
+        let _ = (now_ns, views);
+        Vec::new()
+    }
+
+    /// A request, or the successor that an update has made of it, has started and has so many
+    /// nodes in all.
+    fn started(&mut self, now_ns: u64, label: Label, nodes: u64) -> Vec<Wish>;
+
+    /// An update can't be, and its request is as it was before.
+    fn refused(&mut self, now_ns: u64, label: Label) -> Vec<Wish> {
+        let _ = (now_ns, label);
+        Vec::new()
+    }
+
+    /// Time has come to that of [`Application::next_ns`].
+    fn wake(&mut self, now_ns: u64) -> Vec<Wish>;
+
+    /// When it wants to be woken, if nothing happens before.
+    fn next_ns(&self) -> Option<u64>;
+
+    /// All is done; it wants nothing any more.
+    fn has_ended(&self) -> bool;
+}
