@@ -51,6 +51,7 @@ pub struct Amr {
 #[derive(Clone, Copy, Debug)]
 struct Running {
     nodes: u64,
+    began_ns: u64,
     ends_ns: u64,
 }
 
@@ -138,6 +139,7 @@ impl Amr {
         };
         self.running = Some(Running {
             nodes,
+            began_ns: now_ns,
             ends_ns: ends_with(nodes),
         });
     }
@@ -197,8 +199,9 @@ impl Application for Amr {
             self.asked = None;
         }
         match self.running {
-            None => self.begin(now_ns, &mut wishes),
-            Some(_) => self.ask(now_ns, &mut wishes),
+            // Nothing has been done on the old ones.
+            Some(running) if running.began_ns < now_ns => self.ask(now_ns, &mut wishes),
+            _ => self.begin(now_ns, &mut wishes),
         }
         wishes
     }

@@ -144,8 +144,8 @@ impl Psa {
         self.told_ns = self.told_ns.max(now_ns);
     }
 
-    /// Does what the view asks for now.
-    fn react(&mut self, now_ns: u64) -> Vec<Wish> {
+    /// Does what the view asks for now; asks for more nodes if it may.
+    fn react(&mut self, now_ns: u64, may_ask: bool) -> Vec<Wish> {
         self.settle(now_ns);
         let mut wishes = Vec::new();
         if self.has_ended {
@@ -168,7 +168,8 @@ impl Psa {
             }));
             wishes.push(Wish::Start { tasks });
         }
-        wishes.extend(self.request(self.running() + startable - starts));
+        let more = if may_ask { startable - starts } else { 0 };
+        wishes.extend(self.request(self.running() + more));
         wishes
     }
 
@@ -232,13 +233,13 @@ impl Psa {
 
 impl Application for Psa {
     fn connect(&mut self, now_ns: u64) -> Vec<Wish> {
-        self.react(now_ns)
+        self.react(now_ns, true)
     }
 
     fn views(&mut self, now_ns: u64, views: Views<'_>) -> Vec<Wish> {
         self.settle(now_ns);
         self.view = views.preemptible.clone();
-        self.react(now_ns)
+        self.react(now_ns, true)
     }
 
     fn started(&mut self, now_ns: u64, label: Label, nodes: u64) -> Vec<Wish> {
@@ -247,13 +248,14 @@ impl Application for Psa {
         }
         self.settle(now_ns);
         self.held = nodes;
-        // Preemptible requests may get fewer than they asked for.
+        // Preemptible requests may get fewer than they asked for. Who asked again at once
+        // would ask for ever: a view will say when there are more.
         self.requested = Some(nodes);
-        self.react(now_ns)
+        self.react(now_ns, false)
     }
 
     fn wake(&mut self, now_ns: u64) -> Vec<Wish> {
-        self.react(now_ns)
+        self.react(now_ns, true)
     }
 
     fn next_ns(&self) -> Option<u64> {
