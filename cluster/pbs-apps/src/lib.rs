@@ -28,6 +28,7 @@ mod predictable;
 mod psa;
 mod rigid;
 mod speed_up;
+pub mod study;
 mod time;
 mod view;
 mod wish;

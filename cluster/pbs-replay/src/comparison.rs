@@ -208,6 +208,7 @@ impl Comparison {
                 is_logarithmic: false,
                 up_to: 100.0,
                 curves: self.policies.iter().map(used).collect(),
+                ..Plot::default()
             },
             Plot {
                 title: "Jobs with at most this bounded slowdown".into(),
@@ -216,6 +217,7 @@ impl Comparison {
                 is_logarithmic: true,
                 up_to: 100.0,
                 curves: self.policies.iter().map(slowdown).collect(),
+                ..Plot::default()
             },
         ];
         let told = self.policies.iter().map(|of| {

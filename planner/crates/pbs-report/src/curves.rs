@@ -20,8 +20,17 @@ pub struct Curve {
     pub points: Vec<(f64, f64)>,
 }
 
-/// A plot with what its axes are.
+/// What lies between two lines: how far values are spread.
 #[derive(Clone, Debug, PartialEq)]
+pub struct Band {
+    /// What it is.
+    pub name: String,
+    /// From left to right, each with its lower and its upper end.
+    pub points: Vec<(f64, (f64, f64))>,
+}
+
+/// A plot with what its axes are.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plot {
     /// Stands above it.
     pub title: String,
@@ -36,6 +45,9 @@ pub struct Plot {
     pub up_to: f64,
     /// What is drawn.
     pub curves: Vec<Curve>,
+    /// What is drawn below them. Each has the colour of the curve in its place, so the
+    /// first is best about the first.
+    pub bands: Vec<Band>,
 }
 
 /// Plots below each other, as an SVG file. `description` tells those who cannot see it.
@@ -50,16 +62,27 @@ pub fn curves(title: &str, description: &str, plots: &[Plot]) -> String {
 
 impl Plot {
     /// The points that can be drawn, with the logarithms where those are.
-    fn points<'a>(&'a self, curve: &'a Curve) -> impl Iterator<Item = (f64, f64)> + 'a {
-        let points = curve
-            .points
-            .iter()
-            .filter_map(|&(x, y)| match self.is_logarithmic {
-                false => Some((x, y)),
-                true if x > 0.0 => Some((x.log10(), y)),
-                true => None,
-            });
+    fn points<'a>(
+        &'a self,
+        points: impl Iterator<Item = (f64, f64)> + 'a,
+    ) -> impl Iterator<Item = (f64, f64)> + 'a {
+        let points = points.filter_map(|(x, y)| match self.is_logarithmic {
+            false => Some((x, y)),
+            true if x > 0.0 => Some((x.log10(), y)),
+            true => None,
+        });
         points.filter(|(x, y)| x.is_finite() && y.is_finite())
+    }
+
+    fn of_curve<'a>(&'a self, curve: &'a Curve) -> impl Iterator<Item = (f64, f64)> + 'a {
+        self.points(curve.points.iter().copied())
+    }
+
+    /// Along its lower line and back along the upper one.
+    fn around<'a>(&'a self, band: &'a Band) -> impl Iterator<Item = (f64, f64)> + 'a {
+        let lower = band.points.iter().map(|&(x, (low, _))| (x, low));
+        let upper = band.points.iter().rev().map(|&(x, (_, high))| (x, high));
+        self.points(lower.chain(upper))
     }
 
     /// From `y` down; the answer is where it ends.
@@ -74,7 +97,11 @@ impl Plot {
         );
         let top = self.key(picture, y + TITLE + 24.0) + 12.0;
         let (bottom, right) = (top + HEIGHT, WIDTH - RIGHT);
-        let all = || self.curves.iter().flat_map(|curve| self.points(curve));
+        let all = || {
+            let of_curves = self.curves.iter().flat_map(|curve| self.of_curve(curve));
+            let of_bands = self.bands.iter().flat_map(|band| self.around(band));
+            of_curves.chain(of_bands)
+        };
         let least = all().map(|point| point.0).fold(f64::INFINITY, f64::min);
         let most = all().map(|point| point.0).fold(f64::NEG_INFINITY, f64::max);
         let (least, most) = match least <= most {
@@ -107,8 +134,12 @@ impl Plot {
         let clip = format!("plot-{index}-clip");
         picture.clip(&clip, (LEFT, top - 2.0, right - LEFT, HEIGHT + 4.0));
         picture.begin(format!("clip-path=\"url(#{clip})\""));
+        for (place, band) in self.bands.iter().enumerate() {
+            let points = self.around(band).map(|(x, y)| (x_of(x), y_of(y)));
+            picture.polygon(&points.collect::<Vec<_>>(), shade(place));
+        }
         for (place, curve) in self.curves.iter().enumerate() {
-            let points = self.points(curve).map(|(x, y)| (x_of(x), y_of(y)));
+            let points = self.of_curve(curve).map(|(x, y)| (x_of(x), y_of(y)));
             let points: Vec<_> = points.collect();
             picture.polyline(&points, style(place));
         }
@@ -142,21 +173,33 @@ impl Plot {
         }
     }
 
-    /// Who has which line.
+    /// Who has which line, and what bands are.
     fn key(&self, picture: &mut Picture, mut y: f64) -> f64 {
         let mut x = LEFT;
-        for (place, curve) in self.curves.iter().enumerate() {
-            let width = 46.0 + text_width(&curve.name, TEXT) + 16.0;
+        let curves = self.curves.iter().enumerate();
+        let curves = curves.map(|(place, curve)| (place, &curve.name, true));
+        let bands = self.bands.iter().enumerate();
+        let bands = bands.map(|(place, band)| (place, &band.name, false));
+        for (place, name, is_curve) in curves.chain(bands) {
+            let width = 46.0 + text_width(name, TEXT) + 16.0;
             if x + width > WIDTH - 4.0 && x > LEFT {
                 x = LEFT;
                 y += 22.0;
             }
-            picture.line((x, y - 4.0), (x + 38.0, y - 4.0), style(place));
-            picture.text((x + 46.0, y), TEXT, Anchor::Start, "", &curve.name);
+            match is_curve {
+                true => picture.line((x, y - 4.0), (x + 38.0, y - 4.0), style(place)),
+                false => picture.rect(x, y - 11.0, 38.0, 14.0, shade(place)),
+            }
+            picture.text((x + 46.0, y), TEXT, Anchor::Start, "", name);
             x += width;
         }
         y
     }
+}
+
+/// How a band looks: what lies below it is seen, and so is another band.
+fn shade(place: usize) -> String {
+    format!("fill=\"{}\" fill-opacity=\"0.25\"", Look::of(place).fill)
 }
 
 fn style(place: usize) -> String {

@@ -29,7 +29,7 @@ mod thin;
 mod timeline;
 mod waits;
 
-pub use curves::{curves, Curve, Plot};
+pub use curves::{curves, Band, Curve, Plot};
 pub use deadline::Deadline;
 pub use event::{describe, is_push, EventView};
 pub use histogram::Histogram;
