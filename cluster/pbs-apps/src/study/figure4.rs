@@ -8,9 +8,15 @@ use serde::Serialize;
 use super::{allocations, share, Quantiles, Sample, Tolerance, Verdict, TARGET};
 use crate::MOST_MIB;
 
-/// What S_max is multiplied by; how far the report goes can't be read.
-const FACTORS: [f64; 13] = [
-    0.125, 0.177, 0.25, 0.354, 0.5, 0.707, 1.0, 1.414, 2.0, 2.828, 4.0, 5.657, 8.0,
+/// What S_max is multiplied by: from this on, so many times twice as much, in four steps
+/// each. How far the report goes can't be read.
+const LEAST_FACTOR: f64 = 0.125;
+const DOUBLINGS: u32 = 6;
+const QUARTERS: [f64; 4] = [
+    1.0,
+    1.189_207_115_002_721,
+    std::f64::consts::SQRT_2,
+    1.681_792_830_507_429,
 ];
 /// 10 % more resources than A(75 %).
 const BUDGET: f64 = 1.1;
@@ -67,10 +73,12 @@ pub fn figure4(sample: Sample, node_mib: f64) -> Figure4 {
             }),
         }
     };
+    let doubled = |times: u32| LEAST_FACTOR * f64::from(1u32 << times);
+    let factors = (0..DOUBLINGS).flat_map(|times| QUARTERS.map(|part| part * doubled(times)));
     Figure4 {
         sample,
         node_mib,
-        rows: FACTORS.map(row).to_vec(),
+        rows: factors.chain([doubled(DOUBLINGS)]).map(row).collect(),
     }
 }
 

@@ -11,14 +11,14 @@ use pbs_apps::{
 
 /// What came of it.
 #[derive(Clone, Copy, Debug)]
-pub struct Course {
-    pub ended_ns: u64,
-    pub nodes: u64,
+pub(crate) struct Course {
+    pub(crate) ended_ns: u64,
+    pub(crate) nodes: u64,
     /// Node-time that the mesh had.
-    pub mesh_node_ns: u128,
+    pub(crate) mesh_node_ns: u128,
     /// Node-time that the sweep had.
-    pub sweep_node_ns: u128,
-    pub sweep: Account,
+    pub(crate) sweep_node_ns: u128,
+    pub(crate) sweep: Account,
 }
 
 impl Course {
@@ -27,18 +27,18 @@ impl Course {
     }
 
     /// (allocated − waste) / total.
-    pub fn used(&self) -> f64 {
+    pub(crate) fn used(&self) -> f64 {
         let allocated = (self.mesh_node_ns + self.sweep_node_ns) as f64;
         (allocated - self.sweep.wasted_node_ns as f64) / self.total()
     }
 
-    pub fn waste(&self) -> f64 {
+    pub(crate) fn waste(&self) -> f64 {
         self.sweep.wasted_node_ns as f64 / self.total()
     }
 }
 
 /// The steps of a seed at 75 %.
-pub fn steps(seed: u64) -> Allocation {
+pub(crate) fn steps(seed: u64) -> Allocation {
     Allocation::new(&WorkingSet::new(seed), MOST_MIB, 0.75, SpeedUp::default())
 }
 
@@ -54,7 +54,7 @@ struct Machine {
 }
 
 /// Both together until the mesh has ended.
-pub fn run(nodes: u64, mesh: Amr, task_ns: u64, order: KillOrder) -> Course {
+pub(crate) fn run(nodes: u64, mesh: Amr, task_ns: u64, order: KillOrder) -> Course {
     let mut machine = Machine {
         nodes,
         now_ns: 0,
@@ -84,7 +84,7 @@ pub fn run(nodes: u64, mesh: Amr, task_ns: u64, order: KillOrder) -> Course {
 }
 
 /// The mesh of a seed.
-pub fn mesh(seed: u64, updates: Updates) -> Amr {
+pub(crate) fn mesh(seed: u64, updates: Updates) -> Amr {
     let steps = steps(seed);
     let pre_allocation = steps.equivalent_nodes();
     Amr::new(steps, pre_allocation, updates)

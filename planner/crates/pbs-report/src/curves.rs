@@ -134,7 +134,8 @@ impl Plot {
         let clip = format!("plot-{index}-clip");
         picture.clip(&clip, (LEFT, top - 2.0, right - LEFT, HEIGHT + 4.0));
         picture.begin(format!("clip-path=\"url(#{clip})\""));
-        for (place, band) in self.bands.iter().enumerate() {
+        // The first about a line is the narrowest, and lies on the others.
+        for (place, band) in self.bands.iter().enumerate().rev() {
             let points = self.around(band).map(|(x, y)| (x_of(x), y_of(y)));
             picture.polygon(&points.collect::<Vec<_>>(), shade(place));
         }
