@@ -2,10 +2,8 @@
 //! What a manager tells an application about one cluster: a cluster availability profile
 //! (Klein and Pérez 2011, 3.1.4 and A.3).
 
+use pbs_profile::{Profile, FOREVER};
 use serde::{Deserialize, Serialize};
-
-/// After all times: what ends here has no end.
-pub const FOREVER: u64 = u64::MAX;
 
 /// So many nodes for so long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,17 +23,17 @@ impl Step {
 
 /// A step function of absolute time; 0 before its begin and after its last step.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct View {
+pub struct Cap {
     from_ns: u64,
     /// When each step ends, and its nodes. The ends grow.
     steps: Vec<(u64, u64)>,
 }
 
-impl View {
+impl Cap {
     /// Steps one after the other, of which the first begins at that time.
     pub fn new(from_ns: u64, steps: &[Step]) -> Self {
         let mut end_ns = from_ns;
-        let mut view = Self {
+        let mut cap = Self {
             from_ns,
             steps: Vec::with_capacity(steps.len()),
         };
@@ -44,13 +42,60 @@ impl View {
                 break;
             }
             end_ns = end_ns.saturating_add(step.duration_ns);
-            match view.steps.last_mut() {
-                // Where nothing changes nobody has to look.
-                Some(last) if last.1 == step.nodes => last.0 = end_ns,
-                _ => view.steps.push((end_ns, step.nodes)),
+            cap.push(end_ns, step.nodes);
+        }
+        cap
+    }
+
+    /// What a profile has from a time on.
+    pub fn of_profile(profile: &Profile, from_ns: u64) -> Self {
+        let steps = profile.steps_from(from_ns);
+        Self::of_ends(from_ns, steps.map(|step| (step.until, step.value)))
+    }
+
+    /// Steps one after the other, of which the first begins at that time: each with the time
+    /// at which it ends, and its nodes. One that does not end after the one before is nothing.
+    pub fn of_ends(from_ns: u64, ends: impl IntoIterator<Item = (u64, u64)>) -> Self {
+        let mut cap = Self {
+            from_ns,
+            steps: Vec::new(),
+        };
+        for (end_ns, nodes) in ends {
+            if end_ns > cap.end_ns() {
+                cap.push(end_ns, nodes);
             }
         }
-        view
+        cap
+    }
+
+    /// Its steps from the first on, each so many nodes for so long: how it is sent.
+    pub fn steps(&self) -> impl Iterator<Item = Step> + '_ {
+        let mut from_ns = self.from_ns;
+        self.steps.iter().map(move |&(end_ns, nodes)| {
+            let duration_ns = match end_ns {
+                FOREVER => FOREVER,
+                end_ns => end_ns - from_ns,
+            };
+            from_ns = end_ns;
+            Step { duration_ns, nodes }
+        })
+    }
+
+    /// When its first step begins.
+    pub fn from_ns(&self) -> u64 {
+        self.from_ns
+    }
+
+    fn end_ns(&self) -> u64 {
+        self.steps.last().map_or(self.from_ns, |step| step.0)
+    }
+
+    fn push(&mut self, end_ns: u64, nodes: u64) {
+        match self.steps.last_mut() {
+            // Where nothing changes nobody has to look.
+            Some(last) if last.1 == nodes => last.0 = end_ns,
+            _ => self.steps.push((end_ns, nodes)),
+        }
     }
 
     /// Nodes at a time.
@@ -108,8 +153,8 @@ impl View {
 mod tests {
     use super::*;
 
-    fn view() -> View {
-        View::new(
+    fn view() -> Cap {
+        Cap::new(
             10,
             &[Step::new(20, 4), Step::new(10, 2), Step::new(FOREVER, 8)],
         )
@@ -120,13 +165,13 @@ mod tests {
         let view = view();
         let at = [0, 9, 10, 29, 30, 39, 40, FOREVER - 1].map(|ns| view.at(ns));
         assert_eq!(at, [0, 0, 4, 4, 2, 2, 8, 8]);
-        assert_eq!(View::default().at(3), 0);
+        assert_eq!(Cap::default().at(3), 0);
     }
 
     #[test]
     fn the_report_s_example() {
         // A.3: 4 nodes in [0, 3600), 3 in [3600, 7200), none after.
-        let view = View::new(0, &[Step::new(3600, 4), Step::new(3600, 3)]);
+        let view = Cap::new(0, &[Step::new(3600, 4), Step::new(3600, 3)]);
         assert_eq!([1800, 3600, 7200].map(|s| view.at(s)), [4, 3, 0]);
         assert_eq!(view.times(0, FOREVER).collect::<Vec<_>>(), [0, 3600, 7200]);
     }
@@ -137,7 +182,7 @@ mod tests {
         assert_eq!(view.times(0, FOREVER).collect::<Vec<_>>(), [0, 10, 30, 40]);
         assert_eq!(view.times(12, 30).collect::<Vec<_>>(), [12]);
         assert_eq!(view.times(12, 12).count(), 0);
-        let flat = View::new(0, &[Step::new(5, 3), Step::new(0, 9), Step::new(5, 3)]);
+        let flat = Cap::new(0, &[Step::new(5, 3), Step::new(0, 9), Step::new(5, 3)]);
         assert_eq!(flat.times(0, FOREVER).collect::<Vec<_>>(), [0, 10]);
     }
 
@@ -149,12 +194,12 @@ mod tests {
         assert_eq!(view.first_hole_ns(2, 1000, 15), Some(15));
         assert_eq!(view.first_hole_ns(9, 1, 0), None);
         assert_eq!(view.least(20, 35), Some(2));
-        assert_eq!(View::default().first_hole_ns(1, 1, 0), None);
+        assert_eq!(Cap::default().first_hole_ns(1, 1, 0), None);
     }
 
     #[test]
     fn nothing_follows_what_has_no_end() {
-        let view = View::new(5, &[Step::new(FOREVER, 1), Step::new(3, 7)]);
+        let view = Cap::new(5, &[Step::new(FOREVER, 1), Step::new(3, 7)]);
         assert_eq!(view.at(FOREVER - 1), 1);
         assert_eq!(view.first_hole_ns(1, FOREVER, 0), Some(5));
     }
