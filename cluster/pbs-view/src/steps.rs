@@ -65,6 +65,11 @@ impl Steps {
         self.merge(other, u64::max)
     }
 
+    /// Both together.
+    pub fn sum(&self, other: &Self) -> Self {
+        self.merge(other, u64::saturating_add)
+    }
+
     /// What is more here than there.
     pub fn saturating_difference(&self, other: &Self) -> Self {
         self.merge(other, u64::saturating_sub)
@@ -79,6 +84,18 @@ impl Steps {
         all.map(|(&from_ns, end_ns)| (from_ns..end_ns, self.at(from_ns), other.at(from_ns)))
             .filter(|(_, here, there)| here != there)
             .collect()
+    }
+
+    /// Nodes times time over an interval.
+    pub fn integral(&self, over: Range<u64>) -> u128 {
+        let part = |stretch: Range<u64>| {
+            let end_ns = stretch.end.min(over.end);
+            u128::from(end_ns.saturating_sub(stretch.start.max(over.start)))
+        };
+        let stretches = self.stretches();
+        stretches
+            .map(|(stretch, nodes)| part(stretch) * u128::from(nodes))
+            .sum()
     }
 
     fn merge(&self, other: &Self, of: impl Fn(u64, u64) -> u64) -> Self {
@@ -138,6 +155,15 @@ mod tests {
         assert_eq!(steps.most(), 6);
         let stretches: Vec<_> = steps.stretches().collect();
         assert_eq!(stretches, [(10..15, 4), (15..30, 6), (30..FOREVER, 4)]);
+    }
+
+    #[test]
+    fn what_is_outside_is_not_integrated() {
+        let mut steps = Steps::default();
+        steps.add(10..20, 4);
+        steps.add(30..FOREVER, 1);
+        assert_eq!(steps.integral(15..35), 25);
+        assert_eq!(steps.integral(20..30), 0);
     }
 
     #[test]

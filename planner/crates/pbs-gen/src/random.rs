@@ -34,6 +34,8 @@ pub enum Stream {
     MeshPhases,
     /// The noise of its size.
     MeshNoise,
+    /// What applications ask a resource manager.
+    Messages,
 }
 
 /// A source of random numbers.

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What a session has had: the accounting that the report leaves to future work.
+
+use std::ops::Range;
+
+use pbs_view::Steps;
+use serde::{Deserialize, Serialize};
+
+use crate::{Kind, Prices};
+
+/// Node-time of a session on all clusters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Account {
+    /// Pre-allocated, whether used or not.
+    pub pre_allocated_node_ns: u128,
+    /// Of that, what no non-preemptible request of the session used.
+    pub idle_node_ns: u128,
+    /// Used by non-preemptible requests.
+    pub non_preemptible_node_ns: u128,
+    /// Given to preemptible requests.
+    pub preemptible_node_ns: u128,
+    /// Of that, what was kept although a view had asked for it.
+    pub overstayed_node_ns: u128,
+    /// What the application says it has lost by killing.
+    pub wasted_node_ns: u128,
+}
+
+impl Account {
+    /// What it costs, in millionths of the unit in which an hour of a node is priced. What is
+    /// pre-allocated is paid as such while it is not used.
+    pub fn cost_micro(&self, prices: &Prices) -> u128 {
+        const HOUR_NS: u128 = 3_600_000_000_000;
+        let of = |node_ns: u128, kind| node_ns.saturating_mul(u128::from(prices.of(kind)));
+        let all = [
+            of(self.idle_node_ns, Kind::PreAllocation),
+            of(self.non_preemptible_node_ns, Kind::NonPreemptible),
+            of(self.preemptible_node_ns, Kind::Preemptible),
+        ];
+        all.iter().fold(0, |sum, one| one.saturating_add(sum)) / HOUR_NS
+    }
+
+    /// Counts what booked requests of a cluster have from one time to another.
+    pub(crate) fn count(
+        &mut self,
+        pre_allocated: &Steps,
+        non_preemptible: &Steps,
+        over: &Range<u64>,
+    ) {
+        self.pre_allocated_node_ns += pre_allocated.integral(over.clone());
+        self.non_preemptible_node_ns += non_preemptible.integral(over.clone());
+        let idle = pre_allocated.saturating_difference(non_preemptible);
+        self.idle_node_ns += idle.integral(over.clone());
+    }
+}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What applications send (Klein and Pérez 2011, 3.1 and A.1).
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// A session; the order of the numbers is the order of connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct AppId(pub u64);
+
+/// A request, of all sessions; the order of the numbers is the order of submission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct RequestId(pub u64);
+
+/// The type of a request (3.1.1).
+///
+/// The firmer ones come first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// Marks nodes and never has any: closed to others' non-preemptible requests, open to
+    /// anyone's preemptible ones.
+    PreAllocation,
+    /// Runs to completion, inside a pre-allocation or, without one, as if in one of its size.
+    NonPreemptible,
+    /// May be made smaller at any time.
+    Preemptible,
+}
+
+/// The constraint of a request (3.1.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Relation {
+    /// None.
+    Free,
+    /// Starts with the other; now, if the other has started.
+    Coalloc(RequestId),
+    /// Starts exactly when the other ends, and keeps its nodes.
+    Next(RequestId),
+}
+
+impl Relation {
+    /// The other one.
+    pub fn parent(self) -> Option<RequestId> {
+        match self {
+            Self::Free => None,
+            Self::Coalloc(parent) | Self::Next(parent) => Some(parent),
+        }
+    }
+}
+
+/// request(): the attributes that an application sets (A.1).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ask {
+    /// The number of a cluster.
+    pub cluster: usize,
+    /// How many nodes, at least one.
+    pub nodes: u64,
+    /// At least 1; [`FOREVER`](pbs_view::FOREVER): until it is done.
+    pub duration_ns: u64,
+    /// Its type.
+    pub kind: Kind,
+    /// Its constraint.
+    pub relation: Relation,
+    /// Nodes that it would like to have, as near to each other or to data; it gets those of
+    /// them that are free.
+    #[serde(default)]
+    pub preferred: Vec<u32>,
+}
+
+/// An update in one message: both or three of the messages that 3.1.3 has for it. Between
+/// those a pass could start or refuse the successor.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Update {
+    /// Which request gets a successor.
+    pub of: RequestId,
+    /// How many nodes the successor wants.
+    pub nodes: u64,
+    /// For how long.
+    pub duration_ns: u64,
+    /// How long the nodes stay as they are before; 0 is a spontaneous update.
+    pub announce_ns: u64,
+    /// The nodes that the successor does not get: exactly as many as it wants fewer, or, of
+    /// an announced one, none: then the manager chooses.
+    pub released: Vec<u32>,
+}
+
+/// Why a message is refused. Nothing has changed then.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Refusal {
+    /// No such session, or it has ended.
+    UnknownSession,
+    /// The session has no such request, or it has ended.
+    UnknownRequest(RequestId),
+    /// No such cluster.
+    UnknownCluster(usize),
+    /// A request of no nodes, or for no time.
+    Empty,
+    /// More nodes than the cluster has, or than a limit allows.
+    TooMany {
+        /// So many were asked for.
+        nodes: u64,
+        /// So many may be.
+        most: u64,
+    },
+    /// NEXT keeps nodes, so that both have to be of one cluster, and neither a
+    /// pre-allocation if the other is none.
+    OtherNodes(RequestId),
+    /// What a request hangs on has to be firmer: pre-allocations, then non-preemptible
+    /// requests, then preemptible ones. Within a type all is as firm.
+    NotFirmer(RequestId),
+    /// A request has at most one successor, which gets its nodes.
+    HasSuccessor(RequestId),
+    /// What has ended, or does not end, has no place for a successor.
+    NeverEnds(RequestId),
+    /// The nodes are not free for that time.
+    NoRoom,
+    /// Other nodes have to be given back.
+    Released {
+        /// So many were named.
+        named: usize,
+        /// So many have to be.
+        needed: usize,
+    },
+    /// A node that the request does not have, or that is named twice.
+    NotHeld(u32),
+    /// The session may not have more requests.
+    TooManyRequests(usize),
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UnknownSession => write!(f, "there is no such session: connect first"),
+            Self::UnknownRequest(RequestId(id)) => {
+                write!(f, "request {id} is not one of this session, or has ended")
+            }
+            Self::UnknownCluster(cluster) => write!(f, "there is no cluster {cluster}"),
+            Self::Empty => write!(f, "a request needs at least one node and some time"),
+            Self::TooMany { nodes, most } => {
+                write!(
+                    f,
+                    "{nodes} nodes are more than the {most} that may be asked for"
+                )
+            }
+            Self::OtherNodes(RequestId(id)) => write!(
+                f,
+                "a successor keeps nodes: it has to be of the cluster and the type of {id}"
+            ),
+            Self::NotFirmer(RequestId(id)) => {
+                write!(
+                    f,
+                    "a request can't hang on one that is less firm, as {id} is"
+                )
+            }
+            Self::HasSuccessor(RequestId(id)) => write!(f, "request {id} has a successor already"),
+            Self::NeverEnds(RequestId(id)) => write!(
+                f,
+                "request {id} has no end: announce before it is done, or end it with done"
+            ),
+            Self::NoRoom => write!(f, "there are not so many nodes free for so long"),
+            Self::Released { named, needed } => {
+                write!(
+                    f,
+                    "{named} nodes are given back where it has to be {needed}"
+                )
+            }
+            Self::NotHeld(node) => write!(f, "node {node} can't be given back: it is not held"),
+            Self::TooManyRequests(most) => {
+                write!(f, "a session may have {most} requests: end some first")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Refusal {}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Where the trees of a session fit: fit (A.4.2), corrected.
+
+use std::ops::Range;
+
+use pbs_profile::Profile;
+use pbs_view::{find_shape, Part, Segment, Steps};
+
+use crate::session::{Booked, Tree};
+use crate::{Kind, Session};
+
+/// What a pass has placed of a session on a cluster, to start now or later.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Placed {
+    pre_allocated: Steps,
+    non_preemptible: Steps,
+}
+
+impl Placed {
+    pub(crate) fn add(&mut self, is_firm: bool, over: Range<u64>, nodes: u64) {
+        match is_firm {
+            true => self.non_preemptible.add(over, nodes),
+            false => self.pre_allocated.add(over, nodes),
+        }
+    }
+
+    /// What is left for non-preemptible requests inside the pre-allocations.
+    pub(crate) fn inside(&self, booked: &Booked, now_ns: u64) -> Profile {
+        let all = booked.pre_allocated.sum(&self.pre_allocated);
+        let used = booked.non_preemptible.sum(&self.non_preemptible);
+        profile_of(&all.saturating_difference(&used), now_ns, |nodes| nodes)
+    }
+
+    /// What is left of so many nodes that a session may take from others.
+    pub(crate) fn below(&self, limit: u64, booked: &Booked, now_ns: u64) -> Profile {
+        let all = booked.pre_allocated.sum(&self.pre_allocated);
+        let used = booked.non_preemptible.sum(&self.non_preemptible);
+        let left = |nodes| limit.saturating_sub(nodes);
+        profile_of(&all.maximum(&used), now_ns, left)
+    }
+}
+
+fn profile_of(steps: &Steps, now_ns: u64, of: impl Fn(u64) -> u64) -> Profile {
+    let now = std::iter::once((now_ns, of(steps.at(now_ns))));
+    let later = steps.iter().filter(|step| step.0 > now_ns);
+    let all = now.chain(later.map(|(ns, nodes)| (ns, of(nodes))));
+    // The times of steps grow, so that there is nothing to refuse.
+    Profile::from_steps(all).unwrap_or_else(|_| Profile::starting_at(now_ns, 0))
+}
+
+/// When a tree may begin.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Anchor {
+    /// At any time.
+    None,
+    /// When a request of another type does: at this time or, for now, never.
+    At(Option<u64>),
+}
+
+impl Anchor {
+    pub(crate) fn of(session: &Session, tree: &Tree, now_ns: u64) -> Self {
+        let root = &session.requests[tree.root];
+        let Some(id) = root.ask.relation.parent() else {
+            return Self::None;
+        };
+        let parent = session.place(id).map(|place| &session.requests[place]);
+        Self::At(parent.and_then(|parent| {
+            // It can't be moved any more; what comes late starts late.
+            parent.started_ns.map(|_| now_ns).or(parent.scheduled_ns)
+        }))
+    }
+
+    pub(crate) fn earliest_ns(self, now_ns: u64) -> Option<u64> {
+        match self {
+            Self::None => Some(now_ns),
+            Self::At(ns) => ns,
+        }
+    }
+
+    pub(crate) fn allows(self, begin_ns: u64) -> bool {
+        match self {
+            Self::None => true,
+            Self::At(ns) => ns == Some(begin_ns),
+        }
+    }
+}
+
+impl Tree {
+    /// Is it inside pre-allocations? If not, it is as if in ones of its size (3.2).
+    pub(crate) fn is_inside(&self, session: &Session) -> bool {
+        let asks = self
+            .members
+            .iter()
+            .map(|member| &session.requests[member.0].ask);
+        let mut asks = asks.peekable();
+        let is_firm = asks
+            .peek()
+            .is_some_and(|ask| ask.kind == Kind::NonPreemptible);
+        is_firm && asks.all(|ask| session.has_pre_allocation(ask.cluster))
+    }
+
+    /// Notes when its requests begin. What begins now starts, and what hangs on it is kept
+    /// nodes for: is that so?
+    pub(crate) fn schedule(&self, session: &mut Session, begin_ns: u64, now_ns: u64) -> bool {
+        for &(place, offset_ns) in &self.members {
+            let request = &mut session.requests[place];
+            let at_ns = begin_ns.saturating_add(offset_ns);
+            if at_ns <= now_ns {
+                request.start(now_ns);
+            } else {
+                request.scheduled_ns = Some(at_ns);
+            }
+            request.is_reserved = true;
+        }
+        begin_ns <= now_ns
+    }
+}
+
+/// What the requests of a tree need.
+pub(crate) fn parts(session: &Session, tree: &Tree) -> Vec<Part> {
+    let members = tree.members.iter();
+    let part = |&(place, offset_ns): &(usize, u64)| {
+        let ask = &session.requests[place].ask;
+        Part {
+            profile: ask.cluster,
+            offset_ns,
+            duration_ns: ask.duration_ns,
+            nodes: ask.nodes,
+        }
+    };
+    members.map(part).collect()
+}
+
+/// The first time, not before one, at which a shape fits into both.
+pub(crate) fn find_in_both(
+    a: &[Profile],
+    b: &[Profile],
+    shape: &[Segment],
+    from_ns: u64,
+) -> Option<u64> {
+    let mut time_ns = from_ns;
+    loop {
+        let first_ns = find_shape(a, shape, time_ns)?;
+        time_ns = find_shape(b, shape, first_ns)?;
+        if time_ns == first_ns {
+            return Some(time_ns);
+        }
+    }
+}

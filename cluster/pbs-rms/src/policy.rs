@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What an operator decides.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Kind;
+
+/// How a manager decides where the report leaves a choice.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Policy {
+    /// The least time from one pass to the next (3.2): messages in between are answered by
+    /// one pass.
+    pub interval_ns: u64,
+    /// How long preemptible nodes may be kept after a view has asked for them. The report
+    /// has none; its prototype never killed (A.6).
+    pub release_grace_ns: u64,
+    /// The baseline of section 5.4: nobody gets what another does not use.
+    pub is_strict: bool,
+    /// Whose requests are placed first.
+    pub order: Order,
+    /// Which nodes a request gets.
+    pub choice: NodeChoice,
+    /// What a session may ask for.
+    pub limits: Limits,
+    /// What nodes cost.
+    pub prices: Prices,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            interval_ns: 1_000_000_000,
+            release_grace_ns: 5_000_000_000,
+            is_strict: false,
+            order: Order::default(),
+            choice: NodeChoice::default(),
+            limits: Limits::default(),
+            prices: Prices::default(),
+        }
+    }
+}
+
+/// Whose requests are placed first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Order {
+    /// Those of the session that connected first (A.4): a session that has been idle overtakes
+    /// what others have queued since.
+    #[default]
+    Connection,
+    /// Those that were submitted first.
+    Request,
+}
+
+/// Which of the free nodes a request gets, after those that it prefers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NodeChoice {
+    /// The lowest numbers.
+    #[default]
+    Lowest,
+    /// Neighbours: the shortest run of free nodes that holds all, else the longest runs.
+    Contiguous,
+}
+
+/// What one session may ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Limits {
+    /// Nodes of a cluster that it may have pre-allocated at a time, which is what its view is
+    /// clipped to (3.2).
+    pub nodes: u64,
+    /// Requests at a time.
+    pub requests: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            nodes: u64::MAX,
+            requests: 256,
+        }
+    }
+}
+
+/// What a node costs in an hour, in millionths of the operator's unit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct Prices {
+    /// Pre-allocated, and not used without being preempted.
+    pub pre_allocation: u64,
+    /// Used to completion.
+    pub non_preemptible: u64,
+    /// Used until the manager wants it back.
+    pub preemptible: u64,
+}
+
+impl Prices {
+    /// The price of a type.
+    pub fn of(&self, kind: Kind) -> u64 {
+        match kind {
+            Kind::PreAllocation => self.pre_allocation,
+            Kind::NonPreemptible => self.non_preemptible,
+            Kind::Preemptible => self.preemptible,
+        }
+    }
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What preemptible requests want and get.
+
+use pbs_profile::Profile;
+use pbs_view::{Steps, FOREVER};
+
+use crate::place::Anchor;
+use crate::session::Tree;
+use crate::share::Shares;
+use crate::{AppId, Kind, Session};
+
+/// What a session wants of a cluster: what it has asked for with what has started, and with
+/// what could start once. None: nothing.
+pub(crate) fn wants_of(
+    session: &Session,
+    waiting: &[&Tree],
+    cluster: usize,
+    left: &[Profile],
+    now_ns: u64,
+) -> Option<Steps> {
+    let booked = &session.booked[cluster].preemptible;
+    let is_any = |steps: &Steps| steps.stretches().any(|(over, _)| over.end > now_ns);
+    if waiting.is_empty() {
+        return is_any(booked).then(|| booked.clone());
+    }
+    let mut wants = booked.clone();
+    for tree in waiting {
+        let Some(begin_ns) = first_begin_ns(session, tree, left, now_ns) else {
+            continue;
+        };
+        for &(place, offset_ns) in &tree.members {
+            let request = &session.requests[place];
+            if request.ask.cluster == cluster {
+                let span = request.span_from(begin_ns.saturating_add(offset_ns));
+                wants.add(span, request.ask.nodes);
+            }
+        }
+    }
+    is_any(&wants).then_some(wants)
+}
+
+/// When a tree could begin at the earliest, if it had to share with nobody.
+fn first_begin_ns(session: &Session, tree: &Tree, left: &[Profile], now_ns: u64) -> Option<u64> {
+    if let Anchor::At(ns) = Anchor::of(session, tree, now_ns) {
+        return ns;
+    }
+    let ask = &session.requests[tree.root].ask;
+    let own = session.booked[ask.cluster].preemptible.at(now_ns);
+    let need = ask.nodes.saturating_add(own);
+    let nodes = &left[ask.cluster];
+    match ask.duration_ns {
+        // It has at each time what there is then.
+        FOREVER => nodes.first_at_least(need, now_ns..FOREVER),
+        duration_ns => nodes.find_first_hole(need, duration_ns, now_ns..FOREVER),
+    }
+}
+
+/// Says how many nodes the preemptible requests get that have started, or do now. Has one
+/// started?
+pub(crate) fn grant(
+    app: AppId,
+    session: &mut Session,
+    waiting: &[&Tree],
+    shares: &[Shares],
+    now_ns: u64,
+) -> bool {
+    let is_open = |r: &&crate::Request| r.ask.kind == Kind::Preemptible && !r.is_notified;
+    if !session.requests.iter().any(|request| is_open(&request)) {
+        return false;
+    }
+    let mut left: Vec<u64> = shares.iter().map(|shares| shares.at(app, now_ns)).collect();
+    for request in &session.requests {
+        if request.ask.kind == Kind::Preemptible && request.is_notified {
+            let left = &mut left[request.ask.cluster];
+            *left = left.saturating_sub(request.granted);
+        }
+    }
+    for request in &mut session.requests {
+        if request.started_ns.is_some() && is_open(&&*request) {
+            request.take_of(&mut left[request.ask.cluster]);
+        }
+    }
+    let mut has_started = false;
+    for tree in waiting {
+        let anchor = Anchor::of(session, tree, now_ns);
+        let ask = &session.requests[tree.root].ask;
+        let begins = match anchor {
+            Anchor::At(ns) => ns.is_some_and(|ns| ns <= now_ns),
+            Anchor::None if left[ask.cluster] < ask.nodes => false,
+            Anchor::None if ask.duration_ns == FOREVER => true,
+            Anchor::None => {
+                let end_ns = now_ns.saturating_add(ask.duration_ns);
+                let own = &session.booked[ask.cluster].preemptible;
+                let cap = shares[ask.cluster].cap(app);
+                let mut times = cap.times(now_ns, end_ns);
+                times.all(|ns| cap.at(ns) >= own.at(ns).saturating_add(ask.nodes))
+            }
+        };
+        if begins {
+            tree.schedule(session, now_ns, now_ns);
+            has_started = true;
+            for &(place, _) in &tree.members {
+                let request = &mut session.requests[place];
+                if request.started_ns.is_some() {
+                    request.take_of(&mut left[request.ask.cluster]);
+                }
+            }
+        } else if let Anchor::At(ns) = anchor {
+            session.requests[tree.root].scheduled_ns = ns;
+        }
+    }
+    has_started
+}

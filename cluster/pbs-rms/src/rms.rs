@@ -1,0 +1,397 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The manager and the messages that it takes (3.1).
+
+use std::collections::BTreeMap;
+
+use pbs_profile::{Profile, Transaction};
+use pbs_view::FOREVER;
+
+use crate::pool::Pool;
+use crate::session::{Booked, End, Told};
+use crate::share::Shares;
+use crate::{
+    Account, AppId, Ask, Event, Kind, Notice, Policy, Refusal, Relation, RequestId, Session, Update,
+};
+
+/// A resource manager of some clusters, each of nodes that are all the same.
+///
+/// A message is answered at once as far as it can be: what cannot be is refused and changes
+/// nothing. What it leads to follows from the next [pass](Rms::pass).
+#[derive(Debug)]
+pub struct Rms {
+    pub(crate) policy: Policy,
+    /// How many nodes each cluster has.
+    pub(crate) sizes: Vec<u32>,
+    pub(crate) pools: Vec<Pool>,
+    /// For each cluster what is not booked for good, and then for each what is not booked by
+    /// requests that run to completion.
+    pub(crate) profiles: Vec<Profile>,
+    pub(crate) sessions: BTreeMap<AppId, Session>,
+    /// Of each cluster, since the last pass.
+    pub(crate) shares: Vec<Shares>,
+    /// What the views of sessions were made of that have ended since the last pass.
+    pub(crate) gone: Vec<(AppId, Vec<Told>)>,
+    /// What happened since the last pass.
+    pub(crate) notices: Vec<Notice>,
+    pub(crate) closed: Vec<Closed>,
+    pub(crate) next_app: u64,
+    pub(crate) next_request: u64,
+    pub(crate) now_ns: u64,
+    pub(crate) passed_ns: Option<u64>,
+    /// A pass would answer something.
+    pub(crate) is_due: bool,
+}
+
+/// A session that has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Closed {
+    /// Which one.
+    pub app: AppId,
+    /// What it called itself.
+    pub name: String,
+    /// What it had.
+    pub account: Account,
+}
+
+impl Rms {
+    /// A manager of clusters of so many nodes each, from a time on.
+    pub fn new(policy: Policy, sizes: &[u32], now_ns: u64) -> Self {
+        let of_cluster = |&nodes: &u32| Profile::starting_at(now_ns, u64::from(nodes));
+        let both = sizes.iter().chain(sizes);
+        Self {
+            policy,
+            sizes: sizes.to_vec(),
+            pools: sizes.iter().map(|&nodes| Pool::new(nodes)).collect(),
+            profiles: both.map(of_cluster).collect(),
+            sessions: BTreeMap::new(),
+            shares: vec![Shares::default(); sizes.len()],
+            gone: Vec::new(),
+            notices: Vec::new(),
+            closed: Vec::new(),
+            next_app: 1,
+            next_request: 1,
+            now_ns,
+            passed_ns: None,
+            is_due: false,
+        }
+    }
+
+    /// Begins a session. Its views come with the next pass.
+    pub fn connect(&mut self, name: impl Into<String>, now_ns: u64) -> AppId {
+        self.advance(now_ns);
+        let app = AppId(self.next_app);
+        self.next_app += 1;
+        let session = Session::new(name.into(), self.sizes.len(), self.now_ns);
+        self.sessions.insert(app, session);
+        self.is_due = true;
+        app
+    }
+
+    /// request(): takes a request, which starts when there is room for it.
+    pub fn request(&mut self, app: AppId, ask: Ask, now_ns: u64) -> Result<RequestId, Refusal> {
+        self.advance(now_ns);
+        self.run_out(app);
+        self.check(app, &ask)?;
+        let id = RequestId(self.next_request);
+        let can_wait = match ask.relation {
+            Relation::Next(_) => true,
+            Relation::Coalloc(parent) => {
+                let session = self.sessions.get(&app);
+                let parent = session.and_then(|s| Some(&s.requests[s.place(parent)?]));
+                parent.is_some_and(|parent| parent.started_ns.is_none())
+            }
+            Relation::Free => false,
+        };
+        let submitted = self.change(app, |session, now_ns| {
+            session.submit(id, ask.clone(), true, now_ns)
+        });
+        match submitted {
+            // There may be room once it starts.
+            Err(Refusal::NoRoom) if can_wait => {
+                self.change(app, |session, now_ns| {
+                    session.submit(id, ask, false, now_ns)
+                })?;
+            }
+            other => other?,
+        }
+        self.next_request += 1;
+        Ok(id)
+    }
+
+    /// done(): ends a request, or takes it back if it has not started. With a successor, as
+    /// many of its nodes have to be given back as that wants fewer.
+    pub fn done(
+        &mut self,
+        app: AppId,
+        id: RequestId,
+        released: &[u32],
+        now_ns: u64,
+    ) -> Result<(), Refusal> {
+        self.advance(now_ns);
+        self.run_out(app);
+        let (end, cluster) = self.change(app, |session, now_ns| {
+            let cluster = session
+                .place(id)
+                .map(|place| session.requests[place].ask.cluster);
+            let end = session.done(id, released, now_ns)?;
+            Ok((end, cluster.unwrap_or(0)))
+        })?;
+        self.has_ended(app, cluster, end);
+        Ok(())
+    }
+
+    /// An update, spontaneous or announced (3.1.3), of a request that has started or has not:
+    /// the number of the request that takes its place.
+    pub fn update(
+        &mut self,
+        app: AppId,
+        update: &Update,
+        now_ns: u64,
+    ) -> Result<RequestId, Refusal> {
+        self.advance(now_ns);
+        self.run_out(app);
+        let session = self.sessions.get(&app).ok_or(Refusal::UnknownSession)?;
+        let place = session.place(update.of);
+        let place = place.ok_or(Refusal::UnknownRequest(update.of))?;
+        let ask = Ask {
+            nodes: update.nodes,
+            duration_ns: update.duration_ns,
+            ..session.requests[place].ask.clone()
+        };
+        self.check(app, &ask)?;
+        let ids = [0, 1].map(|place| RequestId(self.next_request + place));
+        let updated = self.change(app, |session, now_ns| session.update(update, ids, now_ns));
+        let (id, end) = updated?;
+        self.next_request += 2;
+        self.has_ended(app, ask.cluster, end);
+        Ok(id)
+    }
+
+    /// Ends a session with all that it has.
+    pub fn disconnect(&mut self, app: AppId, now_ns: u64) -> Result<(), Refusal> {
+        self.advance(now_ns);
+        self.run_out(app);
+        self.close(app).map(drop).ok_or(Refusal::UnknownSession)
+    }
+
+    /// An application says what it has lost by killing.
+    pub fn waste(&mut self, app: AppId, node_ns: u128) -> Result<(), Refusal> {
+        let session = self.sessions.get_mut(&app);
+        session
+            .ok_or(Refusal::UnknownSession)?
+            .account
+            .wasted_node_ns += node_ns;
+        Ok(())
+    }
+
+    /// When there is something to do for a pass, if ever and if no message comes before.
+    pub fn next_pass_ns(&self) -> Option<u64> {
+        let earliest_ns = self.passed_ns.map_or(0, |ns| ns + self.policy.interval_ns);
+        if self.is_due {
+            return Some(earliest_ns.max(self.now_ns));
+        }
+        let of_session = |session: &Session| {
+            let of = |r: &crate::Request| r.end_ns().or(r.scheduled_ns);
+            let requests = session.requests.iter().filter_map(of).min();
+            let since = session.overstays.iter().flatten().map(|over| over.1).min();
+            let deadline = since.map(|ns| ns.saturating_add(self.policy.release_grace_ns));
+            requests.into_iter().chain(deadline).min()
+        };
+        let next_ns = self.sessions.values().filter_map(of_session).min()?;
+        (next_ns < FOREVER).then(|| next_ns.max(earliest_ns))
+    }
+
+    /// The sessions in the order of connection.
+    pub fn sessions(&self) -> impl Iterator<Item = (AppId, &Session)> {
+        self.sessions.iter().map(|(&app, session)| (app, session))
+    }
+
+    /// A session.
+    pub fn session(&self, app: AppId) -> Option<&Session> {
+        self.sessions.get(&app)
+    }
+
+    /// How many nodes each cluster has.
+    pub fn sizes(&self) -> &[u32] {
+        &self.sizes
+    }
+
+    /// What the operator decided.
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// The nodes of a cluster that nobody has or waits for: they may be switched off.
+    pub fn idle(&self, cluster: usize) -> Vec<u32> {
+        let requests = self.sessions.values().flat_map(|session| &session.requests);
+        let of_cluster = requests.filter(|r| r.ask.cluster == cluster);
+        let lacks: u64 = of_cluster.map(crate::Request::lacks).sum();
+        let pool = self.pools.get(cluster);
+        let free = pool.map_or(0, |pool| pool.free().saturating_sub(lacks));
+        let free = usize::try_from(free).unwrap_or(usize::MAX);
+        // The lowest are those that are given out first.
+        let all: Vec<u32> = pool.map_or_else(Vec::new, |pool| pool.iter().collect());
+        all[all.len() - free.min(all.len())..].to_vec()
+    }
+
+    /// The sessions that have ended since this was called last.
+    pub fn take_closed(&mut self) -> Vec<Closed> {
+        std::mem::take(&mut self.closed)
+    }
+
+    pub(crate) fn advance(&mut self, now_ns: u64) {
+        self.now_ns = self.now_ns.max(now_ns);
+    }
+
+    fn check(&self, app: AppId, ask: &Ask) -> Result<(), Refusal> {
+        let session = self.sessions.get(&app).ok_or(Refusal::UnknownSession)?;
+        let size = self.sizes.get(ask.cluster);
+        let size = *size.ok_or(Refusal::UnknownCluster(ask.cluster))?;
+        if ask.nodes == 0 || ask.duration_ns == 0 {
+            return Err(Refusal::Empty);
+        }
+        let limit = match ask.kind {
+            Kind::Preemptible => u64::MAX,
+            Kind::PreAllocation | Kind::NonPreemptible => self.policy.limits.nodes,
+        };
+        let most = u64::from(size).min(limit);
+        if ask.nodes > most {
+            let nodes = ask.nodes;
+            return Err(Refusal::TooMany { nodes, most });
+        }
+        let most = self.policy.limits.requests;
+        if session.requests.len() >= most {
+            return Err(Refusal::TooManyRequests(most));
+        }
+        Ok(())
+    }
+
+    /// Changes a session, or, if that is refused or there is no room for it, nothing.
+    pub(crate) fn change<T>(
+        &mut self,
+        app: AppId,
+        how: impl FnOnce(&mut Session, u64) -> Result<T, Refusal>,
+    ) -> Result<T, Refusal> {
+        let now_ns = self.now_ns;
+        let session = self.sessions.get_mut(&app).ok_or(Refusal::UnknownSession)?;
+        session.account_until(now_ns);
+        let mut draft = session.clone();
+        let value = how(&mut draft, now_ns)?;
+        draft.booked = draft.book(self.sizes.len());
+        let limit = self.policy.limits.nodes;
+        let taken = draft.booked.iter().map(|booked| booked.outer.most());
+        if taken.max().is_some_and(|most| most > limit) {
+            return Err(Refusal::NoRoom);
+        }
+        rebook(&mut self.profiles, &session.booked, &draft.booked, now_ns)?;
+        *session = draft;
+        self.is_due = true;
+        Ok(value)
+    }
+
+    fn has_ended(&mut self, app: AppId, cluster: usize, end: End) {
+        self.pools[cluster].put(&end.freed);
+        self.tell_refused(app, end.refused);
+    }
+
+    pub(crate) fn tell_refused(&mut self, app: AppId, refused: Vec<RequestId>) {
+        let event = |request| Event::Refused { request };
+        let refused = refused.into_iter().map(|request| Notice {
+            app,
+            event: event(request),
+        });
+        self.notices.extend(refused);
+    }
+
+    /// Ends the requests of a session of which the duration is over.
+    pub(crate) fn run_out(&mut self, app: AppId) {
+        let now_ns = self.now_ns;
+        let over = |session: &Session| session.first_over(now_ns);
+        while let Some((place, end_ns)) = self.sessions.get(&app).and_then(over) {
+            let Some(session) = self.sessions.get_mut(&app) else {
+                return;
+            };
+            session.account_until(end_ns);
+            let request = session.requests[place].id;
+            let cluster = session.requests[place].ask.cluster;
+            let ended = self.change(app, |session, _| Ok(session.run_out(place, end_ns)));
+            // A successor for which no nodes were kept may find none.
+            let end = ended.or_else(|_| {
+                self.change(app, |session, _| {
+                    let mut refused = Vec::new();
+                    session.refuse_children(request, &mut refused);
+                    let mut end = session.run_out(place, end_ns);
+                    end.refused.append(&mut refused);
+                    Ok(end)
+                })
+            });
+            let Ok(end) = end else {
+                return;
+            };
+            let event = Event::Ended {
+                request,
+                killed: end.freed.clone(),
+            };
+            self.notices.push(Notice { app, event });
+            self.has_ended(app, cluster, end);
+        }
+    }
+
+    /// Ends a session: the nodes that it had of each cluster.
+    pub(crate) fn close(&mut self, app: AppId) -> Option<Vec<Vec<u32>>> {
+        let mut session = self.sessions.remove(&app)?;
+        session.account_until(self.now_ns);
+        let none = vec![Booked::default(); self.sizes.len()];
+        let freed = rebook(&mut self.profiles, &session.booked, &none, self.now_ns);
+        debug_assert_eq!(freed, Ok(()), "what is only freed has room");
+        let mut nodes = vec![Vec::new(); self.sizes.len()];
+        for request in &session.requests {
+            nodes[request.ask.cluster].extend(&request.nodes);
+        }
+        for (pool, nodes) in self.pools.iter_mut().zip(&nodes) {
+            pool.put(nodes);
+        }
+        self.gone.push((app, session.told));
+        self.closed.push(Closed {
+            app,
+            name: session.name,
+            account: session.account,
+        });
+        self.is_due = true;
+        Some(nodes)
+    }
+}
+
+/// Takes from the profiles what is booked now and gives back what was: all or nothing.
+pub(crate) fn rebook(
+    profiles: &mut [Profile],
+    before: &[Booked],
+    after: &[Booked],
+    now_ns: u64,
+) -> Result<(), Refusal> {
+    let clusters = before.len();
+    let mut changes = Vec::new();
+    for (cluster, (before, after)) in before.iter().zip(after).enumerate() {
+        let outer = before.outer.differences(&after.outer);
+        changes.extend(outer.into_iter().map(|change| (cluster, change)));
+        let inner = before.non_preemptible.differences(&after.non_preemptible);
+        changes.extend(inner.into_iter().map(|change| (clusters + cluster, change)));
+    }
+    let mut booking = Transaction::new(profiles);
+    // What is given back first may be what is taken then.
+    for is_more in [false, true] {
+        for (profile, (over, was, is)) in &changes {
+            let over = over.start.max(now_ns)..over.end;
+            if over.is_empty() || (is > was) != is_more {
+                continue;
+            }
+            let booked = match is_more {
+                true => booking.subtract(*profile, over, is - was),
+                false => booking.add(*profile, over, was - is),
+            };
+            booked.map_err(|_| Refusal::NoRoom)?;
+        }
+    }
+    booking.commit();
+    Ok(())
+}

@@ -1,0 +1,425 @@
+// SPDX-License-Identifier: GPL-2.0
+//! One application's requests: what they have for sure, and the trees that still have to be
+//! placed. A session knows nothing of the others; the manager lets it have what there is.
+
+use std::ops::Range;
+
+use pbs_view::{Steps, FOREVER};
+use serde::{Deserialize, Serialize};
+
+use crate::{Account, Ask, Kind, Refusal, Relation, Request, RequestId, Update};
+
+/// An application that has connected.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Session {
+    /// What it calls itself.
+    pub name: String,
+    /// Its requests that have not ended, in the order of submission.
+    pub requests: Vec<Request>,
+    /// What it has had so far.
+    pub account: Account,
+    /// Up to when that is counted.
+    pub(crate) accounted_ns: u64,
+    /// Of each cluster how many preemptible nodes it keeps that others should have, and since
+    /// when.
+    pub(crate) overstays: Vec<Option<(u64, u64)>>,
+    /// What is booked of each cluster; follows from the requests.
+    #[serde(skip)]
+    pub(crate) booked: Vec<Booked>,
+    /// What its requests that have no room yet will take of each cluster, as things are.
+    #[serde(skip)]
+    pub(crate) planned: Vec<Steps>,
+    /// What its view was made of.
+    #[serde(skip)]
+    pub(crate) told: Vec<Told>,
+    /// It has been told at all.
+    #[serde(skip)]
+    pub(crate) is_told: bool,
+}
+
+/// What a session's requests that have started, or hang on one that has, take of a cluster.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Booked {
+    pub(crate) pre_allocated: Steps,
+    pub(crate) non_preemptible: Steps,
+    /// What preemptible requests want: all that was asked for.
+    pub(crate) preemptible: Steps,
+    /// What other sessions can't have for good. Non-preemptible requests that are not inside
+    /// a pre-allocation are as if in one of their size; where they outgrow one, the rest is.
+    pub(crate) outer: Steps,
+}
+
+/// What a session's view was made of when it was told last.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Told {
+    pub(crate) outer: Steps,
+    pub(crate) planned: Steps,
+}
+
+/// Requests of one type that hang together, by their places in the session.
+#[derive(Clone, Debug)]
+pub(crate) struct Tree {
+    /// The one that hangs on nothing of the tree.
+    pub(crate) root: usize,
+    /// All, with how long after the root they begin.
+    pub(crate) members: Vec<(usize, u64)>,
+}
+
+/// What the end of a request does.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct End {
+    /// Nodes that are free now.
+    pub(crate) freed: Vec<u32>,
+    /// Requests that hung on it, and are gone.
+    pub(crate) refused: Vec<RequestId>,
+}
+
+impl Session {
+    pub(crate) fn new(name: String, clusters: usize, now_ns: u64) -> Self {
+        Self {
+            name,
+            requests: Vec::new(),
+            account: Account::default(),
+            accounted_ns: now_ns,
+            overstays: vec![None; clusters],
+            booked: vec![Booked::default(); clusters],
+            planned: vec![Steps::default(); clusters],
+            told: vec![Told::default(); clusters],
+            is_told: false,
+        }
+    }
+
+    pub(crate) fn place(&self, id: RequestId) -> Option<usize> {
+        self.requests.binary_search_by_key(&id, |r| r.id).ok()
+    }
+
+    fn live(&self, id: RequestId) -> Result<usize, Refusal> {
+        self.place(id).ok_or(Refusal::UnknownRequest(id))
+    }
+
+    fn successor(&self, id: RequestId) -> Option<usize> {
+        let next = Relation::Next(id);
+        self.requests
+            .iter()
+            .position(|r| r.ask.relation == next && r.started_ns.is_none())
+    }
+
+    /// When each request begins and ends, if that is for sure: it has started, or it hangs on
+    /// one that has and its nodes are kept for it (toView, A.4.1).
+    pub(crate) fn spans(&self) -> Vec<Option<Range<u64>>> {
+        let mut spans: Vec<Option<Range<u64>>> = Vec::with_capacity(self.requests.len());
+        for request in &self.requests {
+            let of_parent = |id| {
+                let place = self.place(id).filter(|_| request.is_reserved)?;
+                let parent = &self.requests[place];
+                // Of another type it is an anchor: it has to be placed.
+                let is_same = parent.ask.kind == request.ask.kind;
+                spans.get(place).cloned().flatten().filter(|_| is_same)
+            };
+            let begin_ns = request.started_ns.or_else(|| match request.ask.relation {
+                Relation::Free => None,
+                Relation::Coalloc(id) => of_parent(id).map(|span| span.start),
+                Relation::Next(id) => of_parent(id).map(|span| span.end),
+            });
+            let begin_ns = begin_ns.filter(|&ns| ns < FOREVER);
+            spans.push(begin_ns.map(|ns| request.span_from(ns)));
+        }
+        spans
+    }
+
+    /// What is for sure of so many clusters.
+    pub(crate) fn book(&self, clusters: usize) -> Vec<Booked> {
+        let mut booked = vec![Booked::default(); clusters];
+        for (request, span) in self.requests.iter().zip(self.spans()) {
+            let (Some(span), Some(cluster)) = (span, booked.get_mut(request.ask.cluster)) else {
+                continue;
+            };
+            let steps = match request.ask.kind {
+                Kind::PreAllocation => &mut cluster.pre_allocated,
+                Kind::NonPreemptible => &mut cluster.non_preemptible,
+                Kind::Preemptible => &mut cluster.preemptible,
+            };
+            steps.add(span, request.ask.nodes);
+        }
+        for cluster in &mut booked {
+            cluster.outer = cluster.pre_allocated.maximum(&cluster.non_preemptible);
+        }
+        booked
+    }
+
+    /// The trees that have to be placed, in the order of submission. What hangs on a request
+    /// without end has no place, nor has what hangs on one that has started without having
+    /// found room.
+    pub(crate) fn trees(&self, spans: &[Option<Range<u64>>]) -> Vec<Tree> {
+        let mut trees: Vec<Tree> = Vec::new();
+        // Of each request in which tree it is, and when there.
+        let mut places: Vec<Option<(usize, u64)>> = Vec::with_capacity(self.requests.len());
+        for (place, request) in self.requests.iter().enumerate() {
+            let is_sure = spans[place].is_some();
+            let parent = request.ask.relation.parent().and_then(|id| self.place(id));
+            let parent = parent.filter(|&p| self.requests[p].ask.kind == request.ask.kind);
+            let found = match (is_sure, parent, request.ask.relation) {
+                (true, _, _) => None,
+                (false, None, _) => {
+                    trees.push(Tree {
+                        root: place,
+                        members: Vec::new(),
+                    });
+                    Some((trees.len() - 1, 0))
+                }
+                (false, Some(parent), Relation::Next(_)) => {
+                    let end = |ns: u64| ns.checked_add(self.requests[parent].ask.duration_ns);
+                    places[parent].and_then(|(tree, ns)| Some((tree, end(ns)?)))
+                }
+                (false, Some(parent), _) => places[parent],
+            };
+            if let Some((tree, offset_ns)) = found {
+                trees[tree].members.push((place, offset_ns));
+            }
+            places.push(found);
+        }
+        trees
+    }
+
+    /// Has it a pre-allocation of a cluster?
+    pub(crate) fn has_pre_allocation(&self, cluster: usize) -> bool {
+        let mut asks = self.requests.iter().map(|r| &r.ask);
+        asks.any(|ask| ask.kind == Kind::PreAllocation && ask.cluster == cluster)
+    }
+
+    /// Takes a request, of which the cluster is known to be there. It starts at once if it
+    /// is to start with one that has.
+    pub(crate) fn submit(
+        &mut self,
+        id: RequestId,
+        ask: Ask,
+        is_reserved: bool,
+        now_ns: u64,
+    ) -> Result<(), Refusal> {
+        let mut request = Request::new(id, ask);
+        request.is_reserved = is_reserved;
+        if let Some(parent_id) = request.ask.relation.parent() {
+            let parent = &self.requests[self.live(parent_id)?];
+            match request.ask.relation {
+                Relation::Next(_) => {
+                    let of = |ask: &Ask| (ask.kind, ask.cluster);
+                    if of(&parent.ask) != of(&request.ask) {
+                        return Err(Refusal::OtherNodes(parent_id));
+                    }
+                    if self.successor(parent_id).is_some() {
+                        return Err(Refusal::HasSuccessor(parent_id));
+                    }
+                }
+                _ if parent.ask.kind > request.ask.kind => {
+                    return Err(Refusal::NotFirmer(parent_id));
+                }
+                _ => {
+                    let is_same = parent.ask.kind == request.ask.kind;
+                    if is_same && parent.started_ns.is_some() {
+                        request.start(now_ns);
+                    }
+                }
+            }
+        }
+        self.requests.push(request);
+        Ok(())
+    }
+
+    /// Ends a request: by done(), with the nodes that its successor does not get.
+    pub(crate) fn done(
+        &mut self,
+        id: RequestId,
+        released: &[u32],
+        now_ns: u64,
+    ) -> Result<End, Refusal> {
+        let place = self.live(id)?;
+        let request = &self.requests[place];
+        for (at, node) in released.iter().enumerate() {
+            if !request.nodes.contains(node) || released[..at].contains(node) {
+                return Err(Refusal::NotHeld(*node));
+            }
+        }
+        if let Some(successor) = self.successor(id).filter(|_| request.started_ns.is_some()) {
+            let needed = self.surplus(place, successor);
+            if released.len() != needed {
+                return Err(Refusal::Released {
+                    named: released.len(),
+                    needed,
+                });
+            }
+        }
+        Ok(self.end(place, released, now_ns))
+    }
+
+    /// How many of its nodes a request's successor does not get.
+    fn surplus(&self, place: usize, successor: usize) -> usize {
+        let held = self.requests[place].nodes.len();
+        let wanted = self.requests[successor].ask.nodes;
+        held.saturating_sub(usize::try_from(wanted).unwrap_or(usize::MAX))
+    }
+
+    /// Ends the request at a place, by itself or not.
+    fn end(&mut self, place: usize, released: &[u32], now_ns: u64) -> End {
+        let request = self.requests.remove(place);
+        let mut end = End::default();
+        let successor = self.successor(request.id);
+        if let Some(next) = successor.filter(|_| request.started_ns.is_some()) {
+            let kept = request.nodes.iter().filter(|node| !released.contains(node));
+            let successor = &mut self.requests[next];
+            successor.nodes = kept.copied().collect();
+            successor.start(now_ns);
+            let heir = successor.id;
+            end.freed = released.to_vec();
+            // What is to start with it may as well start with what takes its place.
+            for other in &mut self.requests {
+                if other.ask.relation == Relation::Coalloc(request.id) {
+                    other.ask.relation = Relation::Coalloc(heir);
+                }
+            }
+        } else {
+            end.freed = request.nodes;
+        }
+        self.refuse_children(request.id, &mut end.refused);
+        end
+    }
+
+    /// Deletes what hangs on a request that is gone, unless it has started.
+    pub(crate) fn refuse_children(&mut self, of: RequestId, refused: &mut Vec<RequestId>) {
+        let mut gone = vec![of];
+        // Children come after their parents.
+        self.requests.retain(|request| {
+            let parent = request.ask.relation.parent();
+            let hangs = request.started_ns.is_none() && parent.is_some_and(|id| gone.contains(&id));
+            if hangs {
+                gone.push(request.id);
+                refused.push(request.id);
+            }
+            !hangs
+        });
+    }
+
+    /// Takes back a request that has not started, with all that hangs on it.
+    pub(crate) fn withdraw(&mut self, id: RequestId, refused: &mut Vec<RequestId>) {
+        if let Some(place) = self.place(id) {
+            self.requests.remove(place);
+            refused.push(id);
+            self.refuse_children(id, refused);
+        }
+    }
+
+    /// The request of which the duration is over first, if one is.
+    pub(crate) fn first_over(&self, now_ns: u64) -> Option<(usize, u64)> {
+        let all = self.requests.iter().enumerate();
+        let ends = all.filter_map(|(place, r)| Some((place, r.end_ns()?)));
+        let over = ends.filter(|&(_, end_ns)| end_ns <= now_ns && end_ns < FOREVER);
+        over.min_by_key(|&(_, end_ns)| end_ns)
+    }
+
+    /// Ends the request at a place because its duration is over, and says which nodes it no
+    /// longer has.
+    pub(crate) fn run_out(&mut self, place: usize, end_ns: u64) -> End {
+        let request = &self.requests[place];
+        let surplus = self
+            .successor(request.id)
+            .map(|next| self.surplus(place, next));
+        let released = match surplus {
+            None => Vec::new(),
+            Some(count) if request.leaving.len() == count => request.leaving.clone(),
+            // The last of its nodes are those it got last.
+            Some(count) => request.nodes[request.nodes.len() - count..].to_vec(),
+        };
+        self.end(place, &released, end_ns)
+    }
+
+    /// An update, with numbers for the requests that it may make: the one that is to be given
+    /// new nodes, and before it, if it is announced, the one that waits for that.
+    pub(crate) fn update(
+        &mut self,
+        update: &Update,
+        ids: [RequestId; 2],
+        now_ns: u64,
+    ) -> Result<(RequestId, End), Refusal> {
+        let place = self.live(update.of)?;
+        let request = &mut self.requests[place];
+        if request.started_ns.is_none() {
+            request.ask.nodes = update.nodes;
+            request.ask.duration_ns = update.duration_ns;
+            return Ok((update.of, End::default()));
+        }
+        let old = request.ask.clone();
+        let is_announced = update.announce_ns > 0;
+        let mut of = update.of;
+        if is_announced {
+            let wait = Ask {
+                duration_ns: update.announce_ns,
+                relation: Relation::Next(of),
+                ..old.clone()
+            };
+            self.submit(ids[0], wait, true, now_ns)?;
+            of = ids[0];
+        }
+        let next = Ask {
+            nodes: update.nodes,
+            duration_ns: update.duration_ns,
+            relation: Relation::Next(of),
+            ..old
+        };
+        self.submit(ids[1], next, true, now_ns)?;
+        if !is_announced {
+            return Ok((ids[1], self.done(update.of, &update.released, now_ns)?));
+        }
+        // What it waits for in vain it need not wait for any more.
+        let end = self.done(update.of, &[], now_ns)?;
+        let needed = self.live(ids[0]).and_then(|wait| {
+            let next = self.live(ids[1])?;
+            self.requests[wait].leaving.clone_from(&update.released);
+            Ok(self.surplus(wait, next))
+        })?;
+        let named = update.released.len();
+        if named != 0 && named != needed {
+            return Err(Refusal::Released { named, needed });
+        }
+        let held = self.live(ids[0]).map(|wait| &self.requests[wait].nodes)?;
+        for (at, node) in update.released.iter().enumerate() {
+            if !held.contains(node) || update.released[..at].contains(node) {
+                return Err(Refusal::NotHeld(*node));
+            }
+        }
+        Ok((ids[1], end))
+    }
+
+    /// Preemptible nodes of a cluster that it has.
+    pub(crate) fn preemptible_held(&self, cluster: usize) -> u64 {
+        let requests = self.requests.iter();
+        let of = requests.filter(|r| r.ask.kind == Kind::Preemptible && r.ask.cluster == cluster);
+        of.map(|r| r.nodes.len() as u64).sum()
+    }
+
+    /// Counts what it had up to a time.
+    pub(crate) fn account_until(&mut self, now_ns: u64) {
+        let over = self.accounted_ns..now_ns;
+        if over.is_empty() {
+            return;
+        }
+        for booked in &self.booked {
+            self.account
+                .count(&booked.pre_allocated, &booked.non_preemptible, &over);
+        }
+        for (nodes, since_ns) in self.overstays.iter().flatten() {
+            let from_ns = over.start.max(*since_ns);
+            let ns = u128::from(over.end.saturating_sub(from_ns));
+            self.account.overstayed_node_ns += ns * u128::from(*nodes);
+        }
+        for request in self
+            .requests
+            .iter()
+            .filter(|r| r.ask.kind == Kind::Preemptible)
+        {
+            let end_ns = request.end_ns().unwrap_or(0).min(over.end);
+            let from_ns = request.started_ns.unwrap_or(0).max(over.start);
+            let ns = u128::from(end_ns.saturating_sub(from_ns));
+            self.account.preemptible_node_ns += ns * request.nodes.len() as u128;
+        }
+        self.accounted_ns = now_ns;
+    }
+}
