@@ -3,8 +3,8 @@
 //! everybody is told.
 //!
 //! 1. Requests of which the duration is over end; what was to follow them follows.
-//! 2. What is not booked yet is placed, in a transaction that is taken back: pre-allocations
-//!    and what is not inside one on what nobody has for good, then what is inside.
+//! 2. What is not booked yet is placed, on a copy of what is free: pre-allocations and what is
+//!    not inside one on what nobody has for good, then what is inside.
 //! 3. What is left is divided among the preemptible requests.
 //! 4. What is placed now is booked.
 //! 5. Who keeps preemptible nodes for too long loses its session.
@@ -15,7 +15,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pbs_profile::Transaction;
 use pbs_view::{find_shape, segments};
 
 use crate::place::{find_in_both, parts, Anchor, Placed};
@@ -36,8 +35,7 @@ impl Rms {
     pub fn pass(&mut self, now_ns: u64) -> Vec<Notice> {
         self.advance(now_ns);
         self.passed_ns = Some(self.now_ns);
-        let apps: Vec<AppId> = self.sessions.keys().copied().collect();
-        for app in apps {
+        for app in self.marked(|marks| marks.first_end_ns <= now_ns || marks.waits) {
             self.run_out(app);
             while self.follow(app) {
                 // What started late may be over already.
@@ -48,15 +46,16 @@ impl Rms {
         for profile in &mut self.profiles {
             profile.forget_before(self.now_ns);
         }
-        for session in self.sessions.values_mut() {
-            session.account_until(self.now_ns);
-        }
 
         let before = std::mem::take(&mut self.shares);
-        let (firm, preemptible) = self.trees();
+        let waiting = self.marked(|marks| marks.waits);
+        let (firm, preemptible) = self.trees(&waiting);
         let mut changed = self.place(&firm, &preemptible);
         changed.append(&mut self.grant_all(&preemptible));
         self.book(&changed);
+        for app in waiting {
+            self.mark(app);
+        }
         self.watch();
         let started = self.hand_out();
 
@@ -101,14 +100,14 @@ impl Rms {
     }
 
     /// What has to be placed: what is not preempted, in the order of the policy, and what is.
-    fn trees(&mut self) -> (Trees, Trees) {
+    fn trees(&mut self, waiting: &[AppId]) -> (Trees, Trees) {
         let mut trees = Trees::new();
-        for (&app, session) in &mut self.sessions {
+        for &app in waiting {
+            let Some(session) = self.sessions.get_mut(&app) else {
+                continue;
+            };
             for planned in session.planned.iter_mut().filter(|steps| !steps.is_zero()) {
                 *planned = pbs_view::Steps::default();
-            }
-            if session.requests.iter().all(|r| r.started_ns.is_some()) {
-                continue;
             }
             let spans = session.spans();
             trees.extend(session.trees(&spans).into_iter().map(|tree| (app, tree)));
@@ -130,9 +129,11 @@ impl Rms {
     fn place(&mut self, firm: &Trees, preemptible: &Trees) -> BTreeSet<AppId> {
         let (clusters, now_ns) = (self.sizes.len(), self.now_ns);
         let limit = self.policy.limits.nodes;
+        let claimants = self.marked(|marks| marks.is_preemptible);
         let mut placed: BTreeMap<AppId, Vec<Placed>> = BTreeMap::new();
         let mut changed = BTreeSet::new();
-        let mut booking = Transaction::new(&mut self.profiles);
+        // What is placed may be placed elsewhere next time: it is not booked.
+        let mut plan = self.profiles.clone();
         let is_inside = |it: &&(AppId, Tree)| it.1.is_inside(&self.sessions[&it.0]);
         let (inside, outside): (Vec<_>, Vec<_>) = firm.iter().partition(is_inside);
         let outside = outside.into_iter().map(|it| (it, false));
@@ -146,7 +147,7 @@ impl Rms {
             let shape = segments(&parts(session, tree));
             let anchor = Anchor::of(session, tree, now_ns);
             let begin_ns = anchor.earliest_ns(now_ns).and_then(|from_ns| {
-                let nobodys = &booking.profiles()[..clusters];
+                let nobodys = &plan[..clusters];
                 let both = session.booked.iter().zip(of_app.iter());
                 if is_inside {
                     let inside: Vec<_> = both.map(|(b, p)| p.inside(b, now_ns)).collect();
@@ -174,7 +175,7 @@ impl Rms {
                     is_firm.then_some(clusters + segment.profile),
                 ];
                 for profile in taken.into_iter().flatten() {
-                    let booked = booking.subtract(profile, over.clone(), segment.nodes);
+                    let booked = plan[profile].subtract(over.clone(), segment.nodes);
                     debug_assert_eq!(booked, Ok(()), "there was a hole");
                 }
             }
@@ -183,10 +184,11 @@ impl Rms {
             }
         }
 
-        let left = &booking.profiles()[clusters..];
+        let left = &plan[clusters..];
         let waiting = by_app(preemptible);
         for cluster in 0..clusters {
-            let wants = self.sessions.iter().filter_map(|(&app, session)| {
+            let wants = claimants.iter().filter_map(|&app| {
+                let session = self.sessions.get(&app)?;
                 let waiting = waiting.get(&app).map_or(&[][..], |trees| trees);
                 let wants = wants_of(session, waiting, cluster, left, now_ns)?;
                 Some((app, wants))
@@ -202,11 +204,12 @@ impl Rms {
     /// something starts.
     fn grant_all(&mut self, trees: &Trees) -> BTreeSet<AppId> {
         let waiting = by_app(trees);
-        let shares = &self.shares;
-        let now_ns = self.now_ns;
-        let granted = self.sessions.iter_mut().filter_map(|(&app, session)| {
-            let waiting = waiting.get(&app).map_or(&[][..], |trees| trees);
-            grant(app, session, waiting, shares, now_ns).then_some(app)
+        let apps = self.marked(|marks| marks.is_preemptible && (marks.waits || marks.is_open));
+        let (sessions, shares, now_ns) = (&mut self.sessions, &self.shares, self.now_ns);
+        let granted = apps.into_iter().filter(|app| {
+            let waiting = waiting.get(app).map_or(&[][..], |trees| trees);
+            let session = sessions.get_mut(app);
+            session.is_some_and(|session| grant(*app, session, waiting, shares, now_ns))
         });
         granted.collect()
     }
@@ -227,17 +230,20 @@ impl Rms {
     fn watch(&mut self) {
         let (now_ns, grace_ns) = (self.now_ns, self.policy.release_grace_ns);
         let mut violations = Vec::new();
-        for (&app, session) in &mut self.sessions {
+        for app in self.marked(|marks| marks.is_preemptible) {
+            let Some(session) = self.sessions.get_mut(&app) else {
+                continue;
+            };
             for (cluster, shares) in self.shares.iter().enumerate() {
                 let held = session.preemptible_held(cluster);
-                let over = &mut session.overstays[cluster];
-                if held == 0 {
-                    *over = None;
-                    continue;
-                }
                 let allowed = shares.at(app, now_ns);
-                let since_ns = over.map_or(now_ns, |(_, since_ns)| since_ns);
-                *over = (held > allowed).then(|| (held - allowed, since_ns));
+                let before = session.overstays[cluster];
+                let since_ns = before.map_or(now_ns, |(_, since_ns)| since_ns);
+                let over = (held > allowed).then(|| (held - allowed, since_ns));
+                if over != before {
+                    session.account_until(now_ns);
+                    session.overstays[cluster] = over;
+                }
                 if over.is_some() && now_ns - since_ns >= grace_ns {
                     violations.push((app, cluster, held, allowed));
                 }
@@ -262,8 +268,14 @@ impl Rms {
     fn hand_out(&mut self) -> Vec<Notice> {
         let mut started = Vec::new();
         let mut kept = vec![0; self.sizes.len()];
+        let open = self.marked(|marks| marks.is_open);
         for is_preemptible in [false, true] {
-            for (&app, session) in &mut self.sessions {
+            for &app in &open {
+                let Some(session) = self.sessions.get_mut(&app) else {
+                    continue;
+                };
+                // What it has until now.
+                session.account_until(self.now_ns);
                 let waiting = session.requests.iter_mut().filter(|request| {
                     let is_started = request.started_ns.is_some() && !request.is_notified;
                     is_started && (request.ask.kind == Kind::Preemptible) == is_preemptible
@@ -284,6 +296,10 @@ impl Rms {
                         nodes: request.nodes.clone(),
                     };
                     started.push(Notice { app, event });
+                }
+                if let Some(marks) = self.marks.get_mut(&app) {
+                    let mut requests = session.requests.iter();
+                    marks.is_open = requests.any(|r| r.started_ns.is_some() && !r.is_notified);
                 }
             }
         }

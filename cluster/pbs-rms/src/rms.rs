@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 
 use pbs_profile::{Profile, Transaction};
-use pbs_view::FOREVER;
+use pbs_view::{Steps, FOREVER};
 
 use crate::pool::Pool;
-use crate::session::{Booked, End, Told};
+use crate::session::{Booked, End, Marks, Told};
 use crate::share::Shares;
 use crate::{
     Account, AppId, Ask, Event, Kind, Notice, Policy, Refusal, Relation, RequestId, Session, Update,
@@ -27,6 +27,8 @@ pub struct Rms {
     /// requests that run to completion.
     pub(crate) profiles: Vec<Profile>,
     pub(crate) sessions: BTreeMap<AppId, Session>,
+    /// Of each session, as it is.
+    pub(crate) marks: BTreeMap<AppId, Marks>,
     /// Of each cluster, since the last pass.
     pub(crate) shares: Vec<Shares>,
     /// What the views of sessions were made of that have ended since the last pass.
@@ -64,6 +66,7 @@ impl Rms {
             pools: sizes.iter().map(|&nodes| Pool::new(nodes)).collect(),
             profiles: both.map(of_cluster).collect(),
             sessions: BTreeMap::new(),
+            marks: BTreeMap::new(),
             shares: vec![Shares::default(); sizes.len()],
             gone: Vec::new(),
             notices: Vec::new(),
@@ -82,6 +85,7 @@ impl Rms {
         let app = AppId(self.next_app);
         self.next_app += 1;
         let session = Session::new(name.into(), self.sizes.len(), self.now_ns);
+        self.marks.insert(app, session.marks());
         self.sessions.insert(app, session);
         self.is_due = true;
         app
@@ -190,14 +194,20 @@ impl Rms {
         if self.is_due {
             return Some(earliest_ns.max(self.now_ns));
         }
-        let of_session = |session: &Session| {
-            let of = |r: &crate::Request| r.end_ns().or(r.scheduled_ns);
-            let requests = session.requests.iter().filter_map(of).min();
-            let since = session.overstays.iter().flatten().map(|over| over.1).min();
-            let deadline = since.map(|ns| ns.saturating_add(self.policy.release_grace_ns));
-            requests.into_iter().chain(deadline).min()
-        };
-        let next_ns = self.sessions.values().filter_map(of_session).min()?;
+        let mut next_ns = FOREVER;
+        for (app, marks) in &self.marks {
+            next_ns = next_ns.min(marks.first_end_ns);
+            if !marks.waits && !marks.is_preemptible {
+                continue;
+            }
+            if let Some(session) = self.sessions.get(app) {
+                let starts = session.requests.iter().filter_map(|r| r.scheduled_ns);
+                let since = session.overstays.iter().flatten().map(|over| over.1);
+                let grace_ns = self.policy.release_grace_ns;
+                let deadlines = since.map(|ns| ns.saturating_add(grace_ns));
+                next_ns = starts.chain(deadlines).fold(next_ns, u64::min);
+            }
+        }
         (next_ns < FOREVER).then(|| next_ns.max(earliest_ns))
     }
 
@@ -285,8 +295,25 @@ impl Rms {
         }
         rebook(&mut self.profiles, &session.booked, &draft.booked, now_ns)?;
         *session = draft;
+        if session.requests.iter().all(|r| r.started_ns.is_some()) {
+            session.planned.fill(Steps::default());
+        }
+        self.marks.insert(app, session.marks());
         self.is_due = true;
         Ok(value)
+    }
+
+    /// Notes what is to be done for a session that has changed.
+    pub(crate) fn mark(&mut self, app: AppId) {
+        if let (Some(session), Some(marks)) = (self.sessions.get(&app), self.marks.get_mut(&app)) {
+            *marks = session.marks();
+        }
+    }
+
+    /// The sessions for which there is something to be done, in the order of connection.
+    pub(crate) fn marked(&self, what: impl Fn(&Marks) -> bool) -> Vec<AppId> {
+        let marked = self.marks.iter().filter(|(_, marks)| what(marks));
+        marked.map(|(&app, _)| app).collect()
     }
 
     fn has_ended(&mut self, app: AppId, cluster: usize, end: End) {
@@ -340,6 +367,7 @@ impl Rms {
     /// Ends a session: the nodes that it had of each cluster.
     pub(crate) fn close(&mut self, app: AppId) -> Option<Vec<Vec<u32>>> {
         let mut session = self.sessions.remove(&app)?;
+        self.marks.remove(&app);
         session.account_until(self.now_ns);
         let none = vec![Booked::default(); self.sizes.len()];
         let freed = rebook(&mut self.profiles, &session.booked, &none, self.now_ns);

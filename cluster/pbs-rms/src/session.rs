@@ -56,6 +56,22 @@ pub(crate) struct Told {
     pub(crate) planned: Steps,
 }
 
+/// What a pass has to look at of a session. Most sessions have nothing to do in most passes, and
+/// are not even read then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Marks {
+    /// When the first of its requests is over.
+    pub(crate) first_end_ns: u64,
+    /// A request has not started.
+    pub(crate) waits: bool,
+    /// A request has started of which the application does not know yet.
+    pub(crate) is_open: bool,
+    /// It has preemptible requests.
+    pub(crate) is_preemptible: bool,
+    /// Its view is made of something else than when it was told last.
+    pub(crate) is_stale: bool,
+}
+
 /// Requests of one type that hang together, by their places in the session.
 #[derive(Clone, Debug)]
 pub(crate) struct Tree {
@@ -87,6 +103,29 @@ impl Session {
             told: vec![Told::default(); clusters],
             is_told: false,
         }
+    }
+
+    pub(crate) fn marks(&self) -> Marks {
+        let mut marks = Marks {
+            first_end_ns: FOREVER,
+            waits: false,
+            is_open: false,
+            is_preemptible: false,
+            is_stale: !self.is_told,
+        };
+        for request in &self.requests {
+            let end_ns = request.end_ns();
+            marks.first_end_ns = marks.first_end_ns.min(end_ns.unwrap_or(FOREVER));
+            marks.waits |= end_ns.is_none();
+            marks.is_open |= end_ns.is_some() && !request.is_notified;
+            marks.is_preemptible |= request.ask.kind == Kind::Preemptible;
+        }
+        let now = self.booked.iter().zip(&self.planned);
+        let mut both = self.told.iter().zip(now);
+        marks.is_stale |= both.any(|(told, (booked, planned))| {
+            told.outer != booked.outer || told.planned != *planned
+        });
+        marks
     }
 
     pub(crate) fn place(&self, id: RequestId) -> Option<usize> {

@@ -183,6 +183,17 @@ impl Shares {
         }
     }
 
+    /// Does a session want something?
+    pub(crate) fn is_claimant(&self, app: AppId) -> bool {
+        self.wants_of(app).is_some()
+    }
+
+    /// [`Shares::is_changed`] for those that want nothing, now or before.
+    pub(crate) fn is_changed_for_others(&self, before: &Self, times: &[u64]) -> bool {
+        // Nobody has this number.
+        self.is_changed(before, AppId(0), times)
+    }
+
     /// Whether what a session sees may be another than in an earlier division, of which the
     /// times of [`Shares::changed_since`] are given. Never says no where it is another; looks
     /// at no more than so many times, and says yes after those.

@@ -32,13 +32,12 @@ impl Rms {
             .profiles
             .get(cluster)
             .filter(|_| cluster < self.sizes.len())?;
-        let mut changes = Changes::new(self.now_ns);
+        let mut changes = Vec::with_capacity(2 * nobodys.step_count());
         let mut before = 0;
         for step in nobodys.steps_from(self.now_ns) {
-            changes.add(step.from..FOREVER, i128::from(step.value) - before);
+            changes.push((step.from.max(self.now_ns), i128::from(step.value) - before));
             before = i128::from(step.value);
         }
-        changes.add_steps(&session.booked[cluster].outer, 1);
         let others = self
             .sessions
             .iter()
@@ -46,14 +45,28 @@ impl Rms {
                 Order::Connection => other < app,
                 Order::Request => other != app,
             });
-        for (_, other) in others {
-            changes.add_steps(&other.planned[cluster], -1);
+        let others = others.map(|(_, other)| (&other.planned[cluster], -1));
+        let own = std::iter::once((&session.booked[cluster].outer, 1));
+        for (steps, sign) in own.chain(others).filter(|(steps, _)| !steps.is_zero()) {
+            for (over, nodes) in steps.stretches() {
+                let nodes = sign * i128::from(nodes);
+                changes.push((over.start.max(self.now_ns), nodes));
+                changes.push((over.end.max(self.now_ns), -nodes));
+            }
         }
+        changes.sort_unstable_by_key(|change| change.0);
         let shares = self.shares.get(cluster);
         Some(Views {
-            non_preemptible: changes.cap(self.policy.limits.nodes),
+            non_preemptible: cap(&changes, self.now_ns, self.policy.limits.nodes),
             preemptible: shares.map(|shares| shares.cap(app)).unwrap_or_default(),
         })
+    }
+
+    /// What preemptible requests of a session could have of a cluster at this time: its view
+    /// in one place, without making it.
+    pub fn preemptible_now(&self, app: AppId, cluster: usize) -> u64 {
+        let shares = self.shares.get(cluster);
+        shares.map_or(0, |shares| shares.at(app, self.now_ns))
     }
 
     /// The sessions of which a view has changed since the last pass. Where limits clip it, or
@@ -61,53 +74,67 @@ impl Rms {
     pub(crate) fn changed_views(&mut self, before: &[Shares]) -> Vec<Notice> {
         let mut notices = Vec::new();
         let gone = std::mem::take(&mut self.gone);
-        for cluster in 0..self.sizes.len() {
-            let is_own_first = self.policy.order == Order::Connection;
+        let stale = self.marked(|marks| marks.is_stale);
+        // Who comes first is told of what comes later only when that has started.
+        let is_first = self.policy.order == Order::Connection;
+        for (cluster, before) in before.iter().enumerate() {
             let mut changes = Changes::new(self.now_ns);
-            for session in self.sessions.values() {
+            for session in stale.iter().filter_map(|app| self.sessions.get(app)) {
                 let (told, booked) = (&session.told[cluster], &session.booked[cluster]);
                 changes.add_difference(&told.outer, &booked.outer);
-                if !is_own_first {
+                if !is_first {
                     changes.add_difference(&told.planned, &session.planned[cluster]);
                 }
             }
             for (_, told) in &gone {
                 changes.add_steps(&told[cluster].outer, 1);
-                if !is_own_first {
+                if !is_first {
                     changes.add_steps(&told[cluster].planned, 1);
                 }
             }
-            let mut gone = gone.iter().peekable();
-            let (now, before) = (&self.shares[cluster], &before[cluster]);
+            let mut gone = gone.iter().filter(|_| is_first).peekable();
+            let now = &self.shares[cluster];
             let times = now.changed_since(before, self.now_ns);
-            for (&app, session) in &mut self.sessions {
-                while let Some((_, told)) = gone.next_if(|gone| gone.0 < app && is_own_first) {
+            // All that have never wanted anything see the same.
+            let others = now.is_changed_for_others(before, &times);
+            for (&app, marks) in &self.marks {
+                while let Some((_, told)) = gone.next_if(|gone| gone.0 < app) {
                     changes.add_steps(&told[cluster].planned, 1);
                 }
-                let told = &mut session.told[cluster];
-                let (outer, planned) = (&session.booked[cluster].outer, &session.planned[cluster]);
-                changes.add_difference(outer, &told.outer);
-                if !is_own_first {
-                    changes.add_difference(planned, &told.planned);
-                }
-                let is_changed =
-                    !session.is_told || !changes.is_none() || now.is_changed(before, app, &times);
-                changes.add_difference(&told.outer, outer);
-                changes.add_difference(&told.planned, planned);
-                if told.outer != *outer || told.planned != *planned {
+                let mut is_changed = !changes.is_none();
+                let session = self.sessions.get_mut(&app).filter(|_| marks.is_stale);
+                if let Some(session) = session {
+                    let (outer, planned) =
+                        (&session.booked[cluster].outer, &session.planned[cluster]);
+                    let told = &mut session.told[cluster];
+                    changes.add_difference(outer, &told.outer);
+                    if !is_first {
+                        changes.add_difference(planned, &told.planned);
+                    }
+                    is_changed = !changes.is_none() || !session.is_told;
+                    changes.add_difference(&told.outer, outer);
+                    changes.add_difference(&told.planned, planned);
                     *told = Told {
                         outer: outer.clone(),
                         planned: planned.clone(),
                     };
                 }
+                is_changed = is_changed
+                    || match now.is_claimant(app) || before.is_claimant(app) {
+                        true => now.is_changed(before, app, &times),
+                        false => others,
+                    };
                 if is_changed {
                     let event = Event::Views { cluster };
                     notices.push(Notice { app, event });
                 }
             }
         }
-        for session in self.sessions.values_mut() {
-            session.is_told = true;
+        for app in stale {
+            if let Some(session) = self.sessions.get_mut(&app) {
+                session.is_told = true;
+            }
+            self.mark(app);
         }
         notices
     }
@@ -163,19 +190,15 @@ impl Changes {
             self.add_steps(second, -1);
         }
     }
+}
 
-    fn cap(&self, limit: u64) -> Cap {
-        let ends = self
-            .at
-            .keys()
-            .skip(usize::from(self.at.contains_key(&self.now_ns)));
-        let ends = ends.copied().chain(std::iter::once(FOREVER));
-        let mut nodes = self.at.get(&self.now_ns).copied().unwrap_or(0);
-        let steps = ends.map(|end_ns| {
-            let value = u64::try_from(nodes.max(0)).unwrap_or(u64::MAX).min(limit);
-            nodes += self.at.get(&end_ns).copied().unwrap_or(0);
-            (end_ns, value)
-        });
-        Cap::of_ends(self.now_ns, steps)
-    }
+/// What changes when make, clipped.
+fn cap(changes: &[(u64, i128)], now_ns: u64, limit: u64) -> Cap {
+    let mut nodes = 0;
+    let steps = changes.iter().enumerate().map(|(place, change)| {
+        nodes += change.1;
+        let end_ns = changes.get(place + 1).map_or(FOREVER, |next| next.0);
+        (end_ns, u64::try_from(nodes).unwrap_or(0).min(limit))
+    });
+    Cap::of_ends(now_ns, steps)
 }
