@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The command that runs many generated plans in virtual time.
 
-use std::io::{stderr, IsTerminal};
+use std::fs;
+use std::io::{self, stderr, IsTerminal};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand, ValueEnum};
+use pbs_apps::study::Sample;
+use pbs_cluster_sim::study as evolving;
 use pbs_study::{admission, deadlines, idle, memory, Format, Options};
 
 use crate::failure::Failure;
@@ -17,6 +21,7 @@ Examples:
   pbsctl study idle --seed 7 --format rst
   pbsctl study memory --plans 100
   pbsctl study admission --plans 200
+  pbsctl study evolving --figure 9 --svg figures
   pbsctl --json study deadlines | jq '.cases[] | select(.kind == \"idle slot\")'
 
 The same options give the same numbers on every machine.";
@@ -80,6 +85,45 @@ enum What {
     /// against what is known: a plan that keeps the deadline, found by a long search,
     /// or a lower bound that proves that there is none. --plans is how many nets.
     Admission,
+
+    /// Make the figures of CooRMv2 and hold its claims against them (Klein and
+    /// Pérez 2011)
+    ///
+    /// An adaptive mesh that cannot say beforehand how many nodes it will need, and
+    /// parameter sweeps that take what it leaves, under the resource manager of pbsctl
+    /// rms in virtual time.  Nothing of it is random but the meshes.
+    Evolving(EvolvingOptions),
+}
+
+#[derive(Args, Debug)]
+struct EvolvingOptions {
+    /// Which figure, several times for several: 1, 3, 4, 9, 10 or 11; without, all
+    #[arg(long, value_name = "N", value_parser = figure)]
+    figure: Vec<u8>,
+
+    /// How many meshes
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 50,
+        value_parser = clap::value_parser!(u64).range(1..=10_000)
+    )]
+    meshes: u64,
+
+    /// Memory of a node in MiB, for figure 4; the report does not say
+    #[arg(long, value_name = "MIB", default_value_t = 4096.0)]
+    node_memory: f64,
+
+    /// Write the figures as pictures into this directory too
+    #[arg(long, value_name = "DIR")]
+    svg: Option<PathBuf>,
+}
+
+fn figure(text: &str) -> Result<u8, String> {
+    let figure = text.parse().ok();
+    figure
+        .filter(|figure| evolving::FIGURES.contains(figure))
+        .ok_or_else(|| "the figures are 1, 3, 4, 9, 10 and 11".into())
 }
 
 /// How tables are printed.
@@ -112,12 +156,12 @@ pub(crate) fn study(out: Output, options: &StudyOptions) -> Result<ExitCode, Fai
             write_err("\n");
         }
     };
-    match options.what {
+    match &options.what {
         What::Deadlines { list } => {
             let study = deadlines::study(&settings);
             end_line();
             let study = study?;
-            out.print(&study, || study.text(format, list))?;
+            out.print(&study, || study.text(format, *list))?;
         }
         What::Memory => {
             let study = memory::study(&settings);
@@ -131,6 +175,29 @@ pub(crate) fn study(out: Output, options: &StudyOptions) -> Result<ExitCode, Fai
             let study = study?;
             out.print(&study, || study.text(format))?;
         }
+        What::Evolving(wanted) => {
+            let sample = Sample {
+                seed: options.seed,
+                meshes: wanted.meshes,
+            };
+            let study = evolving::evolving(
+                &evolving::Options {
+                    sample,
+                    figures: wanted.figure.clone(),
+                    node_mib: wanted.node_memory,
+                },
+                |figure| {
+                    if shows {
+                        write_err(&format!("\rfigure {figure} "));
+                    }
+                },
+            );
+            end_line();
+            if let Some(directory) = &wanted.svg {
+                write_pictures(directory, &study)?;
+            }
+            out.print(&study, || study.text(format))?;
+        }
         What::Idle => {
             let study = idle::study(&settings);
             end_line();
@@ -139,4 +206,14 @@ pub(crate) fn study(out: Output, options: &StudyOptions) -> Result<ExitCode, Fai
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn write_pictures(directory: &Path, study: &evolving::Evolving) -> Result<(), Failure> {
+    let failed = |path: &Path, error: io::Error| Failure::file(path, &error);
+    fs::create_dir_all(directory).map_err(|error| failed(directory, error))?;
+    for (name, picture) in study.pictures() {
+        let path = directory.join(name);
+        fs::write(&path, picture).map_err(|error| failed(&path, error))?;
+    }
+    Ok(())
 }

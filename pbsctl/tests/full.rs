@@ -20,7 +20,7 @@ const MACHINE: &str = "[[node]]\nname = \"n\"\nmemory_bytes = 67_108_864\n\
 
 /// Command lines that print something on any machine, for every command. Those that
 /// need the device are told that it is missing, which `--json` prints, too.
-const PRINTING: [(&str, &[&str]); 59] = [
+const PRINTING: [(&str, &[&str]); 60] = [
     ("check", &["check", "plan.toml"]),
     ("check", &["check", "job.toml"]),
     ("check", &["check", "nothing.toml"]),
@@ -47,6 +47,10 @@ const PRINTING: [(&str, &[&str]); 59] = [
     ("trace", &["trace"]),
     ("study", &["study", "deadlines", "--plans", "1"]),
     ("study", &["study", "idle", "--plans", "1"]),
+    (
+        "study",
+        &["study", "evolving", "--figure", "3", "--meshes", "1"],
+    ),
     ("events", &["events"]),
     ("top", &["top", "--count", "1"]),
     ("explain", &["explain", "job.toml", "--machine", "lab.toml"]),

@@ -140,6 +140,10 @@ fn what_is_printed_is_what_is_documented() {
         ("study", &["study", "idle", "--plans", "1"]),
         ("study", &["study", "memory", "--plans", "1"]),
         (
+            "study",
+            &["study", "evolving", "--figure", "11", "--meshes", "1"],
+        ),
+        (
             "explain",
             &[
                 "explain",

@@ -130,3 +130,33 @@ pub trait Application {
     /// All is done; it wants nothing any more.
     fn has_ended(&self) -> bool;
 }
+
+impl<A: Application + ?Sized> Application for Box<A> {
+    fn connect(&mut self, now_ns: u64) -> Vec<Wish> {
+        (**self).connect(now_ns)
+    }
+
+    fn views(&mut self, now_ns: u64, views: Views<'_>) -> Vec<Wish> {
+        (**self).views(now_ns, views)
+    }
+
+    fn started(&mut self, now_ns: u64, label: Label, nodes: u64) -> Vec<Wish> {
+        (**self).started(now_ns, label, nodes)
+    }
+
+    fn refused(&mut self, now_ns: u64, label: Label) -> Vec<Wish> {
+        (**self).refused(now_ns, label)
+    }
+
+    fn wake(&mut self, now_ns: u64) -> Vec<Wish> {
+        (**self).wake(now_ns)
+    }
+
+    fn next_ns(&self) -> Option<u64> {
+        (**self).next_ns()
+    }
+
+    fn has_ended(&self) -> bool {
+        (**self).has_ended()
+    }
+}

@@ -159,36 +159,44 @@ impl Figure10 {
 
     /// Over the interval, as an SVG file.
     pub fn picture(&self) -> String {
-        let plot = |title: &str, up: &str, of: fn(&Row) -> Quantiles| Plot {
-            title: title.into(),
-            across: "announce interval in seconds".into(),
-            up: up.into(),
-            curves: vec![Curve {
-                name: "median".into(),
-                points: (self.rows.iter())
-                    .map(|row| (row.interval_s as f64, of(row).median))
-                    .collect(),
-            }],
-            bands: vec![Band {
-                name: "nine tenths of the meshes".into(),
-                points: (self.rows.iter())
-                    .map(|row| (row.interval_s as f64, (of(row).p5, of(row).p95)))
-                    .collect(),
-            }],
-            ..Plot::default()
+        let spread = |of: Quantiles| (of.median, (of.p5, of.p95));
+        let plot = |title: &str, up: &str, of: fn(&Row) -> Quantiles, is_rest: bool| {
+            let of = |row: &Row| {
+                let (median, (low, high)) = spread(of(row));
+                match is_rest {
+                    true => (100.0 - median, (100.0 - high, 100.0 - low)),
+                    false => (median, (low, high)),
+                }
+            };
+            let all = || self.rows.iter().map(|row| (row.interval_s as f64, of(row)));
+            Plot {
+                title: title.into(),
+                across: "announce interval in seconds".into(),
+                up: up.into(),
+                curves: vec![Curve {
+                    name: "median".into(),
+                    points: all().map(|(at, of)| (at, of.0)).collect(),
+                }],
+                bands: vec![Band {
+                    name: "nine tenths of the meshes".into(),
+                    points: all().map(|(at, of)| (at, of.1)).collect(),
+                }],
+                ..Plot::default()
+            }
         };
+        let (all, end) = (
+            "percent of all",
+            "End of the mesh, over that without announcing",
+        );
         let plots = [
+            plot(end, "times", |row| row.end, false),
+            plot("Wasted by the sweep", all, |row| row.wasted_percent, false),
             plot(
-                "End of the mesh, over that without announcing",
-                "times",
-                |row| row.end,
+                "Idle or wasted: what is not used",
+                all,
+                |row| row.used_percent,
+                true,
             ),
-            plot("Wasted by the sweep", "percent of all", |row| {
-                row.wasted_percent
-            }),
-            plot("Given out and not wasted", "percent of all", |row| {
-                row.used_percent
-            }),
         ];
         let description = format!(
             "Of {} meshes: the longer before they announce what they need, the later they end \

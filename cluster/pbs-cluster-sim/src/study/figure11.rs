@@ -100,12 +100,12 @@ impl Figure11 {
                 .collect(),
         };
         let plot = Plot {
-            title: "Given out and not wasted, two sweeps".into(),
+            title: "Idle or wasted beside two sweeps: what is not used".into(),
             across: "announce interval in seconds".into(),
             up: "percent of all".into(),
             curves: vec![
-                curve("filling", |row| row.filling.median),
-                curve("strict", |row| row.strict.median),
+                curve("filling", |row| 100.0 - row.filling.median),
+                curve("strict", |row| 100.0 - row.strict.median),
             ],
             ..Plot::default()
         };

@@ -7,11 +7,13 @@
 //! a run ends: here it is 50 meshes, and a run ends with the mesh. Nothing here prints.
 
 mod evaluation;
+mod evolving;
 mod figure10;
 mod figure11;
 mod figure9;
 
 pub use evaluation::{Evaluation, Outcome};
+pub use evolving::{evolving, Evolving, Options, FIGURES};
 pub use figure10::{figure10, Figure10, Row as Figure10Row};
 pub use figure11::{figure11, Figure11, Row as Figure11Row};
 pub use figure9::{figure9, Figure9, Row as Figure9Row};

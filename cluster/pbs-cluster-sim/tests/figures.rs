@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The figures, of few meshes: what is claimed and holds, and what does not.
+
+use pbs_apps::study::Sample;
+use pbs_cluster_sim::study::{evolving, Options, FIGURES};
+use pbs_report::Format;
+
+#[test]
+fn all_claims_hold_but_where_least_is_used() {
+    let sample = Sample { seed: 1, meshes: 4 };
+    let options = Options {
+        sample,
+        figures: vec![9, 10, 11],
+        node_mib: 4096.0,
+    };
+    let study = evolving(&options, |_| ());
+    let broken = study.verdicts.iter().filter(|verdict| !verdict.holds);
+    let broken: Vec<&str> = broken.map(|verdict| verdict.claim.as_str()).collect();
+    assert!(
+        broken
+            .iter()
+            .all(|claim| claim.contains("with which least is used")),
+        "{broken:?}"
+    );
+    // By both orders of killing: who finds otherwise has found something.
+    assert_eq!(broken.len(), 2);
+    let pictures = study.pictures();
+    assert_eq!(pictures.len(), 3);
+    for (name, picture) in pictures {
+        assert!(
+            picture.starts_with("<svg") || picture.starts_with("<?xml"),
+            "{name}"
+        );
+    }
+    let text = study.text(Format::Rst);
+    assert!(text.contains("the oldest killed first") && text.contains("NO"));
+}
+
+#[test]
+fn the_same_seed_gives_the_same_figures() {
+    let options = |figure| Options {
+        sample: Sample { seed: 3, meshes: 1 },
+        figures: vec![figure],
+        node_mib: 4096.0,
+    };
+    for figure in FIGURES {
+        let text = || evolving(&options(figure), |_| ()).text(Format::Text);
+        assert_eq!(text(), text());
+    }
+}
