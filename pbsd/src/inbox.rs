@@ -11,12 +11,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{sync_channel, Receiver, SyncSender};
 use std::sync::Arc;
 
+use pbs_socket::Caller;
 use pbs_varlink::{
     Alteration, Explanation, Filter, Job, JobKey, Plan, Refusal, Shown, Status, Submission,
 };
 use tokio::sync::oneshot;
-
-use crate::caller::Caller;
 
 /// Requests that wait for the node at most.
 const ROOM: usize = 256;

@@ -16,7 +16,7 @@ use pbs_node::signals::Signals;
 use pbs_node::{cgroup, stay_off, this_node, Aim, Error, Node, Options, Settings};
 use pbsd::inbox::{inbox, Sender};
 use pbsd::service::{Service, Teller};
-use pbsd::socket::{self, Notices};
+use pbsd::session::{Notices, Session};
 use pbsd::{journal, notify};
 use tokio::sync::broadcast;
 
@@ -128,9 +128,9 @@ fn run(cli: &Cli) -> Result<(), String> {
     };
     node.serve(machine, &settings).map_err(text)?;
     let (sender, mut inbox) = inbox().map_err(|error| error.to_string())?;
-    let listener = match socket::handed_over() {
+    let listener = match pbs_socket::handed_over() {
         Some(listener) => listener,
-        None => socket::listen(&cli.socket)
+        None => pbs_socket::listen(&cli.socket)
             .map_err(|error| format!("{}: {error}", cli.socket.display()))?,
     };
     let listening = thread::Builder::new().name("socket".into());
@@ -173,7 +173,12 @@ fn listen(listener: UnixListener, node: Sender, notices: Notices) {
         if let Some(every) = notify::watched_every() {
             local.spawn_local(notify::watch(node.clone(), every));
         }
-        local.block_on(&runtime, socket::serve(listener, node, notices))
+        let session = |caller| Session {
+            caller,
+            node: node.clone(),
+            notices: notices.clone(),
+        };
+        local.block_on(&runtime, pbs_socket::serve(listener, session))
     });
     if let Err(error) = served {
         journal::warning(&format!("pbsd: the socket is no more: {error}"));

@@ -16,13 +16,12 @@ use pbs_node::{
     Alteration, Error, JobOutcome, Limit, Listener, News, Next, Node, Order, Owner, RunDetails,
     Submission, Terms,
 };
+use pbs_socket::Caller;
 use pbs_varlink::{Explanation, Filter, Job, JobKey, Notice, Plan, Refusal, Shown, Status};
 
-use crate::caller::Caller;
 use crate::inbox::{Answer, Inbox, Request};
 use crate::journal;
-use crate::session::MOST_JOBS;
-use crate::socket::Notices;
+use crate::session::{Notices, MOST_JOBS};
 
 /// Jobs of one user that are not over, unless an operator's.
 const MOST_OF_USER: usize = 512;

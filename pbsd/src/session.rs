@@ -1,24 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What one caller may ask: the methods of the interface.
 
+use pbs_socket::Caller;
 use pbs_varlink::{
     Alteration, Array, Environment, Explanation, Filter, Job, JobKey, Limit, Listed, Notice, Plan,
     Process, Program, Refusal, Shown, Status, Submission, Submitted,
 };
+use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::broadcast::Receiver;
 use zlink::futures_util::stream::{unfold, Stream, StreamExt};
 use zlink::Reply;
 
-use crate::caller::Caller;
 use crate::inbox::{Request, Sender};
-use crate::socket::Notices;
+
+/// What happens, for those who watch.
+pub type Notices = broadcast::Sender<Notice>;
 
 /// The service, as one caller sees it.
 pub struct Session {
-    pub(crate) caller: Caller,
-    pub(crate) node: Sender,
-    pub(crate) notices: Notices,
+    /// Who asks.
+    pub caller: Caller,
+    /// To the thread that has the node.
+    pub node: Sender,
+    /// From it.
+    pub notices: Notices,
 }
 
 /// Jobs in one submission, with all of their arrays, at most.

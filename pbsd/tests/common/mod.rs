@@ -13,7 +13,7 @@ use std::time::Duration;
 use pbs_node::signals::wait_for;
 use pbs_varlink::{Job, Refusal, Status};
 use pbsd::inbox::{inbox, Inbox, Request};
-use pbsd::socket::{self, Notices};
+use pbsd::session::{Notices, Session};
 use tokio::sync::broadcast;
 
 /// A socket, served, with a node behind it that answers.
@@ -27,7 +27,7 @@ pub(crate) fn serve(name: &str) -> Served {
     let directory = std::env::temp_dir().join(format!("pbsd-{name}-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&directory);
     let path = directory.join("pbs.sock");
-    let listener = socket::listen(&path).unwrap();
+    let listener = pbs_socket::listen(&path).unwrap();
     let (sender, inbox) = inbox().unwrap();
     let (notices, _) = broadcast::channel(8);
     let of_thread = notices.clone();
@@ -36,7 +36,12 @@ pub(crate) fn serve(name: &str) -> Served {
             .enable_all()
             .build();
         let runtime = runtime.unwrap();
-        let served = socket::serve(listener, sender, of_thread);
+        let session = |caller| Session {
+            caller,
+            node: sender.clone(),
+            notices: of_thread.clone(),
+        };
+        let served = pbs_socket::serve(listener, session);
         tokio::task::LocalSet::new().block_on(&runtime, served)
     });
     thread::spawn(move || answer(inbox));

@@ -19,12 +19,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 
-use pbs_varlink::Notice;
 use serde::Serialize;
 use tokio::io::Interest;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::broadcast;
 use tokio::time::{sleep_until, timeout, Instant, Sleep};
 use zlink::connection::socket::{self, ReadResult, Socket};
 use zlink::futures_util::future::{select, Either};
@@ -33,11 +31,6 @@ use zlink::service::{MethodReply, Service};
 use zlink::{Connection, Reply};
 
 use crate::caller::{self, Caller};
-use crate::inbox::Sender;
-use crate::session::Session;
-
-/// What happens, for those who watch.
-pub type Notices = broadcast::Sender<Notice>;
 
 /// The longest call.
 const MOST_BYTES: usize = 1 << 20;
@@ -90,8 +83,13 @@ pub fn listen(path: &Path) -> io::Result<StdListener> {
     Ok(listener)
 }
 
-/// Serves all who connect, for ever.
-pub async fn serve(listener: StdListener, node: Sender, notices: Notices) -> io::Result<()> {
+/// Serves all who connect, for ever; `session` is the service as one caller sees it.
+///
+/// Has to run in a [`LocalSet`](tokio::task::LocalSet).
+pub async fn serve<S>(listener: StdListener, session: impl Fn(Caller) -> S) -> io::Result<()>
+where
+    S: Service<Nowhere> + 'static,
+{
     listener.set_nonblocking(true)?;
     let listener = UnixListener::from_std(listener)?;
     let connections = Connections::default();
@@ -108,11 +106,7 @@ pub async fn serve(listener: StdListener, node: Sender, notices: Notices) -> io:
         let Some(place) = Place::of(&connections, &caller) else {
             continue;
         };
-        let session = Session {
-            caller,
-            node: node.clone(),
-            notices: notices.clone(),
-        };
+        let session = session(caller);
         tokio::task::spawn_local(async move {
             let _place = place;
             converse(stream, session).await;
@@ -158,7 +152,7 @@ impl Drop for Place {
 }
 
 /// Answers one connection until it ends, or does not behave.
-async fn converse(stream: UnixStream, mut session: Session) {
+async fn converse(stream: UnixStream, mut session: impl Service<Nowhere>) {
     let (calls, answers) = stream.into_split();
     let (mut calls, _) = Connection::new(Calls(calls)).split();
     // No method asks for its connection, which a call has borrowed.
@@ -241,7 +235,7 @@ struct Calls(OwnedReadHalf);
 
 /// What stands in for a connection where one is to be named.
 #[derive(Debug)]
-pub(crate) struct Nowhere;
+pub struct Nowhere;
 
 impl Socket for Nowhere {
     type ReadHalf = Self;
@@ -271,7 +265,7 @@ impl socket::WriteHalf for Nowhere {
 
 /// What is read of it.
 #[derive(Debug)]
-pub(crate) struct ReadHalf {
+struct ReadHalf {
     stream: OwnedReadHalf,
     /// Of a call that has begun and not ended.
     begun_bytes: usize,
