@@ -18,6 +18,7 @@
 //! | `rms` | the messages |
 //! | `pass` | the pass that answers them |
 //! | `place`, `preemptible` | its parts: what fits where: fit, and who gets what |
+//! | `state` | what is kept for after a crash |
 //! | `views` | whose view has changed, and what it is |
 
 mod account;
@@ -32,6 +33,7 @@ mod request;
 mod rms;
 mod session;
 mod share;
+mod state;
 mod views;
 
 pub use account::Account;
@@ -42,4 +44,5 @@ pub use policy::{Limits, NodeChoice, Order, Policy, Prices};
 pub use request::Request;
 pub use rms::{Closed, Rms};
 pub use session::Session;
+pub use state::{Counters, Unusable};
 pub use views::Views;

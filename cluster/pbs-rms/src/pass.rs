@@ -222,6 +222,7 @@ impl Rms {
                 let done = rebook(&mut self.profiles, &session.booked, &booked, self.now_ns);
                 debug_assert_eq!(done, Ok(()), "what was placed has room");
                 session.booked = booked;
+                self.changed.insert(*app);
             }
         }
     }
@@ -291,6 +292,7 @@ impl Rms {
                     let taken = pool.take(lacks, &request.ask.preferred, choice);
                     request.nodes.extend(taken);
                     request.is_notified = true;
+                    self.changed.insert(app);
                     let event = Event::Started {
                         request: request.id,
                         nodes: request.nodes.clone(),

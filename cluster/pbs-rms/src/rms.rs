@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The manager and the messages that it takes (3.1).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use pbs_profile::{Profile, Transaction};
 use pbs_view::{Steps, FOREVER};
@@ -36,6 +36,8 @@ pub struct Rms {
     /// What happened since the last pass.
     pub(crate) notices: Vec<Notice>,
     pub(crate) closed: Vec<Closed>,
+    /// Sessions of which what is kept of them is old.
+    pub(crate) changed: BTreeSet<AppId>,
     pub(crate) next_app: u64,
     pub(crate) next_request: u64,
     pub(crate) now_ns: u64,
@@ -71,6 +73,7 @@ impl Rms {
             gone: Vec::new(),
             notices: Vec::new(),
             closed: Vec::new(),
+            changed: BTreeSet::new(),
             next_app: 1,
             next_request: 1,
             now_ns,
@@ -87,6 +90,7 @@ impl Rms {
         let session = Session::new(name.into(), self.sizes.len(), self.now_ns);
         self.marks.insert(app, session.marks());
         self.sessions.insert(app, session);
+        self.changed.insert(app);
         self.is_due = true;
         app
     }
@@ -299,6 +303,7 @@ impl Rms {
             session.planned.fill(Steps::default());
         }
         self.marks.insert(app, session.marks());
+        self.changed.insert(app);
         self.is_due = true;
         Ok(value)
     }
@@ -368,6 +373,7 @@ impl Rms {
     pub(crate) fn close(&mut self, app: AppId) -> Option<Vec<Vec<u32>>> {
         let mut session = self.sessions.remove(&app)?;
         self.marks.remove(&app);
+        self.changed.insert(app);
         session.account_until(self.now_ns);
         let none = vec![Booked::default(); self.sizes.len()];
         let freed = rebook(&mut self.profiles, &session.booked, &none, self.now_ns);

@@ -144,6 +144,21 @@ impl Run {
             }
         }
         self.check();
+        if self.random.below(8) == 0 {
+            self.crash();
+        }
+    }
+
+    /// What is kept is enough to go on with.
+    fn crash(&mut self) {
+        let kept = self.rms.sessions().map(|(app, session)| {
+            let text = serde_json::to_string(session).expect("plain values");
+            (app, serde_json::from_str(&text).expect("its own"))
+        });
+        let kept: Vec<_> = kept.collect();
+        let (policy, counters) = (self.rms.policy().clone(), self.rms.counters());
+        let restored = Rms::restore(policy, counters, kept, self.now_ns);
+        self.rms = restored.expect("it was right before");
     }
 
     /// Each node has one owner, and nothing is promised twice at any time.
@@ -169,7 +184,7 @@ impl Run {
                 .sum();
             assert!(firm <= u64::from(size), "{firm} nodes run to completion");
             for request in requests().filter(|r| r.ask.kind == Kind::PreAllocation) {
-                assert_eq!(request.nodes, []);
+                assert!(request.nodes.is_empty());
             }
             for request in requests() {
                 let is_over = request.end_ns().is_some_and(|ns| ns <= self.now_ns);
