@@ -434,6 +434,13 @@ impl Session {
         of.map(|r| r.nodes.len() as u64).sum()
     }
 
+    /// What it has had until a time.
+    pub fn account_at(&self, now_ns: u64) -> Account {
+        let mut until = self.clone();
+        until.account_until(now_ns);
+        until.account
+    }
+
     /// Counts what it had up to a time.
     pub(crate) fn account_until(&mut self, now_ns: u64) {
         let over = self.accounted_ns..now_ns;

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What one caller may ask: the methods of the interface.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use pbs_rms_wire::{
+    Account, Accounts, Asked, Cap, Cluster, Connected, Made, Notice, Refusal, Request, Sessions,
+    Step, Update, Views,
+};
+use pbs_socket::Caller;
+use zlink::futures_util::stream::{unfold, Stream, StreamExt};
+use zlink::Reply;
+
+use crate::hub::{Hub, Next};
+
+/// The service, as one caller sees it.
+pub(crate) struct Session {
+    pub(crate) caller: Caller,
+    pub(crate) hub: Rc<RefCell<Hub>>,
+}
+
+#[zlink::service(
+    interface = "org.sched-pbs.Rms",
+    types = [
+        Account, Asked, Cap, Cluster, Request, pbs_rms_wire::Session, Step, Update, Views
+    ],
+    vendor = "sched-pbs",
+    product = "pbsctl rms",
+    version = env!("CARGO_PKG_VERSION")
+)]
+impl Session {
+    /// Begins a session. It ends when it is disconnected, or when nobody has monitored it for
+    /// a while.
+    async fn connect(&self, name: String) -> Result<Connected, Refusal> {
+        self.hub.borrow_mut().connect(&self.caller, &name)
+    }
+
+    /// Ends a session with all that it has.
+    async fn disconnect(&self, session: u64) -> Result<(), Refusal> {
+        self.hub.borrow_mut().disconnect(&self.caller, session)
+    }
+
+    /// Asks for nodes, which come when there are some.
+    async fn request(&self, session: u64, asked: Asked) -> Result<Made, Refusal> {
+        let made = self.hub.borrow_mut().request(&self.caller, session, asked);
+        made.map(|request| Made { request })
+    }
+
+    /// Ends a request, or takes it back if it has not started. If another one follows it with
+    /// fewer nodes, those that it does not get are released.
+    async fn done(&self, session: u64, request: u64, released: Vec<u32>) -> Result<(), Refusal> {
+        let mut hub = self.hub.borrow_mut();
+        hub.done(&self.caller, session, request, &released)
+    }
+
+    /// Gives a request other nodes, at once or announced: the number of the request that takes
+    /// its place.
+    async fn update(&self, session: u64, update: Update) -> Result<Made, Refusal> {
+        let made = self.hub.borrow_mut().update(&self.caller, session, update);
+        made.map(|request| Made { request })
+    }
+
+    /// Says what was lost by killing, for the account.
+    async fn waste(&self, session: u64, node_ns: u64) -> Result<(), Refusal> {
+        self.hub.borrow_mut().waste(&self.caller, session, node_ns)
+    }
+
+    /// How all sessions stand.
+    async fn sessions(&self) -> Result<Sessions, Refusal> {
+        let sessions = self.hub.borrow().sessions();
+        Ok(Sessions { sessions })
+    }
+
+    /// What one's own sessions have had; for operators, what all have.
+    async fn accounts(&self) -> Result<Accounts, Refusal> {
+        let accounts = self.hub.borrow().accounts(&self.caller);
+        Ok(Accounts { accounts })
+    }
+
+    /// What happens to a session: first how it is, then all that changes.
+    #[zlink(more)]
+    async fn monitor(
+        &self,
+        more: bool,
+        session: u64,
+    ) -> impl Stream<Item = Result<Reply<Notice>, Refusal>> + Unpin {
+        let begun = self.hub.borrow_mut().monitor(&self.caller, session);
+        let watched = begun.map(|monitor| Watched {
+            hub: Rc::clone(&self.hub),
+            session,
+            monitor,
+        });
+        let next = move |watched: Option<Result<Watched, Refusal>>| async move {
+            match watched? {
+                Ok(watched) => {
+                    let notice = watched.next().await?;
+                    let is_last = notice.is_err() || !more;
+                    let reply = |notice| Reply::new(Some(notice)).set_continues(Some(more));
+                    Some((notice.map(reply), (!is_last).then_some(Ok(watched))))
+                }
+                Err(refusal) => Some((Err(refusal), None)),
+            }
+        };
+        unfold(Some(watched), next).boxed_local()
+    }
+}
+
+/// A session that is monitored, as long as this is there.
+struct Watched {
+    hub: Rc<RefCell<Hub>>,
+    session: u64,
+    monitor: u64,
+}
+
+impl Watched {
+    async fn next(&self) -> Option<Result<Notice, Refusal>> {
+        loop {
+            let next = self.hub.borrow_mut().next(self.session, self.monitor);
+            match next {
+                Next::Notice(notice) => return Some(Ok(*notice)),
+                Next::Lagged => return Some(Err(Refusal::Lagged)),
+                Next::Over => return None,
+                Next::Wait(bell) => bell.notified().await,
+            }
+        }
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        self.hub.borrow_mut().left(self.session, self.monitor);
+    }
+}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: GPL-2.0
+//! A client that waits for each answer.
+
+use std::fmt;
+use std::path::Path;
+
+use tokio::runtime::{Builder, Runtime};
+use zlink::futures_util::{Stream, StreamExt};
+use zlink::tokio::unix::Connection;
+
+use crate::types::*;
+
+/// A connection to the manager.
+#[derive(Debug)]
+pub struct Client {
+    connection: Connection,
+    runtime: Runtime,
+}
+
+/// Why there is no answer, or that it is a refusal.
+#[derive(Debug)]
+pub enum Failure {
+    /// The manager was not reached, or does not speak as it should.
+    Connection(zlink::Error),
+    /// It said no.
+    Refused(Refusal),
+}
+
+#[zlink::proxy("org.sched-pbs.Rms")]
+trait Manager {
+    async fn connect(&mut self, name: &str) -> zlink::Result<Result<Connected, Refusal>>;
+    async fn disconnect(&mut self, session: u64) -> zlink::Result<Result<(), Refusal>>;
+    async fn request(
+        &mut self,
+        session: u64,
+        asked: &Asked,
+    ) -> zlink::Result<Result<Made, Refusal>>;
+    async fn done(
+        &mut self,
+        session: u64,
+        request: u64,
+        released: &[u32],
+    ) -> zlink::Result<Result<(), Refusal>>;
+    async fn update(
+        &mut self,
+        session: u64,
+        update: &Update,
+    ) -> zlink::Result<Result<Made, Refusal>>;
+    async fn waste(&mut self, session: u64, node_ns: u64) -> zlink::Result<Result<(), Refusal>>;
+    async fn sessions(&mut self) -> zlink::Result<Result<Sessions, Refusal>>;
+    async fn accounts(&mut self) -> zlink::Result<Result<Accounts, Refusal>>;
+    #[zlink(more)]
+    async fn monitor(
+        &mut self,
+        session: u64,
+    ) -> zlink::Result<impl Stream<Item = zlink::Result<Result<Notice, Refusal>>>>;
+}
+
+impl Client {
+    /// Connects to the manager that listens there.
+    pub fn connect_to(path: &Path) -> Result<Self, Failure> {
+        let runtime = Builder::new_current_thread().enable_io().build();
+        let runtime = runtime.map_err(|error| Failure::Connection(error.into()))?;
+        let connection = runtime.block_on(zlink::tokio::unix::connect(path));
+        Ok(Self {
+            connection: connection.map_err(Failure::Connection)?,
+            runtime,
+        })
+    }
+
+    /// Begins a session.
+    pub fn connect(&mut self, name: &str) -> Result<Connected, Failure> {
+        said(self.runtime.block_on(self.connection.connect(name)))
+    }
+
+    /// Ends one, with all that it has.
+    pub fn disconnect(&mut self, session: u64) -> Result<(), Failure> {
+        said(self.runtime.block_on(self.connection.disconnect(session)))
+    }
+
+    /// request(): asks for nodes.
+    pub fn request(&mut self, session: u64, asked: &Asked) -> Result<u64, Failure> {
+        let answer = self.connection.request(session, asked);
+        said(self.runtime.block_on(answer)).map(|made| made.request)
+    }
+
+    /// done(): ends a request, or takes it back.
+    pub fn done(&mut self, session: u64, request: u64, released: &[u32]) -> Result<(), Failure> {
+        let answer = self.connection.done(session, request, released);
+        said(self.runtime.block_on(answer))
+    }
+
+    /// Gives a request other nodes: the number of the request that takes its place.
+    pub fn update(&mut self, session: u64, update: &Update) -> Result<u64, Failure> {
+        let answer = self.connection.update(session, update);
+        said(self.runtime.block_on(answer)).map(|made| made.request)
+    }
+
+    /// Says what was lost by killing.
+    pub fn waste(&mut self, session: u64, node_ns: u64) -> Result<(), Failure> {
+        said(
+            self.runtime
+                .block_on(self.connection.waste(session, node_ns)),
+        )
+    }
+
+    /// How all sessions stand.
+    pub fn sessions(&mut self) -> Result<Vec<Session>, Failure> {
+        said(self.runtime.block_on(self.connection.sessions())).map(|all| all.sessions)
+    }
+
+    /// What sessions have had: one's own, or for operators all.
+    pub fn accounts(&mut self) -> Result<Vec<Account>, Failure> {
+        said(self.runtime.block_on(self.connection.accounts())).map(|all| all.accounts)
+    }
+
+    /// Hands over what happens to a session, from how it is now on, until `notice` says that
+    /// it is enough.
+    pub fn monitor(
+        mut self,
+        session: u64,
+        mut notice: impl FnMut(Notice) -> bool,
+    ) -> Result<(), Failure> {
+        self.runtime.block_on(async {
+            let notices = self.connection.monitor(session).await;
+            let mut notices = std::pin::pin!(notices.map_err(Failure::Connection)?);
+            while let Some(next) = notices.next().await {
+                if !notice(said(next)?) {
+                    break;
+                }
+            }
+            Ok(())
+        })
+    }
+}
+
+fn said<T>(answer: zlink::Result<Result<T, Refusal>>) -> Result<T, Failure> {
+    match answer {
+        Ok(Ok(answer)) => Ok(answer),
+        Ok(Err(refusal)) => Err(Failure::Refused(refusal)),
+        Err(error) => Err(Failure::Connection(error)),
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoSuchSession { session } => {
+                write!(
+                    f,
+                    "there is no session {session}: connect first; see pbsctl rms requests"
+                )
+            }
+            Self::NotPermitted { what } => {
+                write!(
+                    f,
+                    "{what}: only its user, or an operator (group pbs-operators), may"
+                )
+            }
+            Self::Refused { why } => f.write_str(why),
+            Self::TooManySessions { most } => {
+                write!(f, "a user may have {most} sessions: end some first")
+            }
+            Self::Lagged => f.write_str("notices came faster than they were read: monitor again"),
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Connection(error) => write!(f, "the resource manager does not answer: {error}"),
+            Self::Refused(refusal) => refusal.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Failure {}
