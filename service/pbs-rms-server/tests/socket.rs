@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The service over its socket, as applications find it.
+
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{channel, Receiver};
+use std::thread;
+use std::time::Duration;
+
+use pbs_rms::Policy;
+use pbs_rms_server::{serve, Hub, Settings};
+use pbs_rms_wire::{Asked, Client, Failure, Notice, Refusal, Update};
+
+fn settings() -> Settings {
+    Settings {
+        clusters: vec![("lab".into(), 10)],
+        policy: Policy {
+            interval_ns: 0,
+            release_grace_ns: 50_000_000,
+            ..Policy::default()
+        },
+        absence_grace_ns: 300_000_000,
+    }
+}
+
+fn directory(name: &str) -> PathBuf {
+    let directory = std::env::temp_dir().join(format!("rms-{name}-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&directory);
+    std::fs::create_dir_all(&directory).expect("a place for files");
+    directory
+}
+
+fn start(name: &str) -> PathBuf {
+    let path = directory(name).join("rms.sock");
+    let listener = pbs_socket::listen(&path).expect("nobody listens there");
+    thread::spawn(move || {
+        let hub = Hub::open(settings(), None).expect("a hub");
+        serve(listener, hub)
+    });
+    path
+}
+
+fn monitor(path: &Path, session: u64) -> Receiver<Notice> {
+    let (sender, receiver) = channel();
+    let client = Client::connect_to(path).expect("it serves");
+    thread::spawn(move || client.monitor(session, |notice| sender.send(notice).is_ok()));
+    receiver
+}
+
+/// The next notice of that kind.
+fn next(notices: &Receiver<Notice>, kind: &str) -> Notice {
+    loop {
+        let notice = notices.recv_timeout(Duration::from_secs(10));
+        let notice = notice.expect("it comes");
+        if notice.kind == kind {
+            return notice;
+        }
+    }
+}
+
+fn asked(kind: &str, nodes: u64) -> Asked {
+    Asked {
+        kind: kind.into(),
+        nodes,
+        ..Asked::default()
+    }
+}
+
+#[test]
+fn an_application_grows_and_a_sweep_makes_room() {
+    let path = start("grows");
+    let mut client = Client::connect_to(&path).expect("it serves");
+    let connected = client.connect("mesh").expect("a session");
+    assert_eq!(connected.clusters[0].nodes, 10);
+    let mesh = connected.session;
+    let heard = monitor(&path, mesh);
+    let views = next(&heard, "views").views.expect("with it");
+    assert_eq!(views.non_preemptible.steps[0].nodes, 10);
+    let all = client
+        .request(mesh, &asked("pre-allocation", 8))
+        .expect("room");
+    let mut used = asked("non-preemptible", 3);
+    used.coalloc = Some(all);
+    let used = client.request(mesh, &used).expect("room");
+    while next(&heard, "started").request != Some(used) {}
+
+    let sweep = client.connect("sweep").expect("a session").session;
+    let told = monitor(&path, sweep);
+    let spare = client
+        .request(sweep, &asked("preemptible", 7))
+        .expect("room");
+    let nodes = next(&told, "started").nodes.expect("with them");
+    assert_eq!(nodes, [3, 4, 5, 6, 7, 8, 9]);
+
+    let update = Update {
+        request: used,
+        nodes: 6,
+        ..Update::default()
+    };
+    let more = client.update(mesh, &update).expect("it is pre-allocated");
+    // The sweep sees that, and gives back.
+    let seen = || {
+        next(&told, "views")
+            .views
+            .map(|views| views.preemptible.steps[0].nodes)
+    };
+    while seen() != Some(4) {}
+    let update = Update {
+        request: spare,
+        nodes: 4,
+        released: Some(vec![7, 8, 9]),
+        ..Update::default()
+    };
+    client.update(sweep, &update).expect("all are its own");
+    let started = next(&heard, "started");
+    assert_eq!(started.request, Some(more));
+    assert_eq!(started.nodes, Some(vec![0, 1, 2, 7, 8, 9]));
+
+    let sessions = client.sessions().expect("all");
+    assert_eq!(sessions.len(), 2);
+    assert!(sessions.iter().all(|session| session.is_monitored));
+    client.disconnect(mesh).expect("it is there");
+    next(&heard, "closed");
+    let accounts = client.accounts().expect("own");
+    assert_eq!(accounts.len(), 2);
+    assert!(accounts[1].is_over && accounts[1].name == "mesh");
+}
+
+#[test]
+fn who_gives_nothing_back_is_ended() {
+    let path = start("violation");
+    let mut client = Client::connect_to(&path).expect("it serves");
+    let sweep = client.connect("sweep").expect("a session").session;
+    let told = monitor(&path, sweep);
+    client
+        .request(sweep, &asked("preemptible", 10))
+        .expect("room");
+    next(&told, "started");
+    let rigid = client.connect("rigid").expect("a session").session;
+    let heard = monitor(&path, rigid);
+    client
+        .request(rigid, &asked("non-preemptible", 4))
+        .expect("room");
+    let violation = next(&told, "violation");
+    assert_eq!(violation.nodes.map(|nodes| nodes.len()), Some(10));
+    next(&told, "closed");
+    assert_eq!(
+        next(&heard, "started").nodes.map(|nodes| nodes.len()),
+        Some(4)
+    );
+}
+
+#[test]
+fn a_session_that_nobody_monitors_ends() {
+    let path = start("absent");
+    let mut client = Client::connect_to(&path).expect("it serves");
+    let session = client.connect("gone").expect("a session").session;
+    client
+        .request(session, &asked("non-preemptible", 4))
+        .expect("room");
+    thread::sleep(Duration::from_millis(600));
+    let gone = client.request(session, &asked("non-preemptible", 4));
+    let Err(Failure::Refused(Refusal::NoSuchSession { session: named })) = gone else {
+        panic!("{gone:?}");
+    };
+    assert_eq!(named, session);
+}
+
+#[test]
+fn what_can_t_be_is_said_and_changes_nothing() {
+    let path = start("refused");
+    let mut client = Client::connect_to(&path).expect("it serves");
+    let session = client.connect("it").expect("a session").session;
+    let mut why = |asked: Asked| match client.request(session, &asked) {
+        Err(Failure::Refused(Refusal::Refused { why })) => why,
+        other => panic!("{other:?}"),
+    };
+    assert!(why(asked("non-preemptible", 11)).contains("more than the 10"));
+    assert!(why(asked("whatever", 1)).contains("kind is"));
+    let mut both = asked("preemptible", 1);
+    both.coalloc = Some(1);
+    assert!(why(both.clone()).contains("request 1 is not one"));
+    both.next = Some(1);
+    assert!(why(both).contains("not on two"));
+    let mut far = asked("preemptible", 1);
+    far.cluster = 3;
+    assert!(why(far).contains("no cluster 3"));
+    assert!(client.sessions().expect("all")[0].requests.is_empty());
+}
+
+#[test]
+fn a_crash_loses_nothing() {
+    let journal = directory("crash").join("kept");
+    let open = || Hub::open(settings(), Some(&journal)).expect("a hub");
+    let serve_once = |name: &str| {
+        let path = directory(name).join("rms.sock");
+        let listener = pbs_socket::listen(&path).expect("nobody listens there");
+        let journal = journal.clone();
+        thread::spawn(move || {
+            let hub = Hub::open(settings(), Some(&journal)).expect("a hub");
+            serve(listener, hub)
+        });
+        path
+    };
+    let path = serve_once("crash-1");
+    let mut client = Client::connect_to(&path).expect("it serves");
+    let session = client.connect("survivor").expect("a session").session;
+    let heard = monitor(&path, session);
+    let request = client
+        .request(session, &asked("non-preemptible", 4))
+        .expect("room");
+    next(&heard, "started");
+    // The first one is still there, but nobody asks it any more: as if it had been killed.
+    let copy = journal.with_extension("copy");
+    std::fs::copy(&journal, &copy).expect("it is there");
+    assert_eq!(open().session_count(), 1);
+    let path = serve_once("crash-2");
+    let heard = monitor(&path, session);
+    let started = next(&heard, "started");
+    assert_eq!(started.request, Some(request));
+    assert_eq!(started.nodes, Some(vec![0, 1, 2, 3]));
+    let mut client = Client::connect_to(&path).expect("it serves");
+    let other = client
+        .request(session, &asked("non-preemptible", 2))
+        .expect("room");
+    assert!(other > request);
+    assert_eq!(next(&heard, "started").nodes, Some(vec![4, 5]));
+
+    // A line that was cut off is not there; another one that is none of ours is told.
+    let text = std::fs::read_to_string(&copy).expect("it is there");
+    std::fs::write(&copy, &text[..text.len() - 5]).expect("it can be");
+    assert!(Hub::open(settings(), Some(&copy)).is_ok());
+    std::fs::write(&copy, format!("what\n{text}")).expect("it can be");
+    let error = Hub::open(settings(), Some(&copy)).expect_err("it is not");
+    assert!(error.to_string().contains(":1: this is not"), "{error}");
+}
