@@ -18,6 +18,7 @@ use crate::import::ImportOptions;
 use crate::plan_show::PlanCommand;
 use crate::queue::{JobsOptions, SubmitOptions, WithdrawOptions};
 use crate::report::ReportOptions;
+use crate::rms::RmsOptions;
 use crate::run::{ProfileOptions, RunOptions};
 use crate::service::{AlterOptions, Socket, WatchOptions, Which};
 use crate::sim::SimOptions;
@@ -206,6 +207,9 @@ pub(crate) enum Command {
 
     /// Plan for many nodes: describe a cluster, replay traces of one
     Cluster(ClusterOptions),
+
+    /// Manage nodes for applications that evolve, and see what they have
+    Rms(RmsOptions),
 
     /// Print what happened
     Events(EventsOptions),

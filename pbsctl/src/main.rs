@@ -24,6 +24,7 @@ mod plans;
 mod quantities;
 mod queue;
 mod report;
+mod rms;
 mod run;
 mod service;
 mod shell;
@@ -85,6 +86,7 @@ fn main() -> ExitCode {
         Command::Sim(options) => sim::sim(out, &options),
         Command::Study(options) => study::study(out, &options),
         Command::Cluster(options) => cluster::cluster(out, &options),
+        Command::Rms(options) => rms::rms(out, &options),
         Command::Events(options) => events::events(out, device, &options),
         Command::Report(options) => report::report(out, &options),
         Command::Trace(options) => trace::trace(out, device, &options),

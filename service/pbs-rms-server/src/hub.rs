@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use pbs_rms::{AppId, Event, Policy, RequestId, Rms};
-use pbs_rms_wire::{Account, Asked, Cluster, Connected, Notice, Refusal, Session, Update};
+use pbs_rms_wire::{Account, Asked, Cluster, Connected, Notice, Refusal, Session, Update, Views};
 use pbs_socket::Caller;
 use tokio::sync::Notify;
 
@@ -327,6 +327,16 @@ impl Hub {
             })
         });
         all.collect()
+    }
+
+    pub(crate) fn views(&self, caller: &Caller, session: u64) -> Result<Vec<Views>, Refusal> {
+        let app = self.own(caller, session)?;
+        let clusters = 0..self.settings.clusters.len();
+        let views = clusters.filter_map(|cluster| {
+            let views = self.rms.views(app, cluster)?;
+            Some(convert::views(cluster, &views))
+        });
+        Ok(views.collect())
     }
 
     pub(crate) fn accounts(&self, caller: &Caller) -> Vec<Account> {

@@ -5,8 +5,8 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use pbs_rms_wire::{
-    Account, Accounts, Asked, Cap, Cluster, Connected, Made, Notice, Refusal, Request, Sessions,
-    Step, Update, Views,
+    Account, Accounts, Asked, Cap, Cluster, Connected, Made, Notice, Refusal, Request, Seen,
+    Sessions, Step, Update, Views,
 };
 use pbs_socket::Caller;
 use zlink::futures_util::stream::{unfold, Stream, StreamExt};
@@ -70,6 +70,12 @@ impl Session {
     async fn sessions(&self) -> Result<Sessions, Refusal> {
         let sessions = self.hub.borrow().sessions();
         Ok(Sessions { sessions })
+    }
+
+    /// What a session sees now.
+    async fn views(&self, session: u64) -> Result<Seen, Refusal> {
+        let views = self.hub.borrow().views(&self.caller, session)?;
+        Ok(Seen { views })
     }
 
     /// What one's own sessions have had; for operators, what all have.

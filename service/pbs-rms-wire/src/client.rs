@@ -48,6 +48,7 @@ trait Manager {
     ) -> zlink::Result<Result<Made, Refusal>>;
     async fn waste(&mut self, session: u64, node_ns: u64) -> zlink::Result<Result<(), Refusal>>;
     async fn sessions(&mut self) -> zlink::Result<Result<Sessions, Refusal>>;
+    async fn views(&mut self, session: u64) -> zlink::Result<Result<Seen, Refusal>>;
     async fn accounts(&mut self) -> zlink::Result<Result<Accounts, Refusal>>;
     #[zlink(more)]
     async fn monitor(
@@ -107,6 +108,11 @@ impl Client {
     /// How all sessions stand.
     pub fn sessions(&mut self) -> Result<Vec<Session>, Failure> {
         said(self.runtime.block_on(self.connection.sessions())).map(|all| all.sessions)
+    }
+
+    /// What a session sees.
+    pub fn views(&mut self, session: u64) -> Result<Vec<Views>, Failure> {
+        said(self.runtime.block_on(self.connection.views(session))).map(|seen| seen.views)
     }
 
     /// What sessions have had: one's own, or for operators all.

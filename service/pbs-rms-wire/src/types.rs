@@ -96,6 +96,13 @@ pub struct Views {
     pub preemptible: Cap,
 }
 
+/// What a session sees of all clusters.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Type)]
+pub struct Seen {
+    /// By cluster
+    pub views: Vec<Views>,
+}
+
 /// What happens to a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Type)]
 pub struct Notice {

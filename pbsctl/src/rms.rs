@@ -1,0 +1,449 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The commands for applications that evolve, and for their resource manager.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand, ValueEnum};
+use pbs_report::columns;
+use pbs_rms::{Limits, NodeChoice, Order, Policy};
+use pbs_rms_server::{serve, Hub, Settings};
+use pbs_rms_wire::{Account, Cap, Client, Request, Session, Update, Views};
+use serde::Serialize;
+
+use crate::failure::Failure;
+use crate::output::{counted, write_err, Output};
+use crate::quantities;
+
+const RMS_HELP: &str = "\
+Examples:
+  pbsctl rms serve --cluster lab=16 --keep /var/lib/pbs/rms.kept
+  pbsctl rms requests                        Who has what, and who waits
+  pbsctl rms views 3                         What session 3 could get
+  pbsctl rms update 3 7 --nodes 6            Request 7 of session 3 gets other nodes
+  pbsctl rms update 3 7 --nodes 6 --announce 5m
+  pbsctl rms done 3 7                        It ends
+  pbsctl rms accounts                        What sessions have had
+  varlinkctl introspect /run/pbs/rms.sock    What applications can ask
+
+Applications begin sessions themselves: samples/rms has one in Python.";
+
+#[derive(Args, Debug)]
+#[command(after_help = RMS_HELP)]
+pub(crate) struct RmsOptions {
+    #[command(subcommand)]
+    what: What,
+
+    /// Where the manager listens
+    #[arg(
+        long,
+        global = true,
+        env = "PBS_RMS_SOCKET",
+        value_name = "PATH",
+        default_value = pbs_rms_wire::SOCKET
+    )]
+    socket: PathBuf,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Manage nodes: applications connect, ask, and are told
+    ///
+    /// Serves until it is killed; with --keep the next one goes on where it was.
+    Serve(ServeOptions),
+
+    /// Show the sessions and what they have asked for
+    Requests {
+        /// Of that session only
+        #[arg(value_name = "SESSION")]
+        session: Option<u64>,
+    },
+
+    /// Show what a session could get, now and later
+    Views {
+        /// Its number
+        #[arg(value_name = "SESSION")]
+        session: u64,
+    },
+
+    /// Give a request other nodes, at once or announced
+    Update(UpdateOptions),
+
+    /// End a request, or take it back
+    Done {
+        /// The number of its session
+        #[arg(value_name = "SESSION")]
+        session: u64,
+        /// Its number
+        #[arg(value_name = "REQUEST")]
+        request: u64,
+        /// Nodes that the one that follows does not get: 4,5
+        #[arg(long, value_name = "NODES", value_delimiter = ',')]
+        release: Vec<u32>,
+    },
+
+    /// End a session with all that it has
+    End {
+        /// Its number
+        #[arg(value_name = "SESSION")]
+        session: u64,
+    },
+
+    /// Show what sessions have had: your own, or as an operator all
+    Accounts,
+}
+
+#[derive(Args, Debug)]
+struct ServeOptions {
+    /// A cluster and how many nodes it has, as lab=16; several times for several
+    #[arg(long, value_name = "NAME=NODES", required = true, value_parser = cluster)]
+    cluster: Vec<(String, u32)>,
+
+    /// Keep sessions here, and go on with those that are there
+    #[arg(long, value_name = "FILE")]
+    keep: Option<PathBuf>,
+
+    /// The least time from one pass to the next
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = quantities::ns)]
+    interval: u64,
+
+    /// How long preemptible nodes may be kept after a view has asked for them
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = quantities::ns)]
+    grace: u64,
+
+    /// How long a session goes on that nobody monitors
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = quantities::ns)]
+    absence: u64,
+
+    /// Whose requests are placed first
+    #[arg(long, value_enum, default_value = "connection")]
+    order: OrderName,
+
+    /// Which nodes are given out
+    #[arg(long, value_enum, default_value = "lowest")]
+    nodes: NodesName,
+
+    /// Each gets an equal part of what may be preempted, and nobody what another leaves
+    #[arg(long)]
+    strict: bool,
+
+    /// Nodes of a cluster that a session may pre-allocate
+    #[arg(long, value_name = "N")]
+    most_nodes: Option<u64>,
+}
+
+/// Whose requests are placed first.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum OrderName {
+    /// Those of the session that connected first
+    Connection,
+    /// Those that were submitted first
+    Request,
+}
+
+/// Which nodes are given out.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum NodesName {
+    /// The lowest numbers
+    Lowest,
+    /// Neighbours
+    Contiguous,
+}
+
+#[derive(Args, Debug)]
+struct UpdateOptions {
+    /// The number of its session
+    #[arg(value_name = "SESSION")]
+    session: u64,
+    /// Its number
+    #[arg(value_name = "REQUEST")]
+    request: u64,
+    /// How many nodes it is to have
+    #[arg(long, value_name = "N")]
+    nodes: u64,
+    /// For how long; without, until it is done
+    #[arg(long, value_name = "TIME", value_parser = quantities::ns)]
+    duration: Option<u64>,
+    /// How long it keeps what it has first
+    #[arg(long, value_name = "TIME", value_parser = quantities::ns)]
+    announce: Option<u64>,
+    /// Nodes that it gives back, as many as it is to have fewer: 4,5
+    #[arg(long, value_name = "NODES", value_delimiter = ',')]
+    release: Vec<u32>,
+}
+
+fn cluster(text: &str) -> Result<(String, u32), String> {
+    let both = text.split_once('=').filter(|both| !both.0.is_empty());
+    let cluster = both.and_then(|(name, nodes)| Some((name.to_string(), nodes.parse().ok()?)));
+    cluster
+        .filter(|cluster| cluster.1 > 0)
+        .ok_or_else(|| "a cluster is NAME=NODES, as lab=16".into())
+}
+
+#[derive(Serialize)]
+struct Sessions {
+    sessions: Vec<Session>,
+}
+
+#[derive(Serialize)]
+struct Seen {
+    views: Vec<Views>,
+}
+
+#[derive(Serialize)]
+struct Accounts {
+    accounts: Vec<Account>,
+}
+
+#[derive(Serialize)]
+struct Changed {
+    session: u64,
+    request: Option<u64>,
+}
+
+fn failed(failure: pbs_rms_wire::Failure) -> Failure {
+    Failure::Failed(failure.to_string())
+}
+
+fn connect(socket: &Path) -> Result<Client, Failure> {
+    Client::connect_to(socket).map_err(|error| {
+        let socket = socket.display();
+        Failure::Failed(format!("{socket}: {error}; pbsctl rms serve starts one"))
+    })
+}
+
+pub(crate) fn rms(out: Output, options: &RmsOptions) -> Result<ExitCode, Failure> {
+    let socket = &options.socket;
+    match &options.what {
+        What::Serve(serving) => serve_at(socket, serving)?,
+        What::Requests { session } => {
+            let mut sessions = connect(socket)?.sessions().map_err(failed)?;
+            sessions.retain(|it| session.is_none_or(|number| it.session == number));
+            let all = Sessions { sessions };
+            out.named("rms-requests")
+                .print(&all, || requests_text(&all.sessions))?;
+        }
+        What::Views { session } => {
+            let views = connect(socket)?.views(*session).map_err(failed)?;
+            let seen = Seen { views };
+            out.named("rms-views")
+                .print(&seen, || views_text(&seen.views))?;
+        }
+        What::Update(wanted) => {
+            let update = Update {
+                request: wanted.request,
+                nodes: wanted.nodes,
+                duration_ns: wanted.duration,
+                announce_ns: wanted.announce,
+                released: Some(wanted.release.clone()),
+            };
+            let request = connect(socket)?
+                .update(wanted.session, &update)
+                .map_err(failed)?;
+            changed(out, wanted.session, Some(request), || {
+                format!(
+                    "request {request} takes the place of request {}\n",
+                    wanted.request
+                )
+            })?;
+        }
+        What::Done {
+            session,
+            request,
+            release,
+        } => {
+            let done = connect(socket)?.done(*session, *request, release);
+            done.map_err(failed)?;
+            let text = || format!("request {request} is done\n");
+            changed(out, *session, Some(*request), text)?;
+        }
+        What::End { session } => {
+            connect(socket)?.disconnect(*session).map_err(failed)?;
+            changed(out, *session, None, || {
+                format!("session {session} is over\n")
+            })?;
+        }
+        What::Accounts => {
+            let accounts = connect(socket)?.accounts().map_err(failed)?;
+            let all = Accounts { accounts };
+            out.named("rms-accounts")
+                .print(&all, || accounts_text(&all.accounts))?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn changed(
+    out: Output,
+    session: u64,
+    request: Option<u64>,
+    text: impl FnOnce() -> String,
+) -> Result<(), Failure> {
+    out.named("rms-changed")
+        .print(&Changed { session, request }, text)
+}
+
+fn serve_at(socket: &Path, options: &ServeOptions) -> Result<(), Failure> {
+    let settings = Settings {
+        clusters: options.cluster.clone(),
+        policy: Policy {
+            interval_ns: options.interval,
+            release_grace_ns: options.grace,
+            is_strict: options.strict,
+            order: match options.order {
+                OrderName::Connection => Order::Connection,
+                OrderName::Request => Order::Request,
+            },
+            choice: match options.nodes {
+                NodesName::Lowest => NodeChoice::Lowest,
+                NodesName::Contiguous => NodeChoice::Contiguous,
+            },
+            limits: Limits {
+                nodes: options.most_nodes.unwrap_or(u64::MAX),
+                ..Limits::default()
+            },
+            ..Policy::default()
+        },
+        absence_grace_ns: options.absence,
+    };
+    let hub = Hub::open(settings, options.keep.as_deref());
+    let hub = hub.map_err(|error| Failure::Failed(error.to_string()))?;
+    let listener = pbs_socket::listen(socket).map_err(|error| Failure::file(socket, &error))?;
+    let sessions = counted(hub.session_count() as u64, "session", "sessions");
+    write_err(&format!("serves at {}, {sessions}\n", socket.display()));
+    serve(listener, hub).map_err(|error| Failure::file(socket, &error))
+}
+
+/// The first numbers, and how many more.
+fn numbers(nodes: &[u32]) -> String {
+    const SHOWN: usize = 12;
+    let mut runs: Vec<String> = Vec::new();
+    let mut sorted = nodes.to_vec();
+    sorted.sort_unstable();
+    for run in sorted.chunk_by(|a, b| a + 1 == *b) {
+        match run {
+            [one] => runs.push(one.to_string()),
+            [first, .., last] => runs.push(format!("{first}-{last}")),
+            [] => {}
+        }
+    }
+    let more = runs.len().saturating_sub(SHOWN);
+    runs.truncate(SHOWN);
+    match more {
+        0 => runs.join(","),
+        more => format!("{} and {more} more", runs.join(",")),
+    }
+}
+
+fn seconds(ns: u64) -> String {
+    format!("{:.1} s", ns as f64 / 1e9)
+}
+
+fn requests_text(sessions: &[Session]) -> String {
+    if sessions.is_empty() {
+        return "no sessions\n".into();
+    }
+    let titles = [
+        "session", "name", "request", "type", "wants", "for", "state", "nodes",
+    ];
+    let mut rows = vec![titles.map(String::from).to_vec()];
+    for session in sessions {
+        let first = [session.session.to_string(), session.name.clone()];
+        if session.requests.is_empty() {
+            let none = ["-", "-", "-", "-", "idle", "-"].map(String::from);
+            rows.push([first.to_vec(), none.to_vec()].concat());
+        }
+        for request in &session.requests {
+            rows.push([first.to_vec(), request_row(request)].concat());
+        }
+    }
+    columns(&rows, 8)
+}
+
+fn request_row(request: &Request) -> Vec<String> {
+    let state = match (request.started_unix_ns, request.scheduled_unix_ns) {
+        (Some(_), _) => "runs",
+        (None, Some(_)) => "planned",
+        (None, None) => "waits",
+    };
+    vec![
+        request.request.to_string(),
+        request.kind.clone(),
+        request.nodes.to_string(),
+        request.duration_ns.map_or_else(|| "ever".into(), seconds),
+        state.into(),
+        numbers(&request.held),
+    ]
+}
+
+fn views_text(views: &[Views]) -> String {
+    let titles = ["cluster", "from now", "non-preemptible", "preemptible"];
+    let mut rows = vec![titles.map(String::from).to_vec()];
+    for view in views {
+        let both = [&view.non_preemptible, &view.preemptible].map(steps);
+        let mut times: Vec<u64> = both.iter().flatten().map(|step| step.0).collect();
+        times.sort_unstable();
+        times.dedup();
+        for from_ns in times {
+            let at = |steps: &[(u64, u64)]| {
+                let before = steps.iter().take_while(|step| step.0 <= from_ns);
+                before.last().map_or(0, |step| step.1).to_string()
+            };
+            let cells = [
+                view.cluster.to_string(),
+                seconds(from_ns),
+                at(&both[0]),
+                at(&both[1]),
+            ];
+            rows.push(cells.to_vec());
+        }
+    }
+    columns(&rows, 0)
+}
+
+/// From when on, after the begin, how many.
+fn steps(cap: &Cap) -> Vec<(u64, u64)> {
+    let mut from_ns = 0_u64;
+    let steps = cap.steps.iter().map(|step| {
+        let begin_ns = from_ns;
+        from_ns = from_ns.saturating_add(step.duration_ns.unwrap_or(u64::MAX));
+        (begin_ns, step.nodes)
+    });
+    steps.collect()
+}
+
+fn accounts_text(accounts: &[Account]) -> String {
+    let titles = [
+        "session",
+        "name",
+        "user",
+        "over",
+        "pre-allocated",
+        "idle",
+        "non-preemptible",
+        "preemptible",
+        "overstayed",
+        "wasted",
+    ];
+    let mut rows = vec![titles.map(String::from).to_vec()];
+    for account in accounts {
+        let over = if account.is_over { "yes" } else { "no" };
+        let node_s = [
+            account.pre_allocated_node_s,
+            account.idle_node_s,
+            account.non_preemptible_node_s,
+            account.preemptible_node_s,
+            account.overstayed_node_s,
+            account.wasted_node_s,
+        ];
+        let first = [
+            account.session.to_string(),
+            account.name.clone(),
+            account.uid.to_string(),
+            over.into(),
+        ];
+        let node_s = node_s.map(|seconds| seconds.to_string());
+        rows.push([first.to_vec(), node_s.to_vec()].concat());
+    }
+    format!("node seconds\n{}", columns(&rows, 4))
+}
