@@ -8,7 +8,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use pbs_report::columns;
 use pbs_rms::{Limits, NodeChoice, Order, Policy};
 use pbs_rms_server::{serve, Hub, Settings};
-use pbs_rms_wire::{Account, Cap, Client, Request, Session, Update, Views};
+use pbs_rms_wire::{Account, Cap, Change, Client, Held, Session, View};
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -187,7 +187,7 @@ struct Sessions {
 
 #[derive(Serialize)]
 struct Seen {
-    views: Vec<Views>,
+    views: Vec<View>,
 }
 
 #[derive(Serialize)]
@@ -230,7 +230,7 @@ pub(crate) fn rms(out: Output, options: &RmsOptions) -> Result<ExitCode, Failure
                 .print(&seen, || views_text(&seen.views))?;
         }
         What::Update(wanted) => {
-            let update = Update {
+            let update = Change {
                 request: wanted.request,
                 nodes: wanted.nodes,
                 duration_ns: wanted.duration,
@@ -279,8 +279,7 @@ fn changed(
     request: Option<u64>,
     text: impl FnOnce() -> String,
 ) -> Result<(), Failure> {
-    out.named("rms-changed")
-        .print(&Changed { session, request }, text)
+    out.print(&Changed { session, request }, text)
 }
 
 fn serve_at(socket: &Path, options: &ServeOptions) -> Result<(), Failure> {
@@ -360,7 +359,7 @@ fn requests_text(sessions: &[Session]) -> String {
     columns(&rows, 8)
 }
 
-fn request_row(request: &Request) -> Vec<String> {
+fn request_row(request: &Held) -> Vec<String> {
     let state = match (request.started_unix_ns, request.scheduled_unix_ns) {
         (Some(_), _) => "runs",
         (None, Some(_)) => "planned",
@@ -376,7 +375,7 @@ fn request_row(request: &Request) -> Vec<String> {
     ]
 }
 
-fn views_text(views: &[Views]) -> String {
+fn views_text(views: &[View]) -> String {
     let titles = ["cluster", "from now", "non-preemptible", "preemptible"];
     let mut rows = vec![titles.map(String::from).to_vec()];
     for view in views {

@@ -16,6 +16,9 @@ const CLUSTER: [&str; 9] = [
     "systems", "clock", "requests", "request", "why", "nodes", "limits", "stat", "whole",
 ];
 
+/// What is printed of the manager of applications that evolve.
+const RMS: [&str; 3] = ["requests", "views", "accounts"];
+
 /// The keys of a table and their types.
 type Table = BTreeMap<String, String>;
 
@@ -88,6 +91,7 @@ fn every_command_has_a_schema() {
     named.remove("pbs.help");
     named.insert("pbs.failure".into());
     named.extend(CLUSTER.map(|name| format!("pbs.cluster-{name}")));
+    named.extend(RMS.map(|name| format!("pbs.rms-{name}")));
     assert_eq!(documented, named);
 }
 
@@ -260,6 +264,62 @@ fn what_is_printed_is_what_is_documented() {
         assert!(seen.contains(format!("cluster-{name}").as_str()), "{name}");
     }
     assert!(seen.len() > 12, "{seen:?}");
+}
+
+/// A manager with a session that has something.
+#[test]
+fn what_the_manager_of_nodes_says_is_what_is_documented() {
+    let directory = directory("json-rms", &[]);
+    let path = directory.join("rms.sock");
+    let listener = pbs_socket::listen(&path).unwrap();
+    std::thread::spawn(move || {
+        let settings = pbs_rms_server::Settings {
+            clusters: vec![("lab".into(), 8)],
+            policy: pbs_rms::Policy::default(),
+            absence_grace_ns: 60_000_000_000,
+        };
+        let hub = pbs_rms_server::Hub::open(settings, None).unwrap();
+        pbs_rms_server::serve(listener, hub)
+    });
+    let mut client = pbs_rms_wire::Client::connect_to(&path).unwrap();
+    let session = client.connect("it").unwrap().session;
+    let asked = pbs_rms_wire::Asked {
+        nodes: 3,
+        kind: "non-preemptible".into(),
+        ..pbs_rms_wire::Asked::default()
+    };
+    client.request(session, &asked).unwrap();
+    let schemas = schemas();
+    let socket = path.to_str().unwrap();
+    let mut seen = Vec::new();
+    for (name, arguments) in [
+        ("rms-requests", &["requests"][..]),
+        ("rms-views", &["views", "1"]),
+        ("rms-accounts", &["accounts"]),
+        // As many as before: that is right whether it has started or not.
+        ("rms", &["update", "1", "1", "--nodes", "3"]),
+        ("rms", &["end", "1"]),
+        ("failure", &["end", "1"]),
+    ] {
+        let all = [&["--json", "rms", "--socket", socket][..], arguments].concat();
+        let ran = pbsctl(&all, "");
+        let what = format!("{arguments:?}: {}", ran.stderr);
+        let json = ran.json();
+        assert_eq!(json["schema"], format!("pbs.{name}/1"), "{what}");
+        let tables = &schemas[&format!("pbs.{name}")];
+        agrees(&tables[0], &json, &what);
+        for rows in ["sessions", "views", "accounts"] {
+            if let (Some(table), Some(rows)) = (tables.get(1), json[rows].as_array()) {
+                assert!(!rows.is_empty(), "{what}");
+                for row in rows {
+                    agrees(table, row, &what);
+                }
+            }
+        }
+        seen.push(name);
+    }
+    let all = RMS.map(|name| format!("rms-{name}"));
+    assert!(all.iter().all(|name| seen.contains(&name.as_str())));
 }
 
 /// The viewer of a trace knows no schema.

@@ -58,7 +58,7 @@ pub(crate) fn ask(asked: wire::Asked) -> Result<Ask, wire::Refusal> {
     })
 }
 
-pub(crate) fn update(update: wire::Update) -> pbs_rms::Update {
+pub(crate) fn update(update: wire::Change) -> pbs_rms::Update {
     pbs_rms::Update {
         of: RequestId(update.request),
         nodes: update.nodes,
@@ -79,16 +79,16 @@ fn cap(cap: &pbs_view::Cap) -> wire::Cap {
     }
 }
 
-pub(crate) fn views(cluster: usize, views: &pbs_rms::Views) -> wire::Views {
-    wire::Views {
+pub(crate) fn views(cluster: usize, views: &pbs_rms::Views) -> wire::View {
+    wire::View {
         cluster: cluster as u64,
         non_preemptible: cap(&views.non_preemptible),
         preemptible: cap(&views.preemptible),
     }
 }
 
-pub(crate) fn request(request: &pbs_rms::Request) -> wire::Request {
-    wire::Request {
+pub(crate) fn request(request: &pbs_rms::Request) -> wire::Held {
+    wire::Held {
         request: request.id.0,
         cluster: request.ask.cluster as u64,
         kind: kind_name(request.ask.kind).into(),

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use pbs_rms::{AppId, Event, Policy, RequestId, Rms};
-use pbs_rms_wire::{Account, Asked, Cluster, Connected, Notice, Refusal, Session, Update, Views};
+use pbs_rms_wire::{Account, Asked, Change, Cluster, Connected, Notice, Refusal, Session, View};
 use pbs_socket::Caller;
 use tokio::sync::Notify;
 
@@ -296,7 +296,7 @@ impl Hub {
         &mut self,
         caller: &Caller,
         session: u64,
-        update: Update,
+        update: Change,
     ) -> Result<u64, Refusal> {
         let app = self.own(caller, session)?;
         let id = self.rms.update(app, &convert::update(update), now_ns());
@@ -329,7 +329,7 @@ impl Hub {
         all.collect()
     }
 
-    pub(crate) fn views(&self, caller: &Caller, session: u64) -> Result<Vec<Views>, Refusal> {
+    pub(crate) fn views(&self, caller: &Caller, session: u64) -> Result<Vec<View>, Refusal> {
         let app = self.own(caller, session)?;
         let clusters = 0..self.settings.clusters.len();
         let views = clusters.filter_map(|cluster| {

@@ -5,8 +5,8 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use pbs_rms_wire::{
-    Account, Accounts, Asked, Cap, Cluster, Connected, Made, Notice, Refusal, Request, Seen,
-    Sessions, Step, Update, Views,
+    Account, Accounts, Asked, Cap, Change, Cluster, Connected, Held, Made, Notice, Refusal, Seen,
+    Sessions, Step, View,
 };
 use pbs_socket::Caller;
 use zlink::futures_util::stream::{unfold, Stream, StreamExt};
@@ -23,7 +23,7 @@ pub(crate) struct Session {
 #[zlink::service(
     interface = "org.sched-pbs.Rms",
     types = [
-        Account, Asked, Cap, Cluster, Request, pbs_rms_wire::Session, Step, Update, Views
+        Account, Asked, Cap, Change, Cluster, Held, pbs_rms_wire::Session, Step, View
     ],
     vendor = "sched-pbs",
     product = "pbsctl rms",
@@ -56,7 +56,7 @@ impl Session {
 
     /// Gives a request other nodes, at once or announced: the number of the request that takes
     /// its place.
-    async fn update(&self, session: u64, update: Update) -> Result<Made, Refusal> {
+    async fn update(&self, session: u64, update: Change) -> Result<Made, Refusal> {
         let made = self.hub.borrow_mut().update(&self.caller, session, update);
         made.map(|request| Made { request })
     }

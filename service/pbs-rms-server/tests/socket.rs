@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The service over its socket, as applications find it.
 
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{channel, Receiver};
 use std::thread;
@@ -8,7 +10,7 @@ use std::time::Duration;
 
 use pbs_rms::Policy;
 use pbs_rms_server::{serve, Hub, Settings};
-use pbs_rms_wire::{Asked, Client, Failure, Notice, Refusal, Update};
+use pbs_rms_wire::{Asked, Change, Client, Failure, Notice, Refusal};
 
 fn settings() -> Settings {
     Settings {
@@ -91,10 +93,10 @@ fn an_application_grows_and_a_sweep_makes_room() {
     let nodes = next(&told, "started").nodes.expect("with them");
     assert_eq!(nodes, [3, 4, 5, 6, 7, 8, 9]);
 
-    let update = Update {
+    let update = Change {
         request: used,
         nodes: 6,
-        ..Update::default()
+        ..Change::default()
     };
     let more = client.update(mesh, &update).expect("it is pre-allocated");
     // The sweep sees that, and gives back.
@@ -104,11 +106,11 @@ fn an_application_grows_and_a_sweep_makes_room() {
             .map(|views| views.preemptible.steps[0].nodes)
     };
     while seen() != Some(4) {}
-    let update = Update {
+    let update = Change {
         request: spare,
         nodes: 4,
         released: Some(vec![7, 8, 9]),
-        ..Update::default()
+        ..Change::default()
     };
     client.update(sweep, &update).expect("all are its own");
     let started = next(&heard, "started");
@@ -232,4 +234,56 @@ fn a_crash_loses_nothing() {
     std::fs::write(&copy, format!("what\n{text}")).expect("it can be");
     let error = Hub::open(settings(), Some(&copy)).expect_err("it is not");
     assert!(error.to_string().contains(":1: this is not"), "{error}");
+}
+
+/// Sends a call by hand: the answer.
+fn call(path: &Path, call: &str) -> serde_json::Value {
+    let mut stream = UnixStream::connect(path).expect("it serves");
+    stream.write_all(call.as_bytes()).expect("it reads");
+    stream.write_all(&[0]).expect("it reads");
+    let mut answer = Vec::new();
+    for byte in stream.bytes() {
+        match byte.expect("it answers") {
+            0 => break,
+            byte => answer.push(byte),
+        }
+    }
+    serde_json::from_slice(&answer).expect("an answer")
+}
+
+#[test]
+fn it_describes_itself_as_the_file_does() {
+    let path = start("describes");
+    let answer = call(
+        &path,
+        r#"{"method":"org.varlink.service.GetInterfaceDescription","parameters":{"interface":"org.sched-pbs.Rms"}}"#,
+    );
+    let said = answer["parameters"]["description"]
+        .as_str()
+        .expect("text")
+        .trim_end();
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../org.sched-pbs.Rms.varlink");
+    if std::env::var_os("PBS_WRITE_INTERFACE").is_some() {
+        std::fs::write(file, format!("{said}\n")).expect("it can be");
+    }
+    let written = std::fs::read_to_string(file).expect("it is there");
+    assert_eq!(
+        said,
+        written.trim_end(),
+        "PBS_WRITE_INTERFACE=1 cargo test -p pbs-rms-server writes it anew"
+    );
+    // Types, methods and errors have one space of names: clients in other languages find the
+    // wrong one of two.
+    let mut names: Vec<&str> = said
+        .lines()
+        .filter_map(|line| {
+            let mut words = line.split([' ', '(']);
+            let is_member = matches!(words.next(), Some("type" | "method" | "error"));
+            words.next().filter(|_| is_member)
+        })
+        .collect();
+    let all = names.len();
+    names.sort_unstable();
+    names.dedup();
+    assert!(all > 20 && names.len() == all, "{names:?}");
 }

@@ -44,7 +44,7 @@ trait Manager {
     async fn update(
         &mut self,
         session: u64,
-        update: &Update,
+        update: &Change,
     ) -> zlink::Result<Result<Made, Refusal>>;
     async fn waste(&mut self, session: u64, node_ns: u64) -> zlink::Result<Result<(), Refusal>>;
     async fn sessions(&mut self) -> zlink::Result<Result<Sessions, Refusal>>;
@@ -92,7 +92,7 @@ impl Client {
     }
 
     /// Gives a request other nodes: the number of the request that takes its place.
-    pub fn update(&mut self, session: u64, update: &Update) -> Result<u64, Failure> {
+    pub fn update(&mut self, session: u64, update: &Change) -> Result<u64, Failure> {
         let answer = self.connection.update(session, update);
         said(self.runtime.block_on(answer)).map(|made| made.request)
     }
@@ -111,7 +111,7 @@ impl Client {
     }
 
     /// What a session sees.
-    pub fn views(&mut self, session: u64) -> Result<Vec<Views>, Failure> {
+    pub fn views(&mut self, session: u64) -> Result<Vec<View>, Failure> {
         said(self.runtime.block_on(self.connection.views(session))).map(|seen| seen.views)
     }
 

@@ -46,7 +46,7 @@ pub struct Asked {
 
 /// Other nodes for a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, CustomType)]
-pub struct Update {
+pub struct Change {
     /// Which request
     pub request: u64,
     /// How many nodes it is to have
@@ -86,7 +86,7 @@ pub struct Cap {
 
 /// What an application sees of a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, CustomType)]
-pub struct Views {
+pub struct View {
     /// Which one
     pub cluster: u64,
     /// What pre-allocations and non-preemptible requests could get
@@ -100,7 +100,7 @@ pub struct Views {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Type)]
 pub struct Seen {
     /// By cluster
-    pub views: Vec<Views>,
+    pub views: Vec<View>,
 }
 
 /// What happens to a session.
@@ -113,7 +113,7 @@ pub struct Notice {
     /// long, and the session is over; closed: the session is over
     pub kind: String,
     /// The views
-    pub views: Option<Views>,
+    pub views: Option<View>,
     /// The request
     pub request: Option<u64>,
     /// Its nodes; or those that are no longer the session's, and what ran there is killed
@@ -122,7 +122,7 @@ pub struct Notice {
 
 /// A request as it stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, CustomType)]
-pub struct Request {
+pub struct Held {
     /// Its number
     pub request: u64,
     /// Of which cluster
@@ -153,7 +153,7 @@ pub struct Session {
     /// Somebody monitors it
     pub is_monitored: bool,
     /// Its requests, in the order of submission
-    pub requests: Vec<Request>,
+    pub requests: Vec<Held>,
 }
 
 /// All sessions.
