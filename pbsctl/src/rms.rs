@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand, ValueEnum};
 use pbs_report::columns;
-use pbs_rms::{Limits, NodeChoice, Order, Policy};
+use pbs_rms::{Kind, Limits, NodeChoice, Order, Policy, Prices};
 use pbs_rms_server::{serve, Hub, Settings};
 use pbs_rms_wire::{Account, Cap, Change, Client, Held, Session, View};
 use serde::Serialize;
@@ -130,6 +130,10 @@ struct ServeOptions {
     /// Nodes of a cluster that a session may pre-allocate
     #[arg(long, value_name = "N")]
     most_nodes: Option<u64>,
+
+    /// What a node costs in an hour, as preemptible=0.5; several times for several types
+    #[arg(long, value_name = "TYPE=UNITS", value_parser = price)]
+    price: Vec<(Kind, u64)>,
 }
 
 /// Whose requests are placed first.
@@ -178,6 +182,18 @@ fn cluster(text: &str) -> Result<(String, u32), String> {
     cluster
         .filter(|cluster| cluster.1 > 0)
         .ok_or_else(|| "a cluster is NAME=NODES, as lab=16".into())
+}
+
+fn price(text: &str) -> Result<(Kind, u64), String> {
+    let wrong = "a price is TYPE=UNITS, with pre-allocation, non-preemptible or preemptible";
+    let (name, units) = text.split_once('=').ok_or(wrong)?;
+    let kinds = [Kind::PreAllocation, Kind::NonPreemptible, Kind::Preemptible];
+    let kind = kinds.into_iter().find(|kind| kind.name() == name);
+    let units = units.parse::<f64>().ok();
+    let units = units
+        .filter(|units| (0.0..=1e9).contains(units))
+        .ok_or(wrong)?;
+    Ok((kind.ok_or(wrong)?, (units * 1e6).round() as u64))
 }
 
 #[derive(Serialize)]
@@ -283,6 +299,10 @@ fn changed(
 }
 
 fn serve_at(socket: &Path, options: &ServeOptions) -> Result<(), Failure> {
+    let price = |kind| {
+        let prices = options.price.iter().rev().find(|price| price.0 == kind);
+        prices.map_or(0, |price| price.1)
+    };
     let settings = Settings {
         clusters: options.cluster.clone(),
         policy: Policy {
@@ -301,7 +321,11 @@ fn serve_at(socket: &Path, options: &ServeOptions) -> Result<(), Failure> {
                 nodes: options.most_nodes.unwrap_or(u64::MAX),
                 ..Limits::default()
             },
-            ..Policy::default()
+            prices: Prices {
+                pre_allocation: price(Kind::PreAllocation),
+                non_preemptible: price(Kind::NonPreemptible),
+                preemptible: price(Kind::Preemptible),
+            },
         },
         absence_grace_ns: options.absence,
     };
@@ -423,6 +447,7 @@ fn accounts_text(accounts: &[Account]) -> String {
         "preemptible",
         "overstayed",
         "wasted",
+        "cost",
     ];
     let mut rows = vec![titles.map(String::from).to_vec()];
     for account in accounts {
@@ -442,7 +467,8 @@ fn accounts_text(accounts: &[Account]) -> String {
             over.into(),
         ];
         let node_s = node_s.map(|seconds| seconds.to_string());
-        rows.push([first.to_vec(), node_s.to_vec()].concat());
+        let cost = format!("{:.2}", account.cost_micro as f64 / 1e6);
+        rows.push([first.to_vec(), node_s.to_vec(), vec![cost]].concat());
     }
     format!("node seconds\n{}", columns(&rows, 4))
 }

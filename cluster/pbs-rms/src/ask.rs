@@ -28,6 +28,17 @@ pub enum Kind {
     Preemptible,
 }
 
+impl Kind {
+    /// What it is called.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::PreAllocation => "pre-allocation",
+            Self::NonPreemptible => "non-preemptible",
+            Self::Preemptible => "preemptible",
+        }
+    }
+}
+
 /// The constraint of a request (3.1.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -4,17 +4,9 @@
 use pbs_rms::{AppId, Ask, Kind, Refusal, Relation, RequestId, FOREVER};
 use pbs_rms_wire as wire;
 
-pub(crate) fn kind_name(kind: Kind) -> &'static str {
-    match kind {
-        Kind::PreAllocation => "pre-allocation",
-        Kind::NonPreemptible => "non-preemptible",
-        Kind::Preemptible => "preemptible",
-    }
-}
-
 fn kind(name: &str) -> Option<Kind> {
     let all = [Kind::PreAllocation, Kind::NonPreemptible, Kind::Preemptible];
-    all.into_iter().find(|kind| kind_name(*kind) == name)
+    all.into_iter().find(|kind| kind.name() == name)
 }
 
 pub(crate) fn refused(refusal: Refusal) -> wire::Refusal {
@@ -91,7 +83,7 @@ pub(crate) fn request(request: &pbs_rms::Request) -> wire::Held {
     wire::Held {
         request: request.id.0,
         cluster: request.ask.cluster as u64,
-        kind: kind_name(request.ask.kind).into(),
+        kind: request.ask.kind.name().into(),
         nodes: request.ask.nodes,
         duration_ns: finite(request.ask.duration_ns),
         started_unix_ns: request.started_ns,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The service over its socket, as applications find it.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{channel, Receiver};
@@ -242,12 +242,9 @@ fn call(path: &Path, call: &str) -> serde_json::Value {
     stream.write_all(call.as_bytes()).expect("it reads");
     stream.write_all(&[0]).expect("it reads");
     let mut answer = Vec::new();
-    for byte in stream.bytes() {
-        match byte.expect("it answers") {
-            0 => break,
-            byte => answer.push(byte),
-        }
-    }
+    let mut reader = BufReader::new(stream);
+    reader.read_until(0, &mut answer).expect("it answers");
+    answer.pop();
     serde_json::from_slice(&answer).expect("an answer")
 }
 
