@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 
+use crate::apps::AppsOptions;
 use crate::cluster::ClusterOptions;
 use crate::events::EventsOptions;
 use crate::explain::ExplainOptions;
@@ -210,6 +211,9 @@ pub(crate) enum Command {
 
     /// Manage nodes for applications that evolve, and see what they have
     Rms(RmsOptions),
+
+    /// Run models of applications that evolve, under the manager of rms
+    Apps(AppsOptions),
 
     /// Print what happened
     Events(EventsOptions),

@@ -4,6 +4,7 @@
 // What prints goes through `output`: a full disk is no panic.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
+mod apps;
 mod check;
 mod cli;
 mod cluster;
@@ -86,6 +87,7 @@ fn main() -> ExitCode {
         Command::Sim(options) => sim::sim(out, &options),
         Command::Study(options) => study::study(out, &options),
         Command::Cluster(options) => cluster::cluster(out, &options),
+        Command::Apps(options) => apps::apps(out, &options),
         Command::Rms(options) => rms::rms(out, &options),
         Command::Events(options) => events::events(out, device, &options),
         Command::Report(options) => report::report(out, &options),

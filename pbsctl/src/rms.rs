@@ -21,7 +21,7 @@ Examples:
   pbsctl rms requests                        Who has what, and who waits
   pbsctl rms views 3                         What session 3 could get
   pbsctl rms update 3 7 --nodes 6            Request 7 of session 3 gets other nodes
-  pbsctl rms update 3 7 --nodes 6 --announce 5m
+  pbsctl rms update 3 7 --nodes 6 --announce 5min
   pbsctl rms done 3 7                        It ends
   pbsctl rms accounts                        What sessions have had
   varlinkctl introspect /run/pbs/rms.sock    What applications can ask
@@ -338,7 +338,7 @@ fn serve_at(socket: &Path, options: &ServeOptions) -> Result<(), Failure> {
 }
 
 /// The first numbers, and how many more.
-fn numbers(nodes: &[u32]) -> String {
+pub(crate) fn numbers(nodes: &[u32]) -> String {
     const SHOWN: usize = 12;
     let mut runs: Vec<String> = Vec::new();
     let mut sorted = nodes.to_vec();

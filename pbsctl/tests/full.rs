@@ -20,7 +20,7 @@ const MACHINE: &str = "[[node]]\nname = \"n\"\nmemory_bytes = 67_108_864\n\
 
 /// Command lines that print something on any machine, for every command. Those that
 /// need the device are told that it is missing, which `--json` prints, too.
-const PRINTING: [(&str, &[&str]); 61] = [
+const PRINTING: [(&str, &[&str]); 62] = [
     ("check", &["check", "plan.toml"]),
     ("check", &["check", "job.toml"]),
     ("check", &["check", "nothing.toml"]),
@@ -52,6 +52,7 @@ const PRINTING: [(&str, &[&str]); 61] = [
         &["study", "evolving", "--figure", "3", "--meshes", "1"],
     ),
     ("rms", &["rms", "requests", "--socket", "none.sock"]),
+    ("apps", &["apps", "run", "psa", "--socket", "none.sock"]),
     ("events", &["events"]),
     ("top", &["top", "--count", "1"]),
     ("explain", &["explain", "job.toml", "--machine", "lab.toml"]),

@@ -318,6 +318,14 @@ fn what_the_manager_of_nodes_says_is_what_is_documented() {
         }
         seen.push(name);
     }
+    // A line for each thing that happens: nothing happens to two nodes for a moment but that.
+    let rigid = ["rigid", "--nodes", "2", "--duration", "10ms"];
+    let run = [&["--json", "apps", "run", "--socket", socket][..], &rigid].concat();
+    let ran = pbsctl(&run, "");
+    let line: Value = serde_json::from_str(ran.stdout.lines().next().unwrap()).unwrap();
+    assert_eq!(line["schema"], "pbs.apps/1", "{}", ran.stderr);
+    agrees(&schemas["pbs.apps"][0], &line, "apps");
+    assert_eq!(line["nodes"].as_array().map(Vec::len), Some(2));
     let all = RMS.map(|name| format!("rms-{name}"));
     assert!(all.iter().all(|name| seen.contains(&name.as_str())));
 }

@@ -31,6 +31,7 @@ mod pool;
 mod preemptible;
 mod request;
 mod rms;
+mod runs;
 mod session;
 mod share;
 mod state;

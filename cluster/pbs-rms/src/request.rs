@@ -22,12 +22,14 @@ pub struct Request {
     /// than it asked for.
     pub granted: u64,
     /// The nodes that it has. Fewer than granted: it waits for others to release theirs.
+    #[serde(with = "crate::runs")]
     pub nodes: Vec<u32>,
     /// The application has been told of its start and its nodes.
     pub is_notified: bool,
     /// For a request that hangs on one that has started: its nodes are kept for it.
     pub is_reserved: bool,
     /// The nodes that its successor will not get.
+    #[serde(with = "crate::runs")]
     pub leaving: Vec<u32>,
 }
 

@@ -194,7 +194,8 @@ impl Rms {
 
     /// When there is something to do for a pass, if ever and if no message comes before.
     pub fn next_pass_ns(&self) -> Option<u64> {
-        let earliest_ns = self.passed_ns.map_or(0, |ns| ns + self.policy.interval_ns);
+        let earliest_ns =
+            (self.passed_ns).map_or(0, |ns| ns.saturating_add(self.policy.interval_ns));
         if self.is_due {
             return Some(earliest_ns.max(self.now_ns));
         }
