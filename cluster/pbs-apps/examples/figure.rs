@@ -2,7 +2,7 @@
 //! Prints a figure, to look at when the drawing changes:
 //! `cargo run -p pbs-apps --example figure 3 > figure.svg`.
 
-use pbs_apps::study::{equivalents, figure1, figure3, figure4, overcommit, Sample};
+use pbs_apps::study::{equivalents, figure1, figure3, figure4, Sample};
 
 /// 4 GiB a node.
 const NODE_MIB: f64 = 4096.0;
@@ -19,7 +19,6 @@ fn main() {
                 figure3(sample).verdicts(),
                 figure4(sample, NODE_MIB).verdicts(),
                 equivalents(sample).verdicts(),
-                overcommit(sample).verdicts(),
             ];
             for verdict in all.iter().flatten() {
                 println!("{verdict:?}");

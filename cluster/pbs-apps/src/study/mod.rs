@@ -9,7 +9,6 @@ mod equivalents;
 mod figure1;
 mod figure3;
 mod figure4;
-mod overcommit;
 mod quantiles;
 mod verdict;
 
@@ -17,7 +16,6 @@ pub use equivalents::{equivalents, Equivalents};
 pub use figure1::{figure1, Figure1};
 pub use figure3::{figure3, Figure3, Row as Figure3Row};
 pub use figure4::{figure4, Figure4, Row as Figure4Row};
-pub use overcommit::{overcommit, Overcommit, Row as OvercommitRow};
 pub use quantiles::Quantiles;
 pub use verdict::{Tolerance, Verdict};
 
