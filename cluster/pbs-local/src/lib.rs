@@ -23,6 +23,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use pbs_cluster::RequestId;
+use pbs_job::with_values;
 use pbs_manager::{Allocation, Engine, Happened};
 use pbs_varlink::{Client, Environment, Failure, Filter, Job, JobKey, Refusal, Submission};
 
@@ -115,7 +116,7 @@ impl Local {
             left_ns(allocation.until_s).ok_or_else(|| "its time is over already".to_string())?;
         Ok(Submission {
             file: file.clone(),
-            request: with_deadline(&text, left_ns),
+            request: with_values(&text, &[("deadline_ns", left_ns.to_string())]),
             name: Some(name.into()),
             directory: self.directory.clone(),
             umask: 0o022,
@@ -302,30 +303,9 @@ fn left_ns(until_s: u64) -> Option<u64> {
     u64::try_from(left.as_nanos()).ok().filter(|&ns| ns > 0)
 }
 
-/// The job with another deadline, in front of its first table.
-fn with_deadline(text: &str, deadline_ns: u64) -> String {
-    let mut lines = vec![format!("deadline_ns = {deadline_ns}")];
-    let mut is_top = true;
-    for line in text.lines() {
-        is_top &= !line.trim_start().starts_with('[');
-        let key = line.split('=').next().unwrap_or_default().trim();
-        if !(is_top && key == "deadline_ns") {
-            lines.push(line.into());
-        }
-    }
-    lines.join("\n") + "\n"
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_deadline_is_the_end_of_the_allocation() {
-        let job = "name = \"a\"\ndeadline_ns = \"2s\"\n[[process]]\nid = 1\ndeadline_ns = 7\n";
-        let with = "deadline_ns = 5\nname = \"a\"\n[[process]]\nid = 1\ndeadline_ns = 7\n";
-        assert_eq!(with_deadline(job, 5), with);
-    }
 
     #[test]
     fn what_is_past_has_no_time_left() {

@@ -185,10 +185,8 @@ impl Controller {
     /// numbered from `plan_id` on, and processes from `first_process` on.
     pub fn new(machine: Machine, options: Options, plan_id: u64, first_process: u32) -> Self {
         let config = options.config.unwrap_or(Config::DEFAULT);
-        let cores = machine.cores().enumerate();
-        let cores = cores.map(|(number, (_, core))| (core.cpu.unwrap_or(number as u32), number));
         Self {
-            cores: cores.collect(),
+            cores: machine.cpus().zip(0..).collect(),
             store: Store::with_capacity(machine, options.balancing, Capacity::of(&config)),
             ids: ProcessIds::from(first_process),
             runs: BTreeMap::new(),

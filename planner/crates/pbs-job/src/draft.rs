@@ -21,6 +21,8 @@ pub struct Draft {
     pub runtime_ns: Option<u64>,
     /// As [`Job::memory_bytes`].
     pub memory_bytes: Option<u64>,
+    /// As [`Job::cpus`], in any order.
+    pub cpus: Vec<u32>,
     /// In the order of the file.
     pub processes: Vec<DraftProcess>,
     /// In the order of the file.

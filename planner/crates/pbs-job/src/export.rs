@@ -28,6 +28,9 @@ pub fn job_to_toml(job: &Job) -> String {
     if let Some(memory_bytes) = job.memory_bytes {
         line("memory_bytes", memory_bytes);
     }
+    if !job.cpus.is_empty() {
+        write_list(&mut out, "cpus", job.cpus.iter().map(u32::to_string), false);
+    }
     for process in &job.processes {
         write_process(&mut out, job, process);
     }

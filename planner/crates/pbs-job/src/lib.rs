@@ -9,6 +9,7 @@
 
 mod check;
 mod draft;
+mod edit;
 mod export;
 pub mod glass;
 mod machine;
@@ -16,10 +17,11 @@ mod model;
 mod parse;
 
 pub use draft::{Draft, DraftProcess, DraftTask, Kind};
+pub use edit::with_values;
 pub use export::job_to_toml;
 pub use machine::{machine_from_toml, machine_to_toml};
 pub use model::{
-    Action, Core, Job, Link, Machine, Node, Process, Task, MAX_BANDWIDTH_BYTES_PER_S,
+    cpu_list, Action, Core, Job, Link, Machine, Node, Process, Task, MAX_BANDWIDTH_BYTES_PER_S,
     MAX_MEMORY_BYTES, MAX_MESSAGE_BYTES, MAX_NS, MAX_RATE_INSNS_PER_S, TICK_NS,
 };
 pub use parse::job_from_toml;

@@ -5,6 +5,8 @@
 //! Times are nanoseconds of the planner's clock, memory is in bytes, work in
 //! retired instructions.
 
+use std::collections::BTreeSet;
+
 use pbs_plan::{Line, Start};
 
 /// The step of time of machines that do not say another: a nanosecond.
@@ -103,6 +105,9 @@ pub struct Job {
     /// The user's estimate of the memory of the whole job (the thesis's
     /// `total_needed_memory`).
     pub memory_bytes: Option<u64>,
+    /// The CPUs that its processes may run on, by their numbers in Linux,
+    /// ascending ([`Machine::cpus`]); empty: all.
+    pub cpus: Vec<u32>,
     /// In the order of the file; never empty.
     pub processes: Vec<Process>,
     /// All tasks of all processes, in the order of the file.
@@ -196,12 +201,38 @@ pub enum Action {
     },
 }
 
+/// Numbers of CPUs as Linux lists them, such as `0-3,8`.
+pub fn cpu_list(cpus: &[u32]) -> String {
+    let cpus: BTreeSet<u32> = cpus.iter().copied().collect();
+    let mut ranges: Vec<(u32, u32)> = Vec::new();
+    for cpu in cpus {
+        match ranges.last_mut() {
+            Some((_, last)) if *last + 1 == cpu => *last = cpu,
+            _ => ranges.push((cpu, cpu)),
+        }
+    }
+    let ranges = ranges.into_iter().map(|(first, last)| match last - first {
+        0 => first.to_string(),
+        _ => format!("{first}-{last}"),
+    });
+    ranges.collect::<Vec<_>>().join(",")
+}
+
 impl Machine {
     /// All cores with the index of their node, node by node. The place of a
     /// core in this order is its number on the machine.
     pub fn cores(&self) -> impl Iterator<Item = (usize, &Core)> {
         let nodes = self.nodes.iter().enumerate();
         nodes.flat_map(|(index, node)| node.cores.iter().map(move |core| (index, core)))
+    }
+
+    /// The numbers of all cores in Linux, in the order of
+    /// [`cores`](Self::cores): what the machine says, or where it names none the
+    /// place of the core in its node. Cores of several nodes may have the same.
+    pub fn cpus(&self) -> impl Iterator<Item = u32> + '_ {
+        let nodes = self.nodes.iter();
+        let cores = nodes.flat_map(|node| node.cores.iter().zip(0..));
+        cores.map(|(core, place)| core.cpu.unwrap_or(place))
     }
 
     /// How long a core of that rate takes for so many instructions, in whole
@@ -258,6 +289,16 @@ impl Job {
         self.start_ns = self.start_ns.checked_add(now_ns)?;
         self.deadline_ns = self.deadline_ns.checked_add(now_ns)?;
         Some(self)
+    }
+
+    /// The CPUs that it is confined to and the machine does not have, ascending.
+    pub fn missing_cpus(&self, machine: &Machine) -> Vec<u32> {
+        if self.cpus.is_empty() {
+            return Vec::new();
+        }
+        let has: BTreeSet<u32> = machine.cpus().collect();
+        let cpus = self.cpus.iter().copied();
+        cpus.filter(|cpu| !has.contains(cpu)).collect()
     }
 
     /// Index of the initial process, the only one that nobody forks.

@@ -66,6 +66,17 @@ fn task(draft: &mut Draft, id: u32) -> &mut DraftTask {
     draft.tasks.iter_mut().find(|task| task.id == id).unwrap()
 }
 
+#[test]
+fn a_cpu_is_named_once() {
+    let mut draft = net();
+    draft.cpus = vec![3, 1, 3, 2, 3];
+    let told_of_it = told(draft.check());
+    assert_eq!(told_of_it, ["job: cpus names CPU 3 twice; write each once"]);
+    let mut draft = net();
+    draft.cpus = vec![3, 1];
+    assert_eq!(draft.check().unwrap().cpus, [1, 3]);
+}
+
 /// One fault each: the change of the net, and what is told of it.
 macro_rules! faults {
     ($($name:ident: |$draft:ident| $change:expr => [$($message:literal),* $(,)?];)*) => {$(

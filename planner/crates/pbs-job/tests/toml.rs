@@ -4,7 +4,10 @@
 use std::fs;
 use std::path::Path;
 
-use pbs_job::{job_from_toml, job_to_toml, machine_from_toml, machine_to_toml, Action, Job, Start};
+use pbs_job::{
+    cpu_list, job_from_toml, job_to_toml, machine_from_toml, machine_to_toml, with_values, Action,
+    Job, Start,
+};
 
 const DOCUMENTATION: &str = include_str!("../../../../Documentation/jobs.rst");
 
@@ -157,6 +160,55 @@ fn a_process_may_have_a_rate() {
         let problem = problems[0].message.clone();
         assert!(problem.contains("rate_insns_per_s"), "{problem}");
     }
+}
+
+#[test]
+fn a_job_may_be_confined_to_cpus() {
+    let text = "name = \"j\"\ndeadline_ns = 9\n[[process]]\nid = 1\nmemory_bytes = 1\n\
+                command = [\"a\"]\ntasks = [5]\n";
+    let job = |values: &[(&str, String)]| job_from_toml(&with_values(text, values)).unwrap();
+    assert!(job(&[]).cpus.is_empty());
+    assert!(!job_to_toml(&job(&[])).contains("cpus"));
+    // It is a set.
+    let confined = job(&[("cpus", "[5, 0, 1_0]".into())]);
+    assert_eq!(confined.cpus, [0, 5, 10]);
+    let written = job_to_toml(&confined);
+    assert!(
+        written.contains("\ncpus = [0, 5, 10]\n\n[[process]]"),
+        "{written}"
+    );
+    assert_eq!(job_from_toml(&written).unwrap().cpus, [0, 5, 10]);
+    // A list that is too long for a line.
+    let all: Vec<u32> = (0..200).collect();
+    let many = job(&[("cpus", format!("{all:?}"))]);
+    assert_eq!(job_from_toml(&job_to_toml(&many)).unwrap().cpus, all);
+}
+
+#[test]
+fn cores_have_the_numbers_of_linux() {
+    let node = |name: &str, cores: &str| {
+        format!(
+            "[[node]]\nname = \"{name}\"\nmemory_bytes = 1\nrate_insns_per_s = 3\n\
+             cores = [{cores}]\n"
+        )
+    };
+    let cores = "\"c0\", { name = \"c1\", cpu = 7 }, \"c2\"";
+    let text = node("one", cores) + &node("two", "\"c0\", \"c1\"");
+    let machine = machine_from_toml(&text).unwrap();
+    assert_eq!(machine.cpus().collect::<Vec<_>>(), [0, 7, 2, 0, 1]);
+    let job = |cpus: &[u32]| Job {
+        cpus: cpus.to_vec(),
+        ..Job::default()
+    };
+    let none: [u32; 0] = [];
+    assert_eq!(job(&[]).missing_cpus(&machine), none);
+    assert_eq!(job(&[1, 2, 7]).missing_cpus(&machine), none);
+    assert_eq!(job(&[1, 3, 7, 9]).missing_cpus(&machine), [3, 9]);
+    assert_eq!(
+        cpu_list(&[7, 1, 0, 2, 9, 10, u32::MAX, u32::MAX - 1]),
+        "0-2,7,9-10,4294967294-4294967295"
+    );
+    assert_eq!(cpu_list(&[]), "");
 }
 
 #[test]

@@ -60,6 +60,32 @@ fn toml_of_jobs() {
         replaced("deadline_ns = 9", "start_ns = 9\ndeadline_ns = 9"),
         ["job:3: the job's deadline, 9, is not after its start, 9; put it later"]
     );
+    let cpus = |list: &str| replaced("9\n", &format!("9\ncpus = {list}\n"));
+    assert_eq!(cpus("[3, 0]"), ["valid"]);
+    assert_eq!(
+        cpus("2"),
+        [
+            "job:3: cpus is no list; write the numbers of CPUs: cpus = [2, 3]; or leave it out, \
+             and all will do"
+        ]
+    );
+    assert_eq!(
+        cpus("[]"),
+        [
+            "job:3: cpus is empty, and the job can run nowhere; write the numbers of CPUs: cpus = \
+             [2, 3]; or leave it out, and all will do"
+        ]
+    );
+    assert_eq!(
+        cpus("[\n  2, \"a\",\n  -1, 3,\n  2, 4.5, 3 ]"),
+        [
+            "job:4: a CPU must be a number; write it without quotes: 20_000_000",
+            "job:5: a CPU must be between 0 and 4_294_967_295",
+            "job:6: cpus names CPU 2 twice; write each once",
+            "job:6: a CPU must be a whole number; write it without point and exponent: 20_000_000",
+            "job:6: cpus names CPU 3 twice; write each once",
+        ]
+    );
     assert_eq!(
         replaced("name = \"job\"\n", ""),
         ["job: the job has no name, under which its history is kept; add name = \"...\""]

@@ -47,8 +47,7 @@ impl Drop for Stay {
 #[allow(unsafe_code)]
 pub fn stay_off(machine: &Machine) -> io::Result<()> {
     let mut others = own()?;
-    let cores = machine.cores().zip(0..);
-    for cpu in cores.map(|((_, core), number)| core.cpu.unwrap_or(number) as usize) {
+    for cpu in machine.cpus().map(|cpu| cpu as usize) {
         if cpu < libc::CPU_SETSIZE as usize {
             // SAFETY: the set is valid, and the CPU is one that it can have.
             unsafe { libc::CPU_CLR(cpu, &mut others) };

@@ -98,7 +98,7 @@ pub(crate) fn left(ledger: &mut Ledger, device: &Device) -> Result<Left, Error> 
         next_seq: ledger.in_force().next_seq.max(first_seq),
     };
     let numbers: Vec<_> = runs.iter().flat_map(|run| &run.saved.numbers).collect();
-    for cpu in cpus(&machine) {
+    for cpu in machine.cpus() {
         let Some(plan) = in_force(device, cpu) else {
             continue;
         };
@@ -158,14 +158,8 @@ fn under_way(
 
 /// Whether a CPU follows a plan with a process of it.
 fn goes_on(device: &Device, saved: &Saved) -> bool {
-    let mut plans = cpus(&saved.machine).filter_map(|cpu| in_force(device, cpu));
+    let mut plans = saved.machine.cpus().filter_map(|cpu| in_force(device, cpu));
     plans.any(|plan| plan.processes.iter().any(|p| saved.numbers.contains(&p.id)))
-}
-
-/// The CPUs of a machine of one node, as Linux numbers them.
-fn cpus(machine: &Machine) -> impl Iterator<Item = u32> + '_ {
-    let cores = machine.cores().zip(0..);
-    cores.map(|((_, core), number)| core.cpu.unwrap_or(number))
 }
 
 /// How far each process had come when that was kept.

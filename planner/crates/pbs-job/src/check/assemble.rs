@@ -74,7 +74,8 @@ fn far(edges: &[Vec<usize>], task: Option<&usize>) -> Option<usize> {
     edges[*task?].first().copied()
 }
 
-pub(super) fn assemble(draft: Draft, links: Links) -> Job {
+pub(super) fn assemble(mut draft: Draft, links: Links) -> Job {
+    draft.cpus.sort_unstable();
     let mut place = vec![(0, 0); draft.tasks.len()];
     for (process, chain) in links.chains.iter().enumerate() {
         for (position, &task) in chain.iter().enumerate() {
@@ -117,6 +118,7 @@ pub(super) fn assemble(draft: Draft, links: Links) -> Job {
         priority: draft.priority,
         runtime_ns: draft.runtime_ns,
         memory_bytes: draft.memory_bytes,
+        cpus: draft.cpus,
         processes: processes.collect(),
         tasks,
     }

@@ -52,6 +52,21 @@ pub(crate) fn late_start(draft: &Draft) -> String {
     )
 }
 
+/// What is said of a CPU that a job names more than once.
+pub(crate) fn cpu_twice(cpu: u32) -> String {
+    format!("cpus names CPU {cpu} twice; write each once")
+}
+
+/// The numbers that stand there more than once, ascending.
+fn twice(numbers: &[u32]) -> Vec<u32> {
+    let mut numbers = numbers.to_vec();
+    numbers.sort_unstable();
+    let pairs = numbers.windows(2).filter(|pair| pair[0] == pair[1]);
+    let mut twice: Vec<u32> = pairs.map(|pair| pair[0]).collect();
+    twice.dedup();
+    twice
+}
+
 struct Figures<'a> {
     problems: &'a mut Vec<Problem>,
 }
@@ -86,6 +101,9 @@ impl Figures<'_> {
         }
         if let Some(bytes) = draft.memory_bytes {
             self.range(None, "memory_bytes of the job", bytes, 0, MAX_MEMORY_BYTES);
+        }
+        for cpu in twice(&draft.cpus) {
+            self.problem(None, cpu_twice(cpu));
         }
         if draft.processes.is_empty() {
             self.problem(

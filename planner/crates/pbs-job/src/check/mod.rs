@@ -20,7 +20,7 @@ use pbs_plan::Problem;
 use crate::draft::{Draft, DraftProcess, DraftTask, Kind};
 use crate::Job;
 
-pub(crate) use figures::late_start;
+pub(crate) use figures::{cpu_twice, late_start};
 
 pub(crate) fn check(draft: Draft) -> Result<Job, Vec<Problem>> {
     let mut problems = Vec::new();

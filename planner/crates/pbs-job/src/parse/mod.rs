@@ -8,11 +8,13 @@
 mod complete;
 mod task;
 
+use std::collections::BTreeSet;
+
 use pbs_plan::text::{read, Reader, Value};
 use pbs_plan::{between, underscored, Line, Problem, Start};
-use toml::de::DeTable;
+use toml::de::{DeTable, DeValue};
 
-use crate::check::late_start;
+use crate::check::{cpu_twice, late_start};
 use crate::draft::{Draft, DraftProcess, DraftTask, Kind};
 use crate::{Job, MAX_MEMORY_BYTES, MAX_NS, MAX_RATE_INSNS_PER_S};
 
@@ -23,6 +25,7 @@ const TOP_KEYS: &[&str] = &[
     "priority",
     "runtime_ns",
     "memory_bytes",
+    "cpus",
     "process",
 ];
 const PROCESS_KEYS: &[&str] = &[
@@ -33,6 +36,9 @@ const PROCESS_KEYS: &[&str] = &[
     "rate_insns_per_s",
     "tasks",
 ];
+
+const WRITE_CPUS: &str =
+    "write the numbers of CPUs: cpus = [2, 3]; or leave it out, and all will do";
 
 /// Reads a job and checks it.
 pub fn job_from_toml(text: &str) -> Result<Job, Vec<Problem>> {
@@ -108,6 +114,9 @@ fn draft(reader: &mut Reader, document: &DeTable<'_>) -> Draft {
     if let Some((line, value)) = top.entries.remove("memory_bytes") {
         draft.memory_bytes = memory(reader, line, value);
     }
+    if let Some((line, value)) = top.entries.remove("cpus") {
+        draft.cpus = cpus(reader, line, value);
+    }
     let tables = reader.tables(&mut top, "process").into_iter();
     let processes = tables.filter_map(|(line, value)| process(reader, line, value));
     let mut processes: Vec<_> = processes.collect();
@@ -119,6 +128,26 @@ fn draft(reader: &mut Reader, document: &DeTable<'_>) -> Draft {
 
 fn memory(reader: &mut Reader, line: Line, value: &Value<'_>) -> Option<u64> {
     reader.number_in(line, "memory_bytes", value, 0..=MAX_MEMORY_BYTES)
+}
+
+fn cpus(reader: &mut Reader, line: Line, value: &Value<'_>) -> Vec<u32> {
+    let DeValue::Array(items) = value.get_ref() else {
+        reader.problem(line, format!("cpus is no list; {WRITE_CPUS}"));
+        return Vec::new();
+    };
+    if items.is_empty() {
+        let message = format!("cpus is empty, and the job can run nowhere; {WRITE_CPUS}");
+        reader.problem(line, message);
+    }
+    let mut cpus = BTreeSet::new();
+    for item in items.iter() {
+        let line = reader.line_of(item);
+        let cpu = reader.number(line, "a CPU", item);
+        if let Some(cpu) = cpu.filter(|&cpu| !cpus.insert(cpu)) {
+            reader.problem(line, cpu_twice(cpu));
+        }
+    }
+    cpus.into_iter().collect()
 }
 
 fn process(reader: &mut Reader, line: Line, value: &Value<'_>) -> Option<Process> {

@@ -196,17 +196,11 @@ pub fn class_plans(
             memory::order(store, holds, &mut node.plan);
         }
     }
-    let cores = store.machine().cores().zip(on_core).enumerate();
-    let mut first_of_node = 0;
-    let mut node_before = 0;
-    for (number, ((node, core), placed)) in cores {
-        if node != node_before {
-            (node_before, first_of_node) = (node, number);
-        }
+    let cores = store.machine().cores().zip(store.machine().cpus());
+    for (number, (((node, core), cpu), placed)) in cores.zip(on_core).enumerate() {
         if placed.is_empty() && !settings.cleared.contains(&number) {
             continue;
         }
-        let cpu = core.cpu.unwrap_or((number - first_of_node) as u32);
         let slots = slots(
             store,
             core.rate_insns_per_s,
