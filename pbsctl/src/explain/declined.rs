@@ -57,12 +57,7 @@ impl DeclinedView {
         let (level, process, task, shortage) = match declined {
             Declined::Validation(rejection) => {
                 let shortage = ShortageView::of_validation(rejection);
-                (
-                    Some(rejection.level),
-                    rejection.process,
-                    None,
-                    Some(shortage),
-                )
+                (Some(rejection.level), rejection.process, None, shortage)
             }
             Declined::Reservation(refused) => {
                 let Refusal {
@@ -160,8 +155,10 @@ impl ShortageView {
         }
     }
 
-    fn of_validation(rejection: &Rejection) -> Self {
-        match rejection.shortage {
+    /// `None`: no quantity says it.
+    fn of_validation(rejection: &Rejection) -> Option<Self> {
+        Some(match rejection.shortage {
+            Shortage::Cpus { .. } => return None,
             Shortage::Time {
                 end_ns,
                 deadline_ns,
@@ -182,7 +179,7 @@ impl ShortageView {
                     needed_for_ns: None,
                 }
             }
-        }
+        })
     }
 
     fn of_reservation(lack: Lack) -> Option<Self> {
@@ -199,7 +196,7 @@ impl ShortageView {
                 let needed_for_ns = Some(needed_ns);
                 Some(Self::memory(needed_bytes, most_free_bytes, needed_for_ns))
             }
-            Lack::Order | Lack::Untried => None,
+            Lack::Cpu { .. } | Lack::Order | Lack::Untried => None,
         }
     }
 

@@ -14,10 +14,11 @@ use crate::store::{Balancing, Store};
 pub enum Limit {
     /// The critical path: the tasks wait for each other, each on the fastest core.
     Path,
-    /// Core time: all that is to be retired, by all cores together.
+    /// Core time: all that is to be retired, by all cores together that the job may
+    /// run on.
     Cores,
     /// Memory over time: what each process holds, from its first task's start to
-    /// its last one's end at the least, of the memory of all nodes together.
+    /// its last one's end at the least, of the memory of all their nodes together.
     Memory,
 }
 
@@ -52,17 +53,24 @@ pub(crate) fn lower(request: &Request<'_>, net: &Net, store: &Store) -> Bound {
 }
 
 fn cores_ns(net: &Net, store: &Store) -> u64 {
-    let mut groups = store.groups_by_rate();
-    let fastest = groups.next().map_or(1, |group| group.rate_insns_per_s);
-    if groups.all(|group| group.rate_insns_per_s == fastest) {
+    let fastest = net.fastest_rate(store);
+    let rates = || net.sites(store).map(|site| site.rate_insns_per_s);
+    let (is_uniform, cores) = match &net.confined {
+        None => {
+            let mut groups = store.groups_by_rate();
+            let is_uniform = groups.all(|group| group.rate_insns_per_s == fastest);
+            (is_uniform, store.sites().len())
+        }
+        Some(_) => (rates().all(|rate| rate == fastest), rates().count()),
+    };
+    if is_uniform {
         // Each task takes as long on any of them, in whole ticks.
         let lengths = net.shortest_ns.iter().copied().map(u128::from);
-        let cores = store.sites().len() as u128;
-        return u64::try_from(lengths.sum::<u128>().div_ceil(cores.max(1))).unwrap_or(u64::MAX);
+        let length_ns = lengths.sum::<u128>().div_ceil(cores.max(1) as u128);
+        return u64::try_from(length_ns).unwrap_or(u64::MAX);
     }
     let insns: u128 = net.process_insns.iter().copied().map(u128::from).sum();
-    let rates = store.sites().iter().map(|site| site.rate_insns_per_s);
-    let rate_insns_per_s: u128 = rates.map(u128::from).sum();
+    let rate_insns_per_s: u128 = rates().map(u128::from).sum();
     quotient(insns * 1_000_000_000, rate_insns_per_s)
 }
 
@@ -74,11 +82,7 @@ fn memory_ns(request: &Request<'_>, net: &Net, store: &Store) -> u64 {
     let held = processes
         .map(|(process, &span_ns)| u128::from(process.memory_bytes).saturating_mul(span_ns.into()));
     let held = held.fold(0, u128::saturating_add);
-    let machine = store.machine();
-    let bytes = machine
-        .nodes
-        .iter()
-        .map(|node| u128::from(node.memory_bytes));
+    let bytes = net.nodes(store).map(|node| u128::from(node.memory_bytes));
     quotient(held, bytes.sum())
 }
 

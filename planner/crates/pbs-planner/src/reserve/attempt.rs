@@ -133,7 +133,7 @@ struct Attempt<'a, 's> {
     ready: Ready<'a>,
     /// First tasks of processes that have to wait for memory.
     waiting: Vec<usize>,
-    /// Of so much memory there was not enough on any core since a process last gave
+    /// Of so much memory there was not enough on any core of the job since a process last gave
     /// some back.
     too_much_bytes: u64,
     open_tasks: usize,
@@ -235,9 +235,12 @@ impl Attempt<'_, '_> {
                     return Ok(());
                 }
                 let store = self.booking.store();
-                let found = match pinned {
-                    Some(core) => choose::on_core(store, &want, core),
-                    None => choose::best(store, &want, &self.claims),
+                let found = match (pinned, &self.net.confined) {
+                    (Some(core), _) => choose::on_core(store, &want, core),
+                    (None, None) => choose::best(store, &want, &self.claims, |_| true),
+                    (None, Some(confined)) => {
+                        choose::best(store, &want, &self.claims, |core| confined.allows(core))
+                    }
                 };
                 match found {
                     Ok(place) => {

@@ -96,11 +96,16 @@ impl Claims {
     }
 }
 
-/// The best place on any core.
+/// The best place on any core that is allowed.
 ///
 /// Groups of cores of the same rate and memory are asked, the fastest first,
 /// until none of the rest can be better; each knows its first gap.
-pub(crate) fn best(store: &Store, want: &Want, claims: &Claims) -> Result<Place, Nowhere> {
+pub(crate) fn best(
+    store: &Store,
+    want: &Want,
+    claims: &Claims,
+    is_allowed: impl Fn(usize) -> bool,
+) -> Result<Place, Nowhere> {
     let mut best: Option<((u64, u64), Place)> = None;
     let mut earliest_ns = u64::MAX;
     let mut memory_lacks = false;
@@ -172,11 +177,12 @@ pub(crate) fn best(store: &Store, want: &Want, claims: &Claims) -> Result<Place,
         };
         // A core that others of the job still need delays them and is delayed
         // by them.
-        let unclaimed = first(&|core| claims.of(core as usize) == 0);
+        let is_claimed = |core| claims.of(core as usize) > 0;
+        let unclaimed = first(&|core| !is_claimed(core) && is_allowed(core as usize));
         let at_once = unclaimed.is_ok_and(|(start_ns, _)| start_ns == want.ready_ns);
         consider(unclaimed);
         if claims.has_group(group.index) && !at_once {
-            consider(first(&|core| claims.of(core as usize) > 0));
+            consider(first(&|core| is_claimed(core) && is_allowed(core as usize)));
         }
     }
     match best {

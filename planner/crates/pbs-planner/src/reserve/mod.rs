@@ -18,6 +18,7 @@
 
 pub(crate) mod attempt;
 pub(crate) mod choose;
+mod confined;
 pub(crate) mod net;
 pub(crate) mod ready;
 mod request;

@@ -2,10 +2,12 @@
 //! What all tries to plan a job have in common: what is left of its net, and
 //! how long it takes at best.
 
-use pbs_job::{Action, Job};
+use pbs_job::{Action, Job, Node};
+use pbs_profile::Profile;
 
+use super::confined::Confined;
 use super::{Progress, Request};
-use crate::store::Store;
+use crate::store::{Site, Store};
 
 /// The open part of a task net.
 #[derive(Clone, Debug)]
@@ -33,6 +35,8 @@ pub(crate) struct Net {
     /// `rank_ns`.
     pub(crate) span_ns: Vec<u64>,
     pub(crate) open_tasks: usize,
+    /// Which cores may be used, if not all.
+    pub(crate) confined: Option<Confined>,
 }
 
 impl Net {
@@ -49,6 +53,7 @@ impl Net {
             process_insns: vec![0; job.processes.len()],
             span_ns: vec![0; job.processes.len()],
             open_tasks: 0,
+            confined: Confined::new(request, store),
         };
         for (index, process) in job.processes.iter().enumerate() {
             let ended = match request.progress_of(index) {
@@ -88,8 +93,7 @@ impl Net {
 
     fn measure(&mut self, request: &Request<'_>, store: &Store) {
         let job = request.job;
-        let fastest = store.groups_by_rate().next();
-        let fastest = fastest.map_or(1, |group| group.rate_insns_per_s);
+        let fastest = self.fastest_rate(store);
         for task in (0..job.tasks.len()).filter(|&task| self.open[task]) {
             self.shortest_ns[task] = store.machine().duration_ns(self.insns[task], fastest);
             let open = job.predecessors(task).filter(|&before| self.open[before]);
@@ -108,6 +112,44 @@ impl Net {
             let after_ns = self.rank_ns[last].saturating_sub(self.shortest_ns[last]);
             self.span_ns[index] = self.rank_ns[first].saturating_sub(after_ns);
         }
+    }
+
+    fn is_used(&self, of: impl Fn(&Confined) -> bool) -> bool {
+        self.confined.as_ref().is_none_or(of)
+    }
+
+    /// The cores that processes of the job may be on.
+    pub(crate) fn sites<'a>(&'a self, store: &'a Store) -> impl Iterator<Item = &'a Site> {
+        let sites = store.sites().iter().enumerate();
+        let sites = sites.filter(|&(core, _)| self.is_used(|confined| confined.uses(core)));
+        sites.map(|(_, site)| site)
+    }
+
+    /// The nodes of those cores.
+    pub(crate) fn nodes<'a>(&'a self, store: &'a Store) -> impl Iterator<Item = &'a Node> {
+        let nodes = store.machine().nodes.iter().enumerate();
+        let nodes = nodes.filter(|&(node, _)| self.is_used(|confined| confined.uses_node(node)));
+        nodes.map(|(_, node)| node)
+    }
+
+    /// How much of the memory of those cores is free.
+    pub(crate) fn memories<'a>(&'a self, store: &'a Store) -> impl Iterator<Item = &'a Profile> {
+        let memories = store.memories().iter().enumerate();
+        let memories =
+            memories.filter(|&(memory, _)| self.is_used(|confined| confined.uses_memory(memory)));
+        memories.map(|(_, memory)| memory)
+    }
+
+    /// How many instructions the fastest of those cores retires in a second.
+    pub(crate) fn fastest_rate(&self, store: &Store) -> u64 {
+        let fastest = match &self.confined {
+            None => store
+                .groups_by_rate()
+                .map(|group| group.rate_insns_per_s)
+                .next(),
+            Some(_) => self.sites(store).map(|site| site.rate_insns_per_s).max(),
+        };
+        fastest.unwrap_or(1)
     }
 
     /// The open tasks that wait for none.

@@ -79,6 +79,12 @@ pub enum Lack {
         /// long enough, or no core is.
         most_free_bytes: u64,
     },
+    /// The machine has no such CPU, and the job is confined to it
+    /// ([`Job::cpus`]).
+    Cpu {
+        /// Its number in Linux.
+        cpu: u32,
+    },
     /// The net has tasks that wait for each other; the check of the job
     /// ([`pbs_job`]) says which.
     Order,

@@ -186,7 +186,7 @@ impl<'a> Search<'a> {
             starts.extend((0..RANDOM_CODES).find_map(|_| {
                 let mut cores: Vec<u32> = self.model.held_cores().collect();
                 for core in cores.iter_mut().filter(|core| **core == NONE) {
-                    *core = self.random.below(self.model.cores.len() as u64) as u32;
+                    *core = self.random.below(self.model.open_cores as u64) as u32;
                 }
                 let list = list.clone();
                 self.found(Code { list, cores })
@@ -216,7 +216,9 @@ impl<'a> Search<'a> {
                 .binary_search_by_key(&index, |process| process.process);
             let core = run.processes[found.ok()?].core;
             let found = self.model.cores.iter().position(|of| of.index == core)?;
-            Some(found as u32)
+            // A thread is there that was put where nothing else may go.
+            let is_alone = found >= self.model.open_cores && process.has_core.is_none();
+            Some(if is_alone { NONE } else { found as u32 })
         });
         let cores = cores.collect::<Option<Vec<u32>>>()?;
         Some(Code { list, cores })

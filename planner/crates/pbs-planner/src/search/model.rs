@@ -33,7 +33,10 @@ pub(super) struct Model<'a> {
     after: Vec<u32>,
     messages: Vec<Message>,
     pub(super) processes: Vec<Process>,
+    /// Those that any process may go to, and then those that only have some already.
     pub(super) cores: Vec<Core>,
+    /// How many of them any process may go to.
+    pub(super) open_cores: usize,
     /// How many kinds of cores there are.
     kinds: usize,
     /// Per task and kind of core.
@@ -155,6 +158,7 @@ impl<'a> Model<'a> {
             messages: Vec::new(),
             processes: Vec::new(),
             cores: Vec::new(),
+            open_cores: 0,
             kinds: 0,
             length_ns: Vec::new(),
             process_ns: Vec::new(),
@@ -166,7 +170,8 @@ impl<'a> Model<'a> {
         for (at, &task) in (0u32..).zip(&order) {
             place[task] = at;
         }
-        let indices = candidates(request, net, store, runs, horizon_ns);
+        let (indices, open_cores) = candidates(request, net, store, runs, horizon_ns);
+        model.open_cores = open_cores;
         model.add_processes(request, net, &place, &indices);
         model.add_tasks(request, net, &order, &place);
         model.add_cores(net, store, &indices, horizon_ns);
@@ -188,7 +193,7 @@ impl<'a> Model<'a> {
                 continue;
             }
             let has_core = match request.progress_of(index) {
-                Progress::Running { core, .. } => indices.binary_search(&core).ok(),
+                Progress::Running { core, .. } => indices.iter().position(|&of| of == core),
                 // It may hold nothing before it begins, wherever that is.
                 Progress::Waiting | Progress::Attached { .. } | Progress::Ended => None,
             };
@@ -363,11 +368,11 @@ impl<'a> Model<'a> {
         cores.map(|core| core.unwrap_or(NONE))
     }
 
-    /// A core of each kind and memory.
+    /// A core of each kind and memory, of those that any process may go to.
     pub(super) fn kinds_of_cores(&self) -> Vec<u32> {
         let mut kinds: Vec<(u32, u32)> = Vec::new();
         let mut cores = Vec::new();
-        for (core, of) in (0u32..).zip(&self.cores) {
+        for (core, of) in (0u32..).zip(&self.cores[..self.open_cores]) {
             if position_or_push(&mut kinds, (of.kind, of.memory)) == cores.len() {
                 cores.push(core);
             }
@@ -384,18 +389,49 @@ fn position_or_push<T: PartialEq>(all: &mut Vec<T>, one: T) -> usize {
     })
 }
 
-/// The cores that are looked at, in order.
+/// The cores that are looked at, and how many of them any process may go to: those come
+/// first, both in order.
 fn candidates(
     request: &Request<'_>,
     net: &Net,
     store: &Store,
     runs: &[&Run],
     horizon_ns: u64,
+) -> (Vec<usize>, usize) {
+    let all = store.sites().len();
+    let Some(confined) = &net.confined else {
+        let cores = match all <= MOST_CORES {
+            true => (0..all).collect(),
+            false => some_cores(request, net, store, runs, horizon_ns, |_| true),
+        };
+        let open_cores = cores.len();
+        return (cores, open_cores);
+    };
+    let allowed = (0..all).filter(|&core| confined.allows(core));
+    let mut cores: Vec<usize> = allowed.collect();
+    if cores.len() > MOST_CORES {
+        cores = some_cores(request, net, store, runs, horizon_ns, |core| {
+            confined.allows(core)
+        });
+        cores.retain(|&core| confined.allows(core));
+    }
+    let open_cores = cores.len();
+    let others = (0..all).filter(|&core| confined.uses(core) && !confined.allows(core));
+    cores.extend(others);
+    (cores, open_cores)
+}
+
+/// Of many cores those that the rules have used, and some of those that are allowed and
+/// free first, in order.
+fn some_cores(
+    request: &Request<'_>,
+    net: &Net,
+    store: &Store,
+    runs: &[&Run],
+    horizon_ns: u64,
+    is_allowed: impl Fn(usize) -> bool,
 ) -> Vec<usize> {
     let all = store.sites().len();
-    if all <= MOST_CORES {
-        return (0..all).collect();
-    }
     let used = runs.iter().flat_map(|run| &run.processes);
     let mut cores: BTreeSet<usize> = used.map(|process| process.core).collect();
     let processes = request.job.processes.len();
@@ -411,7 +447,8 @@ fn candidates(
         let machine = store.machine();
         let length_ns = machine.duration_ns(longest_insns, group.rate_insns_per_s);
         let window = request.start_ns..=horizon_ns.checked_sub(length_ns)?;
-        let found = (group.gaps).earliest(&window, length_ns.max(1), |_| true);
+        let wanted = |core| is_allowed(core as usize);
+        let found = (group.gaps).earliest(&window, length_ns.max(1), wanted);
         found.map(|(start_ns, core)| (start_ns.saturating_add(length_ns), core as usize))
     });
     let mut free: Vec<(u64, usize)> = free.collect();

@@ -102,7 +102,7 @@ impl Moves {
             }
             Move::Assign => {
                 if may_move(process) {
-                    code.cores[process] = below(model.cores.len()) as u32;
+                    code.cores[process] = below(model.open_cores) as u32;
                 }
             }
             Move::Swap => {
@@ -142,7 +142,7 @@ impl Moves {
                     }
                 }
                 if may_move(process) {
-                    code.cores[process] = below(model.cores.len()) as u32;
+                    code.cores[process] = below(model.open_cores) as u32;
                 }
             }
         }

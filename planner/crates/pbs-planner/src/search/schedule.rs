@@ -295,7 +295,7 @@ impl Schedule {
         let mut best: Option<(u64, u32)> = None;
         let mut lacks_memory = false;
         self.seen.clear();
-        for (core, of) in (0u32..).zip(&model.cores) {
+        for (core, of) in (0u32..).zip(&model.cores[..model.open_cores]) {
             if of.is_free && !self.is_used[core as usize] {
                 if self.seen.contains(&(of.kind, of.memory)) {
                     continue;

@@ -37,6 +37,17 @@ fn scaled(insns: u64, rate: u64, other_rate: u64, divide: fn(u128, u128) -> u128
     u64::try_from(divide(product, other_rate.max(1).into())).unwrap_or(u64::MAX)
 }
 
+/// What is free of those memories, times the time for which it is free, in
+/// byte-nanoseconds.
+pub(crate) fn memory_time<'a>(
+    memories: impl Iterator<Item = &'a Profile>,
+    over: &Range<u64>,
+) -> u128 {
+    memories.fold(0, |sum, memory| {
+        sum.saturating_add(memory.integral(over.clone()))
+    })
+}
+
 /// How the memory of a node is divided among its cores (Glaß 2024, 5.1.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Balancing {
@@ -220,10 +231,7 @@ impl Store {
     /// The free memory of the whole machine, times the time for which it is
     /// free, in byte-nanoseconds: `left` of the thesis (5.1.3).
     pub fn free_memory_time(&self, over: Range<u64>) -> u128 {
-        let memories = self.memories.iter();
-        memories.fold(0, |sum, memory| {
-            sum.saturating_add(memory.integral(over.clone()))
-        })
+        memory_time(self.memories.iter(), &over)
     }
 
     /// All runs of which something is reserved, by their numbers.

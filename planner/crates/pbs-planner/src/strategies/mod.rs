@@ -137,6 +137,18 @@ pub fn reserve_in(
     booking.remove(request.run);
     let request = &request.not_before(booking.store().now_ns());
     let net = Net::new(request, booking.store());
+    let missing = request.job.missing_cpus(booking.store().machine());
+    if let Some(&cpu) = missing.first() {
+        return Err(Box::new(Refused {
+            best: Refusal {
+                process: 0,
+                task: 0,
+                lack: Lack::Cpu { cpu },
+                open_tasks: net.open_tasks,
+            },
+            attempts: Vec::new(),
+        }));
+    }
     let bound_ns = bounds::lower(request, &net, booking.store()).end_ns;
     // Where the search may stop.
     let enough_ns = match options.aim {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! In words why a job was declined.
 
-use pbs_job::Job;
+use pbs_job::{cpu_list, Job};
 use pbs_plan::underscored;
 
 use super::{memory_time, Declined, Rejection, Shortage};
@@ -26,6 +26,14 @@ impl Rejection {
         };
         let missing = self.shortage.missing();
         let what = match self.shortage {
+            Shortage::Cpus {
+                ref missing,
+                ref available,
+            } => format!(
+                "{who} is confined to CPUs that the machine does not have: {}; it has {}",
+                cpu_list(missing),
+                cpu_list(available)
+            ),
             Shortage::Time {
                 end_ns: u64::MAX, ..
             } => {
@@ -99,6 +107,9 @@ impl Refusal {
                 underscored(needed_ns),
                 underscored(most_free_bytes)
             ),
+            Lack::Cpu { cpu } => {
+                format!("the job is confined to CPU {cpu}, which the machine does not have")
+            }
             Lack::Order => "its tasks wait for each other".into(),
             Lack::Untried => "no strategy was tried".into(),
         };

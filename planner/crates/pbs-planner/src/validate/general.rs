@@ -12,6 +12,17 @@ use crate::bounds;
 use crate::store::{Balancing, Store};
 
 pub(super) fn check(question: &Question<'_>, store: &Store) -> Result<(), Rejection> {
+    let missing = question.request.job.missing_cpus(store.machine());
+    if !missing.is_empty() {
+        return Err(Rejection {
+            level: Level::General,
+            process: None,
+            shortage: Shortage::Cpus {
+                missing,
+                available: store.machine().cpus().collect(),
+            },
+        });
+    }
     memory(question, store)?;
     let end_ns = earliest_end_ns(question, store);
     let deadline_ns = question.request.deadline_ns;
@@ -44,7 +55,8 @@ fn memory(question: &Question<'_>, store: &Store) -> Result<(), Rejection> {
         return Ok(());
     }
     let job = question.request.job;
-    let available_bytes = store.machine().memory_bytes();
+    let bytes = question.net.nodes(store).map(|node| node.memory_bytes);
+    let available_bytes = bytes.fold(0, u64::saturating_add);
     let refuse = |process, needed_bytes| {
         Err(Rejection {
             level: Level::General,

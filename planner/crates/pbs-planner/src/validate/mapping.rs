@@ -97,7 +97,7 @@ fn map_all(
         };
         reject(process, shortage)
     };
-    let capacities = capacities(booking.store());
+    let capacities = capacities(question, booking.store());
     let mut time = CoreTime::new(validation.process_idle_permille);
     let mut latest_ns = question.request.start_ns;
     let mut open: Vec<_> = job.initial_process().into_iter().collect();
@@ -143,8 +143,8 @@ fn map_all(
 }
 
 /// The most memory that one process can have.
-fn capacities(store: &Store) -> u64 {
-    let nodes = store.machine().nodes.iter();
+fn capacities(question: &Question<'_>, store: &Store) -> u64 {
+    let nodes = question.net.nodes(store);
     let capacities = nodes.map(|node| store.balancing().memory_bytes(node));
     capacities.max().unwrap_or(0)
 }
@@ -173,8 +173,9 @@ fn find_in_one_piece(
         let until_ns = latest_ns.saturating_add(runtime_ns);
         let found = loop {
             let starts_ns = from_ns..=latest_ns;
-            let Some((start_ns, core)) = group.gaps.earliest(&starts_ns, runtime_ns, |_| true)
-            else {
+            let Some((start_ns, core)) = group.gaps.earliest(&starts_ns, runtime_ns, |core| {
+                question.allows(core as usize)
+            }) else {
                 break None;
             };
             match memory.find_first_hole(want.memory_bytes, runtime_ns, start_ns..until_ns) {
@@ -203,7 +204,8 @@ fn find_in_pieces(
     want: &Want,
 ) -> Option<Frame> {
     let store = booking.store();
-    let mut by_rate: Vec<_> = (0..store.sites().len()).collect();
+    let cores = (0..store.sites().len()).filter(|&core| question.allows(core));
+    let mut by_rate: Vec<_> = cores.collect();
     by_rate.sort_by_key(|&core| Reverse(store.sites()[core].rate_insns_per_s));
     let mut best: Option<Frame> = None;
     for core in by_rate {

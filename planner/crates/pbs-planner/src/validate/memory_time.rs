@@ -5,7 +5,7 @@
 //! the thesis prints the other way round (Documentation/theses.rst).
 
 use super::{Level, Question, Rejection, Shortage, WantType};
-use crate::store::Store;
+use crate::store::{memory_time, Store};
 
 pub(super) fn check(question: &Question<'_>, store: &Store) -> Result<(), Rejection> {
     let deadline_ns = question.request.deadline_ns;
@@ -35,7 +35,7 @@ pub(super) fn is_enough(question: &Question<'_>, store: &Store, deadline_ns: u64
     let mut least = 0u128;
     for part in [middle_ns..window.end, window.start..middle_ns] {
         let length_ns = u128::from(part.end.saturating_sub(part.start));
-        for memory in store.memories() {
+        for memory in question.net.memories(store) {
             let bytes = memory.min_over(part.clone()).unwrap_or(0);
             least = least.saturating_add(u128::from(bytes) * length_ns);
             if least >= needed {
@@ -65,7 +65,7 @@ fn want(question: &Question<'_>, store: &Store) -> u128 {
     ) {
         return u128::from(runtime_ns) * u128::from(memory_bytes);
     }
-    let fastest = Question::fastest_rate(store);
+    let fastest = question.net.fastest_rate(store);
     let wants = job.processes.iter().enumerate().map(|(index, process)| {
         let runtime_ns = question.runtime_ns(store, index, fastest);
         u128::from(runtime_ns) * u128::from(process.memory_bytes)
@@ -74,5 +74,6 @@ fn want(question: &Question<'_>, store: &Store) -> u128 {
 }
 
 fn left(question: &Question<'_>, store: &Store, deadline_ns: u64) -> u128 {
-    store.free_memory_time(question.request.start_ns..deadline_ns)
+    let over = question.request.start_ns..deadline_ns;
+    memory_time(question.net.memories(store), &over)
 }

@@ -81,7 +81,7 @@ pub enum Level {
 }
 
 /// Why a job was not found worth planning.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rejection {
     /// Where it failed.
     pub level: Level,
@@ -92,8 +92,16 @@ pub struct Rejection {
 }
 
 /// What there was too little of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Shortage {
+    /// Of CPUs that the job is confined to ([`Job::cpus`](pbs_job::Job::cpus)).
+    Cpus {
+        /// Those that the machine does not have, ascending.
+        missing: Vec<u32>,
+        /// Those that it has, in the order of
+        /// [`Machine::cpus`](pbs_job::Machine::cpus).
+        available: Vec<u32>,
+    },
     /// Of time before the deadline.
     Time {
         /// When the job or process would end at the earliest.
@@ -161,14 +169,15 @@ impl<'a> Question<'a> {
         })
     }
 
-    fn fastest_rate(store: &Store) -> u64 {
-        let mut groups = store.groups_by_rate();
-        groups.next().map_or(1, |group| group.rate_insns_per_s)
+    /// Whether a process may be mapped to that core.
+    fn allows(&self, core: usize) -> bool {
+        let confined = self.net.confined.as_ref();
+        confined.is_none_or(|confined| confined.allows(core))
     }
 
     /// As the process that stands for `pbsctl` itself.
     fn takes_no_time(&self, store: &Store, process: usize) -> bool {
-        self.runtime_ns(store, process, Self::fastest_rate(store)) == 0
+        self.runtime_ns(store, process, self.net.fastest_rate(store)) == 0
     }
 }
 
@@ -271,9 +280,10 @@ impl fmt::Display for Level {
 }
 
 impl Shortage {
-    /// By how much it was too little: nanoseconds, bytes or byte-nanoseconds.
+    /// By how much it was too little: CPUs, nanoseconds, bytes or byte-nanoseconds.
     pub fn missing(&self) -> u128 {
         match *self {
+            Self::Cpus { ref missing, .. } => missing.len() as u128,
             Self::Time {
                 end_ns,
                 deadline_ns,

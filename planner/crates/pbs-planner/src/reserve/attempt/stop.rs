@@ -27,7 +27,7 @@ impl Attempt<'_, '_> {
     pub(super) fn no_memory(&self, task: usize) -> Stop {
         let want = self.want(task);
         let window = want.ready_ns..want.deadline_ns;
-        let memories = self.booking.store().memories().iter();
+        let memories = self.net.memories(self.booking.store());
         let most = memories.filter_map(|memory| memory.max_over(window.clone()));
         Stop {
             task,
