@@ -7,6 +7,7 @@ use std::fs;
 use clap::Args;
 use jiff::tz::TimeZone;
 use jiff::Timestamp;
+use pbs_job::cpu_list;
 use pbs_node::queue::RunSummary;
 use pbs_report::{columns, grouped};
 use pbs_varlink::Job;
@@ -37,6 +38,8 @@ pub(crate) struct Row {
     reason: Option<String>,
     outcome: Option<String>,
     priority: Option<u32>,
+    /// The CPUs that it is confined to.
+    cpus: Option<Vec<u32>>,
     submitted_unix_ns: u64,
     deadline_unix_ns: Option<u64>,
     expected_start_unix_ns: Option<u64>,
@@ -75,6 +78,7 @@ impl From<RunSummary> for Row {
             reason: run.reason,
             outcome: run.outcome.map(|outcome| outcome.to_string()),
             priority: run.priority,
+            cpus: run.cpus,
             submitted_unix_ns: run.submitted_unix_ns,
             deadline_unix_ns: run.deadline_unix_ns,
             expected_start_unix_ns: run.expected_start_unix_ns,
@@ -99,6 +103,7 @@ impl From<Job> for Row {
             reason: job.reason,
             outcome: job.outcome,
             priority: job.priority,
+            cpus: job.cpus,
             submitted_unix_ns: job.submitted_unix_ns,
             deadline_unix_ns: job.deadline_unix_ns,
             expected_start_unix_ns: job.expected_start_unix_ns,
@@ -189,7 +194,7 @@ struct Around {
 }
 
 #[rustfmt::skip]
-static COLUMNS: [Column; 18] = [
+static COLUMNS: [Column; 19] = [
     Column { name: "run", header: "RUN", by_default: true, help: "its number",
         cell: |run, _| Some(run.run.to_string()), key: |run, _| number(run.run) },
     Column { name: "job", header: "JOB", by_default: true, help: "the name of its job",
@@ -207,6 +212,10 @@ static COLUMNS: [Column; 18] = [
         help: "how important it is: more goes first",
         cell: |run, _| Some(run.priority?.to_string()),
         key: |run, _| number(run.priority?.into()) },
+    Column { name: "cpus", header: "CPUS", by_default: false,
+        help: "the CPUs that it is confined to",
+        cell: |run, _| Some(cpu_list(run.cpus.as_ref()?)),
+        key: |run, _| number((*run.cpus.as_ref()?.first()?).into()) },
     Column { name: "submitted", header: "SUBMITTED", by_default: true, help: "when it was submitted",
         cell: |run, around| Some(time(run.submitted_unix_ns, &around.zone)),
         key: |run, _| number(run.submitted_unix_ns) },
@@ -492,6 +501,7 @@ mod tests {
         let running = Row {
             uid: Some(1000),
             priority: Some(3),
+            cpus: Some(vec![1, 2, 5]),
             kind: Some("plan".into()),
             tasks: Some(5),
             tasks_ended: Some(2),
@@ -521,7 +531,7 @@ mod tests {
         assert_eq!(
             rows[0],
             format!(
-                "7 sort anna plan running 3 {submitted} 1:40 {start} {end} {deadline} 1:05 -0:01 \
+                "7 sort anna plan running 3 1-2,5 {submitted} 1:40 {start} {end} {deadline} 1:05 -0:01 \
                  1:02:03 2/5 - - -"
             )
         );
@@ -529,7 +539,7 @@ mod tests {
         assert_eq!(
             rows[1],
             format!(
-                "8 pack 4711 - over - {submitted} 1:40 - {ended} - - - - - cancelled NO anna \
+                "8 pack 4711 - over - - {submitted} 1:40 - {ended} - - - - - cancelled NO anna \
                  cancelled it"
             )
         );

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
+use pbs_job::cpu_list;
 use pbs_node::{Declined, Limit};
 use pbs_report::{columns, grouped, ms};
 use pbs_varlink::{
@@ -306,6 +307,7 @@ fn shown(out: Output, shown: Shown) -> Result<ExitCode, Failure> {
                 "Priority",
                 job.priority.map(|priority| priority.to_string()),
             ),
+            ("CPUs", job.cpus.as_deref().map(cpu_list)),
             ("Submitted", at(Some(job.submitted_unix_ns))),
             ("Deadline", at(job.deadline_unix_ns)),
             ("Begins", at(job.expected_start_unix_ns)),

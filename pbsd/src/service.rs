@@ -666,6 +666,7 @@ fn job(run: RunSummary) -> Job {
         reason: run.reason,
         outcome: run.outcome.map(|outcome| outcome.name().into()),
         priority: run.priority,
+        cpus: run.cpus,
         submitted_unix_ns: run.submitted_unix_ns,
         deadline_unix_ns: run.deadline_unix_ns,
         expected_start_unix_ns: run.expected_start_unix_ns,

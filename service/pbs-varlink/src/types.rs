@@ -87,6 +87,8 @@ pub struct Job {
     pub outcome: Option<String>,
     /// How important it is; the greater, the more
     pub priority: Option<u32>,
+    /// The CPUs that it is confined to; none: it is not
+    pub cpus: Option<Vec<u32>>,
     /// When it was submitted
     pub submitted_unix_ns: u64,
     /// When it is to have ended

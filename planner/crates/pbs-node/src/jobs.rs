@@ -415,6 +415,7 @@ impl Jobs {
         Ending {
             why: active.cancelled.clone(),
             deadline_unix_ns: active.deadline_ns().map(since_1970),
+            cpus: active.job.cpus.clone(),
             started_unix_ns: active.started_ns.map(since_1970),
             kept: None,
             succeeded: programs.iter().all(ok),

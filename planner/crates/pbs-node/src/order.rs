@@ -44,6 +44,8 @@ pub struct Ending {
     pub why: Option<String>,
     /// When it was to have ended.
     pub deadline_unix_ns: Option<u64>,
+    /// The CPUs that it was confined to; empty: it was not.
+    pub cpus: Vec<u32>,
     /// When its programs were let go.
     pub started_unix_ns: Option<u64>,
     /// It ended, and before its deadline; `None`: it had none.

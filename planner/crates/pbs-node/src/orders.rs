@@ -258,6 +258,7 @@ impl Jobs {
         let ending = Ending {
             why: Some(why),
             deadline_unix_ns: Some(one.deadline_unix_ns()),
+            cpus: one.order.submission.job.cpus.clone(),
             ..Ending::default()
         };
         let noted = self

@@ -55,6 +55,8 @@ pub struct RunSummary {
     pub uid: Option<u32>,
     /// How important it is.
     pub priority: Option<u32>,
+    /// The CPUs that it is confined to, ascending; `None`: it is not.
+    pub cpus: Option<Vec<u32>>,
     /// Why it waits, or why it did not come to its end.
     pub reason: Option<String>,
     /// When it is to have ended.
@@ -84,6 +86,7 @@ impl RunSummary {
             tasks_ended: 0,
             uid: None,
             priority: None,
+            cpus: None,
             reason: None,
             deadline_unix_ns: None,
             expected_start_unix_ns: None,
@@ -111,6 +114,7 @@ impl RunSummary {
             tasks_ended: ended.count(),
             uid: order.map(|order| order.uid),
             priority: noted.as_ref().and_then(|noted| noted.terms.priority),
+            cpus: ending.and_then(|ending| confined(&ending.cpus)),
             reason: ending.and_then(|ending| ending.why.clone()),
             deadline_unix_ns: ending.and_then(|ending| ending.deadline_unix_ns),
             started_unix_ns: ending.and_then(|ending| ending.started_unix_ns),
@@ -118,6 +122,11 @@ impl RunSummary {
             ..Self::begun(run.id, &run.job, run.submitted_unix_ns)
         }
     }
+}
+
+/// The CPUs of a job, if it is confined to some.
+pub(crate) fn confined(cpus: &[u32]) -> Option<Vec<u32>> {
+    (!cpus.is_empty()).then(|| cpus.to_vec())
 }
 
 /// Opens the history, or makes it and the directory that it is in.

@@ -146,6 +146,7 @@ fn under_way(
             if let Some(order) = order {
                 let noted = Noted::of(&order).over(Ending {
                     why: Some("the machine was booted while it ran".into()),
+                    cpus: saved.map_or_else(Vec::new, |saved| saved.job.cpus),
                     ..Ending::default()
                 });
                 ledger.set_order(id, &noted.order())?;

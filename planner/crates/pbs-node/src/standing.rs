@@ -6,7 +6,7 @@ use pbs_history::{RunFigures, RunId, State};
 use crate::jobs::{monotonic_ns, ActiveJob, Jobs};
 use crate::order::{Noted, Waits};
 use crate::orders::Waiting;
-use crate::queue::{since_1970, RunSummary};
+use crate::queue::{confined, since_1970, RunSummary};
 use crate::Error;
 
 impl Jobs {
@@ -72,6 +72,7 @@ impl Jobs {
             },
             uid: Some(terms.owner.uid),
             priority: Some(job.priority),
+            cpus: confined(&job.cpus),
             deadline_unix_ns: Some(waiting.deadline_unix_ns()),
             ..RunSummary::begun(waiting.id, &job.name, waiting.submitted_unix_ns)
         }
@@ -100,6 +101,7 @@ impl Jobs {
             kind: active.kind,
             uid: active.uid(),
             priority: Some(active.job.priority),
+            cpus: confined(&active.job.cpus),
             deadline_unix_ns: active.deadline_ns().map(since_1970),
             expected_start_unix_ns: state.planned_start_ns.map(since_1970),
             expected_end_unix_ns: state.planned_end_ns.map(since_1970),
