@@ -16,7 +16,7 @@
 //! | moldable | [`Moldable`] |
 //! | malleable | [`Malleable`], and [`Psa`] of 5.1.2 |
 //! | fully-predictably evolving | [`Predictable`] |
-//! | marginally-predictably evolving (5.3) | [`Amr`] with [`Updates::Announced`] |
+//! | marginally-predictably evolving (5.3) | [`Amr`] with [`Updates::Announced`], [`Staged`] |
 //! | non-predictably evolving | [`Nea`], and [`Amr`] of 5.1.1 |
 
 mod amr;
@@ -28,6 +28,7 @@ mod predictable;
 mod psa;
 mod rigid;
 mod speed_up;
+mod staged;
 pub mod study;
 mod time;
 mod wish;
@@ -43,6 +44,7 @@ pub use predictable::Predictable;
 pub use psa::{Account, KillOrder, Psa};
 pub use rigid::Rigid;
 pub use speed_up::{SpeedUp, MOST_MIB};
+pub use staged::Staged;
 pub use time::{ns, seconds, SECOND_NS};
 pub use wish::{Application, How, Kind, Label, Request, Views, Wish};
 pub use working_set::{WorkingSet, MOST, STEPS};

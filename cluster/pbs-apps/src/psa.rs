@@ -9,12 +9,21 @@
 //! Chosen here, as the report does not say: the youngest tasks are killed, as they lose least
 //! ([`KillOrder`] has the opposite), and none is started that a drop would kill which the
 //! view already shows.
+//!
+//! A sweep of jobs ([`Psa::of_jobs`]) is the same but for its tasks, of which there are so many:
+//! when one ends it is told, and before that when it is expected to.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use serde::Serialize;
 
 use crate::{Application, How, Kind, Label, Request, View, Views, Wish, FOREVER};
+
+/// A job is not reckoned to have ended before it is so late, as a part of how long it is thought
+/// to take: a quarter. What begins on a node for which another one has to have ended would be
+/// killed if that is a little late.
+const SPARE: u64 = 4;
 
 /// Who is killed first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -44,6 +53,8 @@ pub struct Account {
 struct Task {
     number: u64,
     started_ns: u64,
+    /// When it ends or, of a job, is expected to.
+    end_ns: u64,
 }
 
 /// The application.
@@ -51,8 +62,13 @@ struct Task {
 pub struct Psa {
     task_ns: u64,
     kill_order: KillOrder,
+    /// Of a sweep of jobs: how many are to be started. `None`: tasks without end, which last
+    /// as long as they say.
+    jobs: Option<u64>,
+    /// Jobs that were killed, to be run again.
+    again: Vec<u64>,
     view: View,
-    /// In the order in which they started, and so in which they end.
+    /// In the order in which they started, and so, unless they are jobs, in which they end.
     tasks: VecDeque<Task>,
     next_task: u64,
     held: u64,
@@ -72,6 +88,8 @@ impl Psa {
         Self {
             task_ns: task_ns.max(1),
             kill_order: KillOrder::default(),
+            jobs: None,
+            again: Vec::new(),
             view: View::default(),
             tasks: VecDeque::new(),
             next_task: 0,
@@ -80,6 +98,15 @@ impl Psa {
             account: Account::default(),
             told_ns: 0,
             has_ended: false,
+        }
+    }
+
+    /// So many jobs, each thought to take so long.
+    pub fn of_jobs(task_ns: u64, count: u64) -> Self {
+        Self {
+            jobs: Some(count),
+            has_ended: count == 0,
+            ..Self::new(task_ns)
         }
     }
 
@@ -125,9 +152,8 @@ impl Psa {
 
     /// Counts what was until now, and ends tasks whose time is over.
     fn settle(&mut self, now_ns: u64) {
-        while let Some(task) = self.tasks.front() {
-            let end_ns = task.started_ns.saturating_add(self.task_ns);
-            if end_ns > now_ns {
+        while let Some(&Task { end_ns, .. }) = self.tasks.front() {
+            if end_ns > now_ns || self.jobs.is_some() {
                 break;
             }
             self.idle_until(end_ns);
@@ -158,19 +184,35 @@ impl Psa {
         let startable = self.startable(now_ns);
         let idle = self.held.saturating_sub(self.running());
         let starts = startable.min(idle);
-        if starts > 0 {
-            let first = self.next_task;
-            self.next_task += starts;
-            let tasks = first..self.next_task;
+        for tasks in self.next_tasks(starts) {
+            let end_ns = now_ns.saturating_add(self.task_ns);
             self.tasks.extend(tasks.clone().map(|number| Task {
                 number,
                 started_ns: now_ns,
+                end_ns,
             }));
             wishes.push(Wish::Start { tasks });
         }
         let more = if may_ask { startable - starts } else { 0 };
         wishes.extend(self.request(self.running() + more));
+        self.has_ended = self.jobs == Some(0) && self.tasks.is_empty();
         wishes
+    }
+
+    /// Takes so many of the tasks that are to be started: jobs that were killed first.
+    fn next_tasks(&mut self, count: u64) -> Vec<Range<u64>> {
+        let mut tasks = Vec::new();
+        let mut left = count;
+        while let Some(number) = self.again.pop_if(|_| left > 0) {
+            tasks.push(number..number + 1);
+            left -= 1;
+        }
+        if left > 0 {
+            tasks.push(self.next_task..self.next_task + left);
+            self.next_task += left;
+        }
+        self.jobs = self.jobs.map(|all| all.saturating_sub(count));
+        tasks
     }
 
     /// Kills tasks for which there are no nodes any more.
@@ -184,6 +226,10 @@ impl Psa {
             };
             let Some(victim) = victim else { break };
             numbers.push(victim.number);
+            if let Some(left) = &mut self.jobs {
+                *left += 1;
+                self.again.push(victim.number);
+            }
             self.account.killed += 1;
             self.account.wasted_node_ns += u128::from(now_ns.saturating_sub(victim.started_ns));
         }
@@ -195,13 +241,25 @@ impl Psa {
         let end_ns = now_ns.saturating_add(self.task_ns);
         let times = self.view.times(now_ns, end_ns);
         let room = times.map(|ns| self.view.at(ns).saturating_sub(self.running_at(ns)));
-        room.min().unwrap_or(0)
+        room.min().unwrap_or(0).min(self.jobs.unwrap_or(u64::MAX))
     }
 
     /// How many of those that run now will still do so.
     fn running_at(&self, time_ns: u64) -> u64 {
-        let has_ended = |task: &Task| task.started_ns.saturating_add(self.task_ns) <= time_ns;
-        self.running() - self.tasks.partition_point(has_ended) as u64
+        let spare_ns = match self.jobs {
+            None => 0,
+            Some(_) => self.task_ns / SPARE,
+        };
+        // A job that should have ended runs until one is told.
+        let has_ended = |task: &Task| {
+            let end_ns = task.end_ns.saturating_add(spare_ns);
+            end_ns <= time_ns && time_ns > self.told_ns
+        };
+        let ended = match self.jobs {
+            None => self.tasks.partition_point(has_ended),
+            Some(_) => self.tasks.iter().filter(|task| has_ended(task)).count(),
+        };
+        self.running() - ended as u64
     }
 
     /// Asks for so many nodes instead of what it has asked for.
@@ -254,6 +312,22 @@ impl Application for Psa {
         self.react(now_ns, false)
     }
 
+    fn task_expected(&mut self, now_ns: u64, task: u64, end_ns: u64) -> Vec<Wish> {
+        let mut tasks = self.tasks.iter_mut();
+        if let Some(task) = tasks.find(|it| it.number == task) {
+            task.end_ns = end_ns;
+        }
+        self.react(now_ns, true)
+    }
+
+    fn task_ended(&mut self, now_ns: u64, task: u64) -> Vec<Wish> {
+        self.settle(now_ns);
+        let before = self.tasks.len();
+        self.tasks.retain(|it| it.number != task);
+        self.account.done += (before - self.tasks.len()) as u64;
+        self.react(now_ns, true)
+    }
+
     fn wake(&mut self, now_ns: u64) -> Vec<Wish> {
         self.react(now_ns, true)
     }
@@ -262,8 +336,8 @@ impl Application for Psa {
         if self.has_ended {
             return None;
         }
-        let first = self.tasks.front();
-        let end_ns = first.map(|task| task.started_ns.saturating_add(self.task_ns));
+        let first = self.tasks.front().filter(|_| self.jobs.is_none());
+        let end_ns = first.map(|task| task.end_ns);
         let change_ns = self.view.next_change_ns(self.told_ns);
         end_ns.into_iter().chain(change_ns).min()
     }

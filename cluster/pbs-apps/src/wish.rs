@@ -121,6 +121,25 @@ pub trait Application {
         Vec::new()
     }
 
+    /// The duration of a request is over, and it has none of its nodes any more.
+    fn run_out(&mut self, now_ns: u64, label: Label) -> Vec<Wish> {
+        let _ = (now_ns, label);
+        Vec::new()
+    }
+
+    /// A task that runs is expected to end then. A model of which the tasks only last is not
+    /// told.
+    fn task_expected(&mut self, now_ns: u64, task: u64, end_ns: u64) -> Vec<Wish> {
+        let _ = (now_ns, task, end_ns);
+        Vec::new()
+    }
+
+    /// A task has ended, or could not start. A model of which the tasks only last is not told.
+    fn task_ended(&mut self, now_ns: u64, task: u64) -> Vec<Wish> {
+        let _ = (now_ns, task);
+        Vec::new()
+    }
+
     /// Time has come to that of [`Application::next_ns`].
     fn wake(&mut self, now_ns: u64) -> Vec<Wish>;
 
@@ -146,6 +165,18 @@ impl<A: Application + ?Sized> Application for Box<A> {
 
     fn refused(&mut self, now_ns: u64, label: Label) -> Vec<Wish> {
         (**self).refused(now_ns, label)
+    }
+
+    fn run_out(&mut self, now_ns: u64, label: Label) -> Vec<Wish> {
+        (**self).run_out(now_ns, label)
+    }
+
+    fn task_expected(&mut self, now_ns: u64, task: u64, end_ns: u64) -> Vec<Wish> {
+        (**self).task_expected(now_ns, task, end_ns)
+    }
+
+    fn task_ended(&mut self, now_ns: u64, task: u64) -> Vec<Wish> {
+        (**self).task_ended(now_ns, task)
     }
 
     fn wake(&mut self, now_ns: u64) -> Vec<Wish> {

@@ -250,3 +250,71 @@ fn f34_what_drains_wastes_nothing() {
     });
     assert!(done.sum::<u64>() > 1_000, "nothing was tried");
 }
+
+#[test]
+fn f34_jobs_run_until_one_is_told() {
+    let mut psa = Psa::of_jobs(10 * S, 5);
+    psa.connect(0);
+    assert_eq!(wanted(&see(&mut psa, 0, &[(FOREVER, 3)])), Some(3));
+    assert_eq!(give(&mut psa, 0, 3), [Wish::Start { tasks: 0..3 }]);
+    // It is late, and nobody wakes it for that.
+    assert_eq!((psa.next_ns(), psa.running()), (None, 3));
+    assert_eq!(psa.wake(12 * S), []);
+    assert_eq!(
+        psa.task_ended(13 * S, 1),
+        [Wish::Start { tasks: 3..4 }],
+        "its node has the next one"
+    );
+    psa.task_ended(14 * S, 0);
+    // The last one runs; a node is given back.
+    assert_eq!(wanted(&psa.task_ended(15 * S, 2)), Some(2));
+    assert!(!psa.has_ended());
+    assert_eq!(wanted(&psa.task_ended(16 * S, 3)), Some(1));
+    assert_eq!(wanted(&psa.task_ended(17 * S, 4)), Some(0));
+    assert!(psa.has_ended());
+    assert_eq!((psa.account().done, psa.account().killed), (5, 0));
+}
+
+#[test]
+fn f34_jobs_that_a_drop_would_kill_are_not_started() {
+    let mut psa = Psa::of_jobs(10 * S, 100);
+    psa.connect(0);
+    see(&mut psa, 0, &[(FOREVER, 3)]);
+    give(&mut psa, 0, 3);
+    // Two go in 15 s: what ends before that may begin.
+    assert_eq!(see(&mut psa, 5, &[(15, 3), (FOREVER, 1)]), []);
+    let start = |tasks| Wish::Start { tasks };
+    assert_eq!(
+        psa.task_ended(7 * S, 0),
+        [start(3..4)],
+        "17 s and 2.5 to spare"
+    );
+    assert_eq!(
+        psa.task_ended(8 * S, 2),
+        [start(4..5)],
+        "18 s and 2.5 to spare, but one remains"
+    );
+    // The fourth of them may be late, and then this one would have no node.
+    assert_eq!(wanted(&psa.task_ended(11 * S, 1)), Some(2));
+    assert_eq!(wanted(&psa.task_ended(18 * S, 3)), Some(1));
+    assert_eq!((psa.running(), psa.draining()), (1, 0));
+    assert_eq!(psa.wake(20 * S), []);
+    assert_eq!(psa.account().killed, 0);
+}
+
+#[test]
+fn f34_jobs_that_were_killed_are_run_again() {
+    let mut psa = Psa::of_jobs(10 * S, 3);
+    psa.connect(0);
+    see(&mut psa, 0, &[(FOREVER, 3)]);
+    give(&mut psa, 0, 3);
+    let killed = see(&mut psa, 4, &[(FOREVER, 2)]);
+    assert_eq!(killed[0], Wish::Kill { tasks: vec![2] });
+    assert_eq!(wanted(&killed), Some(2));
+    give(&mut psa, 4, 2);
+    assert_eq!(psa.task_ended(10 * S, 0), [Wish::Start { tasks: 2..3 }]);
+    assert_eq!(psa.account().wasted_node_ns, u128::from(4 * S));
+    psa.task_ended(11 * S, 1);
+    psa.task_ended(20 * S, 2);
+    assert!(psa.has_ended());
+}
