@@ -274,7 +274,7 @@ fn what_the_manager_of_nodes_says_is_what_is_documented() {
     let listener = pbs_socket::listen(&path).unwrap();
     std::thread::spawn(move || {
         let settings = pbs_rms_server::Settings {
-            clusters: vec![("lab".into(), 8)],
+            clusters: vec![pbs_rms_server::Managed::new("lab", 8)],
             policy: pbs_rms::Policy::default(),
             absence_grace_ns: 60_000_000_000,
         };

@@ -10,7 +10,7 @@ use pbs_apps::{
 };
 use pbs_rms::Policy;
 use pbs_rms_apps::{Driver, News};
-use pbs_rms_server::{serve, Hub, Settings};
+use pbs_rms_server::{serve, Hub, Managed, Settings};
 
 const SPEED: u64 = 4000;
 
@@ -21,7 +21,7 @@ fn start() -> PathBuf {
     let listener = pbs_socket::listen(&path).expect("nobody listens there");
     thread::spawn(move || {
         let settings = Settings {
-            clusters: vec![("lab".into(), 1400)],
+            clusters: vec![Managed::new("lab", 1400)],
             policy: Policy {
                 interval_ns: 1_000_000,
                 ..Policy::default()

@@ -12,7 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use pbs_rms::Policy;
-use pbs_rms_server::{serve, Hub, Settings};
+use pbs_rms_server::{serve, Hub, Managed, Settings};
 
 /// How long is measured.
 const TIME: Duration = Duration::from_secs(5);
@@ -104,7 +104,7 @@ fn measure(applications: usize, keep: Option<PathBuf>) {
     let is_kept = keep.is_some();
     thread::spawn(move || {
         let settings = Settings {
-            clusters: vec![("bench".into(), 16_384)],
+            clusters: vec![Managed::new("bench", 16_384)],
             policy: Policy {
                 interval_ns: 0,
                 ..Policy::default()

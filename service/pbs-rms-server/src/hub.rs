@@ -24,11 +24,33 @@ const MOST_OVER: usize = 10_000;
 /// The longest name of a session.
 const NAME_BYTES: usize = 200;
 
+/// A cluster that is managed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Managed {
+    /// Its name.
+    pub name: String,
+    /// How many nodes it has.
+    pub nodes: u32,
+    /// Which CPU of this machine each of them is; `None`: they are no CPUs of it.
+    pub cpus: Option<Vec<u32>>,
+}
+
+impl Managed {
+    /// So many nodes that are elsewhere.
+    pub fn new(name: impl Into<String>, nodes: u32) -> Self {
+        Self {
+            name: name.into(),
+            nodes,
+            cpus: None,
+        }
+    }
+}
+
 /// What an operator says.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// The clusters: each with how many nodes it has.
-    pub clusters: Vec<(String, u32)>,
+    /// The clusters.
+    pub clusters: Vec<Managed>,
     /// How the manager decides.
     pub policy: Policy,
     /// How long a session goes on that nobody monitors.
@@ -79,7 +101,11 @@ impl Hub {
     /// A manager of these clusters, that goes on with what the file of that name says and keeps
     /// there what happens. Without one, nothing outlives it.
     pub fn open(settings: Settings, journal: Option<&Path>) -> Result<Self, Error> {
-        let sizes: Vec<u32> = settings.clusters.iter().map(|cluster| cluster.1).collect();
+        let sizes: Vec<u32> = settings
+            .clusters
+            .iter()
+            .map(|cluster| cluster.nodes)
+            .collect();
         let policy = settings.policy.clone();
         let now_ns = now_ns();
         let mut hub = Self {
@@ -248,9 +274,10 @@ impl Hub {
         let now_ns = now_ns();
         let app = self.rms.connect(name, now_ns);
         self.owners.insert(app, Owner::new(caller.uid, now_ns));
-        let clusters = self.settings.clusters.iter().map(|(name, nodes)| Cluster {
-            name: name.clone(),
-            nodes: u64::from(*nodes),
+        let clusters = self.settings.clusters.iter().map(|cluster| Cluster {
+            name: cluster.name.clone(),
+            nodes: u64::from(cluster.nodes),
+            cpus: cluster.cpus.clone(),
         });
         let connected = Connected {
             session: app.0,

@@ -10,7 +10,7 @@ mod hub;
 mod journal;
 mod session;
 
-pub use hub::{Hub, Settings};
+pub use hub::{Hub, Managed, Settings};
 pub use journal::Error as JournalError;
 
 use std::cell::RefCell;

@@ -9,12 +9,12 @@ use std::thread;
 use std::time::Duration;
 
 use pbs_rms::Policy;
-use pbs_rms_server::{serve, Hub, Settings};
+use pbs_rms_server::{serve, Hub, Managed, Settings};
 use pbs_rms_wire::{Asked, Change, Client, Failure, Notice, Refusal};
 
 fn settings() -> Settings {
     Settings {
-        clusters: vec![("lab".into(), 10)],
+        clusters: vec![Managed::new("lab", 10)],
         policy: Policy {
             interval_ns: 0,
             release_grace_ns: 50_000_000,

@@ -14,6 +14,8 @@ pub struct Cluster {
     pub name: String,
     /// How many nodes it has, numbered from 0
     pub nodes: u64,
+    /// Which CPU of this machine each node is; none: they are no CPUs of it
+    pub cpus: Option<Vec<u32>>,
 }
 
 /// A session that has begun, or that goes on.
