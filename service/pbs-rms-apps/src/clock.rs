@@ -13,7 +13,8 @@ pub(crate) struct Clock {
     speed: u64,
 }
 
-fn unix_ns() -> u64 {
+/// What time it is.
+pub(crate) fn unix_ns() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
 }
@@ -31,7 +32,8 @@ impl Clock {
         self.of_unix_ns(unix_ns())
     }
 
-    fn of_unix_ns(self, unix_ns: u64) -> u64 {
+    /// A time of the machine, for the model.
+    pub(crate) fn of_unix_ns(self, unix_ns: u64) -> u64 {
         let since_ns = unix_ns.saturating_sub(self.begin_unix_ns);
         since_ns.saturating_mul(self.speed)
     }

@@ -2,18 +2,22 @@
 //! One application and its session.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::mpsc::{channel, Receiver, RecvTimeoutError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pbs_apps::{Application, How, Kind, Label, Request, Views, Wish};
-use pbs_rms_wire::{Asked, Change, Client, Failure, Notice};
+use pbs_rms_wire::{Asked, Change, Client, Cluster, Failure, Notice};
 
-use crate::clock::Clock;
+use crate::clock::{unix_ns, Clock};
+use crate::tasks::{TaskNews, Tasks};
 
 /// No wait is longer: whoever wants it to end need not wait for long.
 const LOOK: Duration = Duration::from_millis(200);
+/// So often one looks how tasks are.
+const TASK_LOOK: Duration = Duration::from_millis(50);
 
 /// What happened, for whoever looks on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +30,44 @@ pub enum News {
         request: u64,
         /// Its nodes.
         nodes: Vec<u32>,
+    },
+    /// A request was given other nodes, or the same for longer.
+    Updated {
+        /// When, in the time of the model.
+        at_ns: u64,
+        /// The number of the one that takes its place.
+        request: u64,
+        /// How many nodes.
+        nodes: u64,
+        /// How long it is until then, in the time of the model; 0: at once.
+        announce_ns: u64,
+        /// For how long, in the time of the model.
+        duration_ns: u64,
+    },
+    /// A task has begun.
+    TaskStarted {
+        /// When, in the time of the model.
+        at_ns: u64,
+        /// Its number.
+        task: u64,
+        /// Where.
+        node: u32,
+    },
+    /// A task has ended, or could not begin.
+    TaskEnded {
+        /// When, in the time of the model.
+        at_ns: u64,
+        /// Its number.
+        task: u64,
+        /// complete, killed, or what has gone wrong.
+        outcome: String,
+    },
+    /// Nobody knows how the tasks are, for now.
+    Trouble {
+        /// When, in the time of the model.
+        at_ns: u64,
+        /// Why.
+        why: String,
     },
     /// A request was refused.
     Refused {
@@ -41,6 +83,30 @@ pub enum News {
     },
 }
 
+/// What the model calls by a label.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    request: u64,
+    /// For how long, for the manager.
+    duration_ns: Option<u64>,
+    /// Since when, or from when on, it counts; none: it has not started.
+    from_unix_ns: Option<u64>,
+}
+
+impl Held {
+    /// When its nodes are no longer the application's.
+    fn until_unix_ns(&self) -> Option<u64> {
+        Some(self.from_unix_ns?.saturating_add(self.duration_ns?))
+    }
+}
+
+/// A task that runs.
+#[derive(Clone, Copy, Debug)]
+struct Task {
+    number: u64,
+    since_unix_ns: u64,
+}
+
 /// An application and its session.
 #[derive(Debug)]
 pub struct Driver<A> {
@@ -49,12 +115,21 @@ pub struct Driver<A> {
     calls: Client,
     session: u64,
     notices: Receiver<Result<Notice, Failure>>,
+    /// What has come and was not heard yet.
+    waiting: VecDeque<Notice>,
     /// What the model calls the requests that it has.
-    labels: BTreeMap<Label, u64>,
+    labels: BTreeMap<Label, Held>,
     /// Their nodes, as far as it has heard.
     nodes: BTreeMap<u64, Vec<u32>>,
     /// Updates to fewer nodes that came before it had heard of more: to be tried again.
     again: BTreeMap<Label, Wish>,
+    /// Where its nodes are.
+    cluster: Cluster,
+    /// `None`: a model, of which the tasks only last.
+    tasks: Option<Box<dyn Tasks>>,
+    /// By node.
+    running: BTreeMap<u32, Task>,
+    looked: Instant,
     is_over: bool,
 }
 
@@ -62,7 +137,9 @@ impl<A: Application> Driver<A> {
     /// Begins a session for a model whose time goes so many times faster.
     pub fn connect(socket: &Path, name: &str, mut model: A, speed: u64) -> Result<Self, Failure> {
         let mut calls = Client::connect_to(socket)?;
-        let session = calls.connect(name)?.session;
+        let connected = calls.connect(name)?;
+        let session = connected.session;
+        let cluster = connected.clusters.into_iter().next().unwrap_or_default();
         let monitor = Client::connect_to(socket)?;
         let (sender, notices) = channel();
         thread::spawn(move || {
@@ -80,13 +157,28 @@ impl<A: Application> Driver<A> {
             calls,
             session,
             notices,
+            waiting: VecDeque::new(),
             labels: BTreeMap::new(),
             nodes: BTreeMap::new(),
             again: BTreeMap::new(),
+            cluster,
+            tasks: None,
+            running: BTreeMap::new(),
+            looked: Instant::now(),
             is_over: false,
         };
         driver.fulfil(wishes, &mut |_| ())?;
         Ok(driver)
+    }
+
+    /// The cluster of which its nodes are.
+    pub fn cluster(&self) -> &Cluster {
+        &self.cluster
+    }
+
+    /// Has its tasks be run by these, in an application whose time is that of the machine.
+    pub fn run_tasks_by(&mut self, tasks: Box<dyn Tasks>) {
+        self.tasks = Some(tasks);
     }
 
     /// The application.
@@ -102,12 +194,26 @@ impl<A: Application> Driver<A> {
     ) -> Result<(), Failure> {
         while !self.is_over && !self.model.has_ended() && goes_on(&self.model) {
             let next_ns = self.model.next_ns();
-            let wait = next_ns.map_or(LOOK, |ns| self.clock.until(ns).min(LOOK));
-            match self.notices.recv_timeout(wait) {
-                Ok(notice) => self.hear(&notice?, &mut news)?,
-                Err(RecvTimeoutError::Timeout) => {}
+            let look = match self.running.is_empty() {
+                true => LOOK,
+                false => TASK_LOOK.saturating_sub(self.looked.elapsed()),
+            };
+            let wait = next_ns.map_or(look, |ns| self.clock.until(ns).min(look));
+            let is_told = match self.notices.recv_timeout(wait) {
+                Ok(notice) => {
+                    self.waiting.push_back(notice?);
+                    true
+                }
+                Err(RecvTimeoutError::Timeout) => false,
                 Err(RecvTimeoutError::Disconnected) => break,
+            };
+            let now_ns = self.clock.now_ns();
+            let is_woken = self.model.next_ns().is_some_and(|ns| ns <= now_ns);
+            // What has ended by itself need not be killed.
+            if is_told || is_woken || self.looked.elapsed() >= TASK_LOOK {
+                self.look(&mut news)?;
             }
+            self.hear_all(&mut news)?;
             let now_ns = self.clock.now_ns();
             if self.model.next_ns().is_some_and(|ns| ns <= now_ns) && !self.is_over {
                 let wishes = self.model.wake(now_ns);
@@ -117,20 +223,94 @@ impl<A: Application> Driver<A> {
         Ok(())
     }
 
+    /// Hears all that has come, but views only where no later one has: what one shows for later
+    /// may have been for now when it is heard.
+    fn hear_all(&mut self, news: &mut impl FnMut(News)) -> Result<(), Failure> {
+        loop {
+            while let Ok(notice) = self.notices.try_recv() {
+                self.waiting.push_back(notice?);
+            }
+            let Some(notice) = self.waiting.pop_front().filter(|_| !self.is_over) else {
+                return Ok(());
+            };
+            let is_views = |notice: &Notice| notice.kind == "views";
+            if !is_views(&notice) || !self.waiting.iter().any(is_views) {
+                self.hear(&notice, news)?;
+            }
+        }
+    }
+
     /// Ends the session with all that it has.
     pub fn disconnect(mut self) -> Result<A, Failure> {
+        self.kill_where(|_| true, &mut |_| ());
         if !self.is_over {
             self.calls.disconnect(self.session)?;
         }
         Ok(self.model)
     }
 
+    /// Looks how the tasks are, and tells the application.
+    fn look(&mut self, news: &mut impl FnMut(News)) -> Result<(), Failure> {
+        let has_some = !self.running.is_empty();
+        let Some(tasks) = self.tasks.as_mut().filter(|_| has_some) else {
+            return Ok(());
+        };
+        self.looked = Instant::now();
+        for of_task in tasks.look() {
+            let at_ns = self.clock.now_ns();
+            let wishes = match of_task {
+                TaskNews::Expected { task, end_unix_ns } => {
+                    let end_ns = self.clock.of_unix_ns(end_unix_ns);
+                    self.model.task_expected(at_ns, task, end_ns)
+                }
+                TaskNews::Ended { task, outcome } => {
+                    self.running.retain(|_, running| running.number != task);
+                    news(News::TaskEnded {
+                        at_ns,
+                        task,
+                        outcome,
+                    });
+                    self.model.task_ended(at_ns, task)
+                }
+                TaskNews::Trouble { why } => {
+                    news(News::Trouble { at_ns, why });
+                    Vec::new()
+                }
+            };
+            self.fulfil(wishes, news)?;
+        }
+        Ok(())
+    }
+
+    /// Kills the tasks on some nodes: those that have run, with since when.
+    fn kill_where(
+        &mut self,
+        mut is_killed: impl FnMut((u32, Task)) -> bool,
+        news: &mut impl FnMut(News),
+    ) -> Vec<Task> {
+        let Some(tasks) = &mut self.tasks else {
+            return Vec::new();
+        };
+        let running = self.running.iter().map(|(&node, &task)| (node, task));
+        let killed: Vec<(u32, Task)> = running.filter(|&on| is_killed(on)).collect();
+        for (node, task) in &killed {
+            tasks.kill(task.number);
+            self.running.remove(node);
+            news(News::TaskEnded {
+                at_ns: self.clock.now_ns(),
+                task: task.number,
+                outcome: "killed".into(),
+            });
+        }
+        killed.into_iter().map(|on| on.1).collect()
+    }
+
     fn hear(&mut self, notice: &Notice, news: &mut impl FnMut(News)) -> Result<(), Failure> {
         let now_ns = self.clock.now_ns();
-        let of = |request: Option<u64>, labels: &BTreeMap<Label, u64>| {
+        let of = |request: Option<u64>, labels: &BTreeMap<Label, Held>| {
             let mut labels = labels.iter();
-            let found = labels.find(|label| Some(*label.1) == request);
-            found.map(|(&label, &request)| (label, request))
+            let found = labels.find(|label| Some(label.1.request) == request);
+            found.map(|(&label, held)| (label, held.request))
         };
         let wishes = match notice.kind.as_str() {
             "views" => notice.views.as_ref().map_or_else(Vec::new, |views| {
@@ -148,6 +328,10 @@ impl<A: Application> Driver<A> {
                     return Ok(());
                 };
                 self.nodes.insert(request, nodes.clone());
+                if let Some(held) = self.labels.get_mut(&label) {
+                    // Of an update that is known: its time counts while it waits for nodes.
+                    held.from_unix_ns.get_or_insert(notice.unix_ns);
+                }
                 let again = self.again.remove(&label);
                 let count = nodes.len() as u64;
                 news(News::Started {
@@ -170,13 +354,25 @@ impl<A: Application> Driver<A> {
                 let label = of(notice.request, &self.labels);
                 label.map_or_else(Vec::new, |(label, _)| self.model.refused(now_ns, label))
             }
+            "ended" => {
+                let nodes = notice.nodes.as_deref().unwrap_or_default();
+                self.kill_where(|(node, _)| nodes.contains(&node), news);
+                let label = of(notice.request, &self.labels);
+                label.map_or_else(Vec::new, |(label, request)| {
+                    self.labels.remove(&label);
+                    self.nodes.remove(&request);
+                    self.model.run_out(now_ns, label)
+                })
+            }
             "violation" => {
                 news(News::Violation { at_ns: now_ns });
                 self.is_over = true;
+                self.kill_where(|_| true, news);
                 Vec::new()
             }
             "closed" => {
                 self.is_over = true;
+                self.kill_where(|_| true, news);
                 Vec::new()
             }
             _ => Vec::new(),
@@ -188,7 +384,19 @@ impl<A: Application> Driver<A> {
     fn fulfil(&mut self, wishes: Vec<Wish>, news: &mut impl FnMut(News)) -> Result<(), Failure> {
         let mut wishes = VecDeque::from(wishes);
         while let Some(wish) = wishes.pop_front() {
-            let Err(failure) = self.send(&wish) else {
+            match &wish {
+                Wish::Start { tasks } => {
+                    wishes.extend(self.start(tasks.clone(), news));
+                    continue;
+                }
+                Wish::Kill { tasks } => {
+                    let killed = self.kill_where(|on| tasks.contains(&on.1.number), news);
+                    self.tell_waste(&killed)?;
+                    continue;
+                }
+                _ => {}
+            }
+            let Err(failure) = self.send(&wish, news) else {
                 continue;
             };
             let Failure::Refused(refusal) = failure else {
@@ -210,69 +418,177 @@ impl<A: Application> Driver<A> {
         Ok(())
     }
 
-    /// An update to fewer nodes is refused only if the request has others than it has heard of.
+    /// Starts tasks, each on a node that has none.
+    fn start(&mut self, tasks: Range<u64>, news: &mut impl FnMut(News)) -> Vec<Wish> {
+        let mut wishes = Vec::new();
+        let Some(by) = &mut self.tasks else {
+            return wishes;
+        };
+        let held = self.labels.values().flat_map(|held| {
+            let nodes = self.nodes.get(&held.request).into_iter().flatten();
+            nodes.map(|&node| (node, held.until_unix_ns()))
+        });
+        let free = held.filter(|(node, _)| !self.running.contains_key(node));
+        let free: Vec<(u32, Option<u64>)> = free.collect();
+        for (place, number) in tasks.enumerate() {
+            let started = match free.get(place) {
+                Some(&(node, until)) => by.start(number, node, until).map(|()| node),
+                None => Err("there is no node for it".into()),
+            };
+            let at_ns = self.clock.now_ns();
+            match started {
+                Ok(node) => {
+                    let since_unix_ns = unix_ns();
+                    let task = Task {
+                        number,
+                        since_unix_ns,
+                    };
+                    self.running.insert(node, task);
+                    news(News::TaskStarted {
+                        at_ns,
+                        task: number,
+                        node,
+                    });
+                }
+                Err(outcome) => {
+                    news(News::TaskEnded {
+                        at_ns,
+                        task: number,
+                        outcome,
+                    });
+                    wishes.extend(self.model.task_ended(at_ns, number));
+                }
+            }
+        }
+        wishes
+    }
+
+    /// What killed tasks had done is lost, which the account is to say.
+    fn tell_waste(&mut self, killed: &[Task]) -> Result<(), Failure> {
+        let now_unix_ns = unix_ns();
+        let ran = killed
+            .iter()
+            .map(|task| now_unix_ns.saturating_sub(task.since_unix_ns));
+        let node_ns = ran.fold(0, u64::saturating_add);
+        if node_ns > 0 {
+            self.calls.waste(self.session, node_ns)?;
+        }
+        Ok(())
+    }
+
+    /// An update to fewer nodes at once is refused only if the request has others than it has
+    /// heard of.
     fn is_too_early(&self, wish: &Wish) -> bool {
-        let Wish::Update { label, nodes, .. } = wish else {
+        let Wish::Update {
+            label,
+            nodes,
+            announce_ns: 0,
+            ..
+        } = wish
+        else {
             return false;
         };
-        let held = self.labels.get(label).and_then(|id| self.nodes.get(id));
+        let held = self.labels.get(label);
+        let held = held.and_then(|held| self.nodes.get(&held.request));
         held.is_none_or(|held| *nodes <= held.len() as u64)
     }
 
-    fn send(&mut self, wish: &Wish) -> Result<(), Failure> {
+    fn send(&mut self, wish: &Wish, news: &mut impl FnMut(News)) -> Result<(), Failure> {
         match wish {
             Wish::Request(request) => {
-                let id = self.calls.request(self.session, &self.asked(request))?;
-                self.labels.insert(request.label, id);
+                let asked = self.asked(request);
+                let held = Held {
+                    request: self.calls.request(self.session, &asked)?,
+                    duration_ns: asked.duration_ns,
+                    from_unix_ns: None,
+                };
+                self.labels.insert(request.label, held);
             }
-            Wish::Update {
+            &Wish::Update {
                 label,
                 nodes,
                 duration_ns,
                 announce_ns,
             } => {
-                let Some(&of) = self.labels.get(label) else {
+                let Some(of) = self.labels.get(&label).copied() else {
                     return Ok(());
                 };
-                let is_now = *announce_ns == 0;
-                let held = self.nodes.get(&of).map_or(&[][..], |held| held);
-                let kept = usize::try_from(*nodes).unwrap_or(usize::MAX);
-                let kept = if is_now {
-                    kept.min(held.len())
-                } else {
-                    held.len()
-                };
-                let (kept, released) = held.split_at(kept);
+                let (kept, released) = self.split(of.request, nodes, announce_ns == 0);
+                let now_unix_ns = unix_ns();
+                let announce_real_ns = self.clock.real_ns(announce_ns).filter(|&ns| ns > 0);
                 let change = Change {
-                    request: of,
-                    nodes: *nodes,
-                    duration_ns: self.clock.real_ns(*duration_ns),
-                    announce_ns: self.clock.real_ns(*announce_ns).filter(|&ns| ns > 0),
-                    released: Some(released.to_vec()),
+                    request: of.request,
+                    nodes,
+                    duration_ns: self.clock.real_ns(duration_ns),
+                    announce_ns: announce_real_ns,
+                    released: Some(released),
                 };
-                let kept = kept.to_vec();
-                let id = self.calls.update(self.session, &change)?;
-                self.nodes.remove(&of);
-                self.nodes.insert(id, kept);
-                self.labels.insert(*label, id);
+                let request = self.calls.update(self.session, &change)?;
+                // What has not started yet only becomes another.
+                let from_unix_ns = match announce_real_ns {
+                    Some(ns) => Some(now_unix_ns.saturating_add(ns)),
+                    None if request == of.request => of.from_unix_ns,
+                    None => Some(now_unix_ns),
+                };
+                let held = Held {
+                    request,
+                    duration_ns: change.duration_ns,
+                    from_unix_ns,
+                };
+                self.nodes.remove(&of.request);
+                self.nodes.insert(request, kept);
+                self.labels.insert(label, held);
+                self.extend(held);
+                let until_unix_ns = from_unix_ns.unwrap_or(now_unix_ns);
+                let until_ns = self.clock.of_unix_ns(until_unix_ns);
+                let at_ns = self.clock.now_ns();
+                news(News::Updated {
+                    at_ns,
+                    request,
+                    nodes,
+                    announce_ns: until_ns.saturating_sub(at_ns),
+                    duration_ns,
+                });
             }
             Wish::Done { label, released } => {
-                let Some(id) = self.labels.remove(label) else {
+                let Some(held) = self.labels.remove(label) else {
                     return Ok(());
                 };
-                let held = self.nodes.remove(&id).unwrap_or_default();
+                let nodes = self.nodes.remove(&held.request).unwrap_or_default();
                 let released = usize::try_from(*released).unwrap_or(usize::MAX);
-                let released = &held[held.len() - released.min(held.len())..];
-                self.calls.done(self.session, id, released)?;
+                let released = &nodes[nodes.len() - released.min(nodes.len())..];
+                self.calls.done(self.session, held.request, released)?;
             }
-            // Tasks are the application's own affair: a model has none that run.
+            // Tasks are not the manager's affair, and a model writes nothing down.
             Wish::Start { .. } | Wish::Kill { .. } | Wish::Checkpoint => {}
         }
         Ok(())
     }
 
+    /// The nodes of a request that are kept of it and, if that is at once, those that are given
+    /// back: first those without a task.
+    fn split(&self, request: u64, nodes: u64, is_now: bool) -> (Vec<u32>, Vec<u32>) {
+        let mut held = self.nodes.get(&request).cloned().unwrap_or_default();
+        held.sort_by_key(|node| !self.running.contains_key(node));
+        let kept = usize::try_from(nodes).unwrap_or(usize::MAX);
+        let kept = if is_now { kept } else { held.len() };
+        let released = held.split_off(kept.min(held.len()));
+        (held, released)
+    }
+
+    /// The tasks on the nodes of a request may take as long as it does.
+    fn extend(&mut self, held: Held) {
+        let (Some(tasks), Some(until)) = (&mut self.tasks, held.until_unix_ns()) else {
+            return;
+        };
+        let nodes = self.nodes.get(&held.request).into_iter().flatten();
+        for task in nodes.filter_map(|node| self.running.get(node)) {
+            tasks.extend(task.number, until);
+        }
+    }
+
     fn asked(&self, request: &Request) -> Asked {
-        let of = |label| self.labels.get(&label).copied();
+        let of = |label| self.labels.get(&label).map(|held| held.request);
         let (coalloc, next) = match request.how {
             How::Free => (None, None),
             How::Coalloc(label) => (of(label), None),
