@@ -12,7 +12,8 @@ use crate::Error;
 pub fn this_node(rate_insns_per_ms: u64) -> Result<Machine, Error> {
     let online = Path::new("/sys/devices/system/cpu/online");
     let text = fs::read_to_string(online).map_err(|error| Error::file(online, error))?;
-    let cpus = ranges(text.trim()).ok_or_else(|| Error::not_as_it_should(online, text.clone()))?;
+    let cpus =
+        cpus_of_list(text.trim()).ok_or_else(|| Error::not_as_it_should(online, text.clone()))?;
     let meminfo = Path::new("/proc/meminfo");
     let text = fs::read_to_string(meminfo).map_err(|error| Error::file(meminfo, error))?;
     let total = text.lines().find_map(|line| line.strip_prefix("MemTotal:"));
@@ -35,12 +36,18 @@ pub fn this_node(rate_insns_per_ms: u64) -> Result<Machine, Error> {
     })
 }
 
-/// The numbers of `0-3,8`.
-fn ranges(text: &str) -> Option<Vec<u32>> {
+/// Linux has no CPU of a greater number.
+const LAST_CPU: u32 = 8191;
+
+/// The CPUs of a list as Linux writes it: `0-3,8`. None: it is no such list.
+pub fn cpus_of_list(text: &str) -> Option<Vec<u32>> {
     let mut numbers = Vec::new();
     for range in text.split(',') {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
         let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
+        if last > LAST_CPU {
+            return None;
+        }
         numbers.extend(first..=last);
     }
     Some(numbers)
@@ -48,12 +55,13 @@ fn ranges(text: &str) -> Option<Vec<u32>> {
 
 #[cfg(test)]
 mod tests {
-    use super::ranges;
+    use super::cpus_of_list;
 
     #[test]
     fn cpu_lists() {
-        assert_eq!(ranges("0"), Some(vec![0]));
-        assert_eq!(ranges("0-2,5"), Some(vec![0, 1, 2, 5]));
-        assert_eq!(ranges("a"), None);
+        assert_eq!(cpus_of_list("0"), Some(vec![0]));
+        assert_eq!(cpus_of_list("0-2,5"), Some(vec![0, 1, 2, 5]));
+        assert_eq!(cpus_of_list("a"), None);
+        assert_eq!(cpus_of_list("0-4294967295"), None);
     }
 }
