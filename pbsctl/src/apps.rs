@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The command that runs models of applications under a resource manager.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -9,15 +9,20 @@ use clap::{Args, Subcommand};
 use pbs_apps::study::{Sample, TARGET};
 use pbs_apps::{
     Allocation, Amr, Application, Choice, Malleable, Moldable, Predictable, Psa, Rigid, Shape,
-    SpeedUp, Step, Updates, MOST_MIB, SECOND_NS,
+    SpeedUp, Staged, Step, Updates, FOREVER, MOST_MIB, SECOND_NS,
 };
+use pbs_node::signals::Signals;
 use pbs_rms_apps::{Driver, News};
+use pbs_rms_node::Jobs;
+use pbs_rms_wire::Cluster;
+use pbs_varlink::Submission;
 use serde::Serialize;
 
 use crate::failure::Failure;
-use crate::output::Output;
+use crate::output::{counted, Output};
 use crate::quantities;
 use crate::rms::numbers;
+use crate::service::{submission, Terms};
 
 const APPS_HELP: &str = "\
 Examples:
@@ -29,7 +34,12 @@ Examples:
   pbsctl apps run predictable --phase 4=10min --phase 8=5min
   pbsctl apps run malleable --least 4 --most 64 --power-of-two --duration 1h
 
-Nothing is computed: they only want what such applications want.";
+  pbsctl apps run psa --task 10s --count 100 --job task.toml
+  pbsctl apps run staged --stage 1=20s --stage 3=10s --announce 5s --job part.toml
+
+Without --job nothing is computed: they only want what such applications want.  With it each
+task is a job of this machine's service (see pbs-job(5)), planned on the CPU that the
+application was given for it, with the number of the task in PBS_TASK.";
 
 #[derive(Args, Debug)]
 #[command(after_help = APPS_HELP)]
@@ -72,6 +82,20 @@ struct RunOptions {
     /// Stop after so long, not made faster
     #[arg(long, global = true, value_name = "TIME", value_parser = quantities::ns)]
     stop: Option<u64>,
+
+    /// The job that each task is; of stages several times: the last is for all that follow
+    #[arg(long, global = true, value_name = "FILE", conflicts_with = "speed")]
+    job: Vec<PathBuf>,
+
+    /// The socket of the service of this machine, which runs jobs
+    #[arg(
+        long,
+        global = true,
+        env = "PBS_SOCKET",
+        value_name = "PATH",
+        default_value = pbs_varlink::SOCKET
+    )]
+    node: PathBuf,
 }
 
 #[derive(Debug, Subcommand)]
@@ -118,9 +142,26 @@ enum Model {
 
     /// A parameter sweep: tasks of one node without end, on whatever is left
     Psa {
-        /// How long a task takes
+        /// How long a task takes; a job about
         #[arg(long, value_name = "TIME", default_value = "10min", value_parser = quantities::ns)]
         task: u64,
+        /// End after so many jobs
+        #[arg(long, value_name = "N", requires = "job")]
+        count: Option<u64>,
+    },
+
+    /// Stages of jobs, each on so many CPUs for about so long
+    ///
+    /// As many jobs run in a stage as it has CPUs.  What takes longer than it has its CPUs is
+    /// announced as soon as that is expected.
+    #[command(arg_required_else_help = true)]
+    Staged {
+        /// A stage, as 2=20s; several times
+        #[arg(long, value_name = "NODES=TIME", required = true, value_parser = nodes_and_ns)]
+        stage: Vec<(u64, u64)>,
+        /// Announce so long before that the next stage needs more CPUs
+        #[arg(long, value_name = "TIME", value_parser = quantities::ns)]
+        announce: Option<u64>,
     },
 
     /// An adaptive mesh of 1,000 steps, which needs other nodes for each
@@ -148,59 +189,171 @@ fn nodes_and_ns(text: &str) -> Result<(u64, u64), String> {
 }
 
 /// What happened, as JSON.
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 struct Line {
     at_ns: u64,
     event: &'static str,
     request: Option<u64>,
     nodes: Option<Vec<u32>>,
+    node_count: Option<u64>,
+    announce_ns: Option<u64>,
+    duration_ns: Option<u64>,
+    task: Option<u64>,
+    node: Option<u32>,
+    outcome: Option<String>,
     why: Option<String>,
 }
 
-fn line(news: News) -> Line {
-    let none = |at_ns, event| Line {
+/// What happened, as JSON and in words.
+fn line(news: News) -> (Line, String) {
+    let of = |at_ns, event| Line {
         at_ns,
         event,
-        request: None,
-        nodes: None,
-        why: None,
+        ..Line::default()
     };
     match news {
         News::Started {
             at_ns,
             request,
             nodes,
-        } => Line {
-            request: Some(request),
-            nodes: Some(nodes),
-            ..none(at_ns, "started")
-        },
-        News::Refused { at_ns, why } => Line {
-            why,
-            ..none(at_ns, "refused")
-        },
-        News::Violation { at_ns } => none(at_ns, "violation"),
+        } => {
+            let text = match nodes.len() {
+                0 => format!("request {request} has started"),
+                count => format!("request {request} has {count} nodes: {}", numbers(&nodes)),
+            };
+            let line = Line {
+                request: Some(request),
+                nodes: Some(nodes),
+                ..of(at_ns, "started")
+            };
+            (line, text)
+        }
+        News::Updated {
+            at_ns,
+            request,
+            nodes,
+            announce_ns,
+            duration_ns,
+        } => {
+            let ns = |ns| seconds_text(ns);
+            let when = match announce_ns {
+                0 => "now".into(),
+                announce_ns => format!("in {}", ns(announce_ns)),
+            };
+            let long = match duration_ns {
+                FOREVER => String::new(),
+                duration_ns => format!(" for {}", ns(duration_ns)),
+            };
+            let line = Line {
+                request: Some(request),
+                node_count: Some(nodes),
+                announce_ns: Some(announce_ns),
+                duration_ns: Some(duration_ns).filter(|&ns| ns != FOREVER),
+                ..of(at_ns, "updated")
+            };
+            let nodes = counted(nodes, "node", "nodes");
+            (
+                line,
+                format!("request {request} is to have {nodes} {when}{long}"),
+            )
+        }
+        News::TaskStarted { at_ns, task, node } => {
+            let line = Line {
+                task: Some(task),
+                node: Some(node),
+                ..of(at_ns, "task-started")
+            };
+            (line, format!("task {task} is planned on node {node}"))
+        }
+        News::TaskEnded {
+            at_ns,
+            task,
+            outcome,
+        } => {
+            let text = format!("task {task}: {outcome}");
+            let line = Line {
+                task: Some(task),
+                outcome: Some(outcome),
+                ..of(at_ns, "task-ended")
+            };
+            (line, text)
+        }
+        News::Trouble { at_ns, why } => {
+            let text = format!("nobody knows how tasks are: {why}");
+            let why = Some(why);
+            (
+                Line {
+                    why,
+                    ..of(at_ns, "trouble")
+                },
+                text,
+            )
+        }
+        News::Refused { at_ns, why } => {
+            let because = why.as_deref().unwrap_or("there are not so many nodes");
+            let text = format!("refused: {because}");
+            (
+                Line {
+                    why,
+                    ..of(at_ns, "refused")
+                },
+                text,
+            )
+        }
+        News::Violation { at_ns } => {
+            let text = "nodes were kept for too long: the session is over";
+            (of(at_ns, "violation"), text.into())
+        }
     }
 }
 
-fn text(line: &Line) -> String {
-    let at_s = line.at_ns as f64 / SECOND_NS as f64;
-    let what = match (line.event, line.request, &line.nodes) {
-        ("started", Some(request), Some(nodes)) if nodes.is_empty() => {
-            format!("request {request} has started")
-        }
-        ("started", Some(request), Some(nodes)) => {
-            let count = nodes.len();
-            format!("request {request} has {count} nodes: {}", numbers(nodes))
-        }
-        ("refused", ..) => {
-            let why = line.why.as_deref().unwrap_or("there are not so many nodes");
-            format!("refused: {why}")
-        }
-        ("violation", ..) => "nodes were kept for too long: the session is over".into(),
-        (event, ..) => event.into(),
+/// Tasks that are jobs of this machine's service.
+fn jobs(
+    node: &Path,
+    cluster: &Cluster,
+    submissions: Vec<(u64, Submission)>,
+) -> Result<Jobs, Failure> {
+    let Some(cpus) = cluster.cpus.clone() else {
+        let name = &cluster.name;
+        return Err(Failure::Failed(format!(
+            "the nodes of cluster {name} are no CPUs of this machine: their manager is to have \
+             --cluster {name}=cpus:1-3, or the CPUs that it may give out"
+        )));
     };
-    format!("{at_s:>10.1} s  {what}")
+    Jobs::new(node, cpus, submissions)
+        .map_err(|failure| Failure::Failed(format!("{}: {failure}", node.display())))
+}
+
+fn seconds_text(ns: u64) -> String {
+    format!("{:.1} s", ns as f64 / SECOND_NS as f64)
+}
+
+/// From which task on each of the jobs is.
+fn first_tasks(model: &Model, jobs: &[PathBuf]) -> Result<Vec<u64>, Failure> {
+    let stages: Vec<u64> = match model {
+        Model::Psa { .. } => vec![u64::MAX],
+        Model::Staged { stage, .. } => stage.iter().map(|stage| stage.0).collect(),
+        _ if jobs.is_empty() => return Ok(Vec::new()),
+        _ => {
+            let why = "only psa and staged have tasks that can be jobs; leave out --job";
+            return Err(Failure::Usage(why.into()));
+        }
+    };
+    if jobs.len() > stages.len() {
+        let why = "there are more jobs than stages; leave some out";
+        return Err(Failure::Usage(why.into()));
+    }
+    if jobs.is_empty() && matches!(model, Model::Staged { .. }) {
+        let why = "which job is each task? add --job FILE";
+        return Err(Failure::Usage(why.into()));
+    }
+    let mut first = 0_u64;
+    let firsts = stages.into_iter().map(|tasks| {
+        let this = first;
+        first = first.saturating_add(tasks);
+        this
+    });
+    Ok(firsts.take(jobs.len()).collect())
 }
 
 pub(crate) fn apps(out: Output, options: &AppsOptions) -> Result<ExitCode, Failure> {
@@ -232,7 +385,16 @@ pub(crate) fn apps(out: Output, options: &AppsOptions) -> Result<ExitCode, Failu
             let phases = phase.iter().map(|&(nodes, ns)| Step::new(ns, nodes));
             ("predictable", Box::new(Predictable::new(phases.collect())))
         }
-        Model::Psa { task } => ("psa", Box::new(Psa::new(*task))),
+        Model::Psa { task, .. } if options.job.is_empty() => ("psa", Box::new(Psa::new(*task))),
+        Model::Psa { task, count } => {
+            let sweep = Psa::of_jobs(*task, count.unwrap_or(u64::MAX));
+            ("psa", Box::new(sweep))
+        }
+        Model::Staged { stage, announce } => {
+            let stages = stage.iter().map(|&(nodes, ns)| Step::new(ns, nodes));
+            let staged = Staged::new(stages.collect(), announce.unwrap_or(0));
+            ("staged", Box::new(staged))
+        }
         Model::Amr {
             factor,
             announce,
@@ -263,22 +425,46 @@ pub(crate) fn apps(out: Output, options: &AppsOptions) -> Result<ExitCode, Failu
         let socket = options.socket.display();
         Failure::Failed(format!("{socket}: {failure}; pbsctl rms serve starts one"))
     };
+    let firsts = first_tasks(&options.model, &options.job)?;
+    let submissions = options
+        .job
+        .iter()
+        .map(|file| submission(file, &Terms::default()));
+    let submissions: Vec<_> = submissions.collect::<Result<_, _>>()?;
+    let submissions: Vec<_> = firsts.into_iter().zip(submissions).collect();
+    let signals = Signals::new().map_err(|error| Failure::file("signals", &error))?;
     let driver = Driver::connect(&options.socket, name, model, options.speed);
     let mut driver = driver.map_err(failed)?;
+    if !submissions.is_empty() {
+        match jobs(&options.node, driver.cluster(), submissions) {
+            Ok(jobs) => driver.run_tasks_by(Box::new(jobs)),
+            Err(failure) => {
+                // The session has had nothing yet.
+                let _ = driver.disconnect();
+                return Err(failure);
+            }
+        }
+    }
     let begin = Instant::now();
     let stop = options.stop.map(Duration::from_nanos);
     let mut printed = Ok(());
     let ran = driver.run(
-        |_| stop.is_none_or(|stop| begin.elapsed() < stop),
+        |_| {
+            let is_time = stop.is_some_and(|stop| begin.elapsed() >= stop);
+            !is_time && !signals.want_stop().unwrap_or(true)
+        },
         |news| {
-            let line = line(news);
+            let (line, text) = line(news);
             if printed.is_ok() {
-                printed = out.print_line(&line, || text(&line));
+                let at = line.at_ns as f64 / SECOND_NS as f64;
+                printed = out.print_line(&line, || format!("{at:>10.1} s  {text}"));
             }
         },
     );
+    // Tasks end with the session, whatever became of that.
+    let ended = driver.disconnect();
     ran.map_err(failed)?;
     printed?;
-    driver.disconnect().map_err(failed)?;
+    ended.map_err(failed)?;
     Ok(ExitCode::SUCCESS)
 }

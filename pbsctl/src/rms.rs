@@ -3,11 +3,15 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::thread;
+use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
+use pbs_node::cpus_of_list;
 use pbs_report::columns;
 use pbs_rms::{Kind, Limits, NodeChoice, Order, Policy, Prices};
-use pbs_rms_server::{serve, Hub, Settings};
+use pbs_rms_node::{Cancelled, Warden};
+use pbs_rms_server::{serve, Hub, Managed, Settings};
 use pbs_rms_wire::{Account, Cap, Change, Client, Held, Session, View};
 use serde::Serialize;
 
@@ -18,6 +22,7 @@ use crate::quantities;
 const RMS_HELP: &str = "\
 Examples:
   pbsctl rms serve --cluster lab=16 --keep /var/lib/pbs/rms.kept
+  pbsctl rms serve --cluster here=cpus:1-3   The nodes are CPUs of this machine
   pbsctl rms requests                        Who has what, and who waits
   pbsctl rms views 3                         What session 3 could get
   pbsctl rms update 3 7 --nodes 6            Request 7 of session 3 gets other nodes
@@ -95,9 +100,17 @@ enum What {
 
 #[derive(Args, Debug)]
 struct ServeOptions {
-    /// A cluster and how many nodes it has, as lab=16; several times for several
+    /// A cluster and how many nodes it has, as lab=16, or which CPUs of this machine they
+    /// are, as here=cpus:1-3; several times for several
+    ///
+    /// Jobs of this machine's service that are confined to such CPUs are cancelled when their
+    /// user does not have them any more.
     #[arg(long, value_name = "NAME=NODES", required = true, value_parser = cluster)]
-    cluster: Vec<(String, u32)>,
+    cluster: Vec<Managed>,
+
+    /// The socket of the service of this machine, whose CPUs are nodes
+    #[arg(long, env = "PBS_SOCKET", value_name = "PATH", default_value = pbs_varlink::SOCKET)]
+    node: PathBuf,
 
     /// Keep sessions here, and go on with those that are there
     #[arg(long, value_name = "FILE")]
@@ -176,12 +189,24 @@ struct UpdateOptions {
     release: Vec<u32>,
 }
 
-fn cluster(text: &str) -> Result<(String, u32), String> {
-    let both = text.split_once('=').filter(|both| !both.0.is_empty());
-    let cluster = both.and_then(|(name, nodes)| Some((name.to_string(), nodes.parse().ok()?)));
-    cluster
-        .filter(|cluster| cluster.1 > 0)
-        .ok_or_else(|| "a cluster is NAME=NODES, as lab=16".into())
+fn cluster(text: &str) -> Result<Managed, String> {
+    let wrong = || "a cluster is NAME=NODES, as lab=16, or NAME=cpus:LIST, as here=cpus:1-3";
+    let (name, nodes) = text.split_once('=').ok_or_else(wrong)?;
+    let (nodes, cpus) = match nodes.strip_prefix("cpus:") {
+        None => (nodes.parse().ok(), None),
+        Some(list) => {
+            let mut cpus = cpus_of_list(list).ok_or_else(wrong)?;
+            cpus.sort_unstable();
+            cpus.dedup();
+            (u32::try_from(cpus.len()).ok(), Some(cpus))
+        }
+    };
+    let nodes = nodes.filter(|&nodes: &u32| nodes > 0 && !name.is_empty());
+    Ok(Managed {
+        name: name.into(),
+        nodes: nodes.ok_or_else(wrong)?,
+        cpus,
+    })
 }
 
 fn price(text: &str) -> Result<(Kind, u64), String> {
@@ -334,7 +359,43 @@ fn serve_at(socket: &Path, options: &ServeOptions) -> Result<(), Failure> {
     let listener = pbs_socket::listen(socket).map_err(|error| Failure::file(socket, &error))?;
     let sessions = counted(hub.session_count() as u64, "session", "sessions");
     write_err(&format!("serves at {}, {sessions}\n", socket.display()));
+    watch_over(socket, options);
     serve(listener, hub).map_err(|error| Failure::file(socket, &error))
+}
+
+/// So often one looks whose jobs are on whose CPUs.
+const WATCH: Duration = Duration::from_millis(500);
+
+/// Has jobs be cancelled on CPUs that their users do not have any more, if there are CPUs.
+fn watch_over(socket: &Path, options: &ServeOptions) {
+    let cpus = options.cluster.iter().map(|cluster| cluster.cpus.clone());
+    let cpus: Vec<Vec<u32>> = cpus.map(Option::unwrap_or_default).collect();
+    if cpus.iter().all(Vec::is_empty) {
+        return;
+    }
+    let warden = Warden::new(socket, &options.node, cpus);
+    thread::spawn(move || {
+        let mut told = None;
+        loop {
+            thread::sleep(WATCH);
+            let trouble = match warden.look() {
+                Ok(cancelled) => {
+                    for Cancelled { number, uid, cpu } in cancelled {
+                        write_err(&format!(
+                            "job {number} of user {uid} is cancelled: CPU {cpu} is not the user's\n"
+                        ));
+                    }
+                    None
+                }
+                Err(why) => Some(why),
+            };
+            // Who does not answer is waited for, and that is told once.
+            if let Some(why) = trouble.as_ref().filter(|_| trouble != told) {
+                write_err(&format!("nobody looks after the CPUs: {why}\n"));
+            }
+            told = trouble;
+        }
+    });
 }
 
 /// The first numbers, and how many more.

@@ -208,7 +208,7 @@ fn submitted(job: &Job) -> String {
 }
 
 /// A job with all that its programs are to have of this command.
-fn submission(file: &Path, terms: &Terms) -> Result<Submission, Failure> {
+pub(crate) fn submission(file: &Path, terms: &Terms) -> Result<Submission, Failure> {
     let request = files::read(file)?;
     files::expect(Kind::Job, &request, file)?;
     let here = std::env::current_dir().map_err(|error| Failure::file(".", &error))?;
