@@ -6,6 +6,7 @@
 //! Without a name it lists all.
 
 mod asked;
+mod evolving;
 mod failure;
 mod input;
 mod jobs;
@@ -258,6 +259,14 @@ const TESTS: &[(&str, Test)] = &[
     (
         "service-carries-out-a-cluster",
         service::carries_out_a_cluster,
+    ),
+    (
+        "applications-evolve-under-plans",
+        evolving::applications_evolve_under_plans,
+    ),
+    (
+        "what-is-left-behind-is-cancelled",
+        evolving::what_is_left_behind_is_cancelled,
     ),
     ("planner-dies", jobs::planner_dies),
     ("planner-oversleeps", jobs::planner_oversleeps),

@@ -21,12 +21,12 @@ use crate::harness::{cvt, set_sysfs, Context, Verdict};
 use crate::jobs::Disk;
 use crate::{check, check_eq};
 
-const DIR: &str = "/tmp/service";
-const SOCKET: &str = "/tmp/service/run/pbs.sock";
+pub(crate) const DIR: &str = "/tmp/service";
+pub(crate) const SOCKET: &str = "/tmp/service/run/pbs.sock";
 const HISTORY: &str = "/tmp/service/history.db";
 /// A user who is nobody in particular, and another.
-const ANN: u32 = 1000;
-const BOB: u32 = 1001;
+pub(crate) const ANN: u32 = 1000;
+pub(crate) const BOB: u32 = 1001;
 
 /// The CPU of the jobs; the service has the other one.
 const MACHINE: &str = r#"
@@ -38,7 +38,7 @@ cores = [{ name = "cpu0", cpu = 0 }]
 "#;
 
 /// The service, which ends with the test.
-struct Service(Child);
+pub(crate) struct Service(pub(crate) Child);
 
 impl Drop for Service {
     fn drop(&mut self) {
@@ -48,7 +48,7 @@ impl Drop for Service {
 }
 
 /// An empty directory in which everybody may write.
-fn prepare() -> Verdict {
+pub(crate) fn prepare() -> Verdict {
     let _ = fs::remove_dir_all(DIR);
     fs::create_dir_all(DIR).context(DIR)?;
     fs::set_permissions(DIR, fs::Permissions::from_mode(0o777)).context(DIR)?;
@@ -57,7 +57,7 @@ fn prepare() -> Verdict {
 }
 
 /// What the service has said is told with what went wrong.
-fn with_log(test: fn() -> Verdict) -> Verdict {
+pub(crate) fn with_log(test: fn() -> Verdict) -> Verdict {
     test().map_err(|why| {
         let log = fs::read_to_string(format!("{DIR}/log")).unwrap_or_default();
         let lines: Vec<_> = log.lines().collect();
@@ -67,7 +67,7 @@ fn with_log(test: fn() -> Verdict) -> Verdict {
 }
 
 /// Starts it, and waits until it answers.
-fn serve() -> Result<(Service, Client), String> {
+pub(crate) fn serve() -> Result<(Service, Client), String> {
     serve_with(HISTORY)
 }
 
@@ -105,7 +105,7 @@ fn serve_with(history: &str) -> Result<(Service, Client), String> {
 }
 
 /// A job of one process that executes those words of the shell.
-fn job(name: &str, shell: &str, insns: u64, deadline_ms: u64) -> Submission {
+pub(crate) fn job(name: &str, shell: &str, insns: u64, deadline_ms: u64) -> Submission {
     let request = format!(
         "name = \"{name}\"\ndeadline_ns = {deadline_ms}_000_000\n[[process]]\nid = 1\n\
          memory_bytes = 32_000_000\ncommand = ['sh', '-c', '''{shell}''']\ntasks = [{insns}]\n"
@@ -137,7 +137,7 @@ fn named(name: &str) -> JobKey {
     }
 }
 
-fn all(client: &mut Client) -> Result<Vec<Job>, String> {
+pub(crate) fn all(client: &mut Client) -> Result<Vec<Job>, String> {
     let filter = Filter {
         last: Some(10_000),
         ..Filter::default()
