@@ -9,6 +9,7 @@ use std::process::Command;
 
 use common::{directory, pbsctl, scratch, Ran};
 use pbs_history::{Fingerprint, Kind, NewRun, Options, Outcome, ProcessRun, Store, TaskRun};
+use pbs_job::with_values;
 use serde_json::Value;
 
 /// Two cores of 1000 instructions a millisecond.
@@ -192,6 +193,47 @@ fn level_1_is_time() {
     assert_eq!(shortage["available"], 9_000_000);
     assert_eq!(shortage["missing"], 1_000_000);
     assert_eq!(told["earliest_deadline_ns"], 10_000_000);
+}
+
+/// Two jobs on one core of two, one on the other, and one on a core that is not there.
+#[test]
+fn jobs_may_be_confined_to_cpus() {
+    let directory = directory("explain-cpus", FILES);
+    let on = |cpus: &str| {
+        let job = job(50_000_000, &[(10_000, 10), (10_000, 10)]);
+        with_values(&job, &[("cpus", cpus.into())])
+    };
+    let [zero, one, none] = ["[0]", "[1]", "[7, 1, 2]"].map(on);
+    let ran = explain(&directory, &[&zero, &zero, &one, &none], &["--json"]);
+    assert_eq!((ran.status, ran.stderr.as_str()), (6, ""), "{}", ran.stdout);
+    let told = ran.json();
+    let jobs = told["jobs"].as_array().unwrap();
+    let ends: Vec<_> = jobs.iter().map(|job| &job["plan"]["end_ns"]).collect();
+    let expected = [20_000_000, 40_000_000, 20_000_000].map(Value::from);
+    assert_eq!(ends[..3], expected.iter().collect::<Vec<_>>());
+    // Of one core, which no plan can better.
+    assert_eq!(jobs[0]["bound"]["end_ns"], 20_000_000);
+    assert_eq!(jobs[0]["bound"]["limit"], "core time");
+    let declined = &jobs[3]["declined"];
+    assert_eq!(declined["level"], 1);
+    assert_eq!(declined["shortage"], Value::Null);
+    assert_eq!(declined["earliest_deadline_ns"], Value::Null);
+    let why = "level 1 (general check): the job is confined to CPUs that the machine does not \
+               have: 2,7; it has 0-1";
+    assert_eq!(declined["why"], why);
+    let ran = explain(&directory, &[&none], &[]);
+    assert_eq!(ran.status, 6);
+    let words: Vec<_> = ran.stdout.split_whitespace().collect();
+    let text = words.join(" ");
+    assert!(
+        text.contains(why) && text.contains("no deadline would do"),
+        "{text}"
+    );
+    // A list that is no set is told with its line.
+    let ran = explain(&directory, &[&on("[0,\n0]")], &[]);
+    assert_eq!(ran.status, 3, "{}", ran.stdout);
+    let line = "0.toml:2: cpus names CPU 0 twice; write each once";
+    assert!(ran.stderr.contains(line), "{}", ran.stderr);
 }
 
 #[test]

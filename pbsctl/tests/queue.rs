@@ -47,6 +47,20 @@ impl Queue {
 }
 
 #[test]
+fn a_job_on_a_cpu_that_is_not_there_is_declined() {
+    let queue = Queue::new("queue-cpus");
+    let on = |cpus: &str| format!("cpus = {cpus}\n{}", job("a", 10_000_000_000));
+    let ran = queue.submit(&on("[0, 4]"));
+    assert_eq!(ran.status, 6, "{}", ran.stderr);
+    let why = "the job is confined to CPUs that the machine does not have: 4; it has 0";
+    let said = ran.json();
+    let told = said["declined"]["why"].as_str().unwrap();
+    assert!(told.contains(why), "{told}");
+    let ran = queue.submit(&on("[0]"));
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+}
+
+#[test]
 fn jobs_wait_behind_each_other() {
     let queue = Queue::new("queue-wait");
     let ends: Vec<_> = ["a", "b"]

@@ -786,10 +786,12 @@ pub(crate) fn monotonic_ns() -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use std::path::Path;
 
-    use pbs_job::machine_from_toml;
+    use pbs_job::{machine_from_toml, with_values};
+
+    use super::*;
+    use crate::Alteration;
 
     struct Nobody;
 
@@ -815,6 +817,57 @@ mod tests {
         let device = Device::open_path(Path::new("/dev/null"), true).unwrap();
         let machine = machine_from_toml(machine).unwrap();
         Jobs::open(machine, &settings, &device, &Config::DEFAULT).unwrap()
+    }
+
+    fn ordered(cpus: &str, hold: bool) -> Order {
+        let mut submission = job("confined", 4_000_000_000).remove(0);
+        let cpus = [("cpus", cpus.to_string())];
+        let text = with_values(&submission.request, &cpus[..usize::from(cpus[0].1 != "")]);
+        submission = Submission::from_text(text, submission.file).unwrap();
+        let terms = Terms {
+            hold,
+            ..Terms::default()
+        };
+        Order::new(submission, terms)
+    }
+
+    /// What jobs are confined to is told of those that wait, of those that are planned
+    /// and of those that are over; and whether the machine has it, before they wait.
+    #[test]
+    fn the_cpus_of_jobs_are_told() {
+        let directory = std::env::temp_dir().join(format!("pbs-cpus-{}", std::process::id()));
+        let mut jobs = jobs(&directory);
+        let order = |jobs: &mut Jobs, cpus: &str, hold| {
+            let ids = jobs.order(vec![ordered(cpus, hold)], &mut Nobody)?;
+            let standing = jobs.standing_of(ids[0])?;
+            Ok::<_, Error>((ids[0], standing.state, standing.cpus))
+        };
+        let all = order(&mut jobs, "", false);
+        assert!(matches!(all, Ok((_, "planned", None))), "{all:?}");
+        let (held, state, cpus) = order(&mut jobs, "[0]", true).unwrap();
+        assert_eq!((state, cpus), ("held", Some(vec![0])));
+        let (_, state, cpus) = order(&mut jobs, "[0]", false).unwrap();
+        assert_eq!((state, cpus), ("planned", Some(vec![0])));
+        for hold in [false, true] {
+            let declined = order(&mut jobs, "[0, 3]", hold).map_err(|error| error.to_string());
+            let why = declined.unwrap_err();
+            let missing = "confined: job confined is declined: level 1 (general check): the job \
+                           is confined to CPUs that the machine does not have: 3; it has 0; it \
+                           would not be admitted with any deadline";
+            assert_eq!(why, missing);
+        }
+        let alteration = |cpus| Alteration {
+            submission: Some(ordered(cpus, true).submission),
+            ..Alteration::default()
+        };
+        let declined = jobs.alter(held, alteration("[1]"));
+        assert!(matches!(declined, Err(Error::Declined(_))), "{declined:?}");
+        assert_eq!(jobs.standing_of(held).unwrap().cpus, Some(vec![0]));
+        jobs.cancel(held, "nobody wants it".into(), &mut Nobody)
+            .unwrap();
+        let standing = jobs.standing_of(held).unwrap();
+        assert_eq!((standing.state, standing.cpus), ("over", Some(vec![0])));
+        std::fs::remove_dir_all(&directory).unwrap();
     }
 
     /// One that is declined takes nothing from those who come after, nor do those that

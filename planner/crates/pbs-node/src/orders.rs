@@ -2,6 +2,7 @@
 //! What users ask of the jobs of a node: to take them in, to hold them, to end them.
 
 use pbs_history::{Kind, NewRun, Outcome, RunId};
+use pbs_planner::validate_cpus;
 
 use crate::admission::Asked;
 use crate::jobs::{monotonic_ns, Jobs};
@@ -69,7 +70,8 @@ impl Jobs {
     ///
     /// # Errors
     ///
-    /// Why one is declined, or what it waits for will never come.
+    /// Why one is declined, or what it waits for will never come. One whose CPUs the
+    /// machine does not have is declined at once, also if it is to wait.
     pub(crate) fn order(
         &mut self,
         orders: Vec<Order>,
@@ -79,6 +81,7 @@ impl Jobs {
         let mut trial = self.trial(now_ns);
         let mut ready = Vec::with_capacity(orders.len());
         for order in &orders {
+            self.has_cpus_of(&order.submission)?;
             let terms = &order.terms;
             for id in terms.after.iter().chain(&terms.after_ok) {
                 self.ledger.run(RunId(*id))?;
@@ -158,6 +161,20 @@ impl Jobs {
             });
         }
         Ok(ids)
+    }
+
+    /// Whether the machine has the CPUs that the job is confined to.
+    fn has_cpus_of(&self, submission: &Submission) -> Result<(), Error> {
+        let Submission { file, job, .. } = submission;
+        let has = validate_cpus(job, self.controller.store().machine());
+        has.map_err(|rejection| {
+            Error::Declined(Declined {
+                file: file.clone(),
+                job: job.name.clone(),
+                why: rejection.describe(job, 0),
+                earliest_deadline_ns: None,
+            })
+        })
     }
 
     /// What would be said of an order: when it would begin and end; nothing changes.
@@ -316,8 +333,8 @@ impl Jobs {
     ///
     /// # Errors
     ///
-    /// It has a plan that does not keep the deadline, or that has the job as it was; or
-    /// it is over.
+    /// It has a plan that does not keep the deadline, or that has the job as it was; the
+    /// machine does not have the CPUs of the new one; or it is over.
     pub(crate) fn alter(&mut self, id: RunId, alteration: Alteration) -> Result<(), Error> {
         let Alteration {
             deadline_ns,
@@ -377,6 +394,9 @@ impl Jobs {
         let mut terms = waiting.order.terms.clone();
         terms.priority = priority.or(terms.priority);
         terms.deadline_ns = deadline_ns.or(terms.deadline_ns);
+        if let Some(submission) = &submission {
+            self.has_cpus_of(submission)?;
+        }
         let is_other = submission.is_some();
         let submission = submission.unwrap_or(waiting.order.submission);
         waiting.order = Order::new(submission, terms);

@@ -79,14 +79,16 @@ impl Saved {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pbs_job::with_values;
 
     #[test]
     fn what_was_saved_comes_back() {
         let job = include_str!("../../../../samples/jobs/stages.toml");
         let machine = include_str!("../../../../samples/machines/vm.toml");
         let without_lines = |text: &str| job_from_toml(&job_to_toml(&job_from_toml(text).unwrap()));
+        let job = with_values(job, &[("cpus", "[0, 3]".into())]);
         let saved = Saved {
-            job: without_lines(job).unwrap(),
+            job: without_lines(&job).unwrap(),
             submitted_ns: 5,
             numbers: vec![41, 42],
             machine: machine_from_toml(&machine_to_toml(&machine_from_toml(machine).unwrap()))

@@ -26,6 +26,6 @@ pub use store::{
 };
 pub use strategies::{reserve, reserve_in, Aim, Attempt, Options, Planned, Refused, Strategy};
 pub use validate::{
-    admit, earliest_deadline, validate, validate_in, validate_level, Declined, Level, Rejection,
-    Shortage, Validation, WantType, MOST_TRIES,
+    admit, earliest_deadline, validate, validate_cpus, validate_in, validate_level, Declined,
+    Level, Rejection, Shortage, Validation, WantType, MOST_TRIES,
 };

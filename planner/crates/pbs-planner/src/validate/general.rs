@@ -7,22 +7,14 @@
 //! process needs its memory beside that of all that it descends from, since
 //! they wait for it.
 
+use pbs_job::{Job, Machine};
+
 use super::{Level, Question, Rejection, Shortage};
 use crate::bounds;
 use crate::store::{Balancing, Store};
 
 pub(super) fn check(question: &Question<'_>, store: &Store) -> Result<(), Rejection> {
-    let missing = question.request.job.missing_cpus(store.machine());
-    if !missing.is_empty() {
-        return Err(Rejection {
-            level: Level::General,
-            process: None,
-            shortage: Shortage::Cpus {
-                missing,
-                available: store.machine().cpus().collect(),
-            },
-        });
-    }
+    validate_cpus(question.request.job, store.machine())?;
     memory(question, store)?;
     let end_ns = earliest_end_ns(question, store);
     let deadline_ns = question.request.deadline_ns;
@@ -37,6 +29,27 @@ pub(super) fn check(question: &Question<'_>, store: &Store) -> Result<(), Reject
         });
     }
     Ok(())
+}
+
+/// Whether the machine has all CPUs that the job is confined to, which is the part of
+/// level 1 that needs nothing else.
+///
+/// # Errors
+///
+/// Those that it does not have.
+pub fn validate_cpus(job: &Job, machine: &Machine) -> Result<(), Rejection> {
+    let missing = job.missing_cpus(machine);
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(Rejection {
+        level: Level::General,
+        process: None,
+        shortage: Shortage::Cpus {
+            missing,
+            available: machine.cpus().collect(),
+        },
+    })
 }
 
 /// When the job would end if it found the machine empty: the thesis's

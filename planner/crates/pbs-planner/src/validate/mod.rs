@@ -27,6 +27,7 @@ use std::fmt;
 
 pub use admit::{admit, Declined};
 pub use earliest::{earliest_deadline, MOST_TRIES};
+pub use general::validate_cpus;
 
 use crate::reserve::net::Net;
 use crate::reserve::Request;
