@@ -5,6 +5,7 @@ mod common;
 
 use common::{job, machine};
 use pbs_control::{Answer, Controller, End, Options, Pace};
+use pbs_job::Core;
 use pbs_plan::Plan;
 use pbs_planner::RunId;
 use pbs_uapi::{Event, EventKind};
@@ -132,6 +133,78 @@ fn who_has_time_makes_room() {
     important.renew(now_ns);
     important.set_priority(second, asked.priority);
     assert!(important.admit(asked, now_ns).is_err());
+}
+
+/// Jobs are on the CPUs that they are confined to in the plan of the node, also when one
+/// of them takes longer than was thought; a less important one without such a wish makes
+/// room on them.
+#[test]
+fn confined_jobs_have_their_cpus() {
+    let mut machine = machine();
+    let one = machine.nodes[0].cores[0].clone();
+    machine.nodes[0].cores = [3, 5, 6]
+        .map(|cpu| Core {
+            name: format!("core{cpu}"),
+            cpu: Some(cpu),
+            ..one.clone()
+        })
+        .to_vec();
+    let mut controller = Controller::new(machine, Options::default(), 1, 1);
+    let mut admit = |name, cpus: &[u32], deadline_ms, priority| {
+        let mut job = job(name, &[100_000_000; 2], deadline_ms * MS);
+        job.cpus = cpus.to_vec();
+        job.priority = priority;
+        controller.admit(job, 0).map(|admitted| admitted.run)
+    };
+    let first = admit("first", &[5], 5_000, 0).unwrap();
+    let both = ["second", "third"].map(|name| admit(name, &[5, 6], 5_000, 0).unwrap());
+    let anywhere = admit("anywhere", &[], 5_000, 0).unwrap();
+    // There is no time for it on 5 but that of the first.
+    let urgent = admit("urgent", &[5], 300, 1).unwrap();
+    assert!(admit("more urgent", &[5], 300, 1).is_err());
+    assert!(admit("nowhere", &[5, 4], 5_000, 2).is_err());
+    let cpu_of = |controller: &mut Controller, plan: &Plan, run| {
+        let number = controller.number(run, 0);
+        let index = plan
+            .processes
+            .iter()
+            .position(|process| process.id == number);
+        plan.cpu_of(index.unwrap()).unwrap().cpu
+    };
+    let plan = controller.plan(0).unwrap().unwrap();
+    controller.taken();
+    let check = |controller: &mut Controller, plan: &Plan| {
+        for run in [first, urgent] {
+            assert_eq!(cpu_of(controller, plan, run), 5);
+        }
+        for run in both {
+            assert!([5, 6].contains(&cpu_of(controller, plan, run)));
+        }
+        assert_eq!(cpu_of(controller, plan, anywhere), 3);
+    };
+    check(&mut controller, &plan);
+    for (seq, run) in (0..).zip([urgent, both[0], anywhere]) {
+        let cpu = cpu_of(&mut controller, &plan, run);
+        let process = controller.number(run, 0);
+        controller.event(&Event {
+            seq,
+            kind: EventKind::Attached as u16,
+            cpu,
+            process,
+            ..Event::default()
+        });
+    }
+    let process = controller.number(urgent, 0);
+    controller.event(&Event {
+        seq: 3,
+        kind: EventKind::Late as u16,
+        cpu: 5,
+        process,
+        retired_insns: 120_000_000,
+        ..Event::default()
+    });
+    let plan = answer(&mut controller, 150 * MS);
+    check(&mut controller, &plan);
 }
 
 #[test]
