@@ -105,6 +105,7 @@ impl Kind {
             "memory_bytes",
             "runtime_ns",
             "priority",
+            "cpus",
         ];
         let plan = first(&["[[cpu]]"]).map(|line| (Self::Plan, line));
         let machine = || first(&["[[node]]"]).map(|line| (Self::Machine, line));
