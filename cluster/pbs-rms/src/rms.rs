@@ -110,8 +110,15 @@ impl Rms {
             }
             Relation::Free => false,
         };
+        let hangs = ask.relation != Relation::Free;
+        let most = if hangs { self.most() } else { Vec::new() };
         let submitted = self.change(app, |session, now_ns| {
-            session.submit(id, ask.clone(), true, now_ns)
+            session.submit(id, ask.clone(), true, now_ns)?;
+            // What hangs on nothing was checked by itself.
+            if hangs {
+                session.check_shape(id, &most)?;
+            }
+            Ok(())
         });
         match submitted {
             // There may be room once it starts.
@@ -168,7 +175,15 @@ impl Rms {
         };
         self.check(app, &ask)?;
         let ids = [0, 1].map(|place| RequestId(self.next_request + place));
-        let updated = self.change(app, |session, now_ns| session.update(update, ids, now_ns));
+        let waits = session.requests[place].started_ns.is_none();
+        let most = if waits { self.most() } else { Vec::new() };
+        let updated = self.change(app, |session, now_ns| {
+            let updated = session.update(update, ids, now_ns)?;
+            if waits {
+                session.check_shape(update.of, &most)?;
+            }
+            Ok(updated)
+        });
         let (id, end) = updated?;
         self.next_request += 2;
         self.has_ended(app, ask.cluster, end);
@@ -279,6 +294,13 @@ impl Rms {
             return Err(Refusal::TooManyRequests(most));
         }
         Ok(())
+    }
+
+    /// The most nodes of each cluster that what runs to completion can ever have.
+    fn most(&self) -> Vec<u64> {
+        let limit = self.policy.limits.nodes;
+        let sizes = self.sizes.iter().map(|&size| u64::from(size));
+        sizes.map(|size| size.min(limit)).collect()
     }
 
     /// Changes a session, or, if that is refused or there is no room for it, nothing.

@@ -4,9 +4,10 @@
 
 use std::ops::Range;
 
-use pbs_view::{Steps, FOREVER};
+use pbs_view::{segments, Steps, FOREVER};
 use serde::{Deserialize, Serialize};
 
+use crate::place::parts;
 use crate::{Account, Ask, Kind, Refusal, Relation, Request, RequestId, Update};
 
 /// An application that has connected.
@@ -218,6 +219,29 @@ impl Session {
             places.push(found);
         }
         trees
+    }
+
+    /// Refuses requests that hang together and want more nodes of a cluster at a time than it
+    /// can ever give: they would wait for ever.
+    pub(crate) fn check_shape(&self, id: RequestId, most: &[u64]) -> Result<(), Refusal> {
+        let place = self.live(id)?;
+        if self.requests[place].ask.kind == Kind::Preemptible {
+            // It may have fewer.
+            return Ok(());
+        }
+        let mut trees = self.trees(&self.spans()).into_iter();
+        let has = |tree: &Tree| tree.members.iter().any(|member| member.0 == place);
+        let Some(tree) = trees.find(has).filter(|tree| tree.members.len() > 1) else {
+            return Ok(());
+        };
+        for segment in segments(&parts(self, &tree)) {
+            let most = most.get(segment.profile).copied().unwrap_or(0);
+            if segment.nodes > most {
+                let nodes = segment.nodes;
+                return Err(Refusal::TooMany { nodes, most });
+            }
+        }
+        Ok(())
     }
 
     /// Has it a pre-allocation of a cluster?

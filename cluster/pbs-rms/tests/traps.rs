@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What is easily got wrong, case by case, by numbers that follow from the report.
+//! What is easily got wrong, case by case, by numbers that follow from the report: a test is
+//! named after the number of its case (t) and of what it needs (f; Documentation/evolving.rst).
 
 mod driver;
 
 use driver::{ask, next, with, Driver, GIVE_BACK_LATE};
-use pbs_rms::{Event, Kind, Limits, NodeChoice, Order, Policy, Refusal, Update, FOREVER};
+use pbs_rms::{Ask, Event, Kind, Limits, NodeChoice, Order, Policy, Refusal, Update, FOREVER};
 use pbs_view::{Cap, Step};
 use Kind::{NonPreemptible, PreAllocation, Preemptible};
 
@@ -17,7 +18,7 @@ fn cap(steps: &[(u64, u64)]) -> Cap {
 }
 
 #[test]
-fn a_successor_keeps_its_nodes() {
+fn t1_f03_f16_a_successor_keeps_its_nodes() {
     let mut rms = Driver::new(10);
     let app = rms.connect();
     let old = rms.request(app, ask(NonPreemptible, 4, FOREVER));
@@ -27,6 +28,12 @@ fn a_successor_keeps_its_nodes() {
     assert_eq!(rms.rms.session(app).map(|s| s.requests.len()), Some(1));
     rms.pass(40);
     assert_eq!(rms.nodes(app, more), [0, 1, 2, 3, 4, 5]);
+    // The one before has lasted 40.
+    let used = |rms: &Driver, at_ns| {
+        let session = rms.rms.session(app).expect("it is there");
+        session.account_at(at_ns).non_preemptible_node_ns
+    };
+    assert_eq!((used(&rms, 40), used(&rms, 50)), (4 * 40, 4 * 40 + 6 * 10));
 
     let few = rms.update(50, app, more, 2, 0, &[1, 2, 3]);
     assert_eq!(
@@ -50,7 +57,7 @@ fn a_successor_keeps_its_nodes() {
 }
 
 #[test]
-fn what_hangs_on_what_has_started_is_booked() {
+fn t2_f09_f20_what_hangs_on_what_has_started_is_booked() {
     let mut rms = Driver::new(10);
     let (app, other) = (rms.connect(), rms.connect());
     let first = rms.request(app, ask(NonPreemptible, 4, 100));
@@ -76,7 +83,7 @@ fn what_hangs_on_what_has_started_is_booked() {
 }
 
 #[test]
-fn a_child_pushes_its_parent_back() {
+fn t3_f09_f20_a_child_pushes_its_parent_back() {
     let mut rms = Driver::new(8);
     let (blocker, app) = (rms.connect(), rms.connect());
     // 4 nodes are free until 20, then 2 until 30, then all.
@@ -93,22 +100,44 @@ fn a_child_pushes_its_parent_back() {
 }
 
 #[test]
-fn what_overlaps_adds_up() {
-    for (nodes, found) in [(12, Some(10)), (10, None)] {
+fn t4_f11_what_overlaps_adds_up() {
+    // 4 nodes are free until 10, and then all: of 12 nodes both have enough, of 10 never.
+    for (nodes, is_enough) in [(12, true), (10, false)] {
         let mut rms = Driver::new(nodes);
         let (blocker, app) = (rms.connect(), rms.connect());
         rms.request(blocker, ask(NonPreemptible, nodes - 4, 10));
         rms.pass(0);
+        let left = cap(&[(10, 4), (FOREVER, nodes)]);
+        assert_eq!(rms.views(app).non_preemptible, left);
         let a = rms.request(app, ask(NonPreemptible, 4, 10));
-        let b = rms.request(app, with(a, ask(NonPreemptible, 8, 10)));
-        rms.pass(0);
-        assert_eq!(rms.scheduled(app, a), found);
-        assert_eq!(rms.scheduled(app, b), found);
+        let asked = with(a, ask(NonPreemptible, 8, 10));
+        if is_enough {
+            let b = rms.request(app, asked);
+            rms.pass(0);
+            assert_eq!(rms.scheduled(app, a), Some(10));
+            assert_eq!(rms.scheduled(app, b), Some(10));
+        } else {
+            let refused = Err(Refusal::TooMany {
+                nodes: 12,
+                most: 10,
+            });
+            assert_eq!(rms.rms.request(app, asked.clone(), 0), refused);
+            // Nor by a detour: small first, and larger while it waits.
+            let update = Update {
+                of: rms.request(app, Ask { nodes: 6, ..asked }),
+                nodes: 8,
+                duration_ns: 10,
+                announce_ns: 0,
+                released: Vec::new(),
+            };
+            assert_eq!(rms.rms.update(app, &update, 0), refused);
+            assert_eq!(rms.rms.session(app).map(|s| s.requests.len()), Some(2));
+        }
     }
 }
 
 #[test]
-fn what_is_pre_allocated_is_not_free() {
+fn t5_f05_f06_what_is_pre_allocated_is_not_free() {
     let mut rms = Driver::new(10);
     let (nea, other) = (rms.connect(), rms.connect());
     let all = rms.request(nea, ask(PreAllocation, 8, 1000));
@@ -125,7 +154,7 @@ fn what_is_pre_allocated_is_not_free() {
 }
 
 #[test]
-fn an_outgrown_pre_allocation_is_refused_and_nothing_changes() {
+fn t9_f07_f12_an_outgrown_pre_allocation_is_refused_and_nothing_changes() {
     let mut rms = Driver::new(16);
     let (nea, other) = (rms.connect(), rms.connect());
     let all = rms.request(nea, ask(PreAllocation, 10, FOREVER));
@@ -151,7 +180,7 @@ fn an_outgrown_pre_allocation_is_refused_and_nothing_changes() {
 }
 
 #[test]
-fn nodes_come_when_others_have_given_them() {
+fn t7_f24_nodes_come_when_others_have_given_them() {
     let mut rms = Driver::new(10);
     let (nea, psa) = (rms.connect(), rms.connect());
     let all = rms.request(nea, ask(PreAllocation, 8, FOREVER));
@@ -174,7 +203,7 @@ fn nodes_come_when_others_have_given_them() {
 }
 
 #[test]
-fn who_gives_nothing_back_loses_its_session() {
+fn t7_f25_who_gives_nothing_back_loses_its_session() {
     let mut rms = Driver::new(10);
     let (nea, psa) = (rms.connect(), rms.connect());
     let all = rms.request(nea, ask(PreAllocation, 8, FOREVER));
@@ -214,7 +243,7 @@ fn who_gives_nothing_back_loses_its_session() {
 }
 
 #[test]
-fn what_is_announced_is_seen_before() {
+fn t8_f17_what_is_announced_is_seen_before() {
     let mut rms = Driver::new(10);
     let (app, psa) = (rms.connect(), rms.connect());
     let used = rms.request(app, ask(NonPreemptible, 4, FOREVER));
@@ -239,7 +268,7 @@ fn what_is_announced_is_seen_before() {
 }
 
 #[test]
-fn the_order_is_that_of_connection_or_of_requests() {
+fn t10_f01_f39_the_order_is_that_of_connection_or_of_requests() {
     for (order, first, second) in [(Order::Connection, 100, 150), (Order::Request, 150, 100)] {
         let policy = Policy {
             order,
@@ -260,7 +289,7 @@ fn the_order_is_that_of_connection_or_of_requests() {
 }
 
 #[test]
-fn passes_keep_their_distance() {
+fn t10_f15_passes_keep_their_distance() {
     let policy = Policy {
         interval_ns: 1000,
         ..driver::policy()
@@ -278,12 +307,14 @@ fn passes_keep_their_distance() {
     }
     passes.extend(rms.rms.next_pass_ns());
     assert_eq!(passes, [0, 1000]);
-    rms.pass(1000);
+    // Nothing came between the two passes but what the second one answers.
+    let told = rms.pass(1000);
+    assert_eq!(driver::starts(&told).len(), 2);
     assert_eq!(rms.rms.next_pass_ns(), None);
 }
 
 #[test]
-fn limits_clip_what_is_seen_and_given() {
+fn f27_f39_limits_clip_what_is_seen_and_given() {
     let limits = Limits {
         nodes: 6,
         requests: 3,
@@ -309,7 +340,7 @@ fn limits_clip_what_is_seen_and_given() {
 }
 
 #[test]
-fn nodes_are_neighbours_where_that_is_wanted() {
+fn f40_nodes_are_neighbours_where_that_is_wanted() {
     let policy = Policy {
         choice: NodeChoice::Contiguous,
         ..driver::policy()
@@ -331,7 +362,7 @@ fn nodes_are_neighbours_where_that_is_wanted() {
 }
 
 #[test]
-fn an_update_of_what_waits_takes_its_place() {
+fn f04_an_update_of_what_waits_takes_its_place() {
     let mut rms = Driver::new(10);
     let app = rms.connect();
     rms.request(app, ask(NonPreemptible, 10, 100));
