@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_put_back_is_whole_again() {
+    fn f24_what_is_put_back_is_whole_again() {
         let mut pool = Pool::new(10);
         let taken = pool.take(7, &[], NodeChoice::Lowest);
         assert_eq!(taken, [0, 1, 2, 3, 4, 5, 6]);
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_are_the_tightest_run() {
+    fn f40_neighbours_are_the_tightest_run() {
         let mut pool = Pool::new(10);
         assert!(pool.take_one(2) && pool.take_one(6) && !pool.take_one(6));
         // Free are 0 and 1, 3 to 5, 7 to 9.

@@ -10,7 +10,7 @@ use Kind::{NonPreemptible, PreAllocation, Preemptible};
 const SECOND_NS: u64 = 1_000_000_000;
 
 #[test]
-fn accounts_are_by_type_and_idle_is_told_apart() {
+fn f37_f38_accounts_are_by_type_and_idle_is_told_apart() {
     let prices = Prices {
         pre_allocation: 1_000_000,
         non_preemptible: 3_600_000,
@@ -50,7 +50,7 @@ fn accounts_are_by_type_and_idle_is_told_apart() {
 }
 
 #[test]
-fn what_nobody_has_asked_for_is_told() {
+fn f41_what_nobody_has_asked_for_is_told() {
     let mut rms = Driver::new(6);
     let app = rms.connect();
     rms.request(app, ask(NonPreemptible, 2, FOREVER));
@@ -66,7 +66,7 @@ fn what_nobody_has_asked_for_is_told() {
 }
 
 #[test]
-fn what_hangs_on_another_type_waits_for_it() {
+fn f10_what_hangs_on_another_type_waits_for_it() {
     let mut rms = Driver::new(10);
     let (blocker, app) = (rms.connect(), rms.connect());
     rms.request(blocker, ask(NonPreemptible, 6, 50));
@@ -95,7 +95,7 @@ fn what_hangs_on_another_type_waits_for_it() {
 }
 
 #[test]
-fn the_end_of_a_duration_kills() {
+fn f26_the_end_of_a_duration_kills() {
     let mut rms = Driver::new(4);
     let app = rms.connect();
     let short = rms.request(app, ask(NonPreemptible, 3, 10));
@@ -116,7 +116,7 @@ fn the_end_of_a_duration_kills() {
 }
 
 #[test]
-fn clusters_are_apart_and_can_be_had_together() {
+fn f13_clusters_are_apart_and_can_be_had_together() {
     let mut rms = Driver::with(policy(), &[4, 8]);
     let app = rms.connect();
     let on = |cluster, request: pbs_rms::Ask| pbs_rms::Ask { cluster, ..request };
@@ -137,7 +137,7 @@ fn clusters_are_apart_and_can_be_had_together() {
 }
 
 #[test]
-fn a_successor_that_found_no_room_may_find_some_later() {
+fn f09_a_successor_that_found_no_room_may_find_some_later() {
     let mut rms = Driver::new(10);
     let (app, other) = (rms.connect(), rms.connect());
     let first = rms.request(app, ask(NonPreemptible, 4, 100));

@@ -209,7 +209,7 @@ fn run(seed: u64, messages: usize) {
 }
 
 #[test]
-fn no_message_breaks_what_has_to_hold() {
+fn f12_f14_f24_f42_no_message_breaks_what_has_to_hold() {
     for seed in 0..400 {
         run(seed, 150);
     }

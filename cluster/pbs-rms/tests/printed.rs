@@ -65,7 +65,7 @@ fn fit(chain: &[(u64, u64)], row: &Row) -> Vec<u64> {
 }
 
 #[test]
-fn chains_are_where_the_printed_algorithm_places_them() {
+fn f18_f20_chains_are_where_the_printed_algorithm_places_them() {
     for seed in 0..300 {
         let mut random = Random::new(seed, Stream::Messages);
         let nodes = 4 + random.below(12);
@@ -115,29 +115,91 @@ fn chains_are_where_the_printed_algorithm_places_them() {
     }
 }
 
-/// eqSchedule() as printed, lines 7 to 19, where all want more than there is: rounds in which
-/// each gets an equal part of what is left, and what it wants at most.
-#[test]
-fn where_all_is_wanted_the_printed_rounds_divide_alike() {
-    for seed in 0..300 {
-        let mut random = Random::new(seed, Stream::Messages);
-        let nodes = 20 + random.below(40);
-        let count = 2 + random.below(4);
-        // Each wants more than an equal part, so that one round is enough.
-        let least = nodes / count + 1;
-        let mut rms = Driver::new(nodes);
-        let apps: Vec<_> = (0..count).map(|_| rms.connect()).collect();
-        for &app in &apps {
-            let wanted = (least + random.below(9)).min(nodes);
-            rms.request(app, ask(Kind::Preemptible, wanted, pbs_rms::FOREVER));
-        }
-        rms.pass(0);
-        let parts: Vec<u64> = apps
-            .iter()
-            .map(|&app| rms.views(app).preemptible.at(0))
-            .collect();
-        let rest = nodes % count;
-        let expected = (0..count).map(|place| nodes / count + u64::from(place < rest));
-        assert_eq!(parts, expected.collect::<Vec<_>>(), "seed {seed}");
+/// eqSchedule() as printed (algorithm 3), lines 6 to 25, but for line 25, by which everyone would
+/// see everything: what each sees, and whether somebody's wish was met exactly before all was
+/// divided, whom the printed rounds take for inactive from then on.
+fn eq_schedule(nodes: u64, wants: &[u64]) -> (Vec<u64>, bool) {
+    let sum: u64 = wants.iter().sum();
+    let active = wants.iter().filter(|&&wanted| wanted > 0).count() as u64;
+    if sum <= nodes {
+        let part = |&wanted: &u64| {
+            let partitions = active + u64::from(wanted == 0);
+            (nodes - (sum - wanted)).max(nodes / partitions)
+        };
+        return (wants.iter().map(part).collect(), false);
     }
+    let mut left = nodes;
+    let mut wants: Vec<i64> = wants.iter().map(|&wanted| wanted as i64).collect();
+    let was_inactive: Vec<bool> = wants.iter().map(|&wanted| wanted == 0).collect();
+    let mut parts = vec![0; wants.len()];
+    let mut is_any_met = false;
+    while left > 0 && wants.iter().any(|&wanted| wanted >= 0) {
+        let is_met = |(&wanted, &was): (&i64, &bool)| wanted == 0 && !was;
+        is_any_met |= wants.iter().zip(&was_inactive).any(is_met);
+        let mut partitions = wants.iter().filter(|&&wanted| wanted > 0).count() as u64;
+        partitions += u64::from(wants.contains(&0));
+        let equal = (left / partitions).max(1);
+        for (wanted, part) in wants.iter_mut().zip(&mut parts) {
+            if *wanted < 0 {
+                continue;
+            }
+            left -= equal.min(*wanted as u64).min(left);
+            *wanted -= equal as i64;
+            *part += equal;
+            if left == 0 {
+                break;
+            }
+        }
+    }
+    (parts, is_any_met)
+}
+
+fn divided(nodes: u64, wants: &[u64]) -> Vec<u64> {
+    let mut rms = Driver::new(nodes);
+    let apps: Vec<_> = wants.iter().map(|_| rms.connect()).collect();
+    for (&app, &wanted) in apps.iter().zip(wants).filter(|want| *want.1 > 0) {
+        rms.request(app, ask(Kind::Preemptible, wanted, pbs_rms::FOREVER));
+    }
+    rms.pass(0);
+    let part = |&app| rms.views(app).preemptible.at(0);
+    apps.iter().map(part).collect()
+}
+
+#[test]
+fn f20_f21_preemptible_nodes_are_divided_as_by_the_printed_rounds() {
+    let (mut compared, mut crowded) = (0, 0);
+    for seed in 0..2_000 {
+        let mut random = Random::new(seed, Stream::Messages);
+        let nodes = 1 + random.below(40);
+        let count = 1 + random.below(5);
+        let wants: Vec<u64> = (0..count).map(|_| random.below(nodes + 1)).collect();
+        let (expected, is_any_met) = eq_schedule(nodes, &wants);
+        if is_any_met {
+            continue;
+        }
+        compared += 1;
+        let parts = divided(nodes, &wants);
+        let is_crowded = wants.iter().sum::<u64>() > nodes;
+        if !is_crowded {
+            assert_eq!(parts, expected, "{nodes} for {wants:?}");
+            continue;
+        }
+        crowded += 1;
+        // By its rounds one may see more than it wants; what it has of that is the same.
+        let of = |parts: &[u64]| -> Vec<u64> {
+            let both = parts.iter().zip(&wants);
+            both.map(|(&part, &wanted)| part.min(wanted)).collect()
+        };
+        assert_eq!(of(&parts), of(&expected), "{nodes} for {wants:?}");
+    }
+    assert!(compared > 1_000 && crowded > 500, "{compared}, {crowded}");
+}
+
+#[test]
+fn f20_f21_a_wish_that_is_met_is_no_reason_to_give_more() {
+    // As printed, the second is inactive in the second round, and sees a node of the third.
+    for wants in [[2, 3, 10], [2, 3, 9]] {
+        assert_eq!(eq_schedule(9, &wants), (vec![3, 4, 4], true));
+    }
+    assert_eq!(divided(9, &[2, 3, 9]), [3, 3, 4]);
 }
