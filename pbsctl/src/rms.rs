@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The commands for applications that evolve, and for their resource manager.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::thread;
@@ -12,7 +13,7 @@ use pbs_report::columns;
 use pbs_rms::{Kind, Limits, NodeChoice, Order, Policy, Prices};
 use pbs_rms_node::{Cancelled, Warden};
 use pbs_rms_server::{serve, Hub, Managed, Settings};
-use pbs_rms_wire::{Account, Cap, Change, Client, Held, Session, View};
+use pbs_rms_wire::{Account, Cap, Change, Client, ClusterNodes, Held, Session, View};
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -29,6 +30,8 @@ Examples:
   pbsctl rms update 3 7 --nodes 6 --announce 5min
   pbsctl rms done 3 7                        It ends
   pbsctl rms accounts                        What sessions have had
+  pbsctl rms accounts --by-user              What users have had
+  pbsctl rms nodes                           Which nodes nobody wants
   varlinkctl introspect /run/pbs/rms.sock    What applications can ask
 
 Applications begin sessions themselves: samples/rms has one in Python.";
@@ -95,7 +98,14 @@ enum What {
     },
 
     /// Show what sessions have had: your own, or as an operator all
-    Accounts,
+    Accounts {
+        /// Add up the sessions of each user
+        #[arg(long)]
+        by_user: bool,
+    },
+
+    /// Show which nodes nobody has or waits for: they may be switched off
+    Nodes,
 }
 
 #[derive(Args, Debug)]
@@ -236,10 +246,35 @@ struct Accounts {
     accounts: Vec<Account>,
 }
 
+/// What the sessions of a user have had.
+#[derive(Serialize)]
+struct User {
+    uid: u32,
+    sessions: u64,
+    pre_allocated_node_s: u64,
+    idle_node_s: u64,
+    non_preemptible_node_s: u64,
+    preemptible_node_s: u64,
+    overstayed_node_s: u64,
+    wasted_node_s: u64,
+    cost_micro: u64,
+}
+
+#[derive(Serialize)]
+struct Users {
+    users: Vec<User>,
+}
+
+#[derive(Serialize)]
+struct AllNodes {
+    clusters: Vec<ClusterNodes>,
+}
+
 #[derive(Serialize)]
 struct Changed {
     session: u64,
     request: Option<u64>,
+    until: Option<u64>,
 }
 
 fn failed(failure: pbs_rms_wire::Failure) -> Failure {
@@ -278,13 +313,21 @@ pub(crate) fn rms(out: Output, options: &RmsOptions) -> Result<ExitCode, Failure
                 announce_ns: wanted.announce,
                 released: Some(wanted.release.clone()),
             };
-            let request = connect(socket)?
+            let made = connect(socket)?
                 .update(wanted.session, &update)
                 .map_err(failed)?;
-            changed(out, wanted.session, Some(request), || {
+            let changed = Changed {
+                session: wanted.session,
+                request: Some(made.request),
+                until: made.until,
+            };
+            out.print(&changed, || {
+                let until = made.until.map_or(String::new(), |until| {
+                    format!("; request {until} has the nodes until then")
+                });
                 format!(
-                    "request {request} takes the place of request {}\n",
-                    wanted.request
+                    "request {} takes the place of request {}{until}\n",
+                    made.request, wanted.request
                 )
             })?;
         }
@@ -304,7 +347,20 @@ pub(crate) fn rms(out: Output, options: &RmsOptions) -> Result<ExitCode, Failure
                 format!("session {session} is over\n")
             })?;
         }
-        What::Accounts => {
+        What::Nodes => {
+            let clusters = connect(socket)?.nodes().map_err(failed)?;
+            let all = AllNodes { clusters };
+            out.named("rms-nodes")
+                .print(&all, || nodes_text(&all.clusters))?;
+        }
+        What::Accounts { by_user: true } => {
+            let accounts = connect(socket)?.accounts().map_err(failed)?;
+            let users = by_user(&accounts);
+            let all = Users { users };
+            out.named("rms-users")
+                .print(&all, || users_text(&all.users))?;
+        }
+        What::Accounts { by_user: false } => {
             let accounts = connect(socket)?.accounts().map_err(failed)?;
             let all = Accounts { accounts };
             out.named("rms-accounts")
@@ -320,7 +376,12 @@ fn changed(
     request: Option<u64>,
     text: impl FnOnce() -> String,
 ) -> Result<(), Failure> {
-    out.print(&Changed { session, request }, text)
+    let changed = Changed {
+        session,
+        request,
+        until: None,
+    };
+    out.print(&changed, text)
 }
 
 fn serve_at(socket: &Path, options: &ServeOptions) -> Result<(), Failure> {
@@ -496,6 +557,87 @@ fn steps(cap: &Cap) -> Vec<(u64, u64)> {
     steps.collect()
 }
 
+fn nodes_text(clusters: &[ClusterNodes]) -> String {
+    let titles = ["cluster", "nodes", "idle", "numbers"];
+    let mut rows = vec![titles.map(String::from).to_vec()];
+    for cluster in clusters {
+        let cells = [
+            cluster.name.clone(),
+            cluster.nodes.to_string(),
+            cluster.idle.len().to_string(),
+            numbers(&cluster.idle),
+        ];
+        rows.push(cells.to_vec());
+    }
+    columns(&rows, 4)
+}
+
+/// Adds up the accounts of each user, in the order of their numbers.
+fn by_user(accounts: &[Account]) -> Vec<User> {
+    let mut users: BTreeMap<u32, User> = BTreeMap::new();
+    for account in accounts {
+        let uid = account.uid;
+        let user = users.entry(uid).or_insert(User {
+            uid,
+            sessions: 0,
+            pre_allocated_node_s: 0,
+            idle_node_s: 0,
+            non_preemptible_node_s: 0,
+            preemptible_node_s: 0,
+            overstayed_node_s: 0,
+            wasted_node_s: 0,
+            cost_micro: 0,
+        });
+        let all = [
+            (&mut user.sessions, 1),
+            (&mut user.pre_allocated_node_s, account.pre_allocated_node_s),
+            (&mut user.idle_node_s, account.idle_node_s),
+            (
+                &mut user.non_preemptible_node_s,
+                account.non_preemptible_node_s,
+            ),
+            (&mut user.preemptible_node_s, account.preemptible_node_s),
+            (&mut user.overstayed_node_s, account.overstayed_node_s),
+            (&mut user.wasted_node_s, account.wasted_node_s),
+            (&mut user.cost_micro, account.cost_micro),
+        ];
+        for (sum, more) in all {
+            *sum = sum.saturating_add(more);
+        }
+    }
+    users.into_values().collect()
+}
+
+fn users_text(users: &[User]) -> String {
+    let titles = [
+        "user",
+        "sessions",
+        "pre-allocated",
+        "idle",
+        "non-preemptible",
+        "preemptible",
+        "overstayed",
+        "wasted",
+        "cost",
+    ];
+    let mut rows = vec![titles.map(String::from).to_vec()];
+    for user in users {
+        let cells = [
+            u64::from(user.uid),
+            user.sessions,
+            user.pre_allocated_node_s,
+            user.idle_node_s,
+            user.non_preemptible_node_s,
+            user.preemptible_node_s,
+            user.overstayed_node_s,
+            user.wasted_node_s,
+        ];
+        let cost = format!("{:.2}", user.cost_micro as f64 / 1e6);
+        rows.push([cells.map(|cell| cell.to_string()).to_vec(), vec![cost]].concat());
+    }
+    format!("node seconds\n{}", columns(&rows, 0))
+}
+
 fn accounts_text(accounts: &[Account]) -> String {
     let titles = [
         "session",
@@ -532,4 +674,35 @@ fn accounts_text(accounts: &[Account]) -> String {
         rows.push([first.to_vec(), node_s.to_vec(), vec![cost]].concat());
     }
     format!("node seconds\n{}", columns(&rows, 4))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn f38_the_sessions_of_a_user_add_up() {
+        let account = |session, uid, node_s, cost_micro| Account {
+            session,
+            uid,
+            non_preemptible_node_s: node_s,
+            wasted_node_s: 1,
+            cost_micro,
+            ..Account::default()
+        };
+        let all = [
+            account(1, 7, 100, 2_500_000),
+            account(2, 5, 30, 1),
+            account(3, 7, 11, 500_000),
+        ];
+        let users = by_user(&all);
+        let of = |user: &User| {
+            let cost = user.cost_micro;
+            (user.uid, user.sessions, user.non_preemptible_node_s, cost)
+        };
+        let found: Vec<_> = users.iter().map(of).collect();
+        assert_eq!(found, [(5, 1, 30, 1), (7, 2, 111, 3_000_000)]);
+        assert_eq!(users[1].wasted_node_s, 2);
+        assert!(users_text(&users).contains("3.00"));
+    }
 }

@@ -17,7 +17,7 @@ const CLUSTER: [&str; 9] = [
 ];
 
 /// What is printed of the manager of applications that evolve.
-const RMS: [&str; 3] = ["requests", "views", "accounts"];
+const RMS: [&str; 5] = ["requests", "views", "nodes", "accounts", "users"];
 
 /// The keys of a table and their types.
 type Table = BTreeMap<String, String>;
@@ -268,7 +268,7 @@ fn what_is_printed_is_what_is_documented() {
 
 /// A manager with a session that has something.
 #[test]
-fn what_the_manager_of_nodes_says_is_what_is_documented() {
+fn f38_f41_what_the_manager_of_nodes_says_is_what_is_documented() {
     let directory = directory("json-rms", &[]);
     let path = directory.join("rms.sock");
     let listener = pbs_socket::listen(&path).unwrap();
@@ -296,6 +296,8 @@ fn what_the_manager_of_nodes_says_is_what_is_documented() {
         ("rms-requests", &["requests"][..]),
         ("rms-views", &["views", "1"]),
         ("rms-accounts", &["accounts"]),
+        ("rms-users", &["accounts", "--by-user"]),
+        ("rms-nodes", &["nodes"]),
         // As many as before: that is right whether it has started or not.
         ("rms", &["update", "1", "1", "--nodes", "3"]),
         ("rms", &["end", "1"]),
@@ -308,7 +310,7 @@ fn what_the_manager_of_nodes_says_is_what_is_documented() {
         assert_eq!(json["schema"], format!("pbs.{name}/1"), "{what}");
         let tables = &schemas[&format!("pbs.{name}")];
         agrees(&tables[0], &json, &what);
-        for rows in ["sessions", "views", "accounts"] {
+        for rows in ["sessions", "views", "accounts", "users", "clusters"] {
             if let (Some(table), Some(rows)) = (tables.get(1), json[rows].as_array()) {
                 assert!(!rows.is_empty(), "{what}");
                 for row in rows {

@@ -523,7 +523,7 @@ impl<A: Application> Driver<A> {
                     announce_ns: announce_real_ns,
                     released: Some(released),
                 };
-                let request = self.calls.update(self.session, &change)?;
+                let request = self.calls.update(self.session, &change)?.request;
                 // What has not started yet only becomes another.
                 let from_unix_ns = match announce_real_ns {
                     Some(ns) => Some(now_unix_ns.saturating_add(ns)),

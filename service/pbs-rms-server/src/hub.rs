@@ -8,7 +8,9 @@ use std::rc::Rc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use pbs_rms::{AppId, Event, Policy, RequestId, Rms};
-use pbs_rms_wire::{Account, Asked, Change, Cluster, Connected, Notice, Refusal, Session, View};
+use pbs_rms_wire::{
+    Account, Asked, Change, Cluster, ClusterNodes, Connected, Made, Notice, Refusal, Session, View,
+};
 use pbs_socket::Caller;
 use tokio::sync::Notify;
 
@@ -324,10 +326,18 @@ impl Hub {
         caller: &Caller,
         session: u64,
         update: Change,
-    ) -> Result<u64, Refusal> {
+    ) -> Result<Made, Refusal> {
         let app = self.own(caller, session)?;
         let id = self.rms.update(app, &convert::update(update), now_ns());
-        self.changed(id).map(|id| id.0).map_err(convert::refused)
+        let id = self.changed(id).map_err(convert::refused)?;
+        let requests = self.rms.session(app).map(|session| &session.requests);
+        let made = requests.and_then(|all| all.iter().find(|request| request.id == id));
+        let waits = made.filter(|request| request.started_ns.is_none());
+        let until = waits.and_then(|request| request.ask.relation.parent());
+        Ok(Made {
+            request: id.0,
+            until: until.map(|id| id.0),
+        })
     }
 
     pub(crate) fn waste(
@@ -354,6 +364,16 @@ impl Hub {
             })
         });
         all.collect()
+    }
+
+    pub(crate) fn nodes(&self) -> Vec<ClusterNodes> {
+        let clusters = self.settings.clusters.iter().enumerate();
+        let nodes = clusters.map(|(place, cluster)| ClusterNodes {
+            name: cluster.name.clone(),
+            nodes: u64::from(cluster.nodes),
+            idle: self.rms.idle(place),
+        });
+        nodes.collect()
     }
 
     pub(crate) fn views(&self, caller: &Caller, session: u64) -> Result<Vec<View>, Refusal> {
@@ -434,6 +454,7 @@ impl Hub {
             let kind = "closed".into();
             return Next::Notice(Box::new(Notice { kind, ..notice }));
         };
+        let why = self.why(&event);
         let (kind, request, nodes) = match event {
             Event::Views { cluster } => {
                 let views = self.rms.views(app, cluster);
@@ -454,8 +475,31 @@ impl Hub {
             kind: kind.into(),
             request,
             nodes: Some(nodes),
+            why,
             ..notice
         }))
+    }
+
+    /// In words, of what an application has not asked for.
+    fn why(&self, event: &Event) -> Option<String> {
+        match event {
+            Event::Views { .. } | Event::Started { .. } => None,
+            Event::Ended { .. } => Some("its time is over".into()),
+            Event::Refused { .. } => {
+                Some("there are not so many nodes, or what it hung on is gone".into())
+            }
+            Event::Violation {
+                cluster,
+                held,
+                allowed,
+                ..
+            } => {
+                let name = &self.settings.clusters.get(*cluster)?.name;
+                Some(format!(
+                    "of cluster {name} {held} preemptible nodes were kept where {allowed} may be"
+                ))
+            }
+        }
     }
 
     /// Nobody monitors a session any more, if it was that one who did.

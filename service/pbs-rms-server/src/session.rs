@@ -5,8 +5,8 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use pbs_rms_wire::{
-    Account, Accounts, Asked, Cap, Change, Cluster, Connected, Held, Made, Notice, Refusal, Seen,
-    Sessions, Step, View,
+    Account, Accounts, AllNodes, Asked, Cap, Change, Cluster, ClusterNodes, Connected, Held, Made,
+    Notice, Refusal, Seen, Sessions, Step, View,
 };
 use pbs_socket::Caller;
 use zlink::futures_util::stream::{unfold, Stream, StreamExt};
@@ -23,7 +23,7 @@ pub(crate) struct Session {
 #[zlink::service(
     interface = "org.sched-pbs.Rms",
     types = [
-        Account, Asked, Cap, Change, Cluster, Held, pbs_rms_wire::Session, Step, View
+        Account, Asked, Cap, Change, Cluster, ClusterNodes, Held, pbs_rms_wire::Session, Step, View
     ],
     vendor = "sched-pbs",
     product = "pbsctl rms",
@@ -44,7 +44,10 @@ impl Session {
     /// Asks for nodes, which come when there are some.
     async fn request(&self, session: u64, asked: Asked) -> Result<Made, Refusal> {
         let made = self.hub.borrow_mut().request(&self.caller, session, asked);
-        made.map(|request| Made { request })
+        made.map(|request| Made {
+            request,
+            until: None,
+        })
     }
 
     /// Ends a request, or takes it back if it has not started. If another one follows it with
@@ -57,8 +60,7 @@ impl Session {
     /// Gives a request other nodes, at once or announced: the number of the request that takes
     /// its place.
     async fn update(&self, session: u64, update: Change) -> Result<Made, Refusal> {
-        let made = self.hub.borrow_mut().update(&self.caller, session, update);
-        made.map(|request| Made { request })
+        self.hub.borrow_mut().update(&self.caller, session, update)
     }
 
     /// Says what was lost by killing, for the account.
@@ -70,6 +72,12 @@ impl Session {
     async fn sessions(&self) -> Result<Sessions, Refusal> {
         let sessions = self.hub.borrow().sessions();
         Ok(Sessions { sessions })
+    }
+
+    /// Which nodes nobody has or waits for.
+    async fn nodes(&self) -> Result<AllNodes, Refusal> {
+        let clusters = self.hub.borrow().nodes();
+        Ok(AllNodes { clusters })
     }
 
     /// What a session sees now.

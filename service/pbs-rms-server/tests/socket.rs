@@ -68,7 +68,7 @@ fn asked(kind: &str, nodes: u64) -> Asked {
 }
 
 #[test]
-fn an_application_grows_and_a_sweep_makes_room() {
+fn t7_f06_f14_f24_an_application_grows_and_a_sweep_makes_room() {
     let path = start("grows");
     let mut client = Client::connect_to(&path).expect("it serves");
     let connected = client.connect("mesh").expect("a session");
@@ -99,6 +99,8 @@ fn an_application_grows_and_a_sweep_makes_room() {
         ..Change::default()
     };
     let more = client.update(mesh, &update).expect("it is pre-allocated");
+    assert_eq!(more.until, None);
+    let more = more.request;
     // The sweep sees that, and gives back.
     let seen = || {
         next(&told, "views")
@@ -128,7 +130,7 @@ fn an_application_grows_and_a_sweep_makes_room() {
 }
 
 #[test]
-fn who_gives_nothing_back_is_ended() {
+fn t7_f25_who_gives_nothing_back_is_ended() {
     let path = start("violation");
     let mut client = Client::connect_to(&path).expect("it serves");
     let sweep = client.connect("sweep").expect("a session").session;
@@ -143,6 +145,11 @@ fn who_gives_nothing_back_is_ended() {
         .request(rigid, &asked("non-preemptible", 4))
         .expect("room");
     let violation = next(&told, "violation");
+    let why = violation.why.expect("it is said");
+    assert!(
+        why.contains("lab 10 ") && why.ends_with("where 6 may be"),
+        "{why}"
+    );
     assert_eq!(violation.nodes.map(|nodes| nodes.len()), Some(10));
     next(&told, "closed");
     assert_eq!(
@@ -152,7 +159,60 @@ fn who_gives_nothing_back_is_ended() {
 }
 
 #[test]
-fn a_session_that_nobody_monitors_ends() {
+fn f17_f26_what_is_announced_has_two_numbers_and_each_is_told() {
+    let path = start("announced");
+    let mut client = Client::connect_to(&path).expect("it serves");
+    let session = client.connect("it").expect("a session").session;
+    let heard = monitor(&path, session);
+    let asked = asked("non-preemptible", 4);
+    let used = client.request(session, &asked).expect("room");
+    next(&heard, "started");
+    let update = Change {
+        request: used,
+        nodes: 6,
+        duration_ns: Some(30_000_000),
+        announce_ns: Some(30_000_000),
+        released: None,
+    };
+    let made = client.update(session, &update).expect("room");
+    let until = made.until.expect("it is announced");
+    let started = next(&heard, "started");
+    assert_eq!((started.request, started.why), (Some(until), None));
+    assert_eq!(started.nodes.map(|nodes| nodes.len()), Some(4));
+    let ended = next(&heard, "ended");
+    assert_eq!((ended.request, ended.nodes), (Some(until), Some(vec![])));
+    let started = next(&heard, "started");
+    assert_eq!(started.request, Some(made.request));
+    assert_eq!(started.nodes.map(|nodes| nodes.len()), Some(6));
+    // Nobody has asked for more time: all is taken.
+    let ended = next(&heard, "ended");
+    assert_eq!(ended.request, Some(made.request));
+    assert_eq!(ended.nodes.map(|nodes| nodes.len()), Some(6));
+    assert_eq!(ended.why.as_deref(), Some("its time is over"));
+}
+
+#[test]
+fn f41_who_asks_is_told_which_nodes_nobody_wants() {
+    let path = start("idle");
+    let mut client = Client::connect_to(&path).expect("it serves");
+    let session = client.connect("it").expect("a session").session;
+    let heard = monitor(&path, session);
+    let mut asked = asked("non-preemptible", 2);
+    asked.preferred = Some(vec![3, 7]);
+    client.request(session, &asked).expect("room");
+    next(&heard, "started");
+    let nodes = client.nodes().expect("all");
+    assert_eq!(
+        (nodes.len(), nodes[0].name.as_str(), nodes[0].nodes),
+        (1, "lab", 10)
+    );
+    assert_eq!(nodes[0].idle, [0, 1, 2, 4, 5, 6, 8, 9]);
+    client.disconnect(session).expect("it is there");
+    assert_eq!(client.nodes().expect("all")[0].idle.len(), 10);
+}
+
+#[test]
+fn f01_a_session_that_nobody_monitors_ends() {
     let path = start("absent");
     let mut client = Client::connect_to(&path).expect("it serves");
     let session = client.connect("gone").expect("a session").session;
@@ -168,7 +228,7 @@ fn a_session_that_nobody_monitors_ends() {
 }
 
 #[test]
-fn what_can_t_be_is_said_and_changes_nothing() {
+fn f02_f12_what_can_t_be_is_said_and_changes_nothing() {
     let path = start("refused");
     let mut client = Client::connect_to(&path).expect("it serves");
     let session = client.connect("it").expect("a session").session;
@@ -190,7 +250,7 @@ fn what_can_t_be_is_said_and_changes_nothing() {
 }
 
 #[test]
-fn a_crash_loses_nothing() {
+fn f42_a_crash_loses_nothing() {
     let journal = directory("crash").join("kept");
     let open = || Hub::open(settings(), Some(&journal)).expect("a hub");
     let serve_once = |name: &str| {

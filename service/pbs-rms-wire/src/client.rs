@@ -48,6 +48,7 @@ trait Manager {
     ) -> zlink::Result<Result<Made, Refusal>>;
     async fn waste(&mut self, session: u64, node_ns: u64) -> zlink::Result<Result<(), Refusal>>;
     async fn sessions(&mut self) -> zlink::Result<Result<Sessions, Refusal>>;
+    async fn nodes(&mut self) -> zlink::Result<Result<AllNodes, Refusal>>;
     async fn views(&mut self, session: u64) -> zlink::Result<Result<Seen, Refusal>>;
     async fn accounts(&mut self) -> zlink::Result<Result<Accounts, Refusal>>;
     #[zlink(more)]
@@ -91,10 +92,11 @@ impl Client {
         said(self.runtime.block_on(answer))
     }
 
-    /// Gives a request other nodes: the number of the request that takes its place.
-    pub fn update(&mut self, session: u64, update: &Change) -> Result<u64, Failure> {
+    /// Gives a request other nodes: the number of the request that takes its place, and, if
+    /// that is announced, of the one that has the nodes until then.
+    pub fn update(&mut self, session: u64, update: &Change) -> Result<Made, Failure> {
         let answer = self.connection.update(session, update);
-        said(self.runtime.block_on(answer)).map(|made| made.request)
+        said(self.runtime.block_on(answer))
     }
 
     /// Says what was lost by killing.
@@ -108,6 +110,11 @@ impl Client {
     /// How all sessions stand.
     pub fn sessions(&mut self) -> Result<Vec<Session>, Failure> {
         said(self.runtime.block_on(self.connection.sessions())).map(|all| all.sessions)
+    }
+
+    /// Which nodes of each cluster nobody has or waits for.
+    pub fn nodes(&mut self) -> Result<Vec<ClusterNodes>, Failure> {
+        said(self.runtime.block_on(self.connection.nodes())).map(|all| all.clusters)
     }
 
     /// What a session sees.

@@ -10,8 +10,8 @@ mod types;
 
 pub use client::{Client, Failure};
 pub use types::{
-    Account, Accounts, Asked, Cap, Change, Cluster, Connected, Held, Made, Notice, Refusal, Seen,
-    Session, Sessions, Step, View, INTERFACE,
+    Account, Accounts, AllNodes, Asked, Cap, Change, Cluster, ClusterNodes, Connected, Held, Made,
+    Notice, Refusal, Seen, Session, Sessions, Step, View, INTERFACE,
 };
 
 /// Where the manager listens.

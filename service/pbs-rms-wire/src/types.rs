@@ -66,6 +66,8 @@ pub struct Change {
 pub struct Made {
     /// Its number
     pub request: u64,
+    /// Of an announced update the one that has the nodes until then
+    pub until: Option<u64>,
 }
 
 /// So many nodes for so long.
@@ -120,6 +122,8 @@ pub struct Notice {
     pub request: Option<u64>,
     /// Its nodes; or those that are no longer the session's, and what ran there is killed
     pub nodes: Option<Vec<u32>>,
+    /// Of what was refused, ended or violated: why
+    pub why: Option<String>,
 }
 
 /// A request as it stands.
@@ -141,6 +145,24 @@ pub struct Held {
     pub scheduled_unix_ns: Option<u64>,
     /// Those that it has
     pub held: Vec<u32>,
+}
+
+/// The nodes of a cluster as they stand.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, CustomType)]
+pub struct ClusterNodes {
+    /// Its name
+    pub name: String,
+    /// How many it has
+    pub nodes: u64,
+    /// Those that nobody has or waits for: they may be switched off
+    pub idle: Vec<u32>,
+}
+
+/// The nodes of all clusters.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Type)]
+pub struct AllNodes {
+    /// In the order in which requests name them
+    pub clusters: Vec<ClusterNodes>,
 }
 
 /// A session as it stands.
