@@ -48,7 +48,7 @@ fn f36_figure_4_holds() {
 }
 
 #[test]
-fn at_most_1400_nodes_are_equivalent() {
+fn f36_at_most_1400_nodes_are_equivalent() {
     let found = equivalents(Sample {
         seed: 0,
         meshes: 1_000,
@@ -66,7 +66,7 @@ fn at_most_1400_nodes_are_equivalent() {
 }
 
 #[test]
-fn what_is_out_of_tolerance_does_not_hold() {
+fn f36_what_is_out_of_tolerance_does_not_hold() {
     let mut figure = figure3(Sample { seed: 0, meshes: 3 });
     figure.rows[8].within = 0.5;
     assert!(!figure.verdicts()[0].holds);

@@ -36,7 +36,7 @@ fn give(psa: &mut Psa, now_s: u64, nodes: u64) -> Vec<Wish> {
 }
 
 #[test]
-fn f34_an_announced_drop_wastes_nothing() {
+fn t8_f34_an_announced_drop_wastes_nothing() {
     let mut psa = Psa::new(60 * S);
     psa.connect(0);
     // Of 10 nodes a mesh has 4, and has announced 6 in 100 s.
@@ -62,7 +62,7 @@ fn f34_an_announced_drop_wastes_nothing() {
 }
 
 #[test]
-fn f34_a_spontaneous_drop_wastes_what_was_done() {
+fn t8_f34_a_spontaneous_drop_wastes_what_was_done() {
     for order in [KillOrder::Youngest, KillOrder::Oldest] {
         let mut psa = Psa::new(60 * S).with_kill_order(order);
         see(&mut psa, 0, &[(FOREVER, 6)]);
