@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Figures 1, 3, 4 and the top of 9 of Klein and Pérez (2011): their claims, with the sample
+//! Figures 1 to 4 of Klein and Pérez (2011): their claims, with the sample
 //! that is the default, and their pictures.
 
-use pbs_apps::study::{equivalents, figure1, figure3, figure4, Sample, Tolerance, Verdict};
+use pbs_apps::study::{
+    equivalents, figure1, figure2, figure3, figure4, Sample, Tolerance, Verdict,
+};
 
 /// 4 GiB a node.
 const NODE_MIB: f64 = 4096.0;
@@ -19,6 +21,25 @@ fn f36_figure_1_holds() {
     let figure = figure1(Sample::default());
     assert_eq!(figure.sets.len(), 50);
     all_hold(&figure.verdicts());
+}
+
+#[test]
+fn f34_f36_figure_2_has_the_published_constants() {
+    let figure = figure2();
+    all_hold(&figure.verdicts());
+    // On one node nearly all of it is A · S; on very many B · n is.
+    let (first, last) = (figure.rows[0], figure.rows[figure.rows.len() - 1]);
+    assert!(
+        (first.seconds[3] / 24_061.14 - 1.0).abs() < 1e-6,
+        "{first:?}"
+    );
+    assert!(last
+        .seconds
+        .iter()
+        .all(|&seconds| seconds > 16_384.0 * 1.23e-4 + 1.38));
+    // What is computed in parallel gets no faster than what all do costs.
+    let best = (figure.rows.iter()).min_by(|a, b| a.seconds[0].total_cmp(&b.seconds[0]));
+    assert_eq!(best.map(|row| row.nodes), Some(256));
 }
 
 #[test]

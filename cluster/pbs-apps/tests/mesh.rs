@@ -186,6 +186,22 @@ fn f34_announcements_help_sweeps_and_cost_the_mesh() {
     }
 }
 
+/// Whom a sweep kills first the report does not say; it moves what is wasted without announcing.
+#[test]
+fn f34_who_is_killed_first_moves_the_waste() {
+    let waste = |order| {
+        let of = |seed| run(1400, mesh(seed, Updates::Spontaneous), TASK_NS, order);
+        let all: Vec<Course> = (0..10).map(of).collect();
+        100.0 * median(&all, Course::waste)
+    };
+    let [least, most] = [KillOrder::Youngest, KillOrder::Oldest].map(waste);
+    // Between those is all that it may do.
+    assert!(
+        (least - 1.8).abs() < 0.2 && most > 4.7,
+        "{least} and {most}"
+    );
+}
+
 #[test]
 fn f34_a_mesh_takes_as_long_as_its_steps() {
     for seed in 0..3 {

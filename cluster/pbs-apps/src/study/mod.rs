@@ -7,6 +7,7 @@
 
 mod equivalents;
 mod figure1;
+mod figure2;
 mod figure3;
 mod figure4;
 mod quantiles;
@@ -14,6 +15,7 @@ mod verdict;
 
 pub use equivalents::{equivalents, Equivalents};
 pub use figure1::{figure1, Figure1};
+pub use figure2::{figure2, Figure2, Row as Figure2Row};
 pub use figure3::{figure3, Figure3, Row as Figure3Row};
 pub use figure4::{figure4, Figure4, Row as Figure4Row};
 pub use quantiles::Quantiles;
