@@ -47,6 +47,8 @@ fn f37_f38_accounts_are_by_type_and_idle_is_told_apart() {
     assert_eq!(seconds(swept.preemptible_node_ns), 400);
     assert_eq!(seconds(swept.wasted_node_ns), 7);
     assert_eq!(swept.overstayed_node_ns, 0);
+    // 400 node seconds at 0.36 an hour; what is wasted is paid.
+    assert_eq!(swept.cost_micro(&prices), 40_000);
 }
 
 #[test]
@@ -63,6 +65,14 @@ fn f41_what_nobody_has_asked_for_is_told() {
     rms.done(5, sweep, spare);
     rms.pass(5);
     assert_eq!(rms.rms.idle(0), [2, 3, 4, 5]);
+    // Nobody has the last one, but one waits for it and another.
+    rms.request(sweep, ask(Preemptible, 3, FOREVER));
+    rms.pass(6);
+    assert_eq!(rms.rms.idle(0), [5]);
+    let used = rms.rms.session(app).expect("it is there").requests[0].id;
+    rms.update(7, app, used, 4, 0, &[]).expect("there is room");
+    rms.pass(7);
+    assert!(rms.rms.idle(0).is_empty());
 }
 
 #[test]

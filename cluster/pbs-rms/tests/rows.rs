@@ -247,6 +247,22 @@ fn f10_what_can_t_start_with_another_type_never_does() {
     let larger = rms.update(60, app, all, 6, 0, &[]).expect("there is room");
     let told = rms.pass(60);
     assert!(starts(&told).contains(&larger) && starts(&told).contains(&used));
+
+    // An anchor is not moved, nor is what hangs on it: beside 6 nodes there are too few until
+    // 120, and nothing is promised for then.
+    let (mut rms, app) = (Driver::new(10), pbs_rms::AppId(2));
+    let blocker = rms.connect();
+    rms.request(blocker, ask(NonPreemptible, 6, 100));
+    rms.connect();
+    rms.pass(0);
+    let all = rms.request(app, ask(PreAllocation, 8, FOREVER));
+    let first = rms.request(app, with(all, ask(NonPreemptible, 6, 20)));
+    let second = rms.request(app, with(all, ask(NonPreemptible, 4, 20)));
+    rms.pass(1);
+    let at = [all, first, second].map(|id| rms.scheduled(app, id));
+    assert_eq!(at, [Some(100), Some(100), None]);
+    assert_eq!(starts(&rms.pass(100)), [all, first]);
+    assert_eq!(starts(&rms.pass(120)), [second]);
 }
 
 #[test]

@@ -203,7 +203,7 @@ fn t7_f24_nodes_come_when_others_have_given_them() {
 }
 
 #[test]
-fn t7_f25_who_gives_nothing_back_loses_its_session() {
+fn t7_f25_f37_who_gives_nothing_back_loses_its_session() {
     let mut rms = Driver::new(10);
     let (nea, psa) = (rms.connect(), rms.connect());
     let all = rms.request(nea, ask(PreAllocation, 8, FOREVER));
