@@ -97,7 +97,7 @@ enum What {
 
 #[derive(Args, Debug)]
 struct EvolvingOptions {
-    /// Which figure, several times for several: 1, 3, 4, 9, 10 or 11; without, all
+    /// Which figure, several times for several: 1 to 4 or 9 to 11; without, all
     #[arg(long, value_name = "N", value_parser = figure)]
     figure: Vec<u8>,
 
@@ -123,7 +123,7 @@ fn figure(text: &str) -> Result<u8, String> {
     let figure = text.parse().ok();
     figure
         .filter(|figure| evolving::FIGURES.contains(figure))
-        .ok_or_else(|| "the figures are 1, 3, 4, 9, 10 and 11".into())
+        .ok_or_else(|| "the figures are 1 to 4 and 9 to 11".into())
 }
 
 /// How tables are printed.

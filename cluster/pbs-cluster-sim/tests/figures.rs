@@ -6,7 +6,7 @@ use pbs_cluster_sim::study::{evolving, Options, FIGURES};
 use pbs_report::Format;
 
 #[test]
-fn all_claims_hold_but_where_least_is_used() {
+fn f36_all_claims_hold_but_those_of_figure_10_that_are_known() {
     let sample = Sample { seed: 1, meshes: 4 };
     let options = Options {
         sample,
@@ -16,14 +16,18 @@ fn all_claims_hold_but_where_least_is_used() {
     let study = evolving(&options, |_| ());
     let broken = study.verdicts.iter().filter(|verdict| !verdict.holds);
     let broken: Vec<&str> = broken.map(|verdict| verdict.claim.as_str()).collect();
-    assert!(
-        broken
-            .iter()
-            .all(|claim| claim.contains("with which least is used")),
-        "{broken:?}"
-    );
-    // By both orders of killing: who finds otherwise has found something.
-    assert_eq!(broken.len(), 2);
+    // Who finds otherwise has found something. The dip at 550 s is one of more meshes.
+    let known = ["the youngest", "the oldest"]
+        .into_iter()
+        .flat_map(|order| {
+            let claims = [
+                "the end with the shortest announcement over that without, median",
+                "by how many points less is used at 550 s than beside it",
+                "the interval with which least is used, in seconds",
+            ];
+            claims.map(|claim| format!("Figure 10, {order} killed first: {claim}"))
+        });
+    assert_eq!(broken, known.collect::<Vec<_>>());
     let pictures = study.pictures();
     assert_eq!(pictures.len(), 3);
     for (name, picture) in pictures {
@@ -37,7 +41,7 @@ fn all_claims_hold_but_where_least_is_used() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_figures() {
+fn f35_f36_the_same_seed_gives_the_same_figures() {
     let options = |figure| Options {
         sample: Sample { seed: 3, meshes: 1 },
         figures: vec![figure],

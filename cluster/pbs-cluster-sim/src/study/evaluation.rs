@@ -174,3 +174,23 @@ impl Evaluation {
         Some(outcome)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn f36_used_is_what_was_given_out_and_not_wasted() {
+        let outcome = Outcome {
+            mesh_node_s: 500.0,
+            allocated_node_s: 900.0,
+            wasted_node_s: 50.0,
+            total_node_s: 1000.0,
+            ..Outcome::default()
+        };
+        assert_eq!(
+            (outcome.used_percent(), outcome.wasted_percent()),
+            (85.0, 5.0)
+        );
+    }
+}

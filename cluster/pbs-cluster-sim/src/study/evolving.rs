@@ -2,8 +2,8 @@
 //! All figures of the report, as tables and pictures, with what became of its claims.
 
 use pbs_apps::study::{
-    equivalents, figure1, figure3, figure4, Equivalents, Figure1, Figure3, Figure4, Sample,
-    Tolerance, Verdict,
+    equivalents, figure1, figure2, figure3, figure4, Equivalents, Figure1, Figure2, Figure3,
+    Figure4, Sample, Tolerance, Verdict,
 };
 use pbs_apps::KillOrder;
 use pbs_report::{Format, Table};
@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::{figure10, figure11, figure9, Figure10, Figure11, Figure9};
 
 /// The figures that can be made.
-pub const FIGURES: [u8; 6] = [1, 3, 4, 9, 10, 11];
+pub const FIGURES: [u8; 7] = [1, 2, 3, 4, 9, 10, 11];
 
 /// What is to be made.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,6 +33,9 @@ pub struct Evolving {
     /// How working sets evolve, and the equivalent static allocations (2.3, 5.2).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub figure1: Option<(Figure1, Equivalents)>,
+    /// How long a step takes, by the model alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub figure2: Option<Figure2>,
     /// Ends later with a static allocation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub figure3: Option<Figure3>,
@@ -61,6 +64,7 @@ pub fn evolving(options: &Options, done: impl Fn(u8)) -> Evolving {
     let mut all = Evolving {
         sample,
         figure1: wanted(1).map(|()| (figure1(sample), equivalents(sample))),
+        figure2: wanted(2).map(|()| figure2()),
         figure3: wanted(3).map(|()| figure3(sample)),
         figure4: wanted(4).map(|()| figure4(sample, options.node_mib)),
         figure9: wanted(9).map(|()| figure9(sample)),
@@ -74,6 +78,7 @@ pub fn evolving(options: &Options, done: impl Fn(u8)) -> Evolving {
         all.figure1
             .as_ref()
             .map(|both| [both.0.verdicts(), both.1.verdicts()].concat()),
+        all.figure2.as_ref().map(Figure2::verdicts),
         all.figure3.as_ref().map(Figure3::verdicts),
         all.figure4.as_ref().map(Figure4::verdicts),
         all.figure9.as_ref().map(Figure9::verdicts),
@@ -132,6 +137,18 @@ impl Evolving {
         let mut part = |title: &str, table: &Table| {
             parts.push(format!("{title}\n\n{}", table.print(format)));
         };
+        if let Some(figure) = &self.figure2 {
+            let titles = ["nodes", "S_max/1000", "S_max/100", "S_max/10", "S_max"];
+            let mut table = Table::new(&titles, 0);
+            for row in &figure.rows {
+                let seconds = row.seconds.map(cell).to_vec();
+                table.push([vec![row.nodes.to_string()], seconds].concat());
+            }
+            part(
+                "Figure 2: seconds of a step by the model; what it was fitted to is in another paper",
+                &table,
+            );
+        }
         if let Some(figure) = &self.figure3 {
             let mut table = Table::new(
                 &["target", "later, %", "95 % of meshes", "at most 2.5 %"],
