@@ -34,6 +34,7 @@ impl Rms {
     /// Whoever calls it keeps to [`Rms::next_pass_ns`]; one too many does no harm.
     pub fn pass(&mut self, now_ns: u64) -> Vec<Notice> {
         self.advance(now_ns);
+        let now_ns = self.now_ns;
         self.passed_ns = Some(self.now_ns);
         for app in self.marked(|marks| marks.first_end_ns <= now_ns || marks.waits) {
             self.run_out(app);
@@ -245,7 +246,7 @@ impl Rms {
                     session.account_until(now_ns);
                     session.overstays[cluster] = over;
                 }
-                if over.is_some() && now_ns - since_ns >= grace_ns {
+                if over.is_some() && now_ns.saturating_sub(since_ns) >= grace_ns {
                     violations.push((app, cluster, held, allowed));
                 }
             }

@@ -200,10 +200,8 @@ impl Rms {
     /// An application says what it has lost by killing.
     pub fn waste(&mut self, app: AppId, node_ns: u128) -> Result<(), Refusal> {
         let session = self.sessions.get_mut(&app);
-        session
-            .ok_or(Refusal::UnknownSession)?
-            .account
-            .wasted_node_ns += node_ns;
+        let account = &mut session.ok_or(Refusal::UnknownSession)?.account;
+        account.wasted_node_ns = account.wasted_node_ns.saturating_add(node_ns);
         Ok(())
     }
 
@@ -315,9 +313,12 @@ impl Rms {
         let mut draft = session.clone();
         let value = how(&mut draft, now_ns)?;
         draft.booked = draft.book(self.sizes.len());
+        draft.has_given_back(session);
         let limit = self.policy.limits.nodes;
-        let taken = draft.booked.iter().map(|booked| booked.outer.most());
-        if taken.max().is_some_and(|most| most > limit) {
+        let most = |booked: &Booked| booked.outer.most();
+        let mut both = draft.booked.iter().zip(&session.booked);
+        // Who had more when the limit was set may always have less.
+        if both.any(|(is, was)| most(is) > limit.max(most(was))) {
             return Err(Refusal::NoRoom);
         }
         rebook(&mut self.profiles, &session.booked, &draft.booked, now_ns)?;

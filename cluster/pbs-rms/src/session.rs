@@ -458,6 +458,20 @@ impl Session {
         of.map(|r| r.nodes.len() as u64).sum()
     }
 
+    /// Notes what it has given back, since it was another, of the preemptible nodes that it was
+    /// to give back.
+    pub(crate) fn has_given_back(&mut self, before: &Self) {
+        for cluster in 0..self.overstays.len() {
+            let Some((nodes, since_ns)) = self.overstays[cluster] else {
+                continue;
+            };
+            let given = before.preemptible_held(cluster);
+            let given = given.saturating_sub(self.preemptible_held(cluster));
+            let nodes = nodes.saturating_sub(given);
+            self.overstays[cluster] = (nodes > 0).then_some((nodes, since_ns));
+        }
+    }
+
     /// What it has had until a time.
     pub fn account_at(&self, now_ns: u64) -> Account {
         let mut until = self.clone();

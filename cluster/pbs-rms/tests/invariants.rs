@@ -18,10 +18,12 @@ struct Run {
     now_ns: u64,
     apps: Vec<AppId>,
     seen: BTreeMap<(AppId, usize), Views>,
+    /// Numbers may be as large as can be, and clusters, requests and nodes be none.
+    is_wild: bool,
 }
 
 impl Run {
-    fn new(seed: u64) -> Self {
+    fn new(seed: u64, is_wild: bool) -> Self {
         let mut random = Random::new(seed, Stream::Messages);
         let policy = Policy {
             order: [Order::Connection, Order::Request][random.index(2)],
@@ -38,14 +40,30 @@ impl Run {
             now_ns: 0,
             apps: Vec::new(),
             seen: BTreeMap::new(),
+            is_wild,
         }
+    }
+
+    /// A number, or if all is wild perhaps one that is as large as can be, or nothing.
+    fn wild(&mut self, number: u64) -> u64 {
+        if !self.is_wild || self.random.below(3) > 0 {
+            return number;
+        }
+        let near = self.random.below(3);
+        let far = [0, FOREVER, FOREVER - self.now_ns, FOREVER / 2, 1 << 32];
+        far[self.random.index(far.len())].wrapping_sub(near)
     }
 
     fn request(&mut self, app: AppId) -> Option<(RequestId, Vec<u32>)> {
         let requests = &self.rms.session(app)?.requests;
         let request = requests.get(self.random.index(requests.len().max(1)))?;
         let count = self.random.index(request.nodes.len() + 1);
-        Some((request.id, request.nodes[..count].to_vec()))
+        let (id, mut nodes) = (request.id, request.nodes[..count].to_vec());
+        if self.is_wild && self.random.below(8) == 0 {
+            nodes.extend([0, u32::MAX, 3, 3]);
+            return Some((RequestId(self.wild(id.0)), nodes));
+        }
+        Some((id, nodes))
     }
 
     fn ask(&mut self, app: AppId) -> Ask {
@@ -76,11 +94,23 @@ impl Run {
             ask.kind = parent.ask.kind;
             ask.cluster = parent.ask.cluster;
         }
+        if self.is_wild {
+            ask.nodes = self.wild(ask.nodes);
+            ask.duration_ns = self.wild(ask.duration_ns);
+            if self.random.below(30) == 0 {
+                ask.cluster = [2, usize::MAX][self.random.index(2)];
+                ask.preferred = vec![u32::MAX; self.random.index(20)];
+            }
+        }
         ask
     }
 
     fn message(&mut self) {
-        let now_ns = self.now_ns;
+        let is_late = self.is_wild && self.random.below(4) == 0;
+        let now_ns = match is_late {
+            true => self.random.below(self.now_ns + 1),
+            false => self.now_ns,
+        };
         if self.apps.len() < 2 || self.random.below(40) == 0 {
             self.apps.push(self.rms.connect("it", now_ns));
         }
@@ -102,9 +132,18 @@ impl Run {
                     announce_ns: [0, 7][self.random.index(2)],
                     released,
                 };
+                let update = Update {
+                    nodes: self.wild(update.nodes),
+                    duration_ns: self.wild(update.duration_ns),
+                    announce_ns: self.wild(update.announce_ns),
+                    ..update
+                };
                 self.rms.update(app, &update, now_ns).is_err()
             }),
             _ => {
+                if self.is_wild {
+                    let _ = self.rms.waste(app, u128::MAX);
+                }
                 if self.random.below(8) == 0 {
                     let _ = self.rms.disconnect(app, now_ns);
                     self.apps.retain(|&other| other != app);
@@ -115,13 +154,26 @@ impl Run {
         let over = before
             .iter()
             .flatten()
-            .any(|r| r.end_ns().is_some_and(|ns| ns <= now_ns));
+            .any(|r| r.end_ns().is_some_and(|ns| ns <= self.now_ns));
         if is_refused && !over {
             assert_eq!(before, self.rms.session(app).map(|s| s.requests.clone()));
         }
     }
 
     fn pass(&mut self) {
+        self.pass_once();
+        // With nothing new there is at most one more at this time: for who has lost its session.
+        if self.rms.next_pass_ns() == Some(self.now_ns) {
+            self.pass_once();
+            let next_ns = self.rms.next_pass_ns();
+            assert!(next_ns.is_none_or(|ns| ns > self.now_ns), "it never rests");
+        }
+        if self.random.below(8) == 0 {
+            self.crash();
+        }
+    }
+
+    fn pass_once(&mut self) {
         let told = self.rms.pass(self.now_ns);
         for notice in &told {
             if let Event::Violation { .. } = notice.event {
@@ -136,7 +188,9 @@ impl Run {
                 let is_told = told.iter().any(|n| n.app == app && n.event == event);
                 let old = self.seen.insert((app, cluster), views.clone());
                 let same = old.is_some_and(|old| {
-                    let times = (self.now_ns..self.now_ns + 300).chain([FOREVER - 1]);
+                    let soon = self.now_ns..self.now_ns.saturating_add(300);
+                    let times = soon.chain([FOREVER / 2, FOREVER - 1]);
+                    let times = times.filter(|&ns| ns >= self.now_ns);
                     let of = |v: &Views, ns| (v.non_preemptible.at(ns), v.preemptible.at(ns));
                     times.into_iter().all(|ns| of(&old, ns) == of(&views, ns))
                 });
@@ -144,9 +198,6 @@ impl Run {
             }
         }
         self.check();
-        if self.random.below(8) == 0 {
-            self.crash();
-        }
     }
 
     /// What is kept is enough to go on with.
@@ -196,14 +247,18 @@ impl Run {
     }
 }
 
-fn run(seed: u64, messages: usize) {
-    let mut run = Run::new(seed);
+fn run(seed: u64, messages: usize, is_wild: bool) {
+    let mut run = Run::new(seed, is_wild);
     for _ in 0..messages {
         run.message();
         if run.random.below(3) == 0 {
             run.pass();
         }
         run.now_ns += run.random.below(3);
+        if is_wild && run.random.below(60) == 0 {
+            // Half of what is left of time.
+            run.now_ns += (FOREVER - run.now_ns) / 2;
+        }
     }
     run.pass();
 }
@@ -211,6 +266,13 @@ fn run(seed: u64, messages: usize) {
 #[test]
 fn f12_f14_f24_f42_no_message_breaks_what_has_to_hold() {
     for seed in 0..400 {
-        run(seed, 150);
+        run(seed, 150, false);
+    }
+}
+
+#[test]
+fn no_number_breaks_it_either() {
+    for seed in 1000..1200 {
+        run(seed, 150, true);
     }
 }
