@@ -139,6 +139,8 @@ pub enum Refusal {
     NotHeld(u32),
     /// The session may not have more requests.
     TooManyRequests(usize),
+    /// The requests of the session may not name more nodes that they prefer.
+    TooManyPreferred(usize),
 }
 
 impl fmt::Display for Refusal {
@@ -181,6 +183,12 @@ impl fmt::Display for Refusal {
             Self::NotHeld(node) => write!(f, "node {node} can't be given back: it is not held"),
             Self::TooManyRequests(most) => {
                 write!(f, "a session may have {most} requests: end some first")
+            }
+            Self::TooManyPreferred(most) => {
+                write!(
+                    f,
+                    "the requests of a session may prefer {most} nodes in all"
+                )
             }
         }
     }

@@ -73,6 +73,8 @@ pub struct Limits {
     pub nodes: u64,
     /// Requests at a time.
     pub requests: usize,
+    /// Nodes that all of them together may name as preferred.
+    pub preferred: usize,
 }
 
 impl Default for Limits {
@@ -80,6 +82,7 @@ impl Default for Limits {
         Self {
             nodes: u64::MAX,
             requests: 256,
+            preferred: 4096,
         }
     }
 }

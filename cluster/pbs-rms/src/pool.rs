@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The numbers of a cluster's nodes (A.5): each has at most one owner.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::NodeChoice;
 
@@ -40,12 +40,20 @@ impl Pool {
                 taken.push(node);
             }
         }
+        let mut lengths = Lengths::new();
+        if choice == NodeChoice::Contiguous && (taken.len() as u64) < count {
+            let runs = self.runs.iter();
+            lengths.extend(runs.map(|(&first, &end)| (u64::from(end - first), first)));
+        }
         while (taken.len() as u64) < count {
             let lack = count - taken.len() as u64;
-            let Some((first, end)) = self.run_for(lack, choice) else {
+            let first = match choice {
+                NodeChoice::Lowest => self.runs.keys().next().copied(),
+                NodeChoice::Contiguous => run_for(&mut lengths, lack),
+            };
+            let Some((first, end)) = first.and_then(|first| self.runs.remove_entry(&first)) else {
                 break;
             };
-            self.runs.remove(&first);
             let until = u64::from(end).min(u64::from(first) + lack) as u32;
             if until < end {
                 self.runs.insert(until, end);
@@ -54,20 +62,6 @@ impl Pool {
             self.free -= u64::from(until - first);
         }
         taken
-    }
-
-    fn run_for(&self, count: u64, choice: NodeChoice) -> Option<(u32, u32)> {
-        let runs = self.runs.iter().map(|(&first, &end)| (first, end));
-        match choice {
-            NodeChoice::Lowest => runs.into_iter().next(),
-            NodeChoice::Contiguous => runs.min_by_key(|&(first, end)| {
-                let length = u64::from(end - first);
-                let is_short = length < count;
-                // Of those that are too short the longest.
-                let rest = if is_short { u64::MAX - length } else { length };
-                (is_short, rest, first)
-            }),
-        }
     }
 
     /// Takes one node if it is free.
@@ -111,6 +105,18 @@ impl Pool {
         }
         self.runs.insert(first, end);
     }
+}
+
+/// Runs by how long they are, and their first node.
+type Lengths = BTreeSet<(u64, u32)>;
+
+/// Takes the shortest run that holds so many, or else the longest one: of several as long the
+/// first.
+fn run_for(lengths: &mut Lengths, count: u64) -> Option<u32> {
+    let longest = lengths.last()?.0;
+    let &run = lengths.range((count.min(longest), 0)..).next()?;
+    lengths.remove(&run);
+    Some(run.1)
 }
 
 #[cfg(test)]

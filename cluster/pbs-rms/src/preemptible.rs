@@ -2,7 +2,7 @@
 //! What preemptible requests want and get.
 
 use pbs_profile::Profile;
-use pbs_view::{Steps, FOREVER};
+use pbs_view::{Cap, Steps, FOREVER};
 
 use crate::place::Anchor;
 use crate::session::Tree;
@@ -80,6 +80,7 @@ pub(crate) fn grant(
             request.take_of(&mut left[request.ask.cluster]);
         }
     }
+    let mut spare = vec![None; shares.len()];
     let mut has_started = false;
     for tree in waiting {
         let anchor = Anchor::of(session, tree, now_ns);
@@ -91,9 +92,11 @@ pub(crate) fn grant(
             Anchor::None => {
                 let end_ns = now_ns.saturating_add(ask.duration_ns);
                 let own = &session.booked[ask.cluster].preemptible;
-                let cap = shares[ask.cluster].cap(app);
-                let mut times = cap.times(now_ns, end_ns);
-                times.all(|ns| cap.at(ns) >= own.at(ns).saturating_add(ask.nodes))
+                let spare = spare[ask.cluster]
+                    .get_or_insert_with(|| spare_of(&shares[ask.cluster].cap(app), own, now_ns));
+                let place = spare.partition_point(|step| step.0 < end_ns);
+                let least = place.checked_sub(1).map(|place| spare[place].1);
+                least.is_some_and(|nodes| nodes >= ask.nodes)
             }
         };
         if begins {
@@ -110,4 +113,16 @@ pub(crate) fn grant(
         }
     }
     has_started
+}
+
+/// How many more nodes a session could have from now up to each change of what it may have:
+/// fewer and fewer. That is as long as all requests together, so that it is made once for all
+/// trees of a session.
+fn spare_of(cap: &Cap, own: &Steps, now_ns: u64) -> Vec<(u64, u64)> {
+    let mut least = u64::MAX;
+    let steps = cap.times(now_ns, FOREVER).map(|ns| {
+        least = least.min(cap.at(ns).saturating_sub(own.at(ns)));
+        (ns, least)
+    });
+    steps.collect()
 }

@@ -100,6 +100,7 @@ impl Rms {
         self.advance(now_ns);
         self.run_out(app);
         self.check(app, &ask)?;
+        self.check_preferred(app, &ask)?;
         let id = RequestId(self.next_request);
         let can_wait = match ask.relation {
             Relation::Next(_) => true,
@@ -301,6 +302,19 @@ impl Rms {
         sizes.map(|size| size.min(limit)).collect()
     }
 
+    /// Whether there is room for the nodes that a request prefers: they are copied and kept with
+    /// the session whenever it changes.
+    fn check_preferred(&self, app: AppId, ask: &Ask) -> Result<(), Refusal> {
+        let requests = self.sessions.get(&app).map(|session| &session.requests);
+        let asks = requests.into_iter().flatten().map(|request| &request.ask);
+        let preferred = asks.chain([ask]).map(|ask| ask.preferred.len());
+        let most = self.policy.limits.preferred;
+        match preferred.sum::<usize>() > most {
+            true => Err(Refusal::TooManyPreferred(most)),
+            false => Ok(()),
+        }
+    }
+
     /// Changes a session, or, if that is refused or there is no room for it, nothing.
     pub(crate) fn change<T>(
         &mut self,
@@ -409,7 +423,9 @@ impl Rms {
         for (pool, nodes) in self.pools.iter_mut().zip(&nodes) {
             pool.put(nodes);
         }
-        self.gone.push((app, session.told));
+        if session.is_told {
+            self.gone.push((app, session.told));
+        }
         self.closed.push(Closed {
             app,
             name: session.name,

@@ -297,11 +297,7 @@ impl Session {
     ) -> Result<End, Refusal> {
         let place = self.live(id)?;
         let request = &self.requests[place];
-        for (at, node) in released.iter().enumerate() {
-            if !request.nodes.contains(node) || released[..at].contains(node) {
-                return Err(Refusal::NotHeld(*node));
-            }
-        }
+        check_held(&request.nodes, released)?;
         if let Some(successor) = self.successor(id).filter(|_| request.started_ns.is_some()) {
             let needed = self.surplus(place, successor);
             if released.len() != needed {
@@ -327,7 +323,9 @@ impl Session {
         let mut end = End::default();
         let successor = self.successor(request.id);
         if let Some(next) = successor.filter(|_| request.started_ns.is_some()) {
-            let kept = request.nodes.iter().filter(|node| !released.contains(node));
+            let gone = sorted(released);
+            let kept = request.nodes.iter();
+            let kept = kept.filter(|node| gone.binary_search(node).is_err());
             let successor = &mut self.requests[next];
             successor.nodes = kept.copied().collect();
             successor.start(now_ns);
@@ -416,6 +414,7 @@ impl Session {
             let wait = Ask {
                 duration_ns: update.announce_ns,
                 relation: Relation::Next(of),
+                preferred: Vec::new(),
                 ..old.clone()
             };
             self.submit(ids[0], wait, true, now_ns)?;
@@ -443,11 +442,7 @@ impl Session {
             return Err(Refusal::Released { named, needed });
         }
         let held = self.live(ids[0]).map(|wait| &self.requests[wait].nodes)?;
-        for (at, node) in update.released.iter().enumerate() {
-            if !held.contains(node) || update.released[..at].contains(node) {
-                return Err(Refusal::NotHeld(*node));
-            }
-        }
+        check_held(held, &update.released)?;
         Ok((ids[1], end))
     }
 
@@ -506,4 +501,26 @@ impl Session {
         }
         self.accounted_ns = now_ns;
     }
+}
+
+/// Nodes that are given back have to be held, and named once. There may be as many as a
+/// cluster has.
+fn check_held(held: &[u32], released: &[u32]) -> Result<(), Refusal> {
+    if released.is_empty() {
+        return Ok(());
+    }
+    let (held, once) = (sorted(held), sorted(released));
+    let is_held = |node: &u32| held.binary_search(node).is_ok();
+    let strange = released.iter().find(|node| !is_held(node));
+    let twice = || once.windows(2).find(|two| two[0] == two[1]);
+    match strange.or_else(|| twice().map(|two| &two[0])) {
+        Some(&node) => Err(Refusal::NotHeld(node)),
+        None => Ok(()),
+    }
+}
+
+fn sorted(nodes: &[u32]) -> Vec<u32> {
+    let mut sorted = nodes.to_vec();
+    sorted.sort_unstable();
+    sorted
 }

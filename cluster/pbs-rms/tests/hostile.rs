@@ -3,9 +3,26 @@
 
 mod driver;
 
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::Duration;
+
 use driver::{ask, next, policy, with, Driver, GIVE_BACK_LATE};
-use pbs_rms::{Kind, Limits, Policy, Refusal, Rms, Update, FOREVER};
+use pbs_rms::{AppId, Ask, Kind, Limits, NodeChoice, Policy, Refusal, Rms, Update, FOREVER};
 use Kind::{NonPreemptible, PreAllocation, Preemptible};
+
+/// Does something that a manager should get done in far less than this.
+fn soon(what: impl FnOnce() + Send + 'static) {
+    let (sender, receiver) = channel();
+    let thread = thread::spawn(move || {
+        what();
+        let _ = sender.send(());
+    });
+    match receiver.recv_timeout(Duration::from_secs(60)) {
+        Ok(()) => thread.join().expect("it has ended"),
+        Err(_) => panic!("it takes too long, or has failed"),
+    }
+}
 
 #[test]
 fn what_has_been_given_back_is_not_waited_for() {
@@ -71,6 +88,118 @@ fn a_lower_limit_keeps_nobody_from_giving_back() {
     rms.done(110, app, second);
     assert_eq!(rms.rms.idle(0).len(), 10);
     assert!(rms.rms.done(app, first, &[], 110).is_err());
+}
+
+#[test]
+fn giving_back_a_great_many_nodes_takes_no_time() {
+    const NODES: u32 = 600_000;
+    soon(|| {
+        let mut rms = Driver::new(u64::from(NODES));
+        let app = rms.connect();
+        let all = rms.request(app, ask(Preemptible, u64::from(NODES), FOREVER));
+        rms.pass(0);
+        let mut named: Vec<u32> = (1..NODES).rev().collect();
+        let one = rms.update(1, app, all, 1, 0, &named).expect("all are held");
+        rms.pass(1);
+        assert_eq!(rms.nodes(app, one), [0]);
+        let all = rms.update(2, app, one, u64::from(NODES), 0, &[]);
+        let all = all.expect("there is room");
+        rms.pass(2);
+        named.push(NODES);
+        let refused = rms.rms.done(app, all, &named, 3);
+        assert_eq!(refused, Err(Refusal::NotHeld(NODES)));
+        *named.last_mut().expect("many") = 1;
+        let twice = rms.update(3, app, all, 1, 50, &named);
+        assert!(twice.is_err());
+    });
+}
+
+#[test]
+fn neighbours_are_found_among_a_great_many_pieces() {
+    const NODES: u32 = 400_000;
+    soon(|| {
+        let policy = Policy {
+            choice: NodeChoice::Contiguous,
+            limits: Limits {
+                preferred: NODES as usize,
+                ..Limits::default()
+            },
+            ..policy()
+        };
+        let mut rms = Driver::with(policy, &[NODES]);
+        let (comb, app) = (rms.connect(), rms.connect());
+        let half = u64::from(NODES / 2);
+        let preferred = (0..NODES).step_by(2).collect();
+        let every_second = ask(NonPreemptible, half, FOREVER);
+        rms.request(
+            comb,
+            Ask {
+                preferred,
+                ..every_second
+            },
+        );
+        rms.pass(0);
+        let pieces = rms.request(app, ask(NonPreemptible, half, FOREVER));
+        rms.pass(1);
+        assert_eq!(rms.nodes(app, pieces).len() as u64, half);
+    });
+}
+
+#[test]
+fn a_session_prefers_no_more_nodes_than_may_be() {
+    let limits = Limits {
+        preferred: 5,
+        ..Limits::default()
+    };
+    let mut rms = Driver::with(Policy { limits, ..policy() }, &[10]);
+    let app = rms.connect();
+    let ask = |preferred: &[u32]| Ask {
+        preferred: preferred.to_vec(),
+        ..ask(NonPreemptible, 4, FOREVER)
+    };
+    let first = rms.request(app, ask(&[1, 2, 3]));
+    let refused = rms.rms.request(app, ask(&[4, 5, 6]), 0);
+    assert_eq!(refused, Err(Refusal::TooManyPreferred(5)));
+    rms.request(app, ask(&[4, 5]));
+    rms.pass(0);
+    // What takes the place of a request prefers what that did.
+    let more = rms.update(1, app, first, 5, 0, &[]).expect("room");
+    rms.pass(1);
+    rms.update(2, app, more, 6, 10, &[]).expect("room");
+    rms.pass(12);
+    assert_eq!(rms.rms.session(app).map(|s| s.requests.len()), Some(2));
+}
+
+#[test]
+fn many_who_wait_for_what_may_be_preempted_cost_little() {
+    // Each of 64 sessions has 120 requests that end at different times, and waits with as
+    // many that fit now, but not when somebody else is to have all.
+    soon(|| {
+        let mut rms = Driver::new(16_384);
+        let apps: Vec<AppId> = (0..64).map(|_| rms.connect()).collect();
+        for (place, &app) in apps.iter().enumerate() {
+            for time in 0..120 {
+                let end_ns = 1_000 + 64 * time + place as u64;
+                rms.request(app, ask(Preemptible, 1, end_ns));
+            }
+        }
+        rms.pass(0);
+        let rigid = rms.connect();
+        let one = rms.request(rigid, ask(NonPreemptible, 1, 100_000));
+        rms.pass(0);
+        rms.request(rigid, next(one, ask(NonPreemptible, 16_384, 10)));
+        for &app in &apps {
+            for time in 0..120 {
+                rms.request(app, ask(Preemptible, 1, 200_000 + time));
+            }
+        }
+        for now_ns in 1..5 {
+            rms.pass(now_ns);
+        }
+        let session = rms.rms.session(apps[0]).expect("it is there");
+        let waiting = session.requests.iter().filter(|r| r.started_ns.is_none());
+        assert_eq!(waiting.count(), 120);
+    });
 }
 
 #[test]

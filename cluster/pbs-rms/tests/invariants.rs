@@ -31,6 +31,7 @@ impl Run {
             limits: Limits {
                 nodes: [u64::MAX, 9][usize::from(random.below(4) == 0)],
                 requests: 12,
+                preferred: 16,
             },
             ..policy()
         };

@@ -318,6 +318,7 @@ fn f27_f39_limits_clip_what_is_seen_and_given() {
     let limits = Limits {
         nodes: 6,
         requests: 3,
+        ..Limits::default()
     };
     let policy = Policy {
         limits,
