@@ -3,7 +3,8 @@
 //! keeps another waiting.
 //!
 //! A task for each connection, all in one thread: it reads a call, has it handled, and
-//! writes the answer before it reads the next. One that does not read its answers, or
+//! writes the answer before it reads the next. Of the connections of a user one has its turn
+//! after the other, so that many of them get no more done than one of somebody else's. One that does not read its answers, or
 //! sends a call by halves, waits alone, and not for ever.
 
 use std::collections::HashMap;
@@ -23,6 +24,7 @@ use serde::Serialize;
 use tokio::io::Interest;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::Semaphore;
 use tokio::time::{sleep_until, timeout, Instant, Sleep};
 use zlink::connection::socket::{self, ReadResult, Socket};
 use zlink::futures_util::future::{select, Either};
@@ -38,14 +40,41 @@ const MOST_BYTES: usize = 1 << 20;
 const CALL_TIME: Duration = Duration::from_secs(10);
 /// For how long an answer may wait to be read.
 const ANSWER_TIME: Duration = Duration::from_secs(10);
-/// Connections at once, of all users and of each.
-const MOST_CONNECTIONS: usize = 1024;
+/// Connections at once, of all users and of each. Where no more than 1024 files may be open,
+/// which is usual, some are left for others than those who connect.
+const MOST_CONNECTIONS: usize = 960;
 const MOST_OF_USER: usize = 64;
 /// How long nobody is let in when there are no descriptors left.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// How many connections each user has.
-type Connections = Arc<Mutex<HashMap<u32, usize>>>;
+/// The users that have connections.
+type Connections = Arc<Mutex<HashMap<u32, User>>>;
+
+/// How many connections a user has, and whose turn it is.
+#[derive(Default)]
+struct User {
+    count: usize,
+    turn: Turn,
+}
+
+/// What one connection of a user has at a time.
+#[derive(Clone)]
+struct Turn(Arc<Semaphore>);
+
+impl Default for Turn {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(1)))
+    }
+}
+
+impl Turn {
+    /// Waits until those of the user that came before have had theirs, and for all other users
+    /// once.
+    async fn come(&self) {
+        let _turn = self.0.acquire().await;
+        tokio::task::yield_now().await;
+    }
+}
 
 /// The socket that was handed over by who started us (sd_listen_fds(3)).
 #[allow(unsafe_code)]
@@ -108,8 +137,7 @@ where
         };
         let session = session(caller);
         tokio::task::spawn_local(async move {
-            let _place = place;
-            converse(stream, session).await;
+            converse(stream, session, &place.turn).await;
         });
     }
 }
@@ -118,14 +146,15 @@ where
 struct Place {
     connections: Connections,
     uid: u32,
+    turn: Turn,
 }
 
 impl Place {
     fn of(connections: &Connections, caller: &Caller) -> Option<Self> {
         let uid = caller.uid;
         let mut counts = connections.lock().unwrap_or_else(PoisonError::into_inner);
-        let all: usize = counts.values().sum();
-        let own = counts.entry(uid).or_default();
+        let all: usize = counts.values().map(|user| user.count).sum();
+        let User { count: own, turn } = counts.entry(uid).or_default();
         // Whoever has to set things right gets in.
         if !caller.is_operator && (all >= MOST_CONNECTIONS || *own >= MOST_OF_USER) {
             return None;
@@ -134,6 +163,7 @@ impl Place {
         Some(Self {
             connections: connections.clone(),
             uid,
+            turn: turn.clone(),
         })
     }
 }
@@ -143,8 +173,8 @@ impl Drop for Place {
         let counts = self.connections.lock();
         let mut counts = counts.unwrap_or_else(PoisonError::into_inner);
         if let Some(own) = counts.get_mut(&self.uid) {
-            *own -= 1;
-            if *own == 0 {
+            own.count -= 1;
+            if own.count == 0 {
                 counts.remove(&self.uid);
             }
         }
@@ -152,17 +182,17 @@ impl Drop for Place {
 }
 
 /// Answers one connection until it ends, or does not behave.
-async fn converse(stream: UnixStream, mut session: impl Service<Nowhere>) {
+async fn converse(stream: UnixStream, mut session: impl Service<Nowhere>, turn: &Turn) {
     let (calls, answers) = stream.into_split();
     let (mut calls, _) = Connection::new(Calls(calls)).split();
     // No method asks for its connection, which a call has borrowed.
     let mut none = Connection::new(Nowhere);
     loop {
-        // One whose calls never end, and wait for nothing, would keep all others waiting.
-        tokio::task::yield_now().await;
         let Ok((call, _)) = calls.receive_call().await else {
             return;
         };
+        // One whose calls never end, and wait for nothing, would keep all others waiting.
+        turn.come().await;
         let (reply, _) = session.handle(&call, &mut none, Vec::new()).await;
         let is_said = match reply {
             _ if call.oneway() && !matches!(reply, MethodReply::Multi(_)) => true,
@@ -188,6 +218,7 @@ async fn converse(stream: UnixStream, mut session: impl Service<Nowhere>) {
                     if !is_said {
                         break;
                     }
+                    tokio::task::yield_now().await;
                 }
                 is_said
             }
@@ -328,5 +359,44 @@ impl socket::ReadHalf for ReadHalf {
         let bytes = read.await?;
         self.came(&buffer[..bytes])?;
         Ok(ReadResult::new(bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
+    /// Each of some connections has ten calls; says whose calls were handled, one by one.
+    fn handled(connections: &[(&'static str, Turn)]) -> Vec<&'static str> {
+        let order = Rc::new(RefCell::new(Vec::new()));
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
+        let local = tokio::task::LocalSet::new();
+        for (whose, turn) in connections {
+            let (whose, turn, order) = (*whose, turn.clone(), Rc::clone(&order));
+            local.spawn_local(async move {
+                for _ in 0..10 {
+                    turn.come().await;
+                    order.borrow_mut().push(whose);
+                }
+            });
+        }
+        runtime.block_on(local);
+        order.take()
+    }
+
+    #[test]
+    fn many_connections_of_a_user_get_no_more_done_than_one() {
+        let (many, one) = (Turn::default(), Turn::default());
+        let mut connections = vec![("many", many); 64];
+        connections.push(("one", one));
+        let order = handled(&connections);
+        assert_eq!(order.len(), 650);
+        let last = order.iter().rposition(|&whose| whose == "one");
+        // Ten for ten, and what was under way.
+        assert!(last.is_some_and(|last| last < 30), "{last:?}");
     }
 }
