@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What is kept for after a crash: a line for each change of a session, with all of it.
+//! What is kept for after a crash: a line for what changes at once, with all of each session.
 //!
 //! A line is written before anybody hears of what it says, so that no crash of the service
-//! makes a node have two owners. It is not waited for until it is on the disk: what a
+//! makes a node have two owners. For the same reason what one session loses and another gets
+//! is in one line: of one that was cut off, nothing has happened. It is not waited for until it is on the disk: what a
 //! failure of power loses is what ran on the same machine's nodes.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use pbs_rms::{AppId, Counters, Session};
@@ -17,6 +19,9 @@ use serde::{Deserialize, Serialize};
 /// Larger than that, and so many times larger than what it says, it is written anew.
 const MOST_BYTES: u64 = 16 << 20;
 const MOST_TIMES: u64 = 4;
+
+/// What sessions have had is nobody else's business.
+const MODE: u32 = 0o600;
 
 /// A session and whose it is.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -27,7 +32,7 @@ pub(crate) struct Kept {
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum Line {
+enum Change {
     Counters(Counters),
     Session(AppId, Box<Kept>),
     Gone(AppId),
@@ -85,7 +90,8 @@ pub(crate) struct Journal {
     path: PathBuf,
     file: File,
     bytes: u64,
-    whole_bytes: u64,
+    /// With more than that it is written anew.
+    most_bytes: u64,
     counters: Option<Counters>,
 }
 
@@ -93,21 +99,25 @@ impl Journal {
     /// Opens it, with what it says.
     pub(crate) fn open(path: &Path) -> Result<(Self, All), Error> {
         let failed = |error| Error::Io(path.into(), error);
-        let all = match File::open(path) {
-            Ok(file) => read(path, file)?,
+        let all = match fs::metadata(path) {
+            // One that is a pipe would be waited for.
+            Ok(data) if !data.is_file() => return Err(failed(io::Error::other("it is no file"))),
+            Ok(_) => {
+                let file = File::open(path).map_err(failed)?;
+                check_owner(&file).map_err(failed)?;
+                read(path, file)?
+            }
             Err(error) if error.kind() == io::ErrorKind::NotFound => All::default(),
             Err(error) => return Err(failed(error)),
         };
         let mut options = OpenOptions::new();
-        let file = options
-            .create(true)
-            .append(true)
-            .open(path)
-            .map_err(failed)?;
+        let options = options.create(true).append(true).mode(MODE);
+        let file = options.open(path).map_err(failed)?;
         let journal = Self {
-            path: path.into(),
+            // A link to it remains one.
+            path: fs::canonicalize(path).map_err(failed)?,
             bytes: 0,
-            whole_bytes: 0,
+            most_bytes: 0,
             file,
             counters: None,
         };
@@ -120,36 +130,44 @@ impl Journal {
         counters: Counters,
         changed: impl Iterator<Item = (AppId, Option<(u32, &'a Session)>)>,
     ) -> io::Result<()> {
-        let mut text = Vec::new();
-        if self.counters.as_ref() != Some(&counters) {
-            line(&mut text, &Written::Counters(&counters))?;
-            self.counters = Some(counters);
-        }
-        for (app, kept) in changed {
-            let written = match kept {
-                Some((uid, session)) => Written::Session(app, WrittenSession { uid, session }),
-                None => Written::Gone(app),
-            };
-            line(&mut text, &written)?;
-        }
+        let is_new = self.counters.as_ref() != Some(&counters);
+        let first = is_new.then_some(Written::Counters(&counters));
+        let rest = changed.map(|(app, kept)| match kept {
+            Some((uid, session)) => Written::Session(app, WrittenSession { uid, session }),
+            None => Written::Gone(app),
+        });
+        let line: Vec<Written<'_>> = first.into_iter().chain(rest).collect();
+        let mut text = serde_json::to_vec(&line)?;
+        text.push(b'\n');
+        self.counters = Some(counters);
         self.bytes += text.len() as u64;
         self.file.write_all(&text)
     }
 
     /// Is it time to write it anew?
     pub(crate) fn is_long(&self) -> bool {
-        self.bytes > MOST_BYTES.max(MOST_TIMES * self.whole_bytes)
+        self.bytes > self.most_bytes
     }
 
-    /// Writes it anew, with all sessions.
+    /// Writes it anew, with all sessions. If it can't be, the old one is still there.
     pub(crate) fn rewrite<'a>(
         &mut self,
         counters: Counters,
         all: impl Iterator<Item = (AppId, u32, &'a Session)>,
     ) -> io::Result<()> {
-        let beside = self.path.with_extension("new");
-        let file = File::create(&beside)?;
-        let old = std::mem::replace(&mut self.file, file);
+        let bytes = self.bytes;
+        self.most_bytes = bytes.saturating_add(MOST_BYTES);
+        let mut beside = self.path.clone().into_os_string();
+        beside.push(".new");
+        let beside = PathBuf::from(beside);
+        // Of one that was killed; or a link of somebody else's, which is not followed.
+        match fs::remove_file(&beside) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut options = OpenOptions::new();
+        let options = options.create_new(true).append(true).mode(MODE);
+        let old = std::mem::replace(&mut self.file, options.open(&beside)?);
         self.counters = None;
         self.bytes = 0;
         let kept = all.map(|(app, uid, session)| (app, Some((uid, session))));
@@ -159,37 +177,81 @@ impl Journal {
         });
         if written.is_err() {
             self.file = old;
+            self.bytes = bytes;
+            let _ = fs::remove_file(&beside);
+        } else {
+            self.most_bytes = MOST_BYTES.max(MOST_TIMES * self.bytes);
         }
-        self.whole_bytes = self.bytes;
         written
     }
 }
 
-fn line(text: &mut Vec<u8>, written: &Written<'_>) -> io::Result<()> {
-    serde_json::to_writer(&mut *text, written)?;
-    text.push(b'\n');
-    Ok(())
+/// Who could write it could give himself the sessions of others.
+fn check_owner(file: &File) -> io::Result<()> {
+    let own = fs::metadata("/proc/self")?.uid();
+    match file.metadata()?.uid() {
+        uid if uid == 0 || uid == own => Ok(()),
+        uid => Err(io::Error::other(format!("it belongs to user {uid}"))),
+    }
 }
 
 fn read(path: &Path, file: File) -> Result<All, Error> {
     let mut all = All::default();
     let mut torn: Option<Error> = None;
-    for (number, text) in BufReader::new(file).lines().enumerate() {
+    // Where it was cut off there may be no text.
+    for (number, text) in BufReader::new(file).split(b'\n').enumerate() {
         let text = text.map_err(|error| Error::Io(path.into(), error))?;
         // Only the last line may have been cut off.
         if let Some(error) = torn {
             return Err(error);
         }
-        match serde_json::from_str(&text) {
-            Ok(Line::Counters(counters)) => all.0 = Some(counters),
-            Ok(Line::Session(app, kept)) => {
-                all.1.insert(app, *kept);
+        let line: Vec<Change> = match serde_json::from_slice(&text) {
+            Ok(line) => line,
+            Err(error) => {
+                torn = Some(Error::Line(path.into(), number + 1, error.to_string()));
+                continue;
             }
-            Ok(Line::Gone(app)) => {
-                all.1.remove(&app);
+        };
+        for change in line {
+            match change {
+                Change::Counters(counters) => all.0 = Some(counters),
+                Change::Session(app, kept) => {
+                    all.1.insert(app, *kept);
+                }
+                Change::Gone(app) => {
+                    all.1.remove(&app);
+                }
             }
-            Err(error) => torn = Some(Error::Line(path.into(), number + 1, error.to_string())),
         }
     }
     Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_there_is_no_room_for_a_second_one_the_first_goes_on() {
+        let directory = std::env::temp_dir().join(format!("rms-rewrite-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&directory);
+        fs::create_dir_all(&directory).expect("a place for files");
+        let path = directory.join("kept");
+        let counters = |next_app| Counters {
+            sizes: vec![4],
+            next_app,
+            next_request: 1,
+        };
+        let none = || std::iter::empty();
+        let (mut journal, _) = Journal::open(&path).expect("it can be");
+        journal.rewrite(counters(1), none()).expect("it can be");
+        // A directory is in the way.
+        fs::create_dir(directory.join("kept.new")).expect("it can be");
+        assert!(journal.rewrite(counters(1), none()).is_err());
+        assert!(!journal.is_long());
+        let gone = std::iter::once((AppId(1), None));
+        journal.keep(counters(2), gone).expect("it can be");
+        let (_, (kept, _)) = Journal::open(&path).expect("it is whole");
+        assert_eq!(kept, Some(counters(2)));
+    }
 }
