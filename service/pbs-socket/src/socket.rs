@@ -123,6 +123,8 @@ where
     let listener = UnixListener::from_std(listener)?;
     let connections = Connections::default();
     loop {
+        // One who connects again and again would keep all others waiting.
+        tokio::task::yield_now().await;
         let Ok((stream, _)) = listener.accept().await else {
             // No descriptors, or no memory.
             tokio::time::sleep(PAUSE).await;
