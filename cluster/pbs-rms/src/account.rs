@@ -39,6 +39,18 @@ impl Account {
         all.iter().fold(0, |sum, one| one.saturating_add(sum)) / HOUR_NS
     }
 
+    /// Counts nodes that were kept for so long after the end, until a pass took them: who asks
+    /// for next to no time again and again has them all the time.
+    pub(crate) fn count_late(&mut self, kind: Kind, nodes: usize, late_ns: u64) {
+        let node_ns = match kind {
+            // That has none.
+            Kind::PreAllocation => return,
+            Kind::NonPreemptible => &mut self.non_preemptible_node_ns,
+            Kind::Preemptible => &mut self.preemptible_node_ns,
+        };
+        *node_ns += nodes as u128 * u128::from(late_ns);
+    }
+
     /// Counts what booked requests of a cluster have from one time to another.
     pub(crate) fn count(
         &mut self,

@@ -383,7 +383,7 @@ impl Rms {
             };
             session.account_until(end_ns);
             let request = session.requests[place].id;
-            let cluster = session.requests[place].ask.cluster;
+            let Ask { cluster, kind, .. } = session.requests[place].ask;
             let ended = self.change(app, |session, _| Ok(session.run_out(place, end_ns)));
             // A successor for which no nodes were kept may find none.
             let end = ended.or_else(|_| {
@@ -398,6 +398,12 @@ impl Rms {
             let Ok(end) = end else {
                 return;
             };
+            // It has had its nodes until now; of a pass that could not come earlier.
+            let late_ns = (now_ns - end_ns).min(self.policy.interval_ns);
+            if let Some(session) = self.sessions.get_mut(&app) {
+                let account = &mut session.account;
+                account.count_late(kind, end.freed.len(), late_ns);
+            }
             let event = Event::Ended {
                 request,
                 killed: end.freed.clone(),

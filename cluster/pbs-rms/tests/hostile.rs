@@ -233,3 +233,33 @@ fn numbers_without_measure_stay_in_their_bounds() {
     let _ = rms.rms.disconnect(app, FOREVER);
     rms.pass(FOREVER);
 }
+
+#[test]
+fn who_asks_for_next_to_no_time_pays_for_what_he_has() {
+    const INTERVAL_NS: u64 = 1000;
+    let policy = Policy {
+        interval_ns: INTERVAL_NS,
+        ..policy()
+    };
+    let mut rms = Driver::with(policy, &[10]);
+    let app = rms.connect();
+    for pass in 0..20 {
+        rms.now_ns = pass * INTERVAL_NS;
+        rms.request(app, ask(NonPreemptible, 6, 1));
+        rms.request(app, ask(Preemptible, 4, 1));
+        rms.pass(pass * INTERVAL_NS);
+        assert_eq!(rms.rms.idle(0).len(), 0);
+    }
+    rms.pass(20 * INTERVAL_NS);
+    let session = rms.rms.session(app).expect("it is there");
+    let had_ns = u128::from(20 * INTERVAL_NS);
+    assert_eq!(session.account.non_preemptible_node_ns, 6 * had_ns);
+    assert_eq!(session.account.preemptible_node_ns, 4 * had_ns);
+    // That the manager was not there for long is nobody's fault.
+    rms.request(app, ask(NonPreemptible, 6, 1));
+    rms.pass(20 * INTERVAL_NS);
+    rms.pass(90 * INTERVAL_NS);
+    let session = rms.rms.session(app).expect("it is there");
+    let had_ns = had_ns + u128::from(INTERVAL_NS) + 1;
+    assert_eq!(session.account.non_preemptible_node_ns, 6 * had_ns);
+}
