@@ -154,6 +154,11 @@ struct ServeOptions {
     #[arg(long, value_name = "N")]
     most_nodes: Option<u64>,
 
+    /// Sessions of a user at a time, each with those nodes and an equal part of what may be
+    /// preempted; operators may have more
+    #[arg(long, value_name = "N", default_value_t = 64)]
+    most_sessions: usize,
+
     /// What a node costs in an hour, as preemptible=0.5; several times for several types
     #[arg(long, value_name = "TYPE=UNITS", value_parser = price)]
     price: Vec<(Kind, u64)>,
@@ -199,8 +204,16 @@ struct UpdateOptions {
     release: Vec<u32>,
 }
 
+/// Of one cluster: whoever asks for all is told the number of each.
+const MOST_NODES: u32 = 1_000_000;
+
 fn cluster(text: &str) -> Result<Managed, String> {
-    let wrong = || "a cluster is NAME=NODES, as lab=16, or NAME=cpus:LIST, as here=cpus:1-3";
+    let wrong = || {
+        format!(
+            "a cluster is NAME=NODES, as lab=16, of at most {MOST_NODES} nodes, or \
+             NAME=cpus:LIST, as here=cpus:1-3"
+        )
+    };
     let (name, nodes) = text.split_once('=').ok_or_else(wrong)?;
     let (nodes, cpus) = match nodes.strip_prefix("cpus:") {
         None => (nodes.parse().ok(), None),
@@ -211,7 +224,7 @@ fn cluster(text: &str) -> Result<Managed, String> {
             (u32::try_from(cpus.len()).ok(), Some(cpus))
         }
     };
-    let nodes = nodes.filter(|&nodes: &u32| nodes > 0 && !name.is_empty());
+    let nodes = nodes.filter(|nodes| (1..=MOST_NODES).contains(nodes) && !name.is_empty());
     Ok(Managed {
         name: name.into(),
         nodes: nodes.ok_or_else(wrong)?,
@@ -414,10 +427,12 @@ fn serve_at(socket: &Path, options: &ServeOptions) -> Result<(), Failure> {
             },
         },
         absence_grace_ns: options.absence,
+        most_sessions: options.most_sessions,
     };
+    // Where one serves already, its file is not to be touched.
+    let listener = pbs_socket::listen(socket).map_err(|error| Failure::file(socket, &error))?;
     let hub = Hub::open(settings, options.keep.as_deref());
     let hub = hub.map_err(|error| Failure::Failed(error.to_string()))?;
-    let listener = pbs_socket::listen(socket).map_err(|error| Failure::file(socket, &error))?;
     let sessions = counted(hub.session_count() as u64, "session", "sessions");
     write_err(&format!("serves at {}, {sessions}\n", socket.display()));
     watch_over(socket, options);

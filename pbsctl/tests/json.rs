@@ -277,6 +277,7 @@ fn f38_f41_what_the_manager_of_nodes_says_is_what_is_documented() {
             clusters: vec![pbs_rms_server::Managed::new("lab", 8)],
             policy: pbs_rms::Policy::default(),
             absence_grace_ns: 60_000_000_000,
+            most_sessions: 64,
         };
         let hub = pbs_rms_server::Hub::open(settings, None).unwrap();
         pbs_rms_server::serve(listener, hub)

@@ -39,6 +39,23 @@ impl Account {
         all.iter().fold(0, |sum, one| one.saturating_add(sum)) / HOUR_NS
     }
 
+    /// Both together.
+    pub fn add(&mut self, other: &Self) {
+        for (sum, node_ns) in [
+            (&mut self.pre_allocated_node_ns, other.pre_allocated_node_ns),
+            (&mut self.idle_node_ns, other.idle_node_ns),
+            (
+                &mut self.non_preemptible_node_ns,
+                other.non_preemptible_node_ns,
+            ),
+            (&mut self.preemptible_node_ns, other.preemptible_node_ns),
+            (&mut self.overstayed_node_ns, other.overstayed_node_ns),
+            (&mut self.wasted_node_ns, other.wasted_node_ns),
+        ] {
+            *sum = sum.saturating_add(node_ns);
+        }
+    }
+
     /// Counts nodes that were kept for so long after the end, until a pass took them: who asks
     /// for next to no time again and again has them all the time.
     pub(crate) fn count_late(&mut self, kind: Kind, nodes: usize, late_ns: u64) {

@@ -27,6 +27,7 @@ fn start() -> PathBuf {
                 ..Policy::default()
             },
             absence_grace_ns: 60_000_000_000,
+            most_sessions: 64,
         };
         serve(listener, Hub::open(settings, None).expect("a hub"))
     });

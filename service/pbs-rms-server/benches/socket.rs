@@ -110,6 +110,7 @@ fn measure(applications: usize, keep: Option<PathBuf>) {
                 ..Policy::default()
             },
             absence_grace_ns: 60_000_000_000,
+            most_sessions: 64,
         };
         let hub = Hub::open(settings, keep.as_deref()).expect("a hub");
         serve(listener, hub)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! From what goes over the wire to what the manager takes, and back.
 
-use pbs_rms::{AppId, Ask, Kind, Refusal, Relation, RequestId, FOREVER};
+use pbs_rms::{Ask, Kind, Refusal, Relation, RequestId, FOREVER};
 use pbs_rms_wire as wire;
 
 fn kind(name: &str) -> Option<Kind> {
@@ -19,13 +19,20 @@ fn because(why: &str) -> wire::Refusal {
     wire::Refusal::Refused { why: why.into() }
 }
 
-/// A time that may have no end; one that is sent for ever has none either.
+/// What a session had that is over.
+pub(crate) use pbs_rms::Closed as Over;
+
+/// After that there is nothing: an int of varlink has no more bits everywhere, and of a user's
+/// request all hear.
+const END_NS: u64 = i64::MAX as u64;
+
+/// A time that may have no end.
 pub(crate) fn duration_ns(ns: Option<u64>) -> u64 {
-    ns.unwrap_or(FOREVER)
+    ns.filter(|&ns| ns < END_NS).unwrap_or(FOREVER)
 }
 
 pub(crate) fn finite(ns: u64) -> Option<u64> {
-    (ns != FOREVER).then_some(ns)
+    (ns < END_NS).then_some(ns)
 }
 
 pub(crate) fn ask(asked: wire::Asked) -> Result<Ask, wire::Refusal> {
@@ -61,9 +68,14 @@ pub(crate) fn update(update: wire::Change) -> pbs_rms::Update {
 }
 
 fn cap(cap: &pbs_view::Cap) -> wire::Cap {
-    let steps = cap.steps().map(|step| wire::Step {
-        duration_ns: finite(step.duration_ns),
-        nodes: step.nodes,
+    let mut end_ns = cap.from_ns();
+    let steps = cap.steps().map_while(|step| {
+        let is_before = end_ns < END_NS;
+        end_ns = end_ns.saturating_add(step.duration_ns);
+        is_before.then(|| wire::Step {
+            duration_ns: finite(end_ns).map(|_| step.duration_ns),
+            nodes: step.nodes,
+        })
     });
     wire::Cap {
         from_unix_ns: cap.from_ns(),
@@ -87,24 +99,24 @@ pub(crate) fn request(request: &pbs_rms::Request) -> wire::Held {
         nodes: request.ask.nodes,
         duration_ns: finite(request.ask.duration_ns),
         started_unix_ns: request.started_ns,
-        scheduled_unix_ns: request.scheduled_ns,
+        scheduled_unix_ns: request.scheduled_ns.and_then(finite),
         held: request.nodes.clone(),
     }
 }
 
+/// In whole seconds; what does not fit is as much as does.
 pub(crate) fn account(
-    app: AppId,
-    name: &str,
+    over: &Over,
     uid: u32,
     is_over: bool,
-    account: &pbs_rms::Account,
     prices: &pbs_rms::Prices,
 ) -> wire::Account {
-    let whole = |value: u128| u64::try_from(value).unwrap_or(u64::MAX);
+    let whole = |value: u128| u64::try_from(value).unwrap_or(END_NS).min(END_NS);
     let seconds = |node_ns: u128| whole(node_ns / 1_000_000_000);
+    let account = &over.account;
     wire::Account {
-        session: app.0,
-        name: name.into(),
+        session: over.app.0,
+        name: over.name.clone(),
         uid,
         is_over,
         pre_allocated_node_s: seconds(account.pre_allocated_node_ns),

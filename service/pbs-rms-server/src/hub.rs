@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::path::Path;
 use std::rc::Rc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use pbs_rms::{AppId, Event, Policy, RequestId, Rms};
 use pbs_rms_wire::{
@@ -14,15 +14,20 @@ use pbs_rms_wire::{
 use pbs_socket::Caller;
 use tokio::sync::Notify;
 
-use crate::convert;
+use crate::convert::{self, Over};
 use crate::journal::{Error, Journal};
 
-/// Sessions of one user, unless an operator's.
-const MOST_SESSIONS: usize = 64;
+/// Requests of all sessions of one user, unless an operator's: what a pass takes grows with the
+/// square of how many there are, if they are made for that.
+const MOST_REQUESTS: usize = 1024;
 /// Notices that wait for one who monitors, besides views.
 const MOST_NOTICES: usize = 4096;
-/// Accounts of sessions that are over.
-const MOST_OVER: usize = 10_000;
+/// Accounts of sessions of one user that are over; of earlier ones there is the sum.
+const MOST_OVER: usize = 200;
+/// What the sum is called.
+const EARLIER: &str = "(earlier)";
+/// After a pass that has taken longer than that, others get as much time.
+const LONG_PASS_NS: u64 = 5_000_000;
 /// The longest name of a session.
 const NAME_BYTES: usize = 200;
 
@@ -57,6 +62,15 @@ pub struct Settings {
     pub policy: Policy,
     /// How long a session goes on that nobody monitors.
     pub absence_grace_ns: u64,
+    /// Sessions of one user at a time, unless an operator's.
+    pub most_sessions: usize,
+}
+
+/// The time since 1970, as it was at first: a clock that is set moves no deadline.
+#[derive(Debug)]
+struct Clock {
+    began_ns: u64,
+    began: Instant,
 }
 
 /// The manager, whose sessions are, and what they have not been told yet.
@@ -64,8 +78,12 @@ pub struct Settings {
 pub struct Hub {
     rms: Rms,
     settings: Settings,
+    clock: Clock,
     owners: BTreeMap<AppId, Owner>,
-    over: VecDeque<Account>,
+    /// What sessions of each user have had that are over, the latest last.
+    over: BTreeMap<u32, VecDeque<Over>>,
+    /// Before that there is no pass.
+    rests_until_ns: u64,
     journal: Option<Journal>,
     bell: Rc<Notify>,
     failed: Option<io::Error>,
@@ -94,9 +112,21 @@ pub(crate) enum Next {
     Over,
 }
 
-fn now_ns() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
+impl Clock {
+    /// One that does not begin before that time.
+    fn new(earliest_ns: u64) -> Self {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        let since_ns = since.map_or(0, |time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+        Self {
+            began_ns: since_ns.max(earliest_ns),
+            began: Instant::now(),
+        }
+    }
+
+    fn now_ns(&self) -> u64 {
+        let ns = u64::try_from(self.began.elapsed().as_nanos());
+        self.began_ns.saturating_add(ns.unwrap_or(u64::MAX))
+    }
 }
 
 impl Hub {
@@ -109,21 +139,27 @@ impl Hub {
             .map(|cluster| cluster.nodes)
             .collect();
         let policy = settings.policy.clone();
-        let now_ns = now_ns();
+        let opened = journal.map(Journal::open).transpose()?;
+        let kept = opened.iter().flat_map(|(_, (_, kept))| kept.values());
+        let requests = kept.flat_map(|kept| &kept.session.requests);
+        // What has started has done so before now, whatever the clock says after a crash.
+        let clock = Clock::new(requests.filter_map(|r| r.started_ns).max().unwrap_or(0));
+        let now_ns = clock.now_ns();
         let mut hub = Self {
             rms: Rms::new(policy.clone(), &sizes, now_ns),
             settings,
+            clock,
             owners: BTreeMap::new(),
-            over: VecDeque::new(),
+            over: BTreeMap::new(),
+            rests_until_ns: 0,
             journal: None,
             bell: Rc::default(),
             failed: None,
             monitors: 0,
         };
-        let Some(path) = journal else {
+        let (Some(path), Some((mut journal, (counters, kept)))) = (journal, opened) else {
             return Ok(hub);
         };
-        let (mut journal, (counters, kept)) = Journal::open(path)?;
         if let Some(counters) = counters {
             let unusable = |why| Error::Unusable(path.into(), why);
             if counters.sizes != sizes {
@@ -161,13 +197,18 @@ impl Hub {
             .filter(|owner| owner.monitor == 0 && !owner.is_over);
         let grace_ns = self.settings.absence_grace_ns;
         let ends = absent.map(|owner| owner.absent_since_ns.saturating_add(grace_ns));
-        let next_ns = ends.chain(self.rms.next_pass_ns()).min()?;
-        Some(next_ns.saturating_sub(now_ns()))
+        let next_ns = ends.chain(self.next_pass_ns()).min()?;
+        Some(next_ns.saturating_sub(self.clock.now_ns()))
+    }
+
+    fn next_pass_ns(&self) -> Option<u64> {
+        let next_ns = self.rms.next_pass_ns();
+        next_ns.map(|ns| ns.max(self.rests_until_ns))
     }
 
     /// Does what is due.
     pub(crate) fn work(&mut self) -> io::Result<()> {
-        let now_ns = now_ns();
+        let now_ns = self.clock.now_ns();
         let grace_ns = self.settings.absence_grace_ns;
         let is_gone = |owner: &Owner| {
             let absent_ns = now_ns.saturating_sub(owner.absent_since_ns);
@@ -179,10 +220,15 @@ impl Hub {
             let _ = self.rms.disconnect(app, now_ns);
             self.end(app);
         }
-        if self.rms.next_pass_ns().is_some_and(|ns| ns <= now_ns) {
+        if self.next_pass_ns().is_some_and(|ns| ns <= now_ns) {
             let notices = self.rms.pass(now_ns);
             // Before anybody hears of it.
             self.keep();
+            let end_ns = self.clock.now_ns();
+            let took_ns = end_ns - now_ns;
+            if took_ns > LONG_PASS_NS {
+                self.rests_until_ns = end_ns.saturating_add(took_ns);
+            }
             for notice in notices {
                 let is_over = matches!(notice.event, Event::Violation { .. });
                 if let Some(owner) = self.owners.get_mut(&notice.app) {
@@ -204,15 +250,14 @@ impl Hub {
                 .owners
                 .get(&closed.app)
                 .map_or(u32::MAX, |owner| owner.uid);
-            let prices = &self.settings.policy.prices;
-            let account = &closed.account;
-            let over = convert::account(closed.app, &closed.name, uid, true, account, prices);
-            self.over.push_back(over);
-            if self.over.len() > MOST_OVER {
-                self.over.pop_front();
+            // Of who has had nothing there is nothing to say.
+            if closed.account != pbs_rms::Account::default() {
+                self.note_over(uid, closed);
             }
         }
-        let Some(journal) = self.journal.as_mut().filter(|_| !changed.is_empty()) else {
+        // After a line that was cut off there must be no other.
+        let can_keep = !changed.is_empty() && self.failed.is_none();
+        let Some(journal) = self.journal.as_mut().filter(|_| can_keep) else {
             return;
         };
         let (rms, owners) = (&self.rms, &self.owners);
@@ -221,14 +266,31 @@ impl Hub {
             let kept = rms.session(app).and_then(|it| Some((owner?.uid, it)));
             (app, kept)
         });
-        let mut kept = journal.keep(rms.counters(), changed);
-        if kept.is_ok() && journal.is_long() {
-            kept = journal.rewrite(rms.counters(), all(rms, owners));
-        }
-        if let Err(error) = kept {
+        if let Err(error) = journal.keep(rms.counters(), changed) {
             self.failed = Some(error);
             self.bell.notify_one();
+        } else if journal.is_long() {
+            // If there is no room for a second one, the first goes on and grows.
+            let _ = journal.rewrite(rms.counters(), all(rms, owners));
         }
+    }
+
+    fn note_over(&mut self, uid: u32, closed: pbs_rms::Closed) {
+        let over = self.over.entry(uid).or_default();
+        over.push_back(closed);
+        if over.len() > MOST_OVER {
+            // Nobody's account is forgotten because he, or another, has had many.
+            if let (Some(first), Some(second)) = (over.pop_front(), over.front_mut()) {
+                second.account.add(&first.account);
+                second.name = EARLIER.into();
+            }
+        }
+    }
+
+    /// As if something could not be kept.
+    #[cfg(test)]
+    pub(crate) fn fail(&mut self) {
+        self.failed = Some(io::Error::from(io::ErrorKind::StorageFull));
     }
 
     /// A session is over; who monitors it hears of that.
@@ -244,10 +306,16 @@ impl Hub {
         }
     }
 
-    fn changed<T>(&mut self, answer: T) -> T {
+    /// Keeps what a message has changed, without which it has no other answer.
+    fn changed<T>(&mut self, answer: Result<T, pbs_rms::Refusal>) -> Result<T, Refusal> {
         self.keep();
         self.bell.notify_one();
-        answer
+        match &self.failed {
+            Some(error) => Err(Refusal::Refused {
+                why: format!("what changes can't be kept, and the service ends: {error}"),
+            }),
+            None => answer.map_err(convert::refused),
+        }
     }
 
     fn own(&self, caller: &Caller, session: u64) -> Result<AppId, Refusal> {
@@ -262,18 +330,32 @@ impl Hub {
         })
     }
 
+    /// Whether a session's user may have one more request.
+    fn check_requests(&self, caller: &Caller, app: AppId) -> Result<(), Refusal> {
+        let uid = self.owners.get(&app).map(|owner| owner.uid);
+        let own = self.owners.iter().filter(|(_, it)| Some(it.uid) == uid);
+        let own = own.filter_map(|(&app, _)| self.rms.session(app));
+        let count: usize = own.map(|session| session.requests.len()).sum();
+        if count >= MOST_REQUESTS && !caller.is_operator {
+            let why = format!("a user may have {MOST_REQUESTS} requests: end some first");
+            return Err(Refusal::Refused { why });
+        }
+        Ok(())
+    }
+
     pub(crate) fn connect(&mut self, caller: &Caller, name: &str) -> Result<Connected, Refusal> {
-        let is_name = !name.is_empty() && name.len() <= NAME_BYTES;
-        if !is_name || name.chars().any(char::is_control) {
+        let is_name = !name.trim().is_empty() && name.len() <= NAME_BYTES;
+        if !is_name || !name.chars().all(is_plain) {
             let why = format!("a name has 1 to {NAME_BYTES} bytes that can be printed");
             return Err(Refusal::Refused { why });
         }
         let own = self.owners.values().filter(|owner| owner.uid == caller.uid);
-        if own.count() >= MOST_SESSIONS && !caller.is_operator {
-            let most = MOST_SESSIONS as u64;
+        let most = self.settings.most_sessions;
+        if own.count() >= most && !caller.is_operator {
+            let most = most as u64;
             return Err(Refusal::TooManySessions { most });
         }
-        let now_ns = now_ns();
+        let now_ns = self.clock.now_ns();
         let app = self.rms.connect(name, now_ns);
         self.owners.insert(app, Owner::new(caller.uid, now_ns));
         let clusters = self.settings.clusters.iter().map(|cluster| Cluster {
@@ -285,17 +367,14 @@ impl Hub {
             session: app.0,
             clusters: clusters.collect(),
         };
-        Ok(self.changed(connected))
+        self.changed(Ok(connected))
     }
 
     pub(crate) fn disconnect(&mut self, caller: &Caller, session: u64) -> Result<(), Refusal> {
         let app = self.own(caller, session)?;
-        self.rms
-            .disconnect(app, now_ns())
-            .map_err(convert::refused)?;
+        let gone = self.rms.disconnect(app, self.clock.now_ns());
         self.end(app);
-        self.changed(());
-        Ok(())
+        self.changed(gone)
     }
 
     pub(crate) fn request(
@@ -305,8 +384,10 @@ impl Hub {
         asked: Asked,
     ) -> Result<u64, Refusal> {
         let app = self.own(caller, session)?;
-        let id = self.rms.request(app, convert::ask(asked)?, now_ns());
-        self.changed(id).map(|id| id.0).map_err(convert::refused)
+        self.check_requests(caller, app)?;
+        let now_ns = self.clock.now_ns();
+        let id = self.rms.request(app, convert::ask(asked)?, now_ns);
+        self.changed(id).map(|id| id.0)
     }
 
     pub(crate) fn done(
@@ -317,8 +398,9 @@ impl Hub {
         released: &[u32],
     ) -> Result<(), Refusal> {
         let app = self.own(caller, session)?;
-        let done = self.rms.done(app, RequestId(request), released, now_ns());
-        self.changed(done).map_err(convert::refused)
+        let now_ns = self.clock.now_ns();
+        let done = self.rms.done(app, RequestId(request), released, now_ns);
+        self.changed(done)
     }
 
     pub(crate) fn update(
@@ -328,8 +410,13 @@ impl Hub {
         update: Change,
     ) -> Result<Made, Refusal> {
         let app = self.own(caller, session)?;
-        let id = self.rms.update(app, &convert::update(update), now_ns());
-        let id = self.changed(id).map_err(convert::refused)?;
+        let update = convert::update(update);
+        if update.announce_ns > 0 {
+            // That makes one more.
+            self.check_requests(caller, app)?;
+        }
+        let id = self.rms.update(app, &update, self.clock.now_ns());
+        let id = self.changed(id)?;
         let requests = self.rms.session(app).map(|session| &session.requests);
         let made = requests.and_then(|all| all.iter().find(|request| request.id == id));
         let waits = made.filter(|request| request.started_ns.is_none());
@@ -388,20 +475,24 @@ impl Hub {
 
     pub(crate) fn accounts(&self, caller: &Caller) -> Vec<Account> {
         let prices = &self.settings.policy.prices;
+        let now_ns = self.clock.now_ns();
         let live = self.rms.sessions().filter_map(|(app, session)| {
             let uid = self.owners.get(&app)?.uid;
-            let account = session.account_at(now_ns());
-            Some(convert::account(
+            let account = || session.account_at(now_ns);
+            let over = caller.may(Some(uid)).then(|| Over {
                 app,
-                &session.name,
-                uid,
-                false,
-                &account,
-                prices,
-            ))
+                name: session.name.clone(),
+                account: account(),
+            });
+            Some(convert::account(&over?, uid, false, prices))
         });
-        let all = live.chain(self.over.iter().cloned());
-        all.filter(|account| caller.may(Some(account.uid)))
+        let over = self.over.iter().filter(|(&uid, _)| caller.may(Some(uid)));
+        let mut over: Vec<(u32, &Over)> = over
+            .flat_map(|(&uid, all)| all.iter().map(move |over| (uid, over)))
+            .collect();
+        over.sort_by_key(|(_, over)| over.app);
+        let over = over.into_iter();
+        live.chain(over.map(|(uid, over)| convert::account(over, uid, true, prices)))
             .collect()
     }
 
@@ -443,7 +534,7 @@ impl Hub {
             return Next::Lagged;
         }
         let notice = Notice {
-            unix_ns: now_ns(),
+            unix_ns: self.clock.now_ns(),
             ..Notice::default()
         };
         let Some(event) = owner.waiting.pop_front() else {
@@ -505,13 +596,14 @@ impl Hub {
     /// Nobody monitors a session any more, if it was that one who did.
     pub(crate) fn left(&mut self, session: u64, monitor: u64) {
         let app = AppId(session);
+        let now_ns = self.clock.now_ns();
         let owner = self
             .owners
             .get_mut(&app)
             .filter(|owner| owner.monitor == monitor);
         if let Some(owner) = owner {
             owner.monitor = 0;
-            owner.absent_since_ns = now_ns();
+            owner.absent_since_ns = now_ns;
             owner.waiting.clear();
             if owner.is_over {
                 self.owners.remove(&app);
@@ -519,6 +611,17 @@ impl Hub {
             self.bell.notify_one();
         }
     }
+}
+
+/// Whether it can be seen in a table, and moves nothing else there.
+fn is_plain(character: char) -> bool {
+    // What has no width, ends a line or turns the direction of what is written.
+    let is_odd = matches!(
+        character,
+        '\u{ad}' | '\u{61c}' | '\u{feff}' | '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+    );
+    !character.is_control() && !is_odd
 }
 
 fn all<'a>(

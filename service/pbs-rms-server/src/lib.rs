@@ -9,6 +9,8 @@ mod convert;
 mod hub;
 mod journal;
 mod session;
+#[cfg(test)]
+mod tests;
 
 pub use hub::{Hub, Managed, Settings};
 pub use journal::Error as JournalError;

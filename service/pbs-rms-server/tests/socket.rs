@@ -21,6 +21,7 @@ fn settings() -> Settings {
             ..Policy::default()
         },
         absence_grace_ns: 300_000_000,
+        most_sessions: 64,
     }
 }
 

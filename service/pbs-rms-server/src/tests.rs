@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What users might do to each other, or to the service: here anyone can be any user.
+
+use std::fs;
+use std::os::unix::fs::{chown, symlink, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::Duration;
+
+use pbs_rms::Policy;
+use pbs_rms_wire::{Asked, Change, Refusal, Session};
+use pbs_socket::Caller;
+
+use crate::{Hub, Settings};
+
+fn settings() -> Settings {
+    Settings {
+        clusters: vec![("lab".into(), 10)],
+        policy: Policy {
+            interval_ns: 0,
+            ..Policy::default()
+        },
+        absence_grace_ns: 60_000_000_000,
+        most_sessions: 8,
+    }
+}
+
+fn hub() -> Hub {
+    Hub::open(settings(), None).expect("it needs nothing")
+}
+
+fn user(uid: u32) -> Caller {
+    Caller {
+        uid,
+        gid: uid,
+        groups: Vec::new(),
+        is_operator: false,
+    }
+}
+
+fn directory(name: &str) -> PathBuf {
+    let directory = std::env::temp_dir().join(format!("rms-hub-{name}-{}", std::process::id()));
+    let _ = fs::remove_dir_all(&directory);
+    fs::create_dir_all(&directory).expect("a place for files");
+    directory
+}
+
+fn kept(journal: &Path) -> Hub {
+    Hub::open(settings(), Some(journal)).expect("what was kept can be used")
+}
+
+fn connect(hub: &mut Hub, caller: &Caller) -> u64 {
+    hub.connect(caller, "it").expect("a session").session
+}
+
+fn asked(kind: &str, nodes: u64, duration_ns: Option<u64>) -> Asked {
+    Asked {
+        kind: kind.into(),
+        nodes,
+        duration_ns,
+        ..Asked::default()
+    }
+}
+
+fn why<T>(answer: Result<T, Refusal>) -> String {
+    match answer {
+        Err(Refusal::Refused { why }) => why,
+        Err(other) => format!("{other:?}"),
+        Ok(_) => "it was not refused".into(),
+    }
+}
+
+fn of(hub: &Hub, session: u64) -> Session {
+    let all = hub.sessions();
+    let found = all.into_iter().find(|it| it.session == session);
+    found.expect("it is there")
+}
+
+#[test]
+fn more_sessions_are_no_more_requests() {
+    let mut hub = hub();
+    let (ann, bob) = (user(1000), user(1001));
+    let waits = asked("non-preemptible", 1, None);
+    let mut taken = 0;
+    for _ in 0..8 {
+        let session = connect(&mut hub, &ann);
+        while hub.request(&ann, session, waits.clone()).is_ok() {
+            taken += 1;
+        }
+    }
+    assert_eq!(taken, 1024);
+    let many = hub.connect(&ann, "it");
+    assert_eq!(many, Err(Refusal::TooManySessions { most: 8 }));
+    let session = connect(&mut hub, &bob);
+    hub.request(&bob, session, waits).expect("it is another's");
+    hub.work().expect("nothing is kept");
+    // What has started has not become more by an update, unless that is announced.
+    let first = of(&hub, 1);
+    let mut update = Change {
+        request: first.requests[0].request,
+        nodes: 1,
+        ..Change::default()
+    };
+    // A session that is full has to end one first, so another one ends.
+    hub.done(&ann, 1, first.requests[255].request, &[])
+        .expect("it waits");
+    update.request = hub.update(&ann, 1, update.clone()).expect("as many");
+    hub.request(&ann, 1, asked("preemptible", 1, None))
+        .expect("there was room for one");
+    update.announce_ns = Some(5);
+    assert!(why(hub.update(&ann, 2, update)).contains("1024 requests"));
+}
+
+#[test]
+fn nobody_s_account_is_forgotten_because_of_another_s() {
+    let mut hub = hub();
+    let (ann, bob) = (user(1000), user(1001));
+    let lost = |hub: &mut Hub, caller: &Caller| {
+        let session = connect(hub, caller);
+        hub.waste(caller, session, 1_000_000_000).expect("its own");
+        hub.disconnect(caller, session).expect("its own");
+    };
+    lost(&mut hub, &bob);
+    for _ in 0..10_100 {
+        lost(&mut hub, &ann);
+    }
+    for _ in 0..10 {
+        // One that has had nothing takes no place.
+        let session = connect(&mut hub, &ann);
+        hub.disconnect(&ann, session).expect("its own");
+    }
+    assert_eq!(hub.accounts(&bob).len(), 1);
+    let own = hub.accounts(&ann);
+    assert!(own.len() <= 200 && own.iter().all(|account| account.uid == 1000));
+    let sum: u64 = own.iter().map(|account| account.wasted_node_s).sum();
+    assert_eq!(sum, 10_100);
+    let root = Caller {
+        is_operator: true,
+        ..user(0)
+    };
+    assert_eq!(hub.accounts(&root).len(), own.len() + 1);
+}
+
+#[test]
+fn names_move_nothing_in_a_table() {
+    let mut hub = hub();
+    let ann = user(1000);
+    for name in [
+        "",
+        " ",
+        "two\nlines",
+        "\u{1b}[2J",
+        "\u{202e}toor",
+        "a\u{200b}",
+        "\u{2028}",
+        "\u{feff}a",
+    ] {
+        let refused = hub.connect(&ann, name);
+        assert!(why(refused).contains("can be printed"), "{name:?}");
+    }
+    hub.connect(&ann, "größer als 1 \"Netz\" \\ 網")
+        .expect("all can be read");
+}
+
+/// No integer is more than a client in any language can read.
+fn check_integers(value: &serde_json::Value) {
+    match value {
+        serde_json::Value::Number(number) => assert!(number.is_i64(), "{number}"),
+        serde_json::Value::Array(all) => all.iter().for_each(check_integers),
+        serde_json::Value::Object(all) => all.values().for_each(check_integers),
+        _ => {}
+    }
+}
+
+#[test]
+fn what_others_read_is_never_too_large_for_them() {
+    let mut hub = hub();
+    let (ann, bob) = (user(1000), user(1001));
+    let session = connect(&mut hub, &ann);
+    let other = connect(&mut hub, &bob);
+    for duration_ns in [u64::MAX - 1, 1 << 63, (1 << 63) - 2, 1 << 62] {
+        let mut asked = asked("non-preemptible", 1, Some(duration_ns));
+        for nodes in 1..5 {
+            asked.nodes = nodes % 2 + 1;
+            asked.next = hub.request(&ann, session, asked.clone()).ok();
+        }
+        hub.work().expect("nothing is kept");
+    }
+    hub.waste(&ann, session, u64::MAX).expect("its own");
+    let views = hub.views(&bob, other).expect("its own");
+    for view in &views {
+        let last = view.non_preemptible.steps.last();
+        assert_eq!(last.map(|step| step.duration_ns), Some(None));
+    }
+    let all = (hub.sessions(), views, hub.accounts(&ann));
+    check_integers(&serde_json::to_value(all).expect("plain values"));
+}
+
+#[test]
+fn a_crash_at_any_byte_leaves_what_can_be_used() {
+    let directory = directory("bytes");
+    let journal = directory.join("kept");
+    let mut hub = kept(&journal);
+    let (ann, bob) = (user(1000), user(1001));
+    // Ann is the first, and waits for Bob's nodes: what he loses and she gets is kept at once.
+    let first = hub
+        .connect(&ann, &"é網".repeat(40))
+        .expect("a name")
+        .session;
+    let second = connect(&mut hub, &bob);
+    let short = asked("non-preemptible", 10, Some(20_000_000));
+    hub.request(&bob, second, short).expect("room");
+    hub.work().expect("it can be kept");
+    hub.request(&ann, first, asked("non-preemptible", 10, None))
+        .expect("room, later");
+    hub.work().expect("it can be kept");
+    while of(&hub, first).requests[0].held.is_empty() {
+        sleep(Duration::from_millis(5));
+        hub.work().expect("it can be kept");
+    }
+    hub.waste(&ann, first, u64::MAX).expect("its own");
+    hub.waste(&ann, first, u64::MAX).expect("its own");
+    let spare = asked("preemptible", 3, None);
+    hub.request(&ann, first, spare).expect("room");
+    let bytes = fs::read(&journal).expect("it is there");
+    let lines = bytes.iter().enumerate().filter(|(_, &byte)| byte == b'\n');
+    let ends: Vec<usize> = lines.map(|line| line.0).collect();
+    let from = ends[ends.len() - 4];
+    let copy = directory.join("copy");
+    // Each is read and written anew, which takes a while.
+    for cut in (from..=bytes.len()).step_by(13) {
+        fs::write(&copy, &bytes[..cut]).expect("it can be");
+        let hub = Hub::open(settings(), Some(&copy));
+        let hub = hub.unwrap_or_else(|error| panic!("{cut} of {} bytes: {error}", bytes.len()));
+        assert_eq!(hub.session_count(), 2);
+    }
+}
+
+#[test]
+fn what_is_kept_is_nobody_else_s_business() {
+    let directory = directory("private");
+    let journal = directory.join("kept");
+    let precious = directory.join("precious");
+    fs::write(&precious, "precious").expect("it can be");
+    // Where a new one is written there may be a link.
+    for beside in ["kept.new", "new"] {
+        symlink(&precious, directory.join(beside)).expect("it can be");
+    }
+    fs::write(&journal, "").expect("it can be");
+    let mode = |path: &Path| {
+        fs::metadata(path)
+            .expect("it is there")
+            .permissions()
+            .mode()
+    };
+    let mut hub = kept(&journal);
+    connect(&mut hub, &user(1000));
+    assert_eq!(mode(&journal) & 0o077, 0);
+    assert_eq!(
+        fs::read_to_string(&precious).expect("it is there"),
+        "precious"
+    );
+    // One that is a link remains one.
+    let link = directory.join("link");
+    symlink(&journal, &link).expect("it can be");
+    assert_eq!(kept(&link).session_count(), 1);
+    assert!(link.is_symlink() && !journal.is_symlink());
+
+    assert!(Hub::open(settings(), Some(&directory)).is_err());
+    let is_root = fs::metadata("/proc/self").expect("it is there").uid() == 0;
+    if is_root {
+        chown(&journal, Some(1000), None).expect("root may");
+        let error = Hub::open(settings(), Some(&journal)).expect_err("it is another's");
+        assert!(
+            error.to_string().contains("belongs to user 1000"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn what_can_t_be_kept_has_not_been_promised() {
+    let journal = directory("full").join("kept");
+    let mut hub = kept(&journal);
+    let ann = user(1000);
+    let session = connect(&mut hub, &ann);
+    let before = fs::read(&journal).expect("it is there");
+    hub.fail();
+    let refused = hub.request(&ann, session, asked("preemptible", 1, None));
+    assert!(why(refused).contains("can't be kept"));
+    assert!(why(hub.connect(&ann, "it")).contains("can't be kept"));
+    // What may have been cut off is the last that was written.
+    assert_eq!(fs::read(&journal).expect("it is there"), before);
+    assert!(hub.work().is_err());
+}
+
+#[test]
+fn a_clock_that_was_set_back_makes_no_room() {
+    let journal = directory("clock").join("kept");
+    let mut hub = kept(&journal);
+    let (ann, bob) = (user(1000), user(1001));
+    let session = connect(&mut hub, &ann);
+    hub.request(&ann, session, asked("non-preemptible", 10, None))
+        .expect("room");
+    hub.work().expect("it can be kept");
+    let started = of(&hub, session).requests[0].started_unix_ns;
+    let started_ns = started.expect("there was room");
+    // As if it had started in an hour.
+    let text = fs::read_to_string(&journal).expect("it is there");
+    let later = (started_ns + 3_600_000_000_000).to_string();
+    fs::write(&journal, text.replace(&started_ns.to_string(), &later)).expect("it can be");
+    let mut hub = kept(&journal);
+    let other = connect(&mut hub, &bob);
+    hub.request(&bob, other, asked("non-preemptible", 10, Some(1_000_000)))
+        .expect("it may wait");
+    hub.work().expect("it can be kept");
+    assert_eq!(of(&hub, other).requests[0].started_unix_ns, None);
+}
