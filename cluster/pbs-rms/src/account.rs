@@ -23,6 +23,13 @@ pub struct Account {
     pub overstayed_node_ns: u128,
     /// What the application says it has lost by killing.
     pub wasted_node_ns: u128,
+    /// Besides, what non-preemptible requests had after their end, until a pass took it: who
+    /// asks for next to no time again and again has nodes all the time.
+    #[serde(default)]
+    pub late_non_preemptible_node_ns: u128,
+    /// The same of preemptible requests.
+    #[serde(default)]
+    pub late_preemptible_node_ns: u128,
 }
 
 impl Account {
@@ -33,8 +40,8 @@ impl Account {
         let of = |node_ns: u128, kind| node_ns.saturating_mul(u128::from(prices.of(kind)));
         let all = [
             of(self.idle_node_ns, Kind::PreAllocation),
-            of(self.non_preemptible_node_ns, Kind::NonPreemptible),
-            of(self.preemptible_node_ns, Kind::Preemptible),
+            of(self.all_non_preemptible_node_ns(), Kind::NonPreemptible),
+            of(self.all_preemptible_node_ns(), Kind::Preemptible),
         ];
         all.iter().fold(0, |sum, one| one.saturating_add(sum)) / HOUR_NS
     }
@@ -51,19 +58,38 @@ impl Account {
             (&mut self.preemptible_node_ns, other.preemptible_node_ns),
             (&mut self.overstayed_node_ns, other.overstayed_node_ns),
             (&mut self.wasted_node_ns, other.wasted_node_ns),
+            (
+                &mut self.late_non_preemptible_node_ns,
+                other.late_non_preemptible_node_ns,
+            ),
+            (
+                &mut self.late_preemptible_node_ns,
+                other.late_preemptible_node_ns,
+            ),
         ] {
             *sum = sum.saturating_add(node_ns);
         }
     }
 
-    /// Counts nodes that were kept for so long after the end, until a pass took them: who asks
-    /// for next to no time again and again has them all the time.
+    /// What non-preemptible requests had, until it was taken.
+    pub fn all_non_preemptible_node_ns(&self) -> u128 {
+        self.non_preemptible_node_ns
+            .saturating_add(self.late_non_preemptible_node_ns)
+    }
+
+    /// What preemptible ones had.
+    pub fn all_preemptible_node_ns(&self) -> u128 {
+        self.preemptible_node_ns
+            .saturating_add(self.late_preemptible_node_ns)
+    }
+
+    /// Counts nodes that were kept for so long after the end.
     pub(crate) fn count_late(&mut self, kind: Kind, nodes: usize, late_ns: u64) {
         let node_ns = match kind {
             // That has none.
             Kind::PreAllocation => return,
-            Kind::NonPreemptible => &mut self.non_preemptible_node_ns,
-            Kind::Preemptible => &mut self.preemptible_node_ns,
+            Kind::NonPreemptible => &mut self.late_non_preemptible_node_ns,
+            Kind::Preemptible => &mut self.late_preemptible_node_ns,
         };
         *node_ns += nodes as u128 * u128::from(late_ns);
     }

@@ -253,13 +253,13 @@ fn who_asks_for_next_to_no_time_pays_for_what_he_has() {
     rms.pass(20 * INTERVAL_NS);
     let session = rms.rms.session(app).expect("it is there");
     let had_ns = u128::from(20 * INTERVAL_NS);
-    assert_eq!(session.account.non_preemptible_node_ns, 6 * had_ns);
-    assert_eq!(session.account.preemptible_node_ns, 4 * had_ns);
+    assert_eq!(session.account.all_non_preemptible_node_ns(), 6 * had_ns);
+    assert_eq!(session.account.all_preemptible_node_ns(), 4 * had_ns);
     // That the manager was not there for long is nobody's fault.
     rms.request(app, ask(NonPreemptible, 6, 1));
     rms.pass(20 * INTERVAL_NS);
     rms.pass(90 * INTERVAL_NS);
     let session = rms.rms.session(app).expect("it is there");
     let had_ns = had_ns + u128::from(INTERVAL_NS) + 1;
-    assert_eq!(session.account.non_preemptible_node_ns, 6 * had_ns);
+    assert_eq!(session.account.all_non_preemptible_node_ns(), 6 * had_ns);
 }
