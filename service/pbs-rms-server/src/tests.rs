@@ -316,3 +316,157 @@ fn a_clock_that_was_set_back_makes_no_room() {
     hub.work().expect("it can be kept");
     assert_eq!(of(&hub, other).requests[0].started_unix_ns, None);
 }
+
+/// Numbers that are the same each time.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (self.0 >> 33) % end
+    }
+
+    /// A number, or something that is none.
+    fn wild(&mut self, number: u64) -> u64 {
+        let far = [0, u64::MAX, u64::MAX - 1, 1 << 63, (1 << 63) - 1, 1 << 32];
+        match self.below(12) {
+            0 => far[self.below(6) as usize],
+            _ => number,
+        }
+    }
+
+    /// How long: often less than it takes to say so.
+    fn duration_ns(&mut self) -> Option<u64> {
+        let ns = [1, 1000, 100_000, 10_000_000][self.below(4) as usize];
+        (self.below(3) > 0).then(|| self.wild(ns))
+    }
+}
+
+/// All that has to outlive a crash.
+fn lasting(hub: &Hub) -> Vec<Session> {
+    let mut all = hub.sessions();
+    for session in &mut all {
+        session.is_monitored = false;
+        for request in &mut session.requests {
+            request.scheduled_unix_ns = None;
+        }
+    }
+    all
+}
+
+fn check_owners(hub: &Hub) {
+    let all = hub.sessions();
+    let requests = all.iter().flat_map(|session| &session.requests);
+    let of = |request: &pbs_rms_wire::Held| request.cluster;
+    for cluster in 0..2 {
+        let held = requests.clone().filter(|request| of(request) == cluster);
+        let mut nodes: Vec<u32> = held.flat_map(|request| request.held.clone()).collect();
+        let count = nodes.len();
+        nodes.sort_unstable();
+        nodes.dedup();
+        assert_eq!(nodes.len(), count, "a node has two owners");
+    }
+}
+
+fn any_message(hub: &mut Hub, dice: &mut Dice) {
+    let caller = user(1000 + dice.below(3) as u32);
+    let all = hub.sessions();
+    let Some(session) = all.get(dice.below(10) as usize) else {
+        let _ = hub.connect(
+            &caller,
+            ["it", "", "é\u{202e}", "網"][dice.below(4) as usize],
+        );
+        return;
+    };
+    let place = dice.below(session.requests.len().max(1) as u64) as usize;
+    let held = session.requests.get(place);
+    let request = held.map_or(7, |held| held.request);
+    let released: Vec<u32> = held.map_or_else(Vec::new, |held| held.held.clone());
+    let count = dice.below(released.len() as u64 + 1) as usize;
+    let released = released[..count].to_vec();
+    // Mostly it is his own.
+    let caller = match dice.below(8) {
+        0 => caller,
+        _ => user(session.uid),
+    };
+    let session = dice.wild(session.session);
+    match dice.below(32) {
+        0 => drop(hub.disconnect(&caller, session)),
+        1 => drop(hub.waste(&caller, session, u64::MAX)),
+        2 => drop(hub.views(&caller, session)),
+        3 => drop(hub.accounts(&caller)),
+        4..=6 => {
+            if let Ok(monitor) = hub.monitor(&caller, session) {
+                for _ in 0..dice.below(5) {
+                    hub.next(session, monitor);
+                }
+                if dice.below(2) == 0 {
+                    hub.left(session, monitor);
+                }
+            }
+        }
+        7..=12 => drop(hub.done(&caller, session, request, &released)),
+        13..=18 => {
+            let change = Change {
+                request: dice.wild(request),
+                nodes: dice.wild(dice.0 % 6 + 1),
+                duration_ns: dice.duration_ns(),
+                announce_ns: dice.duration_ns(),
+                released: Some(released),
+            };
+            let _ = hub.update(&caller, session, change);
+        }
+        _ => {
+            let kinds = ["pre-allocation", "non-preemptible", "preemptible", "what"];
+            let other = Some(dice.wild(request));
+            let relation = dice.below(3);
+            let asked = Asked {
+                cluster: dice.wild(dice.0 % 2),
+                nodes: dice.wild(dice.0 % 6 + 1),
+                duration_ns: dice.duration_ns(),
+                kind: kinds[(dice.below(31) / 10) as usize].into(),
+                coalloc: other.filter(|_| relation == 1),
+                next: other.filter(|_| relation == 2),
+                preferred: Some(vec![u32::MAX; dice.below(3) as usize]),
+            };
+            let _ = hub.request(&caller, session, asked);
+        }
+    }
+}
+
+#[test]
+fn no_message_breaks_it_and_a_crash_changes_nothing() {
+    let directory = directory("any");
+    let settings = || Settings {
+        clusters: vec![("lab".into(), 12), ("hall".into(), 5)],
+        policy: Policy {
+            interval_ns: 0,
+            release_grace_ns: 50_000,
+            ..Policy::default()
+        },
+        ..settings()
+    };
+    let open = |path: &Path| Hub::open(settings(), Some(path)).expect("it can be used");
+    for seed in 0..20 {
+        let mut dice = Dice(seed);
+        let journal = directory.join(format!("kept-{seed}"));
+        let mut hub = open(&journal);
+        for message in 1..800 {
+            any_message(&mut hub, &mut dice);
+            if dice.below(3) == 0 {
+                hub.work().expect("it can be kept");
+                check_owners(&hub);
+            }
+            if message % 100 == 0 {
+                let copy = directory.join("copy");
+                fs::copy(&journal, &copy).expect("it is there");
+                let next = open(&copy);
+                assert_eq!(lasting(&next), lasting(&hub), "seed {seed}");
+                check_integers(&serde_json::to_value(hub.sessions()).expect("plain values"));
+            }
+        }
+    }
+}
