@@ -91,7 +91,8 @@ impl Rms {
                     }
                 }
             }
-            session.overstays.resize(clusters, None);
+            // Nobody could give back anything while there was no manager.
+            session.overstays = vec![None; clusters];
             session.planned = vec![Steps::default(); clusters];
             session.told = vec![Told::default(); clusters];
             session.booked = session.book(clusters);

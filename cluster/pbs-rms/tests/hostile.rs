@@ -263,3 +263,22 @@ fn who_asks_for_next_to_no_time_pays_for_what_he_has() {
     let had_ns = had_ns + u128::from(INTERVAL_NS) + 1;
     assert_eq!(session.account.all_non_preemptible_node_ns(), 6 * had_ns);
 }
+
+#[test]
+fn nobody_is_ended_for_what_could_not_be_given_back() {
+    let mut rms = Driver::new(10);
+    let (sweep, rigid) = (rms.connect(), rms.connect());
+    let spare = rms.request(sweep, ask(Preemptible, 10, FOREVER));
+    rms.pass(0);
+    rms.request(rigid, ask(NonPreemptible, 4, FOREVER));
+    rms.pass(0);
+    // It had hardly been told when the manager crashed, for longer than the grace.
+    let kept = rms.rms.sessions().map(|(app, it)| (app, it.clone()));
+    let kept: Vec<_> = kept.collect();
+    let restored = Rms::restore(policy(), rms.rms.counters(), kept, 100);
+    rms.rms = restored.expect("it was right before");
+    rms.pass(100);
+    assert_eq!(rms.nodes(sweep, spare).len(), 10);
+    rms.pass(100 + GIVE_BACK_LATE);
+    assert!(rms.rms.session(sweep).is_none());
+}
