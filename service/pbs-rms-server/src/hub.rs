@@ -20,8 +20,9 @@ use crate::journal::{Error, Journal};
 /// Requests of all sessions of one user, unless an operator's: what a pass takes grows with the
 /// square of how many there are, if they are made for that.
 const MOST_REQUESTS: usize = 1024;
-/// Notices that wait for one who monitors, besides views.
+/// Notices that wait for one who monitors, besides views, and the nodes that they name.
 const MOST_NOTICES: usize = 4096;
+const MOST_NOTICED: usize = 1 << 20;
 /// Accounts of sessions of one user that are over; of earlier ones there is the sum.
 const MOST_OVER: usize = 200;
 /// What the sum is called.
@@ -97,6 +98,8 @@ struct Owner {
     monitor: u64,
     absent_since_ns: u64,
     waiting: VecDeque<Event>,
+    /// The nodes that those name.
+    noticed: usize,
     is_lagged: bool,
     /// The manager does not have it any more; who monitors it has not heard all of that.
     is_over: bool,
@@ -512,6 +515,7 @@ impl Hub {
         self.monitors += 1;
         if let Some(owner) = self.owners.get_mut(&app) {
             owner.waiting = views.chain(started).collect();
+            owner.noticed = owner.waiting.iter().map(nodes_of).sum();
             owner.is_lagged = false;
             owner.monitor = self.monitors;
             owner.bell.notify_waiters();
@@ -545,6 +549,7 @@ impl Hub {
             let kind = "closed".into();
             return Next::Notice(Box::new(Notice { kind, ..notice }));
         };
+        owner.noticed -= nodes_of(&event);
         let why = self.why(&event);
         let (kind, request, nodes) = match event {
             Event::Views { cluster } => {
@@ -604,12 +609,22 @@ impl Hub {
         if let Some(owner) = owner {
             owner.monitor = 0;
             owner.absent_since_ns = now_ns;
-            owner.waiting.clear();
+            owner.waiting = VecDeque::new();
+            owner.noticed = 0;
             if owner.is_over {
                 self.owners.remove(&app);
             }
             self.bell.notify_one();
         }
+    }
+}
+
+/// How many nodes an event names.
+fn nodes_of(event: &Event) -> usize {
+    match event {
+        Event::Views { .. } | Event::Refused { .. } => 0,
+        Event::Started { nodes, .. } | Event::Ended { killed: nodes, .. } => nodes.len(),
+        Event::Violation { killed, .. } => killed.iter().map(Vec::len).sum(),
     }
 }
 
@@ -639,6 +654,7 @@ impl Owner {
             monitor: 0,
             absent_since_ns: now_ns,
             waiting: VecDeque::new(),
+            noticed: 0,
             is_lagged: false,
             is_over: false,
             bell: Rc::default(),
@@ -655,10 +671,16 @@ impl Owner {
         if is_view && self.waiting.contains(&event) {
             return;
         }
-        if self.waiting.len() >= MOST_NOTICES {
+        let noticed = self.noticed + nodes_of(&event);
+        // One is told, however many it names.
+        let is_much = noticed > MOST_NOTICED && self.noticed > 0;
+        if self.waiting.len() >= MOST_NOTICES || is_much {
             self.is_lagged = true;
-        } else {
+            self.waiting = VecDeque::new();
+            self.noticed = 0;
+        } else if !self.is_lagged {
             self.waiting.push_back(event);
+            self.noticed = noticed;
         }
         self.bell.notify_one();
     }

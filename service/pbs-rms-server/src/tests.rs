@@ -11,11 +11,12 @@ use pbs_rms::Policy;
 use pbs_rms_wire::{Asked, Change, Refusal, Session};
 use pbs_socket::Caller;
 
-use crate::{Hub, Settings};
+use crate::hub::Next;
+use crate::{Hub, Managed, Settings};
 
 fn settings() -> Settings {
     Settings {
-        clusters: vec![("lab".into(), 10)],
+        clusters: vec![Managed::new("lab", 10)],
         policy: Policy {
             interval_ns: 0,
             ..Policy::default()
@@ -104,7 +105,10 @@ fn more_sessions_are_no_more_requests() {
     // A session that is full has to end one first, so another one ends.
     hub.done(&ann, 1, first.requests[255].request, &[])
         .expect("it waits");
-    update.request = hub.update(&ann, 1, update.clone()).expect("as many");
+    update.request = hub
+        .update(&ann, 1, update.clone())
+        .expect("as many")
+        .request;
     hub.request(&ann, 1, asked("preemptible", 1, None))
         .expect("there was room for one");
     update.announce_ns = Some(5);
@@ -295,6 +299,42 @@ fn what_can_t_be_kept_has_not_been_promised() {
 }
 
 #[test]
+fn who_reads_slowly_is_not_remembered_everything() {
+    const NODES: u64 = 200_000;
+    let settings = Settings {
+        clusters: vec![Managed::new("lab", NODES as u32)],
+        ..settings()
+    };
+    let mut hub = Hub::open(settings, None).expect("it needs nothing");
+    let ann = user(1000);
+    let session = connect(&mut hub, &ann);
+    let monitor = hub.monitor(&ann, session).expect("its own");
+    let mut request = hub
+        .request(&ann, session, asked("preemptible", NODES, None))
+        .expect("room");
+    for _ in 0..10 {
+        hub.work().expect("nothing is kept");
+        let update = Change {
+            request,
+            nodes: NODES,
+            ..Change::default()
+        };
+        request = hub.update(&ann, session, update).expect("as many").request;
+    }
+    assert!(matches!(hub.next(session, monitor), Next::Lagged));
+    hub.left(session, monitor);
+    // Who monitors again is told how it is.
+    let monitor = hub.monitor(&ann, session).expect("its own");
+    hub.work().expect("nothing is kept");
+    let told = std::iter::from_fn(|| match hub.next(session, monitor) {
+        Next::Notice(notice) => Some(notice),
+        _ => None,
+    });
+    let nodes = told.filter_map(|notice| notice.nodes).last();
+    assert_eq!(nodes.map(|nodes| nodes.len() as u64), Some(NODES));
+}
+
+#[test]
 fn a_clock_that_was_set_back_makes_no_room() {
     let journal = directory("clock").join("kept");
     let mut hub = kept(&journal);
@@ -441,7 +481,7 @@ fn any_message(hub: &mut Hub, dice: &mut Dice) {
 fn no_message_breaks_it_and_a_crash_changes_nothing() {
     let directory = directory("any");
     let settings = || Settings {
-        clusters: vec![("lab".into(), 12), ("hall".into(), 5)],
+        clusters: vec![Managed::new("lab", 12), Managed::new("hall", 5)],
         policy: Policy {
             interval_ns: 0,
             release_grace_ns: 50_000,
