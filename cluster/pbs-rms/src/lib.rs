@@ -17,12 +17,14 @@
 //! | `pool` | node numbers |
 //! | `rms` | the messages |
 //! | `pass` | the pass that answers them |
+//! | `holes` | where there is none any more |
 //! | `place`, `preemptible` | its parts: what fits where: fit, and who gets what |
 //! | `state` | what is kept for after a crash |
 //! | `views` | whose view has changed, and what it is |
 
 mod account;
 mod ask;
+mod holes;
 mod notice;
 mod pass;
 mod place;

@@ -17,7 +17,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use pbs_view::{find_shape, segments};
 
-use crate::place::{find_in_both, parts, Anchor, Placed};
+use crate::holes::Holes;
+use crate::place::{find_first, find_in_both, parts, Anchor, Placed};
 use crate::preemptible::{grant, wants_of};
 use crate::rms::rebook;
 use crate::session::Tree;
@@ -135,6 +136,8 @@ impl Rms {
         let mut changed = BTreeSet::new();
         // What is placed may be placed elsewhere next time: it is not booked.
         let mut plan = self.profiles.clone();
+        let sizes = self.sizes.iter().map(|&nodes| u64::from(nodes));
+        let mut holes: Vec<Holes> = sizes.map(Holes::new).collect();
         let is_inside = |it: &&(AppId, Tree)| it.1.is_inside(&self.sessions[&it.0]);
         let (inside, outside): (Vec<_>, Vec<_>) = firm.iter().partition(is_inside);
         let outside = outside.into_iter().map(|it| (it, false));
@@ -154,7 +157,7 @@ impl Rms {
                     let inside: Vec<_> = both.map(|(b, p)| p.inside(b, now_ns)).collect();
                     find_shape(&inside, &shape, from_ns)
                 } else if limit == u64::MAX {
-                    find_shape(nobodys, &shape, from_ns)
+                    find_first(nobodys, &mut holes, &shape, from_ns, now_ns)
                 } else {
                     let own: Vec<_> = both.map(|(b, p)| p.below(limit, b, now_ns)).collect();
                     find_in_both(nobodys, &own, &shape, from_ns)

@@ -4,8 +4,9 @@
 use std::ops::Range;
 
 use pbs_profile::Profile;
-use pbs_view::{find_shape, Part, Segment, Steps};
+use pbs_view::{find_shape, Part, Segment, Steps, FOREVER};
 
+use crate::holes::Holes;
 use crate::session::{Booked, Tree};
 use crate::{Kind, Session};
 
@@ -129,6 +130,28 @@ pub(crate) fn parts(session: &Session, tree: &Tree) -> Vec<Part> {
         }
     };
     members.map(part).collect()
+}
+
+/// The first time, not before one, at which a shape fits; notes what that says of the others.
+pub(crate) fn find_first(
+    profiles: &[Profile],
+    holes: &mut [Holes],
+    shape: &[Segment],
+    from_ns: u64,
+    now_ns: u64,
+) -> Option<u64> {
+    let earliest_ns = shape.iter().map(|segment| {
+        let of = &holes[segment.profile];
+        let hole_ns = of.earliest_ns(segment.nodes, segment.duration_ns);
+        hole_ns.saturating_sub(segment.offset_ns)
+    });
+    let earliest_ns = earliest_ns.fold(from_ns, u64::max);
+    let begin_ns = find_shape(profiles, shape, earliest_ns);
+    if let ([only], true) = (shape, from_ns == now_ns) {
+        let hole_ns = begin_ns.unwrap_or(FOREVER);
+        holes[only.profile].found(only.nodes, only.duration_ns, hole_ns);
+    }
+    begin_ns
 }
 
 /// The first time, not before one, at which a shape fits into both.
