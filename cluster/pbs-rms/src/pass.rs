@@ -13,17 +13,18 @@
 //! Takes O(log n) of n requests for each request that waits, each one of it that does not fit
 //! where it is tried, and each change of what is booked.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use pbs_view::{find_shape, segments};
+use pbs_profile::Profile;
+use pbs_view::{find_shape, segments, Steps};
 
 use crate::holes::Holes;
-use crate::place::{find_first, find_in_both, parts, Anchor, Placed};
+use crate::place::{find_first, find_in_both, parts, without, Anchor, Placed};
 use crate::preemptible::{grant, wants_of};
 use crate::rms::rebook;
 use crate::session::Tree;
 use crate::share::Shares;
-use crate::{AppId, Event, Kind, Notice, Order, Relation, Rms, Session};
+use crate::{AppId, Event, Kind, Notice, Order, Rms, Session};
 
 /// The trees of some sessions, in the order in which they are placed.
 type Trees = Vec<(AppId, Tree)>;
@@ -37,7 +38,7 @@ impl Rms {
         self.advance(now_ns);
         let now_ns = self.now_ns;
         self.passed_ns = Some(self.now_ns);
-        for app in self.marked(|marks| marks.first_end_ns <= now_ns || marks.waits) {
+        for app in self.marked(|marks| marks.first_end_ns <= now_ns || marks.is_late) {
             self.run_out(app);
             while self.follow(app) {
                 // What started late may be over already.
@@ -50,39 +51,23 @@ impl Rms {
         }
 
         let before = std::mem::take(&mut self.shares);
-        let waiting = self.marked(|marks| marks.waits);
-        let (firm, preemptible) = self.trees(&waiting);
-        let mut changed = self.place(&firm, &preemptible);
+        let (mut changed, preemptible) = self.place();
         changed.append(&mut self.grant_all(&preemptible));
         self.book(&changed);
-        for app in waiting {
-            self.mark(app);
-        }
         self.watch();
         let started = self.hand_out();
 
         let mut notices = std::mem::take(&mut self.notices);
         notices.extend(self.changed_views(&before));
         notices.extend(started);
+        debug_assert!(self.is_marked(), "what a session has to do is known");
         notices
     }
 
-    /// Starts what is to start with a request that has started by itself: as the successor of
-    /// another one. Was there something?
+    /// Starts what is late. Was there something?
     fn follow(&mut self, app: AppId) -> bool {
-        let next = |session: &Session| {
-            session.requests.iter().find_map(|request| {
-                let Relation::Coalloc(parent) = request.ask.relation else {
-                    return None;
-                };
-                let parent = &session.requests[session.place(parent)?];
-                let is_same = parent.ask.kind == request.ask.kind;
-                let is_late = is_same && request.started_ns.is_none();
-                Some((request.id, parent.started_ns.filter(|_| is_late)?))
-            })
-        };
         let mut is_any = false;
-        while let Some((id, start_ns)) = self.sessions.get(&app).and_then(next) {
+        while let Some((id, start_ns)) = self.sessions.get(&app).and_then(Session::first_late) {
             is_any = true;
             let started = self.change(app, |session, _| {
                 if let Some(place) = session.place(id) {
@@ -95,72 +80,58 @@ impl Rms {
                 if let Some(session) = self.sessions.get_mut(&app) {
                     session.withdraw(id, &mut refused);
                 }
+                self.mark(app);
                 self.tell_refused(app, refused);
             }
         }
         is_any
     }
 
-    /// What has to be placed: what is not preempted, in the order of the policy, and what is.
-    fn trees(&mut self, waiting: &[AppId]) -> (Trees, Trees) {
-        let mut trees = Trees::new();
-        for &app in waiting {
-            let Some(session) = self.sessions.get_mut(&app) else {
-                continue;
-            };
-            for planned in session.planned.iter_mut().filter(|steps| !steps.is_zero()) {
-                *planned = pbs_view::Steps::default();
-            }
-            let spans = session.spans();
-            trees.extend(session.trees(&spans).into_iter().map(|tree| (app, tree)));
-            for (request, span) in session.requests.iter_mut().zip(spans) {
-                let is_started = request.started_ns.is_some();
-                request.scheduled_ns = span.map(|span| span.start).filter(|_| !is_started);
-            }
-        }
-        let root = |it: &(AppId, Tree)| &self.sessions[&it.0].requests[it.1.root];
-        if self.policy.order == Order::Request {
-            trees.sort_by_key(|tree| root(tree).id);
-        }
-        let is_firm = |tree: &(AppId, Tree)| root(tree).ask.kind < Kind::Preemptible;
-        trees.into_iter().partition(is_firm)
-    }
-
     /// Places what is not preempted, and divides what is left among the others. Says of which
-    /// sessions something starts now.
-    fn place(&mut self, firm: &Trees, preemptible: &Trees) -> BTreeSet<AppId> {
+    /// sessions something starts now, and what has to be placed of the others.
+    fn place(&mut self) -> (BTreeSet<AppId>, Trees) {
         let (clusters, now_ns) = (self.sizes.len(), self.now_ns);
         let limit = self.policy.limits.nodes;
-        let claimants = self.marked(|marks| marks.is_preemptible);
-        let mut placed: BTreeMap<AppId, Vec<Placed>> = BTreeMap::new();
+        let both = self.sessions.iter_mut().zip(self.marks.values());
+        let waiting = both.filter(|(_, marks)| marks.waits);
+        let mut waiting: Vec<Waiting> = waiting
+            .map(|((&app, session), _)| Waiting {
+                app,
+                session,
+                placed: Vec::new(),
+            })
+            .collect();
+        let (firm, preemptible) = trees(&mut waiting, self.policy.order);
+        // On what a session has itself it depends only what is inside, and what a limit clips.
+        for (place, _, is_inside) in &firm {
+            if *is_inside || limit < u64::MAX {
+                waiting[*place].placed.resize(clusters, Placed::default());
+            }
+        }
         let mut changed = BTreeSet::new();
         // What is placed may be placed elsewhere next time: it is not booked.
-        let mut plan = self.profiles.clone();
+        let mut plan = self.profiles[..clusters].to_vec();
+        let mut taken = vec![Vec::new(); clusters];
         let sizes = self.sizes.iter().map(|&nodes| u64::from(nodes));
         let mut holes: Vec<Holes> = sizes.map(Holes::new).collect();
-        let is_inside = |it: &&(AppId, Tree)| it.1.is_inside(&self.sessions[&it.0]);
-        let (inside, outside): (Vec<_>, Vec<_>) = firm.iter().partition(is_inside);
-        let outside = outside.into_iter().map(|it| (it, false));
-        let inside = inside.into_iter().map(|it| (it, true));
-        for ((app, tree), is_inside) in outside.chain(inside) {
-            let Some(session) = self.sessions.get_mut(app) else {
-                continue;
-            };
-            let of_app = placed.entry(*app);
-            let of_app = of_app.or_insert_with(|| vec![Placed::default(); clusters]);
+        for (place, tree, is_inside) in &firm {
+            let Waiting {
+                app,
+                session,
+                placed,
+            } = &mut waiting[*place];
             let shape = segments(&parts(session, tree));
             let anchor = Anchor::of(session, tree, now_ns);
             let begin_ns = anchor.earliest_ns(now_ns).and_then(|from_ns| {
-                let nobodys = &plan[..clusters];
-                let both = session.booked.iter().zip(of_app.iter());
-                if is_inside {
+                let both = session.booked.iter().zip(placed.iter());
+                if *is_inside {
                     let inside: Vec<_> = both.map(|(b, p)| p.inside(b, now_ns)).collect();
                     find_shape(&inside, &shape, from_ns)
                 } else if limit == u64::MAX {
-                    find_first(nobodys, &mut holes, &shape, from_ns, now_ns)
+                    find_first(&plan, &mut holes, &shape, from_ns, now_ns)
                 } else {
                     let own: Vec<_> = both.map(|(b, p)| p.below(limit, b, now_ns)).collect();
-                    find_in_both(nobodys, &own, &shape, from_ns)
+                    find_in_both(&plan, &own, &shape, from_ns)
                 }
             });
             let Some(begin_ns) = begin_ns.filter(|&ns| anchor.allows(ns)) else {
@@ -170,17 +141,18 @@ impl Rms {
             for segment in &shape {
                 let start_ns = begin_ns + segment.offset_ns;
                 let over = start_ns..start_ns.saturating_add(segment.duration_ns);
-                of_app[segment.profile].add(is_firm, over.clone(), segment.nodes);
+                if let Some(placed) = placed.get_mut(segment.profile) {
+                    placed.add(is_firm, over.clone(), segment.nodes);
+                }
                 if !is_inside && begin_ns > now_ns {
                     session.planned[segment.profile].add(over.clone(), segment.nodes);
                 }
-                let taken = [
-                    (!is_inside).then_some(segment.profile),
-                    is_firm.then_some(clusters + segment.profile),
-                ];
-                for profile in taken.into_iter().flatten() {
-                    let booked = plan[profile].subtract(over.clone(), segment.nodes);
+                if !is_inside {
+                    let booked = plan[segment.profile].subtract(over.clone(), segment.nodes);
                     debug_assert_eq!(booked, Ok(()), "there was a hole");
+                }
+                if is_firm {
+                    taken[segment.profile].push((over, segment.nodes));
                 }
             }
             if tree.schedule(session, begin_ns, now_ns) {
@@ -188,32 +160,37 @@ impl Rms {
             }
         }
 
-        let left = &plan[clusters..];
-        let waiting = by_app(preemptible);
-        for cluster in 0..clusters {
-            let wants = claimants.iter().filter_map(|&app| {
-                let session = self.sessions.get(&app)?;
-                let waiting = waiting.get(&app).map_or(&[][..], |trees| trees);
-                let wants = wants_of(session, waiting, cluster, left, now_ns)?;
+        let preemptible = preemptible.into_iter();
+        let preemptible: Trees = preemptible
+            .map(|(place, tree)| (waiting[place].app, tree))
+            .collect();
+        let all = self.profiles[clusters..].iter().zip(&taken);
+        let left: Vec<Profile> = all
+            .map(|(profile, taken)| without(profile, taken))
+            .collect();
+        for (cluster, nodes) in left.iter().enumerate() {
+            let mut waiting = by_app(&preemptible);
+            let both = self.sessions.iter().zip(self.marks.values());
+            let claimants = both.filter(|(_, marks)| marks.is_preemptible);
+            let wants = claimants.filter_map(|((&app, session), _)| {
+                let wants = wants_of(session, waiting(app), cluster, &left, now_ns)?;
                 Some((app, wants))
             });
-            let (nodes, is_strict) = (&left[cluster], self.policy.is_strict);
-            let shares = Shares::new(nodes, wants.collect(), now_ns, is_strict);
+            let shares = Shares::new(nodes, wants.collect(), now_ns, self.policy.is_strict);
             self.shares.push(shares);
         }
-        changed
+        (changed, preemptible)
     }
 
     /// Says what preemptible requests get that have started or can. Says of which sessions
     /// something starts.
     fn grant_all(&mut self, trees: &Trees) -> BTreeSet<AppId> {
-        let waiting = by_app(trees);
-        let apps = self.marked(|marks| marks.is_preemptible && (marks.waits || marks.is_open));
-        let (sessions, shares, now_ns) = (&mut self.sessions, &self.shares, self.now_ns);
-        let granted = apps.into_iter().filter(|app| {
-            let waiting = waiting.get(app).map_or(&[][..], |trees| trees);
-            let session = sessions.get_mut(app);
-            session.is_some_and(|session| grant(*app, session, waiting, shares, now_ns))
+        let mut waiting = by_app(trees);
+        let (shares, now_ns) = (&self.shares, self.now_ns);
+        let both = self.sessions.iter_mut().zip(self.marks.values());
+        let open = both.filter(|(_, marks)| marks.is_preemptible && (marks.waits || marks.is_open));
+        let granted = open.filter_map(|((&app, session), _)| {
+            grant(app, session, waiting(app), shares, now_ns).then_some(app)
         });
         granted.collect()
     }
@@ -227,6 +204,7 @@ impl Rms {
                 debug_assert_eq!(done, Ok(()), "what was placed has room");
                 session.booked = booked;
                 self.changed.insert(*app);
+                self.mark(*app);
             }
         }
     }
@@ -235,10 +213,8 @@ impl Rms {
     fn watch(&mut self) {
         let (now_ns, grace_ns) = (self.now_ns, self.policy.release_grace_ns);
         let mut violations = Vec::new();
-        for app in self.marked(|marks| marks.is_preemptible) {
-            let Some(session) = self.sessions.get_mut(&app) else {
-                continue;
-            };
+        let both = self.sessions.iter_mut().zip(self.marks.values());
+        for ((&app, session), _) in both.filter(|(_, marks)| marks.is_preemptible) {
             for (cluster, shares) in self.shares.iter().enumerate() {
                 let held = session.preemptible_held(cluster);
                 let allowed = shares.at(app, now_ns);
@@ -273,23 +249,29 @@ impl Rms {
     fn hand_out(&mut self) -> Vec<Notice> {
         let mut started = Vec::new();
         let mut kept = vec![0; self.sizes.len()];
-        let open = self.marked(|marks| marks.is_open);
         for is_preemptible in [false, true] {
-            for &app in &open {
-                let Some(session) = self.sessions.get_mut(&app) else {
+            let both = self.sessions.iter_mut().zip(self.marks.values_mut());
+            let open = both.filter(|(_, marks)| marks.is_open);
+            for ((&app, session), marks) in open {
+                if is_preemptible && !marks.is_preemptible {
                     continue;
-                };
+                }
                 // What it has until now.
                 session.account_until(self.now_ns);
-                let waiting = session.requests.iter_mut().filter(|request| {
-                    let is_started = request.started_ns.is_some() && !request.is_notified;
-                    is_started && (request.ask.kind == Kind::Preemptible) == is_preemptible
-                });
-                for request in waiting {
+                let mut is_open = false;
+                for request in &mut session.requests {
+                    if request.started_ns.is_none() || request.is_notified {
+                        continue;
+                    }
+                    if (request.ask.kind == Kind::Preemptible) != is_preemptible {
+                        is_open = true;
+                        continue;
+                    }
                     let (pool, lacks) = (&mut self.pools[request.ask.cluster], request.lacks());
                     let kept = &mut kept[request.ask.cluster];
                     if pool.free().saturating_sub(*kept) < lacks {
                         *kept += lacks;
+                        is_open = true;
                         continue;
                     }
                     let choice = self.policy.choice;
@@ -303,20 +285,62 @@ impl Rms {
                     };
                     started.push(Notice { app, event });
                 }
-                if let Some(marks) = self.marks.get_mut(&app) {
-                    let mut requests = session.requests.iter();
-                    marks.is_open = requests.any(|r| r.started_ns.is_some() && !r.is_notified);
-                }
+                marks.is_open = is_open;
             }
         }
         started
     }
 }
 
-fn by_app(trees: &Trees) -> BTreeMap<AppId, Vec<&Tree>> {
-    let mut all: BTreeMap<AppId, Vec<&Tree>> = BTreeMap::new();
-    for (app, tree) in trees {
-        all.entry(*app).or_default().push(tree);
+/// A session of which a request has not started.
+struct Waiting<'a> {
+    app: AppId,
+    session: &'a mut Session,
+    /// What has been placed of it on each cluster; none where nothing depends on that.
+    placed: Vec<Placed>,
+}
+
+/// A tree that has to be placed, with the place of its session among those that wait.
+type Firm = (usize, Tree, bool);
+
+/// What has to be placed: what is not preempted, in the order of the policy and first what is
+/// not inside a pre-allocation, and what is preempted, in the order of connection.
+fn trees(waiting: &mut [Waiting], order: Order) -> (Vec<Firm>, Vec<(usize, Tree)>) {
+    let (mut firm, mut preemptible) = (Vec::new(), Vec::new());
+    for (place, Waiting { session, .. }) in waiting.iter_mut().enumerate() {
+        session.planned.iter_mut().for_each(Steps::clear);
+        let spans = session.spans();
+        for tree in session.trees(&spans) {
+            let kind = session.requests[tree.root].ask.kind;
+            if kind == Kind::Preemptible {
+                preemptible.push((place, tree));
+            } else {
+                let is_inside = tree.is_inside(session);
+                firm.push((place, tree, is_inside));
+            }
+        }
+        for (request, span) in session.requests.iter_mut().zip(spans) {
+            let is_started = request.started_ns.is_some();
+            request.scheduled_ns = span.map(|span| span.start).filter(|_| !is_started);
+        }
     }
-    all
+    match order {
+        Order::Connection => firm.sort_by_key(|it| it.2),
+        Order::Request => {
+            firm.sort_by_key(|it| (it.2, waiting[it.0].session.requests[it.1.root].id));
+        }
+    }
+    (firm, preemptible)
+}
+
+/// The trees of each session, if asked for in the order of connection.
+fn by_app<'a>(trees: &'a Trees) -> impl FnMut(AppId) -> &'a [(AppId, Tree)] + use<'a> {
+    let mut rest = &trees[..];
+    move |app| {
+        rest = &rest[rest.partition_point(|tree| tree.0 < app)..];
+        let count = rest.iter().take_while(|tree| tree.0 == app).count();
+        let of_app;
+        (of_app, rest) = rest.split_at(count);
+        of_app
+    }
 }

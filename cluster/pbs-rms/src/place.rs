@@ -170,3 +170,63 @@ pub(crate) fn find_in_both(
         }
     }
 }
+
+/// What is left of a profile when nodes are taken, of which it has enough, each for some time
+/// after its begin. Takes O(n log n) of n steps and times, once and not for each of them.
+pub(crate) fn without(profile: &Profile, taken: &[(Range<u64>, u64)]) -> Profile {
+    if taken.is_empty() {
+        return profile.clone();
+    }
+    // Differences wrap around; what they add up to does not.
+    let mut changes = Vec::with_capacity(profile.step_count() + 2 * taken.len());
+    let mut before = 0;
+    for step in profile.iter() {
+        changes.push((step.from, step.value.wrapping_sub(before)));
+        before = step.value;
+    }
+    for (over, nodes) in taken {
+        changes.push((over.start, nodes.wrapping_neg()));
+        if over.end < FOREVER {
+            changes.push((over.end, *nodes));
+        }
+    }
+    changes.sort_unstable_by_key(|change| change.0);
+    let mut left = 0_u64;
+    let steps = changes.chunk_by(|a, b| a.0 == b.0).map(|at_once| {
+        for change in at_once {
+            left = left.wrapping_add(change.1);
+        }
+        debug_assert!(left <= u64::MAX / 2, "there is enough");
+        (at_once[0].0, left)
+    });
+    // The times of the steps grow, so that there is nothing to refuse.
+    Profile::from_steps(steps).unwrap_or_else(|_| profile.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pbs_gen::{Random, Stream};
+
+    #[test]
+    fn what_is_taken_at_once_is_what_is_taken_one_after_the_other() {
+        for seed in 0..200 {
+            let mut random = Random::new(seed, Stream::Messages);
+            let steps = (0..1 + random.below(30)).map(|at| (10 + 7 * at, 500 + at % 3));
+            let profile = Profile::from_steps(steps).expect("in order");
+            let taken = (0..random.below(40)).map(|_| {
+                let start = 10 + random.below(250);
+                let end = start + 1 + random.below(60);
+                let end = [end, FOREVER][usize::from(random.below(8) == 0)];
+                (start..end, 1 + random.below(9))
+            });
+            let taken: Vec<_> = taken.collect();
+            let mut expected = profile.clone();
+            for (over, nodes) in &taken {
+                let done = expected.subtract(over.clone(), *nodes);
+                done.expect("there is enough");
+            }
+            assert_eq!(without(&profile, &taken), expected);
+        }
+    }
+}

@@ -13,7 +13,7 @@ use crate::{AppId, Kind, Session};
 /// what could start once. None: nothing.
 pub(crate) fn wants_of(
     session: &Session,
-    waiting: &[&Tree],
+    waiting: &[(AppId, Tree)],
     cluster: usize,
     left: &[Profile],
     now_ns: u64,
@@ -24,7 +24,7 @@ pub(crate) fn wants_of(
         return is_any(booked).then(|| booked.clone());
     }
     let mut wants = booked.clone();
-    for tree in waiting {
+    for (_, tree) in waiting {
         let Some(begin_ns) = first_begin_ns(session, tree, left, now_ns) else {
             continue;
         };
@@ -60,7 +60,7 @@ fn first_begin_ns(session: &Session, tree: &Tree, left: &[Profile], now_ns: u64)
 pub(crate) fn grant(
     app: AppId,
     session: &mut Session,
-    waiting: &[&Tree],
+    waiting: &[(AppId, Tree)],
     shares: &[Shares],
     now_ns: u64,
 ) -> bool {
@@ -82,7 +82,7 @@ pub(crate) fn grant(
     }
     let mut spare = vec![None; shares.len()];
     let mut has_started = false;
-    for tree in waiting {
+    for (_, tree) in waiting {
         let anchor = Anchor::of(session, tree, now_ns);
         let ask = &session.requests[tree.root].ask;
         let begins = match anchor {

@@ -353,6 +353,15 @@ impl Rms {
         }
     }
 
+    /// Is that so of all sessions?
+    pub(crate) fn is_marked(&self) -> bool {
+        let marks = self
+            .sessions
+            .iter()
+            .map(|(&app, session)| (app, session.marks()));
+        marks.eq(self.marks.iter().map(|(&app, &marks)| (app, marks)))
+    }
+
     /// The sessions for which there is something to be done, in the order of connection.
     pub(crate) fn marked(&self, what: impl Fn(&Marks) -> bool) -> Vec<AppId> {
         let marked = self.marks.iter().filter(|(_, marks)| what(marks));
@@ -429,7 +438,7 @@ impl Rms {
         for (pool, nodes) in self.pools.iter_mut().zip(&nodes) {
             pool.put(nodes);
         }
-        if session.is_told {
+        if session.told.iter().any(|told| told.is_any) {
             self.gone.push((app, session.told));
         }
         self.closed.push(Closed {

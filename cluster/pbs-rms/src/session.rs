@@ -33,9 +33,6 @@ pub struct Session {
     /// What its view was made of.
     #[serde(skip)]
     pub(crate) told: Vec<Told>,
-    /// It has been told at all.
-    #[serde(skip)]
-    pub(crate) is_told: bool,
 }
 
 /// What a session's requests that have started, or hang on one that has, take of a cluster.
@@ -53,6 +50,8 @@ pub(crate) struct Booked {
 /// What a session's view was made of when it was told last.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Told {
+    /// It has been told at all.
+    pub(crate) is_any: bool,
     pub(crate) outer: Steps,
     pub(crate) planned: Steps,
 }
@@ -65,6 +64,8 @@ pub(crate) struct Marks {
     pub(crate) first_end_ns: u64,
     /// A request has not started.
     pub(crate) waits: bool,
+    /// One is to start with another one that has started.
+    pub(crate) is_late: bool,
     /// A request has started of which the application does not know yet.
     pub(crate) is_open: bool,
     /// It has preemptible requests.
@@ -102,7 +103,6 @@ impl Session {
             booked: vec![Booked::default(); clusters],
             planned: vec![Steps::default(); clusters],
             told: vec![Told::default(); clusters],
-            is_told: false,
         }
     }
 
@@ -112,7 +112,8 @@ impl Session {
             waits: false,
             is_open: false,
             is_preemptible: false,
-            is_stale: !self.is_told,
+            is_late: false,
+            is_stale: false,
         };
         for request in &self.requests {
             let end_ns = request.end_ns();
@@ -124,8 +125,9 @@ impl Session {
         let now = self.booked.iter().zip(&self.planned);
         let mut both = self.told.iter().zip(now);
         marks.is_stale |= both.any(|(told, (booked, planned))| {
-            told.outer != booked.outer || told.planned != *planned
+            !told.is_any || told.outer != booked.outer || told.planned != *planned
         });
+        marks.is_late = marks.waits && self.first_late().is_some();
         marks
     }
 
@@ -142,6 +144,20 @@ impl Session {
         self.requests
             .iter()
             .position(|r| r.ask.relation == next && r.started_ns.is_none())
+    }
+
+    /// The first request that is to start with one of its type that has started by itself: as
+    /// the successor of another one. And when that was.
+    pub(crate) fn first_late(&self) -> Option<(RequestId, u64)> {
+        self.requests.iter().find_map(|request| {
+            let Relation::Coalloc(parent) = request.ask.relation else {
+                return None;
+            };
+            let parent = &self.requests[self.place(parent)?];
+            let is_same = parent.ask.kind == request.ask.kind;
+            let is_late = is_same && request.started_ns.is_none();
+            Some((request.id, parent.started_ns.filter(|_| is_late)?))
+        })
     }
 
     /// When each request begins and ends, if that is for sure: it has started, or it hangs on

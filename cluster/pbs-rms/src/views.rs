@@ -11,7 +11,7 @@ use std::ops::Range;
 
 use pbs_view::{Cap, Steps, FOREVER};
 
-use crate::session::Told;
+use crate::session::{Marks, Told};
 use crate::share::Shares;
 use crate::{AppId, Event, Notice, Order, Rms};
 
@@ -74,12 +74,14 @@ impl Rms {
     pub(crate) fn changed_views(&mut self, before: &[Shares]) -> Vec<Notice> {
         let mut notices = Vec::new();
         let gone = std::mem::take(&mut self.gone);
-        let stale = self.marked(|marks| marks.is_stale);
         // Who comes first is told of what comes later only when that has started.
         let is_first = self.policy.order == Order::Connection;
         for (cluster, before) in before.iter().enumerate() {
             let mut changes = Changes::new(self.now_ns);
-            for session in stale.iter().filter_map(|app| self.sessions.get(app)) {
+            // What waits is planned anew in each pass.
+            let is_stale = |marks: &Marks| marks.is_stale || (marks.waits && !is_first);
+            let both = self.sessions.values().zip(self.marks.values());
+            for (session, _) in both.filter(|(_, marks)| is_stale(marks)) {
                 let (told, booked) = (&session.told[cluster], &session.booked[cluster]);
                 changes.add_difference(&told.outer, &booked.outer);
                 if !is_first {
@@ -97,13 +99,13 @@ impl Rms {
             let times = now.changed_since(before, self.now_ns);
             // All that have never wanted anything see the same.
             let others = now.is_changed_for_others(before, &times);
-            for (&app, marks) in &self.marks {
+            let both = self.sessions.iter_mut().zip(self.marks.values());
+            for ((&app, session), marks) in both {
                 while let Some((_, told)) = gone.next_if(|gone| gone.0 < app) {
                     changes.add_steps(&told[cluster].planned, 1);
                 }
                 let mut is_changed = !changes.is_none();
-                let session = self.sessions.get_mut(&app).filter(|_| marks.is_stale);
-                if let Some(session) = session {
+                if marks.is_stale || marks.waits {
                     let (outer, planned) =
                         (&session.booked[cluster].outer, &session.planned[cluster]);
                     let told = &mut session.told[cluster];
@@ -111,10 +113,11 @@ impl Rms {
                     if !is_first {
                         changes.add_difference(planned, &told.planned);
                     }
-                    is_changed = !changes.is_none() || !session.is_told;
+                    is_changed = !changes.is_none() || !told.is_any;
                     changes.add_difference(&told.outer, outer);
                     changes.add_difference(&told.planned, planned);
                     *told = Told {
+                        is_any: true,
                         outer: outer.clone(),
                         planned: planned.clone(),
                     };
@@ -130,11 +133,8 @@ impl Rms {
                 }
             }
         }
-        for app in stale {
-            if let Some(session) = self.sessions.get_mut(&app) {
-                session.is_told = true;
-            }
-            self.mark(app);
+        for marks in self.marks.values_mut() {
+            marks.is_stale = false;
         }
         notices
     }

@@ -35,6 +35,11 @@ impl Steps {
         self.steps.is_empty()
     }
 
+    /// Makes it nothing at any time.
+    pub fn clear(&mut self) {
+        self.steps.clear();
+    }
+
     /// The stretches with at least one node.
     pub fn stretches(&self) -> impl Iterator<Item = (Range<u64>, u64)> + '_ {
         let ends = self.steps.iter().skip(1).map(|step| step.0);
