@@ -1,24 +1,37 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The numbers of a cluster's nodes (A.5): each has at most one owner.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use crate::NodeChoice;
 
 /// The nodes of a cluster that nobody has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Pool {
-    /// Runs of free nodes: the first, and the one after the last. They do not touch.
-    runs: BTreeMap<u32, u32>,
+    /// A bit for each node, the lowest first: is it free? Those of half a million nodes fit
+    /// into the caches of a core, however often nodes have changed hands.
+    words: Vec<u64>,
     free: u64,
+    /// None is free below this one.
+    low: u32,
+}
+
+/// The place of a node's word, and its bit there.
+fn bit_of(node: u32) -> (usize, u64) {
+    ((node / u64::BITS) as usize, 1 << (node % u64::BITS))
 }
 
 impl Pool {
     pub(crate) fn new(nodes: u32) -> Self {
-        let runs = (nodes > 0).then_some((0, nodes));
+        let mut words = vec![u64::MAX; (nodes / u64::BITS) as usize];
+        let rest = nodes % u64::BITS;
+        if rest > 0 {
+            words.push((1 << rest) - 1);
+        }
         Self {
-            runs: runs.into_iter().collect(),
+            words,
             free: u64::from(nodes),
+            low: 0,
         }
     }
 
@@ -29,7 +42,7 @@ impl Pool {
 
     /// The free ones, in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = u32> + '_ {
-        self.runs.iter().flat_map(|(&first, &end)| first..end)
+        self.runs().flat_map(|(first, end)| first..end)
     }
 
     /// So many nodes, those that are preferred first; all that there are if there are fewer.
@@ -42,68 +55,91 @@ impl Pool {
         }
         let mut lengths = Lengths::new();
         if choice == NodeChoice::Contiguous && (taken.len() as u64) < count {
-            let runs = self.runs.iter();
-            lengths.extend(runs.map(|(&first, &end)| (u64::from(end - first), first)));
+            let runs = self.runs();
+            lengths.extend(runs.map(|(first, end)| (u64::from(end - first), first)));
         }
         while (taken.len() as u64) < count {
             let lack = count - taken.len() as u64;
-            let first = match choice {
-                NodeChoice::Lowest => self.runs.keys().next().copied(),
+            let run = match choice {
+                NodeChoice::Lowest => self.lowest_run(lack),
                 NodeChoice::Contiguous => run_for(&mut lengths, lack),
             };
-            let Some((first, end)) = first.and_then(|first| self.runs.remove_entry(&first)) else {
+            let Some((first, end)) = run else {
                 break;
             };
             let until = u64::from(end).min(u64::from(first) + lack) as u32;
-            if until < end {
-                self.runs.insert(until, end);
+            for node in first..until {
+                let (place, bit) = bit_of(node);
+                self.words[place] &= !bit;
             }
             taken.extend(first..until);
             self.free -= u64::from(until - first);
+            if choice == NodeChoice::Lowest {
+                self.low = until;
+            }
         }
         taken
     }
 
+    /// The lowest free nodes that touch, of no more than so many.
+    fn lowest_run(&self, count: u64) -> Option<(u32, u32)> {
+        let first = self.next(self.low, true)?;
+        // Where a long run ends does not matter.
+        let most = u64::from(first).saturating_add(count);
+        let most = u32::try_from(most).unwrap_or(u32::MAX);
+        let end = (first..most).find(|&node| !self.is_free(node));
+        Some((first, end.unwrap_or(most)))
+    }
+
+    /// Runs of free nodes: the first, and the one after the last. They do not touch.
+    fn runs(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+        let bits = self.words.len() * u64::BITS as usize;
+        let end_of_all = u32::try_from(bits).unwrap_or(u32::MAX);
+        let mut next = self.low;
+        std::iter::from_fn(move || {
+            let first = self.next(next, true)?;
+            next = self.next(first, false).unwrap_or(end_of_all);
+            Some((first, next))
+        })
+    }
+
+    /// The first node that is free, or not free, from one on.
+    fn next(&self, node: u32, is_free: bool) -> Option<u32> {
+        let of = |word: u64| if is_free { word } else { !word };
+        let (first, bit) = bit_of(node);
+        // The bits from that one on.
+        let above = of(*self.words.get(first)?) & bit.wrapping_neg();
+        let later = self.words.iter().enumerate().skip(first + 1);
+        let later = later.map(|(place, &word)| (place, of(word)));
+        let mut all = std::iter::once((first, above)).chain(later);
+        let (place, word) = all.find(|it| it.1 != 0)?;
+        Some(place as u32 * u64::BITS + word.trailing_zeros())
+    }
+
+    fn is_free(&self, node: u32) -> bool {
+        let (place, bit) = bit_of(node);
+        self.words.get(place).is_some_and(|word| word & bit != 0)
+    }
+
     /// Takes one node if it is free.
     pub(crate) fn take_one(&mut self, node: u32) -> bool {
-        let Some((&first, &end)) = self.runs.range(..=node).next_back() else {
-            return false;
-        };
-        if node >= end {
+        if !self.is_free(node) {
             return false;
         }
-        self.runs.remove(&first);
-        if first < node {
-            self.runs.insert(first, node);
-        }
-        if node + 1 < end {
-            self.runs.insert(node + 1, end);
-        }
+        let (place, bit) = bit_of(node);
+        self.words[place] &= !bit;
         self.free -= 1;
         true
     }
 
     /// Nodes are free again.
     pub(crate) fn put(&mut self, nodes: &[u32]) {
-        let mut sorted = nodes.to_vec();
-        sorted.sort_unstable();
-        for run in sorted.chunk_by(|a, b| a + 1 == *b) {
-            if let (Some(&first), Some(&last)) = (run.first(), run.last()) {
-                self.put_run(first, last + 1);
-            }
+        for &node in nodes {
+            let (place, bit) = bit_of(node);
+            self.words[place] |= bit;
+            self.low = self.low.min(node);
         }
         self.free += nodes.len() as u64;
-    }
-
-    fn put_run(&mut self, mut first: u32, mut end: u32) {
-        if let Some(after) = self.runs.remove(&end) {
-            end = after;
-        }
-        let before = self.runs.range(..first).next_back();
-        if let Some((&start, _)) = before.filter(|run| *run.1 == first) {
-            first = start;
-        }
-        self.runs.insert(first, end);
     }
 }
 
@@ -112,16 +148,18 @@ type Lengths = BTreeSet<(u64, u32)>;
 
 /// Takes the shortest run that holds so many, or else the longest one: of several as long the
 /// first.
-fn run_for(lengths: &mut Lengths, count: u64) -> Option<u32> {
+fn run_for(lengths: &mut Lengths, count: u64) -> Option<(u32, u32)> {
     let longest = lengths.last()?.0;
     let &run = lengths.range((count.min(longest), 0)..).next()?;
     lengths.remove(&run);
-    Some(run.1)
+    let (length, first) = run;
+    Some((first, first + length as u32))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pbs_gen::{Random, Stream};
 
     #[test]
     fn f24_what_is_put_back_is_whole_again() {
@@ -145,5 +183,31 @@ mod tests {
         assert_eq!(other.take(3, &[9], NodeChoice::Lowest), [9, 0, 1]);
         assert_eq!(other.take(9, &[], NodeChoice::Lowest).len(), 5);
         assert_eq!(other.free(), 0);
+    }
+
+    #[test]
+    fn f40_the_lowest_are_those_of_a_set() {
+        for seed in 0..60 {
+            let mut random = Random::new(seed, Stream::Messages);
+            let size = 1 + random.index(200) as u32;
+            let mut pool = Pool::new(size);
+            let mut free: BTreeSet<u32> = (0..size).collect();
+            let mut held = Vec::new();
+            for _ in 0..100 {
+                let (count, preferred) = (random.below(40), random.index(200) as u32);
+                let mut expected: Vec<u32> = free.iter().copied().collect();
+                expected.sort_by_key(|&node| (node != preferred, node));
+                expected.truncate(count as usize);
+                free.retain(|node| !expected.contains(node));
+                assert_eq!(pool.take(count, &[preferred], NodeChoice::Lowest), expected);
+                held.extend(expected);
+                let kept = random.index(held.len() + 1);
+                let back = held.split_off(kept);
+                free.extend(&back);
+                pool.put(&back);
+                assert!(pool.iter().eq(free.iter().copied()));
+                assert_eq!(pool.free(), free.len() as u64);
+            }
+        }
     }
 }
