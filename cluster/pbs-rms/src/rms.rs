@@ -315,28 +315,40 @@ impl Rms {
         }
     }
 
-    /// Changes a session, or, if that is refused or there is no room for it, nothing.
+    /// Changes the requests of a session, and nothing else of it; or, if that is refused or
+    /// there is no room for it, nothing.
     pub(crate) fn change<T>(
         &mut self,
         app: AppId,
         how: impl FnOnce(&mut Session, u64) -> Result<T, Refusal>,
     ) -> Result<T, Refusal> {
         let now_ns = self.now_ns;
+        let (limit, profiles) = (self.policy.limits.nodes, &mut self.profiles);
         let session = self.sessions.get_mut(&app).ok_or(Refusal::UnknownSession)?;
         session.account_until(now_ns);
-        let mut draft = session.clone();
-        let value = how(&mut draft, now_ns)?;
-        draft.booked = draft.book(self.sizes.len());
-        draft.has_given_back(session);
-        let limit = self.policy.limits.nodes;
-        let most = |booked: &Booked| booked.outer.most();
-        let mut both = draft.booked.iter().zip(&session.booked);
-        // Who had more when the limit was set may always have less.
-        if both.any(|(is, was)| most(is) > limit.max(most(was))) {
-            return Err(Refusal::NoRoom);
-        }
-        rebook(&mut self.profiles, &session.booked, &draft.booked, now_ns)?;
-        *session = draft;
+        // To write to a copy of all of it would scatter the session over the memory.
+        let before = session.requests.clone();
+        let book = |session: &mut Session| {
+            let value = how(session, now_ns)?;
+            let booked = session.book(session.booked.len());
+            let most = |booked: &Booked| booked.outer.most();
+            let mut both = booked.iter().zip(&session.booked);
+            // Who had more when the limit was set may always have less.
+            if both.any(|(is, was)| most(is) > limit.max(most(was))) {
+                return Err(Refusal::NoRoom);
+            }
+            rebook(profiles, &session.booked, &booked, now_ns)?;
+            session.booked = booked;
+            session.has_given_back(&before);
+            Ok(value)
+        };
+        let value = match book(session) {
+            Ok(value) => value,
+            Err(refusal) => {
+                session.requests = before;
+                return Err(refusal);
+            }
+        };
         if session.requests.iter().all(|r| r.started_ns.is_some()) {
             session.planned.fill(Steps::default());
         }

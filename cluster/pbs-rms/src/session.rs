@@ -464,19 +464,17 @@ impl Session {
 
     /// Preemptible nodes of a cluster that it has.
     pub(crate) fn preemptible_held(&self, cluster: usize) -> u64 {
-        let requests = self.requests.iter();
-        let of = requests.filter(|r| r.ask.kind == Kind::Preemptible && r.ask.cluster == cluster);
-        of.map(|r| r.nodes.len() as u64).sum()
+        preemptible_held(&self.requests, cluster)
     }
 
-    /// Notes what it has given back, since it was another, of the preemptible nodes that it was
-    /// to give back.
-    pub(crate) fn has_given_back(&mut self, before: &Self) {
+    /// Notes what it has given back, since these were its requests, of the preemptible nodes that
+    /// it was to give back.
+    pub(crate) fn has_given_back(&mut self, before: &[Request]) {
         for cluster in 0..self.overstays.len() {
             let Some((nodes, since_ns)) = self.overstays[cluster] else {
                 continue;
             };
-            let given = before.preemptible_held(cluster);
+            let given = preemptible_held(before, cluster);
             let given = given.saturating_sub(self.preemptible_held(cluster));
             let nodes = nodes.saturating_sub(given);
             self.overstays[cluster] = (nodes > 0).then_some((nodes, since_ns));
@@ -539,4 +537,11 @@ fn sorted(nodes: &[u32]) -> Vec<u32> {
     let mut sorted = nodes.to_vec();
     sorted.sort_unstable();
     sorted
+}
+
+/// Preemptible nodes of a cluster that requests have.
+fn preemptible_held(requests: &[Request], cluster: usize) -> u64 {
+    let requests = requests.iter();
+    let of = requests.filter(|r| r.ask.kind == Kind::Preemptible && r.ask.cluster == cluster);
+    of.map(|r| r.nodes.len() as u64).sum()
 }
