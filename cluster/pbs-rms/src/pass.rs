@@ -8,7 +8,7 @@
 //! 3. What is left is divided among the preemptible requests.
 //! 4. What is placed now is booked.
 //! 5. Who keeps preemptible nodes for too long loses its session.
-//! 6. Node numbers are given out, and views and starts are told.
+//! 6. Views are told, and node numbers given out: starts are told.
 //!
 //! Takes O(log n) of n requests for each request that waits, each one of it that does not fit
 //! where it is tried, and each change of what is booked.
@@ -55,11 +55,10 @@ impl Rms {
         changed.append(&mut self.grant_all(&preemptible));
         self.book(&changed);
         self.watch();
-        let started = self.hand_out();
 
         let mut notices = std::mem::take(&mut self.notices);
-        notices.extend(self.changed_views(&before));
-        notices.extend(started);
+        self.changed_views(&before, &mut notices);
+        self.hand_out(&mut notices);
         debug_assert!(self.is_marked(), "what a session has to do is known");
         notices
     }
@@ -246,8 +245,7 @@ impl Rms {
 
     /// Gives out node numbers (A.5): to what is not preempted first, and to nobody what an
     /// earlier one still waits for.
-    fn hand_out(&mut self) -> Vec<Notice> {
-        let mut started = Vec::new();
+    fn hand_out(&mut self, notices: &mut Vec<Notice>) {
         let mut kept = vec![0; self.sizes.len()];
         for is_preemptible in [false, true] {
             let both = self.sessions.iter_mut().zip(self.marks.values_mut());
@@ -283,12 +281,11 @@ impl Rms {
                         request: request.id,
                         nodes: request.nodes.clone(),
                     };
-                    started.push(Notice { app, event });
+                    notices.push(Notice { app, event });
                 }
                 marks.is_open = is_open;
             }
         }
-        started
     }
 }
 

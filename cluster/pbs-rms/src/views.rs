@@ -69,10 +69,9 @@ impl Rms {
         shares.map_or(0, |shares| shares.at(app, self.now_ns))
     }
 
-    /// The sessions of which a view has changed since the last pass. Where limits clip it, or
+    /// Tells the sessions of which a view has changed since the last pass. Where limits clip it, or
     /// much has changed, it may be the same all the same.
-    pub(crate) fn changed_views(&mut self, before: &[Shares]) -> Vec<Notice> {
-        let mut notices = Vec::new();
+    pub(crate) fn changed_views(&mut self, before: &[Shares], notices: &mut Vec<Notice>) {
         let gone = std::mem::take(&mut self.gone);
         // Who comes first is told of what comes later only when that has started.
         let is_first = self.policy.order == Order::Connection;
@@ -99,6 +98,9 @@ impl Rms {
             let times = now.changed_since(before, self.now_ns);
             // All that have never wanted anything see the same.
             let others = now.is_changed_for_others(before, &times);
+            if others {
+                notices.reserve(self.sessions.len());
+            }
             let both = self.sessions.iter_mut().zip(self.marks.values());
             for ((&app, session), marks) in both {
                 while let Some((_, told)) = gone.next_if(|gone| gone.0 < app) {
@@ -136,7 +138,6 @@ impl Rms {
         for marks in self.marks.values_mut() {
             marks.is_stale = false;
         }
-        notices
     }
 }
 
