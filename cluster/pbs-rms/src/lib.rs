@@ -13,6 +13,7 @@
 //! | `notice` | what they are told |
 //! | `policy`, `account` | what the operator decides and charges |
 //! | `request`, `session` | what an application has, and the trees of what it wants |
+//! | `sessions` | all of them |
 //! | `share` | who may have which preemptible nodes: eqSchedule |
 //! | `pool` | node numbers |
 //! | `rms` | the messages |
@@ -35,6 +36,7 @@ mod request;
 mod rms;
 mod runs;
 mod session;
+mod sessions;
 mod share;
 mod state;
 mod views;

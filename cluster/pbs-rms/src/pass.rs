@@ -38,7 +38,10 @@ impl Rms {
         self.advance(now_ns);
         let now_ns = self.now_ns;
         self.passed_ns = Some(self.now_ns);
-        for app in self.marked(|marks| marks.first_end_ns <= now_ns || marks.is_late) {
+        for app in self
+            .sessions
+            .marked(|marks| marks.first_end_ns <= now_ns || marks.is_late)
+        {
             self.run_out(app);
             while self.follow(app) {
                 // What started late may be over already.
@@ -59,14 +62,17 @@ impl Rms {
         let mut notices = std::mem::take(&mut self.notices);
         self.changed_views(&before, &mut notices);
         self.hand_out(&mut notices);
-        debug_assert!(self.is_marked(), "what a session has to do is known");
+        debug_assert!(
+            self.sessions.is_marked(),
+            "what a session has to do is known"
+        );
         notices
     }
 
     /// Starts what is late. Was there something?
     fn follow(&mut self, app: AppId) -> bool {
         let mut is_any = false;
-        while let Some((id, start_ns)) = self.sessions.get(&app).and_then(Session::first_late) {
+        while let Some((id, start_ns)) = self.sessions.get(app).and_then(Session::first_late) {
             is_any = true;
             let started = self.change(app, |session, _| {
                 if let Some(place) = session.place(id) {
@@ -76,10 +82,10 @@ impl Rms {
             });
             if started.is_err() {
                 let mut refused = Vec::new();
-                if let Some(session) = self.sessions.get_mut(&app) {
+                if let Some(session) = self.sessions.get_mut(app) {
                     session.withdraw(id, &mut refused);
                 }
-                self.mark(app);
+                self.sessions.mark(app);
                 self.tell_refused(app, refused);
             }
         }
@@ -91,10 +97,9 @@ impl Rms {
     fn place(&mut self) -> (BTreeSet<AppId>, Trees) {
         let (clusters, now_ns) = (self.sizes.len(), self.now_ns);
         let limit = self.policy.limits.nodes;
-        let both = self.sessions.iter_mut().zip(self.marks.values());
-        let waiting = both.filter(|(_, marks)| marks.waits);
+        let waiting = self.sessions.iter_mut().filter(|it| it.2.waits);
         let mut waiting: Vec<Waiting> = waiting
-            .map(|((&app, session), _)| Waiting {
+            .map(|(app, session, _)| Waiting {
                 app,
                 session,
                 placed: Vec::new(),
@@ -169,9 +174,8 @@ impl Rms {
             .collect();
         for (cluster, nodes) in left.iter().enumerate() {
             let mut waiting = by_app(&preemptible);
-            let both = self.sessions.iter().zip(self.marks.values());
-            let claimants = both.filter(|(_, marks)| marks.is_preemptible);
-            let wants = claimants.filter_map(|((&app, session), _)| {
+            let claimants = self.sessions.iter().filter(|it| it.2.is_preemptible);
+            let wants = claimants.filter_map(|(app, session, _)| {
                 let wants = wants_of(session, waiting(app), cluster, &left, now_ns)?;
                 Some((app, wants))
             });
@@ -186,9 +190,10 @@ impl Rms {
     fn grant_all(&mut self, trees: &Trees) -> BTreeSet<AppId> {
         let mut waiting = by_app(trees);
         let (shares, now_ns) = (&self.shares, self.now_ns);
-        let both = self.sessions.iter_mut().zip(self.marks.values());
-        let open = both.filter(|(_, marks)| marks.is_preemptible && (marks.waits || marks.is_open));
-        let granted = open.filter_map(|((&app, session), _)| {
+        let all = self.sessions.iter_mut();
+        let open =
+            all.filter(|(_, _, marks)| marks.is_preemptible && (marks.waits || marks.is_open));
+        let granted = open.filter_map(|(app, session, _)| {
             grant(app, session, waiting(app), shares, now_ns).then_some(app)
         });
         granted.collect()
@@ -197,13 +202,13 @@ impl Rms {
     /// Books what starts now; what is placed later remains a plan.
     fn book(&mut self, changed: &BTreeSet<AppId>) {
         for app in changed {
-            if let Some(session) = self.sessions.get_mut(app) {
+            if let Some(session) = self.sessions.get_mut(*app) {
                 let booked = session.book(self.sizes.len());
                 let done = rebook(&mut self.profiles, &session.booked, &booked, self.now_ns);
                 debug_assert_eq!(done, Ok(()), "what was placed has room");
                 session.booked = booked;
                 self.changed.insert(*app);
-                self.mark(*app);
+                self.sessions.mark(*app);
             }
         }
     }
@@ -212,8 +217,7 @@ impl Rms {
     fn watch(&mut self) {
         let (now_ns, grace_ns) = (self.now_ns, self.policy.release_grace_ns);
         let mut violations = Vec::new();
-        let both = self.sessions.iter_mut().zip(self.marks.values());
-        for ((&app, session), _) in both.filter(|(_, marks)| marks.is_preemptible) {
+        for (app, session, _) in self.sessions.iter_mut().filter(|it| it.2.is_preemptible) {
             for (cluster, shares) in self.shares.iter().enumerate() {
                 let held = session.preemptible_held(cluster);
                 let allowed = shares.at(app, now_ns);
@@ -248,9 +252,7 @@ impl Rms {
     fn hand_out(&mut self, notices: &mut Vec<Notice>) {
         let mut kept = vec![0; self.sizes.len()];
         for is_preemptible in [false, true] {
-            let both = self.sessions.iter_mut().zip(self.marks.values_mut());
-            let open = both.filter(|(_, marks)| marks.is_open);
-            for ((&app, session), marks) in open {
+            for (app, session, marks) in self.sessions.iter_mut().filter(|it| it.2.is_open) {
                 if is_preemptible && !marks.is_preemptible {
                     continue;
                 }

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The manager and the messages that it takes (3.1).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use pbs_profile::{Profile, Transaction};
 use pbs_view::{Steps, FOREVER};
 
 use crate::pool::Pool;
-use crate::session::{Booked, End, Marks, Told};
+use crate::session::{Booked, End, Told};
+use crate::sessions::Sessions;
 use crate::share::Shares;
 use crate::{
     Account, AppId, Ask, Event, Kind, Notice, Policy, Refusal, Relation, RequestId, Session, Update,
@@ -26,9 +27,7 @@ pub struct Rms {
     /// For each cluster what is not booked for good, and then for each what is not booked by
     /// requests that run to completion.
     pub(crate) profiles: Vec<Profile>,
-    pub(crate) sessions: BTreeMap<AppId, Session>,
-    /// Of each session, as it is.
-    pub(crate) marks: BTreeMap<AppId, Marks>,
+    pub(crate) sessions: Sessions,
     /// Of each cluster, since the last pass.
     pub(crate) shares: Vec<Shares>,
     /// What the views of sessions were made of that have ended since the last pass.
@@ -67,8 +66,7 @@ impl Rms {
             sizes: sizes.to_vec(),
             pools: sizes.iter().map(|&nodes| Pool::new(nodes)).collect(),
             profiles: both.map(of_cluster).collect(),
-            sessions: BTreeMap::new(),
-            marks: BTreeMap::new(),
+            sessions: Sessions::default(),
             shares: vec![Shares::default(); sizes.len()],
             gone: Vec::new(),
             notices: Vec::new(),
@@ -88,7 +86,6 @@ impl Rms {
         let app = AppId(self.next_app);
         self.next_app += 1;
         let session = Session::new(name.into(), self.sizes.len(), self.now_ns);
-        self.marks.insert(app, session.marks());
         self.sessions.insert(app, session);
         self.changed.insert(app);
         self.is_due = true;
@@ -105,7 +102,7 @@ impl Rms {
         let can_wait = match ask.relation {
             Relation::Next(_) => true,
             Relation::Coalloc(parent) => {
-                let session = self.sessions.get(&app);
+                let session = self.sessions.get(app);
                 let parent = session.and_then(|s| Some(&s.requests[s.place(parent)?]));
                 parent.is_some_and(|parent| parent.started_ns.is_none())
             }
@@ -166,7 +163,7 @@ impl Rms {
     ) -> Result<RequestId, Refusal> {
         self.advance(now_ns);
         self.run_out(app);
-        let session = self.sessions.get(&app).ok_or(Refusal::UnknownSession)?;
+        let session = self.sessions.get(app).ok_or(Refusal::UnknownSession)?;
         let place = session.place(update.of);
         let place = place.ok_or(Refusal::UnknownRequest(update.of))?;
         let ask = Ask {
@@ -200,7 +197,7 @@ impl Rms {
 
     /// An application says what it has lost by killing.
     pub fn waste(&mut self, app: AppId, node_ns: u128) -> Result<(), Refusal> {
-        let session = self.sessions.get_mut(&app);
+        let session = self.sessions.get_mut(app);
         let account = &mut session.ok_or(Refusal::UnknownSession)?.account;
         account.wasted_node_ns = account.wasted_node_ns.saturating_add(node_ns);
         Ok(())
@@ -214,12 +211,9 @@ impl Rms {
             return Some(earliest_ns.max(self.now_ns));
         }
         let mut next_ns = FOREVER;
-        for (app, marks) in &self.marks {
+        for (_, session, marks) in self.sessions.iter() {
             next_ns = next_ns.min(marks.first_end_ns);
-            if !marks.waits && !marks.is_preemptible {
-                continue;
-            }
-            if let Some(session) = self.sessions.get(app) {
+            if marks.waits || marks.is_preemptible {
                 let starts = session.requests.iter().filter_map(|r| r.scheduled_ns);
                 let since = session.overstays.iter().flatten().map(|over| over.1);
                 let grace_ns = self.policy.release_grace_ns;
@@ -232,12 +226,12 @@ impl Rms {
 
     /// The sessions in the order of connection.
     pub fn sessions(&self) -> impl Iterator<Item = (AppId, &Session)> {
-        self.sessions.iter().map(|(&app, session)| (app, session))
+        self.sessions.iter().map(|(app, session, _)| (app, session))
     }
 
     /// A session.
     pub fn session(&self, app: AppId) -> Option<&Session> {
-        self.sessions.get(&app)
+        self.sessions.get(app)
     }
 
     /// How many nodes each cluster has.
@@ -252,7 +246,8 @@ impl Rms {
 
     /// The nodes of a cluster that nobody has or waits for: they may be switched off.
     pub fn idle(&self, cluster: usize) -> Vec<u32> {
-        let requests = self.sessions.values().flat_map(|session| &session.requests);
+        let sessions = self.sessions.iter();
+        let requests = sessions.flat_map(|(_, session, _)| &session.requests);
         let of_cluster = requests.filter(|r| r.ask.cluster == cluster);
         let lacks: u64 = of_cluster.map(crate::Request::lacks).sum();
         let pool = self.pools.get(cluster);
@@ -273,7 +268,7 @@ impl Rms {
     }
 
     fn check(&self, app: AppId, ask: &Ask) -> Result<(), Refusal> {
-        let session = self.sessions.get(&app).ok_or(Refusal::UnknownSession)?;
+        let session = self.sessions.get(app).ok_or(Refusal::UnknownSession)?;
         let size = self.sizes.get(ask.cluster);
         let size = *size.ok_or(Refusal::UnknownCluster(ask.cluster))?;
         if ask.nodes == 0 || ask.duration_ns == 0 {
@@ -305,7 +300,7 @@ impl Rms {
     /// Whether there is room for the nodes that a request prefers: they are copied and kept with
     /// the session whenever it changes.
     fn check_preferred(&self, app: AppId, ask: &Ask) -> Result<(), Refusal> {
-        let requests = self.sessions.get(&app).map(|session| &session.requests);
+        let requests = self.sessions.get(app).map(|session| &session.requests);
         let asks = requests.into_iter().flatten().map(|request| &request.ask);
         let preferred = asks.chain([ask]).map(|ask| ask.preferred.len());
         let most = self.policy.limits.preferred;
@@ -324,7 +319,7 @@ impl Rms {
     ) -> Result<T, Refusal> {
         let now_ns = self.now_ns;
         let (limit, profiles) = (self.policy.limits.nodes, &mut self.profiles);
-        let session = self.sessions.get_mut(&app).ok_or(Refusal::UnknownSession)?;
+        let session = self.sessions.get_mut(app).ok_or(Refusal::UnknownSession)?;
         session.account_until(now_ns);
         // To write to a copy of all of it would scatter the session over the memory.
         let before = session.requests.clone();
@@ -352,32 +347,10 @@ impl Rms {
         if session.requests.iter().all(|r| r.started_ns.is_some()) {
             session.planned.fill(Steps::default());
         }
-        self.marks.insert(app, session.marks());
+        self.sessions.mark(app);
         self.changed.insert(app);
         self.is_due = true;
         Ok(value)
-    }
-
-    /// Notes what is to be done for a session that has changed.
-    pub(crate) fn mark(&mut self, app: AppId) {
-        if let (Some(session), Some(marks)) = (self.sessions.get(&app), self.marks.get_mut(&app)) {
-            *marks = session.marks();
-        }
-    }
-
-    /// Is that so of all sessions?
-    pub(crate) fn is_marked(&self) -> bool {
-        let marks = self
-            .sessions
-            .iter()
-            .map(|(&app, session)| (app, session.marks()));
-        marks.eq(self.marks.iter().map(|(&app, &marks)| (app, marks)))
-    }
-
-    /// The sessions for which there is something to be done, in the order of connection.
-    pub(crate) fn marked(&self, what: impl Fn(&Marks) -> bool) -> Vec<AppId> {
-        let marked = self.marks.iter().filter(|(_, marks)| what(marks));
-        marked.map(|(&app, _)| app).collect()
     }
 
     fn has_ended(&mut self, app: AppId, cluster: usize, end: End) {
@@ -398,8 +371,8 @@ impl Rms {
     pub(crate) fn run_out(&mut self, app: AppId) {
         let now_ns = self.now_ns;
         let over = |session: &Session| session.first_over(now_ns);
-        while let Some((place, end_ns)) = self.sessions.get(&app).and_then(over) {
-            let Some(session) = self.sessions.get_mut(&app) else {
+        while let Some((place, end_ns)) = self.sessions.get(app).and_then(over) {
+            let Some(session) = self.sessions.get_mut(app) else {
                 return;
             };
             session.account_until(end_ns);
@@ -436,8 +409,7 @@ impl Rms {
 
     /// Ends a session: the nodes that it had of each cluster.
     pub(crate) fn close(&mut self, app: AppId) -> Option<Vec<Vec<u32>>> {
-        let mut session = self.sessions.remove(&app)?;
-        self.marks.remove(&app);
+        let mut session = self.sessions.remove(app)?;
         self.changed.insert(app);
         session.account_until(self.now_ns);
         let none = vec![Booked::default(); self.sizes.len()];

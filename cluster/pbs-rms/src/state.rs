@@ -101,8 +101,7 @@ impl Rms {
             rms.next_app = rms.next_app.max(app.0 + 1);
             let last = session.requests.last().map_or(0, |request| request.id.0);
             rms.next_request = rms.next_request.max(last + 1);
-            rms.marks.insert(app, session.marks());
-            if rms.sessions.insert(app, session).is_some() {
+            if !rms.sessions.insert(app, session) {
                 return Err(wrong());
             }
         }

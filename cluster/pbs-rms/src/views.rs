@@ -27,7 +27,7 @@ pub struct Views {
 impl Rms {
     /// The views of a session on a cluster, if there are both.
     pub fn views(&self, app: AppId, cluster: usize) -> Option<Views> {
-        let session = self.sessions.get(&app)?;
+        let session = self.sessions.get(app)?;
         let nobodys = self
             .profiles
             .get(cluster)
@@ -41,11 +41,11 @@ impl Rms {
         let others = self
             .sessions
             .iter()
-            .filter(|&(&other, _)| match self.policy.order {
+            .filter(|&(other, _, _)| match self.policy.order {
                 Order::Connection => other < app,
                 Order::Request => other != app,
             });
-        let others = others.map(|(_, other)| (&other.planned[cluster], -1));
+        let others = others.map(|(_, other, _)| (&other.planned[cluster], -1));
         let own = std::iter::once((&session.booked[cluster].outer, 1));
         for (steps, sign) in own.chain(others).filter(|(steps, _)| !steps.is_zero()) {
             for (over, nodes) in steps.stretches() {
@@ -79,8 +79,7 @@ impl Rms {
             let mut changes = Changes::new(self.now_ns);
             // What waits is planned anew in each pass.
             let is_stale = |marks: &Marks| marks.is_stale || (marks.waits && !is_first);
-            let both = self.sessions.values().zip(self.marks.values());
-            for (session, _) in both.filter(|(_, marks)| is_stale(marks)) {
+            for (_, session, _) in self.sessions.iter().filter(|it| is_stale(it.2)) {
                 let (told, booked) = (&session.told[cluster], &session.booked[cluster]);
                 changes.add_difference(&told.outer, &booked.outer);
                 if !is_first {
@@ -101,8 +100,7 @@ impl Rms {
             if others {
                 notices.reserve(self.sessions.len());
             }
-            let both = self.sessions.iter_mut().zip(self.marks.values());
-            for ((&app, session), marks) in both {
+            for (app, session, marks) in self.sessions.iter_mut() {
                 while let Some((_, told)) = gone.next_if(|gone| gone.0 < app) {
                     changes.add_steps(&told[cluster].planned, 1);
                 }
@@ -135,7 +133,7 @@ impl Rms {
                 }
             }
         }
-        for marks in self.marks.values_mut() {
+        for (_, _, marks) in self.sessions.iter_mut() {
             marks.is_stale = false;
         }
     }
