@@ -14,6 +14,7 @@
 //! where it is tried, and each change of what is booked.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use pbs_profile::Profile;
 use pbs_view::{find_shape, segments, Steps};
@@ -22,9 +23,9 @@ use crate::holes::Holes;
 use crate::place::{find_first, find_in_both, parts, without, Anchor, Placed};
 use crate::preemptible::{grant, wants_of};
 use crate::rms::rebook;
-use crate::session::Tree;
+use crate::session::{Marks, Tree};
 use crate::share::Shares;
-use crate::{AppId, Event, Kind, Notice, Order, Rms, Session};
+use crate::{AppId, Event, Kind, Notice, Order, RequestId, Rms, Session};
 
 /// The trees of some sessions, in the order in which they are placed.
 type Trees = Vec<(AppId, Tree)>;
@@ -55,9 +56,10 @@ impl Rms {
 
         let before = std::mem::take(&mut self.shares);
         let (mut changed, preemptible) = self.place();
-        changed.append(&mut self.grant_all(&preemptible));
+        let mut violations = Vec::new();
+        changed.append(&mut self.grant_all(&preemptible, &mut violations));
         self.book(&changed);
-        self.watch();
+        self.end_all(violations);
 
         let mut notices = std::mem::take(&mut self.notices);
         self.changed_views(&before, &mut notices);
@@ -95,80 +97,33 @@ impl Rms {
     /// Places what is not preempted, and divides what is left among the others. Says of which
     /// sessions something starts now, and what has to be placed of the others.
     fn place(&mut self) -> (BTreeSet<AppId>, Trees) {
-        let (clusters, now_ns) = (self.sizes.len(), self.now_ns);
-        let limit = self.policy.limits.nodes;
+        let (clusters, now_ns, order) = (self.sizes.len(), self.now_ns, self.policy.order);
+        let sizes = self.sizes.iter().map(|&nodes| u64::from(nodes));
+        let mut plan = Plan {
+            now_ns,
+            limit: self.policy.limits.nodes,
+            profiles: self.profiles[..clusters].to_vec(),
+            holes: sizes.map(Holes::new).collect(),
+            taken: vec![Vec::new(); clusters],
+            changed: BTreeSet::new(),
+        };
         let waiting = self.sessions.iter_mut().filter(|it| it.2.waits);
-        let mut waiting: Vec<Waiting> = waiting
-            .map(|(app, session, _)| Waiting {
-                app,
-                session,
-                placed: Vec::new(),
-            })
-            .collect();
-        let (firm, preemptible) = trees(&mut waiting, self.policy.order);
-        // On what a session has itself it depends only what is inside, and what a limit clips.
-        for (place, _, is_inside) in &firm {
-            if *is_inside || limit < u64::MAX {
-                waiting[*place].placed.resize(clusters, Placed::default());
+        let mut waiting: Vec<Waiting> = waiting.map(Waiting::new).collect();
+        let (mut firm, mut preemptible) = (Vec::new(), Trees::new());
+        for place in 0..waiting.len() {
+            waiting[place].trees(place, &mut firm, &mut preemptible);
+            if order == Order::Connection {
+                // While its memory is at hand.
+                plan.place(&mut waiting, &mut firm);
+                waiting[place].mark();
             }
         }
-        let mut changed = BTreeSet::new();
-        // What is placed may be placed elsewhere next time: it is not booked.
-        let mut plan = self.profiles[..clusters].to_vec();
-        let mut taken = vec![Vec::new(); clusters];
-        let sizes = self.sizes.iter().map(|&nodes| u64::from(nodes));
-        let mut holes: Vec<Holes> = sizes.map(Holes::new).collect();
-        for (place, tree, is_inside) in &firm {
-            let Waiting {
-                app,
-                session,
-                placed,
-            } = &mut waiting[*place];
-            let shape = segments(&parts(session, tree));
-            let anchor = Anchor::of(session, tree, now_ns);
-            let begin_ns = anchor.earliest_ns(now_ns).and_then(|from_ns| {
-                let both = session.booked.iter().zip(placed.iter());
-                if *is_inside {
-                    let inside: Vec<_> = both.map(|(b, p)| p.inside(b, now_ns)).collect();
-                    find_shape(&inside, &shape, from_ns)
-                } else if limit == u64::MAX {
-                    find_first(&plan, &mut holes, &shape, from_ns, now_ns)
-                } else {
-                    let own: Vec<_> = both.map(|(b, p)| p.below(limit, b, now_ns)).collect();
-                    find_in_both(&plan, &own, &shape, from_ns)
-                }
-            });
-            let Some(begin_ns) = begin_ns.filter(|&ns| anchor.allows(ns)) else {
-                continue;
-            };
-            let is_firm = session.requests[tree.root].ask.kind == Kind::NonPreemptible;
-            for segment in &shape {
-                let start_ns = begin_ns + segment.offset_ns;
-                let over = start_ns..start_ns.saturating_add(segment.duration_ns);
-                if let Some(placed) = placed.get_mut(segment.profile) {
-                    placed.add(is_firm, over.clone(), segment.nodes);
-                }
-                if !is_inside && begin_ns > now_ns {
-                    session.planned[segment.profile].add(over.clone(), segment.nodes);
-                }
-                if !is_inside {
-                    let booked = plan[segment.profile].subtract(over.clone(), segment.nodes);
-                    debug_assert_eq!(booked, Ok(()), "there was a hole");
-                }
-                if is_firm {
-                    taken[segment.profile].push((over, segment.nodes));
-                }
-            }
-            if tree.schedule(session, begin_ns, now_ns) {
-                changed.insert(*app);
-            }
+        if order == Order::Request {
+            plan.place(&mut waiting, &mut firm);
+            waiting.iter_mut().for_each(Waiting::mark);
         }
 
-        let preemptible = preemptible.into_iter();
-        let preemptible: Trees = preemptible
-            .map(|(place, tree)| (waiting[place].app, tree))
-            .collect();
-        let all = self.profiles[clusters..].iter().zip(&taken);
+        let all = self.profiles[clusters..].iter().zip(&plan.taken);
         let left: Vec<Profile> = all
             .map(|(profile, taken)| without(profile, taken))
             .collect();
@@ -182,21 +137,36 @@ impl Rms {
             let shares = Shares::new(nodes, wants.collect(), now_ns, self.policy.is_strict);
             self.shares.push(shares);
         }
-        (changed, preemptible)
+        (plan.changed, preemptible)
     }
 
-    /// Says what preemptible requests get that have started or can. Says of which sessions
-    /// something starts.
-    fn grant_all(&mut self, trees: &Trees) -> BTreeSet<AppId> {
+    /// Says what preemptible requests get that have started or can, and which sessions have
+    /// kept preemptible nodes for longer than the grace. Says of which sessions something starts.
+    fn grant_all(&mut self, trees: &Trees, violations: &mut Vec<Violation>) -> BTreeSet<AppId> {
+        let mut changed = BTreeSet::new();
         let mut waiting = by_app(trees);
-        let (shares, now_ns) = (&self.shares, self.now_ns);
-        let all = self.sessions.iter_mut();
-        let open =
-            all.filter(|(_, _, marks)| marks.is_preemptible && (marks.waits || marks.is_open));
-        let granted = open.filter_map(|(app, session, _)| {
-            grant(app, session, waiting(app), shares, now_ns).then_some(app)
-        });
-        granted.collect()
+        let (now_ns, grace_ns) = (self.now_ns, self.policy.release_grace_ns);
+        for (app, session, marks) in self.sessions.iter_mut().filter(|it| it.2.is_preemptible) {
+            let is_granted = marks.waits || marks.is_open_preemptible;
+            if is_granted && grant(app, session, waiting(app), &self.shares, now_ns) {
+                changed.insert(app);
+            }
+            for (cluster, shares) in self.shares.iter().enumerate() {
+                let held = session.preemptible_held(cluster);
+                let allowed = shares.at(app, now_ns);
+                let before = session.overstays[cluster];
+                let since_ns = before.map_or(now_ns, |(_, since_ns)| since_ns);
+                let over = (held > allowed).then(|| (held - allowed, since_ns));
+                if over != before {
+                    session.account_until(now_ns);
+                    session.overstays[cluster] = over;
+                }
+                if over.is_some() && now_ns.saturating_sub(since_ns) >= grace_ns {
+                    violations.push((app, cluster, held, allowed));
+                }
+            }
+        }
+        changed
     }
 
     /// Books what starts now; what is placed later remains a plan.
@@ -214,25 +184,7 @@ impl Rms {
     }
 
     /// Ends the sessions that have kept preemptible nodes for longer than the grace.
-    fn watch(&mut self) {
-        let (now_ns, grace_ns) = (self.now_ns, self.policy.release_grace_ns);
-        let mut violations = Vec::new();
-        for (app, session, _) in self.sessions.iter_mut().filter(|it| it.2.is_preemptible) {
-            for (cluster, shares) in self.shares.iter().enumerate() {
-                let held = session.preemptible_held(cluster);
-                let allowed = shares.at(app, now_ns);
-                let before = session.overstays[cluster];
-                let since_ns = before.map_or(now_ns, |(_, since_ns)| since_ns);
-                let over = (held > allowed).then(|| (held - allowed, since_ns));
-                if over != before {
-                    session.account_until(now_ns);
-                    session.overstays[cluster] = over;
-                }
-                if over.is_some() && now_ns.saturating_sub(since_ns) >= grace_ns {
-                    violations.push((app, cluster, held, allowed));
-                }
-            }
-        }
+    fn end_all(&mut self, violations: Vec<Violation>) {
         for (app, cluster, held, allowed) in violations {
             // Of two clusters the first will do.
             if let Some(killed) = self.close(app) {
@@ -252,26 +204,26 @@ impl Rms {
     fn hand_out(&mut self, notices: &mut Vec<Notice>) {
         let mut kept = vec![0; self.sizes.len()];
         for is_preemptible in [false, true] {
-            for (app, session, marks) in self.sessions.iter_mut().filter(|it| it.2.is_open) {
-                if is_preemptible && !marks.is_preemptible {
+            for (app, session, marks) in self.sessions.iter_mut() {
+                let is_open = match is_preemptible {
+                    true => &mut marks.is_open_preemptible,
+                    false => &mut marks.is_open,
+                };
+                if !std::mem::take(is_open) {
                     continue;
                 }
                 // What it has until now.
                 session.account_until(self.now_ns);
-                let mut is_open = false;
-                for request in &mut session.requests {
-                    if request.started_ns.is_none() || request.is_notified {
-                        continue;
-                    }
-                    if (request.ask.kind == Kind::Preemptible) != is_preemptible {
-                        is_open = true;
-                        continue;
-                    }
+                let waiting = session.requests.iter_mut().filter(|request| {
+                    let is_started = request.started_ns.is_some() && !request.is_notified;
+                    is_started && (request.ask.kind == Kind::Preemptible) == is_preemptible
+                });
+                for request in waiting {
                     let (pool, lacks) = (&mut self.pools[request.ask.cluster], request.lacks());
                     let kept = &mut kept[request.ask.cluster];
                     if pool.free().saturating_sub(*kept) < lacks {
                         *kept += lacks;
-                        is_open = true;
+                        *is_open = true;
                         continue;
                     }
                     let choice = self.policy.choice;
@@ -285,37 +237,59 @@ impl Rms {
                     };
                     notices.push(Notice { app, event });
                 }
-                marks.is_open = is_open;
             }
         }
     }
 }
 
+/// A session that keeps so many nodes of a cluster where fewer are allowed.
+type Violation = (AppId, usize, u64, u64);
+
 /// A session of which a request has not started.
 struct Waiting<'a> {
     app: AppId,
     session: &'a mut Session,
+    marks: &'a mut Marks,
     /// What has been placed of it on each cluster; none where nothing depends on that.
     placed: Vec<Placed>,
 }
 
-/// A tree that has to be placed, with the place of its session among those that wait.
-type Firm = (usize, Tree, bool);
+/// A tree that is not preempted.
+struct Firm {
+    /// The place of its session among those that wait.
+    place: usize,
+    tree: Tree,
+    /// It is inside a pre-allocation: after what is not.
+    is_inside: bool,
+    id: RequestId,
+}
 
-/// What has to be placed: what is not preempted, in the order of the policy and first what is
-/// not inside a pre-allocation, and what is preempted, in the order of connection.
-fn trees(waiting: &mut [Waiting], order: Order) -> (Vec<Firm>, Vec<(usize, Tree)>) {
-    let (mut firm, mut preemptible) = (Vec::new(), Vec::new());
-    for (place, Waiting { session, .. }) in waiting.iter_mut().enumerate() {
+impl<'a> Waiting<'a> {
+    fn new((app, session, marks): (AppId, &'a mut Session, &'a mut Marks)) -> Self {
+        Self {
+            app,
+            session,
+            marks,
+            placed: Vec::new(),
+        }
+    }
+
+    /// What has to be placed, and nothing is yet: what is not preempted, and what is.
+    fn trees(&mut self, place: usize, firm: &mut Vec<Firm>, preemptible: &mut Trees) {
+        let session = &mut *self.session;
         session.planned.iter_mut().for_each(Steps::clear);
         let spans = session.spans();
         for tree in session.trees(&spans) {
-            let kind = session.requests[tree.root].ask.kind;
-            if kind == Kind::Preemptible {
-                preemptible.push((place, tree));
+            let root = &session.requests[tree.root];
+            if root.ask.kind == Kind::Preemptible {
+                preemptible.push((self.app, tree));
             } else {
-                let is_inside = tree.is_inside(session);
-                firm.push((place, tree, is_inside));
+                firm.push(Firm {
+                    place,
+                    id: root.id,
+                    is_inside: tree.is_inside(session),
+                    tree,
+                });
             }
         }
         for (request, span) in session.requests.iter_mut().zip(spans) {
@@ -323,13 +297,96 @@ fn trees(waiting: &mut [Waiting], order: Order) -> (Vec<Firm>, Vec<(usize, Tree)
             request.scheduled_ns = span.map(|span| span.start).filter(|_| !is_started);
         }
     }
-    match order {
-        Order::Connection => firm.sort_by_key(|it| it.2),
-        Order::Request => {
-            firm.sort_by_key(|it| (it.2, waiting[it.0].session.requests[it.1.root].id));
+
+    /// Notes whether its view is made of something else now.
+    fn mark(&mut self) {
+        self.marks.is_stale = self.session.is_stale();
+    }
+}
+
+/// What is placed in a pass. It may be placed elsewhere next time: it is not booked.
+struct Plan {
+    now_ns: u64,
+    /// How many nodes of a cluster a session may take from others.
+    limit: u64,
+    /// What is left of each cluster that nobody has.
+    profiles: Vec<Profile>,
+    holes: Vec<Holes>,
+    /// What is taken of each cluster from preemptible requests.
+    taken: Vec<Vec<(Range<u64>, u64)>>,
+    /// Of which sessions something starts.
+    changed: BTreeSet<AppId>,
+}
+
+impl Plan {
+    /// Places trees in the order of submission, first those that are not inside others.
+    fn place(&mut self, waiting: &mut [Waiting], firm: &mut Vec<Firm>) {
+        firm.sort_unstable_by_key(|it| (it.is_inside, it.id));
+        if self.limit < u64::MAX || firm.iter().any(|it| it.is_inside) {
+            // Else nothing depends on what a session has itself.
+            for it in firm.iter() {
+                let placed = &mut waiting[it.place].placed;
+                placed.resize(self.profiles.len(), Placed::default());
+            }
+        }
+        for Firm {
+            place,
+            tree,
+            is_inside,
+            ..
+        } in firm.drain(..)
+        {
+            self.place_one(&mut waiting[place], &tree, is_inside);
         }
     }
-    (firm, preemptible)
+
+    fn place_one(&mut self, waiting: &mut Waiting, tree: &Tree, is_inside: bool) {
+        let (now_ns, limit) = (self.now_ns, self.limit);
+        let Waiting {
+            app,
+            session,
+            placed,
+            ..
+        } = waiting;
+        let shape = segments(&parts(session, tree));
+        let anchor = Anchor::of(session, tree, now_ns);
+        let begin_ns = anchor.earliest_ns(now_ns).and_then(|from_ns| {
+            let both = session.booked.iter().zip(placed.iter());
+            if is_inside {
+                let inside: Vec<_> = both.map(|(b, p)| p.inside(b, now_ns)).collect();
+                find_shape(&inside, &shape, from_ns)
+            } else if limit == u64::MAX {
+                find_first(&self.profiles, &mut self.holes, &shape, from_ns, now_ns)
+            } else {
+                let own: Vec<_> = both.map(|(b, p)| p.below(limit, b, now_ns)).collect();
+                find_in_both(&self.profiles, &own, &shape, from_ns)
+            }
+        });
+        let Some(begin_ns) = begin_ns.filter(|&ns| anchor.allows(ns)) else {
+            return;
+        };
+        let is_firm = session.requests[tree.root].ask.kind == Kind::NonPreemptible;
+        for segment in &shape {
+            let start_ns = begin_ns + segment.offset_ns;
+            let over = start_ns..start_ns.saturating_add(segment.duration_ns);
+            if let Some(placed) = placed.get_mut(segment.profile) {
+                placed.add(is_firm, over.clone(), segment.nodes);
+            }
+            if !is_inside && begin_ns > now_ns {
+                session.planned[segment.profile].add(over.clone(), segment.nodes);
+            }
+            if !is_inside {
+                let booked = self.profiles[segment.profile].subtract(over.clone(), segment.nodes);
+                debug_assert_eq!(booked, Ok(()), "there was a hole");
+            }
+            if is_firm {
+                self.taken[segment.profile].push((over, segment.nodes));
+            }
+        }
+        if tree.schedule(session, begin_ns, now_ns) {
+            self.changed.insert(*app);
+        }
+    }
 }
 
 /// The trees of each session, if asked for in the order of connection.

@@ -394,7 +394,7 @@ impl Rms {
             };
             // It has had its nodes until now; of a pass that could not come earlier.
             let late_ns = (now_ns - end_ns).min(self.policy.interval_ns);
-            if let Some(session) = self.sessions.get_mut(&app) {
+            if let Some(session) = self.sessions.get_mut(app) {
                 let account = &mut session.account;
                 account.count_late(kind, end.freed.len(), late_ns);
             }

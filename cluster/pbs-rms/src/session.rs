@@ -66,8 +66,10 @@ pub(crate) struct Marks {
     pub(crate) waits: bool,
     /// One is to start with another one that has started.
     pub(crate) is_late: bool,
-    /// A request has started of which the application does not know yet.
+    /// A request that is not preempted has started of which the application does not know yet.
     pub(crate) is_open: bool,
+    /// A preemptible one has.
+    pub(crate) is_open_preemptible: bool,
     /// It has preemptible requests.
     pub(crate) is_preemptible: bool,
     /// Its view is made of something else than when it was told last.
@@ -111,24 +113,32 @@ impl Session {
             first_end_ns: FOREVER,
             waits: false,
             is_open: false,
+            is_open_preemptible: false,
             is_preemptible: false,
             is_late: false,
-            is_stale: false,
+            is_stale: self.is_stale(),
         };
         for request in &self.requests {
             let end_ns = request.end_ns();
             marks.first_end_ns = marks.first_end_ns.min(end_ns.unwrap_or(FOREVER));
             marks.waits |= end_ns.is_none();
-            marks.is_open |= end_ns.is_some() && !request.is_notified;
-            marks.is_preemptible |= request.ask.kind == Kind::Preemptible;
+            let is_preemptible = request.ask.kind == Kind::Preemptible;
+            let is_open = end_ns.is_some() && !request.is_notified;
+            marks.is_open |= is_open && !is_preemptible;
+            marks.is_open_preemptible |= is_open && is_preemptible;
+            marks.is_preemptible |= is_preemptible;
         }
-        let now = self.booked.iter().zip(&self.planned);
-        let mut both = self.told.iter().zip(now);
-        marks.is_stale |= both.any(|(told, (booked, planned))| {
-            !told.is_any || told.outer != booked.outer || told.planned != *planned
-        });
         marks.is_late = marks.waits && self.first_late().is_some();
         marks
+    }
+
+    /// Is its view made of something else than when it was told last?
+    pub(crate) fn is_stale(&self) -> bool {
+        let now = self.booked.iter().zip(&self.planned);
+        let mut both = self.told.iter().zip(now);
+        both.any(|(told, (booked, planned))| {
+            !told.is_any || told.outer != booked.outer || told.planned != *planned
+        })
     }
 
     pub(crate) fn place(&self, id: RequestId) -> Option<usize> {

@@ -11,7 +11,7 @@ use std::ops::Range;
 
 use pbs_view::{Cap, Steps, FOREVER};
 
-use crate::session::{Marks, Told};
+use crate::session::Told;
 use crate::share::Shares;
 use crate::{AppId, Event, Notice, Order, Rms};
 
@@ -77,9 +77,7 @@ impl Rms {
         let is_first = self.policy.order == Order::Connection;
         for (cluster, before) in before.iter().enumerate() {
             let mut changes = Changes::new(self.now_ns);
-            // What waits is planned anew in each pass.
-            let is_stale = |marks: &Marks| marks.is_stale || (marks.waits && !is_first);
-            for (_, session, _) in self.sessions.iter().filter(|it| is_stale(it.2)) {
+            for (_, session, _) in self.sessions.iter().filter(|it| it.2.is_stale) {
                 let (told, booked) = (&session.told[cluster], &session.booked[cluster]);
                 changes.add_difference(&told.outer, &booked.outer);
                 if !is_first {
@@ -105,7 +103,7 @@ impl Rms {
                     changes.add_steps(&told[cluster].planned, 1);
                 }
                 let mut is_changed = !changes.is_none();
-                if marks.is_stale || marks.waits {
+                if marks.is_stale {
                     let (outer, planned) =
                         (&session.booked[cluster].outer, &session.planned[cluster]);
                     let told = &mut session.told[cluster];
