@@ -145,6 +145,7 @@ impl Rms {
     fn grant_all(&mut self, trees: &Trees, violations: &mut Vec<Violation>) -> BTreeSet<AppId> {
         let mut changed = BTreeSet::new();
         let mut waiting = by_app(trees);
+        let mut wants: Vec<_> = self.shares.iter().map(Shares::wants_in_order).collect();
         let (now_ns, grace_ns) = (self.now_ns, self.policy.release_grace_ns);
         for (app, session, marks) in self.sessions.iter_mut().filter(|it| it.2.is_preemptible) {
             let is_granted = marks.waits || marks.is_open_preemptible;
@@ -153,7 +154,7 @@ impl Rms {
             }
             for (cluster, shares) in self.shares.iter().enumerate() {
                 let held = session.preemptible_held(cluster);
-                let allowed = shares.at(app, now_ns);
+                let allowed = shares.at_with(wants[cluster](app), app, now_ns);
                 let before = session.overstays[cluster];
                 let since_ns = before.map_or(now_ns, |(_, since_ns)| since_ns);
                 let over = (held > allowed).then(|| (held - allowed, since_ns));
@@ -245,7 +246,7 @@ impl Rms {
 /// A session that keeps so many nodes of a cluster where fewer are allowed.
 type Violation = (AppId, usize, u64, u64);
 
-/// A session of which a request has not started.
+/// A session of which a request has to be placed.
 struct Waiting<'a> {
     app: AppId,
     session: &'a mut Session,
@@ -292,8 +293,10 @@ impl<'a> Waiting<'a> {
                 });
             }
         }
+        self.marks.waits = false;
         for (request, span) in session.requests.iter_mut().zip(spans) {
             let is_started = request.started_ns.is_some();
+            self.marks.waits |= !is_started && span.is_none();
             request.scheduled_ns = span.map(|span| span.start).filter(|_| !is_started);
         }
     }

@@ -62,7 +62,8 @@ pub(crate) struct Told {
 pub(crate) struct Marks {
     /// When the first of its requests is over.
     pub(crate) first_end_ns: u64,
-    /// A request has not started.
+    /// A request has to be placed: it has not started, and does not follow one that has. Or what
+    /// is known of when requests start is old.
     pub(crate) waits: bool,
     /// One is to start with another one that has started.
     pub(crate) is_late: bool,
@@ -111,24 +112,33 @@ impl Session {
     pub(crate) fn marks(&self) -> Marks {
         let mut marks = Marks {
             first_end_ns: FOREVER,
-            waits: false,
+            waits: self.planned.iter().any(|planned| !planned.is_zero()),
             is_open: false,
             is_open_preemptible: false,
             is_preemptible: false,
             is_late: false,
             is_stale: self.is_stale(),
         };
+        let mut is_started = true;
         for request in &self.requests {
             let end_ns = request.end_ns();
             marks.first_end_ns = marks.first_end_ns.min(end_ns.unwrap_or(FOREVER));
-            marks.waits |= end_ns.is_none();
+            is_started &= end_ns.is_some();
             let is_preemptible = request.ask.kind == Kind::Preemptible;
             let is_open = end_ns.is_some() && !request.is_notified;
             marks.is_open |= is_open && !is_preemptible;
             marks.is_open_preemptible |= is_open && is_preemptible;
             marks.is_preemptible |= is_preemptible;
         }
-        marks.is_late = marks.waits && self.first_late().is_some();
+        if !is_started {
+            let mut both = self.requests.iter().zip(self.spans());
+            marks.waits |= both.any(|(request, span)| {
+                let start_ns = span.map(|span| span.start);
+                let is_old = start_ns.is_none() || start_ns != request.scheduled_ns;
+                request.started_ns.is_none() && is_old
+            });
+            marks.is_late = self.first_late().is_some();
+        }
         marks
     }
 

@@ -92,12 +92,31 @@ impl Shares {
 
     /// What a session may have at a time.
     pub(crate) fn at(&self, app: AppId, time_ns: u64) -> u64 {
+        self.at_with(self.wants_of(app), app, time_ns)
+    }
+
+    /// [`Shares::at`], given what it wants.
+    pub(crate) fn at_with(&self, wants: Option<&Steps>, app: AppId, time_ns: u64) -> u64 {
         let place = self.stretches.partition_point(|s| s.from_ns <= time_ns);
         let stretch = place.checked_sub(1).map(|place| &self.stretches[place]);
         stretch.map_or(0, |stretch| {
-            let wanted = self.wants_of(app).map_or(0, |steps| steps.at(time_ns));
+            let wanted = wants.map_or(0, |steps| steps.at(time_ns));
             self.part(stretch, app, wanted)
         })
+    }
+
+    /// What sessions want that are asked for in the order of connection.
+    pub(crate) fn wants_in_order<'a>(&'a self) -> impl FnMut(AppId) -> Option<&'a Steps> + use<'a> {
+        let mut rest = &self.wants[..];
+        move |app| {
+            while let Some(((first, steps), after)) = rest.split_first() {
+                if *first >= app {
+                    return (*first == app).then_some(steps);
+                }
+                rest = after;
+            }
+            None
+        }
     }
 
     /// What a session may have from the first time on.
@@ -183,11 +202,6 @@ impl Shares {
         }
     }
 
-    /// Does a session want something?
-    pub(crate) fn is_claimant(&self, app: AppId) -> bool {
-        self.wants_of(app).is_some()
-    }
-
     /// [`Shares::is_changed`] for those that want nothing, now or before.
     pub(crate) fn is_changed_for_others(&self, before: &Self, times: &[u64]) -> bool {
         // Nobody has this number.
@@ -198,9 +212,20 @@ impl Shares {
     /// times of [`Shares::changed_since`] are given. Never says no where it is another; looks
     /// at no more than so many times, and says yes after those.
     pub(crate) fn is_changed(&self, before: &Self, app: AppId, times: &[u64]) -> bool {
+        let both = [self.wants_of(app), before.wants_of(app)];
+        self.is_changed_with(both, before, app, times)
+    }
+
+    /// [`Shares::is_changed`], given what it wants now and wanted before.
+    pub(crate) fn is_changed_with(
+        &self,
+        [wants, wanted]: [Option<&Steps>; 2],
+        before: &Self,
+        app: AppId,
+        times: &[u64],
+    ) -> bool {
         const MOST: usize = 64;
-        let (wants, wanted) = (self.wants_of(app), before.wants_of(app));
-        let differs = |ns| self.at(app, ns) != before.at(app, ns);
+        let differs = |ns| self.at_with(wants, app, ns) != before.at_with(wanted, app, ns);
         let now_ns = self.stretches.first().map_or(0, |stretch| stretch.from_ns);
         // Its own wants move what it sees where the numbers of all are the same.
         let own = (wants != wanted).then(|| {

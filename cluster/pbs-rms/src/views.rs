@@ -90,8 +90,9 @@ impl Rms {
                     changes.add_steps(&told[cluster].planned, 1);
                 }
             }
-            let mut gone = gone.iter().filter(|_| is_first).peekable();
             let now = &self.shares[cluster];
+            let (mut wants, mut wanted) = (now.wants_in_order(), before.wants_in_order());
+            let mut gone = gone.iter().filter(|_| is_first).peekable();
             let times = now.changed_since(before, self.now_ns);
             // All that have never wanted anything see the same.
             let others = now.is_changed_for_others(before, &times);
@@ -121,9 +122,9 @@ impl Rms {
                     };
                 }
                 is_changed = is_changed
-                    || match now.is_claimant(app) || before.is_claimant(app) {
-                        true => now.is_changed(before, app, &times),
-                        false => others,
+                    || match [wants(app), wanted(app)] {
+                        [None, None] => others,
+                        both => now.is_changed_with(both, before, app, &times),
                     };
                 if is_changed {
                     let event = Event::Views { cluster };
