@@ -216,8 +216,8 @@ impl Rms {
                 // What it has until now.
                 session.account_until(self.now_ns);
                 let waiting = session.requests.iter_mut().filter(|request| {
-                    let is_started = request.started_ns.is_some() && !request.is_notified;
-                    is_started && (request.ask.kind == Kind::Preemptible) == is_preemptible
+                    let is_open = !request.is_notified && request.started_ns.is_some();
+                    is_open && (request.ask.kind == Kind::Preemptible) == is_preemptible
                 });
                 for request in waiting {
                     let (pool, lacks) = (&mut self.pools[request.ask.cluster], request.lacks());

@@ -97,7 +97,8 @@ impl Rms {
             // All that have never wanted anything see the same.
             let others = now.is_changed_for_others(before, &times);
             if others {
-                notices.reserve(self.sessions.len());
+                // With the starts that follow.
+                notices.reserve(2 * self.sessions.len());
             }
             for (app, session, marks) in self.sessions.iter_mut() {
                 while let Some((_, told)) = gone.next_if(|gone| gone.0 < app) {
