@@ -193,7 +193,7 @@ fn f17_f26_what_is_announced_has_two_numbers_and_each_is_told() {
 }
 
 #[test]
-fn f41_who_asks_is_told_which_nodes_nobody_wants() {
+fn f40_f41_who_asks_is_told_which_nodes_nobody_wants() {
     let path = start("idle");
     let mut client = Client::connect_to(&path).expect("it serves");
     let session = client.connect("it").expect("a session").session;
