@@ -819,11 +819,12 @@ mod tests {
         Jobs::open(machine, &settings, &device, &Config::DEFAULT).unwrap()
     }
 
-    fn ordered(cpus: &str, hold: bool) -> Order {
-        let mut submission = job("confined", 4_000_000_000).remove(0);
-        let cpus = [("cpus", cpus.to_string())];
-        let text = with_values(&submission.request, &cpus[..usize::from(cpus[0].1 != "")]);
-        submission = Submission::from_text(text, submission.file).unwrap();
+    /// One that is confined to those CPUs, if it is said.
+    fn ordered(cpus: Option<&str>, hold: bool) -> Order {
+        let Submission { file, request, .. } = job("confined", 4_000_000_000).remove(0);
+        let cpus = cpus.map(|cpus| ("cpus", cpus.to_string()));
+        let text = with_values(&request, cpus.as_slice());
+        let submission = Submission::from_text(text, file).unwrap();
         let terms = Terms {
             hold,
             ..Terms::default()
@@ -837,19 +838,20 @@ mod tests {
     fn the_cpus_of_jobs_are_told() {
         let directory = std::env::temp_dir().join(format!("pbs-cpus-{}", std::process::id()));
         let mut jobs = jobs(&directory);
-        let order = |jobs: &mut Jobs, cpus: &str, hold| {
+        let order = |jobs: &mut Jobs, cpus, hold| {
             let ids = jobs.order(vec![ordered(cpus, hold)], &mut Nobody)?;
             let standing = jobs.standing_of(ids[0])?;
             Ok::<_, Error>((ids[0], standing.state, standing.cpus))
         };
-        let all = order(&mut jobs, "", false);
+        let all = order(&mut jobs, None, false);
         assert!(matches!(all, Ok((_, "planned", None))), "{all:?}");
-        let (held, state, cpus) = order(&mut jobs, "[0]", true).unwrap();
+        let (held, state, cpus) = order(&mut jobs, Some("[0]"), true).unwrap();
         assert_eq!((state, cpus), ("held", Some(vec![0])));
-        let (_, state, cpus) = order(&mut jobs, "[0]", false).unwrap();
+        let (_, state, cpus) = order(&mut jobs, Some("[0]"), false).unwrap();
         assert_eq!((state, cpus), ("planned", Some(vec![0])));
         for hold in [false, true] {
-            let declined = order(&mut jobs, "[0, 3]", hold).map_err(|error| error.to_string());
+            let declined = order(&mut jobs, Some("[0, 3]"), hold);
+            let declined = declined.map_err(|error| error.to_string());
             let why = declined.unwrap_err();
             let missing = "confined: job confined is declined: level 1 (general check): the job \
                            is confined to CPUs that the machine does not have: 3; it has 0; it \
@@ -857,7 +859,7 @@ mod tests {
             assert_eq!(why, missing);
         }
         let alteration = |cpus| Alteration {
-            submission: Some(ordered(cpus, true).submission),
+            submission: Some(ordered(Some(cpus), true).submission),
             ..Alteration::default()
         };
         let declined = jobs.alter(held, alteration("[1]"));
