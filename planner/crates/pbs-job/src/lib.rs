@@ -5,7 +5,8 @@
 //! Both are read from TOML ([`machine_from_toml`], [`job_from_toml`]) or from
 //! the four files of Glaß's prototype ([`glass`]), and written as TOML. Every
 //! job is a [`Draft`] first, whose task net and figures are checked completely
-//! before anything else is done with it ([`Draft::check`]).
+//! before anything else is done with it ([`Draft::check`]). Who hands the file of another
+//! on gives it other values with [`with_values`].
 
 mod check;
 mod draft;

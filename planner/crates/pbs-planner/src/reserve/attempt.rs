@@ -133,8 +133,8 @@ struct Attempt<'a, 's> {
     ready: Ready<'a>,
     /// First tasks of processes that have to wait for memory.
     waiting: Vec<usize>,
-    /// Of so much memory there was not enough on any core of the job since a process last gave
-    /// some back.
+    /// Of so much memory there was not enough on any core that the job may use, since a
+    /// process last gave some back.
     too_much_bytes: u64,
     open_tasks: usize,
     processes: Vec<ProcessReservation>,
