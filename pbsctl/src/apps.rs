@@ -21,7 +21,7 @@ use serde::Serialize;
 use crate::failure::Failure;
 use crate::output::{counted, Output};
 use crate::quantities;
-use crate::rms::numbers;
+use crate::rms::{numbers, ManagerSocket};
 use crate::service::{submission, Terms};
 
 const APPS_HELP: &str = "\
@@ -59,15 +59,8 @@ struct RunOptions {
     #[command(subcommand)]
     model: Model,
 
-    /// Where the manager listens
-    #[arg(
-        long,
-        global = true,
-        env = "PBS_RMS_SOCKET",
-        value_name = "PATH",
-        default_value = pbs_rms_wire::SOCKET
-    )]
-    socket: PathBuf,
+    #[command(flatten)]
+    manager: ManagerSocket,
 
     /// So many times faster than it would be
     #[arg(
@@ -422,7 +415,7 @@ pub(crate) fn apps(out: Output, options: &AppsOptions) -> Result<ExitCode, Failu
         }
     };
     let failed = |failure: pbs_rms_wire::Failure| {
-        let socket = options.socket.display();
+        let socket = options.manager.socket.display();
         Failure::Failed(format!("{socket}: {failure}; pbsctl rms serve starts one"))
     };
     let firsts = first_tasks(&options.model, &options.job)?;
@@ -433,7 +426,7 @@ pub(crate) fn apps(out: Output, options: &AppsOptions) -> Result<ExitCode, Failu
     let submissions: Vec<_> = submissions.collect::<Result<_, _>>()?;
     let submissions: Vec<_> = firsts.into_iter().zip(submissions).collect();
     let signals = Signals::new().map_err(|error| Failure::file("signals", &error))?;
-    let driver = Driver::connect(&options.socket, name, model, options.speed);
+    let driver = Driver::connect(&options.manager.socket, name, model, options.speed);
     let mut driver = driver.map_err(failed)?;
     if !submissions.is_empty() {
         match jobs(&options.node, driver.cluster(), submissions) {

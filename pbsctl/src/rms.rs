@@ -42,6 +42,13 @@ pub(crate) struct RmsOptions {
     #[command(subcommand)]
     what: What,
 
+    #[command(flatten)]
+    manager: ManagerSocket,
+}
+
+/// Where the manager is.
+#[derive(Args, Debug)]
+pub(crate) struct ManagerSocket {
     /// Where the manager listens
     #[arg(
         long,
@@ -50,7 +57,7 @@ pub(crate) struct RmsOptions {
         value_name = "PATH",
         default_value = pbs_rms_wire::SOCKET
     )]
-    socket: PathBuf,
+    pub(crate) socket: PathBuf,
 }
 
 #[derive(Debug, Subcommand)]
@@ -302,7 +309,7 @@ fn connect(socket: &Path) -> Result<Client, Failure> {
 }
 
 pub(crate) fn rms(out: Output, options: &RmsOptions) -> Result<ExitCode, Failure> {
-    let socket = &options.socket;
+    let socket = &options.manager.socket;
     match &options.what {
         What::Serve(serving) => serve_at(socket, serving)?,
         What::Requests { session } => {
@@ -623,23 +630,33 @@ fn by_user(accounts: &[Account]) -> Vec<User> {
     users.into_values().collect()
 }
 
+/// Node seconds by type, as they stand in a table.
+const NODE_S: [&str; 7] = [
+    "pre-allocated",
+    "idle",
+    "non-preemptible",
+    "preemptible",
+    "overstayed",
+    "wasted",
+    "cost",
+];
+
+/// A table of node seconds, each row with something in front, of which the first columns are
+/// words.
+fn node_s_text(titles: &[&str], words: usize, rows: Vec<(Vec<String>, [u64; 6], u64)>) -> String {
+    let title = titles.iter().chain(&NODE_S).map(ToString::to_string);
+    let mut table = vec![title.collect::<Vec<String>>()];
+    table.extend(rows.into_iter().map(|(mut row, node_s, cost_micro)| {
+        row.extend(node_s.map(|seconds| seconds.to_string()));
+        row.push(format!("{:.2}", cost_micro as f64 / 1e6));
+        row
+    }));
+    format!("node seconds\n{}", columns(&table, words))
+}
+
 fn users_text(users: &[User]) -> String {
-    let titles = [
-        "user",
-        "sessions",
-        "pre-allocated",
-        "idle",
-        "non-preemptible",
-        "preemptible",
-        "overstayed",
-        "wasted",
-        "cost",
-    ];
-    let mut rows = vec![titles.map(String::from).to_vec()];
-    for user in users {
-        let cells = [
-            u64::from(user.uid),
-            user.sessions,
+    let rows = users.iter().map(|user| {
+        let node_s = [
             user.pre_allocated_node_s,
             user.idle_node_s,
             user.non_preemptible_node_s,
@@ -647,28 +664,14 @@ fn users_text(users: &[User]) -> String {
             user.overstayed_node_s,
             user.wasted_node_s,
         ];
-        let cost = format!("{:.2}", user.cost_micro as f64 / 1e6);
-        rows.push([cells.map(|cell| cell.to_string()).to_vec(), vec![cost]].concat());
-    }
-    format!("node seconds\n{}", columns(&rows, 0))
+        let first = [u64::from(user.uid), user.sessions].map(|number| number.to_string());
+        (first.to_vec(), node_s, user.cost_micro)
+    });
+    node_s_text(&["user", "sessions"], 0, rows.collect())
 }
 
 fn accounts_text(accounts: &[Account]) -> String {
-    let titles = [
-        "session",
-        "name",
-        "user",
-        "over",
-        "pre-allocated",
-        "idle",
-        "non-preemptible",
-        "preemptible",
-        "overstayed",
-        "wasted",
-        "cost",
-    ];
-    let mut rows = vec![titles.map(String::from).to_vec()];
-    for account in accounts {
+    let rows = accounts.iter().map(|account| {
         let over = if account.is_over { "yes" } else { "no" };
         let node_s = [
             account.pre_allocated_node_s,
@@ -684,11 +687,9 @@ fn accounts_text(accounts: &[Account]) -> String {
             account.uid.to_string(),
             over.into(),
         ];
-        let node_s = node_s.map(|seconds| seconds.to_string());
-        let cost = format!("{:.2}", account.cost_micro as f64 / 1e6);
-        rows.push([first.to_vec(), node_s.to_vec(), vec![cost]].concat());
-    }
-    format!("node seconds\n{}", columns(&rows, 4))
+        (first.to_vec(), node_s, account.cost_micro)
+    });
+    node_s_text(&["session", "name", "user", "over"], 4, rows.collect())
 }
 
 #[cfg(test)]

@@ -19,13 +19,13 @@ pub use serve::serve;
 use std::collections::HashMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use pbs_cluster::RequestId;
 use pbs_job::with_values;
 use pbs_manager::{Allocation, Engine, Happened};
-use pbs_varlink::{Client, Environment, Failure, Filter, Job, JobKey, Refusal, Submission};
+use pbs_varlink::{Environment, Failure, Filter, Job, JobKey, Lasting, Refusal, Submission};
 
 const SECOND_NS: u64 = 1_000_000_000;
 /// So many jobs that are over are looked through for one that was started before.
@@ -60,9 +60,7 @@ impl From<Failure> for Unhanded {
 /// The service of this node.
 #[derive(Debug)]
 pub struct Local {
-    socket: PathBuf,
-    /// `None`: the service was not reached, or has gone away.
-    client: Option<Client>,
+    service: Lasting,
     /// Whose jobs they are.
     uid: Option<u32>,
     directory: String,
@@ -83,8 +81,7 @@ impl Local {
     /// The service that listens there; jobs start in that directory, with that environment.
     pub fn new(socket: &Path, directory: &str, environment: Vec<Environment>) -> Self {
         Self {
-            socket: socket.into(),
-            client: None,
+            service: Lasting::new(socket),
             uid: fs::metadata("/proc/self").ok().map(|process| process.uid()),
             directory: directory.into(),
             environment,
@@ -125,24 +122,8 @@ impl Local {
         })
     }
 
-    /// Asks the service. One that was started anew is connected to again.
-    fn ask<T>(
-        &mut self,
-        what: impl FnOnce(&mut Client) -> Result<T, Failure>,
-    ) -> Result<T, Failure> {
-        let client = match &mut self.client {
-            Some(client) => client,
-            none => none.insert(Client::connect(&self.socket)?),
-        };
-        let answer = what(client);
-        if let Err(Failure::Connection(_)) = &answer {
-            self.client = None;
-        }
-        answer
-    }
-
     fn list(&mut self, filter: &Filter) -> Result<Vec<Job>, Failure> {
-        self.ask(|client| client.list(filter))
+        self.service.ask(|client| client.list(filter))
     }
 
     /// The job of this user that was started for it before.
@@ -163,7 +144,7 @@ impl Local {
         }
         let submission = self.submission(allocation, &name);
         let submission = submission.map_err(Unhanded::Refused)?;
-        let jobs = self.ask(|client| client.submit(&[submission]))?;
+        let jobs = self.service.ask(|client| client.submit(&[submission]))?;
         Ok(jobs.first().map_or(0, |job| job.number))
     }
 
@@ -212,7 +193,7 @@ impl Engine for Local {
             number: Some(handed.number),
             name: None,
         };
-        match self.ask(|client| client.cancel(&key)) {
+        match self.service.ask(|client| client.cancel(&key)) {
             // It may be over already.
             Ok(_)
             | Err(Failure::Refused(Refusal::NotInState { .. } | Refusal::NoSuchJob { .. })) => {}

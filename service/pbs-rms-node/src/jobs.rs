@@ -7,14 +7,14 @@
 //! is for the application to answer.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use pbs_job::with_values;
 use pbs_rms_apps::{TaskNews, Tasks};
 use pbs_varlink::{
-    Alteration, Client, Environment, Failure, Job, JobKey, Refusal, Shown, Submission,
+    Alteration, Client, Environment, Failure, Job, JobKey, Lasting, Refusal, Shown, Submission,
 };
 
 use crate::unix_ns;
@@ -36,9 +36,7 @@ struct Running {
 /// Tasks that are jobs of this machine's service.
 #[derive(Debug)]
 pub struct Jobs {
-    socket: PathBuf,
-    /// `None`: the service was not reached, or has gone away.
-    client: Option<Client>,
+    service: Lasting,
     cpus: Vec<u32>,
     /// From which task on, and what.
     submissions: Vec<(u64, Submission)>,
@@ -60,32 +58,16 @@ impl Jobs {
         cpus: Vec<u32>,
         submissions: Vec<(u64, Submission)>,
     ) -> Result<Self, Failure> {
+        let mut service = Lasting::new(socket);
+        service.ask(Client::status)?;
         Ok(Self {
-            socket: socket.into(),
-            client: Some(Client::connect(socket)?),
+            service,
             cpus,
             submissions,
             running: BTreeMap::new(),
             news: Vec::new(),
             is_away: false,
         })
-    }
-
-    /// Asks the service. One that was started anew is connected to again.
-    fn ask<T>(
-        &mut self,
-        what: impl FnOnce(&mut Client) -> Result<T, Failure>,
-    ) -> Result<T, Failure> {
-        let client = match &mut self.client {
-            Some(client) => client,
-            none => none.insert(Client::connect(&self.socket)?),
-        };
-        let answer = what(client);
-        match &answer {
-            Err(Failure::Connection(_)) => self.client = None,
-            Ok(_) | Err(Failure::Refused(_)) => self.is_away = false,
-        }
-        answer
     }
 
     fn submission(&self, task: u64, node: u32) -> Result<Submission, String> {
@@ -111,12 +93,12 @@ impl Jobs {
             let deadline = [("deadline_ns", ns.to_string())];
             submission.request = with_values(&submission.request, &deadline);
         }
-        let jobs = self.ask(|client| client.submit(&[submission]))?;
+        let jobs = self.service.ask(|client| client.submit(&[submission]))?;
         Ok(jobs.into_iter().next().unwrap_or_default())
     }
 
     fn show(&mut self, number: u64) -> Result<Shown, Failure> {
-        self.ask(|client| client.show(&key(number)))
+        self.service.ask(|client| client.show(&key(number)))
     }
 }
 
@@ -156,7 +138,9 @@ impl Tasks for Jobs {
             ..Alteration::default()
         };
         // Where it is expected to end later than that, it goes on with the one that it has.
-        let _ = self.ask(|client| client.alter(&key(running.number), &alteration));
+        let _ = self
+            .service
+            .ask(|client| client.alter(&key(running.number), &alteration));
     }
 
     fn kill(&mut self, task: u64) {
@@ -167,7 +151,9 @@ impl Tasks for Jobs {
         let mut cancelled = false;
         while began.elapsed() < PATIENCE {
             if !cancelled {
-                let answer = self.ask(|client| client.cancel(&key(running.number)));
+                let answer = self
+                    .service
+                    .ask(|client| client.cancel(&key(running.number)));
                 // It may be over already.
                 cancelled = matches!(answer, Ok(_) | Err(Failure::Refused(_)));
             }
@@ -187,7 +173,10 @@ impl Tasks for Jobs {
             .collect();
         for (task, number) in running {
             match self.show(number) {
-                Ok(shown) => self.expect(task, &shown.job),
+                Ok(shown) => {
+                    self.is_away = false;
+                    self.expect(task, &shown.job);
+                }
                 Err(Failure::Refused(refusal)) => {
                     self.running.remove(&task);
                     let outcome = refusal.to_string();

@@ -6,9 +6,11 @@
 //! the submission of a job.
 
 mod client;
+mod lasting;
 mod types;
 
 pub use client::{Client, Failure, SOCKET};
+pub use lasting::Lasting;
 pub use types::{
     Alteration, Array, Environment, Explanation, Filter, Job, JobKey, Limit, Listed, Notice, Plan,
     Process, Program, Refusal, Shown, Status, Submission, Submitted, INTERFACE,
