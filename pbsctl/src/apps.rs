@@ -212,7 +212,10 @@ fn line(news: News) -> (Line, String) {
         } => {
             let text = match nodes.len() {
                 0 => format!("request {request} has started"),
-                count => format!("request {request} has {count} nodes: {}", numbers(&nodes)),
+                count => {
+                    let count = counted(count as u64, "node", "nodes");
+                    format!("request {request} has {count}: {}", numbers(&nodes))
+                }
             };
             let line = Line {
                 request: Some(request),
