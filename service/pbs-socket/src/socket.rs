@@ -4,8 +4,8 @@
 //!
 //! A task for each connection, all in one thread: it reads a call, has it handled, and
 //! writes the answer before it reads the next. All connections of a user have some time
-//! together, and then it is the turn of others, so that many get no more than one. One that does not read its answers, or
-//! sends a call by halves, waits alone, and not for ever.
+//! together, and then it is the turn of others, so that many get no more than one. One that
+//! does not read its answers, or sends a call by halves, waits alone, and not for ever.
 
 use std::collections::HashMap;
 use std::fs;
