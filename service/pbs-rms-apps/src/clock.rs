@@ -13,8 +13,8 @@ pub(crate) struct Clock {
     speed: u64,
 }
 
-/// What time it is.
-pub(crate) fn unix_ns() -> u64 {
+/// What time it is, in nanoseconds since 1970.
+pub fn unix_ns() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
 }

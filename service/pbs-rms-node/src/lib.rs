@@ -11,10 +11,3 @@ mod warden;
 
 pub use jobs::Jobs;
 pub use warden::{Cancelled, Warden};
-
-use std::time::{SystemTime, UNIX_EPOCH};
-
-fn unix_ns() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
-}
