@@ -102,6 +102,8 @@ fn job(number: usize, process: &[Length], deadline_ns: u64) -> Job {
         memory_bytes: 0,
         message_bytes: None,
         senders: Vec::new(),
+        after: Vec::new(),
+        before: Vec::new(),
         line: None,
     });
     Job {

@@ -42,6 +42,8 @@ pub struct DraftProcess {
     pub runtime_ns: Option<u64>,
     /// As [`Process::rate_insns_per_s`](crate::Process::rate_insns_per_s).
     pub rate_insns_per_s: Option<u64>,
+    /// As [`Process::cpus`](crate::Process::cpus), in any order.
+    pub cpus: Vec<u32>,
     /// How it is started.
     pub start: Start,
     /// Where it was read.
@@ -67,6 +69,8 @@ pub struct DraftTask {
     pub partner: Option<u32>,
     /// As [`Task::message_bytes`](crate::Task::message_bytes).
     pub message_bytes: Option<u64>,
+    /// The numbers of the tasks of other processes that it waits for besides.
+    pub after: Vec<u32>,
     /// The numbers of the tasks that can start once it has ended: the next of
     /// its process, the first task of the process that it forks, the join task
     /// that waits for it.

@@ -50,6 +50,9 @@ fn write_process(out: &mut String, job: &Job, process: &Process) {
     if let Some(rate) = process.rate_insns_per_s {
         let _ = writeln!(out, "rate_insns_per_s = {}", underscored(rate));
     }
+    if !process.cpus.is_empty() {
+        write_list(out, "cpus", process.cpus.iter().map(u32::to_string), false);
+    }
     write_start(out, &process.start);
     let tasks = process
         .tasks
@@ -87,6 +90,13 @@ fn task_table(job: &Job, task: &Task) -> String {
             }
         }
         _ => {}
+    }
+    if !task.after.is_empty() {
+        let ids = task
+            .after
+            .iter()
+            .map(|&before| job.tasks[before].id.to_string());
+        let _ = write!(table, ", after = [{}]", ids.collect::<Vec<_>>().join(", "));
     }
     table + " }"
 }

@@ -131,6 +131,9 @@ pub struct Process {
     /// fastest core of the machine; on slower ones fewer, as they are slower.
     /// `None`: as many as the core.
     pub rate_insns_per_s: Option<u64>,
+    /// The CPUs that it may run on, of those of the job, by their numbers in Linux,
+    /// ascending; empty: all of those.
+    pub cpus: Vec<u32>,
     /// How `pbsctl run` starts it.
     pub start: Start,
     /// Indices into [`Job::tasks`] in the order of execution; never empty.
@@ -166,6 +169,10 @@ pub struct Task {
     pub message_bytes: Option<u64>,
     /// Indices of the communications whose messages it waits for.
     pub senders: Vec<usize>,
+    /// Indices of the other tasks that it waits for, whatever they do.
+    pub after: Vec<usize>,
+    /// Indices of the tasks that say so of it.
+    pub before: Vec<usize>,
     /// Where it was read.
     pub line: Line,
 }
@@ -291,14 +298,16 @@ impl Job {
         Some(self)
     }
 
-    /// The CPUs that it is confined to and the machine does not have, ascending.
+    /// The CPUs that it, or a process of it, is confined to and the machine does not
+    /// have, ascending.
     pub fn missing_cpus(&self, machine: &Machine) -> Vec<u32> {
-        if self.cpus.is_empty() {
+        let of_processes = self.processes.iter().flat_map(|process| &process.cpus);
+        let named: BTreeSet<u32> = self.cpus.iter().chain(of_processes).copied().collect();
+        if named.is_empty() {
             return Vec::new();
         }
         let has: BTreeSet<u32> = machine.cpus().collect();
-        let cpus = self.cpus.iter().copied();
-        cpus.filter(|cpu| !has.contains(cpu)).collect()
+        named.difference(&has).copied().collect()
     }
 
     /// Index of the initial process, the only one that nobody forks.
@@ -307,14 +316,15 @@ impl Job {
         processes.position(|process| process.forked_by.is_none())
     }
 
-    /// The tasks that must have ended before that task starts: at most two, and
-    /// those whose messages it waits for.
+    /// The tasks that must have ended before that task starts: at most two,
+    /// those whose messages it waits for, and those that it names itself.
     pub fn predecessors(&self, task: usize) -> impl Iterator<Item = usize> + '_ {
         let Task {
             process,
             position,
             action,
             ref senders,
+            ref after,
             ..
         } = self.tasks[task];
         let process = &self.processes[process];
@@ -326,17 +336,19 @@ impl Job {
             Action::Join { child: Some(child) } => self.processes[child].tasks.last().copied(),
             _ => None,
         };
-        let senders = senders.iter().copied();
-        before.into_iter().chain(joined).chain(senders)
+        let awaited = senders.iter().chain(after).copied();
+        before.into_iter().chain(joined).chain(awaited)
     }
 
-    /// The tasks that can only start after that task has ended: at most two.
+    /// The tasks that can only start after that task has ended: at most two, and
+    /// those that name it.
     pub fn successors(&self, task: usize) -> impl Iterator<Item = usize> + '_ {
         let Task {
             process,
             position,
             action,
             message_bytes,
+            ref before,
             ..
         } = self.tasks[task];
         let process = &self.processes[process];
@@ -349,7 +361,8 @@ impl Job {
             Action::Communication { partner } => partner.filter(|_| message_bytes.is_some()),
             _ => None,
         };
-        after.into_iter().chain(forked)
+        let before = before.iter().copied();
+        after.into_iter().chain(forked).chain(before)
     }
 
     /// The processes that a process forks, in the order in which it does.

@@ -47,6 +47,8 @@ pub(crate) fn job(name: &str, insns: &[u64], deadline_ns: u64) -> Job {
         memory_bytes: 1 << 20,
         message_bytes: None,
         senders: Vec::new(),
+        after: Vec::new(),
+        before: Vec::new(),
         line: None,
     });
     Job {

@@ -124,6 +124,8 @@ pub fn job_of(
                 memory_bytes: random.below(bytes + 1),
                 message_bytes: None,
                 senders: Vec::new(),
+                after: Vec::new(),
+                before: Vec::new(),
                 line: None,
             });
         }

@@ -17,6 +17,9 @@ pub(super) struct Links {
     actions: Vec<Action>,
     /// The communications whose messages each task waits for.
     received: Vec<Vec<usize>>,
+    /// The tasks that each names to wait for, and those that name it.
+    awaits: Vec<Vec<usize>>,
+    awaited: Vec<Vec<usize>>,
 }
 
 impl Net<'_> {
@@ -41,6 +44,8 @@ impl Net<'_> {
         Links {
             actions,
             received: self.received,
+            awaits: self.awaits,
+            awaited: self.awaited,
             chains,
             forked_by,
             joined_by,
@@ -76,6 +81,9 @@ fn far(edges: &[Vec<usize>], task: Option<&usize>) -> Option<usize> {
 
 pub(super) fn assemble(mut draft: Draft, links: Links) -> Job {
     draft.cpus.sort_unstable();
+    for process in &mut draft.processes {
+        process.cpus.sort_unstable();
+    }
     let mut place = vec![(0, 0); draft.tasks.len()];
     for (process, chain) in links.chains.iter().enumerate() {
         for (position, &task) in chain.iter().enumerate() {
@@ -84,18 +92,23 @@ pub(super) fn assemble(mut draft: Draft, links: Links) -> Job {
     }
     let tasks = draft.tasks.into_iter().zip(place);
     let tasks = tasks.zip(links.actions).zip(links.received);
-    let tasks = tasks.map(|(((task, (process, position)), action), senders)| Task {
-        id: task.id,
-        name: task.name,
-        process,
-        position,
-        action,
-        insns: task.insns,
-        memory_bytes: (task.memory_bytes).unwrap_or(draft.processes[process].memory_bytes),
-        message_bytes: task.message_bytes,
-        senders,
-        line: task.line,
-    });
+    let orders = links.awaits.into_iter().zip(links.awaited);
+    let tasks = tasks.zip(orders).map(
+        |((((task, (process, position)), action), senders), (after, before))| Task {
+            id: task.id,
+            name: task.name,
+            process,
+            position,
+            action,
+            insns: task.insns,
+            memory_bytes: (task.memory_bytes).unwrap_or(draft.processes[process].memory_bytes),
+            message_bytes: task.message_bytes,
+            senders,
+            after,
+            before,
+            line: task.line,
+        },
+    );
     let tasks = tasks.collect();
     let relations = links.forked_by.into_iter().zip(links.joined_by);
     let processes = draft.processes.into_iter().zip(links.chains).zip(relations);
@@ -105,6 +118,7 @@ pub(super) fn assemble(mut draft: Draft, links: Links) -> Job {
         memory_bytes: process.memory_bytes,
         runtime_ns: process.runtime_ns,
         rate_insns_per_s: process.rate_insns_per_s,
+        cpus: process.cpus,
         start: process.start,
         tasks,
         forked_by,

@@ -13,11 +13,11 @@ pub(super) fn check(net: &Net<'_>, problems: &mut Vec<Problem>) {
     let tasks = net.process_of.len();
     let before = |task: usize| {
         let led = net.previous[task].iter().chain(&net.far_previous[task]);
-        led.chain(&net.received[task])
+        led.chain(&net.received[task]).chain(&net.awaits[task])
     };
     let after = |task: usize| {
         let led = net.next[task].iter().chain(&net.far_next[task]);
-        led.chain(&net.sent[task])
+        led.chain(&net.sent[task]).chain(&net.awaited[task])
     };
     let mut waits_for: Vec<_> = (0..tasks).map(|task| before(task).count()).collect();
     let mut done = vec![false; tasks];

@@ -57,6 +57,14 @@ pub(crate) fn cpu_twice(cpu: u32) -> String {
     format!("cpus names CPU {cpu} twice; write each once")
 }
 
+/// What is said of a CPU of a process that its job may not run on.
+fn foreign_cpu(process: &str, cpu: u32) -> String {
+    format!(
+        "process {process} is confined to CPU {cpu}, which is none of those of the job; name it \
+         in the cpus of the job, too"
+    )
+}
+
 /// The numbers that stand there more than once, ascending.
 fn twice(numbers: &[u32]) -> Vec<u32> {
     let mut numbers = numbers.to_vec();
@@ -104,6 +112,17 @@ impl Figures<'_> {
         }
         for cpu in twice(&draft.cpus) {
             self.problem(None, cpu_twice(cpu));
+        }
+        for process in &draft.processes {
+            for cpu in twice(&process.cpus) {
+                self.problem(process.line, cpu_twice(cpu));
+            }
+            let all = draft.cpus.is_empty();
+            for &cpu in &process.cpus {
+                if !all && !draft.cpus.contains(&cpu) {
+                    self.problem(process.line, foreign_cpu(&process.label(), cpu));
+                }
+            }
         }
         if draft.processes.is_empty() {
             self.problem(

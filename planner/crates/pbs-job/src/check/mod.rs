@@ -59,6 +59,10 @@ struct Net<'a> {
     sent: Vec<Option<usize>>,
     /// The tasks whose messages each task waits for.
     received: Vec<Vec<usize>>,
+    /// The tasks that each one names to wait for.
+    awaits: Vec<Vec<usize>>,
+    /// The tasks that name it.
+    awaited: Vec<Vec<usize>>,
 }
 
 impl<'a> Net<'a> {
@@ -83,6 +87,8 @@ impl<'a> Net<'a> {
             partner: vec![None; tasks],
             sent: vec![None; tasks],
             received: vec![Vec::new(); tasks],
+            awaits: vec![Vec::new(); tasks],
+            awaited: vec![Vec::new(); tasks],
         };
         for task in &draft.tasks {
             let process = processes.get(&task.process).copied();
@@ -102,6 +108,7 @@ impl<'a> Net<'a> {
         for (index, task) in draft.tasks.iter().enumerate() {
             net.edges(index, task, &indices, problems);
             net.find_partner(index, task, &indices, problems);
+            net.find_awaited(index, task, &indices, problems);
         }
         for index in 0..tasks {
             let Some(process) = net.process_of[index] else {
@@ -198,6 +205,40 @@ impl<'a> Net<'a> {
             return;
         };
         problems.push(Problem::at(task.line, message));
+    }
+
+    fn find_awaited(
+        &mut self,
+        index: usize,
+        task: &DraftTask,
+        indices: &HashMap<u32, usize>,
+        problems: &mut Vec<Problem>,
+    ) {
+        for (position, id) in task.after.iter().enumerate() {
+            let label = task.label();
+            let wrong = match indices.get(id) {
+                Some(&before) if before == index => {
+                    format!("{label} waits for itself; name a task of another process")
+                }
+                Some(_) if task.after[..position].contains(id) => {
+                    format!("{label} waits for task {id} twice; remove one")
+                }
+                Some(&before) if self.process_of[before] == self.process_of[index] => format!(
+                    "{label} waits for task {id} of its own process, whose tasks run in their \
+                     order anyway; remove it"
+                ),
+                Some(&before) => {
+                    self.awaits[index].push(before);
+                    self.awaited[before].push(index);
+                    continue;
+                }
+                None => format!(
+                    "{label} waits for task {id}, which is not there; add the task, or correct \
+                     the number"
+                ),
+            };
+            problems.push(Problem::at(task.line, wrong));
+        }
     }
 
     fn task(&self, index: usize) -> &'a DraftTask {

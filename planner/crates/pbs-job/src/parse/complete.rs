@@ -102,6 +102,7 @@ fn added(kind: Kind, process: u32, next_id: &mut u32) -> Task {
         id: Some(id),
         task,
         child: None,
+        after: Vec::new(),
     }
 }
 

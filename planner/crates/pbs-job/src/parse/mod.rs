@@ -8,9 +8,9 @@
 mod complete;
 mod task;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
 
-use pbs_plan::text::{read, Reader, Value};
+use pbs_plan::text::{closest, read, Reader, Value};
 use pbs_plan::{between, underscored, Line, Problem, Start};
 use toml::de::{DeTable, DeValue};
 
@@ -34,11 +34,13 @@ const PROCESS_KEYS: &[&str] = &[
     "memory_bytes",
     "runtime_ns",
     "rate_insns_per_s",
+    "cpus",
     "tasks",
 ];
 
 const WRITE_CPUS: &str =
     "write the numbers of CPUs: cpus = [2, 3]; or leave it out, and all will do";
+const WRITE_AFTER: &str = "write names or numbers of tasks: after = [\"left\", 7]";
 
 /// Reads a job and checks it.
 pub fn job_from_toml(text: &str) -> Result<Job, Vec<Problem>> {
@@ -59,6 +61,9 @@ struct Task {
     task: DraftTask,
     /// The child process of a fork or join.
     child: Option<Child>,
+    /// What it waits for besides: the number or the name of a task, as text, and its
+    /// line.
+    after: Vec<(Line, String)>,
 }
 
 /// What a fork or join task names.
@@ -115,12 +120,13 @@ fn draft(reader: &mut Reader, document: &DeTable<'_>) -> Draft {
         draft.memory_bytes = memory(reader, line, value);
     }
     if let Some((line, value)) = top.entries.remove("cpus") {
-        draft.cpus = cpus(reader, line, value);
+        draft.cpus = cpus(reader, line, value, "the job");
     }
     let tables = reader.tables(&mut top, "process").into_iter();
     let processes = tables.filter_map(|(line, value)| process(reader, line, value));
     let mut processes: Vec<_> = processes.collect();
     number(&mut processes);
+    find_awaited(reader, &mut processes);
     complete::complete(reader, &mut processes);
     link(processes, &mut draft);
     draft
@@ -130,13 +136,13 @@ fn memory(reader: &mut Reader, line: Line, value: &Value<'_>) -> Option<u64> {
     reader.number_in(line, "memory_bytes", value, 0..=MAX_MEMORY_BYTES)
 }
 
-fn cpus(reader: &mut Reader, line: Line, value: &Value<'_>) -> Vec<u32> {
+fn cpus(reader: &mut Reader, line: Line, value: &Value<'_>, whose: &str) -> Vec<u32> {
     let DeValue::Array(items) = value.get_ref() else {
         reader.problem(line, format!("cpus is no list; {WRITE_CPUS}"));
         return Vec::new();
     };
     if items.is_empty() {
-        let message = format!("cpus is empty, and the job can run nowhere; {WRITE_CPUS}");
+        let message = format!("cpus is empty, and {whose} can run nowhere; {WRITE_CPUS}");
         reader.problem(line, message);
     }
     let mut cpus = BTreeSet::new();
@@ -190,6 +196,9 @@ fn process(reader: &mut Reader, line: Line, value: &Value<'_>) -> Option<Process
         let range = 1..=MAX_RATE_INSNS_PER_S;
         process.rate_insns_per_s = reader.number_in(line, "rate_insns_per_s", value, range);
     }
+    if let Some((line, value)) = table.entries.remove("cpus") {
+        process.cpus = cpus(reader, line, value, &format!("process {label}"));
+    }
     let tasks = match table.entries.remove("tasks") {
         Some((line, value)) => task::tasks(reader, line, value, process.id),
         None => {
@@ -213,6 +222,42 @@ fn number(processes: &mut [Process]) {
     for task in processes.iter_mut().flat_map(|process| &mut process.tasks) {
         task.task.id = *task.id.get_or_insert(next_id);
         next_id = task.task.id.saturating_add(1);
+    }
+}
+
+/// Finds the tasks that `after` names.
+fn find_awaited(reader: &mut Reader, processes: &mut [Process]) {
+    let mut ids: HashMap<String, u32> = HashMap::new();
+    let mut twice: HashSet<String> = HashSet::new();
+    for task in processes.iter().flat_map(|process| &process.tasks) {
+        if let Some(name) = &task.task.name {
+            if ids.insert(name.clone(), task.task.id).is_some() {
+                twice.insert(name.clone());
+            }
+        }
+    }
+    // A number is one, also where a task has that name.
+    for task in processes.iter().flat_map(|process| &process.tasks) {
+        ids.insert(task.task.id.to_string(), task.task.id);
+    }
+    for task in processes.iter_mut().flat_map(|process| &mut process.tasks) {
+        for (line, name) in std::mem::take(&mut task.after) {
+            let label = task.task.label();
+            let instead = match ids.get(&name) {
+                Some(_) if twice.contains(&name) && name.parse::<u32>().is_err() => {
+                    format!("which several tasks are called; {WRITE_AFTER}")
+                }
+                Some(&id) => {
+                    task.task.after.push(id);
+                    continue;
+                }
+                None => match closest(&name, ids.keys().map(String::as_str)) {
+                    Some(close) => format!("which is not there; did you mean {close}?"),
+                    None => format!("which is not there; {WRITE_AFTER}"),
+                },
+            };
+            reader.problem(line, format!("{label} waits for task {name}, {instead}"));
+        }
     }
 }
 

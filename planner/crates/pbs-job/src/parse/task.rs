@@ -5,7 +5,7 @@ use pbs_plan::text::{Reader, Value};
 use pbs_plan::Line;
 use toml::de::DeValue;
 
-use super::{memory, Child, Task};
+use super::{memory, Child, Task, WRITE_AFTER};
 use crate::draft::{DraftTask, Kind};
 use crate::MAX_MESSAGE_BYTES;
 
@@ -18,6 +18,7 @@ const KEYS: &[&str] = &[
     "child",
     "to",
     "bytes",
+    "after",
 ];
 const WRITE: &str = "write the instructions of each task: tasks = [20_000_000, ...]";
 
@@ -37,6 +38,7 @@ pub(super) fn tasks(reader: &mut Reader, line: Line, value: &Value<'_>, process:
                     ..DraftTask::default()
                 },
                 child: None,
+                after: Vec::new(),
             },
         };
         task.task.process = process;
@@ -86,7 +88,7 @@ fn task(reader: &mut Reader, line: Line, value: &Value<'_>) -> Option<Task> {
     let mut child = None;
     match table.entries.remove("child") {
         Some((line, value)) if matches!(task.kind, Kind::Fork | Kind::Join) => {
-            child = Some(Child::Named(name_of_process(reader, line, value)?));
+            child = Some(Child::Named(name_or_number(reader, line, value, "child")?));
         }
         Some((line, _)) => {
             let message = format!("a {action} has no child; only fork and join tasks have one");
@@ -98,18 +100,39 @@ fn task(reader: &mut Reader, line: Line, value: &Value<'_>) -> Option<Task> {
         ),
         None => {}
     }
-    Some(Task { id, task, child })
+    let mut after = Vec::new();
+    if let Some((line, value)) = table.entries.remove("after") {
+        let DeValue::Array(items) = value.get_ref() else {
+            reader.problem(line, format!("after is no list; {WRITE_AFTER}"));
+            return None;
+        };
+        for item in items.iter() {
+            let name = name_or_number(reader, line, item, "after")?;
+            after.push((line, name));
+        }
+    }
+    Some(Task {
+        id,
+        task,
+        child,
+        after,
+    })
 }
 
-fn name_of_process(reader: &mut Reader, line: Line, value: &Value<'_>) -> Option<String> {
+fn name_or_number(reader: &mut Reader, line: Line, value: &Value<'_>, key: &str) -> Option<String> {
     match value.get_ref() {
-        DeValue::String(_) => reader.string(line, "child", value),
+        DeValue::String(_) => reader.string(line, key, value),
         DeValue::Integer(_) => {
-            let id: u32 = reader.number(line, "child", value)?;
+            let id: u32 = reader.number(line, key, value)?;
             Some(id.to_string())
         }
         _ => {
-            reader.problem(line, "child is the number or the name of a process");
+            let what = if key == "child" {
+                "a process"
+            } else {
+                "a task"
+            };
+            reader.problem(line, format!("{key} is the number or the name of {what}"));
             None
         }
     }

@@ -238,9 +238,9 @@ impl Attempt<'_, '_> {
                 let found = match (pinned, &self.net.confined) {
                     (Some(core), _) => choose::on_core(store, &want, core),
                     (None, None) => choose::best(store, &want, &self.claims, |_| true),
-                    (None, Some(confined)) => {
-                        choose::best(store, &want, &self.claims, |core| confined.allows(core))
-                    }
+                    (None, Some(confined)) => choose::best(store, &want, &self.claims, |core| {
+                        confined.allows_process(process, core)
+                    }),
                 };
                 match found {
                     Ok(place) => {
@@ -256,8 +256,8 @@ impl Attempt<'_, '_> {
                     }
                     Err(Nowhere::Time { end_ns }) => return Err(self.too_late(task, end_ns)),
                     Err(Nowhere::Memory) => {
-                        // Of a core that was named, which says nothing of others.
-                        if pinned.is_none() {
+                        // Of cores that were named, which says nothing of others.
+                        if pinned.is_none() && self.request.job.processes[process].cpus.is_empty() {
                             self.too_much_bytes = want.memory_bytes;
                         }
                         self.waiting.push(task);

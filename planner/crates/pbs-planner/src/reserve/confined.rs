@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The cores of a job that may not run on all: of the CPUs that it names
-//! ([`Job::cpus`](pbs_job::Job::cpus)).
+//! ([`Job::cpus`](pbs_job::Job::cpus)), and of those that its processes name
+//! ([`Process::cpus`](pbs_job::Process::cpus)).
 
 use super::{Progress, Request};
 use crate::store::Store;
@@ -8,8 +9,10 @@ use crate::store::Store;
 /// Which cores are those of a job.
 #[derive(Clone, Debug)]
 pub(crate) struct Confined {
-    /// Per core: a process that has none may go there.
+    /// Per core: a process that has none, and names none, may go there.
     allowed: Vec<bool>,
+    /// Per process: the same of one that names some; empty: it names none.
+    own: Vec<Vec<bool>>,
     /// Per core: that, or a process of the job is there already.
     used: Vec<bool>,
     /// Per node: it has such a core.
@@ -23,13 +26,21 @@ impl Confined {
     /// refused, bounds are those of all.
     pub(super) fn new(request: &Request<'_>, store: &Store) -> Option<Self> {
         let job = request.job;
-        if job.cpus.is_empty() {
+        let mut processes = job.processes.iter();
+        if job.cpus.is_empty() && processes.all(|process| process.cpus.is_empty()) {
             return None;
         }
-        let cpus = store.machine().cpus();
-        let allowed: Vec<bool> = cpus
-            .map(|cpu| job.cpus.binary_search(&cpu).is_ok())
-            .collect();
+        let named = |names: &[u32]| -> Vec<bool> {
+            let cpus = store.machine().cpus();
+            cpus.map(|cpu| names.is_empty() || names.binary_search(&cpu).is_ok())
+                .collect()
+        };
+        let allowed = named(&job.cpus);
+        let own = job.processes.iter().map(|process| match &process.cpus[..] {
+            [] => Vec::new(),
+            cpus => named(cpus),
+        });
+        let own: Vec<_> = own.collect();
         let mut used = allowed.clone();
         for process in 0..job.processes.len() {
             let (Progress::Running { core, .. } | Progress::Attached { core }) =
@@ -52,15 +63,21 @@ impl Confined {
         }
         Some(Self {
             allowed,
+            own,
             used,
             nodes,
             memories,
         })
     }
 
-    /// Whether a process that has no core may go there.
+    /// Whether a process that has no core, and names none, may go there.
     pub(crate) fn allows(&self, core: usize) -> bool {
         self.allowed[core]
+    }
+
+    /// Whether that process may go there, if it has no core.
+    pub(crate) fn allows_process(&self, process: usize, core: usize) -> bool {
+        self.own[process].get(core).unwrap_or(&self.allowed[core]) & self.allowed[core]
     }
 
     /// Whether any process of the job may be there.

@@ -48,7 +48,8 @@ const TASKS: usize = 75;
 const OTHERS: usize = 8;
 
 /// Looks for a plan that ends earlier than all of `runs`, which rules have led to,
-/// until one ends at `enough_ns`: the way that leads to it.
+/// until one ends at `enough_ns`: the way that leads to it. Where processes are confined
+/// by themselves, who did that has looked already.
 pub(crate) fn search(
     request: &Request<'_>,
     net: &Net,
@@ -64,7 +65,13 @@ pub(crate) fn search(
     let tries = (tries.saturating_mul(TASKS) / tasks)
         .min(tries.saturating_mul(others.pow(3) * tasks) / (OTHERS.pow(3) * TASKS));
     let is_empty = net.open_tasks == 0 || store.sites().is_empty();
-    if is_empty || tries == 0 || first_ns.is_some_and(|first_ns| first_ns <= enough_ns) {
+    let mut processes = request.job.processes.iter();
+    let are_placed = processes.any(|process| !process.cpus.is_empty());
+    if is_empty
+        || are_placed
+        || tries == 0
+        || first_ns.is_some_and(|first_ns| first_ns <= enough_ns)
+    {
         return None;
     }
     let mut search = Search::new(request, net, store, runs, seed);

@@ -174,7 +174,7 @@ fn find_in_one_piece(
         let found = loop {
             let starts_ns = from_ns..=latest_ns;
             let Some((start_ns, core)) = group.gaps.earliest(&starts_ns, runtime_ns, |core| {
-                question.allows(core as usize)
+                question.allows(want.process, core as usize)
             }) else {
                 break None;
             };
@@ -204,7 +204,7 @@ fn find_in_pieces(
     want: &Want,
 ) -> Option<Frame> {
     let store = booking.store();
-    let cores = (0..store.sites().len()).filter(|&core| question.allows(core));
+    let cores = (0..store.sites().len()).filter(|&core| question.allows(want.process, core));
     let mut by_rate: Vec<_> = cores.collect();
     by_rate.sort_by_key(|&core| Reverse(store.sites()[core].rate_insns_per_s));
     let mut best: Option<Frame> = None;

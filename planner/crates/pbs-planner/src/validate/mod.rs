@@ -170,10 +170,10 @@ impl<'a> Question<'a> {
         })
     }
 
-    /// Whether a process may be mapped to that core.
-    fn allows(&self, core: usize) -> bool {
+    /// Whether that process may be mapped to that core.
+    fn allows(&self, process: usize, core: usize) -> bool {
         let confined = self.net.confined.as_ref();
-        confined.is_none_or(|confined| confined.allows(core))
+        confined.is_none_or(|confined| confined.allows_process(process, core))
     }
 
     /// As the process that stands for `pbsctl` itself.
