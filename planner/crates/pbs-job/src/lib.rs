@@ -7,12 +7,16 @@
 //! job is a [`Draft`] first, whose task net and figures are checked completely
 //! before anything else is done with it ([`Draft::check`]). Who hands the file of another
 //! on gives it other values with [`with_values`].
+//!
+//! A job whose tasks have several implementations is a [`graph`]: which of them runs,
+//! and where, is not said, and is decided before it is planned.
 
 mod check;
 mod draft;
 mod edit;
 mod export;
 pub mod glass;
+pub mod graph;
 mod machine;
 mod model;
 mod parse;
@@ -22,8 +26,9 @@ pub use edit::with_values;
 pub use export::job_to_toml;
 pub use machine::{machine_from_toml, machine_to_toml};
 pub use model::{
-    cpu_list, Action, Core, Job, Link, Machine, Node, Process, Task, MAX_BANDWIDTH_BYTES_PER_S,
-    MAX_MEMORY_BYTES, MAX_MESSAGE_BYTES, MAX_NS, MAX_RATE_INSNS_PER_S, TICK_NS,
+    cpu_list, Action, Core, Device, Job, Link, Machine, Node, Process, Sharing, Task,
+    MAX_BANDWIDTH_BYTES_PER_S, MAX_MEMORY_BYTES, MAX_MESSAGE_BYTES, MAX_NS, MAX_RATE_INSNS_PER_S,
+    TICK_NS,
 };
 pub use parse::job_from_toml;
 pub use pbs_plan::{Command, Line, Problem, Start};

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Machines, from TOML and to it.
 
+mod devices;
+
 use std::collections::HashMap;
 use std::fmt::Write;
 
@@ -13,7 +15,7 @@ use crate::{
     MAX_RATE_INSNS_PER_S, TICK_NS,
 };
 
-const TOP_KEYS: &[&str] = &["name", "tick_ns", "node", "link"];
+const TOP_KEYS: &[&str] = &["name", "tick_ns", "node", "link", "device", "sharing"];
 const NODE_KEYS: &[&str] = &["name", "memory_bytes", "rate_insns_per_s", "cores"];
 const CORE_KEYS: &[&str] = &["name", "cpu", "rate_insns_per_s"];
 const LINK_KEYS: &[&str] = &["nodes", "latency_ns", "bandwidth_bytes_per_s"];
@@ -76,6 +78,7 @@ pub fn machine_to_toml(machine: &Machine) -> String {
             underscored(link.bandwidth_bytes_per_s)
         );
     }
+    devices::write(&mut out, machine);
     out
 }
 
@@ -99,6 +102,14 @@ fn machine(reader: &mut Reader, document: &DeTable<'_>) -> Machine {
     for (line, value) in reader.tables(&mut top, "link") {
         let link = link(reader, line, value, &machine.nodes);
         machine.links.extend(link);
+    }
+    for (line, value) in reader.tables(&mut top, "device") {
+        let device = devices::device(reader, line, value);
+        machine.devices.extend(device);
+    }
+    for (line, value) in reader.tables(&mut top, "sharing") {
+        let sharing = devices::sharing(reader, line, value);
+        machine.sharing.extend(sharing);
     }
     machine
 }
@@ -278,6 +289,7 @@ pub(crate) fn check(machine: &Machine) -> Result<(), Vec<Problem>> {
             twice.push(Problem::at(link.line, message));
         }
     }
+    twice.extend(devices::check(machine));
     if machine.nodes.is_empty() {
         let message = "the machine has no node; add a [[node]] with name, memory_bytes, \
                        rate_insns_per_s and cores";

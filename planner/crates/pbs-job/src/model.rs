@@ -43,6 +43,38 @@ pub struct Machine {
     /// What messages between nodes go over, in the order of the file. Where two
     /// nodes have none, messages between them take no time.
     pub links: Vec<Link>,
+    /// What tasks can run on beside the cores, by kind, in the order of the file.
+    pub devices: Vec<Device>,
+    /// CPUs that share a part of the machine, as the file says it.
+    pub sharing: Vec<Sharing>,
+}
+
+/// Accelerators of one kind.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Device {
+    /// Its kind, unlike that of any other.
+    pub kind: String,
+    /// The programming models that it understands; never empty.
+    pub models: Vec<String>,
+    /// How many of them there are; at least 1.
+    pub count: u32,
+    /// The CPU, by its number in Linux, whose process waits for it.
+    pub host_cpu: Option<u32>,
+    /// How many bytes go to it or come from it in a second; `None`: in no time.
+    pub link_bytes_per_s: Option<u64>,
+    /// Where it was read.
+    pub line: Line,
+}
+
+/// CPUs that share a part of the machine: programs on them slow each other.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sharing {
+    /// What they share, one of [`Sharing::LEVELS`].
+    pub level: String,
+    /// Their numbers in Linux, ascending; at least two.
+    pub cpus: Vec<u32>,
+    /// Where it was read.
+    pub line: Line,
 }
 
 /// A connection of two nodes, which carries one message at a time, in either
@@ -223,6 +255,24 @@ pub fn cpu_list(cpus: &[u32]) -> String {
         _ => format!("{first}-{last}"),
     });
     ranges.collect::<Vec<_>>().join(",")
+}
+
+impl Sharing {
+    /// What CPUs may share, the closest first: the threads of a core, its second cache,
+    /// the last one, and the memory of the node.
+    pub const LEVELS: [&'static str; 4] = ["smt", "l2", "llc", "node"];
+}
+
+impl Device {
+    /// How long data of that size are on the way to it, or from it. What is too long for
+    /// 64 bits is `u64::MAX`.
+    pub fn transfer_ns(&self, bytes: u64) -> u64 {
+        let Some(rate) = self.link_bytes_per_s else {
+            return 0;
+        };
+        let ns = (u128::from(bytes) * NS_PER_S).div_ceil(u128::from(rate.max(1)));
+        u64::try_from(ns).unwrap_or(u64::MAX)
+    }
 }
 
 impl Machine {

@@ -32,7 +32,7 @@ pub fn this_node(rate_insns_per_ms: u64) -> Result<Machine, Error> {
             cores: cores.collect(),
             line: None,
         }],
-        links: Vec::new(),
+        ..Machine::default()
     })
 }
 

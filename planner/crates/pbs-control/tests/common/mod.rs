@@ -26,7 +26,7 @@ pub(crate) fn machine() -> Machine {
             }],
             line: None,
         }],
-        links: Vec::new(),
+        ..Machine::default()
     }
 }
 

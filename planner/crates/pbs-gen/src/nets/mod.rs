@@ -46,7 +46,7 @@ pub fn machine(tick_ns: u64, nodes: &[(u64, &[u64])]) -> Machine {
         name: None,
         tick_ns,
         nodes: nodes.iter().enumerate().map(node).collect(),
-        links: Vec::new(),
+        ..Machine::default()
     }
 }
 

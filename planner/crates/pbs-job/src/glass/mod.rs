@@ -91,7 +91,7 @@ pub fn import_machine(text: &str) -> Result<Machine, Vec<Problem>> {
         name: None,
         tick_ns: UNIT_NS,
         nodes: Vec::new(),
-        links: Vec::new(),
+        ..Machine::default()
     };
     while let Some((line, [name, cores, memory_bytes, rate])) = columns.next_row() {
         let memory_bytes = columns.number(line, HEADER[2], memory_bytes);

@@ -31,7 +31,7 @@ fn store(state: &mut u64) -> Store {
         name: None,
         tick_ns: 1,
         nodes: nodes.collect(),
-        links: Vec::new(),
+        ..Machine::default()
     };
     let balancing = match next(state, 2) {
         0 => Balancing::Static,
