@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What is co-scheduled, and what it runs on.
+
+/// A node: CPU threads and accelerators by type (§2.5.1's system S).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Platform {
+    /// Threads of the CPU that tasks may use.
+    pub threads: u32,
+    /// Accelerators, grouped by type (§5.4.1).
+    pub devices: Vec<DeviceType>,
+}
+
+/// Accelerators of one type.  Each has its own memory and its own queue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceType {
+    /// Its name, as reports tell it.
+    pub name: String,
+    /// How many there are.
+    pub count: u32,
+}
+
+/// What a variant runs on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Place {
+    /// So many threads of the CPU.
+    Threads(u32),
+    /// One accelerator of this type, an index into [`Platform::devices`].
+    Device(usize),
+}
+
+/// One implementation of a task for one target: a proxy (§2.6.2), a row of a CSI's payload
+/// (table 5.4).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Variant {
+    /// Programming model: CPU, OMP, GPU, CUDA, OCL or another.
+    pub model: String,
+    /// What it runs on.
+    pub place: Place,
+    /// Its profiled runtime.
+    pub runtime_ns: u64,
+}
+
+/// A dependency.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Edge {
+    /// The task that is waited for, an index into [`Workload::tasks`].
+    pub task: usize,
+    /// How long its data travel if both tasks' memories differ.  The host is one memory, each
+    /// accelerator another.
+    pub transfer_ns: u64,
+}
+
+/// A unit of work (§2.4).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Task {
+    /// Its name, unique within its process.
+    pub name: String,
+    /// Its process, an index into [`Workload::processes`].
+    pub process: usize,
+    /// What it waits for.
+    pub after: Vec<Edge>,
+    /// What it can run as; at least one.
+    pub variants: Vec<Variant>,
+}
+
+/// A program that was called, with its tasks (§2.4).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Process {
+    /// Its name, as reports tell it.
+    pub name: String,
+    /// Who owns it; breaks ties.
+    pub owner: u64,
+    /// When it submits its tasks.
+    pub arrival_ns: u64,
+    /// When all its tasks should have ended, on the same clock.
+    pub deadline_ns: Option<u64>,
+}
+
+/// Processes and their tasks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Workload {
+    /// The processes.
+    pub processes: Vec<Process>,
+    /// The tasks of all of them.  A dependency that is not listed is satisfied.
+    pub tasks: Vec<Task>,
+}
+
+impl Workload {
+    /// The tasks that wait for each.
+    pub fn successors(&self) -> Vec<Vec<usize>> {
+        let mut successors = vec![Vec::new(); self.tasks.len()];
+        for (index, task) in self.tasks.iter().enumerate() {
+            for edge in &task.after {
+                if let Some(of) = successors.get_mut(edge.task) {
+                    of.push(index);
+                }
+            }
+        }
+        successors
+    }
+
+    /// The tasks, each behind all that it waits for, else in the order of their processes'
+    /// arrival and as they are listed; shorter than the list if there is a cycle.
+    pub fn topological(&self) -> Vec<usize> {
+        let successors = self.successors();
+        let mut open = vec![0_usize; self.tasks.len()];
+        for &next in successors.iter().flatten() {
+            open[next] += 1;
+        }
+        let key = |task: usize| {
+            let process = self.tasks[task].process;
+            let arrival_ns = self.processes.get(process).map_or(0, |of| of.arrival_ns);
+            std::cmp::Reverse((arrival_ns, process, task))
+        };
+        let mut ready: std::collections::BinaryHeap<_> = (0..self.tasks.len())
+            .filter(|&task| open[task] == 0)
+            .map(key)
+            .collect();
+        let mut order = Vec::with_capacity(self.tasks.len());
+        while let Some(std::cmp::Reverse((_, _, task))) = ready.pop() {
+            order.push(task);
+            for &next in &successors[task] {
+                open[next] -= 1;
+                if open[next] == 0 {
+                    ready.push(key(next));
+                }
+            }
+        }
+        order
+    }
+}
