@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What is wrong with a workload or a mapping.
 
+use std::collections::HashMap;
+
 use crate::model::{Place, Platform, Workload};
 
 /// What is wrong.  Tasks, variants and processes are indices into the workload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Tasks that wait for each other, in this order; the last waits for the first.
+    /// Each of these tasks waits for the next, and the last for the first.
     Cycle(Vec<usize>),
     /// A task waits for one that is not in the list.
     NoSuchPredecessor { task: usize, predecessor: usize },
@@ -16,14 +18,91 @@ pub enum Fault {
     NoVariant { task: usize },
     /// None of a task's variants fits the platform.
     NothingFits { task: usize },
-    /// A mapping names a task that is not there.
-    NoSuchTask { task: usize },
+    /// Two tasks of a process have the same name.
+    SameName { task: usize, other: usize },
+    /// A mapping names a task that does not wait.
+    NotWaiting { task: usize },
     /// A mapping names a variant that is not there.
     NoSuchVariant { task: usize, variant: usize },
     /// A mapping names a variant for which the platform has too few threads or no device.
     TooLarge { task: usize, variant: usize },
     /// A mapping queues a task before one that it waits for.
     BeforeItsPredecessor { task: usize, predecessor: usize },
+}
+
+impl Fault {
+    /// What is wrong and what to do, with the names of tasks.
+    pub fn tell(&self, workload: &Workload) -> String {
+        let name = |task: &usize| match workload.tasks.get(*task) {
+            None => format!("number {task}"),
+            Some(of) => match workload.processes.get(of.process) {
+                None => format!("{:?}", of.name),
+                Some(process) => format!("{:?} of process {:?}", of.name, process.name),
+            },
+        };
+        let model = |task: &usize, variant: &usize| {
+            let of = workload
+                .tasks
+                .get(*task)
+                .and_then(|of| of.variants.get(*variant));
+            of.map_or_else(
+                || format!("number {variant}"),
+                |of| format!("{:?}", of.model),
+            )
+        };
+        match self {
+            Self::Cycle(tasks) => {
+                let names: Vec<String> = tasks.iter().map(name).collect();
+                format!(
+                    "tasks wait in a circle: {}, which waits for the first: take one of these \
+                     dependencies away",
+                    names.join(" waits for "),
+                )
+            }
+            Self::NoSuchPredecessor { task, predecessor } => format!(
+                "task {} waits for task number {predecessor}, which is not there: leave out \
+                 dependencies that are satisfied",
+                name(task),
+            ),
+            Self::NoSuchProcess { task } => {
+                format!("task {} belongs to no process of the workload", name(task))
+            }
+            Self::SameName { task, .. } => {
+                format!(
+                    "two tasks are called {}: give each its own name",
+                    name(task)
+                )
+            }
+            Self::NoVariant { task } => {
+                format!(
+                    "task {} has no variant: give it one with a runtime",
+                    name(task)
+                )
+            }
+            Self::NothingFits { task } => format!(
+                "no variant of task {} fits the machine: it has too few threads or no such device",
+                name(task),
+            ),
+            Self::NotWaiting { task } => {
+                format!("the mapping has task {}, which does not wait", name(task))
+            }
+            Self::NoSuchVariant { task, variant } => format!(
+                "the mapping gives task {} variant number {variant}, which it has not",
+                name(task),
+            ),
+            Self::TooLarge { task, variant } => format!(
+                "the mapping gives task {} variant {}, for which the machine has too few threads \
+                 or no device",
+                name(task),
+                model(task, variant),
+            ),
+            Self::BeforeItsPredecessor { task, predecessor } => format!(
+                "the mapping queues task {} before {}, for which it waits",
+                name(task),
+                name(predecessor),
+            ),
+        }
+    }
 }
 
 /// Whether the platform has what a variant needs.
@@ -40,9 +119,13 @@ pub(crate) fn fits(platform: &Platform, place: Place) -> bool {
 /// All faults; cycles by their tasks.
 pub fn check(workload: &Workload, platform: &Platform) -> Result<(), Vec<Fault>> {
     let mut faults = Vec::new();
+    let mut names = HashMap::new();
     for (task, of) in workload.tasks.iter().enumerate() {
         if of.process >= workload.processes.len() {
             faults.push(Fault::NoSuchProcess { task });
+        }
+        if let Some(other) = names.insert((of.process, of.name.as_str()), task) {
+            faults.push(Fault::SameName { task, other });
         }
         for edge in &of.after {
             if edge.task >= workload.tasks.len() {
@@ -70,7 +153,8 @@ pub fn check(workload: &Workload, platform: &Platform) -> Result<(), Vec<Fault>>
     }
 }
 
-/// Cycles among the tasks that no order can take: each such task is in at most one of them.
+/// Cycles: one for each edge that leads back on the way a walk through all tasks takes, so at
+/// least one of any knot, and none if there is none.
 fn cycles(workload: &Workload) -> Vec<Vec<usize>> {
     #[derive(Clone, Copy, PartialEq)]
     enum Seen {

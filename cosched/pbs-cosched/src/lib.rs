@@ -11,14 +11,38 @@
 
 mod baseline;
 mod check;
+mod cost;
+mod determination;
+mod evolutionary;
 mod greedy;
+mod heft;
+mod indirect;
 mod model;
+mod objective;
+mod oracle;
+mod problem;
 mod queues;
+mod random;
+mod random_mapping;
+mod report;
+mod schedule;
+mod simulate;
 mod timing;
 
 pub use baseline::not_co_scheduled;
 pub use check::{check, Fault};
+pub use cost::Cost;
+pub use determination::{necessary, Amortization, Determination, Necessity};
+pub use evolutionary::evolutionary;
 pub use greedy::{greedy, GreedyOptions, Priority};
+pub use heft::{heft, Heft};
+pub use indirect::{direct_dependencies, Recorded};
 pub use model::{DeviceType, Edge, Place, Platform, Process, Task, Variant, Workload};
+pub use objective::{accept, score, Objective, Reason, Score, Verdict};
+pub use oracle::{brute_force, Found, MOST_TASKS};
 pub use queues::{Entry, Queues, Slot, State, Where};
+pub use random_mapping::{enhanced_random, plain_random, EnhancedOptions};
+pub use report::{measure, speed_up, Measures};
+pub use schedule::{evaluations, schedule, Scheduler};
+pub use simulate::{simulate, Decision, Options, Run};
 pub use timing::{timing, Choice, Mapping, Timeline};

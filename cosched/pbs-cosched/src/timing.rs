@@ -4,8 +4,9 @@
 //! Rounds carry no time.  It follows from the queues: each thread and each accelerator works
 //! its queue off first in, first out, and tasks enter the queues in the order of their rounds.
 
-use crate::check::Fault;
+use crate::check::{fits, Fault};
 use crate::model::{Place, Platform, Workload};
+use crate::problem::Problem;
 use crate::queues::{Queues, Slot, Where};
 
 /// What is decided of a task: "best index" and "round" of its CSI (§5.3).
@@ -39,15 +40,18 @@ impl Mapping {
         order.into_iter().map(|(_, _, task)| task).collect()
     }
 
-    /// A mapping of tasks in this order, each in a round of its own.
+    /// A mapping of `tasks` tasks: those of `order`, each with its variant and in a round of
+    /// its own.
     pub fn in_order(tasks: usize, order: impl IntoIterator<Item = (usize, usize)>) -> Self {
         let mut choices = vec![None; tasks];
         for (round, (task, variant)) in (1..).zip(order) {
-            choices[task] = Some(Choice {
-                variant,
-                round,
-                place: 0,
-            });
+            if let Some(choice) = choices.get_mut(task) {
+                *choice = Some(Choice {
+                    variant,
+                    round,
+                    place: 0,
+                });
+            }
         }
         Self { choices }
     }
@@ -70,6 +74,16 @@ impl Timeline {
             .max()
             .unwrap_or(0)
     }
+
+    /// When a process's last task has ended, if it has one with a slot.
+    pub fn process_end_ns(&self, workload: &Workload, process: usize) -> Option<u64> {
+        let of = workload
+            .tasks
+            .iter()
+            .zip(&self.slots)
+            .filter(|(of, _)| of.process == process);
+        of.filter_map(|(_, slot)| Some(slot.as_ref()?.end_ns)).max()
+    }
 }
 
 /// When and where everything runs under a mapping.
@@ -80,131 +94,52 @@ impl Timeline {
 /// nobody passes it in its queues.
 ///
 /// # Errors
-/// The mapping names a variant or a device that is not there, or queues a task before one that
-/// it waits for.
+/// The mapping names a task, a variant or a device that is not there, or queues a task before
+/// one that it waits for.
 pub fn timing(
     workload: &Workload,
     platform: &Platform,
     queues: &Queues,
     mapping: &Mapping,
 ) -> Result<Timeline, Fault> {
-    let mut threads: Vec<(u64, u32)> = queues
-        .threads
-        .iter()
-        .map(|queue| queues.free_ns(queue))
-        .zip(0..)
-        .collect();
-    threads.resize(platform.threads as usize, (queues.now_ns, 0));
-    for (number, thread) in (0..).zip(&mut threads) {
-        thread.1 = number;
+    let problem = Problem::new(workload, platform, queues);
+    let mut number = vec![None; workload.tasks.len()];
+    for (job, of) in problem.jobs.iter().enumerate() {
+        number[of.task] = Some(job);
     }
-    let mut devices: Vec<Vec<u64>> = platform
-        .devices
-        .iter()
-        .enumerate()
-        .map(|(device, of)| {
-            let mut free_ns: Vec<u64> = queues.devices.get(device).map_or_else(Vec::new, |of| {
-                of.iter().map(|queue| queues.free_ns(queue)).collect()
-            });
-            free_ns.resize(of.count as usize, queues.now_ns);
-            free_ns
-        })
-        .collect();
+    let mut state = problem.start();
     let mut slots: Vec<Option<Slot>> = (0..workload.tasks.len())
         .map(|task| queues.slot(task).cloned())
         .collect();
     for task in mapping.order() {
-        let Some(of) = workload.tasks.get(task) else {
-            return Err(Fault::NoSuchTask { task });
+        let Some(&Some(job)) = number.get(task) else {
+            return Err(Fault::NotWaiting { task });
         };
-        let choice = mapping.choices[task].map_or(0, |choice| choice.variant);
-        let Some(variant) = of.variants.get(choice) else {
-            return Err(Fault::NoSuchVariant {
-                task,
-                variant: choice,
-            });
-        };
-        let arrival_ns = workload
-            .processes
-            .get(of.process)
-            .map_or(0, |of| of.arrival_ns);
-        let released_ns = queues.now_ns.max(arrival_ns);
-        for edge in &of.after {
-            if slots.get(edge.task).is_some_and(Option::is_none) && queues.waits(edge.task) {
-                return Err(Fault::BeforeItsPredecessor {
-                    task,
-                    predecessor: edge.task,
-                });
+        let of = &problem.jobs[job];
+        let variant = mapping.choices[task].map_or(0, |choice| choice.variant);
+        match workload.tasks[task].variants.get(variant) {
+            None => return Err(Fault::NoSuchVariant { task, variant }),
+            Some(of) if !fits(platform, of.place) => return Err(Fault::TooLarge { task, variant }),
+            Some(_) => {}
+        }
+        for &(before, _) in &of.after {
+            let predecessor = problem.jobs[before].task;
+            if slots[predecessor].is_none() {
+                return Err(Fault::BeforeItsPredecessor { task, predecessor });
             }
         }
-        // When its data are there, if it ran in this memory.
-        let data_ns = |here: Option<(usize, u32)>| {
-            of.after.iter().fold(released_ns, |ready_ns, edge| {
-                let Some(Some(slot)) = slots.get(edge.task) else {
-                    return ready_ns;
-                };
-                let travels = if memory(&slot.place) == here {
-                    0
-                } else {
-                    edge.transfer_ns
-                };
-                ready_ns.max(slot.end_ns.saturating_add(travels))
-            })
-        };
-        let slot = match variant.place {
-            Place::Threads(needed) => {
-                let needed = needed as usize;
-                if needed == 0 || needed > threads.len() {
-                    return Err(Fault::TooLarge {
-                        task,
-                        variant: choice,
-                    });
-                }
-                threads.sort_unstable();
-                let start_ns = data_ns(None).max(threads[needed - 1].0);
-                let end_ns = start_ns.saturating_add(variant.runtime_ns);
-                let taken = &mut threads[..needed];
-                for thread in taken.iter_mut() {
-                    thread.0 = end_ns;
-                }
-                let mut lanes: Vec<u32> = taken.iter().map(|&(_, lane)| lane).collect();
-                lanes.sort_unstable();
-                Slot {
-                    start_ns,
-                    end_ns,
-                    place: Where::Threads(lanes),
-                }
-            }
-            Place::Device(device) => {
-                let first = devices.get(device).into_iter().flatten().zip(0..).map(
-                    |(&free_ns, instance)| {
-                        (data_ns(Some((device, instance))).max(free_ns), instance)
-                    },
-                );
-                let Some((start_ns, instance)) = first.min() else {
-                    return Err(Fault::TooLarge {
-                        task,
-                        variant: choice,
-                    });
-                };
-                let end_ns = start_ns.saturating_add(variant.runtime_ns);
-                devices[device][instance as usize] = end_ns;
-                Slot {
-                    start_ns,
-                    end_ns,
-                    place: Where::Device { device, instance },
-                }
-            }
-        };
-        slots[task] = Some(slot);
+        for way in of.ways.iter().filter(|way| way.variant == variant) {
+            let placed = state.place(of, job, way);
+            let place = match (way.place, placed.memory) {
+                (Place::Device(_), Some((device, instance))) => Where::Device { device, instance },
+                _ => Where::Threads(state.taken.clone()),
+            };
+            slots[task] = Some(Slot {
+                start_ns: placed.start_ns,
+                end_ns: placed.end_ns,
+                place,
+            });
+        }
     }
     Ok(Timeline { slots })
-}
-
-/// The memory a task's data are in: the host's, or an accelerator's.
-fn memory(place: &Where) -> Option<(usize, u32)> {
-    match *place {
-        Where::Threads(_) => None,
-        Where::Device { device, instance } => Some((device, instance)),
-    }
 }

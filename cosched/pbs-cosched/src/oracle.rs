@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Brute force (§4.4.4), by branch and bound: what is best among all mappings.
+//!
+//! A yardstick for few tasks.  A branch is a task that enters the queues next and its variant.
+//! It is cut where what is decided, the paths of what is not, and the work that is left for the
+//! CPU or an accelerator already make it no better than the best that is known.
+
+use crate::evolutionary::evolutionary;
+use crate::model::{Place, Platform, Workload};
+use crate::objective::{Objective, Score};
+use crate::problem::{Problem, State, Way};
+use crate::queues::Queues;
+use crate::timing::Mapping;
+
+/// Tasks that brute force takes at most.
+pub const MOST_TASKS: usize = 10;
+
+/// What brute force found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The best mapping that was found.
+    pub mapping: Mapping,
+    /// No mapping is better.
+    pub proved: bool,
+}
+
+/// The best of all mappings; nothing for more than [`MOST_TASKS`] waiting tasks or a workload
+/// that cannot be mapped.  If `keep_going` says no, what was found so far.
+pub fn brute_force(
+    workload: &Workload,
+    platform: &Platform,
+    queues: &Queues,
+    objective: Objective,
+    keep_going: &mut dyn FnMut() -> bool,
+) -> Option<Found> {
+    let problem = Problem::new(workload, platform, queues);
+    if problem.jobs.len() > MOST_TASKS || !problem.solvable() {
+        return None;
+    }
+    let mut evaluations = 64 * problem.jobs.len();
+    let first = evolutionary(workload, platform, queues, objective, 1, &mut || {
+        evaluations = evaluations.saturating_sub(1);
+        evaluations > 0
+    });
+    let mut search = Search::new(&problem, platform, workload, objective, &first)?;
+    let proved = search.descend(queues.now_ns, keep_going);
+    Some(Found {
+        mapping: problem.mapping(&search.best.0, &search.best.1),
+        proved,
+    })
+}
+
+struct Search<'a> {
+    problem: &'a Problem,
+    objective: Objective,
+    /// Who is placed earlier never makes another later.  Then only orders of starts need be
+    /// tried, and no way for which another is as fast with as few threads.
+    monotone: bool,
+    /// By job, the ways that are tried.
+    ways: Vec<Vec<usize>>,
+    /// By job: the thread time it takes at least, nothing if it can run elsewhere.
+    cpu_work_ns: Vec<u64>,
+    /// By job: the only type it can run on, and how long at least.
+    device_work_ns: Vec<Option<(usize, u64)>>,
+    /// By job: an equal one, which enters the queues before it.
+    twin: Vec<Option<usize>>,
+    /// Queues by depth.
+    states: Vec<State>,
+    order: Vec<usize>,
+    placed: Vec<bool>,
+    chosen: Vec<usize>,
+    /// By job: when it ends at the earliest.
+    earliest_end_ns: Vec<u64>,
+    best: (Vec<usize>, Vec<usize>),
+    best_key: [u64; 3],
+}
+
+impl<'a> Search<'a> {
+    fn new(
+        problem: &'a Problem,
+        platform: &Platform,
+        workload: &Workload,
+        objective: Objective,
+        first: &Mapping,
+    ) -> Option<Self> {
+        let jobs = &problem.jobs;
+        let mut edges = workload.tasks.iter().flat_map(|task| &task.after);
+        let monotone = platform.devices.iter().all(|of| of.count <= 1)
+            || edges.all(|edge| edge.transfer_ns == 0);
+        let ways = jobs.iter().map(|job| {
+            let tried = |&way: &usize| !monotone || !dominated(&job.ways, way);
+            (0..job.ways.len()).filter(tried).collect()
+        });
+        let twin = (0..jobs.len()).map(|job| {
+            let equal = |&other: &usize| {
+                let (one, other) = (&jobs[job], &jobs[other]);
+                workload.tasks[one.task].after == workload.tasks[other.task].after
+                    && (one.process, one.released_ns) == (other.process, other.released_ns)
+                    && (&one.before, &one.ways) == (&other.before, &other.ways)
+            };
+            (0..job).rev().find(equal)
+        });
+        let best = problem.decisions(first)?;
+        let mut states = vec![problem.start(); jobs.len() + 1];
+        let decisions = (best.0.as_slice(), best.1.as_slice());
+        let best_key = problem.key_of(&mut states[0], &mut Vec::new(), decisions, objective);
+        problem.restart(&mut states[0]);
+        Some(Self {
+            problem,
+            objective,
+            monotone,
+            ways: ways.collect(),
+            cpu_work_ns: jobs
+                .iter()
+                .map(|job| cpu_work_ns(&job.ways).unwrap_or(0))
+                .collect(),
+            device_work_ns: jobs.iter().map(|job| device_work_ns(&job.ways)).collect(),
+            twin: twin.collect(),
+            states,
+            order: Vec::new(),
+            placed: vec![false; jobs.len()],
+            chosen: vec![0; jobs.len()],
+            earliest_end_ns: vec![0; jobs.len()],
+            best,
+            best_key,
+        })
+    }
+
+    /// Tries all that follows a branch whose last task starts then; false if told to stop.
+    fn descend(&mut self, last_start_ns: u64, keep_going: &mut dyn FnMut() -> bool) -> bool {
+        let depth = self.order.len();
+        for job in 0..self.problem.jobs.len() {
+            let of = &self.problem.jobs[job];
+            let ready = of.after.iter().all(|&(before, _)| self.placed[before]);
+            let in_turn = self.twin[job].is_none_or(|twin| self.placed[twin]);
+            if self.placed[job] || !ready || !in_turn {
+                continue;
+            }
+            for at in 0..self.ways[job].len() {
+                if !keep_going() {
+                    return false;
+                }
+                let way = self.ways[job][at];
+                let (before, after) = self.states.split_at_mut(depth + 1);
+                after[0].clone_from(&before[depth]);
+                let start_ns = after[0].place(of, job, &of.ways[way]).start_ns;
+                if self.monotone && start_ns < last_start_ns {
+                    continue;
+                }
+                self.placed[job] = true;
+                self.chosen[job] = way;
+                self.order.push(job);
+                let bound = self.bound(start_ns);
+                let mut finished = true;
+                if bound < self.best_key {
+                    if self.order.len() < self.problem.jobs.len() {
+                        finished = self.descend(start_ns, keep_going);
+                    } else {
+                        self.best = (self.order.clone(), self.chosen.clone());
+                        self.best_key = bound;
+                    }
+                }
+                self.order.pop();
+                self.placed[job] = false;
+                if !finished {
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    /// What nothing below a branch can be better than; of a leaf, what it is worth.
+    fn bound(&mut self, last_start_ns: u64) -> [u64; 3] {
+        let state = &self.states[self.order.len()];
+        let from_ns = if self.monotone { last_start_ns } else { 0 };
+        let work_ns = |free_ns: u64| u128::from(free_ns.max(from_ns));
+        let mut cpu_ns: u128 = state
+            .threads
+            .iter()
+            .map(|&(free_ns, _)| work_ns(free_ns))
+            .sum();
+        let mut devices_ns: Vec<u128> = state
+            .devices
+            .iter()
+            .map(|of| of.iter().map(|&ns| work_ns(ns)).sum())
+            .collect();
+        let mut runtimes_ns = 0_u64;
+        let mut ends_ns: Vec<u64> = self.problem.started_ends_ns().collect();
+        let (mut cpu_left, mut devices_left) = (false, vec![false; devices_ns.len()]);
+        for &number in &self.problem.submitted {
+            let job = &self.problem.jobs[number];
+            let end_ns;
+            if self.placed[number] {
+                end_ns = state.placed[number].end_ns;
+                runtimes_ns = runtimes_ns.saturating_add(job.ways[self.chosen[number]].runtime_ns);
+            } else {
+                let behind = job
+                    .after
+                    .iter()
+                    .map(|&(before, _)| self.earliest_end_ns[before]);
+                let ready_ns = behind.max().unwrap_or(0).max(job.released_ns).max(from_ns);
+                let ends = job.ways.iter().map(|way| {
+                    let free_ns = match way.place {
+                        Place::Threads(needed) => state.threads[needed as usize - 1].0,
+                        Place::Device(device) => {
+                            state.devices[device].iter().copied().min().unwrap_or(0)
+                        }
+                    };
+                    ready_ns.max(free_ns).saturating_add(way.runtime_ns)
+                });
+                end_ns = ends.min().unwrap_or(0);
+                let fastest = job.ways.iter().map(|way| way.runtime_ns).min().unwrap_or(0);
+                runtimes_ns = runtimes_ns.saturating_add(fastest);
+                cpu_ns += u128::from(self.cpu_work_ns[number]);
+                cpu_left |= self.cpu_work_ns[number] > 0;
+                if let Some((device, least_ns)) = self.device_work_ns[number] {
+                    devices_ns[device] += u128::from(least_ns);
+                    devices_left[device] = true;
+                }
+            }
+            self.earliest_end_ns[number] = end_ns;
+            if let Some(process_ns) = ends_ns.get_mut(job.process) {
+                *process_ns = end_ns.max(*process_ns);
+            }
+        }
+        let mut score = Score {
+            runtimes_ns,
+            ..self.problem.score_of_ends(&ends_ns)
+        };
+        // Work that is left, spread evenly, ends no earlier than this.
+        let mut spread = |work_ns: u128, lanes: usize| {
+            let end_ns = work_ns.div_ceil(lanes.max(1) as u128);
+            let end_ns = u64::try_from(end_ns).unwrap_or(u64::MAX);
+            let makespan_ns = self.problem.makespan_ns(end_ns);
+            score.makespan_ns = score.makespan_ns.max(makespan_ns);
+        };
+        if cpu_left {
+            spread(cpu_ns, state.threads.len());
+        }
+        for (device, &work_ns) in devices_ns.iter().enumerate() {
+            if devices_left[device] {
+                spread(work_ns, state.devices[device].len());
+            }
+        }
+        score.key(self.objective)
+    }
+}
+
+/// Whether another way is as fast with as few threads, or on the same accelerators.
+fn dominated(ways: &[Way], at: usize) -> bool {
+    let way = &ways[at];
+    ways.iter().enumerate().any(|(other_at, other)| {
+        let as_small = match (other.place, way.place) {
+            (Place::Threads(other), Place::Threads(this)) => other <= this,
+            (other, this) => other == this,
+        };
+        let equal = other.place == way.place && other.runtime_ns == way.runtime_ns;
+        as_small && other.runtime_ns <= way.runtime_ns && (!equal || other_at < at)
+    })
+}
+
+/// Thread time that is needed at least, if only the CPU can be.
+fn cpu_work_ns(ways: &[Way]) -> Option<u64> {
+    let work_ns = |way: &Way| match way.place {
+        Place::Threads(threads) => Some(way.runtime_ns.saturating_mul(u64::from(threads))),
+        Place::Device(_) => None,
+    };
+    ways.iter().map(work_ns).min()?
+}
+
+/// The only type of accelerator, if there is but one way to run, and the time there.
+fn device_work_ns(ways: &[Way]) -> Option<(usize, u64)> {
+    let Place::Device(device) = ways.first()?.place else {
+        return None;
+    };
+    let only_there = ways.iter().all(|way| way.place == Place::Device(device));
+    let least_ns = ways.iter().map(|way| way.runtime_ns).min()?;
+    only_there.then_some((device, least_ns))
+}

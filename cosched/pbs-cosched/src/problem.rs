@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What is to be decided, laid out for schedulers that try many mappings.
+//!
+//! Only waiting tasks remain, numbered anew ("jobs"); what has started became times at which
+//! data and devices are there.  All timing of this crate happens in [`State::place`].
+
+use crate::check::fits;
+use crate::model::{Place, Platform, Workload};
+use crate::objective::{Objective, Score};
+use crate::queues::{Queues, Where};
+use crate::timing::Mapping;
+
+/// Where data are: in the host's memory, or in that of an accelerator.
+pub(crate) type Memory = Option<(usize, u32)>;
+
+pub(crate) fn memory(place: &Where) -> Memory {
+    match *place {
+        Where::Threads(_) => None,
+        Where::Device { device, instance } => Some((device, instance)),
+    }
+}
+
+/// A variant that fits the platform.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Way {
+    /// Its number among the task's variants.
+    pub(crate) variant: usize,
+    pub(crate) place: Place,
+    pub(crate) runtime_ns: u64,
+}
+
+/// A waiting task.
+#[derive(Clone, Debug)]
+pub(crate) struct Job {
+    pub(crate) task: usize,
+    pub(crate) process: usize,
+    pub(crate) released_ns: u64,
+    /// Jobs it waits for, and how long their data travel.
+    pub(crate) after: Vec<(usize, u64)>,
+    /// Of started tasks: where their data are, from when on, and how long these travel.
+    inputs: Vec<(Memory, u64, u64)>,
+    /// Jobs that wait for it.
+    pub(crate) before: Vec<usize>,
+    pub(crate) ways: Vec<Way>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Problem {
+    pub(crate) jobs: Vec<Job>,
+    /// The jobs as they are submitted, each behind those it waits for.
+    pub(crate) submitted: Vec<usize>,
+    /// As many as the workload has.
+    tasks: usize,
+    processes: Vec<Owner>,
+    first_arrival_ns: u64,
+    started: State,
+}
+
+#[derive(Clone, Debug)]
+struct Owner {
+    arrival_ns: u64,
+    deadline_ns: u64,
+    /// It has a task that started or waits.
+    present: bool,
+    /// When its started tasks have ended.
+    started_end_ns: u64,
+}
+
+/// When a job runs, and in which memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Placed {
+    pub(crate) start_ns: u64,
+    pub(crate) end_ns: u64,
+    pub(crate) memory: Memory,
+}
+
+/// The queues while jobs enter them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct State {
+    /// When each CPU thread is free, and its number; in this order.
+    pub(crate) threads: Vec<(u64, u32)>,
+    /// When each accelerator is free, by type.
+    pub(crate) devices: Vec<Vec<u64>>,
+    /// By job; meaningless until it is placed.
+    pub(crate) placed: Vec<Placed>,
+    /// The threads of the job placed last, if it took threads.
+    pub(crate) taken: Vec<u32>,
+}
+
+impl Problem {
+    pub(crate) fn new(workload: &Workload, platform: &Platform, queues: &Queues) -> Self {
+        let mut processes: Vec<Owner> = workload
+            .processes
+            .iter()
+            .map(|of| Owner {
+                arrival_ns: of.arrival_ns,
+                deadline_ns: of.deadline_ns.unwrap_or(u64::MAX),
+                present: false,
+                started_end_ns: 0,
+            })
+            .collect();
+        for (task, of) in workload.tasks.iter().enumerate() {
+            let Some(owner) = processes.get_mut(of.process) else {
+                continue;
+            };
+            let slot = queues.slot(task);
+            owner.present |= slot.is_some() || queues.waits(task);
+            owner.started_end_ns = owner.started_end_ns.max(slot.map_or(0, |slot| slot.end_ns));
+        }
+        let mut number = vec![None; workload.tasks.len()];
+        let waiting: Vec<usize> = (0..workload.tasks.len())
+            .filter(|&task| queues.waits(task))
+            .collect();
+        for (job, &task) in waiting.iter().enumerate() {
+            number[task] = Some(job);
+        }
+        let mut jobs: Vec<Job> = Vec::with_capacity(waiting.len());
+        for &task in &waiting {
+            let of = &workload.tasks[task];
+            let arrival_ns = processes
+                .get(of.process)
+                .map_or(0, |owner| owner.arrival_ns);
+            let mut job = Job {
+                task,
+                process: of.process,
+                released_ns: queues.now_ns.max(arrival_ns),
+                after: Vec::new(),
+                inputs: Vec::new(),
+                before: Vec::new(),
+                ways: Vec::new(),
+            };
+            for edge in &of.after {
+                if let Some(slot) = queues.slot(edge.task) {
+                    job.inputs
+                        .push((memory(&slot.place), slot.end_ns, edge.transfer_ns));
+                } else if let Some(&Some(job_before)) = number.get(edge.task) {
+                    job.after.push((job_before, edge.transfer_ns));
+                }
+            }
+            for (variant, way) in of.variants.iter().enumerate() {
+                if fits(platform, way.place) {
+                    let &crate::Variant {
+                        place, runtime_ns, ..
+                    } = way;
+                    job.ways.push(Way {
+                        variant,
+                        place,
+                        runtime_ns,
+                    });
+                }
+            }
+            jobs.push(job);
+        }
+        for job in 0..jobs.len() {
+            for at in 0..jobs[job].after.len() {
+                let before = jobs[job].after[at].0;
+                jobs[before].before.push(job);
+            }
+        }
+        let submitted = workload
+            .topological()
+            .into_iter()
+            .filter_map(|task| number[task])
+            .collect();
+        let present = processes.iter().filter(|of| of.present);
+        let first_arrival_ns = present.map(|of| of.arrival_ns).min().unwrap_or(0);
+        let started = State::new(platform, queues, jobs.len());
+        Self {
+            jobs,
+            submitted,
+            tasks: workload.tasks.len(),
+            processes,
+            first_arrival_ns,
+            started,
+        }
+    }
+
+    /// The queues before any job has entered them.
+    pub(crate) fn start(&self) -> State {
+        self.started.clone()
+    }
+
+    pub(crate) fn restart(&self, state: &mut State) {
+        state.clone_from(&self.started);
+    }
+
+    /// Whether every job can run somewhere and no cycle keeps one waiting.
+    pub(crate) fn solvable(&self) -> bool {
+        self.submitted.len() == self.jobs.len() && self.jobs.iter().all(|job| !job.ways.is_empty())
+    }
+
+    /// What it comes to if jobs enter the queues in this order; `ways` by job.
+    pub(crate) fn run(&self, state: &mut State, order: &[usize], ways: &[usize]) {
+        self.restart(state);
+        for &job in order {
+            state.place(&self.jobs[job], job, &self.jobs[job].ways[ways[job]]);
+        }
+    }
+
+    /// What a state is worth in which all jobs were placed; `ways` by job.
+    pub(crate) fn score(&self, state: &State, ways: &[usize], ends_ns: &mut Vec<u64>) -> Score {
+        ends_ns.clear();
+        ends_ns.extend(self.processes.iter().map(|of| of.started_end_ns));
+        let mut runtimes_ns = 0_u64;
+        for (number, job) in self.jobs.iter().enumerate() {
+            if let Some(end_ns) = ends_ns.get_mut(job.process) {
+                *end_ns = (*end_ns).max(state.placed[number].end_ns);
+            }
+            let way = job.ways.get(ways[number]);
+            runtimes_ns = runtimes_ns.saturating_add(way.map_or(0, |way| way.runtime_ns));
+        }
+        Score {
+            runtimes_ns,
+            ..self.score_of_ends(ends_ns)
+        }
+    }
+
+    /// The score of processes that end then, without runtimes.
+    pub(crate) fn score_of_ends(&self, ends_ns: &[u64]) -> Score {
+        let mut score = Score::default();
+        for (of, &end_ns) in self
+            .processes
+            .iter()
+            .zip(ends_ns)
+            .filter(|(of, _)| of.present)
+        {
+            score.misses += u64::from(end_ns > of.deadline_ns);
+            score.makespan_ns = score.makespan_ns.max(self.makespan_ns(end_ns));
+            let turnaround_ns = end_ns.saturating_sub(of.arrival_ns);
+            score.turnarounds_ns = score.turnarounds_ns.saturating_add(turnaround_ns);
+        }
+        score
+    }
+
+    /// The makespan if everything ends then.
+    pub(crate) fn makespan_ns(&self, end_ns: u64) -> u64 {
+        end_ns.saturating_sub(self.first_arrival_ns)
+    }
+
+    /// When the processes' started tasks have ended.
+    pub(crate) fn started_ends_ns(&self) -> impl Iterator<Item = u64> + '_ {
+        self.processes.iter().map(|of| of.started_end_ns)
+    }
+
+    pub(crate) fn mapping(&self, order: &[usize], ways: &[usize]) -> Mapping {
+        let with_variant = order.iter().map(|&job| {
+            let of = &self.jobs[job];
+            (of.task, of.ways[ways[job]].variant)
+        });
+        Mapping::in_order(self.tasks, with_variant)
+    }
+
+    /// Order and ways of a mapping, if it maps every job and each to what fits.
+    pub(crate) fn decisions(&self, mapping: &Mapping) -> Option<(Vec<usize>, Vec<usize>)> {
+        let mut ways = Vec::with_capacity(self.jobs.len());
+        let mut number = vec![0; self.tasks];
+        for (at, job) in self.jobs.iter().enumerate() {
+            let choice = (*mapping.choices.get(job.task)?)?;
+            ways.push(
+                job.ways
+                    .iter()
+                    .position(|way| way.variant == choice.variant)?,
+            );
+            number[job.task] = at;
+        }
+        let order = mapping.order();
+        (order.len() == ways.len())
+            .then(|| (order.iter().map(|&task| number[task]).collect(), ways))
+    }
+
+    pub(crate) fn key_of(
+        &self,
+        state: &mut State,
+        ends_ns: &mut Vec<u64>,
+        (order, ways): (&[usize], &[usize]),
+        objective: Objective,
+    ) -> [u64; 3] {
+        self.run(state, order, ways);
+        self.score(state, ways, ends_ns).key(objective)
+    }
+}
+
+impl State {
+    fn new(platform: &Platform, queues: &Queues, jobs: usize) -> Self {
+        let free_ns = |queue: Option<&Vec<crate::Entry>>| {
+            queue.map_or(queues.now_ns, |queue| queues.free_ns(queue))
+        };
+        let mut threads: Vec<(u64, u32)> = (0..platform.threads)
+            .map(|thread| (free_ns(queues.threads.get(thread as usize)), thread))
+            .collect();
+        threads.sort_unstable();
+        let devices = platform.devices.iter().enumerate().map(|(device, of)| {
+            let queue = |instance| queues.devices.get(device).and_then(|of| of.get(instance));
+            (0..of.count as usize)
+                .map(|instance| free_ns(queue(instance)))
+                .collect()
+        });
+        Self {
+            threads,
+            devices: devices.collect(),
+            placed: vec![Placed::default(); jobs],
+            taken: Vec::new(),
+        }
+    }
+
+    /// Puts a job at the end of the queues it needs: those of the threads that are free first,
+    /// or of the accelerator on which it starts first.  All it waits for must be placed and
+    /// the way must fit the platform.
+    pub(crate) fn place(&mut self, of: &Job, job: usize, way: &Way) -> Placed {
+        self.taken.clear();
+        let placed = match way.place {
+            Place::Threads(needed) => {
+                let needed = needed as usize;
+                let start_ns = self.data_ns(of, None).max(self.threads[needed - 1].0);
+                let end_ns = start_ns.saturating_add(way.runtime_ns);
+                self.taken
+                    .extend(self.threads[..needed].iter().map(|&(_, thread)| thread));
+                self.taken.sort_unstable();
+                // They move behind all that are free earlier.
+                let passed = self.threads[needed..].iter();
+                let earlier = passed.take_while(|&&(free_ns, _)| free_ns < end_ns).count();
+                self.threads.copy_within(needed..needed + earlier, 0);
+                for (slot, &thread) in self.threads[earlier..].iter_mut().zip(&self.taken) {
+                    *slot = (end_ns, thread);
+                }
+                Placed {
+                    start_ns,
+                    end_ns,
+                    memory: None,
+                }
+            }
+            Place::Device(device) => {
+                let mut first = (u64::MAX, 0);
+                for (instance, &free_ns) in (0..).zip(&self.devices[device]) {
+                    let start_ns = self.data_ns(of, Some((device, instance))).max(free_ns);
+                    first = first.min((start_ns, instance));
+                }
+                let (start_ns, instance) = first;
+                let end_ns = start_ns.saturating_add(way.runtime_ns);
+                if let Some(free_ns) = self.devices[device].get_mut(instance as usize) {
+                    *free_ns = end_ns;
+                }
+                Placed {
+                    start_ns,
+                    end_ns,
+                    memory: Some((device, instance)),
+                }
+            }
+        };
+        self.placed[job] = placed;
+        placed
+    }
+
+    /// When all that a job needs is in a memory.
+    pub(crate) fn data_ns(&self, of: &Job, here: Memory) -> u64 {
+        let mut ready_ns = of.released_ns;
+        let mut wait_for = |memory: Memory, end_ns: u64, transfer_ns: u64| {
+            let travels_ns = if memory == here { 0 } else { transfer_ns };
+            ready_ns = ready_ns.max(end_ns.saturating_add(travels_ns));
+        };
+        for &(memory, end_ns, transfer_ns) in &of.inputs {
+            wait_for(memory, end_ns, transfer_ns);
+        }
+        for &(job, transfer_ns) in &of.after {
+            wait_for(
+                self.placed[job].memory,
+                self.placed[job].end_ns,
+                transfer_ns,
+            );
+        }
+        ready_ns
+    }
+}
