@@ -53,10 +53,10 @@ impl Fault {
         match self {
             Self::Cycle(tasks) => {
                 let names: Vec<String> = tasks.iter().map(name).collect();
+                let first = names.first().map_or("", String::as_str);
                 format!(
-                    "tasks wait in a circle: {}, which waits for the first: take one of these \
-                     dependencies away",
-                    names.join(" waits for "),
+                    "tasks wait in a circle, {} for {first}: take one of these dependencies away",
+                    names.join(" for "),
                 )
             }
             Self::NoSuchPredecessor { task, predecessor } => format!(
@@ -153,8 +153,8 @@ pub fn check(workload: &Workload, platform: &Platform) -> Result<(), Vec<Fault>>
     }
 }
 
-/// Cycles: one for each edge that leads back on the way a walk through all tasks takes, so at
-/// least one of any knot, and none if there is none.
+/// Cycles: one for each edge on which a walk through all tasks, depth first, comes back to where
+/// it is under way.
 fn cycles(workload: &Workload) -> Vec<Vec<usize>> {
     #[derive(Clone, Copy, PartialEq)]
     enum Seen {

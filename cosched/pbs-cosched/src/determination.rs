@@ -3,7 +3,6 @@
 
 use std::fmt;
 
-use crate::baseline::fastest;
 use crate::cost::Cost;
 use crate::model::{Place, Platform, Task, Workload};
 use crate::queues::{Entry, Queues};
@@ -154,51 +153,35 @@ pub fn necessary(
     if *determination == Determination::NEVER {
         return Necessity::NoStrategy;
     }
-    let mine = || tasks().filter(|(_, of)| of.process == process);
-    let desired =
-        |(task, of): (usize, &Task)| Some(of.variants[fastest(workload, platform, task)?].place);
+    let mine = || tasks().map(|(_, of)| of).filter(|of| of.process == process);
     if determination.contention {
-        let others = Kinds::new(queues, |queue| {
+        let others = Kinds::new(platform, queues, |queue| {
             u64::from(queue.iter().any(|entry| entry.process != process))
         });
-        let contended = |place: Place| others.at(place) > 0;
-        return Necessity::Contention(mine().filter_map(desired).any(contended));
+        let contended = mine()
+            .filter_map(|of| others.of_fastest(of))
+            .any(|number| number > 0);
+        return Necessity::Contention(contended);
     }
     let cost_ns = cost.ns(tasks().count());
-    let waits = Kinds::new(queues, |queue| queues.free_ns(queue) - queues.now_ns);
+    let waits = Kinds::new(platform, queues, |queue| {
+        queues.free_ns(queue) - queues.now_ns
+    });
     if determination.speedup {
-        let mut saved_ns = 0_u64;
-        for (_, of) in mine() {
-            let mut best = u64::MAX;
-            let mut free = u64::MAX;
-            let mut waiting = u64::MAX;
-            for variant in &of.variants {
-                let wait_ns = waits.at(variant.place);
-                if wait_ns == u64::MAX {
-                    continue; // It does not fit.
-                }
-                best = best.min(variant.runtime_ns);
-                if wait_ns == 0 {
-                    free = free.min(variant.runtime_ns);
-                }
-                waiting = waiting.min(wait_ns.saturating_add(variant.runtime_ns));
-            }
-            let without_ns = if free == u64::MAX { waiting } else { free };
-            saved_ns = saved_ns.saturating_add(without_ns.saturating_sub(best));
-        }
+        let saved_ns = mine()
+            .map(|of| saved_ns(of, &waits))
+            .fold(0, u64::saturating_add);
         return Necessity::Speedup { saved_ns, cost_ns };
     }
     let wait_ns = match determination.amortization {
         Some(Amortization::AllOccupied) => {
-            let one = (0..waits.devices.len())
-                .map(Place::Device)
-                .chain([Place::Threads(1)]);
-            one.map(|place| waits.at(place)).min()
+            let devices = (0..platform.devices.len()).map(Place::Device);
+            devices
+                .chain([Place::Threads(1)])
+                .map(|place| waits.of(place))
+                .min()
         }
-        _ => mine()
-            .filter_map(desired)
-            .map(|place| waits.at(place))
-            .max(),
+        _ => mine().filter_map(|of| waits.of_fastest(of)).max(),
     };
     Necessity::Amortization {
         wait_ns: wait_ns.unwrap_or(0),
@@ -206,32 +189,89 @@ pub fn necessary(
     }
 }
 
-/// A number of each queue, by kind and in order.
+/// How much sooner a task would end on the devices on which it is fastest than on what is free;
+/// where nothing is, than where it would end first.
+fn saved_ns(task: &Task, waits: &Kinds) -> u64 {
+    let [mut best_ns, mut free_ns, mut waiting_ns] = [u64::MAX; 3];
+    // More threads come last as a rule, and are faster: few others are looked at closely.
+    for variant in task.variants.iter().rev() {
+        let runtime_ns = variant.runtime_ns;
+        if runtime_ns >= free_ns {
+            continue;
+        }
+        match waits.of(variant.place) {
+            u64::MAX => continue, // It does not fit.
+            0 => free_ns = runtime_ns,
+            wait_ns => waiting_ns = waiting_ns.min(runtime_ns.saturating_add(wait_ns)),
+        }
+        best_ns = best_ns.min(runtime_ns);
+    }
+    let without_ns = if free_ns == u64::MAX {
+        waiting_ns
+    } else {
+        free_ns
+    };
+    without_ns.saturating_sub(best_ns)
+}
+
+/// A number for each kind and number of queues that a variant can take.
 struct Kinds {
+    /// By threads, from none on: the largest number on so many queues with the least.
     threads: Vec<u64>,
-    devices: Vec<Option<u64>>,
+    /// By accelerator type: the least.
+    devices: Vec<u64>,
 }
 
 impl Kinds {
-    fn new(queues: &Queues, of: impl Fn(&[Entry]) -> u64) -> Self {
-        let mut threads: Vec<u64> = queues.threads.iter().map(|queue| of(queue)).collect();
+    fn new(platform: &Platform, queues: &Queues, number: impl Fn(&[Entry]) -> u64) -> Self {
+        let of = |queue: Option<&Vec<Entry>>| number(queue.map_or(&[], Vec::as_slice));
+        let threads = (0..platform.threads as usize).map(|thread| of(queues.threads.get(thread)));
+        let mut threads: Vec<u64> = threads.collect();
         threads.sort_unstable();
-        let least = |queues: &Vec<Vec<Entry>>| queues.iter().map(|queue| of(queue)).min();
+        // No variant has no threads.
+        threads.insert(0, u64::MAX);
+        let devices = platform.devices.iter().enumerate().map(|(device, kind)| {
+            let queue = |instance| queues.devices.get(device).and_then(|of| of.get(instance));
+            let least = (0..kind.count as usize)
+                .map(|instance| of(queue(instance)))
+                .min();
+            least.unwrap_or(u64::MAX)
+        });
         Self {
             threads,
-            devices: queues.devices.iter().map(least).collect(),
+            devices: devices.collect(),
         }
     }
 
-    /// The largest on those that a variant takes first; `u64::MAX` if there are not so many.
-    fn at(&self, place: Place) -> u64 {
+    /// `u64::MAX` if there are not so many.
+    fn of(&self, place: Place) -> u64 {
         let number = match place {
-            Place::Threads(needed) => (needed as usize)
-                .checked_sub(1)
-                .and_then(|last| self.threads.get(last))
-                .copied(),
-            Place::Device(device) => self.devices.get(device).copied().flatten(),
+            Place::Threads(threads) => self.threads.get(threads as usize),
+            Place::Device(device) => self.devices.get(device),
         };
-        number.unwrap_or(u64::MAX)
+        number.copied().unwrap_or(u64::MAX)
+    }
+
+    /// The number where a task is fastest, which is what it desires.
+    fn of_fastest(&self, task: &Task) -> Option<u64> {
+        let mut desired: Option<(u64, u32, u64)> = None;
+        // In reverse for the same reason as above.
+        for variant in task.variants.iter().rev() {
+            let runtime_ns = variant.runtime_ns;
+            if desired.is_some_and(|(least_ns, ..)| runtime_ns > least_ns) {
+                continue;
+            }
+            let threads = match variant.place {
+                Place::Threads(threads) => threads,
+                Place::Device(_) => 0,
+            };
+            let number = self.of(variant.place);
+            let better = desired
+                .is_none_or(|(least_ns, fewest, _)| (runtime_ns, threads) <= (least_ns, fewest));
+            if number != u64::MAX && better {
+                desired = Some((runtime_ns, threads, number));
+            }
+        }
+        desired.map(|(.., number)| number)
     }
 }

@@ -83,6 +83,7 @@ struct Rounds<'a> {
     urgent: Vec<Contest>,
     able: Vec<Contest>,
     cpu: Contest,
+    /// The round that is under way, and who got something in it.
     round: u32,
     given: Vec<usize>,
     mapping: Mapping,
@@ -145,10 +146,10 @@ impl<'a> Rounds<'a> {
                 self.make_ready(task);
             }
         }
-        self.given = running;
         loop {
             self.give_out();
-            let given = std::mem::take(&mut self.given);
+            let mut given = std::mem::take(&mut self.given);
+            given.append(&mut running);
             if given.is_empty() && self.round > 1 {
                 return;
             }

@@ -5,6 +5,8 @@
 //! Tasks are taken by upward rank, each goes where it ends first, also into gaps.  Ours is that
 //! a variant may need several threads: it goes where so many are free at once.
 
+use std::cmp::Reverse;
+
 use crate::model::{Place, Platform, Workload};
 use crate::problem::{Memory, Placed, Problem, Way};
 use crate::queues::Queues;
@@ -122,11 +124,8 @@ fn by_upward_rank(problem: &Problem) -> Vec<usize> {
         .copied()
         .filter(|&job| !problem.jobs[job].ways.is_empty())
         .collect();
-    order.sort_by(|&one, &other| {
-        rank[other]
-            .total_cmp(&rank[one])
-            .then(place[one].cmp(&place[other]))
-    });
+    // Ranks that differ by rounding only are equal: the first submitted goes first.
+    order.sort_by_key(|&job| (Reverse((rank[job] * 1000.0).round() as u64), place[job]));
     order
 }
 

@@ -8,6 +8,38 @@
 //! same lines.
 //!
 //! "§" are sections of the thesis, "ours" is what it does not have.
+//!
+//! ```
+//! use pbs_cosched::{simulate, DeviceType, Options, Place, Platform, Process, Task, Variant, Workload};
+//!
+//! let gpu = DeviceType { name: "gpu".into(), count: 1 };
+//! let platform = Platform { threads: 2, devices: vec![gpu] };
+//! let process = |name: &str, arrival_ns| Process {
+//!     name: name.into(),
+//!     owner: 1000,
+//!     arrival_ns,
+//!     deadline_ns: None,
+//! };
+//! let variant = |model: &str, place, runtime_ns| Variant { model: model.into(), place, runtime_ns };
+//! let task = |name: &str, process, variants| Task {
+//!     name: name.into(),
+//!     process,
+//!     after: Vec::new(),
+//!     variants,
+//! };
+//! let either = vec![variant("OCL", Place::Device(0), 10), variant("OMP", Place::Threads(2), 15)];
+//! let workload = Workload {
+//!     processes: vec![process("first", 0), process("second", 1)],
+//!     tasks: vec![
+//!         task("a", 0, either.clone()),
+//!         task("b", 0, either),
+//!         task("c", 1, vec![variant("OCL", Place::Device(0), 10)]),
+//!     ],
+//! };
+//! // When the second process comes, the first one's waiting task leaves the accelerator to it.
+//! let run = simulate(&workload, &platform, &Options::default()).unwrap();
+//! assert_eq!(run.variants, [Some(0), Some(1), Some(0)]);
+//! ```
 
 mod baseline;
 mod check;
@@ -41,6 +73,7 @@ pub use model::{DeviceType, Edge, Place, Platform, Process, Task, Variant, Workl
 pub use objective::{accept, score, Objective, Reason, Score, Verdict};
 pub use oracle::{brute_force, Found, MOST_TASKS};
 pub use queues::{Entry, Queues, Slot, State, Where};
+pub use random::Random;
 pub use random_mapping::{enhanced_random, plain_random, EnhancedOptions};
 pub use report::{measure, speed_up, Measures};
 pub use schedule::{evaluations, schedule, Scheduler};

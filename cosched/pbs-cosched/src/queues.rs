@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The waiting queues (§2.6.2) and what is already decided.
 
-use crate::model::{Place, Platform};
+use crate::model::Platform;
 
 /// Where exactly a task runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -114,27 +114,5 @@ impl Queues {
             .max()
             .unwrap_or(0)
             .max(self.now_ns)
-    }
-
-    /// How long a variant would wait for what it runs on: the accelerator that is free first,
-    /// or as many threads.  Never, if there are not so many.
-    pub fn wait_ns(&self, place: Place) -> u64 {
-        let mut free_ns: Vec<u64> = match place {
-            Place::Threads(_) => self
-                .threads
-                .iter()
-                .map(|queue| self.free_ns(queue))
-                .collect(),
-            Place::Device(device) => self.devices.get(device).map_or_else(Vec::new, |of| {
-                of.iter().map(|queue| self.free_ns(queue)).collect()
-            }),
-        };
-        free_ns.sort_unstable();
-        let needed = match place {
-            Place::Threads(threads) => threads as usize,
-            Place::Device(_) => 1,
-        };
-        let last = needed.checked_sub(1).and_then(|last| free_ns.get(last));
-        last.map_or(u64::MAX, |free_ns| free_ns - self.now_ns)
     }
 }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Numbers that look like chance and are the same for the same seed.
 
-/// The generator SplitMix64.
+/// The generator SplitMix64, as all schedulers and studies of co-scheduling use it.
 #[derive(Clone, Debug)]
-pub(crate) struct Random(u64);
+pub struct Random(u64);
 
 impl Random {
-    pub(crate) fn new(seed: u64) -> Self {
+    /// Another seed, other numbers.
+    pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
@@ -19,7 +20,7 @@ impl Random {
     }
 
     /// One of `0..end`, nearly as likely each; 0 if `end` is.
-    pub(crate) fn below(&mut self, end: usize) -> usize {
+    pub fn below(&mut self, end: usize) -> usize {
         let product = u128::from(self.next()) * end as u128;
         (product >> 64) as usize
     }

@@ -126,43 +126,30 @@ struct Simulation<'a> {
     decisions: Vec<Decision>,
 }
 
+/// Which tasks count as started, or have their entries kept in the queues.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Planned {
+    /// All that are planned.
+    All,
+    /// Those whose start has passed.
+    Running,
+}
+
 impl Simulation<'_> {
     fn arrive(&mut self, process: usize) -> Result<(), Fault> {
-        let (workload, platform) = (self.workload, self.platform);
+        let (workload, platform, options) = (self.workload, self.platform, self.options);
         let now_ns = workload.processes[process].arrival_ns;
         let submitted = self.submit(process);
-        // The newcomer behind all that stands in the queues.
-        let keep = |_: &Slot| true;
-        let mut by_itself = self.queues(now_ns, &submitted, keep, keep);
-        let newcomers = not_co_scheduled(workload, platform, &by_itself);
-        let mut stay = timing(workload, platform, &by_itself, &newcomers)?;
-        let started = |slot: &Slot| slot.start_ns < now_ns;
-        by_itself = self.queues(now_ns, &submitted, started, keep);
-        let waiting = submitted
-            .iter()
-            .zip(0..)
-            .filter(|&(of, task)| *of && by_itself.waits(task));
-        let waiting = waiting.count();
-        let options = self.options;
-        let necessity = necessary(
-            workload,
-            platform,
-            &by_itself,
-            process,
-            &options.determination,
-            &options.cost,
-        );
-        let variant = |mapping: &Mapping, task: usize| {
-            mapping
-                .choices
-                .get(task)
-                .copied()
-                .flatten()
-                .map(|choice| choice.variant)
-        };
-        for task in 0..self.variants.len() {
-            self.variants[task] = variant(&newcomers, task).or(self.variants[task]);
-        }
+        // The newcomer as if alone, behind all that stands in the queues.
+        let taken = self.queues(now_ns, &submitted, Planned::All, Planned::All);
+        let by_itself = not_co_scheduled(workload, platform, &taken);
+        let mut timeline = timing(workload, platform, &taken, &by_itself)?;
+        let as_found = self.queues(now_ns, &submitted, Planned::Running, Planned::All);
+        let waits = |&task: &usize| submitted[task] && as_found.waits(task);
+        let waiting = (0..submitted.len()).filter(waits).count();
+        let (determination, cost) = (&options.determination, &options.cost);
+        let necessity = necessary(workload, platform, &as_found, process, determination, cost);
+        self.assign(&by_itself);
         let mut decision = Decision {
             at_ns: now_ns,
             process,
@@ -172,57 +159,81 @@ impl Simulation<'_> {
             taken: false,
         };
         if necessity.is_necessary() && waiting > 0 {
-            let mut running = self.queues(now_ns, &submitted, started, started);
+            let mut running = self.queues(now_ns, &submitted, Planned::Running, Planned::Running);
             if options.charge_cost {
-                running.now_ns = now_ns.saturating_add(options.cost.ns(waiting));
+                running.now_ns = now_ns.saturating_add(cost.ns(waiting));
             }
-            let mut keep_going = evaluations(options.evaluations);
-            let (scheduler, objective) = (&options.scheduler, options.objective);
-            let mapping = schedule(
-                workload,
-                platform,
-                &running,
-                scheduler,
-                objective,
-                &mut keep_going,
-            );
-            let co_scheduled = timing(workload, platform, &running, &mapping)?;
-            let mut verdict = accept(
-                score(workload, &stay),
-                score(workload, &co_scheduled),
-                objective,
-            );
-            let mapped = mapping.choices.iter().flatten().count();
-            if mapped < waiting {
-                verdict.accepted = false;
-                verdict.reason = Reason::Incomplete;
-            }
+            let (mapping, co_scheduled, verdict) =
+                self.co_schedule(&running, waiting, &timeline)?;
             decision.verdict = Some(verdict);
-            decision.taken = verdict.accepted || (!options.reject_worse && mapped == waiting);
+            let complete = verdict.reason != Reason::Incomplete;
+            decision.taken = verdict.accepted || (!options.reject_worse && complete);
             if decision.taken {
-                for task in 0..self.variants.len() {
-                    self.variants[task] = variant(&mapping, task).or(self.variants[task]);
-                }
-                stay = co_scheduled;
+                self.assign(&mapping);
+                timeline = co_scheduled;
             } else if options.charge_cost {
                 // They waited for the decision all the same.
-                let mut order: Vec<(u64, usize, usize)> = Vec::new();
-                for (place, &task) in self.order.iter().enumerate() {
-                    if let (true, Some(slot)) = (running.waits(task), &stay.slots[task]) {
-                        order.push((slot.start_ns, place, task));
-                    }
-                }
-                order.sort_unstable();
-                let in_order = order
-                    .into_iter()
-                    .filter_map(|(_, _, task)| Some((task, self.variants[task]?)));
-                let same = Mapping::in_order(workload.tasks.len(), in_order);
-                stay = timing(workload, platform, &running, &same)?;
+                let same = self.same_order(&running, &timeline);
+                timeline = timing(workload, platform, &running, &same)?;
             }
         }
-        self.slots = stay.slots;
+        self.slots = timeline.slots;
         self.decisions.push(decision);
         Ok(())
+    }
+
+    /// Maps all that waits anew, and compares it with going on as planned.
+    fn co_schedule(
+        &self,
+        running: &Queues,
+        waiting: usize,
+        planned: &Timeline,
+    ) -> Result<(Mapping, Timeline, Verdict), Fault> {
+        let (workload, platform) = (self.workload, self.platform);
+        let Options {
+            scheduler,
+            objective,
+            evaluations: most,
+            ..
+        } = self.options;
+        let mut keep_going = evaluations(*most);
+        let mapping = schedule(
+            workload,
+            platform,
+            running,
+            scheduler,
+            *objective,
+            &mut keep_going,
+        );
+        let timeline = timing(workload, platform, running, &mapping)?;
+        let scores = (score(workload, planned), score(workload, &timeline));
+        let mut verdict = accept(scores.0, scores.1, *objective);
+        if mapping.choices.iter().flatten().count() < waiting {
+            verdict.accepted = false;
+            verdict.reason = Reason::Incomplete;
+        }
+        Ok((mapping, timeline, verdict))
+    }
+
+    /// Notes the variants of a mapping.
+    fn assign(&mut self, mapping: &Mapping) {
+        for (variant, choice) in self.variants.iter_mut().zip(&mapping.choices) {
+            *variant = choice.map(|choice| choice.variant).or(*variant);
+        }
+    }
+
+    /// What waits as it is planned, in the order of its starts.
+    fn same_order(&self, running: &Queues, planned: &Timeline) -> Mapping {
+        let mut order: Vec<(u64, usize, usize)> = Vec::new();
+        for (place, &task) in self.order.iter().enumerate() {
+            if let (true, Some(slot)) = (running.waits(task), &planned.slots[task]) {
+                order.push((slot.start_ns, place, task));
+            }
+        }
+        order.sort_unstable();
+        let order = order.into_iter().map(|(.., task)| task);
+        let with_variant = order.filter_map(|task| Some((task, self.variants[task]?)));
+        Mapping::in_order(self.workload.tasks.len(), with_variant)
     }
 
     /// By task, whether it is submitted once this process has arrived, too.
@@ -237,28 +248,27 @@ impl Simulation<'_> {
         submitted
     }
 
-    /// The queues with entries of those that are kept, and tasks that count as started.
+    /// The queues: which tasks count as started, and whose entries are in them.
     fn queues(
         &self,
         now_ns: u64,
         submitted: &[bool],
-        started: impl Fn(&Slot) -> bool,
-        kept: impl Fn(&Slot) -> bool,
+        started: Planned,
+        entries: Planned,
     ) -> Queues {
         let mut queues = Queues::idle(self.platform);
         queues.now_ns = now_ns;
+        let is = |slot: &Slot, of: Planned| of == Planned::All || slot.start_ns < now_ns;
         for (task, slot) in self.slots.iter().enumerate() {
             queues.tasks.push(match slot {
-                Some(slot) if started(slot) => State::Started(slot.clone()),
+                Some(slot) if is(slot, started) => State::Started(slot.clone()),
                 _ if submitted[task] => State::Waiting,
                 _ => State::Absent,
             });
-            let Some(slot) = slot
+            let slot = slot
                 .as_ref()
-                .filter(|slot| kept(slot) && slot.end_ns > now_ns)
-            else {
-                continue;
-            };
+                .filter(|slot| is(slot, entries) && slot.end_ns > now_ns);
+            let Some(slot) = slot else { continue };
             let entry = Entry {
                 process: self.workload.tasks[task].process,
                 in_execution: slot.start_ns < now_ns,
