@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What the thesis on co-scheduling claims, recomputed; and what co-scheduling costs.
+//!
+//! [`claims`] and [`gaps`] give the same on every machine: what is printed of a recomputed
+//! figure comes out of the schedulers or of arithmetic, never from a table of results.
+//! [`overheads`] and [`costs`] look at the clock.
+
+mod gap;
+mod heterogeneous;
+mod homogeneous;
+mod memory;
+mod overhead;
+mod row;
+mod several;
+mod strategies;
+mod table_2_3;
+mod workloads;
+
+pub use gap::{gaps, Gap};
+pub use overhead::{costs, overheads, Fitted, Overhead};
+pub use row::{Row, Verdict};
+
+/// All claims, in the order of the thesis's sections, and what it left open (§7.3).
+pub fn claims() -> Vec<Row> {
+    let mut rows = table_2_3::rows();
+    rows.extend(memory::mappings_of_one_task());
+    rows.extend(heterogeneous::rows());
+    rows.extend(homogeneous::rows());
+    rows.extend(overhead::published());
+    rows.extend(memory::rows());
+    rows.extend(strategies::rows());
+    rows.extend(several::rows());
+    rows
+}
