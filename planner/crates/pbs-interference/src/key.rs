@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Who slows whom, and by what they share.
+
+use std::fmt;
+
+/// What is executed: one variant of a task.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key {
+    /// What the process executes, as the history knows it.
+    pub fingerprint: u64,
+    /// The task's number in its process.
+    pub task: u32,
+    /// The variant's number in its task; 0 where there is only one.
+    pub variant: u32,
+}
+
+/// The closest thing that two CPUs share; the first is the closest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Level {
+    /// A core: they are its threads.
+    Smt,
+    /// A cache of second level.
+    L2,
+    /// The cache of last level.
+    Llc,
+    /// The memory of the node.
+    Node,
+}
+
+impl Level {
+    /// All, the closest first.
+    pub const ALL: [Self; 4] = [Self::Smt, Self::L2, Self::Llc, Self::Node];
+    /// Their names in the same order.
+    pub const NAMES: [&'static str; 4] = ["smt", "l2", "llc", "node"];
+
+    /// As files have it.
+    pub const fn name(self) -> &'static str {
+        Self::NAMES[self as usize]
+    }
+
+    /// The level of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        let place = Self::NAMES.iter().position(|&known| known == name)?;
+        Some(Self::ALL[place])
+    }
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Who runs beside a task: an aggressor, and what it shares with its victim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Neighbour {
+    /// By what.
+    pub level: Level,
+    /// Who.
+    pub key: Key,
+}
+
+/// What the CPUs of a node share.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sharing {
+    groups: Vec<(Level, Vec<u32>)>,
+}
+
+impl Sharing {
+    /// Groups of CPUs that share something. CPUs of no common group share the
+    /// node.
+    pub fn new(groups: Vec<(Level, Vec<u32>)>) -> Self {
+        Self { groups }
+    }
+
+    /// The closest that the two share.
+    pub fn level(&self, one: u32, other: u32) -> Level {
+        let both = self
+            .groups
+            .iter()
+            .filter(|(_, cpus)| cpus.contains(&one) && cpus.contains(&other));
+        both.map(|&(level, _)| level).min().unwrap_or(Level::Node)
+    }
+}
