@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Runs whose slow-downs are known, with noise.
+
+#![allow(dead_code)]
+
+use pbs_interference::{learn, Beside, Config, Key, Level, Neighbour, Sample, Slowdowns, Work};
+
+/// SplitMix64.
+pub(crate) struct Random(u64);
+
+impl Random {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d)
+    }
+
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut bits = self.0;
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        bits ^ (bits >> 31)
+    }
+
+    /// From 0 to 1.
+    pub(crate) fn unit(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
+        ((u128::from(self.next()) * u128::from(end)) >> 64) as u64
+    }
+
+    /// About normal, with deviation 1: the sum of twelve.
+    pub(crate) fn normal(&mut self) -> f64 {
+        (0..12).map(|_| self.unit()).sum::<f64>() - 6.0
+    }
+}
+
+pub(crate) fn key(fingerprint: u64) -> Key {
+    Key {
+        fingerprint,
+        ..Key::default()
+    }
+}
+
+pub(crate) fn by(fingerprint: u64) -> Neighbour {
+    Neighbour {
+        level: Level::Llc,
+        key: key(fingerprint),
+    }
+}
+
+/// Which runs there are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Design {
+    /// Alone and beside another by turns.
+    Turns,
+    /// Each beside another for a part that chance says.
+    Parts,
+    /// Beside two others, each for a part, and beside both at once.
+    Two,
+    /// As `Parts`, counted by the clock: the work is the same each time.
+    Clock,
+}
+
+impl Design {
+    pub(crate) const ALL: [Self; 4] = [Self::Turns, Self::Parts, Self::Two, Self::Clock];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Turns => "alone and beside another by turns",
+            Self::Parts => "beside another for a part of each",
+            Self::Two => "beside two, and both at once, for parts",
+            Self::Clock => "beside another for a part, clock tier",
+        }
+    }
+}
+
+/// Runs, and the truth.
+pub(crate) struct Made {
+    work: Work,
+    noise: f64,
+    samples: Vec<Sample>,
+    truth: Vec<(Vec<Neighbour>, f64)>,
+}
+
+/// Of one slow-down.
+pub(crate) struct Found {
+    /// As a part of the truth.
+    pub(crate) error: f64,
+    /// Whether one further run is in the interval.
+    pub(crate) inside: bool,
+}
+
+impl Made {
+    pub(crate) fn new(design: Design, seed: u64, runs: usize, noise: f64) -> Self {
+        let mut random = Random::new(seed);
+        let mut slowdown = || 1.0 + 1.5 * random.unit();
+        let truth = match design {
+            Design::Two => vec![
+                (vec![by(2)], slowdown()),
+                (vec![by(3)], slowdown()),
+                (vec![by(2), by(3)], 1.0 + slowdown()),
+            ],
+            _ => vec![(vec![by(2)], slowdown())],
+        };
+        let mut samples = Vec::new();
+        for run in 0..runs {
+            let mut parts: Vec<f64> = truth.iter().map(|_| random.unit()).collect();
+            match design {
+                Design::Turns => parts[0] = (run % 2) as f64,
+                // A part of the run each, and some of it alone.
+                Design::Two => {
+                    let sum = parts.iter().sum::<f64>() + random.unit();
+                    parts.iter_mut().for_each(|part| *part /= sum);
+                }
+                _ => {}
+            }
+            samples.push(sample(design, &truth, &parts, noise, &mut random));
+        }
+        Self {
+            work: match design {
+                Design::Clock => Work::Constant,
+                _ => Work::Retired,
+            },
+            noise,
+            samples,
+            truth,
+        }
+    }
+
+    /// By how much what is learnt is off; `None` where nothing was.
+    pub(crate) fn errors(&self) -> Vec<Option<Found>> {
+        let learnt = learn(&Config::DEFAULT, self.work, &self.samples);
+        let entries = learnt.into_iter().flat_map(|learnt| learnt.entries);
+        let entries: Vec<_> = entries.collect();
+        let table = Slowdowns::new(entries.clone());
+        let mut random = Random::new(self.samples[0].insns);
+        let truth = self.truth.iter();
+        truth
+            .map(|(set, truth)| {
+                let beside: Vec<_> = set.iter().map(|by| (by.level, by.key)).collect();
+                entries.iter().find(|entry| entry.beside == beside)?;
+                let told = table.of(key(1), set);
+                let further = truth * (self.noise * random.normal()).exp();
+                Some(Found {
+                    error: (told.slowdown / truth - 1.0).abs(),
+                    inside: (told.low..=told.high).contains(&further),
+                })
+            })
+            .collect()
+    }
+}
+
+/// A run beside others for those parts of its time, the rest alone.
+fn sample(
+    design: Design,
+    truth: &[(Vec<Neighbour>, f64)],
+    parts: &[f64],
+    noise: f64,
+    random: &mut Random,
+) -> Sample {
+    let alone = 1.0 - parts.iter().sum::<f64>();
+    let rate: f64 = truth.iter().zip(parts).map(|((_, s), part)| part / s).sum();
+    // 10^9 a second alone.
+    let factor = (noise * random.normal()).exp();
+    let (ran, insns) = match design {
+        // As much work each time takes longer beside others.
+        Design::Clock => {
+            let ran = 1e10 / (alone + rate) * factor;
+            (ran, ran)
+        }
+        _ => {
+            let ran = 1e9 * (1.0 + 9.0 * random.unit());
+            (ran, ran * (alone + rate) * factor)
+        }
+    };
+    let beside = truth.iter().zip(parts);
+    let mut beside: Vec<_> = beside
+        .map(|((set, _), part)| Beside {
+            neighbours: set.clone(),
+            duration_ns: (part * ran) as u64,
+        })
+        .collect();
+    beside.insert(
+        0,
+        Beside {
+            neighbours: Vec::new(),
+            duration_ns: (alone * ran) as u64,
+        },
+    );
+    Sample {
+        victim: key(1),
+        insns: insns as u64,
+        ran_ns: ran as u64,
+        beside,
+    }
+}
