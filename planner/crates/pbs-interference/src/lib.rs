@@ -3,18 +3,22 @@
 //!
 //! Tasks on different CPUs of a node share caches and memory, so each may take
 //! longer beside others than alone. How much is learnt from runs, predicted for
-//! sets that have not been seen. All of it is ours: Rados 2019 defines a penalty of
-//! co-running (2.5) and measures none.
+//! sets that have not been seen, and used to time and to place tasks. All of it
+//! is ours: Rados 2019 defines a penalty of co-running (2.5) and measures none.
 //!
 //! It has neither clock nor files.
 
+mod blossom;
 mod events;
 mod file;
+mod fluid;
 mod guess;
 mod key;
 mod learn;
+mod matching;
 mod overlap;
 mod sample;
+mod search;
 mod slowdowns;
 mod solve;
 mod student;
@@ -22,9 +26,12 @@ mod tier;
 
 pub use events::{Watch, Watched, Window};
 pub use file::{names, slowdowns_from_toml, slowdowns_to_toml, Names};
+pub use fluid::{Fluid, Lane, Task, Timing};
 pub use key::{Key, Level, Neighbour, Sharing};
 pub use learn::{learn, Config, Learnt, Work};
+pub use matching::pairs;
 pub use overlap::{samples, Span};
 pub use sample::{Beside, Sample};
+pub use search::{arrange, Effort, Found};
 pub use slowdowns::{Entry, Prediction, Slowdowns, Source, LEAST_SLOWDOWN, MOST_SLOWDOWN};
 pub use tier::{alone_on_clock_insns, ceiling_factor_permille, planned_on_clock_insns};
