@@ -16,6 +16,7 @@ use crate::failure::{
 use crate::gen::GenOptions;
 use crate::history::HistoryOptions;
 use crate::import::ImportOptions;
+use crate::interference::InterferenceOptions;
 use crate::plan_show::PlanCommand;
 use crate::queue::{JobsOptions, SubmitOptions, WithdrawOptions};
 use crate::report::ReportOptions;
@@ -211,6 +212,9 @@ pub(crate) enum Command {
 
     /// Manage nodes for applications that evolve, and see what they have
     Rms(RmsOptions),
+
+    /// Measure, show and predict how tasks slow each other
+    Interference(InterferenceOptions),
 
     /// Run models of applications that evolve, under the manager of rms
     Apps(AppsOptions),

@@ -16,6 +16,7 @@ mod files;
 mod gen;
 mod history;
 mod import;
+mod interference;
 mod jobs;
 mod listing;
 mod output;
@@ -99,6 +100,7 @@ fn main() -> ExitCode {
         Command::Stat { process: None } => stat::stat(out, device),
         Command::Stat { process: Some(id) } => stat::process(out, device, id),
         Command::Show { cpu } => plans::show(out, device, cpu),
+        Command::Interference(options) => interference::interference(out, &options),
         Command::Import(options) => import::import(out, &options),
         Command::Gen(options) => gen::gen(out, &options),
         Command::Completions { shell } => shell::completions(out, shell),

@@ -36,6 +36,11 @@ pub(crate) fn interval(text: &str) -> Result<u64, String> {
         .map_err(|words| format!("{words}, from 1ms to 24h"))
 }
 
+/// Memory: `4MiB`.
+pub(crate) fn bytes(text: &str) -> Result<u64, String> {
+    Quantity::Bytes.parse(text)
+}
+
 /// Thousandths: `20%`.
 pub(crate) fn permille(text: &str) -> Result<u64, String> {
     Quantity::Permille.parse(text)

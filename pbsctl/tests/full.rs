@@ -20,7 +20,7 @@ const MACHINE: &str = "[[node]]\nname = \"n\"\nmemory_bytes = 67_108_864\n\
 
 /// Command lines that print something on any machine, for every command. Those that
 /// need the device are told that it is missing, which `--json` prints, too.
-const PRINTING: [(&str, &[&str]); 62] = [
+const PRINTING: [(&str, &[&str]); 63] = [
     ("check", &["check", "plan.toml"]),
     ("check", &["check", "job.toml"]),
     ("check", &["check", "nothing.toml"]),
@@ -50,6 +50,19 @@ const PRINTING: [(&str, &[&str]); 62] = [
     (
         "study",
         &["study", "evolving", "--figure", "3", "--meshes", "1"],
+    ),
+    (
+        "interference",
+        &[
+            "interference",
+            "measure",
+            "--rounds",
+            "1",
+            "--hogs",
+            "compute",
+            "--seconds-per-round",
+            "5ms",
+        ],
     ),
     ("rms", &["rms", "requests", "--socket", "none.sock"]),
     ("apps", &["apps", "run", "psa", "--socket", "none.sock"]),

@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: GPL-2.0
+//! `pbsctl interference measure`: hogs on this machine.
+
+use std::fmt::Write;
+use std::io::{stderr, IsTerminal};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use pbs_hogs::{allowed_cpus, Hogs, Kind, Makespan, Setup, Sizes, Slowed, SYSFS};
+use pbs_interference::{slowdowns_to_toml, Entry, Level};
+use pbs_report::columns;
+use serde::Serialize;
+
+use crate::failure::Failure;
+use crate::files;
+use crate::output::{counted, write_err, Output};
+use crate::quantities;
+
+const MEASURE_HELP: &str = "\
+memory streams through six times the last cache, cache follows pointers through
+an eighth of it, compute multiplies in registers.
+
+A hog's rate is what it did in the time in which it had its CPU, so others on this
+machine do not count as its slow-down; but they use caches and memory, too. Rounds
+in which they had a CPU for more than a tenth of the time are told as DISTURBED,
+and left out where half are left.
+
+SLOW-DOWN is the median of the rounds. Of 20 rounds one is below 5 %, and one
+above 95 %.
+
+Then each two begin at once, the first with three fifths of a round to do and the
+other with a whole one, and it is told how long they took, how long the slow-downs
+predict (each advances at 1/s beside the other, and alone as fast as alone), and how
+long it would be if nobody were slowed.";
+
+#[derive(Args, Debug)]
+#[command(after_help = MEASURE_HELP)]
+pub(super) struct MeasureOptions {
+    /// Rounds of each pair
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 10,
+        value_parser = clap::value_parser!(u32).range(1..=10_000)
+    )]
+    rounds: u32,
+
+    /// How long a round of a pair lasts, in seconds or as 500ms: five measurements of the
+    /// same length
+    #[arg(long, value_name = "TIME", default_value = "0.5", value_parser = quantities::interval)]
+    seconds_per_round: u64,
+
+    /// The two CPUs [default: the first two that this process may use]
+    #[arg(long, value_name = "A,B", value_delimiter = ',')]
+    cpus: Vec<u32>,
+
+    /// The hogs: memory, cache, compute
+    #[arg(
+        long,
+        value_name = "NAMES",
+        value_delimiter = ',',
+        default_value = "memory,cache,compute",
+        value_parser = kind
+    )]
+    hogs: Vec<Kind>,
+
+    /// How much memory the cache hog uses [default: an eighth of the last cache]
+    #[arg(long, value_name = "BYTES", value_parser = quantities::bytes)]
+    cache: Option<u64>,
+
+    /// Write what was measured to this file, for pbsctl sim --slowdowns
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+fn kind(text: &str) -> Result<Kind, String> {
+    let names = Kind::ALL.map(Kind::name).join(", ");
+    Kind::from_name(text).ok_or_else(|| format!("there are {names}"))
+}
+
+/// What a last cache has where that is not told.
+const USUAL_CACHE_BYTES: usize = 32 << 20;
+
+#[derive(Serialize)]
+struct Measured {
+    cpus: [u32; 2],
+    level: &'static str,
+    rounds: u32,
+    round_ns: u64,
+    memory_bytes: usize,
+    cache_bytes: usize,
+    pairs: Vec<Pair>,
+    makespans: Vec<Together>,
+}
+
+#[derive(Serialize)]
+struct Pair {
+    victim: &'static str,
+    aggressor: &'static str,
+    slowdown: f64,
+    low: f64,
+    high: f64,
+    slowdowns: Vec<f64>,
+    disturbed: usize,
+    alone_per_s: f64,
+}
+
+impl From<&Slowed> for Pair {
+    fn from(slowed: &Slowed) -> Self {
+        Self {
+            victim: slowed.victim.name(),
+            aggressor: slowed.aggressor.name(),
+            slowdown: slowed.slowdown(),
+            low: slowed.quantile(0.05),
+            high: slowed.quantile(0.95),
+            slowdowns: slowed.slowdowns.clone(),
+            disturbed: slowed.disturbed,
+            alone_per_s: slowed.alone_per_s,
+        }
+    }
+}
+
+/// Two hogs with so much to do each.
+#[derive(Serialize)]
+struct Together {
+    one: &'static str,
+    other: &'static str,
+    predicted_ns: u64,
+    unaware_ns: u64,
+    measured_ns: Vec<u64>,
+    ratio: f64,
+    low: f64,
+    high: f64,
+    disturbed: usize,
+}
+
+impl From<&Makespan> for Together {
+    fn from(makespan: &Makespan) -> Self {
+        Self {
+            one: makespan.one.name(),
+            other: makespan.other.name(),
+            predicted_ns: makespan.predicted_ns,
+            unaware_ns: makespan.unaware_ns,
+            measured_ns: makespan.measured_ns.clone(),
+            ratio: makespan.ratio(0.5),
+            low: makespan.ratio(0.05),
+            high: makespan.ratio(0.95),
+            disturbed: makespan.disturbed,
+        }
+    }
+}
+
+pub(super) fn measure(out: Output, options: &MeasureOptions) -> Result<ExitCode, Failure> {
+    let cpus = cpus(&options.cpus)?;
+    let sysfs = Path::new(SYSFS);
+    let level = pbs_hogs::sharing(sysfs, &cpus).level(cpus[0], cpus[1]);
+    let cache_bytes = pbs_hogs::last_cache_bytes(sysfs, cpus[0]);
+    let mut sizes = Sizes::for_cache(cache_bytes.unwrap_or(USUAL_CACHE_BYTES));
+    if let Some(bytes) = options.cache {
+        sizes.cache_bytes = usize::try_from(bytes).unwrap_or(usize::MAX).min(1 << 32);
+    }
+    let mut kinds = options.hogs.clone();
+    kinds.sort_unstable();
+    kinds.dedup();
+    let setup = Setup {
+        kinds,
+        cpus,
+        sizes,
+        rounds: options.rounds as usize,
+        round: Duration::from_nanos(options.seconds_per_round),
+    };
+    let mut hogs = Hogs::new(&setup);
+    let progress = Progress::new();
+    let failed = |error: std::io::Error| Failure::Failed(format!("the hogs can't run: {error}"));
+    let slowed = pbs_hogs::measure(&setup, &mut hogs, &mut |done, total| {
+        progress.tell("slow-downs", done, total);
+        true
+    });
+    let slowed = slowed.map_err(failed)?;
+    let makespans = pbs_hogs::makespans(&setup, &mut hogs, &slowed, &mut |done, total| {
+        progress.tell("makespans", done, total);
+        true
+    });
+    progress.end();
+    let makespans = makespans.map_err(failed)?;
+    let measured = Measured {
+        cpus,
+        level: level.name(),
+        rounds: options.rounds,
+        round_ns: options.seconds_per_round,
+        memory_bytes: sizes.memory_bytes,
+        cache_bytes: sizes.cache_bytes,
+        pairs: slowed.iter().map(Pair::from).collect(),
+        makespans: makespans.iter().map(Together::from).collect(),
+    };
+    let file = options.output.as_ref();
+    let written = file.map(|file| files::write(file, &toml(&slowed, level)));
+    // It took long to measure, so it is told even if it can't be written.
+    out.print(&measured, || measured.text())?;
+    match written {
+        Some(Err(failure)) => Ok(out.tell_after(&failure)),
+        _ => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// Those that were named, or the first two.
+fn cpus(named: &[u32]) -> Result<[u32; 2], Failure> {
+    let allowed = allowed_cpus().map_err(|error| Failure::Failed(error.to_string()))?;
+    let list = |cpus: &[u32]| {
+        let cpus: Vec<_> = cpus.iter().map(ToString::to_string).collect();
+        cpus.join(",")
+    };
+    match (named, &allowed[..]) {
+        ([], [one, other, ..]) => Ok([*one, *other]),
+        ([], _) => Err(Failure::Failed(
+            "this process may use one CPU only, and two hogs need two".into(),
+        )),
+        (&[one, other], _) if one != other => {
+            match [one, other].iter().find(|cpu| !allowed.contains(cpu)) {
+                None => Ok([one, other]),
+                Some(cpu) => Err(Failure::Failed(format!(
+                    "this process may not use CPU {cpu}; it may use {}",
+                    list(&allowed)
+                ))),
+            }
+        }
+        _ => Err(Failure::Usage(format!(
+            "--cpus {}: write two different CPUs, as {}",
+            list(named),
+            list(&allowed[..allowed.len().min(2)])
+        ))),
+    }
+}
+
+/// What was measured, for a file.
+fn toml(slowed: &[Slowed], level: Level) -> String {
+    let entries = slowed.iter().map(|slowed| Entry {
+        victim: slowed.victim.name().to_string(),
+        beside: vec![(level, slowed.aggressor.name().to_string())],
+        slowdown: slowed.slowdown(),
+        low: slowed.quantile(0.05),
+        high: slowed.quantile(0.95),
+        samples: slowed.slowdowns.len() as u64,
+    });
+    let entries: Vec<_> = entries.collect();
+    slowdowns_to_toml(&entries)
+}
+
+impl Measured {
+    fn text(&self) -> String {
+        let titles = [
+            "VICTIM",
+            "BESIDE",
+            "SLOW-DOWN",
+            "5 %",
+            "95 %",
+            "ROUNDS",
+            "DISTURBED",
+        ];
+        let mut rows = vec![titles.map(String::from).to_vec()];
+        for pair in &self.pairs {
+            rows.push(vec![
+                pair.victim.into(),
+                pair.aggressor.into(),
+                format!("{:.3}", pair.slowdown),
+                format!("{:.3}", pair.low),
+                format!("{:.3}", pair.high),
+                pair.slowdowns.len().to_string(),
+                pair.disturbed.to_string(),
+            ]);
+        }
+        let mut text = columns(&rows, 2);
+        text.push('\n');
+        text.push_str(&self.makespans_text());
+        let [one, other] = self.cpus;
+        let _ = writeln!(
+            text,
+            "\nCPUs {one} and {other}, which share {}; {} of {} ms for each pair.",
+            match self.level {
+                "smt" => "a core",
+                "l2" => "a cache of second level",
+                "llc" => "the last cache",
+                _ => "the memory only",
+            },
+            counted(self.rounds.into(), "round", "rounds"),
+            self.round_ns / 1_000_000
+        );
+        let pairs = self.pairs.iter().map(|pair| pair.disturbed);
+        let disturbed = pairs.chain(self.makespans.iter().map(|of| of.disturbed));
+        if disturbed.max().unwrap_or(0) > self.rounds as usize / 2 {
+            text.push_str(
+                "Others have used these CPUs in more than half of the rounds, which count all \
+                 the same:\nthese figures are theirs, too. Measure again when the machine has \
+                 nothing else to do.\n",
+            );
+        }
+        text
+    }
+}
+
+impl Measured {
+    fn makespans_text(&self) -> String {
+        let titles = [
+            "TOGETHER",
+            "UNAWARE ms",
+            "PREDICTED ms",
+            "MEASURED ms",
+            "MEASURED/PREDICTED",
+            "5 %",
+            "95 %",
+            "DISTURBED",
+        ];
+        let mut rows = vec![titles.map(String::from).to_vec()];
+        let ms = |ns: f64| format!("{:.1}", ns / 1e6);
+        for together in &self.makespans {
+            let predicted_ns = together.predicted_ns as f64;
+            rows.push(vec![
+                format!("{} + {}", together.one, together.other),
+                ms(together.unaware_ns as f64),
+                ms(predicted_ns),
+                ms(together.ratio * predicted_ns),
+                format!("{:.3}", together.ratio),
+                format!("{:.3}", together.low),
+                format!("{:.3}", together.high),
+                together.disturbed.to_string(),
+            ]);
+        }
+        columns(&rows, 1)
+    }
+}
+
+/// Tells on a terminal how far it is.
+struct Progress {
+    shows: bool,
+}
+
+impl Progress {
+    fn new() -> Self {
+        Self {
+            shows: stderr().is_terminal(),
+        }
+    }
+
+    fn tell(&self, what: &str, done: usize, total: usize) {
+        if self.shows {
+            write_err(&format!("\r{what}: round {done} of {total} \x1b[K"));
+        }
+    }
+
+    fn end(&self) {
+        if self.shows {
+            write_err("\r\x1b[K");
+        }
+    }
+}
