@@ -387,3 +387,86 @@ fn memory_that_is_exceeded_is_told_kills_or_slows_down() {
         ran.stderr
     );
 }
+
+/// A process on each of two CPUs.
+const BOTH: &str = "plan_id = 1
+[config]
+thresholds = []
+window_period_ns = 10_000_000_000
+window_unallocated_ns = 100_000_000
+[[process]]
+id = 1
+name = \"a\"
+tasks = [60_000_000]
+[[process]]
+id = 2
+name = \"b\"
+tasks = [100_000_000]
+[[cpu]]
+cpu = 0
+slots = [\"a\"]
+[[cpu]]
+cpu = 1
+slots = [\"b\"]
+";
+
+const SLOWDOWNS: &str = "[[slowdown]]
+victim = \"a\"
+beside = [\"b\"]
+level = \"llc\"
+slowdown_permille = 2000
+
+[[slowdown]]
+victim = \"b/0\"
+beside = [\"a\"]
+level = \"llc\"
+slowdown_permille = 1250
+";
+
+#[test]
+fn t7_slowdowns_come_from_a_file() {
+    let file = scratch("sim-slowdowns.toml");
+    std::fs::write(&file, SLOWDOWNS).unwrap();
+    let file = file.to_str().unwrap();
+    let ends = |arguments: &[&str]| {
+        let ran = pbsctl(&[&["--json", "sim", "-"], arguments].concat(), BOTH);
+        assert_eq!(ran.status, 0, "{}", ran.stderr);
+        let ends = ran.json()["tasks"].as_array().unwrap().clone();
+        let ends = ends.iter().map(|task| task["ended_ns"].as_u64().unwrap());
+        ends.collect::<Vec<_>>()
+    };
+    assert_eq!(ends(&[]), [60_000_000, 100_000_000]);
+    let slowed = ["--slowdowns", file];
+    assert_eq!(ends(&slowed), [120_000_000, 124_000_000]);
+    // Those who share the memory only are not known to slow each other.
+    let far = [&slowed[..], &["--shared", "node"]].concat();
+    assert_eq!(ends(&far), [60_000_000, 100_000_000]);
+}
+
+#[test]
+fn slowdowns_that_do_not_fit_are_told() {
+    let told = |name: &str, text: &str, words: &str, status: i32| {
+        let file = scratch(name);
+        std::fs::write(&file, text).unwrap();
+        let ran = pbsctl(&["sim", "-", "--slowdowns", file.to_str().unwrap()], BOTH);
+        assert!(ran.stderr.contains(words), "{}", ran.stderr);
+        assert_eq!(ran.status, status, "{}", ran.stderr);
+    };
+    let others = SLOWDOWNS.replace("\"a\"", "\"c\"");
+    told("sim-others.toml", &others, "nobody of whom it speaks", 1);
+    told(
+        "sim-wrong.toml",
+        "[[slowdown]]\n",
+        ":1: nobody is slowed",
+        3,
+    );
+    let unlike = SLOWDOWNS.replacen("llc", "smt", 1);
+    told(
+        "sim-levels.toml",
+        &unlike,
+        "slow-downs for smt and llc; add --shared",
+        2,
+    );
+    let ran = pbsctl(&["sim", "-", "--shared", "llc"], BOTH);
+    assert_eq!(ran.status, 2, "{}", ran.stderr);
+}

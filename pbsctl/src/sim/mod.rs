@@ -2,6 +2,7 @@
 //! The command that runs plans in virtual time.
 
 mod recorded;
+mod slowdowns;
 mod text;
 
 use std::collections::HashSet;
@@ -12,7 +13,7 @@ use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
-use pbs_plan::{between, config_faults, config_from_toml, underscored, Config, Threshold};
+use pbs_plan::{between, config_faults, config_from_toml, underscored, Config, Plan, Threshold};
 use pbs_report::{grouped, ms};
 use pbs_sim::{
     Command, JobScheduler, MemoryOver, NoAnswer, Options, Progress, Resolution, Simulation,
@@ -25,6 +26,7 @@ use crate::files;
 use crate::output::{write_err, Output};
 use crate::quantities;
 use recorded::Recorded;
+use slowdowns::SlowdownsOptions;
 
 const SIM_HELP: &str = "\
 Examples:
@@ -32,6 +34,7 @@ Examples:
   pbsctl sim simulation.log --scheduler stretch
   pbsctl sim plan.toml --config idle_policy=least_slack --config thresholds=t1,t2_task
   pbsctl sim plan.toml --config t1_spares_last_slot=true
+  pbsctl sim plan.toml --slowdowns slowdowns.toml
   pbsctl --json sim plan.toml > recording.json
 
 Each task retires its real_insns, or what is planned where the plan does not
@@ -145,6 +148,9 @@ pub(crate) struct SimOptions {
     #[arg(long, value_name = "TIMES", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     swap_slowdown: Option<u64>,
 
+    #[command(flatten)]
+    slowdowns: SlowdownsOptions,
+
     /// Stop after so many milliseconds of simulated time, or after 2s; normally after
     /// a hundred times what the plan takes
     #[arg(long, value_name = "MS", value_parser = quantities::ms)]
@@ -241,7 +247,7 @@ impl SimOptions {
         matches!(self.scheduler, SchedulerName::Stretch)
     }
 
-    fn options(&self, config: Config) -> Result<Options, Failure> {
+    fn options(&self, config: Config, plan: &Plan) -> Result<Options, Failure> {
         Ok(Options {
             rate_insns_per_ms: self.rate,
             config,
@@ -255,6 +261,7 @@ impl SimOptions {
                 switch_ns: self.switch,
             },
             memory_over: self.memory_over()?,
+            interference: self.slowdowns.interference(plan)?,
             limit_ns: self.limit,
             max_answers: self.max_answers,
             record_grants: true,
@@ -333,7 +340,7 @@ pub(crate) fn sim(out: Output, options: &SimOptions) -> Result<ExitCode, Failure
     if let Some(config) = &mut plan.config {
         *config = options.config(*config)?;
     }
-    let simulated = options.options(node_config)?;
+    let simulated = options.options(node_config, &plan)?;
     let mut watch = Watch::new();
     let simulation =
         pbs_sim::simulate_watched(&plan, &simulated, &mut *scheduler, &mut |progress| {

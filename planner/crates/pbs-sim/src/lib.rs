@@ -20,13 +20,18 @@
 //!   is said by [`MemoryOver`].
 //! - A plan of several CPUs is simulated CPU by CPU, as if each were a node of
 //!   its own; the events are put in order of their time. If tasks on one CPU
-//!   wait for tasks on another, or their processes share memory, they go in step, and who waits is let go in the moment in which the task ends.
+//!   wait for tasks on another, or their processes share memory, they go in step, and
+//!   who waits is let go in the moment in which the task ends.
+//! - Tasks on different CPUs may slow each other ([`Options::interference`]). Then all
+//!   CPUs go in step, and each task that runs has, from one event on any CPU to the
+//!   next, the pace that it has beside those that run then.
 //!
 //! It does no input or output, but for [`Command`].
 
 mod clock;
 mod command;
 mod deadline;
+mod interference;
 mod log;
 mod machine;
 mod memory;
@@ -47,6 +52,7 @@ use memory::{NodeMemory, SharedMemory};
 
 pub use command::Command;
 pub use deadline::deadlines;
+pub use interference::Interference;
 pub use options::{
     MemoryOver, Options, Resolution, Timing, DEFAULT_MAX_ANSWERS, DEFAULT_RATE_INSNS_PER_MS,
     DEFAULT_SWAP_SLOWDOWN,
@@ -127,7 +133,8 @@ pub fn simulate_watched(
         let (board, memory) = (board.clone(), memory.clone());
         Machine::new(plan, remaining::part(plan, cpu), options, board, memory)
     };
-    let parts = if is_coupled(plan) {
+    let interferes = options.interference.is_some() && plan.cpus.len() > 1;
+    let parts = if interferes || is_coupled(plan) {
         let machines: Result<_, Error> = plan.cpus.iter().map(machine).collect();
         Machine::run_together(machines?, scheduler, watch)?
     } else {

@@ -3,6 +3,7 @@
 //! really do.
 
 mod answer;
+mod beside;
 pub(crate) mod elsewhere;
 
 use std::cmp::Reverse;
@@ -95,7 +96,15 @@ enum Step {
         end_ns: u64,
         most_insns: u64,
         pace: Clock,
+        bounds: Bounds,
     },
+}
+
+/// What a step is bounded by, whatever the pace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Bounds {
+    until_insns: Option<u64>,
+    to_ns: u64,
 }
 
 impl<'a> Machine<'a> {
@@ -223,6 +232,7 @@ impl<'a> Machine<'a> {
             for machine in &mut machines {
                 steps.push(machine.prepare(scheduler, watch)?);
             }
+            Self::slow(&machines, &mut steps);
             // The first at which something happens anywhere.
             let ends = machines.iter().zip(&steps);
             let ends = ends.filter_map(|(machine, step)| machine.end_ns(step.as_ref()?));
@@ -297,6 +307,7 @@ impl<'a> Machine<'a> {
                 end_ns,
                 most_insns,
                 pace,
+                ..
             } => {
                 let passes_ns = end_ns.min(to_ns) - self.now_ns;
                 let insns = pace.insns_in(passes_ns).min(most_insns);
@@ -385,7 +396,10 @@ impl<'a> Machine<'a> {
         if program.has_memory && !program.sampled {
             to_ns = to_ns.min(self.next_tick_ns());
         }
-        self.run_step(p, decision.until_insns, to_ns)
+        let over = self.options.memory_over;
+        let pace = self.memory.borrow().pace(program.clock, over);
+        let until_insns = decision.until_insns;
+        self.run_at(p, pace, Bounds { until_insns, to_ns })
     }
 
     /// When the step is over; `None`: never.
@@ -418,12 +432,11 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Process `p` runs until its task ends, the node is to look at its count, or
-    /// `to_ns`.
-    fn run_step(&self, p: u32, until_insns: Option<u64>, to_ns: u64) -> Step {
+    /// Process `p` runs at that pace until its task ends, the node is to look at its
+    /// count, or the time of the bounds comes.
+    fn run_at(&self, p: u32, pace: Clock, bounds: Bounds) -> Step {
+        let Bounds { until_insns, to_ns } = bounds;
         let program = &self.programs[p as usize];
-        let over = self.options.memory_over;
-        let pace = self.memory.borrow().pace(program.clock, over);
         let real_insns = program.current().map_or(0, |task| task.insns);
         let left_insns = real_insns.saturating_sub(program.retired_insns);
         let mut most_insns = left_insns;
@@ -443,6 +456,7 @@ impl<'a> Machine<'a> {
             end_ns: end_ns.min(to_ns),
             most_insns,
             pace,
+            bounds,
         }
     }
 

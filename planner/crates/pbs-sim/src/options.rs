@@ -3,6 +3,8 @@
 
 use pbs_core::Config;
 
+use crate::interference::Interference;
+
 /// Instructions in a millisecond of the node that the theses assume: 10^9 a
 /// second.
 pub const DEFAULT_RATE_INSNS_PER_MS: u64 = 1_000_000;
@@ -28,6 +30,9 @@ pub struct Options {
     pub timing: Timing,
     /// What becomes of it if more memory is in use than the plan may use.
     pub memory_over: MemoryOver,
+    /// How tasks on different CPUs slow each other; `None`: not at all, and CPUs that
+    /// have nothing else to do with each other are simulated one by one.
+    pub interference: Option<Interference>,
     /// The simulation of a CPU stops at this time even if there is more to do,
     /// for tasks may be endless loops. `None`: a hundred times the time that
     /// the plan would take as planned.
@@ -96,6 +101,7 @@ impl Default for Options {
             resolution: Resolution::default(),
             timing: Timing::default(),
             memory_over: MemoryOver::default(),
+            interference: None,
             limit_ns: None,
             max_answers: DEFAULT_MAX_ANSWERS,
             record_grants: true,

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: GPL-2.0
+//! `--slowdowns`: tasks on different CPUs slow each other.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use pbs_interference::{slowdowns_from_toml, Level, Sharing};
+use pbs_plan::Plan;
+use pbs_sim::Interference;
+
+use crate::failure::Failure;
+use crate::files;
+
+#[derive(Args, Debug)]
+pub(super) struct SlowdownsOptions {
+    /// Tasks on different CPUs slow each other as this file says (slowdowns.toml);
+    /// its names are those of processes, or process/task
+    #[arg(long, value_name = "FILE")]
+    slowdowns: Option<PathBuf>,
+
+    /// What all CPUs of the plan share: smt, l2, llc or node [default: what the file says
+    /// of all pairs]
+    #[arg(long, value_name = "WHAT", requires = "slowdowns", value_parser = level)]
+    shared: Option<Level>,
+}
+
+fn level(text: &str) -> Result<Level, String> {
+    let names = Level::NAMES.join(", ");
+    Level::from_name(text).ok_or_else(|| format!("there are {names}"))
+}
+
+impl SlowdownsOptions {
+    /// Who slows whom in the plan.
+    pub(super) fn interference(&self, plan: &Plan) -> Result<Option<Interference>, Failure> {
+        let Some(file) = &self.slowdowns else {
+            return Ok(None);
+        };
+        let entries =
+            slowdowns_from_toml(&files::read(file)?).map_err(|problems| Failure::Invalid {
+                file: files::name(file),
+                problems,
+            })?;
+        let levels = entries.iter().flat_map(|entry| &entry.beside);
+        let mut levels: Vec<_> = levels.map(|&(level, _)| level).collect();
+        levels.sort_unstable();
+        levels.dedup();
+        let level = match (self.shared, &levels[..]) {
+            (Some(level), _) | (None, &[level]) => level,
+            (None, []) => Level::Node,
+            (None, levels) => return Err(unsaid(file, levels)),
+        };
+        let cpus = plan.cpus.iter().map(|cpu| cpu.cpu).collect();
+        let sharing = Sharing::new(vec![(level, cpus)]);
+        let found = Interference::of_plan(plan, &entries, sharing);
+        if found.slowdowns.entries().is_empty() {
+            return Err(Failure::Failed(format!(
+                "{}: nobody of whom it speaks is in the plan; its names must be those of \
+                 processes of the plan, or process/task",
+                files::name(file)
+            )));
+        }
+        Ok(Some(found))
+    }
+}
+
+fn unsaid(file: &Path, levels: &[Level]) -> Failure {
+    let names: Vec<_> = levels.iter().map(|level| level.name()).collect();
+    Failure::Usage(format!(
+        "{} has slow-downs for {}; add --shared to say what the CPUs of the plan share",
+        files::name(file),
+        names.join(" and ")
+    ))
+}
