@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What was decided, as jobs of lanes.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use pbs_cosched::{Mapping, Slot, Timeline, Where};
+use pbs_job::graph::{Graph, GraphTask};
+use pbs_job::{Command, Draft, DraftProcess, DraftTask, Job, Kind, Machine, Problem, Start};
+
+use crate::Question;
+
+/// A graph as a job.
+#[derive(Clone, Debug)]
+pub struct Lowered {
+    /// The job: a process for each CPU that the graph uses, confined to it.
+    pub job: Job,
+    /// Of each of its tasks: the lane that it is. What [`Draft::check`] has added is none.
+    pub lanes: Vec<Option<Lane>>,
+}
+
+/// A thread of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lane {
+    /// Index of its task in the workload.
+    pub task: usize,
+    /// Which of its threads it is, from 0.
+    pub lane: u32,
+    /// When it is to begin and to end by the schedule, in nanoseconds from its start.
+    pub start_ns: u64,
+    /// See [`start_ns`](Self::start_ns).
+    pub end_ns: u64,
+}
+
+/// Why a graph can be no job of lanes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CannotLower {
+    /// The job of that name has no deadline, and plans need one.
+    NoDeadline(String),
+    /// A task was not given out.
+    NotMapped(String),
+    /// The job is not a valid one.
+    Invalid(String, Vec<Problem>),
+}
+
+impl fmt::Display for CannotLower {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoDeadline(job) => write!(
+                f,
+                "{job} has no deadline, and plans need one; add deadline_ns = \"10s\""
+            ),
+            Self::NotMapped(task) => write!(f, "task {task} was not given out"),
+            Self::Invalid(job, problems) => {
+                write!(f, "{job} can be no job of lanes:")?;
+                for problem in problems.iter().take(12) {
+                    write!(f, " {};", problem.message)?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+/// A lane that has its place.
+struct Placed<'a> {
+    task: usize,
+    lane: u32,
+    lanes: u32,
+    insns: u64,
+    slot: &'a Slot,
+    command: Vec<String>,
+}
+
+/// The graphs as jobs, each with a process for each CPU that it uses.
+///
+/// All lanes of a task wait for all lanes of what the task waits for. They also wait for
+/// what is before them on the CPUs of each other, so that they begin together.
+///
+/// A task on an accelerator has one lane, on the CPU that waits for it, which is taken for
+/// as long: what the host process does not use others get, as of any that blocks. Tasks
+/// of a graph on the same accelerator wait for each other.
+///
+/// # Errors
+///
+/// The first graph that can be no job.
+pub fn jobs(
+    question: &Question,
+    graphs: &[Graph],
+    machine: &Machine,
+    mapping: &Mapping,
+    timeline: &Timeline,
+) -> Result<Vec<Lowered>, CannotLower> {
+    let graphs = graphs.iter().enumerate();
+    let jobs =
+        graphs.map(|(index, graph)| lower(question, index, graph, machine, mapping, timeline));
+    jobs.collect()
+}
+
+fn lower(
+    question: &Question,
+    index: usize,
+    graph: &Graph,
+    machine: &Machine,
+    mapping: &Mapping,
+    timeline: &Timeline,
+) -> Result<Lowered, CannotLower> {
+    let no_deadline = || CannotLower::NoDeadline(graph.name.clone());
+    let deadline_ns = graph.deadline_ns.ok_or_else(no_deadline)?;
+    let rates = machine.cpus().zip(machine.cores());
+    let rates: BTreeMap<u32, u64> = rates
+        .map(|(cpu, (_, core))| (cpu, core.rate_insns_per_s))
+        .collect();
+    // By CPU, in the order of their start.
+    let mut cpus: BTreeMap<u32, Vec<Placed<'_>>> = BTreeMap::new();
+    let own = (0..question.tasks.len()).filter(|&task| question.tasks[task].graph == index);
+    for task in own {
+        let of = &question.tasks[task];
+        let written = &graph.tasks[of.task];
+        let choice = mapping.choices.get(task).copied().flatten();
+        let slot = timeline.slots.get(task).and_then(Option::as_ref);
+        let (Some(choice), Some(slot)) = (choice, slot) else {
+            return Err(CannotLower::NotMapped(written.name.clone()));
+        };
+        let variant = &written.variants[of.variants[choice.variant]];
+        let runtime_ns = question.workload.tasks[task].variants[choice.variant].runtime_ns;
+        let on: Vec<u32> = match &slot.place {
+            Where::Threads(threads) => {
+                let threads = threads.iter();
+                threads
+                    .map(|&thread| question.cpus[thread as usize])
+                    .collect()
+            }
+            Where::Device { device, .. } => vec![question.hosts[*device]],
+        };
+        for (lane, &cpu) in (0..).zip(&on) {
+            let rate = rates.get(&cpu).copied().unwrap_or(1);
+            let of_time = u128::from(runtime_ns) * u128::from(rate) / 1_000_000_000;
+            let insns = variant
+                .insns
+                .unwrap_or(u64::try_from(of_time).unwrap_or(u64::MAX));
+            cpus.entry(cpu).or_default().push(Placed {
+                task,
+                lane,
+                lanes: on.len() as u32,
+                insns: insns.max(1),
+                slot,
+                command: command(&variant.command, lane, on.len()),
+            });
+        }
+    }
+    for lanes in cpus.values_mut() {
+        lanes.sort_by_key(|placed| (placed.slot.start_ns, placed.task));
+    }
+    let (draft, lanes) = draft(question, graph, deadline_ns, &cpus);
+    let invalid = |problems| CannotLower::Invalid(graph.name.clone(), problems);
+    let job = draft.check().map_err(invalid)?;
+    Ok(Lowered { job, lanes })
+}
+
+/// The words of a lane: `{lane}` and `{lanes}` are replaced.
+fn command(words: &[String], lane: u32, lanes: usize) -> Vec<String> {
+    let words = words.iter().map(|word| {
+        let word = word.replace("{lane}", &lane.to_string());
+        word.replace("{lanes}", &lanes.to_string())
+    });
+    words.collect()
+}
+
+/// The name of the process that forks and joins those of all CPUs, which `pbsctl` is.
+const STARTER: &str = "pbsctl";
+
+fn draft(
+    question: &Question,
+    graph: &Graph,
+    deadline_ns: u64,
+    cpus: &BTreeMap<u32, Vec<Placed<'_>>>,
+) -> (Draft, Vec<Option<Lane>>) {
+    // The numbers of the lanes of each task, and before each lane what is on its CPU.
+    let mut numbers: BTreeMap<usize, Vec<u32>> = BTreeMap::new();
+    let mut before: BTreeMap<u32, Option<u32>> = BTreeMap::new();
+    let mut process_of: Vec<u32> = Vec::new();
+    let mut devices: BTreeMap<(usize, u32), Vec<(u64, u32)>> = BTreeMap::new();
+    for (process, lanes) in (1..).zip(cpus.values()) {
+        let mut last = None;
+        for placed in lanes {
+            let number = process_of.len() as u32;
+            numbers.entry(placed.task).or_default().push(number);
+            before.insert(number, last.replace(number));
+            process_of.push(process);
+            if let Where::Device { device, instance } = placed.slot.place {
+                let of = devices.entry((device, instance)).or_default();
+                of.push((placed.slot.start_ns, number));
+            }
+        }
+    }
+    // What is before each on its accelerator.
+    let mut queued: BTreeMap<u32, u32> = BTreeMap::new();
+    for of in devices.values_mut() {
+        of.sort_unstable();
+        queued.extend(of.windows(2).map(|pair| (pair[1].1, pair[0].1)));
+    }
+    let mut draft = Draft {
+        name: graph.name.clone(),
+        start_ns: graph.start_ns,
+        deadline_ns,
+        priority: graph.priority,
+        ..Draft::default()
+    };
+    let total = process_of.len() as u32;
+    let mut lanes_of = Vec::new();
+    let processes = cpus.len() as u32;
+    let mut number = 0;
+    for (process, (&cpu, lanes)) in (1..).zip(cpus) {
+        let of =
+            |placed: &Placed<'_>| -> &GraphTask { &graph.tasks[question.tasks[placed.task].task] };
+        let memory = lanes.iter().map(|placed| of(placed).memory_bytes);
+        draft.processes.push(DraftProcess {
+            id: process,
+            name: Some(format!("cpu{cpu}")),
+            memory_bytes: memory.max().unwrap_or(0),
+            cpus: vec![cpu],
+            start: start(lanes),
+            line: None,
+            ..DraftProcess::default()
+        });
+        // The fork end with which a forked process begins.
+        draft.tasks.push(added(
+            total + 2 + 2 * processes + process,
+            process,
+            Kind::ForkEnd,
+            vec![number],
+        ));
+        lanes_of.push(None);
+        for (place, placed) in lanes.iter().enumerate() {
+            let all = &numbers[&placed.task];
+            let awaited = question.workload.tasks[placed.task].after.iter();
+            let awaited = awaited.filter_map(|edge| numbers.get(&edge.task)).flatten();
+            let beside = all.iter().filter_map(|lane| before[lane]);
+            let after = awaited
+                .copied()
+                .chain(beside)
+                .chain(queued.get(&number).copied());
+            let mut after: Vec<u32> = after
+                .filter(|&other| process_of[other as usize] != process)
+                .collect();
+            after.sort_unstable();
+            after.dedup();
+            let next = match lanes.get(place + 1) {
+                Some(_) => number + 1,
+                // Its join.
+                None => total + 1 + processes + process,
+            };
+            let task = of(placed);
+            draft.tasks.push(DraftTask {
+                id: number,
+                name: Some(match placed.lanes {
+                    1 => task.name.clone(),
+                    _ => format!("{} {}", task.name, placed.lane),
+                }),
+                process,
+                insns: placed.insns,
+                memory_bytes: Some(task.memory_bytes),
+                after,
+                next: vec![next],
+                ..DraftTask::default()
+            });
+            lanes_of.push(Some(Lane {
+                task: placed.task,
+                lane: placed.lane,
+                start_ns: placed.slot.start_ns,
+                end_ns: placed.slot.end_ns,
+            }));
+            number += 1;
+        }
+    }
+    // Who forks them all and joins them all.
+    draft.processes.push(DraftProcess {
+        id: 0,
+        name: Some(STARTER.into()),
+        ..DraftProcess::default()
+    });
+    let fork = |process: u32| total + 1 + process;
+    let join = |process: u32| total + 1 + processes + process;
+    let fork_end = |process: u32| total + 2 + 2 * processes + process;
+    let end = total + 2 + 2 * processes;
+    draft
+        .tasks
+        .push(added(total + 1, 0, Kind::Start, vec![fork(1)]));
+    for process in 1..=processes {
+        let next = if process < processes {
+            fork(process + 1)
+        } else {
+            join(1)
+        };
+        draft.tasks.push(added(
+            fork(process),
+            0,
+            Kind::Fork,
+            vec![next, fork_end(process)],
+        ));
+    }
+    for process in 1..=processes {
+        let next = if process < processes {
+            join(process + 1)
+        } else {
+            end
+        };
+        draft
+            .tasks
+            .push(added(join(process), 0, Kind::Join, vec![next]));
+    }
+    draft.tasks.push(added(end, 0, Kind::End, Vec::new()));
+    lanes_of.resize(draft.tasks.len(), None);
+    (draft, lanes_of)
+}
+
+/// A task that takes no instructions.
+fn added(id: u32, process: u32, kind: Kind, next: Vec<u32>) -> DraftTask {
+    DraftTask {
+        id,
+        process,
+        kind,
+        next,
+        ..DraftTask::default()
+    }
+}
+
+/// Each lane with a command is one; processes without any are started by others.
+fn start(lanes: &[Placed<'_>]) -> Start {
+    let commands = lanes.iter().map(|placed| Command {
+        argv: placed.command.clone(),
+        ..Command::default()
+    });
+    let commands: Vec<Command> = commands.collect();
+    match commands.iter().any(|command| command.argv.is_empty()) {
+        true => Start::Unsaid,
+        false => Start::Commands(commands),
+    }
+}

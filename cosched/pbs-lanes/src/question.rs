@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Task graphs and a machine, as co-scheduling sees them.
+
+use std::fmt;
+
+use pbs_cosched::{DeviceType, Edge, Place, Platform, Process, Task, Variant, Workload};
+use pbs_job::graph::{Graph, GraphEdge, GraphTask, Target};
+use pbs_job::Machine;
+
+/// What is to be co-scheduled, with what its numbers stand for.
+#[derive(Clone, Debug, Default)]
+pub struct Question {
+    /// The node.
+    pub platform: Platform,
+    /// All tasks of all graphs. Processes are the graphs, in their order.
+    pub workload: Workload,
+    /// The CPU, by its number in Linux, that each thread of the platform is.
+    pub cpus: Vec<u32>,
+    /// Of each accelerator type: the CPU whose process waits for it.
+    pub hosts: Vec<u32>,
+    /// Of each task of the workload: where it is in the graphs.
+    pub tasks: Vec<Of>,
+}
+
+/// Where a task of the workload comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Of {
+    /// Index of its graph.
+    pub graph: usize,
+    /// Index of its task there.
+    pub task: usize,
+    /// Of each of its variants: its index there. Those for which the machine has nothing
+    /// are left out.
+    pub variants: Vec<usize>,
+}
+
+/// A task that cannot be co-scheduled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unfit {
+    /// The name of its job.
+    pub job: String,
+    /// Its name.
+    pub task: String,
+    /// Why not.
+    pub why: Why,
+}
+
+/// Why a task cannot be co-scheduled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// The machine has nothing that any of its variants runs on; these are they.
+    NothingFits(Vec<String>),
+    /// Nobody knows how long these variants take (§5.6.4).
+    Unprofiled(Vec<String>),
+}
+
+impl fmt::Display for Unfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { job, task, why } = self;
+        match why {
+            Why::NothingFits(variants) => write!(
+                f,
+                "task {task} of {job}: the machine has nothing to run it on; it can run as {}",
+                variants.join(", ")
+            ),
+            Why::Unprofiled(variants) => write!(
+                f,
+                "task {task} of {job}: nobody knows how long it takes as {}; say runtime_ns or \
+                 insns, or run it once so that the history does",
+                variants.join(", ")
+            ),
+        }
+    }
+}
+
+impl Question {
+    /// Of those graphs on the first node of that machine. `known`: how long a variant takes
+    /// by what was measured, in nanoseconds, by the indices of graph, task and variant; it goes
+    /// before what the file says.
+    ///
+    /// # Errors
+    ///
+    /// All tasks that can't be co-scheduled.
+    pub fn new(
+        graphs: &[Graph],
+        machine: &Machine,
+        mut known: impl FnMut(usize, usize, usize) -> Option<u64>,
+    ) -> Result<Self, Vec<Unfit>> {
+        let node = machine.nodes.first();
+        let cores = node.map_or(0, |node| node.cores.len());
+        let cpus: Vec<u32> = machine.cpus().take(cores).collect();
+        let rates = node.into_iter().flat_map(|node| &node.cores);
+        // Threads of a task go on together, as fast as the slowest core.
+        let rate = rates.map(|core| core.rate_insns_per_s).min().unwrap_or(1);
+        let mut question = Self {
+            platform: Platform {
+                threads: cores as u32,
+                devices: devices(machine),
+            },
+            hosts: hosts(machine, &cpus),
+            cpus,
+            ..Self::default()
+        };
+        let mut unfit = Vec::new();
+        for (index, graph) in graphs.iter().enumerate() {
+            question.workload.processes.push(Process {
+                name: graph.name.clone(),
+                owner: index as u64,
+                arrival_ns: graph.start_ns,
+                deadline_ns: graph.deadline_ns,
+            });
+            let first = question.workload.tasks.len();
+            for (place, task) in graph.tasks.iter().enumerate() {
+                let mut known = |variant| known(index, place, variant);
+                let (variants, of) = match variants(machine, cores, task, rate, &mut known) {
+                    Ok(found) => found,
+                    Err(why) => {
+                        unfit.push(Unfit {
+                            job: graph.name.clone(),
+                            task: task.name.clone(),
+                            why,
+                        });
+                        (Vec::new(), Vec::new())
+                    }
+                };
+                let after = task.after.iter().map(|edge| Edge {
+                    task: first + edge.task,
+                    transfer_ns: transfer_ns(machine, graph, task, edge),
+                });
+                question.workload.tasks.push(Task {
+                    name: task.name.clone(),
+                    process: index,
+                    after: after.collect(),
+                    variants,
+                });
+                question.tasks.push(Of {
+                    graph: index,
+                    task: place,
+                    variants: of,
+                });
+            }
+        }
+        match unfit.is_empty() {
+            true => Ok(question),
+            false => Err(unfit),
+        }
+    }
+}
+
+fn devices(machine: &Machine) -> Vec<DeviceType> {
+    let devices = machine.devices.iter().map(|device| DeviceType {
+        name: device.kind.clone(),
+        count: device.count,
+    });
+    devices.collect()
+}
+
+/// The CPU that waits for a device, where the machine does not say it, is the first.
+fn hosts(machine: &Machine, cpus: &[u32]) -> Vec<u32> {
+    let first = cpus.first().copied().unwrap_or(0);
+    let devices = machine.devices.iter();
+    devices
+        .map(|device| device.host_cpu.unwrap_or(first))
+        .collect()
+}
+
+/// The variants of a task that fit, and their indices.
+fn variants(
+    machine: &Machine,
+    cores: usize,
+    task: &GraphTask,
+    rate_insns_per_s: u64,
+    known: &mut dyn FnMut(usize) -> Option<u64>,
+) -> Result<(Vec<Variant>, Vec<usize>), Why> {
+    let mut fitting = Vec::new();
+    let mut of = Vec::new();
+    let mut unprofiled = Vec::new();
+    for (index, variant) in task.variants.iter().enumerate() {
+        let place = match &variant.target {
+            Target::Threads(threads) if *threads as usize <= cores => Place::Threads(*threads),
+            Target::Threads(_) => continue,
+            Target::Device(kind) => {
+                let found = machine.devices.iter().position(|device| {
+                    device.kind == *kind && device.models.contains(&variant.model)
+                });
+                match found {
+                    Some(device) => Place::Device(device),
+                    None => continue,
+                }
+            }
+        };
+        let runtime_ns = known(index).or_else(|| variant.runtime_ns(rate_insns_per_s));
+        match runtime_ns {
+            Some(runtime_ns) => {
+                fitting.push(Variant {
+                    model: variant.model.clone(),
+                    place,
+                    runtime_ns,
+                });
+                of.push(index);
+            }
+            None => unprofiled.push(variant.label()),
+        }
+    }
+    // Who is never measured never wins: so it is not left out, but told.
+    if !unprofiled.is_empty() {
+        return Err(Why::Unprofiled(unprofiled));
+    }
+    if fitting.is_empty() {
+        let labels = task.variants.iter().map(|variant| variant.label());
+        return Err(Why::NothingFits(labels.collect()));
+    }
+    Ok((fitting, of))
+}
+
+/// How long the data of an edge are on the way where the memories differ: over the slowest
+/// link of the devices that the two tasks can run on.
+fn transfer_ns(machine: &Machine, graph: &Graph, task: &GraphTask, edge: &GraphEdge) -> u64 {
+    if let Some(transfer_ns) = edge.transfer_ns {
+        return transfer_ns;
+    }
+    let before = &graph.tasks[edge.task];
+    let variants = task.variants.iter().chain(&before.variants);
+    let kinds = variants.filter_map(|variant| match &variant.target {
+        Target::Device(kind) => Some(kind),
+        Target::Threads(_) => None,
+    });
+    let devices = kinds.filter_map(|kind| {
+        let mut devices = machine.devices.iter();
+        devices.find(|device| device.kind == *kind)
+    });
+    let times = devices.map(|device| device.transfer_ns(edge.bytes));
+    times.max().unwrap_or(0)
+}

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Task graphs as what is co-scheduled, and what was decided as jobs that are planned.
+
+use pbs_cosched::{greedy, timing, GreedyOptions, Mapping, Place, Queues, Timeline};
+use pbs_job::graph::{graph_from_toml, Graph};
+use pbs_job::{job_from_toml, job_to_toml, machine_from_toml, Machine, Start};
+use pbs_lanes::{jobs, CannotLower, Lowered, Question, Why};
+use pbs_planner::{reserve, Balancing, Options, Request, RunId, Store};
+
+const MACHINE: &str = r#"
+[[node]]
+name = "n"
+memory_bytes = 1_000_000_000
+rate_insns_per_s = 1_000_000_000
+cores = ["c0", "c1", "c2", { name = "c3", cpu = 9 }]
+[[device]]
+kind = "gpu"
+models = ["ocl"]
+count = 1
+host_cpu = 9
+link_bytes_per_s = 1_000_000_000
+"#;
+
+const GRAPH: &str = r#"
+name = "fan"
+deadline_ns = "10s"
+[[task]]
+name = "load"
+memory_bytes = 7
+[[task.variant]]
+model = "cpu"
+insns = "20M"
+command = ["load", "{lane}", "of {lanes}"]
+[[task]]
+name = "wide"
+memory_bytes = 9
+after = [{ task = "load", bytes = 3_000 }]
+[[task.variant]]
+model = "omp"
+threads = 3
+runtime_ns = "10ms"
+command = ["wide", "{lane}", "of {lanes}"]
+[[task]]
+name = "on"
+after = ["wide"]
+[[task.variant]]
+model = "ocl"
+device = "gpu"
+runtime_ns = "5ms"
+command = ["on"]
+[[task.variant]]
+model = "cuda"
+device = "gpu"
+runtime_ns = "1ms"
+[[task]]
+name = "end"
+after = ["wide", "on"]
+[[task.variant]]
+model = "cpu"
+runtime_ns = "2ms"
+command = ["end"]
+"#;
+
+fn machine() -> Machine {
+    machine_from_toml(MACHINE).unwrap()
+}
+
+fn decided(question: &Question) -> (Mapping, Timeline) {
+    let queues = Queues::idle(&question.platform);
+    let options = GreedyOptions::default();
+    let mapping = greedy(&question.workload, &question.platform, &queues, &options);
+    let timeline = timing(&question.workload, &question.platform, &queues, &mapping).unwrap();
+    (mapping, timeline)
+}
+
+fn lowered(graphs: &[Graph]) -> (Question, Vec<Lowered>, Timeline) {
+    let machine = machine();
+    let question = Question::new(graphs, &machine, |_, _, _| None).unwrap();
+    let (mapping, timeline) = decided(&question);
+    let jobs = jobs(&question, graphs, &machine, &mapping, &timeline).unwrap();
+    (question, jobs, timeline)
+}
+
+#[test]
+fn graphs_become_questions() {
+    let graph = graph_from_toml(GRAPH).unwrap();
+    let question = Question::new(&[graph], &machine(), |_, task, _| (task == 3).then_some(77));
+    let question = question.unwrap();
+    assert_eq!(question.platform.threads, 4);
+    assert_eq!(question.cpus, [0, 1, 2, 9]);
+    assert_eq!(question.hosts, [9]);
+    let [load, wide, on, end] = &question.workload.tasks[..] else {
+        panic!("{:?}", question.workload)
+    };
+    assert_eq!(load.variants[0].runtime_ns, 20_000_000);
+    assert_eq!(wide.variants[0].place, Place::Threads(3));
+    assert_eq!(wide.after[0].transfer_ns, 0);
+    // The device does not understand cuda.
+    assert_eq!(on.variants.len(), 1);
+    assert_eq!(question.tasks[2].variants, [0]);
+    // What was measured goes before what is said.
+    assert_eq!(end.variants[0].runtime_ns, 77);
+    assert_eq!(
+        end.after.iter().map(|edge| edge.task).collect::<Vec<_>>(),
+        [1, 2]
+    );
+}
+
+/// Feature 3: variants that nobody has measured are refused by name.
+#[test]
+fn f3_what_cannot_be_decided_is_named() {
+    let text = GRAPH
+        .replace("threads = 3", "threads = 5")
+        .replace("runtime_ns = \"2ms\"\n", "");
+    let graph = graph_from_toml(&text).unwrap();
+    let unfit = Question::new(&[graph], &machine(), |_, _, _| None).unwrap_err();
+    let why: Vec<_> = unfit
+        .iter()
+        .map(|unfit| (&*unfit.task, unfit.why.clone()))
+        .collect();
+    assert_eq!(
+        why,
+        [
+            ("wide", Why::NothingFits(vec!["omp 5".into()])),
+            ("end", Why::Unprofiled(vec!["cpu".into()]))
+        ]
+    );
+    let told = unfit[1].to_string();
+    assert!(
+        told.contains("task end of fan: nobody knows how long it takes as cpu"),
+        "{told}"
+    );
+}
+
+#[test]
+fn lanes_are_processes_of_cpus() {
+    let (_, jobs, _) = lowered(&[graph_from_toml(GRAPH).unwrap()]);
+    let job = &jobs[0].job;
+    // It is a job that can be written and read.
+    assert!(job_from_toml(&job_to_toml(job)).is_ok());
+    for (task, lane) in job.tasks.iter().zip(&jobs[0].lanes) {
+        assert_eq!(task.insns > 0, lane.is_some(), "{task:?}");
+    }
+    let of = |name: &str| -> Vec<usize> {
+        let tasks = 0..job.tasks.len();
+        let named = tasks.filter(|&task| {
+            let own = job.tasks[task].name.as_deref().unwrap_or_default();
+            own.split(' ').next() == Some(name)
+        });
+        named.collect()
+    };
+    let wide = of("wide");
+    assert_eq!(wide.len(), 3);
+    let load = of("load")[0];
+    for &lane in &wide {
+        assert_eq!(job.tasks[lane].insns, 10_000_000);
+        let waits = job.predecessors(lane).any(|before| before == load);
+        assert!(waits, "{lane}");
+    }
+    // Who comes after several lanes waits for all of them.
+    let on = of("on")[0];
+    let awaited: Vec<_> = job.predecessors(on).collect();
+    let cpu = &job.processes[job.tasks[on].process];
+    assert_eq!(cpu.cpus, [9]);
+    for &lane in wide
+        .iter()
+        .filter(|&&lane| job.tasks[lane].process != job.tasks[on].process)
+    {
+        assert!(awaited.contains(&lane), "{awaited:?}");
+    }
+    let process = &job.processes[job.tasks[wide[1]].process];
+    let Start::Commands(commands) = &process.start else {
+        panic!("{process:?}")
+    };
+    let words = commands.iter().map(|command| command.argv.join(" "));
+    assert!(
+        words.clone().any(|words| words.contains("wide 1 of 3")),
+        "{commands:?}"
+    );
+}
+
+/// The planner places lanes as the schedule has them: all begin together, and the end is
+/// the schedule's.
+#[test]
+fn plans_of_lanes_end_when_the_schedule_ends() {
+    let other = GRAPH
+        .replace("fan", "other")
+        .replace("threads = 3", "threads = 2");
+    for graphs in [vec![GRAPH], vec![&*other], vec![GRAPH, &other]] {
+        let graphs: Vec<Graph> = graphs
+            .iter()
+            .map(|text| graph_from_toml(text).unwrap())
+            .collect();
+        let (question, jobs, timeline) = lowered(&graphs);
+        let mut store = Store::new(machine(), Balancing::Dynamic);
+        let mut end_ns = 0;
+        for (number, lowered) in (0..).zip(&jobs) {
+            let request = Request::new(RunId(number), &lowered.job);
+            reserve(&mut store, &request, &Options::default()).unwrap();
+            let run = store.run(RunId(number)).unwrap();
+            end_ns = end_ns.max(run.end_ns());
+            for (task, of) in question.workload.tasks.iter().enumerate() {
+                let placed = run.tasks.iter().filter(|placed| {
+                    lowered.lanes[placed.task].is_some_and(|lane| lane.task == task)
+                });
+                let mut starts: Vec<_> = placed.map(|placed| placed.start_ns).collect();
+                starts.dedup();
+                // One job alone is nobody's victim.
+                assert!(
+                    starts.len() <= 1 || jobs.len() > 1,
+                    "{}: {starts:?}",
+                    of.name
+                );
+            }
+        }
+        if jobs.len() == 1 {
+            assert_eq!(end_ns, timeline.end_ns());
+        }
+    }
+}
+
+#[test]
+fn plans_need_deadlines() {
+    let text = GRAPH.replace("deadline_ns = \"10s\"\n", "");
+    let graphs = [graph_from_toml(&text).unwrap()];
+    let machine = machine();
+    let question = Question::new(&graphs, &machine, |_, _, _| None).unwrap();
+    let (mapping, timeline) = decided(&question);
+    let refused = jobs(&question, &graphs, &machine, &mapping, &timeline).unwrap_err();
+    assert_eq!(refused, CannotLower::NoDeadline("fan".into()));
+    let nothing = Mapping::default();
+    let graphs = [graph_from_toml(GRAPH).unwrap()];
+    let refused = jobs(&question, &graphs, &machine, &nothing, &timeline).unwrap_err();
+    assert_eq!(refused, CannotLower::NotMapped("load".into()));
+}
