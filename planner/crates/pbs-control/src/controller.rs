@@ -7,8 +7,8 @@ use pbs_job::{Job, Machine};
 use pbs_plan::{Config, Plan, Problem};
 use pbs_planner::plan_building::{class_plans, Entry, ProcessIds, Settings};
 use pbs_planner::{
-    admit, earliest_deadline, Balancing, Capacity, Declined, Planned, Progress, Replan, Request,
-    RunId, Store, Validation,
+    admit, earliest_deadline, Balancing, Capacity, Declined, NotArranged, Planned, Progress,
+    Replan, Request, RunId, Store, Turn, Validation,
 };
 use pbs_uapi::{Cause, Event, EventKind, ProcessState, Wait, IDLE};
 
@@ -243,6 +243,24 @@ impl Controller {
             },
         );
         Ok(Admitted { run, planned })
+    }
+
+    /// Plans runs that were admitted and have not begun anew, together: each task on its
+    /// core, in the order of the turns ([`pbs_planner::arrange`]).
+    ///
+    /// # Errors
+    ///
+    /// Why they stay as they were planned.
+    pub fn arrange(&mut self, turns: &[Turn], now_ns: u64) -> Result<(), NotArranged> {
+        let start_ns = now_ns.saturating_add(self.options.lead_ns);
+        let progress = self.progress(start_ns);
+        let named: BTreeSet<RunId> = turns.iter().map(|turn| turn.run).collect();
+        let mut requests = Vec::with_capacity(named.len());
+        for run in named {
+            let active = self.runs.get(&run).ok_or(NotArranged::NotWaiting(run))?;
+            requests.push(active.request(run, &progress).not_before(start_ns));
+        }
+        pbs_planner::arrange(&mut self.store, &requests, turns)
     }
 
     /// Plans the job where others are now, which move. `None`: one of them, or the job

@@ -319,7 +319,8 @@ impl Machine {
         self.whole_ticks(self.links[link].latency_ns.into())
     }
 
-    fn whole_ticks(&self, ns: u128) -> u64 {
+    /// A time in whole ticks, rounded up. What is too long for 64 bits is `u64::MAX`.
+    pub fn whole_ticks(&self, ns: u128) -> u64 {
         let tick_ns = u128::from(self.tick_ns.max(1));
         u64::try_from(ns.div_ceil(tick_ns) * tick_ns).unwrap_or(u64::MAX)
     }

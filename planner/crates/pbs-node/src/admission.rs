@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Which jobs are taken into the plan.
 
+use std::collections::BTreeMap;
+
 use pbs_control::{Admitted, Controller, Missed};
 use pbs_history::{Kind, Outcome, RunId};
 use pbs_job::Job;
 use pbs_plan::Plan;
+use pbs_planner::{NotArranged, Turn};
 
 use crate::jobs::{monotonic_ns, ActiveJob, Jobs};
 use crate::order::Terms;
 use crate::predict::Forecast;
 use crate::submission::by_priority;
-use crate::{Declined, Error, Listener, News, Submission};
+use crate::{Declined, Error, Listener, News, Step, Submission};
 
 /// A deadline for those who have none: twelve days.
 const NO_DEADLINE_NS: u64 = 1 << 50;
@@ -53,10 +56,12 @@ impl Trial {
 }
 
 impl Jobs {
-    /// Admits all of them, or says why one was declined. They are in the next plan.
+    /// Admits all of them, or says why one was declined. They are in the next plan, in
+    /// which their tasks come in the order of those steps, if there are any.
     pub(crate) fn admit(
         &mut self,
         submissions: Vec<Submission>,
+        steps: &[Step],
         kind: Kind,
         file: &str,
         listener: &mut dyn Listener,
@@ -69,11 +74,16 @@ impl Jobs {
             terms: None,
             kind,
         });
-        let mut asked: Vec<_> = asked.collect();
-        by_priority(&mut asked, |asked| &asked.submission.job);
+        let mut asked: Vec<_> = asked.enumerate().collect();
+        by_priority(&mut asked, |(_, asked)| &asked.submission.job);
         let mut trial = self.trial(now_ns);
-        for asked in asked {
+        let mut places = Vec::with_capacity(asked.len());
+        for (place, asked) in asked {
             self.take(&mut trial, asked)?;
+            places.push(place);
+        }
+        if let Err(why) = trial.arrange(steps, &places) {
+            listener.news(News::NotArranged(why));
         }
         let plan = trial.plan(file)?;
         self.commit(trial, plan, listener);
@@ -216,6 +226,51 @@ impl Jobs {
 }
 
 impl Trial {
+    /// Plans those that were taken anew, in the order of the steps. `places`: which of
+    /// those that were submitted each of them is.
+    fn arrange(&mut self, steps: &[Step], places: &[usize]) -> Result<(), String> {
+        if steps.is_empty() {
+            return Ok(());
+        }
+        let runs = places.iter().zip(&self.admitted);
+        let runs: BTreeMap<usize, &Taken> = runs.map(|(&place, taken)| (place, taken)).collect();
+        let turns = steps.iter().filter_map(|step| {
+            Some(Turn {
+                run: runs.get(&step.submission)?.admitted.run,
+                task: step.task,
+                stretch_permille: step.stretch_permille,
+            })
+        });
+        let turns: Vec<Turn> = turns.collect();
+        let arranged = self.controller.arrange(&turns, self.now_ns);
+        arranged.map_err(|why| self.describe(&why))
+    }
+
+    fn describe(&self, why: &NotArranged) -> String {
+        let taken = |run: &pbs_planner::RunId| {
+            let mut taken = self.admitted.iter();
+            taken.find(|taken| taken.admitted.run == *run)
+        };
+        let name = |run| taken(run).map_or("of another", |taken| &taken.job.name);
+        match why {
+            NotArranged::NotWaiting(run) => format!("job {} has begun", name(run)),
+            NotArranged::Turns { run, task } => {
+                format!(
+                    "task {task} of job {} has no turn, or one too early",
+                    name(run)
+                )
+            }
+            NotArranged::Late { run, end_ns } => {
+                let deadline_ns = taken(run).map_or(0, |taken| taken.job.deadline_ns);
+                let late = pbs_report::ms(end_ns.saturating_sub(deadline_ns));
+                format!("job {} would miss its deadline by {late} ms", name(run))
+            }
+            NotArranged::NoPlace(run) => {
+                format!("there is no time or no memory for job {} then", name(run))
+            }
+        }
+    }
+
     /// The plan of all that is admitted; `None`: that is nothing.
     pub(crate) fn plan(&mut self, file: &str) -> Result<Option<Plan>, Error> {
         let plan = self.controller.plan(self.now_ns);

@@ -879,7 +879,7 @@ mod tests {
         let directory = std::env::temp_dir().join(format!("pbs-jobs-{}", std::process::id()));
         let mut jobs = jobs(&directory);
         let mut admit = |submissions| {
-            jobs.admit(submissions, Kind::Plan, "jobs", &mut Nobody)?;
+            jobs.admit(submissions, &[], Kind::Plan, "jobs", &mut Nobody)?;
             jobs.take_plan().map(|plan| plan.processes.len())
         };
         const SECOND_NS: u64 = 1_000_000_000;

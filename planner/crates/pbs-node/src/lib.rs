@@ -66,4 +66,4 @@ pub use planning::{Answered, Planning};
 pub use predict::{predict, Forecast};
 pub use program::Launch;
 pub use serving::RunDetails;
-pub use submission::{by_priority, Submission};
+pub use submission::{by_priority, Step, Submission};

@@ -32,6 +32,8 @@ pub trait Listener {
 pub enum News {
     /// A job that was submitted is not run, and why. Others are.
     NotAdmitted(Error),
+    /// Jobs that were to be planned together are planned one beside the other, and why.
+    NotArranged(String),
     /// A process waits for another that has ended before its tasks did.
     Cancelled {
         /// Its label.
@@ -72,6 +74,9 @@ impl fmt::Display for News {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = match self {
             Self::NotAdmitted(error) => error.to_string(),
+            Self::NotArranged(why) => {
+                format!("the jobs are planned one beside the other: {why}")
+            }
             Self::Cancelled {
                 process,
                 cut,

@@ -26,7 +26,7 @@ use crate::place::Stay;
 use crate::program::{empty_outputs, Launch, Prepared};
 use crate::progress::Progress;
 use crate::signals::{wait, Signals};
-use crate::{device, Error, Listener, News, Submission};
+use crate::{device, Error, Listener, News, Step, Submission};
 
 /// Events read at once.
 pub(crate) const BATCH: usize = 4096;
@@ -212,8 +212,26 @@ impl<L: Listener> Node<L> {
         jobs.look_at_progress(&self.device);
         match submissions.is_empty() {
             true => jobs.admit_waiting(file, &mut self.listener),
-            false => jobs.admit(submissions, kind, file, &mut self.listener),
+            false => jobs.admit(submissions, &[], kind, file, &mut self.listener),
         }
+    }
+
+    /// Admits jobs whose tasks come in that order on their CPUs. Where it does not keep all
+    /// deadlines they are planned one beside the other, as [`Node::admit`] does, and
+    /// [`News::NotArranged`](crate::News::NotArranged) tells why.
+    ///
+    /// # Errors
+    ///
+    /// As [`Node::admit`].
+    pub fn admit_together(
+        &mut self,
+        submissions: Vec<Submission>,
+        steps: &[Step],
+        file: &str,
+    ) -> Result<(), Error> {
+        let jobs = self.jobs.as_mut().ok_or(Error::NoJobs)?;
+        jobs.look_at_progress(&self.device);
+        jobs.admit(submissions, steps, Kind::Plan, file, &mut self.listener)
     }
 
     /// Takes over the jobs of a planner that died, and hears of all that it has not

@@ -73,6 +73,18 @@ impl Submission {
     }
 }
 
+/// A turn of a task, where jobs that are admitted together say in which order their tasks
+/// come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// Index of its job among those that are submitted.
+    pub submission: usize,
+    /// Index of the task in its job.
+    pub task: usize,
+    /// How long it takes there, of what it takes alone; at least 1000.
+    pub stretch_permille: u64,
+}
+
 /// The most important first, and of those as they came.
 pub fn by_priority<T>(jobs: &mut [T], job: impl Fn(&T) -> &Job) {
     jobs.sort_by_key(|one| Reverse(job(one).priority));

@@ -6,6 +6,7 @@
 //! strategies and keeps the best plan, all of it or nothing. [`validate`] tells
 //! beforehand whether that is worth while, and [`admit`] does both.
 
+mod arrange;
 mod bounds;
 mod critical;
 pub mod plan_building;
@@ -16,6 +17,7 @@ mod store;
 mod strategies;
 mod validate;
 
+pub use arrange::{arrange, NotArranged, Turn};
 pub use bounds::{lower_bound, Bound, Limit};
 pub use critical::{critical_path, Because, Critical};
 pub use replan::{NotReplanned, Replan, Replanned};

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The same places in another order: runs that are planned are planned anew together, by
+//! who has looked at all of them at once.
+//!
+//! Admission plans one job after the other, each beside those before it. Who knows which
+//! tasks slow each other, or which tasks of several jobs belong side by side, says in which
+//! order tasks have their turns and how long they take there. Where each process is stays
+//! as it is.
+
+use std::collections::BTreeMap;
+
+use crate::store::Store;
+use crate::{ProcessReservation, Request, Run, RunId, TaskReservation};
+
+/// A task that has its turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Turn {
+    /// Its run, one of those that are asked for.
+    pub run: RunId,
+    /// Index of the task in its job. Tasks without instructions have no turn.
+    pub task: usize,
+    /// How long it takes there, of what it takes alone; at least 1000.
+    pub stretch_permille: u64,
+}
+
+/// Why runs stay as they were planned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotArranged {
+    /// A run is not planned, has begun, or sends messages over links, which are not moved.
+    NotWaiting(RunId),
+    /// A task has no turn, several, or one before a task that it waits for.
+    Turns {
+        /// Its run.
+        run: RunId,
+        /// Its index in the job.
+        task: usize,
+    },
+    /// That run would miss its deadline.
+    Late {
+        /// It.
+        run: RunId,
+        /// When it would end.
+        end_ns: u64,
+    },
+    /// There is no time left on a core, or no memory.
+    NoPlace(RunId),
+}
+
+/// Plans those runs anew, each task on the core that its process has, in the order of the
+/// turns. On a core tasks come in that order, and beside what others have reserved there.
+///
+/// # Errors
+///
+/// Why not; the store is as it was then.
+pub fn arrange(
+    store: &mut Store,
+    requests: &[Request<'_>],
+    turns: &[Turn],
+) -> Result<(), NotArranged> {
+    let mut booking = store.book();
+    let mut places = Vec::with_capacity(requests.len());
+    for request in requests {
+        let run = booking.store().run(request.run).cloned();
+        let waits = request
+            .progress
+            .iter()
+            .all(|progress| *progress == Default::default());
+        let run = run.filter(|run| run.messages.is_empty() && waits);
+        places.push(Place::new(
+            request,
+            run.ok_or(NotArranged::NotWaiting(request.run))?,
+        ));
+    }
+    for request in requests {
+        booking.remove(request.run);
+    }
+    let of: BTreeMap<RunId, usize> = (requests.iter().map(|request| request.run))
+        .zip(0..)
+        .collect();
+    // Until when each core has had its turns.
+    let mut taken_ns: BTreeMap<usize, u64> = BTreeMap::new();
+    for place in &mut places {
+        place.settle((0..place.request.job.tasks.len()).collect());
+    }
+    for turn in turns {
+        let wrong = NotArranged::Turns {
+            run: turn.run,
+            task: turn.task,
+        };
+        let place = of.get(&turn.run).and_then(|&place| places.get_mut(place));
+        let place = place.ok_or(wrong)?;
+        let job = place.request.job;
+        let task = job.tasks.get(turn.task).ok_or(wrong)?;
+        if place.waits_for[turn.task] != Some(0) || task.insns == 0 {
+            return Err(wrong);
+        }
+        let process = &job.processes[task.process];
+        let core = place.cores[task.process];
+        let store = booking.store();
+        let alone_ns = store.duration_ns(core, store.core_insns(process, task.insns));
+        let stretched = u128::from(alone_ns) * u128::from(turn.stretch_permille.max(1000));
+        let length_ns = store.machine().whole_ticks(stretched.div_ceil(1000));
+        let from_ns = place.ready_ns[turn.task]
+            .max(store.now_ns())
+            .max(taken_ns.get(&core).copied().unwrap_or(0));
+        let found = store
+            .core(core)
+            .find_first_hole(1, length_ns, from_ns..u64::MAX);
+        let start_ns = found.ok_or(NotArranged::NoPlace(turn.run))?;
+        let end_ns = start_ns.saturating_add(length_ns);
+        taken_ns.insert(core, end_ns);
+        let after = place.note(turn.task, start_ns, end_ns);
+        place.settle(after);
+    }
+    for place in places {
+        let id = place.request.run;
+        let run = place.finish()?;
+        booking
+            .reserve(id, run)
+            .map_err(|_| NotArranged::NoPlace(id))?;
+    }
+    booking.commit();
+    Ok(())
+}
+
+/// A run that is being arranged.
+struct Place<'a> {
+    request: &'a Request<'a>,
+    /// Of each process.
+    cores: Vec<usize>,
+    nodes: Vec<usize>,
+    /// Of each task how many that it waits for have no place yet; `None`: it has one
+    /// itself.
+    waits_for: Vec<Option<usize>>,
+    /// When all of those that have a place have ended.
+    ready_ns: Vec<u64>,
+    times_ns: Vec<(u64, u64)>,
+}
+
+impl<'a> Place<'a> {
+    fn new(request: &'a Request<'a>, run: Run) -> Self {
+        let job = request.job;
+        let tasks = 0..job.tasks.len();
+        let mut cores = vec![0; job.processes.len()];
+        let mut nodes = vec![0; job.processes.len()];
+        for process in &run.processes {
+            cores[process.process] = process.core;
+            nodes[process.process] = process.node;
+        }
+        Self {
+            cores,
+            nodes,
+            waits_for: (tasks
+                .clone()
+                .map(|task| Some(job.predecessors(task).count())))
+            .collect(),
+            ready_ns: vec![request.start_ns; job.tasks.len()],
+            times_ns: tasks.map(|_| (0, 0)).collect(),
+            request,
+        }
+    }
+
+    /// Of those tasks, and what waits for them, all that take no time have their place
+    /// when they are ready.
+    fn settle(&mut self, mut open: Vec<usize>) {
+        let job = self.request.job;
+        while let Some(task) = open.pop() {
+            if self.waits_for[task] == Some(0) && job.tasks[task].insns == 0 {
+                let ready_ns = self.ready_ns[task];
+                open.extend(self.note(task, ready_ns, ready_ns));
+            }
+        }
+    }
+
+    /// A task has its place; the tasks that wait for it.
+    fn note(&mut self, task: usize, start_ns: u64, end_ns: u64) -> Vec<usize> {
+        self.times_ns[task] = (start_ns, end_ns);
+        self.waits_for[task] = None;
+        let after: Vec<usize> = self.request.job.successors(task).collect();
+        for &next in &after {
+            self.waits_for[next] = self.waits_for[next].map(|open| open.saturating_sub(1));
+            self.ready_ns[next] = self.ready_ns[next].max(end_ns);
+        }
+        after
+    }
+
+    /// What it comes to, if all have their place and the deadline is kept.
+    fn finish(self) -> Result<Run, NotArranged> {
+        let Request {
+            run,
+            job,
+            deadline_ns,
+            ..
+        } = *self.request;
+        if let Some(task) = self.waits_for.iter().position(Option::is_some) {
+            return Err(NotArranged::Turns { run, task });
+        }
+        let tasks = job
+            .tasks
+            .iter()
+            .enumerate()
+            .map(|(index, task)| TaskReservation {
+                task: index,
+                process: task.process,
+                core: self.cores[task.process],
+                start_ns: self.times_ns[index].0,
+                end_ns: self.times_ns[index].1,
+                memory_bytes: task.memory_bytes,
+            });
+        let processes = job.processes.iter().enumerate().map(|(index, process)| {
+            let times = process.tasks.iter().map(|&task| self.times_ns[task]);
+            let start_ns = times.clone().map(|(start_ns, _)| start_ns).min();
+            ProcessReservation {
+                process: index,
+                node: self.nodes[index],
+                core: self.cores[index],
+                start_ns: start_ns.unwrap_or(0),
+                end_ns: times.map(|(_, end_ns)| end_ns).max().unwrap_or(0),
+                memory_bytes: process.memory_bytes,
+            }
+        });
+        let arranged = Run {
+            processes: processes.collect(),
+            tasks: tasks.collect(),
+            messages: Vec::new(),
+        };
+        let end_ns = arranged.end_ns();
+        if end_ns > deadline_ns {
+            return Err(NotArranged::Late { run, end_ns });
+        }
+        Ok(arranged)
+    }
+}
