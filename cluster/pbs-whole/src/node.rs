@@ -67,7 +67,7 @@ fn machine(cpus: &[u32]) -> Machine {
             cores: cpus.iter().map(core).collect(),
             line: None,
         }],
-        links: Vec::new(),
+        ..Machine::default()
     }
 }
 

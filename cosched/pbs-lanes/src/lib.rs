@@ -10,8 +10,10 @@
 //!
 //! It has no clock and reads no files.
 
+mod decide;
 mod lower;
 mod question;
 
-pub use lower::{jobs, CannotLower, Lowered};
+pub use decide::{decide, Decided};
+pub use lower::{jobs, turns, CannotLower, Lane, Lowered};
 pub use question::{Of, Question, Unfit, Why};

@@ -97,6 +97,21 @@ pub fn jobs(
     jobs.collect()
 }
 
+/// The tasks of those jobs in the order in which they begin by the schedule: the index of
+/// the job, and that of its task.
+pub fn turns(jobs: &[Lowered]) -> Vec<(usize, usize)> {
+    let mut turns = Vec::new();
+    for (job, lowered) in jobs.iter().enumerate() {
+        let lanes = lowered.lanes.iter().enumerate();
+        turns.extend(lanes.filter_map(|(task, lane)| lane.map(|lane| (lane.start_ns, job, task))));
+    }
+    turns.sort_unstable();
+    turns
+        .into_iter()
+        .map(|(_, job, task)| (job, task))
+        .collect()
+}
+
 fn lower(
     question: &Question,
     index: usize,

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The command that runs a plan or jobs, in its own process.
 
+mod cosched;
 mod live;
 mod options;
 mod outcome;
 mod screen;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
+use cosched::Decision;
+use pbs_job::graph::is_graph;
 use pbs_node::device::kernel_release;
 use pbs_node::signals::Signals;
 use pbs_node::{JobOutcome, Launch, Node, Settings, Submission};
@@ -23,7 +26,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::failure::{Failure, DEADLINE_MISSED, FAILED, INCOMPLETE, INTERRUPTED, NOT_ENDED};
-use crate::output::{to_json, Output};
+use crate::output::{to_json, write_err, Output};
 use crate::{files, jobs};
 
 pub(crate) use options::{ProfileOptions, RunOptions};
@@ -32,7 +35,8 @@ pub(crate) fn run(out: Output, path: &Path, options: &RunOptions) -> Result<Exit
     if options.resume {
         return resume(out, path, options);
     }
-    let (mut node, launch) = match read(&options.files)? {
+    let mut decision = None;
+    let (mut node, launch) = match read(options)? {
         Work::Plan(plan) => {
             // What is wrong with a plan can be said without a device.
             let launch = Launch::of_plan(*plan, path, out.json, options.name())?;
@@ -46,6 +50,17 @@ pub(crate) fn run(out: Output, path: &Path, options: &RunOptions) -> Result<Exit
             node.admit(submissions, options.kind, &options.name())?;
             (node, None)
         }
+        Work::Graphs => {
+            let mut node = open(out, path, options)?;
+            let rate_insns_per_ms = node.info().rate_insns_per_ms;
+            let machine = options.machine.read(|| Ok(rate_insns_per_ms))?;
+            let decided = cosched::co_schedule(&options.files, &machine)?;
+            write_err(&decided.decision.text());
+            decision = Some(decided.decision);
+            node.plan_jobs(machine, &settings(options))?;
+            node.admit_together(decided.submissions, &decided.steps, &options.name())?;
+            (node, None)
+        }
     };
     let signals = signals()?;
     let started = match launch {
@@ -55,7 +70,7 @@ pub(crate) fn run(out: Output, path: &Path, options: &RunOptions) -> Result<Exit
     let followed = started.and_then(|()| node.follow(&signals));
     node.listener.clear();
     let outcome = node.end(followed, &signals)?;
-    report(out, node, outcome, options)
+    report(out, node, outcome, options, decision)
 }
 
 /// Starts the jobs that were admitted: all of them, or it fails.
@@ -119,13 +134,24 @@ fn settings(options: &RunOptions) -> Settings {
 enum Work {
     Plan(Box<Plan>),
     Jobs(Vec<Submission>),
+    Graphs,
 }
 
-/// A plan, or one or several jobs.
-fn read(paths: &[PathBuf]) -> Result<Work, Failure> {
+/// A plan, or one or several jobs, or task graphs.
+fn read(options: &RunOptions) -> Result<Work, Failure> {
+    if options.cosched {
+        return Ok(Work::Graphs);
+    }
+    let paths = &options.files;
     let mut submissions = Vec::new();
     for path in paths {
         let text = files::read(path)?;
+        if is_graph(&text) {
+            let file = files::name(path);
+            return Err(Failure::Usage(format!(
+                "{file} is a task graph: it has to be decided what its tasks run as; add --cosched"
+            )));
+        }
         if files::Kind::of(&text) != files::Kind::Job {
             if paths.len() > 1 {
                 let file = files::name(path);
@@ -162,6 +188,7 @@ fn report(
     mut node: Node<Screen>,
     outcome: Outcome,
     options: &RunOptions,
+    decision: Option<Decision>,
 ) -> Result<ExitCode, Failure> {
     let jobs = node.plans_jobs().then(|| outcomes(&mut node));
     let mut exits = node.exits();
@@ -185,6 +212,7 @@ fn report(
         recording: recording(&node, &facts),
         report: &report,
         jobs: jobs.as_deref(),
+        cosched: decision,
     };
     let printed = out.print(&all, || {
         table(&report) + &jobs.as_deref().map_or_else(String::new, outcome::table)
@@ -244,6 +272,8 @@ struct Recorded<'a> {
     report: &'a Report,
     #[serde(skip_serializing_if = "Option::is_none")]
     jobs: Option<&'a [JobOutcome]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cosched: Option<Decision>,
 }
 
 #[cfg(test)]

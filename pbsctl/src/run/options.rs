@@ -17,6 +17,7 @@ Examples:
   pbsctl run job.toml other-job.toml         Plan them, and replan what fails
   pbsctl run                                 All that was submitted
   pbsctl run --resume                        Take over from one that died
+  pbsctl run --cosched a.toml b.toml         Task graphs: decide what each runs as
   pbsctl run plan.toml --report report.json --gantt plan.svg
   pbsctl --json run plan.toml | jq '.tasks[] | select(.preemptions > 0)'
 
@@ -44,6 +45,11 @@ pub(crate) struct RunOptions {
     /// Take over the jobs of a pbsctl run that died
     #[arg(long, conflicts_with_all = ["files", "machine", "report", "gantt"])]
     pub(crate) resume: bool,
+
+    /// The files are task graphs: decide together what their tasks run as and where, then
+    /// run them
+    #[arg(long, conflicts_with = "resume", requires = "files")]
+    pub(crate) cosched: bool,
 
     /// Make at most N new plans after the first; prediction failures beyond are
     /// left to the node
@@ -116,6 +122,7 @@ impl From<ProfileOptions> for RunOptions {
         Self {
             files: options.files.jobs,
             resume: false,
+            cosched: false,
             // A profile is to see what happens, not to change it.
             max_replans: 0,
             lease: None,

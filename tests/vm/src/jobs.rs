@@ -19,7 +19,7 @@ use crate::policy_events::more_than_is_held;
 use crate::{check, check_eq};
 use pbs_uapi::EventKind;
 
-const DIR: &str = "/tmp/jobs";
+pub(crate) const DIR: &str = "/tmp/jobs";
 const HISTORY: &str = "/tmp/jobs/history.db";
 /// The exit status of pbsctl where tasks have not ended.
 const INCOMPLETE: i32 = 4;
@@ -54,10 +54,10 @@ cores = [{ name = "cpu0", cpu = 0 }]
 "#;
 
 /// What pbsctl has said.
-struct Said {
-    status: Option<i32>,
-    json: Value,
-    stderr: String,
+pub(crate) struct Said {
+    pub(crate) status: Option<i32>,
+    pub(crate) json: Value,
+    pub(crate) stderr: String,
 }
 
 fn pbsctl(arguments: &[&str]) -> Command {
@@ -85,12 +85,12 @@ fn run_job(arguments: &[&str]) -> Command {
     command
 }
 
-fn ask(arguments: &[&str]) -> Result<Said, String> {
+pub(crate) fn ask(arguments: &[&str]) -> Result<Said, String> {
     Ok(said(&pbsctl(arguments).output().context("pbsctl")?))
 }
 
 /// A directory with the job and what it reads.
-fn prepare(job: &str) -> Verdict {
+pub(crate) fn prepare(job: &str) -> Verdict {
     let _ = fs::remove_dir_all(DIR);
     fs::create_dir_all(DIR).context(DIR)?;
     let data: Vec<u8> = (0..2_000_000u32)

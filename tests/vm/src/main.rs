@@ -6,6 +6,7 @@
 //! Without a name it lists all.
 
 mod asked;
+mod cosched;
 mod evolving;
 mod failure;
 mod input;
@@ -267,6 +268,10 @@ const TESTS: &[(&str, Test)] = &[
     (
         "what-is-left-behind-is-cancelled",
         evolving::what_is_left_behind_is_cancelled,
+    ),
+    (
+        "task-graphs-run-under-plans",
+        cosched::task_graphs_run_under_plans,
     ),
     ("planner-dies", jobs::planner_dies),
     ("planner-oversleeps", jobs::planner_oversleeps),
