@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The loop itself.
 
+mod beside;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use pbs_job::{Job, Machine};
@@ -14,6 +16,8 @@ use pbs_uapi::{Cause, Event, EventKind, ProcessState, Wait, IDLE};
 
 use crate::track::{next_with_insns, Track};
 use crate::{End, Measured, Outlook, Pace};
+
+pub use beside::{Beside, Companions};
 
 /// How runs are planned and replanned.
 #[derive(Clone, Debug)]
@@ -77,6 +81,8 @@ pub struct Controller {
     asks_memory: bool,
     /// Cores where the plan in force may have a run that was given up.
     vacated: BTreeSet<usize>,
+    /// The greatest slow-down that was planned with, in thousandths.
+    worst_permille: u64,
     pace: Pace,
 }
 
@@ -198,6 +204,7 @@ impl Controller {
             grown: Vec::new(),
             asks_memory: false,
             vacated: BTreeSet::new(),
+            worst_permille: 1000,
             pace: options.pace,
             options,
         }
@@ -471,6 +478,7 @@ impl Controller {
         };
         Some(Config {
             reschedule_time_ns,
+            ceiling_factor_permille: self.ceiling_permille(config.ceiling_factor_permille),
             ..config
         })
     }

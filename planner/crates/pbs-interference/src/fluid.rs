@@ -16,6 +16,8 @@ pub struct Task {
     pub release_ns: u64,
     /// It does not begin before those have ended, by their places.
     pub after: Vec<usize>,
+    /// It does not leave the CPU that it is given; only its turn may change.
+    pub stays: bool,
 }
 
 /// What a CPU does, one after the other; the first runs already if it is fixed.

@@ -60,7 +60,9 @@ pub fn arrange(
     let unaware = search.fluid.time(given)?;
     let mut best = (given.to_vec(), unaware.clone());
     let matched = match given {
-        [one, other] => Some(matched(tasks, [one, other], &mut search.fluid)),
+        [one, other] if !tasks.iter().any(|task| task.stays) => {
+            Some(matched(tasks, [one, other], &mut search.fluid))
+        }
         _ => None,
     };
     // Each start gets its part of the effort.
@@ -72,7 +74,7 @@ pub fn arrange(
             2 => search.left - search.left / parts,
             _ => 0,
         };
-        let found = search.climb(start.unwrap_or_default(), timing, least);
+        let found = search.climb(tasks, start.unwrap_or_default(), timing, least);
         if rank(&found.1) < rank(&best.1) {
             best = found;
         }
@@ -178,6 +180,7 @@ impl Search<'_> {
     /// may be timed.
     fn climb(
         &mut self,
+        tasks: &[Task],
         mut lanes: Vec<Lane>,
         mut timing: Timing,
         least: u32,
@@ -190,7 +193,7 @@ impl Search<'_> {
                 if self.left <= least {
                     return (lanes, timing);
                 }
-                let Some(changed) = changed(&lanes, change) else {
+                let Some(changed) = changed(&lanes, change, tasks) else {
                     continue;
                 };
                 let found = self.time(&changed);
@@ -241,9 +244,19 @@ fn changes(lanes: &[Lane]) -> Vec<Change> {
     changes
 }
 
-/// The order after a change; `None`: there is nothing to change any more.
-fn changed(lanes: &[Lane], change: Change) -> Option<Vec<Lane>> {
+/// The order after a change; `None`: there is nothing to change any more, or a task
+/// would leave the CPU on which it stays.
+fn changed(lanes: &[Lane], change: Change, tasks: &[Task]) -> Option<Vec<Lane>> {
+    let (Change::Swap(from, to) | Change::Move(from, to)) = change;
     let at = |(lane, place): (usize, usize)| lanes[lane].order.get(place).copied();
+    let moved = match change {
+        Change::Swap(one, other) => [at(one), at(other)],
+        Change::Move(one, _) => [at(one), None],
+    };
+    let mut moved = moved.into_iter().flatten();
+    if from.0 != to.0 && moved.any(|task| tasks[task].stays) {
+        return None;
+    }
     let mut changed = lanes.to_vec();
     match change {
         Change::Swap(one, other) => {

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Runs are planned in the order in which they slow each other least, and a node on which
+//! they do ends as early as was planned.
+
+use pbs_control::{Beside, Companions, Controller, Options};
+use pbs_interference::{Entry, Key, Level, Sharing, Slowdowns};
+use pbs_job::{job_from_toml, machine_from_toml, Job, Machine};
+use pbs_plan::{Config, Plan, Slot};
+use pbs_planner::NotArranged;
+use pbs_sim::{simulate, Interference, NoAnswer, Simulation};
+
+const MACHINE: &str = r#"
+[[node]]
+name = "n"
+memory_bytes = 1_000_000_000
+rate_insns_per_s = 1_000_000_000
+cores = ["c0", "c1"]
+"#;
+
+/// Nearly all of the time, and nothing but what is planned.
+fn config() -> Config {
+    Config {
+        window_period_ns: 10_000_000_000,
+        window_unallocated_ns: 100_000_000,
+        capacity_buffer_permille: 1000,
+        thresholds: 0,
+        ..Config::DEFAULT
+    }
+}
+
+fn machine() -> Machine {
+    machine_from_toml(MACHINE).unwrap()
+}
+
+fn controller() -> Controller {
+    let options = Options {
+        config: Some(config()),
+        lead_ns: 0,
+        ..Options::default()
+    };
+    Controller::new(machine(), options, 1, 1)
+}
+
+/// A job of a process of 100 ms on that CPU.
+fn job(name: &str, cpu: u32, deadline: &str) -> Job {
+    let text = format!(
+        "name = \"{name}\"\ndeadline_ns = \"{deadline}\"\n[[process]]\nid = 1\nname = \"{name}\"\n\
+         memory_bytes = 1\ncpus = [{cpu}]\ntasks = [100_000_000]\n"
+    );
+    job_from_toml(&text).unwrap()
+}
+
+/// By the first letter: M is bound by memory, C computes.
+fn key(job: &Job, _: usize) -> Key {
+    Key {
+        fingerprint: job.name.as_bytes()[0].into(),
+        ..Key::default()
+    }
+}
+
+/// s(M|M) = 1.8, s(M|C) = 1.1, else 1.
+fn slowdowns() -> Slowdowns {
+    let key = |letter: u8| Key {
+        fingerprint: letter.into(),
+        ..Key::default()
+    };
+    let entry = |victim, beside, slowdown| Entry {
+        victim: key(victim),
+        beside: vec![(Level::Node, key(beside))],
+        slowdown,
+        low: slowdown,
+        high: slowdown,
+        samples: 10,
+    };
+    Slowdowns::new(vec![
+        entry(b'M', b'M', 1.8),
+        entry(b'M', b'C', 1.1),
+        entry(b'C', b'M', 1.0),
+        entry(b'C', b'C', 1.0),
+    ])
+}
+
+fn admitted(deadline: &str) -> Controller {
+    let mut controller = controller();
+    for (name, cpu) in [("M1", 0), ("C1", 0), ("M2", 1), ("C2", 1)] {
+        controller.admit(job(name, cpu, deadline), 0).unwrap();
+    }
+    controller
+}
+
+fn beside(controller: &mut Controller) -> Result<Option<Beside>, NotArranged> {
+    let companions = Companions {
+        slowdowns: &slowdowns(),
+        sharing: &Sharing::default(),
+        key: &key,
+    };
+    controller.beside(&companions, 0)
+}
+
+/// The processes of a CPU in the order of their slots, by name.
+fn order(plan: &Plan, cpu: u32) -> Vec<String> {
+    let of = plan.cpus.iter().find(|of| of.cpu == cpu).unwrap();
+    let slots = of.slots.iter().filter_map(|placed| match placed {
+        Slot::Process { process } => Some(plan.processes[*process].label()),
+        _ => None,
+    });
+    let mut slots: Vec<String> = slots.collect();
+    slots.dedup();
+    slots
+}
+
+/// On a node where they slow each other as is known.
+fn simulated(plan: &Plan) -> Simulation {
+    let interference = Interference {
+        slowdowns: slowdowns(),
+        sharing: Sharing::default(),
+        keys: plan
+            .processes
+            .iter()
+            .flat_map(|process| process.tasks.iter().map(move |task| (process, task)))
+            .map(|(process, task)| {
+                let letter = process.label().as_bytes()[0];
+                let key = Key {
+                    fingerprint: letter.into(),
+                    ..Key::default()
+                };
+                ((process.id, task.id), key)
+            })
+            .collect(),
+    };
+    let options = pbs_sim::Options {
+        interference: Some(interference),
+        ..pbs_sim::Options::default()
+    };
+    simulate(plan, &options, &mut NoAnswer).unwrap()
+}
+
+fn last_ns(simulation: &Simulation) -> u64 {
+    let ends = simulation
+        .processes
+        .iter()
+        .filter_map(|process| process.ended_ns);
+    ends.max().unwrap()
+}
+
+/// Feature 34, trap 12.
+#[test]
+fn f34_t12_plans_know_who_slows_whom() {
+    let mut controller = admitted("1s");
+    let unaware = controller.plan(0).unwrap().unwrap();
+    assert_eq!(last_ns(&simulated(&unaware)) / 1_000_000, 280);
+
+    let found = beside(&mut controller).unwrap().unwrap();
+    // What is reserved has the unallocated time, a hundredth, in it.
+    let net_ns = |ns: u64| ns * 99 / 100;
+    assert_eq!((net_ns(found.unaware_ns) + 5_000) / 10_000, 28_000);
+    assert_eq!(net_ns(found.aware_ns) / 10_000, 21_636);
+    // A memory-bound task runs beside the other at its end.
+    assert_eq!(found.worst_permille, 1164);
+    let aware = controller.plan(0).unwrap().unwrap();
+    // One of the CPUs has changed its order.
+    let firsts = [0, 1].map(|cpu| order(&aware, cpu)[0].chars().next().unwrap());
+    assert!(matches!(firsts, ['M', 'C'] | ['C', 'M']), "{firsts:?}");
+    assert_eq!(last_ns(&simulated(&aware)) / 10_000, 21_636);
+    // Lengths are in instructions, and stay; the time that is reserved does not.
+    for process in &aware.processes {
+        assert_eq!(process.tasks[0].planned_insns, 100_000_000);
+    }
+    let runs = (0..4).map(|run| controller.store().run(pbs_planner::RunId(run)).unwrap());
+    let end_ns = runs.map(pbs_planner::Run::end_ns).max().unwrap();
+    assert!(end_ns >= found.aware_ns, "{end_ns}");
+}
+
+/// The order stays as it was admitted where a deadline would be missed, and nothing
+/// changes where nobody slows anybody.
+#[test]
+fn f34_deadlines_come_first() {
+    let mut controller = admitted("205ms");
+    let before = controller.plan(0).unwrap().unwrap();
+    let refused = beside(&mut controller);
+    assert!(
+        matches!(refused, Err(NotArranged::Late { .. })),
+        "{refused:?}"
+    );
+    let after = controller.plan(0).unwrap().unwrap();
+    assert_eq!(
+        [0, 1].map(|cpu| order(&before, cpu)),
+        [0, 1].map(|cpu| order(&after, cpu))
+    );
+
+    let mut controller = admitted("1s");
+    let before = controller.plan(0).unwrap().unwrap();
+    let nobody = Companions {
+        slowdowns: &Slowdowns::default(),
+        sharing: &Sharing::default(),
+        key: &key,
+    };
+    let found = controller.beside(&nobody, 0).unwrap().unwrap();
+    assert_eq!(found.unaware_ns, found.aware_ns);
+    let after = controller.plan(0).unwrap().unwrap();
+    assert_eq!(
+        [0, 1].map(|cpu| order(&before, cpu)),
+        [0, 1].map(|cpu| order(&after, cpu))
+    );
+    assert_eq!(controller_without_runs(), None);
+}
+
+fn controller_without_runs() -> Option<Beside> {
+    beside(&mut controller()).unwrap()
+}
+
+/// A slot on which a task is slowed by more than the ceiling allows would end before the
+/// task: the plan says a greater one.
+#[test]
+fn t10_plans_raise_the_ceiling() {
+    let mut controller = controller();
+    controller.admit(job("M1", 0, "2s"), 0).unwrap();
+    let long = job("N1", 1, "2s");
+    let text = pbs_job::job_to_toml(&long).replace("100_000_000", "1_000_000_000");
+    controller.admit(job_from_toml(&text).unwrap(), 0).unwrap();
+    let key_of = |letter: u8| Key {
+        fingerprint: letter.into(),
+        ..Key::default()
+    };
+    let slowdowns = Slowdowns::new(vec![Entry {
+        victim: key_of(b'M'),
+        beside: vec![(Level::Node, key_of(b'N'))],
+        slowdown: 2.5,
+        low: 2.5,
+        high: 2.5,
+        samples: 1,
+    }]);
+    let companions = Companions {
+        slowdowns: &slowdowns,
+        sharing: &Sharing::default(),
+        key: &key,
+    };
+    let before = controller.plan(0).unwrap().unwrap();
+    assert_eq!(before.config.unwrap().ceiling_factor_permille, 2000);
+    let found = controller.beside(&companions, 0).unwrap().unwrap();
+    assert_eq!(found.worst_permille, 2500);
+    let after = controller.plan(0).unwrap().unwrap();
+    assert_eq!(after.config.unwrap().ceiling_factor_permille, 2700);
+}
