@@ -10,6 +10,10 @@
 //! [`estimate`] has the statistics. A [`Collector`] makes the figures of a run from
 //! the kernel's events.
 //!
+//! Beside the runs it has what was measured of variants of tasks, of transfers, of
+//! deciding, and of who ran beside whom ([`VariantRun`], [`Transfer`], [`Decision`],
+//! [`Corun`]).
+//!
 //! The same file says which runs are planned or under way, so that a planner can
 //! take over from one that died.
 
@@ -18,8 +22,12 @@ mod digest;
 mod error;
 pub mod estimate;
 mod export;
+mod fit;
 mod history;
 mod lease;
+mod measured;
+mod measured_rows;
+mod measured_store;
 mod open;
 mod options;
 mod pack;
@@ -34,6 +42,9 @@ pub use error::Error;
 pub use export::{to_csv, RunFigures};
 pub use history::{JobHistory, Prediction, RatePrediction, Source, TaskKey, User};
 pub use lease::boot_id;
+pub use measured::{
+    Corun, Decision, DecisionCost, TimePrediction, Transfer, TransferCost, VariantKey, VariantRun,
+};
 pub use options::Options;
 pub use record::{
     InForce, Kind, NewRun, Order, Outcome, ProcessRun, Run, RunId, State, Takeover, TaskRun,

@@ -13,6 +13,9 @@ pub struct Options {
     /// transaction that brings a new one. Those that are not over are kept
     /// besides.
     pub keep_runs: u32,
+    /// Of each variant, of each task with its neighbours, and of transfers and decisions
+    /// of one size so many are kept, 1 to 10000; the oldest go first, likewise.
+    pub keep_samples: u32,
     /// How long to wait for another process that is writing.
     pub wait: Duration,
     /// Numbers of the estimate.
@@ -23,14 +26,20 @@ impl Options {
     /// What there is to begin with.
     pub const DEFAULT: Self = Self {
         keep_runs: 32,
+        keep_samples: 32,
         wait: Duration::from_secs(5),
         estimate: Config::DEFAULT,
     };
 
     /// Whether the numbers are in their ranges.
     pub fn check(&self) -> Result<(), Error> {
-        if !(1..=10_000).contains(&self.keep_runs) {
-            return Err(Error::Config("keep_runs", 1, 10_000));
+        for (name, keep) in [
+            ("keep_runs", self.keep_runs),
+            ("keep_samples", self.keep_samples),
+        ] {
+            if !(1..=10_000).contains(&keep) {
+                return Err(Error::Config(name, 1, 10_000));
+            }
         }
         self.estimate.check()
     }

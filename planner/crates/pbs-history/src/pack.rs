@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The tasks of a process as bytes.
+//! The tasks of a process, and the neighbours of a task, as bytes.
+
+use pbs_interference::{Beside, Key, Level, Neighbour};
 
 use crate::{Outcome, TaskRun};
 
@@ -64,6 +66,47 @@ pub(crate) fn unpack(mut bytes: &[u8]) -> Option<Vec<TaskRun>> {
     Some(tasks)
 }
 
+/// Set after set of neighbours, each: for how long, how many, and of each of them the
+/// level, the fingerprint, the task and the variant; all little-endian.
+pub(crate) fn pack_beside(beside: &[Beside]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for beside in beside {
+        out.extend(beside.duration_ns.to_le_bytes());
+        out.extend((beside.neighbours.len() as u32).to_le_bytes());
+        for Neighbour { level, key } in &beside.neighbours {
+            out.push(*level as u8);
+            out.extend(key.fingerprint.to_le_bytes());
+            out.extend(key.task.to_le_bytes());
+            out.extend(key.variant.to_le_bytes());
+        }
+    }
+    out
+}
+
+/// `None`: these are not packed neighbours.
+pub(crate) fn unpack_beside(mut bytes: &[u8]) -> Option<Vec<Beside>> {
+    let mut beside = Vec::new();
+    while !bytes.is_empty() {
+        let duration_ns = u64::from_le_bytes(take(&mut bytes)?);
+        let count = number(&mut bytes)?;
+        let neighbours = (0..count).map(|_| {
+            Some(Neighbour {
+                level: *Level::ALL.get(usize::from(take::<1>(&mut bytes)?[0]))?,
+                key: Key {
+                    fingerprint: u64::from_le_bytes(take(&mut bytes)?),
+                    task: number(&mut bytes)?,
+                    variant: number(&mut bytes)?,
+                },
+            })
+        });
+        beside.push(Beside {
+            neighbours: neighbours.collect::<Option<_>>()?,
+            duration_ns,
+        });
+    }
+    Some(beside)
+}
+
 fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
     let (first, rest) = bytes.split_first_chunk()?;
     *bytes = rest;
@@ -114,5 +157,36 @@ mod tests {
         let end = other.len() - 1;
         other[end] = 0xff;
         assert_eq!(unpack(&other), None, "a name that is no text");
+    }
+
+    #[test]
+    fn neighbours_come_out_as_they_went_in() {
+        let by = |level, task| Neighbour {
+            level,
+            key: Key {
+                fingerprint: u64::MAX - 1,
+                task,
+                variant: 2,
+            },
+        };
+        let beside = [
+            Beside::default(),
+            Beside {
+                neighbours: vec![by(Level::Smt, 1), by(Level::Node, u32::MAX)],
+                duration_ns: 1 << 40,
+            },
+        ];
+        let packed = pack_beside(&beside);
+        assert_eq!(unpack_beside(&packed).as_deref(), Some(&beside[..]));
+        for length in (1..packed.len()).filter(|&length| length != 12) {
+            assert_eq!(unpack_beside(&packed[..length]), None, "{length}");
+        }
+        // More neighbours than there are bytes; a level that there is not.
+        let mut other = packed.clone();
+        other[8] = 200;
+        assert_eq!(unpack_beside(&other), None);
+        let mut other = packed;
+        other[24] = 4;
+        assert_eq!(unpack_beside(&other), None);
     }
 }

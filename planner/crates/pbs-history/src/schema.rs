@@ -8,9 +8,9 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 use crate::Error;
 
 /// The version of the tables.
-pub(crate) const VERSION: i64 = 3;
+pub(crate) const VERSION: i64 = 4;
 /// The tables that a file of each version has: the first of [`TABLES`].
-const TABLES_OF: [(i64, usize); 3] = [(1, 5), (2, 6), (VERSION, TABLES.len())];
+const TABLES_OF: [(i64, usize); 4] = [(1, 5), (2, 6), (3, 8), (VERSION, TABLES.len())];
 /// `PBSH`, by which a file of ours is known.
 const APPLICATION: i64 = 0x5042_5348;
 
@@ -20,7 +20,7 @@ const APPLICATION: i64 = 0x5042_5348;
 /// numbers of events and plans use all 64 bits and are stored in two's
 /// complement. SQLite finds a page that does not hold together; a digest finds a
 /// row that does but says something else than was written.
-const TABLES: [&str; 8] = [
+const TABLES: [&str; 12] = [
     "CREATE TABLE run (
 	id INTEGER PRIMARY KEY AUTOINCREMENT,
 	job TEXT NOT NULL,
@@ -63,6 +63,10 @@ const TABLES: [&str; 8] = [
     RAN,
     ORDERS,
     IN_FORCE,
+    VARIANT_RUN,
+    TRANSFER,
+    CORUN,
+    COST,
 ];
 
 /// For how long each process had a CPU, where that was measured.
@@ -90,6 +94,59 @@ const IN_FORCE: &str = "CREATE TABLE in_force (
 	boot_id TEXT NOT NULL,
 	next_seq INTEGER NOT NULL,
 	digest INTEGER NOT NULL
+) STRICT";
+
+/// How long variants of tasks took (Rados 2019, 5.6.4). In this table and in those that
+/// follow, rows of one key are numbered, and the key leads to them.
+const VARIANT_RUN: &str = "CREATE TABLE variant_run (
+	job TEXT NOT NULL,
+	task TEXT NOT NULL,
+	fingerprint INTEGER NOT NULL,
+	model TEXT NOT NULL,
+	threads INTEGER NOT NULL,
+	device TEXT NOT NULL,
+	number INTEGER NOT NULL,
+	ran_ns INTEGER NOT NULL,
+	insns INTEGER NOT NULL,
+	digest INTEGER NOT NULL,
+	PRIMARY KEY (job, task, fingerprint, model, threads, device, number)
+) STRICT";
+
+/// How long transfers took. The magnitude is that of their size.
+const TRANSFER: &str = "CREATE TABLE transfer (
+	source TEXT NOT NULL,
+	target TEXT NOT NULL,
+	magnitude INTEGER NOT NULL,
+	number INTEGER NOT NULL,
+	bytes INTEGER NOT NULL,
+	took_ns INTEGER NOT NULL,
+	digest INTEGER NOT NULL,
+	PRIMARY KEY (source, target, magnitude, number)
+) STRICT";
+
+/// Runs of tasks with who ran beside them, for how long, and by what they share.
+const CORUN: &str = "CREATE TABLE corun (
+	fingerprint INTEGER NOT NULL,
+	task INTEGER NOT NULL,
+	variant INTEGER NOT NULL,
+	by_clock INTEGER NOT NULL,
+	number INTEGER NOT NULL,
+	insns INTEGER NOT NULL,
+	ran_ns INTEGER NOT NULL,
+	beside BLOB NOT NULL,
+	digest INTEGER NOT NULL,
+	PRIMARY KEY (fingerprint, task, variant, by_clock, number)
+) STRICT";
+
+/// How long schedulers took to decide. The magnitude is that of the number of tasks.
+const COST: &str = "CREATE TABLE cost (
+	scheduler TEXT NOT NULL,
+	magnitude INTEGER NOT NULL,
+	number INTEGER NOT NULL,
+	tasks INTEGER NOT NULL,
+	took_ns INTEGER NOT NULL,
+	digest INTEGER NOT NULL,
+	PRIMARY KEY (scheduler, magnitude, number)
 ) STRICT";
 
 /// What the beginning of a file says that it is.

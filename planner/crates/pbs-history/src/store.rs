@@ -8,10 +8,13 @@ use rusqlite::{params, Connection, OptionalExtension, Transaction, TransactionBe
 use serde::Serialize;
 
 use crate::lease::Lease;
+use crate::measured_rows::insert_corun;
+use crate::measured_store::check_coruns;
 use crate::open::{open, Access};
 use crate::{tables, JobHistory, Options};
 use crate::{
-    Error, InForce, NewRun, Order, Outcome, ProcessRun, Run, RunFigures, RunId, State, Takeover,
+    Corun, Error, InForce, NewRun, Order, Outcome, ProcessRun, Run, RunFigures, RunId, State,
+    Takeover,
 };
 
 /// A job of which runs are known.
@@ -200,9 +203,22 @@ impl Store {
         outcome: Outcome,
         figures: &[ProcessRun],
     ) -> Result<(), Error> {
+        self.finish_run_beside(id, ended_unix_ns, outcome, figures, &[])
+    }
+
+    /// The same of a run of which is known who ran beside its tasks.
+    pub fn finish_run_beside(
+        &mut self,
+        id: RunId,
+        ended_unix_ns: u64,
+        outcome: Outcome,
+        figures: &[ProcessRun],
+        coruns: &[Corun],
+    ) -> Result<(), Error> {
         tables::check(figures)?;
+        check_coruns(coruns)?;
         kept("the time of the end", ended_unix_ns)?;
-        let keep = self.options.keep_runs;
+        let (keep, keep_samples) = (self.options.keep_runs, self.options.keep_samples);
         self.write(|connection| {
             let mut run = open_run(connection, id)?;
             run.state = State::Over;
@@ -217,6 +233,9 @@ impl Store {
                        WHERE job = ? AND state = ? AND uid IS ? \
                        ORDER BY id DESC LIMIT -1 OFFSET ?)";
             connection.execute(sql, params![job, State::Over.name(), uid, keep])?;
+            for corun in coruns {
+                insert_corun(connection, corun, keep_samples)?;
+            }
             Ok(())
         })
     }
@@ -329,7 +348,12 @@ impl Store {
         Ok(jobs.into_values().collect())
     }
 
-    fn read<'a, T>(
+    /// The numbers that it was opened with.
+    pub(crate) fn options(&self) -> &Options {
+        &self.options
+    }
+
+    pub(crate) fn read<'a, T>(
         &'a self,
         what: impl FnOnce(&'a Connection) -> rusqlite::Result<T>,
     ) -> Result<T, Error> {
@@ -337,7 +361,10 @@ impl Store {
     }
 
     /// All of it, or nothing. Others can read until it is committed.
-    fn write<T>(&mut self, what: impl FnOnce(&Connection) -> Result<T, Fault>) -> Result<T, Error> {
+    pub(crate) fn write<T>(
+        &mut self,
+        what: impl FnOnce(&Connection) -> Result<T, Fault>,
+    ) -> Result<T, Error> {
         let behavior = TransactionBehavior::Immediate;
         let done = Transaction::new(&mut self.connection, behavior)
             .map_err(Fault::Sqlite)
@@ -354,7 +381,7 @@ impl Store {
 }
 
 /// Why a transaction was given up.
-enum Fault {
+pub(crate) enum Fault {
     Sqlite(rusqlite::Error),
     Ours(Error),
 }
@@ -393,7 +420,7 @@ impl Drop for Store {
 }
 
 /// Whether SQLite can keep the figure.
-fn kept(what: &str, figure: u64) -> Result<(), Error> {
+pub(crate) fn kept(what: &str, figure: u64) -> Result<(), Error> {
     match i64::try_from(figure) {
         Ok(_) => Ok(()),
         Err(_) => Err(Error::TooLarge(format!("{what} ({figure})"))),

@@ -300,7 +300,7 @@ fn named<T>(column: usize, name: &str, from_name: fn(&str) -> Option<T>) -> Resu
 }
 
 /// Whether the row says what was written.
-fn same(row: &Row<'_>, column: usize, digest: u64) -> Result<()> {
+pub(crate) fn same(row: &Row<'_>, column: usize, digest: u64) -> Result<()> {
     if row.get::<_, i64>(column)? as u64 == digest {
         return Ok(());
     }
@@ -308,7 +308,7 @@ fn same(row: &Row<'_>, column: usize, digest: u64) -> Result<()> {
 }
 
 /// What [`Error::sqlite`] takes for damage.
-fn damaged(column: usize, what: &str) -> rusqlite::Error {
+pub(crate) fn damaged(column: usize, what: &str) -> rusqlite::Error {
     let cause = format!("there are {what}");
     rusqlite::Error::FromSqlConversionFailure(column, Type::Null, cause.into())
 }

@@ -5,7 +5,7 @@ use crate::{Kind, TaskRun};
 
 /// SQLite's own limit stands for a full disk: it answers the same.
 #[test]
-fn a_full_disk_leaves_the_run_as_it_was() {
+fn a_full_disk_leaves_all_as_it_was() {
     let path = std::env::temp_dir().join(format!("pbs-history-{}.db", std::process::id()));
     let _ = std::fs::remove_file(&path);
     let mut store = Store::open(&path, Options::DEFAULT).unwrap();
@@ -36,6 +36,11 @@ fn a_full_disk_leaves_the_run_as_it_was() {
         tasks: (0..10_000).map(task).collect(),
     };
     let processes = [process];
+    let decision = crate::Decision {
+        scheduler: "greedy".repeat(1000),
+        tasks: 1,
+        took_ns: 1,
+    };
     let pages: u32 = 20;
     let limit = |store: &Store, pages| {
         let set = |row: &rusqlite::Row<'_>| row.get::<_, u32>(0);
@@ -47,10 +52,15 @@ fn a_full_disk_leaves_the_run_as_it_was() {
     assert_eq!(limit(&store, pages), pages);
     let full = store.finish_run(id, 1, Outcome::Complete, &processes);
     assert_eq!(full, Err(Error::Full(path.clone())));
+    let full = store.record_decisions(&vec![decision.clone(); 10_000]);
+    assert_eq!(full, Err(Error::Full(path.clone())));
+    assert_eq!(store.decisions().unwrap(), []);
     assert_eq!(store.run(id).unwrap().state, State::Planned);
     assert!(store.takeover(id).unwrap().is_some());
     // Room was made.
     limit(&store, 1_000_000);
+    store.record_decisions(&[decision]).unwrap();
+    assert_eq!(store.decisions().unwrap().len(), 1);
     store
         .finish_run(id, 1, Outcome::Complete, &processes)
         .unwrap();

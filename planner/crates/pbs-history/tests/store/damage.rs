@@ -9,6 +9,7 @@ use rusqlite::Connection;
 
 use crate::common::worth::Random;
 use crate::common::{process, record, scratch, task};
+use crate::measured;
 
 /// A history of some runs.
 fn sound(name: &str) -> PathBuf {
@@ -18,6 +19,8 @@ fn sound(name: &str) -> PathBuf {
         let tasks = (0..200).map(|t| task(t, 1000 + number, 2000)).collect();
         record(&mut store, "sort", &[process(1, tasks)]);
     }
+    drop(store);
+    measured::fill(&path);
     path
 }
 
@@ -27,7 +30,8 @@ fn read_all(path: &Path) -> Result<String, Error> {
     let figures = store.figures("sort")?;
     let runs = store.runs(None)?;
     let jobs = store.jobs()?;
-    Ok(format!("{figures:?} {runs:?} {jobs:?}"))
+    let measured = measured::read(&store)?;
+    Ok(format!("{figures:?} {runs:?} {jobs:?} {measured}"))
 }
 
 /// The error that opening for writing and for reading ends with, and that the
@@ -80,9 +84,9 @@ fn an_empty_file_is_a_history_without_runs() {
 fn a_newer_history_is_refused() {
     let path = sound("newer");
     let connection = Connection::open(&path).unwrap();
-    connection.pragma_update(None, "user_version", 4).unwrap();
+    connection.pragma_update(None, "user_version", 5).unwrap();
     drop(connection);
-    assert_eq!(refused(&path), Error::Newer(path.clone(), 4, 3));
+    assert_eq!(refused(&path), Error::Newer(path.clone(), 5, 4));
     assert!(refused(&path).to_string().contains("use that pbsctl"));
 }
 
@@ -90,18 +94,23 @@ fn a_newer_history_is_refused() {
 /// looks changes nothing.
 #[test]
 fn a_history_of_an_earlier_version_is_completed() {
-    for (sql, has_them) in [
+    for (version, sql, has_them) in [
         (
-            "DROP TABLE in_force; DROP TABLE orders; DROP TABLE ran; PRAGMA user_version = 1",
+            1,
+            "DROP TABLE in_force; DROP TABLE orders; DROP TABLE ran",
             false,
         ),
-        (
-            "DROP TABLE in_force; DROP TABLE orders; PRAGMA user_version = 2",
-            true,
-        ),
+        (2, "DROP TABLE in_force; DROP TABLE orders", true),
+        (3, "", true),
     ] {
         let path = sound("older");
-        Connection::open(&path).unwrap().execute_batch(sql).unwrap();
+        let measured = "DROP TABLE variant_run; DROP TABLE transfer; DROP TABLE corun; \
+                        DROP TABLE cost";
+        let sql = format!("{measured}; {sql}; PRAGMA user_version = {version}");
+        Connection::open(&path)
+            .unwrap()
+            .execute_batch(&sql)
+            .unwrap();
         let before = fs::read(&path).unwrap();
         let looking = Store::open_read_only(&path, Options::DEFAULT).unwrap();
         let figures = looking.figures("sort").unwrap();
@@ -109,9 +118,15 @@ fn a_history_of_an_earlier_version_is_completed() {
         let has_times = |run: &RunFigures| run.processes[0].rate_insns_per_ms().is_some();
         assert!(figures.iter().all(|run| has_times(run) == has_them));
         assert_eq!(looking.order(figures[0].run.id).unwrap(), None);
+        assert_eq!(measured::read(&looking).unwrap(), "([], []) ([], [], [])");
         drop(looking);
         assert_eq!(fs::read(&path).unwrap(), before);
         let mut store = Store::open(&path, Options::DEFAULT).unwrap();
+        let written: i64 = Connection::open(&path)
+            .unwrap()
+            .pragma_query_value(None, "user_version", |row| row.get(0))
+            .unwrap();
+        assert_eq!(written, 4);
         assert_eq!(store.figures("sort").unwrap(), figures);
         record(&mut store, "sort", &[process(1, vec![task(0, 1, 500)])]);
         let order = Order {
@@ -121,7 +136,9 @@ fn a_history_of_an_earlier_version_is_completed() {
         let id = store.figures("sort").unwrap()[6].run.id;
         store.set_order(id, &order).unwrap();
         drop(store);
+        measured::fill(&path);
         let store = Store::open(&path, Options::DEFAULT).unwrap();
+        assert_eq!(store.coruns().unwrap().len(), 2);
         assert_eq!(store.order(id).unwrap(), Some(order));
         let figures = store.figures("sort").unwrap();
         assert_eq!(figures[6].processes[0].rate_insns_per_ms(), Some(500));
@@ -134,6 +151,8 @@ fn tables_that_are_not_ours_are_damage() {
         "DROP TABLE planner",
         "DROP TABLE ran",
         "DROP TABLE orders",
+        "DROP TABLE corun",
+        "PRAGMA user_version = 3",
         "PRAGMA user_version = 2",
         "PRAGMA user_version = 1",
         "ALTER TABLE run ADD COLUMN colour TEXT",

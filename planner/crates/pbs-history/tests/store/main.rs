@@ -6,6 +6,7 @@ mod common;
 
 mod damage;
 mod learning;
+mod measured;
 mod refusals;
 mod runs;
 mod together;
