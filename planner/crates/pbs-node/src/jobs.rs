@@ -92,6 +92,9 @@ pub(crate) struct ActiveJob {
     pub(crate) started_ns: Option<u64>,
     /// When the last of its processes ended.
     pub(crate) ended_ns: Option<u64>,
+    /// What the kernel has said of it when it was asked, the events before this number
+    /// tell, with the figures that the answers have not.
+    asked_seq: u64,
     /// Somebody has it end before its time, and who.
     pub(crate) cancelled: Option<String>,
     /// It was said that it will miss its deadline.
@@ -119,6 +122,7 @@ impl ActiveJob {
             signals: 0,
             started_ns: None,
             ended_ns: None,
+            asked_seq: 0,
             cancelled: None,
             told_late: false,
             request: asked.submission.request,
@@ -211,6 +215,7 @@ impl Jobs {
                 signals: 0,
                 started_ns: Some(run.saved.started_ns),
                 ended_ns: run.saved.ended_ns,
+                asked_seq: 0,
                 cancelled: None,
                 told_late: false,
                 request: run.takeover.request.clone(),
@@ -568,6 +573,7 @@ impl Jobs {
     /// Notes that a process has ended, if the kernel says so.
     fn note_end(&mut self, index: usize, known: &Process, now_ns: u64) {
         let active = &mut self.runs[index];
+        active.asked_seq = active.asked_seq.max(known.next_seq);
         let ended = known.state == ProcessState::Done as u32 && known.ended_tasks == known.tasks;
         if ended {
             active.ended_ns = active.ended_ns.max(Some(now_ns));
@@ -639,11 +645,14 @@ impl Jobs {
         self.controller.refused();
     }
 
-    /// The runs that are over, as far as events tell.
-    pub(crate) fn over(&self) -> Vec<pbs_planner::RunId> {
+    /// The runs that are over, and whether all was heard of each that tells how: the end
+    /// of one may be known before, from the kernel, which is asked when others come.
+    pub(crate) fn over(&self) -> Vec<(pbs_planner::RunId, bool)> {
         let started = self.runs.iter().filter(|run| run.started_ns.is_some());
         let over = started.filter(|run| self.controller.has_ended(run.run));
-        over.map(|run| run.run).collect()
+        let heard_seq = self.ledger.in_force().next_seq;
+        over.map(|run| (run.run, run.asked_seq <= heard_seq))
+            .collect()
     }
 
     /// Asks the kernel how the processes of a run are of which all programs have ended.
@@ -870,6 +879,74 @@ mod tests {
         let standing = jobs.standing_of(held).unwrap();
         assert_eq!((standing.state, standing.cpus), ("over", Some(vec![0])));
         std::fs::remove_dir_all(&directory).unwrap();
+    }
+
+    /// How the one process of a run ends: the kernel is asked before its events are
+    /// heard, as it is when another job comes. `lost`: they are overrun meanwhile.
+    fn asked_first(directory: &str, lost: bool) -> (Outcome, bool) {
+        let directory = format!("{directory}-{}", std::process::id());
+        let directory = std::env::temp_dir().join(directory);
+        let mut jobs = jobs(&directory);
+        let submissions = job("asked", 4_000_000_000);
+        jobs.admit(submissions, Kind::Plan, "jobs", &mut Nobody)
+            .unwrap();
+        let plan = jobs.take_plan().unwrap();
+        let commit = jobs.commit_file(&plan);
+        jobs.follow_from(10, &plan, &commit).unwrap();
+        jobs.taken();
+        jobs.released(commit, &mut Nobody);
+        let (run, number) = (jobs.runs[0].run, plan.processes[0].id);
+        let event = |seq, kind| Event {
+            seq,
+            kind: kind as u16,
+            plan_id: plan.plan_id,
+            process: number,
+            task: plan.processes[0].tasks[0].id,
+            retired_insns: 62_500_000,
+            ..Event::default()
+        };
+        let attached = Event {
+            retired_insns: 0,
+            ..event(10, EventKind::Attached)
+        };
+        jobs.event(&attached, true);
+        assert_eq!(jobs.over(), []);
+        let known = Process {
+            process: number,
+            state: ProcessState::Done as u32,
+            ended_tasks: 1,
+            tasks: 1,
+            next_seq: 13,
+            ..Process::default()
+        };
+        jobs.seen(0, &known, 5);
+        // It has ended, and what it took is not known yet.
+        assert_eq!(jobs.over(), [(run, false)]);
+        if lost {
+            let overrun = Event {
+                value: 2,
+                process: pbs_uapi::IDLE,
+                ..event(11, EventKind::Overrun)
+            };
+            jobs.event(&overrun, true);
+        } else {
+            jobs.event(&event(11, EventKind::TaskEnded), true);
+            assert_eq!(jobs.over(), [(run, false)]);
+            jobs.event(&event(12, EventKind::ProcessEnded), true);
+        }
+        assert_eq!(jobs.over(), [(run, true)]);
+        let outcome = jobs.finish(run, Vec::new(), &mut Nobody).unwrap();
+        let retired = outcome.tasks[0].retired_insns == 62_500_000;
+        std::fs::remove_dir_all(&directory).unwrap();
+        (outcome.outcome.unwrap(), retired)
+    }
+
+    /// The end of a run that is known from the kernel is recorded with what its events
+    /// tell, and what they would have told is unknown only if they are lost.
+    #[test]
+    fn a_run_that_ended_unheard_is_recorded_when_it_is_heard() {
+        assert_eq!(asked_first("pbs-heard", false), (Outcome::Complete, true));
+        assert_eq!(asked_first("pbs-lost", true), (Outcome::Unknown, false));
     }
 
     /// One that is declined takes nothing from those who come after, nor do those that

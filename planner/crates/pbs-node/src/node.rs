@@ -519,8 +519,10 @@ impl<L: Listener> Node<L> {
     }
 
     /// Something begins. Where nothing is under way what happened before is of no
-    /// interest.
+    /// interest, but for how those ended of which that was not heard.
     fn begin(&mut self) -> Result<(), Error> {
+        let is_unheard = |jobs: &Jobs| jobs.over().iter().any(|(_, is_heard)| !is_heard);
+        while self.jobs.as_ref().is_some_and(is_unheard) && self.hear()? > 0 {}
         if self.progress.is_over() {
             self.progress = Progress::default();
             self.lease = Lease::default();
@@ -713,11 +715,11 @@ impl<L: Listener> Node<L> {
                 }
             }
         }
-        let over = jobs.over();
+        let mut over = jobs.over();
         let mut again_ms = -1;
         // All its programs have ended, and no event has said so of its processes.
         for &run in ended.keys() {
-            if alive.contains_key(&run) || over.contains(&run) {
+            if alive.contains_key(&run) || over.iter().any(|(known, _)| *known == run) {
                 continue;
             }
             let looked = self.looked.entry(run).or_default();
@@ -725,7 +727,17 @@ impl<L: Listener> Node<L> {
             jobs.look_at(run, &self.device, *looked > LOOKS);
             again_ms = LOOK_MS;
         }
-        for run in over.into_iter().filter(|run| !alive.contains_key(run)) {
+        over.retain(|(run, _)| !alive.contains_key(run));
+        for (run, is_heard) in over {
+            // Its events are there, or about to be written.
+            if !is_heard {
+                let looked = self.looked.entry(run).or_default();
+                *looked += 1;
+                if *looked <= LOOKS {
+                    again_ms = LOOK_MS;
+                    continue;
+                }
+            }
             let exits = ended.remove(&run).unwrap_or_default();
             let exits = exits.into_iter().filter_map(|pid| {
                 let mut started = self.children.remove(&pid)?;
