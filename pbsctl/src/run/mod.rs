@@ -11,10 +11,11 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use cosched::Decision;
+use pbs_interference::slowdowns_from_toml;
 use pbs_job::graph::is_graph;
 use pbs_node::device::kernel_release;
 use pbs_node::signals::Signals;
-use pbs_node::{JobOutcome, Launch, Node, Settings, Submission};
+use pbs_node::{JobOutcome, Launch, Node, Settings, SlowdownSource, Submission};
 use pbs_plan::Plan;
 use pbs_report::gantt::gantt;
 use pbs_report::{
@@ -30,6 +31,9 @@ use crate::output::{to_json, write_err, Output};
 use crate::{files, jobs};
 
 pub(crate) use options::{ProfileOptions, RunOptions};
+
+/// The word for slow-downs that runs tell.
+const HISTORY: &str = "history";
 
 pub(crate) fn run(out: Output, path: &Path, options: &RunOptions) -> Result<ExitCode, Failure> {
     if options.resume {
@@ -47,6 +51,7 @@ pub(crate) fn run(out: Output, path: &Path, options: &RunOptions) -> Result<Exit
             let rate_insns_per_ms = node.info().rate_insns_per_ms;
             let machine = options.machine.read(|| Ok(rate_insns_per_ms))?;
             node.plan_jobs(machine, &settings(options))?;
+            use_slowdowns(&mut node, options)?;
             node.admit(submissions, options.kind, &options.name())?;
             (node, None)
         }
@@ -58,6 +63,7 @@ pub(crate) fn run(out: Output, path: &Path, options: &RunOptions) -> Result<Exit
             write_err(&decided.decision.text());
             decision = Some(decided.decision);
             node.plan_jobs(machine, &settings(options))?;
+            use_slowdowns(&mut node, options)?;
             node.admit_together(decided.submissions, &decided.steps, &options.name())?;
             (node, None)
         }
@@ -128,6 +134,22 @@ fn settings(options: &RunOptions) -> Settings {
         max_replans: options.max_replans,
         aim: pbs_node::Aim::Best,
     }
+}
+
+/// Has jobs planned with who slows whom, if that is asked for.
+fn use_slowdowns(node: &mut Node<Screen>, options: &RunOptions) -> Result<(), Failure> {
+    let Some(path) = &options.slowdowns else {
+        return Ok(());
+    };
+    let source = match path.to_str() {
+        Some(HISTORY) => SlowdownSource::History,
+        _ => {
+            let file = files::name(path);
+            let entries = slowdowns_from_toml(&files::read(path)?);
+            SlowdownSource::File(entries.map_err(|problems| Failure::Invalid { file, problems })?)
+        }
+    };
+    Ok(node.plan_with_slowdowns(source)?)
 }
 
 /// What is to be run.

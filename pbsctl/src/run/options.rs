@@ -51,6 +51,16 @@ pub(crate) struct RunOptions {
     #[arg(long, conflicts_with = "resume", requires = "files")]
     pub(crate) cosched: bool,
 
+    /// Plan with who slows whom, as a file says (pbsctl interference) or, with the word
+    /// history, as earlier runs tell
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with = "resume",
+        requires = "files"
+    )]
+    pub(crate) slowdowns: Option<PathBuf>,
+
     /// Make at most N new plans after the first; prediction failures beyond are
     /// left to the node
     #[arg(long, value_name = "N", default_value_t = u64::MAX, hide_default_value = true)]
@@ -123,6 +133,7 @@ impl From<ProfileOptions> for RunOptions {
             files: options.files.jobs,
             resume: false,
             cosched: false,
+            slowdowns: None,
             // A profile is to see what happens, not to change it.
             max_replans: 0,
             lease: None,

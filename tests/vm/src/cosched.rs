@@ -150,3 +150,78 @@ fn numbers(list: &Value) -> Vec<u64> {
     let list = list.as_array().into_iter().flatten();
     list.filter_map(Value::as_u64).collect()
 }
+
+/// Of two programs that are bound by memory, one on each CPU, and two that compute.
+const PAIR: &str = r#"
+name = "NAME"
+deadline_ns = "60s"
+[[process]]
+id = 1
+name = "NAME"
+memory_bytes = 4_000_000
+cpus = [CPU]
+command = ["pbs_retire", "20000000"]
+tasks = [24_000_000]
+"#;
+
+/// Two memory-bound programs slow each other to less than half.
+const SLOWDOWNS: &str = r#"
+[[slowdown]]
+victim = "m1"
+beside = ["m2"]
+slowdown_permille = 2_300
+
+[[slowdown]]
+victim = "m2"
+beside = ["m1"]
+slowdown_permille = 2_300
+"#;
+
+/// Those that slow each other do not come at the same time: one CPU computes first.
+pub fn who_slows_whom_is_planned() -> Verdict {
+    prepare("")?;
+    fs::write(format!("{DIR}/machine.toml"), MACHINE).context("machine.toml")?;
+    fs::write(format!("{DIR}/slowdowns.toml"), SLOWDOWNS).context("slowdowns.toml")?;
+    let jobs = [("m1", 1), ("c1", 1), ("m2", 2), ("c2", 2)];
+    for (name, cpu) in jobs {
+        let text = PAIR.replace("NAME", name).replace("CPU", &cpu.to_string());
+        fs::write(format!("{DIR}/{name}.toml"), text).context(name)?;
+    }
+    let files = jobs.map(|(name, _)| format!("{name}.toml"));
+    let mut arguments = vec!["run"];
+    arguments.extend(files.iter().map(String::as_str));
+    arguments.extend(["--machine", "machine.toml"]);
+    for (slowdowns, at_once) in [(None, true), (Some("slowdowns.toml"), false)] {
+        let mut arguments = arguments.clone();
+        arguments.extend(slowdowns.into_iter().flat_map(|file| ["--slowdowns", file]));
+        let run = ask(&arguments)?;
+        check_eq!(run.status, Some(0), "status: {}", run.stderr);
+        let tasks = run.json["tasks"].as_array().ok_or("tasks")?;
+        let times = |name: &str| -> Option<(u64, u64)> {
+            let is_it = |task: &&Value| {
+                let label = task["process_name"].as_str().unwrap_or_default();
+                label.split('.').next() == Some(name)
+            };
+            let task = tasks.iter().find(is_it)?;
+            Some((task["started_ns"].as_u64()?, task["ended_ns"].as_u64()?))
+        };
+        let (Some(one), Some(other)) = (times("m1"), times("m2")) else {
+            return Err(format!("tasks: {tasks:?}"));
+        };
+        let overlap_ns = one.1.min(other.1).saturating_sub(one.0.max(other.0));
+        let is_beside = overlap_ns > (one.1 - one.0) / 2;
+        check_eq!(
+            is_beside,
+            at_once,
+            "m1 {one:?}, m2 {other:?}: {}",
+            run.stderr
+        );
+        check_eq!(
+            run.stderr.contains("by who slows whom all end after"),
+            !at_once,
+            "told: {}",
+            run.stderr
+        );
+    }
+    Ok(())
+}

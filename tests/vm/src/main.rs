@@ -273,6 +273,10 @@ const TESTS: &[(&str, Test)] = &[
         "task-graphs-run-under-plans",
         cosched::task_graphs_run_under_plans,
     ),
+    (
+        "who-slows-whom-is-planned",
+        cosched::who_slows_whom_is_planned,
+    ),
     ("planner-dies", jobs::planner_dies),
     ("planner-oversleeps", jobs::planner_oversleeps),
     ("two-planners", jobs::two_planners),

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use pbs_control::{Admitted, Controller, Missed};
+use pbs_control::{Admitted, Companions, Controller, Missed};
 use pbs_history::{Kind, Outcome, RunId};
 use pbs_job::Job;
 use pbs_plan::Plan;
@@ -13,7 +13,7 @@ use crate::jobs::{monotonic_ns, ActiveJob, Jobs};
 use crate::order::Terms;
 use crate::predict::Forecast;
 use crate::submission::by_priority;
-use crate::{Declined, Error, Listener, News, Step, Submission};
+use crate::{companions, Declined, Error, Listener, News, SlowdownSource, Step, Submission};
 
 /// A deadline for those who have none: twelve days.
 const NO_DEADLINE_NS: u64 = 1 << 50;
@@ -84,6 +84,13 @@ impl Jobs {
         }
         if let Err(why) = trial.arrange(steps, &places) {
             listener.news(News::NotArranged(why));
+        }
+        if let Some(source) = &self.slowdowns {
+            match trial.beside(source, self)? {
+                Ok(Some(news)) => listener.news(news),
+                Ok(None) => {}
+                Err(why) => listener.news(News::NotArranged(why)),
+            }
         }
         let plan = trial.plan(file)?;
         self.commit(trial, plan, listener);
@@ -244,6 +251,37 @@ impl Trial {
         let turns: Vec<Turn> = turns.collect();
         let arranged = self.controller.arrange(&turns, self.now_ns);
         arranged.map_err(|why| self.describe(&why))
+    }
+
+    /// Plans those that were taken anew, in the order in which they slow each other least.
+    ///
+    /// # Errors
+    ///
+    /// The history can't be read; in words, why they stay as they are.
+    fn beside(
+        &mut self,
+        source: &SlowdownSource,
+        jobs: &Jobs,
+    ) -> Result<Result<Option<News>, String>, Error> {
+        let slowdowns = match source {
+            SlowdownSource::History => companions::of_runs(&jobs.ledger.coruns()?),
+            SlowdownSource::File(entries) => {
+                let taken: Vec<&Job> = self.admitted.iter().map(|taken| &taken.job).collect();
+                companions::of_file(entries, &taken)
+            }
+        };
+        let companions = Companions {
+            slowdowns: &slowdowns,
+            sharing: &companions::sharing(&jobs.machine),
+            key: &companions::key,
+        };
+        Ok(match self.controller.beside(&companions, self.now_ns) {
+            Ok(found) => Ok(found.map(|found| News::Beside {
+                unaware_ns: found.unaware_ns,
+                aware_ns: found.aware_ns,
+            })),
+            Err(why) => Err(self.describe(&why)),
+        })
     }
 
     fn describe(&self, why: &NotArranged) -> String {

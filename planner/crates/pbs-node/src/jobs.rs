@@ -13,6 +13,7 @@ use pbs_report::Exit;
 use pbs_uapi::{Device, Event, EventKind, Process, ProcessState};
 
 use crate::admission::Asked;
+use crate::companions::SlowdownSource;
 use crate::ledger::Ledger;
 use crate::order::{Ending, Noted, Order, ProgramEnd, Terms};
 use crate::orders::Waiting;
@@ -61,9 +62,11 @@ pub(crate) struct Jobs {
     pub(crate) looks: bool,
     /// The plan of all that run, with what was admitted since the last one was written.
     pub(crate) next_plan: Option<Plan>,
-    machine: Machine,
+    pub(crate) machine: Machine,
     replans: u64,
     max_replans: u64,
+    /// Where it is known from who slows whom, if that is planned with.
+    pub(crate) slowdowns: Option<SlowdownSource>,
 }
 
 /// A run of a job.
@@ -180,6 +183,7 @@ impl Jobs {
             machine,
             replans: 0,
             max_replans: settings.max_replans,
+            slowdowns: None,
         })
     }
 
@@ -234,6 +238,7 @@ impl Jobs {
             machine: left.machine,
             replans: 0,
             max_replans: settings.max_replans,
+            slowdowns: None,
         };
         Ok((jobs, left.resumed))
     }
@@ -888,7 +893,7 @@ mod tests {
         let directory = std::env::temp_dir().join(directory);
         let mut jobs = jobs(&directory);
         let submissions = job("asked", 4_000_000_000);
-        jobs.admit(submissions, Kind::Plan, "jobs", &mut Nobody)
+        jobs.admit(submissions, &[], Kind::Plan, "jobs", &mut Nobody)
             .unwrap();
         let plan = jobs.take_plan().unwrap();
         let commit = jobs.commit_file(&plan);

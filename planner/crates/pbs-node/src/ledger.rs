@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use pbs_history::{
-    boot_id, Collector, InForce, JobHistory, Kind, NewRun, Order, Outcome, ProcessRun, Run,
+    boot_id, Collector, Corun, InForce, JobHistory, Kind, NewRun, Order, Outcome, ProcessRun, Run,
     RunFigures, RunId, State, Store, Takeover,
 };
 use pbs_plan::{to_toml, Plan};
@@ -71,6 +71,11 @@ impl Ledger {
     /// What the runs of a job predict that this user has asked for, or nobody.
     pub(crate) fn history(&self, job: &str, uid: Option<u32>) -> Result<JobHistory, Error> {
         Ok(self.store.history_of(job, uid)?)
+    }
+
+    /// Runs of tasks with who ran beside them.
+    pub(crate) fn coruns(&self) -> Result<Vec<Corun>, Error> {
+        Ok(self.store.coruns()?)
     }
 
     /// What the last planner has told the node.

@@ -23,6 +23,7 @@
 mod admission;
 pub mod cgroup;
 mod child;
+mod companions;
 pub mod device;
 mod error;
 mod gate;
@@ -50,6 +51,7 @@ pub mod signals;
 mod standing;
 mod submission;
 
+pub use companions::SlowdownSource;
 pub use error::{Declined, Error};
 pub use jobs::{Settings, LEAD_NS};
 pub use machine::{cpus_of_list, this_node};

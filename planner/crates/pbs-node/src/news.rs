@@ -34,6 +34,14 @@ pub enum News {
     NotAdmitted(Error),
     /// Jobs that were to be planned together are planned one beside the other, and why.
     NotArranged(String),
+    /// The jobs that wait come in an order in which they slow each other least: when all
+    /// would end as they were admitted, and when they end so, from now on.
+    Beside {
+        /// As they were admitted.
+        unaware_ns: u64,
+        /// In the order that was found.
+        aware_ns: u64,
+    },
     /// A process waits for another that has ended before its tasks did.
     Cancelled {
         /// Its label.
@@ -77,6 +85,14 @@ impl fmt::Display for News {
             Self::NotArranged(why) => {
                 format!("the jobs are planned one beside the other: {why}")
             }
+            Self::Beside {
+                unaware_ns,
+                aware_ns,
+            } => format!(
+                "by who slows whom all end after {} ms; as they were admitted it would be {} ms",
+                ms(*aware_ns),
+                ms(*unaware_ns)
+            ),
             Self::Cancelled {
                 process,
                 cut,

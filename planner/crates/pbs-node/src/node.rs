@@ -26,7 +26,7 @@ use crate::place::Stay;
 use crate::program::{empty_outputs, Launch, Prepared};
 use crate::progress::Progress;
 use crate::signals::{wait, Signals};
-use crate::{device, Error, Listener, News, Step, Submission};
+use crate::{device, Error, Listener, News, SlowdownSource, Step, Submission};
 
 /// Events read at once.
 pub(crate) const BATCH: usize = 4096;
@@ -214,6 +214,18 @@ impl<L: Listener> Node<L> {
             true => jobs.admit_waiting(file, &mut self.listener),
             false => jobs.admit(submissions, &[], kind, file, &mut self.listener),
         }
+    }
+
+    /// Jobs that are admitted by [`Node::admit`] and [`Node::admit_together`] are planned
+    /// from now on with who slows whom.
+    ///
+    /// # Errors
+    ///
+    /// The node plans no jobs.
+    pub fn plan_with_slowdowns(&mut self, source: SlowdownSource) -> Result<(), Error> {
+        let jobs = self.jobs.as_mut().ok_or(Error::NoJobs)?;
+        jobs.slowdowns = Some(source);
+        Ok(())
     }
 
     /// Admits jobs whose tasks come in that order on their CPUs. Where it does not keep all

@@ -102,7 +102,7 @@ pub(crate) fn expected(job: &Job, mut number: impl FnMut(usize) -> u32) -> Vec<E
 
 /// What a process executes: the words of its commands, or its name where somebody
 /// else starts it.
-fn fingerprint(process: &Process) -> Fingerprint {
+pub(crate) fn fingerprint(process: &Process) -> Fingerprint {
     let commands = process.start.commands();
     if commands.is_empty() {
         return Fingerprint::of([process.label()]);
