@@ -3,7 +3,8 @@
 //!
 //! [`Report::new`] puts the plan and the events of its run side by side. The
 //! report goes out as JSON (it serialises), as a [`table`], and as a picture
-//! ([`gantt`]). A [`Schedule`] is a plan that nobody has run yet.
+//! ([`gantt`]). A [`Schedule`] is a plan that nobody has run yet;
+//! [`Placements`] are several of tasks that have implementations for several devices.
 
 mod axis;
 mod chart;
@@ -17,6 +18,7 @@ mod lanes;
 mod look;
 mod number;
 mod page;
+mod placements;
 mod printed;
 mod recording;
 mod replay;
@@ -36,6 +38,9 @@ pub use histogram::Histogram;
 pub use lanes::{lanes, Lane, Stay};
 pub use number::{bytes, grouped, ms};
 pub use page::Page;
+pub use placements::{
+    placements_page, placements_picture, Panel, PlacedProcess, PlacedTask, Placements,
+};
 pub use printed::{Format, Table};
 pub use recording::{config_by_name, Opened, RecordedPlan, Recording, Source};
 pub use report::{tier_name, Exit, Facts, Outcome, ProcessReport, Report, TaskReport};

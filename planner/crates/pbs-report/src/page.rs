@@ -17,9 +17,9 @@ use crate::series::{CpuSeries, ProcessSeries, Selection, Series, Signal};
 use crate::svg::{escaped, STYLE};
 use crate::{table, Deadline, MarkKind, Outcome, ProcessReport, Report, Source};
 
-const PAGE_STYLE: &str = include_str!("page.css");
+pub(crate) const PAGE_STYLE: &str = include_str!("page.css");
 /// What is wider than a narrow window is moved sideways, with the keyboard, too.
-const SCROLL: &str = "<div class=\"scroll\" tabindex=\"0\">";
+pub(crate) const SCROLL: &str = "<div class=\"scroll\" tabindex=\"0\">";
 /// Rows of the table of deadlines.
 const DEADLINES: usize = 40;
 /// Rows of the table of signals.

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Tables for the terminal and for the documentation.
 
+use std::fmt::Write;
+
 use crate::columns;
+use crate::svg::escaped;
 
 /// How tables are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +36,28 @@ impl Table {
     /// Adds a row, with a cell for each title.
     pub fn push(&mut self, row: Vec<String>) {
         self.rows.push(row);
+    }
+
+    /// The table in HTML.
+    pub(crate) fn html(&self) -> String {
+        let mut out = String::from("<table>\n");
+        for (rows, cell) in [
+            (std::slice::from_ref(&self.titles), "th"),
+            (&self.rows[..], "td"),
+        ] {
+            for row in rows {
+                out.push_str("<tr>");
+                for (column, text) in row.iter().enumerate() {
+                    let class = match column < self.left {
+                        true => "",
+                        false => " class=\"number\"",
+                    };
+                    let _ = write!(out, "<{cell}{class}>{}</{cell}>", escaped(text));
+                }
+                out.push_str("</tr>\n");
+            }
+        }
+        out + "</table>\n"
     }
 
     /// The lines of the table.
