@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What is decided about: a workload on a node at a time.
+
+use pbs_cosched::{
+    check, not_co_scheduled, timing, Entry, Mapping, Platform, Queues, Slot, State, Timeline,
+    Where, Workload,
+};
+use pbs_lanes::Question;
+
+use crate::Names;
+
+/// A workload on a node at a time. Until then nobody has co-scheduled: each process took what
+/// is fastest for it by itself, and what has started by then goes on.
+#[derive(Clone, Debug)]
+pub struct Case<'a> {
+    /// The processes and their tasks.
+    pub workload: &'a Workload,
+    /// The node.
+    pub platform: &'a Platform,
+    /// What they are called.
+    pub names: Names,
+    /// What everybody runs without co-scheduling.
+    pub without_mapping: Mapping,
+    /// When and where, without co-scheduling.
+    pub without: Timeline,
+    /// What runs at the time; all else has left the queues (§4.3).
+    pub running: Queues,
+    /// The queues as the last process to come finds them, with what waits of others.
+    pub standing: Queues,
+    /// The last process to come.
+    pub newcomer: usize,
+}
+
+impl<'a> Case<'a> {
+    /// That of a question at a time.
+    ///
+    /// # Errors
+    ///
+    /// All that is wrong with the workload, each with what to do.
+    pub fn new(question: &'a Question, at_ns: u64) -> Result<Self, Vec<String>> {
+        let (workload, platform) = (&question.workload, &question.platform);
+        let tell = |faults: Vec<pbs_cosched::Fault>| {
+            let told = faults.iter().map(|fault| fault.tell(workload));
+            told.collect::<Vec<_>>()
+        };
+        check(workload, platform).map_err(tell)?;
+        let idle = Queues::idle(platform);
+        let without_mapping = not_co_scheduled(workload, platform, &idle);
+        let without = timing(workload, platform, &idle, &without_mapping);
+        let without = without.map_err(|fault| tell(vec![fault]))?;
+        let processes = workload.processes.iter().zip(0..);
+        let newcomer = processes.max_by_key(|(process, index)| (process.arrival_ns, *index));
+        let newcomer = newcomer.map_or(0, |(_, index)| index);
+        let started = |slot: &Slot| slot.start_ns < at_ns;
+        let queues = |kept: &dyn Fn(usize, &Slot) -> bool| {
+            queues(workload, platform, &without, at_ns, &started, kept)
+        };
+        Ok(Self {
+            workload,
+            platform,
+            names: Names::new(question),
+            running: queues(&|_, slot| started(slot)),
+            standing: queues(&|process, slot| process != newcomer || started(slot)),
+            newcomer,
+            without_mapping,
+            without,
+        })
+    }
+
+    /// How many tasks wait.
+    pub fn waiting(&self) -> usize {
+        let tasks = 0..self.workload.tasks.len();
+        tasks.filter(|&task| self.running.waits(task)).count()
+    }
+
+    /// The variant of a task by a mapping, or what it has started as.
+    pub(crate) fn variant(&self, mapping: &Mapping, task: usize) -> Option<usize> {
+        let of = |mapping: &Mapping| mapping.choices.get(task).copied().flatten();
+        let choice = of(mapping).or_else(|| match self.running.slot(task) {
+            Some(_) => of(&self.without_mapping),
+            None => None,
+        });
+        choice.map(|choice| choice.variant)
+    }
+}
+
+/// The queues of a timeline, with entries of those that are kept.
+fn queues(
+    workload: &Workload,
+    platform: &Platform,
+    timeline: &Timeline,
+    at_ns: u64,
+    started: &dyn Fn(&Slot) -> bool,
+    kept: &dyn Fn(usize, &Slot) -> bool,
+) -> Queues {
+    let mut queues = Queues::idle(platform);
+    queues.now_ns = at_ns;
+    for (task, slot) in workload.tasks.iter().zip(&timeline.slots) {
+        queues.tasks.push(match slot {
+            Some(slot) if started(slot) => State::Started(slot.clone()),
+            _ => State::Waiting,
+        });
+        let is_there = |slot: &&Slot| kept(task.process, slot) && slot.end_ns > at_ns;
+        let Some(slot) = slot.as_ref().filter(is_there) else {
+            continue;
+        };
+        let entry = Entry {
+            process: task.process,
+            in_execution: started(slot),
+            runtime_ns: slot.end_ns - slot.start_ns,
+            end_ns: slot.end_ns,
+        };
+        match &slot.place {
+            Where::Threads(threads) => {
+                for &thread in threads {
+                    queues.threads[thread as usize].push(entry);
+                }
+            }
+            &Where::Device { device, instance } => {
+                queues.devices[device][instance as usize].push(entry);
+            }
+        }
+    }
+    queues
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: GPL-2.0
+//! All schedulers and determinations side by side.
+
+use pbs_cosched::{simulate, MOST_TASKS};
+use pbs_report::{columns, ms};
+use serde::Serialize;
+
+use crate::measures::{faster, percent};
+use crate::{Both, Case, Measured, Settings, When, Who};
+
+/// What became of a workload under each of them.
+#[derive(Clone, Debug, Serialize)]
+pub struct Compared {
+    /// Not co-scheduling.
+    pub without: Measured,
+    /// Co-scheduling.
+    pub rows: Vec<Row>,
+    /// Brute force was not asked, as more tasks wait than it takes.
+    pub oracle_left_out: bool,
+}
+
+/// What became of it under one of them.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row {
+    /// Who decided.
+    pub scheduler: &'static str,
+    /// When.
+    pub determination: &'static str,
+    /// The makespan without over that with.
+    pub speed_up: f64,
+    /// At how many arrivals it was necessary.
+    pub necessary: usize,
+    /// At how many everything was mapped anew.
+    pub taken: usize,
+    /// What it was worth.
+    pub measured: Measured,
+}
+
+/// Has the processes of a case arrive, under each scheduler and determination; who and when
+/// of the settings play no part.
+///
+/// # Errors
+///
+/// All that is wrong with the workload.
+pub fn compare(case: &Case<'_>, settings: &Settings) -> Result<Compared, Vec<String>> {
+    let (workload, platform, names) = (case.workload, case.platform, &case.names);
+    let too_many = workload.tasks.len() > MOST_TASKS;
+    let mut rows = Vec::new();
+    for who in Who::ALL {
+        if who == Who::Oracle && too_many {
+            continue;
+        }
+        for when in When::ALL {
+            if when == When::Never {
+                continue;
+            }
+            let settings = Settings { who, ..*settings };
+            let run = simulate(workload, platform, &settings.options(when));
+            let run = run.map_err(|faults| {
+                let told = faults.iter().map(|fault| fault.tell(workload));
+                told.collect::<Vec<_>>()
+            })?;
+            let both = Both::new(workload, platform, names, &case.without, &run.timeline);
+            let decisions = || run.decisions.iter();
+            rows.push(Row {
+                scheduler: who.name(),
+                determination: when.name(),
+                speed_up: both.speed_up,
+                necessary: decisions().filter(|of| of.necessity.is_necessary()).count(),
+                taken: decisions().filter(|of| of.taken).count(),
+                measured: both.with,
+            });
+        }
+    }
+    Ok(Compared {
+        without: Measured::new(workload, platform, names, &case.without),
+        rows,
+        oracle_left_out: too_many,
+    })
+}
+
+impl Compared {
+    /// For people: determinations that came to the same are one row.
+    pub fn text(&self) -> String {
+        let titles = [
+            "SCHEDULER",
+            "DETERMINATION",
+            "MAKESPAN, ms",
+            "SPEED-UP",
+            "TURNAROUNDS, ms",
+            "Δ, ms",
+            "LATE",
+            "LOAD",
+            "NECESSARY",
+            "TAKEN",
+        ];
+        let mut lines = vec![titles.map(String::from).to_vec()];
+        let line = |scheduler: &str, when: &str, of: &Measured, speed_up, asked, taken| {
+            vec![
+                scheduler.to_string(),
+                when.to_string(),
+                ms(of.makespan_ns),
+                speed_up,
+                ms(of.turnarounds_ns),
+                ms(of.delta_ns),
+                of.misses.to_string(),
+                percent(of.load),
+                asked,
+                taken,
+            ]
+        };
+        let none = || String::new();
+        lines.push(line("none", "never", &self.without, none(), none(), none()));
+        let mut shown: Vec<(&Row, Vec<&str>)> = Vec::new();
+        for row in &self.rows {
+            let is_same = |other: &Row| {
+                let same = Row {
+                    determination: other.determination,
+                    ..row.clone()
+                };
+                same == *other
+            };
+            match shown.iter_mut().find(|(other, _)| is_same(other)) {
+                Some((_, whens)) => whens.push(row.determination),
+                None => shown.push((row, vec![row.determination])),
+            }
+        }
+        for (row, whens) in shown {
+            lines.push(line(
+                row.scheduler,
+                &whens.join(", "),
+                &row.measured,
+                faster(row.speed_up),
+                row.necessary.to_string(),
+                row.taken.to_string(),
+            ));
+        }
+        let mut text = columns(&lines, 2);
+        if self.oracle_left_out {
+            text += &format!("The oracle takes at most {MOST_TASKS} tasks, and was not asked.\n");
+        }
+        text
+    }
+}

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Why each task got what it got.
+
+use pbs_cosched::{necessary, timing, Cost};
+use pbs_report::{columns, ms};
+use serde::Serialize;
+
+use crate::names::label_of;
+use crate::sim::numbers;
+use crate::{plan, Case, Planned, Rounds, Settings, When, Who};
+
+/// So many alternatives of all tasks, times the tasks whose timing each needs, are tried.
+const MOST_WORK: usize = 20_000_000;
+/// Tasks that are listed in text, and alternatives of each.
+const SHOWN: usize = 30;
+/// See [`SHOWN`].
+const ALTERNATIVES: usize = 3;
+
+/// Why it was decided so.
+#[derive(Clone, Debug, Serialize)]
+pub struct Explanation {
+    /// What was.
+    #[serde(flatten)]
+    pub planned: Planned,
+    /// What each determination says.
+    pub determinations: Vec<Said>,
+    /// Who won what in which round, of the greedy scheduler.
+    pub rounds: Option<Rounds>,
+    /// Of each waiting task what else it could run as; empty where there are too many.
+    pub alternatives: Vec<Explained>,
+}
+
+/// What a determination says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Said {
+    /// Which.
+    pub determination: &'static str,
+    /// Co-scheduling is necessary.
+    pub necessary: bool,
+    /// Why, in words.
+    pub why: String,
+    /// What would be saved, of speedup.
+    pub saved_ns: Option<u64>,
+    /// How long is waited, of amortization.
+    pub wait_ns: Option<u64>,
+    /// What co-scheduling costs, of both.
+    pub cost_ns: Option<u64>,
+}
+
+/// What else a task could run as.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Explained {
+    /// Its process.
+    pub process: String,
+    /// Its name.
+    pub task: String,
+    /// Its variants, those first with which everything would end first.
+    pub variants: Vec<Alternative>,
+}
+
+/// A task as another variant, all else being as it was decided.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Alternative {
+    /// Which.
+    pub variant: String,
+    /// It is the one that was chosen.
+    pub chosen: bool,
+    /// How long it takes.
+    pub runtime_ns: u64,
+    /// When the task would end.
+    pub end_ns: u64,
+    /// When everything would.
+    pub all_end_ns: u64,
+}
+
+/// Decides about everything that waits, and says why so.
+///
+/// # Errors
+///
+/// See [`plan`].
+pub fn explain(case: &Case<'_>, settings: &Settings) -> Result<Explanation, String> {
+    let planned = plan(case, settings)?;
+    let cost = Cost::constant(settings.cost_ns as f64);
+    let determinations = When::ALL.iter().map(|when| {
+        let (workload, platform) = (case.workload, case.platform);
+        let determination = when.determination();
+        let necessity = necessary(
+            workload,
+            platform,
+            &case.standing,
+            case.newcomer,
+            &determination,
+            &cost,
+        );
+        let (saved_ns, wait_ns, cost_ns) = numbers(necessity);
+        Said {
+            determination: when.name(),
+            necessary: necessity.is_necessary(),
+            why: necessity.to_string(),
+            saved_ns,
+            wait_ns,
+            cost_ns,
+        }
+    });
+    let rounds = (settings.who == Who::Greedy)
+        .then(|| Rounds::new(case, &planned.found.0, &settings.greedy));
+    Ok(Explanation {
+        determinations: determinations.collect(),
+        rounds,
+        alternatives: alternatives(case, &planned),
+        planned,
+    })
+}
+
+/// Of each task that waits.
+fn alternatives(case: &Case<'_>, planned: &Planned) -> Vec<Explained> {
+    let tasks = &case.workload.tasks;
+    let variants: usize = tasks.iter().map(|task| task.variants.len()).sum();
+    if variants.saturating_mul(tasks.len()) > MOST_WORK {
+        return Vec::new();
+    }
+    let mut mapping = planned.mapping.clone();
+    for (task, choice) in mapping.choices.iter_mut().enumerate() {
+        *choice = choice.filter(|_| case.running.waits(task));
+    }
+    let mut explained = Vec::new();
+    for (index, task) in tasks.iter().enumerate() {
+        let choice = mapping.choices.get(index).copied().flatten();
+        let Some(choice) = choice else { continue };
+        let mut found = Vec::new();
+        for (variant, of) in task.variants.iter().enumerate() {
+            if let Some(other) = &mut mapping.choices[index] {
+                other.variant = variant;
+            }
+            // What does not fit has no time.
+            let Ok(timeline) = timing(case.workload, case.platform, &case.running, &mapping) else {
+                continue;
+            };
+            let end_ns = timeline.slots[index].as_ref().map_or(0, |slot| slot.end_ns);
+            found.push(Alternative {
+                variant: label_of(case.workload, case.platform, index, variant),
+                chosen: variant == choice.variant,
+                runtime_ns: of.runtime_ns,
+                end_ns,
+                all_end_ns: timeline.end_ns(),
+            });
+        }
+        mapping.choices[index] = Some(choice);
+        found.sort_by_key(|of| (of.all_end_ns, of.end_ns, !of.chosen));
+        explained.push(Explained {
+            process: case.names.processes[task.process].clone(),
+            task: task.name.clone(),
+            variants: found,
+        });
+    }
+    explained
+}
+
+impl Explanation {
+    /// For people.
+    pub fn text(&self) -> String {
+        let mut lines = vec![["DETERMINATION", "NECESSARY", "WHY"]
+            .map(String::from)
+            .to_vec()];
+        for said in &self.determinations {
+            lines.push(vec![
+                said.determination.into(),
+                if said.necessary { "yes" } else { "no" }.into(),
+                said.why.clone(),
+            ]);
+        }
+        let mut text = columns(&lines, 3) + "\n";
+        if let Some(rounds) = &self.rounds {
+            text += &rounds.text();
+            text.push('\n');
+        }
+        text += &self.alternatives_text();
+        text.push('\n');
+        text + &self.planned.text()
+    }
+
+    fn alternatives_text(&self) -> String {
+        if self.alternatives.is_empty() {
+            return "Nothing waits, or too much to try what else each task could run as.\n".into();
+        }
+        let titles = [
+            "PROCESS",
+            "TASK",
+            "AS",
+            "TAKES, ms",
+            "WOULD END, ms",
+            "ALL WOULD END, ms",
+        ];
+        let mut lines = vec![titles.map(String::from).to_vec()];
+        for explained in self.alternatives.iter().take(SHOWN) {
+            let (chosen, others): (Vec<_>, Vec<_>) =
+                explained.variants.iter().partition(|of| of.chosen);
+            let mut first = true;
+            for of in chosen
+                .into_iter()
+                .chain(others.into_iter().take(ALTERNATIVES))
+            {
+                let name = |name: &str| if first { name.into() } else { String::new() };
+                let label = match of.chosen {
+                    true => of.variant.clone(),
+                    false => format!("not {}", of.variant),
+                };
+                lines.push(vec![
+                    name(&explained.process),
+                    name(&explained.task),
+                    label,
+                    ms(of.runtime_ns),
+                    ms(of.end_ns),
+                    ms(of.all_end_ns),
+                ]);
+                first = false;
+            }
+        }
+        let mut text = columns(&lines, 3);
+        match self.alternatives.len().saturating_sub(SHOWN) {
+            0 => {}
+            more => text += &format!("... and {more} more tasks; --json has all\n"),
+        }
+        text
+    }
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What co-scheduling decides about task graphs, for people and programs.
+//!
+//! A [`Case`] is a workload on a node at a time, with what runs already. [`plan`] decides
+//! about it once, [`explain`] says why each task got what it got, [`sim`] has the processes
+//! arrive one after the other, and [`compare`] does that with all schedulers and all
+//! determinations. Each answer serialises, prints itself as tables, and is drawn by
+//! [`pbs_report::Placements`]. What is compared with is always not co-scheduling (§2.5.1).
+//!
+//! It has no clock and reads no files.
+
+mod case;
+mod compare;
+mod explain;
+mod measures;
+mod names;
+mod picture;
+mod plan;
+mod rounds;
+mod rows;
+mod settings;
+mod sim;
+
+pub use case::Case;
+pub use compare::{compare, Compared, Row};
+pub use explain::{explain, Alternative, Explained, Explanation, Said};
+pub use measures::{Both, Measured, Turnaround};
+pub use names::Names;
+pub use plan::{plan, Planned, Verdict};
+pub use rounds::{Given, Rounds};
+pub use rows::{Placed, TaskRow};
+pub use settings::{Settings, When, Who};
+pub use sim::{sim, DecisionRow, Simulated};

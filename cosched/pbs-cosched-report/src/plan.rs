@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: GPL-2.0
+//! A decision about everything that waits.
+
+use pbs_cosched::{
+    accept, brute_force, evaluations, necessary, schedule, score, timing, Mapping, Necessity,
+    Reason, Timeline,
+};
+use serde::Serialize;
+
+use crate::measures::faster;
+use crate::rows::{placed, rows, table};
+use crate::{Both, Case, Settings, TaskRow, When, Who};
+
+/// What was decided.
+#[derive(Clone, Debug, Serialize)]
+pub struct Planned {
+    /// When, in nanoseconds from the submission of all.
+    pub at_ns: u64,
+    /// Tasks that waited.
+    pub waiting: usize,
+    /// Who decided.
+    pub scheduler: &'static str,
+    /// Brute force has shown that no mapping is better; nothing: it was not asked.
+    pub proved: Option<bool>,
+    /// Whether it is done, and why.
+    pub verdict: Verdict,
+    /// What it is worth.
+    pub measures: Both,
+    /// What each task runs as.
+    pub tasks: Vec<TaskRow>,
+    /// What is done.
+    #[serde(skip)]
+    pub mapping: Mapping,
+    /// When and where.
+    #[serde(skip)]
+    pub timeline: Timeline,
+    /// What the scheduler found, taken or not.
+    #[serde(skip)]
+    pub found: (Mapping, Timeline),
+}
+
+/// Whether what was found is done.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Verdict {
+    /// It is.
+    pub taken: bool,
+    /// It is not worse than not co-scheduling.
+    pub accepted: bool,
+    /// Which determination was asked; nothing: none.
+    pub determination: Option<&'static str>,
+    /// It said that co-scheduling is necessary, or was not asked.
+    pub necessary: bool,
+    /// All of that in words.
+    pub why: String,
+}
+
+/// Decides about everything that waits.
+///
+/// # Errors
+///
+/// The mapping is none; what is wrong with it.
+pub fn plan(case: &Case<'_>, settings: &Settings) -> Result<Planned, String> {
+    let (workload, platform) = (case.workload, case.platform);
+    let options = settings.options(settings.when.unwrap_or(When::Always));
+    let mut keep_going = evaluations(options.evaluations);
+    let objective = options.objective;
+    let mut proved = None;
+    let found = match settings.who {
+        Who::Oracle | Who::Best => brute_force(
+            workload,
+            platform,
+            &case.running,
+            objective,
+            &mut keep_going,
+        ),
+        _ => None,
+    };
+    let mapping = match found {
+        Some(found) => {
+            proved = Some(found.proved);
+            found.mapping
+        }
+        None => schedule(
+            workload,
+            platform,
+            &case.running,
+            &options.scheduler,
+            objective,
+            &mut keep_going,
+        ),
+    };
+    let mut queues = case.running.clone();
+    let waiting = case.waiting();
+    if options.charge_cost {
+        queues.now_ns = queues.now_ns.saturating_add(settings.cost_ns);
+    }
+    let timeline = timing(workload, platform, &queues, &mapping);
+    let timeline = timeline.map_err(|fault| fault.tell(workload))?;
+    let mut verdict = accept(
+        score(workload, &case.without),
+        score(workload, &timeline),
+        objective,
+    );
+    if mapping.choices.iter().flatten().count() < waiting {
+        verdict.accepted = false;
+        verdict.reason = Reason::Incomplete;
+    }
+    let necessity = settings.when.map(|when| {
+        let determination = &when.determination();
+        necessary(
+            workload,
+            platform,
+            &case.standing,
+            case.newcomer,
+            determination,
+            &options.cost,
+        )
+    });
+    let verdict = Verdict::new(settings, necessity, &verdict);
+    let measures = Both::new(workload, platform, &case.names, &case.without, &timeline);
+    let found = (mapping, timeline);
+    let (mapping, timeline) = match verdict.taken {
+        true => found.clone(),
+        false => (case.without_mapping.clone(), case.without.clone()),
+    };
+    // Without co-scheduling each waits in line, in no rounds.
+    let of = |mapping: &Mapping, task: usize, rounds: bool| {
+        let variant = case.variant(mapping, task)?;
+        let choice = mapping.choices.get(task).copied().flatten();
+        let round = choice.map(|choice| choice.round);
+        Some((variant, round.filter(|_| rounds && !is_running(case, task))))
+    };
+    let rounds = verdict.taken && settings.who == Who::Greedy;
+    let names = &case.names;
+    let with = placed(workload, platform, names, &timeline, |task| {
+        of(&mapping, task, rounds)
+    });
+    let without = placed(workload, platform, names, &case.without, |task| {
+        of(&case.without_mapping, task, false)
+    });
+    Ok(Planned {
+        at_ns: case.running.now_ns,
+        waiting,
+        scheduler: settings.who.name(),
+        proved,
+        verdict,
+        measures,
+        tasks: rows(
+            workload,
+            names,
+            |task| is_running(case, task),
+            with,
+            without,
+        ),
+        mapping,
+        timeline,
+        found,
+    })
+}
+
+fn is_running(case: &Case<'_>, task: usize) -> bool {
+    case.running.slot(task).is_some()
+}
+
+impl Verdict {
+    fn new(
+        settings: &Settings,
+        necessity: Option<Necessity>,
+        verdict: &pbs_cosched::Verdict,
+    ) -> Self {
+        let necessary = necessity.is_none_or(|necessity| necessity.is_necessary());
+        let is_worse = settings.take_worse && verdict.reason != Reason::Incomplete;
+        let taken = necessary && (verdict.accepted || is_worse);
+        let reason = verdict.reason;
+        let why = match (necessity, taken) {
+            (Some(necessity), false) if !necessary => {
+                format!("Not co-scheduled: {necessity}.")
+            }
+            (_, false) => format!("Not co-scheduled: {reason}."),
+            (_, true) if !verdict.accepted => {
+                format!("Co-scheduled, though it is worse: {reason}.")
+            }
+            (Some(necessity), true) => format!("Co-scheduled: {necessity}; {reason}."),
+            (None, true) => format!("Co-scheduled: {reason}."),
+        };
+        Self {
+            taken,
+            accepted: verdict.accepted,
+            determination: settings.when.map(When::name),
+            necessary,
+            why,
+        }
+    }
+}
+
+impl Planned {
+    /// For people.
+    pub fn text(&self) -> String {
+        let proved = match self.proved {
+            Some(true) => ", and no mapping is better",
+            Some(false) => ", but not all mappings could be tried (--iterations)",
+            None => "",
+        };
+        format!(
+            "{}\n{}\n{}: {}{proved}.\n{}\n",
+            table(&self.tasks),
+            self.measures.text(),
+            self.scheduler,
+            faster(self.measures.speed_up),
+            self.verdict.why
+        )
+    }
+}

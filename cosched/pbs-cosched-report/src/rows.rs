@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What each task runs as, where and when.
+
+use pbs_cosched::{Platform, Timeline, Workload};
+use pbs_report::{columns, ms};
+use serde::Serialize;
+
+use crate::names::label_of;
+use crate::Names;
+
+/// Tasks that are listed in text.
+const SHOWN: usize = 60;
+
+/// A task with and without co-scheduling.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct TaskRow {
+    /// Its process.
+    pub process: String,
+    /// Its name.
+    pub task: String,
+    /// It had started when it was decided, and so keeps what it has.
+    pub is_running: bool,
+    /// What is done: as it was decided, or as without co-scheduling if that was not taken.
+    pub placed: Option<Placed>,
+    /// What would be done without co-scheduling.
+    pub without: Option<Placed>,
+}
+
+/// What a task runs as, where and when.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Placed {
+    /// Its variant.
+    pub variant: String,
+    /// The round in which it was given out; nothing where no rounds are.
+    pub round: Option<u32>,
+    /// The threads or the accelerator.
+    pub on: String,
+    /// From then on.
+    pub start_ns: u64,
+    /// Until then.
+    pub end_ns: u64,
+}
+
+/// What all tasks run as; `chosen`: variant and round of each.
+pub(crate) fn placed(
+    workload: &Workload,
+    platform: &Platform,
+    names: &Names,
+    timeline: &Timeline,
+    chosen: impl Fn(usize) -> Option<(usize, Option<u32>)>,
+) -> Vec<Option<Placed>> {
+    let slots = timeline.slots.iter().enumerate();
+    let placed = slots.map(|(task, slot)| {
+        let (slot, (variant, round)) = (slot.as_ref()?, chosen(task)?);
+        Some(Placed {
+            variant: label_of(workload, platform, task, variant),
+            round,
+            on: names.place(&slot.place),
+            start_ns: slot.start_ns,
+            end_ns: slot.end_ns,
+        })
+    });
+    placed.collect()
+}
+
+/// A row for each task.
+pub(crate) fn rows(
+    workload: &Workload,
+    names: &Names,
+    is_running: impl Fn(usize) -> bool,
+    placed: Vec<Option<Placed>>,
+    without: Vec<Option<Placed>>,
+) -> Vec<TaskRow> {
+    let tasks = workload.tasks.iter().enumerate().zip(placed).zip(without);
+    let rows = tasks.map(|(((index, task), placed), without)| TaskRow {
+        process: names.processes[task.process].clone(),
+        task: task.name.clone(),
+        is_running: is_running(index),
+        placed,
+        without,
+    });
+    rows.collect()
+}
+
+/// The rows as a table, in the order of their starts.
+pub(crate) fn table(rows: &[TaskRow]) -> String {
+    let has_rounds = rows
+        .iter()
+        .any(|row| row.placed.as_ref().is_some_and(|of| of.round.is_some()));
+    let mut titles = vec!["PROCESS", "TASK", "VARIANT", "ON"];
+    if has_rounds {
+        titles.push("ROUND");
+    }
+    titles.extend(["START, ms", "END, ms"]);
+    let mut sorted: Vec<&TaskRow> = rows.iter().collect();
+    sorted.sort_by_key(|row| row.placed.as_ref().map(|of| of.start_ns));
+    let mut cells: Vec<Vec<String>> = vec![titles.into_iter().map(String::from).collect()];
+    for row in sorted.iter().take(SHOWN) {
+        let mut line = vec![row.process.clone(), row.task.clone()];
+        if let Some(of) = &row.placed {
+            line.extend([of.variant.clone(), of.on.clone()]);
+            if has_rounds {
+                line.push(match (row.is_running, of.round) {
+                    (true, _) => "runs".into(),
+                    (_, Some(round)) => round.to_string(),
+                    (_, None) => String::new(),
+                });
+            }
+            line.extend([ms(of.start_ns), ms(of.end_ns)]);
+        }
+        cells.push(line);
+    }
+    let mut text = columns(&cells, 4);
+    match rows.len().saturating_sub(SHOWN) {
+        0 => {}
+        more => text += &format!("... and {more} more; --json has all\n"),
+    }
+    text
+}

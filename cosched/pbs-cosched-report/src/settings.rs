@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Who decides, when, and to what end.
+
+use pbs_cosched::{
+    Amortization, Cost, Determination, EnhancedOptions, GreedyOptions, Objective, Options,
+    Scheduler,
+};
+
+/// Who decides what runs where, by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Who {
+    /// The round-based greedy scheduler (§5.4).
+    Greedy,
+    /// Plain random (§5.5.1).
+    Random,
+    /// Enhanced random (§5.5.2).
+    Enhanced,
+    /// The evolutionary scheduler (§4.4.2, ours).
+    Evolutionary,
+    /// HEFT.
+    Heft,
+    /// Brute force (§4.4.4), of few tasks.
+    Oracle,
+    /// Brute force where the tasks are few enough, else the evolutionary scheduler.
+    Best,
+}
+
+impl Who {
+    /// All of them but [`Who::Best`], which is another one each time.
+    pub const ALL: [Self; 6] = [
+        Self::Greedy,
+        Self::Random,
+        Self::Enhanced,
+        Self::Evolutionary,
+        Self::Heft,
+        Self::Oracle,
+    ];
+
+    /// Its name on the command line and in answers.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Greedy => "greedy",
+            Self::Random => "random",
+            Self::Enhanced => "enhanced",
+            Self::Evolutionary => "evolutionary",
+            Self::Heft => "heft",
+            Self::Oracle => "oracle",
+            Self::Best => "best",
+        }
+    }
+}
+
+/// When tasks are mapped anew, by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum When {
+    /// Never.
+    Never,
+    /// Whenever tasks are submitted (§5.1.2).
+    Always,
+    /// Hardware contention (§5.1.3).
+    Contention,
+    /// Speedup (§5.1.4).
+    Speedup,
+    /// Waiting time amortization by the longest wait (§5.1.5).
+    Amortization,
+    /// The same by the shortest: all devices are occupied (§4.1).
+    AllOccupied,
+}
+
+impl When {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::Never,
+        Self::Always,
+        Self::Contention,
+        Self::Speedup,
+        Self::Amortization,
+        Self::AllOccupied,
+    ];
+
+    /// Its name on the command line and in answers.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Never => "never",
+            Self::Always => "always",
+            Self::Contention => "contention",
+            Self::Speedup => "speedup",
+            Self::Amortization => "amortization",
+            Self::AllOccupied => "all-occupied",
+        }
+    }
+
+    pub(crate) fn determination(self) -> Determination {
+        match self {
+            Self::Never => Determination::NEVER,
+            Self::Always => Determination::ALWAYS,
+            Self::Contention => Determination::CONTENTION,
+            Self::Speedup => Determination::SPEEDUP,
+            Self::Amortization => Determination::AMORTIZATION,
+            Self::AllOccupied => Determination {
+                amortization: Some(Amortization::AllOccupied),
+                ..Determination::NEVER
+            },
+        }
+    }
+}
+
+/// How it is decided.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Settings {
+    /// When; nothing: in any case where it is decided once, contention where processes
+    /// arrive.
+    pub when: Option<When>,
+    /// By whom.
+    pub who: Who,
+    /// What the greedy scheduler goes by.
+    pub greedy: GreedyOptions,
+    /// To what end.
+    pub objective: Objective,
+    /// What co-scheduling costs.
+    pub cost_ns: u64,
+    /// Waiting tasks start only after the cost.
+    pub charge_cost: bool,
+    /// Take what is worse than not co-scheduling, too.
+    pub take_worse: bool,
+    /// Mappings that are tried: by enhanced random at least, by the evolutionary scheduler and
+    /// brute force at most; nothing: as many as each needs to be good.
+    pub iterations: Option<u32>,
+    /// Where pseudo-random numbers begin.
+    pub seed: u64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            when: None,
+            who: Who::Best,
+            greedy: GreedyOptions::default(),
+            objective: Objective::default(),
+            cost_ns: 0,
+            charge_cost: false,
+            take_worse: false,
+            iterations: None,
+            seed: 1,
+        }
+    }
+}
+
+/// Mappings that brute force tries at most; some ten seconds of ten tasks.
+const ORACLE: u64 = 2_000_000;
+
+impl Settings {
+    /// As the decisions take them.
+    pub(crate) fn options(&self, when: When) -> Options {
+        let enhanced = EnhancedOptions::default();
+        let least = self.iterations.unwrap_or(enhanced.min_iterations);
+        let scheduler = match self.who {
+            Who::Greedy => Scheduler::Greedy(self.greedy),
+            Who::Random => Scheduler::PlainRandom(self.seed),
+            Who::Enhanced => {
+                let options = EnhancedOptions {
+                    min_iterations: least,
+                    max_iterations: enhanced.max_iterations.max(least),
+                };
+                Scheduler::EnhancedRandom(options, self.seed)
+            }
+            Who::Evolutionary => Scheduler::Evolutionary(self.seed),
+            Who::Heft => Scheduler::Heft,
+            Who::Oracle | Who::Best => Scheduler::BruteForce,
+        };
+        let options = Options::default();
+        let evaluations = match (self.iterations, self.who) {
+            (Some(most), _) => most.into(),
+            (None, Who::Oracle) => ORACLE,
+            (None, _) => options.evaluations,
+        };
+        Options {
+            determination: when.determination(),
+            scheduler,
+            objective: self.objective,
+            cost: Cost::constant(self.cost_ns as f64),
+            charge_cost: self.charge_cost,
+            reject_worse: !self.take_worse,
+            evaluations,
+        }
+    }
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Processes that arrive one after the other.
+
+use pbs_cosched::{simulate, Necessity, Run};
+use pbs_report::{columns, ms};
+use serde::Serialize;
+
+use crate::measures::faster;
+use crate::rows::{placed, rows, table};
+use crate::{Both, Case, Settings, TaskRow, When};
+
+/// What became of a workload.
+#[derive(Clone, Debug, Serialize)]
+pub struct Simulated {
+    /// Who decided.
+    pub scheduler: &'static str,
+    /// When.
+    pub determination: &'static str,
+    /// What happened at the arrivals.
+    pub decisions: Vec<DecisionRow>,
+    /// What it is worth.
+    pub measures: Both,
+    /// What each task ran as.
+    pub tasks: Vec<TaskRow>,
+    /// When and where.
+    #[serde(skip)]
+    pub run: Run,
+}
+
+/// What happened at an arrival.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct DecisionRow {
+    /// When.
+    pub at_ns: u64,
+    /// Who came.
+    pub process: String,
+    /// Tasks that waited, its own included.
+    pub waiting: usize,
+    /// The determination said that co-scheduling is necessary.
+    pub necessary: bool,
+    /// Why, in words.
+    pub determination: String,
+    /// What would be saved, of speedup.
+    pub saved_ns: Option<u64>,
+    /// How long is waited, of amortization.
+    pub wait_ns: Option<u64>,
+    /// What co-scheduling costs, of both.
+    pub cost_ns: Option<u64>,
+    /// All that waited was mapped anew.
+    pub taken: bool,
+    /// What decided between the new mapping and the old; nothing: there was no new one.
+    pub verdict: Option<String>,
+}
+
+impl DecisionRow {
+    fn new(case: &Case<'_>, decision: &pbs_cosched::Decision) -> Self {
+        let (saved_ns, wait_ns, cost_ns) = numbers(decision.necessity);
+        Self {
+            at_ns: decision.at_ns,
+            process: case.names.processes[decision.process].clone(),
+            waiting: decision.waiting,
+            necessary: decision.necessity.is_necessary(),
+            determination: decision.necessity.to_string(),
+            saved_ns,
+            wait_ns,
+            cost_ns,
+            taken: decision.taken,
+            verdict: decision.verdict.map(|verdict| verdict.reason.to_string()),
+        }
+    }
+}
+
+/// What is saved or waited, and the cost.
+pub(crate) fn numbers(necessity: Necessity) -> (Option<u64>, Option<u64>, Option<u64>) {
+    match necessity {
+        Necessity::Speedup { saved_ns, cost_ns } => (Some(saved_ns), None, Some(cost_ns)),
+        Necessity::Amortization { wait_ns, cost_ns } => (None, Some(wait_ns), Some(cost_ns)),
+        _ => (None, None, None),
+    }
+}
+
+/// Has the processes of a case arrive; its time plays no part.
+///
+/// # Errors
+///
+/// All that is wrong with the workload.
+pub fn sim(case: &Case<'_>, settings: &Settings) -> Result<Simulated, Vec<String>> {
+    let (workload, platform, names) = (case.workload, case.platform, &case.names);
+    let when = settings.when.unwrap_or(When::Contention);
+    let run = simulate(workload, platform, &settings.options(when)).map_err(|faults| {
+        let told = faults.iter().map(|fault| fault.tell(workload));
+        told.collect::<Vec<_>>()
+    })?;
+    let decisions = run.decisions.iter();
+    let decisions = decisions.map(|decision| DecisionRow::new(case, decision));
+    let without = placed(workload, platform, names, &case.without, |task| {
+        Some((case.variant(&case.without_mapping, task)?, None))
+    });
+    let with = placed(workload, platform, names, &run.timeline, |task| {
+        Some((run.variants.get(task).copied().flatten()?, None))
+    });
+    Ok(Simulated {
+        scheduler: settings.who.name(),
+        determination: when.name(),
+        decisions: decisions.collect(),
+        measures: Both::new(workload, platform, names, &case.without, &run.timeline),
+        tasks: rows(workload, names, |_| false, with, without),
+        run,
+    })
+}
+
+impl Simulated {
+    /// For people.
+    pub fn text(&self) -> String {
+        let titles = [
+            "AT, ms",
+            "COMES",
+            "WAITING",
+            "NECESSARY",
+            "DETERMINATION",
+            "CO-SCHEDULED",
+        ];
+        let mut lines = vec![titles.map(String::from).to_vec()];
+        for decision in &self.decisions {
+            let is = |yes: bool| if yes { "yes" } else { "no" };
+            let taken = match &decision.verdict {
+                Some(why) => format!("{}: {why}", is(decision.taken)),
+                None => is(false).into(),
+            };
+            lines.push(vec![
+                ms(decision.at_ns),
+                decision.process.clone(),
+                decision.waiting.to_string(),
+                is(decision.necessary).into(),
+                decision.determination.clone(),
+                taken,
+            ]);
+        }
+        format!(
+            "{}\n{}\n{}\n{}, {}: {}.\n",
+            columns(&lines, titles.len()),
+            table(&self.tasks),
+            self.measures.text(),
+            self.scheduler,
+            self.determination,
+            faster(self.measures.speed_up)
+        )
+    }
+}

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Feature 24: what is reported of a decision, with values worked by hand.
+
+use pbs_cosched::{GreedyOptions, Priority};
+use pbs_cosched_report::{compare, explain, plan, sim, Case, Settings, When, Who};
+use pbs_job::graph::graph_from_toml;
+use pbs_job::machine_from_toml;
+use pbs_lanes::Question;
+
+const MACHINE: &str = r#"
+[[node]]
+name = "n"
+memory_bytes = 1_000_000_000
+rate_insns_per_s = 1_000_000_000
+cores = [{ name = "a", cpu = 4 }, { name = "b", cpu = 5 }]
+[[device]]
+kind = "gpu"
+models = ["cuda"]
+count = 1
+"#;
+
+/// The task can run on one thread or on the accelerator, in so many ms.
+fn graph(name: &str, start: &str, tasks: &[(&str, Option<u64>, Option<u64>)]) -> String {
+    let mut text = format!("name = \"{name}\"\nstart_ns = \"{start}\"\n");
+    for (task, cpu, gpu) in tasks {
+        text += &format!("[[task]]\nname = \"{task}\"\n");
+        if let Some(cpu) = cpu {
+            text += &format!("[[task.variant]]\nmodel = \"cpu\"\nruntime_ns = \"{cpu}ms\"\n");
+        }
+        if let Some(gpu) = gpu {
+            text += &format!(
+                "[[task.variant]]\nmodel = \"cuda\"\ndevice = \"gpu\"\nruntime_ns = \"{gpu}ms\"\n"
+            );
+        }
+    }
+    text
+}
+
+fn question(graphs: &[String]) -> Question {
+    let graphs: Vec<_> = graphs
+        .iter()
+        .map(|text| graph_from_toml(text).unwrap())
+        .collect();
+    let machine = machine_from_toml(MACHINE).unwrap();
+    Question::new(&graphs, &machine, |_, _, _| None).unwrap()
+}
+
+/// Two processes that both want the accelerator: alone, 30 + 20 ms behind each other; with
+/// the second on a thread, 30 ms.
+fn two() -> Question {
+    question(&[
+        graph("one", "0ns", &[("a", Some(90), Some(30))]),
+        graph("two", "0ns", &[("b", Some(25), Some(20))]),
+    ])
+}
+
+fn settings(who: Who) -> Settings {
+    Settings {
+        who,
+        ..Settings::default()
+    }
+}
+
+#[test]
+fn f24_a_plan_is_held_against_not_co_scheduling() {
+    let question = two();
+    let case = Case::new(&question, 0).unwrap();
+    let planned = plan(&case, &settings(Who::Greedy)).unwrap();
+    let (without, with) = (&planned.measures.without, &planned.measures.with);
+    assert_eq!(
+        (without.makespan_ns, with.makespan_ns),
+        (50_000_000, 30_000_000)
+    );
+    assert_eq!((without.delta_ns, with.delta_ns), (20_000_000, 5_000_000));
+    assert_eq!(
+        (without.turnarounds_ns, with.turnarounds_ns),
+        (80_000_000, 55_000_000)
+    );
+    assert!((planned.measures.speed_up - 5.0 / 3.0).abs() < 1e-9);
+    // Three devices for 30 ms, of which 30 and 25 ms are used; or two, with the CPU as one.
+    assert!((with.load - 55.0 / 90.0).abs() < 1e-9, "{}", with.load);
+    assert!((with.load_monolithic - 55.0 / 60.0).abs() < 1e-9);
+    assert!((without.load - 50.0 / 150.0).abs() < 1e-9);
+    assert!(planned.verdict.taken);
+    let two = planned.tasks[1].placed.as_ref().unwrap();
+    assert_eq!(
+        (two.variant.as_str(), two.on.as_str(), two.round),
+        ("cpu", "CPU 4", Some(1))
+    );
+    let text = planned.text();
+    assert!(text.contains("greedy: 66.7 % faster."), "{text}");
+    assert!(text.contains("61.11 %"), "{text}");
+}
+
+/// What is worse than not co-scheduling is told, but not done, unless it is asked for.
+#[test]
+fn f31_what_is_worse_is_told_but_not_taken() {
+    let question = question(&[
+        graph("one", "0ns", &[("a", Some(11), Some(10))]),
+        graph("two", "0ns", &[("b", Some(200), Some(20))]),
+    ]);
+    let case = Case::new(&question, 0).unwrap();
+    let planned = plan(&case, &settings(Who::Greedy)).unwrap();
+    assert!(!planned.verdict.taken && !planned.verdict.accepted);
+    assert_eq!(planned.measures.with.makespan_ns, 200_000_000);
+    // Both wait for the accelerator, as without.
+    let two = planned.tasks[1].placed.as_ref().unwrap();
+    assert_eq!((two.on.as_str(), two.end_ns), ("gpu", 30_000_000));
+    assert!(
+        planned.text().contains("Not co-scheduled: "),
+        "{}",
+        planned.text()
+    );
+    let worse = Settings {
+        take_worse: true,
+        ..settings(Who::Greedy)
+    };
+    let planned = plan(&case, &worse).unwrap();
+    assert!(planned.verdict.taken && !planned.verdict.accepted);
+    let two = planned.tasks[1].placed.as_ref().unwrap();
+    assert_eq!(two.end_ns, 200_000_000);
+    // Brute force finds the 20 ms that there are, and proves it.
+    let planned = plan(&case, &settings(Who::Oracle)).unwrap();
+    assert_eq!(planned.measures.with.makespan_ns, 20_000_000);
+    assert_eq!(planned.proved, Some(true));
+}
+
+#[test]
+fn a_determination_that_says_no_leaves_all_as_it_is() {
+    let question = two();
+    let case = Case::new(&question, 0).unwrap();
+    // "two" would wait 30 ms.
+    for (cost_ms, taken) in [(29, true), (31, false)] {
+        let settings = Settings {
+            when: Some(When::Amortization),
+            cost_ns: cost_ms * 1_000_000,
+            ..settings(Who::Greedy)
+        };
+        let planned = plan(&case, &settings).unwrap();
+        assert_eq!(planned.verdict.taken, taken, "{cost_ms}");
+        assert_eq!(planned.verdict.necessary, taken, "{cost_ms}");
+        let why = format!("tasks wait 30.000 ms, co-scheduling costs {cost_ms}.000 ms");
+        assert!(
+            planned.verdict.why.contains(&why),
+            "{}",
+            planned.verdict.why
+        );
+    }
+}
+
+#[test]
+fn what_runs_keeps_what_it_has() {
+    let question = two();
+    let case = Case::new(&question, 1).unwrap();
+    assert_eq!(case.waiting(), 1);
+    let planned = plan(&case, &settings(Who::Best)).unwrap();
+    assert!(planned.tasks[0].is_running);
+    assert_eq!(planned.tasks[0].placed.as_ref().unwrap().on, "gpu");
+    assert_eq!(planned.tasks[1].placed.as_ref().unwrap().on, "CPU 4");
+    assert_eq!(planned.measures.with.makespan_ns, 30_000_000);
+}
+
+/// Who wins an accelerator is told with those who wanted it, too.
+#[test]
+fn rounds_say_who_won_and_who_waits() {
+    let question = question(&[
+        graph(
+            "one",
+            "0ns",
+            &[("a", None, Some(30)), ("c", Some(9), Some(1))],
+        ),
+        graph("two", "0ns", &[("b", None, Some(20))]),
+    ]);
+    let case = Case::new(&question, 0).unwrap();
+    let by = |priority| {
+        let settings = Settings {
+            greedy: GreedyOptions {
+                contention: priority,
+                ..GreedyOptions::default()
+            },
+            ..settings(Who::Greedy)
+        };
+        let explanation = explain(&case, &settings).unwrap();
+        let given = explanation.rounds.unwrap().given;
+        let first = given.into_iter().find(|given| given.what == "gpu").unwrap();
+        (first.task, first.why, first.losers)
+    };
+    let (task, why, losers) = by(Priority::Age);
+    assert_eq!(task, "a");
+    assert_eq!(why, "can run nowhere else; the oldest");
+    assert_eq!(losers, ["two b"]);
+    let (task, why, losers) = by(Priority::Runtime);
+    assert_eq!(task, "b");
+    assert_eq!(why, "can run nowhere else; least time there (20.000 ms)");
+    assert_eq!(losers, ["one a"]);
+}
+
+#[test]
+fn alternatives_are_what_else_would_have_come_out() {
+    let question = two();
+    let case = Case::new(&question, 0).unwrap();
+    let explanation = explain(&case, &settings(Who::Best)).unwrap();
+    let two = &explanation.alternatives[1];
+    assert_eq!((two.process.as_str(), two.task.as_str()), ("two", "b"));
+    let told: Vec<_> = two
+        .variants
+        .iter()
+        .map(|of| (of.variant.as_str(), of.chosen, of.end_ns, of.all_end_ns))
+        .collect();
+    let gpu = told.iter().find(|of| of.0 == "cuda gpu").unwrap();
+    assert_eq!(told[0], ("cpu", true, 25_000_000, 30_000_000));
+    // On the accelerator it would be before or behind the other.
+    assert!(!gpu.1 && gpu.3 == 50_000_000, "{told:?}");
+    let said: Vec<_> = explanation
+        .determinations
+        .iter()
+        .map(|said| (said.determination, said.necessary))
+        .collect();
+    assert_eq!(
+        said,
+        [
+            ("never", false),
+            ("always", true),
+            ("contention", true),
+            ("speedup", true),
+            ("amortization", true),
+            ("all-occupied", false),
+        ]
+    );
+    let wait = explanation.determinations[4].wait_ns;
+    assert_eq!(wait, Some(30_000_000));
+    // What was not taken is explained as well.
+    let never = Settings {
+        when: Some(When::Never),
+        ..settings(Who::Best)
+    };
+    let late = Case::new(&question, 1).unwrap();
+    let explanation = explain(&late, &never).unwrap();
+    assert_eq!(explanation.alternatives.len(), 1);
+    assert_eq!(explanation.alternatives[0].variants.len(), 2);
+}
+
+#[test]
+fn arrivals_are_decided_one_after_the_other() {
+    let question = question(&[
+        graph("one", "0ns", &[("a", Some(90), Some(30))]),
+        graph("two", "5ms", &[("b", Some(25), Some(20))]),
+    ]);
+    let case = Case::new(&question, 0).unwrap();
+    let simulated = sim(&case, &settings(Who::Greedy)).unwrap();
+    assert_eq!(simulated.determination, "contention");
+    let told: Vec<_> = simulated
+        .decisions
+        .iter()
+        .map(|decision| (decision.at_ns, decision.necessary, decision.taken))
+        .collect();
+    // When "two" comes no other process has a waiting task: "a" runs.
+    assert_eq!(told, [(0, false, false), (5_000_000, false, false)]);
+    let always = Settings {
+        when: Some(When::Always),
+        ..settings(Who::Greedy)
+    };
+    let simulated = sim(&case, &always).unwrap();
+    assert!(simulated.decisions[1].taken);
+    assert_eq!(simulated.measures.with.makespan_ns, 30_000_000);
+    let compared = compare(&case, &settings(Who::Best)).unwrap();
+    // Six schedulers, five determinations that are ever necessary.
+    assert_eq!(compared.rows.len(), 30);
+    let greedy = compared.rows.iter().find(|row| row.scheduler == "greedy");
+    let greedy = greedy.unwrap();
+    assert_eq!(
+        (greedy.determination, greedy.measured.makespan_ns),
+        ("always", 30_000_000)
+    );
+    let text = compared.text();
+    // Those that came to the same are a row.
+    assert!(text.contains("contention, speedup, amortization"), "{text}");
+}
+
+#[test]
+fn pictures_have_the_rows_of_threads_and_accelerators() {
+    let question = two();
+    let case = Case::new(&question, 0).unwrap();
+    let planned = plan(&case, &settings(Who::Greedy)).unwrap();
+    let placements = planned.placements(&case);
+    assert_eq!(placements.threads, ["CPU 4", "CPU 5"]);
+    assert_eq!(placements.accelerators, ["gpu"]);
+    let rows = |panel: usize| -> Vec<_> {
+        let tasks = placements.panels[panel].tasks.iter();
+        tasks.map(|task| (task.rows.clone(), task.end_ns)).collect()
+    };
+    assert_eq!(rows(0), [(vec![2], 30_000_000), (vec![2], 50_000_000)]);
+    assert_eq!(rows(1), [(vec![2], 30_000_000), (vec![0], 25_000_000)]);
+}
+
+/// The same file twice is two processes that can be told apart.
+#[test]
+fn processes_of_the_same_name_get_numbers() {
+    let one = graph("one", "0ns", &[("a", Some(9), None)]);
+    let question = question(&[one.clone(), one]);
+    let case = Case::new(&question, 0).unwrap();
+    assert_eq!(case.names.processes, ["one", "one#2"]);
+}
