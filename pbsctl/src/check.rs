@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The command that says whether a plan, a job or a machine is valid.
+//! The command that says whether a plan, a job, a task graph or a machine is valid.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -8,9 +8,9 @@ use serde_json::json;
 
 use crate::failure::Failure;
 use crate::files::{self, Kind};
-use crate::jobs::{job_of, machine_of};
+use crate::jobs::{graph_of, job_of, machine_of};
 use crate::output::Output;
-use crate::summary::{JobSummary, MachineSummary, PlanSummary};
+use crate::summary::{GraphSummary, JobSummary, MachineSummary, PlanSummary};
 
 pub(crate) fn check(out: Output, file: &Path) -> Result<ExitCode, Failure> {
     let text = files::read(file)?;
@@ -30,6 +30,13 @@ pub(crate) fn check(out: Output, file: &Path) -> Result<ExitCode, Failure> {
             out.print(
                 &json!({ "valid": true, "problems": [], "kind": "job", "job": summary }),
                 || format!("{name}: valid job\n{}", summary.text()),
+            )
+        }
+        Kind::Graph => {
+            let summary = GraphSummary::new(&graph_of(&text, file)?);
+            out.print(
+                &json!({ "valid": true, "problems": [], "kind": "graph", "graph": summary }),
+                || format!("{name}: valid task graph\n{}", summary.text()),
             )
         }
         Kind::Machine => {

@@ -8,6 +8,7 @@ use clap_complete::Shell;
 
 use crate::apps::AppsOptions;
 use crate::cluster::ClusterOptions;
+use crate::cosched::CoschedOptions;
 use crate::events::EventsOptions;
 use crate::explain::ExplainOptions;
 use crate::failure::{
@@ -218,6 +219,9 @@ pub(crate) enum Command {
 
     /// Run models of applications that evolve, under the manager of rms
     Apps(AppsOptions),
+
+    /// Co-schedule tasks of several processes that have several implementations
+    Cosched(CoschedOptions),
 
     /// Print what happened
     Events(EventsOptions),

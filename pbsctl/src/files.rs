@@ -72,6 +72,8 @@ pub(crate) enum Kind {
     /// What else there is: the check of plans says what is wrong with it.
     Plan,
     Job,
+    /// A job whose tasks have variants.
+    Graph,
     Machine,
 }
 
@@ -80,6 +82,7 @@ impl Kind {
         match self {
             Self::Plan => "plan",
             Self::Job => "job",
+            Self::Graph => "task graph",
             Self::Machine => "machine",
         }
     }
@@ -108,9 +111,10 @@ impl Kind {
             "cpus",
         ];
         let plan = first(&["[[cpu]]"]).map(|line| (Self::Plan, line));
+        let graph = || first(&["[[task]]"]).map(|line| (Self::Graph, line));
         let machine = || first(&["[[node]]"]).map(|line| (Self::Machine, line));
         let job = || first(&keys).map(|line| (Self::Job, line));
-        plan.or_else(machine).or_else(job)
+        plan.or_else(graph).or_else(machine).or_else(job)
     }
 }
 
@@ -130,6 +134,14 @@ pub(crate) fn expect(wanted: Kind, text: &str, file: &Path) -> Result<(), Failur
             "have it planned first: pbsctl plan show {name} --output plan.toml, with --machine \
              FILE for another machine than this; or run it with pbsctl run {name}"
         ),
+        (Kind::Job | Kind::Plan, Kind::Graph) => format!(
+            "it is not decided yet what its tasks run as: pbsctl run --cosched {name} does that and \
+             runs it, pbsctl cosched plan {name} --jobs DIR makes a job of it"
+        ),
+        (_, Kind::Graph) => "name it as a workload, and a machine with --machine".into(),
+        (Kind::Graph, Kind::Job | Kind::Plan) => {
+            "tasks that are co-scheduled have variants: say [[task]] and [[task.variant]]".into()
+        }
         (_, Kind::Machine) => "name it with --machine, beside a job".into(),
         (_, Kind::Job) => "name it as a job, and a machine with --machine".into(),
         (_, Kind::Plan) => "name one as those in samples/machines".into(),

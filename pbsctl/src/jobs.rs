@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use pbs_job::graph::{graph_from_toml, Graph};
 use pbs_job::{machine_from_toml, Machine};
 use pbs_node::{by_priority, this_node, Submission};
 
@@ -40,6 +41,14 @@ pub(crate) fn read(paths: &[PathBuf]) -> Result<Vec<Submission>, Failure> {
 /// The job that a file holds.
 pub(crate) fn job_of(text: String, path: &Path) -> Result<Submission, Failure> {
     Ok(Submission::from_text(text, files::name(path))?)
+}
+
+/// The task graph that a file holds.
+pub(crate) fn graph_of(text: &str, path: &Path) -> Result<Graph, Failure> {
+    graph_from_toml(text).map_err(|problems| Failure::Invalid {
+        file: files::name(path),
+        problems,
+    })
 }
 
 /// The machine that jobs are planned for, wherever one is.

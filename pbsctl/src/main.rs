@@ -9,6 +9,7 @@ mod check;
 mod cli;
 mod cluster;
 mod complete;
+mod cosched;
 mod events;
 mod explain;
 mod failure;
@@ -89,6 +90,7 @@ fn main() -> ExitCode {
         Command::Study(options) => study::study(out, &options),
         Command::Cluster(options) => cluster::cluster(out, &options),
         Command::Apps(options) => apps::apps(out, &options),
+        Command::Cosched(options) => cosched::cosched(out, device, &options),
         Command::Rms(options) => rms::rms(out, &options),
         Command::Events(options) => events::events(out, device, &options),
         Command::Report(options) => report::report(out, &options),

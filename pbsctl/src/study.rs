@@ -11,6 +11,7 @@ use pbs_apps::study::Sample;
 use pbs_cluster_sim::study as evolving;
 use pbs_study::{admission, deadlines, idle, memory, Format, Options};
 
+use crate::cosched::study::{Part, Study};
 use crate::failure::Failure;
 use crate::output::{write_err, Output};
 
@@ -22,9 +23,11 @@ Examples:
   pbsctl study memory --plans 100
   pbsctl study admission --plans 200
   pbsctl study evolving --figure 9 --svg figures
+  pbsctl study cosched --only claims
+  pbsctl study cosched --only overheads,costs
   pbsctl --json study deadlines | jq '.cases[] | select(.kind == \"idle slot\")'
 
-The same options give the same numbers on every machine.";
+The same options give the same numbers on every machine, but overheads and costs of cosched.";
 
 #[derive(Args, Debug)]
 #[command(after_help = STUDY_HELP)]
@@ -93,6 +96,18 @@ enum What {
     /// parameter sweeps that take what it leaves, under the resource manager of pbsctl
     /// rms in virtual time.  Nothing of it is random but the meshes.
     Evolving(EvolvingOptions),
+
+    /// Recompute what is claimed of co-scheduling (Rados 2019), and how far its
+    /// schedulers are from the optimum
+    ///
+    /// Each claim stands beside what comes out, with a verdict. --plans is how many
+    /// instances schedulers are tried on.
+    Cosched {
+        /// Only these parts, those of this machine's clock among them; without, claims and
+        /// gaps
+        #[arg(long, value_name = "PART", value_enum, value_delimiter = ',')]
+        only: Vec<Part>,
+    },
 }
 
 #[derive(Args, Debug)]
@@ -196,6 +211,10 @@ pub(crate) fn study(out: Output, options: &StudyOptions) -> Result<ExitCode, Fai
             if let Some(directory) = &wanted.svg {
                 write_pictures(directory, &study)?;
             }
+            out.print(&study, || study.text(format))?;
+        }
+        What::Cosched { only } => {
+            let study = Study::new(only, usize::try_from(plans).unwrap_or(0), options.seed);
             out.print(&study, || study.text(format))?;
         }
         What::Idle => {

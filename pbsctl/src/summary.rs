@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Plans, jobs and machines in a few numbers.
 
+use std::collections::BTreeSet;
+
+use pbs_job::graph::{Graph, Target};
 use pbs_job::{Job, Machine};
 use pbs_plan::{Plan, Slot};
 use pbs_report::{bytes, grouped, ms};
@@ -108,6 +111,69 @@ impl JobSummary {
             grouped(self.insns),
             bytes(self.memory_bytes),
             ms(self.deadline_ns)
+        )
+    }
+}
+
+/// A task graph in a few numbers.
+#[derive(Serialize)]
+pub(crate) struct GraphSummary {
+    name: String,
+    tasks: usize,
+    /// How many wait for no other.
+    first_tasks: usize,
+    variants: usize,
+    /// The kinds of accelerators that some of them run on.
+    devices: Vec<String>,
+    /// Those of which the history has to say how long they take.
+    unprofiled: usize,
+    start_ns: u64,
+    deadline_ns: Option<u64>,
+}
+
+impl GraphSummary {
+    pub(crate) fn new(graph: &Graph) -> Self {
+        let variants = || graph.tasks.iter().flat_map(|task| &task.variants);
+        let devices = variants().filter_map(|variant| match &variant.target {
+            Target::Device(kind) => Some(kind.clone()),
+            Target::Threads(_) => None,
+        });
+        let devices: BTreeSet<String> = devices.collect();
+        let first = graph.tasks.iter().filter(|task| task.after.is_empty());
+        Self {
+            name: graph.name.clone(),
+            tasks: graph.tasks.len(),
+            first_tasks: first.count(),
+            variants: variants().count(),
+            devices: devices.into_iter().collect(),
+            unprofiled: variants()
+                .filter(|variant| variant.runtime_ns.is_none() && variant.insns.is_none())
+                .count(),
+            start_ns: graph.start_ns,
+            deadline_ns: graph.deadline_ns,
+        }
+    }
+
+    pub(crate) fn text(&self) -> String {
+        let devices = match &self.devices[..] {
+            [] => String::new(),
+            devices => format!(", some for {}", devices.join(", ")),
+        };
+        let unprofiled = match self.unprofiled {
+            0 => String::new(),
+            some => format!(", {} without a time", grouped(some as u64)),
+        };
+        let deadline = match self.deadline_ns {
+            Some(ns) => format!("deadline {} ms", ms(ns)),
+            None => "no deadline".into(),
+        };
+        format!(
+            "  job {}: {} of which {} at once, {}{devices}{unprofiled}, comes at {} ms, {deadline}\n",
+            self.name,
+            counted(self.tasks as u64, "task", "tasks"),
+            grouped(self.first_tasks as u64),
+            counted(self.variants as u64, "variant", "variants"),
+            ms(self.start_ns),
         )
     }
 }

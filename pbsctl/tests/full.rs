@@ -15,12 +15,15 @@ use common::{commands, pbsctl, LATE};
 const JOB: &str = "name = \"sort\"\ndeadline_ns = 1_000_000_000\n\
                    [[process]]\nid = 1\nmemory_bytes = 1_048_576\n\
                    command = [\"true\"]\ntasks = [{ id = 1, insns = 5_000_000 }]\n";
+const GRAPH: &str = "name = \"pair\"\ndeadline_ns = 100_000_000\n\
+                     [[task]]\nname = \"one\"\n\
+                     [[task.variant]]\nmodel = \"cpu\"\nruntime_ns = 1_000_000\n";
 const MACHINE: &str = "[[node]]\nname = \"n\"\nmemory_bytes = 67_108_864\n\
                        cores = [{ name = \"c\", rate_insns_per_s = 1_000_000_000 }]\n";
 
 /// Command lines that print something on any machine, for every command. Those that
 /// need the device are told that it is missing, which `--json` prints, too.
-const PRINTING: [(&str, &[&str]); 63] = [
+const PRINTING: [(&str, &[&str]); 68] = [
     ("check", &["check", "plan.toml"]),
     ("check", &["check", "job.toml"]),
     ("check", &["check", "nothing.toml"]),
@@ -64,8 +67,13 @@ const PRINTING: [(&str, &[&str]); 63] = [
             "5ms",
         ],
     ),
+    ("study", &["study", "cosched", "--only", "claims"]),
     ("rms", &["rms", "requests", "--socket", "none.sock"]),
     ("apps", &["apps", "run", "psa", "--socket", "none.sock"]),
+    ("cosched", &["cosched", "plan", "graph.toml"]),
+    ("cosched", &["cosched", "explain", "graph.toml"]),
+    ("cosched", &["cosched", "sim", "graph.toml"]),
+    ("cosched", &["cosched", "compare", "graph.toml"]),
     ("events", &["events"]),
     ("top", &["top", "--count", "1"]),
     ("explain", &["explain", "job.toml", "--machine", "lab.toml"]),
@@ -117,6 +125,7 @@ fn directory(name: &str) -> PathBuf {
         ("true.toml", TRUE),
         ("job.toml", JOB),
         ("lab.toml", MACHINE),
+        ("graph.toml", GRAPH),
         ("site.toml", "[[nodes]]\nname = \"n\"\nhas = \"ncpus=4\"\n"),
         (
             "trace.swf",
@@ -251,7 +260,7 @@ fn standard_error_may_be_full_too() {
 }
 
 /// Every option that names a file to write.
-const WRITING: [&[&str]; 9] = [
+const WRITING: [&[&str]; 10] = [
     &["report", "run.json", "-o", "out"],
     &["report", "run.json", "--chart", "gantt", "-o", "out"],
     &["trace", "run.json", "-o", "out"],
@@ -284,6 +293,7 @@ const WRITING: [&[&str]; 9] = [
         "--csv",
         "out",
     ],
+    &["cosched", "plan", "graph.toml", "-o", "out"],
     &["man", "."],
 ];
 

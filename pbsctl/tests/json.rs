@@ -16,6 +16,9 @@ const CLUSTER: [&str; 9] = [
     "systems", "clock", "requests", "request", "why", "nodes", "limits", "stat", "whole",
 ];
 
+/// What the commands of `cosched` print.
+const COSCHED: [&str; 4] = ["plan", "explain", "sim", "compare"];
+
 /// What is printed of the manager of applications that evolve.
 const RMS: [&str; 5] = ["requests", "views", "nodes", "accounts", "users"];
 
@@ -91,6 +94,8 @@ fn every_command_has_a_schema() {
     named.remove("pbs.help");
     named.insert("pbs.failure".into());
     named.extend(CLUSTER.map(|name| format!("pbs.cluster-{name}")));
+    named.remove("pbs.cosched");
+    named.extend(COSCHED.map(|name| format!("pbs.cosched-{name}")));
     named.extend(RMS.map(|name| format!("pbs.rms-{name}")));
     assert_eq!(documented, named);
 }
@@ -103,6 +108,8 @@ fn what_is_printed_is_what_is_documented() {
     let (plan, job) = (format!("{SAMPLES}/plans/first.toml"), path("job.toml"));
     let machine = format!("{SAMPLES}/machines/vm.toml");
     let site = format!("{SAMPLES}/cluster/site.toml");
+    let [p1, p2, gpu] =
+        ["p1", "p2", "machine"].map(|name| format!("{SAMPLES}/cosched/{name}.toml"));
     let ledger = path("cluster.db");
     let text = "name = \"sort\"\ndeadline_ns = 9_000_000_000\n[[process]]\nid = 1\n\
                 memory_bytes = 4_000_000\ncommand = [\"true\"]\ntasks = [1_000_000]\n";
@@ -182,6 +189,33 @@ fn what_is_printed_is_what_is_documented() {
                 "--seconds-per-round",
                 "5ms",
             ],
+        ),
+        ("check", &["check", &p1]),
+        ("study", &["study", "cosched", "--plans", "1"]),
+        (
+            "cosched-plan",
+            &["cosched", "plan", &p1, &p2, "--machine", &gpu],
+        ),
+        (
+            "cosched-explain",
+            &[
+                "cosched",
+                "explain",
+                &p1,
+                &p2,
+                "--machine",
+                &gpu,
+                "--scheduler",
+                "greedy",
+            ],
+        ),
+        (
+            "cosched-sim",
+            &["cosched", "sim", &p1, &p2, "--machine", &gpu],
+        ),
+        (
+            "cosched-compare",
+            &["cosched", "compare", &p1, &p2, "--machine", &gpu],
         ),
         ("gen", &["gen", "--list"]),
         ("gen", &["gen", "--processes", "1"]),
@@ -264,7 +298,9 @@ fn what_is_printed_is_what_is_documented() {
         if let Some(table) = tables.first() {
             agrees(table, &json, &what);
         }
-        for rows in ["runs", "requests", "limits", "policies", "systems"] {
+        for rows in [
+            "runs", "requests", "limits", "policies", "systems", "tasks", "rows",
+        ] {
             if let (Some(table), Some(rows)) = (tables.get(1), json[rows].as_array()) {
                 assert!(!rows.is_empty(), "{what}");
                 for row in rows {
@@ -272,6 +308,9 @@ fn what_is_printed_is_what_is_documented() {
                 }
             }
         }
+    }
+    for name in COSCHED {
+        assert!(seen.contains(format!("cosched-{name}").as_str()), "{name}");
     }
     for name in CLUSTER {
         assert!(seen.contains(format!("cluster-{name}").as_str()), "{name}");

@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The commands that co-schedule task graphs, without running them.
+
+mod options;
+pub(crate) mod study;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use pbs_cosched_report::{compare, explain, plan, sim, Case, Planned};
+use pbs_job::graph::Graph;
+use pbs_job::{job_to_toml, Machine};
+use pbs_lanes::Question;
+use pbs_node::device::rate_insns_per_ms;
+use pbs_report::placements_picture;
+use serde::Serialize;
+
+use crate::failure::Failure;
+use crate::files;
+use crate::jobs::{graph_of, MachineFile};
+use crate::output::Output;
+use options::{At, DecisionOptions};
+
+const COSCHED_HELP: &str = "\
+Examples:
+  cd samples/cosched
+  pbsctl cosched plan p1.toml p2.toml --machine machine.toml
+  pbsctl cosched plan p1.toml p2.toml --machine machine.toml --at 1ns --scheduler greedy
+  pbsctl cosched explain p1.toml p2.toml --machine machine.toml --scheduler greedy
+  pbsctl cosched sim p1.toml p2.toml --machine machine.toml -o schedule.html
+  pbsctl cosched compare mandelbrot.toml filter.toml --machine node.toml
+
+Each workload is a task graph: a process whose tasks have several variants, which comes at
+its start_ns (Documentation/jobs.rst). Nothing is started, and root is not needed.
+Documentation/coscheduling.rst says what is decided, and how.";
+
+const PLAN_HELP: &str = "\
+Examples:
+  pbsctl cosched plan p1.toml p2.toml --machine machine.toml
+  pbsctl cosched plan p1.toml p2.toml --machine machine.toml --at 1ns -o schedule.svg
+  pbsctl cosched plan filter.toml --machine machine.toml --jobs lanes
+  pbsctl --json cosched plan p1.toml p2.toml | jq '.measures.speed_up'
+
+All tasks of all processes are known at once, also of those that come later. What is worse
+than not co-scheduling is not taken.";
+
+const EXPLAIN_HELP: &str = "\
+Examples:
+  pbsctl cosched explain p1.toml p2.toml --machine machine.toml --scheduler greedy
+  pbsctl cosched explain p1.toml p2.toml --machine machine.toml --at 1ns --cost 5ms
+
+Says what each determination would say to the process that comes last, who won which
+accelerator in which round (of the greedy scheduler), and of each task what else it could
+run as: when it would end then, and when everything would, all else being the same.";
+
+const SIM_HELP: &str = "\
+Examples:
+  pbsctl cosched sim p1.toml p2.toml --machine machine.toml --scheduler greedy
+  pbsctl cosched sim p1.toml p2.toml --machine machine.toml --determination speedup --cost 5ms
+
+Processes come one after the other. At each arrival the determination says whether everything
+that has not started is mapped anew; a process that comes otherwise takes what is fastest
+for it by itself. --determination is contention where none is named.";
+
+const COMPARE_HELP: &str = "\
+Examples:
+  pbsctl cosched compare p1.toml p2.toml --machine machine.toml
+  pbsctl cosched compare p1.toml p2.toml --machine machine.toml --priority runtime --cost 5ms
+
+Simulates the workloads under each scheduler and each determination, as sim does.";
+
+#[derive(Args, Debug)]
+#[command(after_help = COSCHED_HELP)]
+pub(crate) struct CoschedOptions {
+    #[command(subcommand)]
+    command: CoschedCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum CoschedCommand {
+    /// Decide once about all tasks that wait
+    Plan(PlanOptions),
+    /// Decide, and say why each task gets what it gets
+    Explain(ExplainOptions),
+    /// Have the processes come one after the other, in virtual time
+    Sim(SimOptions),
+    /// Compare all schedulers and determinations
+    Compare(CompareOptions),
+}
+
+/// Where no task is said in instructions.
+const ANY_RATE_INSNS_PER_MS: u64 = 1_000_000;
+
+/// What is co-scheduled, on what.
+#[derive(Args, Debug)]
+struct Workloads {
+    /// Task graphs in TOML, one for each process; - reads standard input
+    #[arg(required = true, value_name = "WORKLOAD")]
+    workloads: Vec<PathBuf>,
+
+    #[command(flatten)]
+    machine: MachineFile,
+}
+
+/// A picture of what was decided.
+#[derive(Args, Debug)]
+struct PictureFile {
+    /// Draw the schedule to FILE, as a page if it ends in .html, else as SVG
+    #[arg(id = "picture", long = "output", short = 'o', value_name = "FILE")]
+    path: Option<PathBuf>,
+}
+
+impl PictureFile {
+    /// Writes the picture or the page, if one is asked for.
+    fn write(
+        &self,
+        written: &mut Vec<String>,
+        picture: impl FnOnce() -> String,
+        page: impl FnOnce() -> String,
+    ) -> Result<(), Failure> {
+        let Some(path) = &self.path else {
+            return Ok(());
+        };
+        let is_page = path.extension().is_some_and(|end| end == "html");
+        files::write(path, &if is_page { page() } else { picture() })?;
+        written.push(path.display().to_string());
+        Ok(())
+    }
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = PLAN_HELP)]
+struct PlanOptions {
+    #[command(flatten)]
+    workloads: Workloads,
+
+    #[command(flatten)]
+    decision: DecisionOptions,
+
+    #[command(flatten)]
+    at: At,
+
+    #[command(flatten)]
+    picture: PictureFile,
+
+    /// Write what was decided as jobs of lanes into this directory, a file for each workload
+    /// (Documentation/jobs.rst), for run
+    #[arg(long, value_name = "DIR")]
+    jobs: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = EXPLAIN_HELP)]
+struct ExplainOptions {
+    #[command(flatten)]
+    workloads: Workloads,
+
+    #[command(flatten)]
+    decision: DecisionOptions,
+
+    #[command(flatten)]
+    at: At,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = SIM_HELP)]
+struct SimOptions {
+    #[command(flatten)]
+    workloads: Workloads,
+
+    #[command(flatten)]
+    decision: DecisionOptions,
+
+    #[command(flatten)]
+    picture: PictureFile,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = COMPARE_HELP)]
+struct CompareOptions {
+    #[command(flatten)]
+    workloads: Workloads,
+
+    #[command(flatten)]
+    decision: options::HowOptions,
+}
+
+pub(crate) fn cosched(
+    out: Output,
+    device: &Path,
+    options: &CoschedOptions,
+) -> Result<ExitCode, Failure> {
+    match &options.command {
+        CoschedCommand::Plan(options) => {
+            let read = options.workloads.read(device)?;
+            let case = case(&read.question, options.at.ns)?;
+            let planned = plan(&case, &options.decision.settings()?);
+            let planned = planned.map_err(Failure::Failed)?;
+            let mut written = Vec::new();
+            if let Some(directory) = &options.jobs {
+                written = write_jobs(directory, &options.workloads.workloads, &read, &planned)?;
+            }
+            options.picture.write(
+                &mut written,
+                || placements_picture(&planned.placements(&case)),
+                || planned.page(&case),
+            )?;
+            let answer = Answer::new(&planned, written);
+            let out = out.named("cosched-plan");
+            out.print(&answer, || answer.text(planned.text()))?;
+        }
+        CoschedCommand::Explain(options) => {
+            let read = options.workloads.read(device)?;
+            let case = case(&read.question, options.at.ns)?;
+            let explanation = explain(&case, &options.decision.settings()?);
+            let explanation = explanation.map_err(Failure::Failed)?;
+            let answer = Answer::new(&explanation, Vec::new());
+            let out = out.named("cosched-explain");
+            out.print(&answer, || answer.text(explanation.text()))?;
+        }
+        CoschedCommand::Sim(options) => {
+            let read = options.workloads.read(device)?;
+            let case = case(&read.question, 0)?;
+            let settings = options.decision.settings()?;
+            let simulated = sim(&case, &settings).map_err(Failure::NotValid)?;
+            let mut written = Vec::new();
+            options.picture.write(
+                &mut written,
+                || placements_picture(&simulated.placements(&case)),
+                || simulated.page(&case),
+            )?;
+            let answer = Answer::new(&simulated, written);
+            let out = out.named("cosched-sim");
+            out.print(&answer, || answer.text(simulated.text()))?;
+        }
+        CoschedCommand::Compare(options) => {
+            let read = options.workloads.read(device)?;
+            let case = case(&read.question, 0)?;
+            let settings = options.decision.settings()?;
+            let compared = compare(&case, &settings).map_err(Failure::NotValid)?;
+            let out = out.named("cosched-compare");
+            out.print(&compared, || compared.text())?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What was read.
+struct Read {
+    graphs: Vec<Graph>,
+    machine: Machine,
+    question: Question,
+}
+
+impl Workloads {
+    /// Reads all files; what is wrong is told of all tasks at once.
+    fn read(&self, device: &Path) -> Result<Read, Failure> {
+        let graphs = self.workloads.iter().map(|path| {
+            let text = files::read(path)?;
+            files::expect(files::Kind::Graph, &text, path)?;
+            graph_of(&text, path)
+        });
+        let graphs: Vec<Graph> = graphs.collect::<Result<_, _>>()?;
+        let variants = graphs.iter().flat_map(|graph| &graph.tasks);
+        let mut variants = variants.flat_map(|task| &task.variants);
+        // Who knows all times needs no rate, and so no kernel with the class.
+        let needs_rate = variants.any(|variant| variant.runtime_ns.is_none());
+        let machine = self.machine.read(|| match needs_rate {
+            true => rate_insns_per_ms(device),
+            false => Ok(ANY_RATE_INSNS_PER_MS),
+        })?;
+        let question = Question::new(&graphs, &machine, |_, _, _| None);
+        let question = question.map_err(|unfit| {
+            let told = unfit.iter().map(ToString::to_string);
+            Failure::NotValid(told.collect())
+        })?;
+        Ok(Read {
+            graphs,
+            machine,
+            question,
+        })
+    }
+}
+
+fn case(question: &Question, at_ns: u64) -> Result<Case<'_>, Failure> {
+    Case::new(question, at_ns).map_err(Failure::NotValid)
+}
+
+/// An answer, and the files that were written.
+#[derive(Serialize)]
+struct Answer<'a, T> {
+    #[serde(flatten)]
+    answer: &'a T,
+    written: Vec<String>,
+}
+
+impl<'a, T> Answer<'a, T> {
+    fn new(answer: &'a T, written: Vec<String>) -> Self {
+        Self { answer, written }
+    }
+
+    fn text(&self, mut text: String) -> String {
+        for file in &self.written {
+            text += &format!("{file}: written\n");
+        }
+        text
+    }
+}
+
+/// Writes the jobs of lanes, called as the workloads.
+fn write_jobs(
+    directory: &Path,
+    workloads: &[PathBuf],
+    read: &Read,
+    planned: &Planned,
+) -> Result<Vec<String>, Failure> {
+    let (mapping, timeline) = (&planned.mapping, &planned.timeline);
+    let jobs = pbs_lanes::jobs(
+        &read.question,
+        &read.graphs,
+        &read.machine,
+        mapping,
+        timeline,
+    );
+    let jobs = jobs.map_err(|cannot| Failure::NotValid(vec![cannot.to_string()]))?;
+    fs::create_dir_all(directory).map_err(|error| Failure::file(directory, &error))?;
+    let mut written: Vec<String> = Vec::new();
+    for (number, (workload, lowered)) in (1..).zip(workloads.iter().zip(&jobs)) {
+        let name = workload.file_stem().unwrap_or(workload.as_os_str());
+        let mut file = directory.join(name).with_extension("toml");
+        if written.contains(&file.display().to_string()) {
+            let name = format!("{}-{number}.toml", name.to_string_lossy());
+            file = directory.join(name);
+        }
+        files::write(&file, &job_to_toml(&lowered.job))?;
+        written.push(file.display().to_string());
+    }
+    Ok(written)
+}

@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: GPL-2.0
+//! `pbsctl cosched` and `pbsctl study cosched`, with the values of the thesis as corrected.
+
+mod common;
+
+use std::fs;
+
+use common::{directory, pbsctl, Ran};
+use serde_json::Value;
+
+const SAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../samples/cosched");
+
+/// `pbsctl cosched VERB` of samples, on a machine of them, with more options.
+fn cosched(verb: &str, workloads: &[&str], machine: &str, options: &[&str]) -> Ran {
+    let path = |name: &&str| format!("{SAMPLES}/{name}.toml");
+    let workloads: Vec<String> = workloads.iter().map(path).collect();
+    let machine = path(&machine);
+    let mut arguments = vec!["cosched", verb];
+    arguments.extend(workloads.iter().map(String::as_str));
+    arguments.extend(["--machine", &machine]);
+    arguments.extend(options);
+    pbsctl(&arguments, "")
+}
+
+#[track_caller]
+fn answer(verb: &str, workloads: &[&str], machine: &str, options: &[&str]) -> Value {
+    let ran = cosched(verb, workloads, machine, &[options, &["--json"]].concat());
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let json = ran.json();
+    assert_eq!(json["schema"], format!("pbs.cosched-{verb}/1"));
+    json
+}
+
+fn turnaround(measured: &Value, process: &str) -> u64 {
+    let all = measured["turnarounds"].as_array().unwrap();
+    let own = all.iter().find(|of| of["process"] == process).unwrap();
+    own["turnaround_ns"].as_u64().unwrap()
+}
+
+fn near(value: &Value, wanted: f64) -> bool {
+    (value.as_f64().unwrap() - wanted).abs() < 0.00005
+}
+
+/// §2.5.1: the first task of p1 runs on all threads when p2 comes.
+#[test]
+fn t1_the_chains_of_table_2_3() {
+    let measures = |json: Value| json["measures"].clone();
+    let greedy = ["--scheduler", "greedy"];
+    let at = ["--scheduler", "greedy", "--at", "1ns"];
+    for (verb, options) in [("sim", &greedy[..]), ("plan", &at)] {
+        let both = measures(answer(verb, &["p1", "p2"], "machine", options));
+        let (without, with) = (&both["without"], &both["with"]);
+        assert_eq!(without["makespan_ns"], 2_219_515_000_u64, "{verb}");
+        assert_eq!(with["makespan_ns"], 1_756_311_000_u64, "{verb}");
+        assert_eq!(turnaround(with, "p1"), 921_149_000);
+        assert!(near(&both["speed_up"], 1.26374), "{both}");
+        assert!(near(&with["load"], 0.9398) && near(&with["load_monolithic"], 0.7293));
+        assert!(near(&without["load"], 8.0 / 9.0) && near(&without["load_monolithic"], 0.5));
+    }
+    let text = cosched("sim", &["p1", "p2"], "machine", &greedy).stdout;
+    assert!(
+        text.contains("greedy, contention: 26.4 % faster."),
+        "{text}"
+    );
+    assert!(text.contains("1,756.311"), "{text}");
+}
+
+/// Whoever knows both processes beforehand leaves the accelerator to the first from the start.
+#[test]
+fn f31_the_best_is_proved() {
+    let json = answer("plan", &["p1", "p2"], "machine", &[]);
+    // The second comes a nanosecond later.
+    assert_eq!(json["measures"]["with"]["makespan_ns"], 1_640_510_001_u64);
+    assert_eq!(json["proved"], true);
+    assert_eq!(json["verdict"]["taken"], true);
+}
+
+/// §6.3.2, by our fit.
+#[test]
+fn the_means_of_section_6_3() {
+    let json = answer(
+        "sim",
+        &["mandelbrot", "filter"],
+        "node",
+        &["--scheduler", "greedy"],
+    );
+    let both = &json["measures"];
+    assert_eq!(both["without"]["makespan_ns"], 96_186_450_000_u64);
+    assert_eq!(both["with"]["makespan_ns"], 76_008_520_000_u64);
+    assert!(near(&both["with"]["load_monolithic"], 0.8452), "{both}");
+}
+
+/// Feature 29: three processes, of which the last misses its deadline where nobody or greedy
+/// co-schedules.
+#[test]
+fn f29_three_processes_are_compared() {
+    let json = answer("compare", &["p1", "p2", "urgent"], "machine", &[]);
+    assert_eq!(json["without"]["misses"], 1);
+    let rows = json["rows"].as_array().unwrap();
+    let of = |scheduler: &str, determination: &str| {
+        let is_it =
+            |row: &&Value| row["scheduler"] == scheduler && row["determination"] == determination;
+        rows.iter().find(is_it).unwrap()
+    };
+    assert_eq!(of("greedy", "contention")["measured"]["misses"], 1);
+    assert_eq!(of("evolutionary", "contention")["measured"]["misses"], 0);
+    // Nobody is worse than not co-scheduling.
+    let without_ns = json["without"]["makespan_ns"].as_u64().unwrap();
+    for row in rows {
+        let measured = &row["measured"];
+        let is_no_worse = measured["makespan_ns"].as_u64().unwrap() <= without_ns;
+        assert!(measured["misses"] == 0 || is_no_worse, "{row}");
+    }
+    // A device is free at every arrival, so nobody is asked.
+    assert_eq!(of("greedy", "all-occupied")["taken"], 0);
+    assert_eq!(json["oracle_left_out"], true);
+}
+
+#[test]
+fn why_is_told_of_rounds_and_alternatives() {
+    let options = ["--scheduler", "greedy", "--at", "1ns", "--cost", "5ms"];
+    let json = answer("explain", &["p1", "p2"], "machine", &options);
+    let said = json["determinations"].as_array().unwrap();
+    let amortization = said
+        .iter()
+        .find(|said| said["determination"] == "amortization");
+    let amortization = amortization.unwrap();
+    assert_eq!(amortization["wait_ns"], 579_005_000_u64 - 1);
+    assert_eq!(amortization["cost_ns"], 5_000_000);
+    let given = json["rounds"]["given"].as_array().unwrap();
+    assert_eq!(given[0]["what"], "gpu");
+    assert_eq!(
+        (&given[0]["round"], &given[0]["task"]),
+        (&2.into(), &"t.2".into())
+    );
+    let of_p1 = &json["alternatives"][0];
+    assert_eq!(of_p1["variants"].as_array().unwrap().len(), 9);
+    assert_eq!(of_p1["variants"][0]["chosen"], true);
+    assert_eq!(of_p1["variants"][1]["all_end_ns"], 1_872_112_000_u64);
+    let text = cosched("explain", &["p1", "p2"], "machine", &options).stdout;
+    assert!(text.contains("not omp 8"), "{text}");
+}
+
+#[test]
+fn every_sample_is_checked_and_planned() {
+    let mut graphs = 0;
+    for entry in fs::read_dir(SAMPLES).unwrap() {
+        let path = entry.unwrap().path();
+        let file = path.to_str().unwrap();
+        let json = pbsctl(&["--json", "check", file], "").json();
+        assert_eq!(json["valid"], true, "{file}");
+        if json["kind"] == "machine" {
+            continue;
+        }
+        assert_eq!(json["kind"], "graph", "{file}");
+        graphs += 1;
+        let name = path.file_stem().unwrap().to_str().unwrap();
+        let machine = match name {
+            "mandelbrot" | "filter" => "node",
+            _ => "machine",
+        };
+        let json = answer("plan", &[name], machine, &[]);
+        let tasks = json["tasks"].as_array().unwrap();
+        assert!(!tasks.is_empty() && tasks.iter().all(|task| task["placed"].is_object()));
+    }
+    assert_eq!(graphs, 5);
+    let text = pbsctl(&["check", &format!("{SAMPLES}/p1.toml")], "").stdout;
+    assert!(text.contains("valid task graph"), "{text}");
+    assert!(
+        text.contains("5 tasks of which 1 at once, 45 variants, some for gpu"),
+        "{text}"
+    );
+}
+
+/// What was decided is a job that can be planned, and ends about when the schedule does.
+#[test]
+fn jobs_of_lanes_are_written() {
+    let directory = directory("cosched-jobs", &[]);
+    let jobs = directory.join("lanes");
+    let options = ["--jobs", jobs.to_str().unwrap()];
+    let json = answer("plan", &["urgent"], "machine", &options);
+    let file = jobs.join("urgent.toml");
+    assert_eq!(json["written"][0], file.to_str().unwrap());
+    let makespan_ns = json["measures"]["with"]["makespan_ns"].as_u64().unwrap();
+    let machine = format!("{SAMPLES}/machine.toml");
+    let show = [
+        "--json",
+        "plan",
+        "show",
+        file.to_str().unwrap(),
+        "--machine",
+        &machine,
+    ];
+    let plan = pbsctl(&[&show[..], &["--whole-rate"]].concat(), "").json();
+    // Jobs do not say that data take 4 ms to come from the accelerator.
+    let end_ns = plan["jobs"][0]["end_ns"].as_u64().unwrap();
+    let late_ns = (150_000_000 + makespan_ns).checked_sub(end_ns);
+    assert!(late_ns.is_some_and(|ns| ns <= 4_000_000), "{late_ns:?}");
+    // Plans need a deadline.
+    let ran = cosched("plan", &["p1"], "machine", &options);
+    assert_eq!(ran.status, 3);
+    assert!(ran.stderr.contains("add deadline_ns"), "{}", ran.stderr);
+}
+
+#[test]
+fn pictures_are_written() {
+    let directory = directory("cosched-pictures", &[]);
+    for (name, begins) in [("plan.svg", "<svg "), ("plan.html", "<!DOCTYPE html>")] {
+        let file = directory.join(name);
+        for verb in ["plan", "sim"] {
+            let ran = cosched(
+                verb,
+                &["p1", "p2"],
+                "machine",
+                &["-o", file.to_str().unwrap()],
+            );
+            assert_eq!(ran.status, 0, "{}", ran.stderr);
+            let text = fs::read_to_string(&file).unwrap();
+            assert!(text.starts_with(begins), "{text}");
+            assert!(text.contains("not co-scheduled"), "{text}");
+        }
+    }
+}
+
+/// All that is wrong is told at once, and not more than a dozen lines of it.
+#[test]
+fn all_problems_are_told() {
+    let ran = cosched("plan", &["filter", "p1"], "machine", &[]);
+    assert_eq!(ran.status, 3);
+    let lines: Vec<_> = ran.stderr.lines().collect();
+    assert_eq!(lines.len(), 13, "{}", ran.stderr);
+    assert!(lines[0].starts_with("task step.1 of filter: the machine has nothing to run it on"));
+    assert_eq!(lines[12], "8 more; --json has all");
+    for (arguments, words) in [
+        (
+            &["cosched", "plan", "NODE", "--machine", "NODE"][..],
+            "this is a machine, not a task graph",
+        ),
+        (
+            &["cosched", "plan", "P1", "--machine", "P1"],
+            "this is a task graph, not a machine",
+        ),
+        (&["run", "P1"], "--cosched"),
+        (
+            &["explain", "P1", "--machine", "NODE"],
+            "pbsctl cosched plan",
+        ),
+        (
+            &[
+                "cosched",
+                "plan",
+                "P1",
+                "--machine",
+                "NODE",
+                "--priority",
+                "age,age,age",
+            ],
+            "--priority takes one name, or two",
+        ),
+    ] {
+        let path = |word: &&str| match *word {
+            "P1" => format!("{SAMPLES}/p1.toml"),
+            "NODE" => format!("{SAMPLES}/node.toml"),
+            word => word.into(),
+        };
+        let arguments: Vec<String> = arguments.iter().map(path).collect();
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let ran = pbsctl(&arguments, "");
+        assert_ne!(ran.status, 0, "{arguments:?}");
+        assert!(ran.stderr.contains(words), "{arguments:?}: {}", ran.stderr);
+    }
+}
+
+/// Features 28 and 29: a scenario in which the four strategies differ, stickiness, and more
+/// than two processes.
+#[test]
+fn f28_f29_the_study_shows_what_the_thesis_left_open() {
+    let study = [
+        "--json",
+        "study",
+        "cosched",
+        "--only",
+        "claims,gaps",
+        "--plans",
+        "3",
+    ];
+    let json = pbsctl(&study, "").json();
+    let claims = json["claims"].as_array().unwrap();
+    let about = |words: &str| {
+        let is_it = |row: &&Value| row["claim"].as_str().unwrap().contains(words);
+        claims.iter().filter(is_it).count()
+    };
+    assert!(about("when the strategies differ") >= 4);
+    assert!(about("stickiness, 3 processes") == 1 && about("6 processes of table 2.3") == 1);
+    let verdicts: Vec<_> = claims.iter().map(|row| &row["verdict"]).collect();
+    for verdict in ["holds", "off", "ours"] {
+        assert!(verdicts.contains(&&verdict.into()), "{verdict}");
+    }
+    let gaps = json["gaps"].as_array().unwrap();
+    assert!(!gaps.is_empty() && gaps.iter().all(|gap| gap["instances"] == 3));
+    assert!(json["overheads"].is_null() && json["costs"].is_null());
+    let text = pbsctl(&study[1..], "").stdout;
+    assert!(
+        text.contains("921.149 ms, published as 317.139 ms"),
+        "{text}"
+    );
+    assert!(
+        text.lines().all(|line| line.chars().count() <= 110),
+        "{text}"
+    );
+}
