@@ -309,3 +309,51 @@ fn f28_f29_the_study_shows_what_the_thesis_left_open() {
         "{text}"
     );
 }
+
+/// Feature 34: two processes that are slowed beside each other, by a file.
+#[test]
+fn f34_slow_downs_of_a_file_are_heeded() {
+    let table = |victim: &str, beside: &str| {
+        format!(
+            "[[slowdown]]\nvictim = \"{victim}\"\nbeside = [\"{beside}\"]\n\
+             slowdown_permille = 2_000\n"
+        )
+    };
+    let graph = |name: &str| {
+        format!(
+            "name = \"{name}\"\n[[task]]\nname = \"t\"\n[[task.variant]]\nmodel = \"omp\"\n\
+             threads = 4\nruntime_ns = \"10ms\"\n"
+        )
+    };
+    let (a, b) = (graph("a"), graph("b"));
+    let slowdowns = table("a", "b") + &table("b/t@omp 4", "a/t");
+    let files = [
+        ("a.toml", a.as_str()),
+        ("b.toml", &b),
+        ("slowdowns.toml", &slowdowns),
+        ("others.toml", &table("x", "y")),
+    ];
+    let directory = directory("cosched-slowdowns", &files);
+    let path = |name: &str| directory.join(name).to_str().unwrap().to_string();
+    let machine = format!("{SAMPLES}/machine.toml");
+    for (verb, slowdowns, status) in [
+        ("plan", "slowdowns.toml", 0),
+        ("explain", "slowdowns.toml", 0),
+        ("sim", "slowdowns.toml", 0),
+        ("plan", "others.toml", 2),
+        ("plan", "a.toml", 3),
+    ] {
+        let (a, b, file) = (path("a.toml"), path("b.toml"), path(slowdowns));
+        let arguments = ["--json", "cosched", verb, &a, &b, "--machine", &machine];
+        let ran = pbsctl(&[&arguments[..], &["--slowdowns", &file]].concat(), "");
+        assert_eq!(ran.status, status, "{verb} {slowdowns}: {}", ran.stderr);
+        let json = ran.json();
+        if status == 0 {
+            assert_eq!(
+                json["measures"]["with"]["makespan_ns"], 10_000_000,
+                "{verb}"
+            );
+            assert_eq!(json["slowed"]["with"]["makespan_ns"], 20_000_000, "{verb}");
+        }
+    }
+}

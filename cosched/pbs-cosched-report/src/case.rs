@@ -7,7 +7,7 @@ use pbs_cosched::{
 };
 use pbs_lanes::Question;
 
-use crate::Names;
+use crate::{Both, Names, Slowed};
 
 /// A workload on a node at a time. Until then nobody has co-scheduled: each process took what
 /// is fastest for it by itself, and what has started by then goes on.
@@ -29,6 +29,8 @@ pub struct Case<'a> {
     pub standing: Queues,
     /// The last process to come.
     pub newcomer: usize,
+    /// Who slows whom, if that is known.
+    pub slowed: Option<Slowed>,
 }
 
 impl<'a> Case<'a> {
@@ -62,9 +64,36 @@ impl<'a> Case<'a> {
             running: queues(&|_, slot| started(slot)),
             standing: queues(&|process, slot| process != newcomer || started(slot)),
             newcomer,
+            slowed: None,
             without_mapping,
             without,
         })
+    }
+
+    /// A timeline of tasks of those variants as slow-downs make it; nothing where they are not
+    /// known.
+    pub(crate) fn slow(
+        &self,
+        timeline: &Timeline,
+        variants: &dyn Fn(usize) -> Option<usize>,
+    ) -> Option<Timeline> {
+        let slowed = self.slowed.as_ref()?;
+        Some(slowed.timeline(self.workload, variants, timeline))
+    }
+
+    /// What not co-scheduling and a timeline of tasks of those variants are worth with
+    /// slow-downs, and both timelines.
+    pub(crate) fn slow_both(
+        &self,
+        timeline: &Timeline,
+        variants: &dyn Fn(usize) -> Option<usize>,
+    ) -> Option<(Both, Timeline, Timeline)> {
+        let alone = |task: usize| self.variant(&self.without_mapping, task);
+        let without = self.slow(&self.without, &alone)?;
+        let with = self.slow(timeline, variants)?;
+        let (workload, platform) = (self.workload, self.platform);
+        let both = Both::new(workload, platform, &self.names, &without, &with);
+        Some((both, without, with))
     }
 
     /// How many tasks wait.

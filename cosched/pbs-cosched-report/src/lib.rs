@@ -20,6 +20,7 @@ mod rounds;
 mod rows;
 mod settings;
 mod sim;
+mod slowed;
 
 pub use case::Case;
 pub use compare::{compare, Compared, Row};
@@ -31,3 +32,4 @@ pub use rounds::{Given, Rounds};
 pub use rows::{Placed, TaskRow};
 pub use settings::{Settings, When, Who};
 pub use sim::{sim, DecisionRow, Simulated};
+pub use slowed::Slowed;

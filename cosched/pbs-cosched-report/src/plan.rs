@@ -26,6 +26,9 @@ pub struct Planned {
     pub verdict: Verdict,
     /// What it is worth.
     pub measures: Both,
+    /// The same where tasks that run side by side slow each other, if it is known how much;
+    /// then that decides.
+    pub slowed: Option<Both>,
     /// What each task runs as.
     pub tasks: Vec<TaskRow>,
     /// What is done.
@@ -96,11 +99,17 @@ pub fn plan(case: &Case<'_>, settings: &Settings) -> Result<Planned, String> {
     }
     let timeline = timing(workload, platform, &queues, &mapping);
     let timeline = timeline.map_err(|fault| fault.tell(workload))?;
-    let mut verdict = accept(
-        score(workload, &case.without),
-        score(workload, &timeline),
-        objective,
-    );
+    let slowed = case.slow_both(&timeline, &|task| case.variant(&mapping, task));
+    let mut verdict = match &slowed {
+        Some((_, without, with)) => {
+            accept(score(workload, without), score(workload, with), objective)
+        }
+        None => accept(
+            score(workload, &case.without),
+            score(workload, &timeline),
+            objective,
+        ),
+    };
     if mapping.choices.iter().flatten().count() < waiting {
         verdict.accepted = false;
         verdict.reason = Reason::Incomplete;
@@ -145,6 +154,7 @@ pub fn plan(case: &Case<'_>, settings: &Settings) -> Result<Planned, String> {
         proved,
         verdict,
         measures,
+        slowed: slowed.map(|(both, ..)| both),
         tasks: rows(
             workload,
             names,
@@ -193,6 +203,14 @@ impl Verdict {
     }
 }
 
+/// What slow-downs make of it.
+pub(crate) fn slowed_text(slowed: Option<&Both>) -> String {
+    slowed.map_or_else(String::new, |both| {
+        let (text, faster) = (both.text(), faster(both.speed_up));
+        format!("\nWith slow-downs, {faster}:\n{text}")
+    })
+}
+
 impl Planned {
     /// For people.
     pub fn text(&self) -> String {
@@ -202,9 +220,10 @@ impl Planned {
             None => "",
         };
         format!(
-            "{}\n{}\n{}: {}{proved}.\n{}\n",
+            "{}\n{}{}\n{}: {}{proved}.\n{}\n",
             table(&self.tasks),
             self.measures.text(),
+            slowed_text(self.slowed.as_ref()),
             self.scheduler,
             faster(self.measures.speed_up),
             self.verdict.why

@@ -6,6 +6,7 @@ use pbs_report::{columns, ms};
 use serde::Serialize;
 
 use crate::measures::faster;
+use crate::plan::slowed_text;
 use crate::rows::{placed, rows, table};
 use crate::{Both, Case, Settings, TaskRow, When};
 
@@ -20,6 +21,9 @@ pub struct Simulated {
     pub decisions: Vec<DecisionRow>,
     /// What it is worth.
     pub measures: Both,
+    /// The same where tasks that run side by side slow each other, if it is known how much;
+    /// decisions know nothing of it.
+    pub slowed: Option<Both>,
     /// What each task ran as.
     pub tasks: Vec<TaskRow>,
     /// When and where.
@@ -99,11 +103,14 @@ pub fn sim(case: &Case<'_>, settings: &Settings) -> Result<Simulated, Vec<String
     let with = placed(workload, platform, names, &run.timeline, |task| {
         Some((run.variants.get(task).copied().flatten()?, None))
     });
+    let variants = |task: usize| run.variants.get(task).copied().flatten();
+    let slowed = case.slow_both(&run.timeline, &variants);
     Ok(Simulated {
         scheduler: settings.who.name(),
         determination: when.name(),
         decisions: decisions.collect(),
         measures: Both::new(workload, platform, names, &case.without, &run.timeline),
+        slowed: slowed.map(|(both, ..)| both),
         tasks: rows(workload, names, |_| false, with, without),
         run,
     })
@@ -137,10 +144,11 @@ impl Simulated {
             ]);
         }
         format!(
-            "{}\n{}\n{}\n{}, {}: {}.\n",
+            "{}\n{}\n{}{}\n{}, {}: {}.\n",
             columns(&lines, titles.len()),
             table(&self.tasks),
             self.measures.text(),
+            slowed_text(self.slowed.as_ref()),
             self.scheduler,
             self.determination,
             faster(self.measures.speed_up)

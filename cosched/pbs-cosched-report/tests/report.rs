@@ -2,7 +2,8 @@
 //! Feature 24: what is reported of a decision, with values worked by hand.
 
 use pbs_cosched::{GreedyOptions, Priority};
-use pbs_cosched_report::{compare, explain, plan, sim, Case, Settings, When, Who};
+use pbs_cosched_report::{compare, explain, plan, sim, Case, Settings, Slowed, When, Who};
+use pbs_interference::{slowdowns_from_toml, Level, Sharing};
 use pbs_job::graph::graph_from_toml;
 use pbs_job::machine_from_toml;
 use pbs_lanes::Question;
@@ -300,4 +301,68 @@ fn processes_of_the_same_name_get_numbers() {
     let question = question(&[one.clone(), one]);
     let case = Case::new(&question, 0).unwrap();
     assert_eq!(case.names.processes, ["one", "one#2"]);
+}
+
+/// Trap 7: A of 60 and B of 100 together, A twice as long, B a quarter longer: they end at 120
+/// and 124.
+#[test]
+fn t7_tasks_that_slow_each_other_advance_at_changing_rates() {
+    let question = question(&[
+        graph("one", "0ns", &[("a", Some(60), None)]),
+        graph("two", "0ns", &[("b", Some(100), None)]),
+    ]);
+    let text = "[[slowdown]]\nvictim = \"one/a\"\nbeside = [\"two\"]\nlevel = \"llc\"\n\
+                slowdown_permille = 2_000\n[[slowdown]]\nvictim = \"two\"\n\
+                beside = [\"one/a@cpu\"]\nlevel = \"llc\"\nslowdown_permille = 1_250\n";
+    let entries = slowdowns_from_toml(text).unwrap();
+    for (cpus, ends_ns) in [
+        (vec![4, 5], [120_000_000, 124_000_000]),
+        // Who shares no cache slows nobody by it.
+        (vec![4, 6], [60_000_000, 100_000_000]),
+    ] {
+        let mut case = Case::new(&question, 0).unwrap();
+        let sharing = Sharing::new(vec![(Level::Llc, cpus)]);
+        case.slowed = Some(Slowed::new(&question, &entries, sharing));
+        let planned = plan(&case, &settings(Who::Best)).unwrap();
+        let slowed = planned.slowed.unwrap().with.turnarounds;
+        let ends: Vec<_> = slowed.iter().map(|of| of.turnaround_ns.unwrap()).collect();
+        assert_eq!(ends, ends_ns);
+    }
+}
+
+/// What is better only as long as nobody slows anybody is not taken.
+#[test]
+fn f34_slow_downs_decide() {
+    // On the accelerator one after the other 30 ms and 60; side by side 40 at most.
+    let question = question(&[
+        graph("one", "0ns", &[("a", Some(40), Some(30))]),
+        graph("two", "0ns", &[("b", Some(40), Some(30))]),
+        graph("three", "0ns", &[("c", Some(40), Some(35))]),
+    ]);
+    let case = Case::new(&question, 0).unwrap();
+    let planned = plan(&case, &settings(Who::Best)).unwrap();
+    assert!(planned.verdict.taken && planned.slowed.is_none());
+    assert_eq!(planned.measures.with.makespan_ns, 40_000_000);
+    let entry = |victim: &str| {
+        let all = ["one", "two", "three"]
+            .into_iter()
+            .filter(|other| *other != victim);
+        let one = |other| {
+            format!(
+                "[[slowdown]]\nvictim = \"{victim}\"\nbeside = [\"{other}\"]\n\
+                 slowdown_permille = 3_000\n"
+            )
+        };
+        all.map(one).collect::<String>()
+    };
+    let text = ["one", "two", "three"].map(entry).concat();
+    let entries = slowdowns_from_toml(&text).unwrap();
+    let mut case = case;
+    case.slowed = Some(Slowed::new(&question, &entries, Sharing::default()));
+    let planned = plan(&case, &settings(Who::Best)).unwrap();
+    let slowed = planned.slowed.as_ref().unwrap();
+    // Both on threads take three times as long; one behind the other 95 ms.
+    assert_eq!(slowed.with.makespan_ns, 120_000_000);
+    assert_eq!(slowed.without.makespan_ns, 95_000_000);
+    assert!(!planned.verdict.taken, "{}", planned.verdict.why);
 }

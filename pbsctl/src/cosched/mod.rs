@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use pbs_cosched_report::{compare, explain, plan, sim, Case, Planned};
+use pbs_cosched_report::{compare, explain, plan, sim, Case, Planned, Slowed};
+use pbs_interference::{slowdowns_from_toml, Level, Sharing};
 use pbs_job::graph::Graph;
 use pbs_job::{job_to_toml, Machine};
 use pbs_lanes::Question;
@@ -104,6 +105,43 @@ struct Workloads {
     machine: MachineFile,
 }
 
+/// Who slows whom.
+#[derive(Args, Debug)]
+struct SlowdownFile {
+    /// Say what comes of it where tasks that run side by side slow each other, as a file says
+    /// (pbsctl interference); plan and explain take nothing that is worse then
+    #[arg(id = "slowdowns", long = "slowdowns", value_name = "FILE")]
+    path: Option<PathBuf>,
+}
+
+impl SlowdownFile {
+    /// What the file says of the tasks that were read, if one is named.
+    fn read(&self, read: &Read) -> Result<Option<Slowed>, Failure> {
+        let Some(path) = &self.path else {
+            return Ok(None);
+        };
+        let file = files::name(path);
+        let entries = slowdowns_from_toml(&files::read(path)?);
+        let entries = entries.map_err(|problems| Failure::Invalid {
+            file: file.clone(),
+            problems,
+        })?;
+        let shared = read.machine.sharing.iter().filter_map(|shared| {
+            let level = Level::from_name(&shared.level)?;
+            Some((level, shared.cpus.clone()))
+        });
+        let sharing = Sharing::new(shared.collect());
+        let slowed = Slowed::new(&read.question, &entries, sharing);
+        match slowed.known() {
+            0 if !entries.is_empty() => Err(Failure::Usage(format!(
+                "{file} says nothing of these tasks; name them as PROCESS, PROCESS/TASK or \
+                 PROCESS/TASK@VARIANT, with the workload's name for PROCESS"
+            ))),
+            _ => Ok(Some(slowed)),
+        }
+    }
+}
+
 /// A picture of what was decided.
 #[derive(Args, Debug)]
 struct PictureFile {
@@ -140,6 +178,9 @@ struct PlanOptions {
     decision: DecisionOptions,
 
     #[command(flatten)]
+    slowdowns: SlowdownFile,
+
+    #[command(flatten)]
     at: At,
 
     #[command(flatten)]
@@ -161,6 +202,9 @@ struct ExplainOptions {
     decision: DecisionOptions,
 
     #[command(flatten)]
+    slowdowns: SlowdownFile,
+
+    #[command(flatten)]
     at: At,
 }
 
@@ -172,6 +216,9 @@ struct SimOptions {
 
     #[command(flatten)]
     decision: DecisionOptions,
+
+    #[command(flatten)]
+    slowdowns: SlowdownFile,
 
     #[command(flatten)]
     picture: PictureFile,
@@ -195,7 +242,8 @@ pub(crate) fn cosched(
     match &options.command {
         CoschedCommand::Plan(options) => {
             let read = options.workloads.read(device)?;
-            let case = case(&read.question, options.at.ns)?;
+            let mut case = case(&read.question, options.at.ns)?;
+            case.slowed = options.slowdowns.read(&read)?;
             let planned = plan(&case, &options.decision.settings()?);
             let planned = planned.map_err(Failure::Failed)?;
             let mut written = Vec::new();
@@ -213,7 +261,8 @@ pub(crate) fn cosched(
         }
         CoschedCommand::Explain(options) => {
             let read = options.workloads.read(device)?;
-            let case = case(&read.question, options.at.ns)?;
+            let mut case = case(&read.question, options.at.ns)?;
+            case.slowed = options.slowdowns.read(&read)?;
             let explanation = explain(&case, &options.decision.settings()?);
             let explanation = explanation.map_err(Failure::Failed)?;
             let answer = Answer::new(&explanation, Vec::new());
@@ -222,7 +271,8 @@ pub(crate) fn cosched(
         }
         CoschedCommand::Sim(options) => {
             let read = options.workloads.read(device)?;
-            let case = case(&read.question, 0)?;
+            let mut case = case(&read.question, 0)?;
+            case.slowed = options.slowdowns.read(&read)?;
             let settings = options.decision.settings()?;
             let simulated = sim(&case, &settings).map_err(Failure::NotValid)?;
             let mut written = Vec::new();
