@@ -59,6 +59,10 @@ struct Cli {
     #[arg(long)]
     limit_memory: bool,
 
+    /// Record who runs beside whom, for pbsctl interference; on 2 to 16 CPUs
+    #[arg(long)]
+    learn_slowdowns: bool,
+
     /// Have no control groups: what a program leaves behind goes on when its job is over
     #[arg(long)]
     no_cgroups: bool,
@@ -109,6 +113,7 @@ fn run(cli: &Cli) -> Result<(), String> {
         lease_ns: Some(cli.lease_ns),
         cgroups,
         limits_memory: cli.limit_memory,
+        learns_slowdowns: cli.learn_slowdowns,
         ..Options::default()
     };
     // What users submit, and their environments, are for nobody else.

@@ -119,6 +119,7 @@ fn open(out: Output, path: &Path, options: &RunOptions) -> Result<Node<Screen>, 
         lease_ns: options.lease,
         // With JSON nothing but pbsctl's own may be on standard output.
         output_to_error: out.json,
+        learns_slowdowns: options.learn_slowdowns,
         ..pbs_node::Options::default()
     };
     Ok(Node::open(path, node_options, Screen::new(!out.json))?)

@@ -72,6 +72,10 @@ pub(crate) struct RunOptions {
     #[arg(long, value_name = "SECONDS", value_parser = lease_ns)]
     pub(crate) lease: Option<u64>,
 
+    /// Record who runs beside whom, for pbsctl interference; on 2 to 16 CPUs
+    #[arg(long)]
+    pub(crate) learn_slowdowns: bool,
+
     #[arg(skip = Kind::Plan)]
     pub(crate) kind: Kind,
 
@@ -137,6 +141,7 @@ impl From<ProfileOptions> for RunOptions {
             // A profile is to see what happens, not to change it.
             max_replans: 0,
             lease: None,
+            learn_slowdowns: false,
             kind: Kind::Profile,
             history: options.files.history,
             machine: options.files.machine,

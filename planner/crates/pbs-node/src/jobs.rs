@@ -18,6 +18,7 @@ use crate::ledger::Ledger;
 use crate::order::{Ending, Noted, Order, ProgramEnd, Terms};
 use crate::orders::Waiting;
 use crate::outcome::{self, JobOutcome};
+use crate::overlaps::Overlaps;
 use crate::predict::Forecast;
 use crate::queue::{since_1970, unix_ns};
 use crate::saved::Saved;
@@ -241,6 +242,16 @@ impl Jobs {
             slowdowns: None,
         };
         Ok((jobs, left.resumed))
+    }
+
+    /// From now on who runs beside whom is recorded, by plans with those windows, if
+    /// there is something to be learnt from that on this machine; `by_clock`:
+    /// instructions are counted by the clock; `begun`: CPUs where a plan is in force.
+    pub(crate) fn learn_slowdowns(&mut self, config: &Config, by_clock: bool, begun: &[u32]) {
+        if let Some(mut overlaps) = Overlaps::new(&self.machine, config, by_clock) {
+            overlaps.begun(begun);
+            self.ledger.watch(overlaps);
+        }
     }
 
     /// The runs whose programs were not let go yet.

@@ -2,18 +2,19 @@
 //! What is kept of the runs while they run: in the history, so that what they
 //! used is known to the next one, and so that another planner can take over.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use pbs_history::{
     boot_id, Collector, Corun, InForce, JobHistory, Kind, NewRun, Order, Outcome, ProcessRun, Run,
-    RunFigures, RunId, State, Store, Takeover,
+    RunFigures, RunId, State, Store, Takeover, TaskRun,
 };
 use pbs_plan::{to_toml, Plan};
 use pbs_uapi::{Device, Event, EventKind, IDLE};
 
 use crate::node::BATCH;
+use crate::overlaps::Overlaps;
 use crate::queue::{self, open_runs, unix_ns};
 use crate::saved::Saved;
 use crate::{Error, Listener, News};
@@ -21,6 +22,9 @@ use crate::{Error, Listener, News};
 /// What was heard of the node is kept this often. Who takes over reads what the
 /// kernel still holds of what came after.
 const KEEP_EVERY: Duration = Duration::from_secs(1);
+
+/// So many runs of tasks with who ran beside them are kept of one run, the longest.
+const MOST_CORUNS: usize = 4096;
 
 /// The history of the planner, and its runs that are not over.
 #[derive(Debug)]
@@ -31,6 +35,8 @@ pub(crate) struct Ledger {
     /// Whose each process is, by its number in plans.
     owners: BTreeMap<u32, RunId>,
     in_force: InForce,
+    /// `None`: nobody wants to know who runs beside whom.
+    overlaps: Option<Overlaps>,
     /// The files that say of runs that they were let go, until that is noted.
     commits: Vec<PathBuf>,
     kept: Instant,
@@ -62,10 +68,19 @@ impl Ledger {
             runs: BTreeMap::new(),
             owners: BTreeMap::new(),
             in_force,
+            overlaps: None,
             commits: Vec::new(),
             kept: Instant::now(),
             failed: false,
         })
+    }
+
+    /// From now on who runs beside whom is recorded.
+    pub(crate) fn watch(&mut self, mut overlaps: Overlaps) {
+        for run in self.runs.values() {
+            overlaps.follow(&run.saved.expected());
+        }
+        self.overlaps = Some(overlaps);
     }
 
     /// What the runs of a job predict that this user has asked for, or nobody.
@@ -193,6 +208,9 @@ impl Ledger {
     ) {
         let numbers = saved.numbers.iter().map(|&number| (number, id));
         self.owners.extend(numbers);
+        if let Some(overlaps) = &mut self.overlaps {
+            overlaps.follow(&saved.expected());
+        }
         let run = OpenRun {
             state,
             collector,
@@ -270,6 +288,10 @@ impl Ledger {
         };
         // What was lost may be of each of them.
         let is_lost = is_overrun || event.seq > next_seq;
+        // Who is not ours disturbs, too.
+        if let Some(overlaps) = &mut self.overlaps {
+            overlaps.event(event, is_lost);
+        }
         let counted = Event {
             process: IDLE,
             ..*event
@@ -364,11 +386,49 @@ impl Ledger {
         self.owners.retain(|_, owner| *owner != id);
         let figures = run.collector.figures();
         let outcome = outcome.unwrap_or_else(|| Collector::outcome(&figures));
-        let recorded = self.record(id, outcome, &figures);
+        let coruns = self.overlapped(&run.saved, &figures);
+        let recorded = self.record(id, outcome, &figures, &coruns);
         if let Err(error) = &recorded {
             self.tell_once(error.clone(), listener);
         }
         recorded.ok()
+    }
+
+    /// Who ran beside the tasks of a run that came to their end.
+    fn overlapped(&mut self, saved: &Saved, figures: &[ProcessRun]) -> Vec<Corun> {
+        let Some(overlaps) = &mut self.overlaps else {
+            return Vec::new();
+        };
+        let mut coruns = overlaps.finish(&saved.numbers);
+        let processes = saved.job.processes.iter().map(|process| process.id);
+        let numbers: BTreeMap<_, _> = saved.numbers.iter().zip(processes).collect();
+        let tasks = figures.iter().flat_map(|process| {
+            let ended = |task: &&TaskRun| task.outcome == Outcome::Complete;
+            let ended = process.tasks.iter().filter(ended);
+            ended.map(|task| (process.process, task.task))
+        });
+        let complete: BTreeSet<_> = tasks.collect();
+        coruns.retain(|((number, _), corun)| {
+            let task = corun.sample.victim.task;
+            let process = numbers.get(number);
+            process.is_some_and(|&process| complete.contains(&(process, task)))
+        });
+        if coruns.len() > MOST_CORUNS {
+            coruns.sort_by_key(|(_, corun)| std::cmp::Reverse(corun.sample.ran_ns));
+            coruns.truncate(MOST_CORUNS);
+        }
+        coruns.into_iter().map(|(_, corun)| corun).collect()
+    }
+
+    /// A run is no more, and nothing of it counts.
+    fn forget(&mut self, id: RunId) {
+        let Some(run) = self.runs.remove(&id) else {
+            return;
+        };
+        self.owners.retain(|_, owner| *owner != id);
+        if let Some(overlaps) = &mut self.overlaps {
+            overlaps.finish(&run.saved.numbers);
+        }
     }
 
     fn record(
@@ -376,16 +436,16 @@ impl Ledger {
         id: RunId,
         outcome: Outcome,
         figures: &[ProcessRun],
+        coruns: &[Corun],
     ) -> Result<RunFigures, pbs_history::Error> {
-        self.store.finish_run(id, unix_ns(), outcome, figures)?;
+        let store = &mut self.store;
+        store.finish_run_beside(id, unix_ns(), outcome, figures, coruns)?;
         self.store.figures_of(id)
     }
 
     /// A run whose programs were not let go waits once more.
     pub(crate) fn put_back(&mut self, id: RunId, request: String) -> Result<(), Error> {
-        if self.runs.remove(&id).is_some() {
-            self.owners.retain(|_, owner| *owner != id);
-        }
+        self.forget(id);
         let takeover = Takeover {
             request,
             ..Takeover::default()
@@ -424,9 +484,7 @@ impl Ledger {
 
     /// Closes a run that waits, or whose programs were not let go.
     pub(crate) fn close_unrun(&mut self, id: RunId, outcome: Outcome) -> Result<(), Error> {
-        if self.runs.remove(&id).is_some() {
-            self.owners.retain(|_, owner| *owner != id);
-        }
+        self.forget(id);
         Ok(self.store.finish_run(id, unix_ns(), outcome, &[])?)
     }
 
@@ -439,8 +497,8 @@ impl Ledger {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pbs_job::{job_from_toml, Machine};
-    use pbs_plan::from_toml;
+    use pbs_job::{job_from_toml, machine_from_toml, Machine};
+    use pbs_plan::{from_toml, Config};
 
     struct Nobody;
 
@@ -485,6 +543,77 @@ mod tests {
         ledger.keep(&mut Nobody);
         assert_eq!(ledger.store.run(second).unwrap().state, State::Running);
         assert!(ledger.is_whole());
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+
+    /// Two runs on two CPUs: who ran beside each of their tasks comes with its figures,
+    /// but of a task that did not come to its end, or of which events were lost.
+    #[test]
+    fn f32_who_ran_beside_whom_is_recorded_with_the_run() {
+        let machine = "[[node]]\nname = \"n\"\nmemory_bytes = 1\nrate_insns_per_s = 1000\n\
+                       cores = [\"a\", \"b\"]\n[[sharing]]\nlevel = \"l2\"\ncpus = [0, 1]\n";
+        let machine = machine_from_toml(machine).unwrap();
+        let config = Config {
+            window_unallocated_ns: 0,
+            ..Config::DEFAULT
+        };
+        let directory = std::env::temp_dir().join(format!("pbs-beside-{}", std::process::id()));
+        let kept = |how: &str| {
+            let mut ledger = Ledger::open(&directory.join(format!("{how}.db"))).unwrap();
+            ledger.watch(Overlaps::new(&machine, &config, false).unwrap());
+            let runs = [("first", 1), ("second", 2)].map(|(name, number)| {
+                let saved = saved(name, number);
+                let task = saved.expected()[0].tasks[0].number;
+                let run = ledger.follow(None, saved, Kind::Plan, "", 5).unwrap();
+                ledger.released(run);
+                (run, number, task)
+            });
+            let mut seq = 5;
+            let mut event = |kind: EventKind, place: usize, time_ns, value| {
+                let (_, process, task) = runs[place];
+                let event = Event {
+                    seq,
+                    kind: kind as u16,
+                    cpu: place as u32,
+                    time_ns,
+                    process,
+                    task,
+                    value,
+                    retired_insns: if kind == EventKind::TaskEnded { 7 } else { 0 },
+                    ..Event::default()
+                };
+                seq += 1;
+                ledger.event(&event, true);
+            };
+            event(EventKind::Attached, 0, 90, 0);
+            event(EventKind::Attached, 1, 90, 0);
+            event(EventKind::Grant, 0, 100, 0);
+            event(EventKind::Grant, 1, 130, 0);
+            if how == "lost" {
+                event(EventKind::Overrun, 0, 0, 1);
+            }
+            event(EventKind::TaskEnded, 0, 180, 0);
+            let left = u64::from(how == "killed");
+            event(EventKind::ProcessEnded, 0, 180, left);
+            event(EventKind::TaskEnded, 1, 190, 0);
+            event(EventKind::ProcessEnded, 1, 190, 0);
+            for (run, _, _) in runs {
+                ledger.finish(run, None, &mut Nobody).unwrap();
+            }
+            let coruns = ledger.store.coruns().unwrap().into_iter();
+            let coruns = coruns.map(|corun| {
+                let beside = corun.sample.beside.iter();
+                let beside = beside.map(|it| (it.neighbours.len(), it.duration_ns));
+                (corun.sample.insns, beside.collect::<Vec<_>>())
+            });
+            coruns.collect::<Vec<_>>()
+        };
+        // Their command is the same, and so they are.
+        let first = (7, vec![(0, 30), (1, 50)]);
+        let second = (7, vec![(0, 10), (1, 50)]);
+        assert_eq!(kept("whole"), [first, second.clone()]);
+        assert_eq!(kept("killed"), [second]);
+        assert_eq!(kept("lost"), []);
         std::fs::remove_dir_all(&directory).unwrap();
     }
 }

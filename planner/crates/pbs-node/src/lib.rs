@@ -37,6 +37,7 @@ mod observe;
 mod order;
 mod orders;
 mod outcome;
+mod overlaps;
 mod owner;
 mod place;
 mod planning;

@@ -15,7 +15,7 @@ use pbs_history::{Kind, RunId};
 use pbs_job::Machine;
 use pbs_plan::{Config, Plan};
 use pbs_report::{Exit, Outcome};
-use pbs_uapi::{Device, Event, EventKind, Info, Wait};
+use pbs_uapi::{Device, Event, EventKind, Info, Tier, Wait};
 
 use crate::cgroup::Cgroup;
 use crate::child::{ended_child, Child};
@@ -65,6 +65,9 @@ pub struct Options {
     pub cgroups: Option<PathBuf>,
     /// The control group of a job has no more memory than was asked for.
     pub limits_memory: bool,
+    /// It is recorded who runs beside whom, from which slow-downs are learnt
+    /// (`pbsctl interference`), where there are 2 to 16 CPUs.
+    pub learns_slowdowns: bool,
 }
 
 impl Options {
@@ -192,8 +195,18 @@ impl<L: Listener> Node<L> {
     ///
     /// The history is not to be had, or a run goes on that nobody follows.
     pub fn plan_jobs(&mut self, machine: Machine, settings: &Settings) -> Result<(), Error> {
-        self.jobs = Some(Jobs::open(machine, settings, &self.device, &self.config)?);
+        let jobs = Jobs::open(machine, settings, &self.device, &self.config)?;
+        self.set_jobs(jobs, &[]);
         Ok(())
+    }
+
+    /// From now on those are the jobs; `begun`: CPUs where a plan of theirs is in force.
+    fn set_jobs(&mut self, mut jobs: Jobs, begun: &[u32]) {
+        if self.options.learns_slowdowns {
+            let by_clock = self.info.tier == Tier::Clock as u32;
+            jobs.learn_slowdowns(&self.config, by_clock, begun);
+        }
+        self.jobs = Some(jobs);
     }
 
     /// Admits jobs; without any, those that were submitted and still can be. They are
@@ -265,7 +278,7 @@ impl<L: Listener> Node<L> {
                 self.cgroups.insert(active.run, cgroup);
             }
         }
-        self.jobs = Some(jobs);
+        self.set_jobs(jobs, &resumed.in_force);
         self.progress = Progress::resumed(&resumed.plans, &resumed.in_force);
         let first = &resumed.plans[0];
         self.lease = Lease::new(self.options.lease_ns.unwrap_or(first.lease_ns));
