@@ -23,7 +23,7 @@ const MACHINE: &str = "[[node]]\nname = \"n\"\nmemory_bytes = 67_108_864\n\
 
 /// Command lines that print something on any machine, for every command. Those that
 /// need the device are told that it is missing, which `--json` prints, too.
-const PRINTING: [(&str, &[&str]); 68] = [
+const PRINTING: [(&str, &[&str]); 69] = [
     ("check", &["check", "plan.toml"]),
     ("check", &["check", "job.toml"]),
     ("check", &["check", "nothing.toml"]),
@@ -68,6 +68,7 @@ const PRINTING: [(&str, &[&str]); 68] = [
         ],
     ),
     ("study", &["study", "cosched", "--only", "claims"]),
+    ("interference", &["interference", "show"]),
     ("rms", &["rms", "requests", "--socket", "none.sock"]),
     ("apps", &["apps", "run", "psa", "--socket", "none.sock"]),
     ("cosched", &["cosched", "plan", "graph.toml"]),

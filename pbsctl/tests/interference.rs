@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{pbsctl, scratch};
+use common::{directory, pbsctl, scratch, slowed, Ran};
 use pbs_interference::slowdowns_from_toml;
 
 const SHORT: [&str; 8] = [
@@ -99,4 +99,107 @@ fn what_cannot_be_measured_is_told() {
         let told = ran.stdout.contains("compute + compute");
         assert_eq!(told, arguments[0] == "--output", "{arguments:?}");
     }
+}
+
+fn of_history(name: &str, arguments: &[&str]) -> Ran {
+    let file = directory(name, &[]).join("history.db");
+    slowed(&file);
+    let mut all = vec!["interference"];
+    all.extend(arguments);
+    all.extend(["--history", file.to_str().unwrap()]);
+    pbsctl(&all, "")
+}
+
+#[test]
+fn f32_show_names_who_is_slowed_by_whom() {
+    let file = scratch("shown.toml");
+    let ran = of_history("shown", &["show", "--output", file.to_str().unwrap()]);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    let rows: Vec<Vec<_>> = ran
+        .stdout
+        .lines()
+        .map(|line| line.split_whitespace().collect())
+        .collect();
+    assert_eq!(rows.len(), 3, "{}", ran.stdout);
+    assert_eq!(
+        rows[1][..3],
+        ["backup-job:backup/0", "render-job:render/4", "(llc)"]
+    );
+    assert_eq!(
+        rows[2][..3],
+        ["render-job:render/4", "backup-job:backup/0", "(llc)"]
+    );
+    let slowdown = |row: usize| rows[row][3].parse::<f64>().unwrap();
+    assert!((slowdown(1) - 1.0).abs() < 0.01, "{}", ran.stdout);
+    assert!((slowdown(2) - 1.5).abs() < 0.01, "{}", ran.stdout);
+    assert_eq!((rows[1][6], rows[2][6]), ("10", "10"));
+
+    let entries = slowdowns_from_toml(&std::fs::read_to_string(&file).unwrap()).unwrap();
+    assert_eq!(entries.len(), 2);
+    assert_eq!(entries[1].victim, "render-job:render/4");
+    assert!((entries[1].slowdown - slowdown(2)).abs() < 0.002);
+    assert!(entries[1].low <= entries[1].slowdown && entries[1].slowdown <= entries[1].high);
+}
+
+#[test]
+fn f32_predict_says_where_a_number_comes_from() {
+    let predicted = |name: &str, arguments: &[&str]| {
+        let ran = of_history(name, &[&["predict"], arguments, &["--json"]].concat());
+        assert_eq!(ran.status, 0, "{}", ran.stderr);
+        let all = ran.json()["predictions"].clone();
+        assert_eq!(all.as_array().unwrap().len(), 1);
+        let told = all[0].clone();
+        let source = told["source"].as_str().unwrap().to_string();
+        (told["slowdown"].as_f64().unwrap(), source, told)
+    };
+    for (name, victim, beside) in [
+        ("process", "render", "backup"),
+        ("task", "render/4", "backup/0"),
+        ("job", "render-job:render/4", "backup-job:backup"),
+    ] {
+        let (slowdown, source, told) = predicted(name, &[victim, "--beside", beside]);
+        assert!((slowdown - 1.5).abs() < 0.01, "{told}");
+        assert_eq!(
+            (source.as_str(), &told["samples"]),
+            ("measured", &10.into())
+        );
+        assert_eq!(told["beside"][0]["level"], "llc");
+    }
+    let twice = ["render", "--beside", "backup", "backup"];
+    let (slowdown, source, told) = predicted("twice", &twice);
+    assert!((slowdown - 2.0).abs() < 0.02, "{told}");
+    assert_eq!(source, "sum");
+    let (slowdown, source, _) = predicted("unknown", &["render", "--beside", "index"]);
+    assert_eq!((slowdown, source.as_str()), (1.0, "unknown"));
+    let elsewhere = ["render", "--beside", "backup", "--level", "smt"];
+    let (_, source, told) = predicted("elsewhere", &elsewhere);
+    assert_ne!(source, "measured");
+    assert_eq!(told["beside"][0]["level"], "smt");
+}
+
+#[test]
+fn f32_what_is_not_known_is_told() {
+    let nobody = of_history("nobody", &["predict", "nobody", "--beside", "backup"]);
+    assert_eq!(nobody.status, 1);
+    assert!(
+        nobody.stderr.contains("no task is called \"nobody\""),
+        "{}",
+        nobody.stderr
+    );
+    let level = of_history(
+        "level",
+        &["predict", "render", "--beside", "backup", "--level", "l4"],
+    );
+    assert_eq!(level.status, 2);
+    assert!(
+        level.stderr.contains("smt, l2, llc, node"),
+        "{}",
+        level.stderr
+    );
+    let missing = pbsctl(&["interference", "show", "--history", "none.db"], "");
+    assert!(
+        missing.stderr.contains("there is no history yet"),
+        "{}",
+        missing.stderr
+    );
 }

@@ -4,8 +4,9 @@
 mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
-use common::{commands, directory, pbsctl};
+use common::{commands, directory, pbsctl, slowed};
 use serde_json::Value;
 
 const DOCUMENT: &str = include_str!("../../Documentation/json.rst");
@@ -21,6 +22,9 @@ const COSCHED: [&str; 4] = ["plan", "explain", "sim", "compare"];
 
 /// What is printed of the manager of applications that evolve.
 const RMS: [&str; 5] = ["requests", "views", "nodes", "accounts", "users"];
+
+/// What is printed of the slow-downs that runs tell.
+const INTERFERENCE: [&str; 2] = ["show", "predict"];
 
 /// The keys of a table and their types.
 type Table = BTreeMap<String, String>;
@@ -96,6 +100,7 @@ fn every_command_has_a_schema() {
     named.extend(CLUSTER.map(|name| format!("pbs.cluster-{name}")));
     named.remove("pbs.cosched");
     named.extend(COSCHED.map(|name| format!("pbs.cosched-{name}")));
+    named.extend(INTERFERENCE.map(|name| format!("pbs.interference-{name}")));
     named.extend(RMS.map(|name| format!("pbs.rms-{name}")));
     assert_eq!(documented, named);
 }
@@ -111,6 +116,8 @@ fn what_is_printed_is_what_is_documented() {
     let [p1, p2, gpu] =
         ["p1", "p2", "machine"].map(|name| format!("{SAMPLES}/cosched/{name}.toml"));
     let ledger = path("cluster.db");
+    let slow = path("slow.db");
+    slowed(Path::new(&slow));
     let text = "name = \"sort\"\ndeadline_ns = 9_000_000_000\n[[process]]\nid = 1\n\
                 memory_bytes = 4_000_000\ncommand = [\"true\"]\ntasks = [1_000_000]\n";
     std::fs::write(&job, text).unwrap();
@@ -217,6 +224,22 @@ fn what_is_printed_is_what_is_documented() {
             "cosched-compare",
             &["cosched", "compare", &p1, &p2, "--machine", &gpu],
         ),
+        (
+            "interference-show",
+            &["interference", "show", "--history", &slow],
+        ),
+        (
+            "interference-predict",
+            &[
+                "interference",
+                "predict",
+                "render",
+                "--beside",
+                "backup",
+                "--history",
+                &slow,
+            ],
+        ),
         ("gen", &["gen", "--list"]),
         ("gen", &["gen", "--processes", "1"]),
         ("gen", &["gen", "--format", "leppert"]),
@@ -300,6 +323,13 @@ fn what_is_printed_is_what_is_documented() {
         }
         for rows in [
             "runs", "requests", "limits", "policies", "systems", "tasks", "rows",
+            "runs",
+            "requests",
+            "limits",
+            "policies",
+            "systems",
+            "slowdowns",
+            "predictions",
         ] {
             if let (Some(table), Some(rows)) = (tables.get(1), json[rows].as_array()) {
                 assert!(!rows.is_empty(), "{what}");

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The commands for slow-downs of tasks that run beside each other.
 
+mod learnt;
 mod measure;
+mod predict;
+mod show;
 
 use std::process::ExitCode;
 
@@ -10,12 +13,16 @@ use clap::{Args, Subcommand};
 use crate::failure::Failure;
 use crate::output::Output;
 use measure::MeasureOptions;
+use predict::PredictOptions;
+use show::ShowOptions;
 
 const INTERFERENCE_HELP: &str = "\
 Examples:
   pbsctl interference measure                 How hogs slow each other on this machine
   pbsctl interference measure --rounds 30 --output slowdowns.toml
   pbsctl sim plan.toml --slowdowns slowdowns.toml
+  pbsctl interference show                    What runs of jobs tell
+  pbsctl interference predict render --beside backup
 
 A slow-down is the time of a task beside others over its time alone. It is not the
 same in both directions: who disturbs need not be disturbed.";
@@ -34,6 +41,10 @@ enum What {
     /// Two threads are pinned to two CPUs. Each works alone, both at once, and each
     /// alone again, round by round. It needs neither root nor the scheduling class.
     Measure(MeasureOptions),
+    /// Print who slows whom, as runs in the history tell
+    Show(ShowOptions),
+    /// Print how much slower a task will be beside others, and where that comes from
+    Predict(PredictOptions),
 }
 
 pub(crate) fn interference(
@@ -42,5 +53,7 @@ pub(crate) fn interference(
 ) -> Result<ExitCode, Failure> {
     match &options.what {
         What::Measure(options) => measure::measure(out, options),
+        What::Show(options) => show::show(out.named("interference-show"), options),
+        What::Predict(options) => predict::predict(out.named("interference-predict"), options),
     }
 }

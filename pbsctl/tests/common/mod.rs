@@ -8,6 +8,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use pbs_history::{Corun, Fingerprint, Kind, NewRun, Options, Outcome, ProcessRun, Store, TaskRun};
+use pbs_interference::{Beside, Key, Level, Neighbour, Sample};
+
 /// A task that is far beyond t2_task, and a process beside it.
 pub(crate) const LATE: &str = "plan_id = 7
 [config]
@@ -83,4 +86,75 @@ pub(crate) fn commands() -> Vec<String> {
         .filter(|line| line.starts_with("  ") && !line.starts_with("   "));
     let names = first_words.filter_map(|line| line.split_whitespace().next());
     names.map(str::to_owned).collect()
+}
+
+/// A history of two jobs whose processes have run alone and beside each other: of
+/// "render", which is slowed by half, and of "backup", which is not. A third, "index", is
+/// only known by its name.
+pub(crate) fn slowed(file: &Path) {
+    let key = |name: &str, task| Key {
+        fingerprint: Fingerprint::of([name]).0,
+        task,
+        variant: 0,
+    };
+    let beside = |others: &[Key], duration_ns| Beside {
+        neighbours: (others.iter())
+            .map(|&key| Neighbour {
+                level: Level::Llc,
+                key,
+            })
+            .collect(),
+        duration_ns,
+    };
+    let mut store = Store::open(file, Options::DEFAULT).unwrap();
+    let mut record = |name: &str, task: u32, coruns: &[Corun]| {
+        let new = NewRun {
+            job: &format!("{name}-job"),
+            kind: Kind::Plan,
+            submitted_unix_ns: 1,
+            request: "",
+            reservation: "",
+            order: None,
+        };
+        let id = store.begin_run(&new).unwrap();
+        let figures = ProcessRun {
+            process: 1,
+            name: Some(name.into()),
+            fingerprint: Fingerprint::of([name]),
+            outcome: Outcome::Complete,
+            ran_ns: 1,
+            tasks: vec![TaskRun {
+                task,
+                name: None,
+                planned_insns: 1,
+                retired_insns: 1,
+                peak_memory_bytes: 0,
+                preemptions: 0,
+                outcome: Outcome::Complete,
+            }],
+        };
+        let done = store.finish_run_beside(id, 2, Outcome::Complete, &[figures], coruns);
+        done.unwrap();
+    };
+    let (render, backup) = (key("render", 4), key("backup", 0));
+    let corun = |victim, insns, parts: &[Beside]| Corun {
+        sample: Sample {
+            victim,
+            insns,
+            ran_ns: parts.iter().map(|part| part.duration_ns).sum(),
+            beside: parts.to_vec(),
+        },
+        by_clock: false,
+    };
+    const MS: u64 = 1_000_000;
+    for _ in 0..10 {
+        let alone = corun(render, 300 * MS, &[beside(&[], 100 * MS)]);
+        let parts = [beside(&[], 40 * MS), beside(&[backup], 90 * MS)];
+        let both = corun(render, 300 * MS, &parts);
+        record("render", 4, &[alone, both]);
+        let alone = corun(backup, 100 * MS, &[beside(&[], 50 * MS)]);
+        let both = corun(backup, 100 * MS, &[beside(&[render], 50 * MS)]);
+        record("backup", 0, &[alone, both]);
+    }
+    record("index", 0, &[]);
 }

@@ -53,7 +53,7 @@ pub(crate) fn of_file(entries: &[Entry<String>], jobs: &[&Job]) -> Slowdowns {
 
 /// What those runs tell. Where instructions were counted by the clock, a count is no
 /// work: so the two kinds are learnt from apart, and counted runs go before.
-pub(crate) fn of_runs(coruns: &[Corun]) -> Slowdowns {
+pub fn of_runs(coruns: &[Corun]) -> Slowdowns {
     let of = |by_clock: bool, work: Work| {
         let samples = coruns.iter().filter(|corun| corun.by_clock == by_clock);
         let samples: Vec<_> = samples.map(|corun| corun.sample.clone()).collect();

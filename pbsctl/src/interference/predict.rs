@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: GPL-2.0
+//! `pbsctl interference predict`: how much slower a task will be.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use pbs_interference::{Key, Level, Neighbour, Prediction, Source};
+use pbs_report::{columns, grouped};
+use serde::Serialize;
+
+use super::learnt::{list, Learnt, Other};
+use crate::failure::Failure;
+use crate::history::HistoryFile;
+use crate::output::Output;
+
+const PREDICT_HELP: &str = "\
+Examples:
+  pbsctl interference predict render --beside backup
+  pbsctl interference predict film:render/4 --beside backup index --level llc
+
+Names are those of a process, process/task or job:process/task, as in pbsctl
+interference show. One that several tasks have stands for each of them.
+
+SOURCE says where the number comes from:
+  measured  It ran beside just these
+  sum       It ran beside each of these: 1 + the sum of what is above 1
+  guess     It did not run beside one of them, but both ran beside others: how much the
+            one is slowed by others, times how much the other slows them
+  unknown   Of one nothing is known, and 1 is assumed
+
+RUNS are those that it rests on; of a sum those of the least known part.";
+
+#[derive(Args, Debug)]
+#[command(after_help = PREDICT_HELP)]
+pub(super) struct PredictOptions {
+    /// Who is slowed
+    victim: String,
+
+    /// By whom: those that run at the same time on other CPUs
+    #[arg(long, value_name = "AGGRESSOR", num_args = 1.., required = true)]
+    beside: Vec<String>,
+
+    /// What they share with it [default: the closest at which they were seen, or else node]
+    #[arg(long, value_name = "LEVEL", value_parser = level)]
+    level: Option<Level>,
+
+    #[command(flatten)]
+    history: HistoryFile,
+}
+
+fn level(text: &str) -> Result<Level, String> {
+    Level::from_name(text).ok_or_else(|| format!("there are {}", Level::NAMES.join(", ")))
+}
+
+/// Names that many tasks have are told for so many of them.
+const MOST: usize = 1000;
+
+#[derive(Serialize)]
+struct Predicted {
+    predictions: Vec<Row>,
+}
+
+#[derive(Serialize)]
+struct Row {
+    victim: String,
+    beside: Vec<Other>,
+    slowdown: f64,
+    low: f64,
+    high: f64,
+    samples: u64,
+    source: &'static str,
+}
+
+pub(super) fn predict(out: Output, options: &PredictOptions) -> Result<ExitCode, Failure> {
+    let learnt = Learnt::read(&options.history)?;
+    let victims = learnt.keys(&options.victim)?;
+    let mut sets: Vec<Vec<Key>> = vec![Vec::new()];
+    for name in &options.beside {
+        let keys = learnt.keys(name)?;
+        let longer = sets.iter().flat_map(|set| {
+            keys.iter().map(|&key| {
+                let mut set = set.clone();
+                set.push(key);
+                set
+            })
+        });
+        sets = longer.take(MOST).collect();
+    }
+    let pairs = victims
+        .iter()
+        .flat_map(|&victim| sets.iter().map(move |set| (victim, set)));
+    let predictions = pairs.take(MOST).map(|(victim, set)| {
+        let beside: Vec<_> = set
+            .iter()
+            .map(|&key| Neighbour {
+                level: options
+                    .level
+                    .or_else(|| learnt.level(victim, key))
+                    .unwrap_or(Level::Node),
+                key,
+            })
+            .collect();
+        row(&learnt, victim, &beside)
+    });
+    let predicted = Predicted {
+        predictions: predictions.collect(),
+    };
+    out.print(&predicted, || predicted.text())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn row(learnt: &Learnt, victim: Key, beside: &[Neighbour]) -> Row {
+    let Prediction {
+        slowdown,
+        low,
+        high,
+        samples,
+        source,
+    } = learnt.slowdowns.of(victim, beside);
+    Row {
+        victim: learnt.name(victim),
+        beside: beside.iter().map(|&by| learnt.other(by)).collect(),
+        slowdown,
+        low,
+        high,
+        samples,
+        source: Source::name(source),
+    }
+}
+
+impl Predicted {
+    fn text(&self) -> String {
+        let titles = [
+            "VICTIM",
+            "BESIDE",
+            "SLOW-DOWN",
+            "5 %",
+            "95 %",
+            "RUNS",
+            "SOURCE",
+        ];
+        let mut rows = vec![titles.map(String::from).to_vec()];
+        for row in &self.predictions {
+            rows.push(vec![
+                row.victim.clone(),
+                list(&row.beside),
+                format!("{:.3}", row.slowdown),
+                format!("{:.3}", row.low),
+                format!("{:.3}", row.high),
+                grouped(row.samples),
+                row.source.into(),
+            ]);
+        }
+        columns(&rows, 2)
+    }
+}
