@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Start and end of tasks: from waiting to in execution, and out of the queue.
+
+use crate::csi;
+use crate::layout::RUNNING;
+use crate::node::Locked;
+use crate::table::{Entry, State};
+use crate::{now_ns, Error};
+
+/// What a task claims.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// Where its entry is.
+    pub slot: u32,
+    /// Its number.
+    pub task: u64,
+    /// The generation that its owner has fetched.
+    pub generation: u64,
+    /// The device.
+    pub device: u32,
+    /// Devices of the type, or threads.
+    pub units: u32,
+    /// How long it will take.
+    pub runtime_ns: u64,
+    /// Whether it may start before others that are before it in the queue, as when these
+    /// have not started though the device was free.
+    pub overtakes: bool,
+}
+
+/// What came of a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Claimed {
+    /// The task may run on these devices of the type. Its CSI is gone.
+    Started {
+        /// The first of them, from 0; the others follow. Nothing: so many threads are free,
+        /// but not one beside the other.
+        instance: Option<u32>,
+    },
+    /// There is a result to fetch first, or one is being calculated.
+    Changed,
+    /// The device is taken, or others are before in its queue.
+    Busy {
+        /// When the first of those in execution there should end; 0: nothing is in execution,
+        /// and others are before.
+        until_ns: u64,
+    },
+    /// Somebody has removed the entry: the task is not known any more.
+    Gone,
+}
+
+/// Why a device is not free.
+#[derive(Clone, Copy)]
+struct Taken {
+    until_ns: u64,
+    is_by_others: bool,
+}
+
+impl Locked<'_> {
+    /// Claims a device for a task and deletes its CSI (§4.2.3): it starts now.
+    ///
+    /// The queue of a device is first in, first out, in the order of rounds and submission: a
+    /// task does not overtake a scheduled one of another process that is ready, and whose
+    /// owner knows so.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`].
+    pub fn claim(&mut self, claim: Claim) -> Result<Claimed, Error> {
+        if self.header.status == RUNNING {
+            self.recover()?;
+        }
+        if self.header.status == RUNNING || self.generation() != claim.generation {
+            return Ok(Claimed::Changed);
+        }
+        let Some(mut entry) = self.own_entry(claim.slot, claim.task)? else {
+            return Ok(Claimed::Gone);
+        };
+        let devices = self.devices()?;
+        let Some(there) = devices.get(claim.device as usize) else {
+            return Ok(Claimed::Gone);
+        };
+        let count = there.count;
+        let units = claim.units.clamp(1, count.max(1));
+        let claim = Claim { units, ..claim };
+        let mut free = self.free_on(&entry, &claim, count)?;
+        // Those who have it may be gone; this process is not.
+        if free.is_err_and(|taken| taken.is_by_others) && self.sweep()? > 0 {
+            free = self.free_on(&entry, &claim, count)?;
+        }
+        let instance = match free {
+            Ok(instance) => instance,
+            Err(Taken { until_ns, .. }) => return Ok(Claimed::Busy { until_ns }),
+        };
+        entry.state = State::InExecution;
+        entry.device = Some(claim.device);
+        entry.units = units;
+        entry.instance = instance;
+        entry.runtime_ns = claim.runtime_ns;
+        entry.expected_end_ns = now_ns().saturating_add(claim.runtime_ns);
+        self.write_entry(&entry)?;
+        self.node.step();
+        csi::remove(&self.node.directory, entry.owner.pid, entry.task);
+        self.settle()?;
+        Ok(Claimed::Started { instance })
+    }
+
+    /// The first of so many devices of the type that are free, or when some may be.
+    fn free_on(
+        &self,
+        own: &Entry,
+        claim: &Claim,
+        count: u32,
+    ) -> Result<Result<Option<u32>, Taken>, Error> {
+        let (generation, units) = (self.generation(), claim.units);
+        let (mut used, mut until_ns, mut is_behind) = (0_u64, 0, false);
+        let mut is_by_others = false;
+        let mut taken = Vec::new();
+        for other in self.entries()? {
+            if other.device != Some(claim.device) || other.slot == own.slot {
+                continue;
+            }
+            is_by_others |= other.owner != own.owner;
+            if other.state == State::InExecution {
+                used += u64::from(other.units.max(1));
+                if let Some(first) = other.instance {
+                    taken.push(first..first.saturating_add(other.units.max(1)));
+                }
+                until_ns = match until_ns {
+                    0 => other.expected_end_ns,
+                    first => first.min(other.expected_end_ns),
+                };
+            } else {
+                let knows = other.is_ready && other.acknowledged == generation;
+                let is_before = other.place() < own.place();
+                is_behind |= other.owner != own.owner
+                    && other.is_scheduled
+                    && own.is_scheduled
+                    && knows
+                    && is_before;
+            }
+        }
+        let is_free = used + u64::from(units) <= u64::from(count) || used == 0;
+        if !is_free || (is_behind && !claim.overtakes) {
+            return Ok(Err(Taken {
+                until_ns,
+                is_by_others,
+            }));
+        }
+        // Only the end of what is taken, or the beginning, can be the first of what is free.
+        let mut firsts: Vec<u32> = taken.iter().map(|taken| taken.end).collect();
+        firsts.push(0);
+        firsts.sort_unstable();
+        let first = firsts.into_iter().find(|&first| {
+            let end = first.saturating_add(units);
+            end <= count && taken.iter().all(|of| of.end <= first || end <= of.start)
+        });
+        Ok(Ok(first))
+    }
+
+    /// Takes a task that has ended out of the queue of its device. `now_ready` are tasks of
+    /// this process, slot and number, that waited for it as the last.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`].
+    pub fn finish(&mut self, slot: u32, task: u64, now_ready: &[(u32, u64)]) -> Result<(), Error> {
+        for &(slot, task) in now_ready {
+            if let Some(mut entry) = self.own_entry(slot, task)? {
+                entry.is_ready = true;
+                self.write_entry(&entry)?;
+            }
+        }
+        if self.own_entry(slot, task)?.is_some() {
+            self.free(slot)?;
+        }
+        Ok(())
+    }
+}

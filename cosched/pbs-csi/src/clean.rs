@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Looking into shared memory, and removing what is of no use any more, for operators.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use crate::devices::Device;
+use crate::layout::CSIMF_NAME;
+use crate::node::{Node, Options, Status};
+use crate::table::{parse_name, parse_unpublished, Entry};
+use crate::Error;
+
+/// What there is.
+#[derive(Clone, Debug)]
+pub struct Listed {
+    /// How far a co-scheduling is.
+    pub status: Status,
+    /// The generation.
+    pub generation: u64,
+    /// The devices.
+    pub devices: Vec<Device>,
+    /// The tasks.
+    pub entries: Vec<Entry>,
+    /// So many CSIs there are.
+    pub csis: usize,
+}
+
+/// What was removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cleaned {
+    /// Entries of processes that are gone.
+    pub entries: usize,
+    /// CSIs.
+    pub csis: usize,
+    /// The CSIMF was removed, too.
+    pub csimf: bool,
+}
+
+/// What there is in a directory, which stays as it is; nothing if there is no CSIMF.
+///
+/// # Errors
+///
+/// As for [`Node::open`].
+pub fn list(options: &Options) -> Result<Option<Listed>, Error> {
+    let Some(node) = Node::attach(&of_its_group(options))? else {
+        return Ok(None);
+    };
+    let locked = node.lock()?;
+    Ok(Some(Listed {
+        status: locked.status(),
+        generation: locked.generation(),
+        devices: locked.devices()?,
+        entries: locked.entries()?,
+        csis: files(&options.directory)?.len(),
+    }))
+}
+
+/// Removes what the dead have left; with `force` all files, whatever they are. Processes
+/// that use them go on without co-scheduling.
+///
+/// # Errors
+///
+/// As for [`Node::open`], but with `force` only what keeps a file from being removed.
+pub fn clean(options: &Options, force: bool) -> Result<Cleaned, Error> {
+    let mut cleaned = Cleaned::default();
+    if force {
+        cleaned.csimf = remove(&options.directory.join(CSIMF_NAME))?;
+        for path in files(&options.directory)? {
+            cleaned.csis += usize::from(remove(&path)?);
+        }
+        return Ok(cleaned);
+    }
+    let Some(node) = Node::attach(&of_its_group(options))? else {
+        return Ok(cleaned);
+    };
+    let before = files(&options.directory)?.len();
+    let mut locked = node.lock()?;
+    cleaned.entries = locked.sweep()?;
+    locked.remove_orphans();
+    cleaned.csis = before.saturating_sub(files(&options.directory)?.len());
+    Ok(cleaned)
+}
+
+/// Who only looks, or cleans, need not say whose it is: nothing is decided with it.
+fn of_its_group(options: &Options) -> Options {
+    let group = fs::symlink_metadata(options.directory.join(CSIMF_NAME)).map(|about| about.gid());
+    Options {
+        group: options.group.or(group.ok()),
+        ..options.clone()
+    }
+}
+
+fn remove(path: &Path) -> Result<bool, Error> {
+    match fs::remove_file(path) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(Error::io(path, error)),
+    }
+}
+
+/// The files of CSIs in a directory, and of management files that were being made.
+fn files(directory: &Path) -> Result<Vec<PathBuf>, Error> {
+    let read = fs::read_dir(directory).map_err(|error| Error::io(directory, error))?;
+    let names = read.flatten().map(|file| file.file_name());
+    let is_ours = |name: &str| parse_name(name).is_some() || parse_unpublished(name).is_some();
+    Ok(names
+        .filter(|name| name.to_str().is_some_and(is_ours))
+        .map(|name| directory.join(name))
+        .collect())
+}

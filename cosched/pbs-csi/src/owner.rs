@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Who is who: a pid alone is reused, with its start time it is not within a boot.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+
+use crate::Error;
+
+/// A process: within a boot and a namespace of pids there is never another of both numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Owner {
+    /// Its pid.
+    pub pid: u32,
+    /// When it started, in ticks since boot (field 22 of `/proc/PID/stat`).
+    pub start_ticks: u64,
+}
+
+impl Owner {
+    /// This process.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] without `/proc`.
+    pub fn this() -> Result<Self, Error> {
+        let pid = std::process::id();
+        match look("self") {
+            Ok(stat) => Ok(Self {
+                pid,
+                start_ticks: stat.start_ticks,
+            }),
+            Err(error) => Err(Error::io("/proc/self/stat", error)),
+        }
+    }
+
+    /// Whether any process has this pid now.
+    pub(crate) fn is_pid_alive(pid: u32) -> bool {
+        match look(&pid.to_string()) {
+            Ok(stat) => !stat.has_ended,
+            Err(_) => exists(pid),
+        }
+    }
+
+    /// Whether the process is still there. One that has ended and was not waited for is not.
+    ///
+    /// Where `/proc` hides the processes of others, one with this pid is taken for this one.
+    pub fn is_alive(self) -> bool {
+        match look(&self.pid.to_string()) {
+            Ok(stat) => stat.start_ticks == self.start_ticks && !stat.has_ended,
+            Err(_) => exists(self.pid),
+        }
+    }
+}
+
+struct Stat {
+    start_ticks: u64,
+    has_ended: bool,
+}
+
+fn look(process: &str) -> io::Result<Stat> {
+    let text = fs::read(format!("/proc/{process}/stat"))?;
+    parse(&String::from_utf8_lossy(&text)).ok_or_else(|| io::ErrorKind::InvalidData.into())
+}
+
+fn parse(text: &str) -> Option<Stat> {
+    // The name may have spaces and brackets: what counts is after the last.
+    let mut fields = text.rsplit_once(')')?.1.split_whitespace();
+    let state = fields.next()?;
+    let threads: u64 = fields.nth(16)?.parse().ok()?;
+    let start_ticks = fields.nth(1)?.parse().ok()?;
+    // The first thread may have ended before the others.
+    let has_ended = matches!(state, "X" | "x") || (state == "Z" && threads <= 1);
+    Some(Stat {
+        start_ticks,
+        has_ended,
+    })
+}
+
+#[allow(unsafe_code)] // A system call that std has not.
+fn exists(pid: u32) -> bool {
+    let Ok(pid) = libc::pid_t::try_from(pid) else {
+        return false;
+    };
+    if pid == 0 {
+        return false;
+    }
+    // SAFETY: signal 0 is none; the call only answers.
+    let answer = unsafe { libc::kill(pid, 0) };
+    answer == 0 || io::Error::last_os_error().raw_os_error() == Some(libc::EPERM)
+}
+
+/// What pids and start times are relative to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct World {
+    pub(crate) boot_id: [u8; 16],
+    pub(crate) pid_namespace: u64,
+}
+
+impl World {
+    pub(crate) fn this() -> Result<Self, Error> {
+        const BOOT: &str = "/proc/sys/kernel/random/boot_id";
+        const NAMESPACE: &str = "/proc/self/ns/pid";
+        let text = fs::read_to_string(BOOT).map_err(|error| Error::io(BOOT, error))?;
+        let number = u128::from_str_radix(&text.trim().replace('-', ""), 16);
+        let number = number.map_err(|_| Error::io(BOOT, io::ErrorKind::InvalidData.into()))?;
+        let namespace = fs::metadata(NAMESPACE).map_err(|error| Error::io(NAMESPACE, error))?;
+        Ok(Self {
+            boot_id: number.to_be_bytes(),
+            pid_namespace: namespace.ino(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Command, Stdio};
+
+    #[test]
+    fn this_process_is_alive_and_another_of_its_pid_is_not() {
+        let own = Owner::this().unwrap();
+        assert!(own.is_alive());
+        let start_ticks = own.start_ticks + 1;
+        assert!(!Owner { start_ticks, ..own }.is_alive());
+        let nobody = Owner {
+            pid: 0,
+            start_ticks: 0,
+        };
+        assert!(!nobody.is_alive());
+        let beyond = Owner {
+            pid: u32::MAX,
+            start_ticks: 0,
+        };
+        assert!(!beyond.is_alive());
+    }
+
+    /// Killed processes stay until their parents ask; they hold nothing.
+    #[test]
+    fn one_that_was_not_waited_for_has_ended() {
+        let mut child = Command::new("sleep")
+            .arg("60")
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let stat = look(&child.id().to_string()).unwrap();
+        let owner = Owner {
+            pid: child.id(),
+            start_ticks: stat.start_ticks,
+        };
+        assert!(owner.is_alive());
+        child.kill().unwrap();
+        while owner.is_alive() {
+            std::thread::yield_now();
+        }
+        child.wait().unwrap();
+        assert!(!owner.is_alive());
+    }
+
+    #[test]
+    fn names_of_programs_do_not_confuse() {
+        let text = "7 (a) R 9) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 2 18 4242 20";
+        let stat = parse(text).unwrap();
+        assert_eq!(stat.start_ticks, 4242);
+        assert!(!stat.has_ended);
+        assert!(parse("7 (a").is_none());
+    }
+}

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Killed at every step of the protocol (feature 35): this program starts itself again,
+//! and that process kills itself before its n-th change of shared memory, for all n.
+#![allow(unsafe_code)] // Tests kill themselves, which std can't.
+
+mod common;
+
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use common::{all_on_gpu, claim_of, devices, master, task, Directory};
+use pbs_csi::{Claimed, Node, Options, Status};
+
+const AT: &str = "PBS_CSI_TEST_AT";
+const SHARED: &str = "PBS_CSI_TEST_SHARED";
+/// In the place of a step: a page of another file is lost.
+const BUS: &str = "bus";
+
+static LEFT: AtomicU32 = AtomicU32::new(u32::MAX);
+
+fn on_step() {
+    if LEFT.fetch_sub(1, Ordering::Relaxed) == 0 {
+        // SAFETY: a signal to this process; it does not return.
+        unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
+    }
+}
+
+/// The child's entry: all of the protocol; nothing, where this is the parent.
+#[test]
+fn child() {
+    let Ok(at) = std::env::var(AT) else { return };
+    if at == BUS {
+        lose_a_page(&std::env::var(SHARED).unwrap());
+        return;
+    }
+    LEFT.store(at.parse().unwrap(), Ordering::Relaxed);
+    let mut options = Options::new(std::env::var(SHARED).unwrap());
+    options.on_step = Some(on_step);
+    let node = Node::open(&options).unwrap();
+    node.lock().unwrap().join_devices(&devices()).unwrap();
+    let tasks = [task(1, &[]), task(2, &[]), task(3, &[2])];
+    let slots = node.lock().unwrap().register(&tasks).unwrap();
+    let own: Vec<(u32, u64)> = slots.into_iter().zip(1..).collect();
+    let snapshot = master(&node);
+    let placements = all_on_gpu(&snapshot);
+    node.lock()
+        .unwrap()
+        .publish(snapshot.generation, &placements)
+        .unwrap();
+    let (generation, _) = node.lock().unwrap().fetch(&own).unwrap().unwrap();
+    // On the CPU, where nobody else is before.
+    let (slot, number) = own[1];
+    let claimed = node
+        .lock()
+        .unwrap()
+        .claim(claim_of(slot, number, generation, 0, 1, 1));
+    assert!(
+        matches!(claimed, Ok(Claimed::Started { .. })),
+        "{claimed:?}"
+    );
+    node.lock()
+        .unwrap()
+        .finish(slot, number, &[own[2]])
+        .unwrap();
+    for (slot, number) in [own[0], own[2]] {
+        node.lock().unwrap().withdraw(slot, number).unwrap();
+    }
+}
+
+/// Whether the child was killed at this step; else it has come to its end.
+fn killed_at(directory: &Directory, step: u32) -> bool {
+    let status = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "child", "--nocapture"])
+        .env(AT, step.to_string())
+        .env(SHARED, directory.path())
+        .stdout(Stdio::null())
+        .status()
+        .unwrap();
+    let is_killed = status.signal() == Some(libc::SIGKILL);
+    assert!(is_killed || status.success(), "step {step}: {status}");
+    is_killed
+}
+
+#[test]
+fn f35_killed_anywhere_it_leaves_no_lock_no_ghost_and_no_stuck_status() {
+    let mut steps = 0;
+    loop {
+        let directory = Directory::new("anywhere");
+        // Somebody is there before, with a task that waits.
+        let node = directory.node();
+        node.lock().unwrap().join_devices(&devices()).unwrap();
+        let slots = node.lock().unwrap().register(&[task(9, &[])]).unwrap();
+        let own = [(slots[0], 9)];
+        if !killed_at(&directory, steps) {
+            break;
+        }
+        // Whoever comes next finds it as if it had never been there.
+        let snapshot = master(&node);
+        let tasks: Vec<u64> = snapshot.waiting.iter().map(|of| of.entry.task).collect();
+        assert_eq!(tasks, [9], "step {steps}");
+        assert!(snapshot.in_execution.is_empty(), "step {steps}");
+        let placements = all_on_gpu(&snapshot);
+        node.lock()
+            .unwrap()
+            .publish(snapshot.generation, &placements)
+            .unwrap();
+        let (generation, fetched) = node.lock().unwrap().fetch(&own).unwrap().unwrap();
+        assert_eq!(fetched[0].best_index, Some(1), "step {steps}");
+        let mut locked = node.lock().unwrap();
+        assert_eq!(locked.status(), Status::NotStarted, "step {steps}");
+        let claimed = locked
+            .claim(claim_of(own[0].0, 9, generation, 1, 1, 1))
+            .unwrap();
+        assert_eq!(
+            claimed,
+            Claimed::Started { instance: Some(0) },
+            "step {steps}"
+        );
+        locked.finish(own[0].0, 9, &[]).unwrap();
+        drop(locked);
+        // Files without an entry go with the next who opens.
+        drop(directory.node());
+        assert_eq!(directory.files(), ["pbs-csimf"], "step {steps}");
+        steps += 1;
+    }
+    assert!(steps > 40, "{steps} steps are not all of the protocol");
+}
+
+/// The others are not held up, even if nobody becomes master: who fetches, or claims,
+/// takes a dead master's part away.
+#[test]
+fn f35_after_a_dead_master_a_fetch_is_enough() {
+    let mut steps = 0;
+    let mut was_running = 0;
+    loop {
+        let directory = Directory::new("fetch");
+        let node = directory.node();
+        node.lock().unwrap().join_devices(&devices()).unwrap();
+        let slots = node.lock().unwrap().register(&[task(9, &[])]).unwrap();
+        let own = [(slots[0], 9)];
+        if !killed_at(&directory, steps) {
+            break;
+        }
+        was_running += u32::from(matches!(node.lock().unwrap().status(), Status::Running(_)));
+        let (generation, _) = node.lock().unwrap().fetch(&own).unwrap().unwrap();
+        let mut locked = node.lock().unwrap();
+        locked.sweep().unwrap();
+        assert_eq!(locked.status(), Status::NotStarted, "step {steps}");
+        assert_eq!(locked.entries().unwrap().len(), 1, "step {steps}");
+        let claimed = locked
+            .claim(claim_of(own[0].0, 9, generation, 1, 1, 1))
+            .unwrap();
+        assert_eq!(
+            claimed,
+            Claimed::Started { instance: Some(0) },
+            "step {steps}"
+        );
+        steps += 1;
+    }
+    assert!(was_running > 0, "no master was killed at work");
+}
+
+/// Reads a mapped page of a file that has become shorter, with a node open.
+fn lose_a_page(directory: &str) {
+    let _node = Node::open(&Options::new(directory)).unwrap();
+    let path = std::path::Path::new(directory).join("other");
+    std::fs::write(&path, [1; 4096]).unwrap();
+    let file = std::fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(&path)
+        .unwrap();
+    // SAFETY: a new mapping, of which nobody else knows; the read is what is tried.
+    unsafe {
+        let page = libc::mmap(
+            std::ptr::null_mut(),
+            4096,
+            libc::PROT_READ,
+            libc::MAP_SHARED,
+            std::os::fd::AsRawFd::as_raw_fd(&file),
+            0,
+        );
+        assert_ne!(page, libc::MAP_FAILED);
+        file.set_len(0).unwrap();
+        std::ptr::read_volatile(page.cast::<u8>());
+    }
+}
+
+/// What is not ours ends the process as it would without us.
+#[test]
+fn f26_the_loss_of_other_pages_is_not_hidden() {
+    let directory = Directory::new("bus");
+    let status = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "child", "--nocapture"])
+        .env(AT, BUS)
+        .env(SHARED, directory.path())
+        .stdout(Stdio::null())
+        .status()
+        .unwrap();
+    assert_eq!(status.signal(), Some(libc::SIGBUS), "{status}");
+}
+
+/// Killed while a file was being made: it has no content yet, and nobody's name in it.
+#[test]
+fn f35_files_that_were_being_made_go() {
+    let directory = Directory::new("made");
+    let mut child = Command::new("true").spawn().unwrap();
+    let (gone, here) = (child.id(), std::process::id());
+    child.wait().unwrap();
+    for pid in [gone, here] {
+        for name in [format!("pbs-csi-{pid}-1"), format!("pbs-csimf.{pid}")] {
+            std::fs::write(directory.path().join(name), "").unwrap();
+        }
+    }
+    drop(directory.node());
+    // Those of a living process may be its own, or of one that had its pid.
+    let left = [format!("pbs-csi-{here}-1"), "pbs-csimf".into()];
+    assert_eq!(directory.files(), left);
+    // It makes a new one in its place.
+    directory
+        .node()
+        .lock()
+        .unwrap()
+        .register(&[task(1, &[])])
+        .unwrap();
+}
+
+/// The child of a fork would release, and clear, what is its parent's.
+#[test]
+fn f35_a_child_of_a_fork_must_open_it_anew() {
+    let directory = Directory::new("fork");
+    let node = directory.node();
+    // SAFETY: the child takes no lock of this process, allocates nothing, and exits at once.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        let is_told = matches!(node.lock(), Err(pbs_csi::Error::Forked));
+        // SAFETY: ends the child, without anything of the parent's.
+        unsafe { libc::_exit(if is_told { 0 } else { 1 }) };
+    }
+    let mut status = 0;
+    // SAFETY: the status is valid, and the child is ours.
+    unsafe { libc::waitpid(child, &mut status, 0) };
+    assert_eq!(status, 0);
+    node.lock().unwrap();
+}
