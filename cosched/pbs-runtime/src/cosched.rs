@@ -1,0 +1,393 @@
+// SPDX-License-Identifier: GPL-2.0
+//! This process among the others: registering, deciding, computing, fetching (§4.3).
+
+use std::collections::HashMap;
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use pbs_cosched::{necessary, Cost, Determination, Necessity, Objective};
+use pbs_csi::{
+    now_ns, Begun, Claim, Claimed, Csi, Device, Entry, Error, Fetched, NewTask, Node, Snapshot,
+    State, Waiting,
+};
+
+use crate::mapping::{decide, View};
+use crate::profile::Profiles;
+
+pub use pbs_cosched::Scheduler;
+
+/// Looks again at what a master does after so long.
+const AGAIN: Duration = Duration::from_micros(50);
+/// So many masters' times are waited for one that comes to an end.
+const MASTERS: u32 = 4;
+/// So many tasks are registered before the lock is given to others.
+const AT_ONCE: usize = 64;
+
+/// How this process co-schedules.
+#[derive(Clone, Debug)]
+pub struct CoScheduling {
+    /// Where shared memory is, and who shares it.
+    pub shared: pbs_csi::Options,
+    /// When to co-schedule (§5.1).
+    pub determination: Determination,
+    /// Who decides what runs where, if this process is master.
+    pub scheduler: Scheduler,
+    /// What it is to make small.
+    pub objective: Objective,
+    /// What co-scheduling costs, as long as none was measured.
+    pub cost: Cost,
+    /// So long schedulers may search that could always go on.
+    pub search: Duration,
+}
+
+impl CoScheduling {
+    /// With shared memory in this directory, greedy, and the determination of the seed.
+    pub fn new(shared: pbs_csi::Options) -> Self {
+        Self {
+            shared,
+            determination: Determination::default(),
+            scheduler: Scheduler::Greedy(Default::default()),
+            objective: Objective::default(),
+            cost: Cost::constant(1e6),
+            search: Duration::from_millis(50),
+        }
+    }
+}
+
+/// What costs are kept under.
+fn name(scheduler: &Scheduler) -> &'static str {
+    match scheduler {
+        Scheduler::Greedy(_) => "greedy",
+        Scheduler::PlainRandom(_) => "plain-random",
+        Scheduler::EnhancedRandom(..) => "enhanced-random",
+        Scheduler::Evolutionary(_) => "evolutionary",
+        Scheduler::Heft => "heft",
+        Scheduler::BruteForce => "brute-force",
+    }
+}
+
+/// A task to enter, as this process knows it.
+#[derive(Clone, Debug)]
+pub(crate) struct Offer {
+    /// Its place in the graph.
+    pub(crate) task: usize,
+    /// Its dependencies, by place.
+    pub(crate) after: Vec<usize>,
+    pub(crate) successors: Vec<usize>,
+    /// With devices by their place in the runtime's list.
+    pub(crate) variants: Vec<pbs_csi::Variant>,
+    pub(crate) transfer_ns: u64,
+    pub(crate) is_ready: bool,
+    /// The variant that it would run as without the others.
+    pub(crate) own_choice: Option<usize>,
+}
+
+/// What was decided of a task.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Decided {
+    /// Which of the variants that were offered.
+    pub(crate) variant: usize,
+    pub(crate) place: (u32, std::cmp::Reverse<u64>, u64),
+}
+
+/// The tasks of a graph in shared memory. What is left of them goes when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Session<'a> {
+    node: &'a Node,
+    how: &'a CoScheduling,
+    /// Of each of the runtime's devices, its index in shared memory.
+    devices: Vec<u32>,
+    /// By place in the graph: slot and number.
+    entered: HashMap<usize, (u32, u64)>,
+    pub(crate) generation: u64,
+}
+
+/// Numbers of tasks are never used again in a process.
+static NUMBERS: AtomicU64 = AtomicU64::new(1);
+
+impl<'a> Session<'a> {
+    /// Enters devices and tasks.
+    pub(crate) fn enter(
+        node: &'a Node,
+        how: &'a CoScheduling,
+        devices: &[Device],
+        offers: &[Offer],
+    ) -> Result<Self, Error> {
+        let mut locked = node.lock()?;
+        let devices = locked.join_devices(devices)?;
+        let generation = locked.generation();
+        let mut session = Self {
+            node,
+            how,
+            devices,
+            entered: HashMap::new(),
+            generation,
+        };
+        let numbers: HashMap<usize, u64> = offers
+            .iter()
+            .map(|offer| (offer.task, NUMBERS.fetch_add(1, Ordering::Relaxed)))
+            .collect();
+        let known = |tasks: &[usize]| {
+            let numbers = tasks.iter().filter_map(|task| numbers.get(task));
+            numbers.copied().collect::<Vec<_>>()
+        };
+        let tasks: Vec<NewTask> = offers
+            .iter()
+            .map(|offer| {
+                let variants: Vec<_> = offer
+                    .variants
+                    .iter()
+                    .map(|variant| pbs_csi::Variant {
+                        device: session.devices[variant.device as usize],
+                        ..*variant
+                    })
+                    .collect();
+                let own = offer.own_choice.and_then(|choice| variants.get(choice));
+                NewTask {
+                    is_ready: offer.is_ready,
+                    device: own.map(|own| own.device),
+                    units: own.map_or(0, |own| own.threads),
+                    runtime_ns: own.map_or(0, |own| own.runtime_ns),
+                    csi: Csi {
+                        owner: node.owner(),
+                        task: numbers[&offer.task],
+                        dependencies: known(&offer.after),
+                        reverse_dependencies: known(&offer.successors),
+                        best_index: None,
+                        variants,
+                        transfer_ns: offer.transfer_ns,
+                        is_transfer: false,
+                    },
+                }
+            })
+            .collect();
+        // The first with the same lock: without a task the devices may go.
+        let mut first = Some(locked);
+        for (offers, tasks) in offers.chunks(AT_ONCE).zip(tasks.chunks(AT_ONCE)) {
+            // What was entered before goes with the session if this fails.
+            let slots = match first.take() {
+                Some(mut locked) => locked.register(tasks)?,
+                None => node.lock()?.register(tasks)?,
+            };
+            let entered = offers.iter().zip(tasks).zip(slots);
+            let entered = entered.map(|((offer, task), slot)| (offer.task, (slot, task.csi.task)));
+            session.entered.extend(entered);
+        }
+        Ok(session)
+    }
+
+    /// Whether to co-schedule (listing 5.2).
+    pub(crate) fn necessary(&self, profiles: &dyn Profiles) -> Result<Necessity, Error> {
+        if self.how.determination.always {
+            return Ok(Necessity::Always);
+        }
+        let mut locked = self.node.lock()?;
+        locked.sweep()?;
+        let (devices, entries) = (locked.devices()?, locked.entries()?);
+        let own = self.node.owner();
+        let is_other = |of: &&Entry| of.state == State::Waiting && of.owner != own;
+        let mut others = entries.iter().filter(is_other);
+        if others.next().is_none() {
+            return Ok(Necessity::Alone);
+        }
+        // Of the others counts that they wait, and how long their tasks are in the queues.
+        let mut waiting = Vec::new();
+        for entry in entries.iter().filter(|of| of.state == State::Waiting) {
+            let csi = match entry.owner == own {
+                true => locked.csi(entry).ok().flatten(),
+                false => Some(stand_in(entry, &devices)),
+            };
+            waiting.extend(csi.map(|csi| Waiting {
+                entry: entry.clone(),
+                csi,
+            }));
+        }
+        drop(locked);
+        let running: Vec<Entry> = entries
+            .iter()
+            .filter(|of| of.state == State::InExecution)
+            .cloned()
+            .collect();
+        let mut view = View::new(&devices, &waiting, &running, now_ns());
+        view.queue_waiting(&entries);
+        let process = view.index(own).unwrap_or(usize::MAX);
+        let cost = profiles
+            .cost(name(&self.how.scheduler))
+            .unwrap_or(self.how.cost);
+        Ok(necessary(
+            &view.workload,
+            &view.platform,
+            &view.queues,
+            process,
+            &self.how.determination,
+            &cost,
+        ))
+    }
+
+    /// Becomes master and computes, or waits for the one who does. The answer is whether it
+    /// was this process.
+    pub(crate) fn co_schedule(&self, profiles: &dyn Profiles) -> Result<bool, Error> {
+        let began = Instant::now();
+        let begun = self.node.lock()?.begin()?;
+        let snapshot = match begun {
+            Begun::Master(snapshot) => snapshot,
+            Begun::Other(_) => return Ok(false),
+        };
+        // A mistake in what decides must not leave the others waiting.
+        let decided = catch_unwind(AssertUnwindSafe(|| self.decide(&snapshot)));
+        let mut locked = self.node.lock()?;
+        match decided {
+            Ok(placements) => match locked.publish(snapshot.generation, &placements) {
+                Err(Error::Superseded) => Ok(false),
+                Err(error) => Err(error),
+                Ok(()) => {
+                    drop(locked);
+                    let took_ns = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+                    let tasks = snapshot.waiting.len();
+                    profiles.co_scheduled(name(&self.how.scheduler), tasks, took_ns);
+                    Ok(true)
+                }
+            },
+            Err(_) => locked.abandon(snapshot.generation).map(|()| false),
+        }
+    }
+
+    fn decide(&self, snapshot: &Snapshot) -> Vec<pbs_csi::Placement> {
+        // Who is slower than the others' patience has computed in vain.
+        let search = self.how.search.min(self.how.shared.patience / 2);
+        let until = Instant::now() + search;
+        let mut keep_going = || Instant::now() < until;
+        decide(
+            snapshot,
+            &self.how.scheduler,
+            self.how.objective,
+            &mut keep_going,
+        )
+    }
+
+    /// Waits until no master computes.
+    pub(crate) fn wait(&self) -> Result<(), Error> {
+        self.fetched(&[]).map(|_| ())
+    }
+
+    /// Fetches when there is no master at work. Each has his time, but not one after the
+    /// other for ever.
+    fn fetched(&self, own: &[(u32, u64)]) -> Result<(u64, Vec<Fetched>), Error> {
+        let until = Instant::now() + MASTERS * self.how.shared.patience;
+        loop {
+            if let Some(fetched) = self.node.lock()?.fetch(own)? {
+                return Ok(fetched);
+            }
+            if Instant::now() >= until {
+                return Err(Error::Superseded);
+            }
+            sleep(AGAIN);
+        }
+    }
+
+    /// Fetches what was decided of these tasks, by place in the graph, when the master has
+    /// come to an end.
+    pub(crate) fn fetch(&mut self, tasks: &[usize]) -> Result<HashMap<usize, Decided>, Error> {
+        let own: Vec<(u32, u64)> = tasks
+            .iter()
+            .filter_map(|task| self.entered.get(task).copied())
+            .collect();
+        let places: HashMap<u64, usize> = tasks
+            .iter()
+            .filter_map(|task| Some((self.entered.get(task)?.1, *task)))
+            .collect();
+        let (generation, fetched) = self.fetched(&own)?;
+        self.generation = generation;
+        let decided = fetched.into_iter().filter_map(|of| {
+            let decided = Decided {
+                variant: of.best_index? as usize,
+                place: of.place,
+            };
+            Some((*places.get(&of.task)?, decided))
+        });
+        Ok(decided.collect())
+    }
+
+    /// So long others are waited for that are before, and do not start.
+    pub(crate) fn patience(&self) -> Duration {
+        self.how.shared.patience
+    }
+
+    /// The check before a task: one load (§5.6.2).
+    #[inline]
+    pub(crate) fn has_changed(&self) -> bool {
+        self.node.generation() != self.generation
+    }
+
+    /// Claims a device of the runtime's list for a task.
+    pub(crate) fn claim(
+        &mut self,
+        task: usize,
+        device: usize,
+        units: u32,
+        runtime_ns: u64,
+        overtakes: bool,
+    ) -> Result<Claimed, Error> {
+        let Some(&(slot, number)) = self.entered.get(&task) else {
+            return Ok(Claimed::Gone);
+        };
+        self.node.lock()?.claim(Claim {
+            slot,
+            task: number,
+            generation: self.generation,
+            device: self.devices[device],
+            units,
+            runtime_ns,
+            overtakes,
+        })
+    }
+
+    /// A task has ended, and these are ready now.
+    pub(crate) fn finish(&mut self, task: usize, now_ready: &[usize]) -> Result<(), Error> {
+        let Some((slot, number)) = self.entered.remove(&task) else {
+            return Ok(());
+        };
+        let ready: Vec<(u32, u64)> = now_ready
+            .iter()
+            .filter_map(|task| self.entered.get(task).copied())
+            .collect();
+        self.node.lock()?.finish(slot, number, &ready)
+    }
+}
+
+impl Drop for Session<'_> {
+    fn drop(&mut self) {
+        if self.entered.is_empty() {
+            return;
+        }
+        // If it can't be had, who comes next removes them after we have ended.
+        if let Ok(mut locked) = self.node.lock() {
+            for (slot, number) in self.entered.values() {
+                let _ = locked.withdraw(*slot, *number);
+            }
+        }
+    }
+}
+
+/// A CSI for a task of which only counts that it waits.
+fn stand_in(entry: &Entry, devices: &[Device]) -> Csi {
+    let device = entry.device.unwrap_or(0);
+    let models = devices.get(device as usize).map_or(1, |of| of.models);
+    Csi {
+        owner: entry.owner,
+        task: entry.task,
+        dependencies: Vec::new(),
+        reverse_dependencies: Vec::new(),
+        best_index: None,
+        variants: vec![pbs_csi::Variant {
+            model: models.trailing_zeros(),
+            threads: 1,
+            runtime_ns: entry.runtime_ns,
+            device,
+        }],
+        transfer_ns: 0,
+        is_transfer: false,
+    }
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Why a graph did not run to its end.
+
+use std::fmt;
+
+/// Why a graph could not be run.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// Tasks that wait for each other, by name, the last for the first.
+    Cycle(Vec<String>),
+    /// Something of the graph can't be: what, and what to do.
+    Graph(String),
+    /// Something of the options can't be.
+    Options(String),
+    /// A task can run on none of the devices.
+    NothingFits(String),
+    /// Variants that have not been profiled, where they are refused: task and variant.
+    Unprofiled(Vec<String>),
+    /// A task's function has failed or panicked.
+    Failed {
+        /// The task.
+        task: String,
+        /// What it said.
+        why: String,
+    },
+    /// A device has failed, or has too little memory.
+    Device {
+        /// Its name.
+        device: String,
+        /// What it said.
+        why: String,
+    },
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cycle(tasks) => {
+                write!(f, "tasks wait for each other: {}", tasks.join(" after "))
+            }
+            Self::Graph(why) | Self::Options(why) => f.write_str(why),
+            Self::NothingFits(task) => write!(
+                f,
+                "task {task} has no variant for a device that is here: add one, or the device"
+            ),
+            Self::Unprofiled(variants) => write!(
+                f,
+                "not profiled: {}; run once with calibration, or give runtimes",
+                variants.join(", ")
+            ),
+            Self::Failed { task, why } => write!(f, "task {task}: {why}"),
+            Self::Device { device, why } => write!(f, "device {device}: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}

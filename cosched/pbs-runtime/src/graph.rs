@@ -1,0 +1,405 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Tasks, their variants, and what they wait for (§2.4, 2.6.2).
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::context::Context;
+use crate::region::Region;
+use crate::Error;
+
+/// Programming models (T5.2). Their numbers are those in shared memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u32)]
+pub enum Model {
+    /// One thread of the CPU.
+    Cpu = 0,
+    /// Several threads of the CPU.
+    Omp = 1,
+    /// A GPU, however it is programmed.
+    Gpu = 2,
+    /// CUDA.
+    Cuda = 3,
+    /// OpenCL.
+    Ocl = 4,
+}
+
+impl Model {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Cpu, Self::Omp, Self::Gpu, Self::Cuda, Self::Ocl];
+
+    /// Its number.
+    pub fn number(self) -> u32 {
+        self as u32
+    }
+
+    /// The one of a number.
+    pub fn of(number: u32) -> Option<Self> {
+        Self::ALL.into_iter().find(|of| of.number() == number)
+    }
+
+    /// Its name, as in job files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Cpu => "CPU",
+            Self::Omp => "OMP",
+            Self::Gpu => "GPU",
+            Self::Cuda => "CUDA",
+            Self::Ocl => "OCL",
+        }
+    }
+
+    /// Whether it runs on threads of the CPU.
+    pub fn is_of_cpu(self) -> bool {
+        matches!(self, Self::Cpu | Self::Omp)
+    }
+}
+
+impl fmt::Display for Model {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What a task does with a region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// It reads it.
+    Read,
+    /// It writes all of it, and does not look at what was there.
+    Write,
+    /// Both.
+    ReadWrite,
+}
+
+impl Access {
+    pub(crate) fn reads(self) -> bool {
+        self != Self::Write
+    }
+
+    pub(crate) fn writes(self) -> bool {
+        self != Self::Read
+    }
+}
+
+/// A kernel in OpenCL C. Its arguments are the task's regions, in their order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kernel {
+    /// The program.
+    pub source: String,
+    /// The kernel's name in it.
+    pub name: String,
+    /// Work items.
+    pub items: usize,
+}
+
+/// A function of the host.
+pub type Function = Arc<dyn Fn(&mut Context<'_>) -> Result<(), String> + Send + Sync>;
+
+/// What a variant executes.
+#[derive(Clone)]
+pub enum Body {
+    /// A function, on the CPU or on a simulated accelerator.
+    Function(Function),
+    /// A kernel, on a device that knows OpenCL.
+    Kernel(Kernel),
+}
+
+impl fmt::Debug for Body {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Function(_) => f.write_str("Function"),
+            Self::Kernel(kernel) => kernel.fmt(f),
+        }
+    }
+}
+
+/// An implementation of a task for one target.
+#[derive(Clone, Debug)]
+pub struct Variant {
+    pub(crate) model: Model,
+    pub(crate) threads: u32,
+    pub(crate) device: Option<String>,
+    pub(crate) takes: Option<Duration>,
+    pub(crate) body: Body,
+}
+
+impl Variant {
+    /// A function of one thread.
+    pub fn cpu<F>(function: F) -> Self
+    where
+        F: Fn(&mut Context<'_>) -> Result<(), String> + Send + Sync + 'static,
+    {
+        Self::new(Model::Cpu, 1, Body::Function(Arc::new(function)))
+    }
+
+    /// A function that starts so many threads, itself included.
+    pub fn omp<F>(threads: u32, function: F) -> Self
+    where
+        F: Fn(&mut Context<'_>) -> Result<(), String> + Send + Sync + 'static,
+    {
+        Self::new(Model::Omp, threads, Body::Function(Arc::new(function)))
+    }
+
+    /// A function whose result a simulated accelerator gives after this time.
+    pub fn simulated<F>(model: Model, takes: Duration, function: F) -> Self
+    where
+        F: Fn(&mut Context<'_>) -> Result<(), String> + Send + Sync + 'static,
+    {
+        let own = Self::new(model, 1, Body::Function(Arc::new(function)));
+        own.taking(takes)
+    }
+
+    /// A kernel in OpenCL C.
+    pub fn kernel(kernel: Kernel) -> Self {
+        Self::new(Model::Ocl, 1, Body::Kernel(kernel))
+    }
+
+    /// Any.
+    pub fn new(model: Model, threads: u32, body: Body) -> Self {
+        Self {
+            model,
+            threads: threads.max(1),
+            device: None,
+            takes: None,
+            body,
+        }
+    }
+
+    /// On this type of device, where several know the model.
+    #[must_use]
+    pub fn on(mut self, device: &str) -> Self {
+        self.device = Some(device.into());
+        self
+    }
+
+    /// It takes this long on a simulated accelerator; elsewhere it is the runtime that is
+    /// expected as long as none was measured.
+    #[must_use]
+    pub fn taking(mut self, takes: Duration) -> Self {
+        self.takes = Some(takes);
+        self
+    }
+}
+
+/// A unit of work: a function with its variants, and its data.
+#[derive(Clone, Debug)]
+pub struct Task {
+    pub(crate) name: String,
+    pub(crate) kind: String,
+    pub(crate) variants: Vec<Variant>,
+    pub(crate) regions: Vec<(Region, Access)>,
+    pub(crate) after: Vec<TaskId>,
+}
+
+impl Task {
+    /// A task of this name. Its kind, which runtimes are kept of, has the same.
+    pub fn new(name: &str) -> Self {
+        Self {
+            name: name.into(),
+            kind: name.into(),
+            variants: Vec::new(),
+            regions: Vec::new(),
+            after: Vec::new(),
+        }
+    }
+
+    /// Runtimes are kept under this name: what does the same with as much data.
+    #[must_use]
+    pub fn kind(mut self, kind: &str) -> Self {
+        self.kind = kind.into();
+        self
+    }
+
+    /// It can run as this, too.
+    #[must_use]
+    pub fn variant(mut self, variant: Variant) -> Self {
+        self.variants.push(variant);
+        self
+    }
+
+    /// It has this region.
+    #[must_use]
+    pub fn region(mut self, region: &Region, access: Access) -> Self {
+        self.regions.push((region.clone(), access));
+        self
+    }
+
+    /// It waits for that one.
+    #[must_use]
+    pub fn after(mut self, task: TaskId) -> Self {
+        self.after.push(task);
+        self
+    }
+}
+
+/// A task of a graph, by its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TaskId(pub(crate) usize);
+
+/// Tasks and their order. Tasks that use the same region, one of them writing, are in the
+/// order in which they were added.
+#[derive(Clone, Debug, Default)]
+pub struct Graph {
+    pub(crate) tasks: Vec<Task>,
+}
+
+impl Graph {
+    /// None.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a task. Each iteration of a loop is one of its own (§5.6.5).
+    pub fn add(&mut self, mut task: Task) -> TaskId {
+        for (index, before) in self.tasks.iter().enumerate() {
+            let conflicts = task.regions.iter().any(|(region, access)| {
+                before
+                    .regions
+                    .iter()
+                    .any(|(other, its)| region.is(other) && (access.writes() || its.writes()))
+            });
+            if conflicts {
+                task.after.push(TaskId(index));
+            }
+        }
+        task.after.sort_unstable();
+        task.after.dedup();
+        self.tasks.push(task);
+        TaskId(self.tasks.len() - 1)
+    }
+
+    /// Has a task wait for another one.
+    pub fn depend(&mut self, task: TaskId, on: TaskId) {
+        if let Some(task) = self.tasks.get_mut(task.0) {
+            if !task.after.contains(&on) {
+                task.after.push(on);
+            }
+        }
+    }
+
+    /// All regions, each once.
+    pub(crate) fn regions(&self) -> Vec<Region> {
+        let mut all: Vec<Region> = Vec::new();
+        for (region, _) in self.tasks.iter().flat_map(|task| &task.regions) {
+            if !all.iter().any(|other| other.is(region)) {
+                all.push(region.clone());
+            }
+        }
+        all
+    }
+
+    /// Those that wait for each.
+    pub(crate) fn successors(&self) -> Vec<Vec<usize>> {
+        let mut successors = vec![Vec::new(); self.tasks.len()];
+        for (index, task) in self.tasks.iter().enumerate() {
+            for before in &task.after {
+                if let Some(of) = successors.get_mut(before.0) {
+                    of.push(index);
+                }
+            }
+        }
+        successors
+    }
+
+    /// The tasks, each behind all that it waits for.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Cycle`] with those that wait for each other; [`Error::Graph`].
+    pub(crate) fn order(&self) -> Result<Vec<usize>, Error> {
+        for task in &self.tasks {
+            if task.after.iter().any(|before| before.0 >= self.tasks.len()) {
+                let why = format!("task {} waits for one of another graph", task.name);
+                return Err(Error::Graph(why));
+            }
+            if task.variants.is_empty() {
+                return Err(Error::Graph(format!("task {} has no variant", task.name)));
+            }
+            for (index, (region, _)) in task.regions.iter().enumerate() {
+                if task.regions[..index]
+                    .iter()
+                    .any(|(other, _)| other.is(region))
+                {
+                    let why = format!("task {} has a region twice", task.name);
+                    return Err(Error::Graph(why));
+                }
+            }
+        }
+        let successors = self.successors();
+        let mut open: Vec<usize> = self.tasks.iter().map(|task| task.after.len()).collect();
+        let mut order: Vec<usize> = (0..open.len()).filter(|&task| open[task] == 0).collect();
+        let mut next = 0;
+        while let Some(&task) = order.get(next) {
+            next += 1;
+            for &after in &successors[task] {
+                open[after] -= 1;
+                if open[after] == 0 {
+                    order.push(after);
+                }
+            }
+        }
+        match order.len() == self.tasks.len() {
+            true => Ok(order),
+            false => Err(Error::Cycle(self.cycle(&open))),
+        }
+    }
+
+    /// Some tasks that wait for each other; there is an open one.
+    fn cycle(&self, open: &[usize]) -> Vec<String> {
+        let is_open = |task: usize| open[task] > 0;
+        let mut path: Vec<usize> = (0..open.len())
+            .find(|&task| is_open(task))
+            .into_iter()
+            .collect();
+        while let Some(&last) = path.last() {
+            let before = self.tasks[last].after.iter().map(|before| before.0);
+            let Some(before) = before.into_iter().find(|&before| is_open(before)) else {
+                break;
+            };
+            if let Some(begin) = path.iter().position(|&task| task == before) {
+                path.drain(..begin);
+                break;
+            }
+            path.push(before);
+        }
+        let names = path.into_iter().map(|task| self.tasks[task].name.clone());
+        names.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn nothing() -> Variant {
+        Variant::cpu(|_| Ok(()))
+    }
+
+    #[test]
+    fn regions_make_order() {
+        let region = Region::new(vec![0; 4]);
+        let mut graph = Graph::new();
+        let task = |name: &str, access| Task::new(name).variant(nothing()).region(&region, access);
+        let write = graph.add(task("write", Access::Write));
+        let one = graph.add(task("one", Access::Read));
+        let other = graph.add(task("other", Access::Read));
+        let last = graph.add(task("last", Access::ReadWrite));
+        assert_eq!(graph.tasks[one.0].after, [write]);
+        assert_eq!(graph.tasks[other.0].after, [write]);
+        assert_eq!(graph.tasks[last.0].after, [write, one, other]);
+    }
+
+    #[test]
+    fn cycles_are_named() {
+        let mut graph = Graph::new();
+        let a = graph.add(Task::new("a").variant(nothing()));
+        let b = graph.add(Task::new("b").variant(nothing()).after(a));
+        let c = graph.add(Task::new("c").variant(nothing()).after(b));
+        graph.add(Task::new("d").variant(nothing()).after(c));
+        graph.depend(b, c);
+        let told = graph.order().unwrap_err().to_string();
+        assert_eq!(told, "tasks wait for each other: b after c");
+    }
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Task graphs whose tasks are co-scheduled with those of other processes (§5.6).
+//!
+//! A [`Graph`] has tasks with variants, and regions of data that they read and write. A
+//! [`Runtime`] has devices: threads of the CPU, and accelerators. [`Runtime::run`]
+//! executes a graph:
+//!
+//! 1. The tasks' CSIs go to shared memory, whether or not a co-scheduling is wanted (§4.3).
+//! 2. If one is necessary, this process becomes master, and computes it for all.
+//! 3. Each task is checked before it starts: one load (§5.6.2). If a result has come, what
+//!    has not started is marked for rerun, data go home to host memory, and the graph is
+//!    built anew with one candidate per task, the one that was chosen. And so on, until all
+//!    tasks have run (listing 5.4).
+//!
+//! What runs keeps its variant: there is no preemption (§1.2). Each iteration of a loop is a
+//! task of its own, with its own mapping (§5.6.5). With co-scheduling off no shared memory
+//! is touched; if shared memory can't be used, the graph runs all the same, and
+//! [`Report::alone_because`] says why.
+
+mod accelerator;
+mod calibrate;
+mod context;
+mod cosched;
+mod error;
+mod execute;
+mod graph;
+mod local;
+mod mapping;
+mod memory;
+mod pass;
+mod pool;
+mod profile;
+mod region;
+mod report;
+mod runtime;
+
+pub use accelerator::{Accelerator, Argument, Buffer, Simulated};
+pub use context::Context;
+pub use cosched::{CoScheduling, Scheduler};
+pub use error::Error;
+pub use graph::{Access, Body, Function, Graph, Kernel, Model, Task, TaskId, Variant};
+pub use profile::{InMemory, Key, Profiles};
+pub use region::Region;
+pub use report::{Report, TaskReport};
+pub use runtime::{DeviceSpec, Options, Runtime, Unprofiled};

@@ -1,0 +1,458 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Passes over a graph, until all of it has run (listing 5.4).
+
+use std::cmp::Reverse;
+use std::sync::mpsc::{channel, Receiver, RecvTimeoutError, Sender};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use pbs_csi::{now_ns, Claimed};
+
+use crate::cosched::Session;
+use crate::execute::{execute, Ran};
+use crate::graph::Graph;
+use crate::local::Units;
+use crate::pool::Job;
+use crate::region::Transferred;
+use crate::report::{Report, TaskReport};
+use crate::runtime::{Candidate, Runtime};
+use crate::Error;
+
+/// A device that others have is looked at again after so long, at least and at most.
+const SOON: Duration = Duration::from_micros(100);
+const LATER: Duration = Duration::from_millis(2);
+/// So many passes in which no task starts are no co-scheduling, but somebody who writes.
+const FRUITLESS: u32 = 64;
+
+/// How a task is to run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mapped {
+    /// Which of its candidates.
+    pub(crate) candidate: usize,
+    /// Its place in the queue of the device.
+    pub(crate) place: (u32, Reverse<u64>, u64),
+    pub(crate) is_co_scheduled: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Waiting,
+    /// On the first of these devices, and so many.
+    Running(Option<u32>, u32),
+    Done,
+}
+
+/// How a pass came to its end.
+enum Outcome {
+    Ended,
+    /// Another mapping is there: what has not started is to be mapped anew.
+    Changed,
+}
+
+enum Started {
+    Yes,
+    /// Others have the device, perhaps until then.
+    Busy(u64),
+    /// The process itself has it.
+    Own,
+    Changed,
+}
+
+/// What workers say.
+enum Message {
+    Ran(usize, Result<Ran, String>),
+    Staged(Vec<Transferred>),
+}
+
+/// A graph on its way.
+pub(crate) struct Pass<'r, 'g> {
+    runtime: &'r Runtime,
+    graph: &'g Graph,
+    candidates: &'g [Vec<Candidate>],
+    successors: Vec<Vec<usize>>,
+    /// So many dependencies of each task have not ended.
+    open: Vec<usize>,
+    states: Vec<State>,
+    mapped: Vec<Mapped>,
+    is_staged: Vec<bool>,
+    /// Since when each task waits for a device where nothing is in execution.
+    behind_since: Vec<Option<Instant>>,
+    units: Vec<Units>,
+    session: Option<Session<'r>>,
+    report: Report,
+    at_work: usize,
+    /// Passes since a task has started.
+    fruitless: u32,
+    failed: Option<Error>,
+    sender: Sender<Message>,
+    receiver: Receiver<Message>,
+}
+
+impl<'r, 'g> Pass<'r, 'g> {
+    pub(crate) fn new(
+        runtime: &'r Runtime,
+        graph: &'g Graph,
+        candidates: &'g [Vec<Candidate>],
+        mapped: Vec<Mapped>,
+        session: Option<Session<'r>>,
+        mut report: Report,
+    ) -> Self {
+        let (sender, receiver) = channel();
+        let tasks = graph.tasks.iter().zip(&mapped).zip(candidates);
+        report.tasks = tasks
+            .map(|((task, mapped), own)| {
+                let candidate = &own[mapped.candidate];
+                TaskReport {
+                    name: task.name.clone(),
+                    variant: candidate.variant,
+                    model: candidate.key.model,
+                    device: candidate.key.device.clone(),
+                    instance: None,
+                    started_ns: 0,
+                    ended_ns: 0,
+                    reruns: 0,
+                    is_co_scheduled: false,
+                }
+            })
+            .collect();
+        Self {
+            runtime,
+            graph,
+            candidates,
+            successors: graph.successors(),
+            open: graph.tasks.iter().map(|task| task.after.len()).collect(),
+            states: vec![State::Waiting; graph.tasks.len()],
+            is_staged: vec![false; graph.tasks.len()],
+            behind_since: vec![None; graph.tasks.len()],
+            units: runtime
+                .devices
+                .iter()
+                .map(|of| Units::new(of.shared.count))
+                .collect(),
+            mapped,
+            session,
+            report,
+            at_work: 0,
+            fruitless: 0,
+            failed: None,
+            sender,
+            receiver,
+        }
+    }
+
+    /// The loop of listing 5.4.
+    pub(crate) fn run(mut self) -> Result<Report, Error> {
+        loop {
+            let outcome = self.traverse();
+            // What runs is not stopped (§1.2), and what was begun with is waited for.
+            while self.at_work > 0 {
+                match self.receiver.recv() {
+                    Ok(message) => self.take(message),
+                    Err(_) => break,
+                }
+            }
+            let before = self.runtime.device_memory_bytes();
+            self.data_home();
+            if let Some(failed) = self.failed.take() {
+                return Err(failed);
+            }
+            match outcome {
+                Outcome::Ended => return Ok(self.report),
+                Outcome::Changed => {
+                    self.report.freed_on_exit_bytes += before;
+                    self.rebuild();
+                }
+            }
+        }
+    }
+
+    /// Brings all data to host memory, as after each traversal (§5.6.5), and gives the
+    /// memory of the devices back, that of skipped tasks, too.
+    fn data_home(&mut self) {
+        for region in self.graph.regions() {
+            match region.go_home() {
+                Ok(transferred) => self.learn(transferred.as_slice()),
+                Err(why) => self.fail(Error::Device {
+                    device: "memory".into(),
+                    why,
+                }),
+            }
+        }
+        self.is_staged.fill(false);
+    }
+
+    /// Marks what was skipped for rerun, and gives each task the one candidate that was
+    /// chosen for it (§5.6.2).
+    fn rebuild(&mut self) {
+        self.report.rebuilds += 1;
+        let tasks = 0..self.states.len();
+        let rerun: Vec<usize> = tasks
+            .filter(|&task| self.states[task] == State::Waiting)
+            .collect();
+        for &task in &rerun {
+            self.report.tasks[task].reruns += 1;
+        }
+        self.fruitless += 1;
+        if self.fruitless > FRUITLESS {
+            self.go_alone("mappings have changed so fast that no task could start".into());
+        }
+        let Some(session) = &mut self.session else {
+            return;
+        };
+        match session.fetch(&rerun) {
+            Ok(decided) => {
+                for (task, decided) in decided {
+                    if decided.variant < self.candidates[task].len() {
+                        self.mapped[task] = Mapped::decided(decided);
+                    }
+                }
+            }
+            Err(error) => self.go_alone(error.to_string()),
+        }
+    }
+
+    /// Starts what can be started until all has run or the mapping has changed.
+    fn traverse(&mut self) -> Outcome {
+        loop {
+            let mut ready: Vec<usize> = (0..self.states.len())
+                .filter(|&task| self.states[task] == State::Waiting && self.open[task] == 0)
+                .collect();
+            ready.sort_by_key(|&task| (self.mapped[task].place, task));
+            let mut is_blocked = vec![false; self.units.len()];
+            let mut again = None;
+            for task in ready {
+                if self.failed.is_some() {
+                    return Outcome::Ended;
+                }
+                if self.session.as_ref().is_some_and(Session::has_changed) {
+                    return Outcome::Changed;
+                }
+                let device = self.candidate(task).device;
+                // Queues are first in, first out.
+                if is_blocked[device] {
+                    continue;
+                }
+                match self.start(task) {
+                    Started::Yes => {}
+                    Started::Changed => return Outcome::Changed,
+                    Started::Own => self.block(task, &mut is_blocked),
+                    Started::Busy(until_ns) => {
+                        self.block(task, &mut is_blocked);
+                        let left = Duration::from_nanos(until_ns.saturating_sub(now_ns()));
+                        let left = left.clamp(SOON, LATER);
+                        again = Some(again.map_or(left, |other: Duration| other.min(left)));
+                    }
+                }
+            }
+            match (self.at_work, again) {
+                (0, None) => return Outcome::Ended,
+                (0, Some(again)) => sleep(again),
+                (_, None) => match self.receiver.recv() {
+                    Ok(message) => self.take(message),
+                    Err(_) => return Outcome::Ended,
+                },
+                (_, Some(again)) => match self.receiver.recv_timeout(again) {
+                    Ok(message) => self.take(message),
+                    Err(RecvTimeoutError::Timeout) => {}
+                    Err(RecvTimeoutError::Disconnected) => return Outcome::Ended,
+                },
+            }
+        }
+    }
+
+    fn candidate(&self, task: usize) -> &'g Candidate {
+        &self.candidates[task][self.mapped[task].candidate]
+    }
+
+    /// A task waits for its device: its data can go there meanwhile, if it is known which
+    /// one of the type it will be.
+    fn block(&mut self, task: usize, is_blocked: &mut [bool]) {
+        let candidate = self.candidate(task);
+        is_blocked[candidate.device] = true;
+        let [memory] = &self.runtime.devices[candidate.device].memories[..] else {
+            return;
+        };
+        if std::mem::replace(&mut self.is_staged[task], true) {
+            return;
+        }
+        let (memory, sender) = (memory.clone(), self.sender.clone());
+        let regions = self.graph.tasks[task].regions.clone();
+        self.at_work += 1;
+        self.runtime.pool.give(Job {
+            cpus: self.runtime.options.cpus.clone(),
+            run: Box::new(move || {
+                let mut transfers = Vec::new();
+                for (region, access) in &regions {
+                    // What has no room now is brought when the task starts.
+                    let here = region.to_memory(&memory, access.reads(), &mut transfers);
+                    if !matches!(here, Ok(Some(_))) {
+                        break;
+                    }
+                }
+                let _ = sender.send(Message::Staged(transfers));
+            }),
+        });
+    }
+
+    fn start(&mut self, task: usize) -> Started {
+        let candidate = self.candidate(task);
+        let (device, units) = (candidate.device, candidate.units);
+        // Then nobody else needs to be asked.
+        if !self.units[device].has_room(units) {
+            return Started::Own;
+        }
+        let claimed = match &mut self.session {
+            Some(session) => {
+                // Those before may be stopped, or mean harm.
+                let patience = session.patience();
+                let since = self.behind_since[task];
+                let overtakes = since.is_some_and(|since| since.elapsed() > patience);
+                session.claim(task, device, units, candidate.runtime_ns, overtakes)
+            }
+            None => match self.units[device].take(units) {
+                Some(instance) => {
+                    self.dispatch(task, instance);
+                    return Started::Yes;
+                }
+                None => return Started::Own,
+            },
+        };
+        match claimed {
+            Ok(Claimed::Started { instance }) => {
+                self.units[device].note(instance, units);
+                self.dispatch(task, instance);
+                Started::Yes
+            }
+            Ok(Claimed::Changed) => Started::Changed,
+            Ok(Claimed::Busy { until_ns }) => {
+                let since = self.behind_since[task].get_or_insert_with(Instant::now);
+                if until_ns > 0 {
+                    *since = Instant::now();
+                }
+                Started::Busy(until_ns)
+            }
+            Ok(Claimed::Gone) => {
+                self.go_alone("the entry of a task was removed by another process".into());
+                self.start(task)
+            }
+            Err(error) => {
+                self.go_alone(error.to_string());
+                self.start(task)
+            }
+        }
+    }
+
+    /// From now on without the others: what they have decided so far stays.
+    fn go_alone(&mut self, why: String) {
+        self.session = None;
+        self.report.alone_because.get_or_insert(why);
+    }
+
+    /// Has a worker execute a task on devices that it has.
+    fn dispatch(&mut self, task: usize, instance: Option<u32>) {
+        let candidate = self.candidate(task);
+        let own = &mut self.report.tasks[task];
+        own.variant = candidate.variant;
+        own.model = candidate.key.model;
+        own.device.clone_from(&candidate.key.device);
+        own.instance = instance;
+        own.is_co_scheduled = self.mapped[task].is_co_scheduled;
+        self.states[task] = State::Running(instance, candidate.units);
+        self.fruitless = 0;
+        self.at_work += 1;
+        let sender = self.sender.clone();
+        let work = self.work(task, candidate, instance);
+        let cpus = self.runtime.cpus_of(candidate, instance);
+        self.runtime.pool.give(Job {
+            cpus,
+            run: Box::new(move || {
+                let _ = sender.send(Message::Ran(task, work()));
+            }),
+        });
+    }
+
+    fn work(
+        &self,
+        task: usize,
+        candidate: &Candidate,
+        instance: Option<u32>,
+    ) -> impl FnOnce() -> Result<Ran, String> + Send + 'static {
+        let memories = &self.runtime.devices[candidate.device].memories;
+        let memory = memories.get(instance.unwrap_or(0) as usize).cloned();
+        let (own, variant) = (self.graph.tasks[task].clone(), candidate.variant);
+        let all = self.graph.regions();
+        move || execute(&own, variant, memory.as_ref(), &all)
+    }
+
+    fn take(&mut self, message: Message) {
+        self.at_work -= 1;
+        match message {
+            Message::Staged(transfers) => self.learn(&transfers),
+            Message::Ran(task, ran) => self.ended(task, ran),
+        }
+    }
+
+    fn ended(&mut self, task: usize, ran: Result<Ran, String>) {
+        let candidate = self.candidate(task);
+        if let State::Running(instance, units) = self.states[task] {
+            self.units[candidate.device].give_back(instance, units);
+        }
+        self.states[task] = State::Done;
+        let mut now_ready = Vec::new();
+        for &next in &self.successors[task] {
+            self.open[next] -= 1;
+            if self.open[next] == 0 {
+                now_ready.push(next);
+            }
+        }
+        if let Some(session) = &mut self.session {
+            if let Err(error) = session.finish(task, &now_ready) {
+                self.go_alone(error.to_string());
+            }
+        }
+        match ran {
+            Ok(ran) => {
+                let own = &mut self.report.tasks[task];
+                (own.started_ns, own.ended_ns) = (ran.started_ns, ran.ended_ns);
+                let took_ns = ran.ended_ns - ran.started_ns;
+                self.runtime.options.profiles.ran(&candidate.key, took_ns);
+                self.learn(&ran.transfers);
+            }
+            Err(why) => self.fail(Error::Failed {
+                task: self.graph.tasks[task].name.clone(),
+                why,
+            }),
+        }
+    }
+
+    fn learn(&self, transfers: &[Transferred]) {
+        for of in transfers {
+            let profiles = &self.runtime.options.profiles;
+            profiles.transferred(&of.device, of.bytes, of.took_ns);
+        }
+    }
+
+    /// The first failure is what is told.
+    fn fail(&mut self, error: Error) {
+        self.failed.get_or_insert(error);
+    }
+}
+
+impl Runtime {
+    /// The CPUs of a task.
+    pub(crate) fn cpus_of(&self, candidate: &Candidate, instance: Option<u32>) -> Vec<u32> {
+        let all = &self.options.cpus;
+        match instance.filter(|_| candidate.device == 0) {
+            Some(first) => {
+                let threads = first..first + candidate.units;
+                let mut cpus: Vec<u32> = threads
+                    .map(|thread| all[thread as usize % all.len()])
+                    .collect();
+                cpus.sort_unstable();
+                cpus.dedup();
+                cpus
+            }
+            None => all.clone(),
+        }
+    }
+}

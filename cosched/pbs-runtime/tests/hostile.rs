@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: GPL-2.0
+//! A member of the group that wants to harm: the graph runs all the same.
+
+mod common;
+
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use common::{add, gpu, number, Directory, MILLISECOND};
+use pbs_cosched::Determination;
+use pbs_csi::layout::{CsimfHeader, EntryRecord, CSIMF_BYTES, ENTRIES_AT, RUNNING};
+use pbs_runtime::{Access, Graph, Model, Options, Report, Runtime, Task, Variant};
+
+const TASKS: u64 = 12;
+
+fn options(directory: &Directory) -> Options {
+    let mut own = directory.options(2);
+    own.devices.push(gpu("gpu", 1, 1 << 20));
+    if let Some(how) = &mut own.co_scheduling {
+        how.determination = Determination::ALWAYS;
+        how.shared.patience = 5 * MILLISECOND;
+    }
+    own
+}
+
+/// Runs a chain, while somebody does this again and again, with the file and a number.
+fn attacked(name: &str, does: impl Fn(&fs::File, u64) + Sync) -> Report {
+    let directory = Directory::new(name);
+    let runtime = Runtime::new(options(&directory)).unwrap();
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut options = OpenOptions::new();
+            let csimf = directory.path().join("pbs-csimf");
+            let file = options.read(true).write(true).open(csimf).unwrap();
+            let mut random = 1_u64;
+            while !is_over.load(Ordering::Relaxed) {
+                random = random
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1);
+                does(&file, random >> 33);
+            }
+        });
+        let region = number(0);
+        let mut graph = Graph::new();
+        for index in 0..TASKS {
+            let on_gpu = Variant::simulated(Model::Gpu, MILLISECOND / 10, |context| {
+                common::adding(context, 1)
+            });
+            let task = Task::new(&format!("t{index}")).kind("t").variant(on_gpu);
+            let task = task.variant(add(1).taking(MILLISECOND / 5));
+            graph.add(task.region(&region, Access::ReadWrite));
+        }
+        let report = runtime.run(&graph);
+        is_over.store(true, Ordering::Relaxed);
+        assert_eq!(region.content(), TASKS.to_ne_bytes());
+        assert_eq!(runtime.device_memory_bytes(), 0);
+        report.unwrap()
+    })
+}
+
+fn at(name: &str) -> u64 {
+    let mut fields = CsimfHeader::FIELDS.iter();
+    fields.find(|(of, _, _)| *of == name).unwrap().1 as u64
+}
+
+#[test]
+fn f26_a_generation_that_never_rests_does_not_keep_tasks_from_starting() {
+    let generation = at("generation");
+    attacked("generation", |file, number| {
+        file.write_all_at(&number.to_ne_bytes(), generation)
+            .unwrap();
+    });
+}
+
+#[test]
+fn f26_a_master_that_is_always_at_work_is_not_waited_for() {
+    let status = at("status");
+    attacked("status", |file, _| {
+        file.write_all_at(&RUNNING.to_ne_bytes(), status).unwrap();
+    });
+}
+
+#[test]
+fn f26_a_file_that_becomes_shorter_and_longer_does_not_end_us() {
+    attacked("length", |file, number| {
+        let length = if number % 2 == 0 {
+            CSIMF_BYTES as u64
+        } else {
+            number % 8192
+        };
+        file.set_len(length).unwrap();
+    });
+}
+
+#[test]
+fn f26_entries_and_devices_that_change_all_the_time_do_no_harm() {
+    attacked("entries", |file, number| {
+        let entries = (ENTRIES_AT + 16 * EntryRecord::BYTES) as u64;
+        file.write_all_at(&number.to_ne_bytes(), 128 + number % entries)
+            .unwrap();
+    });
+}
+
+#[test]
+fn f26_files_that_are_removed_do_no_harm() {
+    let directory = Directory::new("removed");
+    let mut own = options(&directory);
+    own.threads = 1;
+    let runtime = Runtime::new(own).unwrap();
+    let region = number(0);
+    let mut graph = Graph::new();
+    for index in 0..4 {
+        let path = directory.path().to_path_buf();
+        let variant = Variant::cpu(move |context| {
+            for file in fs::read_dir(&path).map_err(|error| error.to_string())? {
+                let _ = fs::remove_file(file.map_err(|error| error.to_string())?.path());
+            }
+            common::adding(context, 1)
+        });
+        let task = Task::new(&format!("t{index}")).variant(variant.taking(MILLISECOND));
+        graph.add(task.region(&region, Access::ReadWrite));
+    }
+    let report = runtime.run(&graph).unwrap();
+    assert_eq!(region.content(), 4_u64.to_ne_bytes());
+    let why = report.alone_because.unwrap();
+    assert!(why.contains("it was removed while it was in use"), "{why}");
+}

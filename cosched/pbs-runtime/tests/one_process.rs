@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: GPL-2.0
+//! A process alone: graphs, devices, calibration.
+
+mod common;
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::Arc;
+use std::time::Duration;
+
+use common::{add, gpu, number, options, Directory};
+use pbs_runtime::{Access, Error, Graph, InMemory, Key, Model, Options, Profiles, Region, Runtime};
+use pbs_runtime::{Task, Unprofiled, Variant};
+
+const SHORT: Duration = Duration::from_micros(200);
+
+/// A chain over one region, whose tasks add 1, 2, 3 ...
+fn chain(region: &Region, tasks: u64, variants: &[Variant]) -> Graph {
+    let mut graph = Graph::new();
+    for number in 1..=tasks {
+        let mut task = Task::new(&format!("t{number}")).kind("add");
+        for variant in variants {
+            task = task.variant(variant.clone());
+        }
+        graph.add(task.region(region, Access::ReadWrite));
+    }
+    graph
+}
+
+#[test]
+fn a_chain_runs_in_order_on_the_cpu() {
+    let runtime = Runtime::new(options(2)).unwrap();
+    let region = number(0);
+    let graph = chain(&region, 5, &[add(1).taking(SHORT)]);
+    let report = runtime.run(&graph).unwrap();
+    assert_eq!(region.content(), 5_u64.to_ne_bytes());
+    let ends: Vec<_> = report.tasks.iter().map(|task| task.ended_ns).collect();
+    assert!(ends.is_sorted(), "{ends:?}");
+    assert_eq!(report.rebuilds, 0);
+}
+
+#[test]
+fn f2_simulated_accelerators_give_the_result_of_the_host() {
+    let mut own = options(1);
+    own.devices.push(gpu("gpu", 2, 1 << 20));
+    let runtime = Runtime::new(own).unwrap();
+    let regions = [number(10), number(20), number(30)];
+    let mut graph = Graph::new();
+    for (index, region) in regions.iter().enumerate() {
+        let add = |context: &mut pbs_runtime::Context<'_>| {
+            let content = context.write(0)?;
+            content[0] += 1;
+            Ok(())
+        };
+        let variant = Variant::simulated(Model::Gpu, SHORT, add);
+        graph.add(
+            Task::new(&format!("t{index}"))
+                .variant(variant)
+                .region(region, Access::ReadWrite),
+        );
+    }
+    let report = runtime.run(&graph).unwrap();
+    for (region, expected) in regions.iter().zip([11, 21, 31_u64]) {
+        assert_eq!(region.content(), expected.to_ne_bytes());
+    }
+    for task in &report.tasks {
+        assert_eq!((task.model, task.device.as_str()), (Model::Gpu, "gpu"));
+        assert!(task.ended_ns - task.started_ns >= SHORT.as_nanos() as u64);
+        assert!(task.instance.is_some_and(|instance| instance < 2));
+    }
+    // Two devices: the third had to wait for one of the first.
+    let mut spans: Vec<_> = report
+        .tasks
+        .iter()
+        .map(|of| (of.started_ns, of.ended_ns))
+        .collect();
+    spans.sort_unstable();
+    assert!(spans[2].0 >= spans[0].1.min(spans[1].1), "{spans:?}");
+    assert_eq!(runtime.device_memory_bytes(), 0);
+}
+
+#[test]
+fn f3_variants_that_never_ran_are_refused_by_name() {
+    let mut own = options(2);
+    own.unprofiled = Unprofiled::Refuse;
+    let runtime = Runtime::new(own).unwrap();
+    let graph = chain(&number(0), 2, &[add(1), Variant::omp(2, |_| Ok(()))]);
+    let told = runtime.run(&graph).unwrap_err().to_string();
+    assert_eq!(
+        told,
+        "not profiled: add as CPU with 1 threads on cpu, add as OMP with 2 threads on cpu; \
+         run once with calibration, or give runtimes"
+    );
+}
+
+#[test]
+fn f3_variants_that_never_ran_are_calibrated_each_once() {
+    let profiles = Arc::new(InMemory::default());
+    let mut own = options(2);
+    own.profiles = profiles.clone();
+    own.devices.push(gpu("gpu", 1, 1 << 20));
+    let runtime = Runtime::new(own).unwrap();
+    let calls: [Arc<AtomicU32>; 3] = Default::default();
+    let counted = |which: usize| {
+        let calls = calls[which].clone();
+        move |context: &mut pbs_runtime::Context<'_>| {
+            calls.fetch_add(1, Ordering::Relaxed);
+            context.write(0)?[0] += 1;
+            Ok(())
+        }
+    };
+    let gpu = pbs_runtime::Body::Function(Arc::new(counted(2)));
+    let variants = [
+        Variant::cpu(counted(0)),
+        Variant::omp(2, counted(1)),
+        Variant::new(Model::Gpu, 1, gpu),
+    ];
+    let region = number(0);
+    let graph = chain(&region, 3, &variants);
+    let report = runtime.run(&graph).unwrap();
+    assert!(report.is_calibration);
+    // Three variants of the first task, then one of each other one; each adds once.
+    let calls: u32 = calls.iter().map(|of| of.load(Ordering::Relaxed)).sum();
+    assert_eq!(calls, 5);
+    assert_eq!(region.content(), 3_u64.to_ne_bytes());
+    for (model, threads, device) in [
+        (Model::Cpu, 1, "cpu"),
+        (Model::Omp, 2, "cpu"),
+        (Model::Gpu, 1, "gpu"),
+    ] {
+        let key = Key {
+            task: "add".into(),
+            model,
+            threads,
+            device: device.into(),
+        };
+        assert!(profiles.runtime_ns(&key).is_some(), "{key:?}");
+    }
+    assert!(profiles.transfer_ns("gpu", 8).is_some());
+    assert!(!runtime.run(&graph).unwrap().is_calibration);
+}
+
+#[test]
+fn f20_each_iteration_of_a_loop_has_a_mapping_of_its_own() {
+    let mut own = options(1);
+    own.devices.push(gpu("gpu", 1, 1 << 20));
+    let runtime = Runtime::new(own).unwrap();
+    // Independent iterations of the same kind: folded, all would be where the first is.
+    let mut graph = Graph::new();
+    for iteration in 0..6 {
+        let both = Task::new(&format!("i{iteration}"))
+            .kind("iteration")
+            .variant(add(1).taking(SHORT))
+            .variant(Variant::simulated(Model::Gpu, SHORT, |_| Ok(())));
+        graph.add(both.region(&number(0), Access::ReadWrite));
+    }
+    let report = runtime.run(&graph).unwrap();
+    let on_gpu = report.tasks.iter().filter(|of| of.model == Model::Gpu);
+    let on_gpu = on_gpu.count();
+    assert!((1..6).contains(&on_gpu), "{on_gpu} of 6 on the GPU");
+}
+
+#[test]
+fn f23_off_touches_no_shared_memory() {
+    let directory = Directory::new("off");
+    let mut own = options(1);
+    assert!(own.co_scheduling.is_none());
+    own.threads = 1;
+    let runtime = Runtime::new(own).unwrap();
+    let report = runtime
+        .run(&chain(&number(0), 2, &[add(1).taking(SHORT)]))
+        .unwrap();
+    assert_eq!(report.alone_because, None);
+    assert!(directory.files().is_empty());
+    let mapped = std::fs::read_to_string("/proc/self/maps").unwrap();
+    // Other tests of this program have theirs in directories of their own.
+    assert!(!mapped.contains("/dev/shm/pbs-csimf"));
+}
+
+#[test]
+fn shared_memory_that_cannot_be_used_is_told_and_the_graph_runs() {
+    let directory = Directory::new("unusable");
+    std::fs::write(directory.path().join("pbs-csimf"), "no CSIMF").unwrap();
+    let runtime = Runtime::new(directory.options(1)).unwrap();
+    let region = number(0);
+    let report = runtime
+        .run(&chain(&region, 2, &[add(1).taking(SHORT)]))
+        .unwrap();
+    assert_eq!(region.content(), 2_u64.to_ne_bytes());
+    let why = report.alone_because.unwrap();
+    assert!(why.contains("8 bytes instead of 262144"), "{why}");
+    assert!(
+        why.ends_with("remove it with: pbsctl csi clean --force"),
+        "{why}"
+    );
+}
+
+#[test]
+fn a_task_that_fails_or_panics_ends_the_run_and_leaves_nothing() {
+    let directory = Directory::new("fails");
+    let runtime = Runtime::new(directory.options(2)).unwrap();
+    for (variant, expected) in [
+        (Variant::cpu(|_| Err("no luck".into())), "task bad: no luck"),
+        (
+            Variant::cpu(|_| panic!("ouch")),
+            "task bad: it panicked: ouch",
+        ),
+    ] {
+        let mut graph = Graph::new();
+        let bad = graph.add(Task::new("bad").variant(variant.taking(SHORT)));
+        graph.add(Task::new("after").variant(add(1).taking(SHORT)).after(bad));
+        let told = runtime.run(&graph).unwrap_err().to_string();
+        assert_eq!(told, expected);
+        assert!(directory.entries().is_empty());
+        assert_eq!(directory.files(), ["pbs-csimf"]);
+    }
+}
+
+#[test]
+fn what_fits_no_device_is_named() {
+    let runtime = Runtime::new(options(1)).unwrap();
+    let mut graph = Graph::new();
+    graph.add(Task::new("wide").variant(Variant::omp(3, |_| Ok(()))));
+    assert!(matches!(runtime.run(&graph), Err(Error::NothingFits(name)) if name == "wide"));
+}
+
+#[test]
+fn device_memory_that_is_too_small_is_made_room_in() {
+    let mut own = options(1);
+    own.devices.push(gpu("gpu", 1, 12));
+    let runtime = Runtime::new(own).unwrap();
+    let (one, other) = (number(1), number(2));
+    let mut graph = Graph::new();
+    for (index, region) in [&one, &other, &one].into_iter().enumerate() {
+        let variant = Variant::simulated(Model::Gpu, SHORT, |context| {
+            context.write(0)?[0] += 1;
+            Ok(())
+        });
+        let task = Task::new(&format!("t{index}")).variant(variant);
+        graph.add(task.region(region, Access::ReadWrite));
+    }
+    runtime.run(&graph).unwrap();
+    assert_eq!(one.content(), 3_u64.to_ne_bytes());
+    assert_eq!(other.content(), 3_u64.to_ne_bytes());
+    let mut graph = Graph::new();
+    let large = Region::new(vec![0; 13]);
+    let variant = Variant::simulated(Model::Gpu, SHORT, |_| Ok(()));
+    graph.add(
+        Task::new("large")
+            .variant(variant)
+            .region(&large, Access::Read),
+    );
+    let told = runtime.run(&graph).unwrap_err().to_string();
+    assert_eq!(
+        told,
+        "task large: the device has too little memory for its regions"
+    );
+}
+
+#[test]
+fn threads_stay_on_the_cpus_of_their_task() {
+    let own = Options::default();
+    let first = own.cpus[0];
+    let runtime = Runtime::new(own).unwrap();
+    let region = Region::new(vec![0; 8]);
+    let mut graph = Graph::new();
+    let where_it_is = Variant::cpu(|context| {
+        let cpus = pbs_csi::cpus::allowed().map_err(|error| error.to_string())?;
+        let content = context.write(0)?;
+        content[..4].copy_from_slice(&(cpus.len() as u32).to_ne_bytes());
+        content[4..].copy_from_slice(&cpus[0].to_ne_bytes());
+        Ok(())
+    });
+    graph.add(
+        Task::new("t")
+            .variant(where_it_is.taking(SHORT))
+            .region(&region, Access::Write),
+    );
+    runtime.run(&graph).unwrap();
+    let expected = [1_u32.to_ne_bytes(), first.to_ne_bytes()].concat();
+    assert_eq!(region.content(), expected);
+}
+
+#[test]
+fn f11_a_co_scheduling_is_measured_and_its_cost_is_what_decides() {
+    let directory = Directory::new("cost");
+    let profiles = Arc::new(InMemory::default());
+    let mut own = directory.options(1);
+    own.profiles = profiles.clone();
+    if let Some(how) = &mut own.co_scheduling {
+        how.determination = pbs_cosched::Determination::ALWAYS;
+    }
+    let runtime = Runtime::new(own).unwrap();
+    let report = runtime
+        .run(&chain(&number(0), 3, &[add(1).taking(SHORT)]))
+        .unwrap();
+    assert_eq!(report.co_schedulings, 1);
+    assert!(profiles.cost("greedy").is_some_and(|cost| cost.ns(3) > 0));
+}
+
+#[test]
+fn alone_nothing_is_co_scheduled_but_by_always() {
+    let directory = Directory::new("alone");
+    let runtime = Runtime::new(directory.options(1)).unwrap();
+    let report = runtime
+        .run(&chain(&number(0), 2, &[add(1).taking(SHORT)]))
+        .unwrap();
+    assert_eq!((report.co_schedulings, report.rebuilds), (0, 0));
+    assert_eq!(report.alone_because, None);
+    assert!(!report.tasks[0].is_co_scheduled);
+    assert_eq!(directory.files(), ["pbs-csimf"]);
+}
+
+#[test]
+fn graphs_of_several_threads_run_one_after_the_other() {
+    let mut own = options(2);
+    own.devices.push(gpu("gpu", 1, 1 << 10));
+    let runtime = Runtime::new(own).unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let region = number(0);
+                let on_gpu =
+                    Variant::simulated(Model::Gpu, SHORT, |context| common::adding(context, 1));
+                runtime.run(&chain(&region, 5, &[on_gpu])).unwrap();
+                assert_eq!(region.content(), 5_u64.to_ne_bytes());
+            });
+        }
+    });
+}
