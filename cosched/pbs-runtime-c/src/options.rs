@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Options.
+
+use std::ffi::{c_char, c_int};
+use std::sync::Arc;
+
+use pbs_cosched::{Determination, EnhancedOptions, GreedyOptions, Scheduler};
+use pbs_runtime::{Accelerator, CoScheduling, DeviceSpec, Model, Options, Simulated};
+
+use crate::error::{exclusive, free, handle, invalid, needed, number, text, Failure, EUNAVAILABLE};
+
+/// The model of a number.
+pub(crate) fn model(number: c_int) -> Result<Model, Failure> {
+    let model = u32::try_from(number).ok().and_then(Model::of);
+    model.ok_or_else(|| invalid(format!("{number} is no programming model")))
+}
+
+fn co_scheduling(options: &mut Options) -> Result<&mut CoScheduling, Failure> {
+    let how = options.co_scheduling.as_mut();
+    how.ok_or_else(|| invalid("co-scheduling is off: call pbs_rt_options_shared() first"))
+}
+
+/// New options.
+#[unsafe(no_mangle)]
+pub extern "C" fn pbs_rt_options_new() -> *mut Options {
+    handle(|| Ok(Options::default()))
+}
+
+/// Frees options.
+///
+/// # Safety
+///
+/// Null, or of [`pbs_rt_options_new`] and not freed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pbs_rt_options_free(options: *mut Options) {
+    // SAFETY: as the caller has said.
+    unsafe { free(options) };
+}
+
+/// Threads of the CPU.
+///
+/// # Safety
+///
+/// See the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pbs_rt_options_threads(options: *mut Options, threads: u32) -> c_int {
+    number(|| {
+        // SAFETY: as the caller has said.
+        unsafe { exclusive(options) }?.threads = threads;
+        Ok(0)
+    })
+}
+
+/// Co-scheduling on, in a directory, with a group.
+///
+/// # Safety
+///
+/// See the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pbs_rt_options_shared(
+    options: *mut Options,
+    directory: *const c_char,
+    group: i64,
+) -> c_int {
+    number(|| {
+        // SAFETY: as the caller has said.
+        let (options, directory) = unsafe { (exclusive(options)?, text(directory)?) };
+        let mut shared = directory.map_or_else(pbs_csi::Options::default, pbs_csi::Options::new);
+        if group >= 0 {
+            let group = u32::try_from(group).map_err(|_| invalid("no such group"))?;
+            shared.group = Some(group);
+        }
+        options.co_scheduling = Some(CoScheduling::new(shared));
+        Ok(0)
+    })
+}
+
+/// When to co-schedule.
+///
+/// # Safety
+///
+/// See the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pbs_rt_options_determination(
+    options: *mut Options,
+    name: *const c_char,
+) -> c_int {
+    number(|| {
+        // SAFETY: as the caller has said.
+        let (options, name) = unsafe { (exclusive(options)?, needed(name)?) };
+        co_scheduling(options)?.determination = match name.as_str() {
+            "never" => Determination::NEVER,
+            "always" => Determination::ALWAYS,
+            "contention" => Determination::CONTENTION,
+            "speedup" => Determination::SPEEDUP,
+            "amortization" => Determination::AMORTIZATION,
+            other => return Err(invalid(format!("{other} is no determination"))),
+        };
+        Ok(0)
+    })
+}
+
+/// Who decides what runs where.
+///
+/// # Safety
+///
+/// See the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pbs_rt_options_scheduler(
+    options: *mut Options,
+    name: *const c_char,
+) -> c_int {
+    number(|| {
+        // SAFETY: as the caller has said.
+        let (options, name) = unsafe { (exclusive(options)?, needed(name)?) };
+        let seed = u64::from(std::process::id());
+        co_scheduling(options)?.scheduler = match name.as_str() {
+            "greedy" => Scheduler::Greedy(GreedyOptions::default()),
+            "plain-random" => Scheduler::PlainRandom(seed),
+            "enhanced-random" => Scheduler::EnhancedRandom(EnhancedOptions::default(), seed),
+            "evolutionary" => Scheduler::Evolutionary(seed),
+            "heft" => Scheduler::Heft,
+            other => return Err(invalid(format!("{other} is no scheduler"))),
+        };
+        Ok(0)
+    })
+}
+
+/// Whether variants that have never run are refused.
+///
+/// # Safety
+///
+/// See the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pbs_rt_options_refuse(options: *mut Options, refuse: c_int) -> c_int {
+    number(|| {
+        // SAFETY: as the caller has said.
+        unsafe { exclusive(options) }?.unprofiled = match refuse {
+            0 => pbs_runtime::Unprofiled::Calibrate,
+            _ => pbs_runtime::Unprofiled::Refuse,
+        };
+        Ok(0)
+    })
+}
+
+/// Simulated accelerators.
+///
+/// # Safety
+///
+/// See the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pbs_rt_options_simulated(
+    options: *mut Options,
+    name: *const c_char,
+    of: c_int,
+    count: u32,
+    memory_bytes: u64,
+) -> c_int {
+    number(|| {
+        // SAFETY: as the caller has said.
+        let (options, name) = unsafe { (exclusive(options)?, needed(name)?) };
+        let model = model(of)?;
+        if !(1..=1024).contains(&count) {
+            return Err(invalid("there can be 1 to 1024 devices of a type"));
+        }
+        let one = || Arc::new(Simulated::new(&[model], memory_bytes)) as Arc<dyn Accelerator>;
+        options.devices.push(DeviceSpec {
+            name,
+            instances: (0..count).map(|_| one()).collect(),
+        });
+        Ok(0)
+    })
+}
+
+/// OpenCL devices.
+///
+/// # Safety
+///
+/// See the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pbs_rt_options_opencl(
+    options: *mut Options,
+    name: *const c_char,
+) -> c_int {
+    number(|| {
+        // SAFETY: as the caller has said.
+        let (options, name) = unsafe { (exclusive(options)?, needed(name)?) };
+        let found = pbs_opencl::devices();
+        let found = found.map_err(|why| Failure(EUNAVAILABLE, why.to_string()))?;
+        options.devices.push(pbs_opencl::Found::spec(&name, &found));
+        Ok(c_int::try_from(found.len()).unwrap_or(c_int::MAX))
+    })
+}

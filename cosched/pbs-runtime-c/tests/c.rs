@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The library from C: the header says what is exported, and programs run.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+fn here() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Where cargo puts the library when it builds tests.
+fn library() -> PathBuf {
+    let own = std::env::current_exe().unwrap();
+    let directory = own.parent().unwrap();
+    let library = directory.join("libpbsruntime.so");
+    assert!(library.exists(), "{}", library.display());
+    library
+}
+
+fn scratch(name: &str) -> PathBuf {
+    let path = std::env::temp_dir().join(format!("pbs-runtime-c-{}-{name}", std::process::id()));
+    let _ = fs::remove_dir_all(&path);
+    fs::create_dir(&path).unwrap();
+    path
+}
+
+fn compile(source: &str, program: &Path) {
+    let library = library();
+    let directory = library.parent().unwrap();
+    let compiled = Command::new("gcc")
+        .args(["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-I"])
+        .arg(here().join("include"))
+        .arg(here().join(source))
+        .arg("-o")
+        .arg(program)
+        .arg("-L")
+        .arg(directory)
+        .arg("-lpbsruntime")
+        .arg(format!("-Wl,-rpath,{}", directory.display()))
+        .output()
+        .expect("gcc");
+    let told = String::from_utf8_lossy(&compiled.stderr);
+    assert!(compiled.status.success(), "{told}");
+}
+
+fn text(output: &Output) -> String {
+    let all = [&output.stdout[..], &output.stderr].concat();
+    String::from_utf8(all).unwrap()
+}
+
+#[test]
+fn the_header_declares_what_is_exported_and_nothing_else() {
+    let header = fs::read_to_string(here().join("include/pbs_runtime.h")).unwrap();
+    let code = header
+        .split("/*")
+        .map(|part| part.split_once("*/").map_or(part, |of| of.1));
+    let code: String = code.collect();
+    let mut declared = BTreeSet::new();
+    for (at, _) in code.match_indices("pbs_rt_") {
+        let name: String = code[at..]
+            .chars()
+            .take_while(|letter| letter.is_ascii_lowercase() || *letter == '_')
+            .collect();
+        if code[at + name.len()..].starts_with('(') {
+            declared.insert(name);
+        }
+    }
+    let listed = Command::new("nm")
+        .args(["-D", "--defined-only", "--format=just-symbols"])
+        .arg(library())
+        .output()
+        .expect("nm");
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    let exported: BTreeSet<String> = listed.lines().map(str::to_string).collect();
+    assert!(declared.len() > 20, "{declared:?}");
+    assert_eq!(declared, exported);
+}
+
+#[test]
+fn the_sample_runs_alone_and_with_others() {
+    let directory = scratch("sample");
+    let program = directory.join("sum");
+    compile("samples/sum.c", &program);
+    // Of all squares below 4000.
+    let expected = "21325334000, of 5 tasks\n";
+    let alone = Command::new(&program).output().unwrap();
+    assert_eq!(text(&alone), expected);
+    let shared = directory.join("shared");
+    fs::create_dir(&shared).unwrap();
+    let start = || {
+        let mut command = Command::new(&program);
+        command.arg(&shared).stdout(Stdio::piped()).spawn().unwrap()
+    };
+    for child in [start(), start(), start()] {
+        assert_eq!(text(&child.wait_with_output().unwrap()), expected);
+    }
+    let left: Vec<_> = fs::read_dir(&shared)
+        .unwrap()
+        .map(|of| of.unwrap().file_name())
+        .collect();
+    assert_eq!(left, ["pbs-csimf"]);
+    fs::remove_dir_all(directory).unwrap();
+}
+
+#[test]
+fn mistakes_are_errors() {
+    let directory = scratch("misuse");
+    let program = directory.join("misuse");
+    compile("tests/misuse.c", &program);
+    let ran = Command::new(program).output().unwrap();
+    assert!(ran.status.success(), "{}", text(&ran));
+    fs::remove_dir_all(directory).unwrap();
+}

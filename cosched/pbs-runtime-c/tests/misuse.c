@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What can be done wrong: each is an error, and none ends the program. */
+#include <stdio.h>
+#include <string.h>
+
+#include "pbs_runtime.h"
+
+static int bad;
+
+#define WANT(error, call) do {							\
+	int got = (call);							\
+	if (got != (error) || !strlen(pbs_rt_last_error())) {			\
+		printf("%s: %d (%s)\n", #call, got, pbs_rt_last_error());	\
+		bad = 1;							\
+	}									\
+} while (0)
+
+static int fails(struct pbs_rt_context *context, void *argument)
+{
+	(void)argument;
+	/* It only reads it, and has no second one. */
+	if (pbs_rt_context_write(context, 0, NULL) || pbs_rt_context_read(context, 1, NULL))
+		return 1;
+	return pbs_rt_context_threads(context) == 1 ? 42 : 2;
+}
+
+int main(void)
+{
+	struct pbs_rt_options *options = pbs_rt_options_new();
+	struct pbs_rt_graph *graph = pbs_rt_graph_new();
+	char data[4] = "abc";
+	struct pbs_rt_region *region = pbs_rt_region_new(data, sizeof(data));
+	struct pbs_rt *runtime;
+	int first, second;
+
+	WANT(PBS_RT_EINVAL, pbs_rt_options_threads(NULL, 1));
+	WANT(PBS_RT_EINVAL, pbs_rt_options_scheduler(options, "greedy"));
+	WANT(PBS_RT_EINVAL, pbs_rt_options_simulated(options, "gpu", 77, 1, 1));
+	WANT(PBS_RT_EINVAL, pbs_rt_options_simulated(options, NULL, PBS_RT_GPU, 1, 1));
+	WANT(PBS_RT_EINVAL, pbs_rt_options_simulated(options, "gpu", PBS_RT_GPU, 0, 1));
+	WANT(PBS_RT_EINVAL, pbs_rt_run(NULL, NULL, NULL));
+	WANT(PBS_RT_EINVAL, pbs_rt_graph_task(graph, "\xff\xfe", NULL));
+	WANT(PBS_RT_EINVAL, pbs_rt_task_after(graph, 0, 0));
+	WANT(PBS_RT_OK, !!pbs_rt_region_new(NULL, 4));
+	WANT(PBS_RT_OK, !!pbs_rt_new(NULL));
+	pbs_rt_options_threads(options, 0);
+	WANT(PBS_RT_OK, !!pbs_rt_new(options));
+	pbs_rt_options_threads(options, 1);
+	pbs_rt_options_refuse(options, 1);
+	runtime = pbs_rt_new(options);
+	first = pbs_rt_graph_task(graph, "first", NULL);
+	WANT(PBS_RT_EGRAPH, pbs_rt_run(runtime, graph, NULL));
+	WANT(PBS_RT_EINVAL, pbs_rt_task_function(graph, first, PBS_RT_CPU, 1, 1, NULL, NULL));
+	WANT(PBS_RT_EINVAL, pbs_rt_task_region(graph, first, region, 9));
+	pbs_rt_task_function(graph, first, PBS_RT_GPU, 1, 1, fails, NULL);
+	WANT(PBS_RT_EFIT, pbs_rt_run(runtime, graph, NULL));
+	pbs_rt_task_function(graph, first, PBS_RT_CPU, 1, 0, fails, NULL);
+	pbs_rt_task_region(graph, first, region, PBS_RT_READ);
+	WANT(PBS_RT_EUNPROFILED, pbs_rt_run(runtime, graph, NULL));
+	pbs_rt_free(runtime);
+	pbs_rt_options_refuse(options, 0);
+	runtime = pbs_rt_new(options);
+	WANT(PBS_RT_EFAILED, pbs_rt_run(runtime, graph, NULL));
+	if (strcmp(pbs_rt_last_error(), "task first: its function has answered 42"))
+		bad = printf("%s\n", pbs_rt_last_error());
+	second = pbs_rt_graph_task(graph, "second", NULL);
+	pbs_rt_task_function(graph, second, PBS_RT_CPU, 1, 1, fails, NULL);
+	pbs_rt_task_after(graph, first, second);
+	pbs_rt_task_after(graph, second, first);
+	WANT(PBS_RT_ECYCLE, pbs_rt_run(runtime, graph, NULL));
+	if (strcmp(data, "abc") || strcmp(pbs_rt_strerror(PBS_RT_EPANIC), "a mistake in the library"))
+		bad = printf("%s\n", data);
+	pbs_rt_strerror(1000);
+	pbs_rt_strerror(-2147483647 - 1);
+	pbs_rt_options_free(options);
+	pbs_rt_options_free(NULL);
+	pbs_rt_graph_free(graph);
+	pbs_rt_region_free(region);
+	pbs_rt_free(runtime);
+	return bad;
+}
