@@ -9,6 +9,7 @@ use clap_complete::Shell;
 use crate::apps::AppsOptions;
 use crate::cluster::ClusterOptions;
 use crate::cosched::CoschedOptions;
+use crate::csi::CsiOptions;
 use crate::events::EventsOptions;
 use crate::explain::ExplainOptions;
 use crate::failure::{
@@ -222,6 +223,9 @@ pub(crate) enum Command {
 
     /// Co-schedule tasks of several processes that have several implementations
     Cosched(CoschedOptions),
+
+    /// Show what co-scheduled processes share, and remove what is left of it
+    Csi(CsiOptions),
 
     /// Print what happened
     Events(EventsOptions),

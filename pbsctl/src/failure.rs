@@ -105,6 +105,13 @@ impl From<pbs_history::Error> for Failure {
     }
 }
 
+/// So does shared memory.
+impl From<pbs_csi::Error> for Failure {
+    fn from(error: pbs_csi::Error) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
+
 /// A study says what it was.
 impl From<pbs_study::Error> for Failure {
     fn from(error: pbs_study::Error) -> Self {

@@ -10,6 +10,7 @@ mod cli;
 mod cluster;
 mod complete;
 mod cosched;
+mod csi;
 mod events;
 mod explain;
 mod failure;
@@ -92,6 +93,7 @@ fn main() -> ExitCode {
         Command::Apps(options) => apps::apps(out, &options),
         Command::Cosched(options) => cosched::cosched(out, device, &options),
         Command::Rms(options) => rms::rms(out, &options),
+        Command::Csi(options) => csi::csi(out, &options),
         Command::Events(options) => events::events(out, device, &options),
         Command::Report(options) => report::report(out, &options),
         Command::Trace(options) => trace::trace(out, device, &options),

@@ -23,7 +23,7 @@ const MACHINE: &str = "[[node]]\nname = \"n\"\nmemory_bytes = 67_108_864\n\
 
 /// Command lines that print something on any machine, for every command. Those that
 /// need the device are told that it is missing, which `--json` prints, too.
-const PRINTING: [(&str, &[&str]); 69] = [
+const PRINTING: [(&str, &[&str]); 71] = [
     ("check", &["check", "plan.toml"]),
     ("check", &["check", "job.toml"]),
     ("check", &["check", "nothing.toml"]),
@@ -75,6 +75,8 @@ const PRINTING: [(&str, &[&str]); 69] = [
     ("cosched", &["cosched", "explain", "graph.toml"]),
     ("cosched", &["cosched", "sim", "graph.toml"]),
     ("cosched", &["cosched", "compare", "graph.toml"]),
+    ("csi", &["csi", "list", "--directory", "."]),
+    ("csi", &["csi", "clean", "--directory", "."]),
     ("events", &["events"]),
     ("top", &["top", "--count", "1"]),
     ("explain", &["explain", "job.toml", "--machine", "lab.toml"]),

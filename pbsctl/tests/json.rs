@@ -25,6 +25,8 @@ const RMS: [&str; 5] = ["requests", "views", "nodes", "accounts", "users"];
 
 /// What is printed of the slow-downs that runs tell.
 const INTERFERENCE: [&str; 2] = ["show", "predict"];
+/// What is printed of what co-scheduled processes share.
+const CSI: [&str; 2] = ["list", "clean"];
 
 /// The keys of a table and their types.
 type Table = BTreeMap<String, String>;
@@ -102,6 +104,8 @@ fn every_command_has_a_schema() {
     named.extend(COSCHED.map(|name| format!("pbs.cosched-{name}")));
     named.extend(INTERFERENCE.map(|name| format!("pbs.interference-{name}")));
     named.extend(RMS.map(|name| format!("pbs.rms-{name}")));
+    named.remove("pbs.csi");
+    named.extend(CSI.map(|name| format!("pbs.csi-{name}")));
     assert_eq!(documented, named);
 }
 
@@ -423,4 +427,47 @@ fn the_format_of_others_is_as_it_was() {
     let trace = pbsctl(&["--json", "trace", "-"], &recording).json();
     assert!(trace["traceEvents"].is_array());
     assert!(trace["schema"].is_null());
+}
+
+/// A process that shares a task, and one that has gone.
+#[test]
+fn what_co_scheduled_processes_share_is_what_is_documented() {
+    let directory = directory("json-csi", &[]);
+    let at = directory.to_str().unwrap();
+    let schemas = schemas();
+    let look = |name: &str, arguments: &[&str]| {
+        let all = [&["--json", "csi", "--directory", at][..], arguments].concat();
+        let ran = pbsctl(&all, "");
+        let json = ran.json();
+        let what = format!("{arguments:?}: {}", ran.stderr);
+        assert_eq!(json["schema"], format!("pbs.{name}/1"), "{what}");
+        agrees(&schemas[&format!("pbs.{name}")][0], &json, &what);
+        json
+    };
+    assert_eq!(look("csi-list", &["list"])["is_there"], false);
+    let node = pbs_csi::Node::open(&pbs_csi::Options::new(at)).unwrap();
+    let csi = pbs_csi::Csi {
+        owner: node.owner(),
+        task: 1,
+        dependencies: Vec::new(),
+        reverse_dependencies: Vec::new(),
+        best_index: None,
+        variants: Vec::new(),
+        transfer_ns: 0,
+        is_transfer: false,
+    };
+    let task = pbs_csi::NewTask {
+        csi,
+        is_ready: true,
+        device: None,
+        units: 0,
+        runtime_ns: 0,
+    };
+    node.lock().unwrap().register(&[task]).unwrap();
+    let listed = look("csi-list", &["list"]);
+    let tasks = listed["tasks"].as_array().unwrap();
+    assert_eq!(tasks.len(), 1);
+    agrees(&schemas["pbs.csi-list"][1], &tasks[0], "a task");
+    look("csi-clean", &["clean"]);
+    assert_eq!(look("csi-clean", &["clean", "--force"])["csimf"], true);
 }

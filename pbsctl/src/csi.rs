@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: GPL-2.0
+//! `pbsctl csi`: what co-scheduled processes share, for operators.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use pbs_csi::{now_ns, Entry, Listed, Options, State, Status};
+use pbs_report::{columns, grouped};
+use serde::Serialize;
+
+use crate::failure::Failure;
+use crate::output::{counted, Output};
+
+const CSI_HELP: &str = "\
+Examples:
+  pbsctl csi list             Which tasks wait and run, and who computes
+  pbsctl csi clean            Away with what is left of processes that have gone
+  pbsctl csi clean --force    ... and with everything else: a file that is damaged";
+
+/// Names of the models, by number.
+const MODELS: [&str; 5] = ["CPU", "OMP", "GPU", "CUDA", "OCL"];
+
+#[derive(Args, Debug)]
+#[command(after_help = CSI_HELP)]
+pub(crate) struct CsiOptions {
+    #[command(subcommand)]
+    what: What,
+
+    /// Where the files are
+    #[arg(
+        long,
+        global = true,
+        env = "PBS_CSI",
+        value_name = "DIRECTORY",
+        default_value = pbs_csi::DEFAULT_DIRECTORY
+    )]
+    directory: PathBuf,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Show status, devices and tasks
+    List,
+
+    /// Remove what is left of processes that have gone
+    Clean {
+        /// Remove everything, whatever it is; who uses it goes on without co-scheduling
+        #[arg(long)]
+        force: bool,
+    },
+}
+
+#[derive(Serialize)]
+struct List {
+    directory: PathBuf,
+    is_there: bool,
+    #[serde(flatten)]
+    there: Option<There>,
+}
+
+#[derive(Serialize)]
+struct There {
+    status: &'static str,
+    master_pid: Option<u32>,
+    generation: u64,
+    devices: Vec<Device>,
+    tasks: Vec<Task>,
+    csis: usize,
+}
+
+#[derive(Serialize)]
+struct Device {
+    name: String,
+    models: Vec<&'static str>,
+    count: u32,
+}
+
+#[derive(Serialize)]
+struct Task {
+    pid: u32,
+    task: u64,
+    state: &'static str,
+    device: Option<String>,
+    units: u32,
+    models: Vec<&'static str>,
+    is_scheduled: bool,
+    is_ready: bool,
+    round: Option<u32>,
+    age_ns: u64,
+    runtime_ns: u64,
+    left_ns: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct Clean {
+    directory: PathBuf,
+    tasks: usize,
+    csis: usize,
+    csimf: bool,
+}
+
+pub(crate) fn csi(out: Output, options: &CsiOptions) -> Result<ExitCode, Failure> {
+    let shared = Options::new(&options.directory);
+    match options.what {
+        What::List => list(out, &shared)?,
+        What::Clean { force } => clean(out, &shared, force)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list(out: Output, shared: &Options) -> Result<(), Failure> {
+    let there = pbs_csi::list(shared)?.map(There::from);
+    let list = List {
+        directory: shared.directory.clone(),
+        is_there: there.is_some(),
+        there,
+    };
+    out.named("csi-list").print(&list, || match &list.there {
+        None => format!("nothing in {}\n", list.directory.display()),
+        Some(there) => there.text(),
+    })
+}
+
+fn clean(out: Output, shared: &Options, force: bool) -> Result<(), Failure> {
+    let cleaned = pbs_csi::clean(shared, force)?;
+    let clean = Clean {
+        directory: shared.directory.clone(),
+        tasks: cleaned.entries,
+        csis: cleaned.csis,
+        csimf: cleaned.csimf,
+    };
+    out.named("csi-clean").print(&clean, || {
+        let what = match (force, clean.csimf) {
+            (false, _) => counted(clean.tasks as u64, "task", "tasks") + " of the dead",
+            (true, true) => "the management file".to_string(),
+            (true, false) => "no management file".to_string(),
+        };
+        let files = counted(clean.csis as u64, "file of a task", "files of tasks");
+        format!("removed {what} and {files}\n")
+    })
+}
+
+fn models(set: u32) -> Vec<&'static str> {
+    let numbers = (0..).zip(MODELS);
+    let in_set = numbers.filter(|(number, _)| set & 1 << number != 0);
+    in_set.map(|(_, name)| name).collect()
+}
+
+impl From<Listed> for There {
+    fn from(listed: Listed) -> Self {
+        let (status, master_pid) = match listed.status {
+            Status::NotStarted => ("NOT_STARTED", None),
+            Status::Running(master) => ("RUNNING", Some(master.pid)),
+            Status::Done => ("DONE", None),
+        };
+        let mut entries = listed.entries;
+        // As in the queues: who is in execution is before all.
+        entries.sort_by_key(|of| (of.device, of.state == State::Waiting, of.place()));
+        let now_ns = now_ns();
+        let name = |device: u32| {
+            let device = listed.devices.get(device as usize);
+            device.map(|device| device.name.clone())
+        };
+        let tasks = entries
+            .iter()
+            .map(|entry| Task::new(entry, entry.device.and_then(name), now_ns))
+            .collect();
+        let devices = listed.devices.iter().map(|device| Device {
+            name: device.name.clone(),
+            models: models(device.models),
+            count: device.count,
+        });
+        Self {
+            status,
+            master_pid,
+            generation: listed.generation,
+            devices: devices.collect(),
+            tasks,
+            csis: listed.csis,
+        }
+    }
+}
+
+impl Task {
+    fn new(entry: &Entry, device: Option<String>, now_ns: u64) -> Self {
+        let is_running = entry.state == State::InExecution;
+        Self {
+            pid: entry.owner.pid,
+            task: entry.task,
+            state: match entry.owner.is_alive() {
+                false => "gone",
+                true if is_running => "in execution",
+                true => "waiting",
+            },
+            device,
+            units: entry.units,
+            models: models(entry.capabilities),
+            is_scheduled: entry.is_scheduled,
+            is_ready: entry.is_ready,
+            round: (entry.round > 0).then_some(entry.round),
+            age_ns: now_ns.saturating_sub(entry.registered_ns),
+            runtime_ns: entry.runtime_ns,
+            left_ns: is_running.then(|| entry.expected_end_ns.saturating_sub(now_ns)),
+        }
+    }
+}
+
+impl There {
+    fn text(&self) -> String {
+        let mut text = format!("{}, generation {}", self.status, self.generation);
+        if let Some(master) = self.master_pid {
+            text += &format!(", process {master} computes");
+        }
+        text += "\n";
+        if !self.devices.is_empty() {
+            let mut rows = vec![["device", "models", "count"].map(str::to_string).to_vec()];
+            rows.extend(self.devices.iter().map(|device| {
+                let models = device.models.join(",");
+                vec![device.name.clone(), models, grouped(device.count)]
+            }));
+            text += &format!("\n{}", columns(&rows, 2));
+        }
+        if !self.tasks.is_empty() {
+            let heads = [
+                "process",
+                "task",
+                "state",
+                "device",
+                "models",
+                "units",
+                "round",
+                "runtime ms",
+                "age ms",
+            ];
+            let mut rows = vec![heads.map(str::to_string).to_vec()];
+            let ms = |ns: u64| grouped(ns / 1_000_000);
+            rows.extend(self.tasks.iter().map(|task| {
+                vec![
+                    task.pid.to_string(),
+                    task.task.to_string(),
+                    task.state.to_string(),
+                    task.device.clone().unwrap_or("-".into()),
+                    task.models.join(","),
+                    grouped(task.units),
+                    task.round.map_or("-".into(), grouped),
+                    ms(task.runtime_ns),
+                    ms(task.age_ns),
+                ]
+            }));
+            text += &format!("\n{}", columns(&rows, 5));
+        }
+        text
+    }
+}
