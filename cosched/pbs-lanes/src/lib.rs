@@ -12,8 +12,10 @@
 
 mod decide;
 mod lower;
+mod measured;
 mod question;
 
 pub use decide::{decide, Decided};
 pub use lower::{jobs, turns, CannotLower, Lane, Lowered};
+pub use measured::{variant_key, variant_runs, Ran};
 pub use question::{Of, Question, Unfit, Why};

@@ -4,7 +4,7 @@
 use pbs_cosched::{greedy, timing, GreedyOptions, Mapping, Place, Queues, Timeline};
 use pbs_job::graph::{graph_from_toml, Graph};
 use pbs_job::{job_from_toml, job_to_toml, machine_from_toml, Machine, Start};
-use pbs_lanes::{jobs, CannotLower, Lowered, Question, Why};
+use pbs_lanes::{jobs, variant_key, variant_runs, CannotLower, Lowered, Question, Ran, Why};
 use pbs_planner::{reserve, Balancing, Options, Request, RunId, Store};
 
 const MACHINE: &str = r#"
@@ -232,4 +232,60 @@ fn plans_need_deadlines() {
     let graphs = [graph_from_toml(GRAPH).unwrap()];
     let refused = jobs(&question, &graphs, &machine, &nothing, &timeline).unwrap_err();
     assert_eq!(refused, CannotLower::NotMapped("load".into()));
+}
+
+/// What is measured under plans is found again, by what it was measured of.
+#[test]
+fn what_variants_took_is_known_the_next_time() {
+    let graphs = [graph_from_toml(GRAPH).unwrap()];
+    let machine = machine();
+    let question = Question::new(&graphs, &machine, |_, _, _| None).unwrap();
+    let (mapping, timeline) = decided(&question);
+    let jobs = jobs(&question, &graphs, &machine, &mapping, &timeline).unwrap();
+    // Each lane is late by its number of milliseconds; what comes last has not ended.
+    let runs = variant_runs(&question, &graphs, &mapping, &jobs, |job, task| {
+        let lane = jobs[job].lanes[task]?;
+        let late_ns = u64::from(lane.lane) * 1_000_000;
+        (lane.task < 3).then_some(Ran {
+            start_ns: lane.start_ns,
+            end_ns: lane.end_ns + late_ns,
+            insns: 1_000 + late_ns,
+        })
+    });
+    let found: Vec<_> = runs
+        .iter()
+        .map(|run| {
+            (
+                &*run.variant.task,
+                run.variant.threads,
+                run.ran_ns,
+                run.insns,
+            )
+        })
+        .collect();
+    assert_eq!(
+        found,
+        [
+            ("load", 1, 20_000_000, 1_000),
+            ("wide", 3, 12_000_000, 2_001_000),
+            ("on", 0, 5_000_000, 1_000)
+        ]
+    );
+    assert_eq!(runs[2].variant.device, "gpu");
+    let known = |graph: usize, task: usize, variant: usize| {
+        let key = variant_key(&graphs[graph], task, variant);
+        runs.iter()
+            .find(|run| run.variant == key)
+            .map(|run| run.ran_ns)
+    };
+    let again = Question::new(&graphs, &machine, known).unwrap();
+    let took = |task: usize| again.workload.tasks[task].variants[0].runtime_ns;
+    assert_eq!(
+        [took(0), took(1), took(2), took(3)],
+        [20_000_000, 12_000_000, 5_000_000, 2_000_000]
+    );
+    // Another program is another variant.
+    let other = GRAPH.replace("\"of {lanes}\"", "\"of\"");
+    let other = graph_from_toml(&other).unwrap();
+    assert_ne!(variant_key(&other, 0, 0), variant_key(&graphs[0], 0, 0));
 }

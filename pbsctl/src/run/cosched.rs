@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Task graphs that are run: co-scheduled first, then jobs like any others.
 
-use std::path::PathBuf;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use pbs_cosched::{evaluations, Objective, Scheduler};
+use pbs_history::{Options, Store, TimePrediction, VariantKey};
 use pbs_job::graph::{graph_from_toml, Graph};
 use pbs_job::{job_to_toml, Job, Machine};
-use pbs_lanes::{decide, jobs, turns, Decided, Lowered, Question};
+use pbs_lanes::{decide, jobs, turns, variant_key, variant_runs, Decided, Lowered, Question, Ran};
 use pbs_node::{Step, Submission};
-use pbs_report::ms;
+use pbs_report::{ms, Report};
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -25,6 +28,16 @@ pub(super) struct Cosched {
     pub(super) steps: Vec<Step>,
     /// What was decided, for people and programs.
     pub(super) decision: Decision,
+    /// By what it is known afterwards what each variant took.
+    pub(super) follow: Follow,
+}
+
+/// What is needed to learn from a run.
+pub(super) struct Follow {
+    question: Question,
+    graphs: Vec<Graph>,
+    decided: Decided,
+    lowered: Vec<Lowered>,
 }
 
 /// What was decided.
@@ -46,8 +59,13 @@ struct Choice {
     cpus: Vec<u32>,
 }
 
-/// Co-schedules the task graphs of those files on that machine.
-pub(super) fn co_schedule(files: &[PathBuf], machine: &Machine) -> Result<Cosched, Failure> {
+/// Co-schedules the task graphs of those files on that machine, by what the history knows of
+/// their variants.
+pub(super) fn co_schedule(
+    files: &[PathBuf],
+    machine: &Machine,
+    history: &Path,
+) -> Result<Cosched, Failure> {
     let mut graphs = Vec::new();
     for path in files {
         let file = files::name(path);
@@ -58,7 +76,12 @@ pub(super) fn co_schedule(files: &[PathBuf], machine: &Machine) -> Result<Cosche
         let told = unfit.iter().map(ToString::to_string);
         Failure::NotValid(told.collect())
     };
-    let question = Question::new(&graphs, machine, |_, _, _| None).map_err(unfit)?;
+    let known = known(history)?;
+    let runtime_ns = |graph: usize, task, variant| {
+        let key = variant_key(&graphs[graph], task, variant);
+        known.get(&key).map(|prediction| prediction.ran_ns)
+    };
+    let question = Question::new(&graphs, machine, runtime_ns).map_err(unfit)?;
     let scheduler = Scheduler::default();
     let objective = Objective::default();
     let decided = decide(
@@ -87,16 +110,84 @@ pub(super) fn co_schedule(files: &[PathBuf], machine: &Machine) -> Result<Cosche
     });
     let steps = steps.collect();
     let decision = decision(&question, &graphs, &decided, &lowered);
-    let submissions = files.iter().zip(lowered).map(|(path, lowered)| Submission {
-        file: files::name(path),
-        request: job_to_toml(&lowered.job),
-        job: lowered.job,
-    });
+    let submissions = files
+        .iter()
+        .zip(&lowered)
+        .map(|(path, lowered)| Submission {
+            file: files::name(path),
+            request: job_to_toml(&lowered.job),
+            job: lowered.job.clone(),
+        });
     Ok(Cosched {
         submissions: submissions.collect(),
         steps,
         decision,
+        follow: Follow {
+            question,
+            graphs,
+            decided,
+            lowered,
+        },
     })
+}
+
+/// What earlier runs tell of variants.
+fn known(history: &Path) -> Result<BTreeMap<VariantKey, TimePrediction>, Failure> {
+    if !history.exists() {
+        return Ok(BTreeMap::new());
+    }
+    let store = Store::open_read_only(history, Options::DEFAULT)?;
+    Ok(store.variants(None)?.into_iter().collect())
+}
+
+impl Follow {
+    /// Keeps what the variants took that ran to their end, as the report of the run has it.
+    /// `process`: the job and the index of the process that a number in plans stands for.
+    pub(super) fn learn(
+        &self,
+        report: &Report,
+        process: impl Fn(u32) -> Option<(usize, usize)>,
+        history: &Path,
+    ) -> Result<(), Failure> {
+        let mut ran = BTreeMap::new();
+        for task in report.tasks.iter().filter(|task| task.ended) {
+            let Some((job, process)) = process(task.process) else {
+                continue;
+            };
+            let tasks = &self.lowered[job].job.processes[process].tasks;
+            let index = tasks.get(task.task as usize);
+            if let (Some(&index), Some(start_ns), Some(end_ns)) =
+                (index, task.started_ns, task.ended_ns)
+            {
+                let insns = task.retired_insns;
+                ran.insert(
+                    (job, index),
+                    Ran {
+                        start_ns,
+                        end_ns,
+                        insns,
+                    },
+                );
+            }
+        }
+        let runs = variant_runs(
+            &self.question,
+            &self.graphs,
+            &self.decided.mapping,
+            &self.lowered,
+            |job, task| ran.get(&(job, task)).copied(),
+        );
+        let mut store = Store::open(history, Options::DEFAULT)?;
+        Ok(store.record_variant_runs(&runs)?)
+    }
+
+    /// The jobs in the order in which they were admitted.
+    pub(super) fn by_priority(&self) -> Vec<usize> {
+        let mut jobs: Vec<usize> = (0..self.lowered.len()).collect();
+        // As [`pbs_node::by_priority`] sorts them.
+        jobs.sort_by_key(|&job| Reverse(self.lowered[job].job.priority));
+        jobs
+    }
 }
 
 /// Refuses jobs that nobody could start.

@@ -7,10 +7,11 @@ mod options;
 mod outcome;
 mod screen;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::ExitCode;
 
-use cosched::Decision;
+use cosched::{Decision, Follow};
 use pbs_interference::slowdowns_from_toml;
 use pbs_job::graph::is_graph;
 use pbs_node::device::kernel_release;
@@ -59,9 +60,10 @@ pub(crate) fn run(out: Output, path: &Path, options: &RunOptions) -> Result<Exit
             let mut node = open(out, path, options)?;
             let rate_insns_per_ms = node.info().rate_insns_per_ms;
             let machine = options.machine.read(|| Ok(rate_insns_per_ms))?;
-            let decided = cosched::co_schedule(&options.files, &machine)?;
+            let history = &options.history.path;
+            let decided = cosched::co_schedule(&options.files, &machine, history)?;
             write_err(&decided.decision.text());
-            decision = Some(decided.decision);
+            decision = Some((decided.decision, decided.follow));
             node.plan_jobs(machine, &settings(options))?;
             use_slowdowns(&mut node, options)?;
             node.admit_together(decided.submissions, &decided.steps, &options.name())?;
@@ -189,6 +191,19 @@ fn read(options: &RunOptions) -> Result<Work, Failure> {
     Ok(Work::Jobs(submissions))
 }
 
+/// The job and the process, by their indices, that the numbers of processes in plans stand for.
+fn numbers(node: &Node<Screen>, follow: &Follow) -> BTreeMap<u32, (usize, usize)> {
+    let plans = node.listener.plans.iter();
+    let processes = plans.flat_map(|plan| &plan.processes);
+    let admitted = follow.by_priority();
+    let numbers = processes.filter_map(|process| {
+        let (run, index) = node.process(process.id)?;
+        let job = *admitted.get(usize::try_from(run.0).ok()?)?;
+        Some((process.id, (job, index)))
+    });
+    numbers.collect()
+}
+
 /// What is kept of the run, by which it can be looked at later.
 fn recording(node: &Node<Screen>, facts: &Facts) -> Recording {
     let Screen { plans, events, .. } = &node.listener;
@@ -211,8 +226,12 @@ fn report(
     mut node: Node<Screen>,
     outcome: Outcome,
     options: &RunOptions,
-    decision: Option<Decision>,
+    decision: Option<(Decision, Follow)>,
 ) -> Result<ExitCode, Failure> {
+    let numbers: BTreeMap<u32, (usize, usize)> = match &decision {
+        Some((_, follow)) => numbers(&node, follow),
+        None => BTreeMap::new(),
+    };
     let jobs = node.plans_jobs().then(|| outcomes(&mut node));
     let mut exits = node.exits();
     let jobs_of = jobs.iter().flatten();
@@ -235,11 +254,18 @@ fn report(
         recording: recording(&node, &facts),
         report: &report,
         jobs: jobs.as_deref(),
-        cosched: decision,
+        cosched: decision.as_ref().map(|(decision, _)| decision),
     };
     let printed = out.print(&all, || {
         table(&report) + &jobs.as_deref().map_or_else(String::new, outcome::table)
     });
+    let learnt = match &decision {
+        Some((_, follow)) => {
+            let process = |number: u32| numbers.get(&number).copied();
+            follow.learn(&report, process, &options.history.path)
+        }
+        None => Ok(()),
+    };
     let report_file = options.report.as_deref();
     let gantt_file = options.gantt.as_deref();
     let kept = keep([
@@ -247,7 +273,7 @@ fn report(
         (gantt_file, &|| gantt(&report)),
     ]);
     printed?;
-    if let Err(failure) = kept {
+    if let Err(failure) = kept.and(learnt) {
         return Ok(out.tell_after(&failure));
     }
     let jobs = jobs.unwrap_or_default();
@@ -296,7 +322,7 @@ struct Recorded<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     jobs: Option<&'a [JobOutcome]>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    cosched: Option<Decision>,
+    cosched: Option<&'a Decision>,
 }
 
 #[cfg(test)]

@@ -135,6 +135,13 @@ pub fn task_graphs_run_under_plans() -> Verdict {
         edges.len()
     );
 
+    // What the variants took decides the next time.
+    let again = ask(&[&["run", "--cosched"], &files[..]].concat())?;
+    check_eq!(again.status, Some(0), "status: {}", again.stderr);
+    let expected = |run: &Value| run["cosched"]["makespan_ns"].as_u64();
+    let (first, second) = (expected(&run.json), expected(&again.json));
+    check!(second > first, "expected {first:?}, then {second:?}");
+
     // Without the word nothing is decided.
     let refused = ask(&[&["run"], &files[..]].concat())?;
     check_eq!(refused.status, Some(2), "status: {}", refused.stderr);

@@ -229,6 +229,14 @@ impl<L: Listener> Node<L> {
         }
     }
 
+    /// The run that the process of that number in plans belongs to, and its index in the
+    /// job. Runs that are admitted at once are numbered in the order of [`by_priority`].
+    ///
+    /// [`by_priority`]: crate::by_priority
+    pub fn process(&self, number: u32) -> Option<(pbs_planner::RunId, usize)> {
+        self.jobs.as_ref()?.controller.process(number)
+    }
+
     /// Jobs that are admitted by [`Node::admit`] and [`Node::admit_together`] are planned
     /// from now on with who slows whom.
     ///
