@@ -326,7 +326,13 @@ fn what_is_printed_is_what_is_documented() {
             agrees(table, &json, &what);
         }
         for rows in [
-            "runs", "requests", "limits", "policies", "systems", "tasks", "rows",
+            "runs",
+            "requests",
+            "limits",
+            "policies",
+            "systems",
+            "tasks",
+            "rows",
             "runs",
             "requests",
             "limits",

@@ -10,6 +10,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use common::{all_on_gpu, claim_of, devices, master, task, Directory};
+use pbs_csi::layout::CsimfHeader;
 use pbs_csi::{Claimed, Node, Options, Status};
 
 const AT: &str = "PBS_CSI_TEST_AT";
@@ -66,6 +67,14 @@ fn child() {
     for (slot, number) in [own[0], own[2]] {
         node.lock().unwrap().withdraw(slot, number).unwrap();
     }
+}
+
+/// Who has the lock, as the file says.
+fn holder(directory: &Directory) -> u32 {
+    let bytes = std::fs::read(directory.csimf()).unwrap();
+    let mut header = [0; CsimfHeader::BYTES];
+    header.copy_from_slice(&bytes[..CsimfHeader::BYTES]);
+    CsimfHeader::from_bytes(&header).holder_pid
 }
 
 /// Whether the child was killed at this step; else it has come to its end.
@@ -132,7 +141,7 @@ fn f35_killed_anywhere_it_leaves_no_lock_no_ghost_and_no_stuck_status() {
 #[test]
 fn f35_after_a_dead_master_a_fetch_is_enough() {
     let mut steps = 0;
-    let mut was_running = 0;
+    let (mut was_running, mut with_lock) = (0, 0);
     loop {
         let directory = Directory::new("fetch");
         let node = directory.node();
@@ -141,6 +150,12 @@ fn f35_after_a_dead_master_a_fetch_is_enough() {
         let own = [(slots[0], 9)];
         if !killed_at(&directory, steps) {
             break;
+        }
+        if holder(&directory) != 0 {
+            // Who takes the lock next has repaired, before anything else.
+            let entries = node.lock().unwrap().entries().unwrap();
+            assert_eq!(entries.len(), 1, "step {steps}");
+            with_lock += 1;
         }
         was_running += u32::from(matches!(node.lock().unwrap().status(), Status::Running(_)));
         let (generation, _) = node.lock().unwrap().fetch(&own).unwrap().unwrap();
@@ -159,6 +174,7 @@ fn f35_after_a_dead_master_a_fetch_is_enough() {
         steps += 1;
     }
     assert!(was_running > 0, "no master was killed at work");
+    assert!(with_lock > 20, "{with_lock} were killed with the lock");
 }
 
 /// Reads a mapped page of a file that has become shorter, with a node open.

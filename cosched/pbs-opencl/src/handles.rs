@@ -4,6 +4,7 @@
 
 use std::ffi::{c_char, c_void, CString};
 use std::ptr::{null, null_mut};
+use std::sync::{Mutex, PoisonError};
 
 use crate::functions::{
     functions, Functions, Handle, ADDRESS_CONSTANT, ADDRESS_GLOBAL, ALL_DEVICES, BLOCKING,
@@ -40,6 +41,10 @@ unsafe impl Sync for Device {}
 
 /// All devices of all platforms.
 pub(crate) fn all() -> Result<Vec<Device>, String> {
+    // By one thread at a time: while one has pocl look for devices for the first time,
+    // another one is told that there are none.
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let functions = functions()?;
     let mut platforms = [null_mut(); MOST as usize];
     let mut count = 0;

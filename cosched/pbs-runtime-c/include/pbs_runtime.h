@@ -11,6 +11,10 @@
  * that was freed is not found out.  Handles may be used by any thread, one at a time; only a
  * runtime by several, which then wait for each other.  A child of fork() uses none of its
  * parent.
+ *
+ * With co-scheduling the library has a handler for SIGBUS: another process may make the
+ * shared file shorter.  What is not its own it leaves to the handler that was there before;
+ * one that is installed later should do the same.
  */
 #ifndef PBS_RUNTIME_H
 #define PBS_RUNTIME_H
@@ -33,7 +37,7 @@ enum pbs_rt_error {
 	PBS_RT_EFAILED = -7,		/* a task has failed */
 	PBS_RT_EDEVICE = -8,		/* a device has failed */
 	PBS_RT_EUNAVAILABLE = -9,	/* there is no such device, or no shared memory */
-	PBS_RT_EPANIC = -10,		/* a mistake in the library */
+	PBS_RT_EPANIC = -10,		/* a mistake in the library; built with panic=abort, it ends */
 };
 
 enum pbs_rt_model {
@@ -90,6 +94,12 @@ int pbs_rt_options_determination(struct pbs_rt_options *options, const char *nam
 int pbs_rt_options_scheduler(struct pbs_rt_options *options, const char *name);
 /* 1: refuse variants that have never run, instead of calibrating them. */
 int pbs_rt_options_refuse(struct pbs_rt_options *options, int refuse);
+/*
+ * What was measured is kept in this file under the name of the application, and known the
+ * next time; else it is gone with the process.
+ */
+int pbs_rt_options_history(struct pbs_rt_options *options, const char *path,
+			   const char *application);
 /* So many simulated accelerators. */
 int pbs_rt_options_simulated(struct pbs_rt_options *options, const char *name,
 			     enum pbs_rt_model model, uint32_t count,

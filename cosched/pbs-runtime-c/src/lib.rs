@@ -18,8 +18,8 @@ pub use graph::{
     pbs_rt_task_after, pbs_rt_task_function, pbs_rt_task_kernel, pbs_rt_task_region,
 };
 pub use options::{
-    pbs_rt_options_determination, pbs_rt_options_free, pbs_rt_options_new, pbs_rt_options_opencl,
-    pbs_rt_options_refuse, pbs_rt_options_scheduler, pbs_rt_options_shared,
+    pbs_rt_options_determination, pbs_rt_options_free, pbs_rt_options_history, pbs_rt_options_new,
+    pbs_rt_options_opencl, pbs_rt_options_refuse, pbs_rt_options_scheduler, pbs_rt_options_shared,
     pbs_rt_options_simulated, pbs_rt_options_threads,
 };
 pub use run::{

@@ -2,10 +2,12 @@
 //! Options.
 
 use std::ffi::{c_char, c_int};
+use std::path::Path;
 use std::sync::Arc;
 
 use pbs_cosched::{Determination, EnhancedOptions, GreedyOptions, Scheduler};
 use pbs_runtime::{Accelerator, CoScheduling, DeviceSpec, Model, Options, Simulated};
+use pbs_runtime_history::InHistory;
 
 use crate::error::{exclusive, free, handle, invalid, needed, number, text, Failure, EUNAVAILABLE};
 
@@ -139,6 +141,29 @@ pub unsafe extern "C" fn pbs_rt_options_refuse(options: *mut Options, refuse: c_
             0 => pbs_runtime::Unprofiled::Calibrate,
             _ => pbs_runtime::Unprofiled::Refuse,
         };
+        Ok(0)
+    })
+}
+
+/// Where what was measured is kept.
+///
+/// # Safety
+///
+/// See the header.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pbs_rt_options_history(
+    options: *mut Options,
+    path: *const c_char,
+    application: *const c_char,
+) -> c_int {
+    number(|| {
+        // SAFETY: as the caller has said.
+        let (options, path) = unsafe { (exclusive(options)?, needed(path)?) };
+        // SAFETY: as the caller has said.
+        let application = unsafe { needed(application) }?;
+        let history = InHistory::open(Path::new(&path), &application);
+        let history = history.map_err(|why| Failure(EUNAVAILABLE, why.to_string()))?;
+        options.profiles = Arc::new(history);
         Ok(0)
     })
 }

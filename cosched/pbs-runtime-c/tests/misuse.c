@@ -38,6 +38,8 @@ int main(void)
 	WANT(PBS_RT_EINVAL, pbs_rt_options_simulated(options, "gpu", 77, 1, 1));
 	WANT(PBS_RT_EINVAL, pbs_rt_options_simulated(options, NULL, PBS_RT_GPU, 1, 1));
 	WANT(PBS_RT_EINVAL, pbs_rt_options_simulated(options, "gpu", PBS_RT_GPU, 0, 1));
+	WANT(PBS_RT_EINVAL, pbs_rt_options_history(options, NULL, "app"));
+	WANT(PBS_RT_EUNAVAILABLE, pbs_rt_options_history(options, "/dev/null/none", "app"));
 	WANT(PBS_RT_EINVAL, pbs_rt_run(NULL, NULL, NULL));
 	WANT(PBS_RT_EINVAL, pbs_rt_graph_task(graph, "\xff\xfe", NULL));
 	WANT(PBS_RT_EINVAL, pbs_rt_task_after(graph, 0, 0));

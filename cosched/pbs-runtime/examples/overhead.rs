@@ -5,7 +5,9 @@
 //! directory below `/dev/shm` if none is named.
 
 use std::hint::black_box;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use pbs_cosched::Determination;
@@ -19,7 +21,11 @@ const ROUNDS: usize = 51;
 const CHECKS: u32 = 1_000_000;
 
 fn main() -> Result<(), Failure> {
-    let named = std::env::args_os().nth(1).map(PathBuf::from);
+    let mut words = std::env::args_os().skip(1);
+    let named = words.next().map(PathBuf::from);
+    if let (Some(directory), Some(_)) = (&named, words.next()) {
+        return wait_elsewhere(directory);
+    }
     let own = format!("/dev/shm/pbs-overhead-{}", std::process::id());
     let directory = named.clone().unwrap_or(PathBuf::from(own));
     std::fs::create_dir_all(&directory)?;
@@ -47,10 +53,39 @@ fn measure(directory: &Path) -> Result<(), Failure> {
     for tasks in [1, 10, 100, 1000] {
         steps(&node, tasks)?;
     }
-    println!("tasks       off        on   (us; a graph of independent tasks that do nothing, with greedy)");
+    println!(
+        "tasks       off     alone determine    always   (us; a graph of independent tasks that \
+         do nothing: without co-scheduling; contention, with nobody else; contention, with a \
+         task of another process elsewhere; always, with greedy)"
+    );
     for tasks in [1, 10, 100] {
         graphs(directory, tasks)?;
     }
+    Ok(())
+}
+
+/// The other process: has a task that waits for a device which nobody else wants.
+fn wait_elsewhere(directory: &Path) -> Result<(), Failure> {
+    let node = Node::open(&Options::new(directory))?;
+    let device = |name: &str, models, count| Device {
+        name: name.into(),
+        models,
+        count,
+    };
+    let threads = pbs_csi::cpus::allowed()?.len() as u32;
+    let mut locked = node.lock()?;
+    locked.join_devices(&[device("cpu", 0b11, threads), device("gpu", 0b100, 1)])?;
+    let mut task = task(&node, 0);
+    for variant in &mut task.csi.variants {
+        (variant.model, variant.device) = (2, 1);
+    }
+    task.device = Some(1);
+    let slots = locked.register(&[task])?;
+    drop(locked);
+    println!("here");
+    // Until the other one is done with it.
+    std::io::stdin().read_line(&mut String::new())?;
+    node.lock()?.withdraw(slots[0], 0)?;
     Ok(())
 }
 
@@ -159,34 +194,52 @@ fn task(node: &Node, number: u64) -> NewTask {
     }
 }
 
-/// Whole graphs, without co-scheduling and with one each time.
+/// Whole graphs.
 fn graphs(directory: &Path, count: u64) -> Result<(), Failure> {
     let mut graph = Graph::new();
     for number in 0..count {
         let nothing = pbs_runtime::Variant::cpu(|_| Ok(())).taking(Duration::from_micros(1));
         graph.add(Task::new(&format!("t{number}")).kind("t").variant(nothing));
     }
-    let mut line = format!("{count:>5}");
-    for is_on in [false, true] {
-        let how = CoScheduling {
-            determination: Determination::ALWAYS,
-            ..CoScheduling::new(Options::new(directory))
-        };
-        let runtime = Runtime::new(pbs_runtime::Options {
-            co_scheduling: is_on.then_some(how),
-            ..pbs_runtime::Options::default()
-        })?;
-        let mut took = Vec::new();
-        for _ in 0..ROUNDS {
-            let began = Instant::now();
-            let report = runtime.run(&graph)?;
-            took.push(began.elapsed());
-            if let Some(why) = report.alone_because {
-                return Err(why.into());
-            }
-        }
-        line += &format!(" {:>9.1}", microseconds(&mut took));
-    }
-    println!("{line}");
+    let contention = Some(Determination::CONTENTION);
+    let off = run(directory, &graph, None)?;
+    let alone = run(directory, &graph, contention)?;
+    let mut other = Command::new(std::env::current_exe()?)
+        .arg(directory)
+        .arg("elsewhere")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()?;
+    let out = other.stdout.take().ok_or("no output")?;
+    BufReader::new(out).read_line(&mut String::new())?;
+    let determine = run(directory, &graph, contention)?;
+    drop(other.stdin.take());
+    other.wait()?;
+    let always = run(directory, &graph, Some(Determination::ALWAYS))?;
+    println!("{count:>5} {off:>9.1} {alone:>9.1} {determine:>9.1} {always:>9.1}");
     Ok(())
+}
+
+fn run(
+    directory: &Path,
+    graph: &Graph,
+    determination: Option<Determination>,
+) -> Result<f64, Failure> {
+    let runtime = Runtime::new(pbs_runtime::Options {
+        co_scheduling: determination.map(|determination| CoScheduling {
+            determination,
+            ..CoScheduling::new(Options::new(directory))
+        }),
+        ..pbs_runtime::Options::default()
+    })?;
+    let mut took = Vec::new();
+    for _ in 0..ROUNDS {
+        let began = Instant::now();
+        let report = runtime.run(graph)?;
+        took.push(began.elapsed());
+        if let Some(why) = report.alone_because {
+            return Err(why.into());
+        }
+    }
+    Ok(microseconds(&mut took))
 }

@@ -101,6 +101,8 @@ pub(crate) struct Session<'a> {
     devices: Vec<u32>,
     /// By place in the graph: slot and number.
     entered: HashMap<usize, (u32, u64)>,
+    /// By number: what is in our own files need not be read.
+    own: HashMap<u64, Csi>,
     pub(crate) generation: u64,
 }
 
@@ -123,6 +125,7 @@ impl<'a> Session<'a> {
             how,
             devices,
             entered: HashMap::new(),
+            own: HashMap::new(),
             generation,
         };
         let numbers: HashMap<usize, u64> = offers
@@ -163,6 +166,8 @@ impl<'a> Session<'a> {
                 }
             })
             .collect();
+        let own = tasks.iter().map(|task| (task.csi.task, task.csi.clone()));
+        session.own = own.collect();
         // The first with the same lock: without a task the devices may go.
         let mut first = Some(locked);
         for (offers, tasks) in offers.chunks(AT_ONCE).zip(tasks.chunks(AT_ONCE)) {
@@ -196,7 +201,7 @@ impl<'a> Session<'a> {
         let mut waiting = Vec::new();
         for entry in entries.iter().filter(|of| of.state == State::Waiting) {
             let csi = match entry.owner == own {
-                true => locked.csi(entry).ok().flatten(),
+                true => self.own.get(&entry.task).cloned(),
                 false => Some(stand_in(entry, &devices)),
             };
             waiting.extend(csi.map(|csi| Waiting {

@@ -16,6 +16,9 @@
 //! task of its own, with its own mapping (§5.6.5). With co-scheduling off no shared memory
 //! is touched; if shared memory can't be used, the graph runs all the same, and
 //! [`Report::alone_because`] says why.
+//!
+//! A task that panics fails; where panics abort, as in this workspace's release profile, it
+//! ends the process, and the others find its tasks gone.
 
 mod accelerator;
 mod calibrate;

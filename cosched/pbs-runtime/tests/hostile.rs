@@ -5,7 +5,8 @@ mod common;
 
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::OnceLock;
 
 use common::{add, gpu, number, Directory, MILLISECOND};
 use pbs_cosched::Determination;
@@ -72,6 +73,45 @@ fn f26_a_generation_that_never_rests_does_not_keep_tasks_from_starting() {
         file.write_all_at(&number.to_ne_bytes(), generation)
             .unwrap();
     });
+}
+
+/// Where somebody writes a new generation before each change of this process.
+static CSIMF: OnceLock<fs::File> = OnceLock::new();
+
+fn another_generation() {
+    static NEXT: AtomicU64 = AtomicU64::new(1 << 40);
+    if let Some(csimf) = CSIMF.get() {
+        let next = NEXT.fetch_add(1, Ordering::Relaxed);
+        csimf
+            .write_all_at(&next.to_ne_bytes(), at("generation"))
+            .unwrap();
+    }
+}
+
+/// Whoever looks finds another one each time.
+#[test]
+fn f26_mappings_that_change_before_any_task_starts_are_given_up() {
+    let directory = Directory::new("no-rest");
+    let mut own = options(&directory);
+    if let Some(how) = &mut own.co_scheduling {
+        how.shared.on_step = Some(another_generation);
+        how.determination = Determination::NEVER;
+    }
+    let runtime = Runtime::new(own).unwrap();
+    let mut options = OpenOptions::new();
+    let csimf = options.write(true).open(directory.path().join("pbs-csimf"));
+    CSIMF.set(csimf.unwrap()).unwrap();
+    let region = number(0);
+    let mut graph = Graph::new();
+    let task = Task::new("t").variant(add(1).taking(MILLISECOND));
+    graph.add(task.region(&region, Access::ReadWrite));
+    let report = runtime.run(&graph).unwrap();
+    assert_eq!(region.content(), 1_u64.to_ne_bytes());
+    let why = report.alone_because.unwrap();
+    assert_eq!(
+        why,
+        "mappings have changed so fast that no task could start"
+    );
 }
 
 #[test]

@@ -259,18 +259,9 @@ fn off(notes: &Path) {
     tell(notes, "off", &report, 1);
 }
 
-/// Registers a task for the GPU, follows what is decided, and never starts it.
-fn idle(shared: &Path, notes: &Path) {
-    let node = Node::open(&pbs_csi::Options::new(shared)).unwrap();
-    let mut locked = node.lock().unwrap();
-    let device = |name: &str, models, count| pbs_csi::Device {
-        name: name.into(),
-        models,
-        count,
-    };
-    let devices = [device("cpu", 0b11, 1), device("gpu", 0b100, 1)];
-    locked.join_devices(&devices).unwrap();
-    let task = pbs_csi::NewTask {
+/// A task for the GPU only, number 1 of the process.
+fn on_gpu(node: &Node) -> pbs_csi::NewTask {
+    pbs_csi::NewTask {
         csi: pbs_csi::Csi {
             owner: node.owner(),
             task: 1,
@@ -290,7 +281,21 @@ fn idle(shared: &Path, notes: &Path) {
         device: Some(1),
         units: 1,
         runtime_ns: 1,
+    }
+}
+
+/// Registers a task for the GPU, follows what is decided, and never starts it.
+fn idle(shared: &Path, notes: &Path) {
+    let node = Node::open(&pbs_csi::Options::new(shared)).unwrap();
+    let mut locked = node.lock().unwrap();
+    let device = |name: &str, models, count| pbs_csi::Device {
+        name: name.into(),
+        models,
+        count,
     };
+    let devices = [device("cpu", 0b11, 1), device("gpu", 0b100, 1)];
+    locked.join_devices(&devices).unwrap();
+    let task = on_gpu(&node);
     let slots = locked.register(&[task]).unwrap();
     drop(locked);
     fs::write(notes.join("idle-is-here"), "").unwrap();
@@ -298,6 +303,61 @@ fn idle(shared: &Path, notes: &Path) {
         let _ = node.lock().unwrap().fetch(&[(slots[0], 1)]).unwrap();
         sleep(MILLISECOND);
     }
+}
+
+/// A task of the idle process is before one of this process, which may not overtake it but
+/// if it says so.
+#[test]
+fn f6_queues_are_first_in_first_out_over_processes() {
+    let mut processes = Processes::new("fifo");
+    processes.start("idle");
+    let here = processes.note("idle-is-here");
+    until("the idle one", || here.exists());
+    let node = Node::open(&processes.shared.shared()).unwrap();
+    let slots = node.lock().unwrap().register(&[on_gpu(&node)]).unwrap();
+    let begun = node.lock().unwrap().begin().unwrap();
+    let pbs_csi::Begun::Master(snapshot) = begun else {
+        panic!("another is master")
+    };
+    let placements: Vec<_> = snapshot
+        .waiting
+        .iter()
+        .zip(1..)
+        .map(|(of, round)| pbs_csi::Placement {
+            slot: of.entry.slot,
+            owner: of.entry.owner,
+            task: of.entry.task,
+            best_index: 0,
+            round,
+            priority: 0,
+            device: 1,
+            units: 1,
+            runtime_ns: 1,
+        })
+        .collect();
+    assert_eq!(placements.len(), 2);
+    let mut locked = node.lock().unwrap();
+    locked.publish(snapshot.generation, &placements).unwrap();
+    let (generation, _) = locked.fetch(&[(slots[0], 1)]).unwrap().unwrap();
+    drop(locked);
+    until("acknowledged", || {
+        node.lock().unwrap().status() == Status::NotStarted
+    });
+    let claim = |overtakes| {
+        let claim = pbs_csi::Claim {
+            slot: slots[0],
+            task: 1,
+            generation,
+            device: 1,
+            units: 1,
+            runtime_ns: 1,
+            overtakes,
+        };
+        node.lock().unwrap().claim(claim).unwrap()
+    };
+    assert_eq!(claim(false), pbs_csi::Claimed::Busy { until_ns: 0 });
+    let instance = Some(0);
+    assert_eq!(claim(true), pbs_csi::Claimed::Started { instance });
 }
 
 /// One that is before in the queue, and lives, but does not start.

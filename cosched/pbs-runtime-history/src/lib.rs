@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What the runtime of co-scheduled task graphs has measured, in the history, so that it
+//! outlives the process (§5.6.4).
+//!
+//! What is known is read when the file is opened. What is measured is kept in batches, since
+//! each is a transaction, and the rest when the last user lets go. A file that can't be
+//! written does not stop a program: it goes on with what it has measured itself, and
+//! [`InHistory::trouble`] says why.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use pbs_cosched::Cost;
+use pbs_history::{
+    Decision, Error, Fingerprint, Options, Store, Transfer, TransferCost, VariantKey, VariantRun,
+};
+use pbs_runtime::{InMemory, Key, Profiles};
+
+/// Measurements that are kept at once.
+const BATCH: usize = 256;
+/// What the memory of the CPU is called among those that data come from.
+const HOST: &str = "host";
+
+/// Runtimes, transfers and costs of deciding of one application, in a history.
+#[derive(Debug)]
+pub struct InHistory {
+    application: String,
+    runtimes_ns: HashMap<VariantKey, u64>,
+    /// By device: of data from the host.
+    transfers: HashMap<String, TransferCost>,
+    costs: HashMap<String, Cost>,
+    /// What this process has measured.
+    own: InMemory,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    store: Store,
+    runs: Vec<VariantRun>,
+    transfers: Vec<Transfer>,
+    decisions: Vec<Decision>,
+    trouble: Option<Error>,
+}
+
+impl InHistory {
+    /// What is known of an application in the history of that file, which is made if it is
+    /// not there.
+    ///
+    /// # Errors
+    ///
+    /// It is no history, or can't be opened.
+    pub fn open(path: &Path, application: &str) -> Result<Self, Error> {
+        let store = Store::open(path, Options::DEFAULT)?;
+        let variants = store.variants(Some(application))?.into_iter();
+        let mut transfers = HashMap::new();
+        for Transfer { from, to, .. } in store.transfers()? {
+            if from == HOST && !transfers.contains_key(&to) {
+                if let Some(cost) = store.transfer_cost(&from, &to)? {
+                    transfers.insert(to, cost);
+                }
+            }
+        }
+        let mut took: HashMap<String, Vec<(usize, u64)>> = HashMap::new();
+        for decision in store.decisions()? {
+            let tasks = usize::try_from(decision.tasks).unwrap_or(usize::MAX);
+            let of = took.entry(decision.scheduler).or_default();
+            of.push((tasks, decision.took_ns));
+        }
+        let costs = took
+            .into_iter()
+            .filter_map(|(name, took)| Some((name, Cost::fit(&took)?)));
+        Ok(Self {
+            application: application.into(),
+            runtimes_ns: variants.map(|(key, known)| (key, known.ran_ns)).collect(),
+            transfers,
+            costs: costs.collect(),
+            own: InMemory::default(),
+            state: Mutex::new(State {
+                store,
+                runs: Vec::new(),
+                transfers: Vec::new(),
+                decisions: Vec::new(),
+                trouble: None,
+            }),
+        })
+    }
+
+    /// Why not all could be kept, if so.
+    pub fn trouble(&self) -> Option<String> {
+        self.state().trouble.as_ref().map(ToString::to_string)
+    }
+
+    /// Keeps what was measured so far.
+    pub fn keep(&self) {
+        self.state().keep();
+    }
+
+    fn variant(&self, key: &Key) -> VariantKey {
+        VariantKey {
+            job: self.application.clone(),
+            task: key.task.clone(),
+            // What a function does is its application's.
+            fingerprint: Fingerprint::of::<&str>([]),
+            model: key.model.name().into(),
+            threads: key.threads,
+            device: key.device.clone(),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn keep_some(&mut self) {
+        if self.runs.len() + self.transfers.len() + self.decisions.len() >= BATCH {
+            self.keep();
+        }
+    }
+
+    fn keep(&mut self) {
+        let (runs, transfers) = (
+            std::mem::take(&mut self.runs),
+            std::mem::take(&mut self.transfers),
+        );
+        let decisions = std::mem::take(&mut self.decisions);
+        let store = &mut self.store;
+        let kept = store
+            .record_variant_runs(&runs)
+            .and_then(|()| store.record_transfers(&transfers))
+            .and_then(|()| store.record_decisions(&decisions));
+        self.trouble = kept.err().or(self.trouble.take());
+    }
+}
+
+impl Drop for InHistory {
+    fn drop(&mut self) {
+        self.keep();
+    }
+}
+
+impl Profiles for InHistory {
+    fn runtime_ns(&self, key: &Key) -> Option<u64> {
+        let known = self.runtimes_ns.get(&self.variant(key)).copied();
+        known.or_else(|| self.own.runtime_ns(key))
+    }
+
+    fn ran(&self, key: &Key, runtime_ns: u64) {
+        self.own.ran(key, runtime_ns);
+        let variant = self.variant(key);
+        let mut state = self.state();
+        state.runs.push(VariantRun {
+            variant,
+            ran_ns: runtime_ns.max(1),
+            insns: 0,
+        });
+        state.keep_some();
+    }
+
+    fn transfer_ns(&self, device: &str, bytes: u64) -> Option<u64> {
+        let known = self.transfers.get(device).map(|cost| cost.ns(bytes));
+        known.or_else(|| self.own.transfer_ns(device, bytes))
+    }
+
+    fn transferred(&self, device: &str, bytes: u64, took_ns: u64) {
+        self.own.transferred(device, bytes, took_ns);
+        let mut state = self.state();
+        state.transfers.push(Transfer {
+            from: HOST.into(),
+            to: device.into(),
+            bytes,
+            took_ns: took_ns.max(1),
+        });
+        state.keep_some();
+    }
+
+    fn cost(&self, scheduler: &str) -> Option<Cost> {
+        let known = self.costs.get(scheduler).copied();
+        known.or_else(|| self.own.cost(scheduler))
+    }
+
+    fn co_scheduled(&self, scheduler: &str, tasks: usize, took_ns: u64) {
+        self.own.co_scheduled(scheduler, tasks, took_ns);
+        let mut state = self.state();
+        state.decisions.push(Decision {
+            scheduler: scheduler.into(),
+            tasks: tasks as u64,
+            took_ns: took_ns.max(1),
+        });
+        state.keep_some();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pbs_runtime::Model;
+
+    use super::*;
+
+    fn key(task: &str, threads: u32) -> Key {
+        Key {
+            task: task.into(),
+            model: Model::Omp,
+            threads,
+            device: String::new(),
+        }
+    }
+
+    /// Feature 3: runtimes and transfers come from the history; feature 11: so does the cost
+    /// of deciding.
+    #[test]
+    fn f3_f11_what_was_measured_outlives_the_process() {
+        let directory = std::env::temp_dir().join(format!("pbs-in-history-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        let file = directory.join("history.db");
+        let first = InHistory::open(&file, "filter").unwrap();
+        assert_eq!(first.runtime_ns(&key("a", 2)), None);
+        first.ran(&key("a", 2), 2_000);
+        // Its own counts at once.
+        assert_eq!(first.runtime_ns(&key("a", 2)), Some(2_000));
+        for (bytes, took_ns) in [(1_000, 1_100), (2_000, 2_100), (3_000, 3_100)] {
+            first.transferred("gpu", bytes, took_ns);
+        }
+        for tasks in 1..10 {
+            first.co_scheduled("greedy", tasks, 1_000 + 50 * tasks as u64);
+        }
+        assert_eq!(first.trouble(), None);
+        drop(first);
+
+        let second = InHistory::open(&file, "filter").unwrap();
+        assert_eq!(second.runtime_ns(&key("a", 2)), Some(2_000));
+        assert_eq!(second.runtime_ns(&key("a", 4)), None);
+        let took_ns = second.transfer_ns("gpu", 10_000).unwrap();
+        assert!((10_000..10_200).contains(&took_ns), "{took_ns}");
+        let cost_ns = second.cost("greedy").unwrap().ns(100);
+        assert!((5_500..6_500).contains(&cost_ns), "{cost_ns}");
+        assert_eq!(second.cost("heft"), None);
+        // Another application's tasks are others.
+        let other = InHistory::open(&file, "other").unwrap();
+        assert_eq!(other.runtime_ns(&key("a", 2)), None);
+        drop((second, other));
+
+        std::fs::write(&file, "no history").unwrap();
+        assert!(InHistory::open(&file, "filter").is_err());
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+}
