@@ -44,54 +44,25 @@ pub fn direct_dependencies(recorded: &[Recorded]) -> Result<Vec<Vec<Edge>>, Vec<
             named_by.entry(name).or_default().push(number);
         }
     }
-    let none = Vec::new();
+    let names = Names {
+        recorded,
+        by_name,
+        named_by,
+    };
+    let mut behind: Behind<'_> = HashMap::new();
     let mut found = Vec::with_capacity(recorded.len());
     for of in recorded {
         let mut longest: HashMap<usize, u64> = HashMap::new();
-        // Names to look behind, with what travelling took until there, and on which way.
-        let mut open: Vec<(&str, u64, Vec<&str>)> = Vec::new();
         if of.transfer_ns.is_none() {
-            open.extend(of.after.iter().map(|name| (name.as_str(), 0, Vec::new())));
-            // What names this task as a reverse dependency is waited for, too.
-            let names = named_by.get(of.name.as_str()).unwrap_or(&none);
-            open.extend(
-                names
-                    .iter()
-                    .map(|&by| (recorded[by].name.as_str(), 0, Vec::new())),
-            );
-        }
-        while let Some((name, so_far_ns, mut way)) = open.pop() {
-            let known = by_name.get(name).map(|&number| (number, &recorded[number]));
-            let transfer_ns = match known {
-                Some((
-                    number,
-                    Recorded {
-                        transfer_ns: None, ..
-                    },
-                )) => {
-                    let most_ns = longest.entry(number).or_default();
-                    *most_ns = so_far_ns.max(*most_ns);
-                    continue;
+            for name in names.before(&of.name) {
+                match names.task(name) {
+                    Some(task) => _ = longest.entry(task).or_default(),
+                    None => {
+                        names.look_behind(name, &mut behind)?;
+                        add(&mut longest, behind.get(name), 0);
+                    }
                 }
-                Some((_, transfer)) => transfer.transfer_ns.unwrap_or(0),
-                None => 0,
-            };
-            if way.contains(&name) {
-                return Err(way.into_iter().map(str::to_owned).collect());
             }
-            way.push(name);
-            let behind_ns = so_far_ns.saturating_add(transfer_ns);
-            let after = known.into_iter().flat_map(|(_, transfer)| &transfer.after);
-            let by = named_by
-                .get(name)
-                .unwrap_or(&none)
-                .iter()
-                .map(|&by| &recorded[by].name);
-            open.extend(
-                after
-                    .chain(by)
-                    .map(|next| (next.as_str(), behind_ns, way.clone())),
-            );
         }
         let mut edges: Vec<Edge> = longest
             .into_iter()
@@ -101,4 +72,81 @@ pub fn direct_dependencies(recorded: &[Recorded]) -> Result<Vec<Vec<Edge>>, Vec<
         found.push(edges);
     }
     Ok(found)
+}
+
+/// The computing tasks behind each transfer, with what travelling from there takes.  Each
+/// transfer is looked behind once: through layers of them lead more ways than can be gone.
+type Behind<'a> = HashMap<&'a str, HashMap<usize, u64>>;
+
+fn add(longest: &mut HashMap<usize, u64>, behind: Option<&HashMap<usize, u64>>, more_ns: u64) {
+    for (&task, &ns) in behind.into_iter().flatten() {
+        let most_ns = longest.entry(task).or_default();
+        *most_ns = ns.saturating_add(more_ns).max(*most_ns);
+    }
+}
+
+struct Names<'a> {
+    recorded: &'a [Recorded],
+    by_name: HashMap<&'a str, usize>,
+    /// Who names it as a reverse dependency.
+    named_by: HashMap<&'a str, Vec<usize>>,
+}
+
+impl<'a> Names<'a> {
+    /// The computing task of that name.
+    fn task(&self, name: &str) -> Option<usize> {
+        let number = *self.by_name.get(name)?;
+        let of = &self.recorded[number];
+        of.transfer_ns.is_none().then_some(number)
+    }
+
+    /// What comes before it: what it names, and what names it.
+    fn before(&self, name: &str) -> impl Iterator<Item = &'a str> + '_ {
+        let known = self.by_name.get(name).map(|&number| &self.recorded[number]);
+        let after = known.into_iter().flat_map(|of| &of.after);
+        let by = self.named_by.get(name).into_iter().flatten();
+        let by = by.map(|&by| &self.recorded[by].name);
+        after.chain(by).map(String::as_str)
+    }
+
+    /// Notes what is behind a transfer, and behind all that are behind it.
+    ///
+    /// # Errors
+    /// Names of transfers that wait for each other.
+    fn look_behind(&self, name: &'a str, behind: &mut Behind<'a>) -> Result<(), Vec<String>> {
+        // The way to where it looks, each with what it has not looked at yet.
+        let mut way: Vec<(&str, Vec<&str>)> = Vec::new();
+        if !behind.contains_key(name) {
+            way.push((name, self.before(name).collect()));
+        }
+        while let Some((at, open)) = way.last_mut() {
+            let at = *at;
+            if let Some(next) = open.pop() {
+                if self.task(next).is_some() || behind.contains_key(next) {
+                    continue;
+                }
+                if let Some(start) = way.iter().position(|(on_it, _)| *on_it == next) {
+                    let circle = way[start..].iter().map(|&(name, _)| name.to_owned());
+                    return Err(circle.collect());
+                }
+                way.push((next, self.before(next).collect()));
+                continue;
+            }
+            let known = self.by_name.get(at).map(|&number| &self.recorded[number]);
+            let own_ns = known.and_then(|of| of.transfer_ns).unwrap_or(0);
+            let mut longest = HashMap::new();
+            for before in self.before(at) {
+                match self.task(before) {
+                    Some(task) => {
+                        let most_ns: &mut u64 = longest.entry(task).or_default();
+                        *most_ns = own_ns.max(*most_ns);
+                    }
+                    None => add(&mut longest, behind.get(before), own_ns),
+                }
+            }
+            behind.insert(at, longest);
+            way.pop();
+        }
+        Ok(())
+    }
 }

@@ -263,3 +263,40 @@ fn mappings_that_cannot_be_are_refused() {
         Err(Fault::NotWaiting { task: 0 })
     );
 }
+
+/// Through layers of transfers, each behind all of the one before, lead more ways than can be
+/// gone one by one.
+#[test]
+fn f21_layers_of_transfers_are_each_looked_behind_once() {
+    let mut recorded = vec![Recorded {
+        name: "first".into(),
+        ..Recorded::default()
+    }];
+    let mut before = vec!["first".to_owned()];
+    for layer in 0..40 {
+        let names: Vec<String> = (0..4).map(|number| format!("{layer}-{number}")).collect();
+        for (number, name) in (1..).zip(&names) {
+            recorded.push(Recorded {
+                name: name.clone(),
+                after: before.clone(),
+                transfer_ns: Some(number),
+                ..Recorded::default()
+            });
+        }
+        before = names;
+    }
+    recorded.push(Recorded {
+        name: "last".into(),
+        after: before,
+        ..Recorded::default()
+    });
+    let found = direct_dependencies(&recorded).unwrap();
+    // The slowest of each layer.
+    assert_eq!(
+        found.last().unwrap()[..],
+        [pbs_cosched::Edge {
+            task: 0,
+            transfer_ns: 40 * 4
+        }]
+    );
+}
