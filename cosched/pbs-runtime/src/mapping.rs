@@ -204,27 +204,25 @@ impl View {
 
     /// Tasks that wait. A transfer is none, but stands for what is behind it (§5.3.2).
     fn add_waiting(&mut self, waiting: &[Waiting], left_out: &mut HashSet<Owner>) {
-        left_out.extend(transfers_of_transfers(waiting));
+        let edges = loop {
+            let recorded = recorded(waiting, left_out);
+            let circle = match direct_dependencies(&recorded) {
+                Ok(edges) => break edges,
+                Err(circle) => circle,
+            };
+            // Names are of one owner; each turn leaves out one more.
+            let owner = waiting.iter().find(|of| {
+                let own = key(of.entry.owner, of.entry.task);
+                circle.contains(&own)
+            });
+            match owner {
+                Some(of) => left_out.insert(of.entry.owner),
+                None => break Vec::new(),
+            };
+        };
         let is_in = |of: &Waiting| !left_out.contains(&of.entry.owner);
-        let recorded: Vec<Recorded> = waiting
-            .iter()
-            .filter(|of| is_in(of))
-            .map(|of| {
-                let name = |task: &u64| key(of.entry.owner, *task);
-                Recorded {
-                    name: name(&of.entry.task),
-                    after: of.csi.dependencies.iter().map(name).collect(),
-                    before: Vec::new(),
-                    transfer_ns: of
-                        .csi
-                        .is_transfer
-                        .then(|| of.csi.transfer_ns.min(LONGEST_NS)),
-                }
-            })
-            .collect();
-        let edges = direct_dependencies(&recorded).unwrap_or_default();
         // Of each one that was recorded, its index in the workload.
-        let mut indices: Vec<Option<usize>> = Vec::with_capacity(recorded.len());
+        let mut indices: Vec<Option<usize>> = Vec::with_capacity(edges.len());
         let known = waiting.iter().enumerate().filter(|(_, of)| is_in(of));
         for (given, of) in known {
             let variants = self.fitting(of);
@@ -407,20 +405,21 @@ fn key(owner: Owner, task: u64) -> String {
     format!("{}.{}-{task}", owner.pid, owner.start_ticks)
 }
 
-/// Owners of transfers that wait for several transfers. The ways through these could be
-/// more than can be counted; the seed has none of them either.
-fn transfers_of_transfers(waiting: &[Waiting]) -> Vec<Owner> {
-    let is_transfer: HashSet<(Owner, u64)> = waiting
-        .iter()
-        .filter(|of| of.csi.is_transfer)
-        .map(|of| (of.entry.owner, of.entry.task))
-        .collect();
-    let owners = waiting.iter().filter(|of| of.csi.is_transfer).filter(|of| {
-        let before = of.csi.dependencies.iter();
-        let transfers = before.filter(|task| is_transfer.contains(&(of.entry.owner, **task)));
-        transfers.count() > 1
+/// What tasks that wait record of each other, without those of some owners.
+fn recorded(waiting: &[Waiting], left_out: &HashSet<Owner>) -> Vec<Recorded> {
+    let waiting = waiting.iter();
+    let waiting = waiting.filter(|of| !left_out.contains(&of.entry.owner));
+    let recorded = waiting.map(|of| {
+        let name = |task: &u64| key(of.entry.owner, *task);
+        let transfer_ns = of.csi.transfer_ns.min(LONGEST_NS);
+        Recorded {
+            name: name(&of.entry.task),
+            after: of.csi.dependencies.iter().map(name).collect(),
+            before: Vec::new(),
+            transfer_ns: of.csi.is_transfer.then_some(transfer_ns),
+        }
     });
-    owners.map(|of| of.entry.owner).collect()
+    recorded.collect()
 }
 
 fn fault_tasks(fault: &Fault) -> Vec<usize> {

@@ -139,7 +139,33 @@ fn f26_transfers_cannot_make_a_master_count_for_ever() {
     all.push(waiting(1, 100, &last, &[variant(0, 1, 1, 0)]));
     all.push(waiting(2, 1, &[], &[variant(0, 1, 1, 0)]));
     let placements = greedy(&snapshot(all, Vec::new()));
-    assert_eq!(placements.len(), 1);
+    assert_eq!(placements.len(), 2);
+}
+
+/// Transfers in a circle leave out their owner, and nobody else's order.
+#[test]
+fn f26_transfers_that_wait_for_each_other_harm_their_owner_alone() {
+    let transfer = |task: u64, before: u64| {
+        let mut one = waiting(1, task, &[before], &[]);
+        one.csi.is_transfer = true;
+        one
+    };
+    let variants = [variant(0, 1, 100, 0)];
+    let all = vec![
+        transfer(1, 2),
+        transfer(2, 1),
+        waiting(1, 3, &[1], &variants),
+        waiting(2, 1, &[2], &variants),
+        waiting(2, 2, &[], &variants),
+    ];
+    let placements = greedy(&snapshot(all, Vec::new()));
+    let order: Vec<_> = placements
+        .iter()
+        .map(|of| (of.owner.pid, of.task, of.round))
+        .collect();
+    assert_eq!(order.len(), 2, "{order:?}");
+    let round = |task| order.iter().find(|of| (of.0, of.1) == (2, task)).unwrap().2;
+    assert!(round(2) < round(1), "{order:?}");
 }
 
 fn any_waiting() -> impl Strategy<Value = Waiting> {
