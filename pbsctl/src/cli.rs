@@ -132,13 +132,13 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Say whether a plan, a job or a machine is valid, and why not
+    /// Say whether a plan, a job, a task graph or a machine is valid, and why not
     ///
-    /// Plans go through the validator that the kernel runs, of jobs the whole task
-    /// net is checked. Needs neither the device nor root. Each problem is printed
+    /// Plans go through the validator that the kernel runs, of jobs and task graphs the
+    /// whole net is checked. Needs neither the device nor root. Each problem is printed
     /// as FILE:LINE: what is wrong and what to write instead.
     Check {
-        /// The plan, job or machine in TOML; - reads standard input
+        /// The plan, job, task graph or machine in TOML; - reads standard input
         file: PathBuf,
     },
 

@@ -120,6 +120,7 @@ fn f29_three_processes_are_compared() {
 fn why_is_told_of_rounds_and_alternatives() {
     let options = ["--scheduler", "greedy", "--at", "1ns", "--cost", "5ms"];
     let json = answer("explain", &["p1", "p2"], "machine", &options);
+    assert_eq!(json["newcomer"], "p2");
     let said = json["determinations"].as_array().unwrap();
     let amortization = said
         .iter()
@@ -239,6 +240,20 @@ fn all_problems_are_told() {
         (
             &["cosched", "plan", "P1", "--machine", "P1"],
             "this is a task graph, not a machine",
+        ),
+        (
+            &[
+                "cosched",
+                "plan",
+                "P1",
+                "P1",
+                "P1",
+                "--machine",
+                "NODE",
+                "--scheduler",
+                "oracle",
+            ],
+            "the oracle takes at most 10 tasks, and these are 15",
         ),
         (&["run", "P1"], "--cosched"),
         (

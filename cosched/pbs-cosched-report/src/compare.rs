@@ -55,7 +55,11 @@ pub fn compare(case: &Case<'_>, settings: &Settings) -> Result<Compared, Vec<Str
                 continue;
             }
             let settings = Settings { who, ..*settings };
-            let run = simulate(workload, platform, &settings.options(when));
+            let run = simulate(
+                workload,
+                platform,
+                &settings.options(when, workload.tasks.len()),
+            );
             let run = run.map_err(|faults| {
                 let told = faults.iter().map(|fault| fault.tell(workload));
                 told.collect::<Vec<_>>()

@@ -10,7 +10,7 @@ use crate::sim::numbers;
 use crate::{plan, Case, Planned, Rounds, Settings, When, Who};
 
 /// So many alternatives of all tasks, times the tasks whose timing each needs, are tried.
-const MOST_WORK: usize = 20_000_000;
+const MOST_WORK: usize = 10_000_000;
 /// Tasks that are listed in text, and alternatives of each.
 const SHOWN: usize = 30;
 /// See [`SHOWN`].
@@ -22,7 +22,9 @@ pub struct Explanation {
     /// What was.
     #[serde(flatten)]
     pub planned: Planned,
-    /// What each determination says.
+    /// Who comes last, and asks whether to co-schedule.
+    pub newcomer: String,
+    /// What each determination says to it.
     pub determinations: Vec<Said>,
     /// Who won what in which round, of the greedy scheduler.
     pub rounds: Option<Rounds>,
@@ -105,6 +107,7 @@ pub fn explain(case: &Case<'_>, settings: &Settings) -> Result<Explanation, Stri
     let rounds = (settings.who == Who::Greedy)
         .then(|| Rounds::new(case, &planned.found.0, &settings.greedy));
     Ok(Explanation {
+        newcomer: case.names.processes[case.newcomer].clone(),
         determinations: determinations.collect(),
         rounds,
         alternatives: alternatives(case, &planned),
@@ -169,7 +172,7 @@ impl Explanation {
                 said.why.clone(),
             ]);
         }
-        let mut text = columns(&lines, 3) + "\n";
+        let mut text = format!("When {} comes:\n{}\n", self.newcomer, columns(&lines, 3));
         if let Some(rounds) = &self.rounds {
             text += &rounds.text();
             text.push('\n');

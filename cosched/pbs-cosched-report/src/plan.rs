@@ -64,7 +64,7 @@ pub struct Verdict {
 /// The mapping is none; what is wrong with it.
 pub fn plan(case: &Case<'_>, settings: &Settings) -> Result<Planned, String> {
     let (workload, platform) = (case.workload, case.platform);
-    let options = settings.options(settings.when.unwrap_or(When::Always));
+    let options = settings.options(settings.when.unwrap_or(When::Always), workload.tasks.len());
     let mut keep_going = evaluations(options.evaluations);
     let objective = options.objective;
     let mut proved = None;
@@ -74,7 +74,7 @@ pub fn plan(case: &Case<'_>, settings: &Settings) -> Result<Planned, String> {
             platform,
             &case.running,
             objective,
-            &mut keep_going,
+            &mut evaluations(settings.brute_force()),
         ),
         _ => None,
     };

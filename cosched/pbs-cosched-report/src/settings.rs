@@ -146,12 +146,27 @@ impl Default for Settings {
     }
 }
 
-/// Mappings that brute force tries at most; some ten seconds of ten tasks.
+/// Mappings that brute force tries at most: as the oracle, and as the best of ours, which is
+/// asked more often.
 const ORACLE: u64 = 2_000_000;
+const BEST: u64 = 200_000;
+/// Tasks in all mappings together that the evolutionary scheduler tries, so that many tasks
+/// take as long as a thousand; but so many mappings at least.
+const MOST_PLACED: u64 = 5_000_000;
+const LEAST: u64 = 200;
 
 impl Settings {
-    /// As the decisions take them.
-    pub(crate) fn options(&self, when: When) -> Options {
+    /// How many mappings brute force tries where it is asked itself.
+    pub(crate) fn brute_force(&self) -> u64 {
+        match (self.iterations, self.who) {
+            (Some(most), _) => most.into(),
+            (None, Who::Oracle) => ORACLE,
+            (None, _) => BEST,
+        }
+    }
+
+    /// As the decisions about so many tasks take them.
+    pub(crate) fn options(&self, when: When, tasks: usize) -> Options {
         let enhanced = EnhancedOptions::default();
         let least = self.iterations.unwrap_or(enhanced.min_iterations);
         let scheduler = match self.who {
@@ -172,7 +187,10 @@ impl Settings {
         let evaluations = match (self.iterations, self.who) {
             (Some(most), _) => most.into(),
             (None, Who::Oracle) => ORACLE,
-            (None, _) => options.evaluations,
+            (None, _) => {
+                let affordable = MOST_PLACED / (tasks as u64).max(1);
+                affordable.max(LEAST).min(options.evaluations)
+            }
         };
         Options {
             determination: when.determination(),

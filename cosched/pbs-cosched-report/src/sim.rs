@@ -91,7 +91,12 @@ pub(crate) fn numbers(necessity: Necessity) -> (Option<u64>, Option<u64>, Option
 pub fn sim(case: &Case<'_>, settings: &Settings) -> Result<Simulated, Vec<String>> {
     let (workload, platform, names) = (case.workload, case.platform, &case.names);
     let when = settings.when.unwrap_or(When::Contention);
-    let run = simulate(workload, platform, &settings.options(when)).map_err(|faults| {
+    let run = simulate(
+        workload,
+        platform,
+        &settings.options(when, workload.tasks.len()),
+    )
+    .map_err(|faults| {
         let told = faults.iter().map(|fault| fault.tell(workload));
         told.collect::<Vec<_>>()
     })?;

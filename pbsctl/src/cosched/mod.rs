@@ -9,13 +9,14 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use pbs_cosched_report::{compare, explain, plan, sim, Case, Planned, Slowed};
+use pbs_cosched::MOST_TASKS;
+use pbs_cosched_report::{compare, explain, plan, sim, Case, Planned, Settings, Slowed, Who};
 use pbs_interference::{slowdowns_from_toml, Level, Sharing};
 use pbs_job::graph::Graph;
 use pbs_job::{job_to_toml, Machine};
 use pbs_lanes::Question;
 use pbs_node::device::rate_insns_per_ms;
-use pbs_report::placements_picture;
+use pbs_report::{grouped, placements_picture};
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -41,7 +42,7 @@ const PLAN_HELP: &str = "\
 Examples:
   pbsctl cosched plan p1.toml p2.toml --machine machine.toml
   pbsctl cosched plan p1.toml p2.toml --machine machine.toml --at 1ns -o schedule.svg
-  pbsctl cosched plan filter.toml --machine machine.toml --jobs lanes
+  pbsctl cosched plan urgent.toml --machine machine.toml --jobs lanes
   pbsctl --json cosched plan p1.toml p2.toml | jq '.measures.speed_up'
 
 All tasks of all processes are known at once, also of those that come later. What is worse
@@ -244,7 +245,8 @@ pub(crate) fn cosched(
             let read = options.workloads.read(device)?;
             let mut case = case(&read.question, options.at.ns)?;
             case.slowed = options.slowdowns.read(&read)?;
-            let planned = plan(&case, &options.decision.settings()?);
+            let settings = few_enough(options.decision.settings()?, case.waiting())?;
+            let planned = plan(&case, &settings);
             let planned = planned.map_err(Failure::Failed)?;
             let mut written = Vec::new();
             if let Some(directory) = &options.jobs {
@@ -263,7 +265,8 @@ pub(crate) fn cosched(
             let read = options.workloads.read(device)?;
             let mut case = case(&read.question, options.at.ns)?;
             case.slowed = options.slowdowns.read(&read)?;
-            let explanation = explain(&case, &options.decision.settings()?);
+            let settings = few_enough(options.decision.settings()?, case.waiting())?;
+            let explanation = explain(&case, &settings);
             let explanation = explanation.map_err(Failure::Failed)?;
             let answer = Answer::new(&explanation, Vec::new());
             let out = out.named("cosched-explain");
@@ -273,7 +276,8 @@ pub(crate) fn cosched(
             let read = options.workloads.read(device)?;
             let mut case = case(&read.question, 0)?;
             case.slowed = options.slowdowns.read(&read)?;
-            let settings = options.decision.settings()?;
+            let tasks = case.workload.tasks.len();
+            let settings = few_enough(options.decision.settings()?, tasks)?;
             let simulated = sim(&case, &settings).map_err(Failure::NotValid)?;
             let mut written = Vec::new();
             options.picture.write(
@@ -331,6 +335,18 @@ impl Workloads {
             machine,
             question,
         })
+    }
+}
+
+/// Refuses the oracle for more tasks than it takes.
+fn few_enough(settings: Settings, tasks: usize) -> Result<Settings, Failure> {
+    match settings.who {
+        Who::Oracle if tasks > MOST_TASKS => Err(Failure::Usage(format!(
+            "the oracle takes at most {MOST_TASKS} tasks, and these are {}; best asks it where it \
+             can, and another one where not",
+            grouped(tasks as u64)
+        ))),
+        _ => Ok(settings),
     }
 }
 
