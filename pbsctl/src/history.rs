@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The command that prints what jobs have used, and what that predicts.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -10,7 +10,7 @@ use jiff::tz::TimeZone;
 use jiff::Timestamp;
 use pbs_history::{
     to_csv, Error, JobHistory, JobSummary, Options, Prediction, RatePrediction, RunFigures, Store,
-    TaskKey, User,
+    TaskKey, TimePrediction, User, VariantKey,
 };
 use pbs_report::{bytes, columns, grouped};
 use serde::Serialize;
@@ -62,6 +62,15 @@ impl HistoryFile {
     pub(crate) fn is_usual(&self) -> bool {
         self.path == Path::new(HISTORY)
     }
+}
+
+/// What earlier runs tell of variants of tasks; nothing where there is no history.
+pub(crate) fn variants(history: &Path) -> Result<BTreeMap<VariantKey, TimePrediction>, Failure> {
+    if !history.exists() {
+        return Ok(BTreeMap::new());
+    }
+    let store = Store::open_read_only(history, Options::DEFAULT)?;
+    Ok(store.variants(None)?.into_iter().collect())
 }
 
 #[derive(Args, Debug)]

@@ -17,7 +17,13 @@ fn cosched(verb: &str, workloads: &[&str], machine: &str, options: &[&str]) -> R
     let machine = path(&machine);
     let mut arguments = vec!["cosched", verb];
     arguments.extend(workloads.iter().map(String::as_str));
-    arguments.extend(["--machine", &machine]);
+    // No run of anybody is known.
+    arguments.extend([
+        "--machine",
+        &machine,
+        "--history",
+        "/nonexistent/history.db",
+    ]);
     arguments.extend(options);
     pbsctl(&arguments, "")
 }
@@ -371,4 +377,43 @@ fn f34_slow_downs_of_a_file_are_heeded() {
             assert_eq!(json["slowed"]["with"]["makespan_ns"], 20_000_000, "{verb}");
         }
     }
+}
+
+/// Feature 3: what runs took goes before what the file says.
+#[test]
+fn f3_the_history_tells_how_long_variants_take() {
+    use pbs_history::{Options, Store, VariantRun};
+    let directory = directory("cosched-history", &[]);
+    let history = directory.join("history.db");
+    let text = fs::read_to_string(format!("{SAMPLES}/urgent.toml")).unwrap();
+    let graph = pbs_job::graph::graph_from_toml(&text).unwrap();
+    let mut store = Store::open(&history, Options::DEFAULT).unwrap();
+    // The encoder on the accelerator, in 10 ms instead of 110.
+    let run = VariantRun {
+        variant: pbs_lanes::variant_key(&graph, 2, 2),
+        ran_ns: 10_000_000,
+        insns: 0,
+    };
+    store.record_variant_runs(&[run]).unwrap();
+    drop(store);
+    let (workload, machine) = ("urgent.toml", "machine.toml");
+    let [workload, machine] = [workload, machine].map(|name| format!("{SAMPLES}/{name}"));
+    let arguments = [
+        "--json",
+        "cosched",
+        "plan",
+        &workload,
+        "--machine",
+        &machine,
+    ];
+    let json = pbsctl(
+        &[&arguments[..], &["--history", history.to_str().unwrap()]].concat(),
+        "",
+    );
+    assert_eq!(json.status, 0, "{}", json.stderr);
+    let json = json.json();
+    assert_eq!(json["profiled"], 1);
+    let encode = &json["tasks"][2]["placed"];
+    assert_eq!(encode["variant"], "gpu");
+    assert_eq!(encode["end_ns"], 280_000_000);
 }

@@ -14,15 +14,16 @@ use pbs_cosched_report::{compare, explain, plan, sim, Case, Planned, Settings, S
 use pbs_interference::{slowdowns_from_toml, Level, Sharing};
 use pbs_job::graph::Graph;
 use pbs_job::{job_to_toml, Machine};
-use pbs_lanes::Question;
+use pbs_lanes::{variant_key, Question};
 use pbs_node::device::rate_insns_per_ms;
 use pbs_report::{grouped, placements_picture};
 use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::files;
+use crate::history::{variants, HistoryFile};
 use crate::jobs::{graph_of, MachineFile};
-use crate::output::Output;
+use crate::output::{counted, Output};
 use options::{At, DecisionOptions};
 
 const COSCHED_HELP: &str = "\
@@ -104,6 +105,9 @@ struct Workloads {
 
     #[command(flatten)]
     machine: MachineFile,
+
+    #[command(flatten)]
+    history: HistoryFile,
 }
 
 /// Who slows whom.
@@ -257,7 +261,7 @@ pub(crate) fn cosched(
                 || placements_picture(&planned.placements(&case)),
                 || planned.page(&case),
             )?;
-            let answer = Answer::new(&planned, written);
+            let answer = Answer::new(&planned, &read, written);
             let out = out.named("cosched-plan");
             out.print(&answer, || answer.text(planned.text()))?;
         }
@@ -268,7 +272,7 @@ pub(crate) fn cosched(
             let settings = few_enough(options.decision.settings()?, case.waiting())?;
             let explanation = explain(&case, &settings);
             let explanation = explanation.map_err(Failure::Failed)?;
-            let answer = Answer::new(&explanation, Vec::new());
+            let answer = Answer::new(&explanation, &read, Vec::new());
             let out = out.named("cosched-explain");
             out.print(&answer, || answer.text(explanation.text()))?;
         }
@@ -285,7 +289,7 @@ pub(crate) fn cosched(
                 || placements_picture(&simulated.placements(&case)),
                 || simulated.page(&case),
             )?;
-            let answer = Answer::new(&simulated, written);
+            let answer = Answer::new(&simulated, &read, written);
             let out = out.named("cosched-sim");
             out.print(&answer, || answer.text(simulated.text()))?;
         }
@@ -295,7 +299,8 @@ pub(crate) fn cosched(
             let settings = options.decision.settings()?;
             let compared = compare(&case, &settings).map_err(Failure::NotValid)?;
             let out = out.named("cosched-compare");
-            out.print(&compared, || compared.text())?;
+            let answer = Answer::new(&compared, &read, Vec::new());
+            out.print(&answer, || answer.text(compared.text()))?;
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -306,6 +311,8 @@ struct Read {
     graphs: Vec<Graph>,
     machine: Machine,
     question: Question,
+    /// Variants of which the history tells how long they take.
+    profiled: usize,
 }
 
 impl Workloads {
@@ -317,15 +324,21 @@ impl Workloads {
             graph_of(&text, path)
         });
         let graphs: Vec<Graph> = graphs.collect::<Result<_, _>>()?;
-        let variants = graphs.iter().flat_map(|graph| &graph.tasks);
-        let mut variants = variants.flat_map(|task| &task.variants);
+        let tasks = graphs.iter().flat_map(|graph| &graph.tasks);
+        let mut all = tasks.flat_map(|task| &task.variants);
         // Who knows all times needs no rate, and so no kernel with the class.
-        let needs_rate = variants.any(|variant| variant.runtime_ns.is_none());
+        let needs_rate = all.any(|variant| variant.runtime_ns.is_none());
         let machine = self.machine.read(|| match needs_rate {
             true => rate_insns_per_ms(device),
             false => Ok(ANY_RATE_INSNS_PER_MS),
         })?;
-        let question = Question::new(&graphs, &machine, |_, _, _| None);
+        let known = variants(&self.history.path)?;
+        let mut profiled = 0;
+        let question = Question::new(&graphs, &machine, |graph, task, variant| {
+            let prediction = known.get(&variant_key(&graphs[graph], task, variant))?;
+            profiled += 1;
+            Some(prediction.ran_ns)
+        });
         let question = question.map_err(|unfit| {
             let told = unfit.iter().map(ToString::to_string);
             Failure::NotValid(told.collect())
@@ -334,6 +347,7 @@ impl Workloads {
             graphs,
             machine,
             question,
+            profiled,
         })
     }
 }
@@ -354,20 +368,29 @@ fn case(question: &Question, at_ns: u64) -> Result<Case<'_>, Failure> {
     Case::new(question, at_ns).map_err(Failure::NotValid)
 }
 
-/// An answer, and the files that were written.
+/// An answer, where its times are from, and the files that were written.
 #[derive(Serialize)]
 struct Answer<'a, T> {
     #[serde(flatten)]
     answer: &'a T,
+    profiled: usize,
     written: Vec<String>,
 }
 
 impl<'a, T> Answer<'a, T> {
-    fn new(answer: &'a T, written: Vec<String>) -> Self {
-        Self { answer, written }
+    fn new(answer: &'a T, read: &Read, written: Vec<String>) -> Self {
+        Self {
+            answer,
+            profiled: read.profiled,
+            written,
+        }
     }
 
     fn text(&self, mut text: String) -> String {
+        if self.profiled > 0 {
+            let many = counted(self.profiled as u64, "variant takes", "variants take");
+            text += &format!("{many} what earlier runs took.\n");
+        }
         for file in &self.written {
             text += &format!("{file}: written\n");
         }

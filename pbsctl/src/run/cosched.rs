@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use pbs_cosched::{evaluations, Objective, Scheduler};
-use pbs_history::{Options, Store, TimePrediction, VariantKey};
+use pbs_history::{Options, Store};
 use pbs_job::graph::{graph_from_toml, Graph};
 use pbs_job::{job_to_toml, Job, Machine};
 use pbs_lanes::{decide, jobs, turns, variant_key, variant_runs, Decided, Lowered, Question, Ran};
@@ -16,6 +16,7 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::files;
+use crate::history::variants;
 
 /// Mappings that the scheduler tries; a tenth of a second for a hundred tasks.
 const EVALUATIONS: u64 = 5_000;
@@ -76,7 +77,7 @@ pub(super) fn co_schedule(
         let told = unfit.iter().map(ToString::to_string);
         Failure::NotValid(told.collect())
     };
-    let known = known(history)?;
+    let known = variants(history)?;
     let runtime_ns = |graph: usize, task, variant| {
         let key = variant_key(&graphs[graph], task, variant);
         known.get(&key).map(|prediction| prediction.ran_ns)
@@ -129,15 +130,6 @@ pub(super) fn co_schedule(
             lowered,
         },
     })
-}
-
-/// What earlier runs tell of variants.
-fn known(history: &Path) -> Result<BTreeMap<VariantKey, TimePrediction>, Failure> {
-    if !history.exists() {
-        return Ok(BTreeMap::new());
-    }
-    let store = Store::open_read_only(history, Options::DEFAULT)?;
-    Ok(store.variants(None)?.into_iter().collect())
 }
 
 impl Follow {
