@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use clap::Args;
 use jiff::tz::TimeZone;
 use jiff::Timestamp;
+use pbs_cosched::Cost;
 use pbs_history::{
     to_csv, Error, JobHistory, JobSummary, Options, Prediction, RatePrediction, RunFigures, Store,
     TaskKey, TimePrediction, User, VariantKey,
@@ -71,6 +72,20 @@ pub(crate) fn variants(history: &Path) -> Result<BTreeMap<VariantKey, TimePredic
     }
     let store = Store::open_read_only(history, Options::DEFAULT)?;
     Ok(store.variants(None)?.into_iter().collect())
+}
+
+/// What earlier decisions of a scheduler tell that one costs (Rados 2019, 4.1).
+pub(crate) fn decision_cost(history: &Path, scheduler: &str) -> Result<Option<Cost>, Failure> {
+    if !history.exists() {
+        return Ok(None);
+    }
+    let store = Store::open_read_only(history, Options::DEFAULT)?;
+    let cost = store.decision_cost(scheduler)?;
+    Ok(cost.map(|cost| Cost {
+        a: cost.square_ns,
+        b: cost.linear_ns,
+        c: cost.constant_ns,
+    }))
 }
 
 #[derive(Args, Debug)]

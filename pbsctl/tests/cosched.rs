@@ -6,6 +6,7 @@ mod common;
 use std::fs;
 
 use common::{directory, pbsctl, Ran};
+use pbs_history::{Decision, Options, Store};
 use serde_json::Value;
 
 const SAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../samples/cosched");
@@ -416,4 +417,53 @@ fn f3_the_history_tells_how_long_variants_take() {
     let encode = &json["tasks"][2]["placed"];
     assert_eq!(encode["variant"], "gpu");
     assert_eq!(encode["end_ns"], 280_000_000);
+}
+
+/// Feature 11: what deciding costs is what the history tells of the scheduler, unless
+/// --cost says it.
+#[test]
+fn f11_the_cost_of_deciding_is_that_of_earlier_decisions() {
+    let directory = directory("cosched-cost", &[]);
+    let history = directory.join("history.db");
+    let mut store = Store::open(&history, Options::DEFAULT).unwrap();
+    let decisions: Vec<Decision> = (1..=20)
+        .map(|tasks| Decision {
+            scheduler: "greedy".into(),
+            tasks,
+            took_ns: 1_000_000 + 100_000 * tasks,
+        })
+        .collect();
+    store.record_decisions(&decisions).unwrap();
+    drop(store);
+    let history = history.to_str().unwrap();
+    let cost_ns = |options: &[&str]| -> u64 {
+        let p1 = format!("{SAMPLES}/p1.toml");
+        let p2 = format!("{SAMPLES}/p2.toml");
+        let machine = format!("{SAMPLES}/machine.toml");
+        let arguments = [
+            "--json",
+            "cosched",
+            "explain",
+            &p1,
+            &p2,
+            "--machine",
+            &machine,
+        ];
+        let more = ["--at", "1ns", "--history", history];
+        let ran = pbsctl(&[&arguments[..], &more[..], options].concat(), "");
+        let json = ran.json();
+        let said = json["determinations"]
+            .as_array()
+            .unwrap_or_else(|| panic!("{json}"));
+        let speedup = said
+            .iter()
+            .find(|of| of["determination"] == "speedup")
+            .unwrap();
+        speedup["cost_ns"].as_u64().unwrap()
+    };
+    // Of nine tasks that wait.
+    let known = cost_ns(&["--scheduler", "greedy"]);
+    assert!((1_850_000..1_950_000).contains(&known), "{known}");
+    assert_eq!(cost_ns(&["--scheduler", "greedy", "--cost", "7"]), 7);
+    assert_eq!(cost_ns(&["--scheduler", "heft"]), 0);
 }

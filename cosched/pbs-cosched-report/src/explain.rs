@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Why each task got what it got.
 
-use pbs_cosched::{necessary, timing, Cost};
+use pbs_cosched::{necessary, timing};
 use pbs_report::{columns, ms};
 use serde::Serialize;
 
@@ -82,7 +82,6 @@ pub struct Alternative {
 /// See [`plan`].
 pub fn explain(case: &Case<'_>, settings: &Settings) -> Result<Explanation, String> {
     let planned = plan(case, settings)?;
-    let cost = Cost::constant(settings.cost_ns as f64);
     let determinations = When::ALL.iter().map(|when| {
         let (workload, platform) = (case.workload, case.platform);
         let determination = when.determination();
@@ -92,7 +91,7 @@ pub fn explain(case: &Case<'_>, settings: &Settings) -> Result<Explanation, Stri
             &case.standing,
             case.newcomer,
             &determination,
-            &cost,
+            &settings.cost,
         );
         let (saved_ns, wait_ns, cost_ns) = numbers(necessity);
         Said {

@@ -95,7 +95,7 @@ pub fn plan(case: &Case<'_>, settings: &Settings) -> Result<Planned, String> {
     let mut queues = case.running.clone();
     let waiting = case.waiting();
     if options.charge_cost {
-        queues.now_ns = queues.now_ns.saturating_add(settings.cost_ns);
+        queues.now_ns = queues.now_ns.saturating_add(settings.cost.ns(waiting));
     }
     let timeline = timing(workload, platform, &queues, &mapping);
     let timeline = timeline.map_err(|fault| fault.tell(workload))?;

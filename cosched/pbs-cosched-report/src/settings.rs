@@ -117,8 +117,8 @@ pub struct Settings {
     pub greedy: GreedyOptions,
     /// To what end.
     pub objective: Objective,
-    /// What co-scheduling costs.
-    pub cost_ns: u64,
+    /// What co-scheduling costs, by the number of tasks.
+    pub cost: Cost,
     /// Waiting tasks start only after the cost.
     pub charge_cost: bool,
     /// Take what is worse than not co-scheduling, too.
@@ -137,7 +137,7 @@ impl Default for Settings {
             who: Who::Best,
             greedy: GreedyOptions::default(),
             objective: Objective::default(),
-            cost_ns: 0,
+            cost: Cost::constant(0.0),
             charge_cost: false,
             take_worse: false,
             iterations: None,
@@ -196,7 +196,7 @@ impl Settings {
             determination: when.determination(),
             scheduler,
             objective: self.objective,
-            cost: Cost::constant(self.cost_ns as f64),
+            cost: self.cost,
             charge_cost: self.charge_cost,
             reject_worse: !self.take_worse,
             evaluations,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Feature 24: what is reported of a decision, with values worked by hand.
 
-use pbs_cosched::{GreedyOptions, Priority};
+use pbs_cosched::{Cost, GreedyOptions, Priority};
 use pbs_cosched_report::{compare, explain, plan, sim, Case, Settings, Slowed, When, Who};
 use pbs_interference::{slowdowns_from_toml, Level, Sharing};
 use pbs_job::graph::graph_from_toml;
@@ -134,7 +134,7 @@ fn a_determination_that_says_no_leaves_all_as_it_is() {
     for (cost_ms, taken) in [(29, true), (31, false)] {
         let settings = Settings {
             when: Some(When::Amortization),
-            cost_ns: cost_ms * 1_000_000,
+            cost: Cost::constant((cost_ms * 1_000_000) as f64),
             ..settings(Who::Greedy)
         };
         let planned = plan(&case, &settings).unwrap();

@@ -249,7 +249,10 @@ pub(crate) fn cosched(
             let read = options.workloads.read(device)?;
             let mut case = case(&read.question, options.at.ns)?;
             case.slowed = options.slowdowns.read(&read)?;
-            let settings = few_enough(options.decision.settings()?, case.waiting())?;
+            let settings = few_enough(
+                options.decision.settings(&options.workloads.history.path)?,
+                case.waiting(),
+            )?;
             let planned = plan(&case, &settings);
             let planned = planned.map_err(Failure::Failed)?;
             let mut written = Vec::new();
@@ -269,7 +272,10 @@ pub(crate) fn cosched(
             let read = options.workloads.read(device)?;
             let mut case = case(&read.question, options.at.ns)?;
             case.slowed = options.slowdowns.read(&read)?;
-            let settings = few_enough(options.decision.settings()?, case.waiting())?;
+            let settings = few_enough(
+                options.decision.settings(&options.workloads.history.path)?,
+                case.waiting(),
+            )?;
             let explanation = explain(&case, &settings);
             let explanation = explanation.map_err(Failure::Failed)?;
             let answer = Answer::new(&explanation, &read, Vec::new());
@@ -281,7 +287,10 @@ pub(crate) fn cosched(
             let mut case = case(&read.question, 0)?;
             case.slowed = options.slowdowns.read(&read)?;
             let tasks = case.workload.tasks.len();
-            let settings = few_enough(options.decision.settings()?, tasks)?;
+            let settings = few_enough(
+                options.decision.settings(&options.workloads.history.path)?,
+                tasks,
+            )?;
             let simulated = sim(&case, &settings).map_err(Failure::NotValid)?;
             let mut written = Vec::new();
             options.picture.write(

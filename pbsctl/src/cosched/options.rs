@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Who co-schedules, when, and to what end, as it is said on the command line.
 
+use std::path::Path;
+
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::Args;
-use pbs_cosched::{GreedyOptions, Objective, Priority};
+use pbs_cosched::{Cost, GreedyOptions, Objective, Priority};
 use pbs_cosched_report::{Settings, When, Who};
 
 use crate::failure::Failure;
+use crate::history::decision_cost;
 use crate::quantities::ns;
 
 const WHO: [Who; 7] = [
@@ -85,9 +88,10 @@ pub(super) struct HowOptions {
     #[arg(long)]
     no_stickiness: bool,
 
-    /// What co-scheduling costs, as determinations reckon with it
-    #[arg(long, value_name = "NS", default_value = "0", value_parser = ns)]
-    cost: u64,
+    /// What co-scheduling costs, as determinations reckon with it; without it, what the
+    /// history tells of the scheduler, or nothing
+    #[arg(long, value_name = "NS", value_parser = ns)]
+    cost: Option<u64>,
 
     /// Have waiting tasks start only after the cost
     #[arg(long)]
@@ -125,12 +129,30 @@ fn objective(name: String) -> Objective {
 }
 
 impl DecisionOptions {
-    pub(super) fn settings(&self) -> Result<Settings, Failure> {
+    /// `history`: the file that may tell what the scheduler costs.
+    pub(super) fn settings(&self, history: &Path) -> Result<Settings, Failure> {
+        let settings = self.how.settings()?;
+        let known = match self.how.cost {
+            None => decision_cost(history, recorded_as(self.scheduler))?,
+            Some(_) => None,
+        };
         Ok(Settings {
             when: self.determination,
             who: self.scheduler,
-            ..self.how.settings()?
+            cost: known.unwrap_or(settings.cost),
+            ..settings
         })
+    }
+}
+
+/// Under which name a scheduler's decisions are in the history.
+fn recorded_as(who: Who) -> &'static str {
+    match who {
+        Who::Random => "plain-random",
+        Who::Enhanced => "enhanced-random",
+        Who::Oracle => "brute-force",
+        Who::Best => Who::Evolutionary.name(),
+        who => who.name(),
     }
 }
 
@@ -152,7 +174,7 @@ impl HowOptions {
                 stickiness: !self.no_stickiness,
             },
             objective: self.objective,
-            cost_ns: self.cost,
+            cost: Cost::constant(self.cost.unwrap_or(0) as f64),
             charge_cost: self.charge_cost,
             take_worse: self.take_worse,
             iterations: self.iterations,

@@ -4,6 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use pbs_cosched::{evaluations, Objective, Scheduler};
 use pbs_history::{Options, Store};
@@ -20,6 +21,9 @@ use crate::history::variants;
 
 /// Mappings that the scheduler tries; a tenth of a second for a hundred tasks.
 const EVALUATIONS: u64 = 5_000;
+
+/// The default scheduler, as the history knows it.
+const SCHEDULER: &str = "evolutionary";
 
 /// What is run of task graphs.
 pub(super) struct Cosched {
@@ -39,6 +43,8 @@ pub(super) struct Follow {
     graphs: Vec<Graph>,
     decided: Decided,
     lowered: Vec<Lowered>,
+    /// What deciding took.
+    took: Duration,
 }
 
 /// What was decided.
@@ -85,12 +91,14 @@ pub(super) fn co_schedule(
     let question = Question::new(&graphs, machine, runtime_ns).map_err(unfit)?;
     let scheduler = Scheduler::default();
     let objective = Objective::default();
+    let began = Instant::now();
     let decided = decide(
         &question,
         &scheduler,
         objective,
         &mut evaluations(EVALUATIONS),
     );
+    let took = began.elapsed();
     let decided = decided.map_err(|faults| {
         let told = faults.iter().map(|fault| format!("{fault:?}"));
         Failure::NotValid(told.collect())
@@ -128,12 +136,13 @@ pub(super) fn co_schedule(
             graphs,
             decided,
             lowered,
+            took,
         },
     })
 }
 
 impl Follow {
-    /// Keeps what the variants took that ran to their end, as the report of the run has it.
+    /// Keeps what deciding took, and what the variants took that ran to their end, as the report of the run has it.
     /// `process`: the job and the index of the process that a number in plans stands for.
     pub(super) fn learn(
         &self,
@@ -170,7 +179,13 @@ impl Follow {
             |job, task| ran.get(&(job, task)).copied(),
         );
         let mut store = Store::open(history, Options::DEFAULT)?;
-        Ok(store.record_variant_runs(&runs)?)
+        store.record_variant_runs(&runs)?;
+        let took_ns = u64::try_from(self.took.as_nanos()).unwrap_or(u64::MAX);
+        Ok(store.record_decisions(&[pbs_history::Decision {
+            scheduler: SCHEDULER.into(),
+            tasks: self.question.tasks.len() as u64,
+            took_ns: took_ns.max(1),
+        }])?)
     }
 
     /// The jobs in the order in which they were admitted.
