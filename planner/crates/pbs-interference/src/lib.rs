@@ -9,7 +9,6 @@
 //! It has neither clock nor files.
 
 mod blossom;
-mod events;
 mod file;
 mod fluid;
 mod guess;
@@ -24,7 +23,6 @@ mod solve;
 mod student;
 mod tier;
 
-pub use events::{Watch, Watched, Window};
 pub use file::{names, slowdowns_from_toml, slowdowns_to_toml, Names};
 pub use fluid::{Fluid, Lane, Task, Timing};
 pub use key::{Key, Level, Neighbour, Sharing};

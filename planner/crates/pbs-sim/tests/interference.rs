@@ -6,10 +6,7 @@ mod common;
 
 use common::{ended, of_kind, plan, run, run_with};
 use pbs_core::EventKind;
-use pbs_interference::{
-    learn, planned_on_clock_insns, Config as Learning, Entry, Fluid, Key, Lane, Level, Sharing,
-    Task, Watch, Window, Work,
-};
+use pbs_interference::{planned_on_clock_insns, Entry, Fluid, Key, Lane, Level, Sharing, Task};
 use pbs_plan::{from_toml, Config, Plan};
 use pbs_sim::{Interference, Options, Resolution, Simulation, Timing};
 
@@ -234,73 +231,6 @@ fn f33_fluid_timing_and_the_simulator_agree() {
             assert!(off_ns < 10_000, "round {round}: {task:?}, {fluid_ns}");
         }
     }
-}
-
-/// What a simulation tells in events is what it was given.
-#[test]
-fn f33_slowdowns_are_learnt_from_the_events_of_simulations() {
-    let mut learnt_from = Vec::new();
-    for run in 0..8_u64 {
-        let text = format!(
-            "1: {} 300000000\n2: {} 200000000\n3: 90000000\nslots: 1 3 1\nslots: 2 i30000000 2",
-            100_000_000 + 31_000_000 * run,
-            350_000_000 - 29_000_000 * run
-        );
-        let mut plan = cpus(&text);
-        plan.config = Some(Config {
-            ceiling_factor_permille: 4000,
-            ..Config::DEFAULT
-        });
-        let options = slowed(&plan, &[(1, 2, 1.6), (2, 1, 1.25), (2, 3, 1.9)]);
-        let simulation = run_with(&plan, &options);
-        let config = Config::DEFAULT;
-        let mut watch = Watch::new(Window {
-            period_ns: config.window_period_ns,
-            unallocated_ns: config.window_unallocated_ns,
-        });
-        simulation
-            .events
-            .iter()
-            .for_each(|event| watch.event(event));
-        // All tasks of a process are alike.
-        let key = |process: u32, _| {
-            Some(Key {
-                fingerprint: process.into(),
-                ..Key::default()
-            })
-        };
-        let samples = watch.samples(&key, &Sharing::default());
-        assert_eq!(samples.len(), 5);
-        for known in &samples {
-            let tasks = simulation.tasks.iter();
-            let mut tasks =
-                tasks.filter(|task| (task.process, task.task) == (known.process, known.task));
-            let retired = tasks.next().map(|task| task.retired_insns);
-            assert_eq!(retired, Some(known.sample.insns));
-        }
-        let ran_ns: u64 = samples.iter().map(|known| known.sample.ran_ns).sum();
-        let running_ns: u64 = simulation.cpus.iter().map(|cpu| cpu.running_ns).sum();
-        assert_eq!(ran_ns, running_ns);
-        learnt_from.extend(samples.into_iter().map(|known| known.sample));
-    }
-    let exact = Learning {
-        spread_permille: 1,
-        ..Learning::DEFAULT
-    };
-    let learnt = learn(&exact, Work::Retired, &learnt_from);
-    let mut found = Vec::new();
-    for entry in learnt.iter().flat_map(|learnt| &learnt.entries) {
-        let by = entry.beside[0].1.fingerprint;
-        found.push((
-            entry.victim.fingerprint,
-            by,
-            (entry.slowdown * 100.0).round(),
-        ));
-    }
-    assert_eq!(
-        found,
-        [(1, 2, 160.0), (2, 1, 125.0), (2, 3, 190.0), (3, 2, 100.0)]
-    );
 }
 
 /// With a coarse clock and times of its own the node still does all there is to do.

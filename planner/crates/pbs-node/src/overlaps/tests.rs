@@ -396,3 +396,99 @@ fn f32_when_it_is_folded_changes_nothing() {
     }
     assert!(known > 100, "{known}");
 }
+
+/// Three processes on two CPUs, whose tasks change their lengths from run to run.
+fn simulated(run: u64) -> pbs_plan::Plan {
+    let task = |planned_insns: u64| format!("{{ planned_insns = {planned_insns} }}");
+    let text = format!(
+        "plan_id = 1\n[config]\nceiling_factor_permille = 4_000\n\
+         [[process]]\nid = 1\ntasks = [{}, {}]\n[[process]]\nid = 2\ntasks = [{}, {}]\n\
+         [[process]]\nid = 3\ntasks = [{}]\n\
+         [[cpu]]\ncpu = 0\nslots = [1, 3, 1]\n\
+         [[cpu]]\ncpu = 1\nslots = [2, \"idle 30_000_000\", 2]\n",
+        task(100_000_000 + 31_000_000 * run),
+        task(300_000_000),
+        task(350_000_000 - 29_000_000 * run),
+        task(200_000_000),
+        task(90_000_000),
+    );
+    pbs_plan::from_toml(&text).unwrap_or_else(|problems| panic!("{text}\n{problems:?}"))
+}
+
+/// From the events of a node on which processes slow each other by known factors, those
+/// factors are learnt.
+#[test]
+fn f32_f33_slowdowns_are_learnt_from_the_events_of_simulations() {
+    let pairs = [(1, 2, 1.6), (2, 1, 1.25), (2, 3, 1.9)];
+    let entries = pairs.map(|(victim, by, slowdown)| pbs_interference::Entry {
+        victim: format!("{victim}"),
+        beside: vec![(Level::Node, format!("{by}"))],
+        slowdown,
+        low: slowdown,
+        high: slowdown,
+        samples: 10,
+    });
+    let text = "[[node]]\nname = \"n\"\nmemory_bytes = 1_000_000\n\
+                rate_insns_per_s = 1_000_000_000\ncores = [\"a\", \"b\"]\n";
+    let machine = machine_from_toml(text).unwrap();
+    let mut coruns = Vec::new();
+    for run in 0..8 {
+        let plan = simulated(run);
+        let of_plan = pbs_sim::Interference::of_plan(&plan, &entries, Sharing::default());
+        let options = pbs_sim::Options {
+            interference: Some(of_plan),
+            ..pbs_sim::Options::default()
+        };
+        let simulation = pbs_sim::simulate(&plan, &options, &mut pbs_sim::NoAnswer).unwrap();
+        let mut overlaps = Overlaps::new(&machine, &Config::DEFAULT, false).unwrap();
+        let expected = plan.processes.iter().map(|process| Expected {
+            number: process.id,
+            process: process.id,
+            name: None,
+            fingerprint: Fingerprint(process.id.into()),
+            tasks: process
+                .tasks
+                .iter()
+                .map(|task| ExpectedTask {
+                    number: task.id,
+                    // All tasks of a process are alike.
+                    task: 0,
+                    name: None,
+                    planned_insns: task.planned_insns,
+                })
+                .collect(),
+        });
+        overlaps.follow(&expected.collect::<Vec<_>>());
+        for event in &simulation.events {
+            overlaps.event(event, false);
+        }
+        let found = overlaps.finish(&[1, 2, 3]);
+        assert_eq!(found.len(), 5);
+        for ((process, task), corun) in &found {
+            let mut tasks = simulation.tasks.iter();
+            let told = tasks.find(|of| (of.process, of.task) == (*process, *task));
+            assert_eq!(told.map(|of| of.retired_insns), Some(corun.sample.insns));
+        }
+        let ran_ns: u64 = found.iter().map(|(_, corun)| corun.sample.ran_ns).sum();
+        let running_ns: u64 = simulation.cpus.iter().map(|cpu| cpu.running_ns).sum();
+        assert_eq!(ran_ns, running_ns);
+        coruns.extend(found.into_iter().map(|(_, corun)| corun.sample));
+    }
+    let exact = pbs_interference::Config {
+        spread_permille: 1,
+        ..pbs_interference::Config::DEFAULT
+    };
+    let learnt = pbs_interference::learn(&exact, pbs_interference::Work::Retired, &coruns);
+    let entries = learnt.iter().flat_map(|learnt| &learnt.entries);
+    let found: Vec<_> = entries
+        .map(|entry| {
+            let by = entry.beside[0].1.fingerprint;
+            let percent = (entry.slowdown * 100.0).round();
+            (entry.victim.fingerprint, by, percent)
+        })
+        .collect();
+    assert_eq!(
+        found,
+        [(1, 2, 160.0), (2, 1, 125.0), (2, 3, 190.0), (3, 2, 100.0)]
+    );
+}
