@@ -221,7 +221,8 @@ mod tests {
         let found = makespans(&setup, &mut hogs, &known, &mut |_, _| true).unwrap();
         // Of the pairs with themselves nothing is known.
         assert_eq!(found.len(), 1);
-        assert_eq!(found[0].measured_ns.len(), 2);
+        // Of two rounds one is left out if somebody else used the CPUs.
+        assert!((1..=2).contains(&found[0].measured_ns.len()));
         assert!(found[0].ratio(0.0) > 0.0 && found[0].ratio(0.0) <= found[0].ratio(1.0));
     }
 

@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::Path;
 
+use pbs_job::graph::graph_from_toml;
 use pbs_job::{
     cpu_list, job_from_toml, job_to_toml, machine_from_toml, machine_to_toml, with_values, Action,
     Job, Start,
@@ -32,9 +33,10 @@ fn process_insns(job: &Job) -> Vec<u64> {
 #[test]
 fn what_the_documentation_shows_is_valid() {
     let blocks = documented();
-    let [machine, simple, net] = &blocks[..] else {
-        panic!("a machine and two jobs");
+    let [machine, simple, net, graph] = &blocks[..] else {
+        panic!("a machine, two jobs and a task graph");
     };
+    assert_eq!(graph_from_toml(graph).unwrap().tasks.len(), 6);
     let machine = machine_from_toml(machine).unwrap();
     assert_eq!(machine.cores().count(), 3);
     let simple = job_from_toml(simple).unwrap();
