@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use crate::model::{Place, Platform, Workload};
+use crate::model::{Place, Platform, Task, Workload};
 
 /// What is wrong.  Tasks, variants and processes are indices into the workload.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +28,8 @@ pub enum Fault {
     TooLarge { task: usize, variant: usize },
     /// A mapping queues a task before one that it waits for.
     BeforeItsPredecessor { task: usize, predecessor: usize },
+    /// All tasks one after the other take longer than times can say.
+    TooLong,
 }
 
 impl Fault {
@@ -83,6 +85,9 @@ impl Fault {
                 "no variant of task {} fits the machine: it has too few threads or no such device",
                 name(task),
             ),
+            Self::TooLong => "all tasks one after the other take longer than 292 years: check the \
+                              units of their times"
+                .into(),
             Self::NotWaiting { task } => {
                 format!("the mapping has task {}, which does not wait", name(task))
             }
@@ -146,6 +151,16 @@ pub fn check(workload: &Workload, platform: &Platform) -> Result<(), Vec<Fault>>
         }
     }
     faults.extend(cycles(workload).into_iter().map(Fault::Cycle));
+    let longest_ns = |of: &Task| {
+        let runtimes_ns = of.variants.iter().map(|variant| variant.runtime_ns);
+        let transfers_ns = of.after.iter().map(|edge| u128::from(edge.transfer_ns));
+        u128::from(runtimes_ns.max().unwrap_or(0)) + transfers_ns.sum::<u128>()
+    };
+    let arrivals_ns = workload.processes.iter().map(|of| of.arrival_ns);
+    let all_ns: u128 = workload.tasks.iter().map(longest_ns).sum();
+    if all_ns + u128::from(arrivals_ns.max().unwrap_or(0)) > u128::from(u64::MAX / 2) {
+        faults.push(Fault::TooLong);
+    }
     if faults.is_empty() {
         Ok(())
     } else {

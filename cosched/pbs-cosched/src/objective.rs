@@ -135,7 +135,9 @@ impl fmt::Display for Reason {
     }
 }
 
-/// Whether to take a schedule: nothing is that is worse than not co-scheduling (ours).
+/// Whether to take a schedule: nothing is that is worse than not co-scheduling (ours).  Of
+/// two that are as good in all that counts what is there stays: a change that gains nothing
+/// may cost who comes next.  Who lets one figure alone count takes what is equal in it.
 pub fn accept(without: Score, with: Score, objective: Objective) -> Verdict {
     let (old, new) = (without.key(objective), with.key(objective));
     let first = old.iter().zip(&new).position(|(old, new)| old != new);
@@ -148,7 +150,7 @@ pub fn accept(without: Score, with: Score, objective: Objective) -> Verdict {
         (Objective::Sum, Some(_)) => Reason::RuntimesNs(old[0], new[0]),
     };
     Verdict {
-        accepted: new <= old,
+        accepted: new < old || (new == old && objective != Objective::Lexicographic),
         without,
         with,
         reason,

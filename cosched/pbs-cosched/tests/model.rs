@@ -300,3 +300,18 @@ fn f21_layers_of_transfers_are_each_looked_behind_once() {
         }]
     );
 }
+
+/// Times that would not fit when they are added up are refused.
+#[test]
+fn f1_times_that_are_too_long_together_are_refused() {
+    let mut all = build(&[0]);
+    for _ in 0..3 {
+        all.task(0, &[], &[(cpu(1), u64::MAX / 4)]);
+    }
+    let on = platform(1, &[]);
+    let faults = check(&all.0, &on).unwrap_err();
+    assert_eq!(faults, [Fault::TooLong]);
+    all.0.tasks.pop();
+    all.0.tasks.pop();
+    assert_eq!(check(&all.0, &on), Ok(()));
+}

@@ -48,8 +48,8 @@ pub struct Unfit {
 /// Why a task cannot be co-scheduled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// The machine has nothing that any of its variants runs on; these are they.
-    NothingFits(Vec<String>),
+    /// The machine has nothing that any of its variants runs on: each with why not.
+    NothingFits(Vec<(String, String)>),
     /// Nobody knows how long these variants take (§5.6.4).
     Unprofiled(Vec<String>),
 }
@@ -58,11 +58,17 @@ impl fmt::Display for Unfit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { job, task, why } = self;
         match why {
-            Why::NothingFits(variants) => write!(
-                f,
-                "task {task} of {job}: the machine has nothing to run it on; it can run as {}",
-                variants.join(", ")
-            ),
+            Why::NothingFits(variants) => {
+                write!(
+                    f,
+                    "task {task} of {job}: the machine has nothing to run it on; it can run"
+                )?;
+                for (place, (variant, why)) in variants.iter().enumerate() {
+                    let and = if place == 0 { "" } else { "," };
+                    write!(f, "{and} as {variant}, but {why}")?;
+                }
+                Ok(())
+            }
             Why::Unprofiled(variants) => write!(
                 f,
                 "task {task} of {job}: nobody knows how long it takes as {}; say runtime_ns or \
@@ -175,19 +181,21 @@ fn variants(
     let mut fitting = Vec::new();
     let mut of = Vec::new();
     let mut unprofiled = Vec::new();
+    let mut without = Vec::new();
     for (index, variant) in task.variants.iter().enumerate() {
         let place = match &variant.target {
             Target::Threads(threads) if *threads as usize <= cores => Place::Threads(*threads),
-            Target::Threads(_) => continue,
-            Target::Device(kind) => {
-                let found = machine.devices.iter().position(|device| {
-                    device.kind == *kind && device.models.contains(&variant.model)
-                });
-                match found {
-                    Some(device) => Place::Device(device),
-                    None => continue,
-                }
+            Target::Threads(_) => {
+                without.push((variant.label(), format!("it has {cores} CPUs")));
+                continue;
             }
+            Target::Device(kind) => match device(machine, kind, &variant.model) {
+                Ok(device) => Place::Device(device),
+                Err(why) => {
+                    without.push((variant.label(), why));
+                    continue;
+                }
+            },
         };
         let runtime_ns = known(index).or_else(|| variant.runtime_ns(rate_insns_per_s));
         match runtime_ns {
@@ -207,10 +215,26 @@ fn variants(
         return Err(Why::Unprofiled(unprofiled));
     }
     if fitting.is_empty() {
-        let labels = task.variants.iter().map(|variant| variant.label());
-        return Err(Why::NothingFits(labels.collect()));
+        return Err(Why::NothingFits(without));
     }
     Ok((fitting, of))
+}
+
+/// The device of that kind that understands the model, or why there is none.
+fn device(machine: &Machine, kind: &str, model: &str) -> Result<usize, String> {
+    let devices = &machine.devices;
+    let Some(found) = devices.iter().position(|device| device.kind == kind) else {
+        let kinds: Vec<_> = devices.iter().map(|device| &*device.kind).collect();
+        return Err(match kinds.is_empty() {
+            true => "it has no [[device]]".into(),
+            false => format!("it has no device {kind}, only {}", kinds.join(", ")),
+        });
+    };
+    let models = &devices[found].models;
+    match models.iter().any(|known| known == model) {
+        true => Ok(found),
+        false => Err(format!("its {kind} understands {}", models.join(", "))),
+    }
 }
 
 /// How long the data of an edge are on the way where the memories differ: over the slowest

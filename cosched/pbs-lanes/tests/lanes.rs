@@ -121,7 +121,10 @@ fn f3_what_cannot_be_decided_is_named() {
     assert_eq!(
         why,
         [
-            ("wide", Why::NothingFits(vec!["omp 5".into()])),
+            (
+                "wide",
+                Why::NothingFits(vec![("omp 5".into(), "it has 4 CPUs".into())])
+            ),
             ("end", Why::Unprofiled(vec!["cpu".into()]))
         ]
     );
@@ -129,6 +132,17 @@ fn f3_what_cannot_be_decided_is_named() {
     assert!(
         told.contains("task end of fan: nobody knows how long it takes as cpu"),
         "{told}"
+    );
+    let text = GRAPH.replace(
+        "model = \"ocl\"\ndevice = \"gpu\"",
+        "model = \"ocl\"\ndevice = \"tpu\"",
+    );
+    let graph = graph_from_toml(&text).unwrap();
+    let unfit = Question::new(&[graph], &machine(), |_, _, _| None).unwrap_err();
+    assert_eq!(
+        unfit[0].to_string(),
+        "task on of fan: the machine has nothing to run it on; it can run as ocl tpu, but it has \
+         no device tpu, only gpu, as cuda gpu, but its gpu understands ocl"
     );
 }
 

@@ -434,6 +434,7 @@ fn fault_tasks(fault: &Fault) -> Vec<usize> {
         | Fault::NoSuchVariant { task, .. }
         | Fault::TooLarge { task, .. }
         | Fault::BeforeItsPredecessor { task, .. } => vec![*task],
+        Fault::TooLong => Vec::new(),
     }
 }
 

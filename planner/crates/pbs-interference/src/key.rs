@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use crate::Entry;
+
 /// What is executed: one variant of a task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
@@ -73,6 +75,19 @@ impl Sharing {
         Self { groups }
     }
 
+    /// The same; where nothing is said of any CPU, those CPUs share what the entries are
+    /// about, if that is one thing.
+    pub fn or_as_in<W>(self, entries: &[Entry<W>], cpus: &[u32]) -> Self {
+        let mut levels = entries.iter().flat_map(|entry| &entry.beside);
+        let first = levels.next().map(|&(level, _)| level);
+        match first {
+            Some(first) if self.groups.is_empty() && levels.all(|&(level, _)| level == first) => {
+                Self::new(vec![(first, cpus.to_vec())])
+            }
+            _ => self,
+        }
+    }
+
     /// The closest that the two share.
     pub fn level(&self, one: u32, other: u32) -> Level {
         let both = self
@@ -80,5 +95,34 @@ impl Sharing {
             .iter()
             .filter(|(_, cpus)| cpus.contains(&one) && cpus.contains(&other));
         both.map(|&(level, _)| level).min().unwrap_or(Level::Node)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A machine that says nothing of its CPUs is taken for what the file is about.
+    #[test]
+    fn f32_what_cpus_share_is_what_a_file_speaks_of_if_nobody_says_else() {
+        let entry = |level| Entry {
+            victim: "a",
+            beside: vec![(level, "b")],
+            slowdown: 2.0,
+            low: 2.0,
+            high: 2.0,
+            samples: 1,
+        };
+        let llc = [entry(Level::Llc), entry(Level::Llc)];
+        let mixed = [entry(Level::Llc), entry(Level::Smt)];
+        let said = Sharing::new(vec![(Level::Smt, vec![0, 1])]);
+        let none = Sharing::default;
+        assert_eq!(none().or_as_in(&llc, &[0, 1]).level(0, 1), Level::Llc);
+        assert_eq!(none().or_as_in(&mixed, &[0, 1]).level(0, 1), Level::Node);
+        assert_eq!(
+            none().or_as_in::<&str>(&[], &[0, 1]).level(0, 1),
+            Level::Node
+        );
+        assert_eq!(said.or_as_in(&llc, &[0, 1, 2]).level(0, 1), Level::Smt);
     }
 }

@@ -178,8 +178,20 @@ impl Slowdowns {
     }
 
     fn pair(&self, victim: Key, by: Neighbour) -> Prediction {
-        if let Some(measured) = self.pairs.get(&(victim, by)) {
-            return *measured;
+        // Who shares a core shares its caches, too: what is known of two that share less
+        // says more than a guess.
+        let levels = Level::ALL.into_iter().filter(|level| *level >= by.level);
+        for level in levels {
+            if let Some(measured) = self.pairs.get(&(victim, Neighbour { level, ..by })) {
+                let source = match level == by.level {
+                    true => measured.source,
+                    false => Source::Guess,
+                };
+                return Prediction {
+                    source,
+                    ..*measured
+                };
+            }
         }
         let guess = self.guesses.of(by.level, victim, by.key);
         guess.unwrap_or(Prediction {
@@ -246,6 +258,21 @@ mod tests {
         }
     }
 
+    /// What is known of CPUs that share less holds where they share more, and not the other
+    /// way round.
+    #[test]
+    fn f32_who_shares_more_is_slowed_at_least_as_who_shares_less() {
+        let table = Slowdowns::new(vec![entry(1, &[2], 1.5)]);
+        let told = |level| {
+            let by = Neighbour { level, key: key(2) };
+            table.of(key(1), &[by])
+        };
+        for level in [Level::Smt, Level::L2, Level::Llc] {
+            assert_eq!(told(level).slowdown, 1.5, "{level}");
+        }
+        assert_eq!(told(Level::Node).source, Source::Unknown);
+    }
+
     fn beside(keys: &[u64]) -> Vec<Neighbour> {
         let keys = keys.iter();
         keys.map(|&by| Neighbour {
@@ -297,7 +324,12 @@ mod tests {
             level: Level::Smt,
             key: key(2),
         };
-        assert_eq!(table.of(key(1), &[near]).source, Source::Unknown);
+        assert_eq!(table.of(key(1), &[near]).source, Source::Guess);
+        let far = Neighbour {
+            level: Level::Node,
+            ..near
+        };
+        assert_eq!(table.of(key(1), &[far]).source, Source::Unknown);
     }
 
     #[test]

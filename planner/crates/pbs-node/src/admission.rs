@@ -272,7 +272,7 @@ impl Trial {
         };
         let companions = Companions {
             slowdowns: &slowdowns,
-            sharing: &companions::sharing(&jobs.machine),
+            sharing: &companions::sharing(&jobs.machine, source),
             key: &companions::key,
         };
         Ok(match self.controller.beside(&companions, self.now_ns) {
