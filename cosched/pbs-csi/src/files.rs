@@ -6,12 +6,15 @@
 //! out of shared memory, links and pipes are not followed, and a file is used only if
 //! nobody but its owner and the group can write it.
 
+use std::ffi::CString;
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{fchown, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
-use crate::Error;
+use crate::{Error, Options};
 
 /// Who may read and write: the user, and the group if one shares.
 fn mode(group: Option<u32>) -> u32 {
@@ -113,19 +116,55 @@ pub(crate) fn make(path: &Path, group: Option<u32>, content: &[u8]) -> io::Resul
     }
 }
 
+/// The other name is that of the process: one thread at a time.
+static PUBLISHING: Mutex<()> = Mutex::new(());
+
 /// Makes a file that appears under its name with its content or not at all; if somebody
-/// was faster it is his.
-pub(crate) fn publish(path: &Path, group: Option<u32>, content: &[u8]) -> Result<(), Error> {
+/// was faster it is his. It never has two names: who is killed here leaves one that can be
+/// used, or one that nobody looks for.
+pub(crate) fn publish(path: &Path, options: &Options, content: &[u8]) -> Result<(), Error> {
+    let _one = PUBLISHING.lock().unwrap_or_else(PoisonError::into_inner);
     let mut other = path.as_os_str().to_owned();
     other.push(format!(".{}", std::process::id()));
     let other = PathBuf::from(other);
+    options.step();
     // Left by one who was killed and had our pid.
     let _ = fs::remove_file(&other);
-    make(&other, group, content).map_err(|error| Error::io(&other, error))?;
-    let linked = fs::hard_link(&other, path);
+    make(&other, options.group, content).map_err(|error| Error::io(&other, error))?;
+    options.step();
+    let Err(error) = rename_new(&other, path) else {
+        return Ok(());
+    };
     let _ = fs::remove_file(&other);
-    match linked {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(Error::io(path, error)),
-        _ => Ok(()),
+    match error.raw_os_error() {
+        Some(libc::EEXIST) => Ok(()),
+        Some(libc::EINVAL | libc::ENOSYS) => {
+            let why = "this file system can't rename without replacing; \
+                       name a directory of another, as of tmpfs";
+            Err(Error::io(path, io::Error::new(error.kind(), why)))
+        }
+        _ => Err(Error::io(path, error)),
+    }
+}
+
+/// Renames a file, if there is none of the new name.
+#[allow(unsafe_code)] // A system call that std has not.
+fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
+    let from = CString::new(from.as_os_str().as_bytes())?;
+    let to = CString::new(to.as_os_str().as_bytes())?;
+    let here = libc::AT_FDCWD;
+    // SAFETY: both are strings that live through the call.
+    let answer = unsafe {
+        libc::renameat2(
+            here,
+            from.as_ptr(),
+            here,
+            to.as_ptr(),
+            libc::RENAME_NOREPLACE,
+        )
+    };
+    match answer {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
     }
 }

@@ -47,6 +47,12 @@ impl Options {
             on_step: None,
         }
     }
+
+    pub(crate) fn step(&self) {
+        if let Some(on_step) = self.on_step {
+            on_step();
+        }
+    }
 }
 
 impl Default for Options {
@@ -95,7 +101,7 @@ impl Node {
                 let header = fresh(World::this()?).to_bytes();
                 content[..CsimfHeader::BYTES].copy_from_slice(&header);
                 let path = options.directory.join(CSIMF_NAME);
-                files::publish(&path, options.group, &content)?;
+                files::publish(&path, options, &content)?;
                 let gone = || Error::io(path, io::ErrorKind::NotFound.into());
                 Self::attach(options)?.ok_or_else(gone)?
             }
@@ -210,9 +216,7 @@ impl Node {
     }
 
     pub(crate) fn step(&self) {
-        if let Some(on_step) = self.options.on_step {
-            on_step();
-        }
+        self.options.step();
     }
 }
 

@@ -217,6 +217,43 @@ fn f26_the_loss_of_other_pages_is_not_hidden() {
     assert_eq!(status.signal(), Some(libc::SIGBUS), "{status}");
 }
 
+/// Killed while the CSIMF itself is made: it is not there, or can be used.
+#[test]
+fn f35_killed_while_the_csimf_is_made_others_can_use_or_make_it() {
+    let (mut without, mut steps) = (0, 0);
+    // Up to the first step after it.
+    while without == steps {
+        let directory = Directory::new("publish");
+        assert!(killed_at(&directory, steps));
+        without += u32::from(!directory.csimf().exists());
+        drop(directory.node());
+        assert_eq!(directory.files(), ["pbs-csimf"], "step {steps}");
+        steps += 1;
+    }
+    assert!(
+        steps > 2,
+        "before it is made, before it has its name, and after"
+    );
+}
+
+/// The other name, under which it is made, is the same for all threads.
+#[test]
+fn f35_threads_that_open_it_at_once_all_have_it() {
+    for _ in 0..40 {
+        let directory = Directory::new("threads");
+        let barrier = std::sync::Barrier::new(4);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    barrier.wait();
+                    directory.node().lock().unwrap();
+                });
+            }
+        });
+        assert_eq!(directory.files(), ["pbs-csimf"]);
+    }
+}
+
 /// Killed while a file was being made: it has no content yet, and nobody's name in it.
 #[test]
 fn f35_files_that_were_being_made_go() {
