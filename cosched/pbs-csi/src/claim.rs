@@ -99,7 +99,7 @@ impl Locked<'_> {
         entry.expected_end_ns = now_ns().saturating_add(claim.runtime_ns);
         self.write_entry(&entry)?;
         self.node.step();
-        csi::remove(&self.node.directory, entry.owner.pid, entry.task);
+        csi::remove(&self.node.directory, entry.owner, entry.task);
         self.settle()?;
         Ok(Claimed::Started { instance })
     }

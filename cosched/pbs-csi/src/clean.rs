@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use crate::devices::Device;
 use crate::layout::CSIMF_NAME;
 use crate::node::{Node, Options, Status};
-use crate::table::{parse_name, parse_unpublished, Entry};
+use crate::table::{owner_of, Entry};
 use crate::Error;
 
 /// What there is.
@@ -76,9 +76,8 @@ pub fn clean(options: &Options, force: bool) -> Result<Cleaned, Error> {
         return Ok(cleaned);
     };
     let before = files(&options.directory)?.len();
-    let mut locked = node.lock()?;
-    cleaned.entries = locked.sweep()?;
-    locked.remove_orphans();
+    cleaned.entries = node.lock()?.sweep()?;
+    node.remove_orphans(usize::MAX);
     cleaned.csis = before.saturating_sub(files(&options.directory)?.len());
     Ok(cleaned)
 }
@@ -104,9 +103,8 @@ fn remove(path: &Path) -> Result<bool, Error> {
 fn files(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     let read = fs::read_dir(directory).map_err(|error| Error::io(directory, error))?;
     let names = read.flatten().map(|file| file.file_name());
-    let is_ours = |name: &str| parse_name(name).is_some() || parse_unpublished(name).is_some();
     Ok(names
-        .filter(|name| name.to_str().is_some_and(is_ours))
+        .filter(|name| name.to_str().and_then(owner_of).is_some())
         .map(|name| directory.join(name))
         .collect())
 }

@@ -51,7 +51,7 @@ pub struct Csi {
 }
 
 impl Csi {
-    /// The name of its entry, `PID-TASK` filled with zeros; the end of that of its file.
+    /// The name of its entry, `PID-TASK` filled with zeros.
     pub(crate) fn name(owner: Owner, task: u64) -> [u8; 32] {
         let mut name = [0; 32];
         // 10 and 20 digits at most, and a dash.
@@ -152,14 +152,21 @@ fn put(field: &mut [u64; DEPENDENCY_CAPACITY], tasks: &[u64]) -> Result<u32, Err
     Ok(tasks.len() as u32)
 }
 
-/// Where a CSI is. The name is made of numbers, never taken from shared memory.
-pub(crate) fn path(directory: &Path, pid: u32, task: u64) -> PathBuf {
-    directory.join(format!("{CSI_PREFIX}{pid}-{task}"))
+/// The name of a CSI's file. It is made of numbers, never taken from shared memory, and no
+/// process has that of another: one who had the same pid may have left his where only he
+/// can remove them.
+pub(crate) fn file_name(owner: Owner, task: u64) -> String {
+    format!("{CSI_PREFIX}{}-{}-{task}", owner.pid, owner.start_ticks)
 }
 
-/// Writes a CSI. What one has left who had the same pid goes.
+/// Where a CSI is.
+pub(crate) fn path(directory: &Path, owner: Owner, task: u64) -> PathBuf {
+    directory.join(file_name(owner, task))
+}
+
+/// Writes a CSI. What this process has left under its name goes.
 pub(crate) fn write(directory: &Path, group: Option<u32>, csi: &Csi) -> Result<(), Error> {
-    let path = path(directory, csi.owner.pid, csi.task);
+    let path = path(directory, csi.owner, csi.task);
     let bytes = csi.to_record()?.to_bytes();
     let made = match files::make(&path, group, &bytes) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
@@ -174,10 +181,10 @@ pub(crate) fn write(directory: &Path, group: Option<u32>, csi: &Csi) -> Result<(
 pub(crate) fn read(
     directory: &Path,
     trust: Trust,
-    pid: u32,
+    owner: Owner,
     task: u64,
 ) -> Result<Option<Csi>, Error> {
-    let path = path(directory, pid, task);
+    let path = path(directory, owner, task);
     let file = match files::open(&path, trust, CsiRecord::BYTES as u64) {
         Err(Error::Io { error, .. }) if error.kind() == io::ErrorKind::NotFound => {
             return Ok(None);
@@ -192,7 +199,7 @@ pub(crate) fn read(
     })?;
     let csi = Csi::from_record(&CsiRecord::from_bytes(&bytes));
     let csi = csi.map_err(|why| Error::damaged(&path, why))?;
-    if csi.owner.pid != pid || csi.task != task {
+    if (csi.owner, csi.task) != (owner, task) {
         return Err(Error::damaged(path, "it is the CSI of another task"));
     }
     Ok(Some(csi))
@@ -202,11 +209,11 @@ pub(crate) fn read(
 pub(crate) fn write_best(
     directory: &Path,
     trust: Trust,
-    pid: u32,
+    owner: Owner,
     task: u64,
     best: u32,
 ) -> Result<(), Error> {
-    let path = path(directory, pid, task);
+    let path = path(directory, owner, task);
     let file = match files::open(&path, trust, CsiRecord::BYTES as u64) {
         Err(Error::Io { error, .. }) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         file => file?,
@@ -217,8 +224,8 @@ pub(crate) fn write_best(
 
 /// Removes a CSI. In a directory like `/dev/shm` that of another user stays where it is:
 /// without an entry it is nobody's.
-pub(crate) fn remove(directory: &Path, pid: u32, task: u64) {
-    let _ = fs::remove_file(path(directory, pid, task));
+pub(crate) fn remove(directory: &Path, owner: Owner, task: u64) {
+    let _ = fs::remove_file(path(directory, owner, task));
 }
 
 impl Locked<'_> {
@@ -229,7 +236,6 @@ impl Locked<'_> {
     /// [`Error::Damaged`], [`Error::NotTrusted`].
     pub fn csi(&self, entry: &Entry) -> Result<Option<Csi>, Error> {
         let (directory, trust) = (&self.node.directory, self.node.trust);
-        let csi = read(directory, trust, entry.owner.pid, entry.task)?;
-        Ok(csi.filter(|csi| csi.owner == entry.owner))
+        read(directory, trust, entry.owner, entry.task)
     }
 }

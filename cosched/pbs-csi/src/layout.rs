@@ -20,7 +20,8 @@ pub const CSIMF_MAGIC: [u8; 8] = *b"PBSCSIMF";
 pub const CSI_MAGIC: [u8; 8] = *b"PBS--CSI";
 /// The name of the CSIMF in its directory: static, so that all find it (§4.2.2).
 pub const CSIMF_NAME: &str = "pbs-csimf";
-/// What the name of a CSI's file begins with; `PID-TASK` follows.
+/// What the name of a CSI's file begins with; `PID-START-TASK` follows, where START is the
+/// start time of the process in ticks since boot.
 pub const CSI_PREFIX: &str = "pbs-csi-";
 
 /// Length of the CSIMF in bytes.
@@ -130,7 +131,7 @@ record! {
     /// A task (T5.2), and its place in the waiting queue of its device (§2.6.2): entries
     /// with the same device are its queue, in the order of round and submission.
     pub struct EntryRecord: 128 {
-        /// `PID-TASK`, filled with zeros: the name of its CSI.
+        /// `PID-TASK`, filled with zeros.
         pub name: [u8; 32],
         /// Start time of the process whose task it is, in ticks since boot.
         pub owner_start_ticks: u64,

@@ -28,6 +28,10 @@
 //! others have entered. Then a process runs without co-scheduling, or waits for a device
 //! that only seems taken. Have only those in the group who may use the node anyway.
 //!
+//! Where users do not trust each other the files should be in a directory of the group's own
+//! (mode 0770). In `/dev/shm` those outside can't use the files either, but they can take
+//! their names, and have so many that finding what the dead have left stops before its end.
+//!
 //! The lock is of the open file. A process that forks without `exec` leaves a copy of it
 //! to its child; if it is killed with the lock, the child keeps it until it ends.
 

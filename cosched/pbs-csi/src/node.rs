@@ -25,7 +25,9 @@ pub const DEFAULT_DIRECTORY: &str = "/dev/shm";
 /// How a node's shared memory is opened.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The directory of the files.
+    /// The directory of the files. Where users do not trust each other one of the group's
+    /// own (mode 0770) is better than `/dev/shm`: in that anybody can make files, and only
+    /// their owners can remove them.
     pub directory: PathBuf,
     /// The group that shares them, by its number: files are of mode 0660. Without one only
     /// this user, and root, have them: mode 0600.
@@ -108,8 +110,8 @@ impl Node {
         };
         let mut locked = node.lock()?;
         locked.sweep()?;
-        locked.remove_orphans();
         drop(locked);
+        node.remove_orphans(2 * ENTRY_CAPACITY);
         Ok(node)
     }
 
@@ -344,7 +346,6 @@ impl Locked<'_> {
     /// After one died with the lock: what was half done is taken back or brought to an end.
     fn repair(&mut self) -> Result<(), Error> {
         self.sweep()?;
-        self.remove_orphans();
         match self.header.status {
             RUNNING if self.master().is_alive() => {}
             RUNNING => self.take_back()?,

@@ -146,10 +146,10 @@ impl Locked<'_> {
                 continue;
             }
             let (directory, trust) = (&self.node.directory, self.node.trust);
-            let pid = placement.owner.pid;
+            let owner = placement.owner;
             self.node.step();
-            if csi::write_best(directory, trust, pid, placement.task, placement.best_index).is_err()
-            {
+            let best = placement.best_index;
+            if csi::write_best(directory, trust, owner, placement.task, best).is_err() {
                 continue;
             }
             let mut entry = entry.clone();

@@ -10,7 +10,7 @@ use crate::layout::{
     EntryRecord, CSIMF_NAME, CSI_PREFIX, DONE, ENTRIES_AT, ENTRY_CAPACITY, FREE, IN_EXECUTION,
     NONE, NOT_STARTED, WAITING,
 };
-use crate::node::Locked;
+use crate::node::{Locked, Node};
 use crate::{now_ns, Error, Owner};
 
 /// How far a task is.
@@ -236,7 +236,7 @@ impl Locked<'_> {
             if let Err(error) = self.register_one(task, slot) {
                 for (task, &slot) in tasks[..=done].iter().zip(&slots) {
                     let _ = self.free(slot);
-                    csi::remove(&self.node.directory, self.node.own.pid, task.csi.task);
+                    csi::remove(&self.node.directory, self.node.own, task.csi.task);
                 }
                 return Err(error);
             }
@@ -303,7 +303,7 @@ impl Locked<'_> {
             self.free(slot)?;
         }
         self.node.step();
-        csi::remove(&self.node.directory, self.node.own.pid, task);
+        csi::remove(&self.node.directory, self.node.own, task);
         self.settle()
     }
 
@@ -329,7 +329,7 @@ impl Locked<'_> {
                         continue;
                     }
                     self.node.step();
-                    csi::remove(&self.node.directory, entry.owner.pid, entry.task);
+                    csi::remove(&self.node.directory, entry.owner, entry.task);
                 }
                 None => self.node.step(),
             }
@@ -354,46 +354,63 @@ impl Locked<'_> {
         self.set_status(NOT_STARTED, None);
         self.write_state()
     }
+}
 
-    /// Removes files without an entry whose owner is gone: he was killed before the entry
-    /// was there, or after it had gone. With the lock nobody who lives is making one.
-    pub(crate) fn remove_orphans(&self) {
-        let Ok(files) = fs::read_dir(&self.node.directory) else {
+impl Node {
+    /// Removes files whose owner is gone: he was killed before the entry was there, or after
+    /// it had gone. Nobody else ever has his names, so it needs no lock. Not more than so
+    /// many files are looked at: in a directory where others can make them there may be any
+    /// number, and some can't be removed.
+    pub(crate) fn remove_orphans(&self, at_most: usize) {
+        let Ok(files) = fs::read_dir(&self.directory) else {
             return;
         };
-        for file in files.flatten() {
-            let name = file.file_name();
-            let Some(name) = name.to_str() else { continue };
-            let is_orphan = match (parse_name(name), parse_unpublished(name)) {
-                (Some((pid, task)), _) => {
-                    let csi = csi::read(&self.node.directory, self.node.trust, pid, task);
-                    match csi {
-                        Ok(Some(csi)) => !csi.owner.is_alive(),
-                        // He had not come so far that it says whose it is.
-                        _ => !Owner::is_pid_alive(pid),
-                    }
-                }
-                (None, Some(pid)) => !Owner::is_pid_alive(pid),
-                (None, None) => false,
+        let names = files.flatten().map(|file| file.file_name());
+        let owned = names.filter_map(|name| {
+            let owner = owner_of(name.to_str()?)?;
+            Some((name, owner))
+        });
+        for (name, owner) in owned.take(at_most) {
+            let is_orphan = match owner {
+                FileOwner::OfCsi(owner) => !owner.is_alive(),
+                FileOwner::OfUnpublished(pid) => !Owner::is_pid_alive(pid),
             };
             if is_orphan {
-                self.node.step();
-                let _ = fs::remove_file(file.path());
+                self.step();
+                let _ = fs::remove_file(self.directory.join(name));
             }
         }
     }
 }
 
-/// The pid and the task of the name of a CSI's file, if it is one.
-pub(crate) fn parse_name(name: &str) -> Option<(u32, u64)> {
-    let (pid, task) = name.strip_prefix(CSI_PREFIX)?.split_once('-')?;
-    let (pid, task) = (pid.parse().ok()?, task.parse().ok()?);
+/// Whose a file is, as its name tells.
+pub(crate) enum FileOwner {
+    /// It is the CSI of a task of this process.
+    OfCsi(Owner),
+    /// It is a CSIMF that a process of this pid was making.
+    OfUnpublished(u32),
+}
+
+/// Whose the file of this name is, if it is one of ours.
+pub(crate) fn owner_of(name: &str) -> Option<FileOwner> {
+    let of_csi = parse_name(name).map(FileOwner::OfCsi);
+    of_csi.or_else(|| parse_unpublished(name).map(FileOwner::OfUnpublished))
+}
+
+/// The owner in the name of a CSI's file, if it is one.
+fn parse_name(name: &str) -> Option<Owner> {
+    let mut numbers = name.strip_prefix(CSI_PREFIX)?.splitn(3, '-');
+    let owner = Owner {
+        pid: numbers.next()?.parse().ok()?,
+        start_ticks: numbers.next()?.parse().ok()?,
+    };
+    let task = numbers.next()?.parse().ok()?;
     // Not also with a sign or zeros before it.
-    (format!("{CSI_PREFIX}{pid}-{task}") == name).then_some((pid, task))
+    (csi::file_name(owner, task) == name).then_some(owner)
 }
 
 /// The pid of the name of a CSIMF that was being made.
-pub(crate) fn parse_unpublished(name: &str) -> Option<u32> {
+fn parse_unpublished(name: &str) -> Option<u32> {
     let pid = name.strip_prefix(CSIMF_NAME)?.strip_prefix('.')?;
     pid.parse().ok()
 }

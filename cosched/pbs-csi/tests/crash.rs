@@ -9,9 +9,9 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use common::{all_on_gpu, claim_of, devices, master, task, Directory};
+use common::{all_on_gpu, claim_of, csi_name, devices, master, task, Directory};
 use pbs_csi::layout::CsimfHeader;
-use pbs_csi::{Claimed, Node, Options, Status};
+use pbs_csi::{Claimed, Node, Options, Owner, Status};
 
 const AT: &str = "PBS_CSI_TEST_AT";
 const SHARED: &str = "PBS_CSI_TEST_SHARED";
@@ -259,16 +259,21 @@ fn f35_threads_that_open_it_at_once_all_have_it() {
 fn f35_files_that_were_being_made_go() {
     let directory = Directory::new("made");
     let mut child = Command::new("true").spawn().unwrap();
-    let (gone, here) = (child.id(), std::process::id());
+    let here = Owner::this().unwrap();
+    let (pid, start_ticks) = (child.id(), here.start_ticks - 1);
     child.wait().unwrap();
-    for pid in [gone, here] {
-        for name in [format!("pbs-csi-{pid}-1"), format!("pbs-csimf.{pid}")] {
+    let gone = Owner { pid, ..here };
+    let had_our_pid = Owner {
+        start_ticks,
+        ..here
+    };
+    for owner in [gone, here, had_our_pid] {
+        for name in [csi_name(owner, 1), format!("pbs-csimf.{}", owner.pid)] {
             std::fs::write(directory.path().join(name), "").unwrap();
         }
     }
     drop(directory.node());
-    // Those of a living process may be its own, or of one that had its pid.
-    let left = [format!("pbs-csi-{here}-1"), "pbs-csimf".into()];
+    let left = [csi_name(here, 1), "pbs-csimf".into()];
     assert_eq!(directory.files(), left);
     // It makes a new one in its place.
     directory

@@ -97,8 +97,8 @@ static void schedule(uint32_t slot, uint32_t round)
 		die("entry");
 	if (entry.state != PBS_CSI_WAITING)
 		return;
-	snprintf(path, sizeof(path), "%s/" PBS_CSI_PREFIX "%" PRIu32 "-%" PRIu64,
-		 directory, entry.owner_pid, entry.task);
+	snprintf(path, sizeof(path), "%s/" PBS_CSI_PREFIX "%" PRIu32 "-%" PRIu64 "-%" PRIu64,
+		 directory, entry.owner_pid, entry.owner_start_ticks, entry.task);
 	own = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
 	if (own < 0 || pread(own, &csi, sizeof(csi), 0) != sizeof(csi))
 		return;

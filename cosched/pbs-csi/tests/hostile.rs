@@ -6,9 +6,9 @@ mod common;
 use std::fs::{self, OpenOptions, Permissions};
 use std::os::unix::fs::{symlink, FileExt, MetadataExt, PermissionsExt};
 
-use common::{all_on_gpu, claim_of, devices, master, task, Directory, MILLISECOND};
-use pbs_csi::layout::{CsimfHeader, EntryRecord, CSIMF_BYTES, ENTRIES_AT, RUNNING};
-use pbs_csi::{clean, list, Claimed, Error, Node};
+use common::{all_on_gpu, claim_of, csi_name, devices, master, task, Directory, MILLISECOND};
+use pbs_csi::layout::{CsimfHeader, EntryRecord, CSIMF_BYTES, ENTRIES_AT, ENTRY_CAPACITY, RUNNING};
+use pbs_csi::{clean, list, Claimed, Error, Node, Owner};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -146,6 +146,53 @@ fn f26_a_file_made_shorter_or_removed_in_use_is_told() {
     );
 }
 
+/// A process had our pid, and its file can't be removed, as in `/dev/shm` if it was of
+/// another user.
+#[test]
+fn f26_names_that_the_last_of_this_pid_has_left_are_not_ours() {
+    let directory = Directory::new("taken");
+    let node = directory.node();
+    let own = node.owner();
+    let start_ticks = own.start_ticks - 1;
+    let before = csi_name(Owner { start_ticks, ..own }, 1);
+    // What is no file isn't removed as one, whoever we are.
+    fs::create_dir(directory.path().join(&before)).unwrap();
+    node.lock().unwrap().register(&[task(1, &[])]).unwrap();
+    let mut files = [before, csi_name(own, 1), "pbs-csimf".into()];
+    files.sort();
+    assert_eq!(directory.files(), files);
+}
+
+/// Somebody who fills the directory holds up nobody: not all is looked at, and nothing with
+/// the lock.
+#[test]
+fn f26_a_directory_full_of_names_is_not_looked_through_with_the_lock() {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    static OTHER: std::sync::OnceLock<Node> = std::sync::OnceLock::new();
+    static WITHOUT_LOCK: AtomicUsize = AtomicUsize::new(0);
+    fn on_step() {
+        let is_free = OTHER.get().is_some_and(|other| other.lock().is_ok());
+        WITHOUT_LOCK.fetch_add(is_free.into(), Ordering::Relaxed);
+    }
+    let directory = Directory::new("full");
+    let mut options = directory.options();
+    options.patience = std::time::Duration::ZERO;
+    OTHER.set(Node::open(&options).unwrap()).unwrap();
+    // Of a process that there can't be.
+    let (pid, start_ticks) = (u32::MAX, 1);
+    let most = 2 * ENTRY_CAPACITY;
+    for number in 0..most as u64 + 10 {
+        let name = csi_name(Owner { pid, start_ticks }, number);
+        fs::write(directory.path().join(name), "").unwrap();
+    }
+    options.on_step = Some(on_step);
+    Node::open(&options).unwrap();
+    assert_eq!(directory.files().len(), 10 + 1);
+    assert!(WITHOUT_LOCK.load(Ordering::Relaxed) >= most);
+    // An operator has all of them away.
+    assert_eq!(clean(&directory.options(), false).unwrap().csis, 10);
+}
+
 #[test]
 fn f26_entries_that_cannot_be_are_none_and_go() {
     let directory = Directory::new("entries");
@@ -177,10 +224,7 @@ fn f26_a_csi_is_not_read_through_links_and_its_content_is_looked_at() {
         .unwrap()
         .register(&[task(1, &[]), task(2, &[]), task(3, &[])])
         .unwrap();
-    let csi = |task: u64| {
-        let name = format!("pbs-csi-{}-{task}", std::process::id());
-        directory.path().join(name)
-    };
+    let csi = |task| directory.path().join(csi_name(node.owner(), task));
     fs::remove_file(csi(1)).unwrap();
     symlink(csi(2), csi(1)).unwrap();
     let file = OpenOptions::new().write(true).open(csi(3)).unwrap();
@@ -300,7 +344,7 @@ proptest! {
         let _ = locked.join_devices(&devices());
         let _ = locked.register(&[task(5, &[]), task(6, &[5])]);
         drop(locked);
-        let name = format!("pbs-csi-{}-5", std::process::id());
+        let name = csi_name(node.owner(), 5);
         if let Ok(file) = OpenOptions::new().write(true).open(directory.path().join(name)) {
             for (at, bytes) in csi {
                 file.write_all_at(&bytes, at as u64).unwrap();

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{all_on_gpu, claim_of, devices, master, task, Directory, MILLISECOND};
+use common::{all_on_gpu, claim_of, csi_name, devices, master, task, Directory, MILLISECOND};
 use pbs_csi::layout::{DEPENDENCY_CAPACITY, ENTRY_CAPACITY, VARIANT_CAPACITY};
 use pbs_csi::{Claimed, Device, Error, Node, State, Status};
 
@@ -40,8 +40,7 @@ fn f4_f5_entries_and_csis_have_what_was_registered() {
     assert_eq!(csi.best_index, None);
     assert_eq!(csi.variants, task(8, &[]).csi.variants);
     assert_eq!((csi.transfer_ns, csi.is_transfer), (10, false));
-    let pid = std::process::id();
-    let csis = [format!("pbs-csi-{pid}-7"), format!("pbs-csi-{pid}-8")];
+    let csis = [7, 8].map(|task| csi_name(node.owner(), task));
     assert_eq!(directory.files()[..2], csis);
 }
 

@@ -51,6 +51,11 @@ impl Drop for Directory {
     }
 }
 
+/// The name of the file of a CSI.
+pub(crate) fn csi_name(owner: Owner, task: u64) -> String {
+    format!("pbs-csi-{}-{}-{task}", owner.pid, owner.start_ticks)
+}
+
 /// Two threads of the CPU and a GPU.
 pub(crate) fn devices() -> [Device; 2] {
     let device = |name: &str, models, count| Device {
