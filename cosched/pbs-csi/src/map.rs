@@ -27,6 +27,8 @@ const MAPS: usize = 256;
 
 /// Where the pages are that the handler answers for; 0: none.
 static PAGES: [AtomicUsize; MAPS] = [const { AtomicUsize::new(0) }; MAPS];
+/// Which of them the handler has replaced.
+static LOST: [AtomicBool; MAPS] = [const { AtomicBool::new(false) }; MAPS];
 static INSTALLED: Mutex<bool> = Mutex::new(false);
 
 /// Who had the signal before us.
@@ -80,6 +82,12 @@ impl Page {
         Err(io::Error::other("too many files of this kind are open"))
     }
 
+    /// Whether it is not that of the file any more, as that was made shorter: what others
+    /// store there is not seen here, even if the file has its length again.
+    pub(crate) fn is_lost(&self) -> bool {
+        LOST[self.slot].load(Ordering::Acquire)
+    }
+
     /// The generation. All that others may write there is a number.
     pub(crate) fn generation(&self) -> &AtomicU64 {
         // SAFETY: in the page, which lives as long as `self`, and aligned as the page is.
@@ -92,6 +100,7 @@ const _: () = assert!(GENERATION_AT.is_multiple_of(8) && GENERATION_AT + 8 <= MA
 
 impl Drop for Page {
     fn drop(&mut self) {
+        LOST[self.slot].store(false, Ordering::Relaxed);
         PAGES[self.slot].store(0, Ordering::Release);
         // SAFETY: mapped by `new`; references to it have ended with `self`.
         unsafe { libc::munmap(self.start as *mut libc::c_void, MAPPED_BYTES) };
@@ -104,11 +113,7 @@ fn install() -> io::Result<()> {
     if *installed {
         return Ok(());
     }
-    // SAFETY: zeros are a valid `sigaction`: the default handler, no flags, an empty mask.
-    let mut action: libc::sigaction = unsafe { zeroed() };
-    action.sa_sigaction = answer as *const () as usize;
-    // On the stack for signals where there is one, as std's handler wants it.
-    action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
+    let action = ours();
     let mut before = MaybeUninit::uninit();
     // SAFETY: both are valid, and `answer` only calls what a handler may.
     if unsafe { libc::sigaction(libc::SIGBUS, &action, before.as_mut_ptr()) } != 0 {
@@ -121,11 +126,27 @@ fn install() -> io::Result<()> {
     Ok(())
 }
 
-/// The handler: only loads of atomics and system calls.
+/// The handler as the kernel wants it.
+fn ours() -> libc::sigaction {
+    // SAFETY: zeros are a valid `sigaction`: the default handler, no flags, an empty mask.
+    let mut action: libc::sigaction = unsafe { zeroed() };
+    action.sa_sigaction = answer as *const () as usize;
+    // On the stack for signals where there is one, as std's handler wants it.
+    action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
+    action
+}
+
+/// The handler: only atomics and system calls.
 extern "C" fn answer(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
-    // SAFETY: the kernel passes a valid one; the address is set for SIGBUS.
+    // SAFETY: the kernel passes a valid one.
+    let code = unsafe { (*info).si_code };
+    // Somebody has sent it: there is no access, and no address.
+    if code <= 0 {
+        return pass_on_sent(signal, info, context);
+    }
+    // SAFETY: as above; a SIGBUS of the kernel has an address.
     let at = unsafe { (*info).si_addr() } as usize;
-    for page in &PAGES {
+    for (page, lost) in PAGES.iter().zip(&LOST) {
         let start = page.load(Ordering::Acquire);
         if start != 0 && (start..start + MAPPED_BYTES).contains(&at) {
             // SAFETY: replaces a page that is ours by one of zeros; `mmap` is a bare
@@ -145,37 +166,90 @@ extern "C" fn answer(signal: libc::c_int, info: *mut libc::siginfo_t, context: *
                 new
             };
             if replaced != libc::MAP_FAILED {
+                lost.store(true, Ordering::Release);
                 return;
             }
         }
     }
-    pass_on(signal, info, context);
+    pass_on_fault(signal, info, context);
 }
 
-/// As if we had no handler.
-fn pass_on(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
-    if BEFORE.is_set.load(Ordering::Acquire) {
-        // SAFETY: set, and never written again.
-        let before = unsafe { (*BEFORE.action.get()).assume_init_ref() };
-        match before.sa_sigaction {
-            libc::SIG_DFL | libc::SIG_IGN => {}
-            handler if before.sa_flags & libc::SA_SIGINFO != 0 => {
-                // SAFETY: with this flag it is a function of these three.
-                let handler: extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void) =
-                    unsafe { std::mem::transmute(handler) };
-                return handler(signal, info, context);
-            }
-            handler => {
-                // SAFETY: without the flag it is a function of the signal.
-                let handler: extern "C" fn(libc::c_int) = unsafe { std::mem::transmute(handler) };
-                return handler(signal);
-            }
+/// Who had the signal before us, and was told.
+enum Told {
+    Handler,
+    Ignored,
+    /// Nobody: the default is to be done.
+    Nobody,
+}
+
+/// Calls the handler that was there before us, if there was one.
+fn tell(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) -> Told {
+    if !BEFORE.is_set.load(Ordering::Acquire) {
+        return Told::Nobody;
+    }
+    // SAFETY: set, and never written again.
+    let before = unsafe { (*BEFORE.action.get()).assume_init_ref() };
+    match before.sa_sigaction {
+        libc::SIG_DFL => Told::Nobody,
+        libc::SIG_IGN => Told::Ignored,
+        handler if before.sa_flags & libc::SA_SIGINFO != 0 => {
+            // SAFETY: with this flag it is a function of these three.
+            let handler: extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void) =
+                unsafe { std::mem::transmute(handler) };
+            handler(signal, info, context);
+            Told::Handler
+        }
+        handler => {
+            // SAFETY: without the flag it is a function of the signal.
+            let handler: extern "C" fn(libc::c_int) = unsafe { std::mem::transmute(handler) };
+            handler(signal);
+            Told::Handler
         }
     }
-    // SAFETY: zeros are the default handler. It acts when the access is tried again.
+}
+
+/// A fault that is not ours, as if we had no handler.
+fn pass_on_fault(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    if matches!(tell(signal, info, context), Told::Handler) {
+        return;
+    }
+    // SAFETY: zeros are the default handler. It acts when the access is tried again, also
+    // where the signal was ignored: the kernel does not ignore faults.
     unsafe {
         let default: libc::sigaction = zeroed();
         libc::sigaction(signal, &default, null_mut());
+    }
+}
+
+/// A signal that was sent, as if we had no handler; and we have it afterwards.
+fn pass_on_sent(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    let is_over = match tell(signal, info, context) {
+        Told::Ignored => true,
+        // That of std takes all for faults: it sets the default, which is to act when the
+        // access is tried again. Nothing is tried again here.
+        // SAFETY: it only answers, and zeros are a valid place for that.
+        Told::Handler => unsafe {
+            let mut now: libc::sigaction = zeroed();
+            libc::sigaction(signal, null_mut(), &mut now);
+            now.sa_sigaction != libc::SIG_DFL
+        },
+        Told::Nobody => false,
+    };
+    if is_over {
+        return;
+    }
+    // SAFETY: system calls that a handler may do, on values that live here. The signal ends
+    // the process as soon as it is not blocked; only the init of a container lives on.
+    unsafe {
+        let default: libc::sigaction = zeroed();
+        libc::sigaction(signal, &default, null_mut());
+        let (mut set, mut before): (libc::sigset_t, libc::sigset_t) = (zeroed(), zeroed());
+        libc::sigemptyset(&mut set);
+        libc::sigaddset(&mut set, signal);
+        libc::raise(signal);
+        libc::pthread_sigmask(libc::SIG_UNBLOCK, &set, &mut before);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &before, null_mut());
+        libc::sigaction(signal, &ours(), null_mut());
     }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The open CSIMF, and the lock on it.
 
-use std::fs::File;
+use std::fs::{self, File, Metadata};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::PathBuf;
@@ -117,7 +117,10 @@ impl Node {
 
     /// Opens the CSIMF, if there is one, and leaves it as it is.
     pub(crate) fn attach(options: &Options) -> Result<Option<Self>, Error> {
-        let path = options.directory.join(CSIMF_NAME);
+        // The process may go to another directory.
+        let directory = std::path::absolute(&options.directory);
+        let directory = directory.map_err(|error| Error::io(&options.directory, error))?;
+        let path = directory.join(CSIMF_NAME);
         let trust = Trust::new(options.group);
         let file = match files::open(&path, trust, CSIMF_BYTES as u64) {
             Err(Error::Io { error, .. }) if error.kind() == io::ErrorKind::NotFound => {
@@ -127,7 +130,7 @@ impl Node {
         };
         let page = Page::new(&file).map_err(|error| Error::io(&path, error))?;
         Ok(Some(Self {
-            directory: options.directory.clone(),
+            directory,
             path,
             options: options.clone(),
             trust,
@@ -177,6 +180,11 @@ impl Node {
         };
         locked.header = self.read_header()?;
         self.check(&locked.header)?;
+        // Only now, so that the reasons that can still be seen are told first.
+        if self.page.is_lost() {
+            let why = "it was made shorter, and has its length again";
+            return Err(Error::damaged(&self.path, why));
+        }
         let has_died = locked.header.holder_pid != 0;
         locked.header.holder_pid = self.own.pid;
         locked.header.holder_start_ticks = self.own.start_ticks;
@@ -211,6 +219,12 @@ impl Node {
         if about.nlink() == 0 {
             return told("it was removed while it was in use");
         }
+        // Whoever comes now finds none, or another, and there would be two masters.
+        let named = fs::symlink_metadata(&self.path);
+        let is_named = named.is_ok_and(|named| file_id(&named) == file_id(&about));
+        if !is_named {
+            return told("its name was taken away while it was in use");
+        }
         if about.len() != CSIMF_BYTES as u64 {
             return told("its length was changed");
         }
@@ -220,6 +234,11 @@ impl Node {
     pub(crate) fn step(&self) {
         self.options.step();
     }
+}
+
+/// Which file it is, whatever its name.
+fn file_id(about: &Metadata) -> (u64, u64) {
+    (about.dev(), about.ino())
 }
 
 /// The header of a new CSIMF.

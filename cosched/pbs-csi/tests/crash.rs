@@ -6,6 +6,7 @@
 mod common;
 
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -17,6 +18,10 @@ const AT: &str = "PBS_CSI_TEST_AT";
 const SHARED: &str = "PBS_CSI_TEST_SHARED";
 /// In the place of a step: a page of another file is lost.
 const BUS: &str = "bus";
+/// The signal is sent.
+const SENT_BUS: &str = "sent-bus";
+/// It is sent and ignored, and then a page of our file is lost.
+const SENT_BUS_IGNORED: &str = "sent-bus-ignored";
 
 static LEFT: AtomicU32 = AtomicU32::new(u32::MAX);
 
@@ -31,12 +36,15 @@ fn on_step() {
 #[test]
 fn child() {
     let Ok(at) = std::env::var(AT) else { return };
-    if at == BUS {
-        lose_a_page(&std::env::var(SHARED).unwrap());
-        return;
+    let shared = std::env::var(SHARED).unwrap();
+    match at.as_str() {
+        BUS => return lose_a_page(&shared),
+        SENT_BUS => return send_bus(&shared),
+        SENT_BUS_IGNORED => return send_bus_ignored(&shared),
+        _ => {}
     }
     LEFT.store(at.parse().unwrap(), Ordering::Relaxed);
-    let mut options = Options::new(std::env::var(SHARED).unwrap());
+    let mut options = Options::new(shared);
     options.on_step = Some(on_step);
     let node = Node::open(&options).unwrap();
     node.lock().unwrap().join_devices(&devices()).unwrap();
@@ -77,15 +85,19 @@ fn holder(directory: &Directory) -> u32 {
     CsimfHeader::from_bytes(&header).holder_pid
 }
 
+/// This program, to do that.
+fn child_at(directory: &Path, at: &str) -> Command {
+    let mut child = Command::new(std::env::current_exe().unwrap());
+    child.args(["--exact", "child", "--nocapture"]);
+    child.env(AT, at).env(SHARED, directory);
+    child.stdout(Stdio::null());
+    child
+}
+
 /// Whether the child was killed at this step; else it has come to its end.
 fn killed_at(directory: &Directory, step: u32) -> bool {
-    let status = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "child", "--nocapture"])
-        .env(AT, step.to_string())
-        .env(SHARED, directory.path())
-        .stdout(Stdio::null())
-        .status()
-        .unwrap();
+    let mut child = child_at(directory.path(), &step.to_string());
+    let status = child.status().unwrap();
     let is_killed = status.signal() == Some(libc::SIGKILL);
     assert!(is_killed || status.success(), "step {step}: {status}");
     is_killed
@@ -207,14 +219,38 @@ fn lose_a_page(directory: &str) {
 #[test]
 fn f26_the_loss_of_other_pages_is_not_hidden() {
     let directory = Directory::new("bus");
-    let status = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "child", "--nocapture"])
-        .env(AT, BUS)
-        .env(SHARED, directory.path())
-        .stdout(Stdio::null())
-        .status()
-        .unwrap();
+    let status = child_at(directory.path(), BUS).status().unwrap();
     assert_eq!(status.signal(), Some(libc::SIGBUS), "{status}");
+}
+
+fn send_bus(directory: &str) {
+    let _node = Node::open(&Options::new(directory)).unwrap();
+    // SAFETY: a signal to this thread.
+    unsafe { libc::raise(libc::SIGBUS) };
+}
+
+fn send_bus_ignored(directory: &str) {
+    // SAFETY: no handler, and a signal to this thread.
+    unsafe { libc::signal(libc::SIGBUS, libc::SIG_IGN) };
+    let node = Node::open(&Options::new(directory)).unwrap();
+    // SAFETY: as above.
+    unsafe { libc::raise(libc::SIGBUS) };
+    let path = Path::new(directory).join("pbs-csimf");
+    let file = std::fs::OpenOptions::new().write(true).open(path).unwrap();
+    file.set_len(0).unwrap();
+    assert_eq!(node.generation(), 0);
+}
+
+/// One that is sent does what it would without us, the first time, too; and who ignores it
+/// still has the handler afterwards.
+#[test]
+fn f26_a_signal_that_was_sent_is_not_swallowed() {
+    let directory = Directory::new("sent");
+    let status = child_at(directory.path(), SENT_BUS).status().unwrap();
+    assert_eq!(status.signal(), Some(libc::SIGBUS), "{status}");
+    let mut ignores = child_at(directory.path(), SENT_BUS_IGNORED);
+    let status = ignores.status().unwrap();
+    assert!(status.success(), "{status}");
 }
 
 /// Killed while the CSIMF itself is made: it is not there, or can be used.

@@ -146,6 +146,50 @@ fn f26_a_file_made_shorter_or_removed_in_use_is_told() {
     );
 }
 
+/// Shorter, and then as it was: the page is not that of the file any more, and whoever has
+/// it would never see a result again.
+#[test]
+fn f26_a_file_made_shorter_and_restored_is_told() {
+    let directory = Directory::new("restored");
+    let node = directory.node();
+    let good = fs::read(directory.csimf()).unwrap();
+    let csimf = OpenOptions::new().write(true).open(directory.csimf());
+    let csimf = csimf.unwrap();
+    csimf.set_len(0).unwrap();
+    assert_eq!(node.generation(), 0);
+    csimf.write_all_at(&good, 0).unwrap();
+    let told = node.lock().unwrap_err().to_string();
+    assert!(told.contains("it was made shorter"), "{told}");
+    // Who opens it anew has its page again.
+    drop(node);
+    let node = directory.node();
+    let generation = master(&node).generation;
+    assert_eq!(directory.node().generation(), generation);
+}
+
+/// Who has it open and who comes now would have a file each, and a master each.
+#[test]
+fn f26_a_file_that_lost_its_name_is_told() {
+    let directory = Directory::new("nameless");
+    let (csimf, other) = (directory.csimf(), directory.path().join("other"));
+    for has_other_link in [false, true] {
+        let node = directory.node();
+        if has_other_link {
+            fs::hard_link(&csimf, &other).unwrap();
+            fs::remove_file(&csimf).unwrap();
+        } else {
+            fs::rename(&csimf, &other).unwrap();
+        }
+        let told = node.lock().unwrap_err().to_string();
+        assert!(told.contains("its name was taken away"), "{told}");
+        let new = directory.node();
+        let told = node.lock().unwrap_err().to_string();
+        assert!(told.contains("its name was taken away"), "{told}");
+        new.lock().unwrap();
+        fs::remove_file(&other).unwrap();
+    }
+}
+
 /// A process had our pid, and its file can't be removed, as in `/dev/shm` if it was of
 /// another user.
 #[test]
@@ -404,8 +448,12 @@ fn f26_somebody_writes_while_it_is_in_use() {
                 }
             }
         });
-        for _ in 0..300 {
+        for _ in 0..100 {
             use_all(&node);
+            // It has lost its page soon; one that is opened now has not.
+            if let Ok(node) = Node::open(&options) {
+                use_all(&node);
+            }
         }
         is_over.store(true, Ordering::Relaxed);
     });
