@@ -4,7 +4,8 @@
  * of pbs-runtime (thesis, section 5.2.2).  All numbers are in the machine's own order.
  *
  * A directory, /dev/shm if nothing else is said, has "pbs-csimf" of PBS_CSIMF_BYTES, and
- * per waiting task "pbs-csi-PID-START-TASK" of PBS_CSI_BYTES (START: owner_start_ticks).  All are of mode 0600, or of 0660
+ * per waiting task "pbs-csi-PID-START-TASK" (its entry's owner_pid, owner_start_ticks and
+ * task) of PBS_CSI_BYTES.  All are of mode 0600, or of 0660
  * and of its group where one shares them.
  *
  * Lock before reading or writing anything but the generation: fcntl(fd, F_OFD_SETLK) of

@@ -25,12 +25,18 @@
 //! All content is taken for hostile: it is copied first, and the copy is looked at. See
 //! `files`, `lock` and `map` for what the members of the group can't do to each other.
 //! What they can: take devices for as long as they live, give wrong runtimes, remove what
-//! others have entered. Then a process runs without co-scheduling, or waits for a device
+//! others have entered. An entry need not even name who has made it: one of a process that
+//! always lives, as pid 1, stays when its maker has gone, and only `pbsctl csi clean
+//! --force` takes it away. Then a process runs without co-scheduling, or waits for a device
 //! that only seems taken. Have only those in the group who may use the node anyway.
 //!
 //! Where users do not trust each other the files should be in a directory of the group's own
 //! (mode 0770). In `/dev/shm` those outside can't use the files either, but they can take
 //! their names, and have so many that finding what the dead have left stops before its end.
+//!
+//! `exec` keeps pid and start time. What a program has entered before goes when the next
+//! opens the same file for the first time; if it never does, when the process ends. So no
+//! process can use two copies of this crate: one would end what the other has entered.
 //!
 //! The lock is of the open file. A process that forks without `exec` leaves a copy of it
 //! to its child; if it is killed with the lock, the child keeps it until it ends.

@@ -20,15 +20,32 @@ use std::time::{Duration, Instant};
 const AGAIN: Duration = Duration::from_micros(50);
 const AT_ONCE: u32 = 20;
 
+/// So often is tried at least, if there is any patience: who was stopped for long has
+/// not been waiting.
+const AT_LEAST: u32 = 16;
+
 /// Takes the lock, if it can be had in this time.
 pub(crate) fn take(file: &File, patience: Duration) -> io::Result<bool> {
-    let until = Instant::now() + patience;
-    let mut tries = 0;
-    while !set(file, libc::F_WRLCK)? {
-        if Instant::now() >= until {
+    let start = Instant::now();
+    take_by(|| set(file, libc::F_WRLCK), || start.elapsed(), patience)
+}
+
+/// Tries, with a clock, until it succeeds.
+fn take_by(
+    mut set: impl FnMut() -> io::Result<bool>,
+    mut clock: impl FnMut() -> Duration,
+    patience: Duration,
+) -> io::Result<bool> {
+    let (mut tries, mut waited, mut before) = (0_u32, Duration::ZERO, clock());
+    while !set()? {
+        let now = clock();
+        let most = (patience / AT_LEAST).max(Duration::from_nanos(1));
+        waited += now.saturating_sub(before).min(most);
+        before = now;
+        if waited >= patience {
             return Ok(false);
         }
-        tries += 1;
+        tries = tries.saturating_add(1);
         match tries < AT_ONCE {
             true => std::thread::yield_now(),
             false => sleep(AGAIN),
@@ -67,6 +84,32 @@ fn set(file: &File, kind: libc::c_int) -> io::Result<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Whoever held it meanwhile may have released it and got it again.
+    #[test]
+    fn f35_one_that_was_stopped_for_long_still_tries() {
+        let take = |jump_s: u64| {
+            let (mut tries, mut now) = (0, Duration::ZERO);
+            let free_at_the_fifth = || {
+                tries += 1;
+                Ok(tries == 5)
+            };
+            let clock = || {
+                now += Duration::from_secs(jump_s);
+                now
+            };
+            take_by(free_at_the_fifth, clock, Duration::from_secs(1)).unwrap()
+        };
+        assert!(take(0));
+        assert!(take(3600));
+        // And it comes to an end.
+        let mut now = Duration::ZERO;
+        let clock = || {
+            now += Duration::from_secs(3600);
+            now
+        };
+        assert!(!take_by(|| Ok(false), clock, Duration::from_secs(1)).unwrap());
+    }
 
     #[test]
     fn one_at_a_time_and_closing_releases() {

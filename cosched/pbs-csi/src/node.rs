@@ -74,6 +74,9 @@ pub enum Status {
     Done,
 }
 
+/// The files that this program has opened so far; `exec` empties it.
+static OPENED: Mutex<Vec<(u64, u64)>> = Mutex::new(Vec::new());
+
 /// The CSIMF of a node, open.
 #[derive(Debug)]
 pub struct Node {
@@ -109,6 +112,7 @@ impl Node {
             }
         };
         let mut locked = node.lock()?;
+        locked.forget_before_exec()?;
         locked.sweep()?;
         drop(locked);
         node.remove_orphans(2 * ENTRY_CAPACITY);
@@ -302,6 +306,10 @@ pub struct Locked<'a> {
 
 impl Drop for Locked<'_> {
     fn drop(&mut self) {
+        // The child of a fork: the lock, and what the header says of it, are its parent's.
+        if std::process::id() != self.node.own.pid {
+            return;
+        }
         // Who panicked may have left half of something: the next one finds a holder.
         if self.is_held && !std::thread::panicking() {
             self.header.holder_pid = 0;
@@ -360,6 +368,26 @@ impl Locked<'_> {
         self.node.step();
         let written = self.node.file.write_all_at(bytes, at as u64);
         written.map_err(|error| Error::io(&self.node.path, error))
+    }
+
+    /// `exec` keeps the pid and the start time: what the program before this one has entered
+    /// looks as if it were ours, and nobody would ever end it. The first time that this
+    /// program opens a file all of that goes.
+    fn forget_before_exec(&mut self) -> Result<(), Error> {
+        let about = self.node.file.metadata();
+        let about = about.map_err(|error| Error::io(&self.node.path, error))?;
+        let file = file_id(&about);
+        let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
+        if opened.contains(&file) {
+            return Ok(());
+        }
+        let own = self.node.own;
+        self.sweep_of(|owner| owner == own)?;
+        if self.header.status == RUNNING && self.master() == own {
+            self.take_back()?;
+        }
+        opened.push(file);
+        Ok(())
     }
 
     /// After one died with the lock: what was half done is taken back or brought to an end.

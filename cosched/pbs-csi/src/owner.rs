@@ -21,16 +21,10 @@ impl Owner {
     ///
     /// # Errors
     ///
-    /// [`Error::Io`] without `/proc`.
+    /// [`Error::Io`] without `/proc`, or with that of another namespace of pids.
     pub fn this() -> Result<Self, Error> {
-        let pid = std::process::id();
-        match look("self") {
-            Ok(stat) => Ok(Self {
-                pid,
-                start_ticks: stat.start_ticks,
-            }),
-            Err(error) => Err(Error::io("/proc/self/stat", error)),
-        }
+        let own = look("self").and_then(|stat| own(stat, std::process::id()));
+        own.map_err(|error| Error::io("/proc/self/stat", error))
     }
 
     /// Whether any process has this pid now.
@@ -52,7 +46,23 @@ impl Owner {
     }
 }
 
+/// This process, as its `/proc` tells.
+fn own(stat: Stat, pid: u32) -> io::Result<Owner> {
+    // With another's all the others would be taken for dead.
+    if stat.pid != pid {
+        let told = stat.pid;
+        return Err(io::Error::other(format!(
+            "it calls this process {told}, which is {pid}: mount the /proc of this container"
+        )));
+    }
+    Ok(Owner {
+        pid,
+        start_ticks: stat.start_ticks,
+    })
+}
+
 struct Stat {
+    pid: u32,
     start_ticks: u64,
     has_ended: bool,
 }
@@ -64,6 +74,7 @@ fn look(process: &str) -> io::Result<Stat> {
 
 fn parse(text: &str) -> Option<Stat> {
     // The name may have spaces and brackets: what counts is after the last.
+    let pid = text.split_whitespace().next()?.parse().ok()?;
     let mut fields = text.rsplit_once(')')?.1.split_whitespace();
     let state = fields.next()?;
     let threads: u64 = fields.nth(16)?.parse().ok()?;
@@ -71,6 +82,7 @@ fn parse(text: &str) -> Option<Stat> {
     // The first thread may have ended before the others.
     let has_ended = matches!(state, "X" | "x") || (state == "Z" && threads <= 1);
     Some(Stat {
+        pid,
         start_ticks,
         has_ended,
     })
@@ -160,8 +172,21 @@ mod tests {
     fn names_of_programs_do_not_confuse() {
         let text = "7 (a) R 9) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 2 18 4242 20";
         let stat = parse(text).unwrap();
-        assert_eq!(stat.start_ticks, 4242);
+        assert_eq!((stat.pid, stat.start_ticks), (7, 4242));
         assert!(!stat.has_ended);
         assert!(parse("7 (a").is_none());
+    }
+
+    /// In a container that sees the `/proc` of the host.
+    #[test]
+    fn f35_a_proc_that_calls_us_otherwise_is_refused() {
+        let stat = || Stat {
+            pid: 4242,
+            start_ticks: 1,
+            has_ended: false,
+        };
+        let told = own(stat(), 7).unwrap_err().to_string();
+        assert!(told.starts_with("it calls this process 4242"), "{told}");
+        assert_eq!(own(stat(), 4242).unwrap().start_ticks, 1);
     }
 }

@@ -314,7 +314,12 @@ impl Locked<'_> {
     ///
     /// [`Error::Io`].
     pub fn sweep(&mut self) -> Result<usize, Error> {
-        let mut alive = HashMap::new();
+        self.sweep_of(|owner| !owner.is_alive())
+    }
+
+    /// Removes the entries of such processes, and what is no entry.
+    pub(crate) fn sweep_of(&mut self, is_gone: impl Fn(Owner) -> bool) -> Result<usize, Error> {
+        let mut gone = HashMap::new();
         let mut removed = 0;
         for (record, slot) in self.records()?.iter().zip(0..) {
             if record.state == FREE {
@@ -322,10 +327,8 @@ impl Locked<'_> {
             }
             match Entry::from_record(slot, record, self.header.device_count) {
                 Some(entry) => {
-                    let is_alive = alive
-                        .entry(entry.owner)
-                        .or_insert_with(|| entry.owner.is_alive());
-                    if *is_alive {
+                    let of_owner = gone.entry(entry.owner);
+                    if !*of_owner.or_insert_with(|| is_gone(entry.owner)) {
                         continue;
                     }
                     self.node.step();

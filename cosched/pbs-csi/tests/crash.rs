@@ -5,10 +5,11 @@
 
 mod common;
 
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use common::{all_on_gpu, claim_of, csi_name, devices, master, task, Directory};
 use pbs_csi::layout::CsimfHeader;
@@ -22,6 +23,9 @@ const BUS: &str = "bus";
 const SENT_BUS: &str = "sent-bus";
 /// It is sent and ignored, and then a page of our file is lost.
 const SENT_BUS_IGNORED: &str = "sent-bus-ignored";
+/// The child registers, becomes master, and is another program then.
+const BEFORE_EXEC: &str = "before-exec";
+const AFTER_EXEC: &str = "after-exec";
 
 static LEFT: AtomicU32 = AtomicU32::new(u32::MAX);
 
@@ -41,6 +45,8 @@ fn child() {
         BUS => return lose_a_page(&shared),
         SENT_BUS => return send_bus(&shared),
         SENT_BUS_IGNORED => return send_bus_ignored(&shared),
+        BEFORE_EXEC => return before_exec(&shared),
+        AFTER_EXEC => return after_exec(&shared),
         _ => {}
     }
     LEFT.store(at.parse().unwrap(), Ordering::Relaxed);
@@ -253,6 +259,45 @@ fn f26_a_signal_that_was_sent_is_not_swallowed() {
     assert!(status.success(), "{status}");
 }
 
+fn before_exec(directory: &str) {
+    let node = Node::open(&Options::new(directory)).unwrap();
+    node.lock().unwrap().join_devices(&devices()).unwrap();
+    let tasks = [task(1, &[]), task(2, &[])];
+    let slots = node.lock().unwrap().register(&tasks).unwrap();
+    let generation = node.generation();
+    let claim = claim_of(slots[0], 1, generation, 1, 1, 1);
+    let claimed = node.lock().unwrap().claim(claim).unwrap();
+    assert_eq!(claimed, Claimed::Started { instance: Some(0) });
+    assert_eq!(master(&node).waiting.len(), 1);
+    let error = child_at(Path::new(directory), AFTER_EXEC).exec();
+    panic!("{error}");
+}
+
+fn after_exec(directory: &str) {
+    let mut options = Options::new(directory);
+    // That it has had its time is not the reason.
+    options.patience = Duration::from_secs(3600);
+    let node = Node::open(&options).unwrap();
+    let locked = node.lock().unwrap();
+    assert!(locked.entries().unwrap().is_empty());
+    assert_eq!(locked.status(), Status::NotStarted);
+    drop(locked);
+    let files = std::fs::read_dir(directory).unwrap();
+    assert_eq!(files.count(), 1, "only the CSIMF");
+    // What this program enters stays, whoever opens the file in it.
+    node.lock().unwrap().register(&[task(1, &[])]).unwrap();
+    let again = Node::open(&options).unwrap();
+    assert_eq!(again.lock().unwrap().entries().unwrap().len(), 1);
+}
+
+/// `exec` keeps the pid and the start time.
+#[test]
+fn f35_the_next_program_of_a_process_has_nothing_of_the_last() {
+    let directory = Directory::new("exec");
+    let status = child_at(directory.path(), BEFORE_EXEC).status().unwrap();
+    assert!(status.success(), "{status}");
+}
+
 /// Killed while the CSIMF itself is made: it is not there, or can be used.
 #[test]
 fn f35_killed_while_the_csimf_is_made_others_can_use_or_make_it() {
@@ -337,4 +382,29 @@ fn f35_a_child_of_a_fork_must_open_it_anew() {
     unsafe { libc::waitpid(child, &mut status, 0) };
     assert_eq!(status, 0);
     node.lock().unwrap();
+}
+
+/// The child of a fork has a copy of the guard, too, and it may come to its end there.
+#[test]
+fn f35_a_guard_that_ends_in_the_child_of_a_fork_releases_nothing() {
+    let directory = Directory::new("fork-guard");
+    let mut options = directory.options();
+    options.patience = Duration::ZERO;
+    let (node, other) = (directory.node(), Node::open(&options).unwrap());
+    let locked = node.lock().unwrap();
+    // SAFETY: the child takes no lock of this process, allocates nothing, and exits at once.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        drop(locked);
+        // SAFETY: ends the child, without anything of the parent's.
+        unsafe { libc::_exit(0) };
+    }
+    let mut status = 0;
+    // SAFETY: the status is valid, and the child is ours.
+    unsafe { libc::waitpid(child, &mut status, 0) };
+    assert_eq!(status, 0);
+    assert_eq!(holder(&directory), std::process::id());
+    assert!(matches!(other.lock(), Err(pbs_csi::Error::Locked { .. })));
+    drop(locked);
+    other.lock().unwrap();
 }
