@@ -34,6 +34,9 @@ pub(crate) fn execute(
                 for (region, access) in &task.regions {
                     if access.reads() {
                         transfers.extend(region.to_host()?);
+                    } else {
+                        // Else who evicts a copy meanwhile would bring it home over this.
+                        region.written(None);
                     }
                 }
                 let Body::Function(function) = &variant.body else {
@@ -51,8 +54,8 @@ pub(crate) fn execute(
                 let mut buffers = Vec::with_capacity(task.regions.len());
                 for (region, access) in &task.regions {
                     let mut buffer = region.to_memory(memory, access.reads(), &mut transfers)?;
-                    if buffer.is_none() {
-                        make_room(task, memory, all)?;
+                    // Data of tasks that wait may take the room that was just made.
+                    while buffer.is_none() && make_room(task, memory, all)? {
                         buffer = region.to_memory(memory, access.reads(), &mut transfers)?;
                     }
                     buffers.push(buffer.ok_or("the device has too little memory for its regions")?);
@@ -90,18 +93,104 @@ pub(crate) fn execute(
     })
 }
 
-/// What other tasks have left on a device goes home.
-fn make_room(task: &Task, memory: &Arc<Memory>, all: &[Region]) -> Result<(), String> {
+/// What other tasks have on a device goes home. The answer is whether there was something.
+fn make_room(task: &Task, memory: &Arc<Memory>, all: &[Region]) -> Result<bool, String> {
+    let mut has_freed = false;
     for region in all {
         if !task.regions.iter().any(|(own, _)| own.is(region)) {
-            region.evict(memory)?;
+            has_freed |= region.evict(memory)?;
         }
     }
-    Ok(())
+    Ok(has_freed)
 }
 
 fn panicked(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(ToString::to_string);
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
     format!("it panicked: {}", text.as_deref().unwrap_or("no reason"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt;
+    use std::sync::Mutex;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::accelerator::{Accelerator, Buffer, Simulated};
+    use crate::graph::{Access, Model, Variant};
+
+    /// Does something at the first transfer to the host.
+    struct AtRead(Simulated, Mutex<Option<Box<dyn FnOnce() + Send>>>);
+
+    impl fmt::Debug for AtRead {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("AtRead")
+        }
+    }
+
+    impl Accelerator for AtRead {
+        fn models(&self) -> Vec<Model> {
+            self.0.models()
+        }
+
+        fn memory_bytes(&self) -> u64 {
+            self.0.memory_bytes()
+        }
+
+        fn allocate(&self, bytes: usize) -> Result<Buffer, String> {
+            self.0.allocate(bytes)
+        }
+
+        fn free(&self, buffer: &Buffer) {
+            self.0.free(buffer);
+        }
+
+        fn write(&self, buffer: &Buffer, content: &[u8]) -> Result<(), String> {
+            self.0.write(buffer, content)
+        }
+
+        fn read(&self, buffer: &Buffer, content: &mut [u8]) -> Result<(), String> {
+            let does = self.1.lock().unwrap().take();
+            if let Some(does) = does {
+                does();
+            }
+            self.0.read(buffer, content)
+        }
+
+        fn execute(
+            &self,
+            body: &Body,
+            arguments: &[Argument<'_>],
+            takes: Option<Duration>,
+        ) -> Result<(), String> {
+            self.0.execute(body, arguments, takes)
+        }
+    }
+
+    #[test]
+    fn room_that_is_taken_while_it_is_made_is_made_again() {
+        let simulated = Simulated::new(&[Model::Gpu], 6);
+        let accelerator = Arc::new(AtRead(simulated, Mutex::new(None)));
+        let memory = Arc::new(Memory::new("gpu", accelerator.clone()));
+        let region = |bytes| Region::new(vec![1; bytes]);
+        let (staged, first, last, own) = (region(3), region(3), region(3), region(6));
+        for left in [&first, &last] {
+            left.to_memory(&memory, true, &mut Vec::new()).unwrap();
+        }
+        last.written(Some(&memory));
+        // The first has gone by then.
+        let (waiting, there) = (staged.clone(), memory.clone());
+        let stage = move || {
+            let here = waiting.to_memory(&there, true, &mut Vec::new());
+            assert!(here.unwrap().is_some());
+        };
+        *accelerator.1.lock().unwrap() = Some(Box::new(stage));
+        let variant = Variant::simulated(Model::Gpu, Duration::ZERO, |_| Ok(()));
+        let task = Task::new("t").variant(variant).region(&own, Access::Read);
+        let all = [staged, first, last, own];
+        let ran = execute(&task, 0, Some(&memory), &all);
+        assert_eq!(ran.err(), None);
+        assert_eq!(memory.used_bytes(), 6);
+    }
 }

@@ -160,16 +160,18 @@ impl Region {
         }
     }
 
-    /// Takes it out of the memory of a device, with its content if that is nowhere else.
-    pub(crate) fn evict(&self, memory: &Arc<Memory>) -> Result<(), String> {
+    /// Takes it out of the memory of a device, with its content if that is nowhere else. The
+    /// answer is whether it was there.
+    pub(crate) fn evict(&self, memory: &Arc<Memory>) -> Result<bool, String> {
         let mut state = self.state();
         let is_here = |copy: &Copied| Arc::ptr_eq(&copy.memory, memory);
-        if let Some(index) = state.copies.iter().position(is_here) {
-            self.home(&mut state)?;
-            let copy = state.copies.swap_remove(index);
-            copy.memory.free(&copy.buffer, self.0.bytes);
-        }
-        Ok(())
+        let Some(index) = state.copies.iter().position(is_here) else {
+            return Ok(false);
+        };
+        self.home(&mut state)?;
+        let copy = state.copies.swap_remove(index);
+        copy.memory.free(&copy.buffer, self.0.bytes);
+        Ok(true)
     }
 
     /// Brings the content home and gives all device memory back. Where the content can't be
@@ -187,9 +189,14 @@ impl Region {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::OnceLock;
+    use std::thread::{sleep, spawn, JoinHandle};
+    use std::time::Duration;
+
     use super::*;
     use crate::accelerator::{Accelerator, Simulated};
-    use crate::graph::Model;
+    use crate::execute::execute;
+    use crate::graph::{Access, Model, Task, Variant};
 
     fn memory(bytes: u64) -> Arc<Memory> {
         let simulated: Arc<dyn Accelerator> = Arc::new(Simulated::new(&[Model::Gpu], bytes));
@@ -229,12 +236,48 @@ mod tests {
             .to_memory(&memory, true, &mut transfers)
             .unwrap()
             .is_none());
-        one.evict(&memory).unwrap();
+        assert!(one.evict(&memory).unwrap());
+        assert!(!one.evict(&memory).unwrap(), "it is not there any more");
         assert!(other
             .to_memory(&memory, true, &mut transfers)
             .unwrap()
             .is_some());
         assert_eq!(one.content(), [7; 3]);
         assert_eq!(memory.used_bytes(), 3);
+    }
+
+    /// A task of the CPU writes all of what is on a device, from where it is evicted while
+    /// the task runs.
+    #[test]
+    fn what_is_written_is_not_overwritten_by_an_eviction() {
+        let memory = memory(4);
+        let region = Region::new(vec![1; 3]);
+        region.to_memory(&memory, true, &mut Vec::new()).unwrap();
+        region.written(Some(&memory));
+        let evicts: Arc<OnceLock<JoinHandle<()>>> = Arc::default();
+        let (evicting, evicted, there) = (evicts.clone(), region.clone(), memory.clone());
+        let writes = Variant::cpu(move |context| {
+            context.write(0)?.fill(9);
+            let (region, memory) = (evicted.clone(), there.clone());
+            let evicts = evicting.get_or_init(|| {
+                spawn(move || {
+                    region.evict(&memory).unwrap();
+                })
+            });
+            // To its end, or to where it waits for what this task has.
+            while !evicts.is_finished() && evicted.0.state.try_lock().is_ok() {
+                sleep(Duration::from_micros(100));
+            }
+            Ok(())
+        });
+        let task = Task::new("t")
+            .variant(writes)
+            .region(&region, Access::Write);
+        execute(&task, 0, None, &[]).unwrap();
+        drop(task);
+        let evicts = Arc::into_inner(evicts).and_then(OnceLock::into_inner);
+        evicts.unwrap().join().unwrap();
+        assert_eq!(region.content(), [9; 3]);
+        assert_eq!(memory.used_bytes(), 0);
     }
 }
