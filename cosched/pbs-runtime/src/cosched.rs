@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -92,11 +93,42 @@ pub(crate) struct Decided {
     pub(crate) place: (u32, std::cmp::Reverse<u64>, u64),
 }
 
+/// Tasks that could not be withdrawn when their graph ended: slot and number.
+#[derive(Debug, Default)]
+pub(crate) struct Left(Mutex<Vec<(u32, u64)>>);
+
+impl Left {
+    fn tasks(&self) -> MutexGuard<'_, Vec<(u32, u64)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Withdraws them. What can't be stays.
+    pub(crate) fn withdraw(&self, node: &Node) {
+        let mut left = self.tasks();
+        while !left.is_empty() {
+            // Others wait for the lock.
+            let Ok(mut locked) = node.lock() else {
+                return;
+            };
+            for _ in 0..AT_ONCE {
+                let Some(&(slot, number)) = left.last() else {
+                    return;
+                };
+                if locked.withdraw(slot, number).is_err() {
+                    return;
+                }
+                left.pop();
+            }
+        }
+    }
+}
+
 /// The tasks of a graph in shared memory. What is left of them goes when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Session<'a> {
     node: &'a Node,
     how: &'a CoScheduling,
+    left: &'a Left,
     /// Of each of the runtime's devices, its index in shared memory.
     devices: Vec<u32>,
     /// By place in the graph: slot and number.
@@ -114,15 +146,18 @@ impl<'a> Session<'a> {
     pub(crate) fn enter(
         node: &'a Node,
         how: &'a CoScheduling,
+        left: &'a Left,
         devices: &[Device],
         offers: &[Offer],
     ) -> Result<Self, Error> {
+        left.withdraw(node);
         let mut locked = node.lock()?;
         let devices = locked.join_devices(devices)?;
         let generation = locked.generation();
         let mut session = Self {
             node,
             how,
+            left,
             devices,
             entered: HashMap::new(),
             own: HashMap::new(),
@@ -351,28 +386,25 @@ impl<'a> Session<'a> {
 
     /// A task has ended, and these are ready now.
     pub(crate) fn finish(&mut self, task: usize, now_ready: &[usize]) -> Result<(), Error> {
-        let Some((slot, number)) = self.entered.remove(&task) else {
+        let Some(&(slot, number)) = self.entered.get(&task) else {
             return Ok(());
         };
         let ready: Vec<(u32, u64)> = now_ready
             .iter()
             .filter_map(|task| self.entered.get(task).copied())
             .collect();
-        self.node.lock()?.finish(slot, number, &ready)
+        // Until it has left shared memory it is still to be withdrawn.
+        self.node.lock()?.finish(slot, number, &ready)?;
+        self.entered.remove(&task);
+        Ok(())
     }
 }
 
 impl Drop for Session<'_> {
     fn drop(&mut self) {
-        if self.entered.is_empty() {
-            return;
-        }
-        // If it can't be had, who comes next removes them after we have ended.
-        if let Ok(mut locked) = self.node.lock() {
-            for (slot, number) in self.entered.values() {
-                let _ = locked.withdraw(*slot, *number);
-            }
-        }
+        self.left.tasks().extend(self.entered.values());
+        // What can't be now is when the next graph begins, or the runtime goes.
+        self.left.withdraw(self.node);
     }
 }
 

@@ -29,19 +29,23 @@ impl Units {
             return None;
         }
         let mut firsts: Vec<u32> = vec![0];
-        let known = || {
-            self.taken
-                .iter()
-                .filter_map(|&(first, units)| Some((first?, units)))
-        };
-        firsts.extend(known().map(|(first, units)| first + units));
+        firsts.extend(self.known().map(|(first, units)| first + units));
         firsts.sort_unstable();
-        let first = firsts.into_iter().find(|&first| {
-            let end = first + units;
-            end <= self.count && known().all(|(of, its)| of + its <= first || end <= of)
-        });
+        let first = firsts.into_iter().find(|&first| self.is_free(first, units));
         self.note(first, units);
         Some(first)
+    }
+
+    /// Those of which it is known where they are.
+    fn known(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+        let taken = self.taken.iter();
+        taken.filter_map(|&(first, units)| Some((first?, units)))
+    }
+
+    /// Whether there are so many from this one on, and none of them is in use.
+    pub(crate) fn is_free(&self, first: u32, units: u32) -> bool {
+        let end = first.checked_add(units).filter(|end| *end <= self.count);
+        end.is_some_and(|end| self.known().all(|(of, its)| of + its <= first || end <= of))
     }
 
     /// These are in use.
@@ -76,5 +80,22 @@ mod tests {
             Some(None),
             "more than there are, alone"
         );
+    }
+
+    #[test]
+    fn what_is_not_here_or_is_in_use_is_not_free() {
+        let mut units = Units::new(4);
+        assert_eq!(units.take(2), Some(Some(0)));
+        units.note(None, 1);
+        for (first, count, expected) in [
+            (2, 2, true),
+            (1, 1, false),
+            (1, 2, false),
+            (3, 2, false),
+            (4, 1, false),
+            (u32::MAX, 2, false),
+        ] {
+            assert_eq!(units.is_free(first, count), expected, "{first} {count}");
+        }
     }
 }

@@ -319,6 +319,15 @@ impl<'r, 'g> Pass<'r, 'g> {
         };
         match claimed {
             Ok(Claimed::Started { instance }) => {
+                // Only threads may be where they are not beside each other.
+                let is_ours = match instance {
+                    Some(first) => self.units[device].is_free(first, units),
+                    None => device == 0,
+                };
+                if !is_ours {
+                    self.go_alone("the place of a task is not here, or is taken".into());
+                    return self.start(task);
+                }
                 self.units[device].note(instance, units);
                 self.dispatch(task, instance);
                 Started::Yes

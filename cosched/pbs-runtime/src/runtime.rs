@@ -8,7 +8,7 @@ use pbs_cosched::{GreedyOptions, Objective, Scheduler};
 use pbs_csi::{cpus, now_ns, Csi, Entry, Node, Owner, Snapshot, State, Waiting};
 
 use crate::accelerator::Accelerator;
-use crate::cosched::{CoScheduling, Decided, Offer, Session};
+use crate::cosched::{CoScheduling, Decided, Left, Offer, Session};
 use crate::graph::{Graph, Model};
 use crate::mapping::decide;
 use crate::memory::Memory;
@@ -100,6 +100,8 @@ pub struct Runtime {
     pub(crate) devices: Vec<Installed>,
     pub(crate) pool: Pool,
     shared: Result<Node, Option<String>>,
+    /// What is still to be withdrawn of graphs that have ended.
+    left: Left,
     /// One graph at a time: each takes the devices to be its own.
     turn: Mutex<()>,
 }
@@ -161,6 +163,7 @@ impl Runtime {
             devices,
             pool,
             shared,
+            left: Left::default(),
             turn: Mutex::new(()),
         })
     }
@@ -351,7 +354,7 @@ impl Runtime {
         };
         let devices: Vec<_> = self.devices.iter().map(|of| of.shared.clone()).collect();
         let profiles = &*self.options.profiles;
-        let entered = Session::enter(node, how, &devices, offers).and_then(|session| {
+        let entered = Session::enter(node, how, &self.left, &devices, offers).and_then(|session| {
             for _ in 0..ATTEMPTS {
                 if !session.necessary(profiles)?.is_necessary() {
                     break;
@@ -371,6 +374,14 @@ impl Runtime {
                 report.alone_because = Some(error.to_string());
                 None
             }
+        }
+    }
+}
+
+impl Drop for Runtime {
+    fn drop(&mut self) {
+        if let Ok(node) = &self.shared {
+            self.left.withdraw(node);
         }
     }
 }

@@ -6,12 +6,16 @@ mod common;
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::OnceLock;
+use std::sync::mpsc::channel;
+use std::sync::{Mutex, OnceLock};
 
 use common::{add, gpu, number, Directory, MILLISECOND};
 use pbs_cosched::Determination;
-use pbs_csi::layout::{CsimfHeader, EntryRecord, CSIMF_BYTES, ENTRIES_AT, RUNNING};
-use pbs_runtime::{Access, Graph, Model, Options, Report, Runtime, Task, Variant};
+use pbs_csi::layout::{
+    CsimfHeader, DeviceRecord, EntryRecord, CSIMF_BYTES, DEVICES_AT, ENTRIES_AT, RUNNING,
+};
+use pbs_csi::{Claim, Claimed, Csi, Device, NewTask, Node};
+use pbs_runtime::{Access, Graph, Model, Options, Region, Report, Runtime, Task, Variant};
 
 const TASKS: u64 = 12;
 
@@ -166,4 +170,134 @@ fn f26_files_that_are_removed_do_no_harm() {
     assert_eq!(region.content(), 4_u64.to_ne_bytes());
     let why = report.alone_because.unwrap();
     assert!(why.contains("it was removed while it was in use"), "{why}");
+}
+
+/// A task that adds one to a region, on the GPU.
+fn on_gpu(region: &Region) -> Task {
+    let adds = Variant::simulated(Model::Gpu, MILLISECOND, |context| {
+        common::adding(context, 1)
+    });
+    let task = Task::new("adds").variant(adds);
+    task.region(region, Access::ReadWrite)
+}
+
+/// Somebody stops while he has the lock, just when a task ends.
+#[test]
+fn f26_a_lock_that_is_not_had_once_leaves_no_device_taken() {
+    let directory = Directory::new("locked");
+    let runtime = Runtime::new(options(&directory)).unwrap();
+    let region = number(0);
+    let (now, is_now) = channel::<()>();
+    let (held, is_held) = channel::<()>();
+    let (release, is_released) = channel::<()>();
+    std::thread::scope(|scope| {
+        let shared = directory.shared();
+        scope.spawn(move || {
+            let node = Node::open(&shared).unwrap();
+            is_now.recv().unwrap();
+            let _locked = node.lock().unwrap();
+            held.send(()).unwrap();
+            let _ = is_released.recv();
+        });
+        let is_held = Mutex::new(is_held);
+        let stops = Variant::simulated(Model::Gpu, MILLISECOND, move |context| {
+            now.send(()).map_err(|error| error.to_string())?;
+            let is_held = is_held.lock().map_err(|error| error.to_string())?;
+            is_held.recv().map_err(|error| error.to_string())?;
+            common::adding(context, 1)
+        });
+        let mut graph = Graph::new();
+        let task = Task::new("stops").variant(stops);
+        graph.add(task.region(&region, Access::ReadWrite));
+        let report = runtime.run(&graph).unwrap();
+        let why = report.alone_because.unwrap();
+        assert!(why.contains("the lock was not released in time"), "{why}");
+        drop(release);
+    });
+    assert_eq!(directory.entries().len(), 1, "it could not be withdrawn");
+    let mut graph = Graph::new();
+    graph.add(on_gpu(&region));
+    let report = runtime.run(&graph).unwrap();
+    assert_eq!(report.alone_because, None);
+    assert_eq!(region.content(), 2_u64.to_ne_bytes());
+    assert!(directory.entries().is_empty());
+    assert_eq!(directory.files(), ["pbs-csimf"]);
+}
+
+/// Another task of this process that has the only device.
+fn take_gpu(node: &Node) -> u32 {
+    let device = Device {
+        name: "gpu".into(),
+        models: 1 << Model::Gpu.number(),
+        count: 1,
+    };
+    let mut locked = node.lock().unwrap();
+    let device = locked.join_devices(&[device]).unwrap()[0];
+    let variant = pbs_csi::Variant {
+        model: Model::Gpu.number(),
+        threads: 1,
+        runtime_ns: 1,
+        device,
+    };
+    let task = NewTask {
+        csi: Csi {
+            owner: node.owner(),
+            task: u64::MAX,
+            dependencies: Vec::new(),
+            reverse_dependencies: Vec::new(),
+            best_index: None,
+            variants: vec![variant],
+            transfer_ns: 0,
+            is_transfer: false,
+        },
+        is_ready: true,
+        device: Some(device),
+        units: 1,
+        runtime_ns: 1,
+    };
+    let slot = locked.register(&[task]).unwrap()[0];
+    let generation = locked.generation();
+    let claimed = locked.claim(Claim {
+        slot,
+        task: u64::MAX,
+        generation,
+        device,
+        units: 1,
+        runtime_ns: 1,
+        overtakes: true,
+    });
+    assert_eq!(claimed.unwrap(), Claimed::Started { instance: Some(0) });
+    device
+}
+
+/// The only device is taken, and somebody writes that there are two.
+#[test]
+fn f26_a_place_that_is_not_here_is_not_gone_to() {
+    let directory = Directory::new("place");
+    let mut own = options(&directory);
+    if let Some(how) = &mut own.co_scheduling {
+        how.determination = Determination::NEVER;
+    }
+    let runtime = Runtime::new(own).unwrap();
+    let node = Node::open(&directory.shared()).unwrap();
+    let device = take_gpu(&node) as usize;
+    let csimf = directory.path().join("pbs-csimf");
+    let csimf = OpenOptions::new().write(true).open(csimf).unwrap();
+    let mut fields = DeviceRecord::FIELDS.iter();
+    let count = fields.find(|(of, _, _)| *of == "count").unwrap().1;
+    let count = DEVICES_AT + device * DeviceRecord::BYTES + count;
+    let writes = Variant::cpu(move |_| {
+        let two = 2_u32.to_ne_bytes();
+        let written = csimf.write_all_at(&two, count as u64);
+        written.map_err(|error| error.to_string())
+    });
+    let region = number(0);
+    let mut graph = Graph::new();
+    let first = graph.add(Task::new("writes").variant(writes.taking(MILLISECOND)));
+    graph.add(on_gpu(&region).after(first));
+    let report = runtime.run(&graph).unwrap();
+    assert_eq!(region.content(), 1_u64.to_ne_bytes());
+    let why = report.alone_because.as_deref();
+    assert_eq!(why, Some("the place of a task is not here, or is taken"));
+    assert_eq!(report.tasks[1].instance, Some(0));
 }
