@@ -45,4 +45,4 @@ pub use graph::{Access, Body, Function, Graph, Kernel, Model, Task, TaskId, Vari
 pub use profile::{InMemory, Key, Profiles};
 pub use region::Region;
 pub use report::{Report, TaskReport};
-pub use runtime::{DeviceSpec, Options, Runtime, Unprofiled};
+pub use runtime::{DeviceSpec, Options, Runtime, Unprofiled, MOST_UNITS};

@@ -2,6 +2,7 @@
 //! Passes over a graph, until all of it has run (listing 5.4).
 
 use std::cmp::Reverse;
+use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::mpsc::{channel, Receiver, RecvTimeoutError, Sender};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -282,13 +283,17 @@ impl<'r, 'g> Pass<'r, 'g> {
             cpus: self.runtime.options.cpus.clone(),
             run: Box::new(move || {
                 let mut transfers = Vec::new();
-                for (region, access) in &regions {
-                    // What has no room now is brought when the task starts.
-                    let here = region.to_memory(&memory, access.reads(), &mut transfers);
-                    if !matches!(here, Ok(Some(_))) {
-                        break;
+                let stage = || {
+                    for (region, access) in &regions {
+                        // What has no room now is brought when the task starts.
+                        let here = region.to_memory(&memory, access.reads(), &mut transfers);
+                        if !matches!(here, Ok(Some(_))) {
+                            break;
+                        }
                     }
-                }
+                };
+                // A device that panics does so again when the task starts, which tells it.
+                let _ = catch_unwind(AssertUnwindSafe(stage));
                 let _ = sender.send(Message::Staged(transfers));
             }),
         });

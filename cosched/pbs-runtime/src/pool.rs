@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The worker pool: threads that execute variants, each on the CPUs that it is told.
 
+use std::cell::RefCell;
 use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{channel, Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
 use pbs_csi::cpus;
+
+thread_local! {
+    /// The pools whose jobs this thread is within, the outermost first.
+    static WITHIN: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
+}
 
 /// Something to do.
 pub(crate) struct Job {
@@ -16,18 +23,24 @@ pub(crate) struct Job {
     pub(crate) run: Box<dyn FnOnce() + Send>,
 }
 
+/// A job, and the pools that it is within.
+type Given = (Vec<u64>, Job);
+
 /// The threads. They end when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Pool {
-    jobs: Option<Sender<Job>>,
+    number: u64,
+    jobs: Option<Sender<Given>>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Pool {
     pub(crate) fn new(threads: usize) -> io::Result<Self> {
+        static NUMBERS: AtomicU64 = AtomicU64::new(0);
         let (jobs, receiver) = channel();
         let receiver = Arc::new(Mutex::new(receiver));
         let mut pool = Self {
+            number: NUMBERS.fetch_add(1, Ordering::Relaxed),
             jobs: Some(jobs),
             threads: Vec::with_capacity(threads),
         };
@@ -42,19 +55,27 @@ impl Pool {
     /// Has one of the threads do it, when one has nothing else to do.
     pub(crate) fn give(&self, job: Job) {
         if let Some(jobs) = &self.jobs {
+            let mut within = WITHIN.with_borrow(Vec::clone);
+            within.push(self.number);
             // They live as long as we do.
-            let _ = jobs.send(job);
+            let _ = jobs.send((within, job));
         }
+    }
+
+    /// Whether this thread does a job of the pool, or of one that such a job waits for.
+    pub(crate) fn is_within(&self) -> bool {
+        WITHIN.with_borrow(|within| within.contains(&self.number))
     }
 }
 
-fn work(jobs: &Mutex<Receiver<Job>>) {
+fn work(jobs: &Mutex<Receiver<Given>>) {
     let mut before: Vec<u32> = Vec::new();
     loop {
         let job = jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        let Ok(job) = job else {
+        let Ok((within, job)) = job else {
             return;
         };
+        WITHIN.set(within);
         // On other CPUs it is slower, but not wrong.
         if job.cpus != before && cpus::stay_on(&job.cpus).is_ok() {
             before = job.cpus;

@@ -18,6 +18,8 @@ use crate::profile::{InMemory, Key, Profiles};
 use crate::report::Report;
 use crate::Error;
 
+/// So many threads, or devices of a type, a runtime may have.
+pub const MOST_UNITS: u32 = 1024;
 /// The name of the CPU among the devices.
 const CPU: &str = "cpu";
 /// Tries to be master so often before going on as it is.
@@ -117,6 +119,11 @@ impl Runtime {
         if options.cpus.is_empty() || options.threads == 0 {
             return Err(Error::Options("a runtime needs a CPU and a thread".into()));
         }
+        let counts = options.devices.iter().map(|spec| spec.instances.len());
+        if counts.max().max(Some(options.threads as usize)) > Some(MOST_UNITS as usize) {
+            let why = format!("there can be {MOST_UNITS} threads, or devices of a type");
+            return Err(Error::Options(why));
+        }
         let of_cpu = Model::ALL.iter().filter(|model| model.is_of_cpu());
         let mut devices = vec![Installed {
             shared: pbs_csi::Device {
@@ -182,11 +189,18 @@ impl Runtime {
     /// Executes a graph to its end, after those that other threads have it run. Afterwards
     /// all data are in host memory.
     ///
+    /// A task runs no graph on its own runtime, which is at work until the task has ended.
+    /// On another one it may.
+    ///
     /// # Errors
     ///
     /// What is wrong with the graph; what of it has failed. Tasks that then have not run
     /// are withdrawn.
     pub fn run(&self, graph: &Graph) -> Result<Report, Error> {
+        if self.pool.is_within() {
+            let why = "a task runs a graph on its own runtime: use another runtime for it";
+            return Err(Error::Graph(why.into()));
+        }
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let order = graph.order()?;
         let candidates = self.candidates(graph)?;

@@ -3,13 +3,15 @@
 
 mod common;
 
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use common::{add, gpu, number, options, Directory};
-use pbs_runtime::{Access, Error, Graph, InMemory, Key, Model, Options, Profiles, Region, Runtime};
-use pbs_runtime::{Task, Unprofiled, Variant};
+use pbs_runtime::{
+    Accelerator, Access, Argument, Body, Buffer, DeviceSpec, Error, Graph, InMemory, Key, Model,
+    Options, Profiles, Region, Runtime, Simulated, Task, Unprofiled, Variant, MOST_UNITS,
+};
 
 const SHORT: Duration = Duration::from_micros(200);
 
@@ -326,4 +328,117 @@ fn graphs_of_several_threads_run_one_after_the_other() {
             });
         }
     });
+}
+
+#[test]
+fn a_task_runs_a_graph_on_another_runtime_only() {
+    let runtimes = [1, 1].map(|threads| Arc::new(Runtime::new(options(threads)).unwrap()));
+    let told = Arc::new(Mutex::new(Vec::new()));
+    // By way of the other one it would wait for itself, too.
+    let (outer, told_to) = (runtimes[0].clone(), told.clone());
+    let innermost = Variant::cpu(move |_| {
+        let ran = outer.run(&Graph::new()).map_err(|error| error.to_string());
+        told_to.lock().unwrap().push(ran.map(|_| ()));
+        Ok(())
+    });
+    let (own, other, told_to) = (runtimes[0].clone(), runtimes[1].clone(), told.clone());
+    let outermost = Variant::cpu(move |_| {
+        let mut graph = Graph::new();
+        graph.add(Task::new("in").variant(innermost.clone().taking(SHORT)));
+        for runtime in [&own, &other] {
+            let ran = runtime.run(&graph).map_err(|error| error.to_string());
+            told_to.lock().unwrap().push(ran.map(|_| ()));
+        }
+        Ok(())
+    });
+    let mut graph = Graph::new();
+    graph.add(Task::new("out").variant(outermost.taking(SHORT)));
+    runtimes[0].run(&graph).unwrap();
+    let refused = "a task runs a graph on its own runtime: use another runtime for it";
+    let refused = || Err(refused.to_string());
+    assert_eq!(*told.lock().unwrap(), [refused(), refused(), Ok(())]);
+    runtimes[0].run(&Graph::new()).unwrap();
+}
+
+/// Panics at the first transfer to it.
+#[derive(Debug)]
+struct Panics {
+    simulated: Simulated,
+    has_panicked: Arc<AtomicBool>,
+}
+
+impl Accelerator for Panics {
+    fn models(&self) -> Vec<Model> {
+        self.simulated.models()
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        self.simulated.memory_bytes()
+    }
+
+    fn allocate(&self, bytes: usize) -> Result<Buffer, String> {
+        self.simulated.allocate(bytes)
+    }
+
+    fn free(&self, buffer: &Buffer) {
+        self.simulated.free(buffer);
+    }
+
+    fn write(&self, buffer: &Buffer, content: &[u8]) -> Result<(), String> {
+        assert!(self.has_panicked.swap(true, Ordering::Relaxed), "no link");
+        self.simulated.write(buffer, content)
+    }
+
+    fn read(&self, buffer: &Buffer, content: &mut [u8]) -> Result<(), String> {
+        self.simulated.read(buffer, content)
+    }
+
+    fn execute(
+        &self,
+        body: &Body,
+        arguments: &[Argument<'_>],
+        takes: Option<Duration>,
+    ) -> Result<(), String> {
+        self.simulated.execute(body, arguments, takes)
+    }
+}
+
+#[test]
+fn a_device_that_panics_while_data_are_brought_does_not_keep_the_graph() {
+    let has_panicked = Arc::new(AtomicBool::new(false));
+    let mut own = options(1);
+    own.devices.push(DeviceSpec {
+        name: "gpu".into(),
+        instances: vec![Arc::new(Panics {
+            simulated: Simulated::new(&[Model::Gpu], 1 << 10),
+            has_panicked: has_panicked.clone(),
+        })],
+    });
+    let runtime = Runtime::new(own).unwrap();
+    // The first has the device until the data of the other were to be brought.
+    let holds = Variant::simulated(Model::Gpu, SHORT, move |_| {
+        while !has_panicked.load(Ordering::Relaxed) {
+            std::thread::yield_now();
+        }
+        Ok(())
+    });
+    let adds = Variant::simulated(Model::Gpu, SHORT, |context| common::adding(context, 1));
+    let region = number(0);
+    let mut graph = Graph::new();
+    graph.add(Task::new("holds").variant(holds));
+    let task = Task::new("adds").variant(adds);
+    graph.add(task.region(&region, Access::ReadWrite));
+    runtime.run(&graph).unwrap();
+    assert_eq!(region.content(), 1_u64.to_ne_bytes());
+    assert_eq!(runtime.device_memory_bytes(), 0);
+}
+
+#[test]
+fn more_threads_or_devices_than_there_can_be_are_refused() {
+    let mut many = options(1);
+    many.devices.push(gpu("gpu", MOST_UNITS as usize + 1, 1));
+    for own in [options(u32::MAX), options(MOST_UNITS + 1), many] {
+        let told = Runtime::new(own).unwrap_err().to_string();
+        assert_eq!(told, "there can be 1024 threads, or devices of a type");
+    }
 }
