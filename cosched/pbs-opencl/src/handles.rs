@@ -199,6 +199,10 @@ impl Device {
     /// Builds a kernel. What the compiler says is the error.
     pub(crate) fn kernel(&self, source: &str, name: &str) -> Result<Kernel, String> {
         let functions = self.functions;
+        // OpenCL takes a length of 0 for a text that ends with a zero.
+        if source.is_empty() {
+            return Err(format!("kernel {name} has no source"));
+        }
         let name_of = CString::new(name).map_err(|_| "the kernel's name has a zero")?;
         let (text, length) = (source.as_ptr().cast::<c_char>(), source.len());
         let mut status = 0;

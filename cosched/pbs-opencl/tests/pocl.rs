@@ -90,6 +90,7 @@ fn kernels_that_cannot_be_are_told() {
             2,
             "kernel broken is not built",
         ),
+        ("", "empty", 2, "kernel empty has no source"),
         (DOUBLE, "nothing", 2, "the program has no kernel nothing"),
         (
             DOUBLE,
