@@ -9,12 +9,14 @@
  * that answer with a pointer, with NULL.  pbs_rt_last_error() says more, in words, of the
  * last failure in this thread.  NULL for a handle is PBS_RT_EINVAL, never a crash; a handle
  * that was freed is not found out.  Handles may be used by any thread, one at a time; only a
- * runtime by several, which then wait for each other.  A child of fork() uses none of its
- * parent.
+ * runtime by several, which then wait for each other.  That goes for a context, too: a
+ * function with threads of its own asks for its regions in one of them; the data are for all.
+ * A child of fork() uses none of its parent.
  *
  * With co-scheduling the library has a handler for SIGBUS: another process may make the
  * shared file shorter.  What is not its own it leaves to the handler that was there before;
- * one that is installed later should do the same.
+ * one that is installed later should do the same.  A thread that blocks SIGBUS and calls
+ * pbs_rt_run() may still die of it.  After dlclose() the library stays in memory.
  */
 #ifndef PBS_RUNTIME_H
 #define PBS_RUNTIME_H
@@ -84,6 +86,7 @@ const char *pbs_rt_last_error(void);
 /* All CPUs of this thread, no accelerator, no co-scheduling; variants are calibrated. */
 struct pbs_rt_options *pbs_rt_options_new(void);
 void pbs_rt_options_free(struct pbs_rt_options *options);
+/* 1 to 1024. */
 int pbs_rt_options_threads(struct pbs_rt_options *options, uint32_t threads);
 /* Co-scheduling in this directory; NULL: /dev/shm.  A group below 0: only this user. */
 int pbs_rt_options_shared(struct pbs_rt_options *options, const char *directory,
@@ -115,7 +118,8 @@ int pbs_rt_is_alone(const struct pbs_rt *runtime);
 
 /*
  * Data of tasks.  pbs_rt_run() copies them at its beginning, and back at its end, even if it
- * fails; until then they are not to be used.  They live until the last graph that has them
+ * fails; until then they are not to be used.  A region is of one graph that is running at a
+ * time: to run a second one is PBS_RT_EINVAL.  They live until the last graph that has them
  * was freed.
  */
 struct pbs_rt_region *pbs_rt_region_new(void *data, size_t bytes);
@@ -129,14 +133,17 @@ int pbs_rt_graph_task(struct pbs_rt_graph *graph, const char *name, const char *
 int pbs_rt_task_function(struct pbs_rt_graph *graph, int task, enum pbs_rt_model model,
 			 uint32_t threads, uint64_t takes_ns,
 			 pbs_rt_function function, void *argument);
-/* OpenCL C; its arguments are the task's regions. */
+/* OpenCL C, not empty; its arguments are the task's regions. */
 int pbs_rt_task_kernel(struct pbs_rt_graph *graph, int task, const char *source,
 		       const char *name, size_t items, uint64_t expected_ns);
 int pbs_rt_task_region(struct pbs_rt_graph *graph, int task,
 		       struct pbs_rt_region *region, enum pbs_rt_access access);
 int pbs_rt_task_after(struct pbs_rt_graph *graph, int task, int before);
 
-/* Runs all of it; the graph can be run again.  The report may be NULL. */
+/*
+ * Runs all of it; the graph can be run again.  The report may be NULL.  A function of a task
+ * runs graphs on other runtimes only: on its own it is PBS_RT_EGRAPH.
+ */
 int pbs_rt_run(struct pbs_rt *runtime, struct pbs_rt_graph *graph,
 	       struct pbs_rt_report *report);
 

@@ -2,6 +2,7 @@
 //! Graphs and regions.
 
 use std::ffi::{c_char, c_int, c_void};
+use std::sync::atomic::AtomicBool;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +17,8 @@ pub struct OwnRegion {
     pub(crate) region: Region,
     pub(crate) data: *mut u8,
     pub(crate) bytes: usize,
+    /// Whether a graph that has it is running. Copies of a region have the same.
+    pub(crate) is_running: Arc<AtomicBool>,
 }
 
 /// A graph under construction. It is built when it runs: regions that a task has make
@@ -99,13 +102,15 @@ pub unsafe extern "C" fn pbs_rt_region_new(data: *mut c_void, bytes: usize) -> *
         if data.is_null() && bytes > 0 {
             return Err(invalid("data are NULL"));
         }
-        if isize::try_from(bytes).is_err() {
-            return Err(invalid("there is not so much memory"));
-        }
+        let mut content = Vec::new();
+        let has_room = content.try_reserve_exact(bytes);
+        has_room.map_err(|_| invalid("there is not so much memory"))?;
+        content.resize(bytes, 0);
         Ok(OwnRegion {
-            region: Region::new(vec![0; bytes]),
+            region: Region::new(content),
             data: data.cast(),
             bytes,
+            is_running: Arc::default(),
         })
     })
 }
@@ -205,6 +210,9 @@ pub unsafe extern "C" fn pbs_rt_task_kernel(
     number(|| {
         // SAFETY: as the caller has said.
         let (graph, source, name) = unsafe { (exclusive(graph)?, needed(source)?, needed(name)?) };
+        if source.is_empty() {
+            return Err(invalid(format!("kernel {name} has no source")));
+        }
         let kernel = Kernel {
             source,
             name,

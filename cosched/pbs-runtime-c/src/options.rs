@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use pbs_cosched::{Determination, EnhancedOptions, GreedyOptions, Scheduler};
-use pbs_runtime::{Accelerator, CoScheduling, DeviceSpec, Model, Options, Simulated};
+use pbs_runtime::{Accelerator, CoScheduling, DeviceSpec, Model, Options, Simulated, MOST_UNITS};
 use pbs_runtime_history::InHistory;
 
 use crate::error::{exclusive, free, handle, invalid, needed, number, text, Failure, EUNAVAILABLE};
@@ -185,8 +185,9 @@ pub unsafe extern "C" fn pbs_rt_options_simulated(
         // SAFETY: as the caller has said.
         let (options, name) = unsafe { (exclusive(options)?, needed(name)?) };
         let model = model(of)?;
-        if !(1..=1024).contains(&count) {
-            return Err(invalid("there can be 1 to 1024 devices of a type"));
+        if !(1..=MOST_UNITS).contains(&count) {
+            let why = format!("there can be 1 to {MOST_UNITS} devices of a type");
+            return Err(invalid(why));
         }
         let one = || Arc::new(Simulated::new(&[model], memory_bytes)) as Arc<dyn Accelerator>;
         options.devices.push(DeviceSpec {

@@ -4,11 +4,12 @@
 use std::ffi::{c_int, c_void};
 use std::ptr::{null, null_mut};
 use std::slice;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use pbs_runtime::{Context, Options, Runtime};
 
-use crate::error::{exclusive, free, handle, number, remember, shared};
-use crate::graph::OwnGraph;
+use crate::error::{exclusive, free, handle, invalid, number, remember, shared, Failure};
+use crate::graph::{OwnGraph, OwnRegion};
 
 /// How a graph ran; see the header.
 #[derive(Clone, Copy, Debug, Default)]
@@ -76,6 +77,31 @@ pub unsafe extern "C" fn pbs_rt_is_alone(runtime: *const Runtime) -> c_int {
     })
 }
 
+/// The regions of a graph that is running, until this is dropped: no other graph has them.
+#[derive(Debug, Default)]
+struct Running<'a>(Vec<&'a AtomicBool>);
+
+impl<'a> Running<'a> {
+    fn new(regions: &'a [OwnRegion]) -> Result<Self, Failure> {
+        let mut running = Self::default();
+        for region in regions {
+            if region.is_running.swap(true, Ordering::AcqRel) {
+                return Err(invalid("a region is of a graph that is running"));
+            }
+            running.0.push(&region.is_running);
+        }
+        Ok(running)
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        for is_running in &self.0 {
+            is_running.store(false, Ordering::Release);
+        }
+    }
+}
+
 /// Runs a graph.
 ///
 /// # Safety
@@ -90,6 +116,7 @@ pub unsafe extern "C" fn pbs_rt_run(
     number(|| {
         // SAFETY: as the caller has said.
         let (runtime, graph) = unsafe { (shared(runtime)?, shared(graph)?) };
+        let _running = Running::new(graph.regions())?;
         for region in graph.regions() {
             if region.bytes > 0 {
                 // SAFETY: the caller's data, of so many bytes, which he does not use now.

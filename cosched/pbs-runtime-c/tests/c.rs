@@ -113,3 +113,12 @@ fn mistakes_are_errors() {
     assert!(ran.status.success(), "{}", text(&ran));
     fs::remove_dir_all(directory).unwrap();
 }
+
+/// Its handler of a signal stays installed.
+#[test]
+fn the_library_stays_in_memory() {
+    let told = Command::new("readelf").arg("-d").arg(library()).output();
+    let told = text(&told.expect("readelf"));
+    let flags = told.lines().find(|line| line.contains("(FLAGS_1)"));
+    assert!(flags.is_some_and(|of| of.contains("NODELETE")), "{told}");
+}

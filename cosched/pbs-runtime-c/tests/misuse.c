@@ -24,6 +24,61 @@ static int fails(struct pbs_rt_context *context, void *argument)
 	return pbs_rt_context_threads(context) == 1 ? 42 : 2;
 }
 
+/* What the function below runs, and where. */
+static struct pbs_rt *own, *other;
+static struct pbs_rt_graph *within, *beside;
+
+static int runs(struct pbs_rt_context *context, void *argument)
+{
+	(void)context;
+	(void)argument;
+	WANT(PBS_RT_EGRAPH, pbs_rt_run(own, beside, NULL));
+	/* It has a region of the graph that is running. */
+	WANT(PBS_RT_EINVAL, pbs_rt_run(other, within, NULL));
+	return strcmp(pbs_rt_last_error(), "a region is of a graph that is running");
+}
+
+static int nothing(struct pbs_rt_context *context, void *argument)
+{
+	(void)context;
+	(void)argument;
+	return 0;
+}
+
+/* Graphs that are run while another one is. */
+static void nested(const struct pbs_rt_options *options)
+{
+	char data[4] = "abc", more[4] = "def";
+	struct pbs_rt_region *region = pbs_rt_region_new(data, sizeof(data));
+	struct pbs_rt_region *second = pbs_rt_region_new(more, sizeof(more));
+	struct pbs_rt_graph *graph = pbs_rt_graph_new();
+
+	own = pbs_rt_new(options);
+	other = pbs_rt_new(options);
+	within = pbs_rt_graph_new();
+	beside = pbs_rt_graph_new();
+	pbs_rt_graph_task(graph, "runs", NULL);
+	pbs_rt_task_function(graph, 0, PBS_RT_CPU, 1, 1, runs, NULL);
+	pbs_rt_graph_task(graph, "nothing", NULL);
+	pbs_rt_task_function(graph, 1, PBS_RT_CPU, 1, 1, nothing, NULL);
+	pbs_rt_task_region(graph, 1, region, PBS_RT_READ);
+	pbs_rt_task_after(graph, 1, 0);
+	pbs_rt_graph_task(within, "nothing", NULL);
+	pbs_rt_task_function(within, 0, PBS_RT_CPU, 1, 1, nothing, NULL);
+	pbs_rt_task_region(within, 0, second, PBS_RT_READ);
+	pbs_rt_task_region(within, 0, region, PBS_RT_READ);
+	WANT(PBS_RT_OK, pbs_rt_run(own, graph, NULL));
+	/* What was refused has kept nothing, nor has what has ended. */
+	WANT(PBS_RT_OK, pbs_rt_run(other, within, NULL));
+	pbs_rt_graph_free(graph);
+	pbs_rt_graph_free(within);
+	pbs_rt_graph_free(beside);
+	pbs_rt_region_free(region);
+	pbs_rt_region_free(second);
+	pbs_rt_free(own);
+	pbs_rt_free(other);
+}
+
 int main(void)
 {
 	struct pbs_rt_options *options = pbs_rt_options_new();
@@ -44,16 +99,22 @@ int main(void)
 	WANT(PBS_RT_EINVAL, pbs_rt_graph_task(graph, "\xff\xfe", NULL));
 	WANT(PBS_RT_EINVAL, pbs_rt_task_after(graph, 0, 0));
 	WANT(PBS_RT_OK, !!pbs_rt_region_new(NULL, 4));
+	WANT(PBS_RT_OK, !!pbs_rt_region_new(data, PTRDIFF_MAX));
+	WANT(PBS_RT_OK, !!pbs_rt_region_new(data, SIZE_MAX));
 	WANT(PBS_RT_OK, !!pbs_rt_new(NULL));
 	pbs_rt_options_threads(options, 0);
 	WANT(PBS_RT_OK, !!pbs_rt_new(options));
+	pbs_rt_options_threads(options, UINT32_MAX);
+	WANT(PBS_RT_OK, !!pbs_rt_new(options));
 	pbs_rt_options_threads(options, 1);
+	nested(options);
 	pbs_rt_options_refuse(options, 1);
 	runtime = pbs_rt_new(options);
 	first = pbs_rt_graph_task(graph, "first", NULL);
 	WANT(PBS_RT_EGRAPH, pbs_rt_run(runtime, graph, NULL));
 	WANT(PBS_RT_EINVAL, pbs_rt_task_function(graph, first, PBS_RT_CPU, 1, 1, NULL, NULL));
 	WANT(PBS_RT_EINVAL, pbs_rt_task_region(graph, first, region, 9));
+	WANT(PBS_RT_EINVAL, pbs_rt_task_kernel(graph, first, "", "k", 1, 1));
 	pbs_rt_task_function(graph, first, PBS_RT_GPU, 1, 1, fails, NULL);
 	WANT(PBS_RT_EFIT, pbs_rt_run(runtime, graph, NULL));
 	pbs_rt_task_function(graph, first, PBS_RT_CPU, 1, 0, fails, NULL);

@@ -216,7 +216,8 @@ fn f26_a_lock_that_is_not_had_once_leaves_no_device_taken() {
     });
     assert_eq!(directory.entries().len(), 1, "it could not be withdrawn");
     let mut graph = Graph::new();
-    graph.add(on_gpu(&region));
+    let task = Task::new("next").variant(add(1).taking(MILLISECOND));
+    graph.add(task.region(&region, Access::ReadWrite));
     let report = runtime.run(&graph).unwrap();
     assert_eq!(report.alone_because, None);
     assert_eq!(region.content(), 2_u64.to_ne_bytes());
