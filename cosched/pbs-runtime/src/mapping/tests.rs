@@ -142,6 +142,19 @@ fn f26_transfers_cannot_make_a_master_count_for_ever() {
     assert_eq!(placements.len(), 2);
 }
 
+/// Who says the longest times for all that it may register keeps nobody else from being
+/// decided about.
+#[test]
+fn f26_long_times_of_one_keep_nobody_from_being_decided_about() {
+    let long = [variant(0, 1, u64::MAX, 0)];
+    let mut all: Vec<Waiting> = (1..=9_000)
+        .map(|task| waiting(1, task, &[], &long))
+        .collect();
+    all.push(waiting(2, 1, &[], &[variant(0, 1, 1, 0)]));
+    let placements = greedy(&snapshot(all, Vec::new()));
+    assert!(placements.iter().any(|of| of.owner.pid == 2));
+}
+
 /// Transfers in a circle leave out their owner, and nobody else's order.
 #[test]
 fn f26_transfers_that_wait_for_each_other_harm_their_owner_alone() {
