@@ -105,6 +105,65 @@ fn many_threads_stay_readable() {
     assert_eq!(cpus, 4);
 }
 
+/// The texts that are drawn.
+fn texts(svg: &str) -> Vec<String> {
+    let document = roxmltree::Document::parse(svg).unwrap();
+    let texts = document
+        .descendants()
+        .filter(|node| node.has_tag_name("text"));
+    texts
+        .filter_map(|node| node.text().map(str::to_string))
+        .collect()
+}
+
+/// Of a panel whose rows end at 1,000, with processes that come and should end then.
+fn with_processes(of: &[(u64, Option<u64>)]) -> String {
+    let processes = of.iter().enumerate();
+    let processes = processes.map(|(index, &(arrival_ns, deadline_ns))| PlacedProcess {
+        name: format!("p{index}"),
+        arrival_ns,
+        deadline_ns,
+    });
+    placements_picture(&Placements {
+        processes: processes.collect(),
+        threads: vec!["CPU 0".into()],
+        panels: vec![Panel {
+            tasks: vec![task(0, &[0], 0, 1_000)],
+            ..Panel::default()
+        }],
+        ..Placements::default()
+    })
+}
+
+/// Lines that are as close as their texts are wide are all there, and none goes untold.
+#[test]
+fn lines_whose_texts_have_no_room_are_counted() {
+    for (count, at) in [(3, 500), (5, 500), (5, 980)] {
+        let processes: Vec<_> = (0..count).map(|number| (at + 3 * number, None)).collect();
+        let svg = with_processes(&processes);
+        let lines = svg.matches("stroke-dasharray=\"2 3\"").count();
+        // One more says what the others are.
+        assert_eq!(lines, count as usize + 1, "{svg}");
+        let texts = texts(&svg);
+        let comes = texts
+            .iter()
+            .filter(|text| text.starts_with('p') && text.contains(" comes"));
+        let told = comes.map(|text| {
+            let more = text
+                .split_once(" +")
+                .map_or(0, |(_, more)| more.parse().unwrap());
+            1 + more
+        });
+        assert_eq!(told.sum::<u64>(), count, "{texts:?}");
+    }
+    let svg = with_processes(&[(0, Some(700)); 40]);
+    let texts = texts(&svg);
+    assert!(texts.contains(&"deadline of p0 +38".into()), "{texts:?}");
+    // What has room for itself counts nobody.
+    let svg = with_processes(&[(300, None), (600, None)]);
+    assert!(!svg.contains(" +"), "{svg}");
+}
+
 #[test]
 fn nothing_at_all_is_drawn_too() {
     let svg = placements_picture(&Placements::default());

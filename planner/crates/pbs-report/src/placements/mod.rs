@@ -2,6 +2,7 @@
 //! Tasks of several processes on CPU threads and accelerators: several schedules of
 //! the same tasks below each other, on one axis of time.
 
+mod labels;
 mod page;
 mod picture;
 

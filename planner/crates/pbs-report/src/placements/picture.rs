@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The schedules as a picture.
 
+use super::labels::{labels, Line};
 use super::{Panel, PlacedTask, Placements};
 use crate::axis::ticks;
 use crate::chart::{time_scale, LEFT, RIGHT, TEXT, WIDTH};
@@ -8,7 +9,7 @@ use crate::look::Look;
 use crate::number::ms;
 use crate::svg::{shortened, text_width, Anchor, Picture};
 
-const SMALL: f64 = 11.0;
+pub(super) const SMALL: f64 = 11.0;
 const KEY_ROW: f64 = 24.0;
 /// All threads of a panel together are about so high, if each can be between these.
 const THREADS: f64 = 230.0;
@@ -306,46 +307,44 @@ impl Drawing<'_> {
         }
     }
 
-    /// The end, arrivals, deadlines and what was decided. Texts stand above the rows, as far
-    /// as they have room; lines always.
+    /// The end, arrivals, deadlines and what was decided. All have a line; texts stand above the
+    /// rows as far as they have room, and tell how many others have none.
     fn lines(&mut self, panel: &Panel, top: f64, bottom: f64) {
         let end_ns = panel.end_ns();
-        let mut texts = vec![(end_ns, END, BOLD, format!("{} ms", ms(end_ns)))];
+        let mut lines = vec![(end_ns, END, BOLD, format!("{} ms", ms(end_ns)))];
         for process in &self.placements.processes {
             if let Some(deadline_ns) = process.deadline_ns {
                 let text = format!("deadline of {}", process.name);
-                texts.push((deadline_ns, DEADLINE, "", text));
+                lines.push((deadline_ns, DEADLINE, "", text));
             }
             let decided = panel.marks.iter().any(|&(ns, _)| ns == process.arrival_ns);
             if process.arrival_ns > 0 && !decided {
                 let text = format!("{} comes", process.name);
-                texts.push((process.arrival_ns, ARRIVAL, MUTED, text));
+                lines.push((process.arrival_ns, ARRIVAL, MUTED, text));
             }
         }
         for (ns, text) in &panel.marks {
-            texts.push((*ns, ARRIVAL, MUTED, text.clone()));
+            lines.push((*ns, ARRIVAL, MUTED, text.clone()));
         }
-        // On each of two lines of text, what is taken.
-        let mut taken: [Vec<(f64, f64)>; 2] = Default::default();
-        for (ns, line, style, text) in texts {
-            let x = self.x_of(ns);
-            if x > WIDTH - RIGHT + 0.5 {
-                continue;
-            }
-            let ends = ((x, top - 5.0), (x, bottom));
-            self.picture.line(ends.0, ends.1, line);
-            let width = text_width(&text, SMALL);
-            let left = (x - width / 2.0).clamp(LEFT, (WIDTH - RIGHT - width).max(LEFT));
-            let right = left + width;
-            let is_free = |taken: &Vec<(f64, f64)>| {
-                let mut taken = taken.iter();
-                taken.all(|&(from, to)| right + 8.0 < from || left > to + 8.0)
+        let lines = lines.into_iter().map(|(ns, line, style, text)| Line {
+            x: self.x_of(ns),
+            line,
+            style,
+            text,
+        });
+        let lines: Vec<Line> = lines.filter(|line| line.x <= WIDTH - RIGHT + 0.5).collect();
+        for line in &lines {
+            let ends = ((line.x, top - 5.0), (line.x, bottom));
+            self.picture.line(ends.0, ends.1, line.line);
+        }
+        for label in labels(&lines) {
+            let text = match label.more {
+                0 => label.line.text.clone(),
+                more => format!("{} +{more}", label.line.text),
             };
-            if let Some(level) = taken.iter().position(is_free) {
-                let at = (left + width / 2.0, top - 9.0 - 13.0 * level as f64);
-                self.picture.text(at, SMALL, Anchor::Middle, style, &text);
-                taken[level].push((left, right));
-            }
+            let at = (label.middle, top - 9.0 - 13.0 * label.level as f64);
+            let style = label.line.style;
+            self.picture.text(at, SMALL, Anchor::Middle, style, &text);
         }
     }
 }
