@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::names::label_of;
 use crate::sim::numbers;
+use crate::words;
 use crate::{plan, Case, Planned, Rounds, Settings, When, Who};
 
 /// So many alternatives of all tasks, times the tasks whose timing each needs, are tried.
@@ -97,7 +98,7 @@ pub fn explain(case: &Case<'_>, settings: &Settings) -> Result<Explanation, Stri
         Said {
             determination: when.name(),
             necessary: necessity.is_necessary(),
-            why: necessity.to_string(),
+            why: words::necessity(necessity),
             saved_ns,
             wait_ns,
             cost_ns,
@@ -216,6 +217,12 @@ impl Explanation {
                     ms(of.all_end_ns),
                 ]);
                 first = false;
+            }
+            let others = explained.variants.iter().filter(|of| !of.chosen).count();
+            if let more @ 1.. = others.saturating_sub(ALTERNATIVES) {
+                let mut line = vec![String::new(); titles.len()];
+                line[2] = format!("... and {more} more");
+                lines.push(line);
             }
         }
         let mut text = columns(&lines, 3);

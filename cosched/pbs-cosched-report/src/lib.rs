@@ -21,6 +21,7 @@ mod rows;
 mod settings;
 mod sim;
 mod slowed;
+mod words;
 
 pub use case::Case;
 pub use compare::{compare, Compared, Row};

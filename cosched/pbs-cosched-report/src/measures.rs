@@ -35,6 +35,8 @@ pub struct Turnaround {
     pub turnaround_ns: Option<u64>,
     /// When it ends.
     pub end_ns: Option<u64>,
+    /// When it should have, in nanoseconds from the submission of all, as `end_ns`.
+    pub deadline_ns: Option<u64>,
     /// It ends after its deadline.
     pub misses: bool,
 }
@@ -68,13 +70,13 @@ impl Both {
         }
     }
 
-    /// A line for each measure.
-    pub(crate) fn text(&self) -> String {
-        self.table().print(Format::Text)
+    /// A line for each measure; `title`: that of the column of the other schedule.
+    pub(crate) fn text(&self, title: &str) -> String {
+        self.table(title).print(Format::Text)
     }
 
     /// A row for each measure.
-    pub(crate) fn table(&self) -> Table {
+    pub(crate) fn table(&self, title: &str) -> Table {
         let (without, with) = (&self.without, &self.with);
         let row = |what: &str, one: String, other: String| vec![what.to_string(), one, other];
         let mut rows = Vec::new();
@@ -86,6 +88,14 @@ impl Both {
                 one.text(),
                 other.text(),
             ));
+            let deadline_ns = one.deadline_ns.filter(|_| one.misses || other.misses);
+            if let Some(deadline_ns) = deadline_ns {
+                rows.push(row(
+                    &format!("end of {}, deadline {}, ms", one.process, ms(deadline_ns)),
+                    one.end_text(),
+                    other.end_text(),
+                ));
+            }
         }
         if without.turnarounds.len() > 1 {
             let sums = (without.turnarounds_ns, with.turnarounds_ns);
@@ -103,7 +113,7 @@ impl Both {
             without.load_monolithic,
             with.load_monolithic,
         ));
-        let mut table = Table::new(&["", "NOT CO-SCHEDULED", "CO-SCHEDULED"], 1);
+        let mut table = Table::new(&["", "NOT CO-SCHEDULED", title], 1);
         rows.into_iter().for_each(|row| table.push(row));
         table
     }
@@ -126,6 +136,7 @@ impl Measured {
                 process: names.processes[index].clone(),
                 turnaround_ns,
                 end_ns,
+                deadline_ns: process.deadline_ns,
                 misses: process.deadline_ns.is_some_and(is_late),
             }
         });
@@ -143,8 +154,13 @@ impl Measured {
 
 impl Turnaround {
     fn text(&self) -> String {
+        self.turnaround_ns.map_or_else(|| "-".into(), ms)
+    }
+
+    /// When it ends, as a deadline does not count from the arrival, as the turnaround does.
+    fn end_text(&self) -> String {
         let late = if self.misses { "late " } else { "" };
-        self.turnaround_ns
+        self.end_ns
             .map_or_else(|| "-".into(), |ns| format!("{late}{}", ms(ns)))
     }
 }
@@ -153,6 +169,9 @@ impl Turnaround {
 pub(crate) fn percent(part: f64) -> String {
     format!("{:.2} %", part * 100.0)
 }
+
+/// The title of the column of what is done.
+pub(crate) const CO_SCHEDULED: &str = "CO-SCHEDULED";
 
 /// A speed-up as `26.4 % faster`.
 pub(crate) fn faster(speed_up: f64) -> String {

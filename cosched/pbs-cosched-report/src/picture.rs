@@ -4,25 +4,33 @@
 use pbs_cosched::Timeline;
 use pbs_report::{ms, placements_page, Panel, PlacedProcess, PlacedTask, Placements, Table};
 
-use crate::measures::{faster, percent};
+use crate::measures::{faster, percent, CO_SCHEDULED};
 use crate::rows::Placed;
 use crate::{Both, Case, Planned, Simulated, TaskRow};
 
 /// Rows of the page's table of tasks.
 const ROWS: usize = 2_000;
 
-/// Without co-scheduling above, what was decided below.
+/// What the lower schedule is: when and where, what each task runs as, and marks.
+struct Below<'a> {
+    timeline: &'a Timeline,
+    tasks: Vec<Option<&'a Placed>>,
+    title: String,
+    marks: Vec<(u64, String)>,
+}
+
+/// Without co-scheduling above, what was found below; both as slow-downs make them, if it is
+/// known how they do.
 fn placements(
     case: &Case<'_>,
-    timeline: &Timeline,
-    tasks: &[TaskRow],
-    title: &str,
-    marks: Vec<(u64, String)>,
+    rows: &[TaskRow],
+    slowed: Option<&(Timeline, Timeline)>,
+    below: Below<'_>,
 ) -> Placements {
-    let panel = |title: &str, timeline: &Timeline, of: &dyn Fn(&TaskRow) -> Option<Placed>| {
-        let slots = timeline.slots.iter().enumerate().zip(tasks);
+    let panel = |title: &str, timeline: &Timeline, of: &dyn Fn(usize) -> Option<Placed>| {
+        let slots = timeline.slots.iter().enumerate().zip(rows);
         let tasks = slots.filter_map(|((task, slot), row)| {
-            let (slot, placed) = (slot.as_ref()?, of(row)?);
+            let (slot, placed) = (slot.as_ref()?, of(task)?);
             let label = match placed.round {
                 Some(round) => format!("{} r{round}", placed.variant),
                 None => placed.variant,
@@ -37,17 +45,26 @@ fn placements(
             })
         });
         Panel {
-            title: title.into(),
+            title: match slowed {
+                Some(_) => format!("{title}, with slow-downs"),
+                None => title.into(),
+            },
             tasks: tasks.collect(),
             marks: Vec::new(),
         }
     };
     let processes = case.workload.processes.iter().zip(&case.names.processes);
-    let without = panel("not co-scheduled", &case.without, &|row| {
-        row.without.clone()
+    let (without, with) = match slowed {
+        Some((without, with)) => (without, with),
+        None => (&case.without, below.timeline),
+    };
+    let without = panel("not co-scheduled", without, &|task| {
+        rows.get(task)?.without.clone()
     });
-    let mut with = panel(title, timeline, &|row| row.placed.clone());
-    with.marks = marks;
+    let mut with = panel(&below.title, with, &|task| {
+        below.tasks.get(task).copied().flatten().cloned()
+    });
+    with.marks = below.marks;
     Placements {
         title: format!("Co-scheduling {}", case.names.processes.join(", ")),
         processes: processes
@@ -63,17 +80,56 @@ fn placements(
     }
 }
 
-/// The page of a picture.
-fn page(placements: &Placements, measures: &Both, note: &str, tasks: &[TaskRow]) -> String {
+/// What a page says beside its picture.
+struct Told<'a> {
+    measures: &'a Both,
+    slowed: Option<&'a Both>,
+    /// The title of the column of what was found.
+    title: &'a str,
+    /// Who found it, if that was not taken.
+    not_taken: Option<&'a str>,
+    note: &'a str,
+    tasks: &'a [TaskRow],
+}
+
+/// Figures in short: of what is done, and of what was found if that is something else.
+fn figures(told: &Told<'_>) -> Vec<(String, String)> {
+    let measures = told.slowed.unwrap_or(told.measures);
     let (without, with) = (&measures.without, &measures.with);
-    let figures = [
-        ("speed-up", faster(measures.speed_up)),
-        ("makespan, ms", ms(with.makespan_ns)),
-        ("without co-scheduling, ms", ms(without.makespan_ns)),
-        ("load", percent(with.load)),
-        ("load without", percent(without.load)),
-    ];
-    let figures = figures.map(|(what, figure)| (what.to_string(), figure));
+    let figures = match told.not_taken {
+        None => vec![
+            ("speed-up".into(), faster(measures.speed_up)),
+            ("makespan, ms".into(), ms(with.makespan_ns)),
+            ("without co-scheduling, ms".into(), ms(without.makespan_ns)),
+            ("load".into(), percent(with.load)),
+            ("load without".into(), percent(without.load)),
+        ],
+        Some(who) => vec![
+            (
+                "makespan, not co-scheduled, ms".into(),
+                ms(without.makespan_ns),
+            ),
+            ("load, not co-scheduled".into(), percent(without.load)),
+            (
+                format!("makespan of what {who} found, not taken, ms"),
+                ms(with.makespan_ns),
+            ),
+        ],
+    };
+    let figures = figures.into_iter().map(|(what, figure): (String, _)| {
+        let slowed = if told.slowed.is_some() {
+            ", with slow-downs"
+        } else {
+            ""
+        };
+        (what + slowed, figure)
+    });
+    figures.collect()
+}
+
+/// The page of a picture.
+fn page(placements: &Placements, told: &Told<'_>) -> String {
+    let Told { title, tasks, .. } = *told;
     let mut list = Table::new(
         &[
             "process",
@@ -103,27 +159,56 @@ fn page(placements: &Placements, measures: &Both, note: &str, tasks: &[TaskRow])
         line.extend(cells(&row.without, &[variant, end]));
         list.push(line);
     }
-    let tables = [("Measures", measures.table()), ("Tasks", list)];
-    placements_page(placements, &figures, note, &tables)
+    let mut tables = Vec::new();
+    match told.slowed {
+        Some(slowed) => {
+            tables.push(("Measures, with slow-downs", slowed.table(title)));
+            tables.push(("Measures, without slow-downs", told.measures.table(title)));
+        }
+        None => tables.push(("Measures", told.measures.table(title))),
+    }
+    let heading = match (told.not_taken.is_some(), told.slowed.is_some()) {
+        (false, false) => "Tasks",
+        (false, true) => "Tasks, times without slow-downs",
+        (true, false) => "Tasks, as without co-scheduling",
+        (true, true) => "Tasks, as without co-scheduling, times without slow-downs",
+    };
+    tables.push((heading, list));
+    placements_page(placements, &figures(told), told.note, &tables)
 }
 
 impl Planned {
-    /// The picture: what is done, below not co-scheduling.
+    /// The picture: what was found, taken or not, below not co-scheduling.
     pub fn placements(&self, case: &Case<'_>) -> Placements {
         let title = match self.verdict.taken {
-            true if self.scheduler == "greedy" => {
-                "co-scheduled, greedy; r2: of the second round".into()
-            }
             true => format!("co-scheduled, {}", self.scheduler),
-            false => format!("not taken, what {} found would be worse", self.scheduler),
+            false => format!("not taken: what {} found", self.scheduler),
         };
-        placements(case, &self.timeline, &self.tasks, &title, Vec::new())
+        let rounds = match self.scheduler {
+            "greedy" => "; r2: of the second round",
+            _ => "",
+        };
+        let below = Below {
+            timeline: &self.found.1,
+            tasks: self.found_tasks.iter().map(Option::as_ref).collect(),
+            title: title + rounds,
+            marks: Vec::new(),
+        };
+        placements(case, &self.tasks, self.slowed_timelines.as_ref(), below)
     }
 
     /// The picture in a page, with tables.
     pub fn page(&self, case: &Case<'_>) -> String {
         let placements = self.placements(case);
-        page(&placements, &self.measures, &self.verdict.why, &self.tasks)
+        let told = Told {
+            measures: &self.measures,
+            slowed: self.slowed.as_ref(),
+            title: &self.title(),
+            not_taken: (!self.verdict.taken).then_some(self.scheduler),
+            note: &self.verdict.why,
+            tasks: &self.tasks,
+        };
+        page(&placements, &told)
     }
 }
 
@@ -144,8 +229,13 @@ impl Simulated {
                 format!("{} comes: {what}", decision.process),
             )
         });
-        let marks = marks.collect();
-        placements(case, &self.run.timeline, &self.tasks, &title, marks)
+        let below = Below {
+            timeline: &self.run.timeline,
+            tasks: self.tasks.iter().map(|row| row.placed.as_ref()).collect(),
+            title,
+            marks: marks.collect(),
+        };
+        placements(case, &self.tasks, self.slowed_timelines.as_ref(), below)
     }
 
     /// The picture in a page, with tables.
@@ -162,6 +252,14 @@ impl Simulated {
             format!("At {at} ms {process} comes: {why}{verdict}.")
         });
         let note: Vec<_> = decisions.take(12).collect();
-        page(&placements, &self.measures, &note.join(" "), &self.tasks)
+        let told = Told {
+            measures: &self.measures,
+            slowed: self.slowed.as_ref(),
+            title: CO_SCHEDULED,
+            not_taken: None,
+            note: &note.join(" "),
+            tasks: &self.tasks,
+        };
+        page(&placements, &told)
     }
 }

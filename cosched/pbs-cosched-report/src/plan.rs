@@ -7,9 +7,9 @@ use pbs_cosched::{
 };
 use serde::Serialize;
 
-use crate::measures::faster;
-use crate::rows::{placed, rows, table};
-use crate::{Both, Case, Settings, TaskRow, When, Who};
+use crate::measures::{faster, CO_SCHEDULED};
+use crate::rows::{placed, rows, table, Placed};
+use crate::{words, Both, Case, Settings, TaskRow, When, Who};
 
 /// What was decided.
 #[derive(Clone, Debug, Serialize)]
@@ -20,7 +20,8 @@ pub struct Planned {
     pub waiting: usize,
     /// Who decided.
     pub scheduler: &'static str,
-    /// Brute force has shown that no mapping is better; nothing: it was not asked.
+    /// Brute force has shown that no mapping is better; nothing: it was not asked, or slow-downs
+    /// decide, which it does not reckon with.
     pub proved: Option<bool>,
     /// Whether it is done, and why.
     pub verdict: Verdict,
@@ -40,6 +41,12 @@ pub struct Planned {
     /// What the scheduler found, taken or not.
     #[serde(skip)]
     pub found: (Mapping, Timeline),
+    /// What each task would run as by that, and since when and until when.
+    #[serde(skip)]
+    pub(crate) found_tasks: Vec<Option<Placed>>,
+    /// Not co-scheduling and what was found, as slow-downs make them.
+    #[serde(skip)]
+    pub(crate) slowed_timelines: Option<(Timeline, Timeline)>,
 }
 
 /// Whether what was found is done.
@@ -132,6 +139,7 @@ pub fn plan(case: &Case<'_>, settings: &Settings) -> Result<Planned, String> {
         true => found.clone(),
         false => (case.without_mapping.clone(), case.without.clone()),
     };
+    let (slowed, slowed_timelines) = apart(slowed);
     // Without co-scheduling each waits in line, in no rounds.
     let of = |mapping: &Mapping, task: usize, rounds: bool| {
         let variant = case.variant(mapping, task)?;
@@ -139,22 +147,26 @@ pub fn plan(case: &Case<'_>, settings: &Settings) -> Result<Planned, String> {
         let round = choice.map(|choice| choice.round);
         Some((variant, round.filter(|_| rounds && !is_running(case, task))))
     };
-    let rounds = verdict.taken && settings.who == Who::Greedy;
+    let rounds = settings.who == Who::Greedy;
     let names = &case.names;
-    let with = placed(workload, platform, names, &timeline, |task| {
-        of(&mapping, task, rounds)
+    let found_tasks = placed(workload, platform, names, &found.1, |task| {
+        of(&found.0, task, rounds)
     });
     let without = placed(workload, platform, names, &case.without, |task| {
         of(&case.without_mapping, task, false)
     });
+    let with = match verdict.taken {
+        true => found_tasks.clone(),
+        false => without.clone(),
+    };
     Ok(Planned {
         at_ns: case.running.now_ns,
         waiting,
         scheduler: settings.who.name(),
-        proved,
+        proved: proved.filter(|_| slowed.is_none()),
         verdict,
         measures,
-        slowed: slowed.map(|(both, ..)| both),
+        slowed,
         tasks: rows(
             workload,
             names,
@@ -165,6 +177,8 @@ pub fn plan(case: &Case<'_>, settings: &Settings) -> Result<Planned, String> {
         mapping,
         timeline,
         found,
+        found_tasks,
+        slowed_timelines,
     })
 }
 
@@ -181,8 +195,9 @@ impl Verdict {
         let necessary = necessity.is_none_or(|necessity| necessity.is_necessary());
         let is_worse = settings.take_worse && verdict.reason != Reason::Incomplete;
         let taken = necessary && (verdict.accepted || is_worse);
-        let reason = verdict.reason;
-        let why = match (necessity, taken) {
+        let reason = words::reason(verdict.reason);
+        let necessity = necessity.map(words::necessity);
+        let why = match (&necessity, taken) {
             (Some(necessity), false) if !necessary => {
                 format!("Not co-scheduled: {necessity}.")
             }
@@ -203,10 +218,25 @@ impl Verdict {
     }
 }
 
-/// What slow-downs make of it.
-pub(crate) fn slowed_text(slowed: Option<&Both>) -> String {
+/// Behind what is faster or slower, where slow-downs are known.
+pub(crate) const WITHOUT_SLOWDOWNS: &str = " without slow-downs, which the search knows nothing of";
+/// Above a list of tasks, there.
+pub(crate) const TIMES_ALONE: &str = "Times of tasks are those without slow-downs:\n";
+
+/// Measures and timelines of [`Case::slow_both`].
+pub(crate) fn apart(
+    slowed: Option<(Both, Timeline, Timeline)>,
+) -> (Option<Both>, Option<(Timeline, Timeline)>) {
+    match slowed {
+        Some((both, without, with)) => (Some(both), Some((without, with))),
+        None => (None, None),
+    }
+}
+
+/// What slow-downs make of it; `title`: that of the column of the other schedule.
+pub(crate) fn slowed_text(slowed: Option<&Both>, title: &str) -> String {
     slowed.map_or_else(String::new, |both| {
-        let (text, faster) = (both.text(), faster(both.speed_up));
+        let (text, faster) = (both.text(title), faster(both.speed_up));
         format!("\nWith slow-downs, {faster}:\n{text}")
     })
 }
@@ -215,18 +245,40 @@ impl Planned {
     /// For people.
     pub fn text(&self) -> String {
         let proved = match self.proved {
+            _ if self.slowed.is_some() => WITHOUT_SLOWDOWNS,
             Some(true) => ", and no mapping is better",
             Some(false) => ", but not all mappings could be tried (--iterations)",
             None => "",
         };
+        let mut above = String::new();
+        if !self.verdict.taken {
+            above += "Tasks run as without co-scheduling:\n";
+        }
+        if self.slowed.is_some() {
+            above += TIMES_ALONE;
+        }
+        let (title, speed_up) = (self.title(), faster(self.measures.speed_up));
+        let outcome = match self.verdict.taken {
+            true => format!("{}: {speed_up}{proved}", self.scheduler),
+            false => format!(
+                "not taken: what {} found, {speed_up}{proved}",
+                self.scheduler
+            ),
+        };
         format!(
-            "{}\n{}{}\n{}: {}{proved}.\n{}\n",
+            "{above}{}\n{}{}\n{outcome}.\n{}\n",
             table(&self.tasks),
-            self.measures.text(),
-            slowed_text(self.slowed.as_ref()),
-            self.scheduler,
-            faster(self.measures.speed_up),
+            self.measures.text(&title),
+            slowed_text(self.slowed.as_ref(), &title),
             self.verdict.why
         )
+    }
+
+    /// The title of the column of what was found.
+    pub(crate) fn title(&self) -> String {
+        match self.verdict.taken {
+            true => CO_SCHEDULED.into(),
+            false => format!("WHAT {} FOUND", self.scheduler),
+        }
     }
 }

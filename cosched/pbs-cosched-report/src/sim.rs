@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Processes that arrive one after the other.
 
-use pbs_cosched::{simulate, Necessity, Run};
+use pbs_cosched::{simulate, Necessity, Run, Timeline};
 use pbs_report::{columns, ms};
 use serde::Serialize;
 
-use crate::measures::faster;
-use crate::plan::slowed_text;
+use crate::measures::{faster, CO_SCHEDULED};
+use crate::plan::{apart, slowed_text, TIMES_ALONE, WITHOUT_SLOWDOWNS};
 use crate::rows::{placed, rows, table};
-use crate::{Both, Case, Settings, TaskRow, When};
+use crate::{words, Both, Case, Settings, TaskRow, When};
 
 /// What became of a workload.
 #[derive(Clone, Debug, Serialize)]
@@ -29,6 +29,9 @@ pub struct Simulated {
     /// When and where.
     #[serde(skip)]
     pub run: Run,
+    /// Not co-scheduling and what came out, as slow-downs make them.
+    #[serde(skip)]
+    pub(crate) slowed_timelines: Option<(Timeline, Timeline)>,
 }
 
 /// What happened at an arrival.
@@ -64,12 +67,14 @@ impl DecisionRow {
             process: case.names.processes[decision.process].clone(),
             waiting: decision.waiting,
             necessary: decision.necessity.is_necessary(),
-            determination: decision.necessity.to_string(),
+            determination: words::necessity(decision.necessity),
             saved_ns,
             wait_ns,
             cost_ns,
             taken: decision.taken,
-            verdict: decision.verdict.map(|verdict| verdict.reason.to_string()),
+            verdict: decision
+                .verdict
+                .map(|verdict| words::reason(verdict.reason)),
         }
     }
 }
@@ -110,14 +115,16 @@ pub fn sim(case: &Case<'_>, settings: &Settings) -> Result<Simulated, Vec<String
     });
     let variants = |task: usize| run.variants.get(task).copied().flatten();
     let slowed = case.slow_both(&run.timeline, &variants);
+    let (slowed, slowed_timelines) = apart(slowed);
     Ok(Simulated {
         scheduler: settings.who.name(),
         determination: when.name(),
         decisions: decisions.collect(),
         measures: Both::new(workload, platform, names, &case.without, &run.timeline),
-        slowed: slowed.map(|(both, ..)| both),
+        slowed,
         tasks: rows(workload, names, |_| false, with, without),
         run,
+        slowed_timelines,
     })
 }
 
@@ -149,14 +156,24 @@ impl Simulated {
             ]);
         }
         format!(
-            "{}\n{}\n{}{}\n{}, {}: {}.\n",
+            "{}\n{}{}\n{}{}\n{}, {}: {}{}.\n",
             columns(&lines, titles.len()),
+            if self.slowed.is_some() {
+                TIMES_ALONE
+            } else {
+                ""
+            },
             table(&self.tasks),
-            self.measures.text(),
-            slowed_text(self.slowed.as_ref()),
+            self.measures.text(CO_SCHEDULED),
+            slowed_text(self.slowed.as_ref(), CO_SCHEDULED),
             self.scheduler,
             self.determination,
-            faster(self.measures.speed_up)
+            faster(self.measures.speed_up),
+            if self.slowed.is_some() {
+                WITHOUT_SLOWDOWNS
+            } else {
+                ""
+            },
         )
     }
 }

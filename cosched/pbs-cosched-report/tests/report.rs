@@ -365,4 +365,124 @@ fn f34_slow_downs_decide() {
     assert_eq!(slowed.with.makespan_ns, 120_000_000);
     assert_eq!(slowed.without.makespan_ns, 95_000_000);
     assert!(!planned.verdict.taken, "{}", planned.verdict.why);
+    // The search knows nothing of it, so it proves nothing; and what is drawn is what comes.
+    assert_eq!(planned.proved, None);
+    let text = planned.text();
+    assert!(!text.contains("no mapping is better"), "{text}");
+    assert!(
+        text.contains("without slow-downs, which the search knows nothing of"),
+        "{text}"
+    );
+    let placements = planned.placements(&case);
+    let ends = |panel: usize| {
+        placements.panels[panel]
+            .tasks
+            .iter()
+            .map(|task| task.end_ns)
+            .max()
+    };
+    assert_eq!((ends(0), ends(1)), (Some(95_000_000), Some(120_000_000)));
+    assert!(placements.panels[0].title.ends_with(", with slow-downs"));
+    let page = planned.page(&case);
+    assert!(page.contains("<b>95.000</b> makespan, not co-scheduled, ms, with slow-downs"));
+    assert!(page.contains("times without slow-downs</h2>"), "{page}");
+    let always = Settings {
+        when: Some(When::Always),
+        take_worse: true,
+        ..settings(Who::Best)
+    };
+    let simulated = sim(&case, &always).unwrap();
+    let placements = simulated.placements(&case);
+    let ends = placements.panels[1].tasks.iter().map(|task| task.end_ns);
+    assert_eq!(ends.max(), Some(simulated.slowed.unwrap().with.makespan_ns));
+}
+
+/// Who reads that something is not taken does not find its figures as what is done.
+#[test]
+fn what_is_not_taken_is_shown_as_such() {
+    let question = question(&[
+        graph("one", "0ns", &[("a", Some(11), Some(10))]),
+        graph("two", "0ns", &[("b", Some(200), Some(20))]),
+    ]);
+    let case = Case::new(&question, 0).unwrap();
+    let planned = plan(&case, &settings(Who::Greedy)).unwrap();
+    let text = planned.text();
+    for words in [
+        "Tasks run as without co-scheduling:\n",
+        "NOT CO-SCHEDULED   WHAT greedy FOUND",
+        "\nnot taken: what greedy found, 85.0 % slower.\n",
+    ] {
+        let text = text
+            .split("  ")
+            .map(str::trim_start)
+            .filter(|part| !part.is_empty());
+        let text = text.collect::<Vec<_>>().join("   ");
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    let placements = planned.placements(&case);
+    let ends = |panel: usize| {
+        placements.panels[panel]
+            .tasks
+            .iter()
+            .map(|task| task.end_ns)
+            .max()
+    };
+    assert_eq!((ends(0), ends(1)), (Some(30_000_000), Some(200_000_000)));
+    assert!(placements.panels[1]
+        .title
+        .starts_with("not taken: what greedy found"));
+    let page = planned.page(&case);
+    for words in [
+        "<b>30.000</b> makespan, not co-scheduled, ms<",
+        "<b>200.000</b> makespan of what greedy found, not taken, ms<",
+        ">WHAT greedy FOUND<",
+        "<h2>Tasks, as without co-scheduling</h2>",
+    ] {
+        assert!(page.contains(words), "{words}: {page}");
+    }
+    assert!(!page.contains("speed-up</li>"), "{page}");
+}
+
+/// The table and the sentences below it say the same time in the same way.
+#[test]
+fn sentences_have_times_as_tables_do() {
+    let exact = |text: String| text.replace("30ms", "1234567899ns");
+    let question = question(&[
+        exact(graph("one", "0ns", &[("a", Some(9_000), Some(30))])),
+        graph("two", "0ns", &[("b", Some(25), Some(20))]),
+    ]);
+    let case = Case::new(&question, 0).unwrap();
+    let asked = Settings {
+        when: Some(When::Amortization),
+        ..settings(Who::Greedy)
+    };
+    let why = plan(&case, &asked).unwrap().verdict.why;
+    assert_eq!(
+        why,
+        "Co-scheduled: tasks wait 1,234.567 ms, co-scheduling costs 0.000 ms; everything has ended \
+         after 1,234.567 ms instead of 1,254.567 ms."
+    );
+    let simulated = sim(&case, &asked).unwrap().text();
+    assert!(
+        simulated.contains("1,234.567") && !simulated.contains("1234.56"),
+        "{simulated}"
+    );
+}
+
+/// A deadline does not count from the arrival, as a turnaround does.
+#[test]
+fn who_is_late_is_told_with_end_and_deadline() {
+    let late = graph("one", "10ms", &[("a", Some(60), None)]);
+    let late = late.replace("start_ns", "deadline_ns = \"55ms\"\nstart_ns");
+    let question = question(&[late]);
+    let case = Case::new(&question, 0).unwrap();
+    let text = plan(&case, &settings(Who::Greedy)).unwrap().text();
+    let line = |begin: &str| -> Vec<_> {
+        let line = text.lines().find_map(|line| line.strip_prefix(begin));
+        let line = line.unwrap_or_else(|| panic!("{begin}: {text}"));
+        line.split_whitespace().collect()
+    };
+    assert_eq!(line("turnaround of one, ms"), ["60.000", "60.000"]);
+    let ends = line("end of one, deadline 55.000, ms");
+    assert_eq!(ends, ["late", "70.000", "late", "70.000"]);
 }
