@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! `pbsctl csi`: what co-scheduled processes share, for operators.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
@@ -17,6 +17,9 @@ Examples:
   pbsctl csi list             Which tasks wait and run, and who computes
   pbsctl csi clean            Away with what is left of processes that have gone
   pbsctl csi clean --force    ... and with everything else: a file that is damaged";
+
+/// What to do about files that are damaged, as errors say it.
+const CLEAN: &str = "pbsctl csi clean --force";
 
 /// Names of the models, by number.
 const MODELS: [&str; 5] = ["CPU", "OMP", "GPU", "CUDA", "OCL"];
@@ -102,11 +105,33 @@ struct Clean {
 
 pub(crate) fn csi(out: Output, options: &CsiOptions) -> Result<ExitCode, Failure> {
     let shared = Options::new(&options.directory);
-    match options.what {
-        What::List => list(out, &shared)?,
-        What::Clean { force } => clean(out, &shared, force)?,
-    }
+    let done = match options.what {
+        What::List => list(out, &shared),
+        What::Clean { force } => clean(out, &shared, force),
+    };
+    done.map_err(|failure| with_directory(failure, &options.directory))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// A failure that says what to do for the files that were named.
+fn with_directory(failure: Failure, directory: &Path) -> Failure {
+    match failure {
+        Failure::Failed(message) if directory != Path::new(pbs_csi::DEFAULT_DIRECTORY) => {
+            let command = format!("{CLEAN} --directory {}", quoted(directory));
+            Failure::Failed(message.replace(CLEAN, &command))
+        }
+        failure => failure,
+    }
+}
+
+/// A path as a shell takes it for one word.
+fn quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-+:,@%".contains(c);
+    match text.chars().all(is_plain) {
+        true => text,
+        false => format!("'{}'", text.replace('\'', "'\\''")),
+    }
 }
 
 fn list(out: Output, shared: &Options) -> Result<(), Failure> {

@@ -7,6 +7,7 @@ use std::num::NonZeroU32;
 use std::os::unix::fs::{fchown, MetadataExt};
 use std::path::Path;
 
+use pbs_plan::text::closest;
 use pbs_plan::{from_toml, leppert, Plan, Problem};
 
 use crate::failure::Failure;
@@ -91,6 +92,30 @@ impl Kind {
         Self::shown(text).map_or(Self::Plan, |(kind, _)| kind)
     }
 
+    /// What a text is meant to be whose table is misspelled: [[taks]].
+    fn misspelled(text: &str) -> Option<(Self, u32)> {
+        let tables = [
+            ("task", Self::Graph),
+            ("node", Self::Machine),
+            ("cpu", Self::Plan),
+        ];
+        // These tables are of others, too, or of other files.
+        let others = [
+            "process", "nodes", "pool", "link", "device", "group", "limit",
+        ];
+        text.lines().zip(1..).find_map(|(line, number)| {
+            let name = line.trim_start().strip_prefix("[[")?;
+            let name = &name[..name.find([']', '.'])?];
+            if others.contains(&name) {
+                return None;
+            }
+            let all = others.into_iter().chain(tables.map(|(table, _)| table));
+            let meant = closest(name, all)?;
+            let (_, kind) = tables.into_iter().find(|&(table, _)| table == meant)?;
+            Some((kind, number))
+        })
+    }
+
     /// What a text is plainly meant to be, and the number of the line that shows it.
     fn shown(text: &str) -> Option<(Self, u32)> {
         let first = |starts: &[&str]| {
@@ -114,7 +139,8 @@ impl Kind {
         let graph = || first(&["[[task]]"]).map(|line| (Self::Graph, line));
         let machine = || first(&["[[node]]"]).map(|line| (Self::Machine, line));
         let job = || first(&keys).map(|line| (Self::Job, line));
-        plan.or_else(graph).or_else(machine).or_else(job)
+        let known = plan.or_else(graph).or_else(machine);
+        known.or_else(|| Self::misspelled(text)).or_else(job)
     }
 }
 

@@ -147,6 +147,8 @@ fn why_is_told_of_rounds_and_alternatives() {
     assert_eq!(of_p1["variants"][1]["all_end_ns"], 1_872_112_000_u64);
     let text = cosched("explain", &["p1", "p2"], "machine", &options).stdout;
     assert!(text.contains("not omp 8"), "{text}");
+    // Of nine variants one is chosen, and three others are told.
+    assert!(text.contains("... and 5 more"), "{text}");
 }
 
 #[test]
@@ -228,6 +230,40 @@ fn pictures_are_written() {
             assert!(text.contains("not co-scheduled"), "{text}");
         }
     }
+}
+
+/// What is not as it must be is refused before anything is decided, with what to do.
+#[test]
+fn files_and_times_that_are_none_are_refused() {
+    let directory = directory("cosched-refused", &[]);
+    let png = directory.join("plan.png");
+    for (options, words) in [
+        (["-o", png.to_str().unwrap()], "ends in .svg, or in .html"),
+        (["-o", "-"], "ends in .svg, or in .html"),
+        (["--cost", "-5"], "invalid value '-5' for '--cost <NS>'"),
+        (["--at", "-1"], "invalid value '-1' for '--at <NS>'"),
+    ] {
+        let ran = cosched("plan", &["p1"], "machine", &options);
+        assert_eq!(ran.status, 2, "{options:?}");
+        assert!(ran.stderr.contains(words), "{options:?}: {}", ran.stderr);
+    }
+    assert!(!png.exists() && !std::path::Path::new("-").exists());
+}
+
+/// A graph is known by its tables even if they are misspelled.
+#[test]
+fn misspelled_tables_are_told_from_others() {
+    let file = directory(
+        "cosched-misspelled",
+        &[(
+            "a.toml",
+            "name = \"a\"\ndeadline_ns = \"1s\"\n[[taks]]\nname = \"t\"\n",
+        )],
+    );
+    let file = file.join("a.toml");
+    let ran = pbsctl(&["check", file.to_str().unwrap()], "");
+    assert_eq!(ran.status, 3);
+    assert!(ran.stderr.contains("did you mean task?"), "{}", ran.stderr);
 }
 
 /// All that is wrong is told at once, and not more than a dozen lines of it.

@@ -105,8 +105,11 @@ fn a_damaged_file_says_what_to_do_and_that_helps() {
     for what in [&["csi", "list"][..], &["csi", "clean"]] {
         let ran = pbsctl(&[what, &["--directory", at]].concat(), "");
         assert_eq!(ran.status, 1);
-        let told = "it has 12 bytes instead of 262144; remove it with: pbsctl csi clean --force\n";
-        assert!(ran.stderr.ends_with(told), "{}", ran.stderr);
+        let told = format!(
+            "it has 12 bytes instead of 262144; remove it with: pbsctl csi clean --force \
+             --directory {at}\n"
+        );
+        assert!(ran.stderr.ends_with(&told), "{}", ran.stderr);
     }
     let ran = pbsctl(&["csi", "clean", "--force", "--directory", at], "");
     assert_eq!(

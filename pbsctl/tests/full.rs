@@ -296,7 +296,7 @@ const WRITING: [&[&str]; 10] = [
         "--csv",
         "out",
     ],
-    &["cosched", "plan", "graph.toml", "-o", "out"],
+    &["cosched", "plan", "graph.toml", "-o", "out.svg"],
     &["man", "."],
 ];
 
@@ -322,10 +322,9 @@ fn a_write_that_fails_leaves_the_file_that_was_there() {
             if json {
                 arguments.insert(0, "--json");
             }
-            let name = if arguments.contains(&"man") {
-                "pbsctl-check.1"
-            } else {
-                "out"
+            let name = match arguments.last() {
+                Some(&name) if name != "." => name,
+                _ => "pbsctl-check.1",
             };
             let file = directory.join(name);
             fs::write(&file, "what was there").unwrap();

@@ -18,6 +18,16 @@ const SHORT: [&str; 8] = [
     "64KiB",
 ];
 
+/// More memory than a machine can spare is refused, not cut.
+#[test]
+fn f32_a_cache_beyond_all_caches_is_refused() {
+    for cache in ["1073741825", "99999999999999"] {
+        let ran = pbsctl(&["interference", "measure", "--cache", cache], "");
+        assert_eq!(ran.status, 2);
+        assert!(ran.stderr.contains("at most 1GiB"), "{}", ran.stderr);
+    }
+}
+
 #[test]
 fn f32_measure_tells_each_pair_in_both_directions() {
     let file = scratch("measured.toml");

@@ -150,9 +150,24 @@ impl SlowdownFile {
 /// A picture of what was decided.
 #[derive(Args, Debug)]
 struct PictureFile {
-    /// Draw the schedule to FILE, as a page if it ends in .html, else as SVG
-    #[arg(id = "picture", long = "output", short = 'o', value_name = "FILE")]
+    /// Draw the schedule to FILE, as a page if it ends in .html, as SVG if in .svg
+    #[arg(id = "picture", long = "output", short = 'o', value_name = "FILE",
+          value_parser = picture_file)]
     path: Option<PathBuf>,
+}
+
+/// A file whose name says how to draw.
+fn picture_file(text: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(text);
+    match ends_in(&path, "html") || ends_in(&path, "svg") {
+        true => Ok(path),
+        false => Err("name a file that ends in .svg, or in .html for a page".into()),
+    }
+}
+
+fn ends_in(path: &Path, wanted: &str) -> bool {
+    path.extension()
+        .is_some_and(|end| end.eq_ignore_ascii_case(wanted))
 }
 
 impl PictureFile {
@@ -166,7 +181,7 @@ impl PictureFile {
         let Some(path) = &self.path else {
             return Ok(());
         };
-        let is_page = path.extension().is_some_and(|end| end == "html");
+        let is_page = ends_in(path, "html");
         files::write(path, &if is_page { page() } else { picture() })?;
         written.push(path.display().to_string());
         Ok(())

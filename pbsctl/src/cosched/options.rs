@@ -36,7 +36,8 @@ const OBJECTIVES: [(&str, Objective); 3] = [
 #[derive(Args, Debug)]
 pub(super) struct At {
     /// Decide at that time: until then nobody has co-scheduled, and what has started goes on
-    #[arg(long = "at", value_name = "NS", default_value = "0", value_parser = ns)]
+    #[arg(long = "at", value_name = "NS", default_value = "0", value_parser = ns,
+          allow_hyphen_values = true)]
     pub(super) ns: u64,
 }
 
@@ -90,7 +91,7 @@ pub(super) struct HowOptions {
 
     /// What co-scheduling costs, as determinations reckon with it; without it, what the
     /// history tells of the scheduler, or nothing
-    #[arg(long, value_name = "NS", value_parser = ns)]
+    #[arg(long, value_name = "NS", value_parser = ns, allow_hyphen_values = true)]
     cost: Option<u64>,
 
     /// Have waiting tasks start only after the cost

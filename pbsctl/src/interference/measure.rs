@@ -66,13 +66,23 @@ pub(super) struct MeasureOptions {
     )]
     hogs: Vec<Kind>,
 
-    /// How much memory the cache hog uses [default: an eighth of the last cache]
-    #[arg(long, value_name = "BYTES", value_parser = quantities::bytes)]
+    /// How much memory the cache hog uses, up to 1GiB [default: an eighth of the last cache]
+    #[arg(long, value_name = "BYTES", value_parser = cache)]
     cache: Option<u64>,
 
     /// Write what was measured to this file, for pbsctl sim --slowdowns
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
+}
+
+/// More than any cache has, but what a machine can spare.
+const MOST_CACHE_BYTES: u64 = 1 << 30;
+
+fn cache(text: &str) -> Result<u64, String> {
+    match quantities::bytes(text)? {
+        bytes if bytes <= MOST_CACHE_BYTES => Ok(bytes),
+        _ => Err("it must be at most 1GiB".into()),
+    }
 }
 
 fn kind(text: &str) -> Result<Kind, String> {
@@ -159,7 +169,7 @@ pub(super) fn measure(out: Output, options: &MeasureOptions) -> Result<ExitCode,
     let cache_bytes = pbs_hogs::last_cache_bytes(sysfs, cpus[0]);
     let mut sizes = Sizes::for_cache(cache_bytes.unwrap_or(USUAL_CACHE_BYTES));
     if let Some(bytes) = options.cache {
-        sizes.cache_bytes = usize::try_from(bytes).unwrap_or(usize::MAX).min(1 << 32);
+        sizes.cache_bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
     }
     let mut kinds = options.hogs.clone();
     kinds.sort_unstable();
