@@ -75,9 +75,15 @@ pub(crate) fn run(out: Output, path: &Path, options: &RunOptions) -> Result<Exit
         Some(launch) => node.start_plan(launch, &signals),
         None => start(&mut node, &signals),
     };
+    // What is over is forgotten.
+    let numbers = match &decision {
+        Some((_, follow)) => numbers(&node, follow),
+        None => BTreeMap::new(),
+    };
     let followed = started.and_then(|()| node.follow(&signals));
     node.listener.clear();
     let outcome = node.end(followed, &signals)?;
+    let decision = decision.map(|(decision, follow)| (decision, follow, numbers));
     report(out, node, outcome, options, decision)
 }
 
@@ -192,7 +198,9 @@ fn read(options: &RunOptions) -> Result<Work, Failure> {
 }
 
 /// The job and the process, by their indices, that the numbers of processes in plans stand for.
-fn numbers(node: &Node<Screen>, follow: &Follow) -> BTreeMap<u32, (usize, usize)> {
+type Numbers = BTreeMap<u32, (usize, usize)>;
+
+fn numbers(node: &Node<Screen>, follow: &Follow) -> Numbers {
     let plans = node.listener.plans.iter();
     let processes = plans.flat_map(|plan| &plan.processes);
     let admitted = follow.by_priority();
@@ -226,12 +234,8 @@ fn report(
     mut node: Node<Screen>,
     outcome: Outcome,
     options: &RunOptions,
-    decision: Option<(Decision, Follow)>,
+    decision: Option<(Decision, Follow, Numbers)>,
 ) -> Result<ExitCode, Failure> {
-    let numbers: BTreeMap<u32, (usize, usize)> = match &decision {
-        Some((_, follow)) => numbers(&node, follow),
-        None => BTreeMap::new(),
-    };
     let jobs = node.plans_jobs().then(|| outcomes(&mut node));
     let mut exits = node.exits();
     let jobs_of = jobs.iter().flatten();
@@ -254,13 +258,13 @@ fn report(
         recording: recording(&node, &facts),
         report: &report,
         jobs: jobs.as_deref(),
-        cosched: decision.as_ref().map(|(decision, _)| decision),
+        cosched: decision.as_ref().map(|(decision, ..)| decision),
     };
     let printed = out.print(&all, || {
         table(&report) + &jobs.as_deref().map_or_else(String::new, outcome::table)
     });
     let learnt = match &decision {
-        Some((_, follow)) => {
+        Some((_, follow, numbers)) => {
             let process = |number: u32| numbers.get(&number).copied();
             follow.learn(&report, process, &options.history.path)
         }
