@@ -23,6 +23,8 @@
 //! remembered besides. The functions are those of `libm`, so that a plan made
 //! from a history is the same on every machine.
 
+use pbs_interference::student;
+
 use crate::Error;
 
 /// Numbers of the estimate.
@@ -234,28 +236,6 @@ fn logarithm(insns: u64) -> f64 {
 /// Saturates at the largest figure that can be kept.
 fn whole(log: f64, round: fn(f64) -> f64) -> u64 {
     (round(libm::exp(log)) as u64).min(i64::MAX as u64)
-}
-
-/// What Student's t is below 19 times of 20, for 1, 2, ... 12 degrees of
-/// freedom.
-const STUDENT: [f64; 12] = [
-    6.3138, 2.9200, 2.3534, 2.1318, 2.0150, 1.9432, 1.8946, 1.8595, 1.8331, 1.8125, 1.7959, 1.7823,
-];
-/// The same of the normal distribution.
-const NORMAL: f64 = 1.6449;
-
-/// The quantile for degrees of freedom that need not be whole. Between whole
-/// ones it is nearly linear in their reciprocal.
-fn student(freedom: f64) -> f64 {
-    let most = STUDENT.len();
-    let freedom = freedom.max(1.0);
-    if freedom >= most as f64 {
-        return NORMAL + (STUDENT[most - 1] - NORMAL) * most as f64 / freedom;
-    }
-    let below = libm::floor(freedom);
-    let (more, fewer) = (STUDENT[below as usize], STUDENT[below as usize - 1]);
-    let part = (1.0 / freedom - 1.0 / (below + 1.0)) / (1.0 / below - 1.0 / (below + 1.0));
-    more + part * (fewer - more)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Student's t, as the estimates of lengths have it: both are intervals of a mean
-//! of logarithms.
+//! Student's t: the intervals of slow-downs and those of lengths (pbs-history) are both
+//! of a mean of logarithms.
 
 /// What it is below 19 times of 20, for 1, 2, ... 12 degrees of freedom.
 const STUDENT: [f64; 12] = [
@@ -9,18 +9,18 @@ const STUDENT: [f64; 12] = [
 /// The same of the normal distribution.
 const NORMAL: f64 = 1.6449;
 
-/// The quantile for degrees of freedom that need not be whole. It is nearly linear
-/// in their reciprocal.
-pub(crate) fn student(freedom: f64) -> f64 {
-    let most = STUDENT.len() as f64;
+/// The quantile that Student's t is below 19 times of 20, for degrees of freedom that need
+/// not be whole, at least 1. Between whole ones it is nearly linear in their reciprocal.
+pub fn student(freedom: f64) -> f64 {
+    let most = STUDENT.len();
     let freedom = freedom.max(1.0);
-    if freedom >= most {
-        return NORMAL + (STUDENT[STUDENT.len() - 1] - NORMAL) * most / freedom;
+    if freedom >= most as f64 {
+        return NORMAL + (STUDENT[most - 1] - NORMAL) * most as f64 / freedom;
     }
     let below = libm::floor(freedom);
-    let (fewer, more) = (STUDENT[below as usize - 1], STUDENT[below as usize]);
-    let part = (1.0 / below - 1.0 / freedom) / (1.0 / below - 1.0 / (below + 1.0));
-    fewer + part * (more - fewer)
+    let (more, fewer) = (STUDENT[below as usize], STUDENT[below as usize - 1]);
+    let part = (1.0 / freedom - 1.0 / (below + 1.0)) / (1.0 / below - 1.0 / (below + 1.0));
+    more + part * (fewer - more)
 }
 
 #[cfg(test)]
