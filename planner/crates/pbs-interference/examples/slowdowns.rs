@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! How far learnt slow-downs are off after some runs whose times scatter.
 //!
-//! `cargo run --release -p pbs-interference --example learning [RUNS [NOISE_PERMILLE]]`
+//! `cargo run --release -p pbs-interference --example slowdowns [RUNS [NOISE_PERMILLE]]`
 
 use std::env;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What co-scheduling costs a process: the check before a task, and the steps of one round.
 //!
-//! `cargo run --release -p pbs-runtime --example overhead [DIRECTORY]`; medians, in a new
+//! `cargo run --release -p pbs-runtime --example steps [DIRECTORY]`; medians, in a new
 //! directory below `/dev/shm` if none is named.
 
 use std::hint::black_box;
