@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
-use pbs_node::cpus_of_list;
+use pbs_job::cpus_of_list;
 use pbs_report::columns;
 use pbs_rms::{Kind, Limits, NodeChoice, Order, Policy, Prices};
 use pbs_rms_node::{Cancelled, Warden};

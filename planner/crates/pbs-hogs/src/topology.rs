@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use pbs_interference::{Level, Sharing};
+use pbs_job::cpus_of_list;
 
 /// Where the kernel tells it.
 pub const SYSFS: &str = "/sys/devices/system/cpu";
@@ -59,7 +60,7 @@ fn caches(cpu: &Path) -> Vec<Cache> {
         Some(Cache {
             level: text("level")?.trim().parse().ok()?,
             bytes: text("size").and_then(|size| bytes(size.trim())),
-            cpus: cpus(text("shared_cpu_list")?.trim())?,
+            cpus: cpus_of_list(text("shared_cpu_list")?.trim())?,
         })
     });
     caches.collect()
@@ -67,7 +68,7 @@ fn caches(cpu: &Path) -> Vec<Cache> {
 
 fn group(list: &Path, level: Level) -> Option<(Level, Vec<u32>)> {
     let text = fs::read_to_string(list).ok()?;
-    Some((level, cpus(text.trim())?))
+    Some((level, cpus_of_list(text.trim())?))
 }
 
 /// `32768K` as bytes.
@@ -79,30 +80,12 @@ fn bytes(text: &str) -> Option<usize> {
     })
 }
 
-/// `0-1,4` as numbers.
-fn cpus(text: &str) -> Option<Vec<u32>> {
-    let mut cpus = Vec::new();
-    for part in text.split(',') {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
-        // No machine has more.
-        if last.checked_sub(first)? > 1 << 16 {
-            return None;
-        }
-        cpus.extend(first..=last);
-    }
-    Some(cpus)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn lists_and_sizes_are_read() {
-        assert_eq!(cpus("0-2,5"), Some(vec![0, 1, 2, 5]));
-        assert_eq!(cpus(""), None);
-        assert_eq!(cpus("3-1"), None);
+    fn sizes_are_read() {
         assert_eq!(bytes("32768K"), Some(32 << 20));
         assert_eq!(bytes("12"), Some(12));
         assert_eq!(bytes("x"), None);

@@ -275,6 +275,23 @@ impl Device {
     }
 }
 
+/// Linux has no CPU of a greater number.
+const LAST_CPU: u32 = 8191;
+
+/// The numbers of such a list ([`cpu_list`]), as they stand there. `None`: it is no list.
+pub fn cpus_of_list(text: &str) -> Option<Vec<u32>> {
+    let mut numbers = Vec::new();
+    for range in text.split(',') {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
+        if first > last || last > LAST_CPU {
+            return None;
+        }
+        numbers.extend(first..=last);
+    }
+    Some(numbers)
+}
+
 impl Machine {
     /// All cores with the index of their node, node by node. The place of a
     /// core in this order is its number on the machine.

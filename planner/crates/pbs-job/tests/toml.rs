@@ -6,8 +6,8 @@ use std::path::Path;
 
 use pbs_job::graph::graph_from_toml;
 use pbs_job::{
-    cpu_list, job_from_toml, job_to_toml, machine_from_toml, machine_to_toml, with_values, Action,
-    Job, Start,
+    cpu_list, cpus_of_list, job_from_toml, job_to_toml, machine_from_toml, machine_to_toml,
+    with_values, Action, Job, Start,
 };
 
 const DOCUMENTATION: &str = include_str!("../../../../Documentation/jobs.rst");
@@ -241,4 +241,17 @@ fn damaged_files_are_no_trouble() {
         }
     }
     assert!(refused > text.len(), "{refused}");
+}
+
+#[test]
+fn lists_of_cpus_are_read_as_linux_writes_them() {
+    assert_eq!(cpus_of_list("0"), Some(vec![0]));
+    assert_eq!(cpus_of_list("0-2,5"), Some(vec![0, 1, 2, 5]));
+    for text in ["a", "", "3-1", "0-4294967295", "8192"] {
+        assert_eq!(cpus_of_list(text), None, "{text}");
+    }
+    assert_eq!(
+        cpus_of_list(&cpu_list(&[7, 1, 2, 3])),
+        Some(vec![1, 2, 3, 7])
+    );
 }

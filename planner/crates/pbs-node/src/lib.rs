@@ -55,7 +55,7 @@ mod submission;
 pub use companions::{of_runs as slowdowns_of_runs, SlowdownSource};
 pub use error::{Declined, Error};
 pub use jobs::{Settings, LEAD_NS};
-pub use machine::{cpus_of_list, this_node};
+pub use machine::this_node;
 pub use news::{Listener, News};
 pub use node::{Next, Node, Options};
 pub use observe::{observe, Observed, Until};

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use pbs_job::{Core, Machine, Node, TICK_NS};
+use pbs_job::{cpus_of_list, Core, Machine, Node, TICK_NS};
 
 use crate::Error;
 
@@ -34,34 +34,4 @@ pub fn this_node(rate_insns_per_ms: u64) -> Result<Machine, Error> {
         }],
         ..Machine::default()
     })
-}
-
-/// Linux has no CPU of a greater number.
-const LAST_CPU: u32 = 8191;
-
-/// The CPUs of a list as Linux writes it: `0-3,8`. None: it is no such list.
-pub fn cpus_of_list(text: &str) -> Option<Vec<u32>> {
-    let mut numbers = Vec::new();
-    for range in text.split(',') {
-        let (first, last) = range.split_once('-').unwrap_or((range, range));
-        let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
-        if last > LAST_CPU {
-            return None;
-        }
-        numbers.extend(first..=last);
-    }
-    Some(numbers)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::cpus_of_list;
-
-    #[test]
-    fn cpu_lists() {
-        assert_eq!(cpus_of_list("0"), Some(vec![0]));
-        assert_eq!(cpus_of_list("0-2,5"), Some(vec![0, 1, 2, 5]));
-        assert_eq!(cpus_of_list("a"), None);
-        assert_eq!(cpus_of_list("0-4294967295"), None);
-    }
 }
