@@ -47,7 +47,6 @@ mod record;
 mod claim;
 mod clean;
 mod clock;
-pub mod cpus;
 mod csi;
 mod devices;
 mod error;

@@ -72,7 +72,7 @@ fn wait_elsewhere(directory: &Path) -> Result<(), Failure> {
         models,
         count,
     };
-    let threads = pbs_csi::cpus::allowed()?.len() as u32;
+    let threads = pbs_runtime::allowed_cpus()?.len() as u32;
     let mut locked = node.lock()?;
     locked.join_devices(&[device("cpu", 0b11, threads), device("gpu", 0b100, 1)])?;
     let mut task = task(&node, 0);

@@ -8,7 +8,7 @@ use std::sync::mpsc::{channel, Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
-use pbs_csi::cpus;
+use crate::cpus;
 
 thread_local! {
     /// The pools whose jobs this thread is within, the outermost first.

@@ -5,10 +5,11 @@ use std::cmp::Reverse;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pbs_cosched::{GreedyOptions, Objective, Scheduler};
-use pbs_csi::{cpus, now_ns, Csi, Entry, Node, Owner, Snapshot, State, Waiting};
+use pbs_csi::{now_ns, Csi, Entry, Node, Owner, Snapshot, State, Waiting};
 
 use crate::accelerator::Accelerator;
 use crate::cosched::{CoScheduling, Decided, Left, Offer, Session};
+use crate::cpus;
 use crate::graph::{Graph, Model};
 use crate::mapping::decide;
 use crate::memory::Memory;

@@ -266,7 +266,7 @@ fn threads_stay_on_the_cpus_of_their_task() {
     let region = Region::new(vec![0; 8]);
     let mut graph = Graph::new();
     let where_it_is = Variant::cpu(|context| {
-        let cpus = pbs_csi::cpus::allowed().map_err(|error| error.to_string())?;
+        let cpus = pbs_runtime::allowed_cpus().map_err(|error| error.to_string())?;
         let content = context.write(0)?;
         content[..4].copy_from_slice(&(cpus.len() as u32).to_ne_bytes());
         content[4..].copy_from_slice(&cpus[0].to_ne_bytes());
