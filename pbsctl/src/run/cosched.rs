@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Task graphs that are run: co-scheduled first, then jobs like any others.
 
-use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -11,10 +10,12 @@ use pbs_history::{Options, Store};
 use pbs_job::graph::{graph_from_toml, Graph};
 use pbs_job::{job_to_toml, Job, Machine};
 use pbs_lanes::{decide, jobs, turns, variant_key, variant_runs, Decided, Lowered, Question, Ran};
-use pbs_node::{Step, Submission};
+use pbs_node::{Node, Step, Submission};
+use pbs_planner::RunId;
 use pbs_report::{ms, Report};
 use serde::Serialize;
 
+use super::screen::Screen;
 use crate::failure::Failure;
 use crate::files;
 use crate::history::variants;
@@ -31,14 +32,19 @@ pub(super) struct Cosched {
     pub(super) submissions: Vec<Submission>,
     /// The order of their tasks.
     pub(super) steps: Vec<Step>,
-    /// What was decided, for people and programs.
-    pub(super) decision: Decision,
     /// By what it is known afterwards what each variant took.
     pub(super) follow: Follow,
 }
 
-/// What is needed to learn from a run.
+/// What was decided, and is needed to learn from the run.
 pub(super) struct Follow {
+    /// For people and programs.
+    pub(super) decision: Decision,
+    /// Of each graph, once it is admitted.
+    pub(super) runs: Vec<RunId>,
+    /// The graph and the process of its job, by their indices, of each number of a process in
+    /// plans.
+    processes: BTreeMap<u32, (usize, usize)>,
     question: Question,
     graphs: Vec<Graph>,
     decided: Decided,
@@ -112,11 +118,8 @@ pub(super) fn co_schedule(
     );
     let lowered = lowered.map_err(|why| Failure::NotValid(vec![why.to_string()]))?;
     without_programs(&lowered)?;
-    let steps = turns(&lowered).into_iter().map(|(submission, task)| Step {
-        submission,
-        task,
-        stretch_permille: 1000,
-    });
+    let steps = turns(&lowered).into_iter();
+    let steps = steps.map(|(submission, task)| Step { submission, task });
     let steps = steps.collect();
     let decision = decision(&question, &graphs, &decided, &lowered);
     let submissions = files
@@ -130,8 +133,10 @@ pub(super) fn co_schedule(
     Ok(Cosched {
         submissions: submissions.collect(),
         steps,
-        decision,
         follow: Follow {
+            decision,
+            runs: Vec::new(),
+            processes: BTreeMap::new(),
             question,
             graphs,
             decided,
@@ -142,17 +147,25 @@ pub(super) fn co_schedule(
 }
 
 impl Follow {
-    /// Keeps what deciding took, and what the variants took that ran to their end, as the report of the run has it.
-    /// `process`: the job and the index of the process that a number in plans stands for.
-    pub(super) fn learn(
-        &self,
-        report: &Report,
-        process: impl Fn(u32) -> Option<(usize, usize)>,
-        history: &Path,
-    ) -> Result<(), Failure> {
+    /// Notes which processes of plans are whose, while the node knows it.
+    pub(super) fn note_processes(&mut self, node: &Node<Screen>) {
+        let plans = node.listener.plans.iter();
+        for process in plans.flat_map(|plan| &plan.processes) {
+            let Some((run, index)) = node.process(process.id) else {
+                continue;
+            };
+            if let Some(graph) = self.runs.iter().position(|&own| own == run) {
+                self.processes.insert(process.id, (graph, index));
+            }
+        }
+    }
+
+    /// Keeps what deciding took, and what the variants took that ran to their end, as the
+    /// report of the run has it.
+    pub(super) fn learn(&self, report: &Report, history: &Path) -> Result<(), Failure> {
         let mut ran = BTreeMap::new();
         for task in report.tasks.iter().filter(|task| task.ended) {
-            let Some((job, process)) = process(task.process) else {
+            let Some(&(job, process)) = self.processes.get(&task.process) else {
                 continue;
             };
             let tasks = &self.lowered[job].job.processes[process].tasks;
@@ -186,14 +199,6 @@ impl Follow {
             tasks: self.question.tasks.len() as u64,
             took_ns: took_ns.max(1),
         }])?)
-    }
-
-    /// The jobs in the order in which they were admitted.
-    pub(super) fn by_priority(&self) -> Vec<usize> {
-        let mut jobs: Vec<usize> = (0..self.lowered.len()).collect();
-        // As [`pbs_node::by_priority`] sorts them.
-        jobs.sort_by_key(|&job| Reverse(self.lowered[job].job.priority));
-        jobs
     }
 }
 

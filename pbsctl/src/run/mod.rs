@@ -7,7 +7,6 @@ mod options;
 mod outcome;
 mod screen;
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -40,7 +39,7 @@ pub(crate) fn run(out: Output, path: &Path, options: &RunOptions) -> Result<Exit
     if options.resume {
         return resume(out, path, options);
     }
-    let mut decision = None;
+    let mut follow = None;
     let (mut node, launch) = match read(options)? {
         Work::Plan(plan) => {
             // What is wrong with a plan can be said without a device.
@@ -61,12 +60,13 @@ pub(crate) fn run(out: Output, path: &Path, options: &RunOptions) -> Result<Exit
             let rate_insns_per_ms = node.info().rate_insns_per_ms;
             let machine = options.machine.read(|| Ok(rate_insns_per_ms))?;
             let history = &options.history.path;
-            let decided = cosched::co_schedule(&options.files, &machine, history)?;
-            write_err(&decided.decision.text());
-            decision = Some((decided.decision, decided.follow));
+            let mut decided = cosched::co_schedule(&options.files, &machine, history)?;
+            write_err(&decided.follow.decision.text());
             node.plan_jobs(machine, &settings(options))?;
             use_slowdowns(&mut node, options)?;
-            node.admit_together(decided.submissions, &decided.steps, &options.name())?;
+            decided.follow.runs =
+                node.admit_together(decided.submissions, &decided.steps, &options.name())?;
+            follow = Some(decided.follow);
             (node, None)
         }
     };
@@ -75,16 +75,14 @@ pub(crate) fn run(out: Output, path: &Path, options: &RunOptions) -> Result<Exit
         Some(launch) => node.start_plan(launch, &signals),
         None => start(&mut node, &signals),
     };
-    // What is over is forgotten.
-    let numbers = match &decision {
-        Some((_, follow)) => numbers(&node, follow),
-        None => BTreeMap::new(),
-    };
+    if let Some(follow) = &mut follow {
+        // What is over is forgotten.
+        follow.note_processes(&node);
+    }
     let followed = started.and_then(|()| node.follow(&signals));
     node.listener.clear();
     let outcome = node.end(followed, &signals)?;
-    let decision = decision.map(|(decision, follow)| (decision, follow, numbers));
-    report(out, node, outcome, options, decision)
+    report(out, node, outcome, options, follow.as_ref())
 }
 
 /// Starts the jobs that were admitted: all of them, or it fails.
@@ -197,21 +195,6 @@ fn read(options: &RunOptions) -> Result<Work, Failure> {
     Ok(Work::Jobs(submissions))
 }
 
-/// The job and the process, by their indices, that the numbers of processes in plans stand for.
-type Numbers = BTreeMap<u32, (usize, usize)>;
-
-fn numbers(node: &Node<Screen>, follow: &Follow) -> Numbers {
-    let plans = node.listener.plans.iter();
-    let processes = plans.flat_map(|plan| &plan.processes);
-    let admitted = follow.by_priority();
-    let numbers = processes.filter_map(|process| {
-        let (run, index) = node.process(process.id)?;
-        let job = *admitted.get(usize::try_from(run.0).ok()?)?;
-        Some((process.id, (job, index)))
-    });
-    numbers.collect()
-}
-
 /// What is kept of the run, by which it can be looked at later.
 fn recording(node: &Node<Screen>, facts: &Facts) -> Recording {
     let Screen { plans, events, .. } = &node.listener;
@@ -234,7 +217,7 @@ fn report(
     mut node: Node<Screen>,
     outcome: Outcome,
     options: &RunOptions,
-    decision: Option<(Decision, Follow, Numbers)>,
+    follow: Option<&Follow>,
 ) -> Result<ExitCode, Failure> {
     let jobs = node.plans_jobs().then(|| outcomes(&mut node));
     let mut exits = node.exits();
@@ -258,18 +241,14 @@ fn report(
         recording: recording(&node, &facts),
         report: &report,
         jobs: jobs.as_deref(),
-        cosched: decision.as_ref().map(|(decision, ..)| decision),
+        cosched: follow.map(|follow| &follow.decision),
     };
     let printed = out.print(&all, || {
         table(&report) + &jobs.as_deref().map_or_else(String::new, outcome::table)
     });
-    let learnt = match &decision {
-        Some((_, follow, numbers)) => {
-            let process = |number: u32| numbers.get(&number).copied();
-            follow.learn(&report, process, &options.history.path)
-        }
-        None => Ok(()),
-    };
+    let learnt = follow.map_or(Ok(()), |follow| {
+        follow.learn(&report, &options.history.path)
+    });
     let report_file = options.report.as_deref();
     let gantt_file = options.gantt.as_deref();
     let kept = keep([

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Which jobs are taken into the plan.
 
-use std::collections::BTreeMap;
-
 use pbs_control::{Admitted, Companions, Controller, Missed};
 use pbs_history::{Kind, Outcome, RunId};
 use pbs_job::Job;
@@ -57,7 +55,8 @@ impl Trial {
 
 impl Jobs {
     /// Admits all of them, or says why one was declined. They are in the next plan, in
-    /// which their tasks come in the order of those steps, if there are any.
+    /// which their tasks come in the order of those steps, if there are any. The answer is
+    /// the run of each of them, as they were submitted.
     pub(crate) fn admit(
         &mut self,
         submissions: Vec<Submission>,
@@ -65,7 +64,7 @@ impl Jobs {
         kind: Kind,
         file: &str,
         listener: &mut dyn Listener,
-    ) -> Result<(), Error> {
+    ) -> Result<Vec<pbs_planner::RunId>, Error> {
         let now_ns = monotonic_ns();
         let asked = submissions.into_iter().map(|submission| Asked {
             submission,
@@ -82,7 +81,12 @@ impl Jobs {
             self.take(&mut trial, asked)?;
             places.push(place);
         }
-        if let Err(why) = trial.arrange(steps, &places) {
+        // Each was taken, or all are refused.
+        let taken = trial.admitted.iter().map(|taken| taken.admitted.run);
+        let mut runs: Vec<_> = places.into_iter().zip(taken).collect();
+        runs.sort_unstable_by_key(|&(place, _)| place);
+        let runs: Vec<_> = runs.into_iter().map(|(_, run)| run).collect();
+        if let Err(why) = trial.arrange(steps, &runs) {
             listener.news(News::NotArranged(why));
         }
         if let Some(source) = &self.slowdowns {
@@ -94,7 +98,7 @@ impl Jobs {
         }
         let plan = trial.plan(file)?;
         self.commit(trial, plan, listener);
-        Ok(())
+        Ok(runs)
     }
 
     /// Admits those that wait, as many as still can be.
@@ -233,19 +237,17 @@ impl Jobs {
 }
 
 impl Trial {
-    /// Plans those that were taken anew, in the order of the steps. `places`: which of
-    /// those that were submitted each of them is.
-    fn arrange(&mut self, steps: &[Step], places: &[usize]) -> Result<(), String> {
+    /// Plans those that were taken anew, in the order of the steps. `runs`: those of what was
+    /// submitted.
+    fn arrange(&mut self, steps: &[Step], runs: &[pbs_planner::RunId]) -> Result<(), String> {
         if steps.is_empty() {
             return Ok(());
         }
-        let runs = places.iter().zip(&self.admitted);
-        let runs: BTreeMap<usize, &Taken> = runs.map(|(&place, taken)| (place, taken)).collect();
         let turns = steps.iter().filter_map(|step| {
             Some(Turn {
-                run: runs.get(&step.submission)?.admitted.run,
+                run: *runs.get(step.submission)?,
                 task: step.task,
-                stretch_permille: step.stretch_permille,
+                stretch_permille: 1000,
             })
         });
         let turns: Vec<Turn> = turns.collect();

@@ -225,14 +225,15 @@ impl<L: Listener> Node<L> {
         jobs.look_at_progress(&self.device);
         match submissions.is_empty() {
             true => jobs.admit_waiting(file, &mut self.listener),
-            false => jobs.admit(submissions, &[], kind, file, &mut self.listener),
+            false => {
+                jobs.admit(submissions, &[], kind, file, &mut self.listener)?;
+                Ok(())
+            }
         }
     }
 
     /// The run that the process of that number in plans belongs to, and its index in the
-    /// job. Runs that are admitted at once are numbered in the order of [`by_priority`].
-    ///
-    /// [`by_priority`]: crate::by_priority
+    /// job.
     pub fn process(&self, number: u32) -> Option<(pbs_planner::RunId, usize)> {
         self.jobs.as_ref()?.controller.process(number)
     }
@@ -251,7 +252,8 @@ impl<L: Listener> Node<L> {
 
     /// Admits jobs whose tasks come in that order on their CPUs. Where it does not keep all
     /// deadlines they are planned one beside the other, as [`Node::admit`] does, and
-    /// [`News::NotArranged`](crate::News::NotArranged) tells why.
+    /// [`News::NotArranged`](crate::News::NotArranged) tells why. The answer is the run of
+    /// each, in the order of the submissions.
     ///
     /// # Errors
     ///
@@ -261,7 +263,7 @@ impl<L: Listener> Node<L> {
         submissions: Vec<Submission>,
         steps: &[Step],
         file: &str,
-    ) -> Result<(), Error> {
+    ) -> Result<Vec<pbs_planner::RunId>, Error> {
         let jobs = self.jobs.as_mut().ok_or(Error::NoJobs)?;
         jobs.look_at_progress(&self.device);
         jobs.admit(submissions, steps, Kind::Plan, file, &mut self.listener)

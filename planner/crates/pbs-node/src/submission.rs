@@ -81,8 +81,6 @@ pub struct Step {
     pub submission: usize,
     /// Index of the task in its job.
     pub task: usize,
-    /// How long it takes there, of what it takes alone; at least 1000.
-    pub stretch_permille: u64,
 }
 
 /// The most important first, and of those as they came.
