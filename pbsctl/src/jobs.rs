@@ -4,13 +4,15 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use pbs_interference::{slowdowns_from_toml, Entry};
 use pbs_job::graph::{graph_from_toml, Graph};
 use pbs_job::{machine_from_toml, Machine};
+use pbs_lanes::{variant_key, Question};
 use pbs_node::{by_priority, this_node, Submission};
 
 use crate::failure::Failure;
 use crate::files::{self, Kind};
-use crate::history::HistoryFile;
+use crate::history::{variants, HistoryFile};
 
 /// Jobs from files, and what they are planned with.
 #[derive(Args, Debug)]
@@ -46,6 +48,46 @@ pub(crate) fn job_of(text: String, path: &Path) -> Result<Submission, Failure> {
 /// The task graph that a file holds.
 pub(crate) fn graph_of(text: &str, path: &Path) -> Result<Graph, Failure> {
     graph_from_toml(text).map_err(|problems| Failure::Invalid {
+        file: files::name(path),
+        problems,
+    })
+}
+
+/// The task graphs that those files hold.
+pub(crate) fn graphs_of(paths: &[PathBuf]) -> Result<Vec<Graph>, Failure> {
+    let graphs = paths.iter().map(|path| {
+        let text = files::read(path)?;
+        files::expect(Kind::Graph, &text, path)?;
+        graph_of(&text, path)
+    });
+    graphs.collect()
+}
+
+/// What is to be co-scheduled, and of how many variants the history tells how long they
+/// take; what is wrong is told of all tasks at once.
+pub(crate) fn question(
+    graphs: &[Graph],
+    machine: &Machine,
+    history: &Path,
+) -> Result<(Question, usize), Failure> {
+    let known = variants(history)?;
+    let mut profiled = 0;
+    let question = Question::new(graphs, machine, |graph, task, variant| {
+        let prediction = known.get(&variant_key(&graphs[graph], task, variant))?;
+        profiled += 1;
+        Some(prediction.ran_ns)
+    });
+    let question = question.map_err(|unfit| {
+        let told = unfit.iter().map(ToString::to_string);
+        Failure::NotValid(told.collect())
+    })?;
+    Ok((question, profiled))
+}
+
+/// Who slows whom, as a file says.
+pub(crate) fn slowdowns_of(path: &Path) -> Result<Vec<Entry<String>>, Failure> {
+    let entries = slowdowns_from_toml(&files::read(path)?);
+    entries.map_err(|problems| Failure::Invalid {
         file: files::name(path),
         problems,
     })

@@ -385,10 +385,14 @@ fn f34_slow_downs_of_a_file_are_heeded() {
     };
     let (a, b) = (graph("a"), graph("b"));
     let slowdowns = table("a", "b") + &table("b/t@omp 4", "a/t");
+    // The machine does not say what its CPUs share: the file does.
+    let level = "level = \"llc\"\nslowdown_permille";
+    let of_caches = slowdowns.replace("slowdown_permille", level);
     let files = [
         ("a.toml", a.as_str()),
         ("b.toml", &b),
         ("slowdowns.toml", &slowdowns),
+        ("caches.toml", &of_caches),
         ("others.toml", &table("x", "y")),
     ];
     let directory = directory("cosched-slowdowns", &files);
@@ -398,6 +402,7 @@ fn f34_slow_downs_of_a_file_are_heeded() {
         ("plan", "slowdowns.toml", 0),
         ("explain", "slowdowns.toml", 0),
         ("sim", "slowdowns.toml", 0),
+        ("plan", "caches.toml", 0),
         ("plan", "others.toml", 2),
         ("plan", "a.toml", 3),
     ] {

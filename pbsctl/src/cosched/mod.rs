@@ -11,18 +11,18 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 use pbs_cosched::MOST_TASKS;
 use pbs_cosched_report::{compare, explain, plan, sim, Case, Planned, Settings, Slowed, Who};
-use pbs_interference::{slowdowns_from_toml, Level, Sharing};
 use pbs_job::graph::Graph;
 use pbs_job::{job_to_toml, Machine};
-use pbs_lanes::{variant_key, Question};
+use pbs_lanes::Question;
 use pbs_node::device::rate_insns_per_ms;
+use pbs_node::sharing;
 use pbs_report::{grouped, placements_picture};
 use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::files;
-use crate::history::{variants, HistoryFile};
-use crate::jobs::{graph_of, MachineFile};
+use crate::history::HistoryFile;
+use crate::jobs::{graphs_of, question, slowdowns_of, MachineFile};
 use crate::output::{counted, Output};
 use options::{At, DecisionOptions};
 
@@ -125,22 +125,15 @@ impl SlowdownFile {
         let Some(path) = &self.path else {
             return Ok(None);
         };
-        let file = files::name(path);
-        let entries = slowdowns_from_toml(&files::read(path)?);
-        let entries = entries.map_err(|problems| Failure::Invalid {
-            file: file.clone(),
-            problems,
-        })?;
-        let shared = read.machine.sharing.iter().filter_map(|shared| {
-            let level = Level::from_name(&shared.level)?;
-            Some((level, shared.cpus.clone()))
-        });
-        let sharing = Sharing::new(shared.collect());
+        let entries = slowdowns_of(path)?;
+        let cpus: Vec<u32> = read.machine.cpus().collect();
+        let sharing = sharing(&read.machine).or_as_in(&entries, &cpus);
         let slowed = Slowed::new(&read.question, &entries, sharing);
         match slowed.known() {
             0 if !entries.is_empty() => Err(Failure::Usage(format!(
-                "{file} says nothing of these tasks; name them as PROCESS, PROCESS/TASK or \
-                 PROCESS/TASK@VARIANT, with the workload's name for PROCESS"
+                "{} says nothing of these tasks; name them as PROCESS, PROCESS/TASK or \
+                 PROCESS/TASK@VARIANT, with the workload's name for PROCESS",
+                files::name(path)
             ))),
             _ => Ok(Some(slowed)),
         }
@@ -342,12 +335,7 @@ struct Read {
 impl Workloads {
     /// Reads all files; what is wrong is told of all tasks at once.
     fn read(&self, device: &Path) -> Result<Read, Failure> {
-        let graphs = self.workloads.iter().map(|path| {
-            let text = files::read(path)?;
-            files::expect(files::Kind::Graph, &text, path)?;
-            graph_of(&text, path)
-        });
-        let graphs: Vec<Graph> = graphs.collect::<Result<_, _>>()?;
+        let graphs = graphs_of(&self.workloads)?;
         let tasks = graphs.iter().flat_map(|graph| &graph.tasks);
         let mut all = tasks.flat_map(|task| &task.variants);
         // Who knows all times needs no rate, and so no kernel with the class.
@@ -356,17 +344,7 @@ impl Workloads {
             true => rate_insns_per_ms(device),
             false => Ok(ANY_RATE_INSNS_PER_MS),
         })?;
-        let known = variants(&self.history.path)?;
-        let mut profiled = 0;
-        let question = Question::new(&graphs, &machine, |graph, task, variant| {
-            let prediction = known.get(&variant_key(&graphs[graph], task, variant))?;
-            profiled += 1;
-            Some(prediction.ran_ns)
-        });
-        let question = question.map_err(|unfit| {
-            let told = unfit.iter().map(ToString::to_string);
-            Failure::NotValid(told.collect())
-        })?;
+        let (question, profiled) = question(&graphs, &machine, &self.history.path)?;
         Ok(Read {
             graphs,
             machine,

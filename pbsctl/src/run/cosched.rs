@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use pbs_cosched::{evaluations, Objective, Scheduler};
 use pbs_history::{Options, Store};
-use pbs_job::graph::{graph_from_toml, Graph};
+use pbs_job::graph::Graph;
 use pbs_job::{job_to_toml, Job, Machine};
-use pbs_lanes::{decide, jobs, turns, variant_key, variant_runs, Decided, Lowered, Question, Ran};
+use pbs_lanes::{decide, jobs, turns, variant_runs, Decided, Lowered, Question, Ran};
 use pbs_node::{Node, Step, Submission};
 use pbs_planner::RunId;
 use pbs_report::{ms, Report};
@@ -18,7 +18,7 @@ use serde::Serialize;
 use super::screen::Screen;
 use crate::failure::Failure;
 use crate::files;
-use crate::history::variants;
+use crate::jobs::{graphs_of, question};
 
 /// Mappings that the scheduler tries; a tenth of a second for a hundred tasks.
 const EVALUATIONS: u64 = 5_000;
@@ -79,22 +79,8 @@ pub(super) fn co_schedule(
     machine: &Machine,
     history: &Path,
 ) -> Result<Cosched, Failure> {
-    let mut graphs = Vec::new();
-    for path in files {
-        let file = files::name(path);
-        let graph = graph_from_toml(&files::read(path)?);
-        graphs.push(graph.map_err(|problems| Failure::Invalid { file, problems })?);
-    }
-    let unfit = |unfit: Vec<pbs_lanes::Unfit>| {
-        let told = unfit.iter().map(ToString::to_string);
-        Failure::NotValid(told.collect())
-    };
-    let known = variants(history)?;
-    let runtime_ns = |graph: usize, task, variant| {
-        let key = variant_key(&graphs[graph], task, variant);
-        known.get(&key).map(|prediction| prediction.ran_ns)
-    };
-    let question = Question::new(&graphs, machine, runtime_ns).map_err(unfit)?;
+    let graphs = graphs_of(files)?;
+    let (question, _) = question(&graphs, machine, history)?;
     let scheduler = Scheduler::default();
     let objective = Objective::default();
     let began = Instant::now();
@@ -106,7 +92,7 @@ pub(super) fn co_schedule(
     );
     let took = began.elapsed();
     let decided = decided.map_err(|faults| {
-        let told = faults.iter().map(|fault| format!("{fault:?}"));
+        let told = faults.iter().map(|fault| fault.tell(&question.workload));
         Failure::NotValid(told.collect())
     })?;
     let lowered = jobs(

@@ -11,7 +11,6 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use cosched::{Decision, Follow};
-use pbs_interference::slowdowns_from_toml;
 use pbs_job::graph::is_graph;
 use pbs_node::device::kernel_release;
 use pbs_node::signals::Signals;
@@ -27,6 +26,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::failure::{Failure, DEADLINE_MISSED, FAILED, INCOMPLETE, INTERRUPTED, NOT_ENDED};
+use crate::jobs::slowdowns_of;
 use crate::output::{to_json, write_err, Output};
 use crate::{files, jobs};
 
@@ -150,11 +150,7 @@ fn use_slowdowns(node: &mut Node<Screen>, options: &RunOptions) -> Result<(), Fa
     };
     let source = match path.to_str() {
         Some(HISTORY) => SlowdownSource::History,
-        _ => {
-            let file = files::name(path);
-            let entries = slowdowns_from_toml(&files::read(path)?);
-            SlowdownSource::File(entries.map_err(|problems| Failure::Invalid { file, problems })?)
-        }
+        _ => SlowdownSource::File(slowdowns_of(path)?),
     };
     Ok(node.plan_with_slowdowns(source)?)
 }

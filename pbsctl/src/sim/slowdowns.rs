@@ -4,12 +4,13 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use pbs_interference::{slowdowns_from_toml, Level, Sharing};
+use pbs_interference::{Level, Sharing};
 use pbs_plan::Plan;
 use pbs_sim::Interference;
 
 use crate::failure::Failure;
 use crate::files;
+use crate::jobs::slowdowns_of;
 
 #[derive(Args, Debug)]
 pub(super) struct SlowdownsOptions {
@@ -35,11 +36,7 @@ impl SlowdownsOptions {
         let Some(file) = &self.slowdowns else {
             return Ok(None);
         };
-        let entries =
-            slowdowns_from_toml(&files::read(file)?).map_err(|problems| Failure::Invalid {
-                file: files::name(file),
-                problems,
-            })?;
+        let entries = slowdowns_of(file)?;
         let levels = entries.iter().flat_map(|entry| &entry.beside);
         let mut levels: Vec<_> = levels.map(|&(level, _)| level).collect();
         levels.sort_unstable();

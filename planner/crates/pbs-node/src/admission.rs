@@ -265,16 +265,19 @@ impl Trial {
         source: &SlowdownSource,
         jobs: &Jobs,
     ) -> Result<Result<Option<News>, String>, Error> {
-        let slowdowns = match source {
-            SlowdownSource::History => companions::of_runs(&jobs.ledger.coruns()?),
+        let sharing = companions::sharing(&jobs.machine);
+        let (slowdowns, sharing) = match source {
+            SlowdownSource::History => (companions::of_runs(&jobs.ledger.coruns()?), sharing),
             SlowdownSource::File(entries) => {
                 let taken: Vec<&Job> = self.admitted.iter().map(|taken| &taken.job).collect();
-                companions::of_file(entries, &taken)
+                let cpus: Vec<u32> = jobs.machine.cpus().collect();
+                let slowdowns = companions::of_file(entries, &taken);
+                (slowdowns, sharing.or_as_in(entries, &cpus))
             }
         };
         let companions = Companions {
             slowdowns: &slowdowns,
-            sharing: &companions::sharing(&jobs.machine, source),
+            sharing: &sharing,
             key: &companions::key,
         };
         Ok(match self.controller.beside(&companions, self.now_ns) {

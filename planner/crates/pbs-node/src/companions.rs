@@ -28,20 +28,13 @@ pub(crate) fn key(job: &Job, task: usize) -> Key {
     }
 }
 
-/// What the CPUs of the machine share; where it does not say that, what slow-downs of a file
-/// are about.
-pub(crate) fn sharing(machine: &Machine, source: &SlowdownSource) -> Sharing {
+/// What the CPUs of the machine share, as it says.
+pub fn sharing(machine: &Machine) -> Sharing {
     let groups = machine.sharing.iter().filter_map(|shared| {
         let level = Level::from_name(&shared.level)?;
         Some((level, shared.cpus.clone()))
     });
-    let sharing = Sharing::new(groups.collect());
-    match source {
-        SlowdownSource::History => sharing,
-        SlowdownSource::File(entries) => {
-            sharing.or_as_in(entries, &machine.cpus().collect::<Vec<_>>())
-        }
-    }
+    Sharing::new(groups.collect())
 }
 
 /// The slow-downs of a file, for tasks of those jobs.

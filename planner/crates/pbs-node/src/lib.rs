@@ -52,7 +52,7 @@ pub mod signals;
 mod standing;
 mod submission;
 
-pub use companions::{of_runs as slowdowns_of_runs, SlowdownSource};
+pub use companions::{of_runs as slowdowns_of_runs, sharing, SlowdownSource};
 pub use error::{Declined, Error};
 pub use jobs::{Settings, LEAD_NS};
 pub use machine::this_node;

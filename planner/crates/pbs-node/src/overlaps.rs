@@ -19,7 +19,7 @@ use pbs_job::Machine;
 use pbs_plan::Config;
 use pbs_uapi::{Event, EventKind, Tier, IDLE};
 
-use crate::companions::{sharing, SlowdownSource};
+use crate::companions::sharing;
 
 /// On more CPUs the same tasks hardly ever run beside each other twice, and nothing is
 /// learnt from sets that never come again.
@@ -114,7 +114,7 @@ impl Overlaps {
         (2..=MOST_CPUS)
             .contains(&machine.cpus().count())
             .then(|| Self {
-                sharing: sharing(machine, &SlowdownSource::History),
+                sharing: sharing(machine),
                 by_clock,
                 period_ns: config.window_period_ns.max(1),
                 execution_ns: config
