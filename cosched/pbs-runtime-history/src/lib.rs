@@ -13,7 +13,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pbs_cosched::Cost;
 use pbs_history::{
-    Decision, Error, Fingerprint, Options, Store, Transfer, TransferCost, VariantKey, VariantRun,
+    Decision, DecisionCost, Error, Fingerprint, Options, Store, Transfer, TransferCost, VariantKey,
+    VariantRun,
 };
 use pbs_runtime::{InMemory, Key, Profiles};
 
@@ -62,15 +63,20 @@ impl InHistory {
                 }
             }
         }
-        let mut took: HashMap<String, Vec<(usize, u64)>> = HashMap::new();
+        let mut decided: HashMap<String, Vec<Decision>> = HashMap::new();
         for decision in store.decisions()? {
-            let tasks = usize::try_from(decision.tasks).unwrap_or(usize::MAX);
-            let of = took.entry(decision.scheduler).or_default();
-            of.push((tasks, decision.took_ns));
+            let scheduler = decision.scheduler.clone();
+            decided.entry(scheduler).or_default().push(decision);
         }
-        let costs = took
-            .into_iter()
-            .filter_map(|(name, took)| Some((name, Cost::fit(&took)?)));
+        let costs = decided.into_iter().filter_map(|(scheduler, decisions)| {
+            let cost = DecisionCost::of(&decisions)?;
+            let cost = Cost {
+                a: cost.square_ns,
+                b: cost.linear_ns,
+                c: cost.constant_ns,
+            };
+            Some((scheduler, cost))
+        });
         Ok(Self {
             application: application.into(),
             runtimes_ns: variants.map(|(key, known)| (key, known.ran_ns)).collect(),
