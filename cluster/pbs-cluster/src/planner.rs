@@ -429,7 +429,10 @@ impl Planner {
             let classes = nodes.map(|node| self.machine.class_of[node]);
             classes.max() == need.kinds.iter().filter_map(Kind::cheapest).max()
         });
-        if is_held || on_best && self.policy.mapping == Mapping::Cheapest {
+        if is_held
+            || self.policy.keeps_places
+            || on_best && self.policy.mapping == Mapping::Cheapest
+        {
             return;
         }
         let Some(old) = self.take_place(over.start, id) else {

@@ -265,6 +265,19 @@ impl Planner {
         self.changed(id);
     }
 
+    /// A request that was to run did not begin: it is planned anew, from now on. Where that
+    /// can't be in its time it waits.
+    pub fn not_started(&mut self, now_s: u64, id: RequestId) -> Replanned {
+        self.start_again(id);
+        let mut replanned = Replanned::default();
+        if self.take_place(now_s, id).is_some() {
+            self.plan_again(now_s, id, now_s, &mut replanned);
+            replanned.moved.extend(self.keep_order(now_s));
+            self.backfill.add(now_s);
+        }
+        replanned
+    }
+
     /// Changes a request that has not started: it is planned anew, or stays as it was.
     ///
     /// # Errors

@@ -53,12 +53,31 @@ pub enum Happened {
         /// Which.
         request: RequestId,
     },
+    /// A request that was to start did not, and is held: it is planned again.
+    NotStarted {
+        /// Which.
+        request: RequestId,
+        /// Why.
+        why: String,
+    },
     /// A node can't be used.
     NodeFailed {
         /// Which.
         node: String,
         /// Why.
         why: String,
+    },
+    /// A node is to have nothing new; what runs there goes on.
+    NodeDrained {
+        /// Which.
+        node: String,
+        /// Why.
+        why: String,
+    },
+    /// A node can be used again.
+    NodeBack {
+        /// Which.
+        node: String,
     },
 }
 
@@ -79,6 +98,12 @@ pub trait Engine {
     /// Whether nodes are made ready before a request runs and cleaned after it, and both is
     /// told: the plan has time for it then.
     fn has_phases(&self) -> bool {
+        false
+    }
+    /// Whether it starts requests by itself, when and where it was told before: their nodes
+    /// stay as planned, and it says of each that it runs or does not, however long that
+    /// takes. No node is to blame then.
+    fn starts_itself(&self) -> bool {
         false
     }
     /// The nodes of a request that have not told yet that they are ready, or free of it;
@@ -121,6 +146,10 @@ impl<E: Engine> Engine for &mut E {
 
     fn has_phases(&self) -> bool {
         E::has_phases(self)
+    }
+
+    fn starts_itself(&self) -> bool {
+        E::starts_itself(self)
     }
 
     fn late_nodes(&self, request: RequestId) -> Vec<String> {

@@ -108,8 +108,12 @@ impl<E: Engine> Manager<E> {
     fn empty(site: Site, ledger: Ledger, clock_s: u64, engine: E) -> Self {
         let machine = Arc::new(Machine::of_site(&site));
         let rules = Rules::of_site(&site, &machine, clock_s..clock_s + HORIZON_S);
+        let policy = Policy {
+            keeps_places: engine.starts_itself(),
+            ..Policy::of_site(&site)
+        };
         Self {
-            planner: Planner::with_policy(machine.clone(), rules, Policy::of_site(&site)),
+            planner: Planner::with_policy(machine.clone(), rules, policy),
             site,
             machine,
             engine,
@@ -140,6 +144,11 @@ impl<E: Engine> Manager<E> {
         &self.planner
     }
 
+    /// What carries out.
+    pub fn engine_mut(&mut self) -> &mut E {
+        &mut self.engine
+    }
+
     /// What time it is.
     pub fn clock_s(&self) -> u64 {
         self.clock_s
@@ -154,6 +163,11 @@ impl<E: Engine> Manager<E> {
     pub fn open_rows(&self) -> Vec<Row> {
         let rows = self.known.keys().filter_map(|&id| self.row(id));
         rows.collect()
+    }
+
+    /// A request that has not ended, as it stands.
+    pub fn open_row(&self, id: RequestId) -> Option<Row> {
+        self.row(id)
     }
 
     /// All requests that there ever were, as they stand or ended.

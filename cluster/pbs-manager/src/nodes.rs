@@ -76,13 +76,7 @@ impl<E: Engine> Manager<E> {
             for row in self.running_on(node) {
                 // What has not begun loses nothing.
                 if row.is_restartable || row.phase == Some(Phase::Allocating) {
-                    self.forget_end(&row);
-                    self.engine.stop(row.id);
-                    self.planner.start_again(row.id);
-                    if let Some(known) = self.known.get_mut(&row.id) {
-                        (known.phase, known.ready_s) = (None, None);
-                    }
-                    self.tell(Some(row.id), "restarted", format!("node {name} failed"));
+                    self.begin_again(&row, &format!("node {name} failed"));
                 } else {
                     let failed = format!("node {name} failed");
                     self.finish(row.id, row.outcome.as_deref().unwrap_or(&failed));

@@ -91,12 +91,34 @@ impl<E: Engine> Manager<E> {
         }
     }
 
+    /// A request did not start: it is planned anew, from now on, or waits.
+    pub(crate) fn not_started(&mut self, id: RequestId, why: &str) {
+        let Some(row) = self.row(id) else { return };
+        if row.state != State::Running || row.phase == Some(Phase::Releasing) {
+            return;
+        }
+        self.begin_again(&row, why);
+        self.planner.not_started(self.clock_s, id);
+    }
+
+    /// A request that had its nodes has them no more, and waits for others.
+    pub(crate) fn begin_again(&mut self, row: &Row, why: &str) {
+        self.forget_end(row);
+        self.engine.stop(row.id);
+        self.planner.start_again(row.id);
+        if let Some(known) = self.known.get_mut(&row.id) {
+            (known.phase, known.ready_s) = (None, None);
+        }
+        self.tell(Some(row.id), "restarted", why.into());
+    }
+
     /// What a request waited for, or could have, is over.
     pub(crate) fn is_due(&mut self, id: RequestId) {
         let Some(row) = self.row(id) else { return };
         match row.phase {
             None if row.is_reservation => self.end(id, "over"),
             None => self.end(id, "aborted at its end"),
+            Some(Phase::Allocating) if self.engine.starts_itself() => {}
             Some(Phase::Allocating) => {
                 let limit_s = row.allocate_s;
                 self.nodes_failed(&row, &format!("not ready for request {id} in {limit_s} s"));
@@ -205,14 +227,18 @@ impl<E: Engine> Manager<E> {
     }
 }
 
-/// Until when a request may run.
+/// Until when a request may run. Who became ready later than it should has what is left.
 pub(crate) fn run_end_s(row: &Row) -> Option<u64> {
     let asked_s = row
         .duration_s
         .saturating_sub(row.allocate_s + row.release_s);
+    let booked_s = row.end_s.map(|end_s| end_s.saturating_sub(row.release_s));
     match row.ready_s {
-        Some(ready_s) => Some(ready_s.saturating_add(asked_s)),
-        None => row.end_s.map(|end_s| end_s.saturating_sub(row.release_s)),
+        Some(ready_s) => {
+            let end_s = ready_s.saturating_add(asked_s);
+            Some(end_s.min(booked_s.unwrap_or(end_s)))
+        }
+        None => booked_s,
     }
 }
 

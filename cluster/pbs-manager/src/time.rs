@@ -61,9 +61,16 @@ impl<E: Engine> Manager<E> {
                 Happened::Allocated { request } => self.allocated(request),
                 Happened::Released { request } => self.released(request),
                 Happened::PredictedEnd { request, end_s } => self.predicted(request, end_s),
+                Happened::NotStarted { request, why } => self.not_started(request, &why),
                 Happened::NodeFailed { node, why } => {
+                    self.out_as_told(&node, NodeState::Down, &why);
+                }
+                Happened::NodeDrained { node, why } => {
+                    self.out_as_told(&node, NodeState::Offline, &why);
+                }
+                Happened::NodeBack { node } => {
                     if let Some(place) = self.machine.node_by_name(&node) {
-                        self.withdraw(place, &node, NodeState::Down, &why);
+                        self.bring_back(place, &node);
                     }
                 }
             }
@@ -94,6 +101,12 @@ impl<E: Engine> Manager<E> {
             self.tell(Some(id), "notified", "it ends soon".into());
         }
         self.planner.forget_before(self.clock_s);
+    }
+
+    fn out_as_told(&mut self, node: &str, state: NodeState, why: &str) {
+        if let Some(place) = self.machine.node_by_name(node) {
+            self.withdraw(place, node, state, why);
+        }
     }
 
     /// Everybody gets its turn for a better place. Nobody moves to later.

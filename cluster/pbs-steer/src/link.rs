@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Between the manager and who steers: orders go one way, what has happened the other.
+
+use std::collections::BTreeMap;
+
+use pbs_cluster::RequestId;
+use pbs_manager::{Allocation, Engine, Happened};
+
+/// What the manager wants done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// A request has its nodes.
+    Start(Allocation),
+    /// A request is over, or has to start again.
+    Stop(RequestId),
+    /// A request may run until then.
+    Extend(RequestId, u64),
+    /// A request ends soon.
+    Notify(RequestId),
+}
+
+/// The engine that a manager is given whose requests are steered.
+#[derive(Debug, Default)]
+pub struct Link {
+    pub(crate) orders: Vec<Order>,
+    /// What has happened, by when: it is told when the manager's clock is there.
+    told: BTreeMap<(u64, u64), Happened>,
+    count: u64,
+}
+
+impl Link {
+    /// Something has happened then.
+    pub(crate) fn tell(&mut self, at_s: u64, happened: Happened) {
+        self.count += 1;
+        self.told.insert((at_s, self.count), happened);
+    }
+}
+
+impl Engine for Link {
+    fn start(&mut self, allocation: &Allocation) {
+        self.orders.push(Order::Start(allocation.clone()));
+    }
+
+    fn stop(&mut self, request: RequestId) {
+        self.orders.push(Order::Stop(request));
+    }
+
+    fn extend(&mut self, request: RequestId, until_s: u64) {
+        self.orders.push(Order::Extend(request, until_s));
+    }
+
+    fn notify(&mut self, request: RequestId) {
+        self.orders.push(Order::Notify(request));
+    }
+
+    fn has_phases(&self) -> bool {
+        true
+    }
+
+    fn starts_itself(&self) -> bool {
+        true
+    }
+
+    fn next_s(&self) -> Option<u64> {
+        self.told.first_key_value().map(|(&(at_s, _), _)| at_s)
+    }
+
+    fn happened(&mut self, now_s: u64) -> Vec<Happened> {
+        let later = self.told.split_off(&(now_s.saturating_add(1), 0));
+        std::mem::replace(&mut self.told, later)
+            .into_values()
+            .collect()
+    }
+}

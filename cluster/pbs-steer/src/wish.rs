@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: GPL-2.0
+//! From a job of the batch system to a request of the planner.
+
+use pbs_cluster::When;
+use pbs_ledger::{After, Outcome};
+use pbs_manager::Wish;
+use pbs_rset::{parse_duration_s, Rset};
+
+use crate::seen::{JobSeen, Memory};
+
+/// What a job's comment begins with that says something to the planner.
+const MARK: &str = "pbs";
+
+/// What a user says to the planner, beyond what the batch system has options for. In a job's
+/// comment: `pbs deadline=4h`, `pbs start=1764000000 late`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Words {
+    /// It is over by then, or declined.
+    pub deadline_s: Option<u64>,
+    /// It starts exactly then.
+    pub start_s: Option<u64>,
+    /// As late as its deadline allows.
+    pub is_late: bool,
+    /// So long before its end its user is told.
+    pub notify_s: Option<u64>,
+    /// It is predicted to end then: what its nodes say.
+    pub predicted_end_s: Option<u64>,
+}
+
+impl Words {
+    /// Reads a comment; one without the mark says nothing. Times are seconds since 1970, or
+    /// spans from the submission on (`4h`).
+    ///
+    /// # Errors
+    ///
+    /// What can't be read, in words.
+    pub fn read(comment: &str, submit_s: u64) -> Result<Self, String> {
+        let mut words = comment.split_whitespace();
+        let mut this = Self::default();
+        if words.next() != Some(MARK) {
+            return Ok(this);
+        }
+        for word in words {
+            let (name, value) = word.split_once('=').unwrap_or((word, ""));
+            let span = || {
+                parse_duration_s(value)
+                    .map_err(|_| format!("{word}: it has to be a time span, as 4h or 1d12h"))
+            };
+            // A moment has ten figures, a span in seconds has not.
+            let moment = || match value.parse::<u64>() {
+                Ok(at_s) if at_s >= 1_000_000_000 => Ok(at_s),
+                _ => span().map(|in_s| submit_s.saturating_add(in_s)),
+            };
+            match name {
+                "deadline" => this.deadline_s = Some(moment()?),
+                "start" => this.start_s = Some(moment()?),
+                "end" => this.predicted_end_s = Some(moment()?),
+                "notify" => this.notify_s = Some(span()?),
+                "late" if value.is_empty() => this.is_late = true,
+                _ => {
+                    let all = "deadline=, start=, late, notify=";
+                    return Err(format!("{word}: there is no such word; there are {all}"));
+                }
+            }
+        }
+        match (this.deadline_s, this.start_s, this.is_late) {
+            (Some(_), Some(_), _) => Err("either deadline= or start=, not both".into()),
+            (None, _, true) => Err("late needs a deadline=".into()),
+            _ => Ok(this),
+        }
+    }
+}
+
+/// The wish that a job is. `request_of` knows the requests of other jobs by their numbers.
+///
+/// # Errors
+///
+/// Why it can't be planned, in words.
+pub fn wish_of(
+    job: &JobSeen,
+    request_of: &dyn Fn(&str) -> Option<u64>,
+    now_s: u64,
+) -> Result<Wish, String> {
+    if let Some(foreign) = &job.foreign {
+        return Err(format!("{foreign} can't be planned; leave it out"));
+    }
+    let words = Words::read(&job.words, job.key.submit_s)?;
+    let limit_s = job.limit_s.ok_or("it has no time limit; give it one")?;
+    let nodes = job.nodes_wanted.max(1);
+    let cpus = job.cpus.max(1).div_ceil(nodes);
+    let (memory, is_all) = match job.memory {
+        Memory::All => (String::new(), true),
+        Memory::OfNode(bytes) => (format!(":mem={bytes}"), false),
+        Memory::OfCore(bytes) => (format!(":mem={}", bytes.saturating_mul(cpus)), false),
+    };
+    let sharing = if job.is_exclusive || is_all {
+        ":excl"
+    } else {
+        ""
+    };
+    let rset = format!("rset={nodes}:ncpus={cpus}{memory},place=scatter{sharing}");
+    let rset: Rset = rset.parse().map_err(|error| format!("{rset}: {error}"))?;
+    let begin_s = job.start_s.filter(|&start_s| start_s > now_s);
+    let when = match (words.deadline_s, words.start_s, begin_s) {
+        (Some(end_s), _, None) => When::Deadline {
+            end_s,
+            late: words.is_late,
+        },
+        (Some(end_s), _, Some(start_s)) => When::Between {
+            start_s,
+            end_s,
+            late: words.is_late,
+        },
+        (None, Some(start_s), _) => When::Fixed { start_s },
+        (None, None, Some(start_s)) => When::After { start_s },
+        (None, None, None) => When::BestEffort,
+    };
+    Ok(Wish {
+        duration_s: limit_s,
+        when,
+        name: job.name.clone(),
+        // By this it is found again after either side was started anew.
+        command: vec![job.key.to_string()],
+        notify_s: words.notify_s,
+        after: after_of(&job.after, request_of)?,
+        ..Wish::new(rset, &job.user, &job.account)
+    })
+}
+
+/// `afterok:5(unfulfilled),afterany:7_2(unfulfilled)`.
+fn after_of(text: &str, request_of: &dyn Fn(&str) -> Option<u64>) -> Result<Vec<After>, String> {
+    let mut all = Vec::new();
+    for part in text.split(',').filter(|part| !part.is_empty()) {
+        let (kind, rest) = part.split_once(':').unwrap_or((part, ""));
+        let outcome = match kind {
+            "afterok" => Outcome::Ok,
+            "afternotok" => Outcome::NotOk,
+            "afterany" => Outcome::Any,
+            _ => return Err(format!("the dependency {kind} can't be planned")),
+        };
+        for job in rest.split(':') {
+            let (name, _) = job.split_once('(').unwrap_or((job, ""));
+            let request = request_of(name)
+                .ok_or_else(|| format!("it follows job {name}, which is not planned"))?;
+            all.push(After { request, outcome });
+        }
+    }
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::seen::{Hold, JobState, Key};
+
+    fn job() -> JobSeen {
+        JobSeen {
+            key: Key {
+                job: 7,
+                index: None,
+                submit_s: 1_764_000_000,
+            },
+            user: "anna".into(),
+            account: "a".into(),
+            name: "sort".into(),
+            state: JobState::Pending(Hold::Admin),
+            nodes_wanted: 2,
+            cpus: 3,
+            memory: Memory::OfCore(1 << 20),
+            is_exclusive: false,
+            limit_s: Some(120),
+            start_s: None,
+            end_s: None,
+            nodes: Vec::new(),
+            required: Vec::new(),
+            after: String::new(),
+            words: String::new(),
+            foreign: None,
+        }
+    }
+
+    fn wish(job: &JobSeen) -> Result<Wish, String> {
+        wish_of(job, &|name| (name == "5").then_some(50), 1_764_000_010)
+    }
+
+    #[test]
+    fn a_job_becomes_chunks() {
+        let of = wish(&job()).unwrap();
+        let expected = "rset=2:ncpus=2:mem=2097152,place=scatter";
+        assert_eq!(of.rset, expected.parse().unwrap());
+        assert_eq!((of.duration_s, of.when), (120, When::BestEffort));
+        assert_eq!(of.command, ["7@1764000000"]);
+        let whole = JobSeen {
+            memory: Memory::All,
+            ..job()
+        };
+        let expected = "rset=2:ncpus=2,place=scatter:excl";
+        assert_eq!(wish(&whole).unwrap().rset, expected.parse().unwrap());
+    }
+
+    #[test]
+    fn words_say_when() {
+        let when = |words: &str, start_s| {
+            let said = JobSeen {
+                words: words.into(),
+                start_s,
+                ..job()
+            };
+            wish(&said).map(|wish| wish.when)
+        };
+        let end_s = 1_764_000_000 + 4 * 3600;
+        let late = false;
+        assert_eq!(
+            when("pbs deadline=4h", None),
+            Ok(When::Deadline { end_s, late })
+        );
+        let start_s = 1_764_000_100;
+        assert_eq!(
+            when("pbs deadline=4h", Some(start_s)),
+            Ok(When::Between {
+                start_s,
+                end_s,
+                late
+            })
+        );
+        assert_eq!(
+            when("pbs start=1764000100", None),
+            Ok(When::Fixed { start_s })
+        );
+        assert_eq!(when("my own words", None), Ok(When::BestEffort));
+        assert_eq!(when("", Some(start_s)), Ok(When::After { start_s }));
+        for wrong in [
+            "pbs dedline=4h",
+            "pbs deadline=",
+            "pbs late",
+            "pbs start=1h deadline=2h",
+        ] {
+            assert!(when(wrong, None).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_follows_is_known_by_its_request() {
+        let follows = |after: &str| {
+            let job = JobSeen {
+                after: after.into(),
+                ..job()
+            };
+            wish(&job).map(|wish| wish.after)
+        };
+        let after = |outcome| After {
+            request: 50,
+            outcome,
+        };
+        assert_eq!(
+            follows("afterok:5(unfulfilled),afterany:5(unfulfilled)"),
+            Ok(vec![after(Outcome::Ok), after(Outcome::Any)])
+        );
+        assert!(follows("afterok:6(unfulfilled)").is_err());
+        assert!(follows("singleton(unfulfilled)").is_err());
+    }
+}

@@ -1,0 +1,512 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What is planned starts where and when it is planned, and nothing else does: features and
+//! traps by their numbers, in virtual time.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use pbs_ledger::{Access, Row, State};
+use pbs_manager::Manager;
+use pbs_steer::{Hold, JobState, Key, Link, NodeState, Settings, Simulated, Steer};
+
+const T: u64 = 1_764_000_000;
+const WINDOW_S: u64 = 10;
+const SITE: &str = "
+name = 'lab'
+allocate_timeout = '4s'
+release_timeout = '2s'
+[[nodes]]
+name = 'n%02d'
+count = 4
+has = 'ncpus=2:mem=1g'
+";
+
+fn settings() -> Settings {
+    Settings {
+        window: Duration::from_secs(WINDOW_S),
+        ..Settings::default()
+    }
+}
+
+struct Lab {
+    path: PathBuf,
+    manager: Option<Manager<Link>>,
+    steer: Steer,
+    slurm: Simulated,
+    now_s: u64,
+}
+
+impl Lab {
+    fn new(name: &str) -> Self {
+        let directory = std::env::temp_dir().join(format!("pbs-steer-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        let path = directory.join(name);
+        let _ = std::fs::remove_file(&path);
+        let manager = Manager::create(&path, SITE, T, Link::default()).unwrap();
+        let steer = Steer::new(&manager, settings());
+        Self {
+            path,
+            manager: Some(manager),
+            steer,
+            slurm: Simulated::new(&["n01", "n02", "n03", "n04"], 2, T),
+            now_s: T,
+        }
+    }
+
+    fn manager(&mut self) -> &mut Manager<Link> {
+        self.manager.as_mut().unwrap()
+    }
+
+    /// The planner's turn, without time going on.
+    fn turn(&mut self) {
+        let now = Duration::from_secs(self.now_s);
+        let manager = self.manager.as_mut().unwrap();
+        self.steer.turn(manager, &mut self.slurm, now).unwrap();
+    }
+
+    fn seconds(&mut self, count: u64) {
+        for _ in 0..count {
+            self.now_s += 1;
+            self.slurm.tick();
+            self.turn();
+            self.turn();
+        }
+    }
+
+    /// The planner is away for so long.
+    fn alone(&mut self, count: u64) {
+        for _ in 0..count {
+            self.now_s += 1;
+            self.slurm.tick();
+        }
+    }
+
+    /// The planner was killed, and is there again.
+    fn restart(&mut self) {
+        drop(self.manager.take());
+        let (manager, _) = Manager::open(&self.path, Access::Write, Link::default()).unwrap();
+        self.steer = Steer::new(&manager, settings());
+        self.manager = Some(manager);
+    }
+
+    fn state(&self, key: Key) -> JobState {
+        self.slurm.job(key).unwrap().state.clone()
+    }
+
+    fn rows(&mut self, key: Key) -> Vec<Row> {
+        let rows = self.manager().rows().unwrap().into_iter();
+        rows.filter(|row| row.command == [key.to_string()])
+            .collect()
+    }
+
+    fn row(&mut self, key: Key) -> Row {
+        let mut rows = self.rows(key);
+        assert_eq!(rows.len(), 1, "{rows:?}");
+        rows.remove(0)
+    }
+
+    fn outcome(&mut self, key: Key) -> String {
+        self.row(key).outcome.unwrap_or_default()
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+fn committed(state: &JobState) -> bool {
+    *state == JobState::Pending(Hold::No)
+}
+
+#[test]
+fn f2_a_job_is_held_for_good_at_first_sight_and_runs_where_planned() {
+    let mut lab = Lab::new("f2");
+    // All nodes for a minute, then one after it.
+    let wide = lab.slurm.submit(1, 4, 8, 60, 20);
+    lab.turn();
+    let narrow = lab.slurm.submit(2, 1, 2, 60, 20);
+    lab.turn();
+    assert_eq!(lab.state(narrow), JobState::Pending(Hold::Admin));
+    assert!(lab.slurm.told[&narrow].starts_with("planned on n0"));
+    lab.seconds(3);
+    assert_eq!(lab.state(wide), JobState::Running);
+    assert_eq!(lab.state(narrow), JobState::Pending(Hold::Admin));
+    // It ends early, and who waits moves up.
+    lab.seconds(22);
+    assert_eq!(lab.state(narrow), JobState::Running);
+    let planned = lab.row(narrow).nodes[0].node.clone();
+    assert_eq!(lab.slurm.job(narrow).unwrap().nodes, [planned]);
+    lab.seconds(30);
+    assert_eq!(lab.outcome(wide), "completed");
+    assert_eq!(lab.outcome(narrow), "completed");
+}
+
+#[test]
+fn f6_a_job_is_let_go_a_window_before_its_start() {
+    let mut lab = Lab::new("f6");
+    let first = lab.slurm.submit(1, 4, 8, 60, 1000);
+    let second = lab.slurm.submit(2, 4, 8, 60, 10);
+    lab.turn();
+    lab.turn();
+    let start_s = lab.row(second).start_s.unwrap();
+    // What it takes to start and to clean is booked besides the time that it asked for.
+    assert_eq!(start_s, T + 4 + 60 + 2);
+    while lab.now_s + WINDOW_S < start_s {
+        assert_eq!(lab.state(second), JobState::Pending(Hold::Admin));
+        lab.seconds(1);
+    }
+    assert!(committed(&lab.state(second)));
+    assert_eq!(lab.slurm.commits.last().unwrap().0, start_s - WINDOW_S);
+    lab.seconds(WINDOW_S + 1);
+    assert_eq!(lab.state(second), JobState::Running);
+    // The first had more to do than it had time.
+    assert_eq!(lab.outcome(first), "aborted at its end");
+}
+
+#[test]
+fn t2_who_is_released_by_its_user_stays_held() {
+    let mut lab = Lab::new("t2");
+    let first = lab.slurm.submit(1, 4, 8, 60, 50);
+    lab.turn();
+    lab.seconds(2);
+    let job = lab.slurm.submit(2, 1, 1, 60, 10);
+    lab.slurm
+        .alter(job, |job| job.state = JobState::Pending(Hold::No));
+    lab.turn();
+    assert_eq!(lab.state(job), JobState::Pending(Hold::Admin));
+    lab.seconds(3);
+    assert_eq!(lab.state(job), JobState::Pending(Hold::Admin));
+    // Also later.
+    lab.slurm
+        .alter(job, |job| job.state = JobState::Pending(Hold::No));
+    lab.turn();
+    assert_eq!(lab.state(job), JobState::Pending(Hold::Admin));
+    assert_eq!(lab.state(first), JobState::Running);
+}
+
+#[test]
+fn t3_a_number_that_is_used_again_is_another_job() {
+    let mut lab = Lab::new("t3");
+    let lost = lab.slurm.submit(1, 1, 1, 60, 10);
+    lab.turn();
+    lab.slurm.crash(&[lost]);
+    lab.now_s += 1;
+    lab.slurm.tick();
+    let other = lab.slurm.submit(1, 2, 2, 60, 10);
+    assert_ne!(lost, other);
+    lab.turn();
+    lab.turn();
+    assert!(lab.outcome(lost).starts_with("sent back") || lab.outcome(lost).starts_with("lost"));
+    assert_eq!(lab.row(other).nodes.len(), 2);
+    lab.seconds(20);
+    assert_eq!(lab.outcome(other), "completed");
+}
+
+#[test]
+fn t3_what_is_nowhere_is_lost_and_told() {
+    let mut lab = Lab::new("t3b");
+    let runs = lab.slurm.submit(1, 1, 1, 60, 30);
+    lab.seconds(3);
+    let waits = lab.slurm.submit(2, 4, 8, 60, 30);
+    lab.turn();
+    lab.slurm.crash(&[runs, waits]);
+    lab.turn();
+    assert!(lab.outcome(runs).starts_with("lost"));
+    assert!(lab.outcome(waits).starts_with("lost"));
+    assert!(lab
+        .steer
+        .news()
+        .iter()
+        .any(|news| news.contains("submit it again")));
+}
+
+#[test]
+fn t4_a_drained_node_has_its_job_planned_elsewhere() {
+    let mut lab = Lab::new("t4");
+    let first = lab.slurm.submit(1, 4, 8, 60, 1000);
+    lab.turn();
+    let job = lab.slurm.submit(2, 1, 2, 60, 10);
+    lab.turn();
+    lab.seconds(58);
+    assert!(committed(&lab.state(job)));
+    let node = lab.row(job).nodes[0].node.clone();
+    lab.slurm.node(&node, NodeState::Drained);
+    lab.seconds(8);
+    let other = lab.row(job).nodes[0].node.clone();
+    assert_ne!(node, other);
+    assert_eq!(lab.slurm.job(job).unwrap().nodes, [other]);
+    assert_eq!(lab.outcome(first), "aborted at its end");
+    // In use again, others may have it.
+    lab.slurm.node(&node, NodeState::Up);
+    lab.turn();
+    assert_eq!(lab.manager().nodes_out().count(), 0);
+}
+
+#[test]
+fn t4_what_is_drained_is_not_started_when_it_is_back() {
+    let mut lab = Lab::new("t4b");
+    let all = lab.slurm.submit(1, 4, 8, 60, 1000);
+    lab.turn();
+    let job = lab.slurm.submit(2, 4, 8, 60, 10);
+    lab.turn();
+    lab.seconds(58);
+    assert!(committed(&lab.state(job)));
+    lab.slurm.node("n03", NodeState::Drained);
+    // It has no place any more, and is not let go.
+    lab.seconds(10);
+    assert_eq!(lab.state(job), JobState::Pending(Hold::Admin));
+    assert_eq!(lab.row(job).state, State::Waiting);
+    lab.slurm.node("n03", NodeState::Up);
+    lab.seconds(5);
+    assert_eq!(lab.state(job), JobState::Running);
+    assert_eq!(lab.outcome(all), "aborted at its end");
+}
+
+#[test]
+fn t5_who_finds_its_nodes_taken_is_held_again() {
+    let mut lab = Lab::new("t5");
+    let first = lab.slurm.submit(1, 4, 8, 60, 1000);
+    lab.turn();
+    let second = lab.slurm.submit(2, 4, 8, 60, 10);
+    lab.turn();
+    lab.seconds(58);
+    assert!(committed(&lab.state(second)));
+    // Its end is not heeded: nothing stops it.
+    lab.slurm.outlives(first);
+    lab.seconds(8);
+    assert_eq!(lab.state(second), JobState::Pending(Hold::Admin));
+    assert_eq!(lab.state(first), JobState::Running);
+    let row = lab.row(second);
+    assert!(row.state != State::Running, "{row:?}");
+    lab.slurm.may_end(first);
+    lab.seconds(10);
+    assert_eq!(lab.state(second), JobState::Running);
+}
+
+#[test]
+fn t6_what_is_sent_back_does_not_start_by_itself() {
+    let mut lab = Lab::new("t6");
+    let job = lab.slurm.submit(1, 1, 1, 60, 30);
+    lab.seconds(3);
+    assert_eq!(lab.state(job), JobState::Running);
+    let again = lab.slurm.requeue(job);
+    lab.turn();
+    assert!(!committed(&lab.state(again)) || lab.slurm.commits.last().unwrap().1 == again);
+    assert!(lab.outcome(job).starts_with("sent back"));
+    lab.seconds(40);
+    assert_eq!(lab.outcome(again), "completed");
+    // A launch that failed: the same job waits again.
+    let job = lab.slurm.submit(2, 1, 1, 60, 30);
+    lab.seconds(3);
+    assert_eq!(lab.state(job), JobState::Running);
+    let before = lab.slurm.commits.len();
+    lab.slurm.launch_failed(job);
+    lab.turn();
+    lab.seconds(3);
+    // It runs, and it was planned for that.
+    assert_eq!(lab.state(job), JobState::Running);
+    assert!(lab.slurm.commits.len() > before);
+}
+
+#[test]
+fn t7_who_is_altered_in_the_window_is_planned_anew() {
+    let mut lab = Lab::new("t7");
+    lab.slurm.submit(1, 4, 8, 60, 1000);
+    lab.turn();
+    let job = lab.slurm.submit(2, 1, 2, 60, 10);
+    lab.turn();
+    lab.seconds(58);
+    assert!(committed(&lab.state(job)));
+    lab.slurm
+        .alter(job, |job| (job.nodes_wanted, job.cpus) = (3, 6));
+    lab.seconds(8);
+    let runs = lab.slurm.job(job).unwrap().clone();
+    assert_eq!(runs.state, JobState::Running);
+    assert_eq!(runs.nodes.len(), 3);
+    let row = lab.row(job);
+    let planned: Vec<String> = row.nodes.iter().map(|part| part.node.clone()).collect();
+    assert_eq!(runs.nodes, planned);
+}
+
+#[test]
+fn t7_what_becomes_too_much_is_held_and_told() {
+    let mut lab = Lab::new("t7b");
+    lab.slurm.submit(1, 4, 8, 60, 1000);
+    lab.turn();
+    let job = lab.slurm.submit(2, 1, 2, 60, 10);
+    lab.turn();
+    lab.seconds(58);
+    lab.slurm
+        .alter(job, |job| (job.nodes_wanted, job.cpus) = (5, 10));
+    lab.seconds(8);
+    assert_eq!(lab.state(job), JobState::Pending(Hold::Admin));
+    assert!(
+        lab.slurm.told[&job].contains("declined"),
+        "{:?}",
+        lab.slurm.told[&job]
+    );
+    // And what is wanted again is planned again.
+    lab.slurm
+        .alter(job, |job| (job.nodes_wanted, job.cpus) = (1, 2));
+    lab.seconds(5);
+    assert_eq!(lab.state(job), JobState::Running);
+}
+
+#[test]
+fn t8_two_jobs_share_a_node_and_no_more() {
+    let mut lab = Lab::new("t8");
+    let keys: Vec<Key> = (1..=9)
+        .map(|job| lab.slurm.submit(job, 1, 1, 60, 10))
+        .collect();
+    lab.seconds(3);
+    let running = keys
+        .iter()
+        .filter(|&&key| lab.state(key) == JobState::Running);
+    assert_eq!(running.count(), 8);
+    lab.seconds(16);
+    for key in keys {
+        assert_ne!(lab.state(key), JobState::Pending(Hold::Admin));
+    }
+}
+
+#[test]
+fn t9_who_is_cancelled_in_the_window_is_over() {
+    let mut lab = Lab::new("t9");
+    lab.slurm.submit(1, 4, 8, 60, 1000);
+    lab.turn();
+    let job = lab.slurm.submit(2, 4, 8, 60, 10);
+    let after = lab.slurm.submit(3, 4, 8, 60, 10);
+    lab.turn();
+    lab.seconds(58);
+    assert!(committed(&lab.state(job)));
+    lab.slurm
+        .alter(job, |job| job.state = JobState::Over("cancelled".into()));
+    lab.seconds(6);
+    assert_eq!(lab.outcome(job), "cancelled");
+    // Others move up.
+    assert_eq!(lab.state(after), JobState::Running);
+}
+
+#[test]
+fn t10_minutes_are_whole_and_the_past_is_now() {
+    let mut lab = Lab::new("t10");
+    let job = lab.slurm.submit(1, 1, 1, 61, 10);
+    lab.turn();
+    assert_eq!(lab.row(job).duration_s, 120 + 4 + 2);
+    // It was let go at once, without a time.
+    assert_eq!(lab.slurm.commits[0].0, T);
+    assert_eq!(lab.slurm.job(job).unwrap().start_s, Some(T));
+    lab.seconds(1);
+    assert_eq!(lab.state(job), JobState::Running);
+}
+
+#[test]
+fn f11_a_dead_planner_starts_nothing_and_goes_on_where_it_was() {
+    let mut lab = Lab::new("f11");
+    let first = lab.slurm.submit(1, 4, 8, 60, 1000);
+    let second = lab.slurm.submit(2, 4, 8, 60, 10);
+    let third = lab.slurm.submit(3, 4, 8, 60, 10);
+    lab.seconds(58);
+    assert!(committed(&lab.state(second)));
+    lab.slurm.outlives(first);
+    // The planner is dead: what was let go may start, and nothing else does.
+    lab.alone(600);
+    assert_eq!(lab.state(third), JobState::Pending(Hold::Admin));
+    lab.slurm.may_end(first);
+    lab.alone(1);
+    lab.restart();
+    lab.turn();
+    lab.seconds(100);
+    assert_eq!(lab.outcome(second), "completed");
+    assert_eq!(lab.outcome(third), "completed");
+    assert_eq!(lab.rows(second).len(), 1);
+}
+
+#[test]
+fn f10_time_stands_still_while_there_is_no_answer() {
+    let mut lab = Lab::new("f10");
+    let first = lab.slurm.submit(1, 4, 8, 60, 50);
+    let second = lab.slurm.submit(2, 4, 8, 60, 10);
+    lab.seconds(3);
+    assert_eq!(lab.state(first), JobState::Running);
+    lab.slurm.is_away = true;
+    lab.seconds(200);
+    lab.slurm.is_away = false;
+    lab.seconds(30);
+    assert_eq!(lab.outcome(first), "completed");
+    assert_eq!(lab.outcome(second), "completed");
+}
+
+#[test]
+fn f21_who_is_predicted_late_gets_the_time_that_is_free() {
+    let mut lab = Lab::new("f21");
+    let job = lab.slurm.submit(1, 1, 1, 600, 640);
+    lab.seconds(3);
+    let end = lab.now_s + 640;
+    lab.slurm
+        .alter(job, |job| job.words = format!("pbs end={end}"));
+    lab.turn();
+    lab.turn();
+    assert!(lab.slurm.job(job).unwrap().limit_s > Some(600));
+    lab.seconds(660);
+    assert_eq!(lab.outcome(job), "completed");
+}
+
+#[test]
+fn f21_who_would_be_in_the_way_is_aborted() {
+    let mut lab = Lab::new("f21b");
+    let job = lab.slurm.submit(1, 4, 8, 600, 700);
+    let next = lab.slurm.submit(2, 4, 8, 60, 10);
+    lab.seconds(3);
+    let end = lab.now_s + 700;
+    lab.slurm
+        .alter(job, |job| job.words = format!("pbs end={end}"));
+    lab.seconds(1);
+    assert_eq!(lab.slurm.job(job).unwrap().limit_s, Some(600));
+    lab.seconds(620);
+    assert_eq!(lab.outcome(job), "aborted at its end");
+    lab.seconds(20);
+    assert_eq!(lab.outcome(next), "completed");
+}
+
+#[test]
+fn f14_a_deadline_is_kept_or_declined() {
+    let mut lab = Lab::new("f14");
+    lab.slurm.submit(1, 4, 8, 600, 1000);
+    lab.turn();
+    let late = lab.slurm.submit(2, 4, 8, 60, 10);
+    lab.slurm
+        .alter(late, |job| job.words = "pbs deadline=5m".into());
+    lab.turn();
+    assert!(lab.slurm.told[&late].starts_with("declined"));
+    lab.slurm
+        .alter(late, |job| job.words = "pbs deadline=15m".into());
+    lab.turn();
+    assert!(
+        lab.slurm.told[&late].starts_with("planned"),
+        "{:?}",
+        lab.slurm.told[&late]
+    );
+}
+
+#[test]
+fn f15_a_node_that_is_down_ends_what_it_has() {
+    let mut lab = Lab::new("f15");
+    let job = lab.slurm.submit(1, 1, 2, 60, 50);
+    lab.seconds(3);
+    let node = lab.row(job).nodes[0].node.clone();
+    lab.slurm
+        .alter(job, |job| job.state = JobState::Over("node failed".into()));
+    lab.slurm.node(&node, NodeState::Down);
+    lab.turn();
+    lab.turn();
+    assert_eq!(lab.outcome(job), "node failed");
+    let all = lab.slurm.submit(2, 4, 4, 60, 10);
+    lab.seconds(5);
+    assert_eq!(lab.state(all), JobState::Pending(Hold::Admin));
+    lab.slurm.node(&node, NodeState::Up);
+    lab.seconds(5);
+    assert_eq!(lab.state(all), JobState::Running);
+}
