@@ -173,7 +173,9 @@ impl Steer {
             self.news
                 .push("hints were lost: all is looked at again".into());
         }
-        self.is_stale |= !events.is_empty() || now >= self.next_look;
+        let mut committed = self.jobs.values().filter_map(|of| of.committed.as_ref());
+        let is_late = committed.any(|it| it.until <= now);
+        self.is_stale |= !events.is_empty() || now >= self.next_look || is_late;
         if self.is_stale {
             match controller.snapshot() {
                 Ok(world) => {
@@ -603,7 +605,7 @@ impl Steer {
                         }
                     }
                 }
-                Order::Extend(id, until_s) => self.extend(controller, id, until_s),
+                Order::Extend(id) => self.extend(manager, controller, id),
                 Order::Notify(id) => {
                     if let Some(&key) = self.keys.get(&id) {
                         if let Err(why) = controller.notify(key, "this job ends soon") {
@@ -766,20 +768,18 @@ impl Steer {
         }
     }
 
-    fn extend(&mut self, controller: &mut dyn Controller, id: RequestId, until_s: u64) {
-        let Some(&key) = self.keys.get(&id) else {
+    /// A request that got more time than it asked for has its job's limit raised.
+    fn extend(&mut self, manager: &Manager<Link>, controller: &mut dyn Controller, id: RequestId) {
+        let (Some(&key), Some(row)) = (self.keys.get(&id), manager.open_row(id)) else {
             return;
         };
+        let may_s = row
+            .duration_s
+            .saturating_sub(row.allocate_s + row.release_s);
         let seen = self.world.jobs.iter().find(|job| job.key == key);
-        let Some(job) = seen.filter(|job| job.state == JobState::Running) else {
-            return;
-        };
-        let (Some(start_s), Some(limit_s)) = (job.start_s, job.limit_s) else {
-            return;
-        };
-        let wanted_s = until_s.saturating_sub(start_s);
-        if wanted_s > limit_s {
-            match controller.limit(key, wanted_s) {
+        let seen = seen.filter(|job| job.state == JobState::Running);
+        if seen.is_some_and(|job| job.limit_s.is_some_and(|limit_s| limit_s < may_s)) {
+            match controller.limit(key, may_s) {
                 Ok(()) => self.is_stale = true,
                 Err(why) => self.failed(key, "limit", &why),
             }

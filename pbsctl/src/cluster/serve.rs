@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Has the service of this node carry out what is planned.
+//! Has the service of this node, or Slurm, carry out what is planned.
+
+use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use pbs_local::{serve, Local};
+use pbs_slurm::{Serving, Slurm};
 use pbs_varlink::Environment;
 
-use super::ledger::{failure, LedgerOptions};
+use super::ledger::{duration_s, failure, LedgerOptions};
 use crate::failure::Failure;
 use crate::output::write_err;
 use crate::service::Socket;
@@ -17,6 +21,31 @@ pub(super) struct ServeOptions {
 
     #[command(flatten)]
     socket: Socket,
+
+    /// Have Slurm start what is planned: its jobs are the requests. To be run as SlurmUser
+    #[arg(long, conflicts_with = "socket")]
+    slurm: bool,
+
+    /// The partition of Slurm whose jobs are planned
+    #[arg(long, value_name = "NAME", default_value = "plan", requires = "slurm")]
+    partition: String,
+
+    /// The file to which hooks of Slurm append what happens
+    #[arg(
+        long,
+        env = "PBS_SLURM_EVENTS",
+        value_name = "FILE",
+        default_value = "/var/lib/pbs-slurm/events"
+    )]
+    events: PathBuf,
+
+    /// So long before its start a job of Slurm is let go
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration_s)]
+    window: u64,
+
+    /// So long after its start it may begin; otherwise it is held and planned anew
+    #[arg(long, value_name = "TIME", default_value = "3s", value_parser = duration_s)]
+    grace: u64,
 
     /// Plan on that CPU only
     #[arg(long, value_name = "CPU")]
@@ -32,6 +61,9 @@ pub(super) fn run(options: &ServeOptions) -> Result<(), Failure> {
         let no_cpu = |error| Failure::Failed(format!("CPU {cpu}: {error}"));
         pbs_local::pin(&[cpu]).map_err(no_cpu)?;
     }
+    if options.slurm {
+        return with_slurm(options);
+    }
     let directory = std::env::current_dir().map_err(|error| Failure::file(".", &error))?;
     let environment = std::env::vars().map(|(name, value)| Environment { name, value });
     let socket = &options.socket.path;
@@ -44,4 +76,24 @@ pub(super) fn run(options: &ServeOptions) -> Result<(), Failure> {
         heard,
     )
     .map_err(failure)
+}
+
+fn with_slurm(options: &ServeOptions) -> Result<(), Failure> {
+    let heard = |what: &str| write_err(&format!("pbsctl: {what}\n"));
+    let to_slurm = pbs_slurm::Options {
+        partition: options.partition.clone(),
+        events: options.events.clone(),
+        patience: Duration::from_secs(10),
+    };
+    let mut slurm =
+        Slurm::new(&to_slurm).map_err(|error| Failure::file(&options.events, &error))?;
+    let serving = Serving {
+        settings: pbs_steer::Settings {
+            window: Duration::from_secs(options.window),
+            grace: Duration::from_secs(options.grace),
+            ..pbs_steer::Settings::default()
+        },
+        until_idle: options.until_idle,
+    };
+    pbs_slurm::serve(&options.ledger.ledger, &mut slurm, serving, heard).map_err(failure)
 }

@@ -1,0 +1,468 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What `squeue` and `sinfo` print.
+//!
+//! Columns end with a character that no name or comment has: our hook in Slurm refuses jobs
+//! with control characters in them. A line that can't be read makes the whole answer invalid,
+//! so nobody forges one of another job.
+
+use std::collections::HashMap;
+
+use pbs_steer::{Hold, JobSeen, JobState, Key, Memory, NodeSeen, NodeState};
+
+/// Between columns.
+pub(crate) const END: char = '\u{1f}';
+/// Of `squeue -o`, but for the characters between.
+const JOB: [&str; 26] = [
+    "%F", "%K", "%V", "%u", "%a", "%T", "%Q", "%D", "%C", "%m", "%l", "%S", "%e", "%N", "%n", "%x",
+    "%r", "%h", "%b", "%f", "%W", "%E", "%v", "%M", "%k", "%j",
+];
+/// Of `sinfo -o`.
+const NODE: [&str; 3] = ["%N", "%T", "%E"];
+/// Names in one list of nodes at most.
+const MOST_NODES: usize = 65_536;
+
+/// What `squeue` is asked for.
+pub(crate) fn job_format() -> String {
+    JOB.join(&END.to_string())
+}
+
+/// What `sinfo` is asked for.
+pub(crate) fn node_format() -> String {
+    NODE.join(&END.to_string())
+}
+
+/// What `squeue` says only in columns of fixed width.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Extra {
+    /// In all; `None`: it could not be read.
+    memory_bytes: Option<u64>,
+    deadline_s: Option<u64>,
+}
+
+/// Of `squeue -O`.
+pub(crate) const EXTRA: &str = "ArrayJobID:12,ArrayTaskID:12,Deadline:24,tres:200";
+
+/// The jobs in what `squeue` has printed; `how` tells how jobs ended that are being cleaned.
+///
+/// # Errors
+///
+/// The line that can't be read.
+pub fn jobs_of(text: &str, how: &HashMap<u32, String>) -> Result<Vec<JobSeen>, String> {
+    let lines = text.lines().filter(|line| !line.is_empty());
+    lines
+        .map(|line| job_of(line, how).ok_or_else(|| format!("squeue: {line:?} can't be read")))
+        .collect()
+}
+
+fn job_of(line: &str, how: &HashMap<u32, String>) -> Option<JobSeen> {
+    let columns: Vec<&str> = line.split(END).collect();
+    let columns: [&str; JOB.len()] = columns.try_into().ok()?;
+    let [job, index, submit, user, account, state, priority, nodes_wanted, cpus, memory, limit, start, end, nodes, required, excluded, reason, sharing, tres, features, licenses, after, reservation, _used, words, name] =
+        columns;
+    let key = Key {
+        job: job.parse().ok()?,
+        index: index.parse().ok(),
+        submit_s: submit.parse().ok()?,
+    };
+    let state = state_of(state, priority, reason, how.get(&key.job))?;
+    let is_pending = matches!(state, JobState::Pending(_));
+    let required = hosts(required)?;
+    let asked = |what: &str, value: &str| {
+        let is_none = matches!(value, "" | "(null)" | "N/A" | "none");
+        (!is_none).then(|| format!("{what} ({value})"))
+    };
+    let foreign = [
+        asked("a list of nodes to leave out", excluded),
+        asked("generic resources", tres),
+        asked("features of nodes", features),
+        asked("licences", licenses),
+        asked("a reservation", reservation),
+    ];
+    Some(JobSeen {
+        key,
+        user: user.into(),
+        account: match account {
+            "(null)" => String::from("none"),
+            _ => account.into(),
+        },
+        name: name.into(),
+        state,
+        nodes_wanted: nodes_wanted.parse().ok()?,
+        cpus: cpus.parse().ok()?,
+        memory: match memory_bytes(memory)? {
+            0 => Memory::All,
+            bytes => Memory::OfNode(bytes),
+        },
+        is_exclusive: sharing == "NO" || sharing == "EXCLUSIVE",
+        limit_s: limit_s(limit),
+        start_s: start.parse().ok(),
+        end_s: end.parse().ok(),
+        nodes: if is_pending {
+            Vec::new()
+        } else {
+            hosts(nodes)?
+        },
+        required,
+        after: match after {
+            "(null)" => String::new(),
+            _ => after.into(),
+        },
+        words: match words {
+            "(null)" => String::new(),
+            _ => words.into(),
+        },
+        foreign: foreign.into_iter().flatten().next(),
+    })
+}
+
+fn state_of(state: &str, priority: &str, reason: &str, how: Option<&String>) -> Option<JobState> {
+    Some(match state {
+        "PENDING" | "REQUEUED" | "REQUEUE_HOLD" | "REQUEUE_FED" | "SPECIAL_EXIT" => {
+            JobState::Pending(match (priority.parse::<u64>().ok()?, reason) {
+                (0, "JobHeldAdmin") => Hold::Admin,
+                (0, _) => Hold::User,
+                _ => Hold::No,
+            })
+        }
+        "RUNNING" | "CONFIGURING" | "SUSPENDED" | "STOPPED" | "RESIZING" | "SIGNALING"
+        | "STAGE_OUT" => JobState::Running,
+        "COMPLETING" => JobState::Completing(how.cloned().unwrap_or_else(|| "ended".into())),
+        "COMPLETED" => JobState::Over("completed".into()),
+        "CANCELLED" => JobState::Over("cancelled".into()),
+        "FAILED" => JobState::Over("failed".into()),
+        "TIMEOUT" => JobState::Over("aborted at its end".into()),
+        "NODE_FAIL" => JobState::Over("node failed".into()),
+        "OUT_OF_MEMORY" => JobState::Over("out of memory".into()),
+        "DEADLINE" => JobState::Over("its deadline has passed".into()),
+        other if other.chars().all(|c| c.is_ascii_uppercase() || c == '_') => {
+            JobState::Over(other.to_ascii_lowercase().replace('_', " "))
+        }
+        _ => return None,
+    })
+}
+
+/// How a job ended, by the number that the hook for ends is given.
+pub(crate) fn outcome_of(number: u32) -> String {
+    let outcome = match number & 0xff {
+        3 => "completed",
+        4 => "cancelled",
+        5 => "failed",
+        6 => "aborted at its end",
+        7 => "node failed",
+        10 => "its deadline has passed",
+        11 => "out of memory",
+        _ => "ended",
+    };
+    outcome.into()
+}
+
+/// What jobs ask for in all, by their names.
+pub(crate) fn extras_of(text: &str) -> HashMap<(u32, Option<u32>), Extra> {
+    let lines = text.lines().filter_map(|line| {
+        let mut words = line.split_whitespace();
+        let job = words.next()?.parse().ok()?;
+        let index = words.next()?.parse().ok();
+        let deadline_s = words.next()?.parse().ok();
+        let tres = words.next().unwrap_or_default();
+        let memory = tres.split(',').find_map(|part| part.strip_prefix("mem="));
+        let extra = Extra {
+            memory_bytes: memory.and_then(memory_bytes),
+            deadline_s,
+        };
+        Some(((job, index), extra))
+    });
+    lines.collect()
+}
+
+impl Extra {
+    /// Puts it where it belongs.
+    pub(crate) fn add_to(self, job: &mut JobSeen) {
+        if let (Memory::OfNode(_), Some(all)) = (job.memory, self.memory_bytes) {
+            job.memory = Memory::OfNode(all.div_ceil(job.nodes_wanted.max(1)));
+        }
+        if let (Some(deadline_s), true) = (self.deadline_s, job.words.is_empty()) {
+            job.words = format!("pbs deadline={deadline_s}");
+        }
+    }
+}
+
+/// `300M`, `1.50G`, `0`.
+fn memory_bytes(text: &str) -> Option<u64> {
+    let (number, unit) = match text.find(|c: char| c.is_ascii_alphabetic()) {
+        Some(at) => text.split_at(at),
+        None => (text, "M"),
+    };
+    let shift = match unit {
+        "K" => 10,
+        "M" => 20,
+        "G" => 30,
+        "T" => 40,
+        "P" => 50,
+        _ => return None,
+    };
+    let (whole, part) = number.split_once('.').unwrap_or((number, "0"));
+    let whole: u64 = whole.parse().ok()?;
+    let part: f64 = format!("0.{part}").parse().ok()?;
+    let unit = 1_u64 << shift;
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        clippy::cast_precision_loss
+    )]
+    // A part of a unit is less than one.
+    let part = (part * unit as f64).ceil() as u64;
+    whole.checked_mul(unit)?.checked_add(part)
+}
+
+/// `2:00`, `1-02:00:00`, `UNLIMITED`.
+fn limit_s(text: &str) -> Option<u64> {
+    let (days, rest) = match text.split_once('-') {
+        Some((days, rest)) => (days.parse::<u64>().ok()?, rest),
+        None => (0, text),
+    };
+    let mut seconds = 0_u64;
+    for part in rest.split(':') {
+        let part: u64 = part.parse().ok()?;
+        seconds = seconds.checked_mul(60)?.checked_add(part)?;
+    }
+    days.checked_mul(86_400)?.checked_add(seconds)
+}
+
+/// `n[01-03,7],m1` one by one; `None` if it can't be read.
+fn hosts(text: &str) -> Option<Vec<String>> {
+    let mut names = Vec::new();
+    let mut rest = text;
+    while !rest.is_empty() && rest != "(null)" {
+        let end = end_of_name(rest);
+        let (one, after) = rest.split_at(end);
+        rest = after.strip_prefix(',').unwrap_or(after);
+        expand(one, &mut names)?;
+    }
+    Some(names)
+}
+
+/// Where the first of some names ends.
+fn end_of_name(text: &str) -> usize {
+    let mut is_inside = false;
+    for (at, c) in text.char_indices() {
+        match c {
+            '[' => is_inside = true,
+            ']' => is_inside = false,
+            ',' if !is_inside => return at,
+            _ => {}
+        }
+    }
+    text.len()
+}
+
+fn expand(one: &str, names: &mut Vec<String>) -> Option<()> {
+    let Some((before, rest)) = one.split_once('[') else {
+        names.push(one.into());
+        return Some(());
+    };
+    let (ranges, after) = rest.split_once(']')?;
+    for range in ranges.split(',') {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let width = first.len();
+        let (first, last): (usize, usize) = (first.parse().ok()?, last.parse().ok()?);
+        if last.checked_sub(first)? >= MOST_NODES - names.len().min(MOST_NODES) {
+            return None;
+        }
+        for number in first..=last {
+            expand(&format!("{before}{number:0width$}{after}"), names)?;
+        }
+    }
+    Some(())
+}
+
+/// The nodes in what `sinfo` has printed.
+///
+/// # Errors
+///
+/// The line that can't be read.
+pub(crate) fn nodes_of(text: &str) -> Result<Vec<NodeSeen>, String> {
+    let lines = text.lines().filter(|line| !line.is_empty());
+    let nodes = lines.map(|line| {
+        let columns: Vec<&str> = line.split(END).collect();
+        let [name, state, why] = columns[..] else {
+            return Err(format!("sinfo: {line:?} can't be read"));
+        };
+        Ok(NodeSeen {
+            name: name.into(),
+            state: node_state(state),
+            why: match why {
+                "none" => state.into(),
+                _ => why.into(),
+            },
+        })
+    });
+    nodes.collect()
+}
+
+fn node_state(state: &str) -> NodeState {
+    let has = |words: &[&str]| words.iter().any(|word| state.contains(word));
+    // A drained node may be down besides; what runs there is told by its jobs.
+    if has(&["down", "fail", "error"]) {
+        NodeState::Down
+    } else if ["idle", "mixed", "allocated", "completing", "planned"].contains(&state) {
+        NodeState::Up
+    } else {
+        // Drained, in maintenance, or silent for a moment: nothing new.
+        NodeState::Drained
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(change: &[(usize, &str)]) -> String {
+        let mut columns = [
+            "7",
+            "N/A",
+            "1795597640",
+            "games",
+            "(null)",
+            "PENDING",
+            "0",
+            "2",
+            "3",
+            "300M",
+            "2:00",
+            "N/A",
+            "N/A",
+            "",
+            "",
+            "",
+            "JobHeldUser",
+            "OK",
+            "N/A",
+            "(null)",
+            "(null)",
+            "(null)",
+            "(null)",
+            "0:00",
+            "pbs deadline=4h",
+            "a b|c",
+        ];
+        for &(at, value) in change {
+            columns[at] = value;
+        }
+        columns.join(&END.to_string())
+    }
+
+    fn job(change: &[(usize, &str)]) -> JobSeen {
+        let jobs = jobs_of(&line(change), &HashMap::from([(7, "failed".into())])).unwrap();
+        jobs.into_iter().next().unwrap()
+    }
+
+    #[test]
+    fn f3_a_line_is_a_job() {
+        let pending = job(&[]);
+        assert_eq!(pending.key.to_string(), "7@1795597640");
+        assert_eq!(pending.state, JobState::Pending(Hold::User));
+        assert_eq!((pending.nodes_wanted, pending.cpus), (2, 3));
+        assert_eq!(pending.memory, Memory::OfNode(300 << 20));
+        assert_eq!(pending.limit_s, Some(120));
+        assert_eq!(
+            (&*pending.name, &*pending.words),
+            ("a b|c", "pbs deadline=4h")
+        );
+        assert_eq!(pending.foreign, None);
+        let runs = job(&[
+            (1, "3"),
+            (5, "RUNNING"),
+            (6, "4294901757"),
+            (11, "1795598564"),
+            (13, "n[01-02]"),
+        ]);
+        assert_eq!(runs.key.name(), "7_3");
+        assert_eq!(
+            (runs.state, runs.start_s),
+            (JobState::Running, Some(1_795_598_564))
+        );
+        assert_eq!(runs.nodes, ["n01", "n02"]);
+        assert_eq!(
+            job(&[(16, "JobHeldAdmin")]).state,
+            JobState::Pending(Hold::Admin)
+        );
+        assert_eq!(job(&[(6, "17")]).state, JobState::Pending(Hold::No));
+        assert_eq!(
+            job(&[(5, "COMPLETING")]).state,
+            JobState::Completing("failed".into())
+        );
+        assert_eq!(
+            job(&[(5, "NODE_FAIL")]).state,
+            JobState::Over("node failed".into())
+        );
+        assert_eq!(job(&[(9, "0")]).memory, Memory::All);
+        assert_eq!(job(&[(10, "1-02:00:00")]).limit_s, Some(93_600));
+        assert_eq!(job(&[(10, "UNLIMITED")]).limit_s, None);
+        assert!(job(&[(19, "gpu")]).foreign.unwrap().contains("gpu"));
+    }
+
+    #[test]
+    fn f3_nobody_forges_a_line() {
+        let none = HashMap::new();
+        assert!(jobs_of("8", &none).is_err());
+        let forged = format!("{}\n{}x", line(&[]), line(&[]));
+        // Whoever has a new line in a name has more or fewer columns than there are.
+        assert!(jobs_of(&format!("{forged}{END}y"), &none).is_err());
+        assert!(jobs_of(&line(&[(0, "x")]), &none).is_err());
+        assert!(jobs_of(&line(&[(13, "n[1-999999999999]"), (5, "RUNNING")]), &none).is_err());
+        assert!(jobs_of(&line(&[(5, "what?")]), &none).is_err());
+    }
+
+    #[test]
+    fn f3_memory_is_of_nodes() {
+        let text = "7           N/A         N/A                     cpu=3,mem=900M,node=2\n\
+                    8           2           1795609434              cpu=1,mem=1.5G,node=1\n";
+        let extras = extras_of(text);
+        let mut of = job(&[]);
+        extras[&(7, None)].add_to(&mut of);
+        assert_eq!(of.memory, Memory::OfNode(450 << 20));
+        let mut of = job(&[(24, "(null)")]);
+        extras[&(8, Some(2))].add_to(&mut of);
+        assert_eq!(of.words, "pbs deadline=1795609434");
+        assert_eq!(memory_bytes("1.5G"), Some(3 << 29));
+        assert_eq!(memory_bytes("x"), None);
+    }
+
+    #[test]
+    fn f15_states_of_nodes() {
+        let text = [
+            "n01\u{1f}idle\u{1f}none",
+            "n02\u{1f}drained\u{1f}disk",
+            "n03\u{1f}down*\u{1f}Not responding",
+            "n04\u{1f}idle*\u{1f}none",
+        ];
+        let nodes = nodes_of(&text.join("\n")).unwrap();
+        let states: Vec<NodeState> = nodes.iter().map(|node| node.state).collect();
+        assert_eq!(
+            states,
+            [
+                NodeState::Up,
+                NodeState::Drained,
+                NodeState::Down,
+                NodeState::Drained
+            ]
+        );
+        assert_eq!(nodes[1].why, "disk");
+        assert!(nodes_of("n01").is_err());
+    }
+
+    #[test]
+    fn lists_of_nodes_are_read() {
+        assert_eq!(
+            hosts("n[01-03,07],m1").unwrap(),
+            ["n01", "n02", "n03", "n07", "m1"]
+        );
+        assert_eq!(hosts("").unwrap(), [""; 0]);
+        assert_eq!(
+            hosts("r[1-2]n[1-2]").unwrap(),
+            ["r1n1", "r1n2", "r2n1", "r2n2"]
+        );
+        assert_eq!(hosts("n[3-1]"), None);
+        assert_eq!(hosts("n[1-2"), None);
+    }
+}

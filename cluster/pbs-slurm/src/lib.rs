@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Slurm as the one that starts what is planned (22.05, Debian 12's).
+//!
+//! | what | by |
+//! |---|---|
+//! | orders | one `scontrol` that lives as long as we do, fed by a pipe: some thousand a second, where a process for each would be a hundred |
+//! | jobs and nodes as they are | `squeue` and `sinfo`, in columns: a tenth of what their JSON takes |
+//! | hints that something happened | a file that hooks append lines to, by inotify |
+//!
+//! libslurm would be faster, and is another library with each release. The service runs as
+//! SlurmUser, who may do all that is done here; it is not root.
+
+mod columns;
+mod events;
+mod pipe;
+mod serve;
+mod slurm;
+
+pub use columns::jobs_of;
+pub use events::Hints;
+pub use pipe::{Answer, Pipe};
+pub use serve::{serve, Serving};
+pub use slurm::{Options, Slurm};

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: GPL-2.0
+//! A ledger whose requests Slurm starts.
+
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use pbs_ledger::Access;
+use pbs_manager::{Error, Manager};
+use pbs_steer::{Link, Settings, Steer};
+
+use crate::slurm::Slurm;
+
+/// How it is served.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Serving {
+    /// When jobs are let go, and how long they may take to begin.
+    pub settings: Settings,
+    /// It ends when all jobs have.
+    pub until_idle: bool,
+}
+
+/// Plans the jobs of Slurm in that ledger, and has Slurm start them. `heard` is told what
+/// happened that an operator should know.
+///
+/// # Errors
+///
+/// What the disk says, and [`Error::Wrong`] if the clock of the ledger is ahead.
+pub fn serve(
+    ledger: &Path,
+    slurm: &mut Slurm,
+    serving: Serving,
+    mut heard: impl FnMut(&str),
+) -> Result<(), Error> {
+    let (mut manager, recovered) = Manager::open(ledger, Access::Write, Link::default())?;
+    if manager.clock_s() > now().as_secs() {
+        let what = "the clock of the ledger is ahead of that of the machine; make one without \
+                    --at, and don't advance it";
+        return Err(Error::Wrong(what.into()));
+    }
+    if recovered.requests > 0 {
+        heard(&format!("{} requests go on", recovered.requests));
+    }
+    let mut steer = Steer::new(&manager, serving.settings);
+    let mut is_first = true;
+    loop {
+        steer.turn(&mut manager, slurm, now())?;
+        for news in steer.news() {
+            heard(&news);
+        }
+        if serving.until_idle && !is_first && manager.open_rows().is_empty() {
+            return Ok(());
+        }
+        is_first = false;
+        let at = now();
+        slurm.wait(steer.next(&manager, at).saturating_sub(at));
+    }
+}
+
+fn now() -> Duration {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.unwrap_or_default()
+}

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Slurm behind the interface of a controller.
+
+use std::collections::HashMap;
+use std::io;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use pbs_steer::{Controller, Event, Fault, JobSeen, Key, Revoked, Stop, World};
+
+use crate::columns::{extras_of, job_format, jobs_of, node_format, nodes_of, Extra, EXTRA};
+use crate::events::Hints;
+use crate::pipe::{Answer, Pipe};
+
+/// So many jobs are asked for by their numbers; of more, all are.
+const BY_NUMBER: usize = 200;
+/// What users are told is no longer.
+const MOST_TOLD: usize = 300;
+
+/// Where Slurm is.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The partition whose jobs are planned.
+    pub partition: String,
+    /// The file with the hints.
+    pub events: PathBuf,
+    /// How long an answer may take.
+    pub patience: Duration,
+}
+
+/// Slurm.
+#[derive(Debug)]
+pub struct Slurm {
+    partition: String,
+    pipe: Pipe,
+    hints: Hints,
+    /// What is known of jobs besides their columns, by them and by what they asked for.
+    extras: HashMap<Key, (Asked, Extra)>,
+}
+
+/// What decides whether it has to be looked up again.
+type Asked = (u64, u64, pbs_steer::Memory);
+
+impl Slurm {
+    /// With the commands that the path finds, and `SLURM_CONF`.
+    ///
+    /// # Errors
+    ///
+    /// What the disk says of the file with the hints.
+    pub fn new(options: &Options) -> io::Result<Self> {
+        Ok(Self {
+            partition: options.partition.clone(),
+            pipe: Pipe::new("scontrol", options.patience),
+            hints: Hints::open(&options.events)?,
+            extras: HashMap::new(),
+        })
+    }
+
+    /// Waits until something happened, so long at most.
+    pub fn wait(&self, most: Duration) {
+        self.hints.wait(most);
+    }
+
+    /// Says one command.
+    fn say(&mut self, command: String) -> Answer {
+        let mut answers = self.pipe.say(&[command])?;
+        answers.pop().unwrap_or(Ok(()))
+    }
+
+    fn jobs(&self, columns: &[&str]) -> Result<String, Fault> {
+        let mut all = vec!["-h", "-r", "-a", "-t", "all", "-p", &self.partition];
+        all.extend(columns);
+        run("squeue", &all)
+    }
+
+    /// Looks up what columns don't say, of those of whom it is not known.
+    fn add_extras(&mut self, jobs: &mut [JobSeen]) -> Result<(), Fault> {
+        let asked = |job: &JobSeen| (job.nodes_wanted, job.cpus, job.memory);
+        let is_known = |job: &JobSeen| {
+            let known = self.extras.get(&job.key);
+            known.is_some_and(|(of, _)| *of == asked(job))
+        };
+        let new: Vec<&JobSeen> = jobs.iter().filter(|job| !is_known(job)).collect();
+        if !new.is_empty() {
+            let text = if new.len() <= BY_NUMBER {
+                let names: Vec<String> = new.iter().map(|job| job.key.job.to_string()).collect();
+                self.jobs(&["-O", EXTRA, "-j", &names.join(",")])?
+            } else {
+                self.jobs(&["-O", EXTRA])?
+            };
+            let extras = extras_of(&text);
+            for job in new {
+                if let Some(&extra) = extras.get(&(job.key.job, job.key.index)) {
+                    self.extras.insert(job.key, (asked(job), extra));
+                }
+            }
+        }
+        let mut kept = HashMap::with_capacity(jobs.len());
+        for job in jobs {
+            if let Some((of, extra)) = self.extras.remove(&job.key) {
+                kept.insert(job.key, (of, extra));
+                extra.add_to(job);
+            }
+        }
+        self.extras = kept;
+        Ok(())
+    }
+}
+
+/// What a program prints.
+fn run(program: &str, arguments: &[&str]) -> Result<String, Fault> {
+    let mut command = Command::new(program);
+    command.args(arguments);
+    // Seconds since 1970, whatever the time zone.
+    command.env("SLURM_TIME_FORMAT", "%s").env("LC_ALL", "C");
+    let output = command
+        .output()
+        .map_err(|error| Fault::Unreachable(format!("{program}: {error}")))?;
+    match output.status.success() {
+        true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+        false => {
+            let said = String::from_utf8_lossy(&output.stderr);
+            let first = said.lines().next().unwrap_or("it failed").to_string();
+            Err(Fault::Unreachable(first))
+        }
+    }
+}
+
+/// As an argument between quotes.
+fn quoted(text: &str) -> String {
+    let is_plain = |c: &char| (' '..='~').contains(c) && !matches!(c, '"' | '\'' | '\\' | '`');
+    text.chars().filter(is_plain).take(MOST_TOLD).collect()
+}
+
+impl Controller for Slurm {
+    fn snapshot(&mut self) -> Result<World, Fault> {
+        let text = self.jobs(&["-o", &job_format()])?;
+        let mut jobs = jobs_of(&text, &self.hints.ends).map_err(Fault::Unreachable)?;
+        self.add_extras(&mut jobs)?;
+        let text = run(
+            "sinfo",
+            &["-h", "-N", "-p", &self.partition, "-o", &node_format()],
+        )?;
+        let nodes = nodes_of(&text).map_err(Fault::Unreachable)?;
+        Ok(World { jobs, nodes })
+    }
+
+    fn hold(&mut self, job: Key) -> Answer {
+        self.say(format!("hold {}", job.name()))
+    }
+
+    fn show(&mut self, job: Key, start_s: Option<u64>, why: &str) -> Answer {
+        let start = start_s.map_or_else(String::new, |start_s| format!(" StartTime=uts{start_s}"));
+        let why = quoted(why);
+        self.say(format!(
+            "update JobId={}{start} AdminComment=\"{why}\"",
+            job.name()
+        ))
+    }
+
+    fn commit(&mut self, job: Key, nodes: &[String], start_s: Option<u64>) -> Answer {
+        let start = start_s.map_or_else(|| "now".into(), |start_s| format!("uts{start_s}"));
+        let (name, count) = (job.name(), nodes.len());
+        let nodes = nodes.join(",");
+        self.say(format!(
+            "update JobId={name} NumNodes={count} ReqNodeList={nodes} StartTime={start}"
+        ))?;
+        self.say(format!("release {name}"))
+    }
+
+    fn revoke(&mut self, job: Key) -> Result<Revoked, Fault> {
+        self.hold(job)?;
+        // A job that runs can be held, too, and goes on.
+        let number = job.job.to_string();
+        let text = self.jobs(&["-o", &job_format(), "-j", &number])?;
+        let jobs = jobs_of(&text, &self.hints.ends).map_err(Fault::Unreachable)?;
+        let seen = jobs.into_iter().find(|seen| seen.key == job);
+        match seen.map(|seen| seen.state) {
+            None | Some(pbs_steer::JobState::Over(_) | pbs_steer::JobState::Completing(_)) => {
+                Err(Fault::Gone)
+            }
+            Some(pbs_steer::JobState::Running) => Ok(Revoked::AlreadyStarted),
+            Some(pbs_steer::JobState::Pending(_)) => Ok(Revoked::Held),
+        }
+    }
+
+    fn stop(&mut self, job: Key, why: Stop) -> Answer {
+        let name = job.name();
+        match why {
+            Stop::Again => {
+                // Who may not be sent back by its user may be by us.
+                self.say(format!("update JobId={name} Requeue=1"))?;
+                self.say(format!("requeuehold {name}"))
+            }
+            Stop::End => match run("scancel", &[&name]) {
+                Ok(_) => Ok(()),
+                Err(Fault::Unreachable(why)) if why.contains("Invalid job id") => Err(Fault::Gone),
+                Err(fault) => Err(fault),
+            },
+        }
+    }
+
+    fn limit(&mut self, job: Key, limit_s: u64) -> Answer {
+        let minutes = limit_s.div_ceil(60);
+        self.say(format!("update JobId={} TimeLimit={minutes}", job.name()))
+    }
+
+    fn notify(&mut self, job: Key, text: &str) -> Answer {
+        self.say(format!("notify {} {}", job.name(), quoted(text)))
+    }
+
+    fn events(&mut self) -> Vec<Event> {
+        self.hints.take()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quoted;
+
+    #[test]
+    fn what_users_write_ends_no_command() {
+        assert_eq!(
+            quoted("a\" Priority=1\n\\hold 2`x`é"),
+            "a Priority=1hold 2x"
+        );
+        assert_eq!(quoted(&"x".repeat(1000)).len(), 300);
+    }
+}
