@@ -1,0 +1,145 @@
+-- SPDX-License-Identifier: GPL-2.0
+--
+-- For slurmctld (JobSubmitPlugins=lua), next to slurm.conf: what users submit to the planned
+-- partition is held until the planner commits it, and nobody but the planner, which runs as
+-- SlurmUser, and root decide when and where it starts.
+--
+-- slurmctld holds its locks while this runs: nothing here waits, and what can't be told is
+-- not told; the planner looks at all jobs every few seconds anyway.  It is read by Lua 5.1.
+-- If it can't be read, slurmctld does not start: try `luac5.1 -p` before.
+--
+-- Lines of EVENTS: "submit UID" (a new job has no number yet) and "alter JOBID".
+
+-- These three lines are for the operator: what SlurmUser in slurm.conf is, by number; a file
+-- that is SlurmUser's; the partition.
+local SLURM_UID = 64030
+local EVENTS = "/var/lib/pbs-slurm/events"
+local PARTITION = "plan"
+
+local NO_VAL = slurm.NO_VAL or 4294967294
+local NO_VAL16 = slurm.NO_VAL16 or 65534
+
+-- One write a line, at its end: lines of several writers don't mix.
+local function tell(line)
+	pcall(function()
+		local file = io.open(EVENTS, "a")
+		if file then
+			file:write(line, "\n")
+			file:close()
+		end
+	end)
+end
+
+local function is_operator(uid)
+	return uid == 0 or uid == SLURM_UID
+end
+
+-- Users may name several partitions: "plan,debug".
+local function names_partition(list)
+	for name in string.gmatch(list or "", "[^,]+") do
+		if name == PARTITION then
+			return true
+		end
+	end
+	return false
+end
+
+-- Whether a job that names no partition gets ours.
+local function is_default(partitions)
+	local is = false
+	pcall(function()
+		local ours = partitions[PARTITION]
+		is = ours ~= nil and (ours.flag_default == 1 or ours.flag_default == true)
+	end)
+	return is
+end
+
+local function is_given(text)
+	return text ~= nil and text ~= ""
+end
+
+local function is_set(number)
+	return number ~= nil and number ~= NO_VAL
+end
+
+local function refuse(code, why)
+	slurm.log_user(why)
+	return code or slurm.ERROR
+end
+
+function slurm_job_submit(job, partitions, uid)
+	local ours
+	if is_given(job.partition) then
+		ours = names_partition(job.partition)
+	else
+		ours = is_default(partitions)
+	end
+	if not ours then
+		return slurm.SUCCESS
+	end
+	if not is_operator(uid) then
+		if is_given(job.partition) and job.partition ~= PARTITION then
+			return refuse(slurm.ERROR, string.format(
+				"Partition %s is planned, and no job is in it and in others: write -p %s",
+				PARTITION, PARTITION))
+		end
+		if not is_set(job.time_limit) then
+			return refuse(slurm.ESLURM_MISSING_TIME_LIMIT, string.format(
+				"Partition %s is planned: say how long the job takes at most, " ..
+				"as --time=30 (minutes) or --time=1:30:00", PARTITION))
+		end
+		if is_given(job.reservation) then
+			return refuse(slurm.ERROR, string.format(
+				"Partition %s is planned, and has no reservations: leave --reservation out",
+				PARTITION))
+		end
+		-- Held, and never started again without a plan.
+		job.priority = 0
+		job.requeue = 0
+	end
+	tell("submit " .. uid)
+	return slurm.SUCCESS
+end
+
+function slurm_job_modify(job, record, partitions, uid)
+	local is_ours = names_partition(record.partition)
+	local to_ours = is_given(job.partition) and names_partition(job.partition)
+	if not is_ours and not to_ours then
+		return slurm.SUCCESS
+	end
+	if not is_operator(uid) then
+		if not is_ours or is_given(job.partition) and job.partition ~= PARTITION then
+			return refuse(slurm.ERROR, string.format(
+				"Partition %s is planned, and no job goes there or away: " ..
+				"cancel it and submit it anew", PARTITION))
+		end
+		if is_set(job.priority) and job.priority ~= 0 then
+			return refuse(slurm.ERROR,
+				"The job is planned: it is released when its time has come")
+		end
+		-- Slurm makes a new priority of that, which would release the job.
+		if job.nice ~= nil and job.nice ~= NO_VAL then
+			return refuse(slurm.ERROR, "The job is planned: it has no priority to alter")
+		end
+		if is_given(job.req_nodes) then
+			return refuse(slurm.ERROR, "The job is planned: its nodes are not to be chosen")
+		end
+		if job.begin_time ~= nil and job.begin_time ~= 0 and job.begin_time ~= NO_VAL then
+			return refuse(slurm.ERROR, "The job is planned: its start is not to be chosen")
+		end
+		if is_given(job.reservation) then
+			return refuse(slurm.ERROR, "The job is planned: there are no reservations")
+		end
+		if job.requeue ~= nil and job.requeue ~= 0 and job.requeue ~= NO_VAL16 then
+			return refuse(slurm.ERROR,
+				"The job is planned: it is not started again without a plan")
+		end
+	end
+	-- The planner knows what it does itself.
+	if uid ~= SLURM_UID then
+		tell("alter " .. record.job_id)
+	end
+	return slurm.SUCCESS
+end
+
+return slurm.SUCCESS
