@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The file: opening, reading, and one transaction for each operation.
 
+use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use rusqlite::{params, Connection, OpenFlags, OptionalExtension, Transaction};
+use rustix::fs::{flock, FlockOperation};
+use rustix::io::Errno;
 use serde::de::DeserializeOwned;
 use serde::Serialize;
 
@@ -17,6 +22,8 @@ const APPLICATION: i64 = 0x5042_5343;
 const VERSION: i64 = 1;
 /// So long one waits for another process.
 const WAIT: Duration = Duration::from_secs(10);
+/// So often one looks whether it has let go.
+const POLL: Duration = Duration::from_millis(20);
 
 const TABLES: &str = "
 CREATE TABLE site (one INTEGER PRIMARY KEY CHECK (one = 1), text TEXT NOT NULL,
@@ -67,6 +74,8 @@ impl Changes {
 pub struct Ledger {
     path: PathBuf,
     connection: Connection,
+    /// Locked for as long as it is open to be written.
+    claim: Option<File>,
 }
 
 impl Ledger {
@@ -108,7 +117,7 @@ impl Ledger {
             Access::Write => OpenFlags::SQLITE_OPEN_READ_WRITE,
             Access::Read => OpenFlags::SQLITE_OPEN_READ_ONLY,
         };
-        let this = Self::connect(path, flags)?;
+        let mut this = Self::connect(path, flags)?;
         let number = |name| {
             this.done(
                 this.connection
@@ -135,18 +144,30 @@ impl Ledger {
         Ok(Self {
             path: path.into(),
             connection,
+            claim: None,
         })
     }
 
     /// Keeps other writers away for as long as the file is open: what is known of it is in
     /// memory, and must not become old.
-    fn claim(&self, access: Access) -> Result<(), Error> {
+    fn claim(&mut self, access: Access) -> Result<(), Error> {
         if access == Access::Read {
             return Ok(());
         }
+        let file = File::open(&self.path).map_err(|error| self.failed(&error))?;
+        let begun = Instant::now();
+        // SQLite's own locks are of another kind: who reads goes on reading.
+        while let Err(error) = flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            if error != Errno::WOULDBLOCK && error != Errno::INTR {
+                return Err(self.failed(&error.into()));
+            }
+            if begun.elapsed() >= WAIT {
+                return Err(Error::Busy(self.path.clone()));
+            }
+            sleep(POLL);
+        }
+        self.claim = Some(file);
         let all = &self.connection;
-        // Exclusive before the log is first used: then SQLite holds it until the end.
-        self.done(all.pragma_update(None, "locking_mode", "EXCLUSIVE"))?;
         let mode =
             all.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get::<_, String>(0));
         self.done(mode)?;
@@ -157,6 +178,10 @@ impl Ledger {
             text if text == "ok" => Ok(()),
             text => Err(Error::Damaged(self.path.clone(), text)),
         }
+    }
+
+    fn failed(&self, error: &io::Error) -> Error {
+        Error::Failed(self.path.clone(), error.to_string())
     }
 
     fn done<T>(&self, result: rusqlite::Result<T>) -> Result<T, Error> {

@@ -17,7 +17,7 @@ const JOB: [&str; 26] = [
     "%r", "%h", "%b", "%f", "%W", "%E", "%v", "%M", "%k", "%j",
 ];
 /// Of `sinfo -o`.
-const NODE: [&str; 3] = ["%N", "%T", "%E"];
+const NODE: [&str; 4] = ["%N", "%c", "%T", "%E"];
 /// Names in one list of nodes at most.
 const MOST_NODES: usize = 65_536;
 
@@ -284,11 +284,12 @@ pub(crate) fn nodes_of(text: &str) -> Result<Vec<NodeSeen>, String> {
     let lines = text.lines().filter(|line| !line.is_empty());
     let nodes = lines.map(|line| {
         let columns: Vec<&str> = line.split(END).collect();
-        let [name, state, why] = columns[..] else {
+        let [name, cpus, state, why] = columns[..] else {
             return Err(format!("sinfo: {line:?} can't be read"));
         };
         Ok(NodeSeen {
             name: name.into(),
+            cpus: cpus.parse().unwrap_or(0),
             state: node_state(state),
             why: match why {
                 "none" => state.into(),
@@ -431,10 +432,10 @@ mod tests {
     #[test]
     fn f15_states_of_nodes() {
         let text = [
-            "n01\u{1f}idle\u{1f}none",
-            "n02\u{1f}drained\u{1f}disk",
-            "n03\u{1f}down*\u{1f}Not responding",
-            "n04\u{1f}idle*\u{1f}none",
+            "n01\u{1f}2\u{1f}idle\u{1f}none",
+            "n02\u{1f}2\u{1f}drained\u{1f}disk",
+            "n03\u{1f}2\u{1f}down*\u{1f}Not responding",
+            "n04\u{1f}2\u{1f}idle*\u{1f}none",
         ];
         let nodes = nodes_of(&text.join("\n")).unwrap();
         let states: Vec<NodeState> = nodes.iter().map(|node| node.state).collect();

@@ -132,6 +132,8 @@ pub enum Memory {
 pub struct NodeSeen {
     /// Which.
     pub name: String,
+    /// So many cores.
+    pub cpus: u64,
     /// How it is.
     pub state: NodeState,
     /// Why, in words.
@@ -156,6 +158,24 @@ pub struct World {
     pub jobs: Vec<JobSeen>,
     /// Nodes that are planned.
     pub nodes: Vec<NodeSeen>,
+}
+
+impl World {
+    /// Whether on one of those nodes there is too little left for a job, as others run there.
+    pub(crate) fn is_blocked(&self, key: Key, nodes: &[String]) -> bool {
+        let Some(job) = self.jobs.iter().find(|job| job.key == key) else {
+            return false;
+        };
+        let share = |job: &JobSeen| job.cpus.div_ceil(job.nodes_wanted.max(1));
+        nodes.iter().any(|name| {
+            let on = self.jobs.iter().filter(|of| {
+                of.state == JobState::Running && of.nodes.iter().any(|node| node == name)
+            });
+            let used: u64 = on.map(share).sum();
+            let seen = self.nodes.iter().find(|node| node.name == *name);
+            seen.is_some_and(|node| used > 0 && used + share(job) > node.cpus)
+        })
+    }
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ struct Job {
 #[derive(Clone, Debug, Default)]
 pub struct Simulated {
     jobs: BTreeMap<Key, Job>,
-    nodes: BTreeMap<String, (u64, NodeSeen)>,
+    nodes: BTreeMap<String, NodeSeen>,
     now_s: u64,
     events: Vec<Event>,
     /// It does not answer.
@@ -39,10 +39,11 @@ impl Simulated {
             let name = (*name).to_string();
             let seen = NodeSeen {
                 name: name.clone(),
+                cpus,
                 state: NodeState::Up,
                 why: String::new(),
             };
-            (name, (cpus, seen))
+            (name, seen)
         };
         Self {
             nodes: nodes.iter().map(node).collect(),
@@ -103,7 +104,7 @@ impl Simulated {
 
     /// A node is in another state.
     pub fn node(&mut self, name: &str, state: NodeState) {
-        if let Some((_, seen)) = self.nodes.get_mut(name) {
+        if let Some(seen) = self.nodes.get_mut(name) {
             seen.state = state;
             seen.why = "an operator".into();
         }
@@ -198,7 +199,7 @@ impl Simulated {
     }
 
     fn free(&self, node: &str) -> u64 {
-        let Some((cpus, seen)) = self.nodes.get(node) else {
+        let Some(seen) = self.nodes.get(node) else {
             return 0;
         };
         if seen.state != NodeState::Up {
@@ -208,7 +209,7 @@ impl Simulated {
         let on = on.filter(|job| job.state == JobState::Running);
         let on = on.filter(|job| job.nodes.iter().any(|of| of == node));
         let used = on.map(|job| job.cpus.div_ceil(job.nodes_wanted.max(1)));
-        cpus.saturating_sub(used.sum())
+        seen.cpus.saturating_sub(used.sum())
     }
 
     fn pending(&mut self, key: Key) -> Result<&mut JobSeen, Fault> {
@@ -230,7 +231,7 @@ impl Controller for Simulated {
             true => Err(Fault::Unreachable("it is away".into())),
             false => Ok(World {
                 jobs: self.jobs.values().map(|job| job.seen.clone()).collect(),
-                nodes: self.nodes.values().map(|(_, seen)| seen.clone()).collect(),
+                nodes: self.nodes.values().cloned().collect(),
             }),
         }
     }

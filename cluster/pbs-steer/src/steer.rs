@@ -354,9 +354,13 @@ impl Steer {
         planned.dedup();
         let mut has: Vec<&str> = job.nodes.iter().map(|name| &**name).collect();
         has.sort_unstable();
-        // It starts as late as its second has begun, and so does the planner's clock.
-        let is_started = row.state == State::Running
-            || row.start_s.is_some_and(|start_s| start_s <= now.as_secs());
+        // Within the window it may be a moment early, where another has ended.
+        let soon_s = (now + self.settings.window).as_secs();
+        let is_running = row.state == State::Running;
+        let is_started = is_running || row.start_s.is_some_and(|start_s| start_s <= soon_s);
+        if !is_running && is_started && planned == has {
+            return;
+        }
         if planned != has || !is_started {
             let what = format!(
                 "job {}: it runs on {} without being planned there now; it is to wait again",
@@ -378,7 +382,7 @@ impl Steer {
             return;
         }
         let start_s = job.start_s.unwrap_or(now.as_secs()).min(now.as_secs());
-        if row.phase == Some(Phase::Allocating) || row.state != State::Running {
+        if row.phase == Some(Phase::Allocating) {
             let allocated = Happened::Allocated { request: row.id };
             let at_s = start_s.max(row.start_s.unwrap_or(0));
             manager.engine_mut().tell(at_s, allocated);
@@ -650,10 +654,11 @@ impl Steer {
             return;
         };
         let seen = self.world.jobs.iter().find(|job| job.key == key);
-        let is_waiting = seen.is_some_and(|job| matches!(job.state, JobState::Pending(_)));
-        if !is_waiting {
+        let Some(JobState::Pending(_)) = seen.map(|job| &job.state) else {
+            // It was a moment early: now it is told that it runs.
+            self.is_stale = true;
             return;
-        }
+        };
         let late = now.saturating_sub(Duration::from_secs(allocation.from_s));
         let is_committed = self.jobs.get(&key).is_some_and(|of| of.committed.is_some());
         if !is_committed && late > self.settings.grace {
@@ -735,8 +740,9 @@ impl Steer {
             return;
         }
         let at = Duration::from_secs(start_s);
-        // A time that has come already is no time to wait for.
-        let start = Some(start_s).filter(|_| at > now);
+        // A time that has come already is no time to wait for; nor has who waits for the end of
+        // another to wait for the batch system's next round besides.
+        let start = Some(start_s).filter(|_| at > now && !self.world.is_blocked(key, &nodes));
         let until = at.max(now) + self.settings.grace;
         match controller.commit(key, &nodes, start) {
             Ok(()) => {

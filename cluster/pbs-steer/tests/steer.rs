@@ -510,3 +510,23 @@ fn f15_a_node_that_is_down_ends_what_it_has() {
     lab.seconds(5);
     assert_eq!(lab.state(all), JobState::Running);
 }
+
+#[test]
+fn f8_who_waits_for_the_end_of_another_follows_at_once() {
+    let mut lab = Lab::new("f8");
+    lab.slurm.submit(1, 4, 8, 60, 58);
+    let second = lab.slurm.submit(2, 4, 8, 60, 10);
+    lab.turn();
+    lab.turn();
+    let planned_s = lab.row(second).start_s.unwrap();
+    // It will end within the window, and the other is let go without a time before that.
+    lab.seconds(57);
+    assert!(committed(&lab.state(second)));
+    assert!(lab.slurm.job(second).unwrap().start_s.unwrap() <= lab.now_s);
+    lab.seconds(3);
+    let started_s = lab.slurm.job(second).unwrap().start_s.unwrap();
+    assert_eq!(lab.state(second), JobState::Running);
+    assert!(started_s < planned_s, "{started_s} {planned_s}");
+    lab.seconds(20);
+    assert_eq!(lab.outcome(second), "completed");
+}

@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: GPL-2.0
+//! A real Slurm, and `pbsctl cluster serve --slurm`: features and traps by their numbers.
+//!
+//! They need a cluster, and are run in one by `scripts/slurm-cluster run -- cargo test -p pbsctl
+//! --test slurm -- --ignored --test-threads 1`. Jobs are those of the user `games`, the service
+//! runs as SlurmUser.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+const USER: &str = "games";
+const SITE: &str = "
+name = 'lab'
+allocate_timeout = '5s'
+release_timeout = '5s'
+[[nodes]]
+name = 'n%02d'
+count = 16
+has = 'ncpus=2:mem=1000m'
+";
+/// What takes longer has failed.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A ledger, and the service that plans in it.
+struct Lab {
+    directory: PathBuf,
+    service: Option<Child>,
+}
+
+/// What a program prints; it has to succeed.
+fn run(program: &str, arguments: &[&str]) -> String {
+    let (text, is_well) = try_run(program, arguments);
+    assert!(is_well, "{program} {arguments:?}: {text}");
+    text
+}
+
+fn try_run(program: &str, arguments: &[&str]) -> (String, bool) {
+    let output = Command::new(program).args(arguments).output().unwrap();
+    let mut text = String::from_utf8_lossy(&output.stdout).into_owned();
+    text += &String::from_utf8_lossy(&output.stderr);
+    (text, output.status.success())
+}
+
+fn as_user<'a>(user: &'a str, command: &[&'a str]) -> Vec<&'a str> {
+    let mut all = vec!["--reuid", user, "--regid", user, "--clear-groups"];
+    all.extend(command);
+    all
+}
+
+fn user(command: &[&str]) -> (String, bool) {
+    try_run("setpriv", &as_user(USER, command))
+}
+
+/// Submits a script; its number.
+fn submit(options: &[&str], script: &str) -> String {
+    let mut command = vec!["sbatch", "--parsable", "-p", "plan", "-o", "/dev/null", "-D", "/tmp"];
+    command.extend(options);
+    command.extend(["--wrap", script]);
+    let (text, is_well) = user(&command);
+    assert!(is_well, "{options:?}: {text}");
+    text.trim().to_string()
+}
+
+fn show(job: &str, name: &str) -> String {
+    let (text, _) = try_run("scontrol", &["show", "job", "-o", job]);
+    let start = format!(" {name}=");
+    let value = text.split(&start).nth(1).unwrap_or_default();
+    value.split(' ').next().unwrap_or_default().to_string()
+}
+
+fn state(job: &str) -> String {
+    let (text, _) = try_run("scontrol", &["show", "job", "-o", job]);
+    let state = text.split("JobState=").nth(1).unwrap_or("GONE");
+    state.split_whitespace().next().unwrap_or_default().to_string()
+}
+
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < PATIENCE, "not so in time: {what}");
+        sleep(Duration::from_millis(50));
+    }
+}
+
+fn slurm_directory() -> PathBuf {
+    let directory = std::env::var("PBS_SLURM_DIR");
+    directory.expect("run it by scripts/slurm-cluster").into()
+}
+
+impl Lab {
+    fn new(name: &str) -> Self {
+        let directory = slurm_directory().join(name);
+        fs::create_dir_all(&directory).unwrap();
+        let program = directory.join("pbsctl");
+        fs::copy(env!("CARGO_BIN_EXE_pbsctl"), &program).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        fs::write(directory.join("site.toml"), SITE).unwrap();
+        run("chown", &["-R", "slurm", &directory.to_string_lossy()]);
+        let mut this = Self {
+            directory,
+            service: None,
+        };
+        this.pbsctl(&["new", "--site", &this.path("site.toml")]);
+        this.start();
+        this
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.directory.join(name).to_string_lossy().into_owned()
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let (program, ledger) = (self.path("pbsctl"), self.path("cluster.db"));
+        let mut all = vec![&*program, "cluster"];
+        all.extend(arguments);
+        all.extend(["--ledger", &ledger]);
+        let mut command = Command::new("setpriv");
+        command.args(as_user("slurm", &all));
+        command
+    }
+
+    fn pbsctl(&self, arguments: &[&str]) -> String {
+        let output = self.command(arguments).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{arguments:?}: {said}");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    fn start(&mut self) {
+        let log = fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(self.directory.join("serve.log"))
+            .unwrap();
+        let mut command = self.command(&["serve", "--slurm"]);
+        command.stdout(Stdio::null()).stderr(log);
+        self.service = Some(command.spawn().unwrap());
+    }
+
+    /// As if the machine of the planner had lost its power.
+    fn kill(&mut self) {
+        if let Some(mut service) = self.service.take() {
+            service.kill().unwrap();
+            service.wait().unwrap();
+        }
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(self.directory.join("serve.log")).unwrap_or_default()
+    }
+
+    /// All requests of a job, as the ledger has them.
+    fn rows(&self, job: &str) -> Vec<Value> {
+        let all: Value = serde_json::from_str(&self.pbsctl(&["info", "--all", "--json"])).unwrap();
+        let rows = all["requests"].as_array().cloned().unwrap_or_default();
+        let mark = format!("{job}@");
+        let is_of = |row: &Value| {
+            row["command"][0].as_str().is_some_and(|command| command.starts_with(&mark))
+        };
+        rows.into_iter().filter(is_of).collect()
+    }
+
+    fn outcome(&self, job: &str) -> String {
+        let rows = self.rows(job);
+        let outcome = rows.last().and_then(|row| row["outcome"].as_str());
+        outcome.unwrap_or_default().to_string()
+    }
+
+    fn planned_nodes(&self, job: &str) -> Vec<String> {
+        let rows = self.rows(job);
+        let nodes = rows.last().and_then(|row| row["nodes"].as_array().cloned());
+        let nodes = nodes.unwrap_or_default().into_iter();
+        let mut nodes: Vec<String> = nodes
+            .map(|node| node["node"].as_str().unwrap_or_default().to_string())
+            .collect();
+        nodes.sort_unstable();
+        nodes
+    }
+
+    fn ends_as(&self, job: &str, outcome: &str) {
+        until(&format!("job {job} is {outcome}; {}", self.log()), || {
+            self.outcome(job) == outcome
+        });
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        let _ = try_run("scancel", &["-u", USER]);
+        let _ = try_run("scancel", &["-u", "root"]);
+        sleep(Duration::from_millis(500));
+        self.kill();
+        if std::thread::panicking() {
+            eprintln!("{}", self.log());
+        }
+    }
+}
+
+/// The nodes of a list of Slurm's, one by one.
+fn nodes_of(list: &str) -> Vec<String> {
+    let text = run("scontrol", &["show", "hostnames", list]);
+    text.lines().map(str::to_string).collect()
+}
+
+#[test]
+#[ignore = "needs a cluster"]
+fn f1_f2_f5_what_users_submit_is_held_planned_and_shown() {
+    let lab = Lab::new("f1");
+    let (said, is_well) = user(&["sbatch", "-p", "plan", "--wrap", "true"]);
+    assert!(!is_well && said.contains("--time"), "{said}");
+    let all = submit(&["-N16", "-n32", "-t1"], "sleep 5");
+    let next = submit(&["-N2", "-n4", "-t1"], "sleep 1");
+    until("it is held for good", || show(&next, "Reason") == "JobHeldAdmin");
+    until("its plan is shown", || show(&next, "AdminComment").starts_with("planned"));
+    // Neither its user nor anybody else's commands let it go.
+    for attempt in [
+        vec!["scontrol", "release", &*next],
+        vec!["scontrol", "update", "JobId", &*next, "Priority=100"],
+        vec!["scontrol", "update", "JobId", &*next, "ReqNodeList=n01"],
+        vec!["scontrol", "update", "JobId", &*next, "StartTime=now"],
+    ] {
+        let (said, is_well) = user(&attempt);
+        assert!(!is_well, "{attempt:?}: {said}");
+    }
+    lab.ends_as(&all, "completed");
+    lab.ends_as(&next, "completed");
+    let ran = nodes_of(&show(&next, "NodeList"));
+    assert_eq!(ran, lab.planned_nodes(&next));
+}
+
+#[test]
+#[ignore = "needs a cluster"]
+fn f7_f13_f24_arrays_steps_and_followers() {
+    let lab = Lab::new("f13");
+    let array = submit(&["-N1", "-n1", "--mem=100", "-t1", "-a", "3-6"], "sleep 1");
+    let after = submit(
+        &["-N1", "-n1", "--mem=100", "-t1", "-d", &format!("afterok:{array}_4")],
+        "true",
+    );
+    for index in 3..=6 {
+        lab.ends_as(&format!("{array}_{index}"), "completed");
+    }
+    lab.ends_as(&after, "completed");
+    // Who waits for its job at the terminal waits for its plan.
+    let (said, is_well) = user(&["srun", "-p", "plan", "-t1", "-n1", "--mem=100", "true"]);
+    assert!(is_well, "{said}");
+}
+
+#[test]
+#[ignore = "needs a cluster"]
+fn t4_t7_t9_what_operators_and_users_do_in_the_window() {
+    let lab = Lab::new("t4");
+    let job = submit(&["-N16", "-n16", "--mem=100", "-t1"], "sleep 8");
+    until("it runs", || state(&job) == "RUNNING");
+    // Too many nodes: held, and told. And back.
+    let next = submit(&["-N16", "-n32", "-t1"], "sleep 1");
+    until("it is planned", || !lab.planned_nodes(&next).is_empty());
+    let (said, is_well) = user(&["scontrol", "update", &format!("JobId={next}"), "NumNodes=4"]);
+    assert!(is_well, "{said}");
+    until("it is planned anew", || lab.planned_nodes(&next).len() == 4);
+    // A node of it is drained.
+    let node = lab.planned_nodes(&next)[0].clone();
+    let drain = format!("NodeName={node}");
+    run("scontrol", &["update", &drain, "State=DRAIN", "Reason=test"]);
+    until("it is planned elsewhere", || {
+        let nodes = lab.planned_nodes(&next);
+        nodes.len() == 4 && !nodes.contains(&node)
+    });
+    lab.ends_as(&next, "completed");
+    assert!(!nodes_of(&show(&next, "NodeList")).contains(&node));
+    run("scontrol", &["update", &drain, "State=RESUME"]);
+    // And one is cancelled.
+    let last = submit(&["-N16", "-n32", "-t1"], "sleep 30");
+    until("it has a plan", || !lab.rows(&last).is_empty());
+    let (said, is_well) = user(&["scancel", &last]);
+    assert!(is_well, "{said}");
+    lab.ends_as(&last, "cancelled");
+    lab.ends_as(&job, "completed");
+}
+
+#[test]
+#[ignore = "needs a cluster"]
+fn f11_a_planner_that_is_killed_starts_nothing_twice() {
+    let mut lab = Lab::new("f11");
+    let marks = lab.directory.join("marks");
+    fs::create_dir(&marks).unwrap();
+    fs::set_permissions(&marks, fs::Permissions::from_mode(0o777)).unwrap();
+    let jobs: Vec<String> = (0..6)
+        .map(|number| {
+            let mark = marks.join(number.to_string());
+            let script = format!("echo x >> {}; sleep 1", mark.display());
+            submit(&["-N16", "-n32", "-t1"], &script)
+        })
+        .collect();
+    for pause_ms in [0, 700, 1500, 300] {
+        sleep(Duration::from_millis(pause_ms));
+        lab.kill();
+        // Dead for a while: what was let go may start, and nothing else does.
+        sleep(Duration::from_millis(1500));
+        let running = run("squeue", &["-h", "-t", "R", "-o", "%i"]);
+        assert!(running.lines().count() <= 1, "{running}");
+        lab.start();
+    }
+    for job in &jobs {
+        lab.ends_as(job, "completed");
+    }
+    for number in 0..jobs.len() {
+        let starts = fs::read_to_string(marks.join(number.to_string())).unwrap();
+        assert_eq!(starts, "x\n", "job {number}");
+    }
+}
+
+#[test]
+#[ignore = "needs a cluster"]
+fn f10_t3_slurm_is_killed_and_comes_again() {
+    let lab = Lab::new("f10");
+    let cluster = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts/slurm-cluster");
+    let long = submit(&["-N16", "-n16", "--mem=100", "-t1"], "sleep 16");
+    let old = submit(&["-N16", "-n32", "-t1"], "sleep 1");
+    until("it runs", || state(&long) == "RUNNING");
+    until("it is planned", || !lab.planned_nodes(&old).is_empty());
+    // What is older than some seconds is on Slurm's disk.
+    sleep(Duration::from_secs(7));
+    let new = submit(&["-N16", "-n32", "-t1"], "sleep 1");
+    until("it has been seen", || !lab.rows(&new).is_empty());
+    let pid = fs::read_to_string(slurm_directory().join("slurmctld.pid")).unwrap();
+    run("kill", &["-KILL", pid.trim()]);
+    sleep(Duration::from_secs(2));
+    run(&cluster.to_string_lossy(), &["start-ctld"]);
+    lab.ends_as(&long, "completed");
+    lab.ends_as(&old, "completed");
+    // The new one was saved, or it is told that it was not.
+    until("the new one has ended", || !lab.outcome(&new).is_empty());
+    let outcome = lab.outcome(&new);
+    assert!(outcome == "completed" || outcome.starts_with("lost"), "{outcome}");
+    assert!(lab.log().contains("answers again"), "{}", lab.log());
+}
+
+#[test]
+#[ignore = "needs a cluster"]
+fn f16_t6_what_is_sent_back_waits_for_a_plan() {
+    let lab = Lab::new("f16");
+    let job = submit(&["-N1", "-n1", "--mem=100", "-t1"], "sleep 4");
+    until("it runs", || state(&job) == "RUNNING");
+    let (_, is_well) = user(&["scontrol", "requeue", &job]);
+    assert!(!is_well);
+    run("scontrol", &["update", &format!("JobId={job}"), "Requeue=1"]);
+    run("scontrol", &["requeue", &job]);
+    until("it is another request", || lab.rows(&job).len() == 2);
+    lab.ends_as(&job, "completed");
+}
+
+#[test]
+#[ignore = "needs a cluster"]
+fn t5_t10_who_overruns_is_ended_and_minutes_are_whole() {
+    let lab = Lab::new("t5");
+    let job = submit(&["-N1", "-n1", "--mem=100", "-t", "00:00:30"], "sleep 3");
+    until("it is planned", || !lab.rows(&job).is_empty());
+    let duration = lab.rows(&job)[0]["duration_s"].as_u64();
+    assert_eq!(duration, Some(60 + 5 + 5));
+    lab.ends_as(&job, "completed");
+}
