@@ -244,6 +244,7 @@ pub(crate) fn submission(file: &Path, terms: &Terms) -> Result<Submission, Failu
         environment: variables.collect(),
         limits: Some(limits.collect()),
         output: terms.output.as_deref().map(text),
+        allocation: None,
     })
 }
 
