@@ -87,6 +87,14 @@ pub(crate) struct Terms {
 }
 
 impl Terms {
+    /// As the job file has it, with that for what programs print.
+    pub(crate) fn with_output(output: Option<PathBuf>) -> Self {
+        Self {
+            output,
+            ..Self::default()
+        }
+    }
+
     /// Whether something was asked for that only the service can do.
     pub(crate) fn needs_service(&self) -> bool {
         self.name.is_some()
