@@ -949,6 +949,29 @@ mod tests {
         std::fs::remove_dir_all(&directory).unwrap();
     }
 
+    /// Who comes after knows in which allocation a run is that waits, and one that is over
+    /// says so as well.
+    #[test]
+    fn f18_the_allocation_of_a_run_outlives_the_service() {
+        let directory = std::env::temp_dir().join(format!("pbs-outlives-{}", std::process::id()));
+        let mut before = jobs(&directory);
+        let held = before.order(vec![ordered_in(Some(7), true)], &mut Nobody);
+        let held = held.unwrap()[0];
+        drop(before);
+        let mut after = jobs(&directory);
+        after.find_orders(&mut Nobody).unwrap();
+        let standing = after.standing_of(held).unwrap();
+        assert_eq!((standing.state, standing.allocation), ("held", Some(7)));
+        // It has ended meanwhile.
+        after.hold(held, false).unwrap();
+        after.promote(&mut Nobody);
+        let standing = after.standing_of(held).unwrap();
+        assert_eq!((standing.state, standing.allocation), ("over", Some(7)));
+        let why = standing.reason.unwrap();
+        assert!(why.contains("allocation 7 has ended"), "{why}");
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+
     /// How the one process of a run ends: the kernel is asked before its events are
     /// heard, as it is when another job comes. `lost`: they are overrun meanwhile.
     fn asked_first(directory: &str, lost: bool) -> (Outcome, bool) {
