@@ -68,7 +68,8 @@ pub(crate) fn step(out: Output, device: &Path, options: &StepOptions) -> Result<
     let terms = Terms::with_output(options.output.clone());
     let mut submission = submission(&options.file, &terms)?;
     let read = job_of(submission.request.clone(), &options.file)?;
-    submission.name = step.name(&read.job.name);
+    let name = step.name(&read.job.name);
+    submission.name.clone_from(&name);
     submission.allocation = Some(step.job);
     let signals = Signals::new().map_err(|error| Failure::file("signals", &error))?;
     let request = Request {
@@ -90,7 +91,7 @@ pub(crate) fn step(out: Output, device: &Path, options: &StepOptions) -> Result<
         End::Cancelled => (INTERRUPTED, "it was cancelled".into()),
         End::NotComplete(how) => (INCOMPLETE, how.clone()),
     };
-    let name = &read.job.name;
+    let name = name.unwrap_or(read.job.name);
     // Standard output is that of programs, or of JSON.
     if end != End::Well {
         write_err(&format!("pbsctl: job {name}: {outcome}\n"));

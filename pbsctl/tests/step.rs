@@ -52,7 +52,10 @@ fn f19_without_a_plan_the_programs_are_run() {
         lines[0].starts_with("pbsctl: no plan: there is no /nowhere/pbs_plan"),
         "{told}"
     );
-    assert!(lines[1].contains("status 3"), "{told}");
+    assert!(
+        lines[1].contains("job sort-1: a program failed: status 3"),
+        "{told}"
+    );
 }
 
 #[test]
