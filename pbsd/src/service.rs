@@ -325,6 +325,8 @@ impl Service {
     }
 
     fn allocate(&mut self, caller: &Caller, step: &Step) -> Result<Allocated, Refusal> {
+        // Slurm may give cores to another as soon as it knows that their daemon has gone.
+        self.end_unspoken().map_err(refusal)?;
         let cpus = self.allocations.allocate(caller, step)?;
         self.tell_allocations().map_err(refusal)?;
         Ok(Allocated { cpus })
@@ -349,11 +351,8 @@ impl Service {
         self.end_those(|of| !known.contains_key(&of)).map(drop)
     }
 
-    /// Ends allocations for which nobody speaks any more, when it is time to look.
-    fn look_at_allocations(&mut self) -> Result<(), Error> {
-        if self.allocations.is_empty() || self.looked.elapsed() < LOOK {
-            return Ok(());
-        }
+    /// Ends allocations for which nobody speaks any more.
+    fn end_unspoken(&mut self) -> Result<(), Error> {
         self.looked = Instant::now();
         let over = self.allocations.look();
         if over.is_empty() {
@@ -361,6 +360,14 @@ impl Service {
         }
         self.tell_allocations()?;
         self.end_those(|of| over.contains(&of)).map(drop)
+    }
+
+    /// The same when it is time to look.
+    fn look_at_allocations(&mut self) -> Result<(), Error> {
+        if self.allocations.is_empty() || self.looked.elapsed() < LOOK {
+            return Ok(());
+        }
+        self.end_unspoken()
     }
 
     fn tell_allocations(&mut self) -> Result<(), Error> {

@@ -425,6 +425,15 @@ fn has_allocations_inner() -> Verdict {
     let free = free.context("submit")?;
     check_eq!(free[0].cpus, None, "when it is free: {free:?}");
     all_over(&mut client)?;
+    // One of a daemon that has ended without a word is over with it.
+    as_user(0, || {
+        let mut client = Client::connect(Path::new(SOCKET)).context("connect")?;
+        let cpus = client.allocate((9, 0), BOB, &[1], None, None);
+        check_eq!(cpus.context("allocate")?, [1], "of one who ends");
+        Ok(())
+    })?;
+    let cpus = client.allocate((10, 0), ANN, &[1], None, None);
+    check_eq!(cpus.context("allocate")?, [1], "of one who has ended");
     Ok(())
 }
 
