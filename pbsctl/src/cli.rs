@@ -26,6 +26,7 @@ use crate::rms::RmsOptions;
 use crate::run::{ProfileOptions, RunOptions};
 use crate::service::{AlterOptions, Socket, WatchOptions, Which};
 use crate::sim::SimOptions;
+use crate::step::StepOptions;
 use crate::study::StudyOptions;
 use crate::top::TopOptions;
 use crate::trace::TraceOptions;
@@ -61,7 +62,7 @@ A plan gives each CPU an ordered list of slots. A small one:
   slots = [\"sort\", \"idle 5_000_000\"]";
 
 /// The exit statuses: of which commands, none for all, and what each means.
-pub(crate) const STATUSES: [(u8, &[&str], &str); 10] = [
+pub(crate) const STATUSES: [(u8, &[&str], &str); 11] = [
     (0, &[], "all is well"),
     (
         FAILED,
@@ -77,6 +78,11 @@ pub(crate) const STATUSES: [(u8, &[&str], &str); 10] = [
     ),
     (INCOMPLETE, &["sim"], "not all processes ended"),
     (
+        INCOMPLETE,
+        &["step"],
+        "the job did not come to its end; if a program failed, its exit status",
+    ),
+    (
         NOT_ENDED,
         &["run", "profile"],
         "the plan was dropped or replaced, or its CPU went away",
@@ -84,10 +90,10 @@ pub(crate) const STATUSES: [(u8, &[&str], &str); 10] = [
     (DECLINED, &[], "a job was declined"),
     (
         DEADLINE_MISSED,
-        &["run", "profile"],
+        &["run", "profile", "step"],
         "a job ended after its deadline",
     ),
-    (INTERRUPTED, &["run", "profile"], "interrupted"),
+    (INTERRUPTED, &["run", "profile", "step"], "interrupted"),
 ];
 
 fn notes() -> String {
@@ -159,6 +165,9 @@ pub(crate) enum Command {
 
     /// Have jobs wait to be run
     Submit(SubmitOptions),
+
+    /// Run a job as a step of a Slurm job, on the cores that it has on this node
+    Step(StepOptions),
 
     /// Have a job that was submitted wait no more
     Withdraw(WithdrawOptions),

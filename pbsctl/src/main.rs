@@ -34,6 +34,7 @@ mod service;
 mod shell;
 mod sim;
 mod stat;
+mod step;
 mod study;
 mod summary;
 mod top;
@@ -76,6 +77,7 @@ fn main() -> ExitCode {
         Command::Run(options) => run::run(out, device, &options),
         Command::Profile(options) => run::run(out, device, &options.into()),
         Command::Submit(options) => queue::submit(out, device, &options),
+        Command::Step(options) => step::step(out, device, &options),
         Command::Withdraw(options) => queue::withdraw(out, &options),
         Command::Job(which) => service::job(out, &which),
         Command::Cancel(which) => service::cancel(out, &which),

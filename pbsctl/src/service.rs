@@ -87,6 +87,14 @@ pub(crate) struct Terms {
 }
 
 impl Terms {
+    /// As the job file has it, with that for what programs print.
+    pub(crate) fn with_output(output: Option<PathBuf>) -> Self {
+        Self {
+            output,
+            ..Self::default()
+        }
+    }
+
     /// Whether something was asked for that only the service can do.
     pub(crate) fn needs_service(&self) -> bool {
         self.name.is_some()
@@ -244,6 +252,7 @@ pub(crate) fn submission(file: &Path, terms: &Terms) -> Result<Submission, Failu
         environment: variables.collect(),
         limits: Some(limits.collect()),
         output: terms.output.as_deref().map(text),
+        allocation: None,
     })
 }
 

@@ -23,7 +23,7 @@ const MACHINE: &str = "[[node]]\nname = \"n\"\nmemory_bytes = 67_108_864\n\
 
 /// Command lines that print something on any machine, for every command. Those that
 /// need the device are told that it is missing, which `--json` prints, too.
-const PRINTING: [(&str, &[&str]); 71] = [
+const PRINTING: [(&str, &[&str]); 72] = [
     ("check", &["check", "plan.toml"]),
     ("check", &["check", "job.toml"]),
     ("check", &["check", "nothing.toml"]),
@@ -32,6 +32,7 @@ const PRINTING: [(&str, &[&str]); 71] = [
     ("run", &["run", "job.toml", "--machine", "lab.toml"]),
     ("profile", &["profile", "job.toml"]),
     ("submit", &["submit", "job.toml", "--machine", "lab.toml"]),
+    ("step", &["step", "job.toml"]),
     ("withdraw", &["withdraw", "99"]),
     ("jobs", &["jobs"]),
     ("job", &["job", "7"]),

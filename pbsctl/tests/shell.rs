@@ -160,7 +160,7 @@ fn every_page_says_what_is_around_its_command() {
     let status = |page: &str| section(&read(page), "\"EXIT STATUS\"").to_string();
     assert!(status("pbsctl-run.1").contains("\\fB130\\fR\ninterrupted"));
     assert!(!status("pbsctl-jobs.1").contains("130"));
-    assert!(status("pbsctl.1").contains("run, profile: interrupted"));
+    assert!(status("pbsctl.1").contains("run, profile, step: interrupted"));
     let jobs = read("pbsctl-jobs.1");
     for variable in ["PBS_HISTORY", "PBS_SOCKET", "TZ"] {
         assert!(

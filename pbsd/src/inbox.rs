@@ -13,9 +13,12 @@ use std::sync::Arc;
 
 use pbs_socket::Caller;
 use pbs_varlink::{
-    Alteration, Explanation, Filter, Job, JobKey, Plan, Refusal, Shown, Status, Submission,
+    Allocated, Alteration, Deallocated, Explanation, Filter, Job, JobKey, Plan, Refusal, Shown,
+    Status, Submission,
 };
 use tokio::sync::oneshot;
+
+use crate::allocations::Step;
 
 /// Requests that wait for the node at most.
 const ROOM: usize = 256;
@@ -36,6 +39,8 @@ pub enum Request {
     Plan(Answer<Plan>),
     Drain(bool, Answer<Status>),
     Status(Answer<Status>),
+    Allocate(Step, Answer<Allocated>),
+    Deallocate(u32, u32, Answer<Deallocated>),
 }
 
 /// Where requests are put in.

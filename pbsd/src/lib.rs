@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The service of a node: what is asked of it over a socket, and what it answers.
 
+pub mod allocations;
 pub mod inbox;
 pub mod journal;
 pub mod notify;
+pub mod process;
 pub mod service;
 pub mod session;
+pub mod topology;

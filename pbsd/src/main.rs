@@ -14,9 +14,11 @@ use clap::Parser;
 use pbs_job::{machine_from_toml, Machine};
 use pbs_node::signals::Signals;
 use pbs_node::{cgroup, stay_off, this_node, Aim, Error, Node, Options, Settings};
+use pbsd::allocations::Allocations;
 use pbsd::inbox::{inbox, Sender};
 use pbsd::service::{Service, Teller};
 use pbsd::session::{Notices, Session};
+use pbsd::topology::Topology;
 use pbsd::{journal, notify};
 use tokio::sync::broadcast;
 
@@ -143,7 +145,10 @@ fn run(cli: &Cli) -> Result<(), String> {
     listening.map_err(|error| format!("no thread: {error}"))?;
     journal::info("pbsd: serves");
     notify::tell("READY=1");
-    let served = Service::new(node, signals).run(&mut inbox);
+    // Beside the socket: it is to be gone after a boot, as the socket is.
+    let allocations = cli.socket.with_file_name("allocations");
+    let allocations = Allocations::open(&allocations, Topology::of_this_machine());
+    let served = Service::new(node, signals, allocations).run(&mut inbox);
     notify::tell("STOPPING=1");
     served.map_err(text)
 }

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::os::fd::AsFd;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use pbs_history::RunId;
 use pbs_node::device::kernel_release;
@@ -17,8 +17,11 @@ use pbs_node::{
     Submission, Terms,
 };
 use pbs_socket::Caller;
-use pbs_varlink::{Explanation, Filter, Job, JobKey, Notice, Plan, Refusal, Shown, Status};
+use pbs_varlink::{
+    Allocated, Deallocated, Explanation, Filter, Job, JobKey, Notice, Plan, Refusal, Shown, Status,
+};
 
+use crate::allocations::{Allocations, Step};
 use crate::inbox::{Answer, Inbox, Request};
 use crate::journal;
 use crate::session::{Notices, MOST_JOBS};
@@ -39,11 +42,15 @@ const MOST_SAID_BYTES: usize = 16 << 20;
 const VARIABLE_BYTES: usize = 48;
 /// The longest name of a job.
 const NAME_BYTES: usize = 200;
+/// How often it is looked whether those who spoke for allocations have ended.
+const LOOK: Duration = Duration::from_secs(10);
 
 /// The service of a node.
 pub struct Service {
     node: Node<Teller>,
     signals: Signals,
+    allocations: Allocations,
+    looked: Instant,
     since_unix_ns: u64,
 }
 
@@ -91,10 +98,12 @@ type Started = (Vec<RunId>, Answer<Vec<Job>>);
 impl Service {
     /// The service of a node that runs jobs. `signals` are those of the thread that runs
     /// it.
-    pub fn new(node: Node<Teller>, signals: Signals) -> Self {
+    pub fn new(node: Node<Teller>, signals: Signals, allocations: Allocations) -> Self {
         Self {
             node,
             signals,
+            allocations,
+            looked: Instant::now(),
             since_unix_ns: unix_ns(),
         }
     }
@@ -102,6 +111,7 @@ impl Service {
     /// Serves until somebody wants it to stop. What runs goes on, and is taken over by the
     /// next service.
     pub fn run(&mut self, inbox: &mut Inbox) -> Result<(), Error> {
+        self.take_over_allocations()?;
         loop {
             let heard = self.node.hear()?;
             let requests = inbox.take(AT_ONCE);
@@ -121,10 +131,17 @@ impl Service {
                     -1
                 }
             };
+            self.look_at_allocations()?;
             // What has ended may be what others wait for.
             self.serve(Vec::new())?;
-            // More may wait than was taken, and their bell has been heard.
-            let timeout_ms = if asked > 0 { 0 } else { timeout_ms };
+            let look_ms = LOOK.as_millis() as i32;
+            let timeout_ms = match (asked > 0, self.allocations.is_empty()) {
+                // More may wait than was taken, and their bell has been heard.
+                (true, _) => 0,
+                (false, false) if timeout_ms < 0 => look_ms,
+                (false, false) => timeout_ms.min(look_ms),
+                (false, true) => timeout_ms,
+            };
             let fds = [self.node.as_fd(), self.signals.as_fd(), inbox.as_fd()];
             let waited = wait_for(fds, timeout_ms);
             waited.map_err(|error| Error::File("events".into(), error))?;
@@ -218,6 +235,12 @@ impl Service {
             Request::Status(answer) => {
                 let _ = answer.send(self.status());
             }
+            Request::Allocate(step, answer) => {
+                let _ = answer.send(self.allocate(caller, &step));
+            }
+            Request::Deallocate(job, step, answer) => {
+                let _ = answer.send(self.deallocate(caller, job, step));
+            }
         }
     }
 
@@ -241,6 +264,9 @@ impl Service {
             });
         }
         few_programs(caller, orders.iter().map(|order| &order.submission.job))?;
+        for order in &orders {
+            self.may_have_allocation(caller, order)?;
+        }
         if !caller.is_operator {
             let open = self.node.standing(0).map_err(refusal)?;
             let own = open.iter().filter(|run| run.uid == Some(caller.uid));
@@ -258,6 +284,14 @@ impl Service {
         Ok(ids)
     }
 
+    fn may_have_allocation(&self, caller: &Caller, order: &Order) -> Result<(), Refusal> {
+        let job = &order.submission.job;
+        let number = order.terms.allocation;
+        number.map_or(Ok(()), |number| {
+            self.allocations.may_have(caller, number, job)
+        })
+    }
+
     fn explain(
         &mut self,
         caller: &Caller,
@@ -273,6 +307,7 @@ impl Service {
             return Ok(Explanation::default());
         };
         few_programs(caller, std::iter::once(&order.submission.job))?;
+        self.may_have_allocation(caller, order)?;
         match self.node.would_order(order) {
             Ok((start_unix_ns, end_unix_ns)) => Ok(Explanation {
                 admitted: true,
@@ -287,6 +322,78 @@ impl Service {
             }),
             Err(error) => Err(refusal(error)),
         }
+    }
+
+    fn allocate(&mut self, caller: &Caller, step: &Step) -> Result<Allocated, Refusal> {
+        // Slurm may give cores to another as soon as it knows that their daemon has gone.
+        self.end_unspoken().map_err(refusal)?;
+        let cpus = self.allocations.allocate(caller, step)?;
+        self.tell_allocations().map_err(refusal)?;
+        Ok(Allocated { cpus })
+    }
+
+    fn deallocate(&mut self, caller: &Caller, job: u32, step: u32) -> Result<Deallocated, Refusal> {
+        let over = self.allocations.deallocate(caller, job, step)?;
+        if !over {
+            return Ok(Deallocated::default());
+        }
+        self.tell_allocations().map_err(refusal)?;
+        let ending = self.end_those(|of| of == job).map_err(refusal)?;
+        Ok(Deallocated { ending })
+    }
+
+    /// Goes on with the allocations that the service before has left. Jobs in any other are
+    /// cancelled.
+    fn take_over_allocations(&mut self) -> Result<(), Error> {
+        self.allocations.look();
+        self.tell_allocations()?;
+        let known = self.allocations.of_node();
+        self.end_those(|of| !known.contains_key(&of)).map(drop)
+    }
+
+    /// Ends allocations for which nobody speaks any more.
+    fn end_unspoken(&mut self) -> Result<(), Error> {
+        self.looked = Instant::now();
+        let over = self.allocations.look();
+        if over.is_empty() {
+            return Ok(());
+        }
+        self.tell_allocations()?;
+        self.end_those(|of| over.contains(&of)).map(drop)
+    }
+
+    /// The same when it is time to look.
+    fn look_at_allocations(&mut self) -> Result<(), Error> {
+        if self.allocations.is_empty() || self.looked.elapsed() < LOOK {
+            return Ok(());
+        }
+        self.end_unspoken()
+    }
+
+    fn tell_allocations(&mut self) -> Result<(), Error> {
+        self.node.allocate(self.allocations.of_node())
+    }
+
+    /// Cancels the jobs in such allocations; the answer is which those are.
+    fn end_those(&mut self, is_over: impl Fn(u32) -> bool) -> Result<Vec<u64>, Error> {
+        let mut ending = Vec::new();
+        for run in self.node.standing(0)? {
+            let Some(number) = run.allocation.filter(|&number| is_over(number)) else {
+                continue;
+            };
+            let why = format!("its allocation {number} has ended");
+            match self.node.cancel_run(run.run, why.clone()) {
+                Ok(()) => {
+                    let id = Some(run.run.0);
+                    self.node.listener.notice(id, "cancelled", why);
+                    ending.push(run.run.0);
+                }
+                // It has ended since.
+                Err(Error::IsOver(..)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(ending)
     }
 
     fn cancel(&mut self, caller: &Caller, key: &JobKey) -> Result<Shown, Refusal> {
@@ -328,6 +435,11 @@ impl Service {
         if let Some(submission) = &submission {
             is_name(&submission.job.name).map_err(|what| invalid(&format!("job {id}"), what))?;
             few_programs(caller, std::iter::once(&submission.job))?;
+            // It is for the owner of the job, whoever alters it: its allocation goes on.
+            let summary = self.node.standing_of(id).map_err(refusal)?;
+            if let Some(number) = summary.allocation {
+                self.allocations.has_memory(number, &submission.job)?;
+            }
         }
         let asked = submission
             .as_ref()
@@ -559,6 +671,7 @@ fn orders_of(caller: &Caller, submission: pbs_varlink::Submission) -> Result<Vec
             hold: submission.hold.unwrap_or(false),
             after: submission.after.clone().unwrap_or_default(),
             after_ok: submission.afterok.clone().unwrap_or_default(),
+            allocation: submission.allocation,
         };
         Order::new(job.clone(), terms)
     });
@@ -667,6 +780,7 @@ fn job(run: RunSummary) -> Job {
         outcome: run.outcome.map(|outcome| outcome.name().into()),
         priority: run.priority,
         cpus: run.cpus,
+        allocation: run.allocation,
         submitted_unix_ns: run.submitted_unix_ns,
         deadline_unix_ns: run.deadline_unix_ns,
         expected_start_unix_ns: run.expected_start_unix_ns,
@@ -692,6 +806,7 @@ mod tests {
             gid: 1000,
             groups: Vec::new(),
             is_operator: false,
+            pid: 0,
         }
     }
 

@@ -3,8 +3,8 @@
 
 use pbs_socket::Caller;
 use pbs_varlink::{
-    Alteration, Array, Environment, Explanation, Filter, Job, JobKey, Limit, Listed, Notice, Plan,
-    Process, Program, Refusal, Shown, Status, Submission, Submitted,
+    Allocated, Alteration, Array, Deallocated, Environment, Explanation, Filter, Job, JobKey,
+    Limit, Listed, Notice, Plan, Process, Program, Refusal, Shown, Status, Submission, Submitted,
 };
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
@@ -12,6 +12,7 @@ use tokio::sync::broadcast::Receiver;
 use zlink::futures_util::stream::{unfold, Stream, StreamExt};
 use zlink::Reply;
 
+use crate::allocations::Step;
 use crate::inbox::{Request, Sender};
 
 /// What happens, for those who watch.
@@ -112,6 +113,39 @@ impl Session {
     /// How the service is.
     async fn status(&self) -> Result<Status, Refusal> {
         self.node.ask(&self.caller, Request::Status).await
+    }
+
+    /// Has cores be only for jobs of a user in an allocation that another resource manager
+    /// has made: his submissions name its number. For root only, who says it of each step of
+    /// the allocation; it lasts until all of them are over, or their processes have ended
+    /// that have said so. Cores are counted as Slurm does: by sockets, without threads.
+    /// `job`: the number of the allocation. `until_unix_s`: when it ends at the latest.
+    async fn allocate(
+        &self,
+        job: u32,
+        step: u32,
+        uid: u32,
+        cores: Vec<u32>,
+        memory_bytes: Option<u64>,
+        until_unix_s: Option<u64>,
+    ) -> Result<Allocated, Refusal> {
+        let step = Step {
+            job,
+            step,
+            uid,
+            cores,
+            memory_bytes,
+            until_unix_s,
+        };
+        let ask = |answer| Request::Allocate(step, answer);
+        self.node.ask(&self.caller, ask).await
+    }
+
+    /// Has a step of an allocation be over; with the last one the allocation ends, and what
+    /// still runs of its jobs is cancelled. For root only.
+    async fn deallocate(&self, job: u32, step: u32) -> Result<Deallocated, Refusal> {
+        let ask = |answer| Request::Deallocate(job, step, answer);
+        self.node.ask(&self.caller, ask).await
     }
 
     /// What happens from now on, of all jobs or of one.

@@ -11,7 +11,8 @@ use std::thread;
 use std::time::Duration;
 
 use pbs_node::signals::wait_for;
-use pbs_varlink::{Job, Refusal, Status};
+use pbs_varlink::{Allocated, Deallocated, Job, Refusal, Status};
+use pbsd::allocations::Allocations;
 use pbsd::inbox::{inbox, Inbox, Request};
 use pbsd::session::{Notices, Session};
 use tokio::sync::broadcast;
@@ -24,6 +25,39 @@ pub(crate) struct Served {
 
 /// Serves it in a directory of that name.
 pub(crate) fn serve(name: &str) -> Served {
+    serve_by(name, answer)
+}
+
+/// The same with a node that knows of allocations, and whose jobs need nothing but one.
+pub(crate) fn serve_allocations(name: &str, mut allocations: Allocations) -> Served {
+    serve_by(name, move |mut inbox| loop {
+        wait_for([inbox.as_fd()], -1).unwrap();
+        for (caller, request) in inbox.take(256) {
+            match request {
+                Request::Allocate(step, answer) => {
+                    let cpus = allocations.allocate(&caller, &step);
+                    let _ = answer.send(cpus.map(|cpus| Allocated { cpus }));
+                }
+                Request::Deallocate(job, step, answer) => {
+                    let over = allocations.deallocate(&caller, job, step);
+                    let _ = answer.send(over.map(|_| Deallocated::default()));
+                }
+                Request::Submit(jobs, answer) => {
+                    let numbers = jobs.iter().filter_map(|job| job.allocation);
+                    let may = numbers
+                        .map(|number| {
+                            allocations.may_have(&caller, number, &pbs_job::Job::default())
+                        })
+                        .collect::<Result<Vec<_>, _>>();
+                    let _ = answer.send(may.map(|_| Vec::new()));
+                }
+                other => drop(other),
+            }
+        }
+    })
+}
+
+fn serve_by(name: &str, answer: impl FnOnce(Inbox) + Send + 'static) -> Served {
     let directory = std::env::temp_dir().join(format!("pbsd-{name}-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&directory);
     let path = directory.join("pbs.sock");

@@ -36,6 +36,7 @@ fn user(uid: u32) -> Caller {
         gid: uid,
         groups: Vec::new(),
         is_operator: false,
+        pid: 0,
     }
 }
 

@@ -21,6 +21,8 @@ pub struct Caller {
     pub groups: Vec<u32>,
     /// Root, or in the group of the operators.
     pub is_operator: bool,
+    /// The process that has connected; 0: it can't be seen from here.
+    pub pid: u32,
 }
 
 impl Caller {
@@ -69,6 +71,7 @@ impl Caller {
             gid: who.gid,
             is_operator: who.uid == 0 || operators.is_some_and(in_group),
             groups,
+            pid: u32::try_from(who.pid).unwrap_or(0),
         })
     }
 
@@ -106,6 +109,7 @@ mod tests {
         let (uid, gid) = unsafe { (libc::geteuid(), libc::getegid()) };
         assert_eq!((caller.uid, caller.gid), (uid, gid));
         assert_eq!(caller.is_operator, uid == 0);
+        assert_eq!(caller.pid, std::process::id());
         assert!(Caller::of(one.as_fd(), Some(gid)).unwrap().is_operator);
         assert!(caller.may(Some(uid)));
         let other = Caller {

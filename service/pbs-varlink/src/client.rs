@@ -47,6 +47,20 @@ trait Node {
     async fn drain(&mut self) -> zlink::Result<Result<Status, Refusal>>;
     async fn resume(&mut self) -> zlink::Result<Result<Status, Refusal>>;
     async fn status(&mut self) -> zlink::Result<Result<Status, Refusal>>;
+    async fn allocate(
+        &mut self,
+        job: u32,
+        step: u32,
+        uid: u32,
+        cores: &[u32],
+        memory_bytes: Option<u64>,
+        until_unix_s: Option<u64>,
+    ) -> zlink::Result<Result<Allocated, Refusal>>;
+    async fn deallocate(
+        &mut self,
+        job: u32,
+        step: u32,
+    ) -> zlink::Result<Result<Deallocated, Refusal>>;
     #[zlink(more)]
     async fn watch(
         &mut self,
@@ -130,6 +144,26 @@ impl Client {
     /// How the service is.
     pub fn status(&mut self) -> Result<Status, Failure> {
         said(self.runtime.block_on(self.connection.status()))
+    }
+
+    /// Has cores be only for jobs of that user in that allocation; for root.
+    pub fn allocate(
+        &mut self,
+        (job, step): (u32, u32),
+        uid: u32,
+        cores: &[u32],
+        memory_bytes: Option<u64>,
+        until_unix_s: Option<u64>,
+    ) -> Result<Vec<u32>, Failure> {
+        let connection = &mut self.connection;
+        let asked = connection.allocate(job, step, uid, cores, memory_bytes, until_unix_s);
+        said(self.runtime.block_on(asked)).map(|allocated| allocated.cpus)
+    }
+
+    /// Has a step of an allocation be over; for root.
+    pub fn deallocate(&mut self, job: u32, step: u32) -> Result<Vec<u64>, Failure> {
+        let asked = self.connection.deallocate(job, step);
+        said(self.runtime.block_on(asked)).map(|deallocated| deallocated.ending)
     }
 
     /// Hands over what happens, until `notice` says that it is enough.

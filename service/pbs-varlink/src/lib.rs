@@ -12,6 +12,7 @@ mod types;
 pub use client::{Client, Failure, SOCKET};
 pub use lasting::Lasting;
 pub use types::{
-    Alteration, Array, Environment, Explanation, Filter, Job, JobKey, Limit, Listed, Notice, Plan,
-    Process, Program, Refusal, Shown, Status, Submission, Submitted, INTERFACE,
+    Allocated, Alteration, Array, Deallocated, Environment, Explanation, Filter, Job, JobKey,
+    Limit, Listed, Notice, Plan, Process, Program, Refusal, Shown, Status, Submission, Submitted,
+    INTERFACE,
 };

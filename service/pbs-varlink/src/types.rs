@@ -36,6 +36,8 @@ pub struct Submission {
     pub limits: Option<Vec<Limit>>,
     /// Where programs write to that name no file; by default NAME-NUMBER.out
     pub output: Option<String>,
+    /// The allocation that it is to be planned in, by its number: one of the user's own
+    pub allocation: Option<u32>,
 }
 
 /// Indices of an array of jobs.
@@ -89,6 +91,8 @@ pub struct Job {
     pub priority: Option<u32>,
     /// The CPUs that it is confined to; none: it is not
     pub cpus: Option<Vec<u32>>,
+    /// The allocation that it is in
+    pub allocation: Option<u32>,
     /// When it was submitted
     pub submitted_unix_ns: u64,
     /// When it is to have ended
@@ -227,6 +231,20 @@ pub struct Explanation {
     pub expected_start_unix_ns: Option<u64>,
     /// When it would have ended
     pub expected_end_unix_ns: Option<u64>,
+}
+
+/// What another resource manager has given to a job of its own.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Type)]
+pub struct Allocated {
+    /// The CPUs that are only for jobs in that allocation
+    pub cpus: Vec<u32>,
+}
+
+/// What ended with an allocation.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Type)]
+pub struct Deallocated {
+    /// The numbers of its jobs that were told to end
+    pub ending: Vec<u64>,
 }
 
 /// The plan of all jobs.

@@ -248,6 +248,7 @@ const TESTS: &[(&str, Test)] = &[
     ("job-comes-to-others", jobs::job_comes_to_others),
     ("service-takes-jobs", service::takes_jobs),
     ("service-is-for-all-users", service::is_for_all_users),
+    ("service-has-allocations", service::has_allocations),
     ("service-is-killed", service::is_killed),
     ("service-answers-many", service::answers_many),
     ("service-has-no-room", service::has_no_room),

@@ -339,6 +339,104 @@ fn as_user(uid: u32, what: impl FnOnce() -> Verdict) -> Verdict {
     Ok(())
 }
 
+/// What Slurm gives to a job of its own is for jobs of its user alone, also for a service that
+/// is started anew, and what is left of them ends with it.
+pub fn has_allocations() -> Verdict {
+    with_log(has_allocations_inner)
+}
+
+fn has_allocations_inner() -> Verdict {
+    prepare()?;
+    let second = r#"{ name = "cpu0", cpu = 0 }, { name = "cpu1", cpu = 1 }"#;
+    let machine = MACHINE.replace(r#"{ name = "cpu0", cpu = 0 }"#, second);
+    fs::write(format!("{DIR}/machine.toml"), machine).context("machine.toml")?;
+    let (service, mut client) = serve()?;
+    let in_allocation = |name: &str, shell: &str| Submission {
+        allocation: Some(7),
+        ..job(name, shell, 100_000_000, 60_000)
+    };
+    let is_not_permitted =
+        |failure: &Failure| matches!(failure, Failure::Refused(Refusal::NotPermitted { .. }));
+    let may_not = |what: Result<(), Failure>| {
+        let refused = what.as_ref().is_err_and(is_not_permitted);
+        check!(refused, "what one may not: {what:?}");
+        Ok(())
+    };
+    as_user(ANN, || {
+        let mut client = Client::connect(Path::new(SOCKET)).context("connect")?;
+        may_not(client.allocate((7, 0), ANN, &[0], None, None).map(drop))?;
+        may_not(client.submit(&[in_allocation("early", "true")]).map(drop))
+    })?;
+    let cpus = client.allocate((7, 0), ANN, &[0], None, None);
+    check_eq!(cpus.context("allocate")?, [0], "its CPUs");
+    let again = client.allocate((8, 0), BOB, &[0, 1], None, None);
+    check!(again.is_err(), "a core of two: {again:?}");
+    as_user(ANN, || {
+        let mut client = Client::connect(Path::new(SOCKET)).context("connect")?;
+        let jobs = client.submit(&[in_allocation("long", "sleep 1000")]);
+        let jobs = jobs.context("submit in it")?;
+        check_eq!(jobs[0].cpus, Some(vec![0]), "in it: {jobs:?}");
+        check_eq!(jobs[0].allocation, Some(7), "in it: {jobs:?}");
+        Ok(())
+    })?;
+    as_user(BOB, || {
+        let mut client = Client::connect(Path::new(SOCKET)).context("connect")?;
+        may_not(client.submit(&[in_allocation("thief", "true")]).map(drop))?;
+        may_not(client.deallocate(7, 0).map(drop))?;
+        let mut there = job("there", "true", 20_000_000, 20_000);
+        there.request = format!("cpus = [0]\n{}", there.request);
+        let refused = client.submit(&[there]);
+        check!(
+            matches!(refused, Err(Failure::Refused(Refusal::Declined { .. }))),
+            "on hers: {refused:?}"
+        );
+        let beside = client.submit(&[job("beside", "true", 20_000_000, 20_000)]);
+        let beside = beside.context("submit beside")?;
+        check_eq!(beside[0].cpus, Some(vec![1]), "beside: {beside:?}");
+        Ok(())
+    })?;
+    // One that is killed is followed by one that knows all of that.
+    drop(service);
+    let (_service, mut client) = serve()?;
+    let long = client.show(&named("long")).context("show")?.job;
+    check_eq!(long.allocation, Some(7), "after a restart: {long:?}");
+    check!(long.state != "over", "after a restart: {long:?}");
+    as_user(BOB, || {
+        let mut client = Client::connect(Path::new(SOCKET)).context("connect")?;
+        may_not(client.submit(&[in_allocation("thief", "true")]).map(drop))?;
+        let beside = client.submit(&[job("beside", "true", 20_000_000, 20_000)]);
+        let beside = beside.context("submit beside")?;
+        check_eq!(beside[0].cpus, Some(vec![1]), "after a restart: {beside:?}");
+        Ok(())
+    })?;
+    let ending = client.deallocate(7, 0).context("deallocate")?;
+    check_eq!(ending, [long.number], "what ends with it");
+    as_user(ANN, || {
+        let mut client = Client::connect(Path::new(SOCKET)).context("connect")?;
+        may_not(client.submit(&[in_allocation("late", "true")]).map(drop))
+    })?;
+    let over = all_over(&mut client)?;
+    let long = over.iter().find(|job| job.number == long.number);
+    let long = long.ok_or("it is gone")?;
+    check_eq!(long.outcome.as_deref(), Some("cancelled"), "{long:?}");
+    let why = long.reason.clone().unwrap_or_default();
+    check!(why.contains("allocation 7 has ended"), "{long:?}");
+    let free = client.submit(&[job("free", "true", 20_000_000, 20_000)]);
+    let free = free.context("submit")?;
+    check_eq!(free[0].cpus, None, "when it is free: {free:?}");
+    all_over(&mut client)?;
+    // One of a daemon that has ended without a word is over with it.
+    as_user(0, || {
+        let mut client = Client::connect(Path::new(SOCKET)).context("connect")?;
+        let cpus = client.allocate((9, 0), BOB, &[1], None, None);
+        check_eq!(cpus.context("allocate")?, [1], "of one who ends");
+        Ok(())
+    })?;
+    let cpus = client.allocate((10, 0), ANN, &[1], None, None);
+    check_eq!(cpus.context("allocate")?, [1], "of one who has ended");
+    Ok(())
+}
+
 /// Users run their own jobs, as themselves, and have nothing to say about others'.
 pub fn is_for_all_users() -> Verdict {
     with_log(is_for_all_users_inner)

@@ -189,6 +189,18 @@ impl Jobs {
         if asked.kind == Kind::Profile {
             job.deadline_ns = trial.now_ns.saturating_add(NO_DEADLINE_NS);
         }
+        let allocation = asked.terms.as_ref().and_then(|terms| terms.allocation);
+        let bound = self
+            .allocations
+            .bound(&mut job, allocation, &self.machine, trial.now_ns);
+        if let Err(why) = bound {
+            return Err(Error::Declined(Declined {
+                file: asked.submission.file,
+                job: job.name,
+                why,
+                earliest_deadline_ns: None,
+            }));
+        }
         let (controller, now_ns) = (&mut trial.controller, trial.now_ns);
         match controller.admit(job.clone(), now_ns) {
             Ok(admitted) => {

@@ -13,6 +13,7 @@ use pbs_report::Exit;
 use pbs_uapi::{Device, Event, EventKind, Process, ProcessState};
 
 use crate::admission::Asked;
+use crate::allocation::Allocations;
 use crate::companions::SlowdownSource;
 use crate::ledger::Ledger;
 use crate::order::{Ending, Noted, Order, ProgramEnd, Terms};
@@ -68,6 +69,8 @@ pub(crate) struct Jobs {
     max_replans: u64,
     /// Where it is known from who slows whom, if that is planned with.
     pub(crate) slowdowns: Option<SlowdownSource>,
+    /// Whose CPUs are those of certain runs.
+    pub(crate) allocations: Allocations,
 }
 
 /// A run of a job.
@@ -154,6 +157,11 @@ impl ActiveJob {
         self.terms.as_ref().map(|terms| terms.owner.uid)
     }
 
+    /// The allocation that it is in.
+    pub(crate) fn allocation(&self) -> Option<u32> {
+        self.terms.as_ref().and_then(|terms| terms.allocation)
+    }
+
     /// Of the monotonic clock; `None`: it was to be measured, and has none.
     pub(crate) fn deadline_ns(&self) -> Option<u64> {
         Some(self.job.deadline_ns).filter(|_| self.kind == Kind::Plan)
@@ -185,6 +193,7 @@ impl Jobs {
             replans: 0,
             max_replans: settings.max_replans,
             slowdowns: None,
+            allocations: Allocations::default(),
         })
     }
 
@@ -240,6 +249,7 @@ impl Jobs {
             replans: 0,
             max_replans: settings.max_replans,
             slowdowns: None,
+            allocations: Allocations::default(),
         };
         Ok((jobs, left.resumed))
     }
@@ -894,6 +904,71 @@ mod tests {
             .unwrap();
         let standing = jobs.standing_of(held).unwrap();
         assert_eq!((standing.state, standing.cpus), ("over", Some(vec![0])));
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+
+    /// In an allocation, if it is said.
+    fn ordered_in(allocation: Option<u32>, hold: bool) -> Order {
+        let order = ordered(None, hold);
+        let terms = Terms {
+            allocation,
+            ..order.terms
+        };
+        Order::new(order.submission, terms)
+    }
+
+    /// The one CPU of the machine is allocated: who has no part in that gets nothing there,
+    /// and one that waits is looked at again when it is free.
+    #[test]
+    fn f18_jobs_are_planned_on_the_cpus_of_their_allocation() {
+        let directory = std::env::temp_dir().join(format!("pbs-allocated-{}", std::process::id()));
+        let mut jobs = jobs(&directory);
+        let of = |cpu| crate::Allocation {
+            cpus: [cpu].into(),
+            until_unix_ns: None,
+        };
+        jobs.allocations = Allocations([(7, of(0)), (8, of(1))].into());
+        let order = |jobs: &mut Jobs, allocation| {
+            let ids = jobs.order(vec![ordered_in(allocation, false)], &mut Nobody)?;
+            let standing = jobs.standing_of(ids[0])?;
+            Ok::<_, Error>((standing.state, standing.cpus, standing.allocation))
+        };
+        let its = order(&mut jobs, Some(7)).unwrap();
+        assert_eq!(its, ("planned", Some(vec![0]), Some(7)));
+        for other in [None, Some(8), Some(9)] {
+            let declined = order(&mut jobs, other);
+            assert!(matches!(declined, Err(Error::Declined(_))), "{declined:?}");
+        }
+        let held = jobs.order(vec![ordered_in(None, true)], &mut Nobody);
+        let held = held.unwrap()[0];
+        jobs.allocations = Allocations::default();
+        jobs.hold(held, false).unwrap();
+        jobs.promote(&mut Nobody);
+        let standing = jobs.standing_of(held).unwrap();
+        assert_eq!((standing.state, standing.cpus), ("planned", None));
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+
+    /// Who comes after knows in which allocation a run is that waits, and one that is over
+    /// says so as well.
+    #[test]
+    fn f18_the_allocation_of_a_run_outlives_the_service() {
+        let directory = std::env::temp_dir().join(format!("pbs-outlives-{}", std::process::id()));
+        let mut before = jobs(&directory);
+        let held = before.order(vec![ordered_in(Some(7), true)], &mut Nobody);
+        let held = held.unwrap()[0];
+        drop(before);
+        let mut after = jobs(&directory);
+        after.find_orders(&mut Nobody).unwrap();
+        let standing = after.standing_of(held).unwrap();
+        assert_eq!((standing.state, standing.allocation), ("held", Some(7)));
+        // It has ended meanwhile.
+        after.hold(held, false).unwrap();
+        after.promote(&mut Nobody);
+        let standing = after.standing_of(held).unwrap();
+        assert_eq!((standing.state, standing.allocation), ("over", Some(7)));
+        let why = standing.reason.unwrap();
+        assert!(why.contains("allocation 7 has ended"), "{why}");
         std::fs::remove_dir_all(&directory).unwrap();
     }
 

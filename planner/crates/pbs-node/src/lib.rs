@@ -21,6 +21,7 @@
 //! A job that waits is a line in the history ([`queue`]), and belongs to nobody.
 
 mod admission;
+mod allocation;
 pub mod cgroup;
 mod child;
 mod companions;
@@ -52,6 +53,7 @@ pub mod signals;
 mod standing;
 mod submission;
 
+pub use allocation::Allocation;
 pub use companions::{of_runs as slowdowns_of_runs, sharing, SlowdownSource};
 pub use error::{Declined, Error};
 pub use jobs::{Settings, LEAD_NS};

@@ -34,6 +34,8 @@ pub struct Terms {
     pub after: Vec<u64>,
     /// Runs that have to be complete, with programs that all succeeded.
     pub after_ok: Vec<u64>,
+    /// The allocation that it is in ([`Node::allocate`](crate::Node::allocate)).
+    pub allocation: Option<u32>,
 }
 
 /// What is to be said of a run that is over, beside its figures.

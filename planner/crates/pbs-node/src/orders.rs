@@ -356,9 +356,13 @@ impl Jobs {
             terms: terms.clone(),
             ending: Ending::default(),
         };
+        let at_ns = deadline_ns.map(|ns| {
+            let at_ns = run.submitted_ns.saturating_add(ns);
+            self.allocations
+                .deadline_ns(run.allocation(), at_ns, monotonic_ns())
+        });
         let mut controller = self.controller.clone();
-        if let Some(deadline_ns) = deadline_ns {
-            let at_ns = run.submitted_ns.saturating_add(deadline_ns);
+        if let Some(at_ns) = at_ns {
             if let Err(end_ns) = controller.set_deadline(run.run, at_ns) {
                 return Err(Error::Declined(Declined {
                     file: format!("run {id}"),
@@ -376,9 +380,7 @@ impl Jobs {
         let run = &mut self.runs[place];
         run.terms = Some(terms);
         run.job.priority = priority.unwrap_or(run.job.priority);
-        if let Some(deadline_ns) = deadline_ns {
-            run.job.deadline_ns = run.submitted_ns.saturating_add(deadline_ns);
-        }
+        run.job.deadline_ns = at_ns.unwrap_or(run.job.deadline_ns);
         Ok(())
     }
 

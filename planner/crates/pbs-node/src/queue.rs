@@ -57,6 +57,8 @@ pub struct RunSummary {
     pub priority: Option<u32>,
     /// The CPUs that it is confined to, ascending; `None`: it is not.
     pub cpus: Option<Vec<u32>>,
+    /// The allocation that it is in.
+    pub allocation: Option<u32>,
     /// Why it waits, or why it did not come to its end.
     pub reason: Option<String>,
     /// When it is to have ended.
@@ -87,6 +89,7 @@ impl RunSummary {
             uid: None,
             priority: None,
             cpus: None,
+            allocation: None,
             reason: None,
             deadline_unix_ns: None,
             expected_start_unix_ns: None,
@@ -115,6 +118,7 @@ impl RunSummary {
             uid: order.map(|order| order.uid),
             priority: noted.as_ref().and_then(|noted| noted.terms.priority),
             cpus: ending.and_then(|ending| confined(&ending.cpus)),
+            allocation: noted.as_ref().and_then(|noted| noted.terms.allocation),
             reason: ending.and_then(|ending| ending.why.clone()),
             deadline_unix_ns: ending.and_then(|ending| ending.deadline_unix_ns),
             started_unix_ns: ending.and_then(|ending| ending.started_unix_ns),

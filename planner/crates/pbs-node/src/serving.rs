@@ -4,10 +4,12 @@
 //! What was ordered is in the history before anybody is told so, and is started with
 //! [`Node::start`]; several orders in a row can be started at once.
 
+use std::collections::BTreeMap;
 use std::time::Instant;
 
 use pbs_history::{RunFigures, RunId};
 
+use crate::allocation::{Allocation, Allocations};
 use crate::jobs::Jobs;
 use crate::node::GRACE;
 use crate::order::{Ending, Order, Terms};
@@ -120,6 +122,20 @@ impl<L: Listener> Node<L> {
     /// It does not wait.
     pub fn hold(&mut self, id: RunId, hold: bool) -> Result<(), Error> {
         self.jobs_and_listener()?.0.hold(id, hold)
+    }
+
+    /// From now on those are all the allocations, by their numbers. What is planned stays
+    /// where it is; what is admitted from now on keeps to the CPUs of its allocation, or to
+    /// those that are in none.
+    ///
+    /// # Errors
+    ///
+    /// The node plans no jobs.
+    pub fn allocate(&mut self, allocations: BTreeMap<u32, Allocation>) -> Result<(), Error> {
+        let (jobs, _) = self.jobs_and_listener()?;
+        jobs.allocations = Allocations(allocations);
+        jobs.looks = true;
+        Ok(())
     }
 
     /// Changes what is known of a run.

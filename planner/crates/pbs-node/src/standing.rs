@@ -73,6 +73,7 @@ impl Jobs {
             uid: Some(terms.owner.uid),
             priority: Some(job.priority),
             cpus: confined(&job.cpus),
+            allocation: terms.allocation,
             deadline_unix_ns: Some(waiting.deadline_unix_ns()),
             ..RunSummary::begun(waiting.id, &job.name, waiting.submitted_unix_ns)
         }
@@ -102,6 +103,7 @@ impl Jobs {
             uid: active.uid(),
             priority: Some(active.job.priority),
             cpus: confined(&active.job.cpus),
+            allocation: active.allocation(),
             deadline_unix_ns: active.deadline_ns().map(since_1970),
             expected_start_unix_ns: state.planned_start_ns.map(since_1970),
             expected_end_unix_ns: state.planned_end_ns.map(since_1970),

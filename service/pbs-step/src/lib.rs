@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: GPL-2.0
+//! A step of a Slurm job that is a job of the planner, on one node.
+//!
+//! Slurm has given the step its cores, and its plugin has told the service of the node so.
+//! Here the job goes to the service, to be planned in that allocation, and is followed to its
+//! end ([`served`]). Where nobody plans, no service or no class, its programs are run all the
+//! same, in the order that its net asks for ([`plain`]): a job of Slurm's does not fail for
+//! want of a plan.
+//!
+//! Nothing is printed here and no signal is taken: who runs a step says how it waits
+//! ([`Waits`]) and hears what there is to be said.
+
+mod net;
+pub mod plain;
+pub mod served;
+mod slurm;
+
+use std::path::Path;
+use std::time::Duration;
+
+use pbs_job::Job;
+use pbs_varlink::{Failure, Submission};
+
+pub use slurm::SlurmStep;
+
+/// Who runs the step.
+pub trait Waits {
+    /// Waits so long, or until something has happened; whether the step is to end.
+    fn wait(&mut self, time: Duration) -> bool;
+    /// Something to know about it, in words.
+    fn tell(&mut self, what: &str);
+}
+
+/// How a step ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    /// All programs succeeded, in time if there was a plan.
+    Well,
+    /// All programs succeeded, after the deadline of the job.
+    Late,
+    /// The first program, of those of the job in their order, that did not succeed: its exit
+    /// status, or as of a shell (128 and the signal; 127, if it could not be executed).
+    Program(u8),
+    /// Somebody wanted it to end.
+    Cancelled,
+    /// Otherwise, in words.
+    NotComplete(String),
+}
+
+/// What is to be run.
+#[derive(Clone, Debug)]
+pub struct Request<'a> {
+    /// Where the service of the node listens.
+    pub socket: &'a Path,
+    /// The device of the class.
+    pub device: &'a Path,
+    /// The job, with its allocation.
+    pub submission: Submission,
+    /// The same as it was read.
+    pub job: &'a Job,
+    /// What programs print without a plan is kept out of the own standard output.
+    pub output_to_error: bool,
+}
+
+/// Runs the job on this node to its end, with a plan if it can have one.
+///
+/// # Errors
+///
+/// The service refuses it, or there is nothing that can be run.
+pub fn run(request: Request<'_>, waits: &mut dyn Waits) -> Result<End, Error> {
+    let why = match request.device.exists() {
+        false => format!("there is no {}", request.device.display()),
+        true => match served::submit(request.socket, &request.submission) {
+            Ok(submitted) => return Ok(submitted.follow(waits)),
+            Err(Failure::Refused(pbs_varlink::Refusal::NotPermitted { what })) => what,
+            Err(Failure::Connection(error)) => {
+                format!("{}: {error}", request.socket.display())
+            }
+            Err(refused) => return Err(Error::Refused(refused)),
+        },
+    };
+    plain::run(&request, &why, waits)
+}
+
+/// Why a step was not run.
+#[derive(Debug)]
+pub enum Error {
+    /// The service does not want it, or has gone while it was submitted.
+    Refused(Failure),
+    /// In words, what is wrong with it.
+    Invalid(String),
+}

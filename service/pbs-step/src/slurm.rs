@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What Slurm tells a step, in its environment.
+
+/// In the name of a job: the number of the node.
+const NODE: &str = "%n";
+
+/// A step of a Slurm job, on one of its nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlurmStep {
+    /// The number of Slurm's job.
+    pub job: u32,
+    /// The number of the node among those of the job.
+    pub node: u32,
+    /// How many nodes it has.
+    pub nodes: u32,
+}
+
+impl SlurmStep {
+    /// That of an environment.
+    ///
+    /// # Errors
+    ///
+    /// In words: it is none of a job of Slurm's.
+    pub fn of(variable: impl Fn(&str) -> Option<String>) -> Result<Self, String> {
+        let number = |name: &str, default: Option<u32>| match (variable(name), default) {
+            (Some(text), _) => text
+                .parse()
+                .map_err(|_| format!("{name} is \"{text}\", which is no number")),
+            (None, Some(default)) => Ok(default),
+            (None, None) => Err(format!(
+                "there is no {name}; run it in a job of Slurm's, with srun"
+            )),
+        };
+        Ok(Self {
+            job: number("SLURM_JOB_ID", None)?,
+            node: number("SLURM_NODEID", Some(0))?,
+            nodes: number("SLURM_NNODES", Some(1))?,
+        })
+    }
+
+    /// What a job of that name is called on this node: with `%n` it has another name on each,
+    /// and so its own history. `None`: as it is.
+    pub fn name(&self, name: &str) -> Option<String> {
+        name.contains(NODE)
+            .then(|| name.replace(NODE, &self.node.to_string()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(variables: &[(&str, &str)]) -> Result<SlurmStep, String> {
+        SlurmStep::of(|name| {
+            let found = variables.iter().find(|(known, _)| *known == name);
+            found.map(|(_, value)| (*value).into())
+        })
+    }
+
+    #[test]
+    fn f19_a_step_is_what_slurm_says() {
+        let step = of(&[
+            ("SLURM_JOB_ID", "71"),
+            ("SLURM_NODEID", "2"),
+            ("SLURM_NNODES", "3"),
+        ]);
+        let expected = SlurmStep {
+            job: 71,
+            node: 2,
+            nodes: 3,
+        };
+        assert_eq!(step, Ok(expected));
+        let alone = of(&[("SLURM_JOB_ID", "71")]).unwrap();
+        assert_eq!((alone.node, alone.nodes), (0, 1));
+        assert!(of(&[]).unwrap_err().contains("srun"));
+        assert!(of(&[("SLURM_JOB_ID", "7x")]).unwrap_err().contains("7x"));
+    }
+
+    #[test]
+    fn f19_a_job_may_have_another_name_on_each_node() {
+        let step = of(&[("SLURM_JOB_ID", "71"), ("SLURM_NODEID", "12")]).unwrap();
+        assert_eq!(step.name("sort"), None);
+        assert_eq!(step.name("sort-%n").as_deref(), Some("sort-12"));
+    }
+}

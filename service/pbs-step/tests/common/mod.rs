@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: GPL-2.0
+//! A directory of a test, a job in it, and who waits for a step.
+
+#![allow(dead_code)] // No test needs all of it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::Duration;
+
+use pbs_job::{job_from_toml, Job};
+use pbs_step::{End, Error, Request, Waits};
+use pbs_varlink::{Environment, Submission};
+
+pub(crate) fn directory(name: &str) -> PathBuf {
+    let directory = std::env::temp_dir().join(format!("pbs-step-{name}-{}", std::process::id()));
+    let _ = fs::remove_dir_all(&directory);
+    fs::create_dir_all(&directory).unwrap();
+    directory
+}
+
+/// Notes what is told; the step is to end once that file is there.
+#[derive(Default)]
+pub(crate) struct Told {
+    pub(crate) told: Vec<String>,
+    pub(crate) stop: Option<PathBuf>,
+}
+
+impl Waits for Told {
+    fn wait(&mut self, time: Duration) -> bool {
+        sleep(time.min(Duration::from_millis(5)));
+        self.stop.as_ref().is_some_and(|file| file.exists())
+    }
+
+    fn tell(&mut self, what: &str) {
+        self.told.push(what.into());
+    }
+}
+
+/// A job with those processes.
+pub(crate) fn job(processes: &str) -> Job {
+    let head = "name = \"j\"\ndeadline_ns = 9_000_000_000\n";
+    job_from_toml(&format!("{head}{processes}")).unwrap()
+}
+
+pub(crate) fn submission(directory: &Path) -> Submission {
+    Submission {
+        allocation: Some(71),
+        directory: directory.display().to_string(),
+        environment: vec![Environment {
+            name: "PATH".into(),
+            value: "/usr/bin:/bin".into(),
+        }],
+        ..Submission::default()
+    }
+}
+
+/// Runs it there; the device is one that is there, or is not.
+pub(crate) fn run(
+    directory: &Path,
+    device: &str,
+    job: &Job,
+    told: &mut Told,
+) -> Result<End, Error> {
+    let request = Request {
+        socket: &directory.join("pbs.sock"),
+        device: Path::new(device),
+        submission: submission(directory),
+        job,
+        output_to_error: false,
+    };
+    pbs_step::run(request, told)
+}

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Steps with the service of the node, of which all is real but the node: its socket, and its
+//! interface.
+
+mod common;
+
+use std::fs;
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use common::{directory, job, run, Told};
+use pbs_node::signals::wait_for;
+use pbs_step::{End, Error};
+use pbs_varlink::{Job, Program, Refusal, Shown, Status, Submission};
+use pbsd::inbox::{inbox, Inbox, Request};
+use pbsd::session::Session;
+use tokio::sync::broadcast;
+
+/// The device is there, and is not looked at further.
+const DEVICE: &str = "/dev/null";
+
+const TOUCH: &str = "[[process]]\nid = 1\nmemory_bytes = 4096\n\
+                     command = ['touch', 'ran']\ntasks = [10]\n";
+
+/// How the node of a test is.
+#[derive(Clone)]
+struct Played {
+    /// Why it refuses what is submitted.
+    refuses: Option<Refusal>,
+    /// After so many looks a job is over, so.
+    looks: u32,
+    over: Shown,
+}
+
+/// What was asked of it.
+#[derive(Default)]
+struct Asked {
+    submitted: Vec<Submission>,
+    cancelled: bool,
+}
+
+/// Serves in the directory.
+fn serve(directory: &Path, played: Played) -> Arc<Mutex<Asked>> {
+    let listener = pbs_socket::listen(&directory.join("pbs.sock")).unwrap();
+    let (sender, inbox) = inbox().unwrap();
+    let (notices, _) = broadcast::channel(8);
+    thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        let runtime = runtime.unwrap();
+        let session = |caller| Session {
+            caller,
+            node: sender.clone(),
+            notices: notices.clone(),
+        };
+        let served = pbs_socket::serve(listener, session);
+        tokio::task::LocalSet::new().block_on(&runtime, served)
+    });
+    let asked: Arc<Mutex<Asked>> = Arc::default();
+    let of_thread = Arc::clone(&asked);
+    thread::spawn(move || answer(inbox, &played, &of_thread));
+    asked
+}
+
+fn answer(mut inbox: Inbox, played: &Played, asked: &Mutex<Asked>) {
+    let mut looks = 0;
+    loop {
+        wait_for([inbox.as_fd()], -1).unwrap();
+        for (_, request) in inbox.take(256) {
+            let mut asked = asked.lock().unwrap();
+            match request {
+                Request::Status(answer) => drop(answer.send(Ok(Status::default()))),
+                Request::Submit(jobs, answer) => {
+                    asked.submitted.extend(jobs);
+                    let job = Job {
+                        number: 5,
+                        ..Job::default()
+                    };
+                    let answered = played.refuses.clone().map_or(Ok(vec![job]), Err);
+                    let _ = answer.send(answered);
+                }
+                Request::Show(key, answer) => {
+                    assert_eq!(key.number, Some(5));
+                    looks += 1;
+                    let mut shown = Shown::default();
+                    shown.job.state = "running".into();
+                    if asked.cancelled {
+                        shown.job.state = "over".into();
+                        shown.job.outcome = Some("cancelled".into());
+                    } else if looks > played.looks {
+                        shown = played.over.clone();
+                        shown.job.state = "over".into();
+                    }
+                    let _ = answer.send(Ok(shown));
+                }
+                Request::Cancel(_, answer) => {
+                    asked.cancelled = true;
+                    let _ = answer.send(Ok(Shown::default()));
+                }
+                other => drop(other),
+            }
+        }
+    }
+}
+
+fn over(outcome: &str, codes: &[i32]) -> Shown {
+    let mut shown = Shown::default();
+    shown.job.outcome = Some(outcome.into());
+    shown.job.kept = Some(true);
+    let programs = codes.iter().map(|&code| Program {
+        code: Some(code),
+        ..Program::default()
+    });
+    shown.programs = programs.collect();
+    shown
+}
+
+fn played(over: Shown) -> Played {
+    Played {
+        refuses: None,
+        looks: 2,
+        over,
+    }
+}
+
+/// It is submitted once, in its allocation, and not run by the step itself.
+#[test]
+fn f19_a_step_is_a_job_of_the_service() {
+    for (codes, end) in [(&[0, 0][..], End::Well), (&[0, 9], End::Program(9))] {
+        let directory = directory("served");
+        let asked = serve(&directory, played(over("complete", codes)));
+        let mut told = Told::default();
+        let ended = run(&directory, DEVICE, &job(TOUCH), &mut told);
+        assert_eq!(ended.unwrap(), end);
+        let asked = asked.lock().unwrap();
+        assert_eq!(asked.submitted.len(), 1);
+        assert_eq!(asked.submitted[0].allocation, Some(71));
+        assert!(!asked.cancelled && told.told.is_empty(), "{:?}", told.told);
+        assert!(!directory.join("ran").exists());
+        fs::remove_dir_all(&directory).unwrap();
+    }
+}
+
+#[test]
+fn f19_a_step_that_is_to_end_cancels_its_job() {
+    let directory = directory("cancelled");
+    let never = Played {
+        looks: u32::MAX,
+        ..played(Shown::default())
+    };
+    let asked = serve(&directory, never);
+    let mut told = Told {
+        stop: Some(directory.clone()),
+        ..Told::default()
+    };
+    let ended = run(&directory, DEVICE, &job(TOUCH), &mut told);
+    assert_eq!(ended.unwrap(), End::Cancelled);
+    assert!(asked.lock().unwrap().cancelled);
+    fs::remove_dir_all(&directory).unwrap();
+}
+
+/// What does not fit is not run without a plan: whoever asked wants its deadline.
+#[test]
+fn f19_what_the_service_declines_is_not_run() {
+    let directory = directory("declined");
+    let declined = Refusal::Declined {
+        job: "j".into(),
+        why: "late".into(),
+        earliest_deadline_ns: None,
+    };
+    let refuses = Played {
+        refuses: Some(declined),
+        ..played(Shown::default())
+    };
+    serve(&directory, refuses);
+    let refused = run(&directory, DEVICE, &job(TOUCH), &mut Told::default());
+    assert!(matches!(refused, Err(Error::Refused(_))), "{refused:?}");
+    assert!(!directory.join("ran").exists());
+    fs::remove_dir_all(&directory).unwrap();
+}
+
+/// Slurm's plugin has not told the service of the step: it runs without a plan, and that is
+/// told.
+#[test]
+fn f19_without_an_allocation_programs_run_all_the_same() {
+    let directory = directory("unknown");
+    let refuses = Played {
+        refuses: Some(Refusal::NotPermitted {
+            what: "a job in allocation 71".into(),
+        }),
+        ..played(Shown::default())
+    };
+    serve(&directory, refuses);
+    let mut told = Told::default();
+    let ended = run(&directory, DEVICE, &job(TOUCH), &mut told);
+    assert_eq!(ended.unwrap(), End::Well);
+    assert!(told.told[0].contains("allocation 71"), "{:?}", told.told);
+    assert!(directory.join("ran").exists());
+    fs::remove_dir_all(&directory).unwrap();
+}
