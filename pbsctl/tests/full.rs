@@ -23,7 +23,7 @@ const MACHINE: &str = "[[node]]\nname = \"n\"\nmemory_bytes = 67_108_864\n\
 
 /// Command lines that print something on any machine, for every command. Those that
 /// need the device are told that it is missing, which `--json` prints, too.
-const PRINTING: [(&str, &[&str]); 71] = [
+const PRINTING: [(&str, &[&str]); 72] = [
     ("check", &["check", "plan.toml"]),
     ("check", &["check", "job.toml"]),
     ("check", &["check", "nothing.toml"]),
@@ -95,6 +95,7 @@ const PRINTING: [(&str, &[&str]); 71] = [
         "cluster",
         &["cluster", "replay", "trace.swf", "--cores", "4"],
     ),
+    ("cluster", &["cluster", "doctor", "--conf", "slurm.conf"]),
     ("cluster", &["cluster", "workload", "--jobs", "5"]),
     ("cluster", &["cluster", "site", "site.toml"]),
     ("cluster", &["cluster", "alloc", "--res", "rset=ncpus=1"]),
@@ -130,6 +131,7 @@ fn directory(name: &str) -> PathBuf {
         ("lab.toml", MACHINE),
         ("graph.toml", GRAPH),
         ("site.toml", "[[nodes]]\nname = \"n\"\nhas = \"ncpus=4\"\n"),
+        ("slurm.conf", "NodeName=n\nPartitionName=plan Nodes=n\n"),
         (
             "trace.swf",
             "1 0 -1 60 2 -1 -1 2 90 -1 1 1 1 -1 -1 -1 -1 -1\n",
