@@ -18,6 +18,7 @@ local PARTITION = "plan"
 
 local NO_VAL = slurm.NO_VAL or 4294967294
 local NO_VAL16 = slurm.NO_VAL16 or 65534
+local INFINITE = slurm.INFINITE or 4294967295
 
 -- One write a line, at its end: lines of several writers don't mix.
 local function tell(line)
@@ -62,6 +63,7 @@ local function is_set(number)
 	return number ~= nil and number ~= NO_VAL
 end
 
+-- sbatch, salloc and srun print why; scontrol only what Slurm calls the code.
 local function refuse(code, why)
 	slurm.log_user(why)
 	return code or slurm.ERROR
@@ -83,7 +85,8 @@ function slurm_job_submit(job, partitions, uid)
 				"Partition %s is planned, and no job is in it and in others: write -p %s",
 				PARTITION, PARTITION))
 		end
-		if not is_set(job.time_limit) then
+		-- --time=0 is for ever.
+		if not is_set(job.time_limit) or job.time_limit == INFINITE then
 			return refuse(slurm.ESLURM_MISSING_TIME_LIMIT, string.format(
 				"Partition %s is planned: say how long the job takes at most, " ..
 				"as --time=30 (minutes) or --time=1:30:00", PARTITION))
@@ -92,6 +95,12 @@ function slurm_job_submit(job, partitions, uid)
 			return refuse(slurm.ERROR, string.format(
 				"Partition %s is planned, and has no reservations: leave --reservation out",
 				PARTITION))
+		end
+		-- Slurm starts all of its parts together or none, which no plan says yet.
+		if is_set(job.het_job_offset) then
+			return refuse(slurm.ERROR, string.format(
+				"Partition %s is planned, and takes no heterogeneous jobs: " ..
+				"submit the parts one by one", PARTITION))
 		end
 		-- Held, and never started again without a plan.
 		job.priority = 0
@@ -109,29 +118,33 @@ function slurm_job_modify(job, record, partitions, uid)
 	end
 	if not is_operator(uid) then
 		if not is_ours or is_given(job.partition) and job.partition ~= PARTITION then
-			return refuse(slurm.ERROR, string.format(
+			return refuse(slurm.ESLURM_ACCESS_DENIED, string.format(
 				"Partition %s is planned, and no job goes there or away: " ..
 				"cancel it and submit it anew", PARTITION))
 		end
 		if is_set(job.priority) and job.priority ~= 0 then
-			return refuse(slurm.ERROR,
+			return refuse(slurm.ESLURM_ACCESS_DENIED,
 				"The job is planned: it is released when its time has come")
 		end
 		-- Slurm makes a new priority of that, which would release the job.
 		if job.nice ~= nil and job.nice ~= NO_VAL then
-			return refuse(slurm.ERROR, "The job is planned: it has no priority to alter")
+			return refuse(slurm.ESLURM_ACCESS_DENIED, "The job is planned: it has no priority to alter")
 		end
 		if is_given(job.req_nodes) then
-			return refuse(slurm.ERROR, "The job is planned: its nodes are not to be chosen")
+			return refuse(slurm.ESLURM_ACCESS_DENIED, "The job is planned: its nodes are not to be chosen")
 		end
 		if job.begin_time ~= nil and job.begin_time ~= 0 and job.begin_time ~= NO_VAL then
-			return refuse(slurm.ERROR, "The job is planned: its start is not to be chosen")
+			return refuse(slurm.ESLURM_ACCESS_DENIED, "The job is planned: its start is not to be chosen")
+		end
+		if job.time_limit == INFINITE or job.time_limit == 0 then
+			return refuse(slurm.ESLURM_INVALID_TIME_LIMIT,
+				"The job is planned: it has to end at some time")
 		end
 		if is_given(job.reservation) then
-			return refuse(slurm.ERROR, "The job is planned: there are no reservations")
+			return refuse(slurm.ESLURM_ACCESS_DENIED, "The job is planned: there are no reservations")
 		end
 		if job.requeue ~= nil and job.requeue ~= 0 and job.requeue ~= NO_VAL16 then
-			return refuse(slurm.ERROR,
+			return refuse(slurm.ESLURM_ACCESS_DENIED,
 				"The job is planned: it is not started again without a plan")
 		end
 	end

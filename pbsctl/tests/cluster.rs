@@ -333,3 +333,48 @@ fn the_plan_is_a_picture() {
         "{said}"
     );
 }
+
+#[test]
+fn the_doctor_of_slurm_says_what_is_missing_and_what_site_it_is() {
+    let files = [
+        (
+            "slurm.conf",
+            "ClusterName=lab\nNodeName=n[1-3] CPUs=4 RealMemory=1000\nInclude parts.conf\n",
+        ),
+        ("parts.conf", "# ours\nPartitionName=plan Nodes=n[1-2]\n"),
+    ];
+    let directory = directory("cluster-doctor", &files);
+    let path = |name: &str| directory.join(name).to_str().unwrap().to_string();
+    let (conf, site, ledger) = (path("slurm.conf"), path("site.toml"), path("cluster.db"));
+    let asked = ["cluster", "doctor", "--conf", &conf, "--site", &site];
+    let ran = pbsctl(&asked, "");
+    assert_eq!(ran.status, 1, "{}", ran.stderr);
+    for line in [
+        "error: JobCompType is not there\n    to be: jobcomp/lua\n",
+        &format!("{}:2: advice: MaxTime is not there\n", path("parts.conf")),
+        "partition plan: 2 nodes with 8 CPUs; ",
+    ] {
+        assert!(ran.stdout.contains(line), "{line}: {}", ran.stdout);
+    }
+    let made = pbsctl(
+        &["cluster", "new", "--ledger", &ledger, "--site", &site],
+        "",
+    );
+    assert_eq!(made.status, 0, "{}", made.stderr);
+    let other = pbsctl(
+        &["cluster", "doctor", "--conf", &conf, "--partition", "x"],
+        "",
+    );
+    assert!(
+        other.stdout.contains("error: PartitionName is plan"),
+        "{}",
+        other.stdout
+    );
+    let none = pbsctl(&["cluster", "doctor", "--conf", &path("none.conf")], "");
+    assert_eq!((none.status, none.stdout.as_str()), (1, ""));
+    assert!(
+        none.stderr.contains("none.conf: No such file"),
+        "{}",
+        none.stderr
+    );
+}

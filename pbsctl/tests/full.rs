@@ -96,6 +96,7 @@ const PRINTING: [(&str, &[&str]); 72] = [
         "cluster",
         &["cluster", "replay", "trace.swf", "--cores", "4"],
     ),
+    ("cluster", &["cluster", "doctor", "--conf", "slurm.conf"]),
     ("cluster", &["cluster", "workload", "--jobs", "5"]),
     ("cluster", &["cluster", "site", "site.toml"]),
     ("cluster", &["cluster", "alloc", "--res", "rset=ncpus=1"]),
@@ -131,6 +132,7 @@ fn directory(name: &str) -> PathBuf {
         ("lab.toml", MACHINE),
         ("graph.toml", GRAPH),
         ("site.toml", "[[nodes]]\nname = \"n\"\nhas = \"ncpus=4\"\n"),
+        ("slurm.conf", "NodeName=n\nPartitionName=plan Nodes=n\n"),
         (
             "trace.swf",
             "1 0 -1 60 2 -1 -1 2 90 -1 1 1 1 -1 -1 -1 -1 -1\n",

@@ -13,8 +13,8 @@ const DOCUMENT: &str = include_str!("../../Documentation/json.rst");
 const SAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../samples");
 
 /// What the commands of `cluster` print that work on a ledger.
-const CLUSTER: [&str; 9] = [
-    "systems", "clock", "requests", "request", "why", "nodes", "limits", "stat", "whole",
+const CLUSTER: [&str; 10] = [
+    "systems", "clock", "requests", "request", "why", "nodes", "limits", "stat", "whole", "doctor",
 ];
 
 /// What the commands of `cosched` print.
@@ -120,6 +120,8 @@ fn what_is_printed_is_what_is_documented() {
     let [p1, p2, gpu] =
         ["p1", "p2", "machine"].map(|name| format!("{SAMPLES}/cosched/{name}.toml"));
     let ledger = path("cluster.db");
+    let conf = path("slurm.conf");
+    std::fs::write(&conf, "NodeName=n1\nPartitionName=plan Nodes=ALL\n").unwrap();
     let slow = path("slow.db");
     slowed(Path::new(&slow));
     let text = "name = \"sort\"\ndeadline_ns = 9_000_000_000\n[[process]]\nid = 1\n\
@@ -252,6 +254,7 @@ fn what_is_printed_is_what_is_documented() {
             "cluster-whole",
             &["cluster", "whole", "--nodes", "1", "--jobs", "2"],
         ),
+        ("cluster-doctor", &["cluster", "doctor", "--conf", &conf]),
         ("completions", &["completions", "fish"]),
         (
             "cluster-clock",
@@ -340,6 +343,7 @@ fn what_is_printed_is_what_is_documented() {
             "systems",
             "slowdowns",
             "predictions",
+            "findings",
         ] {
             if let (Some(table), Some(rows)) = (tables.get(1), json[rows].as_array()) {
                 assert!(!rows.is_empty(), "{what}");

@@ -59,7 +59,16 @@ fn user(command: &[&str]) -> (String, bool) {
 
 /// Submits a script; its number.
 fn submit(options: &[&str], script: &str) -> String {
-    let mut command = vec!["sbatch", "--parsable", "-p", "plan", "-o", "/dev/null", "-D", "/tmp"];
+    let mut command = vec![
+        "sbatch",
+        "--parsable",
+        "-p",
+        "plan",
+        "-o",
+        "/dev/null",
+        "-D",
+        "/tmp",
+    ];
     command.extend(options);
     command.extend(["--wrap", script]);
     let (text, is_well) = user(&command);
@@ -77,7 +86,11 @@ fn show(job: &str, name: &str) -> String {
 fn state(job: &str) -> String {
     let (text, _) = try_run("scontrol", &["show", "job", "-o", job]);
     let state = text.split("JobState=").nth(1).unwrap_or("GONE");
-    state.split_whitespace().next().unwrap_or_default().to_string()
+    state
+        .split_whitespace()
+        .next()
+        .unwrap_or_default()
+        .to_string()
 }
 
 fn until(what: &str, mut is_so: impl FnMut() -> bool) {
@@ -161,7 +174,9 @@ impl Lab {
         let rows = all["requests"].as_array().cloned().unwrap_or_default();
         let mark = format!("{job}@");
         let is_of = |row: &Value| {
-            row["command"][0].as_str().is_some_and(|command| command.starts_with(&mark))
+            row["command"][0]
+                .as_str()
+                .is_some_and(|command| command.starts_with(&mark))
         };
         rows.into_iter().filter(is_of).collect()
     }
@@ -216,8 +231,12 @@ fn f1_f2_f5_what_users_submit_is_held_planned_and_shown() {
     assert!(!is_well && said.contains("--time"), "{said}");
     let all = submit(&["-N16", "-n32", "-t1"], "sleep 5");
     let next = submit(&["-N2", "-n4", "-t1"], "sleep 1");
-    until("it is held for good", || show(&next, "Reason") == "JobHeldAdmin");
-    until("its plan is shown", || show(&next, "AdminComment").starts_with("planned"));
+    until("it is held for good", || {
+        show(&next, "Reason") == "JobHeldAdmin"
+    });
+    until("its plan is shown", || {
+        show(&next, "AdminComment").starts_with("\"planned")
+    });
     // Neither its user nor anybody else's commands let it go.
     for attempt in [
         vec!["scontrol", "release", &*next],
@@ -240,7 +259,14 @@ fn f7_f13_f24_arrays_steps_and_followers() {
     let lab = Lab::new("f13");
     let array = submit(&["-N1", "-n1", "--mem=100", "-t1", "-a", "3-6"], "sleep 1");
     let after = submit(
-        &["-N1", "-n1", "--mem=100", "-t1", "-d", &format!("afterok:{array}_4")],
+        &[
+            "-N1",
+            "-n1",
+            "--mem=100",
+            "-t1",
+            "-d",
+            &format!("afterok:{array}_4"),
+        ],
         "true",
     );
     for index in 3..=6 {
@@ -267,7 +293,10 @@ fn t4_t7_t9_what_operators_and_users_do_in_the_window() {
     // A node of it is drained.
     let node = lab.planned_nodes(&next)[0].clone();
     let drain = format!("NodeName={node}");
-    run("scontrol", &["update", &drain, "State=DRAIN", "Reason=test"]);
+    run(
+        "scontrol",
+        &["update", &drain, "State=DRAIN", "Reason=test"],
+    );
     until("it is planned elsewhere", || {
         let nodes = lab.planned_nodes(&next);
         nodes.len() == 4 && !nodes.contains(&node)
@@ -338,7 +367,10 @@ fn f10_t3_slurm_is_killed_and_comes_again() {
     // The new one was saved, or it is told that it was not.
     until("the new one has ended", || !lab.outcome(&new).is_empty());
     let outcome = lab.outcome(&new);
-    assert!(outcome == "completed" || outcome.starts_with("lost"), "{outcome}");
+    assert!(
+        outcome == "completed" || outcome.starts_with("lost"),
+        "{outcome}"
+    );
     assert!(lab.log().contains("answers again"), "{}", lab.log());
 }
 
@@ -350,7 +382,10 @@ fn f16_t6_what_is_sent_back_waits_for_a_plan() {
     until("it runs", || state(&job) == "RUNNING");
     let (_, is_well) = user(&["scontrol", "requeue", &job]);
     assert!(!is_well);
-    run("scontrol", &["update", &format!("JobId={job}"), "Requeue=1"]);
+    run(
+        "scontrol",
+        &["update", &format!("JobId={job}"), "Requeue=1"],
+    );
     run("scontrol", &["requeue", &job]);
     until("it is another request", || lab.rows(&job).len() == 2);
     lab.ends_as(&job, "completed");

@@ -18,8 +18,6 @@ const JOB: [&str; 26] = [
 ];
 /// Of `sinfo -o`.
 const NODE: [&str; 4] = ["%N", "%c", "%T", "%E"];
-/// Names in one list of nodes at most.
-const MOST_NODES: usize = 65_536;
 
 /// What `squeue` is asked for.
 pub(crate) fn job_format() -> String {
@@ -228,51 +226,12 @@ fn limit_s(text: &str) -> Option<u64> {
     days.checked_mul(86_400)?.checked_add(seconds)
 }
 
-/// `n[01-03,7],m1` one by one; `None` if it can't be read.
+/// Names one by one; `None` if they can't be read.
 fn hosts(text: &str) -> Option<Vec<String>> {
-    let mut names = Vec::new();
-    let mut rest = text;
-    while !rest.is_empty() && rest != "(null)" {
-        let end = end_of_name(rest);
-        let (one, after) = rest.split_at(end);
-        rest = after.strip_prefix(',').unwrap_or(after);
-        expand(one, &mut names)?;
+    match text {
+        "" | "(null)" => Some(Vec::new()),
+        text => pbs_slurm_conf::expand(text).ok(),
     }
-    Some(names)
-}
-
-/// Where the first of some names ends.
-fn end_of_name(text: &str) -> usize {
-    let mut is_inside = false;
-    for (at, c) in text.char_indices() {
-        match c {
-            '[' => is_inside = true,
-            ']' => is_inside = false,
-            ',' if !is_inside => return at,
-            _ => {}
-        }
-    }
-    text.len()
-}
-
-fn expand(one: &str, names: &mut Vec<String>) -> Option<()> {
-    let Some((before, rest)) = one.split_once('[') else {
-        names.push(one.into());
-        return Some(());
-    };
-    let (ranges, after) = rest.split_once(']')?;
-    for range in ranges.split(',') {
-        let (first, last) = range.split_once('-').unwrap_or((range, range));
-        let width = first.len();
-        let (first, last): (usize, usize) = (first.parse().ok()?, last.parse().ok()?);
-        if last.checked_sub(first)? >= MOST_NODES - names.len().min(MOST_NODES) {
-            return None;
-        }
-        for number in first..=last {
-            expand(&format!("{before}{number:0width$}{after}"), names)?;
-        }
-    }
-    Some(())
 }
 
 /// The nodes in what `sinfo` has printed.
@@ -450,20 +409,5 @@ mod tests {
         );
         assert_eq!(nodes[1].why, "disk");
         assert!(nodes_of("n01").is_err());
-    }
-
-    #[test]
-    fn lists_of_nodes_are_read() {
-        assert_eq!(
-            hosts("n[01-03,07],m1").unwrap(),
-            ["n01", "n02", "n03", "n07", "m1"]
-        );
-        assert_eq!(hosts("").unwrap(), [""; 0]);
-        assert_eq!(
-            hosts("r[1-2]n[1-2]").unwrap(),
-            ["r1n1", "r1n2", "r2n1", "r2n2"]
-        );
-        assert_eq!(hosts("n[3-1]"), None);
-        assert_eq!(hosts("n[1-2"), None);
     }
 }

@@ -163,8 +163,9 @@ impl Controller for Slurm {
         let start = start_s.map_or_else(|| "now".into(), |start_s| format!("uts{start_s}"));
         let (name, count) = (job.name(), nodes.len());
         let nodes = nodes.join(",");
+        // As a range: its user may have given another.
         self.say(format!(
-            "update JobId={name} NumNodes={count} ReqNodeList={nodes} StartTime={start}"
+            "update JobId={name} NumNodes={count}-{count} ReqNodeList={nodes} StartTime={start}"
         ))?;
         self.say(format!("release {name}"))
     }

@@ -2,6 +2,7 @@
 //! The commands for clusters of many nodes.
 
 mod ask;
+mod doctor;
 mod ledger;
 mod replay;
 mod serve;
@@ -38,6 +39,7 @@ Examples:
   pbsctl cluster workload --jobs 10000 --per-day 20000 --output trace.swf
   pbsctl cluster replay trace.swf --site site.toml
   pbsctl cluster whole --jobs 100
+  pbsctl cluster doctor --conf /etc/slurm/slurm.conf
   pbsctl --json cluster replay trace.swf --estimates perfect | jq '.policies[].wait_s'";
 
 #[derive(Args, Debug)]
@@ -55,6 +57,12 @@ enum What {
         #[arg(value_name = "SITE")]
         site: PathBuf,
     },
+
+    /// Say what has to be changed in Slurm before its jobs can be planned
+    ///
+    /// Reads slurm.conf with all that it includes, plugstack.conf and the hooks beside it;
+    /// Slurm is not asked, and nothing is changed.
+    Doctor(doctor::DoctorOptions),
 
     /// Replay a trace under several schedulers, and compare what they make of it
     ///
@@ -162,6 +170,7 @@ struct Total {
 pub(crate) fn cluster(out: Output, options: &ClusterOptions) -> Result<ExitCode, Failure> {
     match &options.what {
         What::Check { site } => check_site(out, site)?,
+        What::Doctor(options) => return doctor::doctor(out, options),
         What::Replay(options) => replay::replay_trace(out, options)?,
         What::Workload(options) => replay::write_workload(options)?,
         What::Whole(options) => whole::whole(out, options)?,

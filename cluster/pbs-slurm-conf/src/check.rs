@@ -1,0 +1,434 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What is missing, or in the way, before jobs of a partition can be planned.
+
+use std::collections::HashSet;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use crate::compress;
+use crate::hooks::{Hook, Lua};
+use crate::nodes::Partition;
+use crate::read::{Conf, Place, Setting};
+use crate::times::seconds;
+
+/// What is planned far ahead waits in Slurm; Slurm's default is 10000.
+const MANY_JOBS: u64 = 20_000;
+
+/// How bad a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// Without it jobs are not planned, or start elsewhere or at another time.
+    Error,
+    /// It works, and would be better.
+    Advice,
+}
+
+impl Level {
+    /// As it is printed.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Advice => "advice",
+        }
+    }
+}
+
+/// One thing that should be another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// How bad it is.
+    pub level: Level,
+    /// The key of slurm.conf, or the file.
+    pub key: String,
+    /// What it is; none: it is not there.
+    pub is: Option<String>,
+    /// What it is to be.
+    pub should: String,
+    /// Why.
+    pub why: String,
+    /// Where it is said; none: nowhere.
+    pub place: Option<Place>,
+}
+
+/// What an operator has to do before jobs of a partition can be planned: errors first, in the
+/// order of the documentation.
+pub fn check(conf: &Conf, partition: &str) -> Vec<Finding> {
+    let mut checks = Checks {
+        conf,
+        findings: Vec::new(),
+    };
+    checks.user();
+    checks.submission(partition);
+    checks.completion();
+    checks.programs();
+    checks.event_files();
+    checks.scheduler();
+    checks.selection();
+    checks.partition(partition);
+    checks.confinement();
+    let mut findings = checks.findings;
+    findings.sort_by_key(|of| of.level);
+    findings
+}
+
+struct Checks<'a> {
+    conf: &'a Conf,
+    findings: Vec<Finding>,
+}
+
+use Level::{Advice, Error};
+
+impl Checks<'_> {
+    /// Of a key of slurm.conf: what it is, and where.
+    fn key(&mut self, level: Level, key: &str, should: impl Into<String>, why: &str) {
+        let setting = self.conf.setting(key).cloned();
+        self.say(level, key, setting, should, why);
+    }
+
+    fn say(
+        &mut self,
+        level: Level,
+        key: &str,
+        is: Option<Setting>,
+        should: impl Into<String>,
+        why: &str,
+    ) {
+        let (is, place) = is.map(|of| (of.value, of.place)).unzip();
+        self.findings.push(Finding {
+            level,
+            key: key.into(),
+            is,
+            should: should.into(),
+            why: why.into(),
+            place,
+        });
+    }
+
+    /// Of a hook's file.
+    fn file(&mut self, level: Level, file: &Path, is: &str, should: &str, why: &str, line: usize) {
+        let name = file.file_name().unwrap_or(file.as_os_str());
+        let is = Setting {
+            value: is.into(),
+            place: Place {
+                file: file.into(),
+                line,
+            },
+        };
+        self.say(level, &name.to_string_lossy(), Some(is), should, why);
+    }
+
+    fn user(&mut self) {
+        let user = self.conf.value("SlurmUser").unwrap_or("root");
+        if user == "root" || user == "0" {
+            let why = "the planner runs as SlurmUser, and needs no more than that";
+            self.key(Error, "SlurmUser", "a user of its own, as slurm", why);
+        }
+    }
+
+    fn submission(&mut self, partition: &str) {
+        if !self.conf.has_word("JobSubmitPlugins", "lua") {
+            let why = "job_submit.lua holds jobs until the planner starts them";
+            let with = with_word(self.conf.value("JobSubmitPlugins"), "lua");
+            self.key(Error, "JobSubmitPlugins", with, why);
+        }
+        let lua = self.conf.job_submit.clone();
+        if !self.script(&lua, "holds jobs until the planner starts them") {
+            return;
+        }
+        let Some((ours, line)) = lua.hook.value("PARTITION") else {
+            let why = "it is not known to hold jobs; merge packaging/slurm/job_submit.lua into it";
+            let should = "the script of packaging/slurm, or one that does the same";
+            self.file(Advice, &lua.hook.path, "another script", should, why, 1);
+            return;
+        };
+        if ours != partition {
+            let is = format!("PARTITION = \"{ours}\"");
+            let should = format!("PARTITION = \"{partition}\"");
+            let why = "it holds the jobs of that partition alone";
+            self.file(Error, &lua.hook.path, &is, &should, why, line);
+        }
+        let uid = self.conf.slurm_uid.map(|of| of.to_string());
+        if let (Some((is, line)), Some(uid)) = (lua.hook.value("SLURM_UID"), uid) {
+            if is != uid {
+                let is = format!("SLURM_UID = {is}");
+                let should = format!("SLURM_UID = {uid}");
+                let why = "or the planner, which runs as SlurmUser, may start nothing";
+                self.file(Error, &lua.hook.path, &is, &should, why, line);
+            }
+        }
+    }
+
+    fn completion(&mut self) {
+        let is = self.conf.value("JobCompType").unwrap_or_default();
+        if !is.eq_ignore_ascii_case("jobcomp/lua") {
+            let why = "jobcomp.lua tells the planner which jobs have ended";
+            self.key(Error, "JobCompType", "jobcomp/lua", why);
+        }
+        let lua = self.conf.jobcomp.clone();
+        self.script(&lua, "tells the planner which jobs have ended");
+    }
+
+    /// Whether a script can be read; says so if not.
+    fn script(&mut self, lua: &Lua, what: &str) -> bool {
+        let path = &lua.hook.path;
+        if !lua.hook.is_there {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let should = format!("the file of packaging/slurm, at {}", path.display());
+            self.say(Error, &name, None, should, &format!("it {what}"));
+            return false;
+        }
+        if let Some(fault) = &lua.fault {
+            let why = "slurmctld does not start with it";
+            self.file(Error, path, fault, "Lua 5.1 that can be read", why, 1);
+        } else if !lua.is_compiled {
+            let why = "slurmctld does not start if it can't be read";
+            let should = "tried by luac5.1 -p; install lua5.1";
+            self.file(Advice, path, "not tried", should, why, 1);
+        }
+        true
+    }
+
+    fn programs(&mut self) {
+        let (prolog, epilog) = (self.conf.prolog.clone(), self.conf.epilog.clone());
+        for (key, hook, why) in [
+            (
+                "PrologSlurmctld",
+                prolog,
+                "it tells the planner that a job starts",
+            ),
+            (
+                "EpilogSlurmctld",
+                epilog,
+                "it tells the planner that nodes are free",
+            ),
+        ] {
+            let should = "pbs-event of packaging/slurm, by its full path";
+            match hook {
+                None => self.key(Error, key, should, why),
+                Some(hook) if !hook.path.is_absolute() => self.key(Error, key, should, why),
+                Some(hook) if !hook.is_there => {
+                    self.key(Error, key, "a file that is there", why);
+                }
+                Some(hook) if !hook.is_executable => {
+                    let why = "jobs do not start: the prolog fails, which drains nodes";
+                    self.key(Error, key, "a file that may be run: chmod 755", why);
+                }
+                Some(_) => {}
+            }
+        }
+        let flags = ["Alloc", "Contain", "X11"];
+        if !flags
+            .iter()
+            .any(|flag| self.conf.has_word("PrologFlags", flag))
+        {
+            let why = "or nodes are prepared only when the first step comes";
+            let with = with_word(self.conf.value("PrologFlags"), "Alloc");
+            self.key(Advice, "PrologFlags", with, why);
+        }
+    }
+
+    /// All hooks write into one file, which is SlurmUser's.
+    fn event_files(&mut self) {
+        let conf = self.conf;
+        let hooks: Vec<&Hook> = [
+            Some(&conf.job_submit.hook),
+            Some(&conf.jobcomp.hook),
+            conf.prolog.as_ref(),
+            conf.epilog.as_ref(),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        let mut files = hooks
+            .iter()
+            .filter_map(|hook| hook.value("EVENTS").map(|(file, line)| (*hook, file, line)));
+        let Some((first, events, line)) = files.next() else {
+            return;
+        };
+        let mut seen = HashSet::new();
+        for (hook, other, line) in files {
+            if other != events && seen.insert(&hook.path) {
+                let (is, should) = (format!("EVENTS = {other}"), format!("EVENTS = {events}"));
+                let why = "the planner reads one file, that of job_submit.lua";
+                self.file(Error, &hook.path, &is, &should, why, line);
+            }
+        }
+        let should = format!("install -o SlurmUser -m 600 /dev/null {events}");
+        let is = match fs::metadata(events) {
+            // Who may not look can't say.
+            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => return,
+            Err(_) => format!("{events} is not there"),
+            Ok(of) if conf.slurm_uid.is_some_and(|uid| uid != of.uid()) => {
+                format!("{events} is not SlurmUser's")
+            }
+            Ok(of) if of.mode() & 0o077 != 0 => format!("{events} may be read by others"),
+            Ok(_) => return,
+        };
+        let why = "hooks append to it as SlurmUser, and it says who runs what";
+        self.file(Advice, &first.path.clone(), &is, &should, why, line);
+    }
+
+    fn scheduler(&mut self) {
+        let conf = self.conf;
+        for (parameter, why) in [
+            ("batch_sched_delay=0", "or jobs start three seconds late"),
+            ("sched_interval=1", "or jobs start up to a minute late"),
+        ] {
+            if !conf.has_word("SchedulerParameters", parameter) {
+                self.key(Error, "SchedulerParameters", parameter, why);
+            }
+        }
+        let most = conf
+            .value("MaxJobCount")
+            .and_then(|of| of.parse::<u64>().ok());
+        if most.unwrap_or(10_000) < MANY_JOBS {
+            let why = "what is planned far ahead waits in Slurm";
+            self.key(Advice, "MaxJobCount", format!("{MANY_JOBS} or more"), why);
+        }
+        if conf.value("JobRequeue") != Some("0") {
+            let why = "or jobs of root that lose a node are started again without a plan";
+            self.key(Advice, "JobRequeue", "0", why);
+        }
+    }
+
+    fn selection(&mut self) {
+        let conf = self.conf;
+        let select = conf.value("SelectType").unwrap_or_default();
+        if !select.eq_ignore_ascii_case("select/cons_tres") {
+            let why = "the planner gives out CPUs, not whole nodes";
+            self.key(Error, "SelectType", "select/cons_tres", why);
+        }
+        let by = conf.value("SelectTypeParameters").unwrap_or_default();
+        let by = by.to_ascii_lowercase();
+        let words: Vec<&str> = by.split(',').map(str::trim).collect();
+        let is_by = |of: &str| words.iter().any(|word| word.starts_with(of));
+        if !is_by("cr_core") && !is_by("cr_cpu") && !is_by("cr_socket") {
+            let why = "the planner gives out CPUs and memory, as Slurm is to do";
+            self.key(Error, "SelectTypeParameters", "CR_Core_Memory", why);
+        } else if !words.iter().any(|word| word.ends_with("_memory")) {
+            let why = "or Slurm puts more jobs on a node than its memory has room for";
+            self.key(Advice, "SelectTypeParameters", "CR_Core_Memory", why);
+        }
+    }
+
+    /// Of a partition's line.
+    fn of_partition(&mut self, level: Level, of: &Partition, key: &str, should: &str, why: &str) {
+        let is = of.value(key).map(|value| Setting {
+            value: value.into(),
+            place: of.place.clone(),
+        });
+        self.say(level, key, is, should, why);
+        if let Some(last) = self.findings.last_mut() {
+            last.place = Some(of.place.clone());
+        }
+    }
+
+    fn partition(&mut self, name: &str) {
+        let conf = self.conf;
+        let Some(of) = conf.partition(name) else {
+            let names: Vec<_> = conf.partitions.iter().map(|of| of.name.as_str()).collect();
+            let is = match names.as_slice() {
+                [] => "of none".to_string(),
+                _ => names.join(", "),
+            };
+            let last = conf.partitions.last();
+            let is = last.map(|of| Setting {
+                value: is,
+                place: of.place.clone(),
+            });
+            let why = "its nodes are the planner's";
+            self.say(Error, "PartitionName", is, name, why);
+            return;
+        };
+        if of.nodes.is_empty() {
+            let why = "there is nothing to plan on";
+            self.of_partition(Error, of, "Nodes", "the nodes of the planner", why);
+        }
+        let ours: HashSet<&String> = of.nodes.iter().collect();
+        for other in conf.partitions.iter().filter(|other| other.name != name) {
+            let shared: Vec<_> = other.nodes.iter().filter(|of| ours.contains(of)).collect();
+            if !shared.is_empty() {
+                let shared: Vec<_> = shared.into_iter().map(String::as_str).collect();
+                let is = Setting {
+                    value: format!("{} has {}", other.name, compress(&shared)),
+                    place: other.place.clone(),
+                };
+                let should = format!("nodes of {name} alone");
+                let why = "jobs that Slurm starts there are in the way of planned ones";
+                self.say(Error, "PartitionName", Some(is), should, why);
+            }
+        }
+        let is = |key: &str, value: &str| {
+            of.value(key)
+                .is_some_and(|of| of.eq_ignore_ascii_case(value))
+        };
+        if of
+            .value("State")
+            .is_some_and(|of| !of.eq_ignore_ascii_case("up"))
+        {
+            self.of_partition(Error, of, "State", "UP", "or no job starts there");
+        }
+        for key in ["RootOnly", "Hidden"] {
+            if is(key, "yes") {
+                let level = if key == "RootOnly" { Error } else { Advice };
+                self.of_partition(level, of, key, "NO", "users submit there");
+            }
+        }
+        let shares = of
+            .value("OverSubscribe")
+            .or(of.value("Shared"))
+            .unwrap_or("no");
+        if shares.to_ascii_lowercase().starts_with("force")
+            || shares.to_ascii_lowercase().starts_with("yes")
+        {
+            let why = "or jobs are slowed by others on their CPUs";
+            self.of_partition(Advice, of, "OverSubscribe", "NO", why);
+        }
+        if of.value("MaxTime").and_then(seconds).is_none() {
+            let why = "a job that says it takes for ever keeps its nodes for ever";
+            self.of_partition(Advice, of, "MaxTime", "a time, as 7-00:00:00", why);
+        }
+        let selects = conf.value("SelectTypeParameters").unwrap_or_default();
+        let keys = ["DefMemPerCPU", "DefMemPerNode"];
+        let has_default = |key: &str| of.value(key).or(conf.value(key)).is_some();
+        if selects.to_ascii_lowercase().contains("_memory")
+            && !keys.iter().any(|key| has_default(key))
+        {
+            let why = "or a job that asks for no memory gets that of the whole node";
+            self.key(Advice, "DefMemPerCPU", "memory by CPU, in MiB", why);
+        }
+    }
+
+    fn confinement(&mut self) {
+        let conf = self.conf;
+        for word in ["task/affinity", "task/cgroup"] {
+            if !conf.has_word("TaskPlugin", word) {
+                let why = "or a job runs on CPUs that are planned for others";
+                self.key(Advice, "TaskPlugin", word, why);
+            }
+        }
+        let tracks = conf.value("ProctrackType").unwrap_or("proctrack/cgroup");
+        if !tracks.eq_ignore_ascii_case("proctrack/cgroup") {
+            let why = "or processes of a job can outlive it";
+            self.key(Advice, "ProctrackType", "proctrack/cgroup", why);
+        }
+        if !conf
+            .plugins
+            .iter()
+            .any(|of| of.value.ends_with("spank_pbsd.so"))
+        {
+            let why = "or plans inside a job don't know its CPUs";
+            let should = "a line: optional spank_pbsd.so";
+            self.say(Advice, "plugstack.conf", None, should, why);
+        }
+    }
+}
+
+/// A list with one more word.
+fn with_word(list: Option<&str>, word: &str) -> String {
+    match list.filter(|of| !of.is_empty()) {
+        Some(list) => format!("{list},{word}"),
+        None => word.into(),
+    }
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The hooks where Slurm looks for them.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::read::MOST_FILE_BYTES;
+
+/// Compilers that say whether Lua can be read, the one of Slurm's Lua first.
+const COMPILERS: [&str; 2] = ["luac5.1", "luac"];
+
+/// A file that slurmctld runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hook {
+    /// Where it is to be.
+    pub path: PathBuf,
+    /// Whether it is there.
+    pub is_there: bool,
+    /// Whether it may be run.
+    pub is_executable: bool,
+    /// What it says, if that can be read.
+    pub text: String,
+}
+
+impl Hook {
+    pub(crate) fn look(path: &Path) -> Self {
+        let metadata = fs::metadata(path).ok().filter(fs::Metadata::is_file);
+        let text = match &metadata {
+            Some(of) if of.len() <= MOST_FILE_BYTES => fs::read_to_string(path).unwrap_or_default(),
+            _ => String::new(),
+        };
+        Self {
+            path: path.into(),
+            is_there: metadata.is_some(),
+            // By its bits: who asks may be another user than SlurmUser.
+            is_executable: metadata.is_some_and(|of| of.mode() & 0o111 != 0),
+            text,
+        }
+    }
+
+    /// The value of a line `local NAME = VALUE` or `NAME=VALUE`, and which line it is.
+    pub fn value(&self, name: &str) -> Option<(&str, usize)> {
+        self.text.lines().zip(1..).find_map(|(line, number)| {
+            let line = line.strip_prefix("local ").unwrap_or(line);
+            let rest = line.strip_prefix(name)?.trim_start();
+            let value = rest.strip_prefix('=')?.trim();
+            Some((value.trim_matches('"'), number))
+        })
+    }
+}
+
+/// A script in Lua that slurmctld runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lua {
+    /// The file.
+    pub hook: Hook,
+    /// What the compiler says against it, if it does.
+    pub fault: Option<String>,
+    /// Whether a compiler looked at it.
+    pub is_compiled: bool,
+}
+
+impl Lua {
+    pub(crate) fn look(path: &Path) -> Self {
+        let hook = Hook::look(path);
+        let mut lua = Self {
+            fault: None,
+            is_compiled: false,
+            hook,
+        };
+        if !lua.hook.is_there {
+            return lua;
+        }
+        for compiler in COMPILERS {
+            let mut command = Command::new(compiler);
+            let ran = command.arg("-p").arg("--").arg(path).stdin(Stdio::null());
+            match ran.output() {
+                Ok(output) => {
+                    lua.is_compiled = true;
+                    if !output.status.success() {
+                        let said = String::from_utf8_lossy(&output.stderr);
+                        lua.fault = Some(said.lines().next().unwrap_or_default().to_string());
+                    }
+                    break;
+                }
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(_) => break,
+            }
+        }
+        lua
+    }
+}

@@ -1,0 +1,432 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The files themselves: lines, keys, what they include.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{ErrorKind, Read};
+use std::path::{Path, PathBuf};
+
+use crate::hooks::{Hook, Lua};
+use crate::nodes::{self, Node, Partition};
+
+/// Files that include each other go no deeper.
+const MOST_DEPTH: usize = 8;
+/// No configuration is longer; what is, is something else.
+pub(crate) const MOST_FILE_BYTES: u64 = 8 << 20;
+/// Of all files together.
+const MOST_LINES: usize = 200_000;
+
+/// A line of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The file.
+    pub file: PathBuf,
+    /// The line, from 1.
+    pub line: usize,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.file.display(), self.line)
+    }
+}
+
+/// Why Slurm's files can't be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error {
+    /// In which file.
+    pub file: PathBuf,
+    /// In which line; none: the file itself can't be read.
+    pub line: Option<usize>,
+    /// What is wrong.
+    pub message: String,
+}
+
+impl Error {
+    pub(crate) fn at(place: &Place, message: impl Into<String>) -> Self {
+        Self {
+            file: place.file.clone(),
+            line: Some(place.line),
+            message: message.into(),
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let file = self.file.display();
+        match self.line {
+            Some(line) => write!(f, "{file}:{line}: {}", self.message),
+            None => write!(f, "{file}: {}", self.message),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// What is said for a key, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// The value, without quotes.
+    pub value: String,
+    /// Where.
+    pub place: Place,
+}
+
+/// A line that begins with `NodeName=`, `PartitionName=` or the like: its keys, in lower
+/// case, belong together.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub(crate) keys: BTreeMap<String, String>,
+    pub(crate) place: Place,
+}
+
+/// Keys that begin such a line.
+const ENTRIES: [&str; 6] = [
+    "nodename",
+    "partitionname",
+    "nodeset",
+    "downnodes",
+    "frontendname",
+    "switchname",
+];
+
+/// What Slurm is told.
+#[derive(Clone, Debug)]
+pub struct Conf {
+    /// The file that was read first.
+    pub path: PathBuf,
+    settings: BTreeMap<String, Setting>,
+    /// All nodes, in the order of the files.
+    pub nodes: Vec<Node>,
+    /// All partitions.
+    pub partitions: Vec<Partition>,
+    /// Lines of plugstack.conf that load a plugin.
+    pub plugins: Vec<Setting>,
+    /// job_submit.lua.
+    pub job_submit: Lua,
+    /// jobcomp.lua.
+    pub jobcomp: Lua,
+    /// What PrologSlurmctld names.
+    pub prolog: Option<Hook>,
+    /// What EpilogSlurmctld names.
+    pub epilog: Option<Hook>,
+    /// The number of SlurmUser, where /etc/passwd or slurm.conf says it.
+    pub slurm_uid: Option<u32>,
+}
+
+impl Conf {
+    /// What is said for a key; in which case it is written makes no difference. Of several
+    /// the last counts.
+    pub fn setting(&self, key: &str) -> Option<&Setting> {
+        self.settings.get(&key.to_ascii_lowercase())
+    }
+
+    /// Its value.
+    pub fn value(&self, key: &str) -> Option<&str> {
+        self.setting(key).map(|of| of.value.as_str())
+    }
+
+    /// Whether one of the words of a list, as `lua` of `lua,throttle`, is there.
+    pub fn has_word(&self, key: &str, word: &str) -> bool {
+        let mut words = self.value(key).unwrap_or_default().split(',');
+        words.any(|of| of.trim().eq_ignore_ascii_case(word))
+    }
+
+    /// The partition of that name.
+    pub fn partition(&self, name: &str) -> Option<&Partition> {
+        self.partitions.iter().find(|of| of.name == name)
+    }
+
+    /// The nodes of a partition.
+    pub fn nodes(&self, partition: &str) -> Vec<Node> {
+        let names = self.partition(partition).map(|of| of.nodes.as_slice());
+        let by_name: BTreeMap<_, _> = self.nodes.iter().map(|of| (of.name.as_str(), of)).collect();
+        let found = names.unwrap_or_default().iter();
+        found
+            .filter_map(|name| by_name.get(name.as_str()).copied().cloned())
+            .collect()
+    }
+}
+
+/// Reads slurm.conf, what it includes, and what stands beside it.
+///
+/// A Lua compiler is asked whether the scripts can be read; nothing else is run.
+pub fn read(path: &Path) -> Result<Conf, Error> {
+    let mut lines = Lines::default();
+    lines.file(path, path.parent().unwrap_or(Path::new("")), 0)?;
+    let directory = path.parent().unwrap_or(Path::new("")).to_path_buf();
+    let of = |kind: &'static str| {
+        let entries = lines.entries.iter();
+        entries.filter(move |entry| entry.keys.contains_key(kind))
+    };
+    let nodes = nodes::nodes(of("nodename"))?;
+    let partitions = nodes::partitions(of("partitionname"), of("nodeset"), &nodes)?;
+    let value = |key: &str| lines.settings.get(key).map(|of| of.value.as_str());
+    let hook = |key| value(key).map(|path| Hook::look(Path::new(path)));
+    let plugstack = match value("plugstackconfig") {
+        Some(path) => directory.join(path),
+        None => directory.join("plugstack.conf"),
+    };
+    Ok(Conf {
+        path: path.into(),
+        nodes,
+        partitions,
+        plugins: plugins(&plugstack, 0),
+        job_submit: Lua::look(&directory.join("job_submit.lua")),
+        jobcomp: Lua::look(&directory.join("jobcomp.lua")),
+        prolog: hook("prologslurmctld"),
+        epilog: hook("epilogslurmctld"),
+        slurm_uid: uid(value("slurmuser").unwrap_or("root")),
+        settings: lines.settings,
+    })
+}
+
+/// The number of a user, of this machine's own.
+fn uid(name: &str) -> Option<u32> {
+    if name == "root" {
+        return Some(0);
+    }
+    let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let found = users.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        (fields.next() == Some(name)).then(|| fields.nth(1)?.parse().ok())?
+    });
+    found.or_else(|| name.parse().ok())
+}
+
+fn text_of(file: &Path) -> Result<String, Error> {
+    let fails = |message: String| Error {
+        file: file.into(),
+        line: None,
+        message,
+    };
+    let mut text = String::new();
+    let opened =
+        File::open(file).and_then(|file| file.take(MOST_FILE_BYTES + 1).read_to_string(&mut text));
+    match opened {
+        Ok(_) if text.len() as u64 > MOST_FILE_BYTES => Err(fails("is too long".into())),
+        Ok(_) => Ok(text),
+        Err(error) if error.kind() == ErrorKind::InvalidData => Err(fails("is no text".into())),
+        Err(error) => Err(fails(error.to_string())),
+    }
+}
+
+/// Lines with those that go on (`\`) joined and comments left out, and where each begins.
+fn joined(text: &str) -> Vec<(usize, String)> {
+    let mut lines: Vec<(usize, String)> = Vec::new();
+    let mut goes_on = false;
+    for (line, number) in text.lines().zip(1..) {
+        let line = before_comment(line).trim_end();
+        let (part, next_goes_on) = match line.strip_suffix('\\') {
+            Some(part) => (part, true),
+            None => (line, false),
+        };
+        match lines.last_mut().filter(|_| goes_on) {
+            Some((_, joined)) => joined.push_str(part),
+            None => lines.push((number, part.into())),
+        }
+        goes_on = next_goes_on;
+    }
+    lines
+}
+
+/// `\#` begins none.
+fn before_comment(line: &str) -> &str {
+    let mut before = 0 as char;
+    for (at, c) in line.char_indices() {
+        if c == '#' && before != '\\' {
+            return &line[..at];
+        }
+        before = c;
+    }
+    line
+}
+
+/// All files' lines.
+#[derive(Default)]
+struct Lines {
+    settings: BTreeMap<String, Setting>,
+    entries: Vec<Entry>,
+    count: usize,
+}
+
+impl Lines {
+    fn file(&mut self, file: &Path, directory: &Path, depth: usize) -> Result<(), Error> {
+        for (line, text) in joined(&text_of(file)?) {
+            let place = Place {
+                file: file.into(),
+                line,
+            };
+            self.count += 1;
+            if self.count > MOST_LINES {
+                return Err(Error::at(&place, "all files together have too many lines"));
+            }
+            if let Some(name) = included(&text) {
+                if depth == MOST_DEPTH {
+                    let message = "files include each other too deep; is it a circle?";
+                    return Err(Error::at(&place, message));
+                }
+                // Relative names are beside slurm.conf, wherever they are included.
+                let cluster = self.settings.get("clustername");
+                let name = name.replace("%c", cluster.map_or("", |of| of.value.as_str()));
+                let included = directory.join(name);
+                self.file(&included, directory, depth + 1)
+                    .map_err(|error| match error.line {
+                        Some(_) => error,
+                        None => Error::at(&place, error.to_string()),
+                    })?;
+                continue;
+            }
+            self.line(&text, place)?;
+        }
+        Ok(())
+    }
+
+    fn line(&mut self, text: &str, place: Place) -> Result<(), Error> {
+        let pairs = pairs(text).map_err(|word| {
+            let message = format!("{word:?} is no KEY=VALUE");
+            Error::at(&place, message)
+        })?;
+        let first = pairs.first().map(|(key, _)| key.as_str());
+        if first.is_some_and(|key| ENTRIES.contains(&key)) {
+            let keys = pairs.into_iter().collect();
+            self.entries.push(Entry { keys, place });
+            return Ok(());
+        }
+        for (key, value) in pairs {
+            let place = place.clone();
+            self.settings.insert(key, Setting { value, place });
+        }
+        Ok(())
+    }
+}
+
+/// The file of a line `include FILE`.
+fn included(line: &str) -> Option<&str> {
+    let (word, rest) = line.trim_start().split_once([' ', '\t'])?;
+    let is_include = word.eq_ignore_ascii_case("include");
+    let name = rest.trim().trim_matches('"');
+    (is_include && !name.is_empty() && !name.starts_with('=')).then_some(name)
+}
+
+/// `KEY=VALUE` and `KEY="VALUE WITH SPACES"`, keys in lower case; what is none, else.
+fn pairs(line: &str) -> Result<Vec<(String, String)>, String> {
+    let mut pairs = Vec::new();
+    let mut rest = line.trim();
+    while !rest.is_empty() {
+        let word = || {
+            rest.split_whitespace()
+                .next()
+                .unwrap_or_default()
+                .to_string()
+        };
+        let (key, behind) = rest.split_once('=').ok_or_else(word)?;
+        // `+=` adds to lists of what stands in one line; nothing that is asked here does.
+        let key = key.trim_end().trim_end_matches(['+', '-', '*', '/']);
+        let is_key = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
+        if key.is_empty() || !key.chars().all(is_key) {
+            return Err(word());
+        }
+        let behind = behind.trim_start();
+        let (value, behind) = match behind.strip_prefix('"') {
+            Some(quoted) => quoted.split_once('"').ok_or_else(word)?,
+            None => {
+                let end = behind.find(char::is_whitespace).unwrap_or(behind.len());
+                behind.split_at(end)
+            }
+        };
+        pairs.push((key.to_ascii_lowercase(), value.replace("\\#", "#")));
+        rest = behind.trim_start();
+    }
+    Ok(pairs)
+}
+
+/// Lines of plugstack.conf that load something; what can't be read loads nothing.
+fn plugins(file: &Path, depth: usize) -> Vec<Setting> {
+    let text = text_of(file).unwrap_or_default();
+    let mut plugins = Vec::new();
+    for (line, text) in joined(&text) {
+        let mut words = text.split_whitespace();
+        match (words.next(), words.next()) {
+            (Some("include"), Some(name)) if depth < MOST_DEPTH => {
+                for included in matching(file.parent().unwrap_or(Path::new("")), name) {
+                    plugins.extend(self::plugins(&included, depth + 1));
+                }
+            }
+            (Some("required" | "optional"), Some(plugin)) => plugins.push(Setting {
+                value: plugin.into(),
+                place: Place {
+                    file: file.into(),
+                    line,
+                },
+            }),
+            _ => {}
+        }
+    }
+    plugins
+}
+
+/// Files of a name whose last part may have one `*`, as in `plugstack.conf.d/*.conf`.
+fn matching(directory: &Path, name: &str) -> Vec<PathBuf> {
+    let path = directory.join(name);
+    let last = path.file_name().unwrap_or_default().to_string_lossy();
+    let Some((begin, end)) = last.split_once('*') else {
+        return vec![path];
+    };
+    let entries = fs::read_dir(path.parent().unwrap_or(Path::new("")));
+    let files = entries.into_iter().flatten().filter_map(|entry| {
+        let entry = entry.ok()?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let fits = name.starts_with(begin)
+            && name.ends_with(end)
+            && name.len() >= begin.len() + end.len()
+            && !name.starts_with('.');
+        fits.then(|| entry.path())
+    });
+    let mut files: Vec<_> = files.collect();
+    files.sort();
+    files
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_joined_and_comments_left_out() {
+        let text = "A=1 # a\nB=1,\\\n2,\\\n3\n# C=1\nD=x\\#y\n";
+        let lines = joined(text);
+        let expected = [(1, "A=1"), (2, "B=1,2,3"), (5, ""), (6, "D=x\\#y")];
+        let expected = expected.map(|(line, text)| (line, text.to_string()));
+        assert_eq!(lines, expected);
+    }
+
+    #[test]
+    fn a_line_has_keys_and_values() {
+        let pair = |key: &str, value: &str| (key.to_string(), value.to_string());
+        assert_eq!(
+            pairs("  NodeName=n1 CPUs=2 Reason=\"a b\" Features = x\tX= ").unwrap(),
+            [
+                pair("nodename", "n1"),
+                pair("cpus", "2"),
+                pair("reason", "a b"),
+                pair("features", "x"),
+                pair("x", ""),
+            ]
+        );
+        assert_eq!(pairs("A=1 B C=2"), Err("B".into()));
+        assert_eq!(pairs("word"), Err("word".into()));
+        assert_eq!(pairs("A=\"x"), Err("A=\"x".into()));
+        assert_eq!(pairs(" "), Ok(vec![]));
+    }
+
+    #[test]
+    fn includes_are_told_from_keys() {
+        assert_eq!(included("Include plan.conf"), Some("plan.conf"));
+        assert_eq!(included("  INCLUDE\t\"a b\" "), Some("a b"));
+        assert_eq!(included("include"), None);
+        assert_eq!(included("IncludeX y"), None);
+    }
+}

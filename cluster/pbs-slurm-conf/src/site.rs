@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The site's file of a partition.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use crate::nodes::Node;
+use crate::read::Conf;
+use crate::times::seconds;
+
+/// Numbers of nodes with more digits are part of the name.
+const MOST_DIGITS: usize = 9;
+
+/// What `pbsctl cluster new --site` takes: nodes of a partition with their CPUs and memory,
+/// the dearer the later Slurm would take them, and how long a job may take at most.
+///
+/// Nodes that follow each other and are alike are described once.
+pub fn site_of(conf: &Conf, partition: &str) -> String {
+    let nodes = conf.nodes(partition);
+    let name = conf.value("ClusterName").unwrap_or("cluster");
+    let mut text = format!(
+        "# SPDX-License-Identifier: GPL-2.0\n\
+         # Partition {} of {}.\n\nname = \"{}\"\n",
+        partition.escape_debug(),
+        conf.path.to_string_lossy().escape_debug(),
+        word(name)
+    );
+    let of = conf.partition(partition);
+    let time = |key| of.and_then(|of| of.value(key)).and_then(seconds);
+    if let Some(default_s) = time("DefaultTime").filter(|&of| of > 0) {
+        let _ = writeln!(text, "default_duration = \"{default_s}s\"");
+    }
+    let mut weights: Vec<u64> = nodes.iter().map(|of| of.weight).collect();
+    weights.sort_unstable();
+    weights.dedup();
+    let ranks: BTreeMap<u64, usize> = weights.into_iter().zip(0..).collect();
+    let mut rest = nodes.as_slice();
+    while let Some(first) = rest.first() {
+        let alike = alike(rest);
+        let _ = write!(text, "\n[[nodes]]\n{}", names(&first.name, alike));
+        let _ = writeln!(
+            text,
+            "has = \"ncpus={}:mem={}m\"",
+            first.cpus, first.memory_mib
+        );
+        if ranks[&first.weight] > 0 {
+            let _ = writeln!(text, "prio = {}", ranks[&first.weight]);
+        }
+        rest = &rest[alike..];
+    }
+    if let Some(most_s) = time("MaxTime").filter(|&of| of > 0) {
+        text += "\n# MaxTime of the partition.\n[[limit]]\nfor = \"everyone\"\nresource = \"*\"\n";
+        let _ = writeln!(text, "duration = \"{most_s}s\"");
+    }
+    text
+}
+
+/// A name as sites have them.
+fn word(name: &str) -> String {
+    let is_right = |c: char| c.is_ascii_alphanumeric() || "_-./@".contains(c);
+    name.chars()
+        .map(|c| if is_right(c) { c } else { '-' })
+        .collect()
+}
+
+/// How many of the first nodes have the same description and numbers one after the other.
+fn alike(nodes: &[Node]) -> usize {
+    let first = &nodes[0];
+    let Some((_, number, _)) = numbered(&first.name) else {
+        return 1;
+    };
+    let pattern = pattern(&first.name);
+    let are_alike = |(node, expected): &(&Node, u64)| {
+        pattern == self::pattern_as(&node.name, &first.name)
+            && numbered(&node.name).is_some_and(|(_, number, _)| number == *expected)
+            && (node.cpus, node.memory_mib, node.weight)
+                == (first.cpus, first.memory_mib, first.weight)
+    };
+    nodes.iter().zip(number..).take_while(are_alike).count()
+}
+
+/// What stands before the last digits, their number, and how many they are.
+fn numbered(name: &str) -> Option<(&str, u64, usize)> {
+    let digits = name.bytes().rev().take_while(u8::is_ascii_digit).count();
+    let (before, number) = name.split_at(name.len() - digits);
+    let number = number.parse().ok().filter(|_| digits <= MOST_DIGITS)?;
+    Some((before, number, digits))
+}
+
+/// `n%02d` of `n01`, `n%d` of `n1`.
+fn pattern(name: &str) -> Option<String> {
+    let (before, _, digits) = numbered(name)?;
+    Some(match digits {
+        1 => format!("{before}%d"),
+        _ => format!("{before}%0{digits}d"),
+    })
+}
+
+/// The pattern of `first`, if that makes `name` of its number.
+fn pattern_as(name: &str, first: &str) -> Option<String> {
+    let (before, _, digits) = numbered(first)?;
+    let (of, number, _) = numbered(name)?;
+    let is_made = of == before && format!("{before}{number:0digits$}") == name;
+    pattern(first).filter(|_| is_made)
+}
+
+fn names(first: &str, count: usize) -> String {
+    match (pattern(first), numbered(first)) {
+        (Some(pattern), Some((_, number, _))) if count > 1 => {
+            let pattern = pattern.escape_debug().to_string();
+            format!("name = \"{pattern}\"\nfirst = {number}\ncount = {count}\n")
+        }
+        _ => format!("name = \"{}\"\n", first.escape_debug()),
+    }
+}

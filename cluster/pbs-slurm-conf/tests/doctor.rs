@@ -1,0 +1,498 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What is found in files as operators have them.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use pbs_site::Site;
+use pbs_slurm_conf::{check, read, site_of, Conf, Finding, Level};
+
+const HOOKS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/slurm");
+
+/// A directory as /etc/slurm, with all that is to be there.
+struct Etc(PathBuf);
+
+/// A configuration in which nothing is missing but what is above it.
+const BASE: &str = "\
+ClusterName=lab
+SlurmctldHost=head
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core_Memory
+DefMemPerCPU=500
+TaskPlugin=task/affinity,task/cgroup
+ProctrackType=proctrack/cgroup
+NodeName=n[01-16] CPUs=2 RealMemory=1000
+";
+
+impl Etc {
+    fn new(test: &str) -> Self {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).unwrap();
+        let etc = Self(path.canonicalize().unwrap());
+        // SlurmUser is who runs this test, by number, unless that is root.
+        let uid = fs::metadata(&etc.0).unwrap().uid();
+        let user = if uid == 0 { 65_534 } else { uid };
+        etc.write("events", "");
+        let events = etc.path("events");
+        fs::set_permissions(&events, fs::Permissions::from_mode(0o600)).unwrap();
+        let _ = std::os::unix::fs::chown(&events, Some(user), None);
+        for name in ["job_submit.lua", "jobcomp.lua", "pbs-event", "plan.conf"] {
+            let text = fs::read_to_string(format!("{HOOKS}/{name}")).unwrap();
+            let text = text
+                .replace("/var/lib/pbs-slurm/events", events.to_str().unwrap())
+                .replace(
+                    "/etc/slurm/pbs-event",
+                    etc.path("pbs-event").to_str().unwrap(),
+                )
+                .replace("SLURM_UID = 64030", &format!("SLURM_UID = {user}"));
+            etc.write(name, &text);
+        }
+        let run = fs::Permissions::from_mode(0o755);
+        fs::set_permissions(etc.path("pbs-event"), run).unwrap();
+        etc.write(
+            "plugstack.conf",
+            "# none\noptional /usr/lib/spank_pbsd.so\n",
+        );
+        etc.conf(&format!("{BASE}SlurmUser={user}\nInclude plan.conf\n"));
+        etc
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        fs::write(self.path(name), text).unwrap();
+    }
+
+    fn conf(&self, text: &str) {
+        self.write("slurm.conf", text);
+    }
+
+    fn change(&self, name: &str, from: &str, to: &str) {
+        let text = fs::read_to_string(self.path(name)).unwrap();
+        assert!(text.contains(from), "{name} has no {from}");
+        self.write(name, &text.replace(from, to));
+    }
+
+    fn read(&self) -> Conf {
+        read(&self.path("slurm.conf")).unwrap()
+    }
+
+    /// What is found, but that there is no Lua compiler on this machine.
+    fn found(&self) -> Vec<Finding> {
+        let mut found = check(&self.read(), "plan");
+        found.retain(|of| of.is.as_deref() != Some("not tried"));
+        found
+    }
+
+    /// The only finding after a change.
+    #[track_caller]
+    fn finds(&self, name: &str, from: &str, to: &str) -> Finding {
+        let before = fs::read_to_string(self.path(name)).unwrap();
+        self.change(name, from, to);
+        let found = self.found();
+        self.write(name, &before);
+        assert_eq!(found.len(), 1, "{from} -> {to}: {found:#?}");
+        found[0].clone()
+    }
+}
+
+#[test]
+fn what_is_installed_as_documented_is_right() {
+    let etc = Etc::new("doctor-right");
+    assert_eq!(etc.found(), []);
+}
+
+#[test]
+fn each_thing_that_is_missing_is_found() {
+    let etc = Etc::new("doctor-missing");
+    for (file, from, to, level, key) in [
+        (
+            "plan.conf",
+            "JobSubmitPlugins=lua",
+            "JobSubmitPlugins=throttle",
+            Level::Error,
+            "JobSubmitPlugins",
+        ),
+        (
+            "plan.conf",
+            "JobCompType=jobcomp/lua",
+            "JobCompType=jobcomp/none",
+            Level::Error,
+            "JobCompType",
+        ),
+        (
+            "plan.conf",
+            "PrologSlurmctld=",
+            "Prolog=",
+            Level::Error,
+            "PrologSlurmctld",
+        ),
+        (
+            "plan.conf",
+            "EpilogSlurmctld=",
+            "EpilogSlurmctld=/nowhere",
+            Level::Error,
+            "EpilogSlurmctld",
+        ),
+        (
+            "plan.conf",
+            "PrologFlags=Alloc",
+            "PrologFlags=Serial",
+            Level::Advice,
+            "PrologFlags",
+        ),
+        (
+            "plan.conf",
+            "batch_sched_delay=0",
+            "batch_sched_delay=3",
+            Level::Error,
+            "SchedulerParameters",
+        ),
+        (
+            "plan.conf",
+            ",sched_interval=1",
+            ",sched_interval=60",
+            Level::Error,
+            "SchedulerParameters",
+        ),
+        (
+            "plan.conf",
+            "MaxJobCount=20000",
+            "MaxJobCount=10000",
+            Level::Advice,
+            "MaxJobCount",
+        ),
+        (
+            "plan.conf",
+            "JobRequeue=0",
+            "JobRequeue=1",
+            Level::Advice,
+            "JobRequeue",
+        ),
+        (
+            "plan.conf",
+            "PartitionName=plan",
+            "PartitionName=other",
+            Level::Error,
+            "PartitionName",
+        ),
+        (
+            "plan.conf",
+            "MaxTime=7-00:00:00",
+            "MaxTime=INFINITE",
+            Level::Advice,
+            "MaxTime",
+        ),
+        ("plan.conf", "State=UP", "State=DOWN", Level::Error, "State"),
+        (
+            "plan.conf",
+            "State=UP",
+            "State=UP RootOnly=YES",
+            Level::Error,
+            "RootOnly",
+        ),
+        (
+            "plan.conf",
+            "OverSubscribe=NO",
+            "OverSubscribe=FORCE:2",
+            Level::Advice,
+            "OverSubscribe",
+        ),
+        (
+            "slurm.conf",
+            "select/cons_tres",
+            "select/linear",
+            Level::Error,
+            "SelectType",
+        ),
+        (
+            "slurm.conf",
+            "CR_Core_Memory",
+            "CR_ONE_TASK_PER_CORE",
+            Level::Error,
+            "SelectTypeParameters",
+        ),
+        (
+            "slurm.conf",
+            "CR_Core_Memory",
+            "CR_Core",
+            Level::Advice,
+            "SelectTypeParameters",
+        ),
+        (
+            "slurm.conf",
+            "DefMemPerCPU",
+            "MaxMemPerCPU",
+            Level::Advice,
+            "DefMemPerCPU",
+        ),
+        (
+            "slurm.conf",
+            "task/affinity,",
+            "",
+            Level::Advice,
+            "TaskPlugin",
+        ),
+        (
+            "slurm.conf",
+            ",task/cgroup",
+            "",
+            Level::Advice,
+            "TaskPlugin",
+        ),
+        (
+            "slurm.conf",
+            "proctrack/cgroup",
+            "proctrack/linuxproc",
+            Level::Advice,
+            "ProctrackType",
+        ),
+        (
+            "plugstack.conf",
+            "optional ",
+            "# ",
+            Level::Advice,
+            "plugstack.conf",
+        ),
+        (
+            "job_submit.lua",
+            "PARTITION = \"plan\"",
+            "PARTITION = \"debug\"",
+            Level::Error,
+            "job_submit.lua",
+        ),
+        (
+            "job_submit.lua",
+            "SLURM_UID = ",
+            "SLURM_UID = 9",
+            Level::Error,
+            "job_submit.lua",
+        ),
+        (
+            "jobcomp.lua",
+            "/events\"",
+            "/others\"",
+            Level::Error,
+            "jobcomp.lua",
+        ),
+    ] {
+        let found = etc.finds(file, from, to);
+        assert_eq!(
+            (found.level, found.key.as_str()),
+            (level, key),
+            "{from} -> {to}"
+        );
+        assert!(!found.should.is_empty() && !found.why.is_empty());
+    }
+    assert_eq!(etc.found(), []);
+}
+
+#[test]
+fn a_finding_says_what_is_and_where() {
+    let etc = Etc::new("doctor-where");
+    let found = etc.finds("plan.conf", "MaxJobCount=20000", "MAXJOBCOUNT = 500");
+    assert_eq!(found.is.as_deref(), Some("500"));
+    let place = found.place.unwrap();
+    assert_eq!(place.file, etc.path("plan.conf"));
+    let text = fs::read_to_string(etc.path("plan.conf")).unwrap();
+    let line = text.lines().nth(place.line - 1).unwrap();
+    assert_eq!(line, "MaxJobCount=20000");
+    let found = etc.finds(
+        "plan.conf",
+        "JobSubmitPlugins=lua",
+        "JobSubmitPlugins=throttle",
+    );
+    assert_eq!(found.should, "throttle,lua");
+    let found = etc.finds("plan.conf", "JobCompType=jobcomp/lua", "#");
+    assert_eq!((found.is, found.place), (None, None));
+}
+
+#[test]
+fn nodes_that_belong_to_others_too_are_named() {
+    let etc = Etc::new("doctor-shared");
+    let more = "PartitionName=debug Nodes=ALL\nPartitionName=x Nodes=n[02-03,05] Default=YES\n";
+    etc.change("slurm.conf", "Include", &format!("{more}Include"));
+    let found = etc.found();
+    let said: Vec<_> = found.iter().map(|of| of.is.as_deref().unwrap()).collect();
+    assert_eq!(said, ["debug has n[01-16]", "x has n[02-03,05]"]);
+    assert!(found.iter().all(|of| of.level == Level::Error));
+}
+
+#[test]
+fn root_is_not_to_be_the_user() {
+    let etc = Etc::new("doctor-root");
+    etc.change("slurm.conf", "SlurmUser=", "#");
+    let found = etc.found();
+    assert_eq!(
+        (found[0].level, found[0].key.as_str()),
+        (Level::Error, "SlurmUser")
+    );
+}
+
+#[test]
+fn hooks_that_are_not_there_or_may_not_run_are_found() {
+    let etc = Etc::new("doctor-hooks");
+    let deny = fs::Permissions::from_mode(0o644);
+    fs::set_permissions(etc.path("pbs-event"), deny).unwrap();
+    fs::remove_file(etc.path("jobcomp.lua")).unwrap();
+    let found = etc.found();
+    let keys: Vec<_> = found.iter().map(|of| of.key.as_str()).collect();
+    assert_eq!(keys, ["jobcomp.lua", "PrologSlurmctld", "EpilogSlurmctld"]);
+    assert!(found.iter().all(|of| of.level == Level::Error));
+}
+
+#[test]
+fn the_event_file_is_slurms_alone() {
+    let etc = Etc::new("doctor-events");
+    let open = fs::Permissions::from_mode(0o644);
+    fs::set_permissions(etc.path("events"), open).unwrap();
+    let found = etc.found();
+    assert_eq!(found.len(), 1, "{found:#?}");
+    assert!(found[0]
+        .is
+        .as_ref()
+        .unwrap()
+        .ends_with("may be read by others"));
+    fs::remove_file(etc.path("events")).unwrap();
+    let found = etc.found();
+    assert!(
+        found[0].is.as_ref().unwrap().ends_with("is not there"),
+        "{found:#?}"
+    );
+}
+
+#[test]
+fn lua_that_cannot_be_read_is_an_error() {
+    let etc = Etc::new("doctor-lua");
+    etc.change(
+        "job_submit.lua",
+        "return slurm.SUCCESS",
+        "return slurm.SUCCESS)",
+    );
+    let conf = etc.read();
+    if !conf.job_submit.is_compiled {
+        return;
+    }
+    let found = etc.found();
+    assert_eq!(found.len(), 1, "{found:#?}");
+    assert_eq!(found[0].level, Level::Error);
+    assert!(
+        found[0].is.as_ref().unwrap().contains("job_submit.lua"),
+        "{found:#?}"
+    );
+}
+
+#[test]
+fn nodes_are_what_jobs_get_of_them() {
+    let etc = Etc::new("doctor-nodes");
+    etc.conf(
+        "NodeName=DEFAULT RealMemory=64000 Weight=5\n\
+         nodename=a[1-2] Sockets=2 CoresPerSocket=8 ThreadsPerCore=2 \\\n\
+           CoreSpecCount=1 MemSpecLimit=4000 Features=gpu,fast\n\
+         NodeName=b Boards=2 SocketsPerBoard=2 CoresPerSocket=4 RealMemory=100 Weight=1\n\
+         NodeSet=gpus Feature=gpu\n\
+         PartitionName=DEFAULT MaxTime=60\n\
+         PartitionName=plan Nodes=b,gpus,a1\n\
+         PartitionName=none\n",
+    );
+    let conf = etc.read();
+    let nodes = conf.nodes("plan");
+    let seen: Vec<_> = nodes
+        .iter()
+        .map(|of| (of.name.as_str(), of.cpus, of.memory_mib, of.weight))
+        .collect();
+    assert_eq!(
+        seen,
+        [
+            ("b", 16, 100, 1),
+            ("a1", 30, 60_000, 5),
+            ("a2", 30, 60_000, 5)
+        ]
+    );
+    assert_eq!(nodes[1].features, ["gpu", "fast"]);
+    assert_eq!(conf.partition("none").unwrap().value("maxtime"), Some("60"));
+    assert!(conf.nodes("none").is_empty() && conf.nodes("nowhere").is_empty());
+}
+
+#[test]
+fn the_site_of_a_partition_is_one() {
+    let etc = Etc::new("doctor-site");
+    let site = Site::from_toml(&site_of(&etc.read(), "plan")).unwrap();
+    assert_eq!(site.name, "lab");
+    let names: Vec<_> = site.nodes.iter().map(|of| of.name.as_str()).collect();
+    assert_eq!((names.len(), names[0], names[15]), (16, "n01", "n16"));
+    assert!(site.nodes.iter().all(|of| of.amount("ncpus") == 2));
+    assert!(site.nodes.iter().all(|of| of.amount("mem") == 1_000 << 20));
+    assert_eq!(site.limits.len(), 1);
+
+    etc.conf(
+        "ClusterName=\"the lab\"\n\
+         NodeName=n[8-11,13],login CPUs=4 RealMemory=100\n\
+         NodeName=n[012-013]x CPUs=1 Weight=9\n\
+         PartitionName=plan Nodes=ALL DefaultTime=30\n",
+    );
+    let text = site_of(&etc.read(), "plan");
+    let site = Site::from_toml(&text).unwrap();
+    let seen: Vec<_> = site
+        .nodes
+        .iter()
+        .map(|of| (of.name.as_str(), of.prio))
+        .collect();
+    let cheap = ["n8", "n9", "n10", "n11", "n13", "login"].map(|name| (name, 0));
+    let dear = ["n012x", "n013x"].map(|name| (name, 1));
+    assert_eq!(seen, [&cheap[..], &dear].concat());
+    assert_eq!(text.matches("[[nodes]]").count(), 5, "{text}");
+    assert_eq!((site.default_duration_s, site.limits.len()), (1_800, 0));
+}
+
+#[test]
+fn files_that_are_wrong_are_told_with_their_line() {
+    let etc = Etc::new("doctor-wrong");
+    let expected = |text: &str| {
+        etc.conf(text);
+        let error = read(&etc.path("slurm.conf")).unwrap_err().to_string();
+        error.replace(etc.0.to_str().unwrap(), "")
+    };
+    for (text, error) in [
+        (
+            "A=1\n\nnonsense\n",
+            "/slurm.conf:3: \"nonsense\" is no KEY=VALUE",
+        ),
+        (
+            "\nNodeName=n[1-\n",
+            "/slurm.conf:2: a bracket does not end; lists are like n[01-16,20],login",
+        ),
+        (
+            "NodeName=n[1-99999999]\n",
+            "/slurm.conf:1: the list has more than 65536 hosts",
+        ),
+        (
+            "NodeName=n1\nNodeName=n1\n",
+            "/slurm.conf:2: there is a node n1 already",
+        ),
+        (
+            "NodeName=n1 CPUs=many\n",
+            "/slurm.conf:1: cpus=many is no number",
+        ),
+        (
+            "PartitionName=p Nodes=n1\n",
+            "/slurm.conf:1: there is no node n1",
+        ),
+        (
+            "Include none.conf\n",
+            "/slurm.conf:1: /none.conf: No such file or directory (os error 2)",
+        ),
+        (
+            "Include slurm.conf\n",
+            "/slurm.conf:1: files include each other too deep; is it a circle?",
+        ),
+    ] {
+        assert_eq!(expected(text), error, "{text}");
+    }
+    let missing = read(Path::new("/none/slurm.conf")).unwrap_err();
+    assert_eq!(missing.line, None);
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What an operator has to change in Slurm before its jobs can be planned.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+use pbs_slurm_conf::{check, read, site_of, Conf, Finding, Level};
+use serde::Serialize;
+
+use crate::failure::Failure;
+use crate::files::write;
+use crate::output::{counted, Output};
+
+const DOCTOR_HELP: &str = "\
+Examples:
+  pbsctl cluster doctor
+  pbsctl cluster doctor --conf /etc/slurm/slurm.conf --partition plan
+  pbsctl cluster doctor --site site.toml && pbsctl cluster new --site site.toml
+  pbsctl --json cluster doctor | jq '.findings[] | select(.level == \"error\")'
+
+Exit status:
+  0  jobs can be planned; there may be advice
+  1  there are errors, or the files can't be read";
+
+#[derive(Args, Debug)]
+#[command(after_help = DOCTOR_HELP)]
+pub(super) struct DoctorOptions {
+    /// Slurm's configuration; beside it job_submit.lua, jobcomp.lua and plugstack.conf are
+    /// looked for
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "SLURM_CONF",
+        default_value = "/etc/slurm/slurm.conf"
+    )]
+    conf: PathBuf,
+
+    /// The partition whose jobs are planned
+    #[arg(long, value_name = "NAME", default_value = "plan")]
+    partition: String,
+
+    /// Write the site's file for `pbsctl cluster new`, with the nodes of the partition
+    #[arg(long, value_name = "FILE")]
+    site: Option<PathBuf>,
+}
+
+#[derive(Serialize)]
+struct Doctor<'a> {
+    conf: &'a Path,
+    partition: &'a str,
+    nodes: usize,
+    cpus: u64,
+    memory_bytes: u64,
+    errors: usize,
+    findings: Vec<Row<'a>>,
+}
+
+#[derive(Serialize)]
+struct Row<'a> {
+    level: &'static str,
+    key: &'a str,
+    is: Option<&'a str>,
+    should: &'a str,
+    why: &'a str,
+    file: Option<&'a Path>,
+    line: Option<usize>,
+}
+
+impl<'a> Row<'a> {
+    fn of(finding: &'a Finding) -> Self {
+        let place = finding.place.as_ref();
+        Self {
+            level: finding.level.name(),
+            key: &finding.key,
+            is: finding.is.as_deref(),
+            should: &finding.should,
+            why: &finding.why,
+            file: place.map(|of| of.file.as_path()),
+            line: place.map(|of| of.line),
+        }
+    }
+}
+
+pub(super) fn doctor(out: Output, options: &DoctorOptions) -> Result<ExitCode, Failure> {
+    let conf = read(&options.conf).map_err(|error| Failure::Failed(error.to_string()))?;
+    let findings = check(&conf, &options.partition);
+    if let Some(site) = &options.site {
+        write(site, &site_of(&conf, &options.partition))?;
+    }
+    let doctor = of(&conf, &options.partition, &findings);
+    let out = out.named("cluster-doctor");
+    let printed = out.print(&doctor, || text(&doctor, &findings));
+    if doctor.errors > 0 {
+        // That came first, whether it could be printed or not.
+        let what = format!(
+            "{}: jobs of {} can't be planned so",
+            counted(doctor.errors as u64, "error", "errors"),
+            doctor.partition
+        );
+        return Ok(out.tell_after(&Failure::Failed(what)));
+    }
+    printed?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn of<'a>(conf: &'a Conf, partition: &'a str, findings: &'a [Finding]) -> Doctor<'a> {
+    let nodes = conf.nodes(partition);
+    let errors = findings.iter().filter(|of| of.level == Level::Error);
+    Doctor {
+        conf: &conf.path,
+        partition,
+        nodes: nodes.len(),
+        cpus: nodes.iter().map(|of| of.cpus).fold(0, u64::saturating_add),
+        memory_bytes: nodes
+            .iter()
+            .map(|of| of.memory_mib.saturating_mul(1 << 20))
+            .fold(0, u64::saturating_add),
+        errors: errors.count(),
+        findings: findings.iter().map(Row::of).collect(),
+    }
+}
+
+fn text(doctor: &Doctor<'_>, findings: &[Finding]) -> String {
+    let mut text = String::new();
+    for finding in findings {
+        let place = match &finding.place {
+            Some(place) => format!("{place}: "),
+            None => String::new(),
+        };
+        let is = finding.is.as_deref().unwrap_or("not there");
+        let _ = writeln!(
+            text,
+            "{place}{}: {} is {is}\n    to be: {}\n    {}",
+            finding.level.name(),
+            finding.key,
+            finding.should,
+            finding.why
+        );
+    }
+    let advice = doctor.findings.len() - doctor.errors;
+    let _ = writeln!(
+        text,
+        "partition {}: {} with {}; {}, {}",
+        doctor.partition,
+        counted(doctor.nodes as u64, "node", "nodes"),
+        counted(doctor.cpus, "CPU", "CPUs"),
+        counted(doctor.errors as u64, "error", "errors"),
+        counted(advice as u64, "piece of advice", "pieces of advice"),
+    );
+    text
+}
