@@ -278,6 +278,27 @@ impl Planner {
         replanned
     }
 
+    /// Nobody was there for a while: of those that were to start meanwhile some did, and the
+    /// others wait for another place. Returns those that did.
+    pub fn wake(&mut self, now_s: u64, did: &dyn Fn(RequestId) -> bool) -> Vec<RequestId> {
+        let passed = self
+            .starts
+            .iter()
+            .take_while(|&&(start_s, _)| start_s < now_s);
+        let passed: Vec<RequestId> = passed.map(|&(_, id)| id).collect();
+        for id in passed.into_iter().filter(|&id| !did(id)) {
+            // Nothing of it was used, so it gives back what has passed, too.
+            let taken = self.take_place(0, id);
+            if let (Some(_), Some(entry)) = (taken, self.entries.get(&id)) {
+                self.waiting.insert(entry.turn(id));
+            }
+        }
+        let mut started = Vec::new();
+        self.start(now_s.saturating_sub(1), &mut started);
+        self.backfill.add(now_s);
+        started
+    }
+
     /// Changes a request that has not started: it is planned anew, or stays as it was.
     ///
     /// # Errors

@@ -83,11 +83,29 @@ impl<E: Engine> Manager<E> {
             known.phase = None;
             known.ready_s = Some(self.clock_s);
         }
+        self.make_up(&row, self.clock_s);
         self.expect_end(id);
         self.changes.rows.extend(self.row(id));
         self.tell(Some(id), "allocated", String::new());
         if let Some(until_s) = self.row(id).and_then(|row| run_end_s(&row)) {
             self.engine.extend(id, until_s);
+        }
+    }
+
+    /// Who became ready later than was planned has its whole time all the same, if nobody else
+    /// is planned there.
+    pub(crate) fn make_up(&mut self, row: &Row, start_s: u64) {
+        let asked_s = row
+            .duration_s
+            .saturating_sub(row.allocate_s + row.release_s);
+        let needs_s = start_s.saturating_add(asked_s + row.release_s);
+        let by_s = needs_s.saturating_sub(row.end_s.unwrap_or(needs_s));
+        let planner = self.planner_of_mut(row.within).filter(|_| by_s > 0);
+        // No user has asked for that, so the site's bound is none here.
+        if planner.is_some_and(|planner| planner.extend(row.id, by_s, u64::MAX).is_ok()) {
+            if let Some(known) = self.known.get_mut(&row.id) {
+                known.request.duration_s += by_s;
+            }
         }
     }
 

@@ -30,6 +30,32 @@ impl<E: Engine> Manager<E> {
         self.commit()
     }
 
+    /// Nobody was there until now, and nothing could start that the engine did not start by
+    /// itself: it tells which requests it did, and when. The others are planned anew. What has
+    /// happened to those that ran before is told as ever.
+    ///
+    /// # Errors
+    ///
+    /// What the disk says.
+    pub fn wake(
+        &mut self,
+        now_s: u64,
+        did: &dyn Fn(RequestId) -> Option<u64>,
+    ) -> Result<(), Error> {
+        self.clock_s = self.clock_s.max(now_s);
+        let started = self.planner.wake(self.clock_s, &|id| did(id).is_some());
+        for id in started {
+            self.tell(Some(id), "started", "while nobody was there".into());
+            self.begin(id);
+            if let (Some(row), Some(start_s)) = (self.row(id), did(id)) {
+                self.make_up(&row, start_s);
+            }
+        }
+        self.planner.plan_waiting(self.clock_s);
+        self.settle();
+        self.commit()
+    }
+
     /// When something is to be done next.
     pub fn next_s(&self) -> Option<u64> {
         let inside = self.reservations.iter().filter_map(|&id| {

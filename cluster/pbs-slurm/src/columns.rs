@@ -12,9 +12,9 @@ use pbs_steer::{Hold, JobSeen, JobState, Key, Memory, NodeSeen, NodeState};
 /// Between columns.
 pub(crate) const END: char = '\u{1f}';
 /// Of `squeue -o`, but for the characters between.
-const JOB: [&str; 26] = [
-    "%F", "%K", "%V", "%u", "%a", "%T", "%Q", "%D", "%C", "%m", "%l", "%S", "%e", "%N", "%n", "%x",
-    "%r", "%h", "%b", "%f", "%W", "%E", "%v", "%M", "%k", "%j",
+const JOB: [&str; 27] = [
+    "%F", "%K", "%A", "%V", "%u", "%a", "%T", "%Q", "%D", "%C", "%m", "%l", "%S", "%e", "%N", "%n",
+    "%x", "%r", "%h", "%b", "%f", "%W", "%E", "%v", "%M", "%k", "%j",
 ];
 /// Of `sinfo -o`.
 const NODE: [&str; 4] = ["%N", "%c", "%T", "%E"];
@@ -55,14 +55,16 @@ pub fn jobs_of(text: &str, how: &HashMap<u32, String>) -> Result<Vec<JobSeen>, S
 fn job_of(line: &str, how: &HashMap<u32, String>) -> Option<JobSeen> {
     let columns: Vec<&str> = line.split(END).collect();
     let columns: [&str; JOB.len()] = columns.try_into().ok()?;
-    let [job, index, submit, user, account, state, priority, nodes_wanted, cpus, memory, limit, start, end, nodes, required, excluded, reason, sharing, tres, features, licenses, after, reservation, _used, words, name] =
+    let [job, index, number, submit, user, account, state, priority, nodes_wanted, cpus, memory, limit, start, end, nodes, required, excluded, reason, sharing, tres, features, licenses, after, reservation, _used, words, name] =
         columns;
     let key = Key {
         job: job.parse().ok()?,
         index: index.parse().ok(),
         submit_s: submit.parse().ok()?,
     };
-    let state = state_of(state, priority, reason, how.get(&key.job))?;
+    // Elements of an array end by numbers of their own.
+    let how = how.get(&number.parse().ok()?);
+    let state = state_of(state, priority, reason, how)?;
     let is_pending = matches!(state, JobState::Pending(_));
     let required = hosts(required)?;
     let asked = |what: &str, value: &str| {
@@ -124,7 +126,7 @@ fn state_of(state: &str, priority: &str, reason: &str, how: Option<&String>) -> 
         }
         "RUNNING" | "CONFIGURING" | "SUSPENDED" | "STOPPED" | "RESIZING" | "SIGNALING"
         | "STAGE_OUT" => JobState::Running,
-        "COMPLETING" => JobState::Completing(how.cloned().unwrap_or_else(|| "ended".into())),
+        "COMPLETING" => JobState::Completing(how.cloned()),
         "COMPLETED" => JobState::Over("completed".into()),
         "CANCELLED" => JobState::Over("cancelled".into()),
         "FAILED" => JobState::Over("failed".into()),
@@ -280,6 +282,7 @@ mod tests {
         let mut columns = [
             "7",
             "N/A",
+            "9",
             "1795597640",
             "games",
             "(null)",
@@ -312,7 +315,7 @@ mod tests {
     }
 
     fn job(change: &[(usize, &str)]) -> JobSeen {
-        let jobs = jobs_of(&line(change), &HashMap::from([(7, "failed".into())])).unwrap();
+        let jobs = jobs_of(&line(change), &HashMap::from([(9, "failed".into())])).unwrap();
         jobs.into_iter().next().unwrap()
     }
 
@@ -331,10 +334,10 @@ mod tests {
         assert_eq!(pending.foreign, None);
         let runs = job(&[
             (1, "3"),
-            (5, "RUNNING"),
-            (6, "4294901757"),
-            (11, "1795598564"),
-            (13, "n[01-02]"),
+            (6, "RUNNING"),
+            (7, "4294901757"),
+            (12, "1795598564"),
+            (14, "n[01-02]"),
         ]);
         assert_eq!(runs.key.name(), "7_3");
         assert_eq!(
@@ -343,22 +346,22 @@ mod tests {
         );
         assert_eq!(runs.nodes, ["n01", "n02"]);
         assert_eq!(
-            job(&[(16, "JobHeldAdmin")]).state,
+            job(&[(17, "JobHeldAdmin")]).state,
             JobState::Pending(Hold::Admin)
         );
-        assert_eq!(job(&[(6, "17")]).state, JobState::Pending(Hold::No));
+        assert_eq!(job(&[(7, "17")]).state, JobState::Pending(Hold::No));
         assert_eq!(
-            job(&[(5, "COMPLETING")]).state,
-            JobState::Completing("failed".into())
+            job(&[(6, "COMPLETING")]).state,
+            JobState::Completing(Some("failed".into()))
         );
         assert_eq!(
-            job(&[(5, "NODE_FAIL")]).state,
+            job(&[(6, "NODE_FAIL")]).state,
             JobState::Over("node failed".into())
         );
-        assert_eq!(job(&[(9, "0")]).memory, Memory::All);
-        assert_eq!(job(&[(10, "1-02:00:00")]).limit_s, Some(93_600));
-        assert_eq!(job(&[(10, "UNLIMITED")]).limit_s, None);
-        assert!(job(&[(19, "gpu")]).foreign.unwrap().contains("gpu"));
+        assert_eq!(job(&[(10, "0")]).memory, Memory::All);
+        assert_eq!(job(&[(11, "1-02:00:00")]).limit_s, Some(93_600));
+        assert_eq!(job(&[(11, "UNLIMITED")]).limit_s, None);
+        assert!(job(&[(20, "gpu")]).foreign.unwrap().contains("gpu"));
     }
 
     #[test]
@@ -369,8 +372,8 @@ mod tests {
         // Whoever has a new line in a name has more or fewer columns than there are.
         assert!(jobs_of(&format!("{forged}{END}y"), &none).is_err());
         assert!(jobs_of(&line(&[(0, "x")]), &none).is_err());
-        assert!(jobs_of(&line(&[(13, "n[1-999999999999]"), (5, "RUNNING")]), &none).is_err());
-        assert!(jobs_of(&line(&[(5, "what?")]), &none).is_err());
+        assert!(jobs_of(&line(&[(14, "n[1-999999999999]"), (6, "RUNNING")]), &none).is_err());
+        assert!(jobs_of(&line(&[(6, "what?")]), &none).is_err());
     }
 
     #[test]
@@ -381,7 +384,7 @@ mod tests {
         let mut of = job(&[]);
         extras[&(7, None)].add_to(&mut of);
         assert_eq!(of.memory, Memory::OfNode(450 << 20));
-        let mut of = job(&[(24, "(null)")]);
+        let mut of = job(&[(25, "(null)")]);
         extras[&(8, Some(2))].add_to(&mut of);
         assert_eq!(of.words, "pbs deadline=1795609434");
         assert_eq!(memory_bytes("1.5G"), Some(3 << 29));

@@ -13,8 +13,8 @@ pub(crate) enum Order {
     Start(Allocation),
     /// A request is over, or has to start again.
     Stop(RequestId),
-    /// A request may run until another time.
-    Extend(RequestId),
+    /// A request may run until then.
+    Extend(RequestId, u64),
     /// A request ends soon.
     Notify(RequestId),
 }
@@ -45,8 +45,8 @@ impl Engine for Link {
         self.orders.push(Order::Stop(request));
     }
 
-    fn extend(&mut self, request: RequestId, _: u64) {
-        self.orders.push(Order::Extend(request));
+    fn extend(&mut self, request: RequestId, until_s: u64) {
+        self.orders.push(Order::Extend(request, until_s));
     }
 
     fn notify(&mut self, request: RequestId) {

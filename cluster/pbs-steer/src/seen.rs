@@ -71,8 +71,8 @@ pub enum JobState {
     Pending(Hold),
     /// It has its nodes.
     Running,
-    /// It is over, and its nodes are being cleaned; how it ended.
-    Completing(String),
+    /// It is over, and its nodes are being cleaned; how it ended, if that is known already.
+    Completing(Option<String>),
     /// It is over; how.
     Over(String),
 }

@@ -141,7 +141,7 @@ impl Simulated {
             job.seen.key = again;
             job.seen.state = JobState::Pending(Hold::No);
             job.seen.nodes.clear();
-            job.seen.start_s = None;
+            job.seen.start_s = Some(self.now_s + 120);
             self.jobs.insert(again, job);
         }
         self.events.push(Event::Look);

@@ -34,6 +34,8 @@ pub struct Settings {
     pub grace: Duration,
     /// Without a hint it is looked so often.
     pub look: Duration,
+    /// So long after a hint it is looked once more: hints come before all that they hint at.
+    pub again: Duration,
 }
 
 impl Default for Settings {
@@ -42,6 +44,7 @@ impl Default for Settings {
             window: Duration::from_secs(5),
             grace: Duration::from_secs(3),
             look: Duration::from_secs(10),
+            again: Duration::from_secs(1),
         }
     }
 }
@@ -181,8 +184,13 @@ impl Steer {
                 Ok(world) => {
                     self.world = world;
                     self.is_stale = false;
-                    self.next_look = now + self.settings.look;
+                    self.next_look = now
+                        + match events.is_empty() {
+                            true => self.settings.look,
+                            false => self.settings.again,
+                        };
                     self.answers();
+                    self.wake(manager, now)?;
                     self.reconcile(manager, controller, now)?;
                 }
                 Err(why) => {
@@ -198,6 +206,21 @@ impl Steer {
         self.commit(manager, controller, now);
         self.show(manager, controller);
         Ok(())
+    }
+
+    /// Nobody could let jobs go for a while: only those started that were let go before.
+    fn wake(&mut self, manager: &mut Manager<Link>, now: Duration) -> Result<(), Error> {
+        let past = now.saturating_sub(Duration::from_secs(manager.clock_s()));
+        if past <= self.settings.grace {
+            return Ok(());
+        }
+        let began = |job: &&JobSeen| !matches!(job.state, JobState::Pending(_));
+        let began = self.world.jobs.iter().filter(began).filter_map(|job| {
+            let of = self.jobs.get(&job.key)?;
+            Some((of.id, job.start_s?))
+        });
+        let began: HashMap<RequestId, u64> = began.collect();
+        manager.wake(now.as_secs(), &|id| began.get(&id).copied())
     }
 
     /// Compares what is seen with what is planned.
@@ -270,6 +293,13 @@ impl Steer {
             return Ok(());
         }
         manager.advance(now.as_secs().max(manager.clock_s()))?;
+        // The time from which on a job may start that was sent back is none of its user's.
+        let same = |of: &Key| (of.job, of.index) == (job.key.job, job.key.index);
+        let is_again = self.jobs.keys().any(same);
+        let job = &JobSeen {
+            start_s: job.start_s.filter(|_| !is_again),
+            ..job.clone()
+        };
         let requests = |name: &str| self.request_of(name);
         let planned = match wish_of(job, &requests, now.as_secs()) {
             Err(why) => Err(why),
@@ -321,7 +351,9 @@ impl Steer {
                     manager.engine_mut().tell(now_s, released);
                 }
             }
-            JobState::Completing(outcome) => {
+            // Who follows it is released by how it ended, so that has to be known.
+            JobState::Completing(None) => {}
+            JobState::Completing(Some(outcome)) => {
                 if row.is_some_and(|row| row.phase != Some(Phase::Releasing)) {
                     ended(manager, id, job.end_s.unwrap_or(now_s).min(now_s), outcome);
                 }
@@ -592,7 +624,7 @@ impl Steer {
     ) {
         for order in std::mem::take(&mut manager.engine_mut().orders) {
             match order {
-                Order::Start(allocation) => self.start(manager, controller, &allocation, now),
+                Order::Start(allocation) => self.start(controller, &allocation, now),
                 Order::Stop(id) => {
                     // One that is over is gone, or its nodes are being cleaned.
                     let row = manager.open_row(id);
@@ -609,7 +641,7 @@ impl Steer {
                         }
                     }
                 }
-                Order::Extend(id) => self.extend(manager, controller, id),
+                Order::Extend(id, until_s) => self.extend(manager, controller, id, until_s),
                 Order::Notify(id) => {
                     if let Some(&key) = self.keys.get(&id) {
                         if let Err(why) = controller.notify(key, "this job ends soon") {
@@ -642,13 +674,7 @@ impl Steer {
     }
 
     /// A request has its time: its job is let go if it was not before.
-    fn start(
-        &mut self,
-        manager: &mut Manager<Link>,
-        controller: &mut dyn Controller,
-        allocation: &Allocation,
-        now: Duration,
-    ) {
+    fn start(&mut self, controller: &mut dyn Controller, allocation: &Allocation, now: Duration) {
         let id = allocation.request;
         let Some(&key) = self.keys.get(&id) else {
             return;
@@ -659,13 +685,6 @@ impl Steer {
             self.is_stale = true;
             return;
         };
-        let late = now.saturating_sub(Duration::from_secs(allocation.from_s));
-        let is_committed = self.jobs.get(&key).is_some_and(|of| of.committed.is_some());
-        if !is_committed && late > self.settings.grace {
-            // Its time passed while nobody could let it go.
-            not_started(manager, id, now.as_secs(), "its time passed");
-            return;
-        }
         let nodes = allocation.nodes.iter().map(|(name, _)| name.clone());
         self.let_go(controller, key, nodes.collect(), allocation.from_s, now);
     }
@@ -774,18 +793,28 @@ impl Steer {
         }
     }
 
-    /// A request that got more time than it asked for has its job's limit raised.
-    fn extend(&mut self, manager: &Manager<Link>, controller: &mut dyn Controller, id: RequestId) {
+    /// A request that got more time than it asked for has its job's limit raised. That it began
+    /// a moment before the planner heard of it is no reason.
+    fn extend(
+        &mut self,
+        manager: &Manager<Link>,
+        controller: &mut dyn Controller,
+        id: RequestId,
+        until_s: u64,
+    ) {
         let (Some(&key), Some(row)) = (self.keys.get(&id), manager.open_row(id)) else {
             return;
         };
-        let may_s = row
-            .duration_s
-            .saturating_sub(row.allocate_s + row.release_s);
         let seen = self.world.jobs.iter().find(|job| job.key == key);
-        let seen = seen.filter(|job| job.state == JobState::Running);
-        if seen.is_some_and(|job| job.limit_s.is_some_and(|limit_s| limit_s < may_s)) {
-            match controller.limit(key, may_s) {
+        let Some(job) = seen.filter(|job| job.state == JobState::Running) else {
+            return;
+        };
+        let (Some(start_s), Some(limit_s)) = (job.start_s, job.limit_s) else {
+            return;
+        };
+        let wanted_s = until_s.saturating_sub(start_s);
+        if wanted_s > limit_s.saturating_add(row.allocate_s) {
+            match controller.limit(key, wanted_s) {
                 Ok(()) => self.is_stale = true,
                 Err(why) => self.failed(key, "limit", &why),
             }
