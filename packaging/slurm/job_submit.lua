@@ -64,6 +64,11 @@ local function is_set(number)
 end
 
 -- sbatch, salloc and srun print why; scontrol only what Slurm calls the code.
+-- The planner reads names and comments in columns: nobody writes those of another job there.
+local function is_plain(text)
+	return text == nil or not string.find(text, "%c")
+end
+
 local function refuse(code, why)
 	slurm.log_user(why)
 	return code or slurm.ERROR
@@ -102,6 +107,16 @@ function slurm_job_submit(job, partitions, uid)
 				"Partition %s is planned, and takes no heterogeneous jobs: " ..
 				"submit the parts one by one", PARTITION))
 		end
+		if is_given(job.req_nodes) then
+			return refuse(slurm.ERROR, string.format(
+				"Partition %s is planned, and its nodes are not to be chosen: " ..
+				"leave --nodelist out", PARTITION))
+		end
+		if not is_plain(job.name) or not is_plain(job.comment) then
+			return refuse(slurm.ERROR, string.format(
+				"Partition %s is planned: name and comment have no control characters",
+				PARTITION))
+		end
 		-- Held, and never started again without a plan.
 		job.priority = 0
 		job.requeue = 0
@@ -125,6 +140,9 @@ function slurm_job_modify(job, record, partitions, uid)
 		if is_set(job.priority) and job.priority ~= 0 then
 			return refuse(slurm.ESLURM_ACCESS_DENIED,
 				"The job is planned: it is released when its time has come")
+		end
+		if not is_plain(job.name) or not is_plain(job.comment) then
+			return refuse(slurm.ERROR, "Name and comment have no control characters")
 		end
 		-- Slurm makes a new priority of that, which would release the job.
 		if job.nice ~= nil and job.nice ~= NO_VAL then

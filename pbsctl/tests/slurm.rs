@@ -284,10 +284,18 @@ fn t4_t7_t9_what_operators_and_users_do_in_the_window() {
     let lab = Lab::new("t4");
     let job = submit(&["-N16", "-n16", "--mem=100", "-t1"], "sleep 8");
     until("it runs", || state(&job) == "RUNNING");
-    // Too many nodes: held, and told. And back.
-    let next = submit(&["-N16", "-n32", "-t1"], "sleep 1");
-    until("it is planned", || !lab.planned_nodes(&next).is_empty());
-    let (said, is_well) = user(&["scontrol", "update", &format!("JobId={next}"), "NumNodes=4"]);
+    // Its user wants more nodes.
+    let next = submit(
+        &["-N2", "-n4", "--exclusive", "--mem=100", "-t1"],
+        "sleep 1",
+    );
+    until("it is planned", || lab.planned_nodes(&next).len() == 2);
+    let (said, is_well) = user(&[
+        "scontrol",
+        "update",
+        &format!("JobId={next}"),
+        "NumNodes=4-4",
+    ]);
     assert!(is_well, "{said}");
     until("it is planned anew", || lab.planned_nodes(&next).len() == 4);
     // A node of it is drained.
@@ -371,7 +379,6 @@ fn f10_t3_slurm_is_killed_and_comes_again() {
         outcome == "completed" || outcome.starts_with("lost"),
         "{outcome}"
     );
-    assert!(lab.log().contains("answers again"), "{}", lab.log());
 }
 
 #[test]

@@ -11,7 +11,7 @@ use pbs_manager::{Allocation, Caller, Change, Error, Happened, Manager};
 
 use crate::controller::{Controller, Event, Fault, Revoked, Stop};
 use crate::link::{Link, Order};
-use crate::seen::{Hold, JobSeen, JobState, Key, NodeState, World};
+use crate::seen::{Hold, JobSeen, JobState, Key, Memory, NodeState, World};
 use crate::wish::{wish_of, Words};
 
 /// In whose name the planner is asked.
@@ -78,7 +78,9 @@ struct Asked {
     cpus: u64,
     limit_s: Option<u64>,
     is_exclusive: bool,
+    memory: Memory,
     words: String,
+    foreign: Option<String>,
 }
 
 impl Asked {
@@ -88,7 +90,9 @@ impl Asked {
             cpus: job.cpus,
             limit_s: job.limit_s,
             is_exclusive: job.is_exclusive,
+            memory: job.memory,
             words: job.words.clone(),
+            foreign: job.foreign.clone(),
         }
     }
 }

@@ -355,6 +355,28 @@ fn t7_what_becomes_too_much_is_held_and_told() {
 }
 
 #[test]
+fn t7_what_can_not_be_planned_is_held_and_told() {
+    let mut lab = Lab::new("t7c");
+    lab.slurm.submit(1, 4, 8, 60, 1000);
+    lab.turn();
+    let job = lab.slurm.submit(2, 1, 1, 60, 10);
+    lab.seconds(58);
+    assert!(committed(&lab.state(job)));
+    let foreign = Some("features of nodes (gpu)".to_string());
+    lab.slurm.alter(job, |job| job.foreign = foreign);
+    lab.seconds(20);
+    assert_eq!(lab.state(job), JobState::Pending(Hold::Admin));
+    assert!(
+        lab.slurm.told[&job].contains("gpu"),
+        "{:?}",
+        lab.slurm.told[&job]
+    );
+    lab.slurm.alter(job, |job| job.foreign = None);
+    lab.seconds(5);
+    assert_eq!(lab.state(job), JobState::Running);
+}
+
+#[test]
 fn t8_two_jobs_share_a_node_and_no_more() {
     let mut lab = Lab::new("t8");
     let keys: Vec<Key> = (1..=9)
@@ -529,4 +551,143 @@ fn f8_who_waits_for_the_end_of_another_follows_at_once() {
     assert!(started_s < planned_s, "{started_s} {planned_s}");
     lab.seconds(20);
     assert_eq!(lab.outcome(second), "completed");
+}
+
+/// Anything, at any time: what runs was let go for just that, and all that there is ends.
+fn anything(seed: u64, seconds: u64) {
+    let mut random = pbs_gen::Random::new(seed, pbs_gen::Stream::Scenario);
+    let mut lab = Lab::new(&format!("any{seed}"));
+    let mut keys: Vec<Key> = Vec::new();
+    let names = ["n01", "n02", "n03", "n04"];
+    let mut away = 0;
+    let mut dead = 0;
+    for second in 0..seconds {
+        let pick = |random: &mut pbs_gen::Random, most: u64| random.below(most);
+        let key = match keys.len() {
+            0 => None,
+            count => Some(keys[usize::try_from(pick(&mut random, count as u64)).unwrap()]),
+        };
+        match (pick(&mut random, 40), key) {
+            (0..=5, _) => {
+                let nodes = 1 + pick(&mut random, 4);
+                let cpus = nodes * (1 + pick(&mut random, 2));
+                let limit_s = 60 * (1 + pick(&mut random, 3));
+                let run_s = 1 + pick(&mut random, limit_s + 20);
+                let job = u32::try_from(keys.len() + 1).unwrap();
+                keys.push(lab.slurm.submit(job, nodes, cpus, limit_s, run_s));
+            }
+            (6, Some(key)) => lab.slurm.alter(key, |job| {
+                if let JobState::Pending(_) = job.state {
+                    job.nodes_wanted = 1 + job.nodes_wanted % 4;
+                    job.cpus = job.nodes_wanted;
+                }
+            }),
+            (7, Some(key)) => lab.slurm.alter(key, |job| {
+                if let JobState::Pending(_) = job.state {
+                    job.state = JobState::Pending(Hold::No);
+                }
+            }),
+            (8, Some(key)) => lab.slurm.alter(key, |job| {
+                if !matches!(job.state, JobState::Over(_)) {
+                    job.state = JobState::Over("cancelled".into());
+                }
+            }),
+            (9, Some(key)) => {
+                if lab
+                    .slurm
+                    .job(key)
+                    .is_some_and(|job| job.state == JobState::Running)
+                {
+                    let again = lab.slurm.requeue(key);
+                    keys.retain(|&of| of != key);
+                    keys.push(again);
+                }
+            }
+            (10, Some(key)) => {
+                if lab
+                    .slurm
+                    .job(key)
+                    .is_some_and(|job| job.state == JobState::Running)
+                {
+                    lab.slurm.launch_failed(key);
+                }
+            }
+            (11, _) => {
+                let node = names[usize::try_from(pick(&mut random, 4)).unwrap()];
+                lab.slurm.node(node, NodeState::Drained);
+            }
+            (12..=14, _) => {
+                for node in names {
+                    lab.slurm.node(node, NodeState::Up);
+                }
+            }
+            (15, _) if dead == 0 => {
+                lab.restart();
+                dead = pick(&mut random, 20);
+            }
+            (16, _) if away == 0 => away = pick(&mut random, 20),
+            _ => {}
+        }
+        lab.now_s += 1;
+        lab.slurm.tick();
+        for &key in &keys {
+            let Some(job) = lab
+                .slurm
+                .job(key)
+                .filter(|job| job.state == JobState::Running)
+            else {
+                continue;
+            };
+            let of_job = |commit: &&(u64, Key, Vec<String>)| commit.1.job == key.job;
+            let last = lab.slurm.commits.iter().rev().find(of_job);
+            let nodes = last.map(|(_, _, nodes)| nodes);
+            assert_eq!(nodes, Some(&job.nodes), "{seed}, {second}: job {key}");
+        }
+        dead = dead.saturating_sub(1);
+        away = away.saturating_sub(1);
+        lab.slurm.is_away = away > 0;
+        if dead == 0 {
+            lab.turn();
+        }
+    }
+    lab.slurm.is_away = false;
+    for node in names {
+        lab.slurm.node(node, NodeState::Up);
+    }
+    for _ in 0..80 * keys.len() {
+        lab.seconds(3);
+        let is_over = |&key: &Key| matches!(lab.slurm.job(key).unwrap().state, JobState::Over(_));
+        if keys.iter().all(is_over) {
+            break;
+        }
+    }
+    lab.seconds(5);
+    for &key in &keys {
+        let state = lab.state(key);
+        assert!(
+            matches!(state, JobState::Over(_)),
+            "{seed}: job {key} is {state:?}"
+        );
+        let rows = lab.rows(key);
+        assert!(rows.len() <= 2, "{seed}: job {key}: {rows:?}");
+        assert!(
+            rows.iter().all(|row| row.state == State::Ended),
+            "{seed}: {rows:?}"
+        );
+        let is_lost = |row: &Row| {
+            row.outcome
+                .as_ref()
+                .is_some_and(|of| of.starts_with("lost"))
+        };
+        assert!(!rows.iter().any(is_lost), "{seed}: {rows:?}");
+    }
+}
+
+/// `PBS_SEEDS=100` for more of it.
+#[test]
+fn whatever_happens_nothing_starts_unplanned_and_all_ends() {
+    let seeds = std::env::var("PBS_SEEDS").ok();
+    for seed in 0..seeds.and_then(|seeds| seeds.parse().ok()).unwrap_or(4) {
+        anything(seed, 120);
+    }
 }
