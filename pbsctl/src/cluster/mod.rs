@@ -36,6 +36,7 @@ Examples:
   pbsctl cluster node offline node03 --why 'disk is full'
   pbsctl cluster plan --gantt plan.svg
   pbsctl cluster advance +2h
+  pbsctl cluster serve --slurm
   pbsctl cluster workload --jobs 10000 --per-day 20000 --output trace.swf
   pbsctl cluster replay trace.swf --site site.toml
   pbsctl cluster whole --jobs 100
@@ -93,7 +94,7 @@ enum What {
     /// Let time go on: requests start, end, move up
     Advance(ledger::AdvanceOptions),
 
-    /// Carry out what is planned on this machine, in real time
+    /// Carry out what is planned, in real time: on this machine, or by Slurm
     ///
     /// The cluster is one node: this one, whose service (pbsd) runs what is started. A
     /// request's command is a job file (see pbs-job(5)), and what is left of its time is the
