@@ -100,6 +100,11 @@ enum What {
     /// request's command is a job file (see pbs-job(5)), and what is left of its time is the
     /// job's deadline. All programs run as the user who calls this, in this directory.
     /// Meanwhile others ask: the ledger is free between two looks.
+    ///
+    /// With --slurm the cluster is a partition of Slurm, whose jobs are held, planned and
+    /// started by Slurm where and when they are planned. Run it as SlurmUser; `pbsctl cluster
+    /// doctor --site` writes the site, and says what Slurm lacks. Meanwhile others read the
+    /// ledger.
     Serve(serve::ServeOptions),
 
     /// Ask for nodes, and be told from when to when they are there
