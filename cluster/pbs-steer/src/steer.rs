@@ -298,8 +298,11 @@ impl Steer {
         }
         manager.advance(now.as_secs().max(manager.clock_s()))?;
         // The time from which on a job may start that was sent back is none of its user's.
-        let same = |of: &Key| (of.job, of.index) == (job.key.job, job.key.index);
-        let is_again = self.jobs.keys().any(same);
+        let from = Key {
+            submit_s: 0,
+            ..job.key
+        };
+        let is_again = self.jobs.range(from..job.key).next().is_some();
         let job = &JobSeen {
             start_s: job.start_s.filter(|_| !is_again),
             ..job.clone()
