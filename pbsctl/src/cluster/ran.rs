@@ -76,7 +76,8 @@ pub(super) fn ran(out: Output, options: &RanOptions) -> Result<(), Failure> {
         nodes: options.nodes,
         runs,
     };
-    out.print(&compared, || text(&compared))
+    out.named("cluster-ran")
+        .print(&compared, || text(&compared))
 }
 
 fn text(compared: &Compared) -> String {
