@@ -15,10 +15,10 @@ const TICKS: u64 = 8;
 /// A job that is over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ran {
-    /// What its user calls it: `NUMBER.DEADLINE`, the deadline from the submission on; one
-    /// that is called otherwise has none.
+    /// What its user calls it: `NUMBER.DEADLINE.SUBMITTED`, the deadline from the submission
+    /// on; one that is called otherwise has none.
     pub name: String,
-    /// When it was submitted.
+    /// When it was submitted. Slurm sets that anew if it is sent back, and its name does not.
     pub submit_s: u64,
     /// From when to when it ran; `None`: it was never started.
     pub span_s: Option<(u64, u64)>,
@@ -38,7 +38,7 @@ impl Ran {
 
     /// By when it had to be over.
     pub fn deadline_s(&self) -> Option<u64> {
-        let (_, in_s) = self.name.split_once('.')?;
+        let in_s = self.name.split('.').nth(1)?;
         in_s.parse::<u64>().ok()?.checked_add(self.submit_s)
     }
 }
@@ -71,7 +71,10 @@ fn line_of(line: &str) -> Option<Ran> {
     }
     Some(Ran {
         name: name.into(),
-        submit_s: submit.parse().ok()?,
+        submit_s: match name.split('.').nth(2) {
+            Some(submit) => submit.parse().ok()?,
+            None => submit.parse().ok()?,
+        },
         span_s: match nodes.is_empty() {
             true => None,
             false => Some((start.parse().ok()?, end.parse().ok()?)),
@@ -165,7 +168,7 @@ mod tests {
 
     const TEXT: &str = "\
 1.300 1000 1000 1100 2:00 COMPLETED n[01-02]
-2.100 1010 1100 1130 1:00 COMPLETED n01
+2.100.1010 1060 1100 1130 1:00 COMPLETED n01
 3.60 1020 N/A 1030 1:00 CANCELLED 
 ";
 

@@ -76,8 +76,8 @@ enum What {
     /// Compare runs of the same jobs under Slurm, planned by one and by another
     ///
     /// A file has what `squeue -h -a -t all -o '%j %V %S %e %l %T %N'` printed with
-    /// SLURM_TIME_FORMAT=%s. A job called NUMBER.SECONDS has its deadline so long after it was
-    /// submitted.
+    /// SLURM_TIME_FORMAT=%s. A job called NUMBER.SECONDS.SUBMITTED was submitted then, and has
+    /// its deadline so long after that.
     Ran(ran::RanOptions),
 
     /// Write a trace of jobs like those of a real cluster
