@@ -20,7 +20,7 @@ export ARCH DEBUG KERNEL_SRC JOBS T B CHAOS_STEPS C COUNT MINUTES SEED
 # One clock for all stages of one make.
 export STAGE_EPOCH := $(shell date +%s)
 
-.PHONY: help setup kernel user run test soak bench bench-planner bench-cluster bench-cosched lint pbsctl deb coverage mutants shell clean distclean
+.PHONY: help setup kernel user run test soak bench bench-planner bench-cluster bench-cosched bench-slurm lint pbsctl deb coverage mutants shell clean distclean
 
 help:
 	@echo 'make run      build all, run the main job in the virtual machine, and close'
@@ -31,6 +31,7 @@ help:
 	@echo 'make bench    measure what the class costs; B=name measures one thing'
 	@echo 'make bench-planner  measure the planner on this machine; B=name likewise'
 	@echo 'make bench-cluster  measure the planner of clusters on this machine'
+	@echo 'make bench-slurm  measure what planning for Slurm takes on this machine (root)'
 	@echo 'make bench-cosched  measure what co-scheduling takes on this machine'
 	@echo 'make kernel   build the kernel; DEBUG=1: with lockdep, KASAN and others;'
 	@echo '              ARCH=x86_64: for x86-64, as with user, test and shell'
@@ -75,6 +76,9 @@ bench-planner: setup
 
 bench-cluster: setup
 	@scripts/bench-cluster
+
+bench-slurm: setup
+	@scripts/bench-slurm
 
 bench-cosched: setup
 	@scripts/bench-cosched

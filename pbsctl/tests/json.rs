@@ -122,6 +122,8 @@ fn what_is_printed_is_what_is_documented() {
     let ledger = path("cluster.db");
     let conf = path("slurm.conf");
     std::fs::write(&conf, "NodeName=n1\nPartitionName=plan Nodes=ALL\n").unwrap();
+    let ran = format!("one={}", path("ran"));
+    std::fs::write(path("ran"), "1.60 1000 1000 1001 1:00 COMPLETED n1\n").unwrap();
     let slow = path("slow.db");
     slowed(Path::new(&slow));
     let text = "name = \"sort\"\ndeadline_ns = 9_000_000_000\n[[process]]\nid = 1\n\
@@ -255,6 +257,7 @@ fn what_is_printed_is_what_is_documented() {
             &["cluster", "whole", "--nodes", "1", "--jobs", "2"],
         ),
         ("cluster-doctor", &["cluster", "doctor", "--conf", &conf]),
+        ("cluster-ran", &["cluster", "ran", &ran]),
         ("completions", &["completions", "fish"]),
         (
             "cluster-clock",

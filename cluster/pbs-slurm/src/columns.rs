@@ -215,7 +215,7 @@ fn memory_bytes(text: &str) -> Option<u64> {
 }
 
 /// `2:00`, `1-02:00:00`, `UNLIMITED`.
-fn limit_s(text: &str) -> Option<u64> {
+pub(crate) fn limit_s(text: &str) -> Option<u64> {
     let (days, rest) = match text.split_once('-') {
         Some((days, rest)) => (days.parse::<u64>().ok()?, rest),
         None => (0, text),
@@ -229,7 +229,7 @@ fn limit_s(text: &str) -> Option<u64> {
 }
 
 /// Names one by one; `None` if they can't be read.
-fn hosts(text: &str) -> Option<Vec<String>> {
+pub(crate) fn hosts(text: &str) -> Option<Vec<String>> {
     match text {
         "" | "(null)" => Some(Vec::new()),
         text => pbs_slurm_conf::expand(text).ok(),

@@ -13,11 +13,13 @@
 mod columns;
 mod events;
 mod pipe;
+mod ran;
 mod serve;
 mod slurm;
 
 pub use columns::jobs_of;
 pub use events::Hints;
 pub use pipe::{Answer, Pipe};
+pub use ran::{gantt, metrics_of, ran_of, Ran, BOUND_S};
 pub use serve::{serve, Serving};
 pub use slurm::{Options, Slurm};

@@ -20,6 +20,8 @@ const OPERATOR: &str = "controller";
 const TOLD: &str = "controller: ";
 /// Plans that are shown at once at most; the soonest first.
 const SHOWN_AT_ONCE: usize = 100;
+/// New jobs that are planned in a turn at most: what is due must not wait for thousands.
+const NEW_AT_ONCE: usize = 200;
 /// How a request ended that is nowhere any more.
 const LOST: &str = "lost by the controller; submit it again";
 /// How it ended if its job was sent back, and is planned as another.
@@ -110,6 +112,8 @@ pub struct Steer {
     /// Since the Unix epoch.
     next_look: Duration,
     is_stale: bool,
+    /// New jobs were left for the next turn, which comes at once.
+    is_behind: bool,
     /// What is to be said to the operator, once each.
     news: Vec<String>,
     unreachable: Option<String>,
@@ -126,6 +130,7 @@ impl Steer {
             declined: HashMap::new(),
             next_look: Duration::ZERO,
             is_stale: true,
+            is_behind: false,
             news: Vec::new(),
             unreachable: None,
         };
@@ -144,6 +149,9 @@ impl Steer {
 
     /// When it has to be called again at the latest if nothing happens; since the Unix epoch.
     pub fn next(&self, manager: &Manager<Link>, now: Duration) -> Duration {
+        if self.is_behind {
+            return now;
+        }
         let second = Duration::from_secs(1);
         let graces = self.jobs.values().filter_map(|of| of.committed.as_ref());
         let next = graces.map(|it| it.until).min();
@@ -182,7 +190,8 @@ impl Steer {
         }
         let mut committed = self.jobs.values().filter_map(|of| of.committed.as_ref());
         let is_late = committed.any(|it| it.until <= now);
-        self.is_stale |= !events.is_empty() || now >= self.next_look || is_late;
+        self.is_stale |= !events.is_empty() || now >= self.next_look || is_late || self.is_behind;
+        self.is_behind = false;
         if self.is_stale {
             match controller.snapshot() {
                 Ok(world) => {
@@ -240,11 +249,21 @@ impl Steer {
         // Who is followed comes first.
         let mut order: Vec<&JobSeen> = jobs.iter().collect();
         order.sort_by_key(|job| job.key);
+        let mut new = 0;
         for job in order {
-            match self.jobs.contains_key(&job.key) {
-                true => self.known(manager, controller, job, now),
-                false => self.unknown(manager, controller, job, now)?,
+            if self.jobs.contains_key(&job.key) {
+                self.known(manager, controller, job, now);
+                continue;
             }
+            // One that could start by itself is held at once.
+            let is_held = matches!(job.state, JobState::Pending(Hold::User | Hold::Admin));
+            let is_new = is_held && !self.declined.contains_key(&job.key);
+            new += usize::from(is_new);
+            if is_new && new > NEW_AT_ONCE {
+                self.is_behind = true;
+                continue;
+            }
+            self.unknown(manager, controller, job, now)?;
         }
         let gone: Vec<Key> = self
             .jobs

@@ -690,4 +690,27 @@ fn whatever_happens_nothing_starts_unplanned_and_all_ends() {
     for seed in 0..seeds.and_then(|seeds| seeds.parse().ok()).unwrap_or(4) {
         anything(seed, 120);
     }
+
+#[test]
+fn f6_who_is_due_does_not_wait_for_hundreds_that_are_new() {
+    let mut lab = Lab::new("f6-many");
+    let first = lab.slurm.submit(1, 1, 2, 60, 20);
+    for job in 2..=450 {
+        lab.slurm.submit(job, 1, 2, 60, 20);
+    }
+    for (turns, planned) in [(1, 200), (2, 400), (3, 450)] {
+        lab.turn();
+        assert_eq!(lab.manager().open_rows().len(), planned);
+        // The others come at once; after all of them time is waited for again.
+        let now = Duration::from_secs(lab.now_s);
+        let manager = lab.manager.as_ref().unwrap();
+        assert_eq!(lab.steer.next(manager, now) == now, turns < 3);
+        // The first is let go meanwhile.
+        assert!(!matches!(
+            lab.state(first),
+            JobState::Pending(Hold::User | Hold::Admin)
+        ));
+    }
+    lab.seconds(2);
+    assert_eq!(lab.state(first), JobState::Running);
 }

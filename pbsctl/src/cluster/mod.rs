@@ -4,6 +4,7 @@
 mod ask;
 mod doctor;
 mod ledger;
+mod ran;
 mod replay;
 mod serve;
 mod show;
@@ -72,6 +73,13 @@ enum What {
     /// then. FCFS, EASY and conservative backfilling see the cores as one pool; the planner
     /// maps onto the nodes of the site.
     Replay(replay::ReplayOptions),
+
+    /// Compare runs of the same jobs under Slurm, planned by one and by another
+    ///
+    /// A file has what `squeue -h -a -t all -o '%j %V %S %e %l %T %N'` printed with
+    /// SLURM_TIME_FORMAT=%s. A job called NUMBER.SECONDS.SUBMITTED was submitted then, and has
+    /// its deadline so long after that.
+    Ran(ran::RanOptions),
 
     /// Write a trace of jobs like those of a real cluster
     ///
@@ -178,6 +186,7 @@ pub(crate) fn cluster(out: Output, options: &ClusterOptions) -> Result<ExitCode,
         What::Check { site } => check_site(out, site)?,
         What::Doctor(options) => return doctor::doctor(out, options),
         What::Replay(options) => replay::replay_trace(out, options)?,
+        What::Ran(options) => ran::ran(out, options)?,
         What::Workload(options) => replay::write_workload(options)?,
         What::Whole(options) => whole::whole(out, options)?,
         What::New(options) => ledger::new(out, options)?,

@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What it takes to have Slurm start what is planned. It needs a cluster of 16 nodes, as
+//! `scripts/slurm-cluster` makes it, and is run in it by `scripts/bench-slurm`.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use pbs_ledger::Access;
+use pbs_manager::Manager;
+use pbs_slurm::{Hints, Options, Pipe, Slurm};
+use pbs_steer::{Controller, Key, Link, Settings, Steer};
+
+const USER: &str = "games";
+const NODES: usize = 16;
+const STARTS: usize = 40;
+const SITE: &str = "
+name = 'lab'
+allocate_timeout = '5s'
+release_timeout = '5s'
+[[nodes]]
+name = 'n%02d'
+count = 16
+has = 'ncpus=2:mem=1000m'
+";
+
+fn now_s() -> f64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.map_or(0.0, |now| now.as_secs_f64())
+}
+
+fn directory() -> PathBuf {
+    let directory = std::env::var_os("PBS_SLURM_DIR").map(PathBuf::from);
+    directory.expect("run it by scripts/bench-slurm")
+}
+
+fn events() -> PathBuf {
+    let events = std::env::var_os("PBS_SLURM_EVENTS").map(PathBuf::from);
+    events.expect("run it by scripts/bench-slurm")
+}
+
+/// Submits a job of `USER`; its number.
+fn submit(options: &[&str], script: &str) -> u32 {
+    let output = Command::new("setpriv")
+        .args(["--reuid", USER, "--regid", USER, "--clear-groups", "sbatch"])
+        .args(["--parsable", "-p", "plan", "-o", "/dev/null", "-D", "/"])
+        .args(options)
+        .args(["--wrap", script])
+        .output()
+        .expect("there is setpriv");
+    let said = String::from_utf8_lossy(&output.stdout);
+    let number = said.trim().parse();
+    number.unwrap_or_else(|_| panic!("sbatch: {}", String::from_utf8_lossy(&output.stderr)))
+}
+
+/// A key that a job is named by.
+fn key(job: u32) -> Key {
+    Key {
+        job,
+        index: None,
+        submit_s: 0,
+    }
+}
+
+fn slurm() -> Slurm {
+    Slurm::new(&Options {
+        partition: "plan".into(),
+        events: events(),
+        patience: Duration::from_secs(30),
+    })
+    .expect("the event file can be read")
+}
+
+/// What a job says of its time in that file, once it does.
+fn mark(path: &Path) -> f64 {
+    let until = Instant::now() + Duration::from_secs(60);
+    loop {
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        if let (true, Ok(at)) = (text.ends_with('\n'), text.trim().parse()) {
+            return at;
+        }
+        assert!(Instant::now() < until, "{} is not there", path.display());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn spread(what: &str, bar: &str, mut all_s: Vec<f64>) {
+    all_s.sort_by(f64::total_cmp);
+    let at = |percent: usize| all_s[(all_s.len() * percent).div_ceil(100).max(1) - 1];
+    println!(
+        "  {what:<44} {:>4}  {:>7.3} {:>7.3} {:>7.3} {:>7.3}   {bar}",
+        all_s.len(),
+        all_s[0],
+        at(50),
+        at(99),
+        at(100)
+    );
+}
+
+fn figure(what: &str, value: String, bar: &str) {
+    println!("  {what:<44} {value:>38}   {bar}");
+}
+
+fn node(place: usize) -> Vec<String> {
+    vec![format!("n{:02}", place % NODES + 1)]
+}
+
+/// From the call that lets a job go to the first command of its script.
+fn releases(slurm: &mut Slurm, marks: &Path) {
+    let mut all = Vec::new();
+    for place in 0..STARTS {
+        let path = marks.join(format!("release-{place}"));
+        let job = submit(
+            &["-N1", "-n2", "-t1"],
+            &format!("date +%s.%N > {}", path.display()),
+        );
+        slurm.hold(key(job)).expect("it can be held");
+        // Not always in the same phase of Slurm's round.
+        std::thread::sleep(Duration::from_millis((place as u64 * 37) % 1000));
+        let from = now_s();
+        let done = slurm.commit(key(job), &node(place), None);
+        assert_eq!(done, Ok(()));
+        all.push(mark(&path) - from);
+    }
+    spread("release to start", "p50 0.6, max 1.2", all);
+}
+
+/// From the second for which a job is let go to the first command of its script.
+fn committed(slurm: &mut Slurm, marks: &Path) {
+    let jobs: Vec<(u32, PathBuf)> = (0..STARTS)
+        .map(|place| {
+            let path = marks.join(format!("committed-{place}"));
+            let script = format!("date +%s.%N > {}", path.display());
+            let job = submit(&["-N1", "-n2", "-t1"], &script);
+            slurm.hold(key(job)).expect("it can be held");
+            (job, path)
+        })
+        .collect();
+    let first_s = now_s() as u64 + 6;
+    let mut all = Vec::new();
+    let mut at_s = Vec::new();
+    for (place, (job, _)) in jobs.iter().enumerate() {
+        let start_s = first_s + place as u64;
+        // Let go five seconds before, as the service does.
+        let left_s = start_s as f64 - 5.0 - now_s();
+        std::thread::sleep(Duration::from_secs_f64(left_s.max(0.0)));
+        let done = slurm.commit(key(*job), &node(place), Some(start_s));
+        assert_eq!(done, Ok(()));
+        at_s.push(start_s);
+    }
+    for ((_, path), start_s) in jobs.iter().zip(at_s) {
+        all.push(mark(path) - start_s as f64);
+    }
+    spread("planned to real start", "0 to 1.2", all);
+}
+
+/// From the end of a job to the start of the one that waits for its node.
+fn successors(slurm: &mut Slurm, marks: &Path) {
+    let mut paths = Vec::new();
+    for place in 0..STARTS {
+        let (end, begin) = (
+            marks.join(format!("end-{place}")),
+            marks.join(format!("begin-{place}")),
+        );
+        let first = submit(
+            &["-N1", "-n2", "-t1"],
+            &format!(
+                "sleep 2.{:02}; date +%s.%N > {}",
+                place * 37 % 100,
+                end.display()
+            ),
+        );
+        let second = submit(
+            &["-N1", "-n2", "-t1"],
+            &format!("date +%s.%N > {}", begin.display()),
+        );
+        for job in [first, second] {
+            slurm.hold(key(job)).expect("it can be held");
+        }
+        assert_eq!(slurm.commit(key(first), &node(place), None), Ok(()));
+        std::thread::sleep(Duration::from_millis(1310));
+        assert_eq!(slurm.commit(key(second), &node(place), None), Ok(()));
+        paths.push((end, begin));
+    }
+    let all = paths.iter().map(|(end, begin)| mark(begin) - mark(end));
+    spread("end to start of the next", "max 0.3", all.collect());
+}
+
+/// From a command to the event of it; the command is part of it.
+fn hints(pipe: &mut Pipe) {
+    let job = submit(&["-N1", "-n2", "-t1"], "true");
+    pipe.say(&[format!("hold {job}")]).expect("it answers");
+    let mut hints = Hints::open(&events()).expect("the event file can be read");
+    let mut all = Vec::new();
+    for number in 0..STARTS {
+        std::thread::sleep(Duration::from_millis(30));
+        hints.take();
+        let begin = Instant::now();
+        pipe.say(&[format!("update JobId={job} Comment={number}")])
+            .expect("it answers");
+        while hints.take().is_empty() {
+            assert!(begin.elapsed() < Duration::from_secs(10), "no event came");
+            hints.wait(Duration::from_secs(1));
+        }
+        all.push(begin.elapsed().as_secs_f64());
+    }
+    spread("command to its event, seen by inotify", "max 0.05", all);
+    pipe.say(&[format!("update JobId={job} Comment=x")])
+        .expect("it answers");
+    const COMMANDS: usize = 2000;
+    let commands: Vec<String> = (0..COMMANDS)
+        .map(|number| format!("update JobId={job} AdminComment={number}"))
+        .collect();
+    let begin = Instant::now();
+    let answers = pipe.say(&commands).expect("it answers");
+    assert!(answers.iter().all(Result::is_ok));
+    let rate = COMMANDS as f64 / begin.elapsed().as_secs_f64();
+    figure("commands by the pipe", format!("{rate:.0}/s"), "500/s");
+    let _ = Command::new("scancel").arg(job.to_string()).status();
+}
+
+fn rss_mb() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kb = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
+    kb.unwrap_or(0_u64) / 1024
+}
+
+fn since_epoch() -> Duration {
+    Duration::from_secs_f64(now_s())
+}
+
+/// Many that wait: how long it takes to look, to plan all and to be there again.
+fn held(slurm: &mut Slurm, count: usize) {
+    for from in (0..count).step_by(1000) {
+        let most = (count - from).min(1000) - 1;
+        // They start in an hour, so that none runs meanwhile.
+        submit(
+            &[
+                "-N1",
+                "-n2",
+                "-t10",
+                "-b",
+                "now+3600",
+                "-a",
+                &format!("0-{most}"),
+            ],
+            "true",
+        );
+    }
+    let mut all = Vec::new();
+    for _ in 0..5 {
+        let begin = Instant::now();
+        let world = slurm.snapshot().expect("it answers");
+        assert!(world.jobs.len() >= count, "{}", world.jobs.len());
+        all.push(begin.elapsed().as_secs_f64());
+    }
+    figure(
+        &format!("first look at {count} that wait"),
+        format!("{:.3} s", all.remove(0)),
+        "",
+    );
+    spread(&format!("later look at {count}"), "max 0.1", all);
+
+    let path = directory().join("bench.db");
+    let clock_s = now_s() as u64;
+    let created = Manager::create(&path, SITE, clock_s, Link::default());
+    let mut manager = created.expect("the disk is well");
+    let mut steer = Steer::new(&manager, Settings::default());
+    let before_mb = rss_mb();
+    let begin = Instant::now();
+    let mut turns = Vec::new();
+    while manager.open_rows().len() < count {
+        let turn = Instant::now();
+        let turned = steer.turn(&mut manager, slurm, since_epoch());
+        turned.expect("the disk is well");
+        turns.push(turn.elapsed().as_secs_f64());
+        assert!(turns.len() <= count, "it does not come to an end");
+    }
+    figure(
+        &format!("{count} new ones held, planned, written"),
+        format!("{:.1} s", begin.elapsed().as_secs_f64()),
+        "",
+    );
+    spread("a turn of that", "", turns);
+    for news in steer.news().iter().take(3) {
+        println!("    {news}");
+    }
+    figure(
+        "memory of that",
+        format!("{} MB", rss_mb().saturating_sub(before_mb)),
+        "",
+    );
+    drop((manager, steer));
+
+    let mut again = self::slurm();
+    let begin = Instant::now();
+    let opened = Manager::open(&path, Access::Write, Link::default());
+    let (mut manager, _) = opened.expect("a ledger");
+    let opened_s = begin.elapsed().as_secs_f64();
+    let mut steer = Steer::new(&manager, Settings::default());
+    let turned = steer.turn(&mut manager, &mut again, since_epoch());
+    turned.expect("the disk is well");
+    let all_s = begin.elapsed().as_secs_f64();
+    assert_eq!(manager.open_rows().len(), count);
+    figure(
+        &format!("started anew with {count}"),
+        format!("{opened_s:.2} s the ledger, {all_s:.2} s in all"),
+        "3 s",
+    );
+    let mut all = Vec::new();
+    for _ in 0..5 {
+        let begin = Instant::now();
+        let turned = steer.turn(&mut manager, &mut again, since_epoch());
+        turned.expect("the disk is well");
+        all.push(begin.elapsed().as_secs_f64());
+    }
+    spread("a turn after that", "", all);
+}
+
+fn main() {
+    if std::env::args().any(|argument| argument == "--test") {
+        return;
+    }
+    let count = std::env::var("PBS_BENCH_HELD").ok();
+    let count = count.and_then(|count| count.parse().ok()).unwrap_or(10_000);
+    let marks = directory().join("home");
+    let mut slurm = slurm();
+    let mut pipe = Pipe::new("scontrol", Duration::from_secs(30));
+    println!(
+        "  {:<44} {:>4}  {:>7} {:>7} {:>7} {:>7}   bar",
+        "seconds", "n", "least", "p50", "p99", "most"
+    );
+    if std::env::var_os("PBS_BENCH_HELD_ONLY").is_none() {
+        releases(&mut slurm, &marks);
+        committed(&mut slurm, &marks);
+        successors(&mut slurm, &marks);
+        hints(&mut pipe);
+    }
+    held(&mut slurm, count);
+}
