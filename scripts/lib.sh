@@ -21,6 +21,8 @@ x86_64) TARGET=x86_64-unknown-linux-gnu DEB_ARCH=amd64 INITRAMFS=$BUILD/initramf
 	exit 1
 	;;
 esac
+# As folders of libraries name it.
+MULTIARCH=${TARGET/-unknown/}
 
 LLVM_BIN=/usr/lib/llvm-19/bin
 SRC=$BUILD/src/linux
