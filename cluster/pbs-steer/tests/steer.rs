@@ -690,6 +690,7 @@ fn whatever_happens_nothing_starts_unplanned_and_all_ends() {
     for seed in 0..seeds.and_then(|seeds| seeds.parse().ok()).unwrap_or(4) {
         anything(seed, 120);
     }
+}
 
 #[test]
 fn f6_who_is_due_does_not_wait_for_hundreds_that_are_new() {
