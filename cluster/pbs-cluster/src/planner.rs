@@ -430,7 +430,7 @@ impl Planner {
             classes.max() == need.kinds.iter().filter_map(Kind::cheapest).max()
         });
         if is_held
-            || self.policy.keeps_places
+            || self.policy.told_before_s.is_some()
             || on_best && self.policy.mapping == Mapping::Cheapest
         {
             return;

@@ -17,9 +17,9 @@ pub struct Policy {
     /// Nodes are asked by so many threads where many chunks are wanted: Keller's thread
     /// pool (5.4). The plan does not depend on it. At least 1.
     pub threads: usize,
-    /// Somebody is told the nodes of a request before it starts: it starts on these, even if
-    /// better ones have become free.
-    pub keeps_places: bool,
+    /// Somebody is told the place of a request so long before it starts, and starts it: it
+    /// stays then, even if a better one has become free.
+    pub told_before_s: Option<u64>,
 }
 
 impl Default for Policy {
@@ -30,7 +30,7 @@ impl Default for Policy {
             min_dist_s: 1,
             horizon_s: None,
             threads: 1,
-            keeps_places: false,
+            told_before_s: None,
         }
     }
 }

@@ -100,11 +100,11 @@ pub trait Engine {
     fn has_phases(&self) -> bool {
         false
     }
-    /// Whether it starts requests by itself, when and where it was told before: their nodes
-    /// stay as planned, and it says of each that it runs or does not, however long that
-    /// takes. No node is to blame then.
-    fn starts_itself(&self) -> bool {
-        false
+    /// Whether it starts requests by itself, when and where it was told so long before: their
+    /// places stay from then on, and it says of each that it runs or does not, however long
+    /// that takes. No node is to blame then.
+    fn told_before_s(&self) -> Option<u64> {
+        None
     }
     /// The nodes of a request that have not told yet that they are ready, or free of it;
     /// none: it is not known which.
@@ -148,8 +148,8 @@ impl<E: Engine> Engine for &mut E {
         E::has_phases(self)
     }
 
-    fn starts_itself(&self) -> bool {
-        E::starts_itself(self)
+    fn told_before_s(&self) -> Option<u64> {
+        E::told_before_s(self)
     }
 
     fn late_nodes(&self, request: RequestId) -> Vec<String> {

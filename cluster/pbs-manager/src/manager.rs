@@ -109,7 +109,7 @@ impl<E: Engine> Manager<E> {
         let machine = Arc::new(Machine::of_site(&site));
         let rules = Rules::of_site(&site, &machine, clock_s..clock_s + HORIZON_S);
         let policy = Policy {
-            keeps_places: engine.starts_itself(),
+            told_before_s: engine.told_before_s(),
             ..Policy::of_site(&site)
         };
         Self {

@@ -136,7 +136,7 @@ impl<E: Engine> Manager<E> {
         match row.phase {
             None if row.is_reservation => self.end(id, "over"),
             None => self.end(id, "aborted at its end"),
-            Some(Phase::Allocating) if self.engine.starts_itself() => {}
+            Some(Phase::Allocating) if self.engine.told_before_s().is_some() => {}
             Some(Phase::Allocating) => {
                 let limit_s = row.allocate_s;
                 self.nodes_failed(&row, &format!("not ready for request {id} in {limit_s} s"));

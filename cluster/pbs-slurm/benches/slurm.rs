@@ -264,7 +264,7 @@ fn held(slurm: &mut Slurm, count: usize) {
 
     let path = directory().join("bench.db");
     let clock_s = now_s() as u64;
-    let created = Manager::create(&path, SITE, clock_s, Link::default());
+    let created = Manager::create(&path, SITE, clock_s, Link::new(Duration::from_secs(5)));
     let mut manager = created.expect("the disk is well");
     let mut steer = Steer::new(&manager, Settings::default());
     let before_mb = rss_mb();
@@ -295,7 +295,7 @@ fn held(slurm: &mut Slurm, count: usize) {
 
     let mut again = self::slurm();
     let begin = Instant::now();
-    let opened = Manager::open(&path, Access::Write, Link::default());
+    let opened = Manager::open(&path, Access::Write, Link::new(Duration::from_secs(5)));
     let (mut manager, _) = opened.expect("a ledger");
     let opened_s = begin.elapsed().as_secs_f64();
     let mut steer = Steer::new(&manager, Settings::default());

@@ -31,7 +31,8 @@ pub fn serve(
     serving: Serving,
     mut heard: impl FnMut(&str),
 ) -> Result<(), Error> {
-    let (mut manager, recovered) = Manager::open(ledger, Access::Write, Link::default())?;
+    let link = Link::new(serving.settings.window);
+    let (mut manager, recovered) = Manager::open(ledger, Access::Write, link)?;
     if manager.clock_s() > now().as_secs() {
         let what = "the clock of the ledger is ahead of that of the machine; make one without \
                     --at, and don't advance it";

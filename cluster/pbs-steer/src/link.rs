@@ -2,6 +2,7 @@
 //! Between the manager and who steers: orders go one way, what has happened the other.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use pbs_cluster::RequestId;
 use pbs_manager::{Allocation, Engine, Happened};
@@ -20,8 +21,9 @@ pub(crate) enum Order {
 }
 
 /// The engine that a manager is given whose requests are steered.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Link {
+    window_s: u64,
     pub(crate) orders: Vec<Order>,
     /// What has happened, by when: it is told when the manager's clock is there.
     told: BTreeMap<(u64, u64), Happened>,
@@ -29,6 +31,16 @@ pub struct Link {
 }
 
 impl Link {
+    /// For one who lets go so long before the start.
+    pub fn new(window: Duration) -> Self {
+        Self {
+            window_s: window.as_secs(),
+            orders: Vec::new(),
+            told: BTreeMap::new(),
+            count: 0,
+        }
+    }
+
     /// Something has happened then.
     pub(crate) fn tell(&mut self, at_s: u64, happened: Happened) {
         self.count += 1;
@@ -57,8 +69,8 @@ impl Engine for Link {
         true
     }
 
-    fn starts_itself(&self) -> bool {
-        true
+    fn told_before_s(&self) -> Option<u64> {
+        Some(self.window_s)
     }
 
     fn next_s(&self) -> Option<u64> {

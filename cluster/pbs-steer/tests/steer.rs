@@ -42,7 +42,7 @@ impl Lab {
         std::fs::create_dir_all(&directory).unwrap();
         let path = directory.join(name);
         let _ = std::fs::remove_file(&path);
-        let manager = Manager::create(&path, SITE, T, Link::default()).unwrap();
+        let manager = Manager::create(&path, SITE, T, Link::new(settings().window)).unwrap();
         let steer = Steer::new(&manager, settings());
         Self {
             path,
@@ -84,7 +84,8 @@ impl Lab {
     /// The planner was killed, and is there again.
     fn restart(&mut self) {
         drop(self.manager.take());
-        let (manager, _) = Manager::open(&self.path, Access::Write, Link::default()).unwrap();
+        let (manager, _) =
+            Manager::open(&self.path, Access::Write, Link::new(settings().window)).unwrap();
         self.steer = Steer::new(&manager, settings());
         self.manager = Some(manager);
     }
@@ -714,4 +715,27 @@ fn f6_who_is_due_does_not_wait_for_hundreds_that_are_new() {
     }
     lab.seconds(2);
     assert_eq!(lab.state(first), JobState::Running);
+}
+
+#[test]
+fn f8_who_was_let_go_stays_where_it_starts() {
+    let mut lab = Lab::new("f8-stays");
+    // The first takes n01 and n02, the second the others and ends with the same second.
+    let first = lab.slurm.submit(1, 2, 4, 120, 60);
+    lab.turn();
+    let second = lab.slurm.submit(2, 2, 4, 60, 60);
+    lab.turn();
+    let third = lab.slurm.submit(3, 2, 4, 60, 30);
+    lab.turn();
+    assert_eq!(lab.row(third).nodes[0].node, lab.row(second).nodes[0].node);
+    lab.seconds(58);
+    assert!(committed(&lab.state(third)));
+    lab.seconds(10);
+    // Better nodes were free when it began, and it is not sent there.
+    assert_eq!(lab.state(third), JobState::Running);
+    assert_eq!(lab.rows(third).len(), 1);
+    lab.seconds(40);
+    for job in [first, second, third] {
+        assert_eq!(lab.outcome(job), "completed");
+    }
 }
