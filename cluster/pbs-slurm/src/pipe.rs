@@ -180,6 +180,8 @@ fn answer_of(said: &str) -> Answer {
             Fault::Gone
         } else if has(&["no longer pending", "not supported on this system"]) {
             Fault::Started
+        } else if has(&["try again in a bit"]) {
+            Fault::Later
         } else if has(&[
             "Unable to contact",
             "Unexpected message received",
@@ -272,6 +274,10 @@ done
             (
                 "Job is no longer pending execution for job 3",
                 Fault::Started,
+            ),
+            (
+                "Job update not available right now, the DB index is being set, try again in a bit",
+                Fault::Later,
             ),
         ] {
             assert_eq!(answer_of(said), Err(fault), "{said}");

@@ -150,6 +150,15 @@ impl Controller for Slurm {
         self.say(format!("hold {}", job.name()))
     }
 
+    fn hold_all(&mut self, jobs: &[Key]) -> Vec<Answer> {
+        let commands: Vec<String> = jobs
+            .iter()
+            .map(|job| format!("hold {}", job.name()))
+            .collect();
+        let answers = self.pipe.say(&commands);
+        answers.unwrap_or_else(|why| vec![Err(why); jobs.len()])
+    }
+
     fn show(&mut self, job: Key, start_s: Option<u64>, why: &str) -> Answer {
         let start = start_s.map_or_else(String::new, |start_s| format!(" StartTime=uts{start_s}"));
         let why = quoted(why);

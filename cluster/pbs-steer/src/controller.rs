@@ -24,6 +24,8 @@ pub enum Fault {
     Started,
     /// The batch system does not allow that; in its words.
     Denied(String),
+    /// Not now; a moment later it will do.
+    Later,
     /// It does not answer.
     Unreachable(String),
 }
@@ -34,6 +36,7 @@ impl fmt::Display for Fault {
             Self::Gone => f.write_str("there is no such job any more"),
             Self::Started => f.write_str("it has begun already"),
             Self::Denied(why) => write!(f, "refused: {why}"),
+            Self::Later => f.write_str("not now"),
             Self::Unreachable(why) => write!(f, "no answer: {why}"),
         }
     }
@@ -73,6 +76,11 @@ pub trait Controller {
     ///
     /// All of [`Fault`].
     fn hold(&mut self, job: Key) -> Result<(), Fault>;
+
+    /// The same of several, each for itself.
+    fn hold_all(&mut self, jobs: &[Key]) -> Vec<Result<(), Fault>> {
+        jobs.iter().map(|&job| self.hold(job)).collect()
+    }
 
     /// Tells its user when and where it is planned, or why it is not.
     ///

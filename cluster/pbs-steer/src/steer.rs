@@ -249,22 +249,23 @@ impl Steer {
         // Who is followed comes first.
         let mut order: Vec<&JobSeen> = jobs.iter().collect();
         order.sort_by_key(|job| job.key);
-        let mut new = 0;
+        let mut new = Vec::new();
         for job in order {
-            if self.jobs.contains_key(&job.key) {
-                self.known(manager, controller, job, now);
-                continue;
+            match (&job.state, self.jobs.contains_key(&job.key)) {
+                (_, true) => self.known(manager, controller, job, now),
+                (JobState::Pending(hold), false) => {
+                    // One that could start by itself is held at once.
+                    let is_first = new.len() < NEW_AT_ONCE || *hold == Hold::No;
+                    let is_declined = self.declined.get(&job.key) == Some(&Asked::of(job));
+                    if is_first && !(is_declined && *hold == Hold::Admin) {
+                        new.push(job);
+                    }
+                    self.is_behind |= !is_first;
+                }
+                (_, false) => {}
             }
-            // One that could start by itself is held at once.
-            let is_held = matches!(job.state, JobState::Pending(Hold::User | Hold::Admin));
-            let is_new = is_held && !self.declined.contains_key(&job.key);
-            new += usize::from(is_new);
-            if is_new && new > NEW_AT_ONCE {
-                self.is_behind = true;
-                continue;
-            }
-            self.unknown(manager, controller, job, now)?;
         }
+        self.welcome(manager, controller, &new, now)?;
         let gone: Vec<Key> = self
             .jobs
             .keys()
@@ -294,64 +295,93 @@ impl Steer {
         Ok(())
     }
 
-    /// A job that was not planned before.
-    fn unknown(
+    /// Jobs that were not planned before are held, and planned if they can be.
+    fn welcome(
         &mut self,
         manager: &mut Manager<Link>,
         controller: &mut dyn Controller,
-        job: &JobSeen,
+        new: &[&JobSeen],
         now: Duration,
     ) -> Result<(), Error> {
-        let JobState::Pending(hold) = &job.state else {
+        if new.is_empty() {
             return Ok(());
-        };
-        if *hold != Hold::Admin {
-            if let Err(why) = controller.hold(job.key) {
-                self.failed(job.key, "hold", &why);
-                return Ok(());
-            }
         }
-        let asked = Asked::of(job);
-        if self.declined.get(&job.key) == Some(&asked) {
-            return Ok(());
+        let is_loose = |job: &&&JobSeen| job.state != JobState::Pending(Hold::Admin);
+        let loose: Vec<Key> = new.iter().filter(is_loose).map(|job| job.key).collect();
+        let mut not_held = HashSet::new();
+        for (&key, held) in loose.iter().zip(controller.hold_all(&loose)) {
+            if let Err(why) = held {
+                self.failed(key, "hold", &why);
+                not_held.insert(key);
+            }
         }
         manager.advance(now.as_secs().max(manager.clock_s()))?;
-        // The time from which on a job may start that was sent back is none of its user's.
-        let from = Key {
-            submit_s: 0,
-            ..job.key
+        let is_new = |job: &&&JobSeen| {
+            let is_declined = self.declined.get(&job.key) == Some(&Asked::of(job));
+            !is_declined && !not_held.contains(&job.key)
         };
-        let is_again = self.jobs.range(from..job.key).next().is_some();
-        let job = &JobSeen {
-            start_s: job.start_s.filter(|_| !is_again),
-            ..job.clone()
-        };
-        let requests = |name: &str| self.request_of(name);
-        let planned = match wish_of(job, &requests, now.as_secs()) {
-            Err(why) => Err(why),
-            Ok(wish) => match manager.submit(&operator(), &wish) {
-                Ok(ids) => Ok(ids),
-                Err(error @ Error::Ledger(_)) => return Err(error),
-                Err(error) => Err(error.to_string()),
-            },
-        };
-        match planned {
-            Ok(ids) => {
-                for id in ids {
-                    self.track(job.key, id, Some(asked.clone()));
+        let new: Vec<&JobSeen> = new.iter().filter(is_new).copied().collect();
+        // Those that follow nobody wait for the disk together; who is followed comes first.
+        let (alone, following): (Vec<&JobSeen>, Vec<&JobSeen>) =
+            new.into_iter().partition(|job| job.after.is_empty());
+        self.plan(manager, controller, &alone, now)?;
+        for job in following {
+            self.plan(manager, controller, &[job], now)?;
+        }
+        Ok(())
+    }
+
+    /// Plans jobs that are held.
+    fn plan(
+        &mut self,
+        manager: &mut Manager<Link>,
+        controller: &mut dyn Controller,
+        jobs: &[&JobSeen],
+        now: Duration,
+    ) -> Result<(), Error> {
+        let mut wishes = Vec::with_capacity(jobs.len());
+        let mut wished = Vec::with_capacity(jobs.len());
+        for &job in jobs {
+            // The time from which on a job may start that was sent back is none of its user's.
+            let from = Key {
+                submit_s: 0,
+                ..job.key
+            };
+            let is_again = self.jobs.range(from..job.key).next().is_some();
+            let plain = JobSeen {
+                start_s: job.start_s.filter(|_| !is_again),
+                ..job.clone()
+            };
+            match wish_of(&plain, &|name| self.request_of(name), now.as_secs()) {
+                Ok(wish) => {
+                    wishes.push((operator(), wish));
+                    wished.push(job);
                 }
+                Err(why) => self.decline(controller, job, &why),
             }
-            Err(why) => {
-                let told = controller.show(job.key, None, &format!("declined: {why}"));
-                if let Err(fault) = told {
-                    self.failed(job.key, "show", &fault);
+        }
+        for (job, planned) in wished.into_iter().zip(manager.submit_all(&wishes)?) {
+            match planned {
+                Ok(ids) => {
+                    for id in ids {
+                        self.track(job.key, id, Some(Asked::of(job)));
+                    }
                 }
-                self.news
-                    .push(format!("job {}: declined: {why}", job.key.name()));
-                self.declined.insert(job.key, asked);
+                Err(error @ Error::Ledger(_)) => return Err(error),
+                Err(why) => self.decline(controller, job, &why.to_string()),
             }
         }
         Ok(())
+    }
+
+    /// A job stays held, and its user is told why.
+    fn decline(&mut self, controller: &mut dyn Controller, job: &JobSeen, why: &str) {
+        if let Err(fault) = controller.show(job.key, None, &format!("declined: {why}")) {
+            self.failed(job.key, "show", &fault);
+        }
+        self.news
+            .push(format!("job {}: declined: {why}", job.key.name()));
+        self.declined.insert(job.key, Asked::of(job));
     }
 
     /// A job that was planned before.
@@ -920,7 +950,7 @@ impl Steer {
         self.is_stale = true;
         match why {
             // The next look tells what became of it.
-            Fault::Gone | Fault::Started => {}
+            Fault::Gone | Fault::Started | Fault::Later => {}
             Fault::Denied(_) => self.news.push(format!("job {}: {what}: {why}", key.name())),
             Fault::Unreachable(_) => self.silent(why),
         }
