@@ -123,6 +123,6 @@ fn tell(arguments: &Arguments, message: Result<String, String>) {
     });
     match told.and_then(|answer| message::understood(&answer)) {
         Ok(()) => slurm::verbose("pbsd: told of this step"),
-        Err(why) => slurm::error(&format!("pbsd: {why}; this step goes on without a plan")),
+        Err(why) => slurm::error(&format!("pbsd: {why}; the step is not held up by that")),
     }
 }
