@@ -13,8 +13,9 @@ const DOCUMENT: &str = include_str!("../../Documentation/json.rst");
 const SAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../samples");
 
 /// What the commands of `cluster` print that work on a ledger.
-const CLUSTER: [&str; 10] = [
+const CLUSTER: [&str; 11] = [
     "systems", "clock", "requests", "request", "why", "nodes", "limits", "stat", "whole", "doctor",
+    "ran",
 ];
 
 /// What the commands of `cosched` print.
