@@ -63,7 +63,8 @@ fn f32_measure_tells_each_pair_in_both_directions() {
     assert_eq!(entries.len(), 4);
     for (entry, pair) in entries.iter().zip(pairs) {
         assert_eq!(entry.victim, pair["victim"].as_str().unwrap());
-        let slowdown = pair["slowdown"].as_f64().unwrap();
+        // Who did not come on at all beside another is slowed by more than any number.
+        let slowdown = pair["slowdown"].as_f64().unwrap_or(f64::INFINITY);
         let bounded = slowdown.clamp(0.1, 1000.0);
         assert!((entry.slowdown - bounded).abs() < 0.001, "{entry:?} {pair}");
     }
