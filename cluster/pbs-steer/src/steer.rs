@@ -315,6 +315,8 @@ impl Steer {
                 not_held.insert(key);
             }
         }
+        // What can't be held now is tried again a moment later, not at once.
+        self.is_behind &= not_held.is_empty();
         manager.advance(now.as_secs().max(manager.clock_s()))?;
         let is_new = |job: &&&JobSeen| {
             let is_declined = self.declined.get(&job.key) == Some(&Asked::of(job));
