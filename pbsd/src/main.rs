@@ -17,7 +17,7 @@ use pbs_node::{cgroup, stay_off, this_node, Aim, Error, Node, Options, Settings}
 use pbsd::allocations::Allocations;
 use pbsd::inbox::{inbox, Sender};
 use pbsd::service::{Service, Teller};
-use pbsd::session::{Notices, Session};
+use pbsd::session::{serve, Notices};
 use pbsd::topology::Topology;
 use pbsd::{journal, notify};
 use tokio::sync::broadcast;
@@ -141,7 +141,7 @@ fn run(cli: &Cli) -> Result<(), String> {
             .map_err(|error| format!("{}: {error}", cli.socket.display()))?,
     };
     let listening = thread::Builder::new().name("socket".into());
-    let listening = listening.spawn(move || listen(listener, sender, notices));
+    let listening = listening.spawn(move || listen(listener, &sender, &notices));
     listening.map_err(|error| format!("no thread: {error}"))?;
     journal::info("pbsd: serves");
     notify::tell("READY=1");
@@ -173,24 +173,8 @@ fn machine(cli: &Cli, rate_insns_per_ms: u64) -> Result<Machine, String> {
 }
 
 /// The thread of the socket. Without it there is no service, so it ends with it.
-fn listen(listener: UnixListener, node: Sender, notices: Notices) {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_io()
-        .enable_time()
-        .build();
-    let served = runtime.and_then(|runtime| {
-        let local = tokio::task::LocalSet::new();
-        if let Some(every) = notify::watched_every() {
-            local.spawn_local(notify::watch(node.clone(), every));
-        }
-        let session = |caller| Session {
-            caller,
-            node: node.clone(),
-            notices: notices.clone(),
-        };
-        local.block_on(&runtime, pbs_socket::serve(listener, session))
-    });
-    if let Err(error) = served {
+fn listen(listener: UnixListener, node: &Sender, notices: &Notices) {
+    if let Err(error) = serve(listener, node, notices) {
         journal::warning(&format!("pbsd: the socket is no more: {error}"));
     }
     std::process::exit(1);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A process that may have ended since one has heard of it.
 
-use std::fs;
-
+use pbs_history::started_ticks;
 use serde::{Deserialize, Serialize};
 
 /// A process, which no other is that gets its number later.
@@ -23,15 +22,8 @@ impl Process {
                 began_ticks: 0,
             });
         }
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        // Its name, in parentheses, may have spaces and parentheses.
-        let (_, fields) = stat.rsplit_once(") ")?;
-        let mut fields = fields.split(' ');
-        // One that nobody has waited for yet has ended all the same.
-        let has_ended = matches!(fields.next()?, "Z" | "X");
-        // The third field is the state, the 22nd when it began (proc(5)).
-        let began_ticks = fields.nth(18)?.parse().ok()?;
-        (!has_ended).then_some(Self { pid, began_ticks })
+        let began_ticks = started_ticks(pid)?;
+        Some(Self { pid, began_ticks })
     }
 
     /// Whether it has not ended, as far as that can be seen.

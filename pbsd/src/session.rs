@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What one caller may ask: the methods of the interface.
 
+use std::io;
+use std::os::unix::net::UnixListener;
+
 use pbs_socket::Caller;
 use pbs_varlink::{
     Allocated, Alteration, Array, Deallocated, Environment, Explanation, Filter, Job, JobKey,
@@ -14,6 +17,7 @@ use zlink::Reply;
 
 use crate::allocations::Step;
 use crate::inbox::{Request, Sender};
+use crate::notify;
 
 /// What happens, for those who watch.
 pub type Notices = broadcast::Sender<Notice>;
@@ -26,6 +30,28 @@ pub struct Session {
     pub node: Sender,
     /// From it.
     pub notices: Notices,
+}
+
+/// Serves callers, as long as that works: it ends with an error only.
+///
+/// # Errors
+///
+/// The socket is no more.
+pub fn serve(listener: UnixListener, node: &Sender, notices: &Notices) -> io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .enable_time()
+        .build()?;
+    let local = tokio::task::LocalSet::new();
+    if let Some(every) = notify::watched_every() {
+        local.spawn_local(notify::watch(node.clone(), every));
+    }
+    let session = |caller| Session {
+        caller,
+        node: node.clone(),
+        notices: notices.clone(),
+    };
+    local.block_on(&runtime, pbs_socket::serve(listener, session))
 }
 
 /// Jobs in one submission, with all of their arrays, at most.

@@ -23,3 +23,4 @@ pub use host_list::{compress, expand, ListError, MOST_HOSTS};
 pub use nodes::{Node, Partition};
 pub use read::{read, Conf, Error, Place, Setting};
 pub use site::site_of;
+pub use times::seconds;

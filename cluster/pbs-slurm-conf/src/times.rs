@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Times as in `MaxTime`.
+//! Times as in `MaxTime`, and as `squeue` prints limits.
 
 /// Seconds of `MINUTES`, `MINUTES:SECONDS`, `HOURS:MINUTES:SECONDS`, `DAYS-HOURS` with
 /// minutes and seconds behind it; none: without an end, or no time.
-pub(crate) fn seconds(text: &str) -> Option<u64> {
+pub fn seconds(text: &str) -> Option<u64> {
     let (days, rest) = match text.split_once('-') {
         Some((days, rest)) => (Some(days), rest),
         None => (None, text),

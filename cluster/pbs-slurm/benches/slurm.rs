@@ -252,7 +252,7 @@ fn held(slurm: &mut Slurm, count: usize) {
     for _ in 0..5 {
         let begin = Instant::now();
         let world = slurm.snapshot().expect("it answers");
-        assert!(world.jobs.len() >= count, "{}", world.jobs.len());
+        assert!(world.jobs().len() >= count, "{}", world.jobs().len());
         all.push(begin.elapsed().as_secs_f64());
     }
     figure(

@@ -7,6 +7,7 @@
 
 use std::collections::HashMap;
 
+use pbs_slurm_conf::seconds;
 use pbs_steer::{Hold, JobSeen, JobState, Key, Memory, NodeSeen, NodeState};
 
 /// Between columns.
@@ -94,7 +95,7 @@ fn job_of(line: &str, how: &HashMap<u32, String>) -> Option<JobSeen> {
             bytes => Memory::OfNode(bytes),
         },
         is_exclusive: sharing == "NO" || sharing == "EXCLUSIVE",
-        limit_s: limit_s(limit),
+        limit_s: seconds(limit),
         start_s: start.parse().ok(),
         end_s: end.parse().ok(),
         nodes: if is_pending {
@@ -212,20 +213,6 @@ fn memory_bytes(text: &str) -> Option<u64> {
     // A part of a unit is less than one.
     let part = (part * unit as f64).ceil() as u64;
     whole.checked_mul(unit)?.checked_add(part)
-}
-
-/// `2:00`, `1-02:00:00`, `UNLIMITED`.
-pub(crate) fn limit_s(text: &str) -> Option<u64> {
-    let (days, rest) = match text.split_once('-') {
-        Some((days, rest)) => (days.parse::<u64>().ok()?, rest),
-        None => (0, text),
-    };
-    let mut seconds = 0_u64;
-    for part in rest.split(':') {
-        let part: u64 = part.parse().ok()?;
-        seconds = seconds.checked_mul(60)?.checked_add(part)?;
-    }
-    days.checked_mul(86_400)?.checked_add(seconds)
 }
 
 /// Names one by one; `None` if they can't be read.

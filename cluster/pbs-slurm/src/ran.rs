@@ -5,7 +5,9 @@ use pbs_replay::metrics::Metrics;
 use pbs_replay::{Outcome, TraceJob};
 use pbs_report::{lanes, Lane, Stay};
 
-use crate::columns::{hosts, limit_s};
+use pbs_slurm_conf::seconds;
+
+use crate::columns::hosts;
 
 /// Jobs shorter than that count as so long in their slowdowns, in seconds.
 pub const BOUND_S: u64 = 60;
@@ -79,7 +81,7 @@ fn line_of(line: &str) -> Option<Ran> {
             true => None,
             false => Some((start.parse().ok()?, end.parse().ok()?)),
         },
-        limit_s: limit_s(limit)?,
+        limit_s: seconds(limit)?,
         state: state.into(),
         nodes,
     })

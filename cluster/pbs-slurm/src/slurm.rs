@@ -143,7 +143,7 @@ impl Controller for Slurm {
             &["-h", "-N", "-p", &self.partition, "-o", &node_format()],
         )?;
         let nodes = nodes_of(&text).map_err(Fault::Unreachable)?;
-        Ok(World { jobs, nodes })
+        Ok(World::new(jobs, nodes))
     }
 
     fn hold(&mut self, job: Key) -> Answer {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What a batch system says of its jobs and nodes.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::str::FromStr;
 
@@ -116,6 +117,13 @@ pub struct JobSeen {
     pub foreign: Option<String>,
 }
 
+impl JobSeen {
+    /// So many cores on each of its nodes, at most.
+    pub(crate) fn cpus_each(&self) -> u64 {
+        self.cpus.max(1).div_ceil(self.nodes_wanted.max(1))
+    }
+}
+
 /// Memory of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Memory {
@@ -154,26 +162,52 @@ pub enum NodeState {
 /// All that there is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct World {
-    /// Jobs that are not over, and the last of those that are.
-    pub jobs: Vec<JobSeen>,
+    /// Jobs that are not over, and the last of those that are; in the order of their keys.
+    pub(crate) jobs: Vec<JobSeen>,
     /// Nodes that are planned.
-    pub nodes: Vec<NodeSeen>,
+    pub(crate) nodes: Vec<NodeSeen>,
+    /// Cores in use, by node.
+    used_cpus: HashMap<String, u64>,
 }
 
 impl World {
+    /// Of those jobs and nodes.
+    pub fn new(mut jobs: Vec<JobSeen>, nodes: Vec<NodeSeen>) -> Self {
+        jobs.sort_by_key(|job| job.key);
+        let mut used_cpus: HashMap<String, u64> = HashMap::new();
+        for job in jobs.iter().filter(|job| job.state == JobState::Running) {
+            for node in &job.nodes {
+                *used_cpus.entry(node.clone()).or_default() += job.cpus_each();
+            }
+        }
+        Self {
+            jobs,
+            nodes,
+            used_cpus,
+        }
+    }
+
+    /// All jobs.
+    pub fn jobs(&self) -> &[JobSeen] {
+        &self.jobs
+    }
+
+    /// A job.
+    pub(crate) fn job(&self, key: Key) -> Option<&JobSeen> {
+        let at = self.jobs.binary_search_by_key(&key, |job| job.key).ok()?;
+        self.jobs.get(at)
+    }
+
     /// Whether on one of those nodes there is too little left for a job, as others run there.
     pub(crate) fn is_blocked(&self, key: Key, nodes: &[String]) -> bool {
-        let Some(job) = self.jobs.iter().find(|job| job.key == key) else {
+        let Some(job) = self.job(key) else {
             return false;
         };
-        let share = |job: &JobSeen| job.cpus.div_ceil(job.nodes_wanted.max(1));
         nodes.iter().any(|name| {
-            let on = self.jobs.iter().filter(|of| {
-                of.state == JobState::Running && of.nodes.iter().any(|node| node == name)
-            });
-            let used: u64 = on.map(share).sum();
             let seen = self.nodes.iter().find(|node| node.name == *name);
-            seen.is_some_and(|node| used > 0 && used + share(job) > node.cpus)
+            let used = self.used_cpus.get(name);
+            seen.zip(used)
+                .is_some_and(|(node, used)| used + job.cpus_each() > node.cpus)
         })
     }
 }

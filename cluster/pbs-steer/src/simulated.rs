@@ -185,7 +185,7 @@ impl Simulated {
         if seen.state != JobState::Pending(Hold::No) || !is_due || seen.required.is_empty() {
             return;
         }
-        let each = seen.cpus.div_ceil(seen.nodes_wanted.max(1));
+        let each = seen.cpus_each();
         if seen.required.iter().any(|node| self.free(node) < each) {
             return;
         }
@@ -208,7 +208,7 @@ impl Simulated {
         let on = self.jobs.values().map(|job| &job.seen);
         let on = on.filter(|job| job.state == JobState::Running);
         let on = on.filter(|job| job.nodes.iter().any(|of| of == node));
-        let used = on.map(|job| job.cpus.div_ceil(job.nodes_wanted.max(1)));
+        let used = on.map(JobSeen::cpus_each);
         seen.cpus.saturating_sub(used.sum())
     }
 
@@ -229,10 +229,10 @@ impl Controller for Simulated {
     fn snapshot(&mut self) -> Result<World, Fault> {
         match self.is_away {
             true => Err(Fault::Unreachable("it is away".into())),
-            false => Ok(World {
-                jobs: self.jobs.values().map(|job| job.seen.clone()).collect(),
-                nodes: self.nodes.values().cloned().collect(),
-            }),
+            false => Ok(World::new(
+                self.jobs.values().map(|job| job.seen.clone()).collect(),
+                self.nodes.values().cloned().collect(),
+            )),
         }
     }
 

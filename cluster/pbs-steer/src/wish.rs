@@ -87,7 +87,7 @@ pub fn wish_of(
     let words = Words::read(&job.words, job.key.submit_s)?;
     let limit_s = job.limit_s.ok_or("it has no time limit; give it one")?;
     let nodes = job.nodes_wanted.max(1);
-    let cpus = job.cpus.max(1).div_ceil(nodes);
+    let cpus = job.cpus_each();
     let (memory, is_all) = match job.memory {
         Memory::All => (String::new(), true),
         Memory::OfNode(bytes) => (format!(":mem={bytes}"), false),
@@ -151,32 +151,12 @@ fn after_of(text: &str, request_of: &dyn Fn(&str) -> Option<u64>) -> Result<Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::seen::{Hold, JobState, Key};
+    use crate::simulated::Simulated;
 
     fn job() -> JobSeen {
-        JobSeen {
-            key: Key {
-                job: 7,
-                index: None,
-                submit_s: 1_764_000_000,
-            },
-            user: "anna".into(),
-            account: "a".into(),
-            name: "sort".into(),
-            state: JobState::Pending(Hold::Admin),
-            nodes_wanted: 2,
-            cpus: 3,
-            memory: Memory::OfCore(1 << 20),
-            is_exclusive: false,
-            limit_s: Some(120),
-            start_s: None,
-            end_s: None,
-            nodes: Vec::new(),
-            required: Vec::new(),
-            after: String::new(),
-            words: String::new(),
-            foreign: None,
-        }
+        let mut slurm = Simulated::new(&[], 0, 1_764_000_000);
+        let key = slurm.submit(7, 2, 3, 120, 0);
+        slurm.job(key).unwrap().clone()
     }
 
     fn wish(job: &JobSeen) -> Result<Wish, String> {

@@ -14,7 +14,7 @@ use pbs_node::signals::wait_for;
 use pbs_varlink::{Allocated, Deallocated, Job, Refusal, Status};
 use pbsd::allocations::Allocations;
 use pbsd::inbox::{inbox, Inbox, Request};
-use pbsd::session::{Notices, Session};
+use pbsd::session::{self, Notices};
 use tokio::sync::broadcast;
 
 /// A socket, served, with a node behind it that answers.
@@ -65,19 +65,7 @@ fn serve_by(name: &str, answer: impl FnOnce(Inbox) + Send + 'static) -> Served {
     let (sender, inbox) = inbox().unwrap();
     let (notices, _) = broadcast::channel(8);
     let of_thread = notices.clone();
-    thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build();
-        let runtime = runtime.unwrap();
-        let session = |caller| Session {
-            caller,
-            node: sender.clone(),
-            notices: of_thread.clone(),
-        };
-        let served = pbs_socket::serve(listener, session);
-        tokio::task::LocalSet::new().block_on(&runtime, served)
-    });
+    thread::spawn(move || session::serve(listener, &sender, &of_thread));
     thread::spawn(move || answer(inbox));
     Served { path, notices }
 }

@@ -64,11 +64,7 @@ pub unsafe extern "C" fn slurm_spank_init_post_opt(
     argv: *const *const c_char,
 ) -> c_int {
     // SAFETY: as this function's.
-    let (spank, arguments) = unsafe { (Spank::new(spank), Arguments::of(argc, argv)) };
-    if spank.is_in_stepd() {
-        tell(&arguments, allocate(&spank));
-    }
-    SUCCESS
+    unsafe { hook(spank, argc, argv, allocate) }
 }
 
 /// A step is over.
@@ -84,9 +80,25 @@ pub unsafe extern "C" fn slurm_spank_exit(
     argv: *const *const c_char,
 ) -> c_int {
     // SAFETY: as this function's.
+    unsafe { hook(spank, argc, argv, deallocate) }
+}
+
+/// A hook: in slurmstepd what is to be said is said.
+///
+/// # Safety
+///
+/// As for [`slurm_spank_init_post_opt`].
+#[allow(unsafe_code)]
+unsafe fn hook(
+    spank: *mut Plugin,
+    argc: c_int,
+    argv: *const *const c_char,
+    message: fn(&Spank) -> Result<String, String>,
+) -> c_int {
+    // SAFETY: as this function's.
     let (spank, arguments) = unsafe { (Spank::new(spank), Arguments::of(argc, argv)) };
     if spank.is_in_stepd() {
-        tell(&arguments, deallocate(&spank));
+        tell(&arguments, message(&spank));
     }
     SUCCESS
 }

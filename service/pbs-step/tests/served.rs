@@ -15,7 +15,7 @@ use pbs_node::signals::wait_for;
 use pbs_step::{End, Error};
 use pbs_varlink::{Job, Program, Refusal, Shown, Status, Submission};
 use pbsd::inbox::{inbox, Inbox, Request};
-use pbsd::session::Session;
+use pbsd::session;
 use tokio::sync::broadcast;
 
 /// The device is there, and is not looked at further.
@@ -46,19 +46,7 @@ fn serve(directory: &Path, played: Played) -> Arc<Mutex<Asked>> {
     let listener = pbs_socket::listen(&directory.join("pbs.sock")).unwrap();
     let (sender, inbox) = inbox().unwrap();
     let (notices, _) = broadcast::channel(8);
-    thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build();
-        let runtime = runtime.unwrap();
-        let session = |caller| Session {
-            caller,
-            node: sender.clone(),
-            notices: notices.clone(),
-        };
-        let served = pbs_socket::serve(listener, session);
-        tokio::task::LocalSet::new().block_on(&runtime, served)
-    });
+    thread::spawn(move || session::serve(listener, &sender, &notices));
     let asked: Arc<Mutex<Asked>> = Arc::default();
     let of_thread = Arc::clone(&asked);
     thread::spawn(move || answer(inbox, &played, &of_thread));

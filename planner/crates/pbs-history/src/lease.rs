@@ -40,8 +40,9 @@ pub fn boot_id() -> String {
     text.trim().into()
 }
 
-/// When the process started, in clock ticks since boot.
-fn started_ticks(pid: u32) -> Option<u64> {
+/// When the process started, in clock ticks since boot: with its number that is a name that no
+/// other has. `None`: it has ended, or can't be seen.
+pub fn started_ticks(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The second field is the name in brackets, and may have brackets and blanks
     // itself; the start is the 22nd.

@@ -41,7 +41,7 @@ pub use digest::Fingerprint;
 pub use error::Error;
 pub use export::{to_csv, RunFigures};
 pub use history::{JobHistory, Prediction, RatePrediction, Source, TaskKey, User};
-pub use lease::boot_id;
+pub use lease::{boot_id, started_ticks};
 pub use measured::{
     Corun, Decision, DecisionCost, TimePrediction, Transfer, TransferCost, VariantKey, VariantRun,
 };

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: GPL-2.0
+//! From what is planned to what the batch system is told.
+
+use std::time::Duration;
+
+use pbs_cluster::RequestId;
+use pbs_ledger::Phase;
+use pbs_manager::{Allocation, Manager};
+
+use super::{nodes_of, not_started, Committed, Steer, SHOWN_AT_ONCE};
+use crate::controller::{Controller, Fault, Revoked, Stop};
+use crate::link::{Link, Order};
+use crate::seen::{JobState, Key};
+
+impl Steer {
+    /// Takes back what was committed and did not start.
+    pub(super) fn check_starts(
+        &mut self,
+        manager: &mut Manager<Link>,
+        controller: &mut dyn Controller,
+        now: Duration,
+    ) {
+        let late = self.jobs.iter().filter(|(_, of)| {
+            let of = of.committed.as_ref();
+            of.is_some_and(|it| it.until <= now)
+        });
+        let late: Vec<Key> = late.map(|(&key, _)| key).collect();
+        for key in late {
+            match controller.revoke(key) {
+                Ok(Revoked::Held) => {
+                    let Some(of) = self.jobs.get_mut(&key) else {
+                        continue;
+                    };
+                    of.committed = None;
+                    of.shown_s = None;
+                    let id = of.id;
+                    self.news
+                        .push(format!("job {}: it did not start in time", key.name()));
+                    not_started(manager, id, now.as_secs(), "it did not start in time");
+                }
+                Ok(Revoked::AlreadyStarted) | Err(Fault::Gone | Fault::Started) => {
+                    self.is_stale = true;
+                    if let Some(it) = self.jobs.get_mut(&key).and_then(|of| of.committed.as_mut()) {
+                        it.until = now + self.settings.grace;
+                    }
+                }
+                Err(why) => self.failed(key, "hold", &why),
+            }
+        }
+    }
+
+    /// Does what the manager wants done.
+    pub(super) fn carry_out(
+        &mut self,
+        manager: &mut Manager<Link>,
+        controller: &mut dyn Controller,
+        now: Duration,
+    ) {
+        for order in std::mem::take(&mut manager.engine_mut().orders) {
+            match order {
+                Order::Start(allocation) => self.start(manager, controller, &allocation, now),
+                Order::Stop(id) => {
+                    // One that is over is gone, or its nodes are being cleaned.
+                    let row = manager.open_row(id);
+                    let is_again = row.is_some_and(|row| row.phase != Some(Phase::Releasing));
+                    if let Some(of) = self.keys.get(&id).and_then(|key| self.jobs.get_mut(key)) {
+                        of.is_unwanted = !is_again;
+                        of.shown_s = None;
+                        if is_again && of.committed.is_some() {
+                            // It has to be held before it is planned again.
+                            of.committed = None;
+                            if let Some(&key) = self.keys.get(&id) {
+                                self.send_back(controller, key);
+                            }
+                        }
+                    }
+                }
+                Order::Extend(id, until_s) => self.extend(manager, controller, id, until_s),
+                Order::Notify(id) => {
+                    if let Some(&key) = self.keys.get(&id) {
+                        if let Err(why) = controller.notify(key, "this job ends soon") {
+                            self.failed(key, "notify", &why);
+                        }
+                    }
+                }
+            }
+        }
+        let unwanted = self.jobs.iter().filter(|(_, of)| of.is_unwanted);
+        let unwanted: Vec<Key> = unwanted.map(|(&key, _)| key).collect();
+        for key in unwanted {
+            let seen = self.world.job(key);
+            let is_over = seen
+                .is_none_or(|job| matches!(job.state, JobState::Over(_) | JobState::Completing(_)));
+            if !is_over {
+                match controller.stop(key, Stop::End) {
+                    Ok(()) | Err(Fault::Gone) => {}
+                    Err(why) => {
+                        self.failed(key, "stop", &why);
+                        continue;
+                    }
+                }
+                self.is_stale = true;
+            }
+            if let Some(of) = self.jobs.get_mut(&key) {
+                of.is_unwanted = false;
+            }
+        }
+    }
+
+    /// A request has its time: its job is let go if it was not before.
+    fn start(
+        &mut self,
+        manager: &Manager<Link>,
+        controller: &mut dyn Controller,
+        allocation: &Allocation,
+        now: Duration,
+    ) {
+        let id = allocation.request;
+        let Some(&key) = self.keys.get(&id) else {
+            return;
+        };
+        let seen = self.world.job(key);
+        let Some(JobState::Pending(_)) = seen.map(|job| &job.state) else {
+            // It was a moment early: now it is told that it runs.
+            self.is_stale = true;
+            return;
+        };
+        let nodes = nodes_of(manager, id);
+        self.let_go(controller, key, nodes, allocation.from_s, now);
+    }
+
+    /// Lets go all that starts within the window.
+    pub(super) fn commit(
+        &mut self,
+        manager: &Manager<Link>,
+        controller: &mut dyn Controller,
+        now: Duration,
+    ) {
+        let until_s = (now + self.settings.window).as_secs();
+        self.take_back(manager, controller, until_s);
+        if manager
+            .planner()
+            .next_start_s()
+            .is_none_or(|start_s| start_s > until_s)
+        {
+            return;
+        }
+        let due = self.jobs.iter().filter_map(|(&key, of)| {
+            let standing = manager.planner().standing(of.id)?;
+            let start_s = standing.start_s.filter(|&start_s| start_s <= until_s)?;
+            (!standing.is_running && !of.is_unwanted).then_some((start_s, key, of.id))
+        });
+        let mut due: Vec<(u64, Key, RequestId)> = due.collect();
+        due.sort_unstable();
+        for (start_s, key, id) in due {
+            let nodes = nodes_of(manager, id);
+            self.let_go(controller, key, nodes, start_s, now);
+        }
+    }
+
+    /// Holds what was let go and has its place later now, or none.
+    fn take_back(
+        &mut self,
+        manager: &Manager<Link>,
+        controller: &mut dyn Controller,
+        until_s: u64,
+    ) {
+        let moved = self.jobs.iter().filter(|(_, of)| {
+            let standing = manager.planner().standing(of.id);
+            let standing = standing.filter(|it| of.committed.is_some() && !it.is_running);
+            standing.is_some_and(|it| it.start_s.is_none_or(|start_s| start_s > until_s))
+        });
+        let moved: Vec<Key> = moved.map(|(&key, _)| key).collect();
+        for key in moved {
+            if let Some(of) = self.jobs.get_mut(&key) {
+                (of.committed, of.shown_s) = (None, None);
+            }
+            self.send_back(controller, key);
+        }
+    }
+
+    fn let_go(
+        &mut self,
+        controller: &mut dyn Controller,
+        key: Key,
+        nodes: Vec<String>,
+        start_s: u64,
+        now: Duration,
+    ) {
+        let Some(of) = self.jobs.get_mut(&key) else {
+            return;
+        };
+        let as_planned = |it: &Committed| it.start_s == start_s && it.nodes == nodes;
+        if of.committed.as_ref().is_some_and(as_planned) {
+            return;
+        }
+        // Between its old time and its new one it must not start by itself.
+        if of.committed.take().is_some() && controller.revoke(key) != Ok(Revoked::Held) {
+            self.is_stale = true;
+            return;
+        }
+        let at = Duration::from_secs(start_s);
+        // A time that has come already is no time to wait for; nor has who waits for the end of
+        // another to wait for the batch system's next round besides.
+        let start = Some(start_s).filter(|_| at > now && !self.world.is_blocked(key, &nodes));
+        let until = at.max(now) + self.settings.grace;
+        match controller.commit(key, &nodes, start) {
+            Ok(()) => {
+                of.shown_s = Some(start_s);
+                of.committed = Some(Committed {
+                    start_s,
+                    nodes,
+                    until,
+                });
+            }
+            Err(why) => self.failed(key, "commit", &why),
+        }
+    }
+
+    /// What had its nodes, or was to have them, waits again.
+    fn send_back(&mut self, controller: &mut dyn Controller, key: Key) {
+        match controller.revoke(key) {
+            Ok(Revoked::Held) | Err(Fault::Gone) => {}
+            Ok(Revoked::AlreadyStarted) => {
+                self.is_stale = true;
+                if let Err(why) = controller.stop(key, Stop::Again) {
+                    self.failed(key, "stop", &why);
+                }
+            }
+            Err(why) => self.failed(key, "hold", &why),
+        }
+    }
+
+    /// A request that got more time than it asked for has its job's limit raised. That it began
+    /// a moment before the planner heard of it is no reason.
+    fn extend(
+        &mut self,
+        manager: &Manager<Link>,
+        controller: &mut dyn Controller,
+        id: RequestId,
+        until_s: u64,
+    ) {
+        let (Some(&key), Some(row)) = (self.keys.get(&id), manager.open_row(id)) else {
+            return;
+        };
+        let seen = self.world.job(key);
+        let Some(job) = seen.filter(|job| job.state == JobState::Running) else {
+            return;
+        };
+        let (Some(start_s), Some(limit_s)) = (job.start_s, job.limit_s) else {
+            return;
+        };
+        let wanted_s = until_s.saturating_sub(start_s);
+        if wanted_s > limit_s.saturating_add(row.allocate_s) {
+            match controller.limit(key, wanted_s) {
+                Ok(()) => self.is_stale = true,
+                Err(why) => self.failed(key, "limit", &why),
+            }
+        }
+    }
+
+    /// Tells users when their jobs are planned, the soonest first.
+    pub(super) fn show(&mut self, manager: &Manager<Link>, controller: &mut dyn Controller) {
+        let planned = self.jobs.iter().filter_map(|(&key, of)| {
+            let standing = manager.planner().standing(of.id)?;
+            let start_s = standing.start_s.filter(|_| !standing.is_running)?;
+            let is_old = of.committed.is_none() && of.shown_s != Some(start_s);
+            is_old.then_some((start_s, key, of.id))
+        });
+        let mut planned: Vec<(u64, Key, RequestId)> = planned.collect();
+        planned.sort_unstable();
+        for (start_s, key, id) in planned.into_iter().take(SHOWN_AT_ONCE) {
+            let where_to = format!("planned on {}", nodes_of(manager, id).join(","));
+            match controller.show(key, Some(start_s), &where_to) {
+                Ok(()) => {
+                    if let Some(of) = self.jobs.get_mut(&key) {
+                        of.shown_s = Some(start_s);
+                    }
+                }
+                Err(why) => {
+                    self.failed(key, "show", &why);
+                    return;
+                }
+            }
+        }
+    }
+}

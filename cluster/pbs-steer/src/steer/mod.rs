@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: GPL-2.0
+//! From what is planned to what is committed, and from what is seen to what the planner is
+//! told.
+
+mod act;
+mod look;
+mod newcomers;
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+use pbs_cluster::RequestId;
+use pbs_ledger::Row;
+use pbs_manager::{Caller, Error, Happened, Manager};
+
+use crate::controller::{Controller, Event, Fault};
+use crate::link::Link;
+use crate::seen::{JobSeen, JobState, Key, Memory, World};
+
+/// In whose name the planner is asked.
+const OPERATOR: &str = "controller";
+/// What the reason of a node begins with that the batch system took out of use.
+const TOLD: &str = "controller: ";
+/// Plans that are shown at once at most; the soonest first.
+const SHOWN_AT_ONCE: usize = 100;
+/// New jobs that are planned in a turn at most: what is due must not wait for thousands.
+const NEW_AT_ONCE: usize = 200;
+/// How a request ended that is nowhere any more.
+const LOST: &str = "lost by the controller; submit it again";
+/// How it ended if its job was sent back, and is planned as another.
+const AGAIN: &str = "sent back, and planned as another request";
+
+/// How it is steered.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// So long before its start a job is committed (W).
+    pub window: Duration,
+    /// So long after its start it may begin; then it is held and planned anew (G).
+    pub grace: Duration,
+    /// Without a hint it is looked so often.
+    pub look: Duration,
+    /// So long after a hint it is looked once more: hints come before all that they hint at.
+    pub again: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            window: Duration::from_secs(5),
+            grace: Duration::from_secs(3),
+            look: Duration::from_secs(10),
+            again: Duration::from_secs(1),
+        }
+    }
+}
+
+/// A job that was let go.
+#[derive(Clone, Debug)]
+struct Committed {
+    start_s: u64,
+    nodes: Vec<String>,
+    /// Until then it has to run.
+    until: Duration,
+}
+
+/// A job that is planned.
+#[derive(Clone, Debug)]
+struct Tracked {
+    id: RequestId,
+    /// What it asked for when it was planned; `None`: it is as it was when the ledger was
+    /// written, as far as is known.
+    asked: Option<Asked>,
+    shown_s: Option<u64>,
+    committed: Option<Committed>,
+    /// Its request is over, or to start again: it is to be stopped or held.
+    is_unwanted: bool,
+}
+
+/// What of a job decides where and when it is planned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Asked {
+    nodes: u64,
+    cpus: u64,
+    limit_s: Option<u64>,
+    is_exclusive: bool,
+    memory: Memory,
+    words: String,
+    foreign: Option<String>,
+}
+
+impl Asked {
+    fn of(job: &JobSeen) -> Self {
+        Self {
+            nodes: job.nodes_wanted,
+            cpus: job.cpus,
+            limit_s: job.limit_s,
+            is_exclusive: job.is_exclusive,
+            memory: job.memory,
+            words: job.words.clone(),
+            foreign: job.foreign.clone(),
+        }
+    }
+}
+
+/// Has a batch system start what a manager plans.
+#[derive(Debug)]
+pub struct Steer {
+    settings: Settings,
+    world: World,
+    /// By job, what it is to the planner.
+    jobs: BTreeMap<Key, Tracked>,
+    keys: HashMap<RequestId, Key>,
+    /// Those that the planner would not take, as they were then.
+    declined: HashMap<Key, Asked>,
+    /// Since the Unix epoch.
+    next_look: Duration,
+    is_stale: bool,
+    /// New jobs were left for the next turn, which comes at once.
+    is_behind: bool,
+    /// What is to be said to the operator, once each.
+    news: Vec<String>,
+    unreachable: Option<String>,
+}
+
+impl Steer {
+    /// For a manager that was opened just now.
+    pub fn new(manager: &Manager<Link>, settings: Settings) -> Self {
+        let mut this = Self {
+            settings,
+            world: World::default(),
+            jobs: BTreeMap::new(),
+            keys: HashMap::new(),
+            declined: HashMap::new(),
+            next_look: Duration::ZERO,
+            is_stale: true,
+            is_behind: false,
+            news: Vec::new(),
+            unreachable: None,
+        };
+        for row in manager.open_rows() {
+            if let Some(key) = key_of(&row) {
+                this.track(key, row.id, None);
+            }
+        }
+        this
+    }
+
+    /// What went wrong, or was done that somebody should know, since it was asked last.
+    pub fn news(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.news)
+    }
+
+    /// When it has to be called again at the latest if nothing happens; since the Unix epoch.
+    pub fn next(&self, manager: &Manager<Link>, now: Duration) -> Duration {
+        if self.is_behind {
+            return now;
+        }
+        let second = Duration::from_secs(1);
+        let graces = self.jobs.values().filter_map(|of| of.committed.as_ref());
+        let next = graces.map(|it| it.until).min();
+        let planned_s = manager.next_s().map(Duration::from_secs);
+        let starts = planned_s.map(|at| at.saturating_sub(self.settings.window));
+        [
+            next,
+            planned_s.filter(|&at| at > now),
+            starts.filter(|&at| at > now),
+        ]
+        .into_iter()
+        .flatten()
+        .chain([self.next_look])
+        .min()
+        .unwrap_or(self.next_look)
+        .clamp(now, now + second)
+    }
+
+    /// One turn: what has happened is looked at, time goes on, and what is due is done. `now`
+    /// is since the Unix epoch.
+    ///
+    /// # Errors
+    ///
+    /// What the disk says; the manager has to be opened again.
+    pub fn turn(
+        &mut self,
+        manager: &mut Manager<Link>,
+        controller: &mut dyn Controller,
+        now: Duration,
+    ) -> Result<(), Error> {
+        let now_s = now.as_secs();
+        let events = controller.events();
+        if events.contains(&Event::Resync) {
+            self.news
+                .push("hints were lost: all is looked at again".into());
+        }
+        let mut committed = self.jobs.values().filter_map(|of| of.committed.as_ref());
+        let is_late = committed.any(|it| it.until <= now);
+        self.is_stale |= !events.is_empty() || now >= self.next_look || is_late || self.is_behind;
+        self.is_behind = false;
+        if self.is_stale {
+            match controller.snapshot() {
+                Ok(world) => {
+                    self.world = world;
+                    self.is_stale = false;
+                    self.next_look = now
+                        + match events.is_empty() {
+                            true => self.settings.look,
+                            false => self.settings.again,
+                        };
+                    self.answers();
+                    self.wake(manager, now)?;
+                    self.reconcile(manager, controller, now)?;
+                }
+                Err(why) => {
+                    // Nothing that was not committed starts meanwhile, so time stands still.
+                    self.silent(&why);
+                    return Ok(());
+                }
+            }
+        }
+        self.check_starts(manager, controller, now);
+        manager.advance(now_s.max(manager.clock_s()))?;
+        self.carry_out(manager, controller, now);
+        self.commit(manager, controller, now);
+        self.show(manager, controller);
+        Ok(())
+    }
+
+    /// Nobody could let jobs go for a while: only those started that were let go before.
+    fn wake(&mut self, manager: &mut Manager<Link>, now: Duration) -> Result<(), Error> {
+        let past = now.saturating_sub(Duration::from_secs(manager.clock_s()));
+        if past <= self.settings.grace {
+            return Ok(());
+        }
+        let began = |job: &&JobSeen| !matches!(job.state, JobState::Pending(_));
+        let began = self.world.jobs.iter().filter(began).filter_map(|job| {
+            let of = self.jobs.get(&job.key)?;
+            Some((of.id, job.start_s?))
+        });
+        let began: HashMap<RequestId, u64> = began.collect();
+        manager.wake(now.as_secs(), &|id| began.get(&id).copied())
+    }
+
+    fn track(&mut self, key: Key, id: RequestId, asked: Option<Asked>) {
+        self.keys.insert(id, key);
+        let of = Tracked {
+            id,
+            asked,
+            shown_s: None,
+            committed: None,
+            is_unwanted: false,
+        };
+        self.jobs.insert(key, of);
+    }
+
+    /// The request that it was.
+    fn forget(&mut self, key: Key) -> Option<RequestId> {
+        let id = self.jobs.remove(&key)?.id;
+        self.keys.remove(&id);
+        Some(id)
+    }
+
+    /// The request that a job is, by its name; of those with one number the last.
+    fn request_of(&self, name: &str) -> Option<RequestId> {
+        let job = name.split('_').next()?.parse().ok()?;
+        let from = Key {
+            job,
+            index: None,
+            submit_s: 0,
+        };
+        let of_job = self
+            .jobs
+            .range(from..)
+            .take_while(|(key, _)| key.job == job);
+        of_job
+            .filter(|(key, _)| key.name() == name)
+            .map(|(_, of)| of.id)
+            .last()
+    }
+
+    fn failed(&mut self, key: Key, what: &str, why: &Fault) {
+        self.is_stale = true;
+        match why {
+            // The next look tells what became of it.
+            Fault::Gone | Fault::Started | Fault::Later => {}
+            Fault::Denied(_) => self.news.push(format!("job {}: {what}: {why}", key.name())),
+            Fault::Unreachable(_) => self.silent(why),
+        }
+    }
+
+    fn silent(&mut self, why: &Fault) {
+        let why = why.to_string();
+        if self.unreachable.as_ref() != Some(&why) {
+            self.news.push(why.clone());
+            self.unreachable = Some(why);
+        }
+    }
+
+    fn answers(&mut self) {
+        if self.unreachable.take().is_some() {
+            self.news.push("the controller answers again".into());
+        }
+    }
+}
+
+fn operator() -> Caller {
+    Caller {
+        user: OPERATOR.into(),
+        is_operator: true,
+    }
+}
+
+/// The job that a request is.
+fn key_of(row: &Row) -> Option<Key> {
+    row.command.first()?.parse().ok()
+}
+
+/// The nodes on which a request is planned, each once, in the order of their names.
+fn nodes_of(manager: &Manager<Link>, id: RequestId) -> Vec<String> {
+    let placed = manager.planner().placed(id).iter();
+    let names = placed.map(|placed| manager.machine().node_name(placed.node as usize));
+    sorted(names.map(str::to_string).collect())
+}
+
+fn sorted(mut names: Vec<String>) -> Vec<String> {
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+fn ended(manager: &mut Manager<Link>, request: RequestId, at_s: u64, outcome: &str) {
+    let outcome = outcome.to_string();
+    let happened = Happened::Ended { request, outcome };
+    manager.engine_mut().tell(at_s, happened);
+}
+
+/// It ended then, and its nodes are free by now.
+fn over(manager: &mut Manager<Link>, request: RequestId, at_s: u64, now_s: u64, outcome: &str) {
+    ended(manager, request, at_s, outcome);
+    let released = Happened::Released { request };
+    manager.engine_mut().tell(now_s, released);
+}
+
+fn not_started(manager: &mut Manager<Link>, request: RequestId, at_s: u64, why: &str) {
+    let why = why.to_string();
+    let happened = Happened::NotStarted { request, why };
+    manager.engine_mut().tell(at_s, happened);
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Jobs that are seen for the first time.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use pbs_manager::{Error, Manager};
+
+use super::{operator, Asked, Steer};
+use crate::controller::Controller;
+use crate::link::Link;
+use crate::seen::{Hold, JobSeen, JobState, Key};
+use crate::wish::wish_of;
+
+impl Steer {
+    /// Jobs that were not planned before are held, and planned if they can be.
+    pub(super) fn welcome(
+        &mut self,
+        manager: &mut Manager<Link>,
+        controller: &mut dyn Controller,
+        new: &[&JobSeen],
+        now: Duration,
+    ) -> Result<(), Error> {
+        if new.is_empty() {
+            return Ok(());
+        }
+        let is_loose = |job: &&&JobSeen| job.state != JobState::Pending(Hold::Admin);
+        let loose: Vec<Key> = new.iter().filter(is_loose).map(|job| job.key).collect();
+        let mut not_held = HashSet::new();
+        for (&key, held) in loose.iter().zip(controller.hold_all(&loose)) {
+            if let Err(why) = held {
+                self.failed(key, "hold", &why);
+                not_held.insert(key);
+            }
+        }
+        // What can't be held now is tried again a moment later, not at once.
+        self.is_behind &= not_held.is_empty();
+        manager.advance(now.as_secs().max(manager.clock_s()))?;
+        let is_new = |job: &&&JobSeen| {
+            let is_declined = self.declined.get(&job.key) == Some(&Asked::of(job));
+            !is_declined && !not_held.contains(&job.key)
+        };
+        let new: Vec<&JobSeen> = new.iter().filter(is_new).copied().collect();
+        // Those that follow nobody wait for the disk together; who is followed comes first.
+        let (alone, following): (Vec<&JobSeen>, Vec<&JobSeen>) =
+            new.into_iter().partition(|job| job.after.is_empty());
+        self.plan(manager, controller, &alone, now)?;
+        for job in following {
+            self.plan(manager, controller, &[job], now)?;
+        }
+        Ok(())
+    }
+
+    /// Plans jobs that are held.
+    fn plan(
+        &mut self,
+        manager: &mut Manager<Link>,
+        controller: &mut dyn Controller,
+        jobs: &[&JobSeen],
+        now: Duration,
+    ) -> Result<(), Error> {
+        let mut wishes = Vec::with_capacity(jobs.len());
+        let mut wished = Vec::with_capacity(jobs.len());
+        for &job in jobs {
+            // The time from which on a job may start that was sent back is none of its user's.
+            let from = Key {
+                submit_s: 0,
+                ..job.key
+            };
+            let is_again = self.jobs.range(from..job.key).next().is_some();
+            let plain = JobSeen {
+                start_s: job.start_s.filter(|_| !is_again),
+                ..job.clone()
+            };
+            match wish_of(&plain, &|name| self.request_of(name), now.as_secs()) {
+                Ok(wish) => {
+                    wishes.push((operator(), wish));
+                    wished.push(job);
+                }
+                Err(why) => self.decline(controller, job, &format!("declined: {why}")),
+            }
+        }
+        for (job, planned) in wished.into_iter().zip(manager.submit_all(&wishes)?) {
+            match planned {
+                Ok(ids) => {
+                    for id in ids {
+                        self.track(job.key, id, Some(Asked::of(job)));
+                    }
+                }
+                Err(error @ Error::Ledger(_)) => return Err(error),
+                Err(why) => self.decline(controller, job, &format!("declined: {why}")),
+            }
+        }
+        Ok(())
+    }
+
+    /// A job stays held, and its user is told why.
+    pub(super) fn decline(&mut self, controller: &mut dyn Controller, job: &JobSeen, why: &str) {
+        if let Err(fault) = controller.show(job.key, None, why) {
+            self.failed(job.key, "show", &fault);
+        }
+        self.news.push(format!("job {}: {why}", job.key.name()));
+        self.declined.insert(job.key, Asked::of(job));
+    }
+}
