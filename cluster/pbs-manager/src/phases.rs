@@ -92,8 +92,8 @@ impl<E: Engine> Manager<E> {
         }
     }
 
-    /// Who became ready later than was planned has its whole time all the same, if nobody else
-    /// is planned there.
+    /// Who becomes ready later than was planned has its whole time all the same, if nobody else
+    /// is planned there: it took longer to make its nodes ready.
     pub(crate) fn make_up(&mut self, row: &Row, start_s: u64) {
         let asked_s = row
             .duration_s
@@ -104,7 +104,8 @@ impl<E: Engine> Manager<E> {
         // No user has asked for that, so the site's bound is none here.
         if planner.is_some_and(|planner| planner.extend(row.id, by_s, u64::MAX).is_ok()) {
             if let Some(known) = self.known.get_mut(&row.id) {
-                known.request.duration_s += by_s;
+                known.allocate_s += by_s;
+                known.request.margin_s += by_s;
             }
         }
     }

@@ -46,10 +46,10 @@ impl<E: Engine> Manager<E> {
         let started = self.planner.wake(self.clock_s, &|id| did(id).is_some());
         for id in started {
             self.tell(Some(id), "started", "while nobody was there".into());
-            self.begin(id);
             if let (Some(row), Some(start_s)) = (self.row(id), did(id)) {
                 self.make_up(&row, start_s);
             }
+            self.begin(id);
         }
         self.planner.plan_waiting(self.clock_s);
         self.settle();

@@ -739,3 +739,26 @@ fn f8_who_was_let_go_stays_where_it_starts() {
         assert_eq!(lab.outcome(job), "completed");
     }
 }
+
+#[test]
+fn f11_who_starts_while_nobody_is_there_has_its_time_and_no_more() {
+    let mut lab = Lab::new("f11-once");
+    let first = lab.slurm.submit(1, 4, 8, 60, 1000);
+    let second = lab.slurm.submit(2, 4, 8, 60, 50);
+    lab.seconds(58);
+    assert!(committed(&lab.state(second)));
+    lab.slurm.outlives(first);
+    lab.alone(600);
+    lab.slurm.may_end(first);
+    lab.alone(1);
+    lab.restart();
+    lab.seconds(5);
+    assert_eq!(lab.state(second), JobState::Running);
+    let row = lab.row(second);
+    let started_s = lab.slurm.job(second).unwrap().start_s.unwrap();
+    // Its limit and the time to clean, and some seconds until it was heard of.
+    let booked_s = row.end_s.unwrap() - started_s;
+    assert!((62..=66).contains(&booked_s), "{booked_s}: {row:?}");
+    lab.seconds(60);
+    assert_eq!(lab.outcome(second), "completed");
+}
