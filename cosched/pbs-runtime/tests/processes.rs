@@ -514,7 +514,7 @@ fn contention_is_seen_in_the_queue_of_the_device_that_is_desired() {
 fn f35_among_many_that_are_killed_the_others_come_to_their_end() {
     let mut processes = Processes::new("many");
     let mut random = 7_u64;
-    let mut survivors = Vec::new();
+    let (mut survivors, mut killed) = (Vec::new(), Vec::new());
     for index in 0..8 {
         let child = processes.start("worker");
         random = random
@@ -525,6 +525,7 @@ fn f35_among_many_that_are_killed_the_others_come_to_their_end() {
             survivors.push(child);
         } else {
             processes.children[child].kill().unwrap();
+            killed.push(child);
         }
     }
     for child in survivors {
@@ -532,6 +533,10 @@ fn f35_among_many_that_are_killed_the_others_come_to_their_end() {
         processes.end(child);
         assert_eq!(processes.told(&name, "content"), "10");
         assert_eq!(processes.told(&name, "alone"), "no");
+    }
+    // Who was killed last may be on its way yet, with a thread that runs.
+    for child in killed {
+        processes.children[child].wait().unwrap();
     }
     drop(Node::open(&processes.shared.shared()).unwrap());
     assert!(processes.shared.entries().is_empty());
