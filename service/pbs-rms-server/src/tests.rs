@@ -314,6 +314,10 @@ fn who_reads_slowly_is_not_remembered_everything() {
         .request(&ann, session, asked("preemptible", NODES, None))
         .expect("room");
     for _ in 0..10 {
+        // After a pass that took long it rests.
+        while let Some(wait_ns @ 1..) = hub.wait_ns() {
+            std::thread::sleep(std::time::Duration::from_nanos(wait_ns));
+        }
         hub.work().expect("nothing is kept");
         let update = Change {
             request,
