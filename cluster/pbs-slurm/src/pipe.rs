@@ -176,7 +176,11 @@ fn answer_of(said: &str) -> Answer {
     let has = |words: &[&str]| words.iter().any(|word| said.contains(word));
     let first = said.lines().next().unwrap_or_default().to_string();
     Err(
-        if has(&["Invalid job id", "already completing or completed"]) {
+        if has(&[
+            "Invalid job id",
+            "already completing or completed",
+            "already finished",
+        ]) {
             Fault::Gone
         } else if has(&["no longer pending", "not supported on this system"]) {
             Fault::Started
@@ -267,6 +271,7 @@ done
         for (said, fault) in [
             ("Invalid job id specified for job 99", Fault::Gone),
             ("Job/step already completing or completed", Fault::Gone),
+            ("Job has already finished for job 72", Fault::Gone),
             (
                 "Requested operation not supported on this system for job 11",
                 Fault::Started,

@@ -762,3 +762,28 @@ fn f11_who_starts_while_nobody_is_there_has_its_time_and_no_more() {
     lab.seconds(60);
     assert_eq!(lab.outcome(second), "completed");
 }
+
+#[test]
+fn f7_nobody_is_waited_for_longer_than_is_booked_for_that() {
+    let patient = Settings {
+        grace: Duration::from_secs(100),
+        ..settings()
+    };
+    let mut lab = Lab::new("f7");
+    lab.steer = Steer::new(lab.manager.as_ref().unwrap(), patient);
+    let first = lab.slurm.submit(1, 4, 8, 60, 1000);
+    lab.turn();
+    let second = lab.slurm.submit(2, 4, 8, 60, 50);
+    lab.turn();
+    lab.seconds(58);
+    lab.slurm.outlives(first);
+    // The site books four seconds for it: when they have passed it is held, and let go anew.
+    lab.seconds(15);
+    let commits = lab.slurm.commits.iter();
+    let commits = commits.filter(|(_, key, _)| *key == second);
+    assert!(commits.count() > 1);
+    lab.slurm.may_end(first);
+    lab.seconds(80);
+    // It had all of its time.
+    assert_eq!(lab.outcome(second), "completed");
+}

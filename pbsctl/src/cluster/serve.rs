@@ -43,7 +43,8 @@ pub(super) struct ServeOptions {
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration_s)]
     window: u64,
 
-    /// So long after its start it may begin; otherwise it is held and planned anew
+    /// So long after its start it may begin; otherwise it is held and planned anew. No longer
+    /// than the site's allocate_timeout
     #[arg(long, value_name = "TIME", default_value = "3s", value_parser = duration_s)]
     grace: u64,
 

@@ -35,7 +35,8 @@ const AGAIN: &str = "sent back, and planned as another request";
 pub struct Settings {
     /// So long before its start a job is committed (W).
     pub window: Duration,
-    /// So long after its start it may begin; then it is held and planned anew (G).
+    /// So long after its start it may begin; then it is held and planned anew (G). At most as
+    /// long as the site books for that: later it would be in the way of others.
     pub grace: Duration,
     /// Without a hint it is looked so often.
     pub look: Duration,
@@ -125,8 +126,12 @@ pub struct Steer {
 impl Steer {
     /// For a manager that was opened just now.
     pub fn new(manager: &Manager<Link>, settings: Settings) -> Self {
+        let booked = Duration::from_secs(manager.site().allocate_timeout_s);
         let mut this = Self {
-            settings,
+            settings: Settings {
+                grace: settings.grace.min(booked),
+                ..settings
+            },
             world: World::default(),
             jobs: BTreeMap::new(),
             keys: HashMap::new(),
