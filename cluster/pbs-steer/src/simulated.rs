@@ -26,6 +26,8 @@ pub struct Simulated {
     events: Vec<Event>,
     /// It does not answer.
     pub is_away: bool,
+    /// It starts nothing.
+    pub is_stuck: bool,
     /// All that it was told to let go: when, which, on which nodes.
     pub commits: Vec<(u64, Key, Vec<String>)>,
     /// What users are told of each job.
@@ -182,7 +184,8 @@ impl Simulated {
         };
         let seen = &job.seen;
         let is_due = seen.start_s.is_none_or(|start_s| start_s <= self.now_s);
-        if seen.state != JobState::Pending(Hold::No) || !is_due || seen.required.is_empty() {
+        let is_let_go = seen.state == JobState::Pending(Hold::No) && !self.is_stuck;
+        if !is_let_go || !is_due || seen.required.is_empty() {
             return;
         }
         let each = seen.cpus_each();
