@@ -755,9 +755,9 @@ fn serve_at(listener: &UnixListener, other: &str) -> Result<Service, String> {
     Ok(Service(service.context("pbsd")?))
 }
 
-/// The disk of the history becomes full while a job runs: that goes on to its end, what
-/// comes is not taken, and when there is room again all goes on. The clock is set back
-/// meanwhile.
+/// The disk of the history becomes full while jobs run: they go on to their ends, what
+/// comes is not taken, and when there is room again all goes on; what ended meanwhile is
+/// recorded then. The clock is set back meanwhile.
 pub fn has_no_room() -> Verdict {
     with_log(has_no_room_inner)
 }
@@ -772,7 +772,8 @@ fn has_no_room_inner() -> Verdict {
         600_000_000,
         60_000,
     );
-    client.submit(&[before]).context("submit")?;
+    let meanwhile = job("meanwhile", "echo meanwhile > meanwhile", 20_000_000, 60_000);
+    client.submit(&[meanwhile, before]).context("submit")?;
     disk.fill()?;
     let refused = client.submit(&[job("full", "true", 20_000_000, 60_000)]);
     check!(
@@ -781,9 +782,13 @@ fn has_no_room_inner() -> Verdict {
     );
     let jobs = client.list(&Filter::default()).context("list")?;
     check!(
-        jobs.iter().all(|job| job.name == "before"),
+        jobs.iter().all(|job| job.name != "full"),
         "on a full disk: {jobs:?}"
     );
+    // It has ended, and so has the one before it, by the plan.
+    written(&Path::new(DIR).join("before"))?;
+    // More than a turn of the service.
+    sleep(Duration::from_millis(300));
     disk.empty();
     // An hour back.
     let mut now = libc::timespec {
@@ -805,13 +810,22 @@ fn has_no_room_inner() -> Verdict {
         "when there is room: {jobs:?}"
     );
     let over = all_over(&mut client)?;
-    check_eq!(over.len(), 2, "jobs: {over:?}");
+    check_eq!(over.len(), 3, "jobs: {over:?}");
     for job in &over {
         check_eq!(job.outcome.as_deref(), Some("complete"), "{job:?}");
         check_eq!(job.kept, Some(true), "{job:?}");
     }
-    check!(Path::new(DIR).join("before").exists(), "what runs goes on");
     drop(service);
+    Ok(())
+}
+
+/// Waits until a job has written its file.
+fn written(file: &Path) -> Result<(), String> {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while fs::metadata(file).map_or(0, |file| file.len()) == 0 {
+        check!(Instant::now() < deadline, "{} is not written", file.display());
+        sleep(Duration::from_millis(20));
+    }
     Ok(())
 }
 

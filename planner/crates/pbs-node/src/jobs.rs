@@ -458,11 +458,7 @@ impl Jobs {
         let (Some(id), Some(terms)) = (active.id, active.terms.clone()) else {
             return Ok(());
         };
-        let noted = Noted {
-            terms,
-            ending: Ending::default(),
-        };
-        self.ledger.set_order(id, &noted.over(ending).order())
+        self.ledger.set_order(id, &over(terms, ending))
     }
 
     /// Hears of an event; `ours`: of one of our plans.
@@ -741,13 +737,11 @@ impl Jobs {
         let mut ending = self.ending(&active, programs);
         let kept = completed && active.ended_ns.is_some_and(in_time);
         ending.kept = deadline_ns.map(|_| kept);
-        if let Err(Error::History(error)) = self.note_ending(&active, ending) {
-            listener.news(News::NotRecorded(error));
-        }
+        let order = active.terms.clone().map(|terms| over(terms, ending));
         let cancelled = active.cancelled.as_ref().map(|_| Outcome::Cancelled);
         let figures = active
             .id
-            .and_then(|id| self.ledger.finish(id, cancelled, listener));
+            .and_then(|id| self.ledger.finish(id, cancelled, order, listener));
         let uid = active.uid();
         let history = self.ledger.history(&active.job.name, uid);
         let exits = exits.into_iter().map(|exited| exited.exit).collect();
@@ -817,6 +811,15 @@ pub(crate) fn monotonic_ns() -> u64 {
     (time.tv_sec as u64)
         .saturating_mul(1_000_000_000)
         .saturating_add(time.tv_nsec as u64)
+}
+
+/// The terms of a run that has ended so.
+fn over(terms: Terms, ending: Ending) -> pbs_history::Order {
+    let noted = Noted {
+        terms,
+        ending: Ending::default(),
+    };
+    noted.over(ending).order()
 }
 
 #[cfg(test)]

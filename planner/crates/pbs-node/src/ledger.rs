@@ -2,7 +2,7 @@
 //! What is kept of the runs while they run: in the history, so that what they
 //! used is known to the next one, and so that another planner can take over.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -23,6 +23,9 @@ use crate::{Error, Listener, News};
 /// kernel still holds of what came after.
 const KEEP_EVERY: Duration = Duration::from_secs(1);
 
+/// Of how many runs that are over and cannot be recorded it is kept what is to be.
+const MOST_OWED: usize = 1000;
+
 /// So many runs of tasks with who ran beside them are kept of one run, the longest.
 const MOST_CORUNS: usize = 4096;
 
@@ -42,6 +45,20 @@ pub(crate) struct Ledger {
     kept: Instant,
     /// Some of what happened could not be kept.
     failed: bool,
+    /// The runs that are over and could not be recorded yet, the oldest first.
+    owed: VecDeque<Owed>,
+}
+
+/// A run that is over, with all that is to be recorded of it.
+#[derive(Debug)]
+struct Owed {
+    id: RunId,
+    /// The terms with how it ended, if it was ordered.
+    order: Option<Order>,
+    ended_unix_ns: u64,
+    outcome: Outcome,
+    figures: Vec<ProcessRun>,
+    coruns: Vec<Corun>,
 }
 
 /// A run that is under way.
@@ -72,6 +89,7 @@ impl Ledger {
             commits: Vec::new(),
             kept: Instant::now(),
             failed: false,
+            owed: VecDeque::new(),
         })
     }
 
@@ -335,6 +353,7 @@ impl Ledger {
 
     fn note(&mut self) -> Result<(), pbs_history::Error> {
         self.kept = Instant::now();
+        self.record_owed()?;
         let new = self.runs.iter().filter(|(_, run)| run.is_new);
         let figures: Vec<(RunId, &OpenRun, Vec<ProcessRun>)> = new
             .map(|(&id, run)| (id, run, run.collector.figures()))
@@ -374,12 +393,14 @@ impl Ledger {
     }
 
     /// A run is over: its figures become part of the history. The answer is what is
-    /// known of it; `None`: it could not be recorded. `outcome`: how it ended, where its
-    /// figures do not tell.
+    /// known of it; `None`: it could not be recorded yet, and will be as soon as that can
+    /// be done. `outcome`: how it ended, where its figures do not tell; `order`: its terms
+    /// with its end.
     pub(crate) fn finish(
         &mut self,
         id: RunId,
         outcome: Option<Outcome>,
+        order: Option<Order>,
         listener: &mut dyn Listener,
     ) -> Option<RunFigures> {
         let run = self.runs.remove(&id)?;
@@ -387,11 +408,44 @@ impl Ledger {
         let figures = run.collector.figures();
         let outcome = outcome.unwrap_or_else(|| Collector::outcome(&figures));
         let coruns = self.overlapped(&run.saved, &figures);
-        let recorded = self.record(id, outcome, &figures, &coruns);
+        if self.owed.len() >= MOST_OWED {
+            self.owed.pop_front();
+        }
+        self.owed.push_back(Owed {
+            id,
+            order,
+            ended_unix_ns: unix_ns(),
+            outcome,
+            figures,
+            coruns,
+        });
+        let recorded = self.record_owed();
+        let recorded = recorded.and_then(|()| self.store.figures_of(id));
         if let Err(error) = &recorded {
             self.tell_once(error.clone(), listener);
         }
         recorded.ok()
+    }
+
+    /// Records the runs that are over, in the order in which they ended, as far as that
+    /// can be done now.
+    fn record_owed(&mut self) -> Result<(), pbs_history::Error> {
+        while let Some(owed) = self.owed.front() {
+            let store = &mut self.store;
+            if let Some(order) = &owed.order {
+                store.set_order(owed.id, order)?;
+            }
+            let (id, ended_unix_ns) = (owed.id, owed.ended_unix_ns);
+            store.finish_run_beside(
+                id,
+                ended_unix_ns,
+                owed.outcome,
+                &owed.figures,
+                &owed.coruns,
+            )?;
+            self.owed.pop_front();
+        }
+        Ok(())
     }
 
     /// Who ran beside the tasks of a run that came to their end.
@@ -429,18 +483,6 @@ impl Ledger {
         if let Some(overlaps) = &mut self.overlaps {
             overlaps.finish(&run.saved.numbers);
         }
-    }
-
-    fn record(
-        &mut self,
-        id: RunId,
-        outcome: Outcome,
-        figures: &[ProcessRun],
-        coruns: &[Corun],
-    ) -> Result<RunFigures, pbs_history::Error> {
-        let store = &mut self.store;
-        store.finish_run_beside(id, unix_ns(), outcome, figures, coruns)?;
-        self.store.figures_of(id)
     }
 
     /// A run whose programs were not let go waits once more.
@@ -598,7 +640,7 @@ mod tests {
             event(EventKind::TaskEnded, 1, 190, 0);
             event(EventKind::ProcessEnded, 1, 190, 0);
             for (run, _, _) in runs {
-                ledger.finish(run, None, &mut Nobody).unwrap();
+                ledger.finish(run, None, None, &mut Nobody).unwrap();
             }
             let coruns = ledger.store.coruns().unwrap().into_iter();
             let coruns = coruns.map(|corun| {
