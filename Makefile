@@ -12,15 +12,17 @@
 #   CHAOS_STEPS=N   for the tests called chaos: so many steps
 #   B=name          for 'make bench': measure only what begins so
 #   C=name          for 'make soak': the campaign; scripts/soak --help has all
+#   R=name          for 'make reproduce': only the claims whose ids begin so
+#   FULL=1          for 'make reproduce': those that take long, too
 #   MINUTES=N, COUNT=N, SEED=N  for 'make soak': so long (60), so many, from that
 #                   seed on (1)
 
-export ARCH DEBUG KERNEL_SRC JOBS T B CHAOS_STEPS C COUNT MINUTES SEED
+export ARCH DEBUG KERNEL_SRC JOBS T B CHAOS_STEPS C COUNT MINUTES SEED R FULL
 
 # One clock for all stages of one make.
 export STAGE_EPOCH := $(shell date +%s)
 
-.PHONY: help setup kernel user run test soak bench bench-planner bench-cluster bench-cosched bench-slurm lint pbsctl deb coverage mutants shell clean distclean
+.PHONY: help setup kernel user run test soak bench bench-planner bench-cluster bench-cosched bench-slurm reproduce lint pbsctl deb coverage mutants shell clean distclean
 
 help:
 	@echo 'make run      build all, run the main job in the virtual machine, and close'
@@ -33,6 +35,8 @@ help:
 	@echo 'make bench-cluster  measure the planner of clusters on this machine'
 	@echo 'make bench-slurm  measure what planning for Slurm takes on this machine (root)'
 	@echo 'make bench-cosched  measure what co-scheduling takes on this machine'
+	@echo 'make reproduce  try the claims of the documents: a table, and a page with pictures;'
+	@echo '              R=L3.2.2: those whose ids begin so; FULL=1: what takes long, too'
 	@echo 'make kernel   build the kernel; DEBUG=1: with lockdep, KASAN and others;'
 	@echo '              ARCH=x86_64: for x86-64, as with user, test and shell'
 	@echo 'make user     build the userland of the virtual machine'
@@ -83,6 +87,9 @@ bench-slurm: setup
 bench-cosched: setup
 	@scripts/bench-cosched
 
+reproduce: kernel user
+	@scripts/reproduce
+
 lint: setup
 	@scripts/test lint
 
@@ -103,7 +110,7 @@ shell: kernel user
 	@qemu/vm $(if $(ARCH),--arch $(ARCH)) $(if $(filter-out 0,$(DEBUG)),--debug) --shell
 
 clean:
-	rm -rf build/obj build/user build/initramfs*.cpio build/pbsctl build/deb build/run build/loop build/service build/test build/log build/cargo build/coverage build/mutants
+	rm -rf build/obj build/user build/initramfs*.cpio build/pbsctl build/pbs-reproduce build/deb build/run build/loop build/service build/reproduce build/test build/log build/cargo build/coverage build/mutants
 
 distclean:
 	rm -rf build

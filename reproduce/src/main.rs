@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Tries the claims of the documents, or shows what came of it.
+
+use std::fs;
+use std::io::{stderr, stdout, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Parser;
+use pbs_reproduce::{document, page, run, summary, table, Claims, Options, Reproduction, Seen};
+
+/// Try the claims of the documents that the project comes from
+///
+/// Each claim is declared with what was published and the command that measures it.  The
+/// commands are run, and a verdict follows from what they print.  The table goes to standard
+/// output; claims.json and claims.html are left beside what the commands leave.
+#[derive(Debug, Parser)]
+#[command(name = "pbs-reproduce", after_help = HELP)]
+struct Arguments {
+    /// Only these claims: ids, or what ids begin with
+    claim: Vec<String>,
+
+    /// The declaration
+    #[arg(long, value_name = "FILE", default_value = "reproduce/claims.toml")]
+    claims: PathBuf,
+
+    /// Where claims.json, claims.html and what the commands leave go
+    #[arg(long, value_name = "DIR", default_value = "build/reproduce")]
+    out: PathBuf,
+
+    /// Those that take long, too
+    #[arg(long)]
+    full: bool,
+
+    /// Not those that measure time
+    #[arg(long)]
+    untimed: bool,
+
+    /// This there is: vm, slurm
+    #[arg(long, value_name = "WHAT")]
+    has: Vec<String>,
+
+    /// How many commands run at once, of those that measure no time
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    jobs: usize,
+
+    /// How long a command may take, in seconds
+    #[arg(long, value_name = "S", default_value_t = 1800)]
+    timeout: u64,
+
+    /// Show the claims and their commands, and try nothing
+    #[arg(long)]
+    list: bool,
+
+    /// Print the document made of the declaration and of that claims.json, and try nothing
+    #[arg(long, value_name = "FILE")]
+    document: Option<PathBuf>,
+
+    /// Say which verdicts are others than in that claims.json
+    #[arg(long, value_name = "FILE")]
+    against: Option<PathBuf>,
+}
+
+const HELP: &str = "\
+Examples:
+  make reproduce                  the quick set, and the page build/reproduce/claims.html
+  make reproduce FULL=1           all
+  make reproduce R=L3.2.2         what ids begin with
+  build/pbs-reproduce --list K    claims of a document, with their commands
+
+Exit status: 0 if all that was to be tried was, whatever the verdicts; 1 if a command
+failed; 2 on errors of use; 4 if a verdict is another than --against has.";
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    match carry_out(&arguments) {
+        Ok(status) => status,
+        Err(why) => {
+            let _ = writeln!(stderr(), "pbs-reproduce: {why}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn carry_out(arguments: &Arguments) -> Result<ExitCode, String> {
+    let mut claims = Claims::read(&arguments.claims)?;
+    if let Some(results) = &arguments.document {
+        print(&document(&claims, &read(results)?));
+        return Ok(ExitCode::SUCCESS);
+    }
+    claims.select(&arguments.claim)?;
+    if arguments.list {
+        for claim in &claims.claims {
+            let how = claim.command.as_deref().or(claim.cannot.as_deref());
+            print(&format!(
+                "{} ({}): {}\n    {}\n",
+                claim.id,
+                claim.section,
+                claim.says,
+                how.unwrap_or_default()
+            ));
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let top = std::env::current_dir().map_err(|error| error.to_string())?;
+    let options = Options {
+        out: top.join(&arguments.out).join("out"),
+        top,
+        full: arguments.full,
+        untimed: arguments.untimed,
+        has: arguments.has.clone(),
+        jobs: arguments.jobs,
+        timeout: Duration::from_secs(arguments.timeout),
+    };
+    let see = |seen: &Seen<'_>| {
+        let (done, all) = seen.done;
+        let (ids, seconds) = (seen.ids.join(" "), seen.took.as_secs_f64());
+        let _ = writeln!(stderr(), "[{done}/{all}] {ids} ({seconds:.1} s)");
+    };
+    let reproduction = run(&claims, &options, &see).map_err(|error| error.to_string())?;
+    let json = serde_json::to_string_pretty(&reproduction).map_err(|error| error.to_string())?;
+    write(&arguments.out, "claims.json", &(json + "\n"))?;
+    write(
+        &arguments.out,
+        "claims.html",
+        &page(&reproduction, &options.out),
+    )?;
+    print(&table(&reproduction));
+    print(&format!(
+        "{}\nThe page: {}\n",
+        summary(&reproduction),
+        arguments.out.join("claims.html").display()
+    ));
+    if reproduction.has_failed() {
+        return Ok(ExitCode::from(1));
+    }
+    if let Some(before) = &arguments.against {
+        let others = reproduction.others(&read(before)?);
+        others.iter().for_each(|line| print(&format!("{line}\n")));
+        if !others.is_empty() {
+            return Ok(ExitCode::from(4));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print(text: &str) {
+    // Who does not want to read the rest need not.
+    let _ = stdout().write_all(text.as_bytes());
+}
+
+fn read(path: &Path) -> Result<Reproduction, String> {
+    let text = fs::read_to_string(path).map_err(|error| error.to_string());
+    let read = text.and_then(|text| Reproduction::from_json(&text));
+    read.map_err(|why| format!("{}: {why}", path.display()))
+}
+
+fn write(folder: &Path, name: &str, text: &str) -> Result<(), String> {
+    let path = folder.join(name);
+    fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))
+}

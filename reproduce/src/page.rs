@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The page: all claims with figures, commands and pictures, in one file.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+use crate::verdict::shown;
+use crate::{summary, Document, Measured, Reproduction, Row, Verdict};
+
+/// The page; pictures are in `folder`.
+pub fn page(reproduction: &Reproduction, folder: &Path) -> String {
+    let mut out = String::from("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n");
+    out.push_str("<meta charset=\"utf-8\">\n");
+    out.push_str("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
+    out.push_str("<title>Claims, reproduced or refuted</title>\n<style>\n");
+    out.push_str(include_str!("page.css"));
+    out.push_str("</style>\n</head>\n<body>\n<h1>Claims, reproduced or refuted</h1>\n");
+    let _ = write!(
+        out,
+        "<p>{}.</p>\n<p class=\"muted\">Measured on {}.  Each verdict follows from the figures \
+         that the command below it prints.</p>\n<nav><ul>\n",
+        escaped(&summary(reproduction)),
+        escaped(&reproduction.machine)
+    );
+    let rows = |document: Document| {
+        let of = move |row: &&Row| row.document == document.short();
+        reproduction.claims.iter().filter(of)
+    };
+    let there = Document::ALL
+        .into_iter()
+        .filter(|&document| rows(document).next().is_some());
+    for document in there.clone() {
+        let refuted = |row: &&Row| matches!(row.verdict, Verdict::Refuted { .. });
+        let _ = writeln!(
+            out,
+            "<li><a href=\"#{}\">{}</a> <span class=\"muted\">{} claims, {} refuted</span></li>",
+            anchor(document),
+            escaped(document.title()),
+            rows(document).count(),
+            rows(document).filter(refuted).count()
+        );
+    }
+    out.push_str("</ul></nav>\n");
+    for document in there {
+        let _ = writeln!(
+            out,
+            "<section>\n<h2 id=\"{}\">{}</h2>",
+            anchor(document),
+            escaped(document.title())
+        );
+        rows(document).for_each(|row| article(row, folder, &mut out));
+        out.push_str("</section>\n");
+    }
+    out + "</body>\n</html>\n"
+}
+
+fn anchor(document: Document) -> String {
+    format!("{document:?}").to_lowercase()
+}
+
+fn article(row: &Row, folder: &Path, out: &mut String) {
+    let (sign, class) = match row.verdict {
+        Verdict::Reproduced => ("✓", "reproduced"),
+        Verdict::Within { .. } => ("≈", "within"),
+        Verdict::Refuted { .. } => ("✗", "refuted"),
+        Verdict::Failed { .. } => ("!", "failed"),
+        Verdict::CannotBeTried { .. } => ("–", "cannot"),
+        Verdict::NotTried { .. } => ("–", "not"),
+    };
+    let _ = writeln!(
+        out,
+        "<article id=\"{id}\">\n<header><h3>{id}</h3> <span class=\"muted\">section {}</span> \
+         <span class=\"verdict {class}\">{sign} {}</span></header>\n<p>{}</p>",
+        escaped(&row.section),
+        escaped(&row.verdict.to_string()),
+        escaped(&row.says),
+        id = escaped(&row.id),
+    );
+    figures(&row.figures, out);
+    if let Some(note) = &row.note {
+        let _ = writeln!(out, "<p class=\"muted\">{}</p>", escaped(note));
+    }
+    let picture = row.picture.as_ref();
+    let picture = picture.and_then(|name| fs::read_to_string(folder.join(name)).ok());
+    if picture.is_some() || row.drawn.is_some() {
+        out.push_str("<figure>\n");
+        if let Some(picture) = &picture {
+            let _ = writeln!(
+                out,
+                "<img alt=\"{}\" src=\"data:image/svg+xml,{}\">",
+                escaped(row.drawn.as_deref().unwrap_or(&row.says)),
+                in_address(picture)
+            );
+        }
+        if let Some(drawn) = &row.drawn {
+            let _ = writeln!(
+                out,
+                "<figcaption>Published: {}</figcaption>",
+                escaped(drawn)
+            );
+        }
+        out.push_str("</figure>\n");
+    }
+    if let Some(command) = &row.command {
+        let took = row
+            .took_ms
+            .map_or_else(String::new, |ms| format!(", {:.1} s", ms as f64 / 1000.0));
+        let _ = writeln!(
+            out,
+            "<details><summary>How{took}</summary>\n<p>{}</p>\n<pre>{}</pre>\n\
+             <pre>make reproduce R={}</pre></details>",
+            escaped(&row.setup),
+            escaped(command.trim()),
+            escaped(&row.id)
+        );
+    }
+    out.push_str("</article>\n");
+}
+
+fn figures(figures: &[Measured], out: &mut String) {
+    if figures.is_empty() {
+        return;
+    }
+    out.push_str(
+        "<div class=\"wide\"><table>\n<tr><th>figure</th><th class=\"number\">published</th>\
+         <th class=\"number\">measured</th><th>unit</th><th></th></tr>\n",
+    );
+    for figure in figures {
+        let published = figure.published.as_ref().map(shown);
+        let claimed: Vec<_> = published.into_iter().chain(figure.bound.clone()).collect();
+        let sign = match figure.holds {
+            Some(true) => "✓",
+            Some(false) => "✗",
+            None => "",
+        };
+        let _ = writeln!(
+            out,
+            "<tr><td>{}</td><td class=\"number\">{}</td><td class=\"number\">{}</td>\
+             <td>{}</td><td>{sign}</td></tr>",
+            escaped(&figure.name),
+            escaped(&claimed.join(", ")),
+            escaped(&shown(&figure.measured)),
+            escaped(figure.unit.as_deref().unwrap_or_default()),
+        );
+    }
+    out.push_str("</table></div>\n");
+}
+
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            _ => out.push(c),
+        }
+    }
+    out
+}
+
+/// What stands in an address: all but letters and digits by their bytes.
+fn in_address(text: &str) -> String {
+    let mut out = String::with_capacity(2 * text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'/' | b' ' | b'=' | b':' => {
+                out.push(byte as char)
+            }
+            _ => {
+                let _ = write!(out, "%{byte:02X}");
+            }
+        }
+    }
+    out
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What came of the claims: the format of `claims.json`.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::Verdict;
+
+/// A figure, measured.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+pub struct Measured {
+    /// What it is.
+    pub name: String,
+    /// In which unit.
+    pub unit: Option<String>,
+    /// What was published.
+    pub published: Option<Value>,
+    /// What is claimed of it beside that, in words.
+    pub bound: Option<String>,
+    /// What was measured.
+    pub measured: Value,
+    /// Whether it is as claimed; `None`: nothing is claimed.
+    pub holds: Option<bool>,
+    /// By which share of what was published it differs, if that is a number.
+    pub differs_by: Option<f64>,
+}
+
+/// A claim, tried.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+pub struct Row {
+    /// Its name.
+    pub id: String,
+    /// The document.
+    pub document: String,
+    /// The section of that.
+    pub section: String,
+    /// What is claimed.
+    pub says: String,
+    /// With what it was tried.
+    pub setup: String,
+    /// The command.
+    pub command: Option<String>,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// What led to it.
+    pub figures: Vec<Measured>,
+    /// A picture, as SVG: its file, in the folder of what commands leave.
+    pub picture: Option<String>,
+    /// What the published picture shows.
+    pub drawn: Option<String>,
+    /// A remark.
+    pub note: Option<String>,
+    /// How long the command took; claims of one command share it.
+    pub took_ms: Option<u64>,
+}
+
+/// All of them.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+pub struct Reproduction {
+    /// `pbs.reproduction`
+    pub kind: String,
+    /// Of this format.
+    pub version: u32,
+    /// The machine that it was measured on.
+    pub machine: String,
+    /// In the order of the declaration.
+    pub claims: Vec<Row>,
+}
+
+impl Reproduction {
+    /// The kind of the file.
+    pub const KIND: &'static str = "pbs.reproduction";
+
+    /// The version of the format.
+    pub const VERSION: u32 = 1;
+
+    /// Reads `claims.json`.
+    pub fn from_json(text: &str) -> Result<Self, String> {
+        let read: Self = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        if read.kind != Self::KIND || read.version != Self::VERSION {
+            return Err(format!(
+                "it is no {} of version {}",
+                Self::KIND,
+                Self::VERSION
+            ));
+        }
+        Ok(read)
+    }
+
+    /// Has a command failed?
+    pub fn has_failed(&self) -> bool {
+        let failed = |row: &Row| matches!(row.verdict, Verdict::Failed { .. });
+        self.claims.iter().any(failed)
+    }
+
+    /// The claims that have another verdict than `before`, a line each; what was not tried
+    /// in one of the two is not compared, nor in which words.
+    pub fn others(&self, before: &Reproduction) -> Vec<String> {
+        let tried = |row: &&Row| !matches!(row.verdict, Verdict::NotTried { .. });
+        // Reproduced exactly or within a tolerance is the same to who relies on it.
+        let rough = |verdict: &Verdict| match verdict {
+            Verdict::Within { .. } => Verdict::Reproduced.name(),
+            other => other.name(),
+        };
+        let rows = self.claims.iter().filter(tried);
+        rows.filter_map(|row| {
+            let same = |other: &&Row| other.id == row.id;
+            let old = before.claims.iter().filter(tried).find(same)?;
+            (rough(&old.verdict) != rough(&row.verdict))
+                .then(|| format!("{}: was {}, is {}", row.id, old.verdict, row.verdict))
+        })
+        .collect()
+    }
+}

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Runs the commands of claims.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Mutex;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{kill_process_group, Pid, Signal};
+use serde_json::Value;
+
+use crate::{verdict, Claim, Claims, Reproduction, Row, Set, Verdict};
+
+/// How claims are tried.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The repository, in which commands run.
+    pub top: PathBuf,
+    /// Where what they leave goes, each in a folder of its own; what is there is removed.
+    pub out: PathBuf,
+    /// Those of the full set, too.
+    pub full: bool,
+    /// Not those that measure time.
+    pub untimed: bool,
+    /// What there is of that which claims need.
+    pub has: Vec<String>,
+    /// How many commands run at once, of those that don't measure time.
+    pub jobs: usize,
+    /// How long one may take.
+    pub timeout: Duration,
+}
+
+/// What is seen of a run: a command has ended.
+#[derive(Debug)]
+pub struct Seen<'a> {
+    /// How many have, of how many.
+    pub done: (usize, usize),
+    /// The claims that it is about.
+    pub ids: &'a [&'a str],
+    /// How long it took.
+    pub took: Duration,
+}
+
+/// What a command has left.
+struct Output {
+    json: Result<Value, String>,
+    took: Duration,
+    folder: PathBuf,
+}
+
+/// Tries all claims; each command runs once, however many claims it is about.
+pub fn run(
+    claims: &Claims,
+    options: &Options,
+    see: &(dyn Fn(&Seen<'_>) + Sync),
+) -> io::Result<Reproduction> {
+    let mut commands: BTreeMap<&str, Vec<&Claim>> = BTreeMap::new();
+    for claim in &claims.claims {
+        if let (Some(command), None) = (&claim.command, put_off(claim, options)) {
+            commands.entry(command).or_default().push(claim);
+        }
+    }
+    match fs::remove_dir_all(&options.out) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => fs::create_dir_all(&options.out)?,
+    }
+    let is_alone = |claims: &[&Claim]| claims.iter().any(|claim| claim.alone);
+    let (alone, beside): (Vec<_>, Vec<_>) =
+        commands.iter().partition(|(_, claims)| is_alone(claims));
+    let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let outputs = Mutex::new(BTreeMap::new());
+    let carry_out = |command: &str, claims: &[&Claim]| {
+        let output = execute(command, &claims[0].id, options);
+        let ids: Vec<_> = claims.iter().map(|claim| claim.id.as_str()).collect();
+        let number = done.fetch_add(1, Ordering::Relaxed) + 1;
+        see(&Seen {
+            done: (number, commands.len()),
+            ids: &ids,
+            took: output.took,
+        });
+        let mut outputs = outputs.lock().unwrap_or_else(|it| it.into_inner());
+        outputs.insert(command.to_string(), output);
+    };
+    thread::scope(|scope| {
+        for _ in 0..options.jobs.clamp(1, beside.len().max(1)) {
+            scope.spawn(|| {
+                while let Some((command, claims)) = beside.get(next.fetch_add(1, Ordering::Relaxed))
+                {
+                    carry_out(command, claims);
+                }
+            });
+        }
+    });
+    for (command, claims) in alone {
+        carry_out(command, claims);
+    }
+    let outputs = outputs.into_inner().unwrap_or_else(|it| it.into_inner());
+    let row = |claim: &Claim| row(claim, options, &outputs);
+    Ok(Reproduction {
+        kind: Reproduction::KIND.into(),
+        version: Reproduction::VERSION,
+        machine: machine(),
+        claims: claims.claims.iter().map(row).collect(),
+    })
+}
+
+/// Why a claim is not tried this time.
+fn put_off(claim: &Claim, options: &Options) -> Option<String> {
+    if let Some(needs) = claim.needs.as_ref().filter(|it| !options.has.contains(it)) {
+        let known = crate::claims::NEEDS.iter().find(|(name, _)| name == needs);
+        let what = known.map_or("", |(_, what)| what);
+        return Some(format!("it needs {what}"));
+    }
+    if claim.alone && options.untimed {
+        return Some("it measures time".into());
+    }
+    match (claim.set, options.full) {
+        (Set::Full, false) => Some("it takes long; FULL=1 make reproduce tries it".into()),
+        _ => None,
+    }
+}
+
+fn row(claim: &Claim, options: &Options, outputs: &BTreeMap<String, Output>) -> Row {
+    let command = claim.command.as_deref();
+    let output = command.and_then(|command| outputs.get(command));
+    let (verdict, figures) = match (output, &claim.cannot) {
+        (_, Some(because)) => {
+            let because = because.clone();
+            (Verdict::CannotBeTried { because }, Vec::new())
+        }
+        (Some(output), None) => match &output.json {
+            Ok(json) => verdict(claim, json),
+            Err(because) => {
+                let because = because.clone();
+                (Verdict::Failed { because }, Vec::new())
+            }
+        },
+        (None, None) => {
+            let because = put_off(claim, options).unwrap_or_default();
+            (Verdict::NotTried { because }, Vec::new())
+        }
+    };
+    let picture = claim.picture.as_ref().zip(output);
+    Row {
+        id: claim.id.clone(),
+        document: claim.document().short().into(),
+        section: claim.section.clone(),
+        says: claim.says.clone(),
+        setup: claim.setup.clone(),
+        command: claim.command.clone(),
+        verdict,
+        figures,
+        picture: picture.and_then(|(name, output)| {
+            let path = output.folder.join(name);
+            let there = path.is_file();
+            there.then(|| {
+                path.strip_prefix(&options.out)
+                    .unwrap_or(&path)
+                    .display()
+                    .to_string()
+            })
+        }),
+        drawn: claim.drawn.clone(),
+        note: claim.note.clone(),
+        took_ms: output.map(|output| output.took.as_millis() as u64),
+    }
+}
+
+/// Runs a command to its end, which it has to come to in time, with all that it has started.
+fn execute(command: &str, id: &str, options: &Options) -> Output {
+    let folder = options.out.join(id);
+    let began = Instant::now();
+    let json = printed(command, &folder, options).and_then(|text| {
+        serde_json::from_str(&text).map_err(|error| format!("it printed no JSON: {error}"))
+    });
+    Output {
+        json,
+        took: began.elapsed(),
+        folder,
+    }
+}
+
+fn printed(command: &str, folder: &Path, options: &Options) -> Result<String, String> {
+    let text = |error: io::Error| error.to_string();
+    let (out, err) = (folder.join("stdout"), folder.join("stderr"));
+    fs::create_dir_all(folder).map_err(text)?;
+    let mut child = Command::new("bash")
+        .args(["-eu", "-o", "pipefail", "-c", command])
+        .current_dir(&options.top)
+        .env("OUT", folder)
+        .stdin(Stdio::null())
+        .stdout(File::create(&out).map_err(text)?)
+        .stderr(File::create(&err).map_err(text)?)
+        .process_group(0)
+        .spawn()
+        .map_err(|error| format!("bash: {error}"))?;
+    let group = Pid::from_child(&child);
+    let until = Instant::now() + options.timeout;
+    let status = loop {
+        match child.try_wait().map_err(text)? {
+            Some(status) => break status,
+            None if Instant::now() < until => thread::sleep(Duration::from_millis(10)),
+            None => {
+                // It may have ended meanwhile.
+                let _ = kill_process_group(group, Signal::KILL);
+                child.wait().map_err(text)?;
+                return Err(format!(
+                    "it took more than {} s",
+                    options.timeout.as_secs_f64()
+                ));
+            }
+        }
+    };
+    if !status.success() {
+        let said = fs::read(&err).unwrap_or_default();
+        let said = String::from_utf8_lossy(&said);
+        let last = said.trim_end().lines().next_back().unwrap_or_default();
+        return Err(format!("{status}: {last}"));
+    }
+    fs::read_to_string(&out).map_err(text)
+}
+
+/// The machine, in a few words.
+fn machine() -> String {
+    let cpus = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let name = |line: &str| {
+        Some(
+            line.strip_prefix("model name")?
+                .split_once(": ")?
+                .1
+                .to_string(),
+        )
+    };
+    let model = cpus
+        .lines()
+        .find_map(name)
+        .unwrap_or_else(|| "unknown CPU".into());
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    format!("{cores} cores, {model}")
+}

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What follows from the figures.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::result::Measured;
+use crate::{measure, Bound, Claim, Figure};
+
+/// What became of a claim.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(tag = "is", rename_all = "snake_case")]
+pub enum Verdict {
+    /// All its figures are as claimed.
+    Reproduced,
+    /// They are, within a tolerance.
+    Within {
+        /// The greatest share of what was published by which one differs.
+        share: f64,
+    },
+    /// One is not.
+    Refuted {
+        /// Which, and why.
+        because: String,
+    },
+    /// It can't be tried at all.
+    CannotBeTried {
+        /// Why.
+        because: String,
+    },
+    /// It was not tried this time.
+    NotTried {
+        /// Why.
+        because: String,
+    },
+    /// It was to be tried, and that failed.
+    Failed {
+        /// How.
+        because: String,
+    },
+}
+
+impl Verdict {
+    /// In a word.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Verdict::Reproduced => "reproduced",
+            Verdict::Within { .. } => "within",
+            Verdict::Refuted { .. } => "refuted",
+            Verdict::CannotBeTried { .. } => "can't be tried",
+            Verdict::NotTried { .. } => "not tried",
+            Verdict::Failed { .. } => "failed",
+        }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Verdict::Reproduced => f.write_str("reproduced"),
+            Verdict::Within { share } => write!(f, "within {} %", short(share * 100.0)),
+            Verdict::Refuted { because } => write!(f, "refuted because {because}"),
+            Verdict::CannotBeTried { because } => write!(f, "can't be tried because {because}"),
+            Verdict::NotTried { because } => write!(f, "not tried: {because}"),
+            Verdict::Failed { because } => write!(f, "failed: {because}"),
+        }
+    }
+}
+
+/// A number in as many digits as it needs, but no more than four that matter.
+pub(crate) fn short(number: f64) -> String {
+    if number == 0.0 || !number.is_finite() {
+        return format!("{number}");
+    }
+    if number.abs() >= 1000.0 {
+        return grouped(number.round());
+    }
+    let digits = (3 - number.abs().log10().floor() as i32).clamp(0, 9) as usize;
+    let text = format!("{number:.digits$}");
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').into(),
+        false => text,
+    }
+}
+
+/// A whole number with commas between thousands.
+fn grouped(number: f64) -> String {
+    let text = format!("{:.0}", number.abs());
+    let first = (text.len() + 2) % 3 + 1;
+    let mut out = String::from(if number < 0.0 { "-" } else { "" });
+    for (place, digit) in text.chars().enumerate() {
+        if place >= first && (place - first) % 3 == 0 {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// A value in words.
+pub(crate) fn shown(value: &Value) -> String {
+    match (value, value.as_f64()) {
+        (_, Some(number)) => short(number),
+        (Value::String(text), _) => text.clone(),
+        (Value::Bool(true), _) => "yes".into(),
+        (Value::Bool(false), _) => "no".into(),
+        _ => value.to_string(),
+    }
+}
+
+/// Holds what a command has printed against what is claimed.
+pub fn verdict(claim: &Claim, output: &Value) -> (Verdict, Vec<Measured>) {
+    let mut values = Vec::with_capacity(claim.figures.len());
+    for figure in &claim.figures {
+        match measure(output, figure) {
+            Ok(value) => values.push(value),
+            Err(why) => {
+                let because = format!("the command's output has no '{}': {why}", figure.name);
+                return (Verdict::Failed { because }, Vec::new());
+            }
+        }
+    }
+    let mut share = 0f64;
+    let mut wrong = Vec::new();
+    let mut figures = Vec::with_capacity(values.len());
+    for (figure, value) in claim.figures.iter().zip(&values) {
+        let compared = compare(claim, figure, value, &values);
+        if compared.holds == Some(false) {
+            wrong.push(because(figure, &compared));
+        } else if figure.within.is_some() {
+            share = share.max(compared.differs_by.unwrap_or(0.0).abs());
+        }
+        figures.push(compared);
+    }
+    let verdict = if !wrong.is_empty() {
+        let because = wrong.join("; ");
+        Verdict::Refuted { because }
+    } else if share != 0.0 {
+        Verdict::Within { share }
+    } else {
+        Verdict::Reproduced
+    };
+    (verdict, figures)
+}
+
+fn compare(claim: &Claim, figure: &Figure, value: &Value, values: &[Value]) -> Measured {
+    let mut holds = true;
+    let mut differs_by = None;
+    if let Some(published) = &figure.published {
+        holds = match (value.as_f64(), published.as_f64()) {
+            (Some(value), Some(published)) => {
+                let difference = value - published;
+                let share = match published == 0.0 {
+                    true => difference,
+                    false => difference / published.abs(),
+                };
+                differs_by = Some(share);
+                share.abs() <= figure.within.unwrap_or(EXACT)
+            }
+            _ => value == published,
+        };
+    }
+    let mut words = Vec::new();
+    for (said, bound) in figure.bounds() {
+        let limit = match bound {
+            Bound::Number(number) => Some(*number),
+            Bound::Figure(name) => {
+                let place = claim.figures.iter().position(|other| other.name == *name);
+                place.and_then(|place| values.get(place)?.as_f64())
+            }
+        };
+        let held = match (value.as_f64(), limit) {
+            (Some(value), Some(limit)) => match said {
+                "at most" => value <= limit,
+                "at least" => value >= limit,
+                "less than" => value < limit,
+                _ => value > limit,
+            },
+            _ => false,
+        };
+        holds &= held;
+        let limit = limit.map_or_else(|| "no number".into(), short);
+        words.push(match bound {
+            Bound::Number(_) => format!("{said} {limit}"),
+            Bound::Figure(name) => format!("{said} {name} ({limit})"),
+        });
+    }
+    Measured {
+        name: figure.name.clone(),
+        unit: figure.unit.clone(),
+        published: figure.published.clone(),
+        bound: (!words.is_empty()).then(|| words.join(", ")),
+        measured: value.clone(),
+        holds: figure.decides().then_some(holds),
+        differs_by,
+    }
+}
+
+/// What arithmetic on a decimal fraction may be wrong by.
+const EXACT: f64 = 1e-9;
+
+/// Why a figure is not as claimed.
+fn because(figure: &Figure, compared: &Measured) -> String {
+    let unit = |text: String| match &figure.unit {
+        Some(unit) => format!("{text} {unit}"),
+        None => text,
+    };
+    let measured = unit(shown(&compared.measured));
+    let published = compared.published.as_ref().map(shown).unwrap_or_default();
+    let bound = compared.bound.clone().unwrap_or_default();
+    if let Some(because) = &figure.because {
+        return because
+            .replace("{measured}", &measured)
+            .replace("{published}", &published)
+            .replace("{bound}", &bound);
+    }
+    let claimed = match (published.is_empty(), bound.is_empty()) {
+        (false, true) => published,
+        (false, false) => format!("{published}, {bound}"),
+        (true, _) => bound,
+    };
+    format!("{} is {measured}, not {claimed}", figure.name)
+}

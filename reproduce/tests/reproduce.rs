@@ -1,0 +1,391 @@
+// SPDX-License-Identifier: GPL-2.0
+//! From a declaration to verdicts, with commands that only print.
+
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use pbs_reproduce::{
+    document, measure, page, run, summary, table, Claims, Figure, Options, Reproduction, Verdict,
+};
+use serde_json::{json, Value};
+
+fn claims(text: &str) -> Claims {
+    Claims::from_toml(text).unwrap_or_else(|why| panic!("{why}"))
+}
+
+fn options(name: &str) -> Options {
+    let out = std::env::temp_dir().join(format!("pbs-reproduce-{name}-{}", std::process::id()));
+    Options {
+        top: PathBuf::from("."),
+        out,
+        full: false,
+        untimed: false,
+        has: Vec::new(),
+        jobs: 2,
+        timeout: Duration::from_secs(30),
+    }
+}
+
+fn tried(name: &str, text: &str) -> Reproduction {
+    let options = options(name);
+    let tried = run(&claims(text), &options, &|_| ()).unwrap();
+    std::fs::remove_dir_all(&options.out).unwrap();
+    tried
+}
+
+/// A claim whose command prints `output`, and one figure of it, the rest of which is `figure`.
+fn one(output: &str, figure: &str) -> Verdict {
+    let text = format!(
+        "[[claim]]\nid = \"L1\"\nsection = \"1\"\nsays = \"x\"\ncommand = '''echo '{output}' '''\n\
+         [[claim.figure]]\nname = \"x\"\nmeasured = \"/x\"\n{figure}\n"
+    );
+    let name = figure
+        .chars()
+        .filter(char::is_ascii_alphanumeric)
+        .collect::<String>();
+    tried(&name, &text).claims.remove(0).verdict
+}
+
+fn refuted(verdict: Verdict) -> String {
+    match verdict {
+        Verdict::Refuted { because } => because,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_verdict_follows_from_the_figures() {
+    let x = r#"{"x": 105}"#;
+    assert_eq!(one(x, "published = 105"), Verdict::Reproduced);
+    assert_eq!(
+        one(x, "published = 100\nwithin = 0.1"),
+        Verdict::Within { share: 0.05 }
+    );
+    assert_eq!(
+        refuted(one(x, "published = 100\nwithin = 0.04\nunit = \"ticks\"")),
+        "x is 105 ticks, not 100"
+    );
+    assert_eq!(refuted(one(x, "published = 100")), "x is 105, not 100");
+    assert_eq!(one(x, "at_most = 105\nat_least = 105"), Verdict::Reproduced);
+    assert_eq!(
+        refuted(one(x, "less_than = 105")),
+        "x is 105, not less than 105"
+    );
+    assert_eq!(
+        refuted(one(x, "more_than = 105")),
+        "x is 105, not more than 105"
+    );
+    assert_eq!(
+        refuted(one(
+            x,
+            "published = 7\nbecause = \"{measured}, where {published} stands\""
+        )),
+        "105, where 7 stands"
+    );
+    assert_eq!(
+        one(r#"{"x": "late"}"#, "published = \"late\""),
+        Verdict::Reproduced
+    );
+    assert_eq!(
+        refuted(one(r#"{"x": false}"#, "published = true")),
+        "x is no, not yes"
+    );
+    assert_eq!(
+        one(x, "scale = 0.01\npublished = 1.05"),
+        Verdict::Reproduced
+    );
+    // What is no number can't be less than one.
+    assert!(refuted(one(r#"{"x": null}"#, "less_than = 3")).starts_with("x is null"));
+}
+
+#[test]
+fn a_figure_is_held_against_another() {
+    let text = r#"
+[[claim]]
+id = "L1"
+section = "1"
+says = "b is less than a"
+command = "echo '{\"a\": 3, \"b\": 4}'"
+[[claim.figure]]
+name = "a"
+measured = "/a"
+[[claim.figure]]
+name = "b"
+measured = "/b"
+less_than = "a"
+"#;
+    let verdict = tried("another", text).claims.remove(0).verdict;
+    assert_eq!(refuted(verdict), "b is 4, not less than a (3)");
+}
+
+#[test]
+fn figures_are_found() {
+    let output = json!({
+        "rows": [{"of": "a/b", "n": 1, "x": [1.0, 4.0]}, {"of": "c", "n": 2, "x": [7.0]}],
+        "a/b": "slash",
+    });
+    let found = |way: &str, over: &str| -> Result<Value, String> {
+        let text = format!("name = \"x\"\nmeasured = \"{way}\"\n{over}");
+        let figure: Figure = toml::from_str(&text).unwrap();
+        measure(&output, &figure)
+    };
+    assert_eq!(found("/rows/1/n", ""), Ok(json!(2)));
+    assert_eq!(found("/rows/#", ""), Ok(json!(2)));
+    assert_eq!(found("/rows/[of=a/b]/n", ""), Ok(json!(1)));
+    assert_eq!(found("/rows/[n=2]/of", ""), Ok(json!("c")));
+    assert_eq!(found("/a~1b", ""), Ok(json!("slash")));
+    assert_eq!(found("/rows/*/x/*", "over = \"max\""), Ok(json!(7.0)));
+    assert_eq!(found("/rows/*/x/*", "over = \"min\""), Ok(json!(1.0)));
+    assert_eq!(found("/rows/*/x/*", "over = \"sum\""), Ok(json!(12.0)));
+    assert_eq!(found("/rows/*/x/*", "over = \"mean\""), Ok(json!(4.0)));
+    assert_eq!(found("/rows/*/n", "over = \"median\""), Ok(json!(1.5)));
+    for (way, over, why) in [
+        ("/rows/2", "", "/rows/2: it is not there"),
+        ("/rows/[n=3]/of", "", "/rows/[n=3]: none is so"),
+        ("/rows/[n]/of", "", "it is [key=value]"),
+        ("/rows/*/n", "", "say over which"),
+        ("/rows/*/of", "over = \"min\"", "is no number"),
+        ("rows", "", "it begins with a slash"),
+        ("/a~1b/#", "", "there is no array"),
+        ("/a~1b", "scale = 2.0", "can't be scaled"),
+    ] {
+        let said = found(way, over).unwrap_err();
+        assert!(said.contains(why), "{way}: {said}");
+    }
+}
+
+#[test]
+fn a_bad_declaration_is_refused_with_all_that_is_wrong() {
+    let text = r#"
+[[claim]]
+id = "X1"
+section = "1"
+says = "x"
+command = "true"
+
+[[claim]]
+id = "L1"
+section = "1"
+says = "x"
+
+[[claim]]
+id = "L1"
+section = "1"
+says = "x"
+needs = "a dog"
+cannot = "y"
+command = "true"
+[[claim.figure]]
+name = "a"
+measured = "/a"
+at_most = "b"
+within = 0.1
+"#;
+    let said = Claims::from_toml(text).unwrap_err();
+    for why in [
+        "claim X1: its id begins with",
+        "claim X1: no figure of it says whether it holds",
+        "claim L1: it has neither a command nor a reason",
+        "claim L1: there are two of that id",
+        "claim L1: what it needs is one of vm, slurm",
+        "yet says that it can't be tried",
+        "'a' is compared with 'b', which it has not",
+        "'a' is within a share of no published number",
+    ] {
+        assert!(said.contains(why), "{why}:\n{said}");
+    }
+    let unknown = "[[claim]]\nid = \"L1\"\nsection = \"1\"\nsays = \"x\"\nverdict = \"fine\"\n";
+    assert!(Claims::from_toml(unknown).unwrap_err().contains("verdict"));
+}
+
+const SEVERAL: &str = r#"
+[[claim]]
+id = "P1"
+section = "1"
+says = "a command runs once"
+command = "echo x >>$OUT/../count; echo '{\"n\": 1}'"
+[[claim.figure]]
+name = "n"
+measured = "/n"
+published = 1
+
+[[claim]]
+id = "L2"
+section = "2"
+says = "the same command"
+command = "echo x >>$OUT/../count; echo '{\"n\": 1}'"
+[[claim.figure]]
+name = "n"
+measured = "/n"
+published = 2
+
+[[claim]]
+id = "L3"
+section = "3"
+says = "it fails"
+command = "echo '{}'; echo why >&2; false"
+[[claim.figure]]
+name = "n"
+measured = "/n"
+published = 2
+
+[[claim]]
+id = "L4"
+section = "4"
+says = "it needs a machine"
+needs = "vm"
+command = "echo '{}'"
+[[claim.figure]]
+name = "n"
+measured = "/n"
+published = 2
+
+[[claim]]
+id = "L5"
+section = "5"
+says = "it is long"
+set = "full"
+command = "echo '{}'"
+[[claim.figure]]
+name = "n"
+measured = "/n"
+published = 2
+
+[[claim]]
+id = "L6"
+section = "6"
+says = "nobody can"
+cannot = "it says no number"
+
+[[claim]]
+id = "L7"
+section = "7"
+says = "it prints a picture"
+command = "echo '<svg xmlns=\"http://www.w3.org/2000/svg\"/>' >$OUT/a.svg; echo '[]'"
+picture = "a.svg"
+drawn = "a <picture>"
+[[claim.figure]]
+name = "n"
+measured = "/#"
+at_most = 0
+"#;
+
+#[test]
+fn each_command_runs_once_and_each_claim_has_a_verdict() {
+    let options = options("several");
+    let seen = Mutex::new(Vec::new());
+    let claims = claims(SEVERAL);
+    let tried = run(&claims, &options, &|it| {
+        seen.lock().unwrap().push(it.ids.join(" "));
+    })
+    .unwrap();
+    let count = std::fs::read_to_string(options.out.join("count")).unwrap();
+    assert_eq!(count, "x\n");
+    let mut seen = seen.into_inner().unwrap();
+    seen.sort();
+    assert_eq!(seen, ["L2 P1", "L3", "L7"]);
+    let verdicts: Vec<_> = tried
+        .claims
+        .iter()
+        .map(|row| (row.id.as_str(), row.verdict.to_string()))
+        .collect();
+    let expected = [
+        ("L2", "refuted because n is 1, not 2"),
+        ("L3", "failed: exit status: 1: why"),
+        (
+            "L4",
+            "not tried: it needs the virtual machine: make kernel user",
+        ),
+        (
+            "L5",
+            "not tried: it takes long; FULL=1 make reproduce tries it",
+        ),
+        ("L6", "can't be tried because it says no number"),
+        ("L7", "reproduced"),
+        ("P1", "reproduced"),
+    ];
+    let said: Vec<_> = verdicts.iter().map(|(id, it)| (*id, it.as_str())).collect();
+    assert_eq!(said, expected);
+    assert!(tried.has_failed());
+    assert_eq!(
+        summary(&tried),
+        "7 claims: 2 reproduced, 1 refuted, 1 can't be tried, 2 not tried, 1 failed"
+    );
+    let printed = table(&tried);
+    assert_eq!(printed.lines().count(), 8, "{printed}");
+
+    // What is written is what is read.
+    let text = serde_json::to_string(&tried).unwrap();
+    assert_eq!(Reproduction::from_json(&text).unwrap(), tried);
+    assert!(Reproduction::from_json(&text.replace("pbs.reproduction", "other")).is_err());
+
+    let html = page(&tried, &options.out);
+    for part in [
+        "id=\"L7\"",
+        "data:image/svg+xml,%3Csvg",
+        "a &lt;picture&gt;",
+        "✗ refuted",
+    ] {
+        assert!(html.contains(part), "{part}");
+    }
+    assert!(!html.contains("<picture>"));
+    let text = document(&claims, &tried);
+    for row in &claims.claims {
+        assert!(text.contains(&format!("``{}``", row.id)), "{}", row.id);
+    }
+    let long = text.lines().find(|line| line.chars().count() >= 100);
+    assert_eq!(long, None);
+    std::fs::remove_dir_all(&options.out).unwrap();
+}
+
+#[test]
+fn another_verdict_is_told() {
+    let before = tried("before", SEVERAL);
+    assert!(before.others(&before).is_empty());
+    let after = tried(
+        "after",
+        &SEVERAL.replace("published = 1\n", "published = 3\n"),
+    );
+    assert_eq!(
+        after.others(&before),
+        ["P1: was reproduced, is refuted because n is 1, not 3"]
+    );
+}
+
+#[test]
+fn claims_are_selected_by_their_ids() {
+    let selected = |names: &[&str]| {
+        let text = SEVERAL.replace("\"L3\"", "\"L2.1\"");
+        let mut claims = claims(&text);
+        let names: Vec<_> = names.iter().map(ToString::to_string).collect();
+        claims.select(&names)?;
+        let ids = claims.claims.into_iter().map(|claim| claim.id);
+        Ok::<_, String>(ids.collect::<Vec<_>>().join(" "))
+    };
+    assert_eq!(selected(&["P"]).unwrap(), "P1");
+    assert_eq!(selected(&["L2"]).unwrap(), "L2");
+    assert_eq!(selected(&["L2."]).unwrap(), "L2.1");
+    assert_eq!(selected(&["L7", "P1"]).unwrap(), "L7 P1");
+    assert_eq!(selected(&[]).unwrap().split(' ').count(), 7);
+    assert!(selected(&["Q"])
+        .unwrap_err()
+        .contains("no claim begins with 'Q'"));
+}
+
+#[test]
+fn who_takes_too_long_is_ended_with_its_children() {
+    let text = "[[claim]]\nid = \"L1\"\nsection = \"1\"\nsays = \"x\"\n\
+                command = 'sleep 1000 & echo $! >$OUT/pid; wait'\n\
+                [[claim.figure]]\nname = \"x\"\nmeasured = \"/x\"\npublished = 1\n";
+    let mut options = options("long");
+    options.timeout = Duration::from_millis(300);
+    let tried = run(&claims(text), &options, &|_| ()).unwrap();
+    let verdict = tried.claims[0].verdict.to_string();
+    assert_eq!(verdict, "failed: it took more than 0.3 s");
+    let pid = std::fs::read_to_string(options.out.join("L1/pid")).unwrap();
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
+    // Gone, or a zombie that nobody has waited for yet.
+    assert!(stat.map_or(true, |stat| stat.contains(") Z ")));
+    std::fs::remove_dir_all(&options.out).unwrap();
+}
