@@ -16,12 +16,16 @@ extern crate std;
 #[path = "src/mod.rs"]
 mod core_impl;
 #[cfg(any(test, feature = "std"))]
+mod replay;
+#[cfg(any(test, feature = "std"))]
 #[path = "std_memory.rs"]
 mod std_memory;
 
 pub use core_impl::*;
 #[cfg(any(test, feature = "std"))]
-pub use std_memory::StdMemory;
+pub use replay::{Begun, Difference, Replay, Replayed};
+#[cfg(any(test, feature = "std"))]
+pub use std_memory::{Notes, StdMemory};
 
 #[cfg(test)]
 mod unit;

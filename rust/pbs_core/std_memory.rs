@@ -5,7 +5,7 @@
 use std::vec;
 use std::vec::Vec;
 
-use super::{Memory, NoMemory, Refusal};
+use super::{Input, Memory, NoMemory, Refusal, Tap};
 
 /// Plans and nodes in `Vec`s.
 #[derive(Clone, Copy, Debug)]
@@ -13,9 +13,26 @@ pub struct StdMemory;
 
 impl Memory for StdMemory {
     type Slice<T: Copy> = Vec<T>;
+    type Tap = Notes;
 
     fn alloc<T: Copy>(len: usize, fill: T) -> Result<Vec<T>, NoMemory> {
         Ok(vec![fill; len])
+    }
+}
+
+/// What a node was told, if that is recorded; else `None`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Notes(pub Option<Vec<Input>>);
+
+impl Tap for Notes {
+    fn is_on(&self) -> bool {
+        self.0.is_some()
+    }
+
+    fn note(&mut self, input: Input) {
+        if let Some(inputs) = &mut self.0 {
+            inputs.push(input);
+        }
     }
 }
 

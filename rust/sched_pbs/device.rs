@@ -215,7 +215,7 @@ fn write_plan(file: &File, user: &mut IovIterSource<'_>) -> Result<usize> {
     }
     let _writer = Writer::new(file)?;
     let bytes = take_in(user)?;
-    let plan_id = plan::install(&bytes).map_err(|refused| match refused {
+    let plan_id = plan::install(bytes).map_err(|refused| match refused {
         plan::Refused::Plan(refusal) => {
             let error = match refusal.errno() {
                 Errno::Invalid => EINVAL,

@@ -9,7 +9,9 @@ use super::{
     events::Events,
     order::Fronts,
     pbs_core::{Config, Rate},
-    plan, usage,
+    plan,
+    record::{Inputs, Kept},
+    usage,
     watch::{self, WatchTime, Why},
 };
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
@@ -34,6 +36,8 @@ pub(crate) struct Control {
     pub(crate) config: Config,
     /// The processes that other CPUs wait for.
     pub(crate) fronts: Fronts,
+    /// The plans that were written while somebody records.
+    pub(crate) kept: Kept,
 }
 
 /// The class, from the initcall on.
@@ -43,6 +47,8 @@ pub(crate) struct Pbs {
     /// The ring of events.
     #[pin]
     pub(crate) events: Events,
+    /// The rings of what the policy is told.
+    pub(crate) inputs: Inputs,
     /// Taken before the lock of any run queue, and after the one of CPU hotplug.
     #[pin]
     pub(crate) control: Mutex<Control>,
@@ -95,10 +101,12 @@ impl Pbs {
             try_pin_init!(Pbs {
                 cpus,
                 events <- events,
+                inputs: Inputs::new()?,
                 control <- new_mutex!(
                     Control {
                         config: Config::DEFAULT,
                         fronts: Fronts::default(),
+                        kept: Kept::default(),
                     },
                     "pbs_control"
                 ),

@@ -22,6 +22,7 @@
 #include <linux/percpu-rwsem.h>
 #include <uapi/linux/sched/types.h>
 #include "../../sched.h"
+#include "record.h"
 
 DEFINE_STATIC_KEY_FALSE(sched_pbs_used);
 struct cpumask sched_pbs_cpus;
@@ -36,6 +37,17 @@ void sched_pbs_use(bool used)
 		static_branch_inc_cpuslocked(&sched_pbs_used);
 	else
 		static_branch_dec_cpuslocked(&sched_pbs_used);
+}
+
+DEFINE_STATIC_KEY_FALSE(sched_pbs_recorded);
+
+/* Called for each who begins to record, or ends. The lock of CPU hotplug is held. */
+void sched_pbs_record(bool on)
+{
+	if (on)
+		static_branch_inc_cpuslocked(&sched_pbs_recorded);
+	else
+		static_branch_dec_cpuslocked(&sched_pbs_recorded);
 }
 
 /*

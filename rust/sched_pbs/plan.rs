@@ -22,7 +22,7 @@ use super::{
     pbs_core::{
         self,
         wire::{self, Message, Section},
-        Config, Event, EventKind, Lease, Node, Plan, Refusal, Sink, TakeOver,
+        Config, Event, EventKind, Input, Lease, Node, Plan, Rate, Refusal, Sink, TakeOver, Tap,
     },
     rows::Rows,
     sched_class::{self, RunQueue, RunQueueGuard},
@@ -89,6 +89,10 @@ struct Change {
     lease_ns: u64,
     /// What it tells other CPUs, and is told.
     links: Links,
+    /// The number under which the plan is kept, if it is.
+    kept: u64,
+    /// The configuration and the rate with which it begins.
+    terms: Option<(Config, Rate)>,
     /// What happens to the CPU, and why.
     kind: EventKind,
     why: Option<Why>,
@@ -96,10 +100,18 @@ struct Change {
     reason: u16,
 }
 
+impl Change {
+    /// On which CPU the plan has begun, and with which configuration and rate.
+    fn in_force(&self) -> Option<(u32, Config, Rate)> {
+        let (config, rate) = self.terms?;
+        Some((self.cpu.number(), config, rate))
+    }
+}
+
 /// Installs a plan as it was written, whole or not at all; returns its id.
-pub(crate) fn install(bytes: &[u8]) -> Result<u64, Refused> {
+pub(crate) fn install(bytes: KVVec<u8>) -> Result<u64, Refused> {
     let pbs = pbs().ok_or(ENODEV)?;
-    let message = Message::parse::<KernelMemory>(bytes)?;
+    let message = Message::parse::<KernelMemory>(&bytes)?;
     // What takes long comes first, with no lock held.
     let mut plans = KVec::new();
     for section in message.sections() {
@@ -115,6 +127,7 @@ pub(crate) fn install(bytes: &[u8]) -> Result<u64, Refused> {
     for (section, plan) in plans {
         let change = prepare(pbs, &message, &section, plan, &control.config)?;
         pbs.events.prepare(&mut control, change.cpu)?;
+        pbs.inputs.prepare(&mut control, change.cpu)?;
         changes.push(change, CHARGED).map_err(Error::from)?;
     }
     message.check_dealt(pbs.events.next_seq())?;
@@ -127,11 +140,17 @@ pub(crate) fn install(bytes: &[u8]) -> Result<u64, Refused> {
     for change in changes.iter() {
         usage::take(&mut control, change.cpu);
     }
+    let plan_id = message.plan_id();
+    let kept = control.kept.number();
     for change in changes.iter_mut() {
+        change.kept = kept;
         put_in_force(change).inspect_err(|_| pbs.queue_ejection())?;
     }
     fronts.tell_lost(pbs, &control.fronts);
     control.fronts = fronts;
+    control
+        .kept
+        .keep(bytes, changes.iter().filter_map(Change::in_force));
     for change in changes.iter() {
         order::tell_all(pbs, change.cpu);
         tell_lost(change);
@@ -141,7 +160,7 @@ pub(crate) fn install(bytes: &[u8]) -> Result<u64, Refused> {
     for change in changes.iter() {
         attach::eject_leaving(change.cpu);
     }
-    Ok(message.plan_id())
+    Ok(plan_id)
 }
 
 /// Whether the plan with that id is in force on some CPU, and has not ended there.
@@ -196,14 +215,9 @@ fn prepare(
     });
     let rows = Rows::following(&old_rows, plan.processes().iter().map(|process| process.id))?;
     let rate = cpu.rate();
-    let node = Node::new(
-        plan,
-        message.config(rate).unwrap_or(*default),
-        rate,
-        message.plan_id(),
-        clock::monotonic_ns(),
-    )
-    .map_err(|_| ENOMEM)?;
+    let config = message.config(rate).unwrap_or(*default);
+    let node = Node::new(plan, config, rate, message.plan_id(), clock::monotonic_ns())
+        .map_err(|_| ENOMEM)?;
     Ok(Change {
         cpu,
         node: Some(KBox::new(node, CHARGED).map_err(Error::from)?),
@@ -213,6 +227,8 @@ fn prepare(
         dealt_seq: message.dealt_seq(),
         lease_ns: message.lease_ns(),
         links: Links::default(),
+        kept: 0,
+        terms: Some((config, rate)),
         kind: EventKind::PlanInstalled,
         why: None,
         reason: bindings::pbs_eject_PBS_EJECT_PLAN as u16,
@@ -382,7 +398,17 @@ fn swap(change: &mut Change, most: usize) -> bool {
                 _ => new.begin(None, change.dealt_seq, now_ns),
             }
         }
+        let tap = core::mem::take(state.tap_mut());
         core::mem::swap(&mut state.node, &mut change.node);
+        match &mut state.node {
+            Some(node) => node.begin_record(tap, change.kept, change.node.is_some()),
+            None => {
+                state.tap = tap;
+                if change.node.is_some() && state.tap.is_on() {
+                    state.tap.note(Input::gone(now_ns));
+                }
+            }
+        }
         state.events.swap_links(&mut change.links);
         entity::set_plan(rq, state.node.is_some());
         cpu.set_has_plan(state.node.is_some());
@@ -487,6 +513,8 @@ fn remove(pbs: &Pbs, control: &mut Control, cpu: &'static Cpu, why: Option<Why>)
         dealt_seq: 0,
         lease_ns: 0,
         links: Links::default(),
+        kept: 0,
+        terms: None,
         kind,
         why,
         reason: reason as u16,

@@ -20,6 +20,7 @@
 //! | [`plan`] | plans are installed, dropped, read back; CPUs go | process |
 //! | [`process`] | what is known of one process | process |
 //! | [`events`] | the ring of events and its readers | any |
+//! | [`record`] | what the policy is told, for who records it | run queue locked; process |
 //! | [`watch`] | the watchdog, and why plans are dropped | interrupt |
 //! | [`dump`] | all of a CPU's state in words | any |
 //! | [`operator`] | SysRq keys, debugfs, panics | any |
@@ -66,6 +67,7 @@ mod park;
 pub mod pbs_core;
 mod plan;
 mod process;
+mod record;
 mod rows;
 mod sched_class;
 mod show;
@@ -94,6 +96,7 @@ fn init() -> Result {
     core::mem::forget(kernel::cpuhp::Registration::<plan::CpuUp>::new()?);
     core::mem::forget(sysfs::create()?);
     core::mem::forget(device::register()?);
+    core::mem::forget(record::register()?);
     operator::register();
     pr_info!(
         "plan-based scheduling: {} instructions per ms, counted by the {}\n",

@@ -23,6 +23,7 @@ use super::{
     cpu::Cpu,
     events::{Emitter, Writer},
     pbs_core::{Lease, Node, Predictor, Presence, Rate},
+    record::Tap,
     rows::Row,
     sched_class::{self, RunQueue},
     storage::KernelMemory,
@@ -76,6 +77,8 @@ pub(crate) struct State {
     pub(crate) longest_swap_ns: u64,
     /// Where its events go.
     pub(crate) events: Writer,
+    /// Where its inputs go while it has no plan: otherwise the node has that.
+    pub(crate) tap: Tap,
     /// What the watchdog saw last.
     pub(crate) watch: Watch,
     /// What of the class was made to fail, as bits: [`Fault`](super::fault::Fault).
@@ -137,6 +140,7 @@ impl Default for State {
             budgets_spent: 0,
             longest_swap_ns: 0,
             events: Writer::default(),
+            tap: Tap::default(),
             watch: Watch::NEW,
             #[cfg(CONFIG_SCHED_CLASS_PBS_FAULTS)]
             faults: 0,
@@ -211,6 +215,14 @@ impl State {
         let over = |node: &Node<KernelMemory>| node.ended() && node.unfinished() == 0;
         self.threads.as_ref().map_or(0, Threads::used) == 0
             && self.node.as_deref().map_or(true, over)
+    }
+
+    /// Where what the policy is told is noted.
+    pub(crate) fn tap_mut(&mut self) -> &mut Tap {
+        match &mut self.node {
+            Some(node) => node.tap_mut(),
+            None => &mut self.tap,
+        }
     }
 
     /// The seat of that number, if it is taken.

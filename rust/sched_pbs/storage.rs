@@ -2,7 +2,10 @@
 
 //! Memory for tables that may be too large for `kmalloc`.
 
-use super::pbs_core::{Interrupted, Memory, NoMemory};
+use super::{
+    pbs_core::{Interrupted, Memory, NoMemory},
+    record::Tap,
+};
 use kernel::{
     alloc::{Flags, KVVec},
     prelude::*,
@@ -31,6 +34,7 @@ pub(crate) struct KernelMemory;
 
 impl Memory for KernelMemory {
     type Slice<T: Copy> = KVVec<T>;
+    type Tap = Tap;
 
     fn alloc<T: Copy>(len: usize, fill: T) -> Result<KVVec<T>, NoMemory> {
         let mut vec = KVVec::with_capacity(len, CHARGED).map_err(|_| NoMemory)?;

@@ -30,6 +30,12 @@ unsafe impl Record for bindings::pbs_error {}
 unsafe impl Record for bindings::pbs_get_plan {}
 // SAFETY: As above.
 unsafe impl Record for bindings::pbs_process {}
+// SAFETY: As above.
+unsafe impl Record for bindings::pbs_inputs_info {}
+// SAFETY: As above.
+unsafe impl Record for bindings::pbs_kept_plan {}
+// SAFETY: It is of the same fields as `pbs_input`, in the same places: see record.rs.
+unsafe impl Record for super::pbs_core::Input {}
 // SAFETY: An integer.
 unsafe impl Record for u32 {}
 // SAFETY: An integer.

@@ -535,4 +535,95 @@ struct pbs_process {
 #define PBS_IOC_RENEW		_IOW(PBS_IOC_MAGIC, 8, __u32)	/* the lease of that CPU's plan */
 #define PBS_IOC_GET_PROCESS	_IOWR(PBS_IOC_MAGIC, 9, struct pbs_process)
 
+/*
+ * /dev/pbs_inputs: all that the policy of each CPU is told, for who wants to
+ * tell it again elsewhere and compare (Documentation/recording.rst).
+ *
+ * While the device is open anywhere it is recorded; after the last close it is
+ * not, and that costs nothing.  The node belongs to root, mode 0600.
+ *
+ *   mmap(2)   the ring of a CPU, read-only, which has the form of struct pbs_ring
+ *             with PBS_INPUTS_MAGIC and PBS_INPUTS_VERSION and is written and read
+ *             in the same way; its records are struct pbs_input.  A CPU has one if
+ *             it has had a plan.  A reader begins at the head that it finds after
+ *             open(2).  Nobody is woken.
+ *   ioctl(2)  the two calls below, and no others.
+ *
+ * A record that can be told again begins with a PBS_IN_BEGIN that takes over from
+ * nothing.  What fails: mmap as of /dev/pbs_plan; KEPT_PLAN ENOENT: no such plan
+ * is kept, or it is not for that CPU, ENOSPC: the buffer is too small.
+ */
+#define PBS_INPUTS_MAGIC	0x504e4942u	/* "BINP" read as little endian */
+#define PBS_INPUTS_VERSION	1
+
+/*
+ * What kind of input it is, and what its fields say.  Of what is not named time_ns,
+ * value, more and reason are 0 and process is PBS_IDLE; processes are indices in
+ * the plan, in the order of their ids.  "Then" is when the call was over.
+ *
+ * A call that has changed nothing is not noted.  Within a call, before it, stand
+ * the events that it emitted and the answers that it got, in their order.
+ */
+enum pbs_input_kind {
+	PBS_IN_BEGIN		= 1,	/* a plan is in force: value its number for PBS_IOC_KEPT_PLAN, more its dealt_seq then, reason 1 if it takes over from another */
+	PBS_IN_GONE		= 2,	/* the plan is gone and none follows */
+	PBS_IN_CHARGE		= 3,	/* process retired value; more: its task, then */
+	PBS_IN_PRESENCE		= 4,	/* of process: reason 0 absent, 1 blocked, 2 ready; value 1: that matters; more: how many are there */
+	PBS_IN_END_TASK		= 5,	/* of process; value: its next task; more: lateness of the node then */
+	PBS_IN_DIE		= 6,	/* a thread of process; value: the first task in which one did */
+	PBS_IN_END_PROCESS	= 7,	/* value: how many are left; more: lateness of the node then */
+	PBS_IN_RATE		= 8,	/* value: that of the CPU, more: the one in force, instructions a millisecond */
+	PBS_IN_COUNT		= 9,	/* an event of the kind reason; value: how many there are */
+	PBS_IN_MEMORY		= 10,	/* of process: value its virtual, more its resident size; reason 1: that is new */
+	PBS_IN_WATCH_MEMORY	= 11,	/* process; value: bytes on other CPUs, more: bytes here */
+	PBS_IN_OWE		= 12,	/* process; value: more nanoseconds, more: all */
+	PBS_IN_OUT_OF_TURN	= 13,	/* value: nanoseconds, more: what is left of the window's */
+	PBS_IN_SETTLE		= 14,	/* decided: process may run; value: until when, more: for how many instructions, ~0: no bound; reason: enum pbs_grant | 0x100: unallocated time | 0x200: to be gone on with */
+	PBS_IN_TELL_UNTOLD	= 15,
+	PBS_IN_LOOK_ELSEWHERE	= 16,	/* value 1: somebody may go on */
+	PBS_IN_SHARE		= 17,	/* process */
+	PBS_IN_CONTRADICT	= 18,	/* a fault was made on purpose */
+	PBS_IN_ANSWER		= 19,	/* about the predecessor process: value the task that is waited for, more the first that has not ended, reason 1: no more ever will */
+};
+
+/* Of an event the kind is this and enum pbs_event_kind; process is its id, value
+ * its seq, reason its reason, and more a check over what else it says. */
+#define PBS_IN_EVENT		0x100
+
+struct pbs_input {
+	__u64 time_ns;			/* CLOCK_MONOTONIC */
+	__u64 value;
+	__u64 more;
+	__u32 process;
+	__u16 kind;			/* enum pbs_input_kind, or PBS_IN_EVENT and more */
+	__u16 reason;
+};
+
+struct pbs_inputs_info {
+	__u32 version;			/* PBS_INPUTS_VERSION */
+	__u32 nr_cpu_ids;		/* CPUs that may have a ring are 0 to nr_cpu_ids - 1 */
+	__u64 ring_bytes;		/* length of a mapped ring, and of its steps */
+	__u64 next_plan;		/* the number of the next plan that is kept */
+	__u64 reserved[5];
+};
+
+/*
+ * A plan that was written while somebody recorded, with what it depended on.  The
+ * last PBS_MAX_KEPT_PLANS are kept, and of those no more than 256 MiB, until
+ * nobody records.
+ */
+#define PBS_MAX_KEPT_PLANS	256
+
+struct pbs_kept_plan {
+	__u64 number;			/* in: as PBS_IN_BEGIN says it */
+	__u32 cpu;			/* in: one of those that it is for */
+	__u32 reserved;
+	__u64 rate_insns_per_ms;	/* out: of the CPU when it was written */
+	__u64 buffer;			/* in: user address; gets the configuration that is in force there, a struct pbs_config, and then what was written */
+	__u64 bytes;			/* in: size of the buffer; out: of both */
+};
+
+#define PBS_IOC_INPUTS_INFO	_IOR(PBS_IOC_MAGIC, 16, struct pbs_inputs_info)
+#define PBS_IOC_KEPT_PLAN	_IOWR(PBS_IOC_MAGIC, 17, struct pbs_kept_plan)
+
 #endif /* _UAPI_LINUX_PBS_H */

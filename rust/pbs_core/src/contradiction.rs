@@ -4,7 +4,7 @@
 //! a bounded piece at a time.
 
 use super::run::NOT_QUEUED;
-use super::{Memory, Node, Slot};
+use super::{Input, InputKind, Memory, Node, Slot};
 
 impl<M: Memory> Node<M> {
     /// What of the state contradicts the rest, if something does.
@@ -63,5 +63,6 @@ impl<M: Memory> Node<M> {
     /// Makes the state contradict itself: for tests of what is done then.
     pub fn contradict(&mut self) {
         self.live = self.unfinished.saturating_add(1);
+        self.note(move |_| Input::of(InputKind::Contradict));
     }
 }

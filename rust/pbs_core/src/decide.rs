@@ -90,10 +90,12 @@ impl<M: Memory> Node<M> {
                 return;
             }
             if now_ns < settled.clock_ns && self.waits_since_ns.is_none() && self.live != 0 {
-                return self.choose_anew(now_ns, sink);
+                self.choose_anew(now_ns, sink);
+                return self.note_decision(now_ns);
             }
         }
         self.settle_anew(now_ns, sink);
+        self.note_decision(now_ns);
     }
 
     /// Decides where the clock or the count may have brought something new.
@@ -205,7 +207,7 @@ impl<M: Memory> Node<M> {
         } else {
             return true;
         };
-        self.tell_untold(sink);
+        self.tell_untold_before(sink);
         // Not its fault, if what came before used up the slot; nor does who waits
         // for others lose the CPU.
         self.update(owner, |run| {

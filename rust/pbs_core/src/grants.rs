@@ -10,7 +10,7 @@
 //! another one comes sooner, it leaves no event.  Whenever it is told, what is
 //! told is the moment at which it was decided.
 
-use super::{Event, EventKind, Grant, Memory, Node, Sink};
+use super::{Event, EventKind, Grant, Input, InputKind, Memory, Node, Sink};
 
 /// A grant lasts if it stands for as long as it takes to retire so much, at the
 /// node's rate.
@@ -60,7 +60,7 @@ impl<M: Memory> Node<M> {
         });
         let told_in_slot = self.told.is_some_and(|told| told.slot == slot);
         if !told_in_slot {
-            self.tell_untold(sink);
+            self.tell_untold_before(sink);
         }
     }
 
@@ -79,6 +79,15 @@ impl<M: Memory> Node<M> {
     /// next.  For events that the user of the node emits itself.
     #[inline]
     pub fn tell_untold(&mut self, sink: &mut impl Sink) {
+        if let Some(untold) = self.untold.take() {
+            self.tell_granted(&untold, sink);
+            self.note(move |_| Input::of(InputKind::TellUntold));
+        }
+    }
+
+    /// The same within what the node is told.
+    #[inline]
+    pub(super) fn tell_untold_before(&mut self, sink: &mut impl Sink) {
         if let Some(untold) = self.untold.take() {
             self.tell_granted(&untold, sink);
         }
@@ -104,6 +113,7 @@ impl<M: Memory> Node<M> {
         event.slot = untold.granted.slot;
         event.reason = untold.granted.reason as u16;
         self.counts.count(EventKind::Grant);
-        sink.emit(&event);
+        let seq = sink.emit(&event);
+        self.note_event(&event, seq);
     }
 }

@@ -5,7 +5,7 @@
 use std::format;
 use std::vec::Vec;
 
-use super::run::NOT_QUEUED;
+use super::run::{Run, NOT_QUEUED};
 use super::signals::{Share, Sums};
 use super::{Memory, Node};
 
@@ -28,6 +28,10 @@ impl<M: Memory> Node<M> {
                 format!("{:?}", (&node.policy, node.rate, node.plan_id)),
                 node.runs
                     .iter()
+                    .map(|run| Run {
+                        look: run.look.still(&node.sums),
+                        ..*run
+                    })
                     .map(|run| format!("{run:?}"))
                     .collect::<Vec<_>>(),
                 format!(
@@ -36,7 +40,14 @@ impl<M: Memory> Node<M> {
                 ),
                 format!("{:?}", (node.grant, node.reason, node.turn, &node.watch)),
                 format!("{:?}", (node.told, node.untold)),
-                format!("{:?}", (node.settled, node.installed_ns, node.node_look)),
+                format!(
+                    "{:?}",
+                    (
+                        node.settled,
+                        node.installed_ns,
+                        node.node_look.still(&node.sums)
+                    )
+                ),
                 // How often the sums have changed on the way does not matter.
                 format!("{:?}", node.sums.at_progress_of(&other.sums)),
                 format!("{:?}", (&node.told_late, &node.told_early, node.dealt_seq)),

@@ -9,10 +9,15 @@
 use core::cmp::Ordering;
 use core::ops::DerefMut;
 
+use super::Tap;
+
 /// An allocator of slices of fixed length.
 pub trait Memory {
     /// An owned slice.
     type Slice<T: Copy>: DerefMut<Target = [T]>;
+
+    /// Where nodes note what they are told; `()` for those who do not record.
+    type Tap: Tap;
 
     /// Allocates a slice of `len` elements, each of them `fill`.
     fn alloc<T: Copy>(len: usize, fill: T) -> Result<Self::Slice<T>, NoMemory>;

@@ -17,7 +17,7 @@
 
 use super::run::Run;
 use super::signals::{Level, FAILURE};
-use super::{Cause, Event, EventKind, Memory, Node, Sink, Threshold};
+use super::{Cause, Event, EventKind, Input, InputKind, Memory, Node, Sink, Threshold};
 
 /// The levels on the way to a threshold; the last is the failure.
 const LEVELS: [u32; 3] = [75, 90, FAILURE];
@@ -53,6 +53,13 @@ impl<M: Memory> Node<M> {
             if run.copied {
                 self.note_change(p);
             }
+            self.note(move |_| Input {
+                process: p,
+                reason: is_new.into(),
+                value: vm_bytes,
+                more: rss_bytes,
+                ..Input::of(InputKind::Memory)
+            });
         }
         is_new
     }
@@ -73,6 +80,17 @@ impl<M: Memory> Node<M> {
         now_ns: u64,
         sink: &mut impl Sink,
     ) {
+        self.look_at_memory(p, elsewhere_bytes, now_ns, sink);
+        self.note(move |node| Input {
+            time_ns: now_ns,
+            process: p,
+            value: elsewhere_bytes,
+            more: node.memory_bytes(),
+            ..Input::of(InputKind::WatchMemory)
+        });
+    }
+
+    fn look_at_memory(&mut self, p: u32, elsewhere_bytes: u64, now_ns: u64, sink: &mut impl Sink) {
         self.elsewhere_bytes = elsewhere_bytes;
         let Some(run) = self.runs.get(p as usize) else {
             return;

@@ -12,8 +12,8 @@ use super::take_over::Changed;
 use super::turns::Budget;
 use super::windows::Windows;
 use super::{
-    wire, Config, Counts, Event, EventKind, Grant, Memory, NoMemory, Plan, Policy, Presence,
-    Process, Rate, Sink,
+    wire, Config, Counts, Event, EventKind, Grant, Input, InputKind, Memory, NoMemory, Plan,
+    Policy, Presence, Process, Rate, Sink,
 };
 
 /// The run state of one CPU that executes a plan.
@@ -95,6 +95,8 @@ pub struct Node<M: Memory> {
     pub(super) unfinished: u32,
     pub(super) plan_ended: bool,
     pub(super) counts: Counts,
+    /// Where what it is told is noted.
+    pub(super) tap: M::Tap,
 }
 
 /// The state of the present slot.
@@ -186,6 +188,7 @@ impl<M: Memory> Node<M> {
             unfinished: processes as u32,
             plan_ended: false,
             counts: Counts::ZERO,
+            tap: M::Tap::default(),
         })
     }
 
@@ -233,6 +236,12 @@ impl<M: Memory> Node<M> {
         if copied {
             self.note_change(p);
         }
+        self.note(move |node| Input {
+            process: p,
+            value: insns,
+            more: node.runs.get(p as usize).map_or(0, |run| run.retired_insns),
+            ..Input::of(InputKind::Charge)
+        });
     }
 
     /// The threads of `p` came, went, blocked or woke.  Returns whether that may
@@ -258,6 +267,13 @@ impl<M: Memory> Node<M> {
         let owns_slot = self.slot.begun && self.slot.owner == p;
         let matters = granted || self.grant.is_none() || owns_slot;
         self.stale |= matters;
+        self.note(move |node| Input {
+            process: p,
+            reason: presence as u16,
+            value: matters.into(),
+            more: node.live.into(),
+            ..Input::of(InputKind::Presence)
+        });
         matters
     }
 
@@ -272,12 +288,19 @@ impl<M: Memory> Node<M> {
         }
         self.finish_task(p, true, now_ns, sink);
         let run = self.runs.get(p as usize)?;
-        if !run.done {
-            return Some(run.task);
+        let next = (!run.done).then_some(run.task);
+        if next.is_none() {
+            let event = self.process_event(EventKind::ProcessEnded, p, now_ns);
+            self.tell(event, sink);
         }
-        let event = self.process_event(EventKind::ProcessEnded, p, now_ns);
-        self.tell(event, sink);
-        None
+        self.note(move |node| Input {
+            time_ns: now_ns,
+            process: p,
+            value: next.unwrap_or(wire::NO_TASK).into(),
+            more: node.sums.lateness_insns() as u64,
+            ..Input::of(InputKind::EndTask)
+        });
+        next
     }
 
     /// A thread of `p` dies in its current task.  That ends by it, but not for
@@ -286,9 +309,15 @@ impl<M: Memory> Node<M> {
     pub fn die(&mut self, p: u32) {
         if let Some(run) = self.runs.get_mut(p as usize) {
             run.died_in = run.died_in.min(run.task);
+            let died_in = run.died_in;
             if run.copied {
                 self.note_change(p);
             }
+            self.note(move |_| Input {
+                process: p,
+                value: died_in.into(),
+                ..Input::of(InputKind::Die)
+            });
         }
     }
 
@@ -309,14 +338,20 @@ impl<M: Memory> Node<M> {
         });
         self.stop_waiting(p);
         self.tell_successors(p, sink);
-        if run.done {
-            // Its end was told with that of its last task.
-            return;
+        // Otherwise its end was told with that of its last task.
+        if !run.done {
+            let position = self.runs.get(p as usize).map_or(0, |run| run.position);
+            let mut event = self.process_event(EventKind::ProcessEnded, p, now_ns);
+            event.value = u64::from(count.saturating_sub(position));
+            self.tell(event, sink);
         }
-        let position = self.runs.get(p as usize).map_or(0, |run| run.position);
-        let mut event = self.process_event(EventKind::ProcessEnded, p, now_ns);
-        event.value = u64::from(count.saturating_sub(position));
-        self.tell(event, sink);
+        self.note(move |node| Input {
+            time_ns: now_ns,
+            process: p,
+            value: node.unfinished.into(),
+            more: node.sums.lateness_insns() as u64,
+            ..Input::of(InputKind::EndProcess)
+        });
     }
 
     /// The rate of process `p`, as the plan says it or else that of the CPU.
@@ -333,18 +368,28 @@ impl<M: Memory> Node<M> {
         // What was looked at was compared with other thresholds.
         self.sums.advance();
         self.stands = false;
+        self.note(move |node| Input {
+            value: rate.insns_per_ms(),
+            more: node.rate.insns_per_ms(),
+            ..Input::of(InputKind::Rate)
+        });
     }
 
     /// Counts an event that the user of the node emitted itself; before it,
     /// call [`Node::tell_untold`].
     pub fn count(&mut self, kind: EventKind) {
         self.counts.count(kind);
+        self.note(move |node| Input {
+            reason: kind as u16,
+            value: node.counts.get(kind),
+            ..Input::of(InputKind::Count)
+        });
     }
 
     /// The current task of `p` ends; `complete`: by itself, not because its
     /// process was cut short, which is no earliness.
     fn finish_task(&mut self, p: u32, complete: bool, now_ns: u64, sink: &mut impl Sink) {
-        self.tell_untold(sink);
+        self.tell_untold_before(sink);
         // A task that nobody has looked at since it turned late.
         self.watch(p, now_ns, sink);
         let Some(run) = self.runs.get(p as usize) else {
@@ -514,9 +559,11 @@ impl<M: Memory> Node<M> {
     /// emitted, and not copied.
     #[inline(always)]
     pub(super) fn tell(&mut self, event: Event, sink: &mut impl Sink) -> u64 {
-        self.tell_untold(sink);
+        self.tell_untold_before(sink);
         self.counts.count(event.kind);
-        sink.emit(&event)
+        let seq = sink.emit(&event);
+        self.note_event(&event, seq);
+        seq
     }
 }
 

@@ -15,7 +15,9 @@
 //! called.
 
 use super::run::Run;
-use super::{wire, Edge, EventKind, Memory, NoMemory, Node, Plan, Predecessor, Sink, Wait};
+use super::{
+    wire, Edge, EventKind, Input, InputKind, Memory, NoMemory, Node, Plan, Predecessor, Sink, Wait,
+};
 
 /// How many edges and processes one decision looks at to let processes go on.
 const LOOKS_A_DECISION: u32 = 64;
@@ -182,6 +184,10 @@ impl<M: Memory> Node<M> {
                 self.stands = false;
             }
         }
+        self.note(move |node| Input {
+            value: node.order.is_pending().into(),
+            ..Input::of(InputKind::LookElsewhere)
+        });
     }
 
     /// How far the process `p` has come.
@@ -196,6 +202,10 @@ impl<M: Memory> Node<M> {
         if let Some(run) = self.runs.get_mut(p as usize) {
             run.in_net = true;
         }
+        self.note(move |_| Input {
+            process: p,
+            ..Input::of(InputKind::Share)
+        });
     }
 
     /// For which task of which process the current task of `p` waits, if it is
@@ -243,6 +253,7 @@ impl<M: Memory> Node<M> {
     fn ask_elsewhere(&mut self, predecessor: u32, task: u32, sink: &mut impl Sink) -> Ended {
         let known = self.progress_of(predecessor);
         let told = sink.await_elsewhere(predecessor, task);
+        self.note(move |_| Input::answer(predecessor, task, told));
         // What has ended stays so, also if its process runs again under another plan.
         let ended = Ended {
             before_task: known.before_task.max(told.before_task),

@@ -300,6 +300,20 @@ impl Look {
         at_ns: 0,
     };
 
+    /// What is left of it, however often the sums have changed on the way.
+    #[cfg(test)]
+    pub(super) fn still(&self, sums: &Sums) -> Look {
+        let look = Look {
+            progress: 1,
+            ..*self
+        };
+        if self.progress == sums.progress {
+            look
+        } else {
+            Look::NONE
+        }
+    }
+
     fn holds(&self, progress: u32, insns: u64, now_ns: u64) -> bool {
         self.progress == progress && insns < self.at_insns && now_ns < self.at_ns
     }

@@ -13,7 +13,7 @@
 //!   `kernel_budget_permille`; after that who is granted the CPU goes first
 //!   ([`Node::budget_left_ns`]).
 
-use super::{Memory, Node, Slot};
+use super::{Input, InputKind, Memory, Node, Slot};
 
 /// What may be taken of the present window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +59,12 @@ impl<M: Memory> Node<M> {
             self.slot.end_plan_ns = self.slot.end_plan_ns.saturating_add(took_ns);
             self.stands = false;
         }
+        self.note(move |node| Input {
+            time_ns: now_ns,
+            value: took_ns,
+            more: node.budget.left_ns,
+            ..Input::of(InputKind::OutOfTurn)
+        });
     }
 
     /// `p` has taken `ns` that were others', and gives them back: see
@@ -68,9 +74,16 @@ impl<M: Memory> Node<M> {
             return;
         };
         run.owed_ns = run.owed_ns.saturating_add(ns);
+        let owed_ns = run.owed_ns;
         if run.copied {
             self.note_change(p);
         }
+        self.note(move |_| Input {
+            process: p,
+            value: ns,
+            more: owed_ns,
+            ..Input::of(InputKind::Owe)
+        });
     }
 
     /// A slot of `p` begins, of at most `most_insns`: what `p` owes is taken from

@@ -35,6 +35,7 @@ mod predict;
 mod properties;
 mod random;
 mod rates;
+mod record;
 mod scenarios;
 mod scene;
 mod signals;

@@ -653,6 +653,7 @@ struct Killed;
 
 impl Memory for Killed {
     type Slice<T: Copy> = Vec<T>;
+    type Tap = ();
 
     fn alloc<T: Copy>(len: usize, fill: T) -> Result<Vec<T>, NoMemory> {
         Ok(vec![fill; len])
@@ -680,6 +681,7 @@ struct Poor;
 
 impl Memory for Poor {
     type Slice<T: Copy> = Vec<T>;
+    type Tap = ();
 
     fn alloc<T: Copy>(_: usize, _: T) -> Result<Vec<T>, NoMemory> {
         Err(NoMemory)

@@ -222,7 +222,7 @@ pub fn mapping_outlives_file_and_plan() -> Verdict {
     let mut node = scene.run(&plan)?;
     let device = Device::open().context("open")?;
     let info = device.info().context("info")?;
-    let ring = Ring::map(device.as_fd(), &info, 0).context("map")?;
+    let ring: Ring = Ring::map(device.as_fd(), info.ring_bytes, 0).context("map")?;
     check_eq!(ring.cpu(), 0, "CPU");
     drop(device);
     node.device.drop_plan(0).context("drop")?;
@@ -231,7 +231,7 @@ pub fn mapping_outlives_file_and_plan() -> Verdict {
     node.read()?;
     let events: Vec<_> = (0..)
         .map_while(|number| match ring.look(number) {
-            Look::Event(event) => Some(event),
+            Look::Record(event) => Some(event),
             _ => None,
         })
         .collect();

@@ -2,23 +2,31 @@
 //! The Rust side of `include/uapi/linux/pbs.h`.
 //!
 //! [`record`] mirrors the structures, [`kind`] the numbers, and [`Device`] is
-//! `/dev/pbs_plan`; [`Rings`] are the events of it that are mapped. The header is the one definition; a test compiles a C
+//! `/dev/pbs_plan`; [`Rings`] are the events of it that are mapped. [`Inputs`] is `/dev/pbs_inputs`. The header is the one definition; a test compiles a C
 //! program against it and compares sizes, offsets and constants.
 
 mod device;
+mod inputs;
 pub mod kind;
 pub mod record;
 mod ring;
 
 pub use device::{Device, Refused, DEVICE_PATH};
+pub use inputs::{Inputs, Kept, INPUTS_PATH};
 pub use kind::{Cause, Drop, Eject, EventKind, Grant, ProcessState, Tier, TierCause, Wait};
-pub use record::{Config, Event, Info, Process};
-pub use ring::{Look, Ring, Rings};
+pub use record::{Config, Event, Info, Input, Process};
+pub use ring::{InRing, Look, Ring, Rings};
 
 /// Version of the wire format.
 pub const VERSION: u16 = 2;
 /// Version of the rings of events.
 pub const RING_VERSION: u16 = 1;
+/// Version of the rings of inputs.
+pub const INPUTS_VERSION: u16 = 1;
+/// First word of a ring of inputs.
+pub const INPUTS_MAGIC: u32 = 0x504e_4942;
+/// So many plans are kept for who records.
+pub const MAX_KEPT_PLANS: u32 = 256;
 /// First word of a plan.
 pub const PLAN_MAGIC: u32 = 0x4e4c_5042;
 /// First word of a ring of events.
@@ -67,4 +75,7 @@ pub mod ioc {
     /// `PBS_IOC_RENEW`
     pub const RENEW: u32 = number(WRITE, 8, size_of::<u32>());
     pub const GET_PROCESS: u32 = number(READ | WRITE, 9, size_of::<record::Process>());
+    /// `PBS_IOC_INPUTS_INFO`, of `/dev/pbs_inputs`
+    pub const INPUTS_INFO: u32 = number(READ, 16, size_of::<record::InputsInfo>());
+    pub const KEPT_PLAN: u32 = number(READ | WRITE, 17, size_of::<record::KeptPlan>());
 }

@@ -217,6 +217,35 @@ records! {
         buffer: u64,
         bytes: u64,
     }
+
+    /// `struct pbs_input`: one thing that the policy of a CPU was told.
+    Input {
+        time_ns: u64,
+        value: u64,
+        more: u64,
+        process: u32,
+        kind: u16,
+        reason: u16,
+    }
+
+    /// `struct pbs_inputs_info`
+    InputsInfo {
+        version: u32,
+        nr_cpu_ids: u32,
+        ring_bytes: u64,
+        next_plan: u64,
+        reserved: [u64; 5],
+    }
+
+    /// `struct pbs_kept_plan`
+    KeptPlan {
+        number: u64,
+        cpu: u32,
+        reserved: u32,
+        rate_insns_per_ms: u64,
+        buffer: u64,
+        bytes: u64,
+    }
 }
 
 /// `struct pbs_error`: why the last call was refused.

@@ -1,48 +1,71 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The rings of events, mapped: events without a system call.
+//! The rings of events, and of inputs, mapped: records without a system call.
 
 use std::io;
+use std::marker::PhantomData;
 use std::mem::offset_of;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{fence, AtomicU64, Ordering};
 
-use crate::record::{Event, Info, RingHeader};
-use crate::{EventKind, IDLE, NO_SLOT, NO_TASK, RING_MAGIC, RING_VERSION};
+use crate::record::{Event, Info, Input, Record, RingHeader};
+use crate::{
+    EventKind, IDLE, INPUTS_MAGIC, INPUTS_VERSION, NO_SLOT, NO_TASK, RING_MAGIC, RING_VERSION,
+};
+
+/// What stands in the rings of a device.
+pub trait InRing: Record {
+    /// By which such a ring is known.
+    const MAGIC: u32;
+    /// The version that is known here.
+    const VERSION: u16;
+}
+
+impl InRing for Event {
+    const MAGIC: u32 = RING_MAGIC;
+    const VERSION: u16 = RING_VERSION;
+}
+
+impl InRing for Input {
+    const MAGIC: u32 = INPUTS_MAGIC;
+    const VERSION: u16 = INPUTS_VERSION;
+}
 
 /// The ring of one CPU: a mapping of the kernel's memory, for reading.
 #[derive(Debug)]
-pub struct Ring {
+pub struct Ring<T = Event> {
     /// The mapping, of which the header and all records are a part.
     start: NonNull<u8>,
     bytes: usize,
     cpu: u32,
     records_offset_bytes: usize,
     capacity_records: u64,
+    records: PhantomData<T>,
 }
 
 // SAFETY: the mapping belongs to no thread.
 #[allow(unsafe_code)]
-unsafe impl Send for Ring {}
+unsafe impl<T: InRing> Send for Ring<T> {}
 
 /// What a reader finds at its position in a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 // The one large variant is the common one.
 #[allow(clippy::large_enum_variant)]
-pub enum Look {
-    /// The event.
-    Event(Event),
+pub enum Look<T = Event> {
+    /// The record.
+    Record(T),
     /// Nothing has been written there yet.
     NotYet,
     /// It is overwritten.
     Lost,
 }
 
-impl Ring {
-    /// Maps the ring of `cpu`. `info` is what `fd`, an open device, tells.
-    pub fn map(fd: BorrowedFd<'_>, info: &Info, cpu: u32) -> io::Result<Self> {
-        let bytes = usize::try_from(info.ring_bytes).unwrap_or(0);
-        let offset = u64::from(cpu).checked_mul(info.ring_bytes);
+impl<T: InRing> Ring<T> {
+    /// Maps the ring of `cpu`, of which `fd`, an open device, says that it has as
+    /// many bytes.
+    pub fn map(fd: BorrowedFd<'_>, ring_bytes: u64, cpu: u32) -> io::Result<Self> {
+        let bytes = usize::try_from(ring_bytes).unwrap_or(0);
+        let offset = u64::from(cpu).checked_mul(ring_bytes);
         let offset = offset.and_then(|offset| libc::off_t::try_from(offset).ok());
         let (Some(offset), true) = (offset, bytes >= size_of::<RingHeader>()) else {
             return Err(io::ErrorKind::Unsupported.into());
@@ -68,6 +91,7 @@ impl Ring {
             cpu,
             records_offset_bytes: 0,
             capacity_records: 0,
+            records: PhantomData,
         };
         // SAFETY: it is long enough, pages are aligned, and nobody changes what is
         // looked at here.
@@ -77,26 +101,24 @@ impl Ring {
         ring.capacity_records = header.capacity_records;
         let records = usize::try_from(header.capacity_records).unwrap_or(usize::MAX);
         let end = records
-            .checked_mul(size_of::<Event>())
+            .checked_mul(size_of::<T>())
             .and_then(|records| records.checked_add(ring.records_offset_bytes));
-        let is_known = header.magic == RING_MAGIC
-            && header.version == RING_VERSION
-            && usize::from(header.record_bytes) == size_of::<Event>()
+        let is_known = header.magic == T::MAGIC
+            && header.version == T::VERSION
+            && usize::from(header.record_bytes) == size_of::<T>()
             && header.capacity_records.is_power_of_two()
-            && ring
-                .records_offset_bytes
-                .is_multiple_of(align_of::<Event>())
+            && ring.records_offset_bytes.is_multiple_of(align_of::<T>())
             && ring.records_offset_bytes >= size_of::<RingHeader>()
             && end.is_some_and(|end| end <= bytes);
         is_known.then_some(ring).ok_or_else(|| {
             io::Error::new(
                 io::ErrorKind::InvalidData,
-                "this is no ring of events that this version knows",
+                "this is no ring of a kind that this version knows",
             )
         })
     }
 
-    /// Whose events it has.
+    /// Whose records it has.
     pub fn cpu(&self) -> u32 {
         self.cpu
     }
@@ -124,35 +146,37 @@ impl Ring {
     }
 
     /// Copies the record `number`.
-    pub fn look(&self, number: u64) -> Look {
+    pub fn look(&self, number: u64) -> Look<T> {
         if number >= self.head().load(Ordering::Acquire) {
             return Look::NotYet;
         }
         // Less than the mapping's length, which is a usize.
         let place = (number & (self.capacity_records - 1)) as usize;
-        let offset = self.records_offset_bytes + place * size_of::<Event>();
+        let offset = self.records_offset_bytes + place * size_of::<T>();
         // SAFETY: the record lies in the mapping, aligned, as `map` has checked. The
         // kernel may be overwriting it, so what is read may be of any value, which all
-        // are values of an event; it counts only if the tail has not passed it.
+        // are values of a record; it counts only if the tail has not passed it.
         #[allow(unsafe_code)]
-        let event = unsafe { self.start.add(offset).cast::<Event>().read_volatile() };
+        let record = unsafe { self.start.add(offset).cast::<T>().read_volatile() };
         fence(Ordering::Acquire);
         if number < self.tail().load(Ordering::Relaxed) {
             return Look::Lost;
         }
-        Look::Event(event)
+        Look::Record(record)
     }
+}
 
+impl Ring {
     /// Looks for the event `seq`, of which none before `cursor` can be it. It is taken
     /// for lost if the ring may have had it: if all that the ring holds is younger.
     fn find(&self, cursor: &mut u64, seq: u64) -> Look {
         loop {
             match self.look(*cursor) {
                 // It was being written when the reader came to stand behind it.
-                Look::Event(event) if event.seq < seq => *cursor += 1,
-                Look::Event(event) if event.seq == seq => return Look::Event(event),
-                Look::Event(_) if *cursor != 0 && self.bounds().0 >= *cursor => return Look::Lost,
-                Look::Event(_) | Look::NotYet => return Look::NotYet,
+                Look::Record(event) if event.seq < seq => *cursor += 1,
+                Look::Record(event) if event.seq == seq => return Look::Record(event),
+                Look::Record(_) if *cursor != 0 && self.bounds().0 >= *cursor => return Look::Lost,
+                Look::Record(_) | Look::NotYet => return Look::NotYet,
                 Look::Lost => return Look::Lost,
             }
         }
@@ -164,7 +188,7 @@ impl Ring {
         while low < high {
             let middle = low + (high - low) / 2;
             match self.look(middle) {
-                Look::Event(event) if event.seq >= seq => high = middle,
+                Look::Record(event) if event.seq >= seq => high = middle,
                 // What is overwritten was older.
                 _ => low = middle + 1,
             }
@@ -180,7 +204,7 @@ impl Ring {
             match self.bounds() {
                 (0, _) => return 0,
                 (tail, _) => {
-                    if let Look::Event(event) = self.look(tail) {
+                    if let Look::Record(event) = self.look(tail) {
                         return event.seq;
                     }
                 }
@@ -188,13 +212,13 @@ impl Ring {
         }
         // The youngest stays for a while.
         match self.look(self.bounds().1.saturating_sub(1)) {
-            Look::Event(event) => event.seq,
+            Look::Record(event) => event.seq,
             Look::NotYet | Look::Lost => 0,
         }
     }
 }
 
-impl Drop for Ring {
+impl<T> Drop for Ring<T> {
     #[allow(unsafe_code)]
     fn drop(&mut self) {
         // SAFETY: the mapping, to which nobody has a reference any more.
@@ -232,7 +256,7 @@ impl Rings {
             if self.rings.iter().any(|(ring, _)| ring.cpu == cpu) {
                 continue;
             }
-            match Ring::map(fd, info, cpu) {
+            match Ring::map(fd, info.ring_bytes, cpu) {
                 Ok(ring) => {
                     let cursor = ring.first_from(self.seq);
                     self.rings.push((ring, cursor));
@@ -276,7 +300,7 @@ impl Rings {
         let mut filled = 0;
         for place in events {
             let next = match self.next() {
-                Look::Event(event) => Some(event),
+                Look::Record(event) => Some(event),
                 Look::NotYet => None,
                 Look::Lost => self.overrun(),
             };
@@ -295,11 +319,11 @@ impl Rings {
                 continue;
             };
             match ring.find(cursor, self.seq) {
-                Look::Event(event) => {
+                Look::Record(event) => {
                     *cursor += 1;
                     self.seq += 1;
                     self.last = place;
-                    return Look::Event(event);
+                    return Look::Record(event);
                 }
                 Look::NotYet => {}
                 Look::Lost => overtaken = true,

@@ -8,8 +8,8 @@ use std::path::Path;
 use std::process::Command;
 
 use pbs_uapi::record::{
-    Attach, Config, Error, Event, GetPlan, Info, PlanCpu, PlanEdge, PlanHeader, PlanProcess,
-    PlanSlot, Process, RingHeader, TaskEnd,
+    Attach, Config, Error, Event, GetPlan, Info, Input, InputsInfo, KeptPlan, PlanCpu, PlanEdge,
+    PlanHeader, PlanProcess, PlanSlot, Process, RingHeader, TaskEnd,
 };
 use pbs_uapi::{ioc, Cause, Drop, Eject, EventKind, Grant, ProcessState, Tier, TierCause, Wait};
 
@@ -69,6 +69,9 @@ fn expected() -> Expected {
             t2_memory_bytes reserved
         }
         "pbs_get_plan" GetPlan { cpu reserved buffer bytes }
+        "pbs_input" Input { time_ns value more process kind reason }
+        "pbs_inputs_info" InputsInfo { version nr_cpu_ids ring_bytes next_plan reserved }
+        "pbs_kept_plan" KeptPlan { number cpu reserved rate_insns_per_ms buffer bytes }
     }
     for (name, value) in [
         ("PBS_VERSION", u64::from(pbs_uapi::VERSION)),
@@ -94,6 +97,12 @@ fn expected() -> Expected {
         ("PBS_IOC_GET_PLAN", ioc::GET_PLAN.into()),
         ("PBS_IOC_RENEW", ioc::RENEW.into()),
         ("PBS_IOC_GET_PROCESS", ioc::GET_PROCESS.into()),
+        ("PBS_INPUTS_MAGIC", pbs_uapi::INPUTS_MAGIC.into()),
+        ("PBS_INPUTS_VERSION", pbs_uapi::INPUTS_VERSION.into()),
+        ("PBS_MAX_KEPT_PLANS", pbs_uapi::MAX_KEPT_PLANS.into()),
+        ("PBS_IN_EVENT", pbs_core::Input::EVENT.into()),
+        ("PBS_IOC_INPUTS_INFO", ioc::INPUTS_INFO.into()),
+        ("PBS_IOC_KEPT_PLAN", ioc::KEPT_PLAN.into()),
     ] {
         expected.insert(name.into(), value);
     }
@@ -116,7 +125,13 @@ fn expected() -> Expected {
     for &drop in Drop::ALL {
         expected.insert(c_name("DROP", &format!("{drop:?}")), drop as u64);
     }
-    // These two are numbers of the policy, and so in the policy core.
+    // These are numbers of the policy, and so in the policy core.
+    for kind in pbs_core::InputKind::ALL {
+        expected.insert(
+            format!("PBS_IN_{}", kind.name().to_uppercase()),
+            kind as u64,
+        );
+    }
     for threshold in pbs_core::Threshold::ALL {
         let name = threshold.name().to_uppercase();
         expected.insert(format!("PBS_{name}"), threshold as u64);

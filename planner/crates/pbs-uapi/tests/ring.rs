@@ -214,7 +214,7 @@ fn a_full_ring_has_lost_nothing() {
     for seq in 0..CAPACITY {
         made.write(0, seq);
     }
-    let ring = Ring::map(made.file.as_fd(), &made.info, 0).unwrap();
+    let ring: Ring = Ring::map(made.file.as_fd(), made.info.ring_bytes, 0).unwrap();
     assert_eq!(ring.bounds(), (0, CAPACITY));
     assert_eq!(read(&mut rings, 3).len(), 8);
 }
@@ -225,12 +225,12 @@ fn a_record_that_is_being_overwritten_is_lost() {
     for seq in 0..CAPACITY {
         made.write(0, seq);
     }
-    let ring = Ring::map(made.file.as_fd(), &made.info, 0).unwrap();
-    assert_eq!(ring.look(0), Look::Event(event(0, 0)));
+    let ring: Ring = Ring::map(made.file.as_fd(), made.info.ring_bytes, 0).unwrap();
+    assert_eq!(ring.look(0), Look::Record(event(0, 0)));
     made.begin(0, CAPACITY);
     assert_eq!(ring.bounds(), (1, CAPACITY));
     assert_eq!(ring.look(0), Look::Lost);
-    assert_eq!(ring.look(1), Look::Event(event(0, 1)));
+    assert_eq!(ring.look(1), Look::Record(event(0, 1)));
     assert_eq!(ring.look(CAPACITY), Look::NotYet);
     let mut rings = made.rings(0);
     let mut expected = vec![overrun(0, 1)];
@@ -272,12 +272,12 @@ fn what_is_no_ring_is_refused() {
         let mut spoilt = header(0);
         spoil(&mut spoilt);
         made.set_header(0, &spoilt);
-        let error = Ring::map(made.file.as_fd(), &made.info, 0).unwrap_err();
+        let error = Ring::<Event>::map(made.file.as_fd(), made.info.ring_bytes, 0).unwrap_err();
         assert_eq!(error.kind(), std::io::ErrorKind::InvalidData, "{number}");
     }
     // A kernel that knows of no rings.
     let made = Made::new(1);
-    let error = Ring::map(made.file.as_fd(), &Info::default(), 0).unwrap_err();
+    let error = Ring::<Event>::map(made.file.as_fd(), 0, 0).unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::Unsupported);
 }
 

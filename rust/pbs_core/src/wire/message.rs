@@ -251,12 +251,21 @@ fn read_config(bytes: &[u8], version: u16) -> Result<Written, Refusal> {
         record.reserved(8 * values.len())?;
         return Ok(Written::Version1(values));
     }
+    Ok(Written::Version2(config_in(&record)?))
+}
+
+/// Reads a `struct pbs_config` that stands alone.
+pub fn config(bytes: &[u8]) -> Result<Config, Refusal> {
+    config_in(&Record::new(bytes, 0, CONFIG_BYTES, Part::Config)?)
+}
+
+fn config_in(record: &Record<'_>) -> Result<Config, Refusal> {
     let mut values = [0; Config::COUNT];
-    read_values(&record, &mut values);
+    read_values(record, &mut values);
     let config = Config::from_values(values);
     config.check()?;
     record.reserved(8 * values.len())?;
-    Ok(Written::Version2(config))
+    Ok(config)
 }
 
 fn read_values(record: &Record<'_>, values: &mut [u64]) {

@@ -13,7 +13,7 @@ mod read;
 mod version_1;
 
 pub(super) use build::pause;
-pub use message::{Message, Section};
+pub use message::{config, Message, Section};
 
 /// `PBS_PLAN_MAGIC`
 pub const MAGIC: u32 = 0x4e4c_5042;

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: GPL-2.0
+//! `/dev/pbs_inputs` as an open file.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+use std::path::Path;
+
+use crate::record::{Input, InputsInfo, KeptPlan, Record};
+use crate::{ioc, Ring};
+
+/// Where the device is found.
+pub const INPUTS_PATH: &str = "/dev/pbs_inputs";
+
+/// What is kept of a plan that was written while somebody records.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// The rate of the CPU when it was written.
+    pub rate_insns_per_ms: u64,
+    /// The configuration that is in force there, a `struct pbs_config`, and then what
+    /// was written.
+    pub bytes: Vec<u8>,
+}
+
+/// An open `/dev/pbs_inputs`: as long as there is one, what the policy of each CPU is
+/// told is recorded.
+#[derive(Debug)]
+pub struct Inputs {
+    file: File,
+    info: InputsInfo,
+}
+
+impl Inputs {
+    /// Opens [`INPUTS_PATH`].
+    pub fn open() -> io::Result<Self> {
+        Self::open_path(Path::new(INPUTS_PATH))
+    }
+
+    /// Opens the device at `path`.
+    pub fn open_path(path: &Path) -> io::Result<Self> {
+        let mut inputs = Self {
+            // Rings are mapped as memory that is only read, which is all that it takes.
+            file: OpenOptions::new().read(true).open(path)?,
+            info: InputsInfo::default(),
+        };
+        inputs.info = inputs.info()?;
+        Ok(inputs)
+    }
+
+    /// What there is.
+    pub fn info(&self) -> io::Result<InputsInfo> {
+        let mut info = InputsInfo::default();
+        self.ioctl(ioc::INPUTS_INFO, &mut info)?;
+        Ok(info)
+    }
+
+    /// CPUs that may have a ring are those from 0 to one less than this.
+    pub fn cpu_ids(&self) -> u32 {
+        self.info.nr_cpu_ids
+    }
+
+    /// The ring of a CPU; `None`: it has had no plan yet, or there is no such CPU.
+    pub fn ring(&self, cpu: u32) -> io::Result<Option<Ring<Input>>> {
+        match Ring::map(self.file.as_fd(), self.info.ring_bytes, cpu) {
+            Ok(ring) => Ok(Some(ring)),
+            Err(error) => match error.raw_os_error() {
+                Some(libc::ENOENT | libc::ENODEV) => Ok(None),
+                _ => Err(error),
+            },
+        }
+    }
+
+    /// The plan that is kept under a number, for one of its CPUs; `None`: it is not
+    /// kept.
+    pub fn kept_plan(&self, number: u64, cpu: u32) -> io::Result<Option<Kept>> {
+        let mut buffer = vec![0_u8; 1 << 16];
+        loop {
+            let mut kept = KeptPlan {
+                number,
+                cpu,
+                buffer: buffer.as_mut_ptr() as u64,
+                bytes: buffer.len() as u64,
+                ..KeptPlan::default()
+            };
+            let result = self.ioctl(ioc::KEPT_PLAN, &mut kept);
+            let bytes = usize::try_from(kept.bytes).unwrap_or(usize::MAX);
+            match result {
+                Ok(()) => {
+                    buffer.truncate(bytes);
+                    return Ok(Some(Kept {
+                        rate_insns_per_ms: kept.rate_insns_per_ms,
+                        bytes: buffer,
+                    }));
+                }
+                Err(error) => match error.raw_os_error() {
+                    Some(libc::ENOENT) => return Ok(None),
+                    Some(libc::ENOSPC) if bytes > buffer.len() => buffer.resize(bytes, 0),
+                    _ => return Err(error),
+                },
+            }
+        }
+    }
+
+    #[allow(unsafe_code)]
+    fn ioctl<T: Record>(&self, number: u32, argument: &mut T) -> io::Result<()> {
+        // SAFETY: the number carries the size of `T`, to which `argument` points
+        // exclusively; what the kernel writes there is a value of `T`. The buffer of
+        // KEPT_PLAN is a live Vec of the length given.
+        let result = unsafe {
+            libc::ioctl(
+                self.file.as_raw_fd(),
+                number as _,
+                std::ptr::from_mut(argument),
+            )
+        };
+        if result < 0 {
+            Err(io::Error::last_os_error())
+        } else {
+            Ok(())
+        }
+    }
+}
