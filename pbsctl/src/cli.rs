@@ -13,7 +13,8 @@ use crate::csi::CsiOptions;
 use crate::events::EventsOptions;
 use crate::explain::ExplainOptions;
 use crate::failure::{
-    DEADLINE_MISSED, DECLINED, FAILED, INCOMPLETE, INTERRUPTED, INVALID_PLAN, NOT_ENDED, USAGE,
+    DEADLINE_MISSED, DECLINED, DIFFERS, FAILED, INCOMPLETE, INTERRUPTED, INVALID_PLAN, NOT_ENDED,
+    USAGE,
 };
 use crate::gen::GenOptions;
 use crate::history::HistoryOptions;
@@ -21,6 +22,8 @@ use crate::import::ImportOptions;
 use crate::interference::InterferenceOptions;
 use crate::plan_show::PlanCommand;
 use crate::queue::{JobsOptions, SubmitOptions, WithdrawOptions};
+use crate::record::RecordOptions;
+use crate::replay::ReplayOptions;
 use crate::report::ReportOptions;
 use crate::rms::RmsOptions;
 use crate::run::{ProfileOptions, RunOptions};
@@ -62,7 +65,7 @@ A plan gives each CPU an ordered list of slots. A small one:
   slots = [\"sort\", \"idle 5_000_000\"]";
 
 /// The exit statuses: of which commands, none for all, and what each means.
-pub(crate) const STATUSES: [(u8, &[&str], &str); 11] = [
+pub(crate) const STATUSES: [(u8, &[&str], &str); 14] = [
     (0, &[], "all is well"),
     (
         FAILED,
@@ -79,6 +82,16 @@ pub(crate) const STATUSES: [(u8, &[&str], &str); 11] = [
     (INCOMPLETE, &["sim"], "not all processes ended"),
     (
         INCOMPLETE,
+        &["record"],
+        "inputs were missed; if the command failed, its exit status",
+    ),
+    (
+        INCOMPLETE,
+        &["replay"],
+        "something is missing of the recording; the rest came out the same",
+    ),
+    (
+        INCOMPLETE,
         &["step"],
         "the job did not come to its end; if a program failed, its exit status",
     ),
@@ -92,6 +105,11 @@ pub(crate) const STATUSES: [(u8, &[&str], &str); 11] = [
         DEADLINE_MISSED,
         &["run", "profile", "step"],
         "a job ended after its deadline",
+    ),
+    (
+        DIFFERS,
+        &["replay"],
+        "something else came out than was recorded",
     ),
     (INTERRUPTED, &["run", "profile", "step"], "interrupted"),
 ];
@@ -207,6 +225,12 @@ pub(crate) enum Command {
 
     /// Run a plan in virtual time, on the code that the kernel runs
     Sim(SimOptions),
+
+    /// Record all that the policy in the kernel is told
+    Record(RecordOptions),
+
+    /// Tell the policy once more what was recorded, and compare
+    Replay(ReplayOptions),
 
     /// Make a page of pictures of a run or a simulation
     Report(ReportOptions),

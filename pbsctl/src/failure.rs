@@ -18,6 +18,7 @@ pub(crate) const INCOMPLETE: u8 = 4;
 pub(crate) const NOT_ENDED: u8 = 5;
 pub(crate) const DECLINED: u8 = 6;
 pub(crate) const DEADLINE_MISSED: u8 = 7;
+pub(crate) const DIFFERS: u8 = 8;
 pub(crate) const INTERRUPTED: u8 = 130;
 
 /// So many problems of a file are told in text.

@@ -27,6 +27,8 @@ mod planning;
 mod plans;
 mod quantities;
 mod queue;
+mod record;
+mod replay;
 mod report;
 mod rms;
 mod run;
@@ -90,6 +92,8 @@ fn main() -> ExitCode {
         Command::Status(socket) => service::status(out, &socket),
         Command::Jobs(options) => queue::jobs(out, &options),
         Command::Sim(options) => sim::sim(out, &options),
+        Command::Record(options) => record::record(out, &options),
+        Command::Replay(options) => replay::replay(out, &options),
         Command::Study(options) => study::study(out, &options),
         Command::Cluster(options) => cluster::cluster(out, &options),
         Command::Apps(options) => apps::apps(out, &options),

@@ -23,7 +23,7 @@ const MACHINE: &str = "[[node]]\nname = \"n\"\nmemory_bytes = 67_108_864\n\
 
 /// Command lines that print something on any machine, for every command. Those that
 /// need the device are told that it is missing, which `--json` prints, too.
-const PRINTING: [(&str, &[&str]); 73] = [
+const PRINTING: [(&str, &[&str]); 75] = [
     ("check", &["check", "plan.toml"]),
     ("check", &["check", "job.toml"]),
     ("check", &["check", "nothing.toml"]),
@@ -45,6 +45,8 @@ const PRINTING: [(&str, &[&str]); 73] = [
     ("resume", &["resume"]),
     ("status", &["status"]),
     ("sim", &["sim", "plan.toml"]),
+    ("record", &["record", "-o", "none.inputs", "--for", "1ms"]),
+    ("replay", &["replay", "run.inputs"]),
     ("report", &["report", "run.json", "--chart", "gantt"]),
     ("report", &["report", "run.json", "-o", "page.html"]),
     ("trace", &["trace", "run.json"]),
@@ -144,7 +146,8 @@ fn directory(name: &str) -> PathBuf {
     let recording = pbsctl(&["--json", "sim", plan.to_str().unwrap()], "").stdout;
     fs::write(directory.join("run.json"), recording).unwrap();
     for arguments in [
-        &["cluster", "new", "--site", "site.toml"][..],
+        &["sim", "plan.toml", "--record", "run.inputs"][..],
+        &["cluster", "new", "--site", "site.toml"],
         &["cluster", "alloc", "--res", "rset=ncpus=4", "-t", "1h"],
     ] {
         let ran = command(&directory, arguments).output().unwrap();
@@ -160,6 +163,7 @@ fn command(directory: &Path, arguments: &[&str]) -> Command {
         .current_dir(directory)
         .env("PBS_DEVICE", "/nonexistent/pbs_plan")
         .env("PBS_HISTORY", directory.join("history.db"))
+        .env("PBS_INPUTS", "/nonexistent/pbs_inputs")
         .env("PBS_SOCKET", "/nonexistent/pbs.sock")
         .stdin(Stdio::null());
     command

@@ -120,7 +120,7 @@ fn what_is_printed_is_what_is_documented() {
     let site = format!("{SAMPLES}/cluster/site.toml");
     let [p1, p2, gpu] =
         ["p1", "p2", "machine"].map(|name| format!("{SAMPLES}/cosched/{name}.toml"));
-    let ledger = path("cluster.db");
+    let (ledger, inputs) = (path("cluster.db"), path("run.inputs"));
     let conf = path("slurm.conf");
     std::fs::write(&conf, "NodeName=n1\nPartitionName=plan Nodes=ALL\n").unwrap();
     let ran = format!("one={}", path("ran"));
@@ -159,7 +159,9 @@ fn what_is_printed_is_what_is_documented() {
         ("withdraw", &["withdraw", "1", "--history", &history]),
         ("history", &["history", "--history", &history]),
         ("history", &["history", "sort", "--history", &history]),
-        ("sim", &["sim", &plan]),
+        ("sim", &["sim", &plan, "--record", &inputs]),
+        ("replay", &["replay", &inputs]),
+        ("replay", &["replay", &inputs, "--events"]),
         ("report", &["report", &run]),
         ("report", &["report", &run, "--chart", "gantt"]),
         ("trace", &["trace", &run, "-o", &path("trace.json")]),

@@ -36,6 +36,7 @@ Examples:
   pbsctl sim plan.toml --config t1_spares_last_slot=true
   pbsctl sim plan.toml --slowdowns slowdowns.toml
   pbsctl --json sim plan.toml > recording.json
+  pbsctl sim plan.toml --record sim.inputs && pbsctl replay sim.inputs
 
 Each task retires its real_insns, or what is planned where the plan does not
 give them. Each process has its real_memory_bytes, or its planned memory_bytes,
@@ -156,6 +157,10 @@ pub(crate) struct SimOptions {
     #[arg(long, value_name = "MS", value_parser = quantities::ms)]
     limit: Option<u64>,
 
+    /// Write all that the policy is told to FILE, for pbsctl replay
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+
     /// Print the events before the tables
     #[arg(long)]
     events: bool,
@@ -265,6 +270,7 @@ impl SimOptions {
             limit_ns: self.limit,
             max_answers: self.max_answers,
             record_grants: true,
+            record_inputs: self.record.is_some(),
         })
     }
 
@@ -350,6 +356,12 @@ pub(crate) fn sim(out: Output, options: &SimOptions) -> Result<ExitCode, Failure
     let simulation = simulation
         .map_err(|error| Failure::Failed(format!("{}: {error}", files::name(&options.file))))?;
     warn_of_equal_ids(plan.plan_id, &simulation);
+    if let Some(file) = &options.record {
+        let failed = |error: std::io::Error| Failure::file(file, &error);
+        let to = std::fs::File::create(file).map_err(failed)?;
+        let to = std::io::BufWriter::new(to);
+        pbs_record::write_simulated(&simulation, to).map_err(failed)?;
+    }
     out.print(&Recorded::new(&plan, &simulated, &simulation), || {
         text::text(&plan, &simulation, options.events, options.tasks)
     })?;

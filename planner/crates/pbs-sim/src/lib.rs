@@ -58,7 +58,8 @@ pub use options::{
     DEFAULT_SWAP_SLOWDOWN,
 };
 pub use outcome::{
-    Counts, CpuOutcome, MemoryOutcome, ProcessOutcome, Replan, Simulation, TaskOutcome,
+    BegunPlan, Counts, CpuOutcome, MemoryOutcome, ProcessOutcome, RecordedInputs, Replan,
+    Simulation, TaskOutcome,
 };
 pub use scheduler::{Cause, Failure, JobScheduler, NoAnswer, NodeState, ProcessState, Stretch};
 

@@ -10,7 +10,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
 use pbs_core::wire::{Message, NO_TASK};
-use pbs_core::{Config, Decision, Event, EventKind, Node, Presence, Sink, StdMemory};
+use pbs_core::{Config, Decision, Event, EventKind, Node, Notes, Presence, Sink, StdMemory, Tap};
 use pbs_plan::{wire, Plan};
 
 use crate::clock::Clock;
@@ -18,7 +18,9 @@ use crate::deadline::{deadlines, plan_ns};
 use crate::log::Log;
 use crate::memory::SharedMemory;
 use crate::options::{MemoryOver, Options, Resolution};
-use crate::outcome::{CpuOutcome, ProcessOutcome, Replan, Simulation, TaskOutcome};
+use crate::outcome::{
+    BegunPlan, CpuOutcome, ProcessOutcome, RecordedInputs, Replan, Simulation, TaskOutcome,
+};
 use crate::program::Program;
 use crate::scheduler::JobScheduler;
 use crate::{Error, Progress};
@@ -63,6 +65,8 @@ pub(crate) struct Machine<'a> {
     answer: Option<UnderWay>,
     cpu: CpuOutcome,
     replans: Vec<Replan>,
+    /// Those that have come into force, if that is recorded.
+    begun: Vec<BegunPlan>,
     tasks: Vec<TaskOutcome>,
     /// When the processes ended that have.
     ended: HashMap<u32, u64>,
@@ -151,6 +155,7 @@ impl<'a> Machine<'a> {
                 ..CpuOutcome::default()
             },
             replans: Vec::new(),
+            begun: Vec::new(),
             tasks: Vec::new(),
             ended: HashMap::new(),
             killed: HashMap::new(),
@@ -159,10 +164,32 @@ impl<'a> Machine<'a> {
             before: (0, 0, 0),
             since_progress: 0,
         };
+        if options.record_inputs {
+            machine.record(Notes(Some(Vec::new())), false);
+        }
         machine.log.follow(&machine.node);
         machine.tell_installed();
         machine.enter(truth);
         Ok(machine)
+    }
+
+    /// The plan has come into force, and goes on with the record of the one before.
+    fn record(&mut self, tap: Notes, follows: bool) {
+        if !tap.is_on() {
+            return;
+        }
+        self.node
+            .begin_record(tap, self.begun.len() as u64, follows);
+        let mut plan = elsewhere::with_others(self.truth, &self.plan);
+        if !follows {
+            // There is nothing yet that it could deal with.
+            plan.dealt_seq = 0;
+        }
+        self.begun.push(BegunPlan {
+            config: *self.node.config(),
+            rate_insns_per_ms: self.clock.rate().insns_per_ms(),
+            message: wire::encode(&plan).bytes,
+        });
     }
 
     /// The node of the one CPU of `plan`; `truth` knows the processes of the others.
@@ -712,7 +739,14 @@ impl<'a> Machine<'a> {
         let processes = processes.collect();
         self.cpu.ended = self.node.ended() && self.node.unfinished() == 0 && self.killed.is_empty();
         self.cpu.ended_ns = self.now_ns;
+        let inputs = self.node.tap_mut().0.take();
+        let recorded = inputs.map(|inputs| RecordedInputs {
+            cpu: self.cpu.cpu,
+            inputs,
+            plans: self.begun,
+        });
         Simulation {
+            recorded: recorded.into_iter().collect(),
             events: self.log.events,
             tasks: self.tasks,
             processes,

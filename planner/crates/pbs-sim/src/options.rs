@@ -43,6 +43,9 @@ pub struct Options {
     /// Keep the events that tell who may run. They are most of all events, and
     /// only pictures need them.
     pub record_grants: bool,
+    /// Note all that the policy of each CPU is told, in
+    /// [`Simulation::recorded`](crate::Simulation::recorded).
+    pub record_inputs: bool,
 }
 
 /// When the node looks at the count of the process that runs.
@@ -105,6 +108,7 @@ impl Default for Options {
             limit_ns: None,
             max_answers: DEFAULT_MAX_ANSWERS,
             record_grants: true,
+            record_inputs: false,
         }
     }
 }

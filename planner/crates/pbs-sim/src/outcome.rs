@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use pbs_core::{Config, Input};
 use pbs_plan::Plan;
 use pbs_uapi::{Cause, Event, EventKind};
 use serde::Serialize;
@@ -23,6 +24,31 @@ pub struct Simulation {
     pub replans: Vec<Replan>,
     /// Of the node.
     pub memory: MemoryOutcome,
+    /// By CPU, if that was asked for.
+    pub recorded: Vec<RecordedInputs>,
+}
+
+/// All that the policy of a CPU was told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordedInputs {
+    /// The CPU.
+    pub cpu: u32,
+    /// In their order.
+    pub inputs: Vec<Input>,
+    /// The plans that came into force, which
+    /// [`InputKind::Begin`](pbs_core::InputKind::Begin) numbers from 0.
+    pub plans: Vec<BegunPlan>,
+}
+
+/// A plan as it came into force.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BegunPlan {
+    /// What it decides by.
+    pub config: Config,
+    /// That of the CPU.
+    pub rate_insns_per_ms: u64,
+    /// In the wire format, with all that it is joined with.
+    pub message: Vec<u8>,
 }
 
 /// What became of the memory of the node.
@@ -181,6 +207,7 @@ pub(crate) fn merge(mut parts: Vec<Simulation>, plan: &Plan) -> Simulation {
         whole.processes.extend(part.processes);
         whole.cpus.extend(part.cpus);
         whole.replans.extend(part.replans);
+        whole.recorded.extend(part.recorded);
     }
     whole.events.sort_by_key(|event| event.seq);
     whole.replans.sort_by_key(|replan| replan.came_ns);

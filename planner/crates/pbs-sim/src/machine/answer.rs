@@ -141,11 +141,13 @@ impl Machine<'_> {
         }
         self.node.tell_untold(&mut self.log);
         node.begin(Some(&self.node), plan.dealt_seq, self.now_ns);
+        let tap = std::mem::take(self.node.tap_mut());
         self.node = node;
         self.log.follow(&self.node);
         self.log.plan_id = plan.plan_id;
         self.slot = (0, self.execution_ns());
         self.plan = plan.clone();
+        self.record(tap, true);
         self.tell_installed();
         self.tell_memory();
         self.enter(&plan);

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The command that records what the policy is told.
+
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode, ExitStatus};
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use pbs_node::signals::{wait, Signals};
+use pbs_record::Recorder;
+use pbs_uapi::Inputs;
+use serde::Serialize;
+
+use crate::failure::{Failure, INCOMPLETE};
+use crate::output::{counted, Output};
+use crate::quantities;
+
+const RECORD_HELP: &str = "\
+Examples:
+  pbsctl record -o run.inputs -- pbsctl run plan.toml
+  pbsctl record -o run.inputs --for 10
+  pbsctl record -o run.inputs            Until interrupted
+  pbsctl replay run.inputs
+
+All is recorded that the policy of each CPU is told, by the kernel that decides, with
+what came of it. A replay tells it to the same code once more.
+
+What can be replayed begins with a plan that comes into force where none is; so begin
+to record before you load the plan. Recording makes a hand-over a few percent
+longer. It needs root.";
+
+#[derive(Args, Debug)]
+#[command(after_help = RECORD_HELP)]
+pub(crate) struct RecordOptions {
+    /// Where to write the recording
+    #[arg(long, short, value_name = "FILE")]
+    output: PathBuf,
+
+    /// Record for so many seconds, or for 250ms
+    #[arg(long = "for", value_name = "S", value_parser = quantities::interval)]
+    for_ns: Option<u64>,
+
+    /// The device that tells what the policy is told
+    #[arg(long, value_name = "PATH", default_value = pbs_uapi::INPUTS_PATH, env = "PBS_INPUTS")]
+    inputs: PathBuf,
+
+    /// A command to run meanwhile; the recording ends with it
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+/// So often the rings are looked at: they hold more than a CPU is told meanwhile.
+const EVERY_MS: i32 = 10;
+
+/// What was recorded.
+#[derive(Serialize)]
+struct Recorded<'a> {
+    written: &'a Path,
+    inputs: u64,
+    lost: u64,
+    plans: u64,
+    command_status: Option<i32>,
+}
+
+pub(crate) fn record(out: Output, options: &RecordOptions) -> Result<ExitCode, Failure> {
+    let failed = |error: std::io::Error| Failure::file(&options.output, &error);
+    let signals = Signals::new().map_err(|error| Failure::file("signals", &error))?;
+    let inputs = Inputs::open_path(&options.inputs)
+        .map_err(|error| Failure::file(&options.inputs, &error))?;
+    let file = File::create(&options.output).map_err(failed)?;
+    let mut recorder = Recorder::new(inputs, BufWriter::new(file)).map_err(failed)?;
+    let mut command = start(&options.command)?;
+    let until = options
+        .for_ns
+        .map(|ns| Instant::now() + Duration::from_nanos(ns));
+    let mut status = None;
+    loop {
+        recorder.take().map_err(failed)?;
+        if until.is_some_and(|until| Instant::now() >= until) {
+            break;
+        }
+        wait(&signals, &signals, EVERY_MS).map_err(|error| Failure::file("signals", &error))?;
+        let stop = signals.want_stop();
+        if stop.map_err(|error| Failure::file("signals", &error))? {
+            break;
+        }
+        if let Some(child) = &mut command {
+            status = child.try_wait().map_err(command_failed)?;
+            if status.is_some() {
+                break;
+            }
+        }
+    }
+    recorder.take().map_err(failed)?;
+    let recorded = Recorded {
+        written: &options.output,
+        inputs: recorder.taken(),
+        lost: recorder.lost(),
+        plans: recorder.plans(),
+        command_status: status.and_then(|status| status.code()),
+    };
+    recorder.end().map_err(failed)?;
+    if let (Some(child), None) = (&mut command, status) {
+        // It goes on without being recorded.
+        status = Some(child.wait().map_err(command_failed)?);
+    }
+    out.print(&recorded, || text(&recorded))?;
+    Ok(code(&recorded, status))
+}
+
+fn start(command: &[String]) -> Result<Option<Child>, Failure> {
+    let Some((program, arguments)) = command.split_first() else {
+        return Ok(None);
+    };
+    let started = Command::new(program).args(arguments).spawn();
+    let started = started.map_err(|error| Failure::Failed(format!("{program}: {error}")))?;
+    Ok(Some(started))
+}
+
+fn command_failed(error: std::io::Error) -> Failure {
+    Failure::Failed(format!("the command: {error}"))
+}
+
+fn text(recorded: &Recorded<'_>) -> String {
+    let mut text = format!(
+        "{}: {} of {}; replay it with pbsctl replay\n",
+        recorded.written.display(),
+        counted(recorded.inputs, "input", "inputs"),
+        counted(recorded.plans, "plan", "plans"),
+    );
+    if recorded.lost > 0 {
+        text += &format!(
+            "{} missed, as the recorder got no CPU for long: a replay goes on at the next plan \
+             that comes where none is\n",
+            counted(recorded.lost, "input was", "inputs were"),
+        );
+    }
+    text
+}
+
+fn code(recorded: &Recorded<'_>, status: Option<ExitStatus>) -> ExitCode {
+    match status {
+        Some(status) if !status.success() => {
+            let code = status.code().and_then(|code| u8::try_from(code).ok());
+            ExitCode::from(code.unwrap_or(1))
+        }
+        _ if recorded.lost > 0 => ExitCode::from(INCOMPLETE),
+        _ => ExitCode::SUCCESS,
+    }
+}

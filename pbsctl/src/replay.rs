@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The command that tells the policy once more what was recorded.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use clap::Args;
+use pbs_core::Input;
+use pbs_record::{CpuReplay, Difference, Recording};
+use pbs_report::{describe, grouped, ms, EventView};
+use serde::Serialize;
+
+use crate::failure::{Failure, DIFFERS, INCOMPLETE};
+use crate::output::{counted, Output};
+
+const REPLAY_HELP: &str = "\
+Examples:
+  pbsctl record -o run.inputs -- pbsctl run plan.toml
+  pbsctl replay run.inputs
+  pbsctl replay run.inputs --events
+  pbsctl --json replay run.inputs
+
+The policy that this pbsctl has is told all that the policy in the kernel was told, and
+what comes of each call is compared: decisions, events, and what the call has left
+behind. It needs neither the device nor root.
+
+What differs is told by the CPU, the number of the input, the time, what was recorded
+and what came out. What came before that was the same.";
+
+#[derive(Args, Debug)]
+#[command(after_help = REPLAY_HELP)]
+pub(crate) struct ReplayOptions {
+    /// A recording, of pbsctl record or sim --record
+    file: PathBuf,
+
+    /// Print the events that come out, before the summary
+    #[arg(long)]
+    events: bool,
+}
+
+/// What became of a recording.
+#[derive(Serialize)]
+struct View {
+    file: PathBuf,
+    same: bool,
+    complete: bool,
+    recorded: u64,
+    inputs: u64,
+    decisions: u64,
+    emitted: u64,
+    plans: u64,
+    skipped: u64,
+    lost: u64,
+    read_ns: u64,
+    replay_ns: u64,
+    damage: Vec<DamageView>,
+    cpus: Vec<CpuView>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    events: Option<Vec<EventView>>,
+}
+
+#[derive(Serialize)]
+struct DamageView {
+    offset_bytes: u64,
+    cpu: Option<u32>,
+    first_input: u64,
+    inputs: u64,
+}
+
+#[derive(Serialize)]
+struct CpuView {
+    cpu: u32,
+    inputs: u64,
+    decisions: u64,
+    emitted: u64,
+    plans: u64,
+    skipped: u64,
+    lost: u64,
+    after: u64,
+    unknown_plans: Vec<u64>,
+    difference: Option<DifferenceView>,
+}
+
+#[derive(Serialize)]
+struct DifferenceView {
+    number: u64,
+    time_ns: u64,
+    recorded: InputView,
+    came_out: Option<InputView>,
+}
+
+#[derive(Serialize)]
+struct InputView {
+    kind: Option<&'static str>,
+    time_ns: u64,
+    process: u32,
+    reason: u16,
+    value: u64,
+    more: u64,
+}
+
+impl From<&Input> for InputView {
+    fn from(input: &Input) -> Self {
+        Self {
+            kind: input.name(),
+            time_ns: input.time_ns,
+            process: input.process,
+            reason: input.reason,
+            value: input.value,
+            more: input.more,
+        }
+    }
+}
+
+impl From<&Difference> for DifferenceView {
+    fn from(difference: &Difference) -> Self {
+        Self {
+            number: difference.number,
+            time_ns: difference.time_ns,
+            recorded: InputView::from(&difference.recorded),
+            came_out: difference.came_out.as_ref().map(InputView::from),
+        }
+    }
+}
+
+impl From<&CpuReplay> for CpuView {
+    fn from(replay: &CpuReplay) -> Self {
+        Self {
+            cpu: replay.cpu,
+            inputs: replay.inputs,
+            decisions: replay.decisions,
+            emitted: replay.events,
+            plans: replay.plans,
+            skipped: replay.skipped,
+            lost: replay.lost,
+            after: replay.after,
+            unknown_plans: replay.unknown_plans.iter().copied().collect(),
+            difference: replay.difference.as_ref().map(DifferenceView::from),
+        }
+    }
+}
+
+pub(crate) fn replay(out: Output, options: &ReplayOptions) -> Result<ExitCode, Failure> {
+    let file = &options.file;
+    let bytes = std::fs::read(file).map_err(|error| Failure::file(file, &error))?;
+    let begun = Instant::now();
+    let recording = Recording::read(&bytes)
+        .map_err(|error| Failure::Failed(format!("{}: {error}", file.display())))?;
+    let read_ns = passed_ns(begun);
+    let begun = Instant::now();
+    let replays = recording.replay(options.events);
+    let replay_ns = passed_ns(begun);
+    let sum = |of: fn(&CpuReplay) -> u64| replays.iter().map(of).sum();
+    let mut emitted: Vec<_> = replays.iter().flat_map(CpuReplay::in_wire).collect();
+    emitted.sort_by_key(|event| event.seq);
+    let view = View {
+        file: file.clone(),
+        same: replays.iter().all(|replay| replay.difference.is_none()),
+        complete: recording.complete,
+        recorded: recording.inputs(),
+        inputs: sum(|replay| replay.inputs),
+        decisions: sum(|replay| replay.decisions),
+        emitted: sum(|replay| replay.events),
+        plans: sum(|replay| replay.plans),
+        skipped: sum(|replay| replay.skipped),
+        lost: recording.lost(),
+        read_ns,
+        replay_ns,
+        damage: recording
+            .damage
+            .iter()
+            .map(|damage| DamageView {
+                offset_bytes: damage.offset_bytes,
+                cpu: damage.cpu,
+                first_input: damage.inputs.first,
+                inputs: damage.inputs.count,
+            })
+            .collect(),
+        cpus: replays.iter().map(CpuView::from).collect(),
+        events: options
+            .events
+            .then(|| emitted.iter().map(EventView::from).collect()),
+    };
+    out.print(&view, || {
+        let events = emitted.iter().map(|event| describe(event) + "\n");
+        events.collect::<String>() + &text(&view)
+    })?;
+    Ok(code(&view))
+}
+
+fn passed_ns(since: Instant) -> u64 {
+    u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn code(view: &View) -> ExitCode {
+    let whole = view.complete && view.damage.is_empty() && view.lost == 0 && view.skipped == 0;
+    match (view.same, whole) {
+        (false, _) => ExitCode::from(DIFFERS),
+        (true, false) => ExitCode::from(INCOMPLETE),
+        (true, true) => ExitCode::SUCCESS,
+    }
+}
+
+fn text(view: &View) -> String {
+    let mut text = format!(
+        "{}: {} replayed in {} ms, with {}, {} and {}\n",
+        view.file.display(),
+        counted(view.inputs, "input", "inputs"),
+        ms(view.replay_ns),
+        counted(view.decisions, "decision", "decisions"),
+        counted(view.emitted, "event", "events"),
+        counted(view.plans, "plan", "plans"),
+    );
+    for cpu in &view.cpus {
+        match &cpu.difference {
+            None => {
+                text += &format!(
+                    "CPU {}: the same, in {}\n",
+                    cpu.cpu,
+                    counted(cpu.inputs, "input", "inputs")
+                );
+            }
+            Some(difference) => text += &different(cpu, difference),
+        }
+        if cpu.lost > 0 {
+            text += &format!(
+                "CPU {}: the recorder has missed {}\n",
+                cpu.cpu,
+                counted(cpu.lost, "input", "inputs")
+            );
+        }
+        if cpu.skipped > 0 {
+            text += &format!(
+                "CPU {}: {} skipped: they are about a plan whose begin is not in the recording\n",
+                cpu.cpu,
+                counted(cpu.skipped, "input is", "inputs are")
+            );
+        }
+        for plan in &cpu.unknown_plans {
+            text += &format!(
+                "CPU {}: plan {plan} of the recording came into force there, and was not kept\n",
+                cpu.cpu
+            );
+        }
+    }
+    for damage in &view.damage {
+        let what = match damage.cpu {
+            Some(cpu) => format!(
+                "inputs {} to {} of CPU {cpu} are not as they were written",
+                grouped(damage.first_input),
+                grouped(damage.first_input + damage.inputs.saturating_sub(1))
+            ),
+            None => "a piece is not as it was written".into(),
+        };
+        text += &format!(
+            "The file is damaged at byte {}: {what}\n",
+            damage.offset_bytes
+        );
+    }
+    if !view.complete {
+        text += "The recording was cut short: whoever recorded did not come to its end\n";
+    }
+    text
+}
+
+fn different(cpu: &CpuView, difference: &DifferenceView) -> String {
+    let mut text = format!(
+        "CPU {}: input {} differs, at {} ms, after {} that were the same\n  recorded: {}\n",
+        cpu.cpu,
+        difference.number,
+        ms(difference.time_ns),
+        grouped(cpu.inputs),
+        in_words(&difference.recorded),
+    );
+    match &difference.came_out {
+        Some(input) => text += &format!("  came out: {}\n", in_words(input)),
+        None => text += "  came out: nothing\n",
+    }
+    text += &format!(
+        "CPU {}: {} after that {} nothing any more\n",
+        cpu.cpu,
+        counted(cpu.after, "input", "inputs"),
+        if cpu.after == 1 { "says" } else { "say" }
+    );
+    text
+}
+
+fn in_words(input: &InputView) -> String {
+    let process = match input.process {
+        pbs_uapi::IDLE => String::new(),
+        process => format!(" process {process}"),
+    };
+    format!(
+        "{}{process} reason {} value {} more {}{}",
+        input.kind.unwrap_or("of no kind that there is"),
+        input.reason,
+        input.value,
+        input.more,
+        match input.time_ns {
+            0 => String::new(),
+            time_ns => format!(" time {time_ns} ns"),
+        }
+    )
+}

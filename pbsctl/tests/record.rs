@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: GPL-2.0
+//! `pbsctl record` and `pbsctl replay` as people and scripts use them.
+
+mod common;
+
+use common::{pbsctl, scratch, LATE};
+
+/// A recording of a simulation.
+fn recording(name: &str) -> String {
+    let file = scratch(name).to_str().unwrap().to_string();
+    let ran = pbsctl(&["sim", "-", "--record", &file], LATE);
+    assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
+    file
+}
+
+#[test]
+fn a_simulation_is_replayed_to_the_same() {
+    let file = recording("same.inputs");
+    let ran = pbsctl(&["replay", &file], "");
+    assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
+    assert!(
+        ran.stdout.contains("CPU 0: the same, in "),
+        "{}",
+        ran.stdout
+    );
+    let json = pbsctl(&["--json", "replay", &file], "").json();
+    assert_eq!(json["same"], true);
+    assert_eq!(json["inputs"], json["recorded"]);
+    assert!(json["decisions"].as_u64().unwrap() > 3);
+    assert!(json.get("events").is_none());
+
+    // The events are those of the simulation, but for what it tells itself.
+    let simulated = pbsctl(&["--json", "sim", "-"], LATE).json();
+    let kinds = |events: &serde_json::Value| {
+        let events = events.as_array().unwrap().iter();
+        let kinds = events.map(|event| event["kind"].as_str().unwrap().to_string());
+        let own = ["plan_installed", "attached"];
+        kinds
+            .filter(|kind| !own.contains(&kind.as_str()))
+            .collect::<Vec<_>>()
+    };
+    let json = pbsctl(&["--json", "replay", &file, "--events"], "").json();
+    assert_eq!(kinds(&json["events"]), kinds(&simulated["events"]));
+    let text = pbsctl(&["replay", &file, "--events"], "").stdout;
+    assert!(text.contains("late"), "{text}");
+}
+
+/// One bit in the file: the input whose it is is named, and that the file is damaged.
+#[test]
+fn one_bit_is_found() {
+    let file = recording("bit.inputs");
+    let mut bytes = std::fs::read(&file).unwrap();
+    // The instructions of the last charge but one: kind 3 stands at byte 28 of an input.
+    let charge = |input: &[u8]| input[28..30] == [3, 0] && input[30..] == [0, 0];
+    let end = bytes.len() - 40;
+    let mut places = (0..end / 32).map(|back| end - 32 * (back + 1));
+    let mut charges = places.by_ref().filter(|&at| charge(&bytes[at..at + 32]));
+    let at = charges.nth(1).unwrap();
+    let left = (end - at) / 32 - 1;
+    bytes[at + 8] ^= 1;
+    std::fs::write(&file, &bytes).unwrap();
+    let ran = pbsctl(&["replay", &file], "");
+    assert_eq!(ran.status, 8, "{}", ran.stdout);
+    assert!(ran.stdout.contains(" differs, at "), "{}", ran.stdout);
+    assert!(
+        ran.stdout.contains("recorded: charge process "),
+        "{}",
+        ran.stdout
+    );
+    assert!(
+        ran.stdout.contains("came out: charge process "),
+        "{}",
+        ran.stdout
+    );
+    assert!(
+        ran.stdout.contains("The file is damaged at byte "),
+        "{}",
+        ran.stdout
+    );
+    let json = pbsctl(&["--json", "replay", &file], "").json();
+    let cpu = &json["cpus"][0];
+    let recorded = json["recorded"].as_u64().unwrap();
+    assert_eq!(cpu["difference"]["number"], recorded - 1 - left as u64);
+    assert_eq!(cpu["difference"]["recorded"]["kind"], "charge");
+    assert_eq!(cpu["after"], left as u64 + 1);
+}
+
+#[test]
+fn what_is_cut_short_is_told() {
+    let file = recording("short.inputs");
+    let bytes = std::fs::read(&file).unwrap();
+    std::fs::write(&file, &bytes[..bytes.len() - 60]).unwrap();
+    let ran = pbsctl(&["replay", &file], "");
+    assert_eq!(ran.status, 4, "{}", ran.stdout);
+    assert!(ran.stdout.contains("cut short"), "{}", ran.stdout);
+}
+
+#[test]
+fn other_files_are_refused() {
+    let file = scratch("plan-no-recording.toml");
+    std::fs::write(&file, LATE).unwrap();
+    let ran = pbsctl(&["replay", file.to_str().unwrap()], "");
+    assert_eq!(ran.status, 1);
+    assert!(
+        ran.stderr.contains("no recording of inputs"),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
+fn where_nothing_can_be_recorded_that_is_told() {
+    let file = scratch("none.inputs").to_str().unwrap().to_string();
+    let arguments = [
+        "record",
+        "--inputs",
+        "/nonexistent/pbs_inputs",
+        "-o",
+        &file,
+        "--",
+        "false",
+    ];
+    let ran = pbsctl(&arguments, "");
+    assert_eq!(ran.status, 1);
+    assert!(
+        ran.stderr.contains("/nonexistent/pbs_inputs"),
+        "{}",
+        ran.stderr
+    );
+}

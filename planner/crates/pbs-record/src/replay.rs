@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: GPL-2.0
+//! A recording, told again.
+
+use std::collections::BTreeSet;
+
+use pbs_core::wire::Message;
+use pbs_core::{Begun, Event, Input, InputKind, Node, Rate, Replay, Replayed, StdMemory};
+
+use crate::file::{KeptPlan, Recording, Stretch};
+
+/// The first input of a CPU for which something else came out than was recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// Its number in the ring of the CPU.
+    pub number: u64,
+    /// When it was, or the last thing before it that has a time.
+    pub time_ns: u64,
+    /// What was recorded.
+    pub recorded: Input,
+    /// What came out; `None`: nothing.
+    pub came_out: Option<Input>,
+}
+
+/// An event that the replay has emitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Emitted {
+    /// Its number, as it was recorded.
+    pub seq: u64,
+    /// The planner's name for the plan.
+    pub plan_id: u64,
+    /// What it says.
+    pub event: Event,
+}
+
+/// What became of the inputs of one CPU.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CpuReplay {
+    /// The CPU.
+    pub cpu: u32,
+    /// Inputs that were told again, and came out the same.
+    pub inputs: u64,
+    /// Among them decisions,
+    pub decisions: u64,
+    /// events,
+    pub events: u64,
+    /// and plans that came into force.
+    pub plans: u64,
+    /// Inputs that can't be told, as the plan is not known that they are about.
+    pub skipped: u64,
+    /// Inputs that the recorder has missed.
+    pub lost: u64,
+    /// Inputs after a difference: what they do says nothing any more.
+    pub after: u64,
+    /// Plans that came into force there and that nobody has kept, or that are no
+    /// plans, by their numbers.
+    pub unknown_plans: BTreeSet<u64>,
+    /// Where it first went another way.
+    pub difference: Option<Difference>,
+    /// What was emitted, if it was to be kept.
+    pub emitted: Vec<Emitted>,
+}
+
+impl Recording {
+    /// Tells all of it again, CPU by CPU; `events`: what is emitted is kept.
+    pub fn replay(&self, events: bool) -> Vec<CpuReplay> {
+        let cpus = self.cpus.iter();
+        cpus.map(|(cpu, stretches)| self.replay_cpu(*cpu, stretches, events))
+            .collect()
+    }
+
+    fn replay_cpu(&self, cpu: u32, stretches: &[Stretch], events: bool) -> CpuReplay {
+        let mut replay = Replay::new(events);
+        let mut result = CpuReplay {
+            cpu,
+            ..CpuReplay::default()
+        };
+        let mut time_ns = 0;
+        let mut expected = None;
+        for stretch in stretches {
+            let part = match stretch {
+                Stretch::Lost(hole) => {
+                    result.lost = result.lost.saturating_add(hole.count);
+                    replay.forget();
+                    continue;
+                }
+                Stretch::Inputs(part) => part,
+            };
+            if expected.is_some_and(|expected| expected != part.first) {
+                replay.forget();
+            }
+            expected = Some(part.first.saturating_add(part.inputs.len() as u64));
+            for (input, at) in part.inputs.iter().zip(0_u64..) {
+                if result.difference.is_some() {
+                    result.after += 1;
+                    continue;
+                }
+                if input.time_ns != 0 {
+                    time_ns = input.time_ns;
+                }
+                let unknown = &mut result.unknown_plans;
+                let replayed = replay.next(input, |number| {
+                    let begun = self.plans.get(&(number, cpu));
+                    let begun = begun.and_then(|plan| begin(plan, cpu));
+                    if begun.is_none() {
+                        unknown.insert(number);
+                    }
+                    begun
+                });
+                match replayed {
+                    Ok(Replayed::Same) => result.count(input),
+                    Ok(Replayed::Skipped) => result.skipped += 1,
+                    Err(difference) => {
+                        let before = difference.before as u64;
+                        result.inputs = result.inputs.saturating_sub(before);
+                        result.after += before + 1;
+                        result.difference = Some(Difference {
+                            number: part.first.saturating_add(at).saturating_sub(before),
+                            time_ns: match difference.recorded.time_ns {
+                                0 => time_ns,
+                                time_ns => time_ns,
+                            },
+                            recorded: difference.recorded,
+                            came_out: difference.came_out,
+                        });
+                    }
+                }
+                if events {
+                    let plan_id = replay.node().map_or(0, Node::plan_id);
+                    let emitted = replay.take_events().into_iter();
+                    result.emitted.extend(emitted.map(|(seq, event)| Emitted {
+                        seq,
+                        plan_id,
+                        event,
+                    }));
+                }
+            }
+        }
+        result
+    }
+}
+
+impl CpuReplay {
+    /// What was emitted, as the kernel gives it to who reads events.
+    pub fn in_wire(&self) -> impl Iterator<Item = pbs_uapi::Event> + '_ {
+        self.emitted.iter().map(|emitted| {
+            let event = &emitted.event;
+            pbs_uapi::Event {
+                seq: emitted.seq,
+                time_ns: event.time_ns,
+                plan_id: emitted.plan_id,
+                kind: event.kind as u16,
+                reason: event.reason,
+                cpu: self.cpu,
+                process: event.process,
+                task: event.task,
+                slot: event.slot,
+                planned_insns: event.planned_insns,
+                retired_insns: event.retired_insns,
+                lateness_insns: event.lateness_insns,
+                value: event.value,
+                peak_vm_bytes: event.peak_vm_bytes,
+                peak_rss_bytes: event.peak_rss_bytes,
+                preemptions: event.preemptions,
+                pid: 0,
+                node_lateness_insns: event.node_lateness_insns,
+                stress: event.stress,
+                level_percent: event.level_percent,
+                memory_bytes: event.memory_bytes,
+            }
+        })
+    }
+
+    fn count(&mut self, input: &Input) {
+        self.inputs += 1;
+        match input.input_kind() {
+            Some(InputKind::Settle) => self.decisions += 1,
+            Some(InputKind::Begin) => self.plans += 1,
+            None => self.events += 1,
+            Some(_) => {}
+        }
+    }
+}
+
+/// The plan of one CPU before its first slot; `None`: it is no plan for that CPU.
+fn begin(plan: &KeptPlan, cpu: u32) -> Option<Begun> {
+    let message = Message::parse::<StdMemory>(&plan.message).ok()?;
+    let mut plans = Vec::new();
+    for section in message.sections() {
+        plans.push((section, pbs_core::Plan::build(&section).ok()?));
+    }
+    pbs_core::join(&mut plans).ok()?;
+    let of_cpu = plans.into_iter().find(|(section, _)| section.cpu() == cpu);
+    let rate = Rate::new(plan.rate_insns_per_ms);
+    let node = Node::new(of_cpu?.1, plan.config, rate, message.plan_id(), 0);
+    Some(Begun {
+        node: node.ok()?,
+        dealt_seq: message.dealt_seq(),
+    })
+}
