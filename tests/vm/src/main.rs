@@ -27,6 +27,7 @@ mod policy_rate;
 mod policy_rings;
 mod policy_share;
 mod policy_swap;
+mod record;
 mod service;
 mod simulator;
 mod tiers;
@@ -123,6 +124,17 @@ const TESTS: &[(&str, Test)] = &[
         policy_neighbours::hog_out_of_turn_can_be_killed,
     ),
     ("swap-under-load", policy_swap::swap_under_load),
+    ("recording-replays", record::recording_replays),
+    (
+        "recording-of-four-cpus-replays",
+        record::recording_of_four_cpus_replays,
+    ),
+    ("recording-tells-overruns", record::recording_tells_overruns),
+    (
+        "recording-is-of-who-records",
+        record::recording_is_of_who_records,
+    ),
+    ("recording-is-for-root", record::recording_is_for_root),
     ("two-cpus-at-once", policy_cpus::two_cpus_at_once),
     (
         "comings-and-goings-keep-the-count",
@@ -304,6 +316,11 @@ fn main() -> ExitCode {
         println!("no test is called {name}");
         return ExitCode::from(2);
     };
+    // All but those that look who records. It is not looked at before the end: a process
+    // that runs meanwhile would be another one beside the test's.
+    let recorder = (!name.starts_with("recording-"))
+        .then(record::begin)
+        .flatten();
     match test() {
         Ok(()) => {
             println!("ok: {name}");
@@ -311,6 +328,9 @@ fn main() -> ExitCode {
         }
         Err(why) => {
             println!("FAIL: {name}: {why}");
+            if let Some(recorder) = recorder {
+                record::keep(recorder);
+            }
             ExitCode::FAILURE
         }
     }
