@@ -4,7 +4,7 @@
 
 use std::thread;
 
-use pbs_uapi::Device;
+use pbs_uapi::{Device, Inputs};
 use pbs_vmtest::harness::{burn, Plan, CONFIG};
 
 use super::class::{run, Class};
@@ -76,6 +76,24 @@ fn ends_of(probe: &Probe, task_insns: u64, plan: Plan) -> Result<f64, String> {
 /// Tasks that end far from every threshold: hardly anything but switches.
 pub fn early_tasks(probe: &Probe) -> Result<f64, String> {
     task_ends(probe, 5_000, 10_000)
+}
+
+/// [`early_tasks`] while somebody records what the policy is told.
+pub fn recorded_tasks(probe: &Probe) -> Result<f64, String> {
+    let _recorder = record()?;
+    early_tasks(probe)
+}
+
+/// [`preemptions`] likewise.
+pub fn recorded_preemptions(probe: &Probe) -> Result<f64, String> {
+    let _recorder = record()?;
+    preemptions(probe)
+}
+
+/// As long as it is open what the policy is told is noted. Nobody reads it, as nobody reads
+/// the events.
+fn record() -> Result<Inputs, String> {
+    Inputs::open().map_err(|error| format!("{}: {error}", pbs_uapi::INPUTS_PATH))
 }
 
 /// Tasks that end just before they are late, for which the class has its timer

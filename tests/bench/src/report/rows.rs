@@ -221,6 +221,25 @@ pub fn of(boots: &Boots) -> (Vec<Row>, Vec<String>) {
     );
     m.plain(
         MAIN,
+        "task-end-recorded",
+        "task-end-recorded",
+        None,
+        "the same while somebody records what the policy is told",
+    );
+    m.ratio(
+        "recorded-by-task-end",
+        ("task-end-recorded", "task-end"),
+        Some(1.05),
+        "a task's end that is recorded by one that is not",
+    );
+    m.ratio(
+        "recorded-by-preemption",
+        ("preemption-recorded", "preemption"),
+        Some(1.05),
+        "a preemption that is recorded by one that is not",
+    );
+    m.plain(
+        MAIN,
         "task-end-same",
         "task-end-same",
         Some(1200.0),
