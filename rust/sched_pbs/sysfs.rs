@@ -360,6 +360,8 @@ config_attributes! {
     26 "sigma_memory_permille",
     27 "memory_spacer_bytes",
     28 "memory_signaling_limit_bytes",
+    29 "preemption_way",
+    30 "idle_piece_ns",
 }
 
 const fn same(left: &[u8], right: &[u8]) -> bool {

@@ -145,7 +145,7 @@ struct pbs_config {
 	__u64 t2_spacer_ns;		/* [insns] more than no_preemption_ns, to 2^49 */
 	__u64 t2_task_signaling_limit_ns;	/* [insns] more than preemption_limit_ns, to 2^49 */
 	/* t2_preemptions (3.3.6) */
-	__u64 max_preemptions;		/* 1 to 1000000 */
+	__u64 max_preemptions;		/* 1 to 1000000; with PBS_PREEMPTION_CAPPED */
 	/* t2_process (3.3.6) */
 	__u64 capacity_buffer_permille;	/* 1000 to 100000 */
 	__u64 available_plan_buffer_permille;	/* 0 to 1000 */
@@ -175,7 +175,11 @@ struct pbs_config {
 	__u64 sigma_memory_permille;	/* up to 100000 */
 	__u64 memory_spacer_bytes;	/* up to 2^48 */
 	__u64 memory_signaling_limit_bytes;	/* memory_spacer_bytes to 2^56 */
-	__u64 reserved[3];
+	/* what becomes of a task that is preempted again (3.2.3): enum pbs_preemption_way */
+	__u64 preemption_way;
+	/* the pieces of idle slots, for PBS_IDLE_PIECES and PBS_IDLE_BY_STATE; 0: whole slots */
+	__u64 idle_piece_ns;		/* 0, or 10 us to 2^48 */
+	__u64 reserved[1];
 };
 
 /* Bits of pbs_config.thresholds */
@@ -189,9 +193,27 @@ struct pbs_config {
 #define PBS_INFO		(1ull << 7)	/* PBS_EV_INFO on the way to t2_process, t2_node, t2_memory */
 #define PBS_T2_MEMORY		(1ull << 8)	/* PBS_CAUSE_MEMORY and PBS_CAUSE_NODE_MEMORY */
 
+/*
+ * Who gets an idle slot, and how much of it; who gets the slot of a process that
+ * can't run, and goes on after the plan, a turn to the end of the window each.
+ * Candidates are behind and can run.
+ */
 enum pbs_idle_policy {
 	PBS_IDLE_LATEST		= 0,	/* the process with the greatest lateness */
 	PBS_IDLE_LEAST_SLACK	= 1,	/* the process with the least of its plan buffer left */
+	PBS_IDLE_PIECES		= 2,	/* pieces of idle_piece_ns, who came first goes first */
+	PBS_IDLE_EQUAL_SHARES	= 3,	/* equal parts for all candidates */
+	PBS_IDLE_BY_STATE	= 4,	/* pieces, to a quarter of it as the node nears t2_node */
+	PBS_IDLE_ROUND_ROBIN	= 5,	/* a slot for each process of the plan in turn, for nobody else */
+	PBS_IDLE_CLOSEST_DEADLINE = 6,	/* the process whose end in the plan and plan buffer end first */
+};
+
+/* What becomes of a task that reaches t1 in a slot that is not its own. */
+enum pbs_preemption_way {
+	PBS_PREEMPTION_CAPPED	= 0,	/* it is pushed on; max_preemptions are a failure */
+	PBS_PREEMPTION_ONCE	= 1,	/* it is not preempted again until it is beyond t2_task */
+	PBS_PREEMPTION_NEXT_SLOT = 2,	/* it is pushed on; the second preemption is a failure */
+	PBS_PREEMPTION_EVERY_SLOT = 3,	/* it is pushed on; no number of preemptions is a failure */
 };
 
 struct pbs_plan_cpu {

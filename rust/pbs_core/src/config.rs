@@ -147,6 +147,14 @@ config! {
     /// A process uses no more than this above its planned peak unsignalled.
     /// `memory_spacer_bytes` to 2^56.
     memory_signaling_limit_bytes = 256 << 20,
+    /// What becomes of a task that is preempted more than once (3.2.3): a
+    /// [`PreemptionWay`] as number.
+    preemption_way = PreemptionWay::Capped as u64,
+    /// The pieces into which [`IdlePolicy::Pieces`] and [`IdlePolicy::ByState`] cut
+    /// idle slots (3.2.3, ideas 1 and 3), with what a switch costs.  10 µs to 2^48; 0:
+    /// a piece is the whole slot.  The default is two and a half ticks: ten of them
+    /// are a window.
+    idle_piece_ns = 10_000_000,
 }
 
 /// What can be switched on and off in [`Config::thresholds`], as bits.
@@ -209,8 +217,13 @@ impl Threshold {
     }
 }
 
-/// Which of the candidates gets an idle slot, or the slot of a process that
-/// cannot run: `enum pbs_idle_policy`.
+/// Which of the candidates gets an idle slot, and how much of it; and which gets
+/// the slot of a process that cannot run, or goes on after the plan:
+/// `enum pbs_idle_policy`.
+///
+/// Leppert 2021, 3.2.3, has five ideas, and takes none of them but
+/// [`IdlePolicy::Latest`].  What of a policy is about pieces or whole slots is about
+/// idle slots alone: elsewhere a turn lasts to the end of the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub enum IdlePolicy {
@@ -219,26 +232,90 @@ pub enum IdlePolicy {
     /// The process with the least slack: what its plan buffer (3.3.3) leaves of
     /// the time to its deadline once its lateness is taken away.
     LeastSlack = 1,
+    /// Idea 1: pieces of one size ([`Config::idle_piece_ns`]), and who has waited
+    /// longest has the next one.  No piece begins that has no room; what is left
+    /// goes with the last one.
+    Pieces = 2,
+    /// Idea 2: equal parts for all candidates that there are when the first of them
+    /// gets the slot, in the order in which they have waited.
+    EqualShares = 3,
+    /// Idea 3: pieces as with `Pieces`, the smaller the later the node is: from whole
+    /// ones where it is not late to a quarter at t2_node.
+    ByState = 4,
+    /// Idea 4: the whole slot for one process, the first idle slot for the first process
+    /// of the plan, the next one for the next; a plan that follows goes on in this
+    /// round.  If that process is no candidate, nobody else has the slot.  Elsewhere who
+    /// has waited longest goes first.
+    RoundRobin = 5,
+    /// Idea 5: the process whose deadline is closest: the end of its last slot in the
+    /// plan, and its plan buffer after that.
+    ClosestDeadline = 6,
 }
 
 impl IdlePolicy {
     /// All of them, by number.
-    pub const ALL: [IdlePolicy; 2] = [IdlePolicy::Latest, IdlePolicy::LeastSlack];
+    pub const ALL: [IdlePolicy; 7] = [
+        IdlePolicy::Latest,
+        IdlePolicy::LeastSlack,
+        IdlePolicy::Pieces,
+        IdlePolicy::EqualShares,
+        IdlePolicy::ByState,
+        IdlePolicy::RoundRobin,
+        IdlePolicy::ClosestDeadline,
+    ];
 
     /// Its name, as the planner writes it.
     pub const fn name(self) -> &'static str {
         match self {
             IdlePolicy::Latest => "latest",
             IdlePolicy::LeastSlack => "least_slack",
+            IdlePolicy::Pieces => "pieces",
+            IdlePolicy::EqualShares => "equal_shares",
+            IdlePolicy::ByState => "by_state",
+            IdlePolicy::RoundRobin => "round_robin",
+            IdlePolicy::ClosestDeadline => "closest_deadline",
         }
     }
+}
 
-    /// How urgently a process needs an idle slot: the greatest gets it.
-    pub(super) const fn urgency_insns(self, lateness_insns: i64, buffer_insns: u64) -> i64 {
+/// What becomes of a task that reaches t1 of the slots into which it was pushed:
+/// `enum pbs_preemption_way`.
+///
+/// Leppert 2021, 3.2.3, has three ways, and takes the second and the third together.
+/// In all of them slots stay where they are, and t1 comes from the slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+pub enum PreemptionWay {
+    /// It is pushed on from slot to slot, and MAX_PREEMPTIONS is a prediction failure:
+    /// what the thesis takes.
+    Capped = 0,
+    /// The first way: it is preempted once, and in the next slot goes on until it ends
+    /// or is beyond t2_task.
+    Once = 1,
+    /// The second way: t1 of the slot into which it was pushed is a prediction failure
+    /// at once.
+    NextSlot = 2,
+    /// The third way: it is pushed on again and again, until it ends or another t2 is
+    /// exceeded.
+    EverySlot = 3,
+}
+
+impl PreemptionWay {
+    /// All of them, by number.
+    pub const ALL: [PreemptionWay; 4] = [
+        PreemptionWay::Capped,
+        PreemptionWay::Once,
+        PreemptionWay::NextSlot,
+        PreemptionWay::EverySlot,
+    ];
+
+    /// Its name, as the planner writes it.
+    pub const fn name(self) -> &'static str {
         match self {
-            IdlePolicy::Latest => lateness_insns,
-            // A buffer is at most 2^56.
-            IdlePolicy::LeastSlack => lateness_insns.saturating_sub(buffer_insns as i64),
+            PreemptionWay::Capped => "capped",
+            PreemptionWay::Once => "once",
+            PreemptionWay::NextSlot => "next_slot",
+            PreemptionWay::EverySlot => "every_slot",
         }
     }
 }
@@ -264,10 +341,37 @@ impl Config {
 
     /// Who gets idle slots.
     pub const fn idle_policy(&self) -> IdlePolicy {
-        if self.idle_policy == IdlePolicy::LeastSlack as u64 {
-            IdlePolicy::LeastSlack
-        } else {
-            IdlePolicy::Latest
+        match self.idle_policy {
+            1 => IdlePolicy::LeastSlack,
+            2 => IdlePolicy::Pieces,
+            3 => IdlePolicy::EqualShares,
+            4 => IdlePolicy::ByState,
+            5 => IdlePolicy::RoundRobin,
+            6 => IdlePolicy::ClosestDeadline,
+            _ => IdlePolicy::Latest,
+        }
+    }
+
+    /// What becomes of a task that is preempted more than once.
+    pub const fn preemption_way(&self) -> PreemptionWay {
+        match self.preemption_way {
+            1 => PreemptionWay::Once,
+            2 => PreemptionWay::NextSlot,
+            3 => PreemptionWay::EverySlot,
+            _ => PreemptionWay::Capped,
+        }
+    }
+
+    /// t2_preemptions: as many preemptions of a task are a prediction failure (3.3.6);
+    /// `None` where no number of them is.
+    ///
+    /// A task whose preemption in the slot that it was pushed into is a failure
+    /// ([`PreemptionWay::NextSlot`]) has been preempted in its own one before.
+    pub const fn t2_preemptions(&self) -> Option<u64> {
+        match self.preemption_way() {
+            PreemptionWay::Capped => Some(self.max_preemptions),
+            PreemptionWay::NextSlot => Some(2),
+            PreemptionWay::Once | PreemptionWay::EverySlot => None,
         }
     }
 
@@ -320,6 +424,11 @@ impl Config {
             (0, MAX_FACTOR),
             (0, 1 << 48),
             (self.memory_spacer_bytes, 1 << 56),
+            (0, PreemptionWay::ALL.len() as u64 - 1),
+            match self.idle_piece_ns {
+                0 => (0, 1 << 48),
+                _ => (10_000, 1 << 48),
+            },
         ]
     }
 

@@ -2,9 +2,12 @@
 
 //! Who may run, and until when.
 
+use super::idle::Division;
 use super::node::SlotState;
 use super::signals::Watch;
-use super::{wire, Event, EventKind, Grant, Memory, Node, Presence, PresentSlot, Sink, Slot};
+use super::{
+    wire, Event, EventKind, Grant, Memory, Node, PreemptionWay, Presence, PresentSlot, Sink, Slot,
+};
 
 /// How many slots one decision may leave behind.  A dead process may have
 /// millions of slots, and decisions are made under a lock.
@@ -151,11 +154,12 @@ impl<M: Memory> Node<M> {
                 None => Watch::NEVER,
             };
         }
-        self.stand(
-            now_ns,
-            self.settled.clock_ns,
-            self.settled.clock_unallocated,
-        );
+        let (clock_ns, unallocated) = match self.slot.division {
+            // Another piece may have begun.
+            Division::Pieces { .. } => self.look_at_clock(now_ns),
+            _ => (self.settled.clock_ns, self.settled.clock_unallocated),
+        };
+        self.stand(now_ns, clock_ns, unallocated);
     }
 
     /// Chooses who may run in the present slot, or after the last.
@@ -167,7 +171,7 @@ impl<M: Memory> Node<M> {
             Some(Grant::AfterPlan)
         };
         if let Some(reason) = filler {
-            self.choose_filler(reason);
+            self.choose_filler(reason, now_ns);
         }
         if let Some(p) = self.grant {
             self.begin_task(p);
@@ -249,25 +253,46 @@ impl<M: Memory> Node<M> {
         run.map_or(0, |run| run.rest_insns).max(slot.length_insns)
     }
 
+    /// What the current task of `p` may retire in a slot that begins, whatever t1 of that
+    /// is: where tasks are preempted once, one that was goes on until it is beyond
+    /// t2_task.
+    fn spared_insns(&self, p: u32) -> u64 {
+        if self.policy.config.preemption_way() != PreemptionWay::Once {
+            return 0;
+        }
+        let run = self.runs.get(p as usize);
+        run.filter(|run| run.preemptions != 0).map_or(0, |run| {
+            let beyond_insns = self
+                .policy
+                .t2_task_insns(run.planned_insns)
+                .saturating_add(1);
+            beyond_insns.saturating_sub(run.retired_insns)
+        })
+    }
+
     fn begin_slot(&mut self, slot: &Slot, plan_ns: u64) {
         let length_insns = slot.length_insns;
         let t1_insns = self.t1_insns(slot);
+        let spared_insns = self.spared_insns(slot.process);
         let (paid_insns, paid_ns) = self.pay(slot.process, t1_insns.unwrap_or(length_insns));
         let lasts_ns = if slot.is_idle() {
             self.rate.to_ns(length_insns)
         } else {
-            let ceiling_ns = self
-                .policy
-                .config
-                .ceiling_ns(self.room_insns(slot), self.rate_of(slot.process));
+            let ceiling_ns = self.policy.config.ceiling_ns(
+                self.room_insns(slot).max(spared_insns),
+                self.rate_of(slot.process),
+            );
             ceiling_ns.saturating_sub(paid_ns)
         };
+        let own_t1_insns = t1_insns.map(|t1_insns| t1_insns.saturating_sub(paid_insns));
         self.slot = SlotState {
             begun: true,
             owner: slot.process,
             position: slot.position,
             count_insns: 0,
-            t1_insns: t1_insns.map(|t1_insns| t1_insns.saturating_sub(paid_insns)),
+            t1_insns: own_t1_insns.map(|t1_insns| t1_insns.max(spared_insns)),
+            own_t1_insns,
+            division: self.divide(slot),
             end_plan_ns: plan_ns.saturating_add(lasts_ns),
             ceiling_ns: lasts_ns,
             absent_told: false,
@@ -303,6 +328,7 @@ impl<M: Memory> Node<M> {
             .map_or(Slot::IDLE, |s| s.process);
         self.cursor = self.cursor.saturating_add(1);
         self.slot.begun = false;
+        self.slot.division = Division::Turns;
         // The grant was for this slot; in the next one the choice is made anew.
         self.reason = Grant::None;
         if owner != Slot::IDLE {
@@ -333,15 +359,17 @@ impl<M: Memory> Node<M> {
         Some(Grant::BlockedSlot)
     }
 
-    /// Grants to the latest candidate, unless the one that fills this slot
-    /// already may go on.
-    fn choose_filler(&mut self, reason: Grant) {
+    /// Grants to the most urgent candidate, or to the one for which the slot is, unless
+    /// the one that fills this slot already may go on.
+    fn choose_filler(&mut self, reason: Grant, now_ns: u64) {
         // A turn lasts to the end of the window.
         let turn = self.windows.number();
         if let Some(old) = self.grant {
             let run = self.runs.get(old as usize);
             if run.is_some_and(|run| run.is_candidate(self.cursor)) {
-                if self.reason == reason && self.turn == turn {
+                let in_turn = self.turn == turn;
+                let plan_ns = || self.windows.plan_ns(now_ns);
+                if self.reason == reason && self.slot.division.goes_on(in_turn, plan_ns) {
                     return;
                 }
                 // The one that had the CPU competes with the others.
@@ -349,11 +377,17 @@ impl<M: Memory> Node<M> {
             }
         }
         self.turn = turn;
-        self.grant = self.queue.take_first(&mut self.runs);
+        self.grant = match self.slot.division {
+            Division::Whole(p) => self.queue.take(&mut self.runs, p),
+            Division::Turns | Division::Pieces { .. } => self.queue.take_first(&mut self.runs),
+        };
         self.reason = match self.grant {
             Some(_) => reason,
             None => Grant::None,
         };
+        if self.grant.is_some() && self.slot.division != Division::Turns {
+            self.begin_piece(now_ns);
+        }
     }
 
     fn set_grant(&mut self, grant: Option<u32>, reason: Grant) {
@@ -384,12 +418,22 @@ impl<M: Memory> Node<M> {
     /// unallocated time until then.
     fn look_at_clock(&self, now_ns: u64) -> (u64, bool) {
         let clock_ns = if self.slot.begun {
-            self.windows.until_ns(now_ns, self.slot.end_plan_ns)
+            self.windows.until_ns(now_ns, self.end_plan_ns())
         } else {
             // After the plan the windows go on as long as somebody runs.
             self.windows.change_ns(now_ns)
         };
         (clock_ns, self.windows.unallocated(now_ns))
+    }
+
+    /// When the present slot, or who has a piece of it, ends by the clock, in plan time.
+    #[inline]
+    fn end_plan_ns(&self) -> u64 {
+        let piece_plan_ns = match self.grant {
+            Some(_) => self.slot.division.until_plan_ns(),
+            None => u64::MAX,
+        };
+        self.slot.end_plan_ns.min(piece_plan_ns)
     }
 
     /// A decision was made at `now_ns`, and stands until something new comes.

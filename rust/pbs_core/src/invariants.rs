@@ -5,6 +5,7 @@
 use std::format;
 use std::vec::Vec;
 
+use super::idle::Division;
 use super::run::{Run, NOT_QUEUED};
 use super::signals::{Share, Sums};
 use super::{Memory, Node};
@@ -13,6 +14,15 @@ impl<M: Memory> Node<M> {
     /// Makes the next decision think anew.
     pub fn forget_decision(&mut self) {
         self.stands = false;
+    }
+
+    /// The process for which alone the present slot is, where that is one that others
+    /// could fill.
+    pub fn idle_owner(&self) -> Option<u32> {
+        match self.slot.division {
+            Division::Whole(p) => Some(p),
+            Division::Turns | Division::Pieces { .. } => None,
+        }
     }
 
     /// Does the candidate `a` need the CPU more urgently than `b`?
@@ -39,6 +49,7 @@ impl<M: Memory> Node<M> {
                     (&node.windows, &node.budget, node.cursor, &node.slot)
                 ),
                 format!("{:?}", (node.grant, node.reason, node.turn, &node.watch)),
+                format!("{:?}", node.idle_slots),
                 format!("{:?}", (node.told, node.untold)),
                 format!(
                     "{:?}",

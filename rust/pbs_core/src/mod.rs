@@ -23,6 +23,7 @@ mod contradiction;
 mod decide;
 mod event;
 mod grants;
+mod idle;
 mod info;
 #[cfg(test)]
 mod invariants;
@@ -47,7 +48,7 @@ mod turns;
 mod windows;
 pub mod wire;
 
-pub use config::{Config, IdlePolicy, Threshold};
+pub use config::{Config, IdlePolicy, PreemptionWay, Threshold};
 pub use decide::Decision;
 pub use event::{Cause, Counts, Event, EventKind, Grant, PresentSlot, Sink, Wait};
 pub use info::ProcessInfo;

@@ -4,6 +4,7 @@
 
 use super::decide::Settled;
 use super::grants::{Granted, Untold};
+use super::idle::Division;
 use super::order::Order;
 use super::queue::Queue;
 use super::run::{Peak, Run, NOT_QUEUED};
@@ -55,6 +56,8 @@ pub struct Node<M: Memory> {
     pub(super) reason: Grant,
     /// Number of the window in which it was granted, if it is not its own slot.
     pub(super) turn: u64,
+    /// Idle slots that were given away whole, one after the other.
+    pub(super) idle_slots: u64,
     /// What the last grant event said.
     pub(super) told: Option<Granted>,
     /// The grant since, if it is not told yet.
@@ -110,8 +113,13 @@ pub(super) struct SlotState {
     pub(super) position: u32,
     /// Retired in the slot by its process.
     pub(super) count_insns: u64,
-    /// `None` if t1 is switched off.
+    /// Where it ends by the count: t1, or further on for a task that is not to be
+    /// preempted again.  `None` if t1 is switched off.
     pub(super) t1_insns: Option<u64>,
+    /// t1 alone, which holds once that task has ended.
+    pub(super) own_t1_insns: Option<u64>,
+    /// How others share it.
+    pub(super) division: Division,
     /// Plan time at which it is over: its ceiling, or the end of an idle slot.
     pub(super) end_plan_ns: u64,
     pub(super) ceiling_ns: u64,
@@ -126,6 +134,8 @@ impl SlotState {
         position: 0,
         count_insns: 0,
         t1_insns: None,
+        own_t1_insns: None,
+        division: Division::Turns,
         end_plan_ns: 0,
         ceiling_ns: 0,
         absent_told: false,
@@ -168,6 +178,7 @@ impl<M: Memory> Node<M> {
             grant: None,
             reason: Grant::None,
             turn: 0,
+            idle_slots: 0,
             told: None,
             untold: None,
             settled: Settled::NONE,
@@ -407,6 +418,9 @@ impl<M: Memory> Node<M> {
         self.tell(event, sink);
         if complete && retired_insns < planned_insns {
             self.watch_early(p, planned_insns, retired_insns, now_ns, sink);
+        }
+        if self.slot.begun && self.slot.owner == p {
+            self.slot.t1_insns = self.slot.own_t1_insns;
         }
         let place = self.plan.place(p, next);
         if place.is_none() {

@@ -54,6 +54,8 @@ pub struct Process {
     pub count: u32,
     /// Its plan buffer (Leppert 2021, 3.3.3).
     pub buffer_insns: u64,
+    /// Where its last slot ends in the plan: the lengths of all slots up to there.
+    pub end_insns: u64,
     /// How much memory it is planned to use at most; 0: that was not planned.
     pub memory_bytes: u64,
     /// Its rate as the plan says it; 0: that of the CPU.
@@ -68,11 +70,19 @@ pub struct Process {
 }
 
 impl Process {
+    /// Its deadline, as far as the plan says it: the end of its last slot and its plan
+    /// buffer (Leppert 2021, 3.3.3), counted from the beginning of the plan.
+    pub(super) const fn deadline_insns(&self) -> u64 {
+        // At most 2^62 and 2^56.
+        self.end_insns.saturating_add(self.buffer_insns)
+    }
+
     pub(super) const NONE: Process = Process {
         id: wire::IDLE,
         first: 0,
         count: 0,
         buffer_insns: 0,
+        end_insns: 0,
         memory_bytes: 0,
         rate_insns_per_ms: 0,
         first_edge: 0,

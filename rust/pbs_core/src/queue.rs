@@ -10,13 +10,16 @@ use super::{IdlePolicy, Memory, NoMemory};
 const ROUND_WINDOWS: u64 = 10;
 
 /// The queue of candidates.  Ties go to the lower index, so that the same
-/// inputs give the same decisions.
+/// inputs give the same decisions.  Where the policy is to serve who came first, each
+/// has the number with which it came in.
 ///
 /// Nobody in it starves: however urgent it is, who came later than another by
 /// [`ROUND_WINDOWS`] windows comes after it.
 pub(super) struct Queue<M: Memory> {
     heap: M::Slice<u32>,
     len: usize,
+    /// How many came into it so far.
+    tickets: u64,
     policy: IdlePolicy,
 }
 
@@ -26,8 +29,15 @@ impl<M: Memory> Queue<M> {
         Ok(Queue {
             heap: M::alloc(processes, 0)?,
             len: 0,
+            tickets: 0,
             policy,
         })
+    }
+
+    /// By what it is ordered.
+    #[inline]
+    pub(super) fn policy(&self) -> IdlePolicy {
+        self.policy
     }
 
     /// The most urgent candidate.
@@ -51,7 +61,9 @@ impl<M: Memory> Queue<M> {
             self.len += 1;
             if let Some(run) = runs.get_mut(p as usize) {
                 run.round = window / ROUND_WINDOWS;
+                run.ticket = self.tickets;
             }
+            self.tickets = self.tickets.wrapping_add(1);
             self.put(runs, place, p);
             if place != 0 {
                 self.sift_up(runs, place);
@@ -83,6 +95,16 @@ impl<M: Memory> Queue<M> {
         }
     }
 
+    /// Takes `p` out.  `None` if it is not in it.
+    pub(super) fn take(&mut self, runs: &mut [Run], p: u32) -> Option<u32> {
+        let run = runs.get(p as usize)?;
+        if run.queued == NOT_QUEUED {
+            return None;
+        }
+        self.remove(runs, p);
+        Some(p)
+    }
+
     /// Takes the most urgent candidate out.
     #[inline]
     pub(super) fn take_first(&mut self, runs: &mut [Run]) -> Option<u32> {
@@ -107,8 +129,8 @@ impl<M: Memory> Queue<M> {
         let (Some(run_a), Some(run_b)) = (runs.get(a as usize), runs.get(b as usize)) else {
             return false;
         };
-        let urgency_a = run_a.urgency_insns(self.policy);
-        let urgency_b = run_b.urgency_insns(self.policy);
+        let urgency_a = run_a.urgency(self.policy);
+        let urgency_b = run_b.urgency(self.policy);
         (run_a.round, urgency_b, a) < (run_b.round, urgency_a, b)
     }
 

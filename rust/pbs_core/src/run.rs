@@ -3,7 +3,7 @@
 //! The run state of one process.
 
 use super::signals::{Look, Told};
-use super::{wire, IdlePolicy, Memory, Plan, Predecessor, Progress, Slot};
+use super::{wire, IdlePolicy, Memory, Plan, Predecessor, Process, Progress, Slot};
 
 /// What the threads of a process are doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,8 +64,10 @@ pub(super) struct Run {
     /// there.
     pub(super) waits_at: u32,
     pub(super) next_waiting: u32,
-    /// In which round of windows it came to stand there.
+    /// In which round of windows it came into the queue of candidates, and its number
+    /// among all that came into it.
     pub(super) round: u64,
+    pub(super) ticket: u64,
     /// Time that it has taken out of turn, and gives back in its next slots.
     pub(super) owed_ns: u64,
     /// Of the current task.
@@ -78,6 +80,8 @@ pub(super) struct Run {
     pub(super) rest_insns: u64,
     /// Its plan buffer.
     pub(super) buffer_insns: u64,
+    /// Its deadline, as far as the plan says it.
+    pub(super) deadline_insns: u64,
     /// Of the current task.
     pub(super) preemptions: u32,
     /// The prediction failures that were told.
@@ -136,6 +140,7 @@ impl Run {
         waits_at: Predecessor::NONE,
         next_waiting: u32::MAX,
         round: 0,
+        ticket: 0,
         owed_ns: 0,
         planned_insns: 0,
         retired_insns: 0,
@@ -145,6 +150,7 @@ impl Run {
         },
         rest_insns: 0,
         buffer_insns: 0,
+        deadline_insns: 0,
         preemptions: 0,
         told: Told::NOTHING,
         look: Look::NONE,
@@ -160,9 +166,11 @@ impl Run {
 
     /// A process of which nothing but its plan is known, at one of its tasks.
     pub(super) fn at<M: Memory>(plan: &Plan<M>, index: u32, position: u32) -> Run {
+        let process = plan.process(index);
         let mut run = Run {
             rest_insns: plan.rest_insns(index, position),
-            buffer_insns: plan.process(index).map_or(0, |p| p.buffer_insns),
+            buffer_insns: process.map_or(0, |p| p.buffer_insns),
+            deadline_insns: process.map_or(0, Process::deadline_insns),
             ..Run::NEW
         };
         (run.edge, run.gate) = plan.edge_from(index, position);
@@ -186,6 +194,7 @@ impl Run {
             planned_insns: self.planned_insns,
             rest_insns: self.rest_insns,
             buffer_insns: self.buffer_insns,
+            deadline_insns: self.deadline_insns,
             ..Run::NEW
         }
     }
@@ -298,9 +307,23 @@ impl Run {
         }
     }
 
-    /// How urgently it needs a slot that is not its own.
-    pub(super) fn urgency_insns(&self, policy: IdlePolicy) -> i64 {
-        policy.urgency_insns(self.lateness_insns(), self.buffer_insns)
+    /// How urgently it needs a slot that is not its own: the greatest goes first.
+    #[inline]
+    pub(super) fn urgency(&self, policy: IdlePolicy) -> i64 {
+        match policy {
+            IdlePolicy::Latest => self.lateness_insns(),
+            // A buffer is at most 2^56.
+            IdlePolicy::LeastSlack => self
+                .lateness_insns()
+                .saturating_sub(self.buffer_insns as i64),
+            // At most 2^62 + 2^56.
+            IdlePolicy::ClosestDeadline => (self.deadline_insns as i64).wrapping_neg(),
+            // Less than 2^63 of them in any life.
+            IdlePolicy::Pieces
+            | IdlePolicy::EqualShares
+            | IdlePolicy::ByState
+            | IdlePolicy::RoundRobin => (self.ticket as i64).wrapping_neg(),
+        }
     }
 
     /// Can it run, if it is granted the CPU?

@@ -517,7 +517,9 @@ impl<M: Memory> Node<M> {
         let Some(run) = self.runs.get(p as usize) else {
             return;
         };
-        let max_preemptions = self.policy.config.max_preemptions;
+        let Some(max_preemptions) = self.policy.config.t2_preemptions() else {
+            return;
+        };
         if !self.policy.config.has(Threshold::T2Preemptions)
             || run.told.preemptions.is_failure()
             || u64::from(run.preemptions) < max_preemptions
@@ -552,6 +554,13 @@ impl<M: Memory> Node<M> {
         }
     }
 
+    /// t2_node without stress.
+    pub(super) fn calm_t2_node_insns(&self) -> u64 {
+        let sums = &self.sums;
+        self.policy
+            .t2_node_insns(sums.begun_insns(), sums.active, 0)
+    }
+
     /// t2_node
     fn approach_of_node(&self, stress: u64) -> Approach {
         let (policy, sums) = (&self.policy, &self.sums);
@@ -560,7 +569,7 @@ impl<M: Memory> Node<M> {
             cause: Cause::Node,
             lateness_insns: sums.lateness_insns(),
             limit_insns: policy.t2_node_insns(begun_insns, active, stress),
-            calm_insns: policy.t2_node_insns(begun_insns, active, 0),
+            calm_insns: self.calm_t2_node_insns(),
             slope: FLAT,
         }
     }

@@ -94,6 +94,7 @@ impl<M: Memory> Node<M> {
         }
         self.elsewhere_bytes = old.elsewhere_bytes;
         if !terms.again {
+            self.idle_slots = old.idle_slots;
             self.told_memory = if !old.told_memory.is_dealt(terms.dealt_seq) {
                 old.told_memory.reopened()
             } else if self.has_too_much_together() {

@@ -50,7 +50,8 @@ pub(super) fn truths(node: &Node<StdMemory>, p: u32, now_ns: u64) -> Vec<(Subjec
     if info.retired_insns > node.policy().t2_task_insns(info.planned_insns) {
         add(Threshold::T2Task, Cause::Task, 100);
     }
-    if u64::from(info.preemptions) >= config.max_preemptions {
+    let t2_preemptions = config.t2_preemptions();
+    if t2_preemptions.is_some_and(|most| u64::from(info.preemptions) >= most) {
         add(Threshold::T2Preemptions, Cause::Preemptions, 100);
     }
     let thresholds = node.thresholds(now_ns);
@@ -117,7 +118,7 @@ impl Audit {
             Cause::Node => assert!(exceeds(event.node_lateness_insns, event.value, percent)),
             Cause::Memory | Cause::NodeMemory => unreachable!("no plan of these tests has memory"),
             Cause::Preemptions => {
-                assert_eq!(event.value, config.max_preemptions);
+                assert_eq!(Some(event.value), config.t2_preemptions());
                 assert!(u64::from(event.preemptions) >= event.value);
             }
         }

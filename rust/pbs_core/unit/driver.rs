@@ -8,7 +8,8 @@ use std::vec::Vec;
 
 use crate::wire::IDLE;
 use crate::{
-    Cause, Config, Decision, EventKind, Grant, Node, Plan, Presence, StdMemory, Threshold,
+    Cause, Config, Decision, EventKind, Grant, Node, Plan, PreemptionWay, Presence, StdMemory,
+    Threshold,
 };
 
 use super::audit::{truths, Audit};
@@ -182,9 +183,14 @@ impl Machine {
                 if let Some(t1_insns) = self.node.t1_insns(&slot) {
                     let until_insns = decision.until_insns.unwrap();
                     let at_insns = self.node.slot_count_insns() + until_insns;
-                    assert!(at_insns <= t1_insns);
+                    // One that was preempted before may go on beyond t1.
+                    let end_insns = self.node.slot_t1_insns().unwrap();
+                    let goes_on = config.preemption_way() == PreemptionWay::Once
+                        && self.node.process(p).unwrap().preemptions != 0;
+                    assert!(end_insns == t1_insns || (goes_on && end_insns > t1_insns));
+                    assert!(at_insns <= end_insns);
                     // Nothing else is to be looked at.
-                    assert!(config.thresholds != Threshold::T1 as u64 || at_insns == t1_insns);
+                    assert!(config.thresholds != Threshold::T1 as u64 || at_insns == end_insns);
                 }
             }
             (Grant::IdleSlot, Some(p)) => {
@@ -202,7 +208,9 @@ impl Machine {
                 self.check_filler(p);
             }
             (Grant::None, None) => {
-                let candidate = (0..self.states.len() as u32).find(|&p| self.is_candidate(p));
+                let owner = self.node.idle_owner();
+                let candidate = (0..self.states.len() as u32)
+                    .find(|&p| self.is_candidate(p) && owner.is_none_or(|owner| owner == p));
                 assert_eq!(candidate, None, "nobody runs but one could");
             }
             (reason, grant) => panic!("{grant:?} because of {reason:?}"),
@@ -227,7 +235,9 @@ impl Machine {
     fn check_filler(&mut self, p: u32) {
         assert!(self.is_candidate(p));
         let filler = Some((p, self.node.cursor()));
-        if self.filler != filler {
+        if let Some(owner) = self.node.idle_owner() {
+            assert_eq!(p, owner);
+        } else if self.filler != filler {
             self.filler = filler;
             for other in 0..self.states.len() as u32 {
                 assert!(!self.is_candidate(other) || !self.node.comes_before(other, p));

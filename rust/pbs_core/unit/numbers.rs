@@ -2,7 +2,9 @@
 
 //! Numbers worked by hand: rate, t1, ceiling, windows, ranges.
 
-use crate::{Config, EventKind, Fault, IdlePolicy, Policy, Presence, Rate, Threshold};
+use crate::{
+    Config, EventKind, Fault, IdlePolicy, Policy, PreemptionWay, Presence, Rate, Threshold,
+};
 
 use super::scene::{Scene, CONFIG};
 use super::text;
@@ -167,11 +169,13 @@ fn configuration_is_checked_number_by_number() {
         (18, 0, 1 << 40),
         (19, 100_000, 1_000_000_000),
         (20, 0, 511),
-        (21, 0, 1),
+        (21, 0, 6),
         (22, 0, 1),
         (23, 0, 1),
         (24, 1, 1000),
         (25, 0, 1 << 48),
+        (29, 0, 3),
+        (30, 10_000, 1 << 48),
     ];
     for (index, least, most) in bounds {
         let with = |value| {
@@ -187,6 +191,11 @@ fn configuration_is_checked_number_by_number() {
             assert!(matches!(refusal.fault, Fault::Config { .. }));
         }
     }
+    let whole = Config {
+        idle_piece_ns: 0,
+        ..Config::DEFAULT
+    };
+    assert_eq!(whole.check(), Ok(()));
     let period = Config {
         window_period_ns: 999_999,
         window_unallocated_ns: 50_000,
@@ -222,13 +231,37 @@ fn thresholds_and_policies_have_their_bits_and_names() {
         }
     }
     let policies = IdlePolicy::ALL.map(|policy| (policy as u64, policy.name()));
-    assert_eq!(policies, [(0, "latest"), (1, "least_slack")]);
+    let expected = [
+        (0, "latest"),
+        (1, "least_slack"),
+        (2, "pieces"),
+        (3, "equal_shares"),
+        (4, "by_state"),
+        (5, "round_robin"),
+        (6, "closest_deadline"),
+    ];
+    assert_eq!(policies, expected);
     for (idle_policy, policy) in (0..).zip(IdlePolicy::ALL) {
         let config = Config {
             idle_policy,
             ..Config::DEFAULT
         };
         assert_eq!(config.idle_policy(), policy);
+    }
+    let ways = PreemptionWay::ALL.map(|way| (way as u64, way.name()));
+    let expected = [
+        (0, "capped"),
+        (1, "once"),
+        (2, "next_slot"),
+        (3, "every_slot"),
+    ];
+    assert_eq!(ways, expected);
+    for (preemption_way, way) in (0..).zip(PreemptionWay::ALL) {
+        let config = Config {
+            preemption_way,
+            ..Config::DEFAULT
+        };
+        assert_eq!(config.preemption_way(), way);
     }
 }
 

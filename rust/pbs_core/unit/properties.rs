@@ -7,9 +7,12 @@ use std::vec::Vec;
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
+use proptest::sample::select;
 
 use crate::wire::{IDLE, NO_SLOT};
-use crate::{Cause, Config, Event, EventKind, Plan, StdMemory, Threshold};
+use crate::{
+    Cause, Config, Event, EventKind, IdlePolicy, Plan, PreemptionWay, StdMemory, Threshold,
+};
 
 use super::driver::{Machine, Task, Work};
 use super::random::cases;
@@ -46,9 +49,10 @@ fn config() -> impl Strategy<Value = Config> {
         0..=1000u64,
         1000..5000u64,
         window,
+        idle(),
     )
         .prop_map(
-            |(sigma, limit, share, factor, (period_ns, unallocated_permille))| {
+            |(sigma, limit, share, factor, (period_ns, unallocated_permille), idle)| {
                 let config = Config {
                     sigma_t1_permille: sigma,
                     preemption_limit_ns: limit,
@@ -58,12 +62,22 @@ fn config() -> impl Strategy<Value = Config> {
                     window_period_ns: period_ns,
                     window_unallocated_ns: (period_ns * unallocated_permille).div_ceil(1000),
                     thresholds: Threshold::T1 as u64,
+                    idle_policy: idle.0 as u64,
+                    preemption_way: idle.1 as u64,
+                    idle_piece_ns: idle.2,
                     ..CONFIG
                 };
                 assert_eq!(config.check(), Ok(()));
                 config
             },
         )
+}
+
+/// Who gets idle slots, what becomes of tasks that are preempted again, and pieces.
+fn idle() -> impl Strategy<Value = (IdlePolicy, PreemptionWay, u64)> {
+    let piece_ns = prop_oneof![1 => Just(0), 5 => 10_000..500_000u64];
+    let ways = select(&PreemptionWay::ALL[..]);
+    (select(&IdlePolicy::ALL[..]), ways, piece_ns)
 }
 
 /// The same with all that is about prediction failures; t2_process rises less
@@ -74,9 +88,9 @@ fn failure_config() -> impl Strategy<Value = Config> {
     let process = (1000..1490u64, 0..=1000u64, least(), least());
     let node = (1000..1500u64, 0..=300u64, 1..4u64, least());
     let stress = (0..100u64, least(), 100_000..1_000_000u64);
-    let switches = (0..=Threshold::ALL_BITS, any::<bool>(), 0..=1u64, 0..=3u64);
+    let switches = (0..=Threshold::ALL_BITS, any::<bool>(), 0..=3u64);
     (config(), t2_task, process, node, stress, switches).prop_map(
-        |(config, t2_task, process, node, stress, (bits, all, idle_policy, flags))| {
+        |(config, t2_task, process, node, stress, (bits, all, flags))| {
             let config = Config {
                 sigma_t2_permille: config.sigma_t1_permille + t2_task.0,
                 t2_spacer_ns: config.no_preemption_ns + 1 + t2_task.1,
@@ -93,7 +107,6 @@ fn failure_config() -> impl Strategy<Value = Config> {
                 stress_gain_ns: stress.1,
                 nominal_tick_ns: stress.2,
                 thresholds: if all { Threshold::ALL_BITS } else { bits },
-                idle_policy,
                 idle_is_lateness: flags & 1,
                 t1_spares_last_slot: flags >> 1,
                 ..config
@@ -397,6 +410,7 @@ proptest! {
             t2_min_process_ns: case.config.t2_min_process_ns / scale / scale,
             tm2_node_lower_bound_ns: case.config.tm2_node_lower_bound_ns / scale / scale,
             stress_gain_ns: case.config.stress_gain_ns / scale / scale,
+            idle_piece_ns: case.config.idle_piece_ns / 1000 / scale,
             ..case.config
         };
         let told = case.run(config);

@@ -16,7 +16,7 @@
 use std::process::Command;
 use std::time::Duration;
 
-use pbs_core::{Config, IdlePolicy, Threshold};
+use pbs_core::{Config, IdlePolicy, PreemptionWay, Threshold};
 use pbs_gen::{generate, Parameters, Scenario, Span};
 use pbs_plan::{from_toml, to_toml, wire, Plan, Slot, Start};
 use pbs_sim::{simulate, NoAnswer, Options, Timing};
@@ -202,6 +202,8 @@ fn config(random: &mut Random) -> Config {
         nominal_tick_ns: 4_000_000,
         thresholds: Threshold::ALL_BITS & !off,
         idle_policy: random.one_of(&IdlePolicy::ALL) as u64,
+        preemption_way: random.one_of(&PreemptionWay::ALL) as u64,
+        idle_piece_ns: ns(random.between(20_000, 200_000)),
         idle_is_lateness: random.between(0, 1),
         t1_spares_last_slot: random.between(0, 1),
         ..CONFIG

@@ -77,7 +77,9 @@ records! {
         sigma_memory_permille: u64,
         memory_spacer_bytes: u64,
         memory_signaling_limit_bytes: u64,
-        reserved: [u64; 3],
+        preemption_way: u64,
+        idle_piece_ns: u64,
+        reserved: [u64; 1],
     }
 
     /// `struct pbs_plan_cpu`

@@ -41,7 +41,8 @@ fn expected() -> Expected {
             t2_node_lateness_cap_permille tm2_node_earliness_cap_permille stress_reset
             stress_gain_ns nominal_tick_ns thresholds idle_policy idle_is_lateness
             t1_spares_last_slot kernel_budget_permille tm2_node_lower_bound_ns
-            sigma_memory_permille memory_spacer_bytes memory_signaling_limit_bytes reserved
+            sigma_memory_permille memory_spacer_bytes memory_signaling_limit_bytes preemption_way
+            idle_piece_ns reserved
         }
         "pbs_plan_cpu" PlanCpu { cpu nr_processes nr_slots nr_edges rate_insns_per_ms }
         "pbs_plan_process" PlanProcess { id flags buffer_insns memory_bytes rate_insns_per_ms }
@@ -139,6 +140,10 @@ fn expected() -> Expected {
     for policy in pbs_core::IdlePolicy::ALL {
         let name = policy.name().to_uppercase();
         expected.insert(format!("PBS_IDLE_{name}"), policy as u64);
+    }
+    for way in pbs_core::PreemptionWay::ALL {
+        let name = way.name().to_uppercase();
+        expected.insert(format!("PBS_PREEMPTION_{name}"), way as u64);
     }
     for &state in ProcessState::ALL {
         expected.insert(c_name("PROCESS", &format!("{state:?}")), state as u64);

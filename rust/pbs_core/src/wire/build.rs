@@ -334,6 +334,7 @@ fn read_slots<M: Memory>(
             position: owner.count,
         };
         owner.count += 1;
+        owner.end_insns = sum_insns;
         owned += 1;
     }
     Ok((slots, owned))

@@ -76,7 +76,7 @@ const NUMBERS: [Number; Config::COUNT] = [
         1_000_000,
     ),
     ("thresholds", 511, 0, 511, 170),
-    ("idle_policy", 0, 0, 1, 1),
+    ("idle_policy", 0, 0, 6, 1),
     ("idle_is_lateness", 0, 0, 1, 1),
     ("t1_spares_last_slot", 1, 0, 1, 0),
     ("kernel_budget_permille", 20, 1, 1000, 30),
@@ -96,6 +96,8 @@ const NUMBERS: [Number; Config::COUNT] = [
         1 << 56,
         512 << 20,
     ),
+    ("preemption_way", 0, 0, 3, 2),
+    ("idle_piece_ns", 10_000_000, 10_000, 1 << 48, 5_000_000),
 ];
 
 /// Those whose value bounds that of another.
