@@ -69,8 +69,12 @@ enum What {
         list: usize,
     },
 
-    /// Compare who gets idle slots: the latest process, or the one with the
-    /// least slack
+    /// Compare who gets idle slots and how much of them, and what becomes of tasks
+    /// that are preempted again (Leppert 2021, 3.2.3)
+    ///
+    /// The same plans run under each idle_policy with each preemption_way, with the
+    /// last slots of processes spared by t1 and cut by it. The tables have the policies,
+    /// and the ways, with what the thesis chooses of the other; the JSON has all.
     Idle,
 
     /// How many jobs keep their deadlines on nodes with more and with less memory,

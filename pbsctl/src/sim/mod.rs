@@ -13,7 +13,9 @@ use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
-use pbs_plan::{between, config_faults, config_from_toml, underscored, Config, Plan, Threshold};
+use pbs_plan::{
+    between, config_faults, config_from_toml, config_words, underscored, Config, Plan, Threshold,
+};
 use pbs_report::{grouped, ms};
 use pbs_sim::{
     Command, JobScheduler, MemoryOver, NoAnswer, Options, Progress, Resolution, Simulation,
@@ -286,7 +288,7 @@ impl SimOptions {
             given.insert(key);
             let value = match key {
                 "thresholds" => format!("{:?}", thresholds(value)),
-                "idle_policy" => format!("{value:?}"),
+                _ if !config_words(key).is_empty() => format!("{value:?}"),
                 // With a unit: 4ms, 20%.
                 _ if value.starts_with(|c: char| c.is_ascii_digit())
                     && value.contains(|c: char| c.is_alphabetic() || c == '%') =>

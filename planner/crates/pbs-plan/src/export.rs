@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::names::Names;
 use crate::text::{quoted, underscored, write_list};
-use crate::{Command, Config, Plan, Process, Slot, Start, Task, Threshold};
+use crate::{config_word, Command, Config, Plan, Process, Slot, Start, Task, Threshold};
 
 /// The plan as `from_toml` reads it.
 pub fn to_toml(plan: &Plan) -> String {
@@ -65,14 +65,15 @@ fn write_config(out: &mut String, config: &Config) {
                 let names = on.filter(|&threshold| config.has(threshold));
                 write_list(out, name, names.map(|on| quoted(on.name())), false);
             }
-            "idle_policy" => {
-                let _ = writeln!(out, "{name} = {}", quoted(config.idle_policy().name()));
-            }
             "idle_is_lateness" | "t1_spares_last_slot" => {
                 let _ = writeln!(out, "{name} = {}", value != 0);
             }
             _ => {
-                let _ = writeln!(out, "{name} = {}", underscored(value));
+                let value = match config_word(name, value) {
+                    Some(word) => quoted(word),
+                    None => underscored(value),
+                };
+                let _ = writeln!(out, "{name} = {value}");
             }
         }
     }

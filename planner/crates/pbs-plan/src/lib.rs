@@ -22,7 +22,7 @@ pub use check::{config_faults, name_fault, ConfigFault};
 pub use export::{to_toml, write_start};
 pub use model::{After, Command, Cpu, Line, PlacedSlot, Plan, Process, Slot, Start, Task};
 pub use pbs_core::wire::LEASE_NS;
-pub use pbs_core::{Config, IdlePolicy, Threshold};
+pub use pbs_core::{Config, IdlePolicy, PreemptionWay, Threshold};
 pub use problem::Problem;
 pub use quantity::Quantity;
 pub use text::{between, underscored};
@@ -38,6 +38,22 @@ pub fn from_toml(text: &str) -> Result<Plan, Vec<Problem>> {
 /// Whether they are in their ranges is for [`Config::check`].
 pub fn config_from_toml(text: &str, base: &Config) -> Result<Config, Vec<Problem>> {
     parse::config(text, base)
+}
+
+/// The words that stand in `[config]` for the values of a number, in their order; none
+/// where it stands there as a number, as `true` or `false`, or as a list.
+pub fn config_words(name: &str) -> Vec<&'static str> {
+    match name {
+        "idle_policy" => IdlePolicy::ALL.map(IdlePolicy::name).into(),
+        "preemption_way" => PreemptionWay::ALL.map(PreemptionWay::name).into(),
+        _ => Vec::new(),
+    }
+}
+
+/// The word for a value of that number, where it has words.
+pub fn config_word(name: &str, value: u64) -> Option<&'static str> {
+    let words = config_words(name);
+    words.get(usize::try_from(value).ok()?).copied()
 }
 
 /// Whether the plan is valid, up to the kernel's own validator.

@@ -34,9 +34,11 @@ fn documented_defaults_are_the_defaults() {
             .trim_matches(['`', '"']);
         let expected = match name {
             "thresholds" => "all".to_owned(),
-            "idle_policy" => Config::DEFAULT.idle_policy().name().to_owned(),
             "idle_is_lateness" | "t1_spares_last_slot" => (default != 0).to_string(),
-            _ => default.to_string(),
+            _ => match pbs_plan::config_word(name, default) {
+                Some(word) => word.to_owned(),
+                None => default.to_string(),
+            },
         };
         assert_eq!(said.replace(',', ""), expected, "{name}");
     }

@@ -3,7 +3,9 @@
 
 use std::path::Path;
 
-use pbs_plan::{from_toml, to_toml, wire, Config, IdlePolicy, Slot, Start, Threshold};
+use pbs_plan::{
+    from_toml, to_toml, wire, Config, IdlePolicy, PreemptionWay, Slot, Start, Threshold,
+};
 
 const SMALL: &str = r#"plan_id = 7
 
@@ -185,6 +187,7 @@ fn all_set() -> String {
         text += &match name {
             "thresholds" => format!("{name} = [\"t2_node\", \"t1\"]\n"),
             "idle_policy" => format!("{name} = \"least_slack\"\n"),
+            "preemption_way" => format!("{name} = \"every_slot\"\n"),
             "idle_is_lateness" | "t1_spares_last_slot" => format!("{name} = {}\n", default == 0),
             _ => format!("{name} = {}\n", default + 1),
         };
@@ -201,6 +204,7 @@ fn every_number_of_the_configuration_is_read_and_written() {
         Threshold::T1 as u64 | Threshold::T2Node as u64
     );
     assert_eq!(config.idle_policy(), IdlePolicy::LeastSlack);
+    assert_eq!(config.preemption_way(), PreemptionWay::EverySlot);
     assert_eq!(config.idle_is_lateness, 1);
     for (index, name) in Config::NAMES.iter().enumerate() {
         assert_ne!(
@@ -217,6 +221,7 @@ fn every_number_of_the_configuration_is_read_and_written() {
         "lease_ns = 5000000000",
         "thresholds = [\"t1\", \"t2_node\"]",
         "idle_policy = \"least_slack\"",
+        "preemption_way = \"every_slot\"",
         "idle_is_lateness = true",
     ] {
         assert!(text.lines().any(|found| found == line), "{line}: {text}");
@@ -435,4 +440,25 @@ fn edges_lead_back_to_their_lines() {
     let edge = encoded.bytes.len() as u64 - 16;
     let lines = [edge - 1, edge].map(|offset| encoded.line_at(offset).unwrap().get());
     assert_eq!(lines, [13, 7]);
+}
+
+/// Every word of every number that has words is read and written.
+#[test]
+fn words_of_the_configuration_are_read_and_written() {
+    for (index, name) in Config::NAMES.into_iter().enumerate() {
+        for (value, word) in (0..).zip(pbs_plan::config_words(name)) {
+            let text = format!(
+                "[config]\n{name} = \"{word}\"\n[[process]]\nid = 1\ntasks = [5]\n\
+                 [[cpu]]\ncpu = 0\nslots = [1]\n"
+            );
+            let plan = from_toml(&text).unwrap();
+            assert_eq!(plan.config.unwrap().values()[index], value, "{word}");
+            assert_eq!(pbs_plan::config_word(name, value), Some(word));
+            assert!(to_toml(&plan).contains(&format!("{name} = \"{word}\"\n")));
+        }
+    }
+    assert_eq!(pbs_plan::config_words("idle_policy").len(), 7);
+    assert_eq!(pbs_plan::config_words("preemption_way").len(), 4);
+    assert_eq!(pbs_plan::config_word("idle_piece_ns", 0), None);
+    assert_eq!(pbs_plan::config_word("idle_policy", 7), None);
 }

@@ -105,9 +105,8 @@ impl Page {
 
     fn preemptions(&self) -> Option<Figure> {
         let config = self.config();
-        let limit = config
-            .has(Threshold::T2Preemptions)
-            .then_some(config.max_preemptions);
+        let has_limit = config.has(Threshold::T2Preemptions);
+        let limit = config.t2_preemptions().filter(|_| has_limit);
         figures::preemptions(&self.report, limit)
     }
 

@@ -120,9 +120,11 @@ fn config_map<S: Serializer>(config: &Config, to: S) -> Result<S::Ok, S::Error> 
                 let on = Threshold::ALL.into_iter().filter(|&it| config.has(it));
                 on.map(Threshold::name).collect()
             }
-            "idle_policy" => config.idle_policy().name().into(),
             "idle_is_lateness" | "t1_spares_last_slot" => Value::Bool(number != 0),
-            _ => Value::from(number),
+            _ => match pbs_plan::config_word(name, number) {
+                Some(word) => word.into(),
+                None => Value::from(number),
+            },
         };
         (name, value)
     };

@@ -6,7 +6,9 @@ mod common;
 use std::collections::HashMap;
 
 use pbs_core::wire::MAX_SLOT_INSNS;
-use pbs_plan::{After, Config, Cpu, IdlePolicy, Plan, Process, Slot, Task, Threshold};
+use pbs_plan::{
+    After, Config, Cpu, IdlePolicy, Plan, PreemptionWay, Process, Slot, Task, Threshold,
+};
 use pbs_sim::{simulate, JobScheduler, NoAnswer, Options, Resolution, Simulation, Stretch, Timing};
 use pbs_uapi::EventKind;
 use proptest::prelude::*;
@@ -27,20 +29,26 @@ fn config() -> impl Strategy<Value = Config> {
     (
         0..=Threshold::ALL_BITS,
         0..IdlePolicy::ALL.len() as u64,
+        0..PreemptionWay::ALL.len() as u64,
+        prop_oneof![Just(0), 1_000_000..100_000_000u64],
         0u64..3,
         0u64..2,
     )
         .prop_map(
-            |(thresholds, idle_policy, scale, idle_is_lateness)| Config {
-                thresholds,
-                idle_policy,
-                idle_is_lateness,
-                // More signals, and answers that come soon or at once.
-                t2_min_process_ns: Config::DEFAULT.t2_min_process_ns >> (4 * scale),
-                reschedule_time_ns: [10_000_000, 100_000, 0][scale as usize],
-                stress_reset: 50 >> (2 * scale),
-                max_preemptions: 5 - 2 * scale,
-                ..Config::DEFAULT
+            |(thresholds, idle_policy, preemption_way, idle_piece_ns, scale, idle_is_lateness)| {
+                Config {
+                    thresholds,
+                    idle_policy,
+                    preemption_way,
+                    idle_piece_ns,
+                    idle_is_lateness,
+                    // More signals, and answers that come soon or at once.
+                    t2_min_process_ns: Config::DEFAULT.t2_min_process_ns >> (4 * scale),
+                    reschedule_time_ns: [10_000_000, 100_000, 0][scale as usize],
+                    stress_reset: 50 >> (2 * scale),
+                    max_preemptions: 5 - 2 * scale,
+                    ..Config::DEFAULT
+                }
             },
         )
 }

@@ -4,7 +4,7 @@
 use toml::de::DeValue;
 
 use crate::text::{Reader, Table, Value};
-use crate::{Config, IdlePolicy, Line, Plan, Threshold};
+use crate::{config_words, Config, Line, Plan, Threshold};
 
 /// How the thresholds are written.
 const WRITE_THRESHOLDS: &str = "write the names of those that are on: \
@@ -34,7 +34,8 @@ impl Reader {
             lines[index] = line;
             let read = match *name {
                 "thresholds" => self.thresholds(line, value),
-                "idle_policy" => self.idle_policy(line, value),
+                "idle_policy" => self.word(line, name, "idle policy", value),
+                "preemption_way" => self.word(line, name, "way of preemption", value),
                 "idle_is_lateness" | "t1_spares_last_slot" => {
                     self.flag(line, name, value).map(u64::from)
                 }
@@ -79,10 +80,10 @@ impl Reader {
         Some(bits)
     }
 
-    fn idle_policy(&mut self, line: Line, value: &Value<'_>) -> Option<u64> {
-        let name = self.string(line, "idle_policy", value)?;
-        let names = IdlePolicy::ALL.map(IdlePolicy::name);
-        let at = self.one_of(line, "idle policy", &name, &names)?;
-        Some(IdlePolicy::ALL[at] as u64)
+    /// A number that is written as one of its words.
+    fn word(&mut self, line: Line, name: &str, what: &str, value: &Value<'_>) -> Option<u64> {
+        let word = self.string(line, name, value)?;
+        let at = self.one_of(line, what, &word, &config_words(name))?;
+        Some(at as u64)
     }
 }
