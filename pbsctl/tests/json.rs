@@ -487,3 +487,22 @@ fn what_co_scheduled_processes_share_is_what_is_documented() {
     look("csi-clean", &["clean"]);
     assert_eq!(look("csi-clean", &["clean", "--force"])["csimf"], true);
 }
+
+/// What the rows of a study have that Documentation/json.rst has a table of.
+#[test]
+fn rows_of_the_study_of_idle_slots_are_as_documented() {
+    let schemas = schemas();
+    let table = &schemas["pbs.study"][1];
+    let json = pbsctl(&["--json", "study", "idle", "--plans", "1"], "").json();
+    let keys = [
+        ("deviation", "string"),
+        ("t1_spares_last_slot", "bool"),
+        ("idle_policy", "string"),
+        ("preemption_way", "string"),
+    ];
+    let mut table = table.clone();
+    table.extend(keys.map(|(key, kind)| (key.to_string(), kind.to_string())));
+    for row in json["rows"].as_array().unwrap() {
+        agrees(&table, row, "study idle");
+    }
+}
