@@ -9,10 +9,14 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand, ValueEnum};
 use pbs_apps::study::Sample;
 use pbs_cluster_sim::study as evolving;
-use pbs_study::{admission, deadlines, idle, memory, Format, Options};
+use pbs_study::{
+    ablation, admission, deadlines, deviations, idle, memory, resolution, strategies, stress,
+    Format, Options,
+};
 
 use crate::cosched::study::{Part, Study};
 use crate::failure::Failure;
+use crate::files;
 use crate::output::{write_err, Output};
 
 const STUDY_HELP: &str = "\
@@ -22,6 +26,8 @@ Examples:
   pbsctl study idle --seed 7 --format rst
   pbsctl study memory --plans 100
   pbsctl study admission --plans 200
+  pbsctl study deviations --measured ratios.txt --svg figures
+  pbsctl study strategies --plans 100
   pbsctl study evolving --figure 9 --svg figures
   pbsctl study cosched --only claims
   pbsctl study cosched --only overheads,costs
@@ -35,15 +41,14 @@ pub(crate) struct StudyOptions {
     #[command(subcommand)]
     what: What,
 
-    /// How many plans are generated
+    /// How many plans are generated [default: 1000; of strategies 300, of stress 100]
     #[arg(
         long,
         global = true,
         value_name = "N",
-        default_value_t = 1000,
         value_parser = clap::value_parser!(u64).range(1..=1_000_000)
     )]
-    plans: u64,
+    plans: Option<u64>,
 
     /// Another seed, other plans
     #[arg(long, global = true, value_name = "N", default_value_t = 1)]
@@ -68,6 +73,51 @@ enum What {
         #[arg(long, value_name = "N", default_value_t = 0)]
         list: usize,
     },
+
+    /// What each threshold buys: all on, each alone off, and none
+    ///
+    /// The same plans, with answers that stretch what is left and without any. --plans is
+    /// how many.
+    Ablation,
+
+    /// Whether deviations average out, as the thesis assumes (Leppert 2021, 1.3 and 3.3.6)
+    ///
+    /// Processes of up to 1,000 tasks that deviate normally, in a skewed way, all by the
+    /// same, or as a list says: how many tasks are late at all, how many processes are by
+    /// more than their capacity buffer, with which power of the number of tasks lateness
+    /// grows, and whether such deviations can be normal. --plans is how many processes.
+    Deviations {
+        /// A list of what tasks really took, retired by planned, a number a line; empty
+        /// lines and what is behind # are left out
+        #[arg(long, value_name = "FILE")]
+        measured: Option<PathBuf>,
+
+        /// Write figure 9 of the thesis, with 1,000 bins, into this directory
+        #[arg(long, value_name = "DIR")]
+        svg: Option<PathBuf>,
+    },
+
+    /// How precisely a node has to look at what is retired, and what that costs (Leppert
+    /// 2021, 3.1.3)
+    ///
+    /// The same plans on nodes that have nothing but their tick, 250 or 1,000 times a
+    /// second, on one with a timer, and on an ideal one.
+    Resolution,
+
+    /// Whether stress keeps a job scheduler from being overloaded, and what that costs
+    /// (Leppert 2021, 3.3.6)
+    ///
+    /// Up to 16 nodes with one job scheduler that answers one after the other. --plans is
+    /// how many clusters.
+    Stress,
+
+    /// How good the strategies of the planner are, with static and with dynamic balancing
+    /// (Glaß 2024, 3.1 and 6.1.3)
+    ///
+    /// Small nets, planned by each strategy alone, by the rules together, and by local
+    /// search; held against the best plan that a long search finds, and against a lower
+    /// bound. --plans is how many nets.
+    Strategies,
 
     /// Compare who gets idle slots and how much of them, and what becomes of tasks
     /// that are preempted again (Leppert 2021, 3.2.3)
@@ -160,7 +210,11 @@ pub(crate) fn study(out: Output, options: &StudyOptions) -> Result<ExitCode, Fai
         FormatName::Rst => Format::Rst,
     };
     let shows = stderr().is_terminal();
-    let plans = options.plans;
+    let plans = options.plans.unwrap_or(match options.what {
+        What::Strategies => 300,
+        What::Stress => 100,
+        _ => 1000,
+    });
     let settings = Options {
         plans,
         seed: options.seed,
@@ -181,6 +235,43 @@ pub(crate) fn study(out: Output, options: &StudyOptions) -> Result<ExitCode, Fai
             end_line();
             let study = study?;
             out.print(&study, || study.text(format, *list))?;
+        }
+        What::Ablation => {
+            let study = ablation::study(&settings);
+            end_line();
+            let study = study?;
+            out.print(&study, || study.text(format))?;
+        }
+        What::Deviations { measured, svg } => {
+            let measured = match measured {
+                Some(file) => ratios(file)?,
+                None => Vec::new(),
+            };
+            let study = deviations::study(&settings, &measured);
+            end_line();
+            let study = study?;
+            if let Some(directory) = svg {
+                write_pictures(directory, study.pictures())?;
+            }
+            out.print(&study, || study.text(format))?;
+        }
+        What::Resolution => {
+            let study = resolution::study(&settings);
+            end_line();
+            let study = study?;
+            out.print(&study, || study.text(format))?;
+        }
+        What::Stress => {
+            let study = stress::study(&settings);
+            end_line();
+            let study = study?;
+            out.print(&study, || study.text(format))?;
+        }
+        What::Strategies => {
+            let study = strategies::study(&settings);
+            end_line();
+            let study = study?;
+            out.print(&study, || study.text(format))?;
         }
         What::Memory => {
             let study = memory::study(&settings);
@@ -213,7 +304,7 @@ pub(crate) fn study(out: Output, options: &StudyOptions) -> Result<ExitCode, Fai
             );
             end_line();
             if let Some(directory) = &wanted.svg {
-                write_pictures(directory, &study)?;
+                write_pictures(directory, study.pictures())?;
             }
             out.print(&study, || study.text(format))?;
         }
@@ -231,12 +322,42 @@ pub(crate) fn study(out: Output, options: &StudyOptions) -> Result<ExitCode, Fai
     Ok(ExitCode::SUCCESS)
 }
 
-fn write_pictures(directory: &Path, study: &evolving::Evolving) -> Result<(), Failure> {
+fn write_pictures(
+    directory: &Path,
+    pictures: impl IntoIterator<Item = (impl AsRef<Path>, String)>,
+) -> Result<(), Failure> {
     let failed = |path: &Path, error: io::Error| Failure::file(path, &error);
     fs::create_dir_all(directory).map_err(|error| failed(directory, error))?;
-    for (name, picture) in study.pictures() {
+    for (name, picture) in pictures {
         let path = directory.join(name);
         fs::write(&path, picture).map_err(|error| failed(&path, error))?;
     }
     Ok(())
+}
+
+/// The numbers of a list of ratios.
+fn ratios(file: &Path) -> Result<Vec<f64>, Failure> {
+    let text = files::read(file)?;
+    let mut ratios = Vec::new();
+    for (line, text) in (1..).zip(text.lines()) {
+        let text = text.split('#').next().unwrap_or_default().trim();
+        if text.is_empty() {
+            continue;
+        }
+        let ratio: Option<f64> = text.parse().ok();
+        let ratio = ratio.filter(|ratio| ratio.is_finite() && *ratio >= 0.0);
+        ratios.push(ratio.ok_or_else(|| {
+            Failure::Usage(format!(
+                "{}:{line}: \"{text}\" is no ratio; write retired by planned, as 1.05",
+                files::name(file)
+            ))
+        })?);
+    }
+    if ratios.len() < 2 {
+        return Err(Failure::Usage(format!(
+            "{} has less than two ratios; write one a line",
+            files::name(file)
+        )));
+    }
+    Ok(ratios)
 }

@@ -122,6 +122,11 @@ pub(crate) struct SimOptions {
     #[arg(long, value_name = "N", default_value_t = pbs_sim::DEFAULT_MAX_ANSWERS)]
     max_answers: u64,
 
+    /// The CPUs are nodes of one job scheduler, which answers one question after the
+    /// other, each in this time instead of reschedule_time_ns
+    #[arg(long, value_name = "NS", value_parser = quantities::ns)]
+    shared_answer: Option<u64>,
+
     /// A number of the policy instead of that of the plan, by its name in
     /// [config], also with a unit (nominal_tick_ns=4ms); thresholds are given as names with commas between, or as none
     /// or all
@@ -271,6 +276,7 @@ impl SimOptions {
             interference: self.slowdowns.interference(plan)?,
             limit_ns: self.limit,
             max_answers: self.max_answers,
+            shared_answer_ns: self.shared_answer,
             record_grants: true,
             record_inputs: self.record.is_some(),
         })

@@ -26,6 +26,9 @@
 //!   CPUs go in step, and each task that runs has, from one event on any CPU to the
 //!   next, the pace that it has beside those that run then.
 //!
+//! - CPUs may stand for nodes of one job scheduler that answers one after the other
+//!   ([`Options::shared_answer_ns`]). They go in step, too.
+//!
 //! It does no input or output, but for [`Command`].
 
 mod clock;
@@ -47,7 +50,8 @@ use pbs_core::Refusal;
 use pbs_plan::Plan;
 
 use machine::elsewhere::{is_coupled, Board};
-use machine::Machine;
+use machine::queue::Waiting;
+use machine::{Machine, Shared};
 use memory::{NodeMemory, SharedMemory};
 
 pub use command::Command;
@@ -130,12 +134,18 @@ pub fn simulate_watched(
 ) -> Result<Simulation, Error> {
     let board = Board::default();
     let memory = SharedMemory::new(NodeMemory::new(plan).into());
+    let waiting = Waiting::default();
     let machine = |cpu| {
-        let (board, memory) = (board.clone(), memory.clone());
-        Machine::new(plan, remaining::part(plan, cpu), options, board, memory)
+        let node = Shared {
+            board: board.clone(),
+            memory: memory.clone(),
+            waiting: waiting.clone(),
+        };
+        Machine::new(plan, remaining::part(plan, cpu), options, node)
     };
     let interferes = options.interference.is_some() && plan.cpus.len() > 1;
-    let parts = if interferes || is_coupled(plan) {
+    let one_scheduler = options.shared_answer_ns.is_some() && plan.cpus.len() > 1;
+    let parts = if interferes || one_scheduler || is_coupled(plan) {
         let machines: Result<_, Error> = plan.cpus.iter().map(machine).collect();
         Machine::run_together(machines?, scheduler, watch)?
     } else {

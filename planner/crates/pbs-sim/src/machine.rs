@@ -5,6 +5,7 @@
 mod answer;
 mod beside;
 pub(crate) mod elsewhere;
+pub(crate) mod queue;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -26,6 +27,7 @@ use crate::scheduler::JobScheduler;
 use crate::{Error, Progress};
 use answer::UnderWay;
 use elsewhere::Board;
+use queue::Waiting;
 
 /// So often in a row neither time passes nor anything is retired nor a task
 /// ends: the policy core goes round in circles.
@@ -74,11 +76,20 @@ pub(crate) struct Machine<'a> {
     killed: HashMap<u32, u64>,
     /// That of the node.
     memory: SharedMemory,
+    /// Who waits for the job scheduler, if all have one.
+    waiting: Waiting,
     decisions: u64,
     /// What there was at the last decision, and how many decisions ago that was
     /// something else.
     before: (u64, u64, usize),
     since_progress: u32,
+}
+
+/// What all CPUs of a plan have in common.
+pub(crate) struct Shared {
+    pub(crate) board: Board,
+    pub(crate) memory: SharedMemory,
+    pub(crate) waiting: Waiting,
 }
 
 /// What a CPU does next.
@@ -118,8 +129,7 @@ impl<'a> Machine<'a> {
         truth: &'a Plan,
         here: Plan,
         options: &'a Options,
-        board: Board,
-        memory: SharedMemory,
+        shared: Shared,
     ) -> Result<Self, Error> {
         let cpu = here.cpus.first();
         let cpu = cpu.ok_or_else(|| Error::Plan("the plan has no CPU".into()))?;
@@ -135,7 +145,7 @@ impl<'a> Machine<'a> {
             clock,
             node,
             truth,
-            log: Log::new(cpu, here.plan_id, options.record_grants, board),
+            log: Log::new(cpu, here.plan_id, options.record_grants, shared.board),
             plan: here,
             programs: Vec::new(),
             left: HashMap::new(),
@@ -159,7 +169,8 @@ impl<'a> Machine<'a> {
             tasks: Vec::new(),
             ended: HashMap::new(),
             killed: HashMap::new(),
-            memory,
+            memory: shared.memory,
+            waiting: shared.waiting,
             decisions: 0,
             before: (0, 0, 0),
             since_progress: 0,
@@ -286,6 +297,7 @@ impl<'a> Machine<'a> {
         watch: &mut dyn FnMut(Progress),
     ) -> Result<Option<Step>, Error> {
         if self.now_ns >= self.limit_ns || self.node.ended() {
+            self.waiting.leave(self.cpu.cpu);
             return Ok(None);
         }
         self.decisions += 1;
@@ -303,6 +315,7 @@ impl<'a> Machine<'a> {
         let decision = self.decide();
         self.ask(scheduler)?;
         if self.node.ended() {
+            self.waiting.leave(self.cpu.cpu);
             return Ok(None);
         }
         Ok(Some(self.step(&decision)))
@@ -383,6 +396,7 @@ impl<'a> Machine<'a> {
         let outside_ns = [
             self.sleepers.peek().map(|&Reverse((at_ns, _))| at_ns),
             self.answer.as_ref().map(|answer| answer.comes_ns),
+            self.waiting.turn_ns(self.cpu.cpu, self.now_ns),
         ];
         let outside_ns = outside_ns.into_iter().flatten().min();
         let until_ns = decision.until_ns.map(|at_ns| self.looked_at_ns(at_ns));

@@ -40,6 +40,11 @@ pub struct Options {
     /// So many questions to the job scheduler are answered for each CPU, then
     /// no more: its answers may lead to new failures without end.
     pub max_answers: u64,
+    /// All CPUs are nodes of one job scheduler, which answers one question after the
+    /// other, each in this time, and looks at what a node has told by then when it comes
+    /// to it (Leppert 2021, 3.3.6, stress). `None`: each CPU has one for itself, whose
+    /// answers take RESCHEDULE_TIME.
+    pub shared_answer_ns: Option<u64>,
     /// Keep the events that tell who may run. They are most of all events, and
     /// only pictures need them.
     pub record_grants: bool,
@@ -107,6 +112,7 @@ impl Default for Options {
             interference: None,
             limit_ns: None,
             max_answers: DEFAULT_MAX_ANSWERS,
+            shared_answer_ns: None,
             record_grants: true,
             record_inputs: false,
         }

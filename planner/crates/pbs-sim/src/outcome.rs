@@ -141,6 +141,8 @@ pub struct CpuOutcome {
 pub struct Replan {
     /// The CPU.
     pub cpu: u32,
+    /// When the first of the failures was signalled that the question was about.
+    pub failed_ns: u64,
     /// When the job scheduler was asked.
     pub asked_ns: u64,
     /// When the answer came.

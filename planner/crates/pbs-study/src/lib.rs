@@ -3,11 +3,16 @@
 //!
 //! The same options give the same numbers on every machine.
 
+pub mod ablation;
 pub mod admission;
 pub mod deadlines;
+pub mod deviations;
 pub mod idle;
 pub mod memory;
 mod plans;
+pub mod resolution;
+pub mod strategies;
+pub mod stress;
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};

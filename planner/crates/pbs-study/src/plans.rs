@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The plans of the studies.
 
-use pbs_gen::{generate, Order, Parameters, Scenario, Span};
+use pbs_gen::{generate, Order, Parameters, Random, Scenario, Span, Stream};
 use pbs_plan::Plan;
 use serde::Serialize;
 
@@ -63,6 +63,20 @@ fn parameters(seed: u64, number: u64) -> Parameters {
 /// Plan `number` with what really happens. Only that depends on the deviation,
 /// not the plan.
 pub(crate) fn plan(seed: u64, number: u64, deviation: Deviation) -> Result<Plan, Error> {
+    deviating(parameters(seed, number), deviation)
+}
+
+/// As many processes and tasks, but these of 1 to 20 ms, with idle slots of 1 to 10.
+pub(crate) fn short(seed: u64, number: u64, deviation: Deviation) -> Result<Plan, Error> {
+    let parameters = Parameters {
+        task_insns: Span::new(1_000_000, 20_000_000),
+        idle_insns: Span::new(1_000_000, 10_000_000),
+        ..parameters(seed, number)
+    };
+    deviating(parameters, deviation)
+}
+
+fn deviating(parameters: Parameters, deviation: Deviation) -> Result<Plan, Error> {
     let task_sigma_permille = match deviation {
         Deviation::Normal5 => 50,
         Deviation::Normal10 | Deviation::Rogue => 100,
@@ -74,7 +88,19 @@ pub(crate) fn plan(seed: u64, number: u64, deviation: Deviation) -> Result<Plan,
             Deviation::Rogue => Scenario::RogueTask,
             _ => Scenario::Normal,
         },
-        ..parameters(seed, number)
+        ..parameters
     };
     generate(&parameters).map_err(|error| Error(error.to_string()))
+}
+
+/// The same plan with peaks of memory from 16 to 256 MiB, which are normally 5 % more or
+/// less than planned.
+pub(crate) fn with_memory(mut plan: Plan, seed: u64, number: u64) -> Plan {
+    let mut random = Random::new(seed.wrapping_add(number), Stream::Memory);
+    for process in &mut plan.processes {
+        process.memory_bytes = (16 + random.below(241)) << 20;
+        let real_bytes = process.memory_bytes as f64 * (1.0 + 0.05 * random.normal());
+        process.real_memory_bytes = Some(real_bytes as u64);
+    }
+    plan
 }

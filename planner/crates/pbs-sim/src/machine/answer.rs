@@ -29,6 +29,13 @@ impl Machine<'_> {
         if self.answer.is_some() || self.log.failures.is_empty() {
             return Ok(());
         }
+        let shared_ns = self.options.shared_answer_ns;
+        if shared_ns.is_some() {
+            if !self.waiting.is_turn(self.cpu.cpu, self.now_ns) {
+                return Ok(());
+            }
+            self.waiting.leave(self.cpu.cpu);
+        }
         let failures = std::mem::take(&mut self.log.failures);
         if self.cpu.answers == self.options.max_answers {
             self.cpu.unanswered += failures.len() as u64;
@@ -43,11 +50,15 @@ impl Machine<'_> {
             return Ok(());
         };
         self.cpu.answers += 1;
-        let takes_ns = self.node.config().reschedule_time_ns;
+        let takes_ns = shared_ns.unwrap_or(self.node.config().reschedule_time_ns);
+        // Not in the moment of the question, which might then never pass.
+        let comes_ns = self.now_ns.saturating_add(takes_ns.max(1));
+        if shared_ns.is_some() {
+            self.waiting.take(comes_ns);
+        }
         self.answer = Some(UnderWay {
             asked_ns: self.now_ns,
-            // Not in the moment of the question, which might then never pass.
-            comes_ns: self.now_ns.saturating_add(takes_ns.max(1)),
+            comes_ns,
             plan,
             failures,
             gone: self.gone(),
@@ -127,8 +138,11 @@ impl Machine<'_> {
                 "the node refuses its plan: {refusal}"
             )));
         }
+        let failed_ns = answer.failures.iter().map(|failure| failure.time_ns).min();
+        let failed_ns = failed_ns.unwrap_or(answer.asked_ns);
         self.replans.push(Replan {
             cpu: self.cpu.cpu,
+            failed_ns,
             asked_ns: answer.asked_ns,
             came_ns: self.now_ns,
             plan: plan.clone(),
