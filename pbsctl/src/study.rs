@@ -10,8 +10,8 @@ use clap::{Args, Subcommand, ValueEnum};
 use pbs_apps::study::Sample;
 use pbs_cluster_sim::study as evolving;
 use pbs_study::{
-    ablation, admission, deadlines, deviations, idle, memory, resolution, strategies, stress,
-    Format, Options,
+    ablation, admission, arrays, deadlines, deviations, idle, memory, resolution, strategies,
+    stress, Format, Options,
 };
 
 use crate::cosched::study::{Part, Study};
@@ -33,7 +33,8 @@ Examples:
   pbsctl study cosched --only overheads,costs
   pbsctl --json study deadlines | jq '.cases[] | select(.kind == \"idle slot\")'
 
-The same options give the same numbers on every machine, but overheads and costs of cosched.";
+The same options give the same numbers on every machine, but arrays, and
+overheads and costs of cosched.";
 
 #[derive(Args, Debug)]
 #[command(after_help = STUDY_HELP)]
@@ -79,6 +80,12 @@ enum What {
     /// The same plans, with answers that stretch what is left and without any. --plans is
     /// how many.
     Ablation,
+
+    /// What a preemption costs in plans of 100 to 1,000,000 tasks, by the policy that the
+    /// kernel runs, and where tasks of an array are moved (Leppert 2021, 5.2)
+    ///
+    /// This measures time on this machine.
+    Arrays,
 
     /// Whether deviations average out, as the thesis assumes (Leppert 2021, 1.3 and 3.3.6)
     ///
@@ -240,6 +247,10 @@ pub(crate) fn study(out: Output, options: &StudyOptions) -> Result<ExitCode, Fai
             let study = ablation::study(&settings);
             end_line();
             let study = study?;
+            out.print(&study, || study.text(format))?;
+        }
+        What::Arrays => {
+            let study = arrays::study()?;
             out.print(&study, || study.text(format))?;
         }
         What::Deviations { measured, svg } => {

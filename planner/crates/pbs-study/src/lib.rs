@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Many generated plans in virtual time: what the policy and the planner do to deadlines.
 //!
-//! The same options give the same numbers on every machine.
+//! The same options give the same numbers on every machine, but for [`arrays`], which
+//! measures time.
 
 pub mod ablation;
 pub mod admission;
+pub mod arrays;
 pub mod deadlines;
 pub mod deviations;
 pub mod idle;
