@@ -125,6 +125,8 @@ fn what_is_printed_is_what_is_documented() {
     std::fs::write(&conf, "NodeName=n1\nPartitionName=plan Nodes=ALL\n").unwrap();
     let ran = format!("one={}", path("ran"));
     std::fs::write(path("ran"), "1.60 1000 1000 1001 1:00 COMPLETED n1\n").unwrap();
+    let ratios = path("ratios");
+    std::fs::write(&ratios, "0.9\n1.1\n").unwrap();
     let slow = path("slow.db");
     slowed(Path::new(&slow));
     let text = "name = \"sort\"\ndeadline_ns = 9_000_000_000\n[[process]]\nid = 1\n\
@@ -168,6 +170,15 @@ fn what_is_printed_is_what_is_documented() {
         ("study", &["study", "deadlines", "--plans", "1"]),
         ("study", &["study", "idle", "--plans", "1"]),
         ("study", &["study", "memory", "--plans", "1"]),
+        ("study", &["study", "ablation", "--plans", "1"]),
+        (
+            "study",
+            &["study", "deviations", "--plans", "2", "--measured", &ratios],
+        ),
+        ("study", &["study", "resolution", "--plans", "1"]),
+        ("study", &["study", "stress", "--plans", "1"]),
+        ("study", &["study", "strategies", "--plans", "1"]),
+        ("study", &["study", "arrays"]),
         (
             "study",
             &["study", "evolving", "--figure", "11", "--meshes", "1"],

@@ -207,3 +207,231 @@ fn levels_are_held_against_what_is_known() {
     }
     assert!(impossible > planned, "{impossible} {planned}");
 }
+
+/// What is off does nothing; nobody is signalled without thresholds, and nobody answers
+/// without signals.
+#[test]
+fn thresholds_are_taken_away_one_by_one() {
+    let arguments = ["--json", "study", "ablation", "--plans", "14"];
+    let json = pbsctl(&arguments, "").json();
+    assert_eq!(json, pbsctl(&arguments, "").json());
+    let rows = json["rows"].as_array().unwrap();
+    // Nothing off, nine thresholds, everything.
+    assert_eq!(rows.len(), 4 * 2 * 11);
+    for of in rows.chunks(11) {
+        let all = &of[0];
+        assert_eq!(all["off"], "nothing");
+        assert_eq!(of[10]["off"], "everything");
+        for row in of {
+            assert_eq!(
+                number(row, "kept") + number(row, "lost"),
+                number(all, "kept") + number(row, "gained"),
+                "{row}"
+            );
+            let is_answered = row["answers"].as_bool().unwrap();
+            assert!(is_answered || number(row, "replans") == 0, "{row}");
+            assert!(number(row, "replans") <= number(row, "signals"), "{row}");
+            match row["off"].as_str().unwrap() {
+                "t1" => assert_eq!(number(row, "preemptions"), 0),
+                "info" => assert_eq!(number(row, "info"), 0),
+                "everything" => assert_eq!(number(row, "signals") + number(row, "info"), 0),
+                _ => {}
+            }
+        }
+        let off = |name: &str| of.iter().find(|row| row["off"] == name).unwrap();
+        let without = number(off("t2_process"), "signals");
+        assert!(without <= number(all, "signals"), "{all}");
+    }
+    let signals = rows.iter().map(|row| number(row, "signals"));
+    assert!(signals.sum::<u64>() > 0);
+}
+
+fn real(row: &Value, field: &str) -> f64 {
+    row[field]
+        .as_f64()
+        .unwrap_or_else(|| panic!("{field} in {row}"))
+}
+
+/// Independent deviations average out, and common ones do not; a list is tested.
+#[test]
+fn deviations_average_out_if_they_are_independent() {
+    let directory = common::scratch("study-deviations");
+    std::fs::create_dir_all(&directory).unwrap();
+    let list = directory.join("ratios");
+    let pictures = directory.join("pictures");
+    // Half of the tasks are as planned, half take twice as long: not normal.
+    let ratios = "1.0 # as planned\n2\n\n".repeat(300);
+    std::fs::write(&list, format!("# retired / planned\n{ratios}")).unwrap();
+    let arguments = [
+        "--json",
+        "study",
+        "deviations",
+        "--plans",
+        "50",
+        "--measured",
+        list.to_str().unwrap(),
+        "--svg",
+        pictures.to_str().unwrap(),
+    ];
+    let json = pbsctl(&arguments, "").json();
+    assert_eq!(json, pbsctl(&arguments, "").json());
+    let rows = json["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 3 * 7 + 1);
+    for row in rows {
+        let lengths = row["lengths"].as_array().unwrap();
+        let growth = real(row, "growth_exponent");
+        let over = |place: usize| number(&lengths[place], "over_buffer");
+        match row["shape"].as_str().unwrap() {
+            "common" => {
+                assert!(growth > 0.9, "{row}");
+                assert_eq!(over(0), over(6), "{row}");
+            }
+            shape => {
+                assert!((0.4..0.6).contains(&growth), "{row}");
+                // Those of the list are late by half as much as is planned, whatever
+                // their number.
+                assert!(shape == "measured" || over(6) == 0, "{row}");
+            }
+        }
+        if row["shape"] == "normal" {
+            assert!((real(row, "late_share") - 0.5).abs() < 0.01, "{row}");
+        }
+    }
+    let of_list = &json["measured"];
+    assert_eq!(number(of_list, "values"), 600);
+    assert_eq!((real(of_list, "mean"), real(of_list, "sigma")), (1.5, 0.5));
+    assert_eq!(of_list["holds"], false);
+    let figure = &json["figure9"];
+    let counts = figure["counts"].as_array().unwrap();
+    assert_eq!(counts.len(), 1000);
+    let sum: u64 = counts.iter().filter_map(Value::as_u64).sum();
+    assert_eq!(sum + number(figure, "outside"), number(figure, "tasks"));
+    let picture = std::fs::read_to_string(pictures.join("figure9.svg")).unwrap();
+    assert!(picture.starts_with("<svg") && picture.contains("1,000 bins"));
+
+    for (text, wrong) in [("1.0\nmuch\n", ":2: \"much\""), ("1\n", "less than two")] {
+        std::fs::write(&list, text).unwrap();
+        let ran = pbsctl(&arguments, "");
+        assert_eq!(ran.status, 2);
+        assert!(ran.stderr.contains(wrong), "{}", ran.stderr);
+    }
+}
+
+/// A tick is late by up to its length, a timer by its delay, and the ideal by nothing.
+#[test]
+fn finer_looks_are_more_precise_and_ticks_cost() {
+    let arguments = ["--json", "study", "resolution", "--plans", "30"];
+    let json = pbsctl(&arguments, "").json();
+    assert_eq!(json, pbsctl(&arguments, "").json());
+    let rows = json["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 2 * 4);
+    for of in rows.chunks(4) {
+        let [slow, fast, timer, ideal] = of else {
+            panic!("{of:?}")
+        };
+        let most = |row| number(row, "overshoot_max_insns");
+        // At 10^9 instructions a second; a look and a switch pass within a tick.
+        assert!((1..4_000_000).contains(&most(slow)), "{slow}");
+        assert!((1..1_000_000).contains(&most(fast)), "{fast}");
+        assert_eq!(most(timer), number(&json, "timer_delay_insns"));
+        assert_eq!(most(ideal), 0);
+        assert_eq!(number(slow, "interrupts_per_s"), 250);
+        assert_eq!(number(fast, "interrupts_per_s"), 1000);
+        assert!(number(slow, "looks_per_s") <= 250, "{slow}");
+        assert!(number(slow, "cost_ppm") < number(fast, "cost_ppm"));
+        assert!(number(timer, "cost_ppm") < number(fast, "cost_ppm"));
+    }
+}
+
+/// One job scheduler serves one node after the other, and stress has fewer signals sent.
+#[test]
+fn nodes_wait_for_their_job_scheduler() {
+    let arguments = ["--json", "study", "stress", "--plans", "2"];
+    let json = pbsctl(&arguments, "").json();
+    assert_eq!(json, pbsctl(&arguments, "").json());
+    let rows = json["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 3 * 4 * 3 * 3);
+    let mut fewer = 0;
+    for of in rows.chunks(3) {
+        let [off, _, tenfold] = of else {
+            panic!("{of:?}")
+        };
+        assert_eq!(
+            (&off["stress"], &tenfold["stress"]),
+            (&"off".into(), &"tenfold".into())
+        );
+        assert_eq!(number(off, "because") + number(off, "saved"), 0);
+        for row in of {
+            assert_eq!(
+                number(row, "kept") + number(row, "because"),
+                number(off, "kept") + number(row, "saved"),
+                "{row}"
+            );
+            let answered = number(row, "replans") > 0;
+            assert!(!answered || number(row, "response_mean_ns") >= number(row, "answer_ns"));
+            assert!(number(row, "of_sums") <= number(row, "signals"));
+            // It does one thing at a time.
+            assert!(real(row, "load_percent") <= 100.0, "{row}");
+        }
+        fewer += i32::from(number(tenfold, "of_sums") < number(off, "of_sums"));
+    }
+    assert!(fewer > 18, "{fewer}");
+    let response = |nodes: u64| {
+        let row = rows.iter().find(|row| {
+            row["jobs"] == "changed"
+                && row["stress"] == "off"
+                && number(row, "nodes") == nodes
+                && number(row, "answer_ns") == 500_000_000
+        });
+        number(row.unwrap(), "response_mean_ns")
+    };
+    assert!(response(16) > response(1));
+}
+
+/// No plan ends before its bound, nor before the best; what fits with a part of the
+/// memory for each core fits without parts.
+#[test]
+fn strategies_are_held_against_the_best() {
+    let arguments = ["--json", "study", "strategies", "--plans", "8"];
+    let json = pbsctl(&arguments, "").json();
+    assert_eq!(json, pbsctl(&arguments, "").json());
+    let rows = json["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 2 * 7);
+    for row in rows {
+        assert!(number(row, "best") <= number(row, "planned"), "{row}");
+        assert!(number(row, "optimal") <= number(row, "proven"), "{row}");
+        assert!(real(row, "over_mean_percent") <= real(row, "over_max_percent"));
+        let accepted = row["accepted"].as_array().unwrap();
+        let accepted: Vec<_> = accepted.iter().filter_map(Value::as_u64).collect();
+        assert!(accepted.is_sorted() && accepted[2] <= number(row, "planned"));
+    }
+    for of in rows.chunks(7) {
+        let long = &of[6];
+        assert_eq!(long["planner"], "long search");
+        assert_eq!(number(long, "optimal"), number(long, "proven"));
+        // The rules together are no worse than one of them.
+        assert!(of[..4]
+            .iter()
+            .all(|rule| number(rule, "best") <= number(&of[4], "best")));
+    }
+    let balancing = &json["balancing"];
+    let (of_static, of_dynamic) = (
+        number(balancing, "planned_static"),
+        number(balancing, "planned_dynamic"),
+    );
+    assert!(of_static <= of_dynamic, "{balancing}");
+    assert_eq!(of_static, number(&rows[6], "planned"));
+}
+
+#[test]
+fn arrays_are_measured() {
+    let json = pbsctl(&["--json", "study", "arrays"], "").json();
+    let rows = json["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 2 * 5);
+    for row in rows {
+        assert!(
+            real(row, "core_ns") > 0.0 && real(row, "array_ns") > 0.0,
+            "{row}"
+        );
+    }
+}

@@ -427,3 +427,45 @@ fn whoever_watches_is_told_of_the_time() {
         117_000_000 * 1_000_000 * 1111 / 1000 * 100 / 99
     );
 }
+
+/// Two CPUs whose tasks fail at once, and one job scheduler that takes 10 ms for each: the
+/// second is asked for when the first has its answer, and the first waits in its turn.
+#[test]
+fn one_job_scheduler_serves_one_cpu_after_the_other() {
+    let text = "1: 50000000/150000000 10000000\n2: 50000000/150000000 10000000\n\
+                slots: 1 1\nslots: 2 2";
+    let mut plan = plan(text);
+    plan.cpus[1].cpu = 1;
+    plan.config = Some(Config {
+        thresholds: Threshold::T2Task as u64,
+        ..config()
+    });
+    let options = Options {
+        shared_answer_ns: Some(10_000_000),
+        ..Options::default()
+    };
+    let simulation = simulate(&plan, &options, &mut Stretch::default()).unwrap();
+    let came = simulation.replans.iter();
+    let came = came.map(|replan| {
+        (
+            replan.cpu,
+            replan.failed_ns,
+            replan.asked_ns,
+            replan.came_ns,
+        )
+    });
+    let came: Vec<_> = came.take(3).collect();
+    assert_eq!(
+        came,
+        [
+            (0, 75_000_001, 75_000_001, 85_000_001),
+            (1, 75_000_001, 85_000_001, 95_000_001),
+            // Its new plan of 60 ms is exceeded by half after 90.
+            (0, 90_000_001, 95_000_001, 105_000_001),
+        ]
+    );
+    // By itself each has its answer 10 ms after it was asked for.
+    let alone = simulate(&plan, &Options::default(), &mut Stretch::default()).unwrap();
+    let asked = alone.replans.iter().map(|replan| replan.asked_ns);
+    assert_eq!(asked.take(2).collect::<Vec<_>>(), [75_000_001; 2]);
+}

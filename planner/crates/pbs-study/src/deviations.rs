@@ -177,7 +177,7 @@ pub struct Study {
     plans: u64,
     seed: u64,
     /// The share of what is planned that a process may be late by.
-    capacity_buffer_permille: u64,
+    buffer_permille: u64,
     rows: Vec<Row>,
     /// Of the list as it is, all of it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -201,7 +201,7 @@ pub fn study(options: &Options<'_>, measured: &[f64]) -> Result<Study, Error> {
     Ok(Study {
         plans: options.plans,
         seed: options.seed,
-        capacity_buffer_permille: Config::DEFAULT.capacity_buffer_permille - 1000,
+        buffer_permille: Config::DEFAULT.capacity_buffer_permille - 1000,
         rows: all.iter().map(|(source, of)| source.row(of)).collect(),
         measured: (!measured.is_empty()).then(|| jarque_bera(measured)),
         figure9: figure9(options),
@@ -439,7 +439,7 @@ impl Study {
              tasks that are late by more than their capacity buffer, {:.1} % of what is \
              planned.\n\n{}",
             grouped(self.plans),
-            self.capacity_buffer_permille as f64 / 10.0,
+            self.buffer_permille as f64 / 10.0,
             table.print(format)
         );
         if let Some(of) = &self.measured {

@@ -193,7 +193,8 @@ impl Sum {
             refused: replans.iter().filter(|it| it.refused.is_some()).count() as u64,
             unanswered: simulation.cpus.iter().map(|cpu| cpu.unanswered).sum(),
             lasted_ns: simulation.ended_ns(),
-            works_ns: answers * answer_ns,
+            // The last one may come when all is over.
+            works_ns: (answers * answer_ns).min(simulation.ended_ns()),
             responses_ns: responses.collect(),
         }
     }
