@@ -185,7 +185,7 @@ fn overshoots(plan: &Plan, simulation: &Simulation) -> Vec<u64> {
     let ended = simulation.events.iter().filter(|event| {
         event.kind == EventKind::Preempted as u16
             && event.preemptions == 1
-            && owners.get(&event.slot.into()) == Some(&(event.process, event.task))
+            && owners.get(&event.slot) == Some(&(event.process, event.task))
     });
     // Who shared the slot with the task before it has retired less.
     let beyond = ended.filter_map(|event| event.retired_insns.checked_sub(event.value));
@@ -244,7 +244,9 @@ pub fn study(options: &Options<'_>) -> Result<Study, Error> {
     })
 }
 
-fn of_plan(seed: u64, number: u64) -> Result<Vec<((Lengths, Setup), Sum)>, Error> {
+type Sums = Vec<((Lengths, Setup), Sum)>;
+
+fn of_plan(seed: u64, number: u64) -> Result<Sums, Error> {
     let mut sums = Vec::new();
     for lengths in Lengths::ALL {
         let plan = lengths.plan(seed, number)?;
