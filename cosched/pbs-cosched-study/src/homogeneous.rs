@@ -39,7 +39,9 @@ pub(crate) fn rows() -> Vec<Row> {
             ),
             turnarounds(&greedy) > turnarounds(&fifo),
             remark,
-        ),
+        )
+        .with("without_s", s(turnarounds(&fifo)) as f64)
+        .with("with_s", s(turnarounds(&greedy)) as f64),
         Row::statement(
             "difference Δ of execution times is lower",
             "6.4.2",
@@ -47,7 +49,9 @@ pub(crate) fn rows() -> Vec<Row> {
             format!("{} s instead of {} s", s(greedy.delta_ns), s(fifo.delta_ns)),
             greedy.delta_ns < fifo.delta_ns,
             remark,
-        ),
+        )
+        .with("without_s", s(fifo.delta_ns) as f64)
+        .with("with_s", s(greedy.delta_ns) as f64),
         Row::statement(
             "no speed-up",
             "6.4.2",
@@ -59,7 +63,9 @@ pub(crate) fn rows() -> Vec<Row> {
             ),
             greedy.score.makespan_ns >= fifo.score.makespan_ns,
             remark,
-        ),
+        )
+        .with("without_s", s(fifo.score.makespan_ns) as f64)
+        .with("with_s", s(greedy.score.makespan_ns) as f64),
     ];
     rows.extend(always());
     rows
@@ -99,7 +105,10 @@ fn always() -> Vec<Row> {
                 "{remark}; where tasks scale badly, sharing pays: faster {}",
                 of_all(faster)
             ),
-        ),
+        )
+        .with("cases", f64::from(CASES))
+        .with("greater", f64::from(greater))
+        .with("faster", f64::from(faster)),
         Row::statement(
             "Δ is lower",
             "6.4.2",
@@ -107,6 +116,8 @@ fn always() -> Vec<Row> {
             of_all(fairer),
             fairer == CASES,
             remark,
-        ),
+        )
+        .with("cases", f64::from(CASES))
+        .with("lower", f64::from(fairer)),
     ]
 }

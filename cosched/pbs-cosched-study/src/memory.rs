@@ -140,7 +140,8 @@ pub(crate) fn mappings_of_one_task() -> Vec<Row> {
             format!("{hours:.2} h"),
             hours > 26.0,
             "",
-        ),
+        )
+        .with("hours", hours),
         Row::statement(
             "160 B each take",
             "4.4.4",
@@ -148,6 +149,7 @@ pub(crate) fn mappings_of_one_task() -> Vec<Row> {
             format!("{:.0} PiB = {:.2}·10⁷ GiB", bytes / two(50), gib / 1e7),
             gib < 5.0,
             "seven orders of magnitude are lost",
-        ),
+        )
+        .with("gib", gib),
     ]
 }

@@ -154,7 +154,9 @@ pub(crate) fn published() -> Vec<Row> {
                 ms(1000)
             ),
             "no unit is given; if it is ns",
-        );
+        )
+        .with("ms_of_100_tasks", ms(100))
+        .with("ms_of_1000_tasks", ms(1000));
         let Cost { a, b, c } = of.regression;
         row.published = format!("{a} x² {b:+} x {c:+}");
         row

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A claim beside what comes out.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 /// What became of a claim.
@@ -16,8 +18,11 @@ pub enum Verdict {
 }
 
 /// A claim of the thesis, as printed and as recomputed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
+    /// The first section and the words of the claim, in small letters with hyphens: no two rows
+    /// have the same.
+    pub id: String,
     /// What is claimed.
     pub claim: String,
     /// Where.
@@ -30,6 +35,9 @@ pub struct Row {
     pub verdict: Verdict,
     /// How it was recomputed, or what is wrong.
     pub remark: String,
+    /// The numbers of what comes out; `value` where there is one alone, in the unit of what was
+    /// published.
+    pub figures: BTreeMap<&'static str, f64>,
 }
 
 impl Row {
@@ -50,6 +58,7 @@ impl Row {
             remark = format!("{remark}; printed cut off, not rounded");
         }
         Self {
+            id: id(section, claim),
             claim: claim.to_owned(),
             section,
             published: with_unit(printed),
@@ -60,6 +69,7 @@ impl Row {
                 Verdict::Off
             },
             remark,
+            figures: BTreeMap::from([("value", value)]),
         }
     }
 
@@ -73,26 +83,47 @@ impl Row {
         remark: &str,
     ) -> Self {
         Self {
+            id: id(section, claim),
             claim: claim.to_owned(),
             section,
             published: published.to_owned(),
             recomputed,
             verdict: if holds { Verdict::Holds } else { Verdict::Off },
             remark: remark.to_owned(),
+            figures: BTreeMap::new(),
         }
     }
 
     /// A figure of ours where the thesis has none.
     pub(crate) fn ours(claim: &str, section: &'static str, found: String, remark: &str) -> Self {
         Self {
+            id: id(section, claim),
             claim: claim.to_owned(),
             section,
             published: String::new(),
             recomputed: found,
             verdict: Verdict::Ours,
             remark: remark.to_owned(),
+            figures: BTreeMap::new(),
         }
     }
+
+    /// The same with a number of what comes out.
+    pub(crate) fn with(mut self, name: &'static str, value: f64) -> Self {
+        self.figures.insert(name, value);
+        self
+    }
+}
+
+fn id(section: &str, claim: &str) -> String {
+    let first = section.split(',').next().unwrap_or_default();
+    let text = format!("{first} {claim}").to_lowercase();
+    let parts = text.split(|c: char| !(c.is_alphanumeric() || c == '.'));
+    parts
+        .map(|part| part.trim_end_matches('.'))
+        .filter(|part| !part.is_empty())
+        .collect::<Vec<_>>()
+        .join("-")
 }
 
 /// How a printed figure came from its value.

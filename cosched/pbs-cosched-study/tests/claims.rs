@@ -57,6 +57,35 @@ fn table_2_3_with_its_errors() {
 }
 
 #[test]
+fn rows_are_told_apart_and_have_their_numbers() {
+    let mut ids: Vec<&str> = rows().iter().map(|row| row.id.as_str()).collect();
+    ids.sort_unstable();
+    let count = ids.len();
+    ids.dedup();
+    assert_eq!(ids.len(), count);
+    let figure = |id: &str, name: &str| {
+        let row = rows().iter().find(|row| row.id == id);
+        row.unwrap_or_else(|| panic!("no row {id}")).figures[name]
+    };
+    assert_eq!(figure("2.5.1-p2-s-end-co-scheduled", "value"), 1756.311);
+    assert_eq!(figure("6.6.1-csimf-entry", "value"), 151.0);
+    assert_eq!(figure("2.5.1-the-same-optimum", "ms"), 1729.312);
+    assert_eq!(figure("2.5.1-speed-ups-of-table-2.3", "as_printed"), 13.0);
+    assert_eq!(
+        figure("6.4.2-sum-of-execution-times-is-greater", "with_s"),
+        60.0
+    );
+    let load = |id| (figure(id, "value") * 100.0).round() / 100.0;
+    assert_eq!(load("2.5.1-load-after-cpu-as-one"), 72.93);
+    assert_eq!(load("6.3.3-load-after-cpu-as-one"), 96.02);
+    let gib = figure("4.4.4-160-b-each-take", "gib");
+    assert!((gib / 4.19e7 - 1.0).abs() < 1e-2, "{gib}");
+    let iterations =
+        "6.3.2-the-more-iterations-enhanced-random-does-the-better-few-take-up-to-10-minutes";
+    assert!(figure(iterations, "mean_42_s") < figure(iterations, "mean_2_s"));
+}
+
+#[test]
 fn means_and_loads_of_the_heterogeneous_scenario() {
     use Verdict::{Holds, Off};
     let split = "Mandelbrot tasks that ran on the GPU with co-scheduling";
