@@ -13,9 +13,9 @@ const DOCUMENT: &str = include_str!("../../Documentation/json.rst");
 const SAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../samples");
 
 /// What the commands of `cluster` print that work on a ledger.
-const CLUSTER: [&str; 11] = [
+const CLUSTER: [&str; 12] = [
     "systems", "clock", "requests", "request", "why", "nodes", "limits", "stat", "whole", "doctor",
-    "ran",
+    "ran", "workload",
 ];
 
 /// What the commands of `cosched` print.
@@ -269,6 +269,26 @@ fn what_is_printed_is_what_is_documented() {
         (
             "cluster-whole",
             &["cluster", "whole", "--nodes", "1", "--jobs", "2"],
+        ),
+        ("cluster-workload", &["cluster", "workload", "--jobs", "3"]),
+        (
+            "cluster",
+            &[
+                "cluster",
+                "replay",
+                "--generate",
+                "lublin",
+                "--cores",
+                "16",
+                "--jobs",
+                "20",
+                "--seeds",
+                "2",
+                "--deadlines",
+                "50",
+                "--policy",
+                "easy,planned-deadlines",
+            ],
         ),
         ("cluster-doctor", &["cluster", "doctor", "--conf", &conf]),
         ("cluster-ran", &["cluster", "ran", &ran]),

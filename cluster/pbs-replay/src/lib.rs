@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Traces of clusters, replayed in virtual time: what a scheduler makes of them.
 //!
-//! A trace is read ([`swf`]) or made ([`workload`]); a [`Policy`] is told what happens and
+//! A trace is read ([`swf`]) or made ([`workload`], [`Lublin`]); a [`Policy`] is told what happens and
 //! says what starts ([`replay`]); what came of it is measured ([`metrics`]). The planner of
 //! `pbs-cluster` is one policy ([`Planned`]); FCFS, EASY and conservative backfilling, the
 //! usual yardsticks, are others.
 
+mod against;
 mod check;
 mod comparison;
 mod conservative;
@@ -13,13 +14,16 @@ mod driver;
 mod easy;
 mod fcfs;
 mod job;
+mod lublin;
 pub mod metrics;
 mod planned;
 mod policy;
+mod summary;
 pub mod swf;
 mod waiting;
 pub mod workload;
 
+pub use against::{against, against_text, Against, Gain};
 pub use check::{check, Invalid};
 pub use comparison::{Compared, Comparison};
 pub use conservative::Conservative;
@@ -27,7 +31,9 @@ pub use driver::{replay, Fault, Outcome};
 pub use easy::Easy;
 pub use fcfs::Fcfs;
 pub use job::{Estimates, Status, TraceJob};
+pub use lublin::Lublin;
 pub use planned::Planned;
 pub use policy::Policy;
+pub use summary::{Size, Summary};
 
 pub use pbs_report::Format;

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use pbs_cluster::{Machine, Planner, Request, RequestId, Rules};
+use pbs_cluster::{Machine, Planner, Request, RequestId, Rules, When};
 use pbs_rset::{Arrangement, Chunk, Item, Place, Rset, Value};
 
 use crate::{Policy, TraceJob};
@@ -21,6 +21,8 @@ pub struct Planned {
     jobs: HashMap<RequestId, usize>,
     requests: HashMap<usize, RequestId>,
     declined: Vec<usize>,
+    /// A job that can't be over by its deadline is declined when it comes.
+    keeps_deadlines: bool,
 }
 
 impl Planned {
@@ -47,7 +49,15 @@ impl Planned {
             jobs: HashMap::new(),
             requests: HashMap::new(),
             declined: Vec::new(),
+            keeps_deadlines: false,
         }
+    }
+
+    /// Jobs with a deadline are planned to be over by then, or declined at once, as requests
+    /// with one are (Keller, 5). Otherwise nobody knows of deadlines, as under all others.
+    pub fn keeping_deadlines(mut self) -> Self {
+        self.keeps_deadlines = true;
+        self
     }
 
     /// What no plan could have, by their places in the trace.
@@ -90,7 +100,10 @@ impl Planned {
 
 impl Policy for Planned {
     fn name(&self) -> &str {
-        "planned"
+        match self.keeps_deadlines {
+            true => "planned to deadlines",
+            false => "planned",
+        }
     }
 
     fn submit(&mut self, now_s: u64, job: usize, what: &TraceJob) {
@@ -99,6 +112,9 @@ impl Policy for Planned {
         let mut request = Request::new(self.rset(what.cores), what.requested_s);
         request.user = what.user.to_string();
         request.group = what.group.to_string();
+        if let Some(end_s) = what.deadline_s.filter(|_| self.keeps_deadlines) {
+            request.when = When::Deadline { end_s, late: false };
+        }
         match self.planner.submit(now_s, &request) {
             Ok(id) => {
                 self.jobs.insert(id, job);

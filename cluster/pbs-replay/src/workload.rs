@@ -22,7 +22,8 @@
 
 use pbs_gen::{Random, Stream};
 
-use crate::{Status, TraceJob};
+use crate::lublin::span_s;
+use crate::{Size, Status, TraceJob};
 
 /// Cores of OCuLUS.
 pub const CORES: u64 = 9_920;
@@ -38,10 +39,10 @@ const MAX_S: f64 = 60.0 * DAY_S as f64;
 /// Users ask for whole ten minutes.
 const ROUND_S: u64 = 600;
 const USERS: u64 = 200;
-const GROUPS: u64 = 70;
+pub(crate) const GROUPS: u64 = 70;
 
 /// Jobs of a size.
-struct Size {
+struct SizeOf {
     cores: u64,
     /// In a year, on average.
     jobs: u64,
@@ -50,8 +51,8 @@ struct Size {
     accuracy: f64,
 }
 
-const fn size(cores: u64, jobs: u64, mean_run_hours: f64, accuracy: f64) -> Size {
-    Size {
+const fn size(cores: u64, jobs: u64, mean_run_hours: f64, accuracy: f64) -> SizeOf {
+    SizeOf {
         cores,
         jobs,
         mean_run_hours,
@@ -60,7 +61,7 @@ const fn size(cores: u64, jobs: u64, mean_run_hours: f64, accuracy: f64) -> Size
 }
 
 /// Example 3, in its order.
-const SIZES: [Size; 10] = [
+const SIZES: [SizeOf; 10] = [
     size(16, 57_516, 10.0, 0.4167),
     // A day and 50 minutes.
     size(32, 9_701, 24.0 + 50.0 / 60.0, 0.3968),
@@ -74,7 +75,7 @@ const SIZES: [Size; 10] = [
     size(512, 151, 16.0, 0.6261),
 ];
 
-const ONE_CORE: Size = size(1, 1_480_565, 1.0, 0.2139);
+const ONE_CORE: SizeOf = size(1, 1_480_565, 1.0, 0.2139);
 
 /// What is generated. The same numbers give the same jobs on every machine.
 ///
@@ -110,6 +111,12 @@ impl Workload {
             longest_array: 2_000,
             seed,
         }
+    }
+
+    /// The same jobs in a time in which they ask for that part of a machine's core time.
+    pub fn with_load(self, cores: u64, load_percent: u64) -> Self {
+        let span_s = span_s(&self.generate(), cores, load_percent);
+        Self { span_s, ..self }
     }
 
     /// A day with as many jobs as there were on average.
@@ -148,7 +155,7 @@ impl Workload {
     }
 
     /// Adds a job, or an array of those of one core, or none.
-    fn array(&self, random: &mut Random, size: &Size, room: usize, jobs: &mut Vec<TraceJob>) {
+    fn array(&self, random: &mut Random, size: &SizeOf, room: usize, jobs: &mut Vec<TraceJob>) {
         let count = match size.cores {
             1 => 1 + random.below(self.longest_array.max(1)),
             _ => 1,
@@ -184,6 +191,23 @@ impl Workload {
     }
 }
 
+/// Example 3 itself: what jobs are drawn from. What its columns do not tell, core time, is
+/// jobs times run time times cores, as a part of that of the ten rows, which have 73.83 % of all.
+pub fn published() -> Vec<Size> {
+    let core_hours = |of: &SizeOf| of.jobs as f64 * of.mean_run_hours * of.cores as f64;
+    let all_jobs: u64 = SIZES.iter().map(|of| of.jobs).sum();
+    let all_core_hours: f64 = SIZES.iter().map(core_hours).sum();
+    let size = |of: &SizeOf| Size {
+        cores: of.cores,
+        jobs: of.jobs as usize,
+        share_of_jobs: of.jobs as f64 / all_jobs as f64,
+        mean_run_s: of.mean_run_hours * 3600.0,
+        mean_accuracy: of.accuracy,
+        share_of_core_s: core_hours(of) / all_core_hours,
+    };
+    SIZES.iter().map(size).collect()
+}
+
 /// [`Workload::oculus`] as jobs.
 pub fn oculus(jobs: usize, per_day: usize, seed: u64) -> Vec<TraceJob> {
     Workload::oculus(jobs, per_day, seed).generate()
@@ -210,7 +234,7 @@ pub fn add_deadlines(jobs: &mut [TraceJob], percent: u64, slack_percent: u64, se
 }
 
 /// Each as likely as it has jobs.
-fn any_size(random: &mut Random) -> &'static Size {
+fn any_size(random: &mut Random) -> &'static SizeOf {
     let mut draw = random.below(SIZES.iter().map(|size| size.jobs).sum());
     for size in &SIZES {
         if draw < size.jobs {
@@ -222,13 +246,13 @@ fn any_size(random: &mut Random) -> &'static Size {
 }
 
 /// From 1; a few have most.
-fn user(random: &mut Random) -> u64 {
+pub(crate) fn user(random: &mut Random) -> u64 {
     let most = 1 + random.below(USERS);
     1 + random.below(most)
 }
 
 /// Between 0 and 1.
-fn share(random: &mut Random) -> f64 {
+pub(crate) fn share(random: &mut Random) -> f64 {
     const STEPS: u64 = 1 << 32;
     (random.below(STEPS) + 1) as f64 / STEPS as f64
 }

@@ -314,3 +314,35 @@ fn the_planner_starts_all() {
         starts(&jobs, &mut planned(&[4, 4]));
     }
 }
+
+#[test]
+fn who_is_planned_to_a_deadline_keeps_it_or_is_declined() {
+    let (mut declined, mut kept, mut missed) = (0, 0, 0);
+    for seed in 0..TRACES {
+        let mut jobs = trace(seed);
+        pbs_replay::workload::add_deadlines(&mut jobs, 50, 100, seed);
+        let outcomes = |policy: &mut Planned| replay(&jobs, policy, |_| ()).unwrap();
+        let careless = outcomes(&mut planned(&[CORES]));
+        let careful = outcomes(&mut planned(&[CORES]).keeping_deadlines());
+        check(&jobs, &careful, CORES).unwrap();
+        for ((job, careful), careless) in jobs.iter().zip(&careful).zip(&careless) {
+            let Some(deadline_s) = job.deadline_s else {
+                assert!(
+                    careful.start_s.is_some(),
+                    "seed {seed}: who has none is never declined"
+                );
+                continue;
+            };
+            match careful.start_s {
+                Some(_) => assert!(careful.end_s <= deadline_s, "seed {seed}: {careful:?}"),
+                None => declined += 1,
+            }
+            kept += u32::from(careful.start_s.is_some());
+            missed += u32::from(careless.end_s > deadline_s);
+        }
+    }
+    assert!(
+        declined > 100 && kept > 100 && missed > 100,
+        "{declined}, {kept}, {missed}"
+    );
+}

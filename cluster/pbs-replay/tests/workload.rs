@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pbs_replay::workload::{add_deadlines, Workload, BUSIEST_DAY, CORES, MEAN_DAY};
+use pbs_replay::workload::{add_deadlines, published, Workload, BUSIEST_DAY, CORES, MEAN_DAY};
 use pbs_replay::{swf, TraceJob};
 
 const DAY_S: u64 = 86_400;
@@ -79,6 +79,20 @@ fn sizes_times_and_users_are_as_published() {
     let groups: BTreeSet<_> = jobs.iter().map(|job| job.group).collect();
     assert!((150..=200).contains(&users.len()), "{}", users.len());
     assert_eq!(groups.len(), 70);
+}
+
+#[test]
+fn what_is_published_adds_up() {
+    let sizes = published();
+    let jobs: usize = sizes.iter().map(|of| of.jobs).sum();
+    assert_eq!((sizes.len(), jobs), (10, 1_567_324));
+    let of = |cores| sizes.iter().find(|of| of.cores == cores).unwrap();
+    assert!((of(1).share_of_jobs - 0.9446).abs() < 1e-4);
+    // Rank 1 of example 3: 17.75 % of all, of which the ten have 73.83 %.
+    let first = 0.7383 * of(16).share_of_core_s;
+    assert!((first - 0.1775).abs() < 0.005, "{first}");
+    let all: f64 = sizes.iter().map(|of| of.share_of_core_s).sum();
+    assert!((all - 1.0).abs() < 1e-9);
 }
 
 #[test]

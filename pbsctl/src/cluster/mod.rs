@@ -40,6 +40,7 @@ Examples:
   pbsctl cluster serve --slurm
   pbsctl cluster workload --jobs 10000 --per-day 20000 --output trace.swf
   pbsctl cluster replay trace.swf --site site.toml
+  pbsctl cluster replay --generate lublin --cores 128 --policy easy,planned --seeds 3
   pbsctl cluster whole --jobs 100
   pbsctl cluster doctor --conf /etc/slurm/slurm.conf
   pbsctl --json cluster replay trace.swf --estimates perfect | jq '.policies[].wait_s'";
@@ -84,7 +85,8 @@ enum What {
     /// Write a trace of jobs like those of a real cluster
     ///
     /// The sizes, run times and estimates are drawn as those published of OCuLUS (Keller,
-    /// section 6); the same options give the same jobs on every machine.
+    /// section 6), or by the model of Lublin and Feitelson (2003); the same options give the
+    /// same jobs on every machine.
     Workload(replay::WorkloadOptions),
 
     /// Simulate a cluster whose nodes run plans, beside one without plans
@@ -187,7 +189,7 @@ pub(crate) fn cluster(out: Output, options: &ClusterOptions) -> Result<ExitCode,
         What::Doctor(options) => return doctor::doctor(out, options),
         What::Replay(options) => replay::replay_trace(out, options)?,
         What::Ran(options) => ran::ran(out, options)?,
-        What::Workload(options) => replay::write_workload(options)?,
+        What::Workload(options) => replay::write_workload(out, options)?,
         What::Whole(options) => whole::whole(out, options)?,
         What::New(options) => ledger::new(out, options)?,
         What::Site(options) => ledger::site(out, options)?,

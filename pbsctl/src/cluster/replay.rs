@@ -3,15 +3,15 @@
 
 use std::fs::File;
 use std::io::{stderr, BufReader, IsTerminal};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::{Args, ValueEnum};
 use pbs_cluster::{Machine, Rules, NCPUS};
 use pbs_replay::{
-    check, replay, swf, workload, Comparison, Conservative, Easy, Estimates, Fcfs, Format, Outcome,
-    Planned, Policy, TraceJob,
+    against, against_text, check, replay, swf, workload, Against, Comparison, Conservative, Easy,
+    Estimates, Fcfs, Format, Lublin, Outcome, Planned, Policy, Size, Summary, TraceJob,
 };
 use pbs_report::grouped;
 use pbs_site::Site;
@@ -25,8 +25,80 @@ use crate::output::{counted, write_err, write_out, Output};
 #[derive(Args, Debug)]
 pub(super) struct ReplayOptions {
     /// The trace
-    #[arg(value_name = "TRACE")]
-    trace: PathBuf,
+    #[arg(
+        value_name = "TRACE",
+        required_unless_present = "generate",
+        conflicts_with = "generate"
+    )]
+    trace: Option<PathBuf>,
+
+    /// Generate jobs for the cluster instead
+    #[arg(long, value_enum, value_name = "MODEL")]
+    generate: Option<Model>,
+
+    /// How many jobs are generated
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 10_000,
+        requires = "generate"
+    )]
+    jobs: usize,
+
+    /// Core time that those ask for while they come, in percent of what there is
+    #[arg(
+        long,
+        value_name = "PERCENT",
+        default_value_t = 90,
+        requires = "generate",
+        value_parser = clap::value_parser!(u64).range(1..=1_000)
+    )]
+    load: u64,
+
+    /// The seed of those jobs
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "generate")]
+    seed: u64,
+
+    /// Replay so many of such traces, with that seed and those behind it, and say what the last
+    /// scheduler gains over the others
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 1,
+        requires = "generate",
+        value_parser = clap::value_parser!(u64).range(1..=1_000)
+    )]
+    seeds: u64,
+
+    /// Run time over what users ask for, on average, in percent; of lublin alone, for oculus has
+    /// its own
+    #[arg(
+        long,
+        value_name = "PERCENT",
+        default_value_t = OCULUS_ACCURACY_PERCENT,
+        requires = "generate",
+        value_parser = clap::value_parser!(u64).range(1..=100)
+    )]
+    accuracy: u64,
+
+    /// Give so many of the jobs a deadline
+    #[arg(
+        long,
+        value_name = "PERCENT",
+        default_value_t = 0,
+        value_parser = clap::value_parser!(u64).range(0..=100)
+    )]
+    deadlines: u64,
+
+    /// The latest deadline after the end of a job that starts at once, in percent of what it
+    /// asks for
+    #[arg(
+        long,
+        value_name = "PERCENT",
+        default_value_t = 200,
+        requires = "deadlines"
+    )]
+    slack: u64,
 
     /// The cluster that it is replayed on; without it one like OCuLUS
     #[arg(long, value_name = "SITE", conflicts_with = "cores")]
@@ -63,13 +135,48 @@ pub(super) struct ReplayOptions {
     picture: Option<PathBuf>,
 }
 
+/// What users of OCuLUS know of how long their jobs run (Keller, section 6).
+const OCULUS_ACCURACY_PERCENT: u64 = 22;
+
 #[derive(Args, Debug)]
 pub(super) struct WorkloadOptions {
     /// How many jobs
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     jobs: usize,
 
-    /// How many of them come on a day; OCuLUS had 3,082 on average and 196,217 at most
+    /// Of which kind
+    #[arg(long, value_enum, value_name = "MODEL", default_value = "oculus")]
+    model: Model,
+
+    /// For a machine of so many cores; of lublin alone
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = workload::CORES,
+        value_parser = clap::value_parser!(u64).range(1..=1_000_000)
+    )]
+    cores: u64,
+
+    /// Core time that they ask for while they come, in percent of what there is; of lublin alone
+    #[arg(
+        long,
+        value_name = "PERCENT",
+        default_value_t = 90,
+        value_parser = clap::value_parser!(u64).range(1..=1_000)
+    )]
+    load: u64,
+
+    /// Run time over what users ask for, on average, in percent; of lublin alone
+    #[arg(
+        long,
+        value_name = "PERCENT",
+        default_value_t = OCULUS_ACCURACY_PERCENT,
+        value_parser = clap::value_parser!(u64).range(1..=100)
+    )]
+    accuracy: u64,
+
+    /// How many of them come on a day; OCuLUS had 3,082 on average and 196,217 at most; of oculus
+    /// alone
     #[arg(long, value_name = "N", default_value_t = workload::MEAN_DAY)]
     per_day: usize,
 
@@ -77,7 +184,7 @@ pub(super) struct WorkloadOptions {
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 
-    /// Where to write it; standard output otherwise
+    /// Where to write it; standard output otherwise, where --json has what the jobs are like
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -93,6 +200,17 @@ enum PolicyName {
     Conservative,
     /// The planner, after OpenCCS
     Planned,
+    /// The planner, which declines jobs that can't be over by their deadlines
+    PlannedDeadlines,
+}
+
+/// Jobs that are generated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Model {
+    /// As published of OCuLUS (Keller, section 6)
+    Oculus,
+    /// As Lublin and Feitelson model them (2003)
+    Lublin,
 }
 
 /// What schedulers are told.
@@ -114,11 +232,41 @@ struct Replayed {
     comparison: Comparison,
 }
 
+/// What came of those of generated traces.
+#[derive(Serialize)]
+struct Generated {
+    site: String,
+    model: &'static str,
+    load_percent: u64,
+    cores: u64,
+    replays: Vec<OfSeed>,
+    against: Vec<Against>,
+}
+
+#[derive(Serialize)]
+struct OfSeed {
+    seed: u64,
+    workload: Summary,
+    #[serde(flatten)]
+    comparison: Comparison,
+}
+
+/// Jobs that are written, and by which table.
+#[derive(Serialize)]
+struct Written {
+    #[serde(flatten)]
+    workload: Summary,
+    published: Option<Vec<Size>>,
+}
+
+/// A cluster, and what is replayed on it.
+struct Cluster {
+    site: Site,
+    machine: Arc<Machine>,
+    cores: u64,
+}
+
 pub(super) fn replay_trace(out: Output, options: &ReplayOptions) -> Result<(), Failure> {
-    let path = &options.trace;
-    let file = File::open(path).map_err(|error| Failure::file(path, &error))?;
-    let trace = swf::read(BufReader::new(file))
-        .map_err(|error| Failure::Failed(format!("{}: {error}", path.display())))?;
     let site = match (&options.site, options.cores) {
         (Some(file), _) => read_site(file)?,
         (None, Some(cores)) => one_node(cores),
@@ -126,46 +274,161 @@ pub(super) fn replay_trace(out: Output, options: &ReplayOptions) -> Result<(), F
     };
     let machine = Arc::new(Machine::of_site(&site));
     let cores = machine.total(NCPUS);
+    let on = Cluster {
+        site,
+        machine,
+        cores,
+    };
+    match (&options.trace, options.generate) {
+        (Some(path), _) => replay_file(out, options, &on, path),
+        (None, model) => replay_generated(out, options, &on, model.unwrap_or(Model::Oculus)),
+    }
+}
+
+fn replay_file(
+    out: Output,
+    options: &ReplayOptions,
+    on: &Cluster,
+    path: &Path,
+) -> Result<(), Failure> {
+    let file = File::open(path).map_err(|error| Failure::file(path, &error))?;
+    let trace = swf::read(BufReader::new(file))
+        .map_err(|error| Failure::Failed(format!("{}: {error}", path.display())))?;
+    let (jobs, too_large) = told(options, on, trace.jobs, options.seed);
+    let name = path.display().to_string();
+    let (comparison, outcomes) = compare(options, on, &name, &jobs)?;
+    write_files(options, on, &comparison, &jobs, outcomes.as_deref())?;
+    let replayed = Replayed {
+        site: on.site.name.clone(),
+        left_out: trace.left_out.total(),
+        too_large,
+        comparison,
+    };
+    out.print(&replayed, || text(&replayed))
+}
+
+fn replay_generated(
+    out: Output,
+    options: &ReplayOptions,
+    on: &Cluster,
+    model: Model,
+) -> Result<(), Failure> {
+    let mut replays = Vec::new();
+    for seed in options.seed..options.seed.saturating_add(options.seeds) {
+        let jobs = match model {
+            Model::Oculus => {
+                let jobs = workload::Workload::oculus(options.jobs, workload::MEAN_DAY, seed);
+                jobs.with_load(on.cores, options.load).generate()
+            }
+            Model::Lublin => Lublin {
+                jobs: options.jobs,
+                cores: on.cores,
+                load_percent: options.load,
+                accuracy_percent: options.accuracy,
+                seed,
+            }
+            .generate(),
+        };
+        let (jobs, _) = told(options, on, jobs, seed);
+        let name = format!("{}, seed {seed}", name_of(model));
+        let (comparison, outcomes) = compare(options, on, &name, &jobs)?;
+        write_files(options, on, &comparison, &jobs, outcomes.as_deref())?;
+        replays.push(OfSeed {
+            seed,
+            workload: Summary::of(&jobs),
+            comparison,
+        });
+    }
+    let comparisons: Vec<Comparison> = replays.iter().map(|of| of.comparison.clone()).collect();
+    let generated = Generated {
+        site: on.site.name.clone(),
+        model: name_of(model),
+        load_percent: options.load,
+        cores: on.cores,
+        against: against(&comparisons),
+        replays,
+    };
+    out.print(&generated, || {
+        let mut text = format!("On {}:\n", generated.site);
+        for of in &generated.replays {
+            text += &(of.comparison.text(Format::Text) + "\n");
+        }
+        text + &against_text(&generated.against, Format::Text)
+    })
+}
+
+fn name_of(model: Model) -> &'static str {
+    match model {
+        Model::Oculus => "oculus",
+        Model::Lublin => "lublin",
+    }
+}
+
+/// The jobs that the cluster can have, as schedulers are told of them, and how many it can't
+/// have.
+fn told(
+    options: &ReplayOptions,
+    on: &Cluster,
+    jobs: Vec<TraceJob>,
+    seed: u64,
+) -> (Vec<TraceJob>, usize) {
     let estimates = match options.estimates {
         EstimatesName::Users => Estimates::Users,
         EstimatesName::Perfect => Estimates::Perfect,
     };
-    let told = trace.jobs.iter().map(|job| job.with(estimates));
-    let (jobs, too_large): (Vec<TraceJob>, Vec<_>) = told.partition(|job| job.cores <= cores);
-    let mut comparison = Comparison::new(&path.display().to_string(), &jobs, cores);
+    let (mut jobs, too_large): (Vec<TraceJob>, Vec<_>) =
+        jobs.into_iter().partition(|job| job.cores <= on.cores);
+    // By what users said, so that they are the same whatever is told.
+    workload::add_deadlines(&mut jobs, options.deadlines, options.slack, seed);
+    let told = jobs.iter().map(|job| job.with(estimates)).collect();
+    (told, too_large.len())
+}
+
+/// Under all schedulers; also what the last of them made of the jobs.
+fn compare(
+    options: &ReplayOptions,
+    on: &Cluster,
+    name: &str,
+    jobs: &[TraceJob],
+) -> Result<(Comparison, Option<Vec<Outcome>>), Failure> {
+    let mut comparison = Comparison::new(name, jobs, on.cores);
     let mut schedule = None;
     for &name in &options.policy {
-        let rules = Rules::of_site(&site, &machine, horizon());
-        let mut policy: Box<dyn Policy> = match name {
-            PolicyName::Fcfs => Box::new(Fcfs::new(cores)),
-            PolicyName::Easy => Box::new(Easy::new(cores)),
-            PolicyName::Conservative => {
-                Box::new(Conservative::new(cores).with_most_looks(options.backfills))
-            }
-            PolicyName::Planned => {
-                let policy = pbs_cluster::Policy::of_site(&site);
-                let machine = machine.clone();
-                let planned = Planned::with_policy(machine, rules, policy, options.backfills);
-                Box::new(planned)
-            }
+        let rules = Rules::of_site(&on.site, &on.machine, horizon());
+        let planned = || {
+            let policy = pbs_cluster::Policy::of_site(&on.site);
+            Planned::with_policy(on.machine.clone(), rules, policy, options.backfills)
         };
-        let outcomes = run(&jobs, policy.as_mut(), cores)?;
-        comparison.push(policy.name(), &jobs, &outcomes);
+        let mut policy: Box<dyn Policy> = match name {
+            PolicyName::Fcfs => Box::new(Fcfs::new(on.cores)),
+            PolicyName::Easy => Box::new(Easy::new(on.cores)),
+            PolicyName::Conservative => {
+                Box::new(Conservative::new(on.cores).with_most_looks(options.backfills))
+            }
+            PolicyName::Planned => Box::new(planned()),
+            PolicyName::PlannedDeadlines => Box::new(planned().keeping_deadlines()),
+        };
+        let outcomes = run(jobs, policy.as_mut(), on.cores)?;
+        comparison.push(policy.name(), jobs, &outcomes);
         schedule = Some(outcomes);
     }
-    if let (Some(file), Some(outcomes)) = (&options.output, schedule) {
-        write(file, &trace_text(&jobs, Some(&outcomes), cores))?;
+    Ok((comparison, schedule))
+}
+
+fn write_files(
+    options: &ReplayOptions,
+    on: &Cluster,
+    comparison: &Comparison,
+    jobs: &[TraceJob],
+    outcomes: Option<&[Outcome]>,
+) -> Result<(), Failure> {
+    if let (Some(file), Some(_)) = (&options.output, outcomes) {
+        write(file, &trace_text(jobs, outcomes, on.cores))?;
     }
     if let Some(file) = &options.picture {
         write(file, &comparison.picture())?;
     }
-    let replayed = Replayed {
-        site: site.name.clone(),
-        left_out: trace.left_out.total(),
-        too_large: too_large.len(),
-        comparison,
-    };
-    out.print(&replayed, || text(&replayed))
+    Ok(())
 }
 
 /// Under one scheduler; how far it is is shown where somebody looks.
@@ -216,12 +479,40 @@ fn horizon() -> std::ops::Range<u64> {
     0..now_s.map_or(0, |now| now.as_secs()) + TEN_YEARS_S
 }
 
-pub(super) fn write_workload(options: &WorkloadOptions) -> Result<(), Failure> {
-    let jobs = workload::oculus(options.jobs, options.per_day.max(1), options.seed);
-    let text = trace_text(&jobs, None, workload::CORES);
-    match &options.output {
-        Some(file) => write(file, &text),
-        None => write_out(&text),
+pub(super) fn write_workload(out: Output, options: &WorkloadOptions) -> Result<(), Failure> {
+    let (jobs, cores) = match options.model {
+        Model::Oculus => {
+            let jobs = workload::oculus(options.jobs, options.per_day.max(1), options.seed);
+            (jobs, workload::CORES)
+        }
+        Model::Lublin => {
+            let lublin = Lublin {
+                jobs: options.jobs,
+                cores: options.cores,
+                load_percent: options.load,
+                accuracy_percent: options.accuracy,
+                seed: options.seed,
+            };
+            (lublin.generate(), options.cores)
+        }
+    };
+    let text = || trace_text(&jobs, None, cores);
+    if let Some(file) = &options.output {
+        write(file, &text())?;
+    }
+    match (&options.output, out.json) {
+        (_, true) => {
+            let written = Written {
+                workload: Summary::of(&jobs),
+                published: match options.model {
+                    Model::Oculus => Some(workload::published()),
+                    Model::Lublin => None,
+                },
+            };
+            out.named("cluster-workload").print(&written, String::new)
+        }
+        (Some(_), false) => Ok(()),
+        (None, false) => write_out(&text()),
     }
 }
 

@@ -66,6 +66,8 @@ pub struct Metrics {
     pub fairness: Fairness,
     /// Jobs with a deadline.
     pub deadlines: usize,
+    /// Those of them that ran.
+    pub deadlines_accepted: usize,
     /// Those of them that were over by then, and not because they were killed.
     pub deadlines_kept: usize,
     /// By cores, from the narrow to the wide; only what there is.
@@ -173,6 +175,10 @@ impl Metrics {
             utilisation_loaded: part(last_s, last_s - first_s),
             fairness: Fairness::of(&ran, bound_s),
             deadlines: jobs.iter().filter(|job| job.deadline_s.is_some()).count(),
+            deadlines_accepted: ran
+                .iter()
+                .filter(|ran| ran.job.deadline_s.is_some())
+                .count(),
             deadlines_kept: ran.iter().filter(|ran| ran.keeps_deadline()).count(),
             sizes: SizeClass::all(&ran, bound_s),
         }
@@ -275,6 +281,10 @@ mod tests {
             job.deadline_s = deadline_s;
         }
         let mut outcomes = [0, 1, 2, 3].map(|job| outcome(job, 0, 10));
+        outcomes[1].start_s = None;
+        let accepted = Metrics::of(&jobs, &outcomes, 4).deadlines_accepted;
+        assert_eq!(accepted, 2, "who never ran was declined");
+        outcomes[1].start_s = Some(0);
         // Killed in time is not what was wanted.
         outcomes[3].killed = true;
         let metrics = Metrics::of(&jobs, &outcomes, 4);

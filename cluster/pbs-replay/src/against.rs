@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What one policy gains over others, on several traces of the same kind.
+
+use pbs_report::{Format, Table};
+use serde::Serialize;
+
+use crate::metrics::Metrics;
+use crate::{Compared, Comparison};
+
+/// One policy beside another one.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Against {
+    /// Whose gain it is.
+    pub policy: String,
+    /// Over whom.
+    pub against: String,
+    /// On each trace, in their order.
+    pub gains: Vec<Gain>,
+}
+
+/// On one trace. Times that are a part of the other's are less than 1 where it is faster.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Gain {
+    /// Mean wait, as a part of the other's.
+    pub wait_times: f64,
+    /// Mean bounded slowdown, as a part of the other's.
+    pub bounded_slowdown_times: f64,
+    /// By how many points more of the machine is used from the first submission to the last end.
+    pub used_points: f64,
+    /// ... and while jobs come.
+    pub used_loaded_points: f64,
+    /// By how many points more of all deadlines are kept.
+    pub deadlines_kept_points: f64,
+}
+
+impl Gain {
+    fn of(this: &Metrics, other: &Metrics) -> Self {
+        let times = |of: f64, by: f64| match (of, by) {
+            (of, by) if of == by => 1.0,
+            (of, by) => of / by,
+        };
+        let kept = |of: &Metrics| of.deadlines_kept as f64 / of.deadlines.max(1) as f64;
+        let points = |of: fn(&Metrics) -> f64| 100.0 * (of(this) - of(other));
+        Self {
+            wait_times: times(this.wait_s.mean, other.wait_s.mean),
+            bounded_slowdown_times: times(this.bounded_slowdown.mean, other.bounded_slowdown.mean),
+            used_points: points(|of| of.utilisation),
+            used_loaded_points: points(|of| of.utilisation_loaded),
+            deadlines_kept_points: 100.0 * (kept(this) - kept(other)),
+        }
+    }
+}
+
+/// What the last policy of each comparison gains over the others, which are the same in all.
+pub fn against(comparisons: &[Comparison]) -> Vec<Against> {
+    let last = |of: &Comparison| of.policies.last().cloned();
+    let Some(policy) = comparisons.first().and_then(last) else {
+        return Vec::new();
+    };
+    let named = |of: &Comparison, name: &str| -> Option<Compared> {
+        of.policies.iter().find(|of| of.policy == name).cloned()
+    };
+    let others = comparisons.first().map_or(&[][..], |of| &of.policies);
+    let others = others.iter().filter(|other| other.policy != policy.policy);
+    let all = others.map(|other| Against {
+        policy: policy.policy.clone(),
+        against: other.policy.clone(),
+        gains: comparisons
+            .iter()
+            .filter_map(|of| {
+                let (this, other) = (named(of, &policy.policy)?, named(of, &other.policy)?);
+                Some(Gain::of(&this.metrics, &other.metrics))
+            })
+            .collect(),
+    });
+    all.collect()
+}
+
+/// A table: a row for each trace.
+pub fn against_text(all: &[Against], format: Format) -> String {
+    let titles = [
+        "policy",
+        "against",
+        "wait, times",
+        "bounded slowdown, times",
+        "used, points",
+        "used while jobs come, points",
+        "deadlines kept, points",
+    ];
+    let mut table = Table::new(&titles, 2);
+    for of in all {
+        for gain in &of.gains {
+            table.push(vec![
+                of.policy.clone(),
+                of.against.clone(),
+                format!("{:.3}", gain.wait_times),
+                format!("{:.3}", gain.bounded_slowdown_times),
+                format!("{:+.1}", gain.used_points),
+                format!("{:+.1}", gain.used_loaded_points),
+                format!("{:+.1}", gain.deadlines_kept_points),
+            ]);
+        }
+    }
+    table.print(format)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{replay, Easy, Fcfs, Policy, TraceJob};
+
+    #[test]
+    fn gains_worked_by_hand() {
+        // The second waits for the first with both; the third goes before it with EASY.
+        let mut jobs = [
+            TraceJob::new(0, 100, 100, 2),
+            TraceJob::new(0, 100, 100, 4),
+            TraceJob::new(0, 100, 100, 2),
+        ];
+        jobs[2].deadline_s = Some(150);
+        let mut comparison = Comparison::new("", &jobs, 4);
+        let (mut fcfs, mut easy) = (Fcfs::new(4), Easy::new(4));
+        let all: [&mut dyn Policy; 2] = [&mut fcfs, &mut easy];
+        for policy in all {
+            let outcomes = replay(&jobs, policy, |_| ()).unwrap();
+            comparison.push(policy.name(), &jobs, &outcomes);
+        }
+        let found = against(&[comparison.clone(), comparison]);
+        assert_eq!(found.len(), 1);
+        assert_eq!(
+            (found[0].against.as_str(), found[0].gains.len()),
+            ("FCFS", 2)
+        );
+        let gain = found[0].gains[0];
+        assert!((gain.wait_times - 1.0 / 3.0).abs() < 1e-9);
+        assert!((gain.bounded_slowdown_times - 4.0 / 6.0).abs() < 1e-9);
+        // 800 core seconds in 200 s instead of 300 s.
+        assert!((gain.used_points - 100.0 * (1.0 - 8.0 / 12.0)).abs() < 1e-9);
+        assert_eq!(gain.deadlines_kept_points, 100.0);
+        assert!(against_text(&found, Format::Text).contains("+100.0"));
+        assert!(against(&[]).is_empty());
+    }
+}
