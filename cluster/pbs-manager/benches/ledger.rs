@@ -5,6 +5,9 @@
 //! best effort, of its users. The ledger is in the directory of `PBS_BENCH_DIR`, or that of
 //! temporary files; time is that of the clock, for the disk is waited for.
 
+#[path = "../../pbs-replay/benches/rows/mod.rs"]
+mod rows;
+
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{channel, Sender};
 use std::time::Instant;
@@ -13,6 +16,7 @@ use pbs_ledger::Access;
 use pbs_manager::{Caller, Manager, Simulated, Wish};
 use pbs_replay::workload;
 use pbs_site::Site;
+use rows::{Bar, Rows};
 
 const T: u64 = 1_800_000_000;
 const CLIENTS: usize = 30;
@@ -107,27 +111,84 @@ fn peak_mib() -> f64 {
     kib.unwrap_or(0.0) / 1024.0
 }
 
-fn main() {
-    if std::env::args().any(|argument| argument == "--test") {
-        return;
-    }
-    println!("\nThe ledger, on OCuLUS with limits and pools, by the clock:");
+/// Keller's measurement (6): clients that submit two cores for two minutes in a loop, and
+/// all of that runs.
+fn two_cores(count: usize) -> Vec<(Caller, Wish)> {
+    let of = |(caller, wish): (Caller, Wish)| {
+        let wish = Wish {
+            rset: "ncpus=2".parse().expect("a request"),
+            duration_s: 120,
+            ..wish
+        };
+        (caller, wish)
+    };
+    wishes(count).into_iter().map(of).collect()
+}
+
+fn create(path: &Path) -> Manager<Simulated> {
+    Manager::create(path, &site(), T, Simulated::default()).expect("a ledger")
+}
+
+fn clients(rows: &Rows) {
     let file = path("clients");
-    let create = |path| Manager::create(path, &site(), T, Simulated::default()).expect("a ledger");
     let mut manager = create(&file);
     let (planned, took_s) = by_clients(&mut manager, wishes(15_000));
-    println!(
-        "  {:>9.0} durable submissions/s by {CLIENTS} clients ({planned} of 15,000 planned)",
-        15_000.0 / took_s
+    let (bar, what) = (
+        Bar::AtLeast(1_000.0),
+        "durable submissions by 30 clients, jobs as in example 3",
     );
-    println!(
-        "  {:>9.1} MiB at most, with {} requests and their answers",
+    rows.tell(
+        "clients-submissions",
+        15_000.0 / took_s,
+        "per second",
+        bar,
+        what,
+    );
+    let what = "of 15,000 planned";
+    rows.tell("clients-planned", planned as f64, "jobs", Bar::None, what);
+    let what = "memory of the process with those requests and their answers";
+    rows.tell(
+        "clients-memory",
         peak_mib(),
-        manager.open_rows().len()
+        "MiB",
+        Bar::AtMost(150.0),
+        what,
     );
     drop(manager);
     remove(&file);
+}
 
+fn two_core_clients(rows: &Rows) {
+    let file = path("two-cores");
+    let mut manager = create(&file);
+    let begin = Instant::now();
+    let mut planned = 0;
+    // They run meanwhile: half a minute of the cluster goes by for each thousand.
+    for part in two_cores(15_000).chunks(1_000) {
+        planned += by_clients(&mut manager, part.to_vec()).0;
+        manager
+            .advance(manager.clock_s() + 30)
+            .expect("time goes on");
+    }
+    let per_second = 15_000.0 / begin.elapsed().as_secs_f64();
+    let (bar, what) = (
+        Bar::AtLeast(1_000.0),
+        "durable submissions by 30 clients, two cores for two minutes, which run",
+    );
+    rows.tell("two-cores-submissions", per_second, "per second", bar, what);
+    let what = "of 15,000 planned";
+    rows.tell(
+        "two-cores-planned",
+        planned as f64,
+        "jobs",
+        Bar::AtLeast(15_000.0),
+        what,
+    );
+    drop(manager);
+    remove(&file);
+}
+
+fn array(rows: &Rows) {
     let file = path("array");
     let mut manager = create(&file);
     let (caller, wish) = wishes(1).remove(0);
@@ -151,13 +212,22 @@ fn main() {
         let done = manager.submit(&caller, &of);
         assert!(done.is_ok(), "{done:?}");
     }
-    println!(
-        "  {:>9.2} s for two durable arrays of 4,900",
-        begin.elapsed().as_secs_f64()
+    let took_s = begin.elapsed().as_secs_f64();
+    let what = "for two durable arrays of 4,900, the most that a user may have";
+    rows.tell("arrays-seconds", took_s, "s", Bar::AtMost(0.5), what);
+    let what = "others wait for an array, which is planned as a whole";
+    rows.tell(
+        "arrays-wait",
+        took_s / 2.0 * 1e3,
+        "ms",
+        Bar::AtMost(30.0),
+        what,
     );
     drop(manager);
     remove(&file);
+}
 
+fn recovery(rows: &Rows) {
     let file = path("recovery");
     let mut manager = create(&file);
     for part in wishes(5_000).chunks(500) {
@@ -170,21 +240,51 @@ fn main() {
     let (manager, _) = opened.expect("a ledger");
     let took_s = begin.elapsed().as_secs_f64();
     assert_eq!(manager.open_rows(), before, "it is as it was");
-    println!(
-        "  {took_s:>9.2} s to recover {} requests, each checked against its nodes",
-        before.len()
+    let (count, what) = (
+        before.len() as f64,
+        "requests, each checked against its nodes",
+    );
+    rows.tell("recovered", count, "requests", Bar::None, what);
+    rows.tell(
+        "recovery-seconds",
+        took_s,
+        "s",
+        Bar::AtMost(0.5),
+        "to recover them",
     );
     drop(manager);
-    let file_one = path("one");
-    let mut manager = create(&file_one);
+    remove(&file);
+}
+
+fn one_by_one(rows: &Rows) {
+    let file = path("one");
+    let mut manager = create(&file);
     let begin = Instant::now();
     for (caller, wish) in &wishes(500) {
         let _ = manager.submit(caller, wish);
     }
-    println!(
-        "  {:>9.0} durable submissions/s, one after the other",
-        500.0 / begin.elapsed().as_secs_f64()
-    );
+    let per_second = 500.0 / begin.elapsed().as_secs_f64();
+    let what = "durable submissions, one after the other";
+    rows.tell("one-by-one", per_second, "per second", Bar::None, what);
+    drop(manager);
     remove(&file);
-    remove(&file_one);
+}
+
+fn main() {
+    let Some(rows) = Rows::from_arguments() else {
+        return;
+    };
+    let parts: [(&str, fn(&Rows)); 5] = [
+        // The first, for the memory is that of the process.
+        ("clients", clients),
+        ("two-cores", two_core_clients),
+        ("arrays", array),
+        ("recovery", recovery),
+        ("one-by-one", one_by_one),
+    ];
+    for (part, measure) in parts {
+        if rows.wants(part) {
+            measure(&rows);
+        }
+    }
 }

@@ -5,6 +5,9 @@
 //! what was. The jobs are those of Keller's example 3; 200 users of 70 groups have limits,
 //! and a pool keeps cores free for small requests. A thread's time on a CPU is what counts.
 
+mod rows;
+
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use pbs_cluster::literal::Literal;
@@ -12,6 +15,11 @@ use pbs_cluster::{Limit, Limited, Machine, Planner, Pool, Request, RequestId, Ru
 use pbs_gen::{Random, Stream};
 use pbs_replay::{workload, Policy};
 use pbs_site::{Share, Site, Whom};
+use rows::{Bar, Rows};
+use rustix::thread::{sched_getaffinity, sched_setaffinity, CpuSet};
+
+/// For so long decisions are counted, in seconds.
+const LONG_S: f64 = 2.0;
 
 /// The time that this thread had of a CPU, in seconds.
 fn cpu_s() -> f64 {
@@ -123,129 +131,292 @@ fn decide_literally(planner: &Planner, seconds: f64) -> f64 {
     f64::from(count) / took_s
 }
 
-fn peak_kib() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let kib = line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok());
-    kib.unwrap_or(0)
+/// A cluster, its jobs, and what is wanted of it.
+struct Scene {
+    part: &'static str,
+    name: &'static str,
+    site: fn() -> Site,
+    jobs: usize,
+    cores: std::ops::RangeInclusive<u64>,
+    least_decisions: f64,
 }
 
-fn main() {
-    let row = |what: &str, value: f64, unit: &str, bar: &str| {
-        println!("{what:<58} {value:>12.1} {unit:<6} {bar}");
+const SCENES: [Scene; 3] = [
+    Scene {
+        part: "oculus",
+        name: "OCuLUS, 10,000 jobs",
+        site: Site::oculus,
+        jobs: 10_000,
+        cores: 1..=4096,
+        least_decisions: 20_000.0,
+    },
+    Scene {
+        part: "arminius",
+        name: "ARMINIUS, 10,000 jobs",
+        site: Site::arminius,
+        jobs: 10_000,
+        cores: 1..=512,
+        least_decisions: 40_000.0,
+    },
+    Scene {
+        part: "wide",
+        name: "OCuLUS, 2,000 jobs of 512 cores and more",
+        site: Site::oculus,
+        jobs: 2_000,
+        cores: 512..=4096,
+        least_decisions: 2_000.0,
+    },
+];
+
+/// Jobs are submitted, then decided about: as here, and as printed.
+fn scene(rows: &Rows, of: &Scene) {
+    let machine = Arc::new(Machine::of_site(&(of.site)()));
+    let mut planner = Planner::new(machine, rules());
+    let all = requests(of.jobs, *of.cores.start(), *of.cores.end());
+    let (took_s, declined) = timed(|| {
+        let declined = all
+            .iter()
+            .filter(|request| planner.submit(0, request).is_err());
+        declined.count()
+    });
+    let name = of.name;
+    let tell = |row: &str, value, unit, bar, what: &str| {
+        let what = format!("{name}: {what}");
+        rows.tell(&format!("{}-{row}", of.part), value, unit, bar, &what);
     };
-    println!("{:<58} {:>12}        target", "what", "measured");
-    let scenes = [
-        (
-            "OCuLUS, 10,000 jobs",
-            Site::oculus(),
-            10_000,
-            1,
-            4096,
-            "20,000",
-        ),
-        (
-            "ARMINIUS, 10,000 jobs",
-            Site::arminius(),
-            10_000,
-            1,
-            512,
-            "40,000",
-        ),
-        (
-            "OCuLUS, 2,000 jobs of 512 cores and more",
-            Site::oculus(),
-            2_000,
-            512,
-            4096,
-            "2,000",
-        ),
-    ];
-    for (name, site, count, least, most, bar) in scenes {
-        let machine = Arc::new(Machine::of_site(&site));
-        let mut planner = Planner::new(machine.clone(), rules());
-        let all = requests(count, least, most);
-        let (took_s, declined) = timed(|| {
-            let declined = all
-                .iter()
-                .filter(|request| planner.submit(0, request).is_err());
-            declined.count()
-        });
-        row(
-            &format!("{name}: submissions"),
-            count as f64 / took_s,
-            "/s",
-            "15,000 in process",
-        );
-        row(&format!("{name}: declined"), declined as f64, "", "");
-        row(
-            &format!("{name}: changes of free cores"),
-            planner.steps() as f64,
-            "",
-            "345",
-        );
-        let literally = decide_literally(&planner, 3.0);
-        let decided = decide(&mut planner, 3.0);
-        row(&format!("{name}: decisions"), decided, "/s", bar);
-        row(
-            &format!("{name}: as printed, without limits"),
-            literally,
-            "/s",
-            "",
-        );
-        row(
-            &format!("{name}: times as many"),
-            decided / literally,
-            "",
-            "",
-        );
-    }
-    let machine = Arc::new(Machine::of_site(&Site::oculus()));
+    let (per_second, none) = ("per second", Bar::None);
+    let submissions = of.jobs as f64 / took_s;
+    let (least, what) = (Bar::AtLeast(15_000.0), "submitted in process");
+    tell("submissions", submissions, per_second, least, what);
+    tell("declined", declined as f64, "jobs", none, "declined");
+    let what = "changes of free cores in the plan";
+    tell("slots", planner.steps() as f64, "slots", none, what);
+    let last_s = planner.free(pbs_cluster::NCPUS).map(|step| step.0).last();
+    let weeks = last_s.unwrap_or(0) as f64 / (7.0 * 86_400.0);
+    let what = "how far the plan reaches";
+    tell("weeks", weeks, "weeks", none, what);
+    let memory = planner.memory();
+    let all = [memory.system, memory.nodes, memory.consumers];
+    let sum = |of: fn(&pbs_cluster::Vectors) -> usize| all.iter().map(of).sum::<usize>() as f64;
+    let (bar, what) = (Bar::AtMost(60.0), "all vectors of the plan");
+    tell(
+        "vectors-megabytes",
+        sum(|of| of.bytes) / 1e6,
+        "MB",
+        bar,
+        what,
+    );
+    tell(
+        "vectors",
+        sum(|of| of.vectors),
+        "vectors",
+        none,
+        "how many those are",
+    );
+    let what = "the slots of all of them";
+    tell("vector-slots", sum(|of| of.slots), "slots", none, what);
+    let literally = decide_literally(&planner, LONG_S);
+    let decided = decide(&mut planner, LONG_S);
+    let bar = Bar::AtLeast(of.least_decisions);
+    tell("decisions", decided, per_second, bar, "decisions");
+    let what = "decisions as printed, without limits and pools";
+    tell("literal-decisions", literally, per_second, none, what);
+    let what = "times as many decisions as by the procedure as printed";
+    tell("times-literal", decided / literally, "times", none, what);
+}
+
+/// What ten times, and a hundred times as many jobs change.
+fn many(rows: &Rows) {
+    let machine = oculus();
     let mut decided = Vec::new();
     for count in [1_000, 100_000] {
         let mut planner = Planner::new(machine.clone(), rules());
         for request in requests(count, 16, 4096) {
             let _ = planner.submit(0, &request);
         }
-        let per_second = decide(&mut planner, 3.0);
-        row(
-            &format!("decisions beside {count} jobs"),
-            per_second,
-            "/s",
-            "",
-        );
-        decided.push(per_second);
         if count == 100_000 {
-            let one = requests(1, 16, 16);
-            let (took_s, _) = timed(|| planner.submit(0, &one[0]));
-            row("a submission beside 100,000 jobs", took_s * 1e3, "ms", "10");
+            answers(rows, &mut planner);
         }
+        let per_second = decide(&mut planner, LONG_S);
+        let (name, what) = (
+            format!("decisions-beside-{count}"),
+            format!("decisions beside {count} jobs"),
+        );
+        rows.tell(&name, per_second, "per second", Bar::None, &what);
+        decided.push(per_second);
     }
-    row(
-        "a decision beside 100,000 jobs, to one beside 1,000",
+    rows.tell(
+        "decision-beside-many",
         decided[0] / decided[1],
-        "",
-        "3",
+        "times",
+        Bar::AtMost(3.0),
+        "what a decision takes beside 100,000 jobs, of one beside 1,000",
     );
-    let mut planner = Planner::new(machine.clone(), rules());
-    let one = &requests(1, 1, 1)[0];
-    let (took_s, ()) = timed(|| {
-        for _ in 0..10_000 {
-            let _ = planner.submit(0, one);
-        }
-    });
-    row("an array of 10,000", took_s, "s", "0.5");
-    let jobs: Vec<_> = workload::oculus(workload::BUSIEST_DAY, workload::BUSIEST_DAY, 1);
-    let mut planned = pbs_replay::Planned::new(machine.clone(), Rules::default(), 10);
-    let (took_s, replayed) = timed(|| pbs_replay::replay(&jobs, &mut planned, |_| ()));
-    row("the busiest day of 196,217 jobs", took_s, "s", "60");
-    if let Err(fault) = replayed {
-        println!("{}: {fault}", planned.name());
+}
+
+/// How long who asks waits while all that is planned is looked at for a better place: for
+/// ten of those, and for the answer.
+fn answers(rows: &Rows, planner: &mut Planner) {
+    let first = planner.requests().next();
+    if let Some(first) = first {
+        planner.remove(0, first);
     }
-    row(
-        "peak of memory of all this",
-        peak_kib() as f64 / 1024.0,
-        "MiB",
-        "",
+    let one = &requests(1, 16, 16)[0];
+    let mut took_ms: Vec<f64> = (0..100)
+        .map(|_| {
+            let (took_s, _) = timed(|| {
+                planner.backfill(0, 10);
+                planner.submit(0, one)
+            });
+            took_s * 1e3
+        })
+        .collect();
+    took_ms.sort_by(f64::total_cmp);
+    let (median, most) = (took_ms[took_ms.len() / 2], took_ms[took_ms.len() - 1]);
+    let (bar, what) = (
+        Bar::AtMost(10.0),
+        "a submission while 100,000 jobs are backfilled",
     );
+    rows.tell("answer-while-backfilling", median, "ms", bar, what);
+    let what = "the same, the longest of 100";
+    rows.tell("longest-while-backfilling", most, "ms", bar, what);
+}
+
+fn array(rows: &Rows) {
+    let mut planner = Planner::new(oculus(), rules());
+    let one = &requests(1, 1, 1)[0];
+    let (took_s, planned) = timed(|| {
+        (0..10_000)
+            .filter(|_| planner.submit(0, one).is_ok())
+            .count()
+    });
+    let what = "to plan an array of 10,000 jobs of one core";
+    rows.tell("array-seconds", took_s, "s", Bar::AtMost(0.5), what);
+    rows.tell(
+        "array-planned",
+        planned as f64,
+        "jobs",
+        Bar::AtLeast(10_000.0),
+        "of them planned",
+    );
+    // Keller plans it in blocks, between which others are answered.
+    let mut planner = Planner::new(oculus(), rules());
+    let blocks = (0..20).map(|_| {
+        let (took_s, ()) = timed(|| {
+            for _ in 0..500 {
+                let _ = planner.submit(0, one);
+            }
+        });
+        took_s * 1e3
+    });
+    let most = blocks.fold(0.0, f64::max);
+    let what = "others wait for a block of 500 at most";
+    rows.tell("array-block", most, "ms", Bar::AtMost(30.0), what);
+}
+
+fn oculus() -> Arc<Machine> {
+    Arc::new(Machine::of_site(&Site::oculus()))
+}
+
+/// The order in which a better place is sought, of jobs that came in another one. The planner
+/// keeps them in that order, and so never sorts.
+fn sort(rows: &Rows) {
+    let mut random = Random::new(1, Stream::Trace);
+    let jobs: Vec<(Reverse<u64>, u64, u64)> = (0..60_000)
+        .map(|id| (Reverse(random.below(1_000)), random.below(1 << 32), id))
+        .collect();
+    let mut took_ms: Vec<f64> = (0..11)
+        .map(|_| {
+            let mut jobs = jobs.clone();
+            let (took_s, ()) = timed(|| jobs.sort_unstable());
+            std::hint::black_box(jobs);
+            took_s * 1e3
+        })
+        .collect();
+    took_ms.sort_by(f64::total_cmp);
+    let what = "to sort 60,000 jobs by priority and time of submission";
+    rows.tell("sort", took_ms[5], "ms", Bar::AtMost(10.0), what);
+}
+
+/// Decisions of a thread that stays on a CPU, beside those of one that need not. Both are
+/// measured by turns, as the machine has other things to do.
+fn pinned(rows: &Rows) {
+    let Ok(all) = sched_getaffinity(None) else {
+        return;
+    };
+    let mut one = CpuSet::new();
+    if let Some(cpu) = (0..CpuSet::MAX_CPU).rev().find(|&cpu| all.is_set(cpu)) {
+        one.set(cpu);
+    }
+    let mut planner = Planner::new(oculus(), rules());
+    for request in requests(10_000, 1, 4096) {
+        let _ = planner.submit(0, &request);
+    }
+    let mut decided = [Vec::new(), Vec::new()];
+    for turn in 0..10 {
+        let cpus = [&all, &one][turn % 2];
+        if sched_setaffinity(None, cpus).is_ok() {
+            decided[turn % 2].push(decide(&mut planner, 0.5));
+        }
+    }
+    let _ = sched_setaffinity(None, &all);
+    let [free, pinned] = decided.map(|mut of: Vec<f64>| {
+        of.sort_by(f64::total_cmp);
+        of.get(of.len() / 2).copied().unwrap_or(0.0)
+    });
+    let (unit, none) = ("per second", Bar::None);
+    rows.tell(
+        "unpinned-decisions",
+        free,
+        unit,
+        none,
+        "decisions of a thread on any CPU",
+    );
+    rows.tell(
+        "pinned-decisions",
+        pinned,
+        unit,
+        none,
+        "decisions of one that stays on its own",
+    );
+    let what = "times as many decisions if it is pinned";
+    rows.tell("times-pinned", pinned / free, "times", none, what);
+}
+
+fn busiest_day(rows: &Rows) {
+    let jobs = workload::oculus(workload::BUSIEST_DAY, workload::BUSIEST_DAY, 1);
+    let mut planned = pbs_replay::Planned::new(oculus(), Rules::default(), 10);
+    let (took_s, replayed) = timed(|| pbs_replay::replay(&jobs, &mut planned, |_| ()));
+    let outcomes = replayed.unwrap_or_else(|fault| panic!("{}: {fault}", planned.name()));
+    let ran = outcomes.iter().filter(|of| of.start_s.is_some()).count();
+    let what = "to replay the busiest day";
+    rows.tell("busiest-day", took_s, "s", Bar::AtMost(60.0), what);
+    rows.tell(
+        "busiest-day-jobs",
+        ran as f64,
+        "jobs",
+        Bar::None,
+        "jobs that ran",
+    );
+}
+
+fn main() {
+    let Some(rows) = Rows::from_arguments() else {
+        return;
+    };
+    for of in SCENES.iter().filter(|of| rows.wants(of.part)) {
+        scene(&rows, of);
+    }
+    let parts: [(&str, fn(&Rows)); 5] = [
+        ("many", many),
+        ("array", array),
+        ("sort", sort),
+        ("pinned", pinned),
+        ("busiest-day", busiest_day),
+    ];
+    for (part, measure) in parts {
+        if rows.wants(part) {
+            measure(&rows);
+        }
+    }
 }

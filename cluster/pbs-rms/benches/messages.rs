@@ -6,12 +6,16 @@
 //! answer what they are told, chains run, and others queue. A request is a message, done is
 //! one, and an update is both. A thread's time on a CPU is what counts.
 
+#[path = "../../pbs-replay/benches/rows/mod.rs"]
+mod rows;
+
 use std::collections::BTreeMap;
 
 use pbs_gen::{Random, Stream};
 use pbs_rms::{
     AppId, Ask, Event, Kind, Notice, Policy, Relation, Request, RequestId, Rms, Update, FOREVER,
 };
+use rows::{Bar, Rows};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -207,7 +211,7 @@ impl Load {
     }
 }
 
-fn steady(makes_views: bool, seconds: u64) {
+fn steady(rows: &Rows, makes_views: bool, seconds: u64) {
     let mut load = Load::new(1, false, makes_views);
     load.pass(0);
     load.messages = 0;
@@ -220,16 +224,16 @@ fn steady(makes_views: bool, seconds: u64) {
     }
     let took_s = cpu_s() - begin_s;
     let rate = load.messages as f64 / took_s;
-    let name = if makes_views {
-        "steady, all views"
-    } else {
-        "steady"
-    };
     let (messages, requests) = (load.messages, load.requests());
-    println!("rms/{name:<20} {rate:>12.0} messages/s  {messages} messages, {seconds} passes, {requests} requests at the end");
+    let what = format!("{messages} messages, {seconds} passes, {requests} requests at the end");
+    let (name, bar) = match makes_views {
+        true => ("messages-with-all-views", Bar::None),
+        false => ("messages", Bar::AtLeast(100_000.0)),
+    };
+    rows.tell(name, rate, "per second", bar, &what);
 }
 
-fn uncoalesced(seconds: u64) {
+fn uncoalesced(rows: &Rows, seconds: u64) {
     let mut load = Load::new(1, true, false);
     load.pass(0);
     load.messages = 0;
@@ -244,13 +248,12 @@ fn uncoalesced(seconds: u64) {
     let took_s = cpu_s() - begin_s;
     let rate = load.messages as f64 / took_s;
     let (messages, passes) = (load.messages, load.steps);
-    println!(
-        "rms/{:<20} {rate:>12.0} messages/s  {messages} messages, {passes} passes",
-        "uncoalesced"
-    );
+    let what = format!("a pass after each: {messages} messages, {passes} passes");
+    let bar = Bar::AtLeast(5_000.0);
+    rows.tell("uncoalesced", rate, "per second", bar, &what);
 }
 
-fn linear() {
+fn linear(rows: &Rows) {
     let mut points = Vec::new();
     for times in [1, 2, 4, 8, 16, 32] {
         let mut load = Load::new(times, false, false);
@@ -266,17 +269,31 @@ fn linear() {
             took_s = took_s.min(begin.elapsed().as_secs_f64());
         }
         let requests = load.requests();
-        println!("rms/pass {requests:>27} requests  {:.2} ms", took_s * 1e3);
+        let (name, what) = (
+            format!("pass-{}", 2_000 * times),
+            format!("with {requests} requests"),
+        );
+        rows.tell(&name, took_s * 1e3, "ms", Bar::None, &what);
         points.push((requests as f64, took_s));
     }
     let (first, last) = (points[0], points[points.len() - 1]);
     let exponent = (last.1 / first.1).ln() / (last.0 / first.0).ln();
-    println!("rms/{:<20} {exponent:>12.2}", "linear");
+    let (bar, what) = (Bar::AtMost(1.15), "a pass takes requests to this power");
+    rows.tell("linear-exponent", exponent, "", bar, what);
 }
 
 fn main() {
-    steady(false, 1000);
-    steady(true, 200);
-    uncoalesced(30);
-    linear();
+    let Some(rows) = Rows::from_arguments() else {
+        return;
+    };
+    if rows.wants("messages") {
+        steady(&rows, false, 1000);
+        steady(&rows, true, 200);
+    }
+    if rows.wants("uncoalesced") {
+        uncoalesced(&rows, 30);
+    }
+    if rows.wants("linear") {
+        linear(&rows);
+    }
 }

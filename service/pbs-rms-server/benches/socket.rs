@@ -5,6 +5,9 @@
 //! By the clock, with the applications on the same machine. They write their calls by hand, so
 //! that it is the service that is measured.
 
+#[path = "../../../cluster/pbs-replay/benches/rows/mod.rs"]
+mod rows;
+
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -13,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use pbs_rms::Policy;
 use pbs_rms_server::{serve, Hub, Managed, Settings};
+use rows::{Bar, Rows};
 
 /// How long is measured.
 const TIME: Duration = Duration::from_secs(5);
@@ -96,7 +100,7 @@ fn application(path: &Path) -> (u64, Vec<f64>) {
     (messages, took_ms)
 }
 
-fn measure(applications: usize, keep: Option<PathBuf>) {
+fn measure(rows: &Rows, applications: usize, keep: Option<PathBuf>) {
     let directory = std::env::temp_dir().join(format!("rms-bench-{}", std::process::id()));
     std::fs::create_dir_all(&directory).expect("a place for it");
     let path = directory.join("rms.sock");
@@ -131,22 +135,37 @@ fn measure(applications: usize, keep: Option<PathBuf>) {
     let mut took_ms: Vec<f64> = all.into_iter().flat_map(|one| one.1).collect();
     took_ms.sort_by(f64::total_cmp);
     let at = |part: f64| took_ms[(part * (took_ms.len() - 1) as f64) as usize];
-    let kept = if is_kept { ", kept in a file" } else { "" };
-    println!(
-        "rms/socket {applications:>3} applications {:>9.0} messages/s, started after {:.3} ms, \
-         p99 {:.3} ms{kept}",
-        messages as f64 / seconds,
-        at(0.5),
-        at(0.99)
-    );
+    let kept = if is_kept { "-kept" } else { "" };
+    let tell = |row: &str, value, unit, bar, what: &str| {
+        rows.tell(
+            &format!("socket-{applications}{kept}-{row}"),
+            value,
+            unit,
+            bar,
+            what,
+        );
+    };
+    let (bar, what) = (Bar::AtLeast(20_000.0), "over the socket, a pass after each");
+    let rate = messages as f64 / seconds;
+    tell("messages", rate, "per second", bar, what);
+    let what = "from a request to its start, median";
+    tell("median", at(0.5), "ms", Bar::None, what);
+    let (bar, what) = (Bar::AtMost(2.0), "the same, 99 of 100");
+    tell("p99", at(0.99), "ms", bar, what);
     let _ = std::fs::remove_dir_all(&directory);
 }
 
 fn main() {
+    let Some(rows) = Rows::from_arguments() else {
+        return;
+    };
+    if !rows.wants("socket") {
+        return;
+    }
     for applications in [1, 4, 16] {
-        measure(applications, None);
+        measure(&rows, applications, None);
     }
     let kept = std::env::temp_dir().join(format!("rms-bench-{}.kept", std::process::id()));
-    measure(16, Some(kept.clone()));
+    measure(&rows, 16, Some(kept.clone()));
     let _ = std::fs::remove_file(kept);
 }
