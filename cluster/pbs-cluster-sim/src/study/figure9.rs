@@ -40,6 +40,9 @@ pub struct Figure9 {
     /// The most by which the waste of a mesh differs, in percent, between factors at which
     /// all that it ever wants is pre-allocated.
     pub waste_differs_percent: f64,
+    /// By how many percent the median of the waste differs between factors greater than 1,
+    /// from which on the report sees it stay the same.
+    pub waste_above_1_differs_percent: f64,
     /// Meshes that did not come to their end.
     pub unfinished: usize,
 }
@@ -79,20 +82,29 @@ pub fn figure9(sample: Sample) -> Figure9 {
     };
     let differs = all.iter().map(|mesh| {
         let enough = mesh.iter().flatten().filter(|it| it.1);
-        let wastes: Vec<f64> = enough.map(|it| it.0.waste).collect();
-        let most = wastes.iter().copied().fold(0.0, f64::max);
-        let least = wastes.iter().copied().fold(most, f64::min);
-        if most > 0.0 {
-            100.0 * (most - least) / most
-        } else {
-            0.0
-        }
+        differ_percent(enough.map(|it| it.0.waste))
     });
+    let rows: Vec<Row> = FACTORS.iter().enumerate().map(row).collect();
+    let above_1 = rows.iter().filter(|row| row.factor > 1.0);
+    let above_1 = differ_percent(above_1.map(|row| row.waste.median));
     Figure9 {
         sample,
-        rows: FACTORS.iter().enumerate().map(row).collect(),
+        rows,
         waste_differs_percent: differs.fold(0.0, f64::max),
+        waste_above_1_differs_percent: above_1,
         unfinished,
+    }
+}
+
+/// By how many percent of the greatest value the least one is less.
+fn differ_percent(values: impl Iterator<Item = f64>) -> f64 {
+    let values: Vec<f64> = values.collect();
+    let most = values.iter().copied().fold(0.0, f64::max);
+    let least = values.iter().copied().fold(most, f64::min);
+    if most > 0.0 {
+        100.0 * (most - least) / most
+    } else {
+        0.0
     }
 }
 
@@ -219,5 +231,17 @@ impl Figure9 {
             &description,
             &plots,
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn f36_values_differ_by_a_part_of_the_greatest() {
+        assert_eq!(differ_percent([2.0, 4.0, 3.0].into_iter()), 50.0);
+        assert_eq!(differ_percent([0.0, 0.0].into_iter()), 0.0);
+        assert_eq!(differ_percent([].into_iter()), 0.0);
     }
 }
