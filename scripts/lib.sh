@@ -165,6 +165,37 @@ bench_tool()
 		env -C "$TOP/tests/bench" "$CARGO" build --release --locked
 }
 
+# The program that makes figures of what studies in the virtual machine have measured.
+STUDY_TOOL=$BUILD/cargo/bench/release/pbs-vmstudy
+
+# study_ready: what studies need is built.  Their standard output is their result, so what
+# is told of the build goes to standard error.
+study_ready()
+{
+	[ "$ARCH" = arm64 ] || die "ARCH=$ARCH: the PMU counts, which only the machine of arm64 has"
+	mkdir -p "$BUILD/study" "$LOG_DIR/study"
+	{
+		"$TOP/scripts/kernel"
+		"$TOP/scripts/user"
+		CARGO_TARGET_DIR=$BUILD/cargo/bench stage study-tool "Building the studies' tool" \
+			env -C "$TOP/tests/study" "$CARGO" build --release --locked
+	} >&2
+}
+
+# study NAME [OPTION...] -- WORD...: run pbs-vmstudy WORD... in the virtual machine, started
+# with these options; the kernel's log is NAME.console
+study()
+{
+	local name=$1 options=()
+	shift
+	while [ "$1" != -- ]; do
+		options+=("$1")
+		shift
+	done
+	shift
+	"$TOP/qemu/vm" --log "$LOG_DIR/study/$name.console" "${options[@]}" -- pbs-vmstudy "$@"
+}
+
 # cut_inputs LIST FOLDER: what guest's jobs work on, cut out of the kernel's
 # source; samples/main-job/inputs says how the list is read.
 cut_inputs()

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What the tests in the virtual machine share with the benchmarks there.
+//! What the tests in the virtual machine share with what is measured there.
 
 pub mod harness;
+pub mod sched_attr;
+pub mod shared;

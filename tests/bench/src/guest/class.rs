@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The classes that do the same work.
 
-use pbs_vmtest::harness::{cvt, Child, Context, Gate, Node, Plan, Verdict};
+use pbs_vmtest::harness::{Child, Context, Gate, Node, Plan, Verdict};
+use pbs_vmtest::sched_attr::SchedAttr;
 
 /// In which class the processes of a measurement run.
 pub enum Class {
@@ -13,53 +14,19 @@ pub enum Class {
     Pbs(Box<Plan>),
 }
 
-/// `struct sched_attr`, first version.
-#[repr(C)]
-#[derive(Default)]
-struct Attr {
-    size: u32,
-    policy: u32,
-    flags: u64,
-    nice: i32,
-    priority: u32,
-    runtime_ns: u64,
-    deadline_ns: u64,
-    period_ns: u64,
-}
-
 impl Class {
-    fn attr(&self) -> Attr {
-        let size = size_of::<Attr>() as u32;
+    fn attr(&self) -> SchedAttr {
         match self {
-            Self::Fifo => Attr {
-                size,
-                policy: libc::SCHED_FIFO as u32,
-                priority: 10,
-                ..Attr::default()
-            },
+            Self::Fifo => SchedAttr::fifo(10),
             // As long as a measurement takes, so that none is throttled: the
             // longest period that Linux allows.
-            Self::Deadline => Attr {
-                size,
-                policy: libc::SCHED_DEADLINE as u32,
-                runtime_ns: 1_600_000_000,
-                deadline_ns: 4_000_000_000,
-                period_ns: 4_000_000_000,
-                ..Attr::default()
-            },
-            Self::Other | Self::Pbs(_) => Attr {
-                size,
-                ..Attr::default()
-            },
+            Self::Deadline => SchedAttr::deadline(1_600_000_000, 4_000_000_000, 4_000_000_000),
+            Self::Other | Self::Pbs(_) => SchedAttr::other(),
         }
     }
 
     fn enter(&self, pid: i32) -> Verdict {
-        let attr = self.attr();
-        // SAFETY: `attr` is as long as it says.
-        let result = unsafe { libc::syscall(libc::SYS_sched_setattr, pid, &raw const attr, 0) };
-        cvt(result as libc::c_int).context("sched_setattr")?;
-        Ok(())
+        self.attr().set(pid).context("sched_setattr")
     }
 }
 

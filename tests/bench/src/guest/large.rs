@@ -7,10 +7,11 @@ use std::sync::atomic::Ordering::SeqCst;
 use pbs_uapi::Device;
 use pbs_vmtest::check;
 use pbs_vmtest::harness::{burn, sysfs_number, Child, Context, Gate, Node, Plan};
+use pbs_vmtest::shared;
 
 use super::class::{run, Class};
 use super::probe::Probe;
-use super::{shared, Named};
+use super::Named;
 
 /// Processes of a plan that has few, and the most that a CPU may have.
 const FEW: u32 = 8;

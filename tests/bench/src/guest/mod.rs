@@ -9,7 +9,6 @@ mod hackbench;
 mod large;
 mod pipe;
 mod probe;
-mod shared;
 mod switch;
 mod timer;
 

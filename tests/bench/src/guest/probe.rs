@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 use pbs_vmtest::harness::{sleep_ms, Verdict};
+use pbs_vmtest::shared;
 
 use super::counter::Counter;
-use super::shared;
 
 /// Counts kernel instructions in a stretch of a process's work.
 pub struct Probe {

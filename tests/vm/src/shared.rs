@@ -3,7 +3,7 @@
 
 use std::sync::atomic::AtomicU64;
 
-use pbs_vmtest::check;
+use crate::check;
 
 /// Zeroes, the same for this process and those that it forks from now on. Never
 /// given back.
