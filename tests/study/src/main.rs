@@ -9,6 +9,7 @@
 mod beside;
 mod class;
 mod compare;
+mod programs;
 
 use std::process::ExitCode;
 
@@ -17,6 +18,9 @@ fn main() -> ExitCode {
     let done = match words.next().as_deref() {
         Some("compare") => compare::measure(words),
         Some("class") => class::measure(words),
+        Some("touch") => class::touch(words),
+        Some("programs") => programs::measure(words),
+        Some("programs-report") => programs::report(words),
         Some("compare-report") => compare::report(words),
         _ => Err("usage: pbs-vmstudy NAME...; see scripts/compare-schedulers --help".into()),
     };

@@ -3,7 +3,7 @@
 
 mod class;
 mod count;
-mod counter;
+
 mod events;
 mod hackbench;
 mod large;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use pbs_vmtest::harness::{sleep_ms, Verdict};
 use pbs_vmtest::shared;
 
-use super::counter::Counter;
+use pbs_vmtest::counter::Counter;
 
 /// Counts kernel instructions in a stretch of a process's work.
 pub struct Probe {

@@ -2,20 +2,24 @@
 //! Claims of the theses that need the class itself: each study runs plans in the guest and
 //! prints one JSON document.
 
-
+mod memory;
 mod signals;
 mod survival;
 mod t1;
-
+mod tiers;
 
 use pbs_vmtest::harness::{Context, Verdict};
 use serde_json::{json, Value};
+
+pub use memory::touch;
 
 type Study = fn() -> Result<Value, String>;
 
 /// Every study by its name.
 const STUDIES: &[(&str, Study)] = &[
+    ("memory", memory::study),
     ("t1", t1::study),
+    ("tiers", tiers::study),
     ("signals", signals::study),
     ("survival", survival::study),
 ];
@@ -26,7 +30,10 @@ pub fn measure(mut words: impl Iterator<Item = String>) -> Verdict {
     let found = STUDIES.iter().find(|(known, _)| *known == name);
     let Some((name, study)) = found else {
         let names: Vec<_> = STUDIES.iter().map(|(name, _)| *name).collect();
-        return Err(format!("no study is called {name}; there are {}", names.join(", ")));
+        return Err(format!(
+            "no study is called {name}; there are {}",
+            names.join(", ")
+        ));
     };
     let Value::Object(figures) = study()? else {
         return Err(format!("{name} has no figures"));

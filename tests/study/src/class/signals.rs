@@ -76,7 +76,9 @@ fn answered() -> Result<Value, String> {
         let last = late.last().ok_or("no failure")?;
         let insns = last.retired_insns * 5 / 4;
         planned_insns.push(insns);
-        scene.node.load(&plan(id, insns, TASK).dealt(last.seq + 1))?;
+        scene
+            .node
+            .load(&plan(id, insns, TASK).dealt(last.seq + 1))?;
     }
     scene.node.read_until(EventKind::Late, PLANS as usize)?;
     let late = scene.node.of(EventKind::Late);

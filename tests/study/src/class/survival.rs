@@ -74,13 +74,16 @@ fn kernel_switches() -> Result<u64, String> {
         let path = entry.context("/proc")?.path();
         let read = |file: &str| fs::read_to_string(path.join(file));
         // One without memory of its own is the kernel's; it may have gone meanwhile.
-        let (Ok(status), true) = (read("status"), read("cmdline").is_ok_and(|it| it.is_empty()))
-        else {
+        let (Ok(status), true) = (
+            read("status"),
+            read("cmdline").is_ok_and(|it| it.is_empty()),
+        ) else {
             continue;
         };
         let numbers = status.lines().filter_map(|line| {
             let (name, number) = line.split_once(':')?;
-            name.ends_with("ctxt_switches").then(|| number.trim().parse::<u64>().ok())?
+            name.ends_with("ctxt_switches")
+                .then(|| number.trim().parse::<u64>().ok())?
         });
         sum += numbers.sum::<u64>();
     }

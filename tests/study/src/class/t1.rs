@@ -76,7 +76,9 @@ fn interruptions(tenths: u64, no_preemption_ticks: u64) -> Result<usize, String>
 
 fn of_first_task(node: &Node) -> usize {
     let preempted = node.of(EventKind::Preempted);
-    let of_it = preempted.iter().filter(|event| (event.process, event.task) == (1, 0));
+    let of_it = preempted
+        .iter()
+        .filter(|event| (event.process, event.task) == (1, 0));
     of_it.count()
 }
 

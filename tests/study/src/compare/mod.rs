@@ -11,9 +11,9 @@ mod workload;
 
 use serde::{Deserialize, Serialize};
 
+use crate::beside::Beside;
 pub use guest::measure;
 pub use report::report;
-use crate::beside::Beside;
 use workload::{Job, Setting};
 
 /// Who schedules.

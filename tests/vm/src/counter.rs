@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::Read;
 use std::os::fd::FromRawFd;
 
-use pbs_vmtest::harness::{cvt, Context};
+use crate::harness::{cvt, Context};
 
 /// A counter of the instructions that CPU 0 retires in the kernel, whoever runs.
 /// Children may read their parent's.
