@@ -14,7 +14,7 @@ const DIR: &str = "/tmp/memory";
 const NODE_BYTES: u64 = 1_000_000_000;
 const JOBS_BYTES: [u64; 2] = [700_000_000, 500_000_000];
 /// What each computes once it has its memory.
-const INSNS: u64 = 100_000_000;
+const INSNS: u64 = 800_000_000;
 /// Beside what a job asks for it has its program.
 const PROGRAM_BYTES: u64 = 8_000_000;
 const PAGE_BYTES: usize = 4096;
@@ -119,25 +119,34 @@ fn planned(blind: bool) -> Result<Value, String> {
         _ => 0,
     };
     let first_ns = spans.iter().map(|span| span.0).min().unwrap_or(0);
-    let exits: Vec<_> = run["processes"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .map(|process| json!({ "process": process["name"], "exits": process["exits"] }))
-        .collect();
+    let list = |key: &str| run[key].as_array().cloned().unwrap_or_default();
+    let processes = list("processes");
+    let has_succeeded = |process: &&Value| {
+        let exits = process["exits"].as_array();
+        exits.is_some_and(|exits| !exits.is_empty() && exits.iter().all(|exit| exit["code"] == 0))
+    };
+    let complete: Vec<&Value> = processes.iter().filter(has_succeeded).collect();
+    // What was killed has ended in time, but has done nothing.
+    let deadlines = list("deadlines");
+    let kept = deadlines.iter().filter(|deadline| {
+        let is_complete = complete.iter().any(|it| it["name"] == deadline["name"]);
+        is_complete && deadline["kept"] == true
+    });
     let killed = oom_kills()? - kills;
+    let peak_bytes = |task: &Value| task["peak_rss_bytes"].as_u64().unwrap_or(0);
     Ok(json!({
         "planner": if blind { "memory-blind" } else { "memory-aware" },
         "status": status,
         "killed_for_memory": killed,
-        "jobs_complete": JOBS_BYTES.len() as u64 - killed.min(JOBS_BYTES.len() as u64),
+        "jobs_complete": complete.len(),
+        "peak_rss_bytes": tasks.iter().map(peak_bytes).collect::<Vec<_>>(),
         "together_ms": overlap_ns as f64 / 1e6,
         "ended_after_ms": spans.iter().map(|span| (span.1 - first_ns) as f64 / 1e6).collect::<Vec<_>>(),
-        "deadlines": run["deadlines"],
-        "deadlines_kept": run["deadlines"].as_array().map_or(0, |all| {
-            all.iter().filter(|it| it["kept"] == true).count()
-        }),
-        "processes": exits,
+        "deadlines_kept": kept.count(),
+        "exits": processes
+            .iter()
+            .map(|process| json!({ "process": process["name"], "exits": process["exits"] }))
+            .collect::<Vec<_>>(),
     }))
 }
 

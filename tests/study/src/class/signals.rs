@@ -75,7 +75,11 @@ fn answered() -> Result<Value, String> {
         let late = scene.node.of(EventKind::Late);
         let last = late.last().ok_or("no failure")?;
         // It has gone on since then.
-        let known = scene.node.device.process(ROGUE).context("ask for the rogue")?;
+        let known = scene
+            .node
+            .device
+            .process(ROGUE)
+            .context("ask for the rogue")?;
         let known = known.ok_or("the rogue is not known")?;
         let insns = known.retired_insns * 5 / 4;
         planned_insns.push(insns);

@@ -16,13 +16,16 @@ use super::Run;
 const TEXT: &str = "/mnt/text";
 const DIR: &str = "/tmp/programs";
 
+/// What a shell says of a program that it does not find.
+const NOT_THERE: i32 = 127;
+
 /// More than any run takes.
 const PLANNED_INSNS: u64 = 4_000_000_000;
 
 /// How each program is called; it reads `input`, in [`DIR`].
 const PROGRAMS: [(&str, &[&str]); 10] = [
     ("sha256sum", &["sha256sum", "input"]),
-    ("cksum", &["cksum", "input"]),
+    ("md5sum", &["md5sum", "input"]),
     ("gzip", &["gzip", "-c", "input"]),
     ("sort", &["sort", "input"]),
     ("wc", &["wc", "input"]),
@@ -40,10 +43,12 @@ const PROGRAMS: [(&str, &[&str]); 10] = [
     ),
 ];
 
-/// The first bytes of the text, and a copy in which every fiftieth line differs.
-fn prepare(text: &[u8], input_bytes: u64) -> Verdict {
-    let input = text.get(..input_bytes as usize);
-    let input = input.ok_or_else(|| format!("{TEXT} has less than {input_bytes} bytes"))?;
+/// So many bytes of the text, and a copy in which every fiftieth line differs. Parts of one
+/// size lie one behind the other.
+fn prepare(text: &[u8], input_bytes: u64, part: u32) -> Verdict {
+    let mut parts = text.chunks_exact(input_bytes as usize);
+    let input = parts.nth(part as usize);
+    let input = input.ok_or_else(|| format!("{TEXT} has no part {part} of {input_bytes} bytes"))?;
     fs::write(format!("{DIR}/input"), input).context("input")?;
     let mut changed = Vec::new();
     for (number, line) in input.split_inclusive(|&byte| byte == b'\n').enumerate() {
@@ -70,9 +75,7 @@ fn run(words: &[&str]) -> Result<u64, String> {
     let mut scene = Scene::new()?;
     scene.process(1, |_| {
         let open = |file: &str| fs::File::open(file);
-        let Ok(input) = open(&format!("{DIR}/input")) else {
-            return;
-        };
+        let input = open(&format!("{DIR}/input")).expect("what was written before");
         let error = Command::new(words[0])
             .args(&words[1..])
             .current_dir(DIR)
@@ -80,12 +83,14 @@ fn run(words: &[&str]) -> Result<u64, String> {
             .stdout(Stdio::null())
             .exec();
         eprintln!("{}: {error}", words[0]);
+        std::process::exit(NOT_THERE);
     })?;
     let mut scene = scene.start(&plan)?;
     let status = scene.children[0].wait()?;
     // diff(1) exits with 1 where there are differences.
+    let expected = if words[0] == "diff" { 1 << 8 } else { 0 };
     check!(
-        status == 0 || status == 1 << 8,
+        status == expected,
         "{} ended with status {status}",
         words[0]
     );
@@ -93,33 +98,45 @@ fn run(words: &[&str]) -> Result<u64, String> {
     Ok(scene.node.task_ended(1, 0)?.retired_insns)
 }
 
-/// `pbs-vmstudy programs [SIZES [REPEATS]]`: one line of JSON for each run.
+/// `pbs-vmstudy programs SIZES REPEATS PARTS`: one line of JSON for each run. Sizes are in KiB;
+/// the one in their middle is run so often on the same input, and on so many parts of the text.
 pub fn measure(mut words: impl Iterator<Item = String>) -> Verdict {
-    let sizes = words.next().unwrap_or_else(|| "64,512".into());
+    let sizes = words.next().ok_or("programs wants sizes")?;
     let sizes: Vec<u64> = sizes
         .split(',')
         .map(|kib| kib.parse().context(kib))
         .collect::<Result<_, _>>()?;
-    let repeats: u32 = words
-        .next()
-        .map_or(Ok(3), |text| text.parse().context(&text))?;
+    let mut number = |what: &str| {
+        let word = words
+            .next()
+            .ok_or_else(|| format!("programs wants {what}"))?;
+        word.parse::<u32>().context(&word)
+    };
+    let (repeats, parts) = (number("repeats")?, number("parts")?);
     let text = fs::read(TEXT).context(TEXT)?;
     fs::create_dir_all(DIR).context(DIR)?;
-    // Of what is run again and again, the middle size is as good as any.
-    let repeated = sizes[sizes.len() / 2];
+    let often = sizes[sizes.len() / 2];
     for &kib in &sizes {
-        prepare(&text, kib * 1024)?;
-        for (program, words) in PROGRAMS {
-            for repeat in 0..if kib == repeated { repeats } else { 1 } {
-                let run = Run {
-                    program: program.into(),
-                    input_bytes: kib * 1024,
-                    repeat,
-                    retired_insns: run(words).map_err(|why| format!("{program}: {why}"))?,
+        for part in 0..if kib == often { parts } else { 1 } {
+            prepare(&text, kib * 1024, part)?;
+            for (program, words) in PROGRAMS {
+                let repeats = if kib == often && part == 0 {
+                    repeats
+                } else {
+                    1
                 };
-                let line = serde_json::to_string(&run).map_err(|error| error.to_string())?;
-                println!("{line}");
-                std::io::stdout().flush().context("standard output")?;
+                for repeat in 0..repeats {
+                    let run = Run {
+                        program: program.into(),
+                        input_bytes: kib * 1024,
+                        part,
+                        repeat,
+                        retired_insns: run(words).map_err(|why| format!("{program}: {why}"))?,
+                    };
+                    let line = serde_json::to_string(&run).map_err(|error| error.to_string())?;
+                    println!("{line}");
+                    std::io::stdout().flush().context("standard output")?;
+                }
             }
         }
     }

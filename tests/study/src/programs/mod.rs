@@ -18,6 +18,8 @@ struct Run {
     program: String,
     /// What it reads.
     input_bytes: u64,
+    /// Which part of the text that is: inputs of the same size differ in this.
+    part: u32,
     /// The how manieth run on that input, from 0 on.
     repeat: u32,
     /// By the class's count.

@@ -42,7 +42,7 @@ struct Program {
     growing: Compared,
 }
 
-/// Runs of a program on the same input.
+/// Runs of a program on inputs of one size: the same one, or several.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct Repeated {
     program: String,
@@ -61,9 +61,14 @@ struct Document {
     growing: Compared,
     linear_better_left_out: usize,
     linear_better_growing: usize,
+    /// Again and again on the same input.
     repeated: Vec<Repeated>,
+    /// Once on each of several inputs of the same size.
+    varied: Vec<Repeated>,
     /// Deviations of runs on the same input, of all programs.
     same_input_deviations_ppm: Vec<i64>,
+    /// Of runs on inputs of the same size.
+    same_size_deviations_ppm: Vec<i64>,
     /// Deviations of what was retired from what the history predicts where input grows, of
     /// all programs, in thousandths of the prediction.
     growing_input_deviations_permille: Vec<i64>,
@@ -157,24 +162,27 @@ fn repeated(program: &str, input_bytes: u64, retired_insns: Vec<u64>) -> Repeate
     }
 }
 
+fn deviations(runs: &[Repeated]) -> Vec<i64> {
+    runs.iter()
+        .flat_map(|it| it.deviations_ppm.clone())
+        .collect()
+}
+
 fn document(runs: &[Run]) -> Result<Document, String> {
-    let mut by_program: BTreeMap<&str, BTreeMap<u64, Vec<u64>>> = BTreeMap::new();
+    let mut by_program: BTreeMap<&str, BTreeMap<u64, Vec<&Run>>> = BTreeMap::new();
     for run in runs {
         let sizes = by_program.entry(&run.program).or_default();
-        sizes
-            .entry(run.input_bytes)
-            .or_default()
-            .push(run.retired_insns);
+        sizes.entry(run.input_bytes).or_default().push(run);
     }
     if by_program.is_empty() {
         return Err("nothing was measured".into());
     }
-    let (mut programs, mut again) = (Vec::new(), Vec::new());
+    let (mut programs, mut again, mut varied) = (Vec::new(), Vec::new(), Vec::new());
     let (mut all_left_out, mut all_growing) = (Vec::new(), Vec::new());
     for (program, sizes) in by_program {
         let first: Vec<(u64, u64)> = sizes
             .iter()
-            .map(|(&bytes, runs)| (bytes, runs[0]))
+            .map(|(&bytes, runs)| (bytes, runs[0].retired_insns))
             .collect();
         let (left_out, growing) = (left_out(&first), growing(&first));
         let (least, most) = (first[0], first[first.len() - 1]);
@@ -188,8 +196,14 @@ fn document(runs: &[Run]) -> Result<Document, String> {
         });
         all_left_out.extend(left_out);
         all_growing.extend(growing);
-        let sizes = sizes.into_iter().filter(|(_, runs)| runs.len() > 1);
-        again.extend(sizes.map(|(bytes, runs)| repeated(program, bytes, runs)));
+        for (bytes, runs) in sizes.into_iter().filter(|(_, runs)| runs.len() > 1) {
+            let of = |wanted: fn(&Run) -> bool| {
+                let runs = runs.iter().filter(|run| wanted(run));
+                repeated(program, bytes, runs.map(|run| run.retired_insns).collect())
+            };
+            again.push(of(|run| run.part == 0));
+            varied.push(of(|run| run.repeat == 0));
+        }
     }
     let deviation = |it: &Prediction| ((it.2 - it.0) * 1e3 / it.0).round() as i64;
     Ok(Document {
@@ -205,11 +219,10 @@ fn document(runs: &[Run]) -> Result<Document, String> {
             .filter(|it| it.growing.linear_is_better)
             .count(),
         programs,
-        same_input_deviations_ppm: again
-            .iter()
-            .flat_map(|it| it.deviations_ppm.clone())
-            .collect(),
+        same_input_deviations_ppm: deviations(&again),
+        same_size_deviations_ppm: deviations(&varied),
         repeated: again,
+        varied,
         growing_input_deviations_permille: all_growing.iter().map(deviation).collect(),
     })
 }
@@ -241,14 +254,16 @@ mod tests {
 
     fn runs(of: impl Fn(u64) -> u64) -> Vec<Run> {
         let sizes = [10, 20, 40, 80, 160];
-        let run = |input_bytes, repeat| Run {
+        let run = |input_bytes, part, repeat| Run {
             program: "it".into(),
             input_bytes,
+            part,
             repeat,
-            retired_insns: of(input_bytes) + u64::from(repeat),
+            retired_insns: of(input_bytes) + u64::from(part),
         };
-        let mut runs: Vec<_> = sizes.into_iter().map(|bytes| run(bytes, 0)).collect();
-        runs.push(run(40, 1));
+        let mut runs: Vec<_> = sizes.into_iter().map(|bytes| run(bytes, 0, 0)).collect();
+        runs.push(run(40, 0, 1));
+        runs.push(run(40, 2_000_000, 0));
         runs
     }
 
@@ -283,6 +298,8 @@ mod tests {
         };
         assert_eq!((again.input_bytes, again.retired_insns.len()), (40, 2));
         assert_eq!(again.deviations_ppm, [0, 0]);
+        // 40 and 42 million.
+        assert_eq!(document.same_size_deviations_ppm, [-24_390, 24_390]);
         assert_eq!(
             repeated("it", 1, vec![99, 101]).deviations_ppm,
             [-10_000, 10_000]
