@@ -166,7 +166,7 @@ bench_tool()
 }
 
 # The program that makes figures of what studies in the virtual machine have measured.
-STUDY_TOOL=$BUILD/cargo/bench/release/pbs-vmstudy
+STUDY_TOOL=$BUILD/cargo/target/debug/pbs-vmstudy
 
 # study_ready: what studies need is built.  Their standard output is their result, so what
 # is told of the build goes to standard error.
@@ -177,8 +177,9 @@ study_ready()
 	{
 		"$TOP/scripts/kernel"
 		"$TOP/scripts/user"
-		CARGO_TARGET_DIR=$BUILD/cargo/bench stage study-tool "Building the studies' tool" \
-			env -C "$TOP/tests/study" "$CARGO" build --release --locked
+		CARGO_INCREMENTAL=0 CARGO_TARGET_DIR=$BUILD/cargo/target \
+			stage study-tool "Building the studies' tool" \
+			env -C "$TOP/tests/study" "$CARGO" build --locked
 	} >&2
 }
 

@@ -86,7 +86,7 @@ fn no_preemption() -> Result<Vec<Value>, String> {
     let mut cases = Vec::new();
     for tenths in [30, 35, 40] {
         cases.push(json!({
-            "retired_ticks": tenths as f64 / 10.0,
+            "retired_tenths": tenths,
             "interruptions_without": interruptions(tenths, 0)?,
             "interruptions_with": interruptions(tenths, 1)?,
         }));

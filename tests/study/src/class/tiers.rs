@@ -119,8 +119,8 @@ pub fn study() -> Result<Value, String> {
     let notes: Vec<_> = notes.chunks(SLOTS as usize).collect();
     let end = u64::from(SLOTS) * (t1_insns + SLOT_INSNS);
     let mut scene = Scene::new()?;
-    for me in 0..2 {
-        scene.process(me as u32 + 1, |_| turns(counts, me, notes[me], end))?;
+    for (me, notes) in notes.iter().enumerate() {
+        scene.process(me as u32 + 1, |_| turns(counts, me, notes, end))?;
     }
     let counter = Counter::new().ok();
     let number = |file: &str| sysfs_number(file);

@@ -11,8 +11,9 @@ use pbs_vmtest::check;
 use pbs_vmtest::harness::{line, now_ns, rate, Child, Context, Verdict};
 
 use super::workload::Job;
+use crate::beside::sleep_until;
 
-/// From the call that makes a plan until it is in force, as in `pbsctl run`.
+/// From the call that makes a plan until it is in force, as `pbsctl run` has it.
 const LEAD_NS: u64 = 100_000_000;
 /// After so much time it is looked whether all is over, whatever was told.
 const LONGEST_REST_MS: u64 = 100;
@@ -71,9 +72,10 @@ impl Planner {
         device: &Device,
         children: impl Iterator<Item = Option<&'a Child>>,
     ) -> Verdict {
-        let plan = self.controller.plan(now_ns());
+        let made_ns = now_ns();
+        let plan = self.controller.plan(made_ns);
         let plan = plan.map_err(|problems| format!("{problems:?}"))?;
-        self.write(device, &plan.ok_or("nothing was admitted")?)?;
+        self.write(device, &plan.ok_or("nothing was admitted")?, made_ns)?;
         for (run, child) in self.runs.iter().zip(children) {
             if let (Some(run), Some(child)) = (run, child) {
                 let number = self.controller.number(*run, 0);
@@ -94,8 +96,9 @@ impl Planner {
         while !is_over() {
             let mut timeout_ms = LONGEST_REST_MS;
             if answers {
-                match self.controller.answer(now_ns()) {
-                    Ok(Answer::Plan { plan, .. }) => self.write(device, &plan)?,
+                let made_ns = now_ns();
+                match self.controller.answer(made_ns) {
+                    Ok(Answer::Plan { plan, .. }) => self.write(device, &plan, made_ns)?,
                     Ok(Answer::NotBefore(at_ns)) => {
                         let rest_ms = at_ns.saturating_sub(now_ns()) / 1_000_000 + 1;
                         timeout_ms = timeout_ms.min(rest_ms);
@@ -117,7 +120,10 @@ impl Planner {
         Ok(())
     }
 
-    fn write(&mut self, device: &Device, plan: &Plan) -> Verdict {
+    /// Puts a plan into force when its time has come: its slots would come before the jobs
+    /// are released otherwise, and go by while those sleep.
+    fn write(&mut self, device: &Device, plan: &Plan, made_ns: u64) -> Verdict {
+        sleep_until(made_ns + LEAD_NS);
         match device.write_plan(&wire::encode(plan).bytes) {
             Ok(()) => {
                 self.controller.taken();

@@ -16,6 +16,8 @@ const SCHEMA: &str = "pbs.scheduler-comparison/1";
 /// switches.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct Row {
+    /// All of the setting in one word: `fifo-100-20-rogue`.
+    name: String,
     scheduler: Scheduler,
     load_percent: u64,
     error_percent: u64,
@@ -102,11 +104,20 @@ fn row(runs: &[Run]) -> Row {
     let wakeups: u64 = runs.iter().map(|run| run.beside.wakeups).sum();
     let waited_ns: u64 = runs.iter().map(|run| run.beside.waited_ns).sum();
     let longest_ns = runs.iter().map(|run| run.beside.longest_wait_ns).max();
+    let setting = &first.setting;
+    let name = format!(
+        "{}-{}-{}{}",
+        first.scheduler.name(),
+        setting.load_percent,
+        setting.error_percent,
+        if setting.rogue { "-rogue" } else { "" }
+    );
     Row {
+        name,
         scheduler: first.scheduler,
-        load_percent: first.setting.load_percent,
-        error_percent: first.setting.error_percent,
-        rogue: first.setting.rogue,
+        load_percent: setting.load_percent,
+        error_percent: setting.error_percent,
+        rogue: setting.rogue,
         seeds: runs.len(),
         jobs: honest.len(),
         accepted: ran.len(),
@@ -305,6 +316,7 @@ mod tests {
         let [row] = &rows[..] else {
             panic!("{rows:?}");
         };
+        assert_eq!(row.name, "fifo-100-0");
         assert_eq!((row.jobs, row.accepted, row.kept), (3, 2, 1));
         assert_eq!(row.kept_of_accepted_percent, 50.0);
         assert_eq!(row.mean_response_ms, 40.0);
