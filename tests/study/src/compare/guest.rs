@@ -4,6 +4,7 @@
 use std::fs;
 use std::sync::atomic::Ordering::SeqCst;
 
+use pbs_plan::Config;
 use pbs_uapi::Device;
 use pbs_vmtest::check;
 use pbs_vmtest::harness::{burn, now_ns, Child, Context, Gate, Verdict};
@@ -55,7 +56,7 @@ fn run(scheduler: Scheduler, setting: &Setting) -> Result<Run, String> {
     let mut planner = None;
     let mut accepted = vec![true; jobs.len()];
     if scheduler.asks_the_planner() {
-        let asked = Planner::admit(&jobs, base_ns)?;
+        let asked = Planner::admit(&jobs, base_ns, scheduler.config())?;
         accepted = asked.accepted();
         planner = Some(asked);
     }
@@ -86,11 +87,11 @@ fn run(scheduler: Scheduler, setting: &Setting) -> Result<Run, String> {
         ends.all(|(end_ns, accepted)| !accepted || end_ns.load(SeqCst) != 0)
     };
     match scheduler {
-        Scheduler::Plan | Scheduler::PlanUnanswered => {
+        Scheduler::Plan | Scheduler::PlanUnanswered | Scheduler::PlanT1Always => {
             let planner = planner.as_mut().ok_or("no planner")?;
             planner.begin(&device, children.iter().map(|(child, _)| child.as_ref()))?;
             gate.open()?;
-            planner.follow(&device, scheduler == Scheduler::Plan, ended)?;
+            planner.follow(&device, scheduler != Scheduler::PlanUnanswered, ended)?;
         }
         Scheduler::Other | Scheduler::OtherAdmitted => gate.open()?,
         Scheduler::Fifo | Scheduler::FifoAdmitted => {
@@ -213,8 +214,20 @@ impl Scheduler {
     fn asks_the_planner(self) -> bool {
         matches!(
             self,
-            Self::Plan | Self::PlanUnanswered | Self::OtherAdmitted | Self::FifoAdmitted
+            Self::Plan
+                | Self::PlanUnanswered
+                | Self::PlanT1Always
+                | Self::OtherAdmitted
+                | Self::FifoAdmitted
         )
+    }
+
+    /// The configuration of its plans.
+    fn config(self) -> Config {
+        Config {
+            t1_spares_last_slot: u64::from(self != Self::PlanT1Always),
+            ..Config::DEFAULT
+        }
     }
 
     fn is_launched(self) -> bool {

@@ -24,6 +24,8 @@ pub enum Scheduler {
     Plan,
     /// The same plan; the node is left alone with it.
     PlanUnanswered,
+    /// As `Plan`, but that t1 ends the last slot of a process, too, as in the thesis.
+    PlanT1Always,
     /// `SCHED_OTHER`, that is EEVDF, nice 0.
     Other,
     /// Those jobs alone that the planner has admitted.
@@ -40,9 +42,10 @@ pub enum Scheduler {
 
 impl Scheduler {
     /// In the order of the tables.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Plan,
         Self::PlanUnanswered,
+        Self::PlanT1Always,
         Self::Other,
         Self::OtherAdmitted,
         Self::Fifo,
@@ -56,6 +59,7 @@ impl Scheduler {
         match self {
             Self::Plan => "plan",
             Self::PlanUnanswered => "plan-unanswered",
+            Self::PlanT1Always => "plan-t1-always",
             Self::Other => "other",
             Self::OtherAdmitted => "other-admitted",
             Self::Fifo => "fifo",

@@ -28,10 +28,11 @@ pub struct Planner {
 }
 
 impl Planner {
-    /// Asks for all jobs one after the other, whose times count from `base_ns`.
-    pub fn admit(jobs: &[Job], base_ns: u64) -> Result<Self, String> {
+    /// Asks for all jobs one after the other, whose times count from `base_ns`. Plans have
+    /// this configuration.
+    pub fn admit(jobs: &[Job], base_ns: u64, config: Config) -> Result<Self, String> {
         let options = Options {
-            config: Some(Config::DEFAULT),
+            config: Some(config),
             lead_ns: LEAD_NS,
             ..Options::default()
         };
