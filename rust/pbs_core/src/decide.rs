@@ -256,47 +256,71 @@ impl<M: Memory> Node<M> {
     /// What the current task of `p` may retire in a slot that begins, whatever t1 of that
     /// is: where tasks are preempted once, one that was goes on until it is beyond
     /// t2_task.
-    fn spared_insns(&self, p: u32) -> u64 {
-        if self.policy.config.preemption_way() != PreemptionWay::Once {
-            return 0;
-        }
+    #[cold]
+    fn sparing_insns(&self, p: u32) -> u64 {
         let run = self.runs.get(p as usize);
         run.filter(|run| run.preemptions != 0).map_or(0, |run| {
-            let beyond_insns = self
-                .policy
-                .t2_task_insns(run.planned_insns)
-                .saturating_add(1);
-            beyond_insns.saturating_sub(run.retired_insns)
+            let t2_insns = self.policy.t2_task_insns(run.planned_insns);
+            t2_insns.saturating_add(1).saturating_sub(run.retired_insns)
         })
+    }
+
+    /// The slot that has begun ends by the count further on, where its task is not to be
+    /// preempted again.
+    #[cold]
+    fn spare(&mut self, sparing_insns: u64) {
+        if let Some(t1_insns) = &mut self.slot.t1_insns {
+            self.slot.spared_insns = sparing_insns.saturating_sub(*t1_insns);
+            *t1_insns = (*t1_insns).max(sparing_insns);
+        }
+    }
+
+    /// A task of `p` ends: if the present slot spared it, t1 holds there again.
+    #[cold]
+    pub(super) fn spare_no_longer(&mut self, p: u32) {
+        if self.slot.begun && self.slot.owner == p {
+            let spared_insns = core::mem::replace(&mut self.slot.spared_insns, 0);
+            if let Some(t1_insns) = &mut self.slot.t1_insns {
+                *t1_insns = t1_insns.saturating_sub(spared_insns);
+            }
+        }
     }
 
     fn begin_slot(&mut self, slot: &Slot, plan_ns: u64) {
         let length_insns = slot.length_insns;
         let t1_insns = self.t1_insns(slot);
-        let spared_insns = self.spared_insns(slot.process);
+        let mut sparing_insns = 0;
+        if self.policy.config.preemption_way == PreemptionWay::Once as u64 {
+            sparing_insns = self.sparing_insns(slot.process);
+        }
         let (paid_insns, paid_ns) = self.pay(slot.process, t1_insns.unwrap_or(length_insns));
+        let mut division = Division::Turns;
         let lasts_ns = if slot.is_idle() {
+            division = self.divide();
             self.rate.to_ns(length_insns)
         } else {
-            let ceiling_ns = self.policy.config.ceiling_ns(
-                self.room_insns(slot).max(spared_insns),
-                self.rate_of(slot.process),
-            );
+            let room_insns = self.room_insns(slot).max(sparing_insns);
+            let ceiling_ns = self
+                .policy
+                .config
+                .ceiling_ns(room_insns, self.rate_of(slot.process));
             ceiling_ns.saturating_sub(paid_ns)
         };
-        let own_t1_insns = t1_insns.map(|t1_insns| t1_insns.saturating_sub(paid_insns));
         self.slot = SlotState {
             begun: true,
             owner: slot.process,
             position: slot.position,
             count_insns: 0,
-            t1_insns: own_t1_insns.map(|t1_insns| t1_insns.max(spared_insns)),
-            own_t1_insns,
-            division: self.divide(slot),
+            t1_insns: t1_insns.map(|t1_insns| t1_insns.saturating_sub(paid_insns)),
+            spared_insns: 0,
+            division,
             end_plan_ns: plan_ns.saturating_add(lasts_ns),
             ceiling_ns: lasts_ns,
             absent_told: false,
         };
+        if sparing_insns != 0 {
+            self.spare(sparing_insns);
+        }
     }
 
     /// The present slot, unless it has not begun.
@@ -429,11 +453,13 @@ impl<M: Memory> Node<M> {
     /// When the present slot, or who has a piece of it, ends by the clock, in plan time.
     #[inline]
     fn end_plan_ns(&self) -> u64 {
-        let piece_plan_ns = match self.grant {
-            Some(_) => self.slot.division.until_plan_ns(),
-            None => u64::MAX,
-        };
-        self.slot.end_plan_ns.min(piece_plan_ns)
+        let end_plan_ns = self.slot.end_plan_ns;
+        match self.slot.division {
+            Division::Pieces { until_plan_ns, .. } if self.grant.is_some() => {
+                end_plan_ns.min(until_plan_ns)
+            }
+            _ => end_plan_ns,
+        }
     }
 
     /// A decision was made at `now_ns`, and stands until something new comes.

@@ -10,7 +10,7 @@
 //! [`Run::urgency`]: super::run::Run::urgency
 
 use super::thresholds::fraction;
-use super::{IdlePolicy, Memory, Node, Slot};
+use super::{IdlePolicy, Memory, Node};
 
 /// How the present slot is divided, where its own process can't run or there is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,23 +39,11 @@ impl Division {
             Division::Whole(_) => true,
         }
     }
-
-    /// When the present piece ends, in plan time; `u64::MAX`: only with the slot.
-    #[inline]
-    pub(super) fn until_plan_ns(&self) -> u64 {
-        match *self {
-            Division::Pieces { until_plan_ns, .. } => until_plan_ns,
-            Division::Turns | Division::Whole(_) => u64::MAX,
-        }
-    }
 }
 
 impl<M: Memory> Node<M> {
-    /// How a slot is divided that begins.
-    pub(super) fn divide(&mut self, slot: &Slot) -> Division {
-        if !slot.is_idle() {
-            return Division::Turns;
-        }
+    /// How an idle slot is divided that begins.
+    pub(super) fn divide(&mut self) -> Division {
         match self.queue.policy() {
             IdlePolicy::Latest | IdlePolicy::LeastSlack | IdlePolicy::ClosestDeadline => {
                 Division::Turns

@@ -116,8 +116,8 @@ pub(super) struct SlotState {
     /// Where it ends by the count: t1, or further on for a task that is not to be
     /// preempted again.  `None` if t1 is switched off.
     pub(super) t1_insns: Option<u64>,
-    /// t1 alone, which holds once that task has ended.
-    pub(super) own_t1_insns: Option<u64>,
+    /// How much further on that is than t1.
+    pub(super) spared_insns: u64,
     /// How others share it.
     pub(super) division: Division,
     /// Plan time at which it is over: its ceiling, or the end of an idle slot.
@@ -134,7 +134,7 @@ impl SlotState {
         position: 0,
         count_insns: 0,
         t1_insns: None,
-        own_t1_insns: None,
+        spared_insns: 0,
         division: Division::Turns,
         end_plan_ns: 0,
         ceiling_ns: 0,
@@ -419,8 +419,8 @@ impl<M: Memory> Node<M> {
         if complete && retired_insns < planned_insns {
             self.watch_early(p, planned_insns, retired_insns, now_ns, sink);
         }
-        if self.slot.begun && self.slot.owner == p {
-            self.slot.t1_insns = self.slot.own_t1_insns;
+        if self.slot.spared_insns != 0 {
+            self.spare_no_longer(p);
         }
         let place = self.plan.place(p, next);
         if place.is_none() {

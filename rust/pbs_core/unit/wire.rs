@@ -13,8 +13,8 @@ use proptest::test_runner::{RngSeed, TestRunner};
 
 use crate::wire::{encode, Message, IDLE, MAX_SLOT_INSNS, NO_TASK};
 use crate::{
-    Circle, Config, Errno, Fault, Interrupted, Memory, NoMemory, Node, Part, Plan, Rate, Refusal,
-    StdMemory,
+    Circle, Config, Errno, Fault, Interrupted, Memory, NoMemory, Node, Part, Plan, PreemptionWay,
+    Rate, Refusal, StdMemory,
 };
 
 use super::scene::RATE;
@@ -108,6 +108,27 @@ fn plan_is_read_as_it_was_written() {
         assert_eq!(message.nr_cpus(), 2);
         assert_eq!(again(&bytes).unwrap(), bytes);
     }
+}
+
+/// Planners that do not know the last two numbers leave zeros there.
+#[test]
+fn numbers_that_were_reserved_are_as_nothing_was_said() {
+    let written = Config {
+        preemption_way: PreemptionWay::Once as u64,
+        ..Config::DEFAULT
+    };
+    let mut bytes = write(1, Some(&written), &two_cpus());
+    let preemption_way = Config::NAMES
+        .iter()
+        .position(|&name| name == "preemption_way");
+    bytes[64 + 8 * preemption_way.unwrap()..64 + 256].fill(0);
+    let message = Message::parse::<StdMemory>(&bytes).unwrap();
+    let expected = Config {
+        preemption_way: PreemptionWay::Capped as u64,
+        idle_piece_ns: 0,
+        ..Config::DEFAULT
+    };
+    assert_eq!(message.config(RATE), Some(expected));
 }
 
 /// `two_cpus()` in version 1, with the numbers of `config` as instructions.
