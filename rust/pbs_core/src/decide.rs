@@ -294,9 +294,7 @@ impl<M: Memory> Node<M> {
             sparing_insns = self.sparing_insns(slot.process);
         }
         let (paid_insns, paid_ns) = self.pay(slot.process, t1_insns.unwrap_or(length_insns));
-        let mut division = Division::Turns;
         let lasts_ns = if slot.is_idle() {
-            division = self.divide();
             self.rate.to_ns(length_insns)
         } else {
             let room_insns = self.room_insns(slot).max(sparing_insns);
@@ -313,13 +311,16 @@ impl<M: Memory> Node<M> {
             count_insns: 0,
             t1_insns: t1_insns.map(|t1_insns| t1_insns.saturating_sub(paid_insns)),
             spared_insns: 0,
-            division,
+            division: Division::Turns,
             end_plan_ns: plan_ns.saturating_add(lasts_ns),
             ceiling_ns: lasts_ns,
             absent_told: false,
         };
         if sparing_insns != 0 {
             self.spare(sparing_insns);
+        }
+        if slot.is_idle() {
+            self.divide();
         }
     }
 

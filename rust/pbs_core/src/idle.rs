@@ -42,9 +42,10 @@ impl Division {
 }
 
 impl<M: Memory> Node<M> {
-    /// How an idle slot is divided that begins.
-    pub(super) fn divide(&mut self) -> Division {
-        match self.queue.policy() {
+    /// The present slot, which is idle, has begun: how it is divided.
+    #[inline(never)]
+    pub(super) fn divide(&mut self) {
+        self.slot.division = match self.queue.policy() {
             IdlePolicy::Latest | IdlePolicy::LeastSlack | IdlePolicy::ClosestDeadline => {
                 Division::Turns
             }
@@ -60,7 +61,7 @@ impl<M: Memory> Node<M> {
                 self.idle_slots = self.idle_slots.wrapping_add(1);
                 Division::Whole(owner as u32)
             }
-        }
+        };
     }
 
     /// A piece of the present idle slot begins, for who is granted the CPU.
