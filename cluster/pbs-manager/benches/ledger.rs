@@ -274,17 +274,20 @@ fn main() {
     let Some(rows) = Rows::from_arguments() else {
         return;
     };
-    let parts: [(&str, fn(&Rows)); 5] = [
-        // The first, for the memory is that of the process.
-        ("clients", clients),
-        ("two-cores", two_core_clients),
-        ("arrays", array),
-        ("recovery", recovery),
-        ("one-by-one", one_by_one),
-    ];
-    for (part, measure) in parts {
-        if rows.wants(part) {
-            measure(&rows);
-        }
+    // The first, for the memory is that of the process.
+    if rows.wants("clients") {
+        clients(&rows);
+    }
+    if rows.wants("two-cores") {
+        two_core_clients(&rows);
+    }
+    if rows.wants("arrays") {
+        array(&rows);
+    }
+    if rows.wants("recovery") {
+        recovery(&rows);
+    }
+    if rows.wants("one-by-one") {
+        one_by_one(&rows);
     }
 }

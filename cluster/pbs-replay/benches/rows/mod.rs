@@ -8,7 +8,7 @@ use std::io::Write;
 /// What a row is meant to reach.
 #[derive(Clone, Copy, Debug)]
 #[allow(dead_code)] // Not every benchmark has both.
-pub enum Bar {
+pub(crate) enum Bar {
     /// No less than this.
     AtLeast(f64),
     /// No more than this.
@@ -18,7 +18,7 @@ pub enum Bar {
 }
 
 /// How rows are told, and which of them are wanted.
-pub struct Rows {
+pub(crate) struct Rows {
     is_json: bool,
     wanted: Vec<String>,
 }
@@ -26,7 +26,7 @@ pub struct Rows {
 impl Rows {
     /// By the command line: `--json`, and names of parts; without any, all parts. `None` where
     /// cargo only wants to know that it can be called.
-    pub fn from_arguments() -> Option<Self> {
+    pub(crate) fn from_arguments() -> Option<Self> {
         let mut rows = Self {
             is_json: false,
             wanted: Vec::new(),
@@ -44,12 +44,12 @@ impl Rows {
     }
 
     /// Whether a part is measured.
-    pub fn wants(&self, part: &str) -> bool {
+    pub(crate) fn wants(&self, part: &str) -> bool {
         self.wanted.is_empty() || self.wanted.iter().any(|wanted| wanted == part)
     }
 
     /// Tells a row as soon as it is known: some take long.
-    pub fn tell(&self, name: &str, value: f64, unit: &str, bar: Bar, what: &str) {
+    pub(crate) fn tell(&self, name: &str, value: f64, unit: &str, bar: Bar, what: &str) {
         let (target, met) = match bar {
             Bar::AtLeast(target) => (Some(target), value >= target),
             Bar::AtMost(target) => (Some(target), value <= target),
