@@ -3,7 +3,6 @@
 
 use std::fmt::Write;
 
-use crate::verdict::shown;
 use crate::{summary, Claim, Claims, Document, Measured, Reproduction, Row};
 
 const HEAD: &str = "\
@@ -113,13 +112,13 @@ fn figure(figure: &Measured) -> String {
         .unit
         .as_ref()
         .map_or_else(String::new, |unit| format!(" {unit}"));
-    let published = figure.published.as_ref().map(shown);
+    let (measured, published) = figure.words();
     let claimed: Vec<_> = published.into_iter().chain(figure.bound.clone()).collect();
     let claimed = match claimed.is_empty() {
         true => String::new(),
         false => format!(" (claimed: {})", claimed.join(", ")),
     };
-    let words = format!("{} {}{unit}{claimed}", figure.name, shown(&figure.measured));
+    let words = format!("{} {measured}{unit}{claimed}", figure.name);
     plain(&words)
 }
 

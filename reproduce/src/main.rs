@@ -57,6 +57,10 @@ struct Arguments {
     #[arg(long, value_name = "FILE")]
     document: Option<PathBuf>,
 
+    /// What is not tried now stands as in that claims.json, where it was
+    #[arg(long, value_name = "FILE")]
+    onto: Option<PathBuf>,
+
     /// Say which verdicts are others than in that claims.json
     #[arg(long, value_name = "FILE")]
     against: Option<PathBuf>,
@@ -85,6 +89,7 @@ fn main() -> ExitCode {
 
 fn carry_out(arguments: &Arguments) -> Result<ExitCode, String> {
     let mut claims = Claims::read(&arguments.claims)?;
+    let all: Vec<_> = claims.claims.iter().map(|claim| claim.id.clone()).collect();
     if let Some(results) = &arguments.document {
         print(&document(&claims, &read(results)?));
         return Ok(ExitCode::SUCCESS);
@@ -118,7 +123,10 @@ fn carry_out(arguments: &Arguments) -> Result<ExitCode, String> {
         let (ids, seconds) = (seen.ids.join(" "), seen.took.as_secs_f64());
         let _ = writeln!(stderr(), "[{done}/{all}] {ids} ({seconds:.1} s)");
     };
-    let reproduction = run(&claims, &options, &see).map_err(|error| error.to_string())?;
+    let mut reproduction = run(&claims, &options, &see).map_err(|error| error.to_string())?;
+    if let Some(before) = &arguments.onto {
+        reproduction = reproduction.onto(read(before)?, &all);
+    }
     let json = serde_json::to_string_pretty(&reproduction).map_err(|error| error.to_string())?;
     write(&arguments.out, "claims.json", &(json + "\n"))?;
     write(

@@ -5,7 +5,6 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-use crate::verdict::shown;
 use crate::{summary, Document, Measured, Reproduction, Row, Verdict};
 
 /// The page; pictures are in `folder`.
@@ -127,7 +126,7 @@ fn figures(figures: &[Measured], out: &mut String) {
          <th class=\"number\">measured</th><th>unit</th><th></th></tr>\n",
     );
     for figure in figures {
-        let published = figure.published.as_ref().map(shown);
+        let (measured, published) = figure.words();
         let claimed: Vec<_> = published.into_iter().chain(figure.bound.clone()).collect();
         let sign = match figure.holds {
             Some(true) => "✓",
@@ -140,7 +139,7 @@ fn figures(figures: &[Measured], out: &mut String) {
              <td>{}</td><td>{sign}</td></tr>",
             escaped(&figure.name),
             escaped(&claimed.join(", ")),
-            escaped(&shown(&figure.measured)),
+            escaped(&measured),
             escaped(figure.unit.as_deref().unwrap_or_default()),
         );
     }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What came of the claims: the format of `claims.json`.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -85,6 +87,22 @@ impl Reproduction {
             ));
         }
         Ok(read)
+    }
+
+    /// This, and of `before` what was not tried in this one; of the claims with these ids,
+    /// in their order.
+    pub fn onto(self, before: Reproduction, ids: &[String]) -> Self {
+        let is_tried = |row: &Row| !matches!(row.verdict, Verdict::NotTried { .. });
+        let mut rows: BTreeMap<String, Row> = BTreeMap::new();
+        for row in before.claims.into_iter().chain(self.claims) {
+            if is_tried(&row) || !rows.contains_key(&row.id) {
+                rows.insert(row.id.clone(), row);
+            }
+        }
+        Self {
+            claims: ids.iter().filter_map(|id| rows.remove(id)).collect(),
+            ..self
+        }
     }
 
     /// Has a command failed?

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 
 use pbs_report::{Format, Table};
 
-use crate::verdict::shown;
 use crate::{Measured, Reproduction, Row};
 
 /// All claims, a line each.
@@ -59,7 +58,7 @@ fn told(row: &Row) -> Option<&Measured> {
 
 fn published(row: &Row) -> String {
     told(row).map_or_else(String::new, |figure| {
-        let published = figure.published.as_ref().map(shown);
+        let (_, published) = figure.words();
         cut(&published.or(figure.bound.clone()).unwrap_or_default(), 28)
     })
 }
@@ -67,7 +66,7 @@ fn published(row: &Row) -> String {
 fn measured(row: &Row) -> String {
     told(row).map_or_else(String::new, |figure| {
         let unit = figure.unit.as_deref().unwrap_or_default();
-        cut(format!("{} {unit}", shown(&figure.measured)).trim_end(), 24)
+        cut(format!("{} {unit}", figure.words().0).trim_end(), 24)
     })
 }
 

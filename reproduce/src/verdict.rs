@@ -69,27 +69,30 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// A number in as many digits as it needs, but no more than four that matter.
+/// A number in four digits that matter; all of a whole one.
 pub(crate) fn short(number: f64) -> String {
+    in_digits(number, 4)
+}
+
+/// A number in so many digits that matter; all of a whole one.
+fn in_digits(number: f64, digits: i32) -> String {
     if number == 0.0 || !number.is_finite() {
         return format!("{number}");
     }
-    if number.abs() >= 1000.0 {
-        return grouped(number.round());
-    }
-    let digits = (3 - number.abs().log10().floor() as i32).clamp(0, 9) as usize;
-    let text = format!("{number:.digits$}");
-    match text.contains('.') {
-        true => text.trim_end_matches('0').trim_end_matches('.').into(),
-        false => text,
+    let decimals = (digits - 1 - number.abs().log10().floor() as i32).clamp(0, 12) as usize;
+    let text = format!("{:.decimals$}", number.abs());
+    let (whole, rest) = text.split_once('.').unwrap_or((&text, ""));
+    let sign = if number < 0.0 { "-" } else { "" };
+    match rest.trim_end_matches('0') {
+        "" => format!("{sign}{}", grouped(whole)),
+        rest => format!("{sign}{}.{rest}", grouped(whole)),
     }
 }
 
 /// A whole number with commas between thousands.
-fn grouped(number: f64) -> String {
-    let text = format!("{:.0}", number.abs());
+fn grouped(text: &str) -> String {
     let first = (text.len() + 2) % 3 + 1;
-    let mut out = String::from(if number < 0.0 { "-" } else { "" });
+    let mut out = String::new();
     for (place, digit) in text.chars().enumerate() {
         if place >= first && (place - first) % 3 == 0 {
             out.push(',');
@@ -100,13 +103,32 @@ fn grouped(number: f64) -> String {
 }
 
 /// A value in words.
-pub(crate) fn shown(value: &Value) -> String {
+fn in_words(value: &Value, digits: i32) -> String {
     match (value, value.as_f64()) {
-        (_, Some(number)) => short(number),
+        (_, Some(number)) => in_digits(number, digits),
         (Value::String(text), _) => text.clone(),
         (Value::Bool(true), _) => "yes".into(),
         (Value::Bool(false), _) => "no".into(),
         _ => value.to_string(),
+    }
+}
+
+impl Measured {
+    /// What was measured, and what was published, in words: in so many digits that they
+    /// differ if the values do.
+    pub(crate) fn words(&self) -> (String, Option<String>) {
+        const MOST_DIGITS: i32 = 9;
+        let differs = self.differs_by.is_some_and(|share| share.abs() > EXACT);
+        let mut digits = 4;
+        loop {
+            let measured = in_words(&self.measured, digits);
+            let published = self.published.as_ref().map(|it| in_words(it, digits));
+            let same = published.as_ref() == Some(&measured);
+            if !(same && differs) || digits == MOST_DIGITS {
+                return (measured, published);
+            }
+            digits += 1;
+        }
     }
 }
 
@@ -207,8 +229,8 @@ fn because(figure: &Figure, compared: &Measured) -> String {
         Some(unit) => format!("{text} {unit}"),
         None => text,
     };
-    let measured = unit(shown(&compared.measured));
-    let published = compared.published.as_ref().map(shown).unwrap_or_default();
+    let (measured, published) = compared.words();
+    let (measured, published) = (unit(measured), published.unwrap_or_default());
     let bound = compared.bound.clone().unwrap_or_default();
     if let Some(because) = &figure.because {
         return because

@@ -354,6 +354,27 @@ fn another_verdict_is_told() {
 }
 
 #[test]
+fn what_is_not_tried_stands_as_it_was() {
+    let text = SEVERAL.replace("set = \"full\"\n", "");
+    let before = tried("whole", &text);
+    let ids: Vec<_> = before.claims.iter().map(|row| row.id.clone()).collect();
+    let mut now = tried("part", SEVERAL);
+    now.claims.retain(|row| row.id != "L3");
+    let both = now.clone().onto(before.clone(), &ids);
+    let verdict = |of: &Reproduction, id: &str| {
+        let row = of.claims.iter().find(|row| row.id == id);
+        row.map(|row| row.verdict.clone())
+    };
+    assert_eq!(both.claims.len(), before.claims.len());
+    for (id, from) in [("L5", &before), ("L3", &before), ("L2", &now), ("L4", &now)] {
+        assert_eq!(verdict(&both, id), verdict(from, id), "{id}");
+    }
+    // What is not declared any more is left out.
+    let fewer = now.onto(before, &ids[..2]);
+    assert_eq!(fewer.claims.len(), 2);
+}
+
+#[test]
 fn claims_are_selected_by_their_ids() {
     let selected = |names: &[&str]| {
         let text = SEVERAL.replace("\"L3\"", "\"L2.1\"");
