@@ -28,6 +28,7 @@ use core::mem::{offset_of, size_of};
 use kernel::{
     alloc::{KVVec, KVec},
     bindings, c_str,
+    capability::{capable, Capability},
     ioctl::{_IOR, _IOWR},
     miscdevice::{MiscDevice, MiscDeviceRegistration, Options},
     mmap::MmapArea,
@@ -276,6 +277,10 @@ impl MiscDevice for Device {
     type Ptr = Arc<Recorder>;
 
     fn open() -> Result<Arc<Recorder>> {
+        // As who writes plans, which are read here.
+        if !capable(Capability::SysNice) {
+            return Err(EPERM);
+        }
         Ok(Arc::new(Recorder::new()?, CHARGED)?)
     }
 

@@ -178,7 +178,7 @@ struct pbs_config {
 	/* what becomes of a task that is preempted again (3.2.3): enum pbs_preemption_way */
 	__u64 preemption_way;
 	/* the pieces of idle slots, for PBS_IDLE_PIECES and PBS_IDLE_BY_STATE; 0: whole slots */
-	__u64 idle_piece_ns;		/* 0, or 10 us to 2^48 */
+	__u64 idle_piece_ns;		/* 0, or 100 us to 2^48 */
 	__u64 reserved[1];
 };
 

@@ -151,7 +151,7 @@ config! {
     /// [`PreemptionWay`] as number.
     preemption_way = PreemptionWay::Capped as u64,
     /// The pieces into which [`IdlePolicy::Pieces`] and [`IdlePolicy::ByState`] cut
-    /// idle slots (3.2.3, ideas 1 and 3), with what a switch costs.  10 µs to 2^48; 0:
+    /// idle slots (3.2.3, ideas 1 and 3), with what a switch costs.  100 µs to 2^48; 0:
     /// a piece is the whole slot.  The default is two and a half ticks: ten of them
     /// are a window.
     idle_piece_ns = 10_000_000,
@@ -427,7 +427,8 @@ impl Config {
             (0, PreemptionWay::ALL.len() as u64 - 1),
             match self.idle_piece_ns {
                 0 => (0, 1 << 48),
-                _ => (10_000, 1 << 48),
+                // At a quarter of it, as by state, it still is longer than what a switch takes.
+                _ => (100_000, 1 << 48),
             },
         ]
     }

@@ -317,7 +317,8 @@ impl<M: Memory> Node<M> {
             absent_told: false,
         };
         if sparing_insns != 0 {
-            self.spare(sparing_insns);
+            // What it owes is taken from that, too.
+            self.spare(sparing_insns.saturating_sub(paid_insns));
         }
         if slot.is_idle() {
             self.divide();

@@ -175,7 +175,7 @@ fn configuration_is_checked_number_by_number() {
         (24, 1, 1000),
         (25, 0, 1 << 48),
         (29, 0, 3),
-        (30, 10_000, 1 << 48),
+        (30, 100_000, 1 << 48),
     ];
     for (index, least, most) in bounds {
         let with = |value| {

@@ -75,7 +75,7 @@ fn config() -> impl Strategy<Value = Config> {
 
 /// Who gets idle slots, what becomes of tasks that are preempted again, and pieces.
 fn idle() -> impl Strategy<Value = (IdlePolicy, PreemptionWay, u64)> {
-    let piece_ns = prop_oneof![1 => Just(0), 5 => 10_000..500_000u64];
+    let piece_ns = prop_oneof![1 => Just(0), 5 => 100_000..500_000u64];
     let ways = select(&PreemptionWay::ALL[..]);
     (select(&IdlePolicy::ALL[..]), ways, piece_ns)
 }

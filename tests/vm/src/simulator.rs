@@ -203,7 +203,7 @@ fn config(random: &mut Random) -> Config {
         thresholds: Threshold::ALL_BITS & !off,
         idle_policy: random.one_of(&IdlePolicy::ALL) as u64,
         preemption_way: random.one_of(&PreemptionWay::ALL) as u64,
-        idle_piece_ns: ns(random.between(50_000, 300_000)).max(10_000),
+        idle_piece_ns: ns(random.between(50_000, 300_000)).max(100_000),
         idle_is_lateness: random.between(0, 1),
         t1_spares_last_slot: random.between(0, 1),
         ..CONFIG

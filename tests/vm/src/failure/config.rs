@@ -97,7 +97,7 @@ const NUMBERS: [Number; Config::COUNT] = [
         512 << 20,
     ),
     ("preemption_way", 0, 0, 3, 2),
-    ("idle_piece_ns", 10_000_000, 10_000, 1 << 48, 5_000_000),
+    ("idle_piece_ns", 10_000_000, 100_000, 1 << 48, 5_000_000),
 ];
 
 /// Those whose value bounds that of another.
