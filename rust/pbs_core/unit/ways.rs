@@ -119,6 +119,15 @@ fn preempted_once_it_goes_on_to_t2() {
 }
 
 #[test]
+fn who_is_spared_gives_back_what_it_owes() {
+    let mut scene = stacking(config(PreemptionWay::Once), 20);
+    scene.run(1020);
+    scene.node.owe(0, 3);
+    scene.finish(50);
+    assert_eq!((scene.granted(), scene.last.until_insns), (1, Some(178)));
+}
+
+#[test]
 fn who_ends_in_time_leaves_the_slot_its_t1() {
     // It needs two instructions more, and three are left of the slot.
     let mut scene = stacking(config(PreemptionWay::Once), 20);
