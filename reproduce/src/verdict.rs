@@ -94,7 +94,7 @@ fn grouped(text: &str) -> String {
     let first = (text.len() + 2) % 3 + 1;
     let mut out = String::new();
     for (place, digit) in text.chars().enumerate() {
-        if place >= first && (place - first) % 3 == 0 {
+        if place >= first && (place - first).is_multiple_of(3) {
             out.push(',');
         }
         out.push(digit);

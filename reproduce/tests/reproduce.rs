@@ -366,9 +366,19 @@ fn what_is_not_tried_stands_as_it_was() {
         row.map(|row| row.verdict.clone())
     };
     assert_eq!(both.claims.len(), before.claims.len());
-    for (id, from) in [("L5", &before), ("L3", &before), ("L2", &now), ("L4", &now)] {
+    for (id, from) in [
+        ("L5", &before),
+        ("L3", &before),
+        ("L2", &now),
+        ("L4", &before),
+    ] {
         assert_eq!(verdict(&both, id), verdict(from, id), "{id}");
     }
+    // The command of L4 was run for L5, so it has a verdict there.
+    assert!(!matches!(
+        verdict(&both, "L4"),
+        Some(Verdict::NotTried { .. })
+    ));
     // What is not declared any more is left out.
     let fewer = now.onto(before, &ids[..2]);
     assert_eq!(fewer.claims.len(), 2);

@@ -772,7 +772,12 @@ fn has_no_room_inner() -> Verdict {
         600_000_000,
         60_000,
     );
-    let meanwhile = job("meanwhile", "echo meanwhile > meanwhile", 20_000_000, 60_000);
+    let meanwhile = job(
+        "meanwhile",
+        "echo meanwhile > meanwhile",
+        20_000_000,
+        60_000,
+    );
     client.submit(&[meanwhile, before]).context("submit")?;
     disk.fill()?;
     let refused = client.submit(&[job("full", "true", 20_000_000, 60_000)]);
@@ -823,7 +828,11 @@ fn has_no_room_inner() -> Verdict {
 fn written(file: &Path) -> Result<(), String> {
     let deadline = Instant::now() + Duration::from_secs(60);
     while fs::metadata(file).map_or(0, |file| file.len()) == 0 {
-        check!(Instant::now() < deadline, "{} is not written", file.display());
+        check!(
+            Instant::now() < deadline,
+            "{} is not written",
+            file.display()
+        );
         sleep(Duration::from_millis(20));
     }
     Ok(())
