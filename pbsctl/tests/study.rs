@@ -76,7 +76,7 @@ fn deadlines_add_up() {
 
 #[test]
 fn idle_policies_are_compared() {
-    let json = pbsctl(&["--json", "study", "idle", "--plans", "7"], "").json();
+    let json = pbsctl(&["--json", "study", "idle", "--plans", "12"], "").json();
     let rows = json["rows"].as_array().unwrap();
     // By deviation and by whether last slots are spared.
     assert_eq!(rows.len(), 4 * 2 * 7 * 4);
