@@ -93,6 +93,16 @@ class Sweep:
         if self.seen < len(self.tasks):
             self.resize(self.seen)
 
+    def hear(self, notice):
+        kind = notice["kind"]
+        if kind == "views":
+            self.seen = now_of(notice["views"]["preemptible"])
+            self.resize(self.seen)
+        elif kind == "started" and notice["request"] == self.request:
+            self.started(notice["nodes"])
+        elif kind == "violation":
+            self.say("has kept nodes for too long")
+
     def run(self, seconds):
         """Does what it is told, for so long."""
         with varlink.Client(self.address) as other:
@@ -101,16 +111,13 @@ class Sweep:
             stop.daemon = True
             stop.start()
             for notice in told.Monitor(self.session, _more=True):
-                kind = notice["kind"]
-                if kind == "views":
-                    self.seen = now_of(notice["views"]["preemptible"])
-                    self.resize(self.seen)
-                elif kind == "started" and notice["request"] == self.request:
-                    self.started(notice["nodes"])
-                elif kind == "violation":
-                    self.say("has kept nodes for too long")
-                elif kind == "closed":
+                if notice["kind"] == "closed":
                     break
+                try:
+                    self.hear(notice)
+                except varlink.VarlinkError as error:
+                    # The session may have been ended meanwhile; then that is told next.
+                    self.say(f"is refused: {error}")
         self.end_tasks(time.monotonic())
         self.say(f"is over: {self.done} tasks done, {self.killed} killed")
 
