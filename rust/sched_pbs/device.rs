@@ -505,15 +505,8 @@ impl MiscDevice for Device {
         _file: <Arc<File> as kernel::types::ForeignOwnable>::Borrowed<'_>,
         area: &mut MmapArea<'_>,
     ) -> Result {
-        const BYTES: u64 = events::RING_BYTES as u64;
         let pbs = pbs().ok_or(ENODEV)?;
-        if area.offset_bytes() % BYTES != 0 {
-            return Err(EINVAL);
-        }
-        let cpu = u32::try_from(area.offset_bytes() / BYTES)
-            .ok()
-            .and_then(|number| pbs.cpu(number))
-            .ok_or(ENODEV)?;
+        let cpu = pbs.cpu_of_ring::<{ events::RING_BYTES }>(area.offset_bytes())?;
         pbs.events.of_cpu(cpu.number()).ok_or(ENOENT)?.map(area)
     }
 

@@ -128,6 +128,21 @@ impl Pbs {
         self.cpus.get(number as usize).copied().flatten()
     }
 
+    /// The CPU whose ring is mapped at that offset, where each has `RING_BYTES`. Fails with
+    /// [`EINVAL`] within a ring, and with [`ENODEV`] where there is no such CPU.
+    pub(crate) fn cpu_of_ring<const RING_BYTES: usize>(
+        &self,
+        offset_bytes: u64,
+    ) -> Result<&'static Cpu> {
+        if offset_bytes % RING_BYTES as u64 != 0 {
+            return Err(EINVAL);
+        }
+        u32::try_from(offset_bytes / RING_BYTES as u64)
+            .ok()
+            .and_then(|number| self.cpu(number))
+            .ok_or(ENODEV)
+    }
+
     /// All possible CPUs.
     pub(crate) fn cpus(&self) -> impl Iterator<Item = &'static Cpu> + '_ {
         self.cpus.iter().copied().flatten()

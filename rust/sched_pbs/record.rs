@@ -288,15 +288,8 @@ impl MiscDevice for Device {
         _recorder: <Arc<Recorder> as kernel::types::ForeignOwnable>::Borrowed<'_>,
         area: &mut MmapArea<'_>,
     ) -> Result {
-        const BYTES: u64 = Ring::BYTES as u64;
         let pbs = pbs().ok_or(ENODEV)?;
-        if area.offset_bytes() % BYTES != 0 {
-            return Err(EINVAL);
-        }
-        let cpu = u32::try_from(area.offset_bytes() / BYTES)
-            .ok()
-            .and_then(|number| pbs.cpu(number))
-            .ok_or(ENODEV)?;
+        let cpu = pbs.cpu_of_ring::<{ Ring::BYTES }>(area.offset_bytes())?;
         pbs.inputs.of_cpu(cpu.number()).ok_or(ENOENT)?.map(area)
     }
 
