@@ -9,6 +9,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::ioctl::ioctl;
 use crate::record::{
     bytes_of_slice_mut, Attach, Error, Event, GetPlan, Info, PlanHeader, Process, Record, TaskEnd,
 };
@@ -231,7 +232,7 @@ impl Device {
                 return Ok(count);
             }
             let mut position = Word(rings.seq());
-            self.raw_ioctl(ioc::SEEK, &mut position)?;
+            ioctl(&self.file, ioc::SEEK, &mut position)?;
         }
         let count = self.read_file(events)?;
         if let Some(last) = events[..count].last() {
@@ -247,7 +248,7 @@ impl Device {
             return;
         };
         let mut info = Info::default();
-        let told = self.raw_ioctl(ioc::INFO, &mut info);
+        let told = ioctl(&self.file, ioc::INFO, &mut info);
         let renewed = told.and_then(|()| rings.renew(self.as_fd(), &info));
         mapped.refused = renewed.is_err();
     }
@@ -277,32 +278,12 @@ impl Device {
     }
 
     fn ioctl<T: Record>(&self, number: u32, argument: &mut T) -> Result<(), Refused> {
-        self.raw_ioctl(number, argument)
-            .map_err(|error| self.refused(error))
-    }
-
-    #[allow(unsafe_code)]
-    fn raw_ioctl<T: Record>(&self, number: u32, argument: &mut T) -> io::Result<()> {
-        // SAFETY: the number carries the size of `T`, to which `argument`
-        // points exclusively; what the kernel writes there is a value of `T`.
-        // GET_PLAN's buffer is a live Vec of the length given.
-        let result = unsafe {
-            libc::ioctl(
-                self.file.as_raw_fd(),
-                number as _,
-                std::ptr::from_mut(argument),
-            )
-        };
-        if result < 0 {
-            Err(io::Error::last_os_error())
-        } else {
-            Ok(())
-        }
+        ioctl(&self.file, number, argument).map_err(|error| self.refused(error))
     }
 
     fn refused(&self, error: io::Error) -> Refused {
         let mut said = Error::default();
-        let heard = self.raw_ioctl(ioc::ERROR, &mut said).is_ok();
+        let heard = ioctl(&self.file, ioc::ERROR, &mut said).is_ok();
         // A reason for another errno is that of an earlier call.
         if !heard || said.error == 0 || Some(said.error.abs()) != error.raw_os_error() {
             return error.into();

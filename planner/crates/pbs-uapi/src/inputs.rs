@@ -3,10 +3,11 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsFd;
 use std::path::Path;
 
-use crate::record::{Input, InputsInfo, KeptPlan, Record};
+use crate::ioctl::ioctl;
+use crate::record::{Input, InputsInfo, KeptPlan};
 use crate::{ioc, Ring};
 
 /// Where the device is found.
@@ -50,7 +51,7 @@ impl Inputs {
     /// What there is.
     pub fn info(&self) -> io::Result<InputsInfo> {
         let mut info = InputsInfo::default();
-        self.ioctl(ioc::INPUTS_INFO, &mut info)?;
+        ioctl(&self.file, ioc::INPUTS_INFO, &mut info)?;
         Ok(info)
     }
 
@@ -82,7 +83,7 @@ impl Inputs {
                 bytes: buffer.len() as u64,
                 ..KeptPlan::default()
             };
-            let result = self.ioctl(ioc::KEPT_PLAN, &mut kept);
+            let result = ioctl(&self.file, ioc::KEPT_PLAN, &mut kept);
             let bytes = usize::try_from(kept.bytes).unwrap_or(usize::MAX);
             match result {
                 Ok(()) => {
@@ -98,25 +99,6 @@ impl Inputs {
                     _ => return Err(error),
                 },
             }
-        }
-    }
-
-    #[allow(unsafe_code)]
-    fn ioctl<T: Record>(&self, number: u32, argument: &mut T) -> io::Result<()> {
-        // SAFETY: the number carries the size of `T`, to which `argument` points
-        // exclusively; what the kernel writes there is a value of `T`. The buffer of
-        // KEPT_PLAN is a live Vec of the length given.
-        let result = unsafe {
-            libc::ioctl(
-                self.file.as_raw_fd(),
-                number as _,
-                std::ptr::from_mut(argument),
-            )
-        };
-        if result < 0 {
-            Err(io::Error::last_os_error())
-        } else {
-            Ok(())
         }
     }
 }

@@ -7,6 +7,7 @@
 
 mod device;
 mod inputs;
+mod ioctl;
 pub mod kind;
 pub mod record;
 mod ring;
