@@ -22,12 +22,10 @@ const SLOT_INSNS: u64 = 1_000_000;
 const SLOTS: u32 = 150;
 
 /// Instructions of a turn of the loop.
-#[cfg(target_arch = "aarch64")]
 const TURN_INSNS: u64 = 7;
 
 /// Counts its own instructions from `count` on into `mine`, until `other` is not `seen` any
 /// more, or the count is `end`.
-#[cfg(target_arch = "aarch64")]
 #[inline(never)]
 fn count_until(mine: &AtomicU64, other: &AtomicU64, count: u64, seen: u64, end: u64) -> u64 {
     let mut count = count;
@@ -53,12 +51,6 @@ fn count_until(mine: &AtomicU64, other: &AtomicU64, count: u64, seen: u64, end: 
         );
     }
     count
-}
-
-/// There is a loop of known length for the measured machine alone.
-#[cfg(not(target_arch = "aarch64"))]
-fn count_until(_: &AtomicU64, _: &AtomicU64, _: u64, _: u64, _: u64) -> u64 {
-    unimplemented!("the study is for arm64")
 }
 
 /// What a process does: in each of its slots it notes how far the other one has come.
