@@ -174,6 +174,8 @@ pub struct Claim {
     pub setup: String,
     /// The command that measures it.
     pub command: Option<String>,
+    /// A program of jq(1) that its output goes through, which is another claim's, too.
+    pub filter: Option<String>,
     /// Whether it is tried always.
     #[serde(default)]
     pub set: Set,
@@ -227,6 +229,9 @@ impl Claim {
                 wrong("no figure of it says whether it holds: say what was published, or a bound")
             }
             _ => {}
+        }
+        if self.filter.is_some() && self.command.is_none() {
+            wrong("it has a filter, but no command that prints anything");
         }
         let needs = |needs: &String| NEEDS.iter().all(|(name, _)| name != needs);
         if self.needs.as_ref().is_some_and(needs) {

@@ -45,8 +45,9 @@ claims.json
 ``build/reproduce/claims.json`` is an object of ``kind`` ``pbs.reproduction`` and ``version``
 1.  ``machine`` says on what it was measured; ``claims`` has for each claim
 
-``id``, ``document``, ``section``, ``says``, ``setup``, ``command``
-    As declared; ``command`` is ``null`` where nothing can be run.
+``id``, ``document``, ``section``, ``says``, ``setup``, ``command``, ``filter``
+    As declared; ``command`` is ``null`` where nothing can be run, ``filter`` where all of its
+    output is looked at.
 ``verdict``
     ``is``: ``reproduced``, ``within``, ``refuted``, ``cannot_be_tried``, ``not_tried`` or
     ``failed``; ``share`` of what is within a tolerance, ``because`` of the others.

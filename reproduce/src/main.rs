@@ -98,8 +98,10 @@ fn carry_out(arguments: &Arguments) -> Result<ExitCode, String> {
     if arguments.list {
         for claim in &claims.claims {
             let how = claim.command.as_deref().or(claim.cannot.as_deref());
+            let filter = claim.filter.as_ref();
+            let filter = filter.map_or_else(String::new, |filter| format!(" | jq '{filter}'"));
             print(&format!(
-                "{} ({}): {}\n    {}\n",
+                "{} ({}): {}\n    {}{filter}\n",
                 claim.id,
                 claim.section,
                 claim.says,

@@ -5,6 +5,8 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
+use pbs_report::escaped;
+
 use crate::{summary, Document, Measured, Reproduction, Row, Verdict};
 
 /// The page; pictures are in `folder`.
@@ -105,9 +107,12 @@ fn article(row: &Row, folder: &Path, out: &mut String) {
         let took = row
             .took_ms
             .map_or_else(String::new, |ms| format!(", {:.1} s", ms as f64 / 1000.0));
+        let filter = row.filter.as_ref().map_or_else(String::new, |filter| {
+            format!("\n| jq '{}'", escaped(filter.trim()))
+        });
         let _ = writeln!(
             out,
-            "<details><summary>How{took}</summary>\n<p>{}</p>\n<pre>{}</pre>\n\
+            "<details><summary>How{took}</summary>\n<p>{}</p>\n<pre>{}{filter}</pre>\n\
              <pre>make reproduce R={}</pre></details>",
             escaped(&row.setup),
             escaped(command.trim()),
@@ -144,20 +149,6 @@ fn figures(figures: &[Measured], out: &mut String) {
         );
     }
     out.push_str("</table></div>\n");
-}
-
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            _ => out.push(c),
-        }
-    }
-    out
 }
 
 /// What stands in an address: all but letters and digits by their bytes.

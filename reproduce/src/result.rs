@@ -42,6 +42,9 @@ pub struct Row {
     pub setup: String,
     /// The command.
     pub command: Option<String>,
+    /// The program of jq that its output went through.
+    #[serde(default)]
+    pub filter: Option<String>,
     /// The verdict.
     pub verdict: Verdict,
     /// What led to it.

@@ -47,6 +47,9 @@ pub struct Seen<'a> {
     pub took: Duration,
 }
 
+/// The file in which what a command has printed is kept.
+const STDOUT: &str = "stdout";
+
 /// What a command has left.
 struct Output {
     json: Result<Value, String>,
@@ -134,12 +137,9 @@ fn row(claim: &Claim, options: &Options, outputs: &BTreeMap<String, Output>) -> 
             let because = because.clone();
             (Verdict::CannotBeTried { because }, Vec::new())
         }
-        (Some(output), None) => match &output.json {
-            Ok(json) => verdict(claim, json),
-            Err(because) => {
-                let because = because.clone();
-                (Verdict::Failed { because }, Vec::new())
-            }
+        (Some(output), None) => match filtered(claim, output) {
+            Ok(json) => verdict(claim, &json),
+            Err(because) => (Verdict::Failed { because }, Vec::new()),
         },
         (None, None) => {
             let because = put_off(claim, options).unwrap_or_default();
@@ -154,6 +154,7 @@ fn row(claim: &Claim, options: &Options, outputs: &BTreeMap<String, Output>) -> 
         says: claim.says.clone(),
         setup: claim.setup.clone(),
         command: claim.command.clone(),
+        filter: claim.filter.clone(),
         verdict,
         figures,
         picture: picture.and_then(|(name, output)| {
@@ -172,6 +173,24 @@ fn row(claim: &Claim, options: &Options, outputs: &BTreeMap<String, Output>) -> 
     }
 }
 
+/// What a command has printed, through the filter of the claim.
+fn filtered(claim: &Claim, output: &Output) -> Result<Value, String> {
+    let json = output.json.clone()?;
+    let Some(filter) = &claim.filter else {
+        return Ok(json);
+    };
+    let jq = Command::new("jq")
+        .arg(filter)
+        .arg(output.folder.join(STDOUT))
+        .output()
+        .map_err(|error| format!("jq: {error}"))?;
+    if !jq.status.success() {
+        let said = String::from_utf8_lossy(&jq.stderr);
+        return Err(format!("its filter: {}", said.trim_end()));
+    }
+    serde_json::from_slice(&jq.stdout).map_err(|error| format!("its filter: {error}"))
+}
+
 /// Runs a command to its end, which it has to come to in time, with all that it has started.
 fn execute(command: &str, id: &str, options: &Options) -> Output {
     let folder = options.out.join(id);
@@ -188,7 +207,7 @@ fn execute(command: &str, id: &str, options: &Options) -> Output {
 
 fn printed(command: &str, folder: &Path, options: &Options) -> Result<String, String> {
     let text = |error: io::Error| error.to_string();
-    let (out, err) = (folder.join("stdout"), folder.join("stderr"));
+    let (out, err) = (folder.join(STDOUT), folder.join("stderr"));
     fs::create_dir_all(folder).map_err(text)?;
     let mut child = Command::new("bash")
         .args(["-eu", "-o", "pipefail", "-c", command])

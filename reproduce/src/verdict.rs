@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use pbs_report::grouped;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -83,23 +84,12 @@ fn in_digits(number: f64, digits: i32) -> String {
     let text = format!("{:.decimals$}", number.abs());
     let (whole, rest) = text.split_once('.').unwrap_or((&text, ""));
     let sign = if number < 0.0 { "-" } else { "" };
+    // What is greater has no name.
+    let whole = whole.parse::<i128>().map_or(whole.into(), grouped);
     match rest.trim_end_matches('0') {
-        "" => format!("{sign}{}", grouped(whole)),
-        rest => format!("{sign}{}.{rest}", grouped(whole)),
+        "" => format!("{sign}{whole}"),
+        rest => format!("{sign}{whole}.{rest}"),
     }
-}
-
-/// A whole number with commas between thousands.
-fn grouped(text: &str) -> String {
-    let first = (text.len() + 2) % 3 + 1;
-    let mut out = String::new();
-    for (place, digit) in text.chars().enumerate() {
-        if place >= first && (place - first).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
 }
 
 /// A value in words.

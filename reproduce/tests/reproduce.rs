@@ -340,6 +340,33 @@ fn each_command_runs_once_and_each_claim_has_a_verdict() {
 }
 
 #[test]
+fn claims_of_one_command_have_filters_of_their_own() {
+    let claim = |id: &str, filter: &str| {
+        format!(
+            "[[claim]]\nid = \"{id}\"\nsection = \"1\"\nsays = \"x\"\n\
+             command = \"echo x >>$OUT/../filters; echo '[1, 2, 4]'\"\nfilter = \"{filter}\"\n\
+             [[claim.figure]]\nname = \"n\"\nmeasured = \"/n\"\npublished = 7\n"
+        )
+    };
+    let text = claim("L1", "{n: add}") + &claim("L2", "{n: .[2]}") + &claim("L3", "{n: (");
+    let options = options("filters");
+    let tried = run(&claims(&text), &options, &|_| ()).unwrap();
+    let count = std::fs::read_to_string(options.out.join("filters")).unwrap();
+    assert_eq!(count, "x\n");
+    std::fs::remove_dir_all(&options.out).unwrap();
+    let rows = tried.claims.iter();
+    let said: Vec<_> = rows.map(|row| row.verdict.to_string()).collect();
+    assert_eq!(said[..2], ["reproduced", "refuted because n is 4, not 7"]);
+    assert!(said[2].starts_with("failed: its filter: jq"), "{}", said[2]);
+    let none = text
+        .replace("command = ", "cannot = ")
+        .replace("[[claim.figure]]", "[[figure]]");
+    let none = none.split("[[figure]]").next().unwrap();
+    let said = Claims::from_toml(none).unwrap_err();
+    assert!(said.contains("it has a filter, but no command"), "{said}");
+}
+
+#[test]
 fn another_verdict_is_told() {
     let before = tried("before", SEVERAL);
     assert!(before.others(&before).is_empty());

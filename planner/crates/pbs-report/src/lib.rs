@@ -51,6 +51,7 @@ pub use schedule::{
 pub use series::{
     CpuSeries, Point, ProcessSeries, Selection, Series, Signal, SlotStay, TaskSeries,
 };
+pub use svg::escaped;
 pub use table::{columns, signal_table, table};
 pub use timeline::{ActualSegment, CpuTimeline, LaterPlan, Mark, MarkKind, PlannedSlot};
 pub use waits::{wait_table, waited, Edge, Waited};

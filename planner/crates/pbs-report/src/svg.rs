@@ -363,7 +363,7 @@ fn patterns(body: &str) -> &'static str {
 }
 
 /// Text as it may stand in XML and HTML.
-pub(crate) fn escaped(text: &str) -> String {
+pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
