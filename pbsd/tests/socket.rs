@@ -23,7 +23,7 @@ fn it_describes_itself_as_the_file_does() {
     let said = answer["parameters"]["description"].as_str().unwrap();
     let file = concat!(
         env!("CARGO_MANIFEST_DIR"),
-        "/../service/org.sched-pbs.Node.varlink"
+        "/../node/pbs-varlink/org.sched-pbs.Node.varlink"
     );
     if std::env::var_os("PBS_WRITE_INTERFACE").is_some() {
         std::fs::write(file, format!("{}\n", said.trim_end())).unwrap();

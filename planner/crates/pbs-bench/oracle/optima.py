@@ -8,7 +8,7 @@
       /tmp/venv/bin/python crates/pbs-bench/oracle/optima.py \
       > crates/pbs-planner/tests/common/optima.txt
 
-The rules are those that planner/crates/pbs-planner/tests/common/oracle.rs has in
+The rules are those that node/pbs-planner/tests/common/oracle.rs has in
 words.  Nets that can't be planned, and those without a proof in the time, are left
 out.  Which ones those are depends on the machine; what is written is proven.
 """

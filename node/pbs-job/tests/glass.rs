@@ -194,7 +194,7 @@ fn damaged_files_are_no_trouble() {
 
 /// The prototype's own files lie beside the project.
 fn seed() -> Option<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let seed = root.join("../shared/data/glass-job-2");
     if !seed.exists() {
         eprintln!("{} is not there; skipped", seed.display());

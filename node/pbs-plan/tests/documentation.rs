@@ -3,7 +3,7 @@
 
 use pbs_plan::{from_toml, Config};
 
-const TEXT: &str = include_str!("../../../../Documentation/plan-format.rst");
+const TEXT: &str = include_str!("../../../Documentation/plan-format.rst");
 
 /// The plan in the documentation is one.
 #[test]

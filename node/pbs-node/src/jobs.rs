@@ -845,7 +845,7 @@ mod tests {
     }
 
     fn jobs(directory: &Path) -> Jobs {
-        let machine = include_str!("../../../../samples/machines/vm.toml");
+        let machine = include_str!("../../../samples/machines/vm.toml");
         let settings = Settings {
             history: directory.join("history.db"),
             max_replans: 0,

@@ -83,8 +83,8 @@ mod tests {
 
     #[test]
     fn what_was_saved_comes_back() {
-        let job = include_str!("../../../../samples/jobs/stages.toml");
-        let machine = include_str!("../../../../samples/machines/vm.toml");
+        let job = include_str!("../../../samples/jobs/stages.toml");
+        let machine = include_str!("../../../samples/machines/vm.toml");
         let without_lines = |text: &str| job_from_toml(&job_to_toml(&job_from_toml(text).unwrap()));
         let job = with_values(job, &[("cpus", "[0, 3]".into())]);
         let saved = Saved {

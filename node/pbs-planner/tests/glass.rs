@@ -17,7 +17,7 @@ use pbs_planner::{reserve, Aim, Balancing, Options, Request, RunId, Store, Strat
 const MAKESPAN_NS: u64 = 14_000_000_000;
 
 fn seed() -> Option<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let seed = root.join("../shared/data/glass-job-2");
     if !seed.exists() {
         eprintln!("{} is not there; skipped", seed.display());

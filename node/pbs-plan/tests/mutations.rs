@@ -4,7 +4,7 @@
 
 use pbs_plan::{from_toml, leppert, to_toml, wire};
 
-const TOML: &str = include_str!("../../../../samples/plans/net.toml");
+const TOML: &str = include_str!("../../../samples/plans/net.toml");
 const LINE: &str = "2;0,9000;1,8000;;;0,0,1200,1150;-1,-1,300,310;1,1,700,910;0,2,40,41;";
 const ROUNDS: usize = 3_000;
 

@@ -10,7 +10,7 @@ use pbs_job::{
     with_values, Action, Job, Start,
 };
 
-const DOCUMENTATION: &str = include_str!("../../../../Documentation/jobs.rst");
+const DOCUMENTATION: &str = include_str!("../../../Documentation/jobs.rst");
 
 /// The TOML blocks of the documentation.
 fn documented() -> Vec<String> {
@@ -51,7 +51,7 @@ fn what_the_documentation_shows_is_valid() {
 
 #[test]
 fn samples_are_valid() {
-    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../samples");
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples");
     let texts = |dir: &str| {
         let files = fs::read_dir(samples.join(dir)).unwrap();
         let texts = files.map(|file| fs::read_to_string(file.unwrap().path()).unwrap());
