@@ -162,7 +162,7 @@ BENCH_TOOL=$BUILD/cargo/bench/release/pbs-bench
 bench_tool()
 {
 	CARGO_TARGET_DIR=$BUILD/cargo/bench stage bench-tool "Building the benchmarks' tool" \
-		env -C "$TOP/tests/bench" "$CARGO" build --release --locked
+		env -C "$TOP/tests/pbs-bench" "$CARGO" build --release --locked
 }
 
 # The program that makes figures of what studies in the virtual machine have measured.
@@ -179,7 +179,7 @@ study_ready()
 		"$TOP/scripts/user"
 		CARGO_INCREMENTAL=0 CARGO_TARGET_DIR=$BUILD/cargo/target \
 			stage study-tool "Building the studies' tool" \
-			env -C "$TOP/tests/study" "$CARGO" build --locked
+			env -C "$TOP/tests/pbs-vmstudy" "$CARGO" build --locked
 	} >&2
 }
 

@@ -5,7 +5,7 @@
 pub(crate) use pbs_gen::nets::{small, Small, SMALL_TICK_NS as TICK_NS};
 
 /// The nets whose best plan is known: their seeds, and when that plan ends, in
-/// ticks. `planner/crates/pbs-bench/oracle/optima.py` has proven them and wrote
+/// ticks. `tests/pbs-bench-planner/oracle/optima.py` has proven them and wrote
 /// them down.
 pub(crate) fn optima() -> impl Iterator<Item = (u64, u64)> {
     let lines = include_str!("optima.txt").lines();

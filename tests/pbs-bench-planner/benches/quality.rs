@@ -3,7 +3,7 @@
 //! Lines of `{name, value, unit}`, for `make bench-planner`.
 //! Documentation/planner-benchmarks.rst says what is measured.
 
-#[path = "../../pbs-planner/tests/common/mod.rs"]
+#[path = "../../../node/pbs-planner/tests/common/mod.rs"]
 mod common;
 #[allow(dead_code)] // only its clock is wanted
 mod cpu_time;

@@ -53,7 +53,7 @@ fn large_net_peak_kib() -> Result<u64, Box<dyn Error>> {
 /// The job of the thesis on its machine (Glaß 2024, 5.1). Its files lie beside the
 /// project.
 fn glass_job() -> Result<(), Box<dyn Error>> {
-    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../..");
+    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
     let folder = beside.join("shared/data/glass-job-2");
     if !folder.exists() {
         eprintln!("{} is not there; its rows are left out", folder.display());
