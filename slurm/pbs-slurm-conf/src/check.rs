@@ -137,8 +137,8 @@ impl Checks<'_> {
             return;
         }
         let Some((ours, line)) = lua.hook.value("PARTITION") else {
-            let why = "it is not known to hold jobs; merge packaging/slurm/job_submit.lua into it";
-            let should = "the script of packaging/slurm, or one that does the same";
+            let why = "it is not known to hold jobs; merge slurm/hooks/job_submit.lua into it";
+            let should = "the script of slurm/hooks, or one that does the same";
             self.file(Advice, &lua.hook.path, "another script", should, why, 1);
             return;
         };
@@ -174,7 +174,7 @@ impl Checks<'_> {
         let path = &lua.hook.path;
         if !lua.hook.is_there {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
-            let should = format!("the file of packaging/slurm, at {}", path.display());
+            let should = format!("the file of slurm/hooks, at {}", path.display());
             self.say(Error, &name, None, should, &format!("it {what}"));
             return false;
         }
@@ -203,7 +203,7 @@ impl Checks<'_> {
                 "it tells the planner that nodes are free",
             ),
         ] {
-            let should = "pbs-event of packaging/slurm, by its full path";
+            let should = "pbs-event of slurm/hooks, by its full path";
             match hook {
                 None => self.key(Error, key, should, why),
                 Some(hook) if !hook.path.is_absolute() => self.key(Error, key, should, why),

@@ -3,7 +3,7 @@
 //! what an operator has to add or change before its jobs can be planned.
 //!
 //! [`read`] reads `slurm.conf` with all that it includes, `plugstack.conf`, and what of the
-//! hooks (`packaging/slurm`) is where Slurm looks for it. [`check`] says what is missing,
+//! hooks (`slurm/hooks`) is where Slurm looks for it. [`check`] says what is missing,
 //! [`site_of`] writes the site's file for `pbsctl cluster new --site`; neither looks at
 //! anything but what was read. Nothing here talks to Slurm.
 //!

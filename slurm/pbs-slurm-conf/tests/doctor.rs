@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use pbs_site::Site;
 use pbs_slurm_conf::{check, read, site_of, Conf, Finding, Level};
 
-const HOOKS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/slurm");
+const HOOKS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../slurm/hooks");
 
 /// A directory as /etc/slurm, with all that is to be there.
 struct Etc(PathBuf);
