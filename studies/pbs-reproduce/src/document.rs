@@ -7,14 +7,14 @@ use crate::{summary, Claim, Claims, Document, Measured, Reproduction, Row};
 
 const HEAD: &str = "\
 .. SPDX-License-Identifier: GPL-2.0
-.. Made by scripts/reproduce --doc of reproduce/claims.toml and what was measured.
+.. Made by scripts/reproduce --doc of studies/pbs-reproduce/claims.toml and what was measured.
 
 ================================
 Claims, reproduced or refuted
 ================================
 
 The documents behind the project make claims.  Here each of them stands with what was
-published, what was measured, and what follows.  ``reproduce/claims.toml`` declares the
+published, what was measured, and what follows.  ``studies/pbs-reproduce/claims.toml`` declares the
 claims: of each the command that measures it, one that the project has anyway, and where in
 its output the figures are.  The verdicts are computed from the figures.
 
