@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use pbs_cluster::RequestId;
+use pbs_cluster_planner::RequestId;
 
 use crate::order::COMPLETED;
 

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use pbs_cluster::{Refusal, RequestId};
+use pbs_cluster_planner::{Refusal, RequestId};
 
 /// Why an operation was refused, or failed. Nothing is changed then, but for
 /// [`Error::Ledger`]: what is in memory is ahead of the file, and the manager has to be

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use pbs_cluster::{Machine, Planner, Policy, Refusal, Request, RequestId, Rules};
+use pbs_cluster_planner::{Machine, Planner, Policy, Refusal, Request, RequestId, Rules};
 use pbs_ledger::{Access, Changes, Event, Ledger, NodeRow, NodeState, Row, State};
 use pbs_site::Site;
 

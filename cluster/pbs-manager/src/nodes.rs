@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What operators do with nodes.
 
-use pbs_cluster::{Replanned, RequestId};
+use pbs_cluster_planner::{Replanned, RequestId};
 use pbs_ledger::{NodeRow, NodeState, Phase, Row, State};
 
 use crate::engine::Engine;

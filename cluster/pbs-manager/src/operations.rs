@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What users ask for.
 
-use pbs_cluster::{Cause, Refusal, Request, RequestId, State};
-use pbs_rset::Rset;
+use pbs_cluster_planner::{Cause, Refusal, Request, RequestId, State};
+use pbs_resources::Rset;
 use pbs_site::Privilege;
 
 use crate::engine::Engine;
@@ -314,7 +314,7 @@ impl<E: Engine> Manager<E> {
         caller: &Caller,
         reservation: RequestId,
         request: &Request,
-    ) -> Result<Result<RequestId, pbs_cluster::Refusal>, Error> {
+    ) -> Result<Result<RequestId, pbs_cluster_planner::Refusal>, Error> {
         let held = self.request(reservation)?;
         let is_of_it = held.user == request.user || held.group == request.group;
         if !is_of_it && !caller.is_operator {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Requests that follow others, by how those end (Keller, 2).
 
-use pbs_cluster::RequestId;
+use pbs_cluster_planner::RequestId;
 use pbs_ledger::{After, Outcome, State};
 
 use crate::engine::Engine;

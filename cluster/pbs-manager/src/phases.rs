@@ -9,7 +9,7 @@
 //! planned -> allocating -> running -> releasing -> ended
 //! ```
 
-use pbs_cluster::RequestId;
+use pbs_cluster_planner::RequestId;
 use pbs_ledger::{NodeState, Phase, Row, State};
 
 use crate::engine::{Allocation, Engine};

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use pbs_cluster::NCPUS;
+use pbs_cluster_planner::NCPUS;
 use pbs_report::{lanes, Lane, Stay};
 use pbs_site::format_time;
 

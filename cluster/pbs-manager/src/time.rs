@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Time goes on.
 
-use pbs_cluster::RequestId;
+use pbs_cluster_planner::RequestId;
 use pbs_ledger::NodeState;
 
 use crate::engine::{Engine, Happened};

@@ -3,9 +3,9 @@
 
 use std::ops::RangeInclusive;
 
-use pbs_cluster::{RequestId, When};
+use pbs_cluster_planner::{RequestId, When};
 use pbs_ledger::After;
-use pbs_rset::Rset;
+use pbs_resources::Rset;
 
 /// Who asks. Who it is comes from the socket or from who may write the file, never from
 /// the request.

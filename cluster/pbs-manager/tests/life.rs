@@ -5,7 +5,7 @@
 mod common;
 
 use common::*;
-use pbs_cluster::When;
+use pbs_cluster_planner::When;
 use pbs_ledger::{After, NodeState, Outcome, Phase, State};
 use pbs_manager::{Allocation, Engine, Error, Happened, Manager, Simulated, Wish};
 
@@ -364,7 +364,7 @@ fn f12_users_are_locked_by_time() {
 fn f91_what_is_not_done_is_refused() {
     let mut cluster = small("f91");
     // Malleable: from 2 to 8 cores.
-    assert!("ncpus=2-8".parse::<pbs_rset::Rset>().is_err());
+    assert!("ncpus=2-8".parse::<pbs_resources::Rset>().is_err());
     // Preempting: an urgent request does not displace what is planned or runs.
     let first = cluster.submit(&wish("2:ncpus=8", 100));
     cluster.manager.advance(T + 1).unwrap();

@@ -10,8 +10,8 @@ mod rows;
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use pbs_cluster::literal::Literal;
-use pbs_cluster::{Limit, Limited, Machine, Planner, Pool, Request, RequestId, Rules};
+use pbs_cluster_planner::literal::Literal;
+use pbs_cluster_planner::{Limit, Limited, Machine, Planner, Pool, Request, RequestId, Rules};
 use pbs_gen::{Random, Stream};
 use pbs_replay::{workload, Policy};
 use pbs_site::{Share, Site, Whom};
@@ -41,7 +41,7 @@ fn rules() -> Rules {
     let always = || std::iter::once(0..u64::MAX).collect();
     let limit = |whom, percent: u64| Limit {
         whom,
-        of: Limited::Resource(pbs_cluster::NCPUS),
+        of: Limited::Resource(pbs_cluster_planner::NCPUS),
         items: Some(Share {
             least: Some(64),
             permille: Some(percent * 10),
@@ -62,7 +62,7 @@ fn rules() -> Rules {
         limits: users.chain(groups).collect(),
         pools: vec![Pool {
             name: "short".into(),
-            resource: pbs_cluster::NCPUS,
+            resource: pbs_cluster_planner::NCPUS,
             free,
             access,
             share: false,
@@ -192,13 +192,17 @@ fn scene(rows: &Rows, of: &Scene) {
     tell("declined", declined as f64, "jobs", none, "declined");
     let what = "changes of free cores in the plan";
     tell("slots", planner.steps() as f64, "slots", none, what);
-    let last_s = planner.free(pbs_cluster::NCPUS).map(|step| step.0).last();
+    let last_s = planner
+        .free(pbs_cluster_planner::NCPUS)
+        .map(|step| step.0)
+        .last();
     let weeks = last_s.unwrap_or(0) as f64 / (7.0 * 86_400.0);
     let what = "how far the plan reaches";
     tell("weeks", weeks, "weeks", none, what);
     let memory = planner.memory();
     let all = [memory.system, memory.nodes, memory.consumers];
-    let sum = |of: fn(&pbs_cluster::Vectors) -> usize| all.iter().map(of).sum::<usize>() as f64;
+    let sum =
+        |of: fn(&pbs_cluster_planner::Vectors) -> usize| all.iter().map(of).sum::<usize>() as f64;
     let (bar, what) = (Bar::AtMost(60.0), "all vectors of the plan");
     tell(
         "vectors-megabytes",

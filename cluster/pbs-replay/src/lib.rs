@@ -3,7 +3,7 @@
 //!
 //! A trace is read ([`swf`]) or made ([`workload`], [`Lublin`]); a [`Policy`] is told what happens and
 //! says what starts ([`replay`]); what came of it is measured ([`metrics`]). The planner of
-//! `pbs-cluster` is one policy ([`Planned`]); FCFS, EASY and conservative backfilling, the
+//! `pbs-cluster-planner` is one policy ([`Planned`]); FCFS, EASY and conservative backfilling, the
 //! usual yardsticks, are others.
 
 mod against;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The planner of `pbs-cluster` as a policy.
+//! The planner of `pbs-cluster-planner` as a policy.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use pbs_cluster::{Machine, Planner, Request, RequestId, Rules, When};
-use pbs_rset::{Arrangement, Chunk, Item, Place, Rset, Value};
+use pbs_cluster_planner::{Machine, Planner, Request, RequestId, Rules, When};
+use pbs_resources::{Arrangement, Chunk, Item, Place, Rset, Value};
 
 use crate::{Policy, TraceJob};
 
@@ -28,17 +28,23 @@ pub struct Planned {
 impl Planned {
     /// Nothing is planned yet.
     pub fn new(machine: Arc<Machine>, rules: Rules, backfills: usize) -> Self {
-        Self::with_policy(machine, rules, pbs_cluster::Policy::default(), backfills)
+        Self::with_policy(
+            machine,
+            rules,
+            pbs_cluster_planner::Policy::default(),
+            backfills,
+        )
     }
 
     /// The same by a policy of its site.
     pub fn with_policy(
         machine: Arc<Machine>,
         rules: Rules,
-        policy: pbs_cluster::Policy,
+        policy: pbs_cluster_planner::Policy,
         backfills: usize,
     ) -> Self {
-        let nodes = (0..machine.node_count()).map(|node| machine.has(node, pbs_cluster::NCPUS));
+        let nodes =
+            (0..machine.node_count()).map(|node| machine.has(node, pbs_cluster_planner::NCPUS));
         let mut sizes: Vec<u64> = nodes.collect();
         sizes.sort_unstable();
         Self {

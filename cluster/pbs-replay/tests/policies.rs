@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use pbs_cluster::{Machine, NodeSpec, Resource, Rules};
+use pbs_cluster_planner::{Machine, NodeSpec, Resource, Rules};
 use pbs_gen::{Random, Stream};
 use pbs_replay::{
     check, replay, Conservative, Easy, Estimates, Fcfs, Outcome, Planned, Policy, TraceJob,

@@ -5,7 +5,7 @@
 use std::fmt;
 
 use pbs_plan::text::closest;
-use pbs_rset::{Chunk, Item, Rset, Value};
+use pbs_resources::{Chunk, Item, Rset, Value};
 
 use crate::{Consumer, Kind, Node, Resource, Scope, Site};
 

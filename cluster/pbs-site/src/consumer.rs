@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use pbs_rset::Item;
+use pbs_resources::Item;
 
 use crate::Validity;
 

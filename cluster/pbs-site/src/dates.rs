@@ -13,7 +13,7 @@
 use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan};
-use pbs_rset::Error;
+use pbs_resources::Error;
 
 use crate::{Cron, Validity};
 
@@ -45,7 +45,7 @@ impl Validity {
     /// let august = Validity::parse("01.08.17-31.08.17", &utc)?;
     /// assert_eq!(august, Validity::Between(1_501_545_600..1_504_224_000));
     /// assert_eq!(august.to_text(&utc), "01.08.17-31.08.17");
-    /// # Ok::<(), pbs_rset::Error>(())
+    /// # Ok::<(), pbs_resources::Error>(())
     /// ```
     pub fn parse(text: &str, zone: &TimeZone) -> Result<Self, Error> {
         let trimmed = text.trim();

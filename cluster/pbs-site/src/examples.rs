@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 
 use jiff::tz::TimeZone;
-use pbs_rset::{Condition, Item, Op, Value};
+use pbs_resources::{Condition, Item, Op, Value};
 
 use crate::{
     Consumer, Cron, Kept, Kind, Limit, Node, Pool, Resource, Scope, Share, Site, Validity, Weights,
@@ -183,7 +183,7 @@ fn with_nodes(name: &str, zone: TimeZone, nodes: Vec<Node>) -> Site {
         ..Resource::of_nodes("sw", Kind::Consumable)
     };
     site.resources.push(licence);
-    site.resources[pbs_rset::BUILT_IN.len()..].sort_by(|a, b| a.name.cmp(&b.name));
+    site.resources[pbs_resources::BUILT_IN.len()..].sort_by(|a, b| a.name.cmp(&b.name));
     site.nodes = nodes;
     site
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Nodes with what they have.
 
-use pbs_rset::{Condition, Item, Value};
+use pbs_resources::{Condition, Item, Value};
 
 /// A computer of the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]

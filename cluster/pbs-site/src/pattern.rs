@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use pbs_rset::is_word;
+use pbs_resources::is_word;
 
 /// A name, or many that differ by a number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

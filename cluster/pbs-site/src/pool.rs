@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What is kept free for some.
 
-use pbs_rset::Condition;
+use pbs_resources::Condition;
 
 use crate::{Share, Validity};
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use pbs_rset::Value;
+use pbs_resources::Value;
 
 use crate::Validity;
 
@@ -64,7 +64,7 @@ impl Resource {
             "ompthreads" => Kind::Attribute,
             _ => Kind::Consumable,
         };
-        let names = pbs_rset::BUILT_IN.into_iter();
+        let names = pbs_resources::BUILT_IN.into_iter();
         names.map(|name| Self::of_nodes(name, kind(name))).collect()
     }
 

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use pbs_rset::{format_size, parse_size_bytes, Error};
+use pbs_resources::{format_size, parse_size_bytes, Error};
 
 /// A number, a part of what is available, or the greater of both: Keller's `min/max%` (3).
 ///
@@ -14,7 +14,7 @@ use pbs_rset::{format_size, parse_size_bytes, Error};
 /// let share: Share = "30/45%".parse()?;
 /// assert_eq!([100, 50, 20].map(|available| share.of(available)), [45, 30, 20]);
 /// assert_eq!(share.to_string(), "30/45%");
-/// # Ok::<(), pbs_rset::Error>(())
+/// # Ok::<(), pbs_resources::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Share {

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use jiff::tz::TimeZone;
-use pbs_rset::Item;
+use pbs_resources::Item;
 
 use crate::{Consumer, Kind, Limit, Mapping, Node, Pool, Privilege, Resource, Scope};
 

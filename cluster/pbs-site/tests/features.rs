@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use pbs_rset::{Item, Rset, Value};
+use pbs_resources::{Item, Rset, Value};
 use pbs_site::{Kept, Kind, Mapping, Privilege, Refused, Scope, Share, Site, Validity, Whom};
 
 const GIB: u64 = 1 << 30;

@@ -32,6 +32,6 @@ fn f07_the_documentation_is_right() {
     let requests: Vec<_> = requests.filter(|text| !text.contains('[')).collect();
     assert_eq!(requests.len(), 1);
     for request in requests {
-        request.parse::<pbs_rset::Rset>().unwrap();
+        request.parse::<pbs_resources::Rset>().unwrap();
     }
 }

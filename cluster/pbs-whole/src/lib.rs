@@ -2,7 +2,7 @@
 //! The whole system in virtual time: a cluster that is planned, of nodes that run plans.
 //!
 //! Jobs come ([`jobs`]), each a chunk of cores on one node with a deadline. The planner of
-//! `pbs-cluster` accepts or declines them; what starts is planned by `pbs-control` on just
+//! `pbs-cluster-planner` accepts or declines them; what starts is planned by `pbs-control` on just
 //! its cores and run by `pbs-sim`, with the policy that the kernel compiles: t1, t2, signals
 //! and new plans. What a node predicts to end late is told upwards, and what ends early is
 //! given back ([`planned`]). Beside it stand the same cluster without plans on its nodes, and

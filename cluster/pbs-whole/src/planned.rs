@@ -4,8 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use pbs_cluster::{Machine, NodeSpec, Planner, Request, RequestId, Resource, Rules, State, When};
-use pbs_rset::{Arrangement, Chunk, Item, Place, Rset, Value};
+use pbs_cluster_planner::{
+    Machine, NodeSpec, Planner, Request, RequestId, Resource, Rules, State, When,
+};
+use pbs_resources::{Arrangement, Chunk, Item, Place, Rset, Value};
 
 use crate::node::{course, list_s, Course, Prediction};
 use crate::{Error, Fate, Options, WholeJob};

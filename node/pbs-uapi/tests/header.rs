@@ -170,10 +170,7 @@ fn constant_case(name: &str) -> String {
 }
 
 fn header_dir() -> &'static Path {
-    Path::new(concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../../include/uapi"
-    ))
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../include/uapi"))
 }
 
 #[test]

@@ -5,10 +5,10 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 
 use clap::{Args, Parser};
-use pbs_cluster::When;
+use pbs_cluster_planner::When;
 use pbs_ledger::{Access, After, Outcome, Phase, Row};
 use pbs_manager::{Change, Wish};
-use pbs_rset::{script, Rset};
+use pbs_resources::{script, Rset};
 use pbs_site::Site;
 use serde::Serialize;
 
@@ -192,7 +192,9 @@ struct Requests {
 
 fn rset(text: &str) -> Result<Rset, String> {
     let parsed = text.parse();
-    parsed.map_err(|error: pbs_rset::Error| format!("column {}: {}", error.column, error.message))
+    parsed.map_err(|error: pbs_resources::Error| {
+        format!("column {}: {}", error.column, error.message)
+    })
 }
 
 fn depend(text: &str) -> Result<After, String> {

@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use jiff::tz::TimeZone;
-use pbs_cluster::{Cause, Machine, Refusal};
+use pbs_cluster_planner::{Cause, Machine, Refusal};
 use pbs_ledger::{Access, Row};
 use pbs_manager::{Caller, Error, Manager, Recovered, Simulated};
 use pbs_site::{format_time, parse_time_s, Privilege, Site};
@@ -203,7 +203,7 @@ pub(super) fn time_s(text: &str, now_s: u64, site: &Site) -> Result<u64, Failure
 
 /// `4h`, `1h30m`, `00:10:00`.
 pub(super) fn duration_s(text: &str) -> Result<u64, String> {
-    pbs_rset::parse_duration_s(text).map_err(|error| error.message)
+    pbs_resources::parse_duration_s(text).map_err(|error| error.message)
 }
 
 fn now_s() -> u64 {

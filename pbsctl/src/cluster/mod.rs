@@ -15,9 +15,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use pbs_cluster::Machine;
+use pbs_cluster_planner::Machine;
 use pbs_report::columns;
-use pbs_rset::format_size;
+use pbs_resources::format_size;
 use pbs_site::Site;
 use serde::Serialize;
 

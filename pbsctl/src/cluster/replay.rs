@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::{Args, ValueEnum};
-use pbs_cluster::{Machine, Rules, NCPUS};
+use pbs_cluster_planner::{Machine, Rules, NCPUS};
 use pbs_replay::{
     against, against_text, check, replay, swf, workload, Against, Comparison, Conservative, Easy,
     Estimates, Fcfs, Format, Lublin, Outcome, Planned, Policy, Size, Summary, TraceJob,
@@ -396,7 +396,7 @@ fn compare(
     for &name in &options.policy {
         let rules = Rules::of_site(&on.site, &on.machine, horizon());
         let planned = || {
-            let policy = pbs_cluster::Policy::of_site(&on.site);
+            let policy = pbs_cluster_planner::Policy::of_site(&on.site);
             Planned::with_policy(on.machine.clone(), rules, policy, options.backfills)
         };
         let mut policy: Box<dyn Policy> = match name {

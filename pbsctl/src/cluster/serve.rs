@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use pbs_local::{serve, Local};
+use pbs_engine_node::{serve, Local};
 use pbs_slurm::{Serving, Slurm};
 use pbs_varlink::Environment;
 
@@ -60,7 +60,7 @@ pub(super) struct ServeOptions {
 pub(super) fn run(options: &ServeOptions) -> Result<(), Failure> {
     if let Some(cpu) = options.cpu {
         let no_cpu = |error| Failure::Failed(format!("CPU {cpu}: {error}"));
-        pbs_local::pin(&[cpu]).map_err(no_cpu)?;
+        pbs_engine_node::pin(&[cpu]).map_err(no_cpu)?;
     }
     if options.slurm {
         return with_slurm(options);

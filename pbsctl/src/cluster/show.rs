@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use pbs_ledger::{Access, Event, NodeRow, NodeState, Phase, Row, State};
 use pbs_manager::Usage;
 use pbs_report::{grouped, Format, Table};
-use pbs_rset::{format_duration, format_size};
+use pbs_resources::{format_duration, format_size};
 use pbs_site::{format_time, Whom};
 use serde::Serialize;
 

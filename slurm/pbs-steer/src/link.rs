@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use pbs_cluster::RequestId;
+use pbs_cluster_planner::RequestId;
 use pbs_manager::{Allocation, Engine, Happened};
 
 /// What the manager wants done.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 //! From a job of the batch system to a request of the planner.
 
-use pbs_cluster::When;
+use pbs_cluster_planner::When;
 use pbs_ledger::{After, Outcome};
 use pbs_manager::Wish;
-use pbs_rset::{parse_duration_s, Rset};
+use pbs_resources::{parse_duration_s, Rset};
 
 use crate::seen::{JobSeen, Memory};
 

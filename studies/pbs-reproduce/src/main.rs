@@ -22,7 +22,11 @@ struct Arguments {
     claim: Vec<String>,
 
     /// The declaration
-    #[arg(long, value_name = "FILE", default_value = "studies/pbs-reproduce/claims.toml")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        default_value = "studies/pbs-reproduce/claims.toml"
+    )]
     claims: PathBuf,
 
     /// Where claims.json, claims.html and what the commands leave go

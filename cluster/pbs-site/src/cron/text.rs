@@ -4,7 +4,7 @@
 use std::fmt;
 
 use jiff::tz::TimeZone;
-use pbs_rset::{format_duration, parse_duration_s, Error};
+use pbs_resources::{format_duration, parse_duration_s, Error};
 
 use super::{calendar, Cron, DAY_S};
 

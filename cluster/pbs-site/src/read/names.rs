@@ -3,7 +3,7 @@
 
 use pbs_plan::text::{closest, Reader};
 use pbs_plan::Line;
-use pbs_rset::Condition;
+use pbs_resources::Condition;
 
 use super::Known;
 use crate::{Kind, Resource};
@@ -24,7 +24,7 @@ const RESERVED: &[&str] = &[
 
 /// Whether a name can be written in requests and conditions.
 pub(super) fn is_word(reader: &mut Reader, line: Line, name: &str) -> bool {
-    let is_word = pbs_rset::is_word(name);
+    let is_word = pbs_resources::is_word(name);
     if !is_word {
         let message = format!("{name:?} is no name; write letters, digits and any of _ - . / @");
         reader.problem(line, message);

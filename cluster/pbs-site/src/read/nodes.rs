@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use pbs_plan::text::{Reader, Table, Value as TomlValue};
 use pbs_plan::Line;
-use pbs_rset::{Condition, Value};
+use pbs_resources::{Condition, Value};
 
 use super::{names, resources, values, Known};
 use crate::pattern::Pattern;
@@ -128,7 +128,7 @@ fn group(reader: &mut Reader, line: Line, value: &TomlValue<'_>) -> Option<Group
     };
     if let Some((line, value)) = table.entries.get("has") {
         group.has_line = *line;
-        let items = values::read_with(reader, *line, "has", value, pbs_rset::parse_items);
+        let items = values::read_with(reader, *line, "has", value, pbs_resources::parse_items);
         group.node.has = items?;
     } else {
         let message = "these nodes have nothing; add has = \"ncpus=16:mem=64g\"";

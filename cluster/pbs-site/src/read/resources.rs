@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use jiff::tz::TimeZone;
 use pbs_plan::text::{Reader, Table, Value as TomlValue};
 use pbs_plan::Line;
-use pbs_rset::{Item, Value, BUILT_IN};
+use pbs_resources::{Item, Value, BUILT_IN};
 use toml::de::{DeTable, DeValue};
 
 use super::{names, values};
@@ -99,7 +99,7 @@ fn one(reader: &mut Reader, line: Line, name: &str, value: &TomlValue<'_>) -> Op
         for (line, word, value) in entries {
             // Only what is read as a word can be asked for by word.
             let is_word = matches!(
-                pbs_rset::parse_items(&format!("{name}={word}")).as_deref(),
+                pbs_resources::parse_items(&format!("{name}={word}")).as_deref(),
                 Ok([Item { value: Value::Word(read), .. }]) if read == word
             );
             if !is_word {

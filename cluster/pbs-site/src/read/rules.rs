@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use pbs_plan::text::{Reader, Table, Value as TomlValue};
 use pbs_plan::Line;
-use pbs_rset::{parse_duration_s, Condition};
+use pbs_resources::{parse_duration_s, Condition};
 use toml::de::DeValue;
 
 use super::{names, own_name, values, Known};

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use pbs_plan::text::{Reader, Table, Value as TomlValue};
 use pbs_plan::Line;
-use pbs_rset::{format_duration, parse_duration_s, parse_size_bytes, Error, Item, Value};
+use pbs_resources::{format_duration, parse_duration_s, parse_size_bytes, Error, Item, Value};
 use toml::de::DeValue;
 
 use super::{names, Known, MAX_PRIORITY};
@@ -161,10 +161,11 @@ pub(super) fn value(
         return Some(Value::Amount(number));
     }
     let read = |text: &str| {
-        let mut items = pbs_rset::parse_items(&format!("{key}={text}")).map_err(|mut error| {
-            error.column = error.column.saturating_sub(key.chars().count() + 1).max(1);
-            error
-        })?;
+        let mut items =
+            pbs_resources::parse_items(&format!("{key}={text}")).map_err(|mut error| {
+                error.column = error.column.saturating_sub(key.chars().count() + 1).max(1);
+                error
+            })?;
         let message = "there must be one value".to_string();
         let item = items.pop().filter(|_| items.is_empty());
         let item = item.ok_or(Error { column: 1, message })?;

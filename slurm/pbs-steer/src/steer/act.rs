@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use pbs_cluster::RequestId;
+use pbs_cluster_planner::RequestId;
 use pbs_ledger::Phase;
 use pbs_manager::{Allocation, Manager};
 

@@ -9,7 +9,7 @@ mod newcomers;
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-use pbs_cluster::RequestId;
+use pbs_cluster_planner::RequestId;
 use pbs_ledger::Row;
 use pbs_manager::{Caller, Error, Happened, Manager};
 

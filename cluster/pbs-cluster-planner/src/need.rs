@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What a request needs, in the machine's terms: Keller's reqRS and jRS (4.1).
+
+use std::fmt;
+
+use pbs_resources::{Arrangement, Condition, Facts, Rset, Sharing, Value};
+
+use crate::machine::{Class, Machine, ResourceId, NCPUS};
+
+/// A request that no plan could ever satisfy, and why (Keller, 5.1).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Impossible {
+    /// The cluster has no such resource.
+    Unknown {
+        /// What was asked for.
+        resource: String,
+    },
+    /// More than there is where all nodes are in order.
+    TooMuch {
+        /// Of what.
+        resource: String,
+        /// So much was asked for.
+        wanted: u64,
+        /// So much there is.
+        total: u64,
+    },
+    /// No node could ever host the chunk.
+    NoNode {
+        /// The chunk, counted from 1, the most demanding first.
+        chunk: usize,
+    },
+    /// The chunks do not fit together on the nodes that there are.
+    NoMapping,
+    /// More time or items than can be counted.
+    TooLarge,
+}
+
+impl fmt::Display for Impossible {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown { resource } => write!(f, "the cluster has no {resource}"),
+            Self::TooMuch {
+                resource,
+                wanted,
+                total,
+            } => write!(
+                f,
+                "{wanted} {resource} are wanted, of {total} that there are"
+            ),
+            Self::NoNode { chunk } => write!(f, "no node can host chunk {chunk}"),
+            Self::NoMapping => f.write_str("the chunks do not fit on the nodes together"),
+            Self::TooLarge => f.write_str("it is more than can be counted"),
+        }
+    }
+}
+
+impl std::error::Error for Impossible {}
+
+/// How a kind of chunk fits on the nodes of a class.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Fit {
+    /// What one takes.
+    pub(crate) amounts: Vec<(ResourceId, u64)>,
+    /// How many an empty node takes, by the place that was asked for too.
+    pub(crate) most: u64,
+}
+
+/// Chunks that are alike.
+#[derive(Clone, Debug)]
+pub(crate) struct Kind {
+    pub(crate) count: u64,
+    pub(crate) cores: u64,
+    /// What one asks for.
+    pub(crate) amounts: Vec<(ResourceId, u64)>,
+    /// By class; `None` where it can't be.
+    pub(crate) fits: Vec<Option<Fit>>,
+}
+
+impl Kind {
+    /// The class of the cheapest nodes that it could be on.
+    pub(crate) fn cheapest(&self) -> Option<usize> {
+        self.fits.iter().position(Option::is_some)
+    }
+}
+
+/// What is needed, and for how long.
+#[derive(Clone, Debug)]
+pub(crate) struct Need {
+    /// The most demanding first.
+    pub(crate) kinds: Vec<Kind>,
+    /// jRS: the sum of each resource, those of no node too. Where nodes are taken whole,
+    /// the least that it can be.
+    pub(crate) sums: Vec<(ResourceId, u64)>,
+    /// What of `sums` is on no node.
+    pub(crate) job_wide: Vec<(ResourceId, u64)>,
+    /// One chunk a node.
+    pub(crate) scatter: bool,
+    /// Nodes are taken whole.
+    pub(crate) exclusive: bool,
+    /// How long the nodes are booked: what was asked for, and the margin.
+    pub(crate) duration_s: u64,
+    /// What of it is for getting the nodes ready and for cleaning them.
+    pub(crate) margin_s: u64,
+}
+
+/// What a condition of a node may ask of a chunk.
+struct OfChunk<'a> {
+    machine: &'a Machine,
+    amounts: &'a [(ResourceId, u64)],
+    duration_s: u64,
+}
+
+impl Facts for OfChunk<'_> {
+    fn amount(&self, name: &str) -> Option<u64> {
+        if name == "duration" {
+            return Some(self.duration_s);
+        }
+        let resource = self.machine.resource(name)?;
+        let found = self.amounts.iter().find(|&&(of, _)| of == resource);
+        Some(found.map_or(0, |&(_, amount)| amount))
+    }
+
+    fn is_user(&self, _: &str) -> bool {
+        false
+    }
+
+    fn is_group(&self, _: &str) -> bool {
+        false
+    }
+}
+
+/// What a chunk asks for: amounts, and words that the node must have.
+type Wanted = (Vec<(ResourceId, u64)>, Vec<(String, String)>);
+
+impl Need {
+    /// Of a request in its user's terms.
+    pub(crate) fn new(machine: &Machine, rset: &Rset, duration_s: u64) -> Result<Self, Impossible> {
+        let mut chunks: Vec<(u64, Wanted)> = Vec::new();
+        for chunk in &rset.chunks {
+            let mut wanted: Wanted = (Vec::new(), Vec::new());
+            for item in &chunk.items {
+                want(machine, &item.resource, &item.value, &mut wanted)?;
+            }
+            match chunks.iter_mut().find(|(_, known)| *known == wanted) {
+                Some((count, _)) => *count += chunk.count,
+                None => chunks.push((chunk.count, wanted)),
+            }
+        }
+        if rset.place.arrangement == Arrangement::Pack {
+            chunks = vec![(1, packed(&chunks)?)];
+        }
+        let mut job_wide = Vec::new();
+        for item in &rset.job_wide {
+            let (name, amount) = match &item.value {
+                Value::Amount(amount) => (item.resource.clone(), *amount),
+                Value::Word(word) => (format!("{}={word}", item.resource), 1),
+            };
+            let resource = machine.resource(&name);
+            let resource = resource.filter(|&of| machine.resources[of].job_wide.is_some());
+            let resource = resource.ok_or(Impossible::Unknown { resource: name })?;
+            add(&mut job_wide, resource, amount, 1)?;
+        }
+        let mut sums = job_wide.clone();
+        for (count, (amounts, _)) in &chunks {
+            for &(resource, amount) in amounts {
+                add(&mut sums, resource, amount, *count)?;
+            }
+        }
+        for &(resource, wanted) in &sums {
+            let total = machine.totals[resource];
+            if wanted > total {
+                let resource = machine.resources[resource].name.clone();
+                return Err(Impossible::TooMuch {
+                    resource,
+                    wanted,
+                    total,
+                });
+            }
+        }
+        let weight = |amounts: &[(ResourceId, u64)]| {
+            let parts = amounts.iter().map(|&(resource, amount)| {
+                u128::from(amount) * (1 << 40) / u128::from(machine.totals[resource].max(1))
+            });
+            parts.max().unwrap_or(0)
+        };
+        chunks.sort_by_key(|(_, (amounts, _))| std::cmp::Reverse(weight(amounts)));
+        let scatter = rset.place.arrangement == Arrangement::Scatter;
+        let exclusive = rset.place.sharing == Some(Sharing::Exclusive);
+        let kinds = chunks.iter().map(|(count, (amounts, words))| {
+            let fit = |class| fit(machine, class, amounts, words, duration_s, exclusive);
+            let one = |fit: Fit| Fit {
+                most: if scatter { fit.most.min(1) } else { fit.most },
+                ..fit
+            };
+            Kind {
+                count: *count,
+                cores: amount_of(amounts, NCPUS),
+                amounts: amounts.clone(),
+                fits: machine
+                    .classes
+                    .iter()
+                    .map(|class| fit(class).map(one))
+                    .collect(),
+            }
+        });
+        let need = Self {
+            kinds: kinds.collect(),
+            sums,
+            job_wide,
+            scatter,
+            exclusive,
+            duration_s,
+            margin_s: 0,
+        };
+        need.check(machine)?;
+        Ok(need)
+    }
+
+    /// The same with time before and after what was asked for (Keller, 5.4: timeouts).
+    pub(crate) fn with_margin(mut self, margin_s: u64) -> Self {
+        self.duration_s += margin_s;
+        self.margin_s = margin_s;
+        self
+    }
+
+    /// How long was asked for: what limits and conditions are about.
+    pub(crate) fn asked_s(&self) -> u64 {
+        self.duration_s - self.margin_s
+    }
+
+    /// Each kind of chunk has nodes enough, taken by itself.
+    fn check(&self, machine: &Machine) -> Result<(), Impossible> {
+        for (index, kind) in self.kinds.iter().enumerate() {
+            let places = kind.fits.iter().zip(&machine.classes).map(|(fit, class)| {
+                let nodes = class.nodes.len() as u64;
+                fit.as_ref().map_or(0, |fit| fit.most.saturating_mul(nodes))
+            });
+            let places = places.fold(0u64, u64::saturating_add);
+            if places == 0 {
+                return Err(Impossible::NoNode { chunk: index + 1 });
+            }
+            if places < kind.count {
+                return Err(Impossible::NoMapping);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What is asked of one resource becomes an amount or a word.
+fn want(
+    machine: &Machine,
+    name: &str,
+    value: &Value,
+    wanted: &mut Wanted,
+) -> Result<(), Impossible> {
+    let resource = machine.resource(name);
+    let resource = resource.filter(|&of| machine.resources[of].job_wide.is_none());
+    match (resource, value) {
+        (Some(resource), &Value::Amount(amount)) => add(&mut wanted.0, resource, amount, 1),
+        // It tells the program how many threads to start, and consumes nothing.
+        _ if name == "ompthreads" => Ok(()),
+        _ => {
+            let word = match value {
+                Value::Amount(amount) => amount.to_string(),
+                Value::Word(word) => word.clone(),
+            };
+            let mut known = machine.classes.iter().flat_map(|class| &class.words);
+            if !known.any(|(key, _)| key == name) {
+                let resource = name.to_string();
+                return Err(Impossible::Unknown { resource });
+            }
+            wanted.1.push((name.to_string(), word));
+            Ok(())
+        }
+    }
+}
+
+/// All chunks as one.
+fn packed(chunks: &[(u64, Wanted)]) -> Result<Wanted, Impossible> {
+    let mut one: Wanted = (Vec::new(), Vec::new());
+    for (count, (amounts, words)) in chunks {
+        for &(resource, amount) in amounts {
+            add(&mut one.0, resource, amount, *count)?;
+        }
+        one.1.extend(words.iter().cloned());
+    }
+    Ok(one)
+}
+
+fn add(
+    to: &mut Vec<(ResourceId, u64)>,
+    resource: ResourceId,
+    amount: u64,
+    count: u64,
+) -> Result<(), Impossible> {
+    let more = amount.checked_mul(count).ok_or(Impossible::TooLarge)?;
+    if more == 0 {
+        return Ok(());
+    }
+    match to.iter_mut().find(|(of, _)| *of == resource) {
+        Some((_, sum)) => *sum = sum.checked_add(more).ok_or(Impossible::TooLarge)?,
+        None => to.push((resource, more)),
+    }
+    Ok(())
+}
+
+pub(crate) fn amount_of(amounts: &[(ResourceId, u64)], resource: ResourceId) -> u64 {
+    let found = amounts.iter().find(|&&(of, _)| of == resource);
+    found.map_or(0, |&(_, amount)| amount)
+}
+
+/// How a chunk fits on an empty node of the class, if it does.
+fn fit(
+    machine: &Machine,
+    class: &Class,
+    amounts: &[(ResourceId, u64)],
+    words: &[(String, String)],
+    duration_s: u64,
+    exclusive: bool,
+) -> Option<Fit> {
+    let facts = OfChunk {
+        machine,
+        amounts,
+        duration_s,
+    };
+    let has_words = words.iter().all(|word| class.words.contains(word));
+    let may = |only_if: &Condition| only_if.holds(&facts);
+    if !has_words || !class.only_if.as_ref().is_none_or(may) {
+        return None;
+    }
+    let mut amounts = amounts.to_vec();
+    if let (Some((owner, _)), Some(common)) = (class.kept, machine.common) {
+        if amount_of(&amounts, owner) == 0 {
+            // Others have to leave cores for those whose the node is.
+            if exclusive {
+                return None;
+            }
+            let cores = amount_of(&amounts, NCPUS);
+            if cores > 0 {
+                amounts.push((common, cores));
+            }
+        }
+    }
+    let most = amounts
+        .iter()
+        .map(|&(resource, amount)| class.has[resource] / amount)
+        .min()
+        .unwrap_or(u64::from(u32::MAX));
+    (most > 0).then_some(Fit { amounts, most })
+}

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What users ask for, and what they are told.
+
+use std::fmt;
+use std::str::FromStr;
+
+use pbs_profile::FOREVER;
+use pbs_resources::{format_duration, Rset};
+use pbs_site::Whom;
+
+use crate::need::Impossible;
+use crate::rules::Limited;
+use crate::system::Cause;
+
+/// The number of a request; later ones are greater.
+pub type RequestId = u64;
+
+/// When a request wants to run: Keller's request types (5), by their search interval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum When {
+    /// Best effort: as early as can be.
+    BestEffort,
+    /// Fixed start: exactly then.
+    Fixed {
+        /// When it starts.
+        start_s: u64,
+    },
+    /// Slot-aware start: as early as can be, but not before.
+    After {
+        /// Then or later.
+        start_s: u64,
+    },
+    /// Deadline: ended by then, or declined.
+    Deadline {
+        /// When it is over at the latest.
+        end_s: u64,
+        /// As late as can be instead of as early.
+        late: bool,
+    },
+    /// In that time, or declined: what a reservation leaves of the others.
+    Between {
+        /// When it starts at the earliest.
+        start_s: u64,
+        /// When it is over at the latest.
+        end_s: u64,
+        /// As late as can be instead of as early.
+        late: bool,
+    },
+    /// Provisional: has a place, and loses it unless it is confirmed in time.
+    Provisional {
+        /// When it is dropped.
+        until_s: u64,
+    },
+    /// Service level agreement: a deadline that is told where it can't be kept, and accepted
+    /// all the same.
+    Agreement {
+        /// When it should be over.
+        end_s: u64,
+    },
+}
+
+impl When {
+    /// Whether it has no place unless it has one in its time.
+    pub(crate) fn is_bound(self) -> bool {
+        match self {
+            Self::Fixed { .. } | Self::Deadline { .. } | Self::Between { .. } => true,
+            Self::BestEffort
+            | Self::After { .. }
+            | Self::Provisional { .. }
+            | Self::Agreement { .. } => false,
+        }
+    }
+
+    /// As late as can be instead of as early.
+    pub(crate) fn is_late(self) -> bool {
+        matches!(
+            self,
+            Self::Deadline { late: true, .. } | Self::Between { late: true, .. }
+        )
+    }
+
+    /// The search interval (5.1).
+    pub(crate) fn window(self, now_s: u64, duration_s: u64) -> std::ops::Range<u64> {
+        match self {
+            Self::BestEffort | Self::Provisional { .. } | Self::Agreement { .. } => now_s..FOREVER,
+            Self::Fixed { start_s } => start_s.max(now_s)..start_s.saturating_add(duration_s),
+            Self::After { start_s } => start_s.max(now_s)..FOREVER,
+            Self::Deadline { end_s, .. } => now_s..end_s,
+            Self::Between { start_s, end_s, .. } => start_s.max(now_s)..end_s,
+        }
+    }
+}
+
+/// A word and seconds since 1970, as [`When::from_str`] reads them.
+impl fmt::Display for When {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let late = if self.is_late() { "late " } else { "" };
+        match self {
+            Self::BestEffort => f.write_str("best-effort"),
+            Self::Fixed { start_s } => write!(f, "fixed {start_s}"),
+            Self::After { start_s } => write!(f, "after {start_s}"),
+            Self::Deadline { end_s, .. } => write!(f, "{late}deadline {end_s}"),
+            Self::Between { start_s, end_s, .. } => write!(f, "{late}between {start_s} {end_s}"),
+            Self::Provisional { until_s } => write!(f, "provisional {until_s}"),
+            Self::Agreement { end_s } => write!(f, "agreement {end_s}"),
+        }
+    }
+}
+
+/// The text is not one that [`When`] writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoWhen;
+
+impl FromStr for When {
+    type Err = NoWhen;
+
+    fn from_str(text: &str) -> Result<Self, NoWhen> {
+        let (late, rest) = match text.strip_prefix("late ") {
+            Some(rest) => (true, rest),
+            None => (false, text),
+        };
+        let words: Vec<&str> = rest.split(' ').collect();
+        let number = |at: usize| words[at].parse::<u64>().map_err(|_| NoWhen);
+        Ok(match (words[0], words.len()) {
+            ("best-effort", 1) => Self::BestEffort,
+            ("fixed", 2) => Self::Fixed {
+                start_s: number(1)?,
+            },
+            ("after", 2) => Self::After {
+                start_s: number(1)?,
+            },
+            ("deadline", 2) => Self::Deadline {
+                end_s: number(1)?,
+                late,
+            },
+            ("between", 3) => Self::Between {
+                start_s: number(1)?,
+                end_s: number(2)?,
+                late,
+            },
+            ("provisional", 2) => Self::Provisional {
+                until_s: number(1)?,
+            },
+            ("agreement", 2) => Self::Agreement { end_s: number(1)? },
+            _ => return Err(NoWhen),
+        })
+    }
+}
+
+/// What a user asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// Resources and place.
+    pub rset: Rset,
+    /// How long at most, in seconds.
+    pub duration_s: u64,
+    /// So much longer are its nodes booked: until they are ready, and until they are free.
+    pub margin_s: u64,
+    /// When.
+    pub when: When,
+    /// Whose it is.
+    pub user: String,
+    /// On whose account.
+    pub group: String,
+    /// Greater goes first where several are planned anew; see [`priority`].
+    pub priority: i64,
+    /// Whether it belongs to an array.
+    pub is_of_array: bool,
+    /// What has to be over before it starts.
+    pub after: Vec<RequestId>,
+    /// It has no place until it is released.
+    pub is_held: bool,
+}
+
+impl Request {
+    /// Best effort of nobody in particular.
+    pub fn new(rset: Rset, duration_s: u64) -> Self {
+        Self {
+            rset,
+            duration_s,
+            margin_s: 0,
+            when: When::BestEffort,
+            user: String::new(),
+            group: String::new(),
+            priority: 0,
+            is_of_array: false,
+            after: Vec::new(),
+            is_held: false,
+        }
+    }
+}
+
+/// Why a request is declined.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The cluster could not do it if it were empty.
+    Impossible(Impossible),
+    /// It has no place at any time, for what keeps it out at all times by itself, if
+    /// something does.
+    Never(Vec<Cause>),
+    /// It has no place in its time.
+    NotInTime {
+        /// When it could be over, if that were in time.
+        earliest_end_s: Option<u64>,
+    },
+    /// A limit on the number of requests.
+    TooMany {
+        /// Whose limit.
+        whom: Whom,
+        /// Of requests, or of those of arrays.
+        of: Limited,
+        /// So many.
+        most: u64,
+    },
+    /// There is no such request, or it is not of the kind that this can be done with.
+    NoSuchRequest(RequestId),
+    /// The site has no such thing, or not as much.
+    NotAccepted(pbs_site::Refused),
+    /// The site lists users or groups, and not these; or not this group for this user.
+    NotKnown(String, String),
+    /// The user or the group may have nothing at this time.
+    Locked(String),
+    /// User or group have no privilege for that.
+    NotAllowed(&'static str),
+    /// A running request may have more or fewer of its chunks, and no others.
+    OtherChunks,
+    /// A running request may get no longer than that.
+    TooLong {
+        /// In seconds.
+        most_s: u64,
+    },
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Impossible(why) => why.fmt(f),
+            Self::Never(causes) if causes.is_empty() => {
+                f.write_str("there is no time at which all that it needs is free")
+            }
+            Self::Never(_) => f.write_str("there is no time at which it may run"),
+            Self::NotInTime {
+                earliest_end_s: Some(end_s),
+            } => write!(f, "it could be over at {end_s}, which is too late"),
+            Self::NotInTime {
+                earliest_end_s: None,
+            } => f.write_str("it has no place in its time"),
+            Self::TooMany { most, .. } => {
+                write!(
+                    f,
+                    "{most} requests is the most that may be unfinished at once"
+                )
+            }
+            Self::NoSuchRequest(id) => write!(f, "there is no request {id} to do that with"),
+            Self::NotAccepted(why) => why.fmt(f),
+            Self::NotKnown(user, group) => {
+                write!(f, "the site has no user {user} with group {group}")
+            }
+            Self::Locked(name) => write!(f, "{name} is locked at this time"),
+            Self::NotAllowed(privilege) => write!(f, "the privilege \"{privilege}\" is needed"),
+            Self::OtherChunks => {
+                f.write_str("what runs may have more or fewer of its chunks, and no others")
+            }
+            Self::TooLong { most_s } => {
+                write!(f, "it may run for {} at most", format_duration(*most_s))
+            }
+        }
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+impl From<Impossible> for Refusal {
+    fn from(why: Impossible) -> Self {
+        Self::Impossible(why)
+    }
+}
+
+/// What has become of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// It has a place in the plan.
+    Planned {
+        /// Where it starts.
+        start_s: u64,
+    },
+    /// It has its nodes.
+    Running {
+        /// Since when.
+        start_s: u64,
+        /// Until when at most.
+        end_s: u64,
+    },
+    /// It is accepted, but has no place now: Keller's waiting room.
+    Waiting,
+}

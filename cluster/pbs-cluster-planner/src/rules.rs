@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What users may have: limits and free pools (Keller, 3).
+//!
+//! Their validity comes as stretches of time, made from dates and cron strings by whoever
+//! knows calendars, up to a horizon. Nothing is planned beyond that, so a search ends.
+
+use std::ops::Range;
+
+use pbs_profile::FOREVER;
+use pbs_resources::{Condition, Facts};
+use pbs_site::{Share, Whom};
+
+use crate::machine::ResourceId;
+
+/// What a limit is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limited {
+    /// Each resource that has no limit of its own at that time: `*`.
+    All,
+    /// One resource.
+    Resource(ResourceId),
+    /// Requests that have not ended: `jobs`.
+    Requests,
+    /// Those of them that belong to arrays: `arrayjobs`.
+    ArrayRequests,
+}
+
+/// What a consumer may have of a resource at most. It binds requests that overlap its
+/// validity.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limit {
+    /// Whose; everyone has one like it who has no limit of that.
+    pub whom: Whom,
+    /// Of what.
+    pub of: Limited,
+    /// So many at once; `None` is no limit.
+    pub items: Option<Share>,
+    /// As long as no more than so many thousandths of the resource are in use by all, one
+    /// may have more than `items` (Keller, 8); `None`: never.
+    pub soft_permille: Option<u64>,
+    /// For so long a request.
+    pub duration_s: Option<u64>,
+    /// Items times seconds, summed over all requests that have not ended.
+    pub area_s: Option<u64>,
+    /// When it holds, in the order of time and apart from each other.
+    pub valid: Vec<Range<u64>>,
+}
+
+/// What is kept free of a resource, but for some.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pool {
+    /// As operators call it.
+    pub name: String,
+    /// Of what.
+    pub resource: ResourceId,
+    /// How much.
+    pub free: Share,
+    /// For whom; its amounts are those of the whole request.
+    pub access: Condition,
+    /// Whether what those use that may counts as kept free (Keller's formula says no).
+    pub share: bool,
+    /// When it holds, in the order of time and apart from each other.
+    pub valid: Vec<Range<u64>>,
+}
+
+/// All limits and pools of a cluster.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// Of all consumers; who has none is not limited.
+    pub limits: Vec<Limit>,
+    /// No more than 64 of a resource.
+    pub pools: Vec<Pool>,
+    /// Up to when the validities are told; [`FOREVER`] if none repeats.
+    pub horizon_s: u64,
+}
+
+impl Default for Rules {
+    /// Everything for everybody.
+    fn default() -> Self {
+        Self {
+            limits: Vec::new(),
+            pools: Vec::new(),
+            horizon_s: FOREVER,
+        }
+    }
+}
+
+impl Rules {
+    /// The limits of a consumer on a resource, each with the times at which it is the one
+    /// that counts: one of the resource goes before one of all.
+    pub(crate) fn of<'a>(
+        &'a self,
+        whom: &'a Whom,
+        resource: ResourceId,
+    ) -> Vec<(&'a Limit, Vec<Range<u64>>)> {
+        let (named, others): (Vec<_>, Vec<_>) = self
+            .whose(whom)
+            .filter(|limit| limit.of == Limited::All || limit.of == Limited::Resource(resource))
+            .partition(|limit| limit.of != Limited::All);
+        let mut counts: Vec<_> = named
+            .iter()
+            .map(|limit| (*limit, limit.valid.clone()))
+            .collect();
+        for limit in others {
+            let mut valid = limit.valid.clone();
+            for other in &named {
+                valid = without(&valid, &other.valid);
+            }
+            counts.push((limit, valid));
+        }
+        counts
+    }
+
+    /// The limits of a consumer: a user who has none has those of everyone.
+    fn whose<'a>(&'a self, whom: &'a Whom) -> impl Iterator<Item = &'a Limit> {
+        let has_own = self.limits.iter().any(|limit| limit.whom == *whom);
+        let of = match (has_own, whom) {
+            (false, Whom::User(_)) => &Whom::Everyone,
+            _ => whom,
+        };
+        self.limits.iter().filter(move |limit| limit.whom == *of)
+    }
+
+    /// How many requests, and how many of arrays, a consumer may have.
+    pub(crate) fn most_requests(&self, whom: &Whom, of: Limited, now_s: u64) -> u64 {
+        let limits = self.whose(whom).filter(|limit| {
+            let is_valid = limit.valid.iter().any(|valid| valid.contains(&now_s));
+            limit.of == of && is_valid
+        });
+        let items = limits.filter_map(|limit| limit.items?.least);
+        items.min().unwrap_or(u64::MAX)
+    }
+}
+
+/// What of the first is not in the second; both in the order of time.
+fn without(of: &[Range<u64>], out: &[Range<u64>]) -> Vec<Range<u64>> {
+    let mut left = Vec::new();
+    let mut out = out.iter().peekable();
+    for range in of {
+        let mut start = range.start;
+        while let Some(next) = out.peek() {
+            if next.start >= range.end {
+                break;
+            }
+            if next.start > start {
+                left.push(start..next.start);
+            }
+            start = start.max(next.end);
+            if next.end > range.end {
+                break;
+            }
+            out.next();
+        }
+        if start < range.end {
+            left.push(start..range.end);
+        }
+    }
+    left
+}
+
+/// What the access to a pool may ask of a request.
+pub(crate) struct OfRequest<'a> {
+    pub(crate) amounts: &'a dyn Fn(&str) -> Option<u64>,
+    pub(crate) duration_s: u64,
+    pub(crate) user: &'a str,
+    pub(crate) group: &'a str,
+}
+
+impl Facts for OfRequest<'_> {
+    fn amount(&self, name: &str) -> Option<u64> {
+        match name {
+            "duration" => Some(self.duration_s),
+            name => (self.amounts)(name),
+        }
+    }
+
+    fn is_user(&self, name: &str) -> bool {
+        self.user == name
+    }
+
+    fn is_group(&self, name: &str) -> bool {
+        self.group == name
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stretches_are_cut_out() {
+        let of = [0..30, 35..50];
+        assert_eq!(without(&of, &[]), of);
+        assert_eq!(without(&of, &[5..10, 20..40]), [0..5, 10..20, 40..50]);
+        assert_eq!(without(&of, &[5..10, 30..40]), [0..5, 10..30, 40..50]);
+        assert_eq!(without(&of, &[10..37, 60..70]), [0..10, 37..50]);
+        assert_eq!(without(&of, &[0..10, 15..90]).len(), 1);
+        assert_eq!(without(&of, &[0..40, 40..50]), []);
+    }
+}

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Limits and pools (Keller, 3 and 8), by the number of the feature.
+
+mod common;
+
+use common::*;
+use pbs_cluster_planner::{Cause, Limit, Limited, Pool, Refusal, Request, Rules};
+use pbs_site::{Share, Whom};
+
+const CORES: Limited = Limited::Resource(0);
+
+fn items(least: u64) -> Option<Share> {
+    Some(Share {
+        least: Some(least),
+        permille: None,
+    })
+}
+
+fn of(user: &str, request: Request) -> Request {
+    Request {
+        user: user.into(),
+        ..request
+    }
+}
+
+fn everyone(of: Limited) -> Limit {
+    limit(Whom::Everyone, of, ALWAYS)
+}
+
+fn limits(limits: &[Limit]) -> Rules {
+    Rules {
+        limits: limits.to_vec(),
+        ..Rules::default()
+    }
+}
+
+#[test]
+fn f13_items_are_limited() {
+    let most = Limit {
+        items: items(4),
+        ..everyone(CORES)
+    };
+    let mut planner = with_rules(&[16], limits(&[most]));
+    assert_eq!(submit(&mut planner, 0, &of("a", ask("ncpus=4", 10))), 0);
+    assert_eq!(submit(&mut planner, 0, &of("a", ask("ncpus=1", 10))), 10);
+    assert_eq!(submit(&mut planner, 0, &of("b", ask("ncpus=4", 10))), 0);
+    let refused = planner.submit(0, &of("c", ask("ncpus=5", 10))).unwrap_err();
+    let cause = Cause::Items(Whom::User("c".into()), 0);
+    assert_eq!(refused, Refusal::Never(vec![cause]));
+}
+
+/// Beside cores that are kept for others, which no limit is on.
+#[test]
+fn f13_whole_nodes_count_as_cores() {
+    let most = Limit {
+        items: items(8),
+        ..everyone(Limited::All)
+    };
+    let host = pbs_cluster_planner::NodeSpec {
+        has: vec![8, 1],
+        kept: Some((1, 2)),
+        ..spec("host", 8)
+    };
+    let mut planner = on(&[("gpu", None)], &[host], limits(&[most]));
+    let whole = of("a", ask("ncpus=1:gpu=1,place=:excl", 10));
+    assert_eq!(submit(&mut planner, 0, &whole), 0);
+    assert_eq!(submit(&mut planner, 0, &of("a", ask("ncpus=1", 10))), 10);
+}
+
+#[test]
+fn f14_durations_are_limited() {
+    let most = Limit {
+        duration_s: Some(100),
+        ..everyone(CORES)
+    };
+    let mut planner = with_rules(&[16], limits(&[most]));
+    assert_eq!(submit(&mut planner, 0, &of("a", ask("ncpus=1", 100))), 0);
+    let refused = planner.submit(0, &of("a", ask("ncpus=1", 101)));
+    let cause = Cause::Duration(Whom::User("a".into()), 0);
+    assert_eq!(refused, Err(Refusal::Never(vec![cause])));
+}
+
+#[test]
+fn f15_areas_are_summed_over_what_is_not_over() {
+    let most = Limit {
+        area_s: Some(1000),
+        ..everyone(CORES)
+    };
+    let mut planner = with_rules(&[16], limits(&[most]));
+    let mine = of("a", ask("ncpus=6", 100));
+    let first = planner.submit(0, &mine).unwrap();
+    let refused = planner.submit(0, &mine);
+    let cause = Cause::Area(Whom::User("a".into()), 0);
+    assert_eq!(refused, Err(Refusal::Never(vec![cause])));
+    assert_eq!(submit(&mut planner, 0, &of("b", ask("ncpus=6", 100))), 0);
+    // What is over counts no more, not even what it used.
+    planner.start(0, &mut Vec::new());
+    planner.remove(50, first);
+    for _ in 0..3 {
+        let id = planner.submit(50, &mine).unwrap();
+        planner.start(50, &mut Vec::new());
+        assert!(planner.submit(50, &mine).is_err());
+        planner.remove(100, id);
+        let id = planner.submit(50, &mine).unwrap();
+        planner.start(50, &mut Vec::new());
+        planner.remove(150, id);
+    }
+}
+
+#[test]
+fn f16_everyones_limit_gives_way_to_ones_own() {
+    let all = Limit {
+        items: items(2),
+        ..everyone(Limited::All)
+    };
+    let own = Limit {
+        items: items(8),
+        ..limit(Whom::User("a".into()), CORES, 0..100)
+    };
+    let mut planner = with_rules(&[16], limits(&[all, own]));
+    assert_eq!(submit(&mut planner, 0, &of("a", ask("ncpus=8", 10))), 0);
+    assert!(planner.submit(0, &of("b", ask("ncpus=3", 10))).is_err());
+    assert_eq!(submit(&mut planner, 0, &of("b", ask("ncpus=2", 10))), 0);
+}
+
+#[test]
+fn f19_who_exceeds_a_limit_starts_later() {
+    let until_100 = Limit {
+        items: items(2),
+        ..limit(Whom::User("a".into()), CORES, 0..100)
+    };
+    let mut planner = with_rules(&[16], limits(&[until_100]));
+    assert_eq!(submit(&mut planner, 0, &of("a", ask("ncpus=2", 30))), 0);
+    assert_eq!(submit(&mut planner, 0, &of("a", ask("ncpus=2", 30))), 30);
+    assert_eq!(submit(&mut planner, 0, &of("a", ask("ncpus=3", 30))), 100);
+}
+
+#[test]
+fn f24_pools_are_for_users_and_groups() {
+    let pool = Pool {
+        name: "ours".into(),
+        resource: 0,
+        free: Share {
+            least: Some(4),
+            permille: None,
+        },
+        access: "group:G1 | user:alice".parse().unwrap(),
+        share: false,
+        valid: vec![ALWAYS],
+    };
+    let rules = Rules {
+        pools: vec![pool],
+        ..Rules::default()
+    };
+    let mut planner = with_rules(&[8], rules);
+    let eight = |user: &str, group: &str| Request {
+        group: group.into(),
+        ..of(user, ask("ncpus=8", 10))
+    };
+    let refused = planner.submit(0, &eight("bob", "G2"));
+    let cause = Cause::Pool("ours".into());
+    assert_eq!(refused, Err(Refusal::Never(vec![cause])));
+    assert_eq!(submit(&mut planner, 0, &eight("bob", "G1")), 0);
+    assert_eq!(submit(&mut planner, 0, &eight("alice", "G2")), 10);
+}
+
+#[test]
+fn f86_soft_limits_give_way_while_little_is_in_use() {
+    let most = Limit {
+        items: items(4),
+        soft_permille: Some(750),
+        ..everyone(CORES)
+    };
+    let mut planner = with_rules(&[16], limits(&[most]));
+    let mine = |rset: &str| of("a", ask(rset, 100));
+    assert_eq!(submit(&mut planner, 0, &mine("ncpus=4")), 0);
+    // Beyond the limit up to 12 of 16.
+    assert_eq!(submit(&mut planner, 0, &mine("ncpus=8")), 0);
+    let id = planner.submit(0, &mine("ncpus=1")).unwrap();
+    assert_eq!(start(&planner, id), Some(100));
+    let cause = Cause::Items(Whom::User("a".into()), 0);
+    assert!(planner.why(0, id).contains(&(cause, Some(100))));
+    // Others have what the limit gives them, and no more now.
+    assert_eq!(submit(&mut planner, 0, &of("b", ask("ncpus=4", 100))), 0);
+    // More than ever may be used beyond it: the hard limit holds.
+    assert!(planner.submit(0, &mine("ncpus=13")).is_err());
+    // A request starts only where all of its time is good.
+    let mut planner = with_rules(&[16], {
+        let soft = Limit {
+            items: items(4),
+            soft_permille: Some(500),
+            ..everyone(CORES)
+        };
+        limits(&[soft])
+    });
+    assert_eq!(
+        submit(&mut planner, 0, &of("b", fixed("ncpus=4", 50, 10))),
+        50
+    );
+    assert_eq!(submit(&mut planner, 0, &mine("ncpus=8")), 60);
+    assert_eq!(submit(&mut planner, 0, &of("c", ask("ncpus=8", 50))), 0);
+}
+
+#[test]
+fn f90_areas_share_a_machine_fairly() {
+    let share = Limit {
+        area_s: Some(8 * 100),
+        ..everyone(CORES)
+    };
+    let mut planner = with_rules(&[8], limits(&[share]));
+    // One who comes first can't have all of the future.
+    let mut accepted = 0;
+    for _ in 0..10 {
+        accepted += u64::from(planner.submit(0, &of("a", ask("ncpus=4", 50))).is_ok());
+    }
+    assert_eq!(accepted, 4);
+    assert_eq!(submit(&mut planner, 0, &of("b", ask("ncpus=8", 50))), 100);
+}

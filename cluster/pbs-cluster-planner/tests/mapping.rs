@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Mapping (Keller, 5.2, table 1), by the number of the feature.
+
+mod common;
+
+use common::*;
+use pbs_cluster_planner::{Machine, NodeSpec, Planner, Policy, Rules};
+use pbs_gen::Random;
+use pbs_site::Mapping;
+
+/// Nodes at switches, cheap ones first where one is.
+fn with_policy(nodes: &[(u64, &str)], policy: Policy) -> Planner {
+    let specs = nodes
+        .iter()
+        .enumerate()
+        .map(|(at, &(cores, switch))| NodeSpec {
+            switch: (!switch.is_empty()).then(|| switch.into()),
+            ..spec(&format!("n{}", at + 1), cores)
+        });
+    let specs: Vec<_> = specs.collect();
+    let machine = Machine::new(vec![ncpus()], &specs);
+    Planner::with_policy(machine.into(), Rules::default(), policy)
+}
+
+fn by(mapping: Mapping) -> Policy {
+    Policy {
+        mapping,
+        ..Policy::default()
+    }
+}
+
+/// Where a request comes if it starts now.
+fn at_once(planner: &mut Planner, rset: &str) -> Vec<String> {
+    let id = planner.submit(0, &ask(rset, 10)).unwrap();
+    assert_eq!(start(planner, id), Some(0), "{rset}");
+    names(planner, id)
+}
+
+#[test]
+fn f28_free_chunks_go_where_there_is_room() {
+    let mut planner = nodes(&[4, 4, 8]);
+    assert_eq!(at_once(&mut planner, "5:ncpus=2"), ["n1", "n2", "n3"]);
+    assert_eq!(at_once(&mut planner, "3:ncpus=2,place=free"), ["n3"]);
+}
+
+#[test]
+fn f29_packed_chunks_are_on_one_node() {
+    let mut planner = nodes(&[4, 4, 8]);
+    assert_eq!(at_once(&mut planner, "3:ncpus=2,place=pack"), ["n3"]);
+    assert_eq!(at_once(&mut planner, "2:ncpus=2,place=pack"), ["n1"]);
+    assert!(planner.submit(0, &ask("5:ncpus=2,place=pack", 10)).is_err());
+}
+
+#[test]
+fn f30_scattered_chunks_are_one_a_node() {
+    let mut planner = nodes(&[4, 4, 8]);
+    let rset = "3:ncpus=1,place=scatter";
+    assert_eq!(at_once(&mut planner, rset), ["n1", "n2", "n3"]);
+    assert!(planner
+        .submit(0, &ask("4:ncpus=1,place=scatter", 10))
+        .is_err());
+}
+
+#[test]
+fn f53_mappings_are_chosen_by_policy() {
+    let nodes = [(4, "a"), (4, "b"), (4, "b")];
+    let mut planner = with_policy(&nodes, by(Mapping::Cheapest));
+    assert_eq!(at_once(&mut planner, "2:ncpus=4"), ["n1", "n2"]);
+    let mut planner = with_policy(&nodes, by(Mapping::Switches));
+    assert_eq!(at_once(&mut planner, "2:ncpus=4"), ["n2", "n3"]);
+}
+
+#[test]
+fn f54_weights_order_the_nodes() {
+    // The one with an accelerator is dear by that, the large one by its cores.
+    let special = NodeSpec {
+        has: vec![8, 1],
+        ..spec("special", 8)
+    };
+    let large = spec("large", 32);
+    let small = NodeSpec {
+        prio: 1,
+        ..spec("last", 8)
+    };
+    let nodes = [special, large, spec("small", 8), small];
+    let planner = on(&[("gpu", None)], &nodes, Rules::default());
+    let machine = planner.machine();
+    let order: Vec<_> = (0..4)
+        .map(|node| (machine.node_name(node), machine.weight(node)))
+        .collect();
+    let expected = [("small", 8), ("large", 32), ("special", 56), ("last", 64)];
+    assert_eq!(order, expected);
+}
+
+#[test]
+fn f55_chunks_are_counted_over_nodes_and_time() {
+    // From 20 on two nodes take 2 each, until 30 when the third takes 4 more.
+    let mut planner = nodes(&[4, 4, 8]);
+    for (rset, until_s) in [("ncpus=4", 20), ("ncpus=4", 20), ("ncpus=8", 30)] {
+        planner.submit(0, &ask(rset, until_s)).unwrap();
+    }
+    for (count, start_s) in [(1, 20), (4, 20), (5, 30), (8, 30)] {
+        let mut planner = planner.clone();
+        let rset = format!("{count}:ncpus=2");
+        assert_eq!(submit(&mut planner, 0, &ask(&rset, 10)), start_s, "{rset}");
+    }
+    // Both kinds at once: the intersection.
+    assert_eq!(submit(&mut planner, 0, &ask("4:ncpus=2+ncpus=8", 10)), 30);
+}
+
+#[test]
+fn f56_without_a_mapping_the_next_slot_is_tried() {
+    // 8 cores are free from 0 on, and 5 on one node only from 10.
+    let mut planner = nodes(&[8, 8]);
+    planner
+        .submit(0, &ask("2:ncpus=4,place=scatter", 10))
+        .unwrap();
+    assert_eq!(submit(&mut planner, 0, &ask("ncpus=5", 10)), 10);
+    assert_eq!(submit(&mut planner, 0, &ask("2:ncpus=4", 10)), 0);
+}
+
+#[test]
+fn f57_the_mapping_is_chosen_again_at_allocation() {
+    let mut planner = nodes(&[4, 16]);
+    let short = planner.submit(0, &ask("ncpus=4", 100)).unwrap();
+    planner.start(0, &mut Vec::new());
+    let next = planner.submit(0, &fixed("ncpus=4", 50, 100)).unwrap();
+    assert_eq!(
+        names(&planner, next),
+        ["n2"],
+        "a mapping is held from the first"
+    );
+    // The cheap node becomes free; a fixed start is not planned anew.
+    planner.remove(20, short);
+    while planner.is_backfilling() {
+        planner.backfill(20, 10);
+    }
+    assert_eq!(names(&planner, next), ["n2"]);
+    planner.start(50, &mut Vec::new());
+    assert_eq!(
+        (names(&planner, next), start(&planner, next)),
+        (vec!["n1".into()], Some(50))
+    );
+    // The large one is whole again.
+    assert_eq!(submit(&mut planner, 50, &ask("ncpus=16", 10)), 50);
+    // Where nothing is better it stays.
+    let other = planner.submit(50, &fixed("ncpus=4", 70, 10)).unwrap();
+    planner.start(70, &mut Vec::new());
+    assert_eq!(names(&planner, other), ["n2"]);
+}
+
+#[test]
+fn f58_threads_make_no_difference() {
+    let mut random = Random::new(58, pbs_gen::Stream::Scenario);
+    let cores: Vec<u64> = (0..37).map(|_| 4 * (1 + random.below(4))).collect();
+    let machine = nodes(&cores).machine().clone();
+    let planners = [1, 2, 3, 8, 100].map(|threads| {
+        let policy = Policy {
+            threads,
+            ..Policy::default()
+        };
+        Planner::with_policy(machine.clone().into(), Rules::default(), policy)
+    });
+    let mut planners = planners;
+    for turn in 0..300 {
+        let exclusive = if random.below(5) == 0 {
+            ",place=free:excl"
+        } else {
+            ""
+        };
+        let rset = format!(
+            "{}:ncpus={}+{}:ncpus={}{exclusive}",
+            1 + random.below(20),
+            1 + random.below(8),
+            1 + random.below(9),
+            1 + random.below(4)
+        );
+        let request = ask(&rset, 1 + random.below(500));
+        let planned = planners.each_mut().map(|planner| {
+            let planned = planner.submit(turn, &request);
+            planned.map(|id| (planner.state(id), planner.placed(id).to_vec()))
+        });
+        for other in &planned[1..] {
+            assert_eq!(other, &planned[0], "{rset}");
+        }
+    }
+}
+
+#[test]
+fn f61_a_booking_is_whole_or_not_there() {
+    let mut planner = nodes(&[4, 4]);
+    planner.submit(0, &ask("ncpus=3", 100)).unwrap();
+    let before: Vec<_> = planner.free(0).collect();
+    for request in [
+        fixed("2:ncpus=2+2:ncpus=1", 50, 100),
+        fixed("2:ncpus=4", 0, 10),
+        ask("3:ncpus=4", 10),
+    ] {
+        assert!(planner.submit(0, &request).is_err());
+        assert_eq!(planner.free(0).collect::<Vec<_>>(), before);
+        assert_eq!(planner.requests().count(), 1);
+    }
+    let id = planner.submit(0, &ask("2:ncpus=2", 10)).unwrap();
+    planner.remove(0, id);
+    assert_eq!(planner.free(0).collect::<Vec<_>>(), before);
+}
+
+#[test]
+fn f87_chunks_are_grouped_by_switches() {
+    let nodes = [(4, "a"), (4, "b"), (4, "a"), (4, "b"), (4, "b"), (4, "")];
+    let mut planner = with_policy(&nodes, by(Mapping::Switches));
+    // The switch with the least that is enough.
+    assert_eq!(at_once(&mut planner, "2:ncpus=3"), ["n1", "n3"]);
+    assert_eq!(at_once(&mut planner, "3:ncpus=3"), ["n2", "n4", "n5"]);
+    assert_eq!(at_once(&mut planner, "ncpus=4"), ["n6"]);
+    // No switch is enough: the largest first.
+    let mut planner = with_policy(&nodes, by(Mapping::Switches));
+    let four = at_once(&mut planner, "4:ncpus=3");
+    assert_eq!(four, ["n1", "n2", "n4", "n5"]);
+    // Chunks of several kinds are kept together, too.
+    let mut planner = with_policy(&nodes, by(Mapping::Switches));
+    assert_eq!(at_once(&mut planner, "ncpus=4+ncpus=3"), ["n1", "n3"]);
+    // Not at the cost of its start.
+    let mut planner = with_policy(&nodes, by(Mapping::Switches));
+    for _ in 0..2 {
+        planner.submit(0, &ask("2:ncpus=4", 50)).unwrap();
+    }
+    assert_eq!(at_once(&mut planner, "2:ncpus=4"), ["n5", "n6"]);
+}
+
+#[test]
+fn f89_nodes_that_sleep_are_left_asleep() {
+    let nodes = [(4, ""), (8, ""), (16, "")];
+    let mut planner = with_policy(&nodes, by(Mapping::Busy));
+    assert_eq!(at_once(&mut planner, "ncpus=6"), ["n2"]);
+    assert_eq!(at_once(&mut planner, "2:ncpus=1"), ["n2"]);
+    assert_eq!(at_once(&mut planner, "ncpus=4"), ["n1"]);
+    assert_eq!(at_once(&mut planner, "ncpus=1+ncpus=2"), ["n3", "n3"]);
+    let mut planner = with_policy(&nodes, by(Mapping::Cheapest));
+    assert_eq!(at_once(&mut planner, "ncpus=6"), ["n2"]);
+    assert_eq!(at_once(&mut planner, "2:ncpus=1"), ["n1"]);
+}

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What changes a plan that there is (Keller, 5.4 and 8), by the number of the feature.
+
+mod common;
+
+use common::*;
+use pbs_cluster_planner::{
+    Cause, Planner, Policy, Refusal, Request, RequestId, Rules, State, When,
+};
+
+fn settle(planner: &mut Planner, now_s: u64) -> usize {
+    let mut moved = 0;
+    while planner.is_backfilling() {
+        moved += planner.backfill(now_s, 8);
+    }
+    moved
+}
+
+fn starts(planner: &Planner, ids: &[RequestId]) -> Vec<Option<u64>> {
+    ids.iter().map(|&id| start(planner, id)).collect()
+}
+
+fn after(ids: &[RequestId], request: Request) -> Request {
+    Request {
+        after: ids.to_vec(),
+        ..request
+    }
+}
+
+#[test]
+fn f44_who_follows_starts_behind() {
+    let mut planner = nodes(&[8]);
+    let first = planner.submit(0, &ask("ncpus=4", 100)).unwrap();
+    let second = planner
+        .submit(0, &after(&[first], ask("ncpus=4", 50)))
+        .unwrap();
+    let third = planner
+        .submit(0, &after(&[second, first], ask("ncpus=1", 10)))
+        .unwrap();
+    assert_eq!(starts(&planner, &[second, third]), [Some(100), Some(150)]);
+    let causes = planner.why(0, third);
+    assert_eq!(causes[0], (Cause::After(second), Some(150)));
+    // They move up with it, in one go.
+    planner.start(0, &mut Vec::new());
+    planner.remove(30, first);
+    settle(&mut planner, 30);
+    assert_eq!(starts(&planner, &[second, third]), [Some(30), Some(80)]);
+    // And back, here as its node fails.
+    let mut planner = nodes(&[8, 8]);
+    let other = planner.submit(0, &ask("ncpus=8", 40)).unwrap();
+    let first = planner.submit(0, &ask("ncpus=6", 20)).unwrap();
+    let second = planner
+        .submit(0, &after(&[first], ask("ncpus=1", 10)))
+        .unwrap();
+    assert_eq!(
+        starts(&planner, &[other, first, second]),
+        [Some(0), Some(0), Some(20)]
+    );
+    planner.start(0, &mut Vec::new());
+    planner.start_again(first);
+    let node = planner.placed(first)[0].node as usize;
+    planner.node_down(5, node);
+    assert_eq!(
+        starts(&planner, &[other, first, second]),
+        [Some(0), Some(40), Some(60)]
+    );
+    // Longer than it was to be.
+    planner.start(40, &mut Vec::new());
+    planner.extend(first, 2, 100).unwrap();
+    assert_eq!(starts(&planner, &[first, second]), [Some(40), Some(62)]);
+}
+
+#[test]
+fn f44_who_waits_for_what_may_not_come_is_held() {
+    let mut planner = nodes(&[8]);
+    let first = planner.submit(0, &ask("ncpus=8", 100)).unwrap();
+    let held = Request {
+        is_held: true,
+        ..after(&[first], ask("ncpus=8", 50))
+    };
+    let held = planner.submit(0, &held).unwrap();
+    let behind = planner
+        .submit(0, &after(&[held], ask("ncpus=1", 10)))
+        .unwrap();
+    for id in [held, behind] {
+        assert_eq!(planner.state(id), Some(State::Waiting));
+    }
+    // It takes nobody's place.
+    assert_eq!(submit(&mut planner, 0, &ask("ncpus=8", 10)), 100);
+    planner.start(0, &mut Vec::new());
+    planner.remove(20, first);
+    settle(&mut planner, 20);
+    assert_eq!(planner.plan_waiting(20), []);
+    planner.set_held(20, held, false);
+    assert_eq!(planner.plan_waiting(20), [held, behind]);
+    assert_eq!(starts(&planner, &[held, behind]), [Some(30), Some(80)]);
+}
+
+#[test]
+fn f44_what_is_altered_is_followed_still() {
+    let mut planner = nodes(&[8]);
+    let first = planner.submit(0, &ask("ncpus=8", 100)).unwrap();
+    let second = planner
+        .submit(0, &after(&[first], ask("ncpus=1", 10)))
+        .unwrap();
+    planner.alter(0, first, &ask("ncpus=4", 200)).unwrap();
+    assert_eq!(starts(&planner, &[first, second]), [Some(0), Some(200)]);
+    let late = Request {
+        when: When::Deadline {
+            end_s: 50,
+            late: false,
+        },
+        ..ask("ncpus=4", 60)
+    };
+    assert!(planner.alter(0, first, &late).is_err());
+    planner.alter(0, first, &ask("ncpus=4", 300)).unwrap();
+    assert_eq!(starts(&planner, &[first, second]), [Some(0), Some(300)]);
+    planner.remove(0, first);
+    settle(&mut planner, 0);
+    assert_eq!(starts(&planner, &[second]), [Some(0)]);
+}
+
+#[test]
+fn f62_every_removal_lets_others_move_up() {
+    let mut planner = nodes(&[4]);
+    let ids: Vec<_> = (0..4)
+        .map(|_| planner.submit(0, &ask("ncpus=4", 10)).unwrap())
+        .collect();
+    planner.remove(0, ids[1]);
+    assert!(planner.is_backfilling());
+    assert_eq!(settle(&mut planner, 0), 2);
+    assert_eq!(
+        starts(&planner, &[ids[0], ids[2], ids[3]]),
+        [Some(0), Some(10), Some(20)]
+    );
+}
+
+#[test]
+fn f64_nobody_moves_to_later() {
+    let mut planner = nodes(&[4, 4]);
+    let wide = planner.submit(0, &ask("2:ncpus=4", 10)).unwrap();
+    let ids: Vec<_> = ["2:ncpus=3", "ncpus=4", "2:ncpus=1", "ncpus=2"]
+        .iter()
+        .map(|rset| planner.submit(0, &ask(rset, 15)).unwrap())
+        .collect();
+    let before = starts(&planner, &ids);
+    planner.remove(0, wide);
+    settle(&mut planner, 0);
+    let later = starts(&planner, &ids);
+    assert!(
+        later.iter().zip(&before).all(|(now, then)| now <= then),
+        "{before:?} {later:?}"
+    );
+    assert_eq!(later[0], Some(0), "first fit");
+    assert!(!planner.is_backfilling());
+    assert_eq!(settle(&mut planner, 0), 0, "it comes to an end");
+}
+
+#[test]
+fn f65_backfilling_leaves_room_for_others() {
+    let mut planner = nodes(&[4]);
+    let ids: Vec<_> = (0..6)
+        .map(|_| planner.submit(0, &ask("ncpus=4", 10)).unwrap())
+        .collect();
+    planner.remove(0, ids[0]);
+    assert_eq!(planner.backfill(0, 2), 2);
+    // A request that comes between two looks is planned at once.
+    let new = planner.submit(0, &ask("ncpus=4", 5)).unwrap();
+    assert_eq!(start(&planner, new), Some(20));
+    settle(&mut planner, 0);
+    let all = starts(&planner, &ids[1..]);
+    assert_eq!(all[..2], [Some(0), Some(10)]);
+}
+
+#[test]
+fn f66_decisions_are_counted() {
+    let mut planner = nodes(&[4]);
+    let ids: Vec<_> = (0..5)
+        .map(|_| planner.submit(0, &ask("ncpus=4", 10)).unwrap())
+        .collect();
+    assert_eq!(planner.decisions(), 0);
+    planner.remove(0, ids[2]);
+    settle(&mut planner, 0);
+    assert_eq!(planner.decisions(), 2, "those behind it");
+}
+
+#[test]
+fn f68_who_has_no_place_for_a_defect_waits() {
+    let mut planner = nodes(&[4, 4]);
+    planner.node_down(0, 0);
+    let wide = planner.submit(0, &ask("2:ncpus=4", 10)).unwrap();
+    assert_eq!(planner.state(wide), Some(State::Waiting));
+    assert!(planner.submit(0, &ask("3:ncpus=4", 10)).is_err(), "never");
+    assert!(planner.submit(0, &fixed("2:ncpus=4", 5, 10)).is_err());
+    assert_eq!(submit(&mut planner, 0, &ask("ncpus=4", 10)), 0);
+    planner.node_up(3, 0);
+    assert_eq!(start(&planner, wide), Some(10));
+}
+
+#[test]
+fn f70_a_node_that_returns_gets_work() {
+    let mut planner = nodes(&[4, 4]);
+    planner.node_down(0, 0);
+    let ids: Vec<_> = (0..3)
+        .map(|_| planner.submit(0, &ask("ncpus=4", 10)).unwrap())
+        .collect();
+    assert_eq!(starts(&planner, &ids), [Some(0), Some(10), Some(20)]);
+    planner.node_up(5, 0);
+    settle(&mut planner, 5);
+    assert_eq!(starts(&planner, &ids[1..]), [Some(5), Some(10)]);
+}
+
+#[test]
+fn f85_beyond_the_horizon_nothing_is_planned() {
+    let policy = Policy {
+        horizon_s: Some(100),
+        ..Policy::default()
+    };
+    let machine = nodes(&[4]).machine().clone();
+    let mut planner = Planner::with_policy(machine.into(), Rules::default(), policy);
+    let ids: Vec<_> = (0..5)
+        .map(|_| planner.submit(0, &ask("ncpus=4", 40)).unwrap())
+        .collect();
+    let near = [Some(0), Some(40), Some(80), None, None];
+    assert_eq!(starts(&planner, &ids), near);
+    // What could never be is refused, and fixed starts are as far as one likes.
+    assert!(planner.submit(0, &ask("ncpus=5", 40)).is_err());
+    assert_eq!(submit(&mut planner, 0, &fixed("ncpus=4", 500, 10)), 500);
+    // It is looked at again before it would have to start.
+    assert_eq!(planner.next_look_s(), Some(12));
+    assert_eq!(planner.plan_waiting(12), []);
+    assert_eq!(planner.next_look_s(), Some(24));
+    assert_eq!(planner.plan_waiting(24), [ids[3]]);
+    assert_eq!(start(&planner, ids[3]), Some(120));
+    // Or as soon as somebody leaves.
+    planner.start(40, &mut Vec::new());
+    planner.remove(50, ids[0]);
+    planner.remove(50, ids[1]);
+    settle(&mut planner, 50);
+    planner.plan_waiting(50);
+    assert_eq!(starts(&planner, &ids[2..]), [Some(50), Some(90), Some(130)]);
+    assert_eq!(planner.next_look_s(), None);
+}
+
+#[test]
+fn f88_what_runs_gives_back_and_gets_more() {
+    let mut planner = nodes(&[4, 4, 8]);
+    let id = planner.submit(0, &ask("4:ncpus=2", 100)).unwrap();
+    let next = planner.submit(0, &ask("4:ncpus=4", 10)).unwrap();
+    assert_eq!(
+        (names(&planner, id), start(&planner, next)),
+        (vec!["n1".into(), "n2".into()], Some(100))
+    );
+    let rset = |text: &str| text.parse().unwrap();
+    assert!(
+        planner.resize(0, id, &rset("2:ncpus=2")).is_err(),
+        "it does not run"
+    );
+    planner.start(0, &mut Vec::new());
+    planner.resize(20, id, &rset("2:ncpus=2")).unwrap();
+    assert_eq!(names(&planner, id), ["n1"]);
+    let free: Vec<_> = planner.free(0).take_while(|it| it.0 < 100).collect();
+    assert_eq!(free, [(0, 8), (20, 12)]);
+    // More than is free for all of its time is not given.
+    let taken = planner.submit(20, &ask("ncpus=8", 80)).unwrap();
+    assert_eq!(start(&planner, taken), Some(20));
+    let refused = planner.resize(30, id, &rset("5:ncpus=2"));
+    assert!(
+        matches!(refused, Err(Refusal::NotInTime { .. })),
+        "{refused:?}"
+    );
+    planner.resize(30, id, &rset("4:ncpus=2")).unwrap();
+    assert_eq!(names(&planner, id), ["n1", "n2"]);
+    // Chunks of another kind are another request.
+    let other = planner.resize(30, id, &rset("4:ncpus=3"));
+    assert_eq!(other, Err(Refusal::OtherChunks));
+    planner.remove(40, id);
+    planner.remove(40, taken);
+    settle(&mut planner, 40);
+    assert_eq!(start(&planner, next), Some(40));
+    planner.remove(40, next);
+    let free: Vec<_> = planner.free(0).filter(|it| it.0 >= 40).collect();
+    assert_eq!(free, [(40, 16)]);
+}
+
+#[test]
+fn f88_whole_nodes_are_given_back_whole() {
+    let mut planner = nodes(&[4, 4]);
+    let request = ask("4:ncpus=2,place=free:excl", 100);
+    let id = planner.submit(0, &request).unwrap();
+    planner.start(0, &mut Vec::new());
+    let rset = |count| format!("{count}:ncpus=2,place=free:excl").parse().unwrap();
+    planner.resize(10, id, &rset(3)).unwrap();
+    assert!(planner.submit(10, &fixed("ncpus=1", 10, 5)).is_err());
+    planner.resize(20, id, &rset(2)).unwrap();
+    let other = planner.submit(20, &fixed("ncpus=4", 20, 5)).unwrap();
+    assert_eq!(names(&planner, other), ["n2"]);
+    assert!(planner.resize(22, id, &rset(3)).is_err());
+    planner.remove(25, other);
+    planner.resize(25, id, &rset(3)).unwrap();
+    assert_eq!(names(&planner, id), ["n1", "n2"]);
+    planner.remove(30, id);
+    let free: Vec<_> = planner.free(0).filter(|it| it.0 >= 30).collect();
+    assert_eq!(free, [(30, 8)]);
+}

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: GPL-2.0
+//! An engine: the service of this node.
+//!
+//! A request's command is a job file. When its time has come the job is submitted to the
+//! service, with what is left of the allocation as its deadline; the service plans it in
+//! the class, beside what it has. When it is predicted to end is told upwards; so is how
+//! it ended. The cluster counts cores and seconds, and never sees an instruction; the node
+//! never learns of a cluster.
+//!
+//! Jobs have names made of the request's number and its start. By that name they are found
+//! again after either side was started anew, so that none is started twice.
+
+mod pin;
+mod serve;
+
+pub use pin::pin;
+pub use serve::serve;
+
+use std::collections::HashMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use pbs_cluster_planner::RequestId;
+use pbs_job::with_values;
+use pbs_manager::{Allocation, Engine, Happened};
+use pbs_varlink::{Environment, Failure, Filter, Job, JobKey, Lasting, Refusal, Submission};
+
+const SECOND_NS: u64 = 1_000_000_000;
+/// So many jobs that are over are looked through for one that was started before.
+const LAST: u64 = 10_000;
+
+/// A request that was handed to the service.
+#[derive(Clone, Debug)]
+struct Handed {
+    number: u64,
+    until_s: u64,
+    /// What was told last of when it ends.
+    told_s: u64,
+}
+
+/// Why a request is not with the service.
+enum Unhanded {
+    /// It does not answer.
+    Away(String),
+    /// It would not take it.
+    Refused(String),
+}
+
+impl From<Failure> for Unhanded {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Connection(_) => Self::Away(failure.to_string()),
+            Failure::Refused(_) => Self::Refused(failure.to_string()),
+        }
+    }
+}
+
+/// The service of this node.
+#[derive(Debug)]
+pub struct Local {
+    service: Lasting,
+    /// Whose jobs they are.
+    uid: Option<u32>,
+    directory: String,
+    environment: Vec<Environment>,
+    handed: HashMap<RequestId, Handed>,
+    /// What is to start, and was not handed over, as the service was away.
+    late: Vec<Allocation>,
+    /// What was refused, and has not been told yet.
+    refused: Vec<(RequestId, String)>,
+    /// Why the service was not asked, if it was not.
+    trouble: Option<String>,
+    /// The name of this node, once it had something to do, and when its service answered
+    /// last.
+    heard: Option<(String, u64)>,
+}
+
+impl Local {
+    /// The service that listens there; jobs start in that directory, with that environment.
+    pub fn new(socket: &Path, directory: &str, environment: Vec<Environment>) -> Self {
+        Self {
+            service: Lasting::new(socket),
+            uid: fs::metadata("/proc/self").ok().map(|process| process.uid()),
+            directory: directory.into(),
+            environment,
+            handed: HashMap::new(),
+            late: Vec::new(),
+            refused: Vec::new(),
+            trouble: None,
+            heard: None,
+        }
+    }
+
+    /// Whether requests are with the service, or were refused and that is to be told.
+    pub fn is_busy(&self) -> bool {
+        !(self.handed.is_empty() && self.late.is_empty() && self.refused.is_empty())
+    }
+
+    /// What went wrong since it was asked last; jobs go on.
+    pub fn trouble(&mut self) -> Option<String> {
+        self.trouble.take()
+    }
+
+    fn submission(&self, allocation: &Allocation, name: &str) -> Result<Submission, String> {
+        let [file] = &allocation.command[..] else {
+            return Err("its command is not one job file; see pbs-job(5)".into());
+        };
+        let path = Path::new(&self.directory).join(file);
+        let text = fs::read_to_string(&path).map_err(|error| format!("{file}: {error}"))?;
+        let left_ns =
+            left_ns(allocation.until_s).ok_or_else(|| "its time is over already".to_string())?;
+        Ok(Submission {
+            file: file.clone(),
+            request: with_values(&text, &[("deadline_ns", left_ns.to_string())]),
+            name: Some(name.into()),
+            directory: self.directory.clone(),
+            umask: 0o022,
+            environment: self.environment.clone(),
+            ..Submission::default()
+        })
+    }
+
+    fn list(&mut self, filter: &Filter) -> Result<Vec<Job>, Failure> {
+        self.service.ask(|client| client.list(filter))
+    }
+
+    /// The job of this user that was started for it before.
+    fn find(&mut self, name: &str) -> Result<Option<Job>, Failure> {
+        let filter = Filter {
+            name: Some(name.into()),
+            uid: self.uid,
+            last: Some(LAST),
+            ..Filter::default()
+        };
+        Ok(self.list(&filter)?.pop())
+    }
+
+    fn hand(&mut self, allocation: &Allocation) -> Result<u64, Unhanded> {
+        let name = format!("cluster-{}-{}", allocation.request, allocation.from_s);
+        if let Some(job) = self.find(&name)? {
+            return Ok(job.number);
+        }
+        let submission = self.submission(allocation, &name);
+        let submission = submission.map_err(Unhanded::Refused)?;
+        let jobs = self.service.ask(|client| client.submit(&[submission]))?;
+        Ok(jobs.first().map_or(0, |job| job.number))
+    }
+
+    /// Hands over what could not be while the service was away.
+    fn catch_up(&mut self) {
+        for allocation in std::mem::take(&mut self.late) {
+            self.start(&allocation);
+        }
+    }
+}
+
+impl Engine for Local {
+    fn start(&mut self, allocation: &Allocation) {
+        let id = allocation.request;
+        let is_refused = self.refused.iter().any(|&(of, _)| of == id);
+        let is_late = self.late.iter().any(|of| of.request == id);
+        if is_refused || is_late || self.handed.contains_key(&id) {
+            return;
+        }
+        match self.hand(allocation) {
+            Err(Unhanded::Away(why)) => {
+                self.trouble = Some(why);
+                self.late.push(allocation.clone());
+            }
+            Ok(number) => {
+                let handed = Handed {
+                    number,
+                    until_s: allocation.until_s,
+                    told_s: allocation.until_s,
+                };
+                self.handed.insert(id, handed);
+                if let Some((node, _)) = allocation.nodes.first() {
+                    self.heard = Some((node.clone(), now_s()));
+                }
+            }
+            Err(Unhanded::Refused(why)) => self.refused.push((id, why)),
+        }
+    }
+
+    fn stop(&mut self, request: RequestId) {
+        self.late.retain(|allocation| allocation.request != request);
+        let Some(handed) = self.handed.remove(&request) else {
+            return;
+        };
+        let key = JobKey {
+            number: Some(handed.number),
+            name: None,
+        };
+        match self.service.ask(|client| client.cancel(&key)) {
+            // It may be over already.
+            Ok(_)
+            | Err(Failure::Refused(Refusal::NotInState { .. } | Refusal::NoSuchJob { .. })) => {}
+            Err(error) => self.trouble = Some(format!("request {request}: {error}")),
+        }
+    }
+
+    fn extend(&mut self, request: RequestId, until_s: u64) {
+        if let Some(handed) = self.handed.get_mut(&request) {
+            handed.until_s = until_s;
+        }
+    }
+
+    // The service tells its users what it has to tell.
+    fn notify(&mut self, _: RequestId) {}
+
+    fn heard(&self) -> Vec<(String, u64)> {
+        self.heard.clone().into_iter().collect()
+    }
+
+    fn next_s(&self) -> Option<u64> {
+        None
+    }
+
+    fn happened(&mut self, now_s: u64) -> Vec<Happened> {
+        self.catch_up();
+        let refused = self.refused.drain(..);
+        let refused = refused.map(|(request, why)| Happened::Ended {
+            request,
+            outcome: format!("refused: {why}"),
+        });
+        let mut happened: Vec<Happened> = refused.collect();
+        if self.handed.is_empty() && self.heard.is_none() {
+            return happened;
+        }
+        let all = Filter {
+            last: Some(if self.handed.is_empty() { 1 } else { LAST }),
+            ..Filter::default()
+        };
+        let jobs = match self.list(&all) {
+            Ok(jobs) => jobs,
+            Err(why) => {
+                self.trouble = Some(why.to_string());
+                return happened;
+            }
+        };
+        if let Some((_, heard_s)) = &mut self.heard {
+            *heard_s = now_s;
+        }
+        let jobs: HashMap<u64, Job> = jobs.into_iter().map(|job| (job.number, job)).collect();
+        let mut over = Vec::new();
+        for (&request, handed) in &mut self.handed {
+            let Some(job) = jobs.get(&handed.number) else {
+                continue;
+            };
+            if job.state == "over" {
+                over.push(request);
+                let outcome = job.outcome.clone().unwrap_or_default();
+                let outcome = match &*outcome {
+                    "complete" => "completed".into(),
+                    _ => outcome,
+                };
+                happened.push(Happened::Ended { request, outcome });
+                continue;
+            }
+            let end_s = job.expected_end_unix_ns.map(|ns| ns.div_ceil(SECOND_NS));
+            if let Some(end_s) = end_s.filter(|&end_s| end_s > handed.told_s.max(handed.until_s)) {
+                handed.told_s = end_s;
+                happened.push(Happened::PredictedEnd { request, end_s });
+            }
+        }
+        for request in over {
+            self.handed.remove(&request);
+        }
+        happened
+    }
+}
+
+fn now_s() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.map_or(0, |now| now.as_secs())
+}
+
+/// How long it is until then; `None` if that is past.
+fn left_ns(until_s: u64) -> Option<u64> {
+    let until = UNIX_EPOCH.checked_add(Duration::from_secs(until_s))?;
+    let left = until.duration_since(SystemTime::now()).ok()?;
+    u64::try_from(left.as_nanos()).ok().filter(|&ns| ns > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_past_has_no_time_left() {
+        assert_eq!(left_ns(1_000), None);
+        assert_eq!(left_ns(u64::MAX), None);
+        assert!(left_ns(10_000_000_000).is_some());
+    }
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: GPL-2.0
+//! A request: chunks, what the job as a whole needs, and where chunks go.
+
+/// What a job needs (Keller, 3).
+///
+/// ```
+/// use pbs_resources::{Arrangement, Rset, Sharing};
+///
+/// let text = "rset=5:ncpus=16:mem=12g:net=IB+ncpus=1:mem=4g,sw=g03,place=scatter:excl";
+/// let rset: Rset = text.parse()?;
+/// assert_eq!(rset.chunks[0].count, 5);
+/// assert_eq!(rset.job_wide[0].resource, "sw");
+/// assert_eq!(rset.place.arrangement, Arrangement::Scatter);
+/// assert_eq!(rset.place.sharing, Some(Sharing::Exclusive));
+/// assert_eq!(rset.total("ncpus"), 81);
+/// assert_eq!(rset.to_string(), text);
+/// # Ok::<(), pbs_resources::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Rset {
+    /// In the order of the text; never empty when it was read.
+    pub chunks: Vec<Chunk>,
+    /// Resources of no node: licences, disk space.
+    pub job_wide: Vec<Item>,
+    /// Where the chunks go.
+    pub place: Place,
+}
+
+/// Resources that are taken together on one node, and so many times.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Chunk {
+    /// How many such chunks; at least 1.
+    pub count: u64,
+    /// Each resource once, in the order of the text; never empty when it was read.
+    pub items: Vec<Item>,
+}
+
+/// A resource with how much of it, or which.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Item {
+    /// The name of the resource.
+    pub resource: String,
+    /// How much, or which.
+    pub value: Value,
+}
+
+/// How much of a resource, or which.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Value {
+    /// A number, or bytes: `16`, `10g`. A number may be meant as a word (`rack=8`); that
+    /// is known to the site alone.
+    Amount(u64),
+    /// What an attribute has to be, or which of a job-wide resource: `linux`, `g03`.
+    Word(String),
+}
+
+/// Where chunks go, and whether others may be there (Keller, table 1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Place {
+    /// How the chunks are spread over nodes.
+    pub arrangement: Arrangement,
+    /// `None`: nothing is said of others.
+    pub sharing: Option<Sharing>,
+}
+
+/// How chunks are spread over nodes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Arrangement {
+    /// Anywhere.
+    #[default]
+    Free,
+    /// All on one node.
+    Pack,
+    /// Each on a node of its own.
+    Scatter,
+}
+
+/// Whether others may be on the nodes of a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Sharing {
+    /// No other job is there.
+    Exclusive,
+    /// Others may be there.
+    Shared,
+}
+
+impl Rset {
+    /// How much of a resource all chunks together and the job as a whole ask for: one
+    /// entry of Keller's jRS (4.1). [`u64::MAX`] if it were more, which is never so for
+    /// what was read.
+    pub fn total(&self, resource: &str) -> u64 {
+        let of = |items: &[Item]| {
+            let amounts = items.iter().filter_map(|item| match item.value {
+                Value::Amount(amount) if item.resource == resource => Some(amount),
+                _ => None,
+            });
+            amounts.fold(0, u64::saturating_add)
+        };
+        let chunks = self.chunks.iter();
+        let chunks = chunks.map(|chunk| of(&chunk.items).saturating_mul(chunk.count));
+        chunks.fold(of(&self.job_wide), u64::saturating_add)
+    }
+
+    /// How many chunks there are. [`u64::MAX`] if there were more, which is never so for
+    /// what was read.
+    pub fn chunk_count(&self) -> u64 {
+        let counts = self.chunks.iter().map(|chunk| chunk.count);
+        counts.fold(0, u64::saturating_add)
+    }
+}
