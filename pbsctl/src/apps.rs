@@ -12,10 +12,10 @@ use pbs_apps::{
     SpeedUp, Staged, Step, Updates, FOREVER, MOST_MIB, SECOND_NS,
 };
 use pbs_node::signals::Signals;
+use pbs_node_api::Submission;
+use pbs_rms_api::Cluster;
 use pbs_rms_apps::{Driver, News};
 use pbs_rms_node::Jobs;
-use pbs_rms_wire::Cluster;
-use pbs_varlink::Submission;
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -86,7 +86,7 @@ struct RunOptions {
         global = true,
         env = "PBS_SOCKET",
         value_name = "PATH",
-        default_value = pbs_varlink::SOCKET
+        default_value = pbs_node_api::SOCKET
     )]
     node: PathBuf,
 }
@@ -417,7 +417,7 @@ pub(crate) fn apps(out: Output, options: &AppsOptions) -> Result<ExitCode, Failu
             ("amr", Box::new(Amr::new(steps, nodes, updates)))
         }
     };
-    let failed = |failure: pbs_rms_wire::Failure| {
+    let failed = |failure: pbs_rms_api::Failure| {
         let socket = options.manager.socket.display();
         Failure::Failed(format!("{socket}: {failure}; pbsctl rms serve starts one"))
     };

@@ -9,8 +9,8 @@ use jiff::tz::TimeZone;
 use jiff::Timestamp;
 use pbs_job::cpu_list;
 use pbs_node::queue::RunSummary;
+use pbs_node_api::Job;
 use pbs_report::{columns, grouped};
-use pbs_varlink::Job;
 use serde::Serialize;
 
 use crate::complete;

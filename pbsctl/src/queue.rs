@@ -9,8 +9,8 @@ use pbs_history::{Options, RunId, Store};
 use pbs_node::device::rate_insns_per_ms;
 use pbs_node::queue::{self, Submitted};
 use pbs_node::Submission;
+use pbs_node_api::Filter;
 use pbs_report::ms;
-use pbs_varlink::Filter;
 use serde_json::json;
 
 use crate::complete;

@@ -11,9 +11,9 @@ use clap::{Args, Subcommand, ValueEnum};
 use pbs_job::cpus_of_list;
 use pbs_report::columns;
 use pbs_rms::{Kind, Limits, NodeChoice, Order, Policy, Prices};
+use pbs_rms_api::{Account, Cap, Change, Client, ClusterNodes, Held, Session, View};
 use pbs_rms_node::{Cancelled, Warden};
 use pbs_rms_server::{serve, Hub, Managed, Settings};
-use pbs_rms_wire::{Account, Cap, Change, Client, ClusterNodes, Held, Session, View};
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -55,7 +55,7 @@ pub(crate) struct ManagerSocket {
         global = true,
         env = "PBS_RMS_SOCKET",
         value_name = "PATH",
-        default_value = pbs_rms_wire::SOCKET
+        default_value = pbs_rms_api::SOCKET
     )]
     pub(crate) socket: PathBuf,
 }
@@ -126,7 +126,7 @@ struct ServeOptions {
     cluster: Vec<Managed>,
 
     /// The socket of the service of this machine, whose CPUs are nodes
-    #[arg(long, env = "PBS_SOCKET", value_name = "PATH", default_value = pbs_varlink::SOCKET)]
+    #[arg(long, env = "PBS_SOCKET", value_name = "PATH", default_value = pbs_node_api::SOCKET)]
     node: PathBuf,
 
     /// Keep sessions here, and go on with those that are there
@@ -297,7 +297,7 @@ struct Changed {
     until: Option<u64>,
 }
 
-fn failed(failure: pbs_rms_wire::Failure) -> Failure {
+fn failed(failure: pbs_rms_api::Failure) -> Failure {
     Failure::Failed(failure.to_string())
 }
 

@@ -7,10 +7,10 @@ use std::process::ExitCode;
 use clap::Args;
 use pbs_job::cpu_list;
 use pbs_node::{Declined, Limit};
-use pbs_report::{columns, grouped, ms};
-use pbs_varlink::{
+use pbs_node_api::{
     Alteration, Array, Client, Environment, Job, JobKey, Refusal, Shown, Status, Submission,
 };
+use pbs_report::{columns, grouped, ms};
 use serde_json::json;
 
 use crate::complete;
@@ -29,7 +29,7 @@ pub(crate) struct Socket {
         long = "socket",
         env = "PBS_SOCKET",
         value_name = "PATH",
-        default_value = pbs_varlink::SOCKET
+        default_value = pbs_node_api::SOCKET
     )]
     pub(crate) path: PathBuf,
 }
@@ -232,7 +232,7 @@ pub(crate) fn submission(file: &Path, terms: &Terms) -> Result<Submission, Failu
         })
     });
     let some = |bytes: u64| Some(bytes).filter(|&bytes| bytes != u64::MAX);
-    let limits = Limit::own().into_iter().map(|limit| pbs_varlink::Limit {
+    let limits = Limit::own().into_iter().map(|limit| pbs_node_api::Limit {
         resource: limit.resource,
         soft: some(limit.soft),
         hard: some(limit.hard),
@@ -436,10 +436,10 @@ fn array(text: &str) -> Result<Array, String> {
 }
 
 /// What the service says no to has the exit status that it has without one.
-impl From<pbs_varlink::Failure> for Failure {
-    fn from(failure: pbs_varlink::Failure) -> Self {
+impl From<pbs_node_api::Failure> for Failure {
+    fn from(failure: pbs_node_api::Failure) -> Self {
         match failure {
-            pbs_varlink::Failure::Refused(Refusal::Declined {
+            pbs_node_api::Failure::Refused(Refusal::Declined {
                 job,
                 why,
                 earliest_deadline_ns,
@@ -449,7 +449,7 @@ impl From<pbs_varlink::Failure> for Failure {
                 why,
                 earliest_deadline_ns,
             }),
-            pbs_varlink::Failure::Refused(Refusal::Invalid { problems, .. }) => {
+            pbs_node_api::Failure::Refused(Refusal::Invalid { problems, .. }) => {
                 Self::NotValid(problems)
             }
             other => Self::Failed(other.to_string()),

@@ -415,12 +415,12 @@ fn f38_f41_what_the_manager_of_nodes_says_is_what_is_documented() {
         let hub = pbs_rms_server::Hub::open(settings, None).unwrap();
         pbs_rms_server::serve(listener, hub)
     });
-    let mut client = pbs_rms_wire::Client::connect_to(&path).unwrap();
+    let mut client = pbs_rms_api::Client::connect_to(&path).unwrap();
     let session = client.connect("it").unwrap().session;
-    let asked = pbs_rms_wire::Asked {
+    let asked = pbs_rms_api::Asked {
         nodes: 3,
         kind: "non-preemptible".into(),
-        ..pbs_rms_wire::Asked::default()
+        ..pbs_rms_api::Asked::default()
     };
     client.request(session, &asked).unwrap();
     let schemas = schemas();

@@ -15,8 +15,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use pbs_job::Job;
+use pbs_node_api::Refusal;
 use pbs_socket::Caller;
-use pbs_varlink::Refusal;
 use serde::{Deserialize, Serialize};
 
 use crate::journal;

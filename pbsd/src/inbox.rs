@@ -11,11 +11,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{sync_channel, Receiver, SyncSender};
 use std::sync::Arc;
 
-use pbs_socket::Caller;
-use pbs_varlink::{
+use pbs_node_api::{
     Allocated, Alteration, Deallocated, Explanation, Filter, Job, JobKey, Plan, Refusal, Shown,
     Status, Submission,
 };
+use pbs_socket::Caller;
 use tokio::sync::oneshot;
 
 use crate::allocations::Step;

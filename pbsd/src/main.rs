@@ -31,7 +31,7 @@ const NOTICES: usize = 1024;
 #[command(version, after_help = EXAMPLES, max_term_width = 100)]
 struct Cli {
     /// Where to listen, unless the socket is handed over by systemd
-    #[arg(long, value_name = "PATH", default_value = pbs_varlink::SOCKET)]
+    #[arg(long, value_name = "PATH", default_value = pbs_node_api::SOCKET)]
     socket: PathBuf,
 
     /// The file of all jobs: those that wait, run, and have run

@@ -16,10 +16,10 @@ use pbs_node::{
     Alteration, Error, JobOutcome, Limit, Listener, News, Next, Node, Order, Owner, RunDetails,
     Submission, Terms,
 };
-use pbs_socket::Caller;
-use pbs_varlink::{
+use pbs_node_api::{
     Allocated, Deallocated, Explanation, Filter, Job, JobKey, Notice, Plan, Refusal, Shown, Status,
 };
+use pbs_socket::Caller;
 
 use crate::allocations::{Allocations, Step};
 use crate::inbox::{Answer, Inbox, Request};
@@ -247,7 +247,7 @@ impl Service {
     fn submit(
         &mut self,
         caller: &Caller,
-        submissions: Vec<pbs_varlink::Submission>,
+        submissions: Vec<pbs_node_api::Submission>,
     ) -> Result<Vec<RunId>, Refusal> {
         let mut orders = Vec::new();
         for submission in submissions {
@@ -295,10 +295,10 @@ impl Service {
     fn explain(
         &mut self,
         caller: &Caller,
-        submission: pbs_varlink::Submission,
+        submission: pbs_node_api::Submission,
     ) -> Result<Explanation, Refusal> {
         // The first of an array says what is to be said of all.
-        let submission = pbs_varlink::Submission {
+        let submission = pbs_node_api::Submission {
             array: None,
             ..submission
         };
@@ -424,7 +424,7 @@ impl Service {
         &mut self,
         caller: &Caller,
         key: &JobKey,
-        alteration: pbs_varlink::Alteration,
+        alteration: pbs_node_api::Alteration,
     ) -> Result<Shown, Refusal> {
         let id = self.own(caller, key, "to alter a job")?;
         let submission = alteration.request.map(|request| {
@@ -485,7 +485,7 @@ impl Service {
             let ended = tasks
                 .clone()
                 .filter(|task| task.outcome.name() == "complete");
-            pbs_varlink::Process {
+            pbs_node_api::Process {
                 number: process.process,
                 name: process.name.clone(),
                 outcome: process.outcome.name().into(),
@@ -496,13 +496,16 @@ impl Service {
                 peak_memory_bytes: process.peak_memory_bytes(),
             }
         });
-        let programs = ending.programs.into_iter().map(|end| pbs_varlink::Program {
-            process: end.process,
-            program: end.program,
-            code: end.code,
-            signal: end.signal,
-            error: end.error,
-        });
+        let programs = ending
+            .programs
+            .into_iter()
+            .map(|end| pbs_node_api::Program {
+                process: end.process,
+                program: end.program,
+                code: end.code,
+                signal: end.signal,
+                error: end.error,
+            });
         Ok(Shown {
             job: job(summary),
             request: request.filter(|_| may_read),
@@ -575,7 +578,7 @@ impl Service {
 }
 
 /// The jobs of a submission: one, or those of its array.
-fn orders_of(caller: &Caller, submission: pbs_varlink::Submission) -> Result<Vec<Order>, Refusal> {
+fn orders_of(caller: &Caller, submission: pbs_node_api::Submission) -> Result<Vec<Order>, Refusal> {
     let invalid = |what: &str| invalid(&submission.file, what);
     if !is_printable(&submission.file) || submission.file.len() > libc::PATH_MAX as usize {
         return Err(Refusal::Failed {
@@ -636,7 +639,7 @@ fn orders_of(caller: &Caller, submission: pbs_varlink::Submission) -> Result<Vec
     let name = submission.name.as_ref().unwrap_or(&job.job.name);
     is_name(name).map_err(&invalid)?;
     may_have_priority(caller, submission.priority.unwrap_or(job.job.priority))?;
-    let limit = |limit: &pbs_varlink::Limit| Limit {
+    let limit = |limit: &pbs_node_api::Limit| Limit {
         resource: limit.resource.clone(),
         soft: limit.soft.unwrap_or(u64::MAX),
         hard: limit.hard.unwrap_or(u64::MAX),
@@ -679,11 +682,11 @@ fn orders_of(caller: &Caller, submission: pbs_varlink::Submission) -> Result<Vec
 }
 
 /// What is kept of a submission for each of its jobs.
-fn said_bytes(caller: &Caller, submission: &pbs_varlink::Submission) -> usize {
+fn said_bytes(caller: &Caller, submission: &pbs_node_api::Submission) -> usize {
     let variables = submission.environment.iter();
-    let variable = |it: &pbs_varlink::Environment| it.name.len() + it.value.len() + VARIABLE_BYTES;
+    let variable = |it: &pbs_node_api::Environment| it.name.len() + it.value.len() + VARIABLE_BYTES;
     let limits = submission.limits.iter().flatten();
-    let limit = |it: &pbs_varlink::Limit| it.resource.len() + VARIABLE_BYTES;
+    let limit = |it: &pbs_node_api::Limit| it.resource.len() + VARIABLE_BYTES;
     submission.request.len()
         + submission.directory.len()
         + submission.output.as_ref().map_or(0, String::len)
@@ -810,12 +813,12 @@ mod tests {
         }
     }
 
-    fn submission() -> pbs_varlink::Submission {
+    fn submission() -> pbs_node_api::Submission {
         let sample = concat!(
             env!("CARGO_MANIFEST_DIR"),
             "/../samples/service/urgent.toml"
         );
-        pbs_varlink::Submission {
+        pbs_node_api::Submission {
             file: "urgent.toml".into(),
             request: std::fs::read_to_string(sample).unwrap(),
             directory: "/".into(),
@@ -824,16 +827,16 @@ mod tests {
         }
     }
 
-    fn array(last: u32) -> Option<pbs_varlink::Array> {
-        Some(pbs_varlink::Array {
+    fn array(last: u32) -> Option<pbs_node_api::Array> {
+        Some(pbs_node_api::Array {
             first: 1,
             last,
             step: None,
         })
     }
 
-    fn environment(variables: usize) -> Vec<pbs_varlink::Environment> {
-        let variable = pbs_varlink::Environment {
+    fn environment(variables: usize) -> Vec<pbs_node_api::Environment> {
+        let variable = pbs_node_api::Environment {
             name: "A".into(),
             value: String::new(),
         };
@@ -843,17 +846,17 @@ mod tests {
     /// A call of 1 MiB must not become gigabytes.
     #[test]
     fn an_array_is_not_long_and_wordy_at_once() {
-        let long = pbs_varlink::Submission {
+        let long = pbs_node_api::Submission {
             array: array(1000),
             ..submission()
         };
         assert_eq!(orders_of(&caller(), long.clone()).unwrap().len(), 1000);
-        let wordy = pbs_varlink::Submission {
+        let wordy = pbs_node_api::Submission {
             environment: environment(40_000),
             ..submission()
         };
         assert_eq!(orders_of(&caller(), wordy.clone()).unwrap().len(), 1);
-        let both = pbs_varlink::Submission {
+        let both = pbs_node_api::Submission {
             array: array(1000),
             ..wordy
         };
@@ -863,7 +866,7 @@ mod tests {
 
     #[test]
     fn a_job_comes_after_some_others() {
-        let after = |count| pbs_varlink::Submission {
+        let after = |count| pbs_node_api::Submission {
             afterok: Some(vec![1; count]),
             ..submission()
         };
@@ -875,7 +878,7 @@ mod tests {
     /// Others read it on their terminals.
     #[test]
     fn what_a_file_is_called_can_be_printed() {
-        let odd = pbs_varlink::Submission {
+        let odd = pbs_node_api::Submission {
             file: "job\u{1b}[2J.toml".into(),
             ..submission()
         };

@@ -4,11 +4,11 @@
 use std::io;
 use std::os::unix::net::UnixListener;
 
-use pbs_socket::Caller;
-use pbs_varlink::{
+use pbs_node_api::{
     Allocated, Alteration, Array, Deallocated, Environment, Explanation, Filter, Job, JobKey,
     Limit, Listed, Notice, Plan, Process, Program, Refusal, Shown, Status, Submission, Submitted,
 };
+use pbs_socket::Caller;
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::broadcast::Receiver;

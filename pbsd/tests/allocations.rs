@@ -12,8 +12,8 @@ use std::process::Command;
 
 use common::{ask, connect, serve_allocations};
 use pbs_job::{job_from_toml, Job};
+use pbs_node_api::{Client, Failure, Refusal, Submission};
 use pbs_socket::Caller;
-use pbs_varlink::{Client, Failure, Refusal, Submission};
 use pbsd::allocations::{Allocations, Step};
 use pbsd::topology::Topology;
 

@@ -8,7 +8,7 @@ use std::io::{Read, Write};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 use common::{connect, serve, STATUS};
-use pbs_varlink::Client;
+use pbs_node_api::Client;
 
 /// No call makes the service panic, which would be the end of it.
 #[test]

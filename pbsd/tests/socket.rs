@@ -11,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use common::{ask, connect, read, serve, STATUS};
-use pbs_varlink::{Client, Failure, Notice, Refusal};
+use pbs_node_api::{Client, Failure, Notice, Refusal};
 
 /// What it says of itself is the file that people read.
 #[test]
@@ -23,7 +23,7 @@ fn it_describes_itself_as_the_file_does() {
     let said = answer["parameters"]["description"].as_str().unwrap();
     let file = concat!(
         env!("CARGO_MANIFEST_DIR"),
-        "/../node/pbs-varlink/org.sched-pbs.Node.varlink"
+        "/../node/pbs-node-api/org.sched-pbs.Node.varlink"
     );
     if std::env::var_os("PBS_WRITE_INTERFACE").is_some() {
         std::fs::write(file, format!("{}\n", said.trim_end())).unwrap();

@@ -25,7 +25,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use pbs_cluster_planner::RequestId;
 use pbs_job::with_values;
 use pbs_manager::{Allocation, Engine, Happened};
-use pbs_varlink::{Environment, Failure, Filter, Job, JobKey, Lasting, Refusal, Submission};
+use pbs_node_api::{Environment, Failure, Filter, Job, JobKey, Lasting, Refusal, Submission};
 
 const SECOND_NS: u64 = 1_000_000_000;
 /// So many jobs that are over are looked through for one that was started before.

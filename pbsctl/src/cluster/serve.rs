@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use clap::Args;
 use pbs_engine_node::{serve, Local};
+use pbs_node_api::Environment;
 use pbs_slurm::{Serving, Slurm};
-use pbs_varlink::Environment;
 
 use super::ledger::{duration_s, failure, LedgerOptions};
 use crate::failure::Failure;

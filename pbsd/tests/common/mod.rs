@@ -11,7 +11,7 @@ use std::thread;
 use std::time::Duration;
 
 use pbs_node::signals::wait_for;
-use pbs_varlink::{Allocated, Deallocated, Job, Refusal, Status};
+use pbs_node_api::{Allocated, Deallocated, Job, Refusal, Status};
 use pbsd::allocations::Allocations;
 use pbsd::inbox::{inbox, Inbox, Request};
 use pbsd::session::{self, Notices};

@@ -4,7 +4,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use pbs_apps::{Step, View, FOREVER};
-use pbs_rms_wire::Cap;
+use pbs_rms_api::Cap;
 
 /// The time of a model is 0 at its begin, and goes so many times faster.
 #[derive(Clone, Copy, Debug)]
@@ -74,11 +74,11 @@ mod tests {
         let cap = Cap {
             from_unix_ns: clock.begin_unix_ns + 7,
             steps: vec![
-                pbs_rms_wire::Step {
+                pbs_rms_api::Step {
                     duration_ns: Some(3),
                     nodes: 4,
                 },
-                pbs_rms_wire::Step {
+                pbs_rms_api::Step {
                     duration_ns: None,
                     nodes: 2,
                 },

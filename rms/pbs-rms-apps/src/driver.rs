@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use pbs_apps::{Application, How, Kind, Label, Request, Views, Wish};
-use pbs_rms_wire::{Asked, Change, Client, Cluster, Failure, Notice};
+use pbs_rms_api::{Asked, Change, Client, Cluster, Failure, Notice};
 
 use crate::clock::{unix_ns, Clock};
 use crate::tasks::{TaskNews, Tasks};

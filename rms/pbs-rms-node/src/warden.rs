@@ -9,8 +9,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use pbs_rms_wire as rms;
-use pbs_varlink::{Client, Failure, Filter, Job, JobKey};
+use pbs_node_api::{Client, Failure, Filter, Job, JobKey};
+use pbs_rms_api as rms;
 
 /// A job that was cancelled.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 //! From what goes over the wire to what the manager takes, and back.
 
 use pbs_rms::{Ask, Kind, Refusal, Relation, RequestId, FOREVER};
-use pbs_rms_wire as wire;
+use pbs_rms_api as wire;
 
 fn kind(name: &str) -> Option<Kind> {
     let all = [Kind::PreAllocation, Kind::NonPreemptible, Kind::Preemptible];

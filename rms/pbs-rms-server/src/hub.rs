@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use pbs_rms::{AppId, Event, Policy, RequestId, Rms};
-use pbs_rms_wire::{
+use pbs_rms_api::{
     Account, Asked, Change, Cluster, ClusterNodes, Connected, Made, Notice, Refusal, Session, View,
 };
 use pbs_socket::Caller;

@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use pbs_rms_wire::{
+use pbs_rms_api::{
     Account, Accounts, AllNodes, Asked, Cap, Change, Cluster, ClusterNodes, Connected, Held, Made,
     Notice, Refusal, Seen, Sessions, Step, View,
 };
@@ -23,7 +23,7 @@ pub(crate) struct Session {
 #[zlink::service(
     interface = "org.sched-pbs.Rms",
     types = [
-        Account, Asked, Cap, Change, Cluster, ClusterNodes, Held, pbs_rms_wire::Session, Step, View
+        Account, Asked, Cap, Change, Cluster, ClusterNodes, Held, pbs_rms_api::Session, Step, View
     ],
     vendor = "sched-pbs",
     product = "pbsctl rms",

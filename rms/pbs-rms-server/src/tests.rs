@@ -8,7 +8,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use pbs_rms::Policy;
-use pbs_rms_wire::{Asked, Change, Refusal, Session};
+use pbs_rms_api::{Asked, Change, Refusal, Session};
 use pbs_socket::Caller;
 
 use crate::hub::Next;
@@ -405,7 +405,7 @@ fn lasting(hub: &Hub) -> Vec<Session> {
 fn check_owners(hub: &Hub) {
     let all = hub.sessions();
     let requests = all.iter().flat_map(|session| &session.requests);
-    let of = |request: &pbs_rms_wire::Held| request.cluster;
+    let of = |request: &pbs_rms_api::Held| request.cluster;
     for cluster in 0..2 {
         let held = requests.clone().filter(|request| of(request) == cluster);
         let mut nodes: Vec<u32> = held.flat_map(|request| request.held.clone()).collect();

@@ -9,8 +9,8 @@ use std::thread;
 use std::time::Duration;
 
 use pbs_rms::Policy;
+use pbs_rms_api::{Asked, Change, Client, Failure, Notice, Refusal};
 use pbs_rms_server::{serve, Hub, Managed, Settings};
-use pbs_rms_wire::{Asked, Change, Client, Failure, Notice, Refusal};
 
 fn settings() -> Settings {
     Settings {

@@ -133,7 +133,7 @@ fn f17_a_step_is_told_when_it_begins_and_when_it_ends() {
         "parameters": { "job": 71, "step": 0xffff_fffb_u32 },
     });
     assert_eq!(heard.recv().unwrap(), ended);
-    let interface = include_str!("../../../node/pbs-varlink/org.sched-pbs.Node.varlink");
+    let interface = include_str!("../../../node/pbs-node-api/org.sched-pbs.Node.varlink");
     for (call, method) in [(begun, "Allocate("), (ended, "Deallocate(")] {
         let (_, parameters) = interface.split_once(&format!("method {method}")).unwrap();
         let (parameters, _) = parameters.split_once(')').unwrap();

@@ -19,7 +19,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use pbs_job::Job;
-use pbs_varlink::{Failure, Submission};
+use pbs_node_api::{Failure, Submission};
 
 pub use slurm::SlurmStep;
 
@@ -72,7 +72,7 @@ pub fn run(request: Request<'_>, waits: &mut dyn Waits) -> Result<End, Error> {
         false => format!("there is no {}", request.device.display()),
         true => match served::submit(request.socket, &request.submission) {
             Ok(submitted) => return Ok(submitted.follow(waits)),
-            Err(Failure::Refused(pbs_varlink::Refusal::NotPermitted { what })) => what,
+            Err(Failure::Refused(pbs_node_api::Refusal::NotPermitted { what })) => what,
             Err(Failure::Connection(error)) => {
                 format!("{}: {error}", request.socket.display())
             }

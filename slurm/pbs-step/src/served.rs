@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use pbs_varlink::{Client, Failure, Job, JobKey, Lasting, Shown, Submission};
+use pbs_node_api::{Client, Failure, Job, JobKey, Lasting, Shown, Submission};
 
 use crate::{End, Waits};
 
@@ -34,7 +34,7 @@ pub fn submit(socket: &Path, submission: &Submission) -> Result<Submitted, Failu
     let submission = std::slice::from_ref(submission);
     let submitted = service.ask(|client| client.submit(submission));
     let jobs = submitted.map_err(|failure| match failure {
-        Failure::Connection(error) => Failure::Refused(pbs_varlink::Refusal::Failed {
+        Failure::Connection(error) => Failure::Refused(pbs_node_api::Refusal::Failed {
             why: format!("the service has gone while the job was submitted: {error}"),
         }),
         refused => refused,
@@ -111,7 +111,7 @@ fn end(shown: &Shown) -> End {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pbs_varlink::Program;
+    use pbs_node_api::Program;
 
     fn shown(outcome: &str, kept: Option<bool>, programs: Vec<Program>) -> Shown {
         Shown {

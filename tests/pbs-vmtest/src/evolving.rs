@@ -11,7 +11,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use pbs_varlink::Client;
+use pbs_node_api::Client;
 use serde_json::Value;
 
 use crate::harness::{cvt, Context, Verdict};
@@ -38,7 +38,7 @@ struct Node {
     _service: Service,
     _manager: Service,
     client: Client,
-    manager: pbs_rms_wire::Client,
+    manager: pbs_rms_api::Client,
 }
 
 fn node(options: &[&str]) -> Result<Node, String> {
@@ -53,7 +53,7 @@ fn node(options: &[&str]) -> Result<Node, String> {
     let manager = Service(command.spawn().context("pbsctl rms serve")?);
     let begin = Instant::now();
     loop {
-        match pbs_rms_wire::Client::connect_to(Path::new(MANAGER)) {
+        match pbs_rms_api::Client::connect_to(Path::new(MANAGER)) {
             Ok(asks) => {
                 return Ok(Node {
                     _service: service,
@@ -194,7 +194,7 @@ fn running() -> BTreeMap<i32, (u32, u32)> {
 }
 
 /// Which CPUs the manager has given to each user.
-fn given(manager: &mut pbs_rms_wire::Client) -> Result<BTreeSet<(u32, u32)>, String> {
+fn given(manager: &mut pbs_rms_api::Client) -> Result<BTreeSet<(u32, u32)>, String> {
     let sessions = manager.sessions().context("sessions")?;
     let given = sessions.iter().flat_map(|session| {
         let held = session.requests.iter().flat_map(|request| &request.held);

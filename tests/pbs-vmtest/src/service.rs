@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use pbs_varlink::{
+use pbs_node_api::{
     Alteration, Array, Client, Environment, Failure, Filter, Job, JobKey, Limit, Refusal,
     Submission,
 };

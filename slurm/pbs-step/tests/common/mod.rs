@@ -9,8 +9,8 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use pbs_job::{job_from_toml, Job};
+use pbs_node_api::{Environment, Submission};
 use pbs_step::{End, Error, Request, Waits};
-use pbs_varlink::{Environment, Submission};
 
 pub(crate) fn directory(name: &str) -> PathBuf {
     let directory = std::env::temp_dir().join(format!("pbs-step-{name}-{}", std::process::id()));
