@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use clap::Args;
 use pbs_node::signals::{wait_for, Signals};
-use pbs_step::{End, Error, Request, SlurmStep, Waits};
+use pbs_slurm_step::{End, Error, Request, SlurmStep, Waits};
 use serde_json::json;
 
 use crate::failure::{Failure, DEADLINE_MISSED, INCOMPLETE, INTERRUPTED};
@@ -80,7 +80,7 @@ pub(crate) fn step(out: Output, device: &Path, options: &StepOptions) -> Result<
         // With JSON nothing but pbsctl's own may be on standard output.
         output_to_error: out.json,
     };
-    let end = pbs_step::run(request, &mut Waiting(signals)).map_err(|error| match error {
+    let end = pbs_slurm_step::run(request, &mut Waiting(signals)).map_err(|error| match error {
         Error::Refused(failure) => failure.into(),
         Error::Invalid(why) => Failure::Failed(why),
     })?;

@@ -13,7 +13,7 @@ use std::thread;
 use common::{directory, job, run, Told};
 use pbs_node::signals::wait_for;
 use pbs_node_api::{Job, Program, Refusal, Shown, Status, Submission};
-use pbs_step::{End, Error};
+use pbs_slurm_step::{End, Error};
 use pbsd::inbox::{inbox, Inbox, Request};
 use pbsd::session;
 use tokio::sync::broadcast;

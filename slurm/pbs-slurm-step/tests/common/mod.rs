@@ -10,10 +10,11 @@ use std::time::Duration;
 
 use pbs_job::{job_from_toml, Job};
 use pbs_node_api::{Environment, Submission};
-use pbs_step::{End, Error, Request, Waits};
+use pbs_slurm_step::{End, Error, Request, Waits};
 
 pub(crate) fn directory(name: &str) -> PathBuf {
-    let directory = std::env::temp_dir().join(format!("pbs-step-{name}-{}", std::process::id()));
+    let directory =
+        std::env::temp_dir().join(format!("pbs-slurm-step-{name}-{}", std::process::id()));
     let _ = fs::remove_dir_all(&directory);
     fs::create_dir_all(&directory).unwrap();
     directory
@@ -69,5 +70,5 @@ pub(crate) fn run(
         job,
         output_to_error: false,
     };
-    pbs_step::run(request, told)
+    pbs_slurm_step::run(request, told)
 }

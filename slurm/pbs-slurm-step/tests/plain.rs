@@ -6,7 +6,7 @@ mod common;
 use std::fs;
 
 use common::{directory, job, run, Told};
-use pbs_step::{End, Error};
+use pbs_slurm_step::{End, Error};
 
 const NO_DEVICE: &str = "/nowhere/pbs_plan";
 /// One that is there, as the class's would be.
