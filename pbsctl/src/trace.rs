@@ -8,8 +8,8 @@ use std::time::Duration;
 use clap::Args;
 use pbs_node::{observe, Observed, Until};
 use pbs_plan::{Config, Plan};
+use pbs_report::trace::Trace;
 use pbs_report::{EventView, Facts, Opened, Source};
-use pbs_trace::Trace;
 use pbs_uapi::Event;
 use serde_json::json;
 

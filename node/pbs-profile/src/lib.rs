@@ -38,6 +38,7 @@ mod several;
 mod steps;
 mod transaction;
 mod tree;
+pub mod view;
 
 pub use error::Error;
 pub use free_slots::{intersection, FreeSlots, Intersection};

@@ -29,6 +29,7 @@ mod svg;
 mod table;
 mod thin;
 mod timeline;
+pub mod trace;
 mod waits;
 
 pub use curves::{curves, Band, Curve, Plot};

@@ -11,6 +11,7 @@ mod ioctl;
 pub mod kind;
 pub mod record;
 mod ring;
+pub mod task;
 
 pub use device::{Device, Refused, DEVICE_PATH};
 pub use inputs::{Inputs, Kept, INPUTS_PATH};

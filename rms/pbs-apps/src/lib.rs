@@ -39,7 +39,7 @@ pub use equivalent::Allocation;
 pub use malleable::{Malleable, Shape};
 pub use moldable::{Choice, Moldable};
 pub use nea::{Execution, Nea};
-pub use pbs_view::{Cap as View, Step, FOREVER};
+pub use pbs_profile::view::{Cap as View, Step, FOREVER};
 pub use predictable::Predictable;
 pub use psa::{Account, KillOrder, Psa};
 pub use rigid::Rigid;

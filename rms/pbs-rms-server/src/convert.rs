@@ -67,7 +67,7 @@ pub(crate) fn update(update: wire::Change) -> pbs_rms::Update {
     }
 }
 
-fn cap(cap: &pbs_view::Cap) -> wire::Cap {
+fn cap(cap: &pbs_profile::view::Cap) -> wire::Cap {
     let mut end_ns = cap.from_ns();
     let steps = cap.steps().map_while(|step| {
         let is_before = end_ns < END_NS;

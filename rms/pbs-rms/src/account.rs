@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use pbs_view::Steps;
+use pbs_profile::view::Steps;
 use serde::{Deserialize, Serialize};
 
 use crate::{Kind, Prices};

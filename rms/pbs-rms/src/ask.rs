@@ -68,7 +68,7 @@ pub struct Ask {
     pub cluster: usize,
     /// How many nodes, at least one.
     pub nodes: u64,
-    /// At least 1; [`FOREVER`](pbs_view::FOREVER): until it is done.
+    /// At least 1; [`FOREVER`](pbs_profile::view::FOREVER): until it is done.
     pub duration_ns: u64,
     /// Its type.
     pub kind: Kind,

@@ -72,8 +72,8 @@ impl Holes {
 mod tests {
     use super::*;
     use pbs_gen::{Random, Stream};
+    use pbs_profile::view::FOREVER;
     use pbs_profile::Profile;
-    use pbs_view::FOREVER;
 
     #[test]
     fn classes_are_in_order_and_begin_where_they_say() {

@@ -44,7 +44,7 @@ mod views;
 pub use account::Account;
 pub use ask::{AppId, Ask, Kind, Refusal, Relation, RequestId, Update};
 pub use notice::{Event, Notice};
-pub use pbs_view::FOREVER;
+pub use pbs_profile::view::FOREVER;
 pub use policy::{Limits, NodeChoice, Order, Policy, Prices};
 pub use request::Request;
 pub use rms::{Closed, Rms};

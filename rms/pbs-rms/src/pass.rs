@@ -16,8 +16,8 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
+use pbs_profile::view::{find_shape, segments, Steps};
 use pbs_profile::Profile;
-use pbs_view::{find_shape, segments, Steps};
 
 use crate::holes::Holes;
 use crate::place::{find_first, find_in_both, parts, without, Anchor, Placed};

@@ -3,8 +3,8 @@
 
 use std::ops::Range;
 
+use pbs_profile::view::{find_shape, Part, Segment, Steps, FOREVER};
 use pbs_profile::Profile;
-use pbs_view::{find_shape, Part, Segment, Steps, FOREVER};
 
 use crate::holes::Holes;
 use crate::session::{Booked, Tree};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What preemptible requests want and get.
 
+use pbs_profile::view::{Cap, Steps, FOREVER};
 use pbs_profile::Profile;
-use pbs_view::{Cap, Steps, FOREVER};
 
 use crate::place::Anchor;
 use crate::session::Tree;

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 
+use pbs_profile::view::{Steps, FOREVER};
 use pbs_profile::{Profile, Transaction};
-use pbs_view::{Steps, FOREVER};
 
 use crate::pool::Pool;
 use crate::session::{Booked, End, Told};

@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use pbs_view::{segments, Steps, FOREVER};
+use pbs_profile::view::{segments, Steps, FOREVER};
 use serde::{Deserialize, Serialize};
 
 use crate::place::parts;

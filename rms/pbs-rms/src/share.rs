@@ -9,8 +9,8 @@
 
 use std::cell::OnceCell;
 
+use pbs_profile::view::{Cap, Steps};
 use pbs_profile::{Profile, FOREVER};
-use pbs_view::{Cap, Steps};
 
 use crate::AppId;
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use pbs_view::Steps;
+use pbs_profile::view::Steps;
 use serde::{Deserialize, Serialize};
 
 use crate::rms::rebook;

@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use pbs_view::{Cap, Steps, FOREVER};
+use pbs_profile::view::{Cap, Steps, FOREVER};
 
 use crate::session::Told;
 use crate::share::Shares;

@@ -5,8 +5,8 @@
 mod driver;
 
 use driver::{ask, next, with, Driver};
+use pbs_profile::view::{Cap, Step};
 use pbs_rms::{AppId, Kind, RequestId, FOREVER};
-use pbs_view::{Cap, Step};
 use Kind::{NonPreemptible, PreAllocation, Preemptible};
 
 /// A line for each request: from when to when, and a bar for each of its nodes.

@@ -27,7 +27,7 @@ impl Trace {
             let what = match &notice.event {
                 Event::Views { .. } => {
                     let views = rms.views(notice.app);
-                    let now = |view: &pbs_view::Cap| view.at(rms.now_ns);
+                    let now = |view: &pbs_profile::view::Cap| view.at(rms.now_ns);
                     let both = (now(&views.non_preemptible), now(&views.preemptible));
                     format!("views, now {} and {}", both.0, both.1)
                 }

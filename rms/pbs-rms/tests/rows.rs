@@ -5,11 +5,11 @@
 mod driver;
 
 use driver::{ask, next, policy, starts, viewers, with, Driver};
+use pbs_profile::view::{Cap, Step};
 use pbs_rms::{
     Ask, Counters, Event, Kind, Notice, Policy, Refusal, Relation, Rms, Session, Unusable, Update,
     FOREVER,
 };
-use pbs_view::{Cap, Step};
 use Kind::{NonPreemptible, PreAllocation, Preemptible};
 
 fn cap(from_ns: u64, steps: &[(u64, u64)]) -> Cap {

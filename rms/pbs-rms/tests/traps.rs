@@ -5,8 +5,8 @@
 mod driver;
 
 use driver::{ask, next, with, Driver, GIVE_BACK_LATE};
+use pbs_profile::view::{Cap, Step};
 use pbs_rms::{Ask, Event, Kind, Limits, NodeChoice, Order, Policy, Refusal, Update, FOREVER};
-use pbs_view::{Cap, Step};
 use Kind::{NonPreemptible, PreAllocation, Preemptible};
 
 fn cap(steps: &[(u64, u64)]) -> Cap {

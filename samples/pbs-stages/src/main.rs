@@ -10,7 +10,7 @@ use std::env;
 use std::error::Error;
 use std::process::ExitCode;
 
-use pbs_task::Process;
+use pbs_uapi::task::Process;
 
 const BUCKETS: usize = 256;
 

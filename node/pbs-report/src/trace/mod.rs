@@ -17,7 +17,7 @@ mod tracks;
 
 use std::collections::HashMap;
 
-use pbs_report::{Opened, Report, Selection, Series, Source};
+use crate::{Opened, Report, Selection, Series, Source};
 use serde::Serialize;
 
 pub use format::{Event, Phase, Scope};

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use pbs_gen::{generate, Parameters, Scenario, Span};
 use pbs_plan::{from_toml, Plan};
+use pbs_report::trace::Trace;
 use pbs_report::{Facts, Opened, Source};
 use pbs_sim::{simulate, JobScheduler, NoAnswer, Options, Simulation, Stretch};
-use pbs_trace::Trace;
 use pbs_uapi::{EventKind, Grant, IDLE};
 use serde_json::Value;
 

@@ -6,9 +6,9 @@
 //! A.4.2) moves a parent when a child does not fit, again and again, and comes to the same
 //! place where no two requests overlap; where they do, it books the same nodes twice.
 
-use pbs_profile::{Profile, FOREVER};
+use crate::{Profile, FOREVER};
 
-use crate::Steps;
+use crate::view::Steps;
 
 /// A request in a shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 //! What a manager tells an application about one cluster: a cluster availability profile
 //! (Klein and Pérez 2011, 3.1.4 and A.3).
 
-use pbs_profile::{Profile, FOREVER};
+use crate::{Profile, FOREVER};
 use serde::{Deserialize, Serialize};
 
 /// So many nodes for so long.

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The tracks of a CPU.
 
-use pbs_report::{CpuSeries, CpuTimeline, Mark, MarkKind, PlannedSlot, Point, Series, Signal};
+use crate::{CpuSeries, CpuTimeline, Mark, MarkKind, PlannedSlot, Point, Series, Signal};
 use serde_json::{json, Map, Value};
 
-use crate::format::{args, Event, Phase, Scope};
-use crate::Names;
+use crate::trace::format::{args, Event, Phase, Scope};
+use crate::trace::Names;
 
 /// The tracks of a CPU, from above.
 #[derive(Clone, Copy)]

@@ -8,9 +8,9 @@
 //! # fn read_input() {}
 //! # fn sort() {}
 //! # fn write_output() {}
-//! use pbs_task::Process;
+//! use crate::task::Process;
 //!
-//! # fn main() -> Result<(), pbs_task::Error> {
+//! # fn main() -> Result<(), crate::task::Error> {
 //! // `pbsctl run` names the process in the environment.
 //! let process = Process::from_env()?;
 //! for stage in [read_input, sort, write_output] {
@@ -31,7 +31,7 @@ use std::io;
 use std::marker::PhantomData;
 use std::path::Path;
 
-use pbs_uapi::{Device, Refused, DEVICE_PATH};
+use crate::{Device, Refused, DEVICE_PATH};
 
 /// The environment variable that holds the process's id.
 pub const ENV_PROCESS: &str = "PBS_PROCESS";

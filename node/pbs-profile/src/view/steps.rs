@@ -3,10 +3,10 @@
 
 use std::ops::Range;
 
-use pbs_profile::FOREVER;
+use crate::FOREVER;
 
 /// Nodes over time, 0 before the first step: for a handful of steps, written often. What has
-/// many steps is a [`Profile`](pbs_profile::Profile).
+/// many steps is a [`Profile`](crate::Profile).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Steps {
     /// From when on how many; neighbours differ, the last holds for ever.

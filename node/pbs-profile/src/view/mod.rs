@@ -2,7 +2,7 @@
 //! The views of CooRMv2 (Klein and Pérez 2011, 3.1.4 and A.3), on profiles.
 //!
 //! A [`Cap`] is what an application is told of a cluster: so many nodes for so long, one
-//! after the other. The manager works on [`Profile`](pbs_profile::Profile)s, into which what
+//! after the other. The manager works on [`Profile`](crate::Profile)s, into which what
 //! is booked goes; [`find_shape`] finds where several requests that hang together fit into
 //! them, and [`Steps`] is a small function of time that is written often: what one
 //! application has.
@@ -11,7 +11,7 @@ mod cap;
 mod shape;
 mod steps;
 
+pub use crate::FOREVER;
 pub use cap::{Cap, Step};
-pub use pbs_profile::FOREVER;
 pub use shape::{find_shape, segments, Part, Segment};
 pub use steps::Steps;
