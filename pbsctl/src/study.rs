@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand, ValueEnum};
 use pbs_apps::study::Sample;
-use pbs_cluster_sim::study as evolving;
+use pbs_evolving_study::study as evolving;
 use pbs_study::{
     ablation, admission, arrays, deadlines, deviations, idle, memory, resolution, strategies,
     stress, Format, Options,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Prints a figure, to look at when the drawing changes:
-//! `cargo run --release -p pbs-cluster-sim --example evaluation 9 > figure.svg`.
+//! `cargo run --release -p pbs-evolving-study --example evaluation 9 > figure.svg`.
 
 use pbs_apps::study::Sample;
 use pbs_apps::KillOrder;
-use pbs_cluster_sim::study::{figure10, figure11, figure9};
+use pbs_evolving_study::study::{figure10, figure11, figure9};
 
 fn main() {
     let sample = Sample::default();

@@ -5,7 +5,7 @@ use pbs_apps::{
     Allocation, Amr, Application, Choice, Execution, Label, Malleable, Moldable, Nea, Predictable,
     Psa, Rigid, Shape, SpeedUp, Step, Updates, Wish, WorkingSet, MOST_MIB, SECOND_NS,
 };
-use pbs_cluster_sim::Sim;
+use pbs_evolving_study::Sim;
 use pbs_rms::{AppId, Ask, Kind, Policy, Relation, Rms};
 
 fn boxed(application: impl Application + 'static) -> Box<dyn Application> {

@@ -2,7 +2,7 @@
 //! The figures, of few meshes: what is claimed and holds, and what does not.
 
 use pbs_apps::study::Sample;
-use pbs_cluster_sim::study::{evolving, Options, FIGURES};
+use pbs_evolving_study::study::{evolving, Options, FIGURES};
 use pbs_report::Format;
 
 #[test]
