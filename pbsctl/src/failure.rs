@@ -121,8 +121,8 @@ impl From<pbs_study::Error> for Failure {
 }
 
 /// So does a simulated cluster.
-impl From<pbs_whole::Error> for Failure {
-    fn from(error: pbs_whole::Error) -> Self {
+impl From<pbs_cluster_sim::whole::Error> for Failure {
+    fn from(error: pbs_cluster_sim::whole::Error) -> Self {
         Self::Failed(error.to_string())
     }
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;
 
-use pbs_ledger::Access;
+use pbs_manager::ledger::Access;
 use pbs_manager::{Error, Manager};
 
 use crate::{now_s, Local};
@@ -51,7 +51,9 @@ pub fn serve(
                 }
             }
             // Somebody has much to ask.
-            Err(Error::Ledger(pbs_ledger::Error::Busy(_))) => heard("others write to the ledger"),
+            Err(Error::Ledger(pbs_manager::ledger::Error::Busy(_))) => {
+                heard("others write to the ledger")
+            }
             Err(error) => return Err(error),
         }
         // What is not there is waited for, and that is told once.

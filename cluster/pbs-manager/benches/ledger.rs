@@ -5,16 +5,16 @@
 //! best effort, of its users. The ledger is in the directory of `PBS_BENCH_DIR`, or that of
 //! temporary files; time is that of the clock, for the disk is waited for.
 
-#[path = "../../pbs-replay/benches/rows/mod.rs"]
+#[path = "../../pbs-cluster-sim/benches/rows/mod.rs"]
 mod rows;
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{channel, Sender};
 use std::time::Instant;
 
-use pbs_ledger::Access;
+use pbs_cluster_sim::workload;
+use pbs_manager::ledger::Access;
 use pbs_manager::{Caller, Manager, Simulated, Wish};
-use pbs_replay::workload;
 use pbs_site::Site;
 use rows::{Bar, Rows};
 

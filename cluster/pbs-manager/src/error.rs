@@ -23,7 +23,7 @@ pub enum Error {
     /// The site in the ledger can't be read; the first problem.
     Site(String),
     /// The file.
-    Ledger(pbs_ledger::Error),
+    Ledger(crate::ledger::Error),
 }
 
 impl fmt::Display for Error {
@@ -48,8 +48,8 @@ impl From<Refusal> for Error {
     }
 }
 
-impl From<pbs_ledger::Error> for Error {
-    fn from(error: pbs_ledger::Error) -> Self {
+impl From<crate::ledger::Error> for Error {
+    fn from(error: crate::ledger::Error) -> Self {
         Self::Ledger(error)
     }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! From what is in memory to the rows of the ledger, and back.
 
+use crate::ledger::{After, Outcome, Part, Phase, Row, State};
 use pbs_cluster_planner::{Machine, Placed, Request, RequestId, Standing, NCPUS};
-use pbs_ledger::{After, Outcome, Part, Phase, Row, State};
 
 use crate::engine::Engine;
 use crate::manager::Manager;

@@ -12,6 +12,7 @@
 mod engine;
 mod error;
 mod kept;
+pub mod ledger;
 mod manager;
 mod nodes;
 mod operations;

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::ledger::{Access, Changes, Event, Ledger, NodeRow, NodeState, Row, State};
 use pbs_cluster_planner::{Machine, Planner, Policy, Refusal, Request, RequestId, Rules};
-use pbs_ledger::{Access, Changes, Event, Ledger, NodeRow, NodeState, Row, State};
 use pbs_site::Site;
 
 use crate::engine::Engine;

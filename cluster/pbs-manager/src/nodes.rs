@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What operators do with nodes.
 
+use crate::ledger::{NodeRow, NodeState, Phase, Row, State};
 use pbs_cluster_planner::{Replanned, RequestId};
-use pbs_ledger::{NodeRow, NodeState, Phase, Row, State};
 
 use crate::engine::Engine;
 use crate::error::Error;

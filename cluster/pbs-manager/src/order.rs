@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Requests that follow others, by how those end (Keller, 2).
 
+use crate::ledger::{After, Outcome, State};
 use pbs_cluster_planner::RequestId;
-use pbs_ledger::{After, Outcome, State};
 
 use crate::engine::Engine;
 use crate::error::Error;

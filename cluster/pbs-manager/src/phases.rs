@@ -9,8 +9,8 @@
 //! planned -> allocating -> running -> releasing -> ended
 //! ```
 
+use crate::ledger::{NodeState, Phase, Row, State};
 use pbs_cluster_planner::RequestId;
-use pbs_ledger::{NodeState, Phase, Row, State};
 
 use crate::engine::{Allocation, Engine};
 use crate::manager::Manager;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Time goes on.
 
+use crate::ledger::NodeState;
 use pbs_cluster_planner::RequestId;
-use pbs_ledger::NodeState;
 
 use crate::engine::{Engine, Happened};
 use crate::error::Error;

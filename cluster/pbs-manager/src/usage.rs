@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use pbs_ledger::{Row, State};
+use crate::ledger::{Row, State};
 
 use crate::engine::Engine;
 use crate::error::Error;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Nodes that are not heard of any more (Keller, 3: the island manager's watchdog).
 
-use pbs_ledger::{NodeRow, NodeState};
+use crate::ledger::{NodeRow, NodeState};
 
 use crate::engine::Engine;
 use crate::manager::Manager;

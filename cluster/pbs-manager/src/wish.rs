@@ -3,8 +3,8 @@
 
 use std::ops::RangeInclusive;
 
+use crate::ledger::After;
 use pbs_cluster_planner::{RequestId, When};
-use pbs_ledger::After;
 use pbs_resources::Rset;
 
 /// Who asks. Who it is comes from the socket or from who may write the file, never from

@@ -5,7 +5,7 @@ mod common;
 
 use common::*;
 use pbs_cluster_planner::When;
-use pbs_ledger::{Access, NodeState, State};
+use pbs_manager::ledger::{Access, NodeState, State};
 use pbs_manager::{Allocation, Change, Engine, Error, Happened, Manager, Simulated, Wish};
 
 #[test]

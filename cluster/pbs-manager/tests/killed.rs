@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use common::*;
 use pbs_gen::{Random, Stream};
-use pbs_ledger::{Access, Row};
+use pbs_manager::ledger::{Access, Row};
 use pbs_manager::{Manager, Simulated};
 
 const OPERATIONS: usize = 150;

@@ -6,7 +6,7 @@ mod common;
 
 use common::*;
 use pbs_cluster_planner::When;
-use pbs_ledger::{After, NodeState, Outcome, Phase, State};
+use pbs_manager::ledger::{After, NodeState, Outcome, Phase, State};
 use pbs_manager::{Allocation, Engine, Error, Happened, Manager, Simulated, Wish};
 
 fn after(request: u64, outcome: Outcome, wish: Wish) -> Wish {
@@ -141,7 +141,7 @@ fn f72_the_plan_has_time_to_allocate_and_release() {
     assert_eq!(row(&manager, second).start_s, Some(T + 70));
     // The planner that is started anew knows all of that.
     drop(manager);
-    let access = pbs_ledger::Access::Write;
+    let access = pbs_manager::ledger::Access::Write;
     let (mut manager, recovered) = Manager::open(&path, access, &mut engine).unwrap();
     assert_eq!((recovered.moved.len(), recovered.lost.len()), (0, 0));
     assert_eq!(row(&manager, first), releasing);
@@ -256,7 +256,7 @@ fn f79_silent_nodes_are_down_until_they_are_heard_of() {
     let (row, _) = manager.details(id).unwrap();
     assert_eq!(row.nodes[0].node, "n1");
     drop(manager);
-    let write = pbs_ledger::Access::Write;
+    let write = pbs_manager::ledger::Access::Write;
     // Nobody waits for a node that was never heard of.
     engine.0 = vec![("n1".into(), T + 10), ("elsewhere".into(), T)];
     let mut manager = Manager::open(&path, write, &mut engine).unwrap().0;

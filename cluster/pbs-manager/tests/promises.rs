@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use common::*;
 use pbs_gen::{Random, Stream};
-use pbs_ledger::{Row, State};
+use pbs_manager::ledger::{Row, State};
 
 const OPERATIONS: usize = 120;
 /// What each of the two nodes has.

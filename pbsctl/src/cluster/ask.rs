@@ -6,7 +6,7 @@ use std::path::Path;
 
 use clap::{Args, Parser};
 use pbs_cluster_planner::When;
-use pbs_ledger::{Access, After, Outcome, Phase, Row};
+use pbs_manager::ledger::{Access, After, Outcome, Phase, Row};
 use pbs_manager::{Change, Wish};
 use pbs_resources::{script, Rset};
 use pbs_site::Site;

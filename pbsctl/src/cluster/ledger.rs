@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use clap::Args;
 use jiff::tz::TimeZone;
 use pbs_cluster_planner::{Cause, Machine, Refusal};
-use pbs_ledger::{Access, Row};
+use pbs_manager::ledger::{Access, Row};
 use pbs_manager::{Caller, Error, Manager, Recovered, Simulated};
 use pbs_site::{format_time, parse_time_s, Privilege, Site};
 use serde::Serialize;

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use pbs_replay::metrics::Metrics;
+use pbs_cluster_sim::metrics::Metrics;
 use pbs_report::{Format, Table};
 use pbs_slurm::{gantt, metrics_of, ran_of};
 use serde::Serialize;

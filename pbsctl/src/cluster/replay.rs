@@ -9,7 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::{Args, ValueEnum};
 use pbs_cluster_planner::{Machine, Rules, NCPUS};
-use pbs_replay::{
+use pbs_cluster_sim::{
     against, against_text, check, replay, swf, workload, Against, Comparison, Conservative, Easy,
     Estimates, Fcfs, Format, Lublin, Outcome, Planned, Policy, Size, Summary, TraceJob,
 };

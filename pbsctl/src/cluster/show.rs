@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use pbs_ledger::{Access, Event, NodeRow, NodeState, Phase, Row, State};
+use pbs_manager::ledger::{Access, Event, NodeRow, NodeState, Phase, Row, State};
 use pbs_manager::Usage;
 use pbs_report::{grouped, Format, Table};
 use pbs_resources::{format_duration, format_size};

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use pbs_cluster_planner::NCPUS;
-use pbs_ledger::{Access, State};
+use pbs_manager::ledger::{Access, State};
 use pbs_manager::{Manager, Simulated};
 use pbs_report::{grouped, Format, Table};
 use serde::Serialize;

@@ -2,7 +2,7 @@
 //! The command that simulates a cluster whose nodes run plans.
 
 use clap::Args;
-use pbs_whole::{compare, Comparison, Format, Options};
+use pbs_cluster_sim::whole::{compare, Comparison, Format, Options};
 
 use crate::failure::Failure;
 use crate::output::{counted, Output};

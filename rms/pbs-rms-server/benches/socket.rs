@@ -5,7 +5,7 @@
 //! By the clock, with the applications on the same machine. They write their calls by hand, so
 //! that it is the service that is measured.
 
-#[path = "../../../cluster/pbs-replay/benches/rows/mod.rs"]
+#[path = "../../../cluster/pbs-cluster-sim/benches/rows/mod.rs"]
 mod rows;
 
 use std::io::{Read, Write};

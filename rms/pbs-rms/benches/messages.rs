@@ -6,7 +6,7 @@
 //! answer what they are told, chains run, and others queue. A request is a message, done is
 //! one, and an update is both. A thread's time on a CPU is what counts.
 
-#[path = "../../../cluster/pbs-replay/benches/rows/mod.rs"]
+#[path = "../../../cluster/pbs-cluster-sim/benches/rows/mod.rs"]
 mod rows;
 
 use std::collections::BTreeMap;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use pbs_ledger::Access;
+use pbs_manager::ledger::Access;
 use pbs_manager::Manager;
 use pbs_slurm::{Hints, Options, Pipe, Slurm};
 use pbs_steer::{Controller, Key, Link, Settings, Steer};

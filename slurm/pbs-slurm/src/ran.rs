@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What became of jobs under Slurm, measured as replays are.
 
-use pbs_replay::metrics::Metrics;
-use pbs_replay::{Outcome, TraceJob};
+use pbs_cluster_sim::metrics::Metrics;
+use pbs_cluster_sim::{Outcome, TraceJob};
 use pbs_report::{lanes, Lane, Stay};
 
 use pbs_slurm_conf::seconds;

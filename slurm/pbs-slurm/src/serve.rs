@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use pbs_ledger::Access;
+use pbs_manager::ledger::Access;
 use pbs_manager::{Error, Manager};
 use pbs_steer::{Link, Settings, Steer};
 

@@ -2,7 +2,7 @@
 //! From a job of the batch system to a request of the planner.
 
 use pbs_cluster_planner::When;
-use pbs_ledger::{After, Outcome};
+use pbs_manager::ledger::{After, Outcome};
 use pbs_manager::Wish;
 use pbs_resources::{parse_duration_s, Rset};
 

@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use pbs_ledger::{Access, Row, State};
+use pbs_manager::ledger::{Access, Row, State};
 use pbs_manager::Manager;
 use pbs_steer::{Hold, JobState, Key, Link, NodeState, Settings, Simulated, Steer};
 

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use pbs_cluster_planner::{RequestId, When};
 use pbs_gen::Random;
-use pbs_ledger::{Access, After, NodeState, Outcome, Row};
+use pbs_manager::ledger::{Access, After, NodeState, Outcome, Row};
 use pbs_manager::{Caller, Change, Manager, Recovered, Simulated, Wish};
 
 /// When all begins.

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use pbs_cluster_planner::RequestId;
-use pbs_ledger::Phase;
+use pbs_manager::ledger::Phase;
 use pbs_manager::{Allocation, Manager};
 
 use super::{nodes_of, not_started, Committed, Steer, SHOWN_AT_ONCE};

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use pbs_ledger::{NodeState as Out, Phase, Row, State};
+use pbs_manager::ledger::{NodeState as Out, Phase, Row, State};
 use pbs_manager::{Change, Error, Happened, Manager};
 
 use super::{

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use pbs_cluster_planner::RequestId;
-use pbs_ledger::Row;
+use pbs_manager::ledger::Row;
 use pbs_manager::{Caller, Error, Happened, Manager};
 
 use crate::controller::{Controller, Event, Fault};

@@ -4,10 +4,10 @@
 use std::sync::Arc;
 
 use pbs_cluster_planner::{Machine, NodeSpec, Resource, Rules};
-use pbs_gen::{Random, Stream};
-use pbs_replay::{
+use pbs_cluster_sim::{
     check, replay, Conservative, Easy, Estimates, Fcfs, Outcome, Planned, Policy, TraceJob,
 };
+use pbs_gen::{Random, Stream};
 
 const CORES: u64 = 8;
 const TRACES: u64 = 2_000;
@@ -320,7 +320,7 @@ fn who_is_planned_to_a_deadline_keeps_it_or_is_declined() {
     let (mut declined, mut kept, mut missed) = (0, 0, 0);
     for seed in 0..TRACES {
         let mut jobs = trace(seed);
-        pbs_replay::workload::add_deadlines(&mut jobs, 50, 100, seed);
+        pbs_cluster_sim::workload::add_deadlines(&mut jobs, 50, 100, seed);
         let outcomes = |policy: &mut Planned| replay(&jobs, policy, |_| ()).unwrap();
         let careless = outcomes(&mut planned(&[CORES]));
         let careful = outcomes(&mut planned(&[CORES]).keeping_deadlines());

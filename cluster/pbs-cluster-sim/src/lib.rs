@@ -21,6 +21,7 @@ mod policy;
 mod summary;
 pub mod swf;
 mod waiting;
+pub mod whole;
 pub mod workload;
 
 pub use against::{against, against_text, Against, Gain};

@@ -3,8 +3,8 @@
 
 use std::io::{self, BufReader, Read};
 
-use pbs_replay::swf::{read, write, Error, Header, NoJob, Reader, Stop, Writer};
-use pbs_replay::{replay, Fcfs, Status, TraceJob};
+use pbs_cluster_sim::swf::{read, write, Error, Header, NoJob, Reader, Stop, Writer};
+use pbs_cluster_sim::{replay, Fcfs, Status, TraceJob};
 
 const TRACE: &str = "\
 ; Version: 2.2

@@ -11,7 +11,7 @@ use pbs_planner::{RunId, Strategy};
 use pbs_sim::{simulate, Failure, JobScheduler, NodeState};
 use pbs_uapi::{Event, EventKind};
 
-use crate::{Error, Length};
+use crate::whole::{Error, Length};
 
 const RATE_INSNS_PER_S: u64 = 1_000_000_000;
 const NS_PER_S: u64 = 1_000_000_000;

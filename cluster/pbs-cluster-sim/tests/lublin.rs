@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The generated jobs are those of the model.
 
-use pbs_replay::{Lublin, TraceJob};
+use pbs_cluster_sim::{Lublin, TraceJob};
 
 const LUBLIN: Lublin = Lublin {
     jobs: 20_000,

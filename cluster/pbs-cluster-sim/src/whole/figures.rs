@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What the policies are compared by.
 
-use pbs_replay::metrics::Metrics;
-use pbs_replay::{Outcome, TraceJob};
+use crate::metrics::Metrics;
+use crate::{Outcome, TraceJob};
 use pbs_report::{grouped, Format, Table};
 use serde::Serialize;
 
-use crate::{Fate, Options, WholeJob};
+use crate::whole::{Fate, Options, WholeJob};
 
 /// What a policy made of the jobs. `accepted` and `declined` are all jobs; `kept`, `late`
 /// and `aborted` are all that were accepted.

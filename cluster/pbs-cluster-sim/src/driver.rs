@@ -87,7 +87,7 @@ impl std::error::Error for Fault {}
 /// The first [`Fault`] of the policy.
 ///
 /// ```
-/// use pbs_replay::{check, replay, Easy, TraceJob};
+/// use pbs_cluster_sim::{check, replay, Easy, TraceJob};
 ///
 /// // On 4 cores a job of 2 runs, one of 4 waits for it, and a short one goes before that.
 /// let jobs = [
@@ -99,7 +99,7 @@ impl std::error::Error for Fault {}
 /// let starts_s: Vec<_> = outcomes.iter().map(|outcome| outcome.start_s).collect();
 /// assert_eq!(starts_s, [Some(0), Some(100), Some(2)]);
 /// assert_eq!(check(&jobs, &outcomes, 4), Ok(()));
-/// # Ok::<(), pbs_replay::Fault>(())
+/// # Ok::<(), pbs_cluster_sim::Fault>(())
 /// ```
 pub fn replay(
     jobs: &[TraceJob],

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Tables, JSON and pictures of several policies.
 
-use pbs_replay::workload::{add_deadlines, oculus, CORES};
-use pbs_replay::{check, replay, Comparison, Conservative, Easy, Fcfs, Format, Policy, TraceJob};
+use pbs_cluster_sim::workload::{add_deadlines, oculus, CORES};
+use pbs_cluster_sim::{
+    check, replay, Comparison, Conservative, Easy, Fcfs, Format, Policy, TraceJob,
+};
 
 fn compared(jobs: &[TraceJob], cores: u64) -> Comparison {
     let mut comparison = Comparison::new("some days <&>", jobs, cores);

@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use pbs_cluster_planner::literal::Literal;
 use pbs_cluster_planner::{Limit, Limited, Machine, Planner, Pool, Request, RequestId, Rules};
+use pbs_cluster_sim::{workload, Policy};
 use pbs_gen::{Random, Stream};
-use pbs_replay::{workload, Policy};
 use pbs_site::{Share, Site, Whom};
 use rows::{Bar, Rows};
 use rustix::thread::{sched_getaffinity, sched_setaffinity, CpuSet};
@@ -390,8 +390,8 @@ fn pinned(rows: &Rows) {
 
 fn busiest_day(rows: &Rows) {
     let jobs = workload::oculus(workload::BUSIEST_DAY, workload::BUSIEST_DAY, 1);
-    let mut planned = pbs_replay::Planned::new(oculus(), Rules::default(), 10);
-    let (took_s, replayed) = timed(|| pbs_replay::replay(&jobs, &mut planned, |_| ()));
+    let mut planned = pbs_cluster_sim::Planned::new(oculus(), Rules::default(), 10);
+    let (took_s, replayed) = timed(|| pbs_cluster_sim::replay(&jobs, &mut planned, |_| ()));
     let outcomes = replayed.unwrap_or_else(|fault| panic!("{}: {fault}", planned.name()));
     let ran = outcomes.iter().filter(|of| of.start_s.is_some()).count();
     let what = "to replay the busiest day";

@@ -69,7 +69,7 @@ const ABOUT: f64 = 0.8;
 /// What is generated. The same numbers give the same jobs on every machine.
 ///
 /// ```
-/// use pbs_replay::Lublin;
+/// use pbs_cluster_sim::Lublin;
 ///
 /// let jobs = Lublin { jobs: 1_000, cores: 128, load_percent: 90, accuracy_percent: 22, seed: 1 };
 /// assert_eq!(jobs.generate().len(), 1_000);

@@ -13,8 +13,8 @@ use rustix::io::Errno;
 use serde::de::DeserializeOwned;
 use serde::Serialize;
 
-use crate::error::Error;
-use crate::row::{Event, NodeRow, Row, State};
+use crate::ledger::error::Error;
+use crate::ledger::row::{Event, NodeRow, Row, State};
 
 /// `PBSC`, by which a file of ours is known.
 const APPLICATION: i64 = 0x5042_5343;

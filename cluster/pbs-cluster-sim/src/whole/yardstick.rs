@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The yardsticks: no admission, no plan, no class.
 
-use pbs_replay::{replay, Easy, Fcfs, Policy, TraceJob};
+use crate::{replay, Easy, Fcfs, Policy, TraceJob};
 
-use crate::node::list_s;
-use crate::{Error, Fate, Options, WholeJob};
+use crate::whole::node::list_s;
+use crate::whole::{Error, Fate, Options, WholeJob};
 
 /// A scheduler that knows no deadlines. It sees all cores as one pool: that a job needs its
 /// cores on one node is forgiven to it.

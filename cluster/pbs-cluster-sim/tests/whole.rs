@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Scenes worked by hand, and what holds whatever happens.
 
-use pbs_whole::{
+use pbs_cluster_sim::whole::{
     compare, course, jobs, list_s, planned, span_s, yardstick, Fate, Figures, Length, Nodes,
     Options, WholeJob, Yardstick, MOST_EXTENSION_PERMILLE,
 };

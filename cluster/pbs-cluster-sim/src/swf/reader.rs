@@ -12,14 +12,14 @@ const MAX_LINE_BYTES: u64 = 1 << 16;
 /// Goes through the jobs of a file of any length, one line in memory at a time.
 ///
 /// ```
-/// use pbs_replay::swf::Reader;
+/// use pbs_cluster_sim::swf::Reader;
 ///
 /// let text = "; MaxProcs: 64\n1 0 5 60 4 -1 -1 4 300 -1 1 7 2 -1 -1 -1 -1 -1\n";
 /// let mut reader = Reader::new(text.as_bytes());
 /// let record = reader.next().transpose()?.expect("there is a job");
 /// assert_eq!((record.run_s, record.requested_s), (Some(60), Some(300)));
 /// assert_eq!(reader.header().cores(), Some(64));
-/// # Ok::<(), pbs_replay::swf::Stop>(())
+/// # Ok::<(), pbs_cluster_sim::swf::Stop>(())
 /// ```
 #[derive(Debug)]
 pub struct Reader<R> {

@@ -3,8 +3,8 @@
 
 use pbs_gen::{generate, Order, Parameters, Random, Scenario, Span, Stream};
 
-use crate::node::span_s;
-use crate::{Error, Options};
+use crate::whole::node::span_s;
+use crate::whole::{Error, Options};
 
 /// Of each process.
 const TASKS: Span = Span::new(10, 30);

@@ -80,7 +80,7 @@ const ONE_CORE: SizeOf = size(1, 1_480_565, 1.0, 0.2139);
 /// What is generated. The same numbers give the same jobs on every machine.
 ///
 /// ```
-/// use pbs_replay::workload::{Workload, MEAN_DAY};
+/// use pbs_cluster_sim::workload::{Workload, MEAN_DAY};
 ///
 /// let jobs = Workload::mean_day(1).generate();
 /// assert_eq!(jobs.len(), MEAN_DAY);

@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pbs_replay::workload::{add_deadlines, published, Workload, BUSIEST_DAY, CORES, MEAN_DAY};
-use pbs_replay::{swf, TraceJob};
+use pbs_cluster_sim::workload::{add_deadlines, published, Workload, BUSIEST_DAY, CORES, MEAN_DAY};
+use pbs_cluster_sim::{swf, TraceJob};
 
 const DAY_S: u64 = 86_400;
 

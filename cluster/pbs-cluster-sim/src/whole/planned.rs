@@ -9,8 +9,8 @@ use pbs_cluster_planner::{
 };
 use pbs_resources::{Arrangement, Chunk, Item, Place, Rset, Value};
 
-use crate::node::{course, list_s, Course, Prediction};
-use crate::{Error, Fate, Options, WholeJob};
+use crate::whole::node::{course, list_s, Course, Prediction};
+use crate::whole::{Error, Fate, Options, WholeJob};
 
 /// A job gets at most so much more than it asked for.
 pub const MOST_EXTENSION_PERMILLE: u64 = 100;
