@@ -6,16 +6,16 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::{Args, Subcommand};
-use pbs_apps::study::{Sample, TARGET};
-use pbs_apps::{
-    Allocation, Amr, Application, Choice, Malleable, Moldable, Predictable, Psa, Rigid, Shape,
-    SpeedUp, Staged, Step, Updates, FOREVER, MOST_MIB, SECOND_NS,
-};
 use pbs_node::signals::Signals;
 use pbs_node_api::Submission;
 use pbs_rms_api::Cluster;
-use pbs_rms_apps::{Driver, News};
-use pbs_rms_node::Jobs;
+use pbs_rms_apps::live::{Driver, News};
+use pbs_rms_apps::node::Jobs;
+use pbs_rms_apps::study::{Sample, TARGET};
+use pbs_rms_apps::{
+    Allocation, Amr, Application, Choice, Malleable, Moldable, Predictable, Psa, Rigid, Shape,
+    SpeedUp, Staged, Step, Updates, FOREVER, MOST_MIB, SECOND_NS,
+};
 use serde::Serialize;
 
 use crate::failure::Failure;

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand, ValueEnum};
-use pbs_apps::study::Sample;
 use pbs_evolving_study::study as evolving;
+use pbs_rms_apps::study::Sample;
 use pbs_study::{
     ablation, admission, arrays, deadlines, deviations, idle, memory, resolution, strategies,
     stress, Format, Options,

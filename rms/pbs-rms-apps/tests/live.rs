@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use pbs_apps::{
+use pbs_rms::Policy;
+use pbs_rms_apps::live::{Driver, News};
+use pbs_rms_apps::{
     Allocation, Amr, Application, Psa, SpeedUp, Updates, WorkingSet, MOST_MIB, SECOND_NS,
 };
-use pbs_rms::Policy;
-use pbs_rms_apps::{Driver, News};
 use pbs_rms_server::{serve, Hub, Managed, Settings};
 
 const SPEED: u64 = 4000;

@@ -2,9 +2,9 @@
 //! Prints a figure, to look at when the drawing changes:
 //! `cargo run --release -p pbs-evolving-study --example evaluation 9 > figure.svg`.
 
-use pbs_apps::study::Sample;
-use pbs_apps::KillOrder;
 use pbs_evolving_study::study::{figure10, figure11, figure9};
+use pbs_rms_apps::study::Sample;
+use pbs_rms_apps::KillOrder;
 
 fn main() {
     let sample = Sample::default();

@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use pbs_apps::{Application, How, Kind, Label, Request, Views, Wish};
 use pbs_rms::{AppId, Ask, Event, Policy, Relation, RequestId, Rms, Update};
+use pbs_rms_apps::{Application, How, Kind, Label, Request, Views, Wish};
 
 /// Applications on one cluster. Messages take no time.
 #[derive(Debug)]

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Each kind of application (Klein and Pérez 2011, 4) with the manager of a real cluster.
 
-use pbs_apps::{
+use pbs_evolving_study::Sim;
+use pbs_rms::{AppId, Ask, Kind, Policy, Relation, Rms};
+use pbs_rms_apps::{
     Allocation, Amr, Application, Choice, Execution, Label, Malleable, Moldable, Nea, Predictable,
     Psa, Rigid, Shape, SpeedUp, Step, Updates, Wish, WorkingSet, MOST_MIB, SECOND_NS,
 };
-use pbs_evolving_study::Sim;
-use pbs_rms::{AppId, Ask, Kind, Policy, Relation, Rms};
 
 fn boxed(application: impl Application + 'static) -> Box<dyn Application> {
     Box::new(application)

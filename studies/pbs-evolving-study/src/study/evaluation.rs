@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 //! One run of the evaluation (5.1): a mesh, and sweeps that take what it leaves.
 
-use pbs_apps::{
+use pbs_rms::Policy;
+use pbs_rms_apps::{
     Allocation, Amr, Application, KillOrder, Label, Psa, Updates, Views, Wish, SECOND_NS,
 };
-use pbs_rms::Policy;
 use serde::Serialize;
 
 use crate::Sim;

@@ -2,9 +2,9 @@
 //! Figure 10: what it helps to say beforehand that one needs other nodes, over how long
 //! before.
 
-use pbs_apps::study::{Quantiles, Sample, Tolerance, Verdict};
-use pbs_apps::{Allocation, KillOrder};
 use pbs_report::{curves, Band, Curve, Plot};
+use pbs_rms_apps::study::{Quantiles, Sample, Tolerance, Verdict};
+use pbs_rms_apps::{Allocation, KillOrder};
 use serde::Serialize;
 
 use super::{for_all, meshes, updates_before, Evaluation, INTERVALS_S};

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Figure 11: what it helps that one sweep may fill what another leaves.
 
-use pbs_apps::study::{Quantiles, Sample, Tolerance, Verdict};
-use pbs_apps::Allocation;
 use pbs_report::{curves, Curve, Plot};
+use pbs_rms_apps::study::{Quantiles, Sample, Tolerance, Verdict};
+use pbs_rms_apps::Allocation;
 use serde::Serialize;
 
 use super::{for_all, meshes, updates_before, Evaluation, INTERVALS_S};

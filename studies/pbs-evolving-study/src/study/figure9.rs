@@ -2,9 +2,9 @@
 //! Figure 9: what a mesh that cannot say beforehand what it needs costs, over how much too
 //! much it pre-allocates.
 
-use pbs_apps::study::{Quantiles, Sample, Tolerance, Verdict};
-use pbs_apps::{Allocation, Updates};
 use pbs_report::{curves, Band, Curve, Plot};
+use pbs_rms_apps::study::{Quantiles, Sample, Tolerance, Verdict};
+use pbs_rms_apps::{Allocation, Updates};
 use serde::Serialize;
 
 use super::{for_all, meshes, Evaluation};

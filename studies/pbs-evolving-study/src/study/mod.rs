@@ -20,8 +20,8 @@ pub use figure9::{figure9, Figure9, Row as Figure9Row};
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use pbs_apps::study::{Sample, TARGET};
-use pbs_apps::{Allocation, SpeedUp, Updates, MOST_MIB, SECOND_NS};
+use pbs_rms_apps::study::{Sample, TARGET};
+use pbs_rms_apps::{Allocation, SpeedUp, Updates, MOST_MIB, SECOND_NS};
 
 /// How long before updates are announced, in seconds; the report's own can't be read.
 const INTERVALS_S: [u64; 15] = [

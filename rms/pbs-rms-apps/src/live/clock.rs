@@ -3,7 +3,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use pbs_apps::{Step, View, FOREVER};
+use crate::{Step, View, FOREVER};
 use pbs_rms_api::Cap;
 
 /// The time of a model is 0 at its begin, and goes so many times faster.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Prints a figure, to look at when the drawing changes:
-//! `cargo run -p pbs-apps --example figure 3 > figure.svg`.
+//! `cargo run -p pbs-rms-apps --example figure 3 > figure.svg`.
 
-use pbs_apps::study::{equivalents, figure1, figure3, figure4, Sample};
+use pbs_rms_apps::study::{equivalents, figure1, figure3, figure4, Sample};
 
 /// 4 GiB a node.
 const NODE_MIB: f64 = 4096.0;

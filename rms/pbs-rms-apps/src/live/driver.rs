@@ -8,11 +8,11 @@ use std::sync::mpsc::{channel, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use pbs_apps::{Application, How, Kind, Label, Request, Views, Wish};
+use crate::{Application, How, Kind, Label, Request, Views, Wish};
 use pbs_rms_api::{Asked, Change, Client, Cluster, Failure, Notice};
 
-use crate::clock::{unix_ns, Clock};
-use crate::tasks::{TaskNews, Tasks};
+use crate::live::clock::{unix_ns, Clock};
+use crate::live::tasks::{TaskNews, Tasks};
 
 /// No wait is longer: whoever wants it to end need not wait for long.
 const LOOK: Duration = Duration::from_millis(200);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The parameter sweep (Klein and Pérez 2011, 5.1.2).
 
-use pbs_apps::{Application, KillOrder, Psa, Step, View, Views, Wish, FOREVER, SECOND_NS};
 use pbs_gen::{Random, Stream};
+use pbs_rms_apps::{Application, KillOrder, Psa, Step, View, Views, Wish, FOREVER, SECOND_NS};
 
 const S: u64 = SECOND_NS;
 

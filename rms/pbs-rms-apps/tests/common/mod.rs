@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 
-use pbs_apps::{
+use pbs_rms_apps::{
     Account, Allocation, Amr, Application, KillOrder, Psa, SpeedUp, Step, Updates, View, Views,
     Wish, WorkingSet, FOREVER, MOST_MIB,
 };

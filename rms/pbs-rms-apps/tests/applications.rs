@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What the applications of Klein and Pérez (2011, 4) say to what happens.
 
-use pbs_apps::{
+use pbs_rms_apps::{
     Application, Choice, Execution, How, Kind, Label, Malleable, Moldable, Nea, Predictable,
     Request, Rigid, Shape, Step, View, Views, Wish, FOREVER, SECOND_NS,
 };

@@ -33,7 +33,7 @@ const SIGMA: f64 = 2.0;
 /// The sizes of all steps.
 ///
 /// ```
-/// use pbs_apps::WorkingSet;
+/// use pbs_rms_apps::WorkingSet;
 ///
 /// let sizes = WorkingSet::new(1);
 /// let most = sizes.normalised().iter().copied().fold(0.0, f64::max);

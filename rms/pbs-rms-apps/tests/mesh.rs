@@ -4,7 +4,7 @@
 mod common;
 
 use common::{mesh, run, steps, Course};
-use pbs_apps::{
+use pbs_rms_apps::{
     seconds, Allocation, Amr, Application, KillOrder, Kind, Label, SpeedUp, Updates, Wish,
     WorkingSet, FOREVER, MOST_MIB, SECOND_NS,
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Stages of jobs: what is late is announced, and what comes next.
 
-use pbs_apps::{Application, How, Kind, Request, Staged, Step, Wish, FOREVER, SECOND_NS as S};
+use pbs_rms_apps::{Application, How, Kind, Request, Staged, Step, Wish, FOREVER, SECOND_NS as S};
 
 fn update(nodes: u64, duration_s: u64, announce_s: u64) -> Wish {
     Wish::Update {

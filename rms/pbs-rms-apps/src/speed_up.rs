@@ -64,7 +64,7 @@ impl SpeedUp {
     /// n_i: the most nodes that work at least that efficiently; one at least.
     ///
     /// ```
-    /// use pbs_apps::{SpeedUp, MOST_MIB};
+    /// use pbs_rms_apps::{SpeedUp, MOST_MIB};
     ///
     /// assert_eq!(SpeedUp::default().nodes(0.75, MOST_MIB), 1511);
     /// ```

@@ -2,7 +2,7 @@
 //! Figures 1 to 4 of Klein and Pérez (2011): their claims, with the sample
 //! that is the default, and their pictures.
 
-use pbs_apps::study::{
+use pbs_rms_apps::study::{
     equivalents, figure1, figure2, figure3, figure4, Sample, Tolerance, Verdict,
 };
 
