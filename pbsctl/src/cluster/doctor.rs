@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use pbs_slurm_conf::{check, read, site_of, Conf, Finding, Level};
+use pbs_slurm::conf::{check, read, site_of, Conf, Finding, Level};
 use serde::Serialize;
 
 use crate::failure::Failure;

@@ -89,10 +89,10 @@ fn with_slurm(options: &ServeOptions) -> Result<(), Failure> {
     let mut slurm =
         Slurm::new(&to_slurm).map_err(|error| Failure::file(&options.events, &error))?;
     let serving = Serving {
-        settings: pbs_steer::Settings {
+        settings: pbs_slurm::steer::Settings {
             window: Duration::from_secs(options.window),
             grace: Duration::from_secs(options.grace),
-            ..pbs_steer::Settings::default()
+            ..pbs_slurm::steer::Settings::default()
         },
         until_idle: options.until_idle,
     };

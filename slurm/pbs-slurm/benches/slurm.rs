@@ -8,8 +8,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use pbs_manager::ledger::Access;
 use pbs_manager::Manager;
+use pbs_slurm::steer::{Controller, Key, Link, Settings, Steer};
 use pbs_slurm::{Hints, Options, Pipe, Slurm};
-use pbs_steer::{Controller, Key, Link, Settings, Steer};
 
 const USER: &str = "games";
 const NODES: usize = 16;

@@ -7,8 +7,8 @@
 
 use std::collections::HashMap;
 
-use pbs_slurm_conf::seconds;
-use pbs_steer::{Hold, JobSeen, JobState, Key, Memory, NodeSeen, NodeState};
+use crate::conf::seconds;
+use crate::steer::{Hold, JobSeen, JobState, Key, Memory, NodeSeen, NodeState};
 
 /// Between columns.
 pub(crate) const END: char = '\u{1f}';
@@ -219,7 +219,7 @@ fn memory_bytes(text: &str) -> Option<u64> {
 pub(crate) fn hosts(text: &str) -> Option<Vec<String>> {
     match text {
         "" | "(null)" => Some(Vec::new()),
-        text => pbs_slurm_conf::expand(text).ok(),
+        text => crate::conf::expand(text).ok(),
     }
 }
 

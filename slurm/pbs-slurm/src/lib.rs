@@ -11,11 +11,13 @@
 //! SlurmUser, who may do all that is done here; it is not root.
 
 mod columns;
+pub mod conf;
 mod events;
 mod pipe;
 mod ran;
 mod serve;
 mod slurm;
+pub mod steer;
 
 pub use columns::jobs_of;
 pub use events::Hints;

@@ -10,7 +10,7 @@ use std::os::fd::AsFd;
 use std::process::{Child, ChildStderr, ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use pbs_steer::Fault;
+use crate::steer::Fault;
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 
 /// What is said of a word that it does not know, before the word.

@@ -5,7 +5,7 @@ use pbs_cluster_sim::metrics::Metrics;
 use pbs_cluster_sim::{Outcome, TraceJob};
 use pbs_report::{lanes, Lane, Stay};
 
-use pbs_slurm_conf::seconds;
+use crate::conf::seconds;
 
 use crate::columns::hosts;
 

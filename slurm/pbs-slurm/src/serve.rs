@@ -4,9 +4,9 @@
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use crate::steer::{Link, Settings, Steer};
 use pbs_manager::ledger::Access;
 use pbs_manager::{Error, Manager};
-use pbs_steer::{Link, Settings, Steer};
 
 use crate::slurm::Slurm;
 

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use pbs_steer::{Controller, Event, Fault, JobSeen, Key, Revoked, Stop, World};
+use crate::steer::{Controller, Event, Fault, JobSeen, Key, Revoked, Stop, World};
 
 use crate::columns::{extras_of, job_format, jobs_of, node_format, nodes_of, Extra, EXTRA};
 use crate::events::Hints;
@@ -40,7 +40,7 @@ pub struct Slurm {
 }
 
 /// What decides whether it has to be looked up again.
-type Asked = (u64, u64, pbs_steer::Memory);
+type Asked = (u64, u64, crate::steer::Memory);
 
 impl Slurm {
     /// With the commands that the path finds, and `SLURM_CONF`.
@@ -187,11 +187,12 @@ impl Controller for Slurm {
         let jobs = jobs_of(&text, &self.hints.ends).map_err(Fault::Unreachable)?;
         let seen = jobs.into_iter().find(|seen| seen.key == job);
         match seen.map(|seen| seen.state) {
-            None | Some(pbs_steer::JobState::Over(_) | pbs_steer::JobState::Completing(_)) => {
+            None
+            | Some(crate::steer::JobState::Over(_) | crate::steer::JobState::Completing(_)) => {
                 Err(Fault::Gone)
             }
-            Some(pbs_steer::JobState::Running) => Ok(Revoked::AlreadyStarted),
-            Some(pbs_steer::JobState::Pending(_)) => Ok(Revoked::Held),
+            Some(crate::steer::JobState::Running) => Ok(Revoked::AlreadyStarted),
+            Some(crate::steer::JobState::Pending(_)) => Ok(Revoked::Held),
         }
     }
 

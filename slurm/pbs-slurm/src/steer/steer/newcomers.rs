@@ -7,10 +7,10 @@ use std::time::Duration;
 use pbs_manager::{Error, Manager};
 
 use super::{operator, Asked, Steer};
-use crate::controller::Controller;
-use crate::link::Link;
-use crate::seen::{Hold, JobSeen, JobState, Key};
-use crate::wish::wish_of;
+use crate::steer::controller::Controller;
+use crate::steer::link::Link;
+use crate::steer::seen::{Hold, JobSeen, JobState, Key};
+use crate::steer::wish::wish_of;
 
 impl Steer {
     /// Jobs that were not planned before are held, and planned if they can be.

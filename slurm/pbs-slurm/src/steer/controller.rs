@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use crate::seen::{Key, World};
+use crate::steer::seen::{Key, World};
 
 /// Something has happened: a hint to look. What it says of an end is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use pbs_manager::ledger::{After, Outcome};
 use pbs_manager::Wish;
 use pbs_resources::{parse_duration_s, Rset};
 
-use crate::seen::{JobSeen, Memory};
+use crate::steer::seen::{JobSeen, Memory};
 
 /// What a job's comment begins with that says something to the planner.
 const MARK: &str = "pbs";
@@ -151,7 +151,7 @@ fn after_of(text: &str, request_of: &dyn Fn(&str) -> Option<u64>) -> Result<Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::simulated::Simulated;
+    use crate::steer::simulated::Simulated;
 
     fn job() -> JobSeen {
         let mut slurm = Simulated::new(&[], 0, 1_764_000_000);

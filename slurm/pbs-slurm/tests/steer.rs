@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use pbs_manager::ledger::{Access, Row, State};
 use pbs_manager::Manager;
-use pbs_steer::{Hold, JobState, Key, Link, NodeState, Settings, Simulated, Steer};
+use pbs_slurm::steer::{Hold, JobState, Key, Link, NodeState, Settings, Simulated, Steer};
 
 const T: u64 = 1_764_000_000;
 const WINDOW_S: u64 = 10;

@@ -13,9 +13,9 @@ use pbs_cluster_planner::RequestId;
 use pbs_manager::ledger::Row;
 use pbs_manager::{Caller, Error, Happened, Manager};
 
-use crate::controller::{Controller, Event, Fault};
-use crate::link::Link;
-use crate::seen::{JobSeen, JobState, Key, Memory, World};
+use crate::steer::controller::{Controller, Event, Fault};
+use crate::steer::link::Link;
+use crate::steer::seen::{JobSeen, JobState, Key, Memory, World};
 
 /// In whose name the planner is asked.
 const OPERATOR: &str = "controller";

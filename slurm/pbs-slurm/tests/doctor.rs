@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use pbs_site::Site;
-use pbs_slurm_conf::{check, read, site_of, Conf, Finding, Level};
+use pbs_slurm::conf::{check, read, site_of, Conf, Finding, Level};
 
 const HOOKS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../slurm/hooks");
 

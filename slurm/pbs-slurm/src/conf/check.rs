@@ -6,11 +6,11 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use crate::compress;
-use crate::hooks::{Hook, Lua};
-use crate::nodes::Partition;
-use crate::read::{Conf, Place, Setting};
-use crate::times::seconds;
+use crate::conf::compress;
+use crate::conf::hooks::{Hook, Lua};
+use crate::conf::nodes::Partition;
+use crate::conf::read::{Conf, Place, Setting};
+use crate::conf::times::seconds;
 
 /// What is planned far ahead waits in Slurm; Slurm's default is 10000.
 const MANY_JOBS: u64 = 20_000;

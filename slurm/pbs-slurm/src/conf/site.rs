@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use crate::nodes::Node;
-use crate::read::Conf;
-use crate::times::seconds;
+use crate::conf::nodes::Node;
+use crate::conf::read::Conf;
+use crate::conf::times::seconds;
 
 /// Numbers of nodes with more digits are part of the name.
 const MOST_DIGITS: usize = 9;

@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use crate::host_list::{expand, ListError, MOST_HOSTS};
-use crate::read::{Entry, Error, Place};
+use crate::conf::host_list::{expand, ListError, MOST_HOSTS};
+use crate::conf::read::{Entry, Error, Place};
 
 /// A node, as jobs see it.
 #[derive(Clone, Debug, PartialEq, Eq)]

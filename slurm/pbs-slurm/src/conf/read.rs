@@ -7,8 +7,8 @@ use std::fs::{self, File};
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
-use crate::hooks::{Hook, Lua};
-use crate::nodes::{self, Node, Partition};
+use crate::conf::hooks::{Hook, Lua};
+use crate::conf::nodes::{self, Node, Partition};
 
 /// Files that include each other go no deeper.
 const MOST_DEPTH: usize = 8;

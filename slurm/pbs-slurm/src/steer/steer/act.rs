@@ -8,9 +8,9 @@ use pbs_manager::ledger::Phase;
 use pbs_manager::{Allocation, Manager};
 
 use super::{nodes_of, not_started, Committed, Steer, SHOWN_AT_ONCE};
-use crate::controller::{Controller, Fault, Revoked, Stop};
-use crate::link::{Link, Order};
-use crate::seen::{JobState, Key};
+use crate::steer::controller::{Controller, Fault, Revoked, Stop};
+use crate::steer::link::{Link, Order};
+use crate::steer::seen::{JobState, Key};
 
 impl Steer {
     /// Takes back what was committed and did not start.

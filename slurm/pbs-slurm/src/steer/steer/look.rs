@@ -11,10 +11,10 @@ use super::{
     ended, nodes_of, not_started, operator, over, sorted, Asked, Committed, Steer, AGAIN, LOST,
     NEW_AT_ONCE, TOLD,
 };
-use crate::controller::{Controller, Revoked, Stop};
-use crate::link::Link;
-use crate::seen::{Hold, JobSeen, JobState, Key, NodeState};
-use crate::wish::{wish_of, Words};
+use crate::steer::controller::{Controller, Revoked, Stop};
+use crate::steer::link::Link;
+use crate::steer::seen::{Hold, JobSeen, JobState, Key, NodeState};
+use crate::steer::wish::{wish_of, Words};
 
 impl Steer {
     /// Compares what is seen with what is planned.

@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::controller::{Controller, Event, Fault, Revoked, Stop};
-use crate::seen::{Hold, JobSeen, JobState, Key, Memory, NodeSeen, NodeState, World};
+use crate::steer::controller::{Controller, Event, Fault, Revoked, Stop};
+use crate::steer::seen::{Hold, JobSeen, JobState, Key, Memory, NodeSeen, NodeState, World};
 
 /// A job, and how long it really takes.
 #[derive(Clone, Debug)]
