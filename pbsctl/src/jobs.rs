@@ -4,10 +4,10 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use pbs_cosched_report::lanes::{variant_key, Question};
 use pbs_interference::{slowdowns_from_toml, Entry};
 use pbs_job::graph::{graph_from_toml, Graph};
 use pbs_job::{machine_from_toml, Machine};
-use pbs_lanes::{variant_key, Question};
 use pbs_node::{by_priority, this_node, Submission};
 
 use crate::failure::Failure;

@@ -432,7 +432,7 @@ fn f3_the_history_tells_how_long_variants_take() {
     let mut store = Store::open(&history, Options::DEFAULT).unwrap();
     // The encoder on the accelerator, in 10 ms instead of 110.
     let run = VariantRun {
-        variant: pbs_lanes::variant_key(&graph, 2, 2),
+        variant: pbs_cosched_report::lanes::variant_key(&graph, 2, 2),
         ran_ns: 10_000_000,
         insns: 0,
     };

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What is decided about: a workload on a node at a time.
 
+use crate::lanes::Question;
 use pbs_cosched::{
     check, not_co_scheduled, timing, Entry, Mapping, Platform, Queues, Slot, State, Timeline,
     Where, Workload,
 };
-use pbs_lanes::Question;
 
 use crate::{Both, Names, Slowed};
 

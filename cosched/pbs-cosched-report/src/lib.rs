@@ -12,6 +12,7 @@
 mod case;
 mod compare;
 mod explain;
+pub mod lanes;
 mod measures;
 mod names;
 mod picture;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What things are called in answers.
 
+use crate::lanes::Question;
 use pbs_cosched::{Place, Platform, Variant, Where, Workload};
-use pbs_lanes::Question;
 
 /// What processes, threads and accelerators are called.
 #[derive(Clone, Debug, Default)]

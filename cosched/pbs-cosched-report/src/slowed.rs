@@ -3,9 +3,9 @@
 
 use std::collections::HashMap;
 
+use crate::lanes::Question;
 use pbs_cosched::{Slot, Timeline, Where, Workload};
 use pbs_interference::{names, Entry, Key, Names, Neighbour, Sharing, Slowdowns};
-use pbs_lanes::Question;
 
 use crate::names::label_of;
 

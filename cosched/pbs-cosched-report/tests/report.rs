@@ -2,11 +2,11 @@
 //! Feature 24: what is reported of a decision, with values worked by hand.
 
 use pbs_cosched::{Cost, GreedyOptions, Priority};
+use pbs_cosched_report::lanes::Question;
 use pbs_cosched_report::{compare, explain, plan, sim, Case, Settings, Slowed, When, Who};
 use pbs_interference::{slowdowns_from_toml, Level, Sharing};
 use pbs_job::graph::graph_from_toml;
 use pbs_job::machine_from_toml;
-use pbs_lanes::Question;
 
 const MACHINE: &str = r#"
 [[node]]

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use pbs_cosched::{Determination, EnhancedOptions, GreedyOptions, Scheduler};
+use pbs_runtime::history::InHistory;
 use pbs_runtime::{Accelerator, CoScheduling, DeviceSpec, Model, Options, Simulated, MOST_UNITS};
-use pbs_runtime_history::InHistory;
 
 use crate::error::{exclusive, free, handle, invalid, needed, number, text, Failure, EUNAVAILABLE};
 
@@ -211,9 +211,11 @@ pub unsafe extern "C" fn pbs_rt_options_opencl(
     number(|| {
         // SAFETY: as the caller has said.
         let (options, name) = unsafe { (exclusive(options)?, needed(name)?) };
-        let found = pbs_opencl::devices();
+        let found = pbs_runtime::opencl::devices();
         let found = found.map_err(|why| Failure(EUNAVAILABLE, why.to_string()))?;
-        options.devices.push(pbs_opencl::Found::spec(&name, &found));
+        options
+            .devices
+            .push(pbs_runtime::opencl::Found::spec(&name, &found));
         Ok(c_int::try_from(found.len()).unwrap_or(c_int::MAX))
     })
 }

@@ -10,10 +10,10 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use pbs_cosched::MOST_TASKS;
+use pbs_cosched_report::lanes::Question;
 use pbs_cosched_report::{compare, explain, plan, sim, Case, Planned, Settings, Slowed, Who};
 use pbs_job::graph::Graph;
 use pbs_job::{job_to_toml, Machine};
-use pbs_lanes::Question;
 use pbs_node::device::rate_insns_per_ms;
 use pbs_node::sharing;
 use pbs_report::{grouped, placements_picture};
@@ -408,7 +408,7 @@ fn write_jobs(
     planned: &Planned,
 ) -> Result<Vec<String>, Failure> {
     let (mapping, timeline) = (&planned.mapping, &planned.timeline);
-    let jobs = pbs_lanes::jobs(
+    let jobs = pbs_cosched_report::lanes::jobs(
         &read.question,
         &read.graphs,
         &read.machine,

@@ -6,10 +6,12 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use pbs_cosched::{evaluations, Objective, Scheduler};
+use pbs_cosched_report::lanes::{
+    decide, jobs, turns, variant_runs, Decided, Lowered, Question, Ran,
+};
 use pbs_history::{Options, Store};
 use pbs_job::graph::Graph;
 use pbs_job::{job_to_toml, Job, Machine};
-use pbs_lanes::{decide, jobs, turns, variant_runs, Decided, Lowered, Question, Ran};
 use pbs_node::{Node, Step, Submission};
 use pbs_planner::RunId;
 use pbs_report::{ms, Report};

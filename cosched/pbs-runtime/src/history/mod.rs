@@ -11,12 +11,12 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::{InMemory, Key, Profiles};
 use pbs_cosched::Cost;
 use pbs_history::{
     Decision, DecisionCost, Error, Fingerprint, Options, Store, Transfer, TransferCost, VariantKey,
     VariantRun,
 };
-use pbs_runtime::{InMemory, Key, Profiles};
 
 /// Measurements that are kept at once.
 const BATCH: usize = 256;
@@ -202,7 +202,7 @@ impl Profiles for InHistory {
 
 #[cfg(test)]
 mod tests {
-    use pbs_runtime::Model;
+    use crate::Model;
 
     use super::*;
 

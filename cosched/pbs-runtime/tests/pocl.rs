@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use pbs_opencl::{devices, Found};
+use pbs_runtime::opencl::{devices, Found};
 use pbs_runtime::{Access, Error, Graph, Kernel, Model, Options, Region, Runtime, Task, Variant};
 
 const SHORT: Duration = Duration::from_millis(1);

@@ -6,7 +6,7 @@ use std::ffi::{c_char, c_void, CString};
 use std::ptr::{null, null_mut};
 use std::sync::{Mutex, PoisonError};
 
-use crate::functions::{
+use crate::opencl::functions::{
     functions, Functions, Handle, ADDRESS_CONSTANT, ADDRESS_GLOBAL, ALL_DEVICES, BLOCKING,
     DEVICE_GLOBAL_MEM_SIZE, DEVICE_NAME, DEVICE_NOT_FOUND, KERNEL_ARG_ADDRESS_QUALIFIER,
     KERNEL_NUM_ARGS, MEM_READ_WRITE, PLATFORM_NOT_FOUND, PROGRAM_BUILD_LOG, SUCCESS,

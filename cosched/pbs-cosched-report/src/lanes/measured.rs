@@ -7,7 +7,7 @@ use pbs_cosched::Mapping;
 use pbs_history::{Fingerprint, VariantKey, VariantRun};
 use pbs_job::graph::{Graph, Target};
 
-use crate::{Lowered, Question};
+use crate::lanes::{Lowered, Question};
 
 /// What became of a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,9 +2,11 @@
 //! Task graphs as what is co-scheduled, and what was decided as jobs that are planned.
 
 use pbs_cosched::{greedy, timing, GreedyOptions, Mapping, Place, Queues, Timeline};
+use pbs_cosched_report::lanes::{
+    jobs, variant_key, variant_runs, CannotLower, Lowered, Question, Ran, Why,
+};
 use pbs_job::graph::{graph_from_toml, Graph};
 use pbs_job::{job_from_toml, job_to_toml, machine_from_toml, Machine, Start};
-use pbs_lanes::{jobs, variant_key, variant_runs, CannotLower, Lowered, Question, Ran, Why};
 use pbs_planner::{reserve, Balancing, Options, Request, RunId, Store};
 
 const MACHINE: &str = r#"

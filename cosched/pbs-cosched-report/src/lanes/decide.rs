@@ -6,7 +6,7 @@ use pbs_cosched::{
     Scheduler, Timeline, Verdict,
 };
 
-use crate::Question;
+use crate::lanes::Question;
 
 /// What each task runs as, where and when.
 #[derive(Clone, Debug)]

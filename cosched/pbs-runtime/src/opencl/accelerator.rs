@@ -6,9 +6,9 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use pbs_runtime::{Accelerator, Argument, Body, Buffer, DeviceSpec, Model};
+use crate::{Accelerator, Argument, Body, Buffer, DeviceSpec, Model};
 
-use crate::handles::{self, Device, Kernel};
+use crate::opencl::handles::{self, Device, Kernel};
 
 /// Why there are no OpenCL devices, and what to install.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use pbs_cosched::{Mapping, Slot, Timeline, Where};
 use pbs_job::graph::{Graph, GraphTask};
 use pbs_job::{Command, Draft, DraftProcess, DraftTask, Job, Kind, Machine, Problem, Start};
 
-use crate::Question;
+use crate::lanes::Question;
 
 /// A graph as a job.
 #[derive(Clone, Debug)]
