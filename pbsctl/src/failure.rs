@@ -114,8 +114,8 @@ impl From<pbs_csi::Error> for Failure {
 }
 
 /// A study says what it was.
-impl From<pbs_study::Error> for Failure {
-    fn from(error: pbs_study::Error) -> Self {
+impl From<pbs_study::node::Error> for Failure {
+    fn from(error: pbs_study::node::Error) -> Self {
         Self::Failed(error.to_string())
     }
 }

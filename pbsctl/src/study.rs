@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand, ValueEnum};
-use pbs_evolving_study::study as evolving;
 use pbs_rms_apps::study::Sample;
-use pbs_study::{
+use pbs_study::evolving::study as evolving;
+use pbs_study::node::{
     ablation, admission, arrays, deadlines, deviations, idle, memory, resolution, strategies,
     stress, Format, Options,
 };

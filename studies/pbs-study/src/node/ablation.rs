@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What each threshold buys: all of them on, each alone off, and none.
+
+use std::collections::BTreeMap;
+
+use pbs_plan::{Config, Threshold};
+use pbs_report::{grouped, Table};
+use pbs_uapi::EventKind;
+use serde::Serialize;
+
+use crate::node::plans::{plan, with_memory, Deviation};
+use crate::node::{count, for_each_plan, kept_alone, percent, run, Error, Format, Options, Tally};
+
+/// Which thresholds are on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Setup {
+    All,
+    Without(Threshold),
+    /// And no ceiling that a slot could reach.
+    None,
+}
+
+impl Setup {
+    fn all() -> Vec<Self> {
+        let mut setups = vec![Self::All];
+        setups.extend(Threshold::ALL.map(Self::Without));
+        setups.push(Self::None);
+        setups
+    }
+
+    /// What is off.
+    fn off(self) -> &'static str {
+        match self {
+            Self::All => "nothing",
+            Self::Without(threshold) => threshold.name(),
+            Self::None => "everything",
+        }
+    }
+
+    fn config(self) -> Config {
+        let all = Config::DEFAULT;
+        match self {
+            Self::All => all,
+            Self::Without(threshold) => Config {
+                thresholds: all.thresholds & !(threshold as u64),
+                ..all
+            },
+            Self::None => Config {
+                thresholds: 0,
+                ceiling_factor_permille: 1_000_000,
+                ceiling_extra_ns: 3_600_000_000_000,
+                ..all
+            },
+        }
+    }
+}
+
+/// What became of all processes of a setup.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+struct Cell {
+    #[serde(flatten)]
+    tally: Tally,
+    /// Missed, and kept with all thresholds.
+    lost: u64,
+    /// Kept, and missed with all thresholds.
+    gained: u64,
+    /// Prediction failures, and information on the way to one.
+    signals: u64,
+    info: u64,
+    /// Plans that came as answers.
+    replans: u64,
+}
+
+impl Cell {
+    fn add(&mut self, other: &Self) {
+        self.tally.add(&other.tally);
+        self.lost += other.lost;
+        self.gained += other.gained;
+        self.signals += other.signals;
+        self.info += other.info;
+        self.replans += other.replans;
+    }
+}
+
+#[derive(Clone, Copy, Debug, Serialize)]
+struct Row {
+    deviation: Deviation,
+    /// Whether failures are answered by stretching what is left.
+    answers: bool,
+    /// The threshold that is off, `nothing`, or `everything`, the ceilings too.
+    off: &'static str,
+    #[serde(flatten)]
+    cell: Cell,
+}
+
+/// What came of it.
+#[derive(Debug, Serialize)]
+pub struct Study {
+    plans: u64,
+    seed: u64,
+    rows: Vec<Row>,
+}
+
+/// Deviation, without or with answers, place among the setups.
+type Key = (Deviation, bool, usize);
+
+/// Makes the study.
+pub fn study(options: &Options<'_>) -> Result<Study, Error> {
+    let of_plans = for_each_plan(options, |number| of_plan(options.seed, number))?;
+    let mut cells: BTreeMap<Key, Cell> = BTreeMap::new();
+    for (key, cell) in of_plans.into_iter().flatten() {
+        cells.entry(key).or_default().add(&cell);
+    }
+    let setups = Setup::all();
+    let rows = cells.into_iter();
+    let rows = rows.map(|((deviation, answers, setup), cell)| Row {
+        deviation,
+        answers,
+        off: setups[setup].off(),
+        cell,
+    });
+    Ok(Study {
+        plans: options.plans,
+        seed: options.seed,
+        rows: rows.collect(),
+    })
+}
+
+fn of_plan(seed: u64, number: u64) -> Result<Vec<(Key, Cell)>, Error> {
+    let mut cells = Vec::new();
+    for deviation in Deviation::ALL {
+        let plan = with_memory(plan(seed, number, deviation)?, seed, number);
+        for answers in [false, true] {
+            let setups = Setup::all();
+            let simulations = setups
+                .iter()
+                .map(|setup| run(&plan, setup.config(), answers));
+            let simulations: Vec<_> = simulations.collect::<Result<_, _>>()?;
+            for (place, simulation) in simulations.iter().enumerate() {
+                let all = &simulations[0];
+                let cell = Cell {
+                    tally: Tally::of(simulation),
+                    lost: kept_alone(all, simulation).count() as u64,
+                    gained: kept_alone(simulation, all).count() as u64,
+                    signals: count(simulation, EventKind::Late)
+                        + count(simulation, EventKind::Early),
+                    info: count(simulation, EventKind::Info),
+                    replans: simulation.replans.len() as u64,
+                };
+                cells.push(((deviation, answers, place), cell));
+            }
+        }
+    }
+    Ok(cells)
+}
+
+impl Study {
+    /// As tables.
+    pub fn text(&self, format: Format) -> String {
+        let titles = [
+            "Deviation",
+            "Answers",
+            "Off",
+            "Kept",
+            "Of",
+            "Share",
+            "Lost",
+            "Gained",
+            "Tardiness (ms)",
+            "Preemptions",
+            "Signals",
+            "Info",
+            "Replans",
+        ];
+        let mut table = Table::new(&titles, 3);
+        for row in &self.rows {
+            let Cell {
+                tally,
+                lost,
+                gained,
+                signals,
+                info,
+                replans,
+            } = row.cell;
+            table.push(vec![
+                row.deviation.name().into(),
+                if row.answers { "stretch" } else { "none" }.into(),
+                row.off.into(),
+                grouped(tally.kept),
+                grouped(tally.processes),
+                percent(tally.kept, tally.processes),
+                grouped(lost),
+                grouped(gained),
+                tally.tardiness(),
+                grouped(tally.preemptions),
+                grouped(signals),
+                grouped(info),
+                grouped(replans),
+            ]);
+        }
+        table.print(format)
+    }
+}
