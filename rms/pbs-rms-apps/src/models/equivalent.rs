@@ -10,7 +10,7 @@ use std::ops::RangeInclusive;
 
 use serde::Serialize;
 
-use crate::speed_up::Sums;
+use crate::models::speed_up::Sums;
 use crate::{SpeedUp, WorkingSet};
 
 /// Steps with their data, and the nodes of each at a target efficiency.
