@@ -28,10 +28,12 @@ mod cpus;
 mod error;
 mod execute;
 mod graph;
+#[cfg(feature = "history")]
 pub mod history;
 mod local;
 mod mapping;
 mod memory;
+#[cfg(feature = "opencl")]
 pub mod opencl;
 mod pass;
 mod pool;
