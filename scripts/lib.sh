@@ -100,7 +100,7 @@ cargo_with_progress()
 
 # progress LOG: how far a stage is, by its log.  With STAGE_COUNT set to an extended regular
 # expression, that is the number of lines that match it, in the unit STAGE_UNIT, of STAGE_TOTAL
-# if that is set; otherwise it is what cargo_with_progress has reported last.
+# ("50", "about 50") if that is set; otherwise it is what cargo_with_progress has reported last.
 progress()
 {
 	local n
@@ -198,7 +198,7 @@ study_ready()
 	mkdir -p "$BUILD/study" "$LOG_DIR/study"
 	{
 		"$TOP/scripts/kernel"
-		"$TOP/scripts/user"
+		"$TOP/scripts/user" study
 		CARGO_INCREMENTAL=0 CARGO_TARGET_DIR=$BUILD/cargo/target \
 			stage study-tool "Building the studies' tool" \
 			cargo_with_progress build --manifest-path "$TOP/tests/study/Cargo.toml" --locked
