@@ -14,10 +14,11 @@
 #   C=name          for 'make soak': the campaign; scripts/soak --help has all
 #   R=name          for 'make reproduce': only the claims whose ids begin so
 #   FULL=1          for 'make reproduce': those that take long, too
+#   YES=1           install missing packages without a question
 #   MINUTES=N, COUNT=N, SEED=N  for 'make soak': so long (60), so many, from that
 #                   seed on (1)
 
-export ARCH DEBUG KERNEL_SRC JOBS T B CHAOS_STEPS C COUNT MINUTES SEED R FULL
+export ARCH YES DEBUG KERNEL_SRC JOBS T B CHAOS_STEPS C COUNT MINUTES SEED R FULL
 
 # One clock for all stages of one make.
 export STAGE_EPOCH := $(shell date +%s)
@@ -25,87 +26,121 @@ export STAGE_EPOCH := $(shell date +%s)
 .PHONY: help setup kernel user run test soak bench bench-planner bench-cluster bench-cosched bench-slurm reproduce lint pbsctl deb coverage mutants shell clean distclean
 
 help:
-	@echo 'make run      build all, run the main job in the virtual machine, and close'
-	@echo '              the loop: jobs measured, planned, disturbed, planned anew'
-	@echo 'make test     run every check and test; T=name runs one'
-	@echo 'make soak     a test that goes on for long: the chaos on four CPUs; C=plans,'
-	@echo '              calls, memory, properties, suites: another one'
-	@echo 'make bench    measure what the class costs; B=name measures one thing'
-	@echo 'make bench-planner  measure the planner on this machine; B=name likewise'
-	@echo 'make bench-cluster  measure the planner of clusters on this machine'
-	@echo 'make bench-slurm  measure what planning for Slurm takes on this machine (root)'
-	@echo 'make bench-cosched  measure what co-scheduling takes on this machine'
-	@echo 'make reproduce  try the claims of the documents: a table, and a page with pictures;'
-	@echo '              R=L3.2.2: those whose ids begin so; FULL=1: what takes long, too'
-	@echo 'make kernel   build the kernel; DEBUG=1: with lockdep, KASAN and others;'
-	@echo '              ARCH=x86_64: for x86-64, as with user, test and shell'
-	@echo 'make user     build the userland of the virtual machine'
-	@echo 'make pbsctl   build pbsctl for this machine: build/pbsctl'
-	@echo 'make deb      Debian packages of programs and kernel: build/deb'
-	@echo 'make shell    a prompt in the virtual machine (Ctrl-A x ends it)'
-	@echo 'make lint     format and lint checks alone'
-	@echo 'make coverage the lines of the policy that its tests run; fails below 95 %'
-	@echo 'make mutants  change the thresholds at each place; a test must notice'
-	@echo 'make setup    install what is missing'
-	@echo 'make clean    remove what was built, but not what was fetched'
-	@echo 'make distclean  remove build/'
+	@echo 'make run            build the kernel and the programs, run jobs by a plan in the'
+	@echo '                    virtual machine, and check what happened'
+	@echo 'make test           run all checks and tests; T=NAME runs one'
+	@echo 'make pbsctl         build pbsctl for this machine: build/pbsctl'
 	@echo
-	@echo 'The machine itself: qemu/vm --help'
+	@echo 'make kernel         build the kernel; DEBUG=1: with lockdep, KASAN and other checks;'
+	@echo '                    ARCH=x86_64: for x86-64, as with user, test and shell'
+	@echo 'make user           build all programs of the virtual machine'
+	@echo 'make shell          open a shell in the virtual machine (Ctrl-A x ends it)'
+	@echo 'make deb            build Debian packages of programs and kernel: build/deb'
+	@echo 'make lint           check formats and run the linters'
+	@echo
+	@echo 'make soak           run a long stress test; C=NAME chooses it: chaos (default), plans,'
+	@echo '                    calls, memory, properties, suites'
+	@echo 'make bench          measure the cost of the class; B=NAME measures one thing'
+	@echo 'make bench-planner  measure the planner on this machine; B=NAME measures one thing'
+	@echo 'make bench-cluster  measure the planner of clusters on this machine'
+	@echo 'make bench-slurm    measure planning for Slurm on this machine (as root)'
+	@echo 'make bench-cosched  measure co-scheduling on this machine'
+	@echo 'make reproduce      check the claims of the documents: a table and a page with'
+	@echo '                    pictures; R=L3.2.2 checks those whose ids begin with that,'
+	@echo '                    FULL=1 also those that take long'
+	@echo 'make coverage       measure which lines of the policy its tests run; fails below 95 %'
+	@echo 'make mutants        change the thresholds at each place; a test must notice'
+	@echo
+	@echo 'make setup          install the packages of all targets; FOR="pbsctl run" only theirs'
+	@echo 'make clean          remove what was built; keep what was downloaded'
+	@echo 'make distclean      remove build/'
+	@echo
+	@echo 'Each target installs the packages that it needs: it prints how many and how large,'
+	@echo 'and asks in a terminal; YES=1 answers yes.  The virtual machine: qemu/vm --help'
 
 setup:
-	@scripts/setup
+	@scripts/setup $(FOR)
 
-kernel: setup
+# The first line of each asks for the packages of that target and of no other: the table is
+# in scripts/setup.
+kernel:
+	@scripts/setup kernel
 	@scripts/kernel
 
-user: setup
+user:
+	@scripts/setup user
 	@scripts/user
 
-run: kernel user
+run:
+	@scripts/setup run
+	@scripts/kernel
+	@scripts/user
 	@scripts/run-main-job
 	@scripts/run-loop
 	@scripts/run-service
 
-test: setup
+test:
+	@scripts/setup test
 	@scripts/test
 
-soak: kernel user
+soak:
+	@scripts/setup soak
+	@scripts/kernel
+	@scripts/user
 	@scripts/soak
 
-bench: setup
+bench:
+	@scripts/setup bench
 	@scripts/bench
 
-bench-planner: setup
+bench-planner:
+	@scripts/setup bench-planner
 	@scripts/bench-planner
 
-bench-cluster: setup
+bench-cluster:
+	@scripts/setup bench-cluster
 	@scripts/bench-cluster
 
-bench-slurm: setup
+bench-slurm:
+	@scripts/setup bench-slurm
 	@scripts/bench-slurm
 
-bench-cosched: setup
+bench-cosched:
+	@scripts/setup bench-cosched
 	@scripts/bench-cosched
 
-reproduce: kernel user
+reproduce:
+	@scripts/setup reproduce
+	@scripts/kernel
+	@scripts/user
 	@scripts/reproduce
 
-lint: setup
+lint:
+	@scripts/setup lint
 	@scripts/test lint
 
-pbsctl: setup
+pbsctl:
+	@scripts/setup pbsctl
 	@scripts/pbsctl
 
-deb: kernel user
+deb:
+	@scripts/setup deb
+	@scripts/kernel
+	@scripts/user
 	@scripts/deb
 
 coverage:
+	@scripts/setup coverage
 	@scripts/coverage
 
 mutants:
+	@scripts/setup mutants
 	@scripts/mutants
 
-shell: kernel user
+shell:
+	@scripts/setup shell
+	@scripts/kernel
+	@scripts/user
 	@echo 'Ctrl-A x ends the machine.'
 	@qemu/vm $(if $(ARCH),--arch $(ARCH)) $(if $(filter-out 0,$(DEBUG)),--debug) --shell
 

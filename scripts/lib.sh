@@ -77,19 +77,45 @@ export STAGE_EPOCH=${STAGE_EPOCH:-$(date +%s)}
 lines_that_matter()
 {
 	local log=$1 out
-	out=$(grep -aE -A8 -m4 \
-		'(^|[^[:alnum:]_.-])([Ee]rror(\[E[0-9]+\])?:( |$)|ERROR|fatal:|undefined (symbol|reference)|FAILED|E: |No space left|Hunk .* FAILED|panicked at)' \
-		"$log" | head -n 40) || true
+	out=$(grep -avE "$CARGO_PROGRESS" "$log" | grep -aE -A8 -m4 \
+		'(^|[^[:alnum:]_.-])([Ee]rror(\[E[0-9]+\])?:( |$)|ERROR|fatal:|undefined (symbol|reference)|FAILED|E: |No space left|Hunk .* FAILED|panicked at)' |
+		head -n 40) || true
 	if [ -n "$out" ]; then
 		printf '%s\n' "$out"
 	else
-		tail -n 25 "$log"
+		grep -avE "$CARGO_PROGRESS" "$log" | tail -n 25 || true
+	fi
+}
+
+# A line of the progress that cargo reports: its steps, of all of them.
+CARGO_PROGRESS='^ +Building \[[=> ]*\] [0-9]+/[0-9]+'
+
+# cargo_with_progress ARG...: run cargo, with each report of its progress as a line of the log
+# of a stage
+cargo_with_progress()
+{
+	CARGO_TERM_PROGRESS_WHEN=always CARGO_TERM_PROGRESS_WIDTH=80 "$CARGO" "$@" 2>&1 |
+		stdbuf -oL tr '\r' '\n'
+}
+
+# progress LOG: how far a stage is, by its log.  With STAGE_COUNT set to an extended regular
+# expression, that is the number of lines that match it, in the unit STAGE_UNIT, of STAGE_TOTAL
+# ("50", "about 50") if that is set; otherwise it is what cargo_with_progress has reported last.
+progress()
+{
+	local n
+	if [ -n "${STAGE_COUNT:-}" ]; then
+		n=$(grep -acE "$STAGE_COUNT" "$1" || true)
+		printf ', %s %s' "$n${STAGE_TOTAL:+ of $STAGE_TOTAL}" "${STAGE_UNIT:-objects}"
+	else
+		n=$(tail -c 4096 "$1" | grep -aoE "$CARGO_PROGRESS" | tail -n 1) || return 0
+		n=${n##*] }
+		printf ', %s of %s steps' "${n%/*}" "${n#*/}"
 	fi
 }
 
 # stage NAME "TITLE" COMMAND [ARG...]: run COMMAND with its output in
-# build/log/NAME.log.  With STAGE_COUNT set to an extended regular expression,
-# the lines of the log that match it are counted as progress.
+# build/log/NAME.log, and print how far it is.
 stage()
 {
 	local name=$1 title=$2 start rc=0 pid log n told=0 now
@@ -111,11 +137,7 @@ stage()
 		now=$(( $(date +%s) - start ))
 		if [ "$now" -lt 2 ]; then sleep 0.1; else sleep 1; fi
 		[ "$now" -ge 2 ] || continue
-		n=
-		if [ -n "${STAGE_COUNT:-}" ]; then
-			n=$(grep -acE "$STAGE_COUNT" "$log" || true)
-			n=", $n ${STAGE_UNIT:-objects}"
-		fi
+		n=$(progress "$log")
 		if [ -t 1 ]; then
 			printf '\r\033[K[%s] %s ... %d s%s' \
 				"$(elapsed)" "$title" "$now" "$n"
@@ -162,7 +184,7 @@ BENCH_TOOL=$BUILD/cargo/bench/release/pbs-bench
 bench_tool()
 {
 	CARGO_TARGET_DIR=$BUILD/cargo/bench stage bench-tool "Building the benchmarks' tool" \
-		env -C "$TOP/tests/pbs-bench" "$CARGO" build --release --locked
+		cargo_with_progress build --manifest-path "$TOP/tests/pbs-bench/Cargo.toml" --release --locked
 }
 
 # The program that makes figures of what studies in the virtual machine have measured.
@@ -176,10 +198,10 @@ study_ready()
 	mkdir -p "$BUILD/study" "$LOG_DIR/study"
 	{
 		"$TOP/scripts/kernel"
-		"$TOP/scripts/user"
+		"$TOP/scripts/user" study
 		CARGO_INCREMENTAL=0 CARGO_TARGET_DIR=$BUILD/cargo/target \
 			stage study-tool "Building the studies' tool" \
-			env -C "$TOP/tests/pbs-vmstudy" "$CARGO" build --locked
+			cargo_with_progress build --manifest-path "$TOP/tests/pbs-vmstudy/Cargo.toml" --locked
 	} >&2
 }
 
