@@ -60,11 +60,6 @@ bool rust_helper_cpu_active(unsigned int cpu)
 	return cpu_active(cpu);
 }
 
-const struct cpumask *rust_helper_cpumask_of(unsigned int cpu)
-{
-	return cpumask_of(cpu);
-}
-
 bool rust_helper_task_is_bound_to(struct task_struct *p, unsigned int cpu)
 {
 	unsigned long flags;

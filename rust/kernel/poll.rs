@@ -13,12 +13,8 @@ pub const IN: u32 = bindings::EPOLLIN;
 pub const RDNORM: u32 = bindings::EPOLLRDNORM;
 /// Something can be written.
 pub const OUT: u32 = bindings::EPOLLOUT;
-/// Normal data can be written.
-pub const WRNORM: u32 = bindings::EPOLLWRNORM;
 /// The file is in error.
 pub const ERR: u32 = bindings::EPOLLERR;
-/// The other side has gone.
-pub const HUP: u32 = bindings::EPOLLHUP;
 
 /// Collects the queues whose waking makes a poller look again.
 ///

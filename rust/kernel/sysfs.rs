@@ -118,12 +118,6 @@ impl<T> Attribute<T> {
     pub const fn read_write(name: &'static CStr, show: Show<T>, store: Store<T>) -> Self {
         Self::new(name, 0o644, show, Some(store))
     }
-
-    /// The same attribute with other permissions.
-    pub const fn with_mode(mut self, mode: u16) -> Self {
-        self.attribute.mode = mode;
-        self
-    }
 }
 
 /// What C code keeps of a directory.
