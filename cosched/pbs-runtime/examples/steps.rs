@@ -23,6 +23,9 @@ const CHECKS: u32 = 1_000_000;
 fn main() -> Result<(), Failure> {
     let mut words = std::env::args_os().skip(1);
     let named = words.next().map(PathBuf::from);
+    if let Some(word) = named.as_ref().filter(|word| is_option(word)) {
+        return Err(format!("{} is no directory: usage: steps [DIRECTORY]", word.display()).into());
+    }
     if let (Some(directory), Some(_)) = (&named, words.next()) {
         return wait_elsewhere(directory);
     }
@@ -34,6 +37,11 @@ fn main() -> Result<(), Failure> {
         std::fs::remove_dir_all(&directory)?;
     }
     result
+}
+
+/// Whether a word asks for an option: a directory would be made with that name.
+fn is_option(word: &Path) -> bool {
+    word.as_os_str().as_encoded_bytes().starts_with(b"-")
 }
 
 fn measure(directory: &Path) -> Result<(), Failure> {
