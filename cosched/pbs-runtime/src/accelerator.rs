@@ -78,7 +78,6 @@ pub trait Accelerator: Debug + Send + Sync {
 pub struct Simulated {
     models: Vec<Model>,
     memory_bytes: u64,
-    bytes_per_second: Option<u64>,
 }
 
 impl Simulated {
@@ -88,23 +87,6 @@ impl Simulated {
         Self {
             models: models.to_vec(),
             memory_bytes,
-            bytes_per_second: None,
-        }
-    }
-
-    /// Transfers at this speed.
-    #[must_use]
-    pub fn with_link(mut self, bytes_per_second: u64) -> Self {
-        self.bytes_per_second = Some(bytes_per_second.max(1));
-        self
-    }
-
-    fn transfer(&self, bytes: usize) {
-        if let Some(speed) = self.bytes_per_second {
-            let nanoseconds = bytes as u128 * 1_000_000_000 / u128::from(speed);
-            sleep(Duration::from_nanos(
-                u64::try_from(nanoseconds).unwrap_or(u64::MAX),
-            ));
         }
     }
 }
@@ -137,7 +119,6 @@ impl Accelerator for Simulated {
     }
 
     fn write(&self, buffer: &Buffer, from: &[u8]) -> Result<(), String> {
-        self.transfer(from.len());
         let mut to = content(buffer)?.write();
         let to = to.as_deref_mut().map_err(|_| "a task has panicked")?;
         to.clear();
@@ -146,7 +127,6 @@ impl Accelerator for Simulated {
     }
 
     fn read(&self, buffer: &Buffer, to: &mut [u8]) -> Result<(), String> {
-        self.transfer(to.len());
         let from = content(buffer)?.read();
         let from = from.as_deref().map_err(|_| "a task has panicked")?;
         match from.len() == to.len() {

@@ -85,9 +85,6 @@ impl Default for Config {
     }
 }
 
-/// How often the next run is within the interval, in thousandths.
-pub const INTERVAL_PERMILLE: u64 = 900;
-
 /// What the next run will retire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Estimate {
