@@ -33,7 +33,7 @@ help:
 	@echo
 	@echo 'make kernel         build the kernel; DEBUG=1: with lockdep, KASAN and other checks;'
 	@echo '                    ARCH=x86_64: for x86-64, as with user, test and shell'
-	@echo 'make user           build all programs of the virtual machine'
+	@echo 'make user           build all programs of the virtual machine, with those of tests'
 	@echo 'make shell          open a shell in the virtual machine (Ctrl-A x ends it)'
 	@echo 'make deb            build Debian packages of programs and kernel: build/deb'
 	@echo 'make lint           check formats and run the linters'
@@ -74,7 +74,7 @@ user:
 run:
 	@scripts/setup run
 	@scripts/kernel
-	@scripts/user
+	@scripts/user run
 	@scripts/run-main-job
 	@scripts/run-loop
 	@scripts/run-service
@@ -86,7 +86,7 @@ test:
 soak:
 	@scripts/setup soak
 	@scripts/kernel
-	@scripts/user
+	@scripts/user test
 	@scripts/soak
 
 bench:
@@ -126,7 +126,7 @@ pbsctl:
 deb:
 	@scripts/setup deb
 	@scripts/kernel
-	@scripts/user
+	@scripts/user deb
 	@scripts/deb
 
 coverage:
@@ -140,7 +140,7 @@ mutants:
 shell:
 	@scripts/setup shell
 	@scripts/kernel
-	@scripts/user
+	@scripts/user run
 	@echo 'Ctrl-A x ends the machine.'
 	@qemu/vm $(if $(ARCH),--arch $(ARCH)) $(if $(filter-out 0,$(DEBUG)),--debug) --shell
 
