@@ -1,22 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0
 #
-# Everything is in scripts/; this file only says what there is.  All output
-# goes to build/.
+# Everything is in scripts/; this file only names it.  All output goes to build/.
 #
-#   ARCH=x86_64     kernel, userland and virtual machine of x86-64 (arm64)
+#   ARCH=x86_64     kernel, programs and virtual machine for x86-64 (arm64)
 #   DEBUG=1         the kernel with lockdep, KASAN and other checks
-#   KERNEL_SRC=...  another 6.12 source, a tree or a tarball; copied once, and
-#                   anew when it is another one or its version is
-#   JOBS=N          jobs at once (one per CPU)
-#   T=name          for 'make test': run only what has this name
-#   CHAOS_STEPS=N   for the tests called chaos: so many steps
-#   B=name          for 'make bench': measure only what begins so
-#   C=name          for 'make soak': the campaign; scripts/soak --help has all
-#   R=name          for 'make reproduce': only the claims whose ids begin so
-#   FULL=1          for 'make reproduce': those that take long, too
+#   KERNEL_SRC=...  another 6.12 source, a folder or a tarball; it is copied once, and again
+#                   when the path or the version changes
+#   JOBS=N          number of parallel jobs (one per CPU)
 #   YES=1           install missing packages without a question
-#   MINUTES=N, COUNT=N, SEED=N  for 'make soak': so long (60), so many, from that
-#                   seed on (1)
+#   T=NAME          make test: run only the test or check NAME
+#   CHAOS_STEPS=N   make test, make soak: number of steps of the tests called chaos
+#   B=NAME          make bench: measure only what begins with NAME
+#   C=NAME          make soak: the campaign; scripts/soak --help lists all
+#   R=ID            make reproduce: check only the claims whose ids begin with ID
+#   FULL=1          make reproduce: check those that take long, too
+#   MINUTES=N, COUNT=N, SEED=N  make soak: the duration (60), the number of cases, and the
+#                   first seed (1)
 
 export ARCH YES DEBUG KERNEL_SRC JOBS T B CHAOS_STEPS C COUNT MINUTES SEED R FULL
 
