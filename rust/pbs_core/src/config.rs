@@ -2,9 +2,6 @@
 
 //! The numbers of the policy.
 
-use super::wire;
-use super::{Fault, Refusal};
-
 /// Declares [`Config`] with its fields in the order of the wire format, each
 /// with its default.
 macro_rules! config {
@@ -382,76 +379,4 @@ impl Config {
             .saturating_mul(self.kernel_budget_permille)
             / 1000
     }
-
-    /// The least and the greatest value of each number.  Some of the ranges
-    /// depend on another number.
-    ///
-    /// Those of t2_task keep t1 below it for every length: a task that sits in
-    /// its own slot meets t1 first.
-    pub const fn ranges(&self) -> [(u64, u64); Config::COUNT] {
-        let period_ns = self.window_period_ns;
-        [
-            (1001, MAX_FACTOR),
-            (0, 1 << 48),
-            (0, self.preemption_limit_ns),
-            (1000, 1_000_000),
-            (100_000, 3_600_000_000_000),
-            (1_000_000, 10_000_000_000),
-            // Upwards, and downwards, to the nanosecond within the range.
-            (
-                period_ns.div_ceil(100),
-                period_ns / 10 * 9 + period_ns % 10 * 9 / 10,
-            ),
-            (self.sigma_t1_permille.saturating_add(1), MAX_FACTOR),
-            (self.no_preemption_ns.saturating_add(1), 1 << 49),
-            (self.preemption_limit_ns.saturating_add(1), 1 << 49),
-            (1, 1_000_000),
-            (1000, MAX_FACTOR),
-            (0, 1000),
-            (0, 1 << 48),
-            (0, 1 << 48),
-            (1000, MAX_FACTOR),
-            (0, 1000),
-            (0, 1_000_000),
-            (0, 1 << 40),
-            (100_000, 1_000_000_000),
-            (0, Threshold::ALL_BITS),
-            (0, IdlePolicy::ALL.len() as u64 - 1),
-            (0, 1),
-            (0, 1),
-            (1, 1000),
-            (0, 1 << 48),
-            (0, MAX_FACTOR),
-            (0, 1 << 48),
-            (self.memory_spacer_bytes, 1 << 56),
-            (0, PreemptionWay::ALL.len() as u64 - 1),
-            match self.idle_piece_ns {
-                0 => (0, 1 << 48),
-                // At a quarter of it, as by state, it still is longer than what a switch takes.
-                _ => (100_000, 1 << 48),
-            },
-        ]
-    }
-
-    /// Refuses a configuration with a number out of its range.
-    pub fn check(&self) -> Result<(), Refusal> {
-        let numbers = self.values().into_iter().zip(self.ranges());
-        for (index, (name, (value, (least, most)))) in
-            Config::NAMES.into_iter().zip(numbers).enumerate()
-        {
-            if value < least || value > most {
-                let fault = Fault::Config {
-                    name,
-                    value,
-                    least,
-                    most,
-                };
-                return Err(fault.at(wire::HEADER_BYTES + 8 * index));
-            }
-        }
-        Ok(())
-    }
 }
-
-/// The greatest factor, in thousandths.
-const MAX_FACTOR: u64 = 100_000;

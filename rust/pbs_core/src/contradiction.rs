@@ -3,8 +3,11 @@
 //! Contradictions in the state of a node, as a running kernel can look for them:
 //! a bounded piece at a time.
 
+use super::input::{Input, InputKind};
+use super::memory::Memory;
+use super::node::Node;
+use super::plan::Slot;
 use super::run::NOT_QUEUED;
-use super::{Input, InputKind, Memory, Node, Slot};
 
 impl<M: Memory> Node<M> {
     /// What of the state contradicts the rest, if something does.

@@ -2,7 +2,7 @@
 
 //! What happens on a node, as it is told outside.
 
-use super::{wire, Ended};
+use super::wire::format;
 
 /// The kinds of `enum pbs_event_kind`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -154,11 +154,11 @@ pub struct Event {
     pub kind: EventKind,
     /// A [`Grant`] or a [`Cause`] as number, or the reason that belongs to the kind.
     pub reason: u16,
-    /// Id of the process, or [`wire::IDLE`].
+    /// Id of the process, or [`format::IDLE`].
     pub process: u32,
-    /// Id of its current task, or [`wire::NO_TASK`].
+    /// Id of its current task, or [`format::NO_TASK`].
     pub task: u32,
-    /// Number of the slot in which it happened, or [`wire::NO_SLOT`].
+    /// Number of the slot in which it happened, or [`format::NO_SLOT`].
     pub slot: u64,
     /// When, on the monotonic clock.
     pub time_ns: u64,
@@ -192,9 +192,9 @@ impl Event {
         Event {
             kind,
             reason: 0,
-            process: wire::IDLE,
-            task: wire::NO_TASK,
-            slot: wire::NO_SLOT,
+            process: format::IDLE,
+            task: format::NO_TASK,
+            slot: format::NO_SLOT,
             time_ns,
             planned_insns: 0,
             retired_insns: 0,
@@ -208,6 +208,28 @@ impl Event {
             level_percent: 0,
             memory_bytes: 0,
         }
+    }
+}
+
+/// How far a process has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// The tasks with smaller ids have ended; [`format::NO_TASK`]: all have.
+    pub before_task: u32,
+    /// No more of them ever will: the process is over, or died in that task.
+    pub is_last: bool,
+}
+
+impl Ended {
+    /// None has.
+    pub const NOTHING: Ended = Ended {
+        before_task: 0,
+        is_last: false,
+    };
+
+    /// Has the task of that id?
+    pub const fn has(&self, task: u32) -> bool {
+        task < self.before_task
     }
 }
 
@@ -247,9 +269,9 @@ pub trait Sink {
 pub struct PresentSlot {
     /// Its number in the plan, from 0.
     pub number: u32,
-    /// Id of its process, or [`wire::IDLE`].
+    /// Id of its process, or [`format::IDLE`].
     pub process: u32,
-    /// Id of the task that it was planned for, or [`wire::NO_TASK`].
+    /// Id of the task that it was planned for, or [`format::NO_TASK`].
     pub task: u32,
     /// Its planned length.
     pub length_insns: u64,

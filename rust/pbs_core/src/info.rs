@@ -2,7 +2,14 @@
 
 //! What a node says of itself, for sysfs and the like.
 
-use super::{Config, Counts, Grant, Memory, Node, Plan, Policy, Presence, Rate};
+use super::config::Config;
+use super::event::{Counts, Grant};
+use super::memory::Memory;
+use super::node::Node;
+use super::plan::Plan;
+use super::policy::Policy;
+use super::rate::Rate;
+use super::run::Presence;
 
 /// The state of one process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -159,5 +166,36 @@ impl<M: Memory> Node<M> {
             memory_bytes: process.memory_bytes,
             t2_memory_bytes: self.t2_memory_bytes(p),
         })
+    }
+
+    /// Instructions that who is granted may still retire before the node must be
+    /// asked again, as [`until_insns`](super::Decision::until_insns).
+    #[inline]
+    pub fn left_insns(&self) -> Option<u64> {
+        self.settled.left_insns()
+    }
+
+    /// When the node must be asked again, as [`until_ns`](super::Decision::until_ns).
+    #[inline]
+    pub fn until_ns(&self) -> Option<u64> {
+        self.settled.until_ns()
+    }
+
+    /// When that was decided.
+    #[inline]
+    pub fn settled_ns(&self) -> u64 {
+        self.settled.since_ns
+    }
+
+    /// Whether it was decided that it is unallocated time.
+    #[inline]
+    pub fn is_unallocated(&self) -> bool {
+        self.settled.unallocated
+    }
+
+    /// Whether the last decision has to be gone on with soon.
+    #[inline]
+    pub fn is_unfinished(&self) -> bool {
+        self.settled.again
     }
 }

@@ -5,10 +5,11 @@
 use std::format;
 use std::vec::Vec;
 
-use super::idle::Division;
+use super::division::Division;
+use super::memory::Memory;
+use super::node::Node;
 use super::run::{Run, NOT_QUEUED};
-use super::signals::{Share, Sums};
-use super::{Memory, Node};
+use super::sums::{Share, Sums};
 
 impl<M: Memory> Node<M> {
     /// Makes the next decision think anew.
@@ -39,7 +40,7 @@ impl<M: Memory> Node<M> {
                 node.runs
                     .iter()
                     .map(|run| Run {
-                        look: run.look.still(&node.sums),
+                        look: run.look.still(node.sums.progress),
                         ..*run
                     })
                     .map(|run| format!("{run:?}"))
@@ -56,7 +57,7 @@ impl<M: Memory> Node<M> {
                     (
                         node.settled,
                         node.installed_ns,
-                        node.node_look.still(&node.sums)
+                        node.node_look.still(node.sums.progress)
                     )
                 ),
                 // How often the sums have changed on the way does not matter.

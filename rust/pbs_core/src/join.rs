@@ -3,58 +3,13 @@
 //! The edges of a written plan over all of its CPUs: whether what is waited for
 //! is there, and whether all can end.
 
-use core::fmt;
-
-use super::memory::sort;
+use super::circle::Circle;
+use super::memory::{pause, sort, Memory};
 use super::plan::{Edge, Plan, Slot};
+use super::refusal::{Fault, Refusal};
 use super::wire::Section;
-use super::{Fault, Memory, Refusal};
 
 const NONE: u32 = u32::MAX;
-
-/// Tasks that wait for each other, so that none of them can begin.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Circle {
-    /// The first edges of the circle: process, task, and those it waits for.
-    /// The process of the next one is the one that is waited for; its task is
-    /// that one or comes before it.
-    edges: [[u32; 4]; Circle::SHOWN],
-    /// How many edges the circle has.
-    count: u32,
-}
-
-impl Circle {
-    /// As many as are sure to fit into a message.
-    const SHOWN: usize = 3;
-
-    /// The one that takes most words.
-    #[cfg(test)]
-    pub fn longest() -> Circle {
-        Circle {
-            edges: [[u32::MAX; 4]; Circle::SHOWN],
-            count: u32::MAX,
-        }
-    }
-}
-
-impl fmt::Display for Circle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("tasks wait in a circle: ")?;
-        let shown = self.edges.iter().take(self.count as usize);
-        for (place, [process, task, after_process, after_task]) in shown.enumerate() {
-            let comma = if place == 0 { "" } else { ", " };
-            write!(
-                f,
-                "{comma}{process}/{task} for {after_process}/{after_task}"
-            )?;
-        }
-        let more = self.count.saturating_sub(Circle::SHOWN as u32);
-        if more != 0 {
-            write!(f, " and {more} more")?;
-        }
-        f.write_str("; leave one of these edges out")
-    }
-}
 
 /// A process on the way through its tasks.
 #[derive(Clone, Copy)]
@@ -146,7 +101,7 @@ impl<M: Memory> Walk<'_, '_, M> {
                 break;
             };
             for (edge, index) in plan.edges.iter().zip(0..) {
-                super::wire::pause::<M>(index)?;
+                pause::<M>(index)?;
                 let after = plan.predecessors.get(edge.predecessor as usize);
                 let process = after.map_or(NONE, |after| after.id);
                 let known = self.find(process).and_then(|found| {
@@ -310,26 +265,20 @@ impl<M: Memory> Walk<'_, '_, M> {
         for _ in 0..self.walkers.len() {
             on_it = next(on_it).unwrap_or(on_it);
         }
-        let mut circle = Circle {
-            edges: [[0; 4]; Circle::SHOWN],
-            count: 0,
-        };
+        let mut circle = Circle::EMPTY;
         let mut offset = None;
         let mut index = on_it;
         while let (Some((walker, plan)), Some((number, edge))) =
             (self.walker(index), self.edge_of(index))
         {
             let after = plan.predecessors.get(edge.predecessor as usize);
-            if let Some(place) = circle.edges.get_mut(circle.count as usize) {
-                let task = plan.task(walker.process, edge.position);
-                *place = [
-                    walker.id,
-                    task.unwrap_or(Slot::NONE.task),
-                    after.map_or(NONE, |after| after.id),
-                    edge.task,
-                ];
-            }
-            circle.count += 1;
+            let task = plan.task(walker.process, edge.position);
+            circle.push([
+                walker.id,
+                task.unwrap_or(Slot::NONE.task),
+                after.map_or(NONE, |after| after.id),
+                edge.task,
+            ]);
             let section = self.plans.get(walker.plan as usize).map(|plan| &plan.0);
             offset = offset.or(section.map(|section| section.edge_offset(number)));
             index = next(index).unwrap_or(on_it);

@@ -9,7 +9,7 @@
 use core::cmp::Ordering;
 use core::ops::DerefMut;
 
-use super::Tap;
+use super::input::Tap;
 
 /// An allocator of slices of fixed length.
 pub trait Memory {
@@ -31,6 +31,15 @@ pub trait Memory {
 
 /// After how many records there is a [`Memory::pause`]: a power of two.
 pub(super) const PAUSE_EVERY: usize = 4096;
+
+/// Pauses at some of the records.
+pub(super) fn pause<M: Memory>(number: u32) -> Result<(), Interrupted> {
+    if number as usize & (PAUSE_EVERY - 1) == 0 {
+        M::pause()
+    } else {
+        Ok(())
+    }
+}
 
 /// Nobody waits for the plan any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -15,9 +15,13 @@
 //! the node is what there is, and is itself the threshold.  As with lateness, a
 //! failure is told once until a plan deals with it.
 
+use super::config::Threshold;
+use super::event::{Cause, Event, EventKind, Sink};
+use super::input::{Input, InputKind};
+use super::level::{Level, FAILURE};
+use super::memory::Memory;
+use super::node::Node;
 use super::run::Run;
-use super::signals::{Level, FAILURE};
-use super::{Cause, Event, EventKind, Input, InputKind, Memory, Node, Sink, Threshold};
 
 /// The levels on the way to a threshold; the last is the failure.
 const LEVELS: [u32; 3] = [75, 90, FAILURE];

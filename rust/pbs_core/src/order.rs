@@ -14,146 +14,20 @@
 //! somebody begins to wait for it, and again when [`Node::look_elsewhere`] is
 //! called.
 
+use super::event::{Ended, EventKind, Sink, Wait};
+use super::input::{Input, InputKind};
+use super::memory::Memory;
+use super::node::Node;
+use super::plan::{Edge, Predecessor};
 use super::run::Run;
-use super::{
-    wire, Edge, EventKind, Input, InputKind, Memory, NoMemory, Node, Plan, Predecessor, Sink, Wait,
-};
+use super::wait_lists::NOBODY;
+use super::wire::format;
 
 /// How many edges and processes one decision looks at to let processes go on.
 const LOOKS_A_DECISION: u32 = 64;
 
 /// How many edges are looked at as a task ends.
 const LOOKS_AT_ONCE: u32 = 8;
-
-const NOBODY: u32 = u32::MAX;
-
-/// How far a process has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ended {
-    /// The tasks with smaller ids have ended; [`wire::NO_TASK`]: all have.
-    pub before_task: u32,
-    /// No more of them ever will: the process is over, or died in that task.
-    pub is_last: bool,
-}
-
-impl Ended {
-    /// None has.
-    pub const NOTHING: Ended = Ended {
-        before_task: 0,
-        is_last: false,
-    };
-
-    /// Has the task of that id?
-    pub const fn has(&self, task: u32) -> bool {
-        task < self.before_task
-    }
-
-    fn of(run: &Run) -> Ended {
-        Ended {
-            before_task: run.task.min(run.died_in),
-            is_last: run.done || run.died_in != wire::NO_TASK,
-        }
-    }
-}
-
-/// A process that is waited for.
-#[derive(Clone, Copy)]
-struct Awaited {
-    /// How far it has come, if it is on another CPU.
-    ended: Ended,
-    /// The first process that waits for it.
-    first: u32,
-    /// It stands among those whose waiting are to be looked at, and who is next
-    /// there.
-    due: bool,
-    next_due: u32,
-    /// The same for those on other CPUs for which somebody may wait.
-    elsewhere: bool,
-    next_elsewhere: u32,
-}
-
-/// Who waits for whose tasks.
-pub(super) struct Order<M: Memory> {
-    /// By predecessor.
-    awaited: M::Slice<Awaited>,
-    /// The first predecessor whose waiting are to be looked at.
-    due: u32,
-    /// The first predecessor on another CPU for which somebody may wait.
-    elsewhere: u32,
-    /// The processes from this one on were not looked at since the plan came
-    /// into force.
-    unseen: u32,
-    /// Something is to be looked at.
-    pending: bool,
-    /// Somebody was told that what it waits for is gone, and stands in no list.
-    forlorn: bool,
-}
-
-impl<M: Memory> Order<M> {
-    pub(super) fn new(plan: &Plan<M>) -> Result<Order<M>, NoMemory> {
-        let nobody = Awaited {
-            ended: Ended::NOTHING,
-            first: NOBODY,
-            due: false,
-            next_due: NOBODY,
-            elsewhere: false,
-            next_elsewhere: NOBODY,
-        };
-        let mut order = Order {
-            awaited: M::alloc(plan.predecessors.len(), nobody)?,
-            due: NOBODY,
-            elsewhere: NOBODY,
-            unseen: 0,
-            pending: false,
-            forlorn: false,
-        };
-        order.begin();
-        Ok(order)
-    }
-
-    /// The plan comes into force: all processes are to be looked at.
-    pub(super) fn begin(&mut self) {
-        self.unseen = 0;
-        self.pending = !self.awaited.is_empty();
-    }
-
-    #[inline]
-    pub(super) fn is_pending(&self) -> bool {
-        self.pending
-    }
-
-    fn get(&self, predecessor: u32) -> Option<&Awaited> {
-        self.awaited.get(predecessor as usize)
-    }
-
-    /// Those who wait for the predecessor are to be looked at.
-    fn make_due(&mut self, predecessor: u32) {
-        let Some(awaited) = self.awaited.get_mut(predecessor as usize) else {
-            return;
-        };
-        if !core::mem::replace(&mut awaited.due, true) {
-            awaited.next_due = core::mem::replace(&mut self.due, predecessor);
-        }
-        self.pending = true;
-    }
-
-    /// The first predecessor that is due is no more.
-    fn drop_due(&mut self) {
-        if let Some(awaited) = self.awaited.get_mut(self.due as usize) {
-            awaited.due = false;
-            self.due = awaited.next_due;
-        }
-    }
-
-    /// Somebody waits for the predecessor, which is on another CPU.
-    fn watch_elsewhere(&mut self, predecessor: u32) {
-        if let Some(awaited) = self.awaited.get_mut(predecessor as usize) {
-            if !core::mem::replace(&mut awaited.elsewhere, true) {
-                awaited.next_elsewhere = core::mem::replace(&mut self.elsewhere, predecessor);
-            }
-        }
-    }
-}
 
 impl<M: Memory> Node<M> {
     /// Processes on other CPUs have ended tasks, or are gone: looks at those that
@@ -192,7 +66,7 @@ impl<M: Memory> Node<M> {
 
     /// How far the process `p` has come.
     pub fn come_to(&self, p: u32) -> Option<Ended> {
-        self.runs.get(p as usize).map(Ended::of)
+        self.runs.get(p as usize).map(Run::ended)
     }
 
     /// A CPU that keeps its plan waits for tasks of the process `p`, whose end is
@@ -235,7 +109,7 @@ impl<M: Memory> Node<M> {
             .get(predecessor as usize)
             .map_or(Predecessor::NONE, |predecessor| predecessor.process);
         match self.runs.get(process as usize) {
-            Some(run) => Ended::of(run),
+            Some(run) => run.ended(),
             None => self
                 .order
                 .get(predecessor)
@@ -296,7 +170,7 @@ impl<M: Memory> Node<M> {
             return;
         };
         if process.shared {
-            sink.tell_elsewhere(p, Ended::of(run));
+            sink.tell_elsewhere(p, run.ended());
         }
         if process.predecessor != Predecessor::NONE {
             let awaited = self.order.get(process.predecessor);
@@ -490,7 +364,7 @@ impl<M: Memory> Node<M> {
             return;
         }
         let after = self.plan.predecessors.get(edge.predecessor as usize);
-        let after = after.map_or(wire::IDLE, |after| after.id);
+        let after = after.map_or(format::IDLE, |after| after.id);
         let mut event = self.process_event(EventKind::Waits, p, now_ns);
         event.reason = wait as u16;
         event.value = u64::from(after) << 32 | u64::from(edge.task);

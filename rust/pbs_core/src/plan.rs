@@ -2,7 +2,9 @@
 
 //! The plan of one CPU.
 
-use super::{wire, Memory, Rate};
+use super::memory::Memory;
+use super::rate::Rate;
+use super::wire::format;
 
 /// A place in the plan.  Slots never move; tasks move through slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +26,7 @@ impl Slot {
     pub(super) const NONE: Slot = Slot {
         length_insns: 0,
         process: Slot::IDLE,
-        task: wire::NO_TASK,
+        task: format::NO_TASK,
         position: 0,
     };
 
@@ -78,7 +80,7 @@ impl Process {
     }
 
     pub(super) const NONE: Process = Process {
-        id: wire::IDLE,
+        id: format::IDLE,
         first: 0,
         count: 0,
         buffer_insns: 0,
@@ -106,7 +108,7 @@ impl Edge {
     pub(super) const NONE: Edge = Edge {
         position: 0,
         predecessor: Predecessor::NONE,
-        task: wire::NO_TASK,
+        task: format::NO_TASK,
     };
 }
 

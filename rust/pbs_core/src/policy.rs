@@ -2,7 +2,8 @@
 
 //! The configuration of one CPU, ready to be compared with what it retires.
 
-use super::{Config, Rate};
+use super::config::Config;
+use super::rate::Rate;
 
 /// A [`Config`] with its times as the instructions that a CPU retires in them.
 ///

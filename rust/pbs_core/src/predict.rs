@@ -18,8 +18,7 @@
 //! thread, it tells of the way; so one that comes for nothing does so a few times
 //! only, however often a thread that needs none gets the CPU.
 
-use super::rate::scale;
-use super::Rate;
+use super::rate::{scale, Rate};
 
 /// Where the timer is set: each has a way of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

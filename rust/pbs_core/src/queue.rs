@@ -3,8 +3,9 @@
 //! The candidates for idle slots, the most urgent first: a binary heap of process
 //! indices, each of which knows its place.
 
+use super::config::IdlePolicy;
+use super::memory::{Memory, NoMemory};
 use super::run::{Run, NOT_QUEUED};
-use super::{IdlePolicy, Memory, NoMemory};
 
 /// How many windows the latest may go first, over and over.
 const ROUND_WINDOWS: u64 = 10;

@@ -4,7 +4,10 @@
 
 use core::fmt;
 
-use super::{wire, Circle, Config, Interrupted, NoMemory};
+use super::circle::Circle;
+use super::config::Config;
+use super::memory::{Interrupted, NoMemory};
+use super::wire::format;
 
 /// The error number that a refusal has at the system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -331,15 +334,15 @@ impl fmt::Display for Fault {
                 f,
                 "not a plan: it begins with {found:#010x}; begin it with PBS_PLAN_MAGIC \
                  ({:#010x}) in this machine's byte order",
-                wire::MAGIC
+                format::MAGIC
             ),
             Fault::Version { found } => write!(
                 f,
                 "plan has version {found}; write version {}",
-                wire::VERSION
+                format::VERSION
             ),
             Fault::HeaderBytes { found } => {
-                write!(f, "header_bytes is {found}; write {}", wire::HEADER_BYTES)
+                write!(f, "header_bytes is {found}; write {}", format::HEADER_BYTES)
             }
             Fault::TotalBytes {
                 said_bytes,
@@ -352,7 +355,7 @@ impl fmt::Display for Fault {
             Fault::ConfigBytes { found } => write!(
                 f,
                 "config_bytes is {found}; write 0 for the node's defaults, or {}",
-                wire::CONFIG_BYTES
+                format::CONFIG_BYTES
             ),
             Fault::Flags { part, found } => {
                 write!(f, "flags of the {part} are {found:#x}; write 0")
@@ -377,22 +380,22 @@ impl fmt::Display for Fault {
             Fault::NoProcesses { cpu } => write!(
                 f,
                 "CPU {cpu} has no process; write 1 to {}, or leave the CPU out",
-                wire::MAX_PROCESSES
+                format::MAX_PROCESSES
             ),
             Fault::ManyProcesses { cpu, found } => write!(
                 f,
                 "CPU {cpu} has {found} processes; write at most {}",
-                wire::MAX_PROCESSES
+                format::MAX_PROCESSES
             ),
             Fault::NoSlots { cpu } => write!(
                 f,
                 "CPU {cpu} has no slots; write 1 to {}, or leave the CPU out",
-                wire::MAX_SLOTS
+                format::MAX_SLOTS
             ),
             Fault::ManySlots { cpu, found } => write!(
                 f,
                 "CPU {cpu} has {found} slots; write at most {}",
-                wire::MAX_SLOTS
+                format::MAX_SLOTS
             ),
             Fault::IdleAsProcess { cpu } => write!(
                 f,
@@ -425,7 +428,7 @@ impl fmt::Display for Fault {
                 f,
                 "CPU {cpu}, process {process}: its buffer is {found_insns} instructions; write at \
                  most {}",
-                wire::MAX_BUFFER_INSNS
+                format::MAX_BUFFER_INSNS
             ),
             Fault::SlotLength {
                 cpu,
@@ -434,13 +437,13 @@ impl fmt::Display for Fault {
             } => write!(
                 f,
                 "CPU {cpu}, slot {slot}: its length is {found_insns} instructions; write 1 to {}",
-                wire::MAX_SLOT_INSNS
+                format::MAX_SLOT_INSNS
             ),
             Fault::PlanLength { cpu, slot } => write!(
                 f,
                 "CPU {cpu}, slot {slot}: with it the slots are longer than {} instructions \
                  together; write a shorter plan",
-                wire::MAX_PLAN_INSNS
+                format::MAX_PLAN_INSNS
             ),
             Fault::IdleTask { cpu, slot, task } => write!(
                 f,
@@ -484,7 +487,7 @@ impl fmt::Display for Fault {
             Fault::ManyEdges { cpu, found } => write!(
                 f,
                 "CPU {cpu} has {found} edges; write at most {}",
-                wire::MAX_EDGES
+                format::MAX_EDGES
             ),
             Fault::EdgeOrder { cpu, edge } => write!(
                 f,
@@ -545,8 +548,8 @@ impl fmt::Display for Fault {
             Fault::Lease { found } => write!(
                 f,
                 "lease_ns is {found}; write 0 for none, or {} to {}",
-                wire::LEASE_NS.start(),
-                wire::LEASE_NS.end()
+                format::LEASE_NS.start(),
+                format::LEASE_NS.end()
             ),
             Fault::ProcessEnded { process } => write!(
                 f,

@@ -2,8 +2,14 @@
 
 //! The run state of one process.
 
-use super::signals::{Look, Told};
-use super::{wire, IdlePolicy, Memory, Plan, Predecessor, Process, Progress, Slot};
+use super::config::IdlePolicy;
+use super::event::Ended;
+use super::level::Told;
+use super::memory::Memory;
+use super::next_check::Look;
+use super::plan::{Plan, Predecessor, Process, Slot};
+use super::thresholds::Progress;
+use super::wire::format;
 
 /// What the threads of a process are doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +59,7 @@ pub(super) struct Run {
     pub(super) own_slot: u32,
     /// Place in the queue of candidates, or [`NOT_QUEUED`].
     pub(super) queued: u32,
-    /// The first task in which a thread of it died, [`wire::NO_TASK`]: none did.
+    /// The first task in which a thread of it died, [`format::NO_TASK`]: none did.
     pub(super) died_in: u32,
     /// The position of the first task that waits for others, from the current
     /// one on; `u32::MAX`: none does.
@@ -131,10 +137,10 @@ impl Run {
         copied: false,
         noted: false,
         position: 0,
-        task: wire::NO_TASK,
+        task: format::NO_TASK,
         own_slot: u32::MAX,
         queued: NOT_QUEUED,
-        died_in: wire::NO_TASK,
+        died_in: format::NO_TASK,
         gate: u32::MAX,
         edge: u32::MAX,
         waits_at: Predecessor::NONE,
@@ -217,7 +223,7 @@ impl Run {
             }
             None => {
                 self.done = true;
-                self.task = wire::NO_TASK;
+                self.task = format::NO_TASK;
                 self.planned_insns = 0;
                 self.own_slot = u32::MAX;
             }
@@ -291,6 +297,14 @@ impl Run {
             0
         };
         self.account.planned_insns.saturating_add(running_insns)
+    }
+
+    /// How far its tasks have ended.
+    pub(super) fn ended(&self) -> Ended {
+        Ended {
+            before_task: self.task.min(self.died_in),
+            is_last: self.done || self.died_in != format::NO_TASK,
+        }
     }
 
     /// How far it has come.

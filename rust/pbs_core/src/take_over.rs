@@ -8,10 +8,12 @@
 //! are copied again; the last step takes the few that are left, and what belongs
 //! to the node as a whole.
 
+use super::level::Level;
+use super::memory::{Memory, NoMemory};
+use super::node::Node;
+use super::refusal::{Fault, Refusal};
 use super::run::Run;
-use super::signals::Level;
 use super::windows::Windows;
-use super::{Fault, Memory, NoMemory, Node, Refusal};
 
 /// What of the node as a whole decides how each process is taken over.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -103,7 +105,7 @@ impl<M: Memory> Node<M> {
                 Level::NOTHING
             };
         }
-        self.idle_insns = idle_insns.min(self.early_insns());
+        self.idle_insns = idle_insns.min(self.sums.early_insns());
         self.order.begin();
     }
 
@@ -247,52 +249,6 @@ impl<M: Memory> Node<M> {
     fn gives_nothing(&self, index: u32, before: &Before) -> bool {
         let count = self.plan.process(index).map_or(0, |process| process.count);
         before.run.done && self.position_of(index, before.task) == count
-    }
-
-    /// The process `p` has been copied for the plan that follows, and changes.
-    #[cold]
-    pub(super) fn note_change(&mut self, p: u32) {
-        let Some(run) = self.runs.get_mut(p as usize) else {
-            return;
-        };
-        run.copied = false;
-        if !core::mem::replace(&mut run.noted, true) {
-            self.changed.push(p);
-        }
-    }
-}
-
-/// The processes that have changed since they were copied: each stands in it
-/// once at the most.
-pub(super) struct Changed<M: Memory> {
-    processes: M::Slice<u32>,
-    len: usize,
-}
-
-impl<M: Memory> Changed<M> {
-    /// Room for all of `processes` processes.
-    pub(super) fn new(processes: usize) -> Result<Changed<M>, NoMemory> {
-        Ok(Changed {
-            processes: M::alloc(processes, 0)?,
-            len: 0,
-        })
-    }
-
-    fn push(&mut self, p: u32) {
-        if let Some(place) = self.processes.get_mut(self.len) {
-            *place = p;
-            self.len += 1;
-        }
-    }
-
-    #[cfg(test)]
-    pub(super) fn contains(&self, p: u32) -> bool {
-        self.processes[..self.len].contains(&p)
-    }
-
-    fn pop(&mut self) -> Option<u32> {
-        self.len = self.len.checked_sub(1)?;
-        self.processes.get(self.len).copied()
     }
 }
 

@@ -6,7 +6,9 @@
 //! the one of t2_task: with it rounded up, t1 is less than t2_task for every
 //! length and every configuration that [`Config::check`] accepts.
 
-use super::{Config, Policy, Rate, Threshold};
+use super::config::{Config, Threshold};
+use super::policy::Policy;
+use super::rate::Rate;
 
 /// What t2_process knows of a process: its account since it was last dealt with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

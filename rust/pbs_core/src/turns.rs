@@ -13,23 +13,11 @@
 //!   `kernel_budget_permille`; after that who is granted the CPU goes first
 //!   ([`Node::budget_left_ns`]).
 
-use super::{Input, InputKind, Memory, Node, Slot};
-
-/// What may be taken of the present window.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Budget {
-    left_ns: u64,
-    /// When the window ends, and there is a new budget.
-    until_ns: u64,
-}
-
-impl Budget {
-    /// None is known: the first look brings a new one.
-    pub(super) const UNKNOWN: Budget = Budget {
-        left_ns: 0,
-        until_ns: 0,
-    };
-}
+use super::budget::Budget;
+use super::input::{Input, InputKind};
+use super::memory::Memory;
+use super::node::Node;
+use super::plan::Slot;
 
 impl<M: Memory> Node<M> {
     /// What threads out of turn may still take of the window that contains

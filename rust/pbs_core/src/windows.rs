@@ -7,7 +7,7 @@
 //! time* is the execution time that has passed: idle slots and ceilings are
 //! measured in it.
 
-use super::Config;
+use super::config::Config;
 
 /// The window of the present, with what is needed to convert within it.
 ///

@@ -5,12 +5,13 @@
 
 use core::iter;
 
-use super::super::memory::sort;
-use super::super::memory::PAUSE_EVERY;
+use super::super::config::Config;
+use super::super::memory::{pause, sort, Memory};
 use super::super::plan::{Edge, Plan, Predecessor, Process, Slot, SUM_EVERY};
-use super::super::{Config, Fault, Interrupted, Memory, Refusal};
+use super::super::refusal::{Fault, Refusal};
+use super::encode;
+use super::format::{EDGE_BYTES, IDLE, MAX_PLAN_INSNS, MAX_SLOT_INSNS, NO_TASK};
 use super::message::Section;
-use super::{encode, EDGE_BYTES, IDLE, MAX_PLAN_INSNS, MAX_SLOT_INSNS, NO_TASK};
 
 impl<M: Memory> Plan<M> {
     /// Builds the plan of one CPU; refuses slots that are wrong.
@@ -235,15 +236,6 @@ fn read_predecessors<M: Memory>(section: &Section<'_>) -> Result<M::Slice<Predec
         predecessor.id = id;
     }
     Ok(predecessors)
-}
-
-/// Pauses at some of the records.
-pub(in super::super) fn pause<M: Memory>(number: u32) -> Result<(), Interrupted> {
-    if number as usize & (PAUSE_EVERY - 1) == 0 {
-        M::pause()
-    } else {
-        Ok(())
-    }
 }
 
 fn read_processes<M: Memory>(section: &Section<'_>) -> Result<M::Slice<Process>, Refusal> {

@@ -2,8 +2,8 @@
 
 //! Writing the records of a plan, in the machine's byte order.
 
-use super::super::Config;
-use super::{
+use super::super::config::Config;
+use super::format::{
     CONFIG_BYTES, CPU_BYTES, EDGE_BYTES, HEADER_BYTES, IDLE, MAGIC, NO_TASK, PROCESS_BYTES,
     SLOT_BYTES, VERSION,
 };

@@ -3,14 +3,16 @@
 //! A written plan: its header, its configuration, and the bounds of its
 //! sections, one for each CPU.
 
-use super::super::memory::{sort, PAUSE_EVERY};
-use super::super::{Config, Fault, Memory, Part, Rate, Refusal};
-use super::read::Record;
-use super::{
-    version_1, CONFIG_BYTES, CPU_BYTES, EDGE_BYTES, HEADER_BYTES, IDLE, LEASE_NS, MAGIC,
-    MAX_BUFFER_INSNS, MAX_EDGES, MAX_PROCESSES, MAX_SLOTS, PROCESS_BYTES, SLOT_BYTES, VERSION,
-    VERSION_1,
+use super::super::config::Config;
+use super::super::memory::{sort, Memory, PAUSE_EVERY};
+use super::super::rate::Rate;
+use super::super::refusal::{Fault, Part, Refusal};
+use super::format::{
+    CONFIG_BYTES, CPU_BYTES, EDGE_BYTES, HEADER_BYTES, IDLE, LEASE_NS, MAGIC, MAX_BUFFER_INSNS,
+    MAX_EDGES, MAX_PROCESSES, MAX_SLOTS, PROCESS_BYTES, SLOT_BYTES, VERSION, VERSION_1,
 };
+use super::read::Record;
+use super::version_1;
 
 /// A written plan whose header, configuration, CPU records and process records
 /// are right.

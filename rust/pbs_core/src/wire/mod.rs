@@ -8,50 +8,10 @@
 
 mod build;
 pub mod encode;
+pub(super) mod format;
 mod message;
 mod read;
 mod version_1;
 
-pub(super) use build::pause;
+pub use format::*;
 pub use message::{config, Message, Section};
-
-/// `PBS_PLAN_MAGIC`
-pub const MAGIC: u32 = 0x4e4c_5042;
-/// `PBS_VERSION`: what is written.
-pub const VERSION: u16 = 2;
-/// The first version, without edges, memory and rates, and with a configuration
-/// in instructions; still read.
-pub const VERSION_1: u16 = 1;
-/// `PBS_IDLE`: process of an idle slot.
-pub const IDLE: u32 = u32::MAX;
-/// `PBS_NO_TASK`
-pub const NO_TASK: u32 = u32::MAX;
-/// `PBS_NO_SLOT`
-pub const NO_SLOT: u64 = u64::MAX;
-/// `PBS_MAX_SLOTS` of one CPU.
-pub const MAX_SLOTS: u64 = 1 << 22;
-/// `PBS_MAX_PROCESSES` of one CPU.
-pub const MAX_PROCESSES: u32 = 1024;
-/// `PBS_MAX_EDGES` of one CPU.
-pub const MAX_EDGES: u64 = 1 << 22;
-/// `PBS_MAX_SLOT_INSNS`
-pub const MAX_SLOT_INSNS: u64 = 1 << 48;
-/// `PBS_MAX_BUFFER_INSNS`
-pub const MAX_BUFFER_INSNS: u64 = 1 << 56;
-/// What a lease can be, if there is one.
-pub const LEASE_NS: core::ops::RangeInclusive<u64> = 100_000_000..=3_600_000_000_000;
-/// The slots of a CPU together: leaves room for lateness in an `i64`.
-pub const MAX_PLAN_INSNS: u64 = 1 << 62;
-
-/// Size of `struct pbs_plan_header`.
-pub const HEADER_BYTES: usize = 64;
-/// Size of `struct pbs_config`.
-pub const CONFIG_BYTES: usize = 256;
-/// Size of `struct pbs_plan_cpu`.
-pub const CPU_BYTES: usize = 32;
-/// Size of `struct pbs_plan_process`.
-pub const PROCESS_BYTES: usize = 32;
-/// Size of `struct pbs_plan_slot`.
-pub const SLOT_BYTES: usize = 16;
-/// Size of `struct pbs_plan_edge`.
-pub const EDGE_BYTES: usize = 16;

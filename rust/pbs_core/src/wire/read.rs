@@ -2,7 +2,7 @@
 
 //! Reading records out of bytes that nobody has vouched for.
 
-use super::super::{Fault, Part, Refusal};
+use super::super::refusal::{Fault, Part, Refusal};
 
 /// One record: its bytes and where it stands in the plan.
 #[derive(Clone, Copy)]

@@ -2,8 +2,10 @@
 
 //! The configuration in version 1, where lengths are instructions.
 
-use super::super::{Config, Fault, Rate, Refusal};
-use super::HEADER_BYTES;
+use super::super::config::Config;
+use super::super::rate::Rate;
+use super::super::refusal::{Fault, Refusal};
+use super::format::HEADER_BYTES;
 
 /// How many numbers it has: the first of [`Config::NAMES`].
 pub(super) const COUNT: usize = 25;

@@ -10,28 +10,17 @@
 //! another one comes sooner, it leaves no event.  Whenever it is told, what is
 //! told is the moment at which it was decided.
 
-use super::{Event, EventKind, Grant, Input, InputKind, Memory, Node, Sink};
+use super::event::{Event, EventKind, Sink};
+use super::grant::{Granted, Untold};
+use super::input::{Input, InputKind};
+use super::memory::Memory;
+use super::node::Node;
+use super::run::Peak;
+use super::wire::format;
 
 /// A grant lasts if it stands for as long as it takes to retire so much, at the
 /// node's rate.
 const LASTS_INSNS: u64 = 100_000;
-
-/// Who was granted the CPU, in which slot on the wire, and why.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Granted {
-    process: Option<u32>,
-    slot: u64,
-    reason: Grant,
-}
-
-/// A grant that is not told yet, and what of its event changes meanwhile.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Untold {
-    granted: Granted,
-    since_ns: u64,
-    retired_insns: u64,
-    node_lateness_insns: i64,
-}
 
 impl<M: Memory> Node<M> {
     /// The present grant is to be told, if it is another one than before.
@@ -115,5 +104,49 @@ impl<M: Memory> Node<M> {
         self.counts.count(EventKind::Grant);
         let seq = sink.emit(&event);
         self.note_event(&event, seq);
+    }
+
+    /// Number of the present slot on the wire.
+    pub(super) fn slot_on_wire(&self) -> u64 {
+        if (self.cursor as usize) < self.plan.slots.len() {
+            u64::from(self.cursor)
+        } else {
+            format::NO_SLOT
+        }
+    }
+
+    /// An event of `kind` with all that belongs to `p` and its current task.
+    #[inline(always)]
+    pub(super) fn process_event(&self, kind: EventKind, p: u32, now_ns: u64) -> Event {
+        let mut event = Event::new(kind, now_ns);
+        event.slot = self.slot_on_wire();
+        let (Some(process), Some(run)) = (self.plan.process(p), self.runs.get(p as usize)) else {
+            return event;
+        };
+        let Peak {
+            vm_bytes,
+            rss_bytes,
+        } = run.peak;
+        event.process = process.id;
+        event.task = run.task;
+        event.planned_insns = run.planned_insns;
+        event.retired_insns = run.retired_insns;
+        event.lateness_insns = run.lateness_insns();
+        event.peak_vm_bytes = vm_bytes;
+        event.peak_rss_bytes = rss_bytes;
+        event.preemptions = run.preemptions;
+        event.node_lateness_insns = self.sums.lateness_insns();
+        event
+    }
+
+    /// Counts and emits an event; returns its number.  It is made where it is
+    /// emitted, and not copied.
+    #[inline(always)]
+    pub(super) fn tell(&mut self, event: Event, sink: &mut impl Sink) -> u64 {
+        self.tell_untold_before(sink);
+        self.counts.count(event.kind);
+        let seq = sink.emit(&event);
+        self.note_event(&event, seq);
+        seq
     }
 }

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Inputs of a node, as they are recorded.
+
+use super::event::{Ended, Event, EventKind};
+use super::wire::format;
+
+/// Where a node notes what it is told.
+///
+/// The kernel's is the ring of the CPU; it is called under the lock of the run
+/// queue.
+pub trait Tap: Default {
+    /// Does anybody want to know?
+    fn is_on(&self) -> bool;
+
+    /// Notes one input.  Only called if that is so.
+    fn note(&mut self, input: Input);
+}
+
+/// Who does not record.
+impl Tap for () {
+    fn is_on(&self) -> bool {
+        false
+    }
+
+    fn note(&mut self, _input: Input) {}
+}
+
+/// One thing that a node was told, or that came from outside meanwhile: `struct
+/// pbs_input`.  What the fields mean depends on the kind: [`InputKind`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Input {
+    /// When, on the monotonic clock; 0 if the call has no time.
+    pub time_ns: u64,
+    /// A number of the call.
+    pub value: u64,
+    /// Another one, or what came of the call.
+    pub more: u64,
+    /// Index of the process in the plan, of an event its id; [`format::IDLE`]: none.
+    pub process: u32,
+    /// An [`InputKind`], or [`Input::EVENT`] and the kind of an event.
+    pub kind: u16,
+    /// A small number of the call.
+    pub reason: u16,
+}
+
+/// The kinds of `enum pbs_input_kind`, with what stands in `value`, `more` and
+/// `reason`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u16)]
+pub enum InputKind {
+    /// A plan comes into force: the number under which it is kept, its
+    /// `dealt_seq`; 1 if it takes over from the one before.
+    Begin = 1,
+    /// The plan is gone, and no other follows.
+    Gone = 2,
+    /// [`Node::charge`]: instructions; what the task has retired then.
+    Charge = 3,
+    /// [`Node::set_presence`]: what it returned; processes that are there; the
+    /// [`Presence`](super::Presence).
+    Presence = 4,
+    /// [`Node::end_task`]: the next task; the lateness of the node then.
+    EndTask = 5,
+    /// [`Node::die`]: the task in which it died first.
+    Die = 6,
+    /// [`Node::end_process`]: processes that are not done; the lateness of the
+    /// node then.
+    EndProcess = 7,
+    /// [`Node::set_rate`]: the rate; the one in force then.
+    Rate = 8,
+    /// [`Node::count`]: how many there are then; the kind of the event.
+    Count = 9,
+    /// [`Node::memory`]: virtual size; resident size; what it returned.
+    Memory = 10,
+    /// [`Node::watch_memory`]: bytes elsewhere; bytes here.
+    WatchMemory = 11,
+    /// [`Node::owe`]: nanoseconds; all that the process owes then.
+    Owe = 12,
+    /// [`Node::out_of_turn`]: nanoseconds; what is left of the window's budget.
+    OutOfTurn = 13,
+    /// [`Node::settle`], with the decision: who may run as `process`; until when;
+    /// for how many instructions; the [`Grant`](super::Grant), and
+    /// [`Input::UNALLOCATED`] and [`Input::AGAIN`].
+    Settle = 14,
+    /// [`Node::tell_untold`], where something was told.
+    TellUntold = 15,
+    /// [`Node::look_elsewhere`]: whether somebody may go on.
+    LookElsewhere = 16,
+    /// [`Node::share`].
+    Share = 17,
+    /// [`Node::contradict`].
+    Contradict = 18,
+    /// What [`Sink::await_elsewhere`](super::Sink::await_elsewhere) answered about
+    /// the predecessor `process`: the task that is waited for; the first one that
+    /// has not ended; 1 if no more ever will.
+    Answer = 19,
+}
+
+impl InputKind {
+    /// All kinds, by number.
+    pub const ALL: [InputKind; 19] = [
+        InputKind::Begin,
+        InputKind::Gone,
+        InputKind::Charge,
+        InputKind::Presence,
+        InputKind::EndTask,
+        InputKind::Die,
+        InputKind::EndProcess,
+        InputKind::Rate,
+        InputKind::Count,
+        InputKind::Memory,
+        InputKind::WatchMemory,
+        InputKind::Owe,
+        InputKind::OutOfTurn,
+        InputKind::Settle,
+        InputKind::TellUntold,
+        InputKind::LookElsewhere,
+        InputKind::Share,
+        InputKind::Contradict,
+        InputKind::Answer,
+    ];
+
+    /// The kind in lower case.
+    pub const fn name(self) -> &'static str {
+        match self {
+            InputKind::Begin => "begin",
+            InputKind::Gone => "gone",
+            InputKind::Charge => "charge",
+            InputKind::Presence => "presence",
+            InputKind::EndTask => "end_task",
+            InputKind::Die => "die",
+            InputKind::EndProcess => "end_process",
+            InputKind::Rate => "rate",
+            InputKind::Count => "count",
+            InputKind::Memory => "memory",
+            InputKind::WatchMemory => "watch_memory",
+            InputKind::Owe => "owe",
+            InputKind::OutOfTurn => "out_of_turn",
+            InputKind::Settle => "settle",
+            InputKind::TellUntold => "tell_untold",
+            InputKind::LookElsewhere => "look_elsewhere",
+            InputKind::Share => "share",
+            InputKind::Contradict => "contradict",
+            InputKind::Answer => "answer",
+        }
+    }
+}
+
+impl Input {
+    /// Of an event: this and its kind are the kind of the input.  `process` and
+    /// `reason` are those of the event, `value` is its number and `more` a
+    /// check over all else that it says.
+    pub const EVENT: u16 = 0x100;
+
+    /// In the reason of a decision: it is unallocated time.
+    pub const UNALLOCATED: u16 = 0x100;
+
+    /// In the reason of a decision: it is to be gone on with soon.
+    pub const AGAIN: u16 = 0x200;
+
+    /// One of that kind that says nothing else.
+    pub const fn of(kind: InputKind) -> Input {
+        Input {
+            time_ns: 0,
+            value: 0,
+            more: 0,
+            process: format::IDLE,
+            kind: kind as u16,
+            reason: 0,
+        }
+    }
+
+    /// The plan of a CPU has gone.
+    pub const fn gone(time_ns: u64) -> Input {
+        Input {
+            time_ns,
+            ..Input::of(InputKind::Gone)
+        }
+    }
+
+    /// Its kind, if it is no event and there is such a kind.
+    pub fn input_kind(&self) -> Option<InputKind> {
+        let at = usize::from(self.kind).checked_sub(1)?;
+        InputKind::ALL.get(at).copied()
+    }
+
+    /// The kind of the event, if it is one and there is such a kind.
+    pub fn event_kind(&self) -> Option<EventKind> {
+        let at = usize::from(self.kind.checked_sub(Input::EVENT + 1)?);
+        EventKind::ALL.get(at).copied()
+    }
+
+    /// The name of its kind, if there is such a kind.
+    pub fn name(&self) -> Option<&'static str> {
+        let event = || self.event_kind().map(EventKind::name);
+        self.input_kind().map(InputKind::name).or_else(event)
+    }
+
+    /// Is it something that the node was told, and not what came meanwhile?
+    pub fn is_call(&self) -> bool {
+        self.kind < Input::EVENT && self.kind != InputKind::Answer as u16
+    }
+
+    pub(super) fn answer(predecessor: u32, task: u32, ended: Ended) -> Input {
+        Input {
+            process: predecessor,
+            reason: ended.is_last.into(),
+            value: task.into(),
+            more: ended.before_task.into(),
+            ..Input::of(InputKind::Answer)
+        }
+    }
+
+    pub(super) fn event(event: &Event, seq: u64) -> Input {
+        Input {
+            time_ns: event.time_ns,
+            value: seq,
+            more: check(event),
+            process: event.process,
+            kind: Input::EVENT + event.kind as u16,
+            reason: event.reason,
+        }
+    }
+}
+
+/// A number that differs, almost surely, if anything does that the input of an
+/// event does not say itself.
+fn check(event: &Event) -> u64 {
+    let others = [
+        u64::from(event.task) << 32 | u64::from(event.preemptions),
+        u64::from(event.stress) << 32 | u64::from(event.level_percent),
+        event.slot,
+        event.planned_insns,
+        event.retired_insns,
+        event.lateness_insns as u64,
+        event.node_lateness_insns as u64,
+        event.value,
+        event.peak_vm_bytes,
+        event.peak_rss_bytes,
+        event.memory_bytes,
+    ];
+    let mut check = 0_u64;
+    for other in others {
+        check = check.rotate_left(11) ^ other;
+    }
+    check
+}

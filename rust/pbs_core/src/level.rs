@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Levels of a threshold, and the ones that were reported.
+
+pub(super) const FAILURE: u32 = 100;
+
+/// What was told of a threshold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Level {
+    /// The greatest level since the plan came; 0: none.
+    percent: u32,
+    /// The number of the last event of a failure, until a plan deals with it.
+    failure_seq: Option<u64>,
+}
+
+impl Level {
+    pub(super) const NOTHING: Level = Level {
+        percent: 0,
+        failure_seq: None,
+    };
+
+    /// That much of the threshold was told, and the failure by the event `seq`.
+    pub(super) const fn told(self, percent: u32, seq: u64) -> Level {
+        match percent {
+            FAILURE => Level::failure(seq),
+            _ => Level { percent, ..self },
+        }
+    }
+
+    /// Was less than that told?
+    pub(super) const fn is_below(&self, percent: u32) -> bool {
+        self.percent < percent
+    }
+
+    pub(super) const fn failure(seq: u64) -> Level {
+        Level {
+            percent: FAILURE,
+            failure_seq: Some(seq),
+        }
+    }
+
+    pub(super) const fn is_failure(&self) -> bool {
+        self.percent == FAILURE
+    }
+
+    /// Does a plan deal with the failure that deals with the events before
+    /// `dealt_seq`?
+    pub(super) fn is_dealt(&self, dealt_seq: u64) -> bool {
+        self.failure_seq.is_some_and(|seq| seq < dealt_seq)
+    }
+
+    /// As if the failure were told already.
+    pub(super) const fn silenced(&self) -> Level {
+        Level {
+            percent: FAILURE,
+            ..*self
+        }
+    }
+
+    /// What remains under a plan that does not deal with it: all is told again,
+    /// but a plan after that one may still deal with the failure.
+    pub(super) const fn reopened(&self) -> Level {
+        Level {
+            percent: 0,
+            ..*self
+        }
+    }
+}
+
+/// What was told of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Told {
+    /// t2_task, of the current task.
+    pub(super) task: Level,
+    /// t2_preemptions, of the current task.
+    pub(super) preemptions: Level,
+    /// t2_process.
+    pub(super) process: Level,
+    /// t2_memory.
+    pub(super) memory: Level,
+}
+
+impl Told {
+    pub(super) const NOTHING: Told = Told {
+        task: Level::NOTHING,
+        preemptions: Level::NOTHING,
+        process: Level::NOTHING,
+        memory: Level::NOTHING,
+    };
+
+    /// Another task begins.
+    pub(super) fn forget_task(&mut self) {
+        self.task = Level::NOTHING;
+        self.preemptions = Level::NOTHING;
+    }
+}
