@@ -6,7 +6,8 @@ use std::process::ExitCode;
 
 use clap::Args;
 use pbs_job::cpu_list;
-use pbs_node::{Declined, Limit};
+use pbs_launch::Limit;
+use pbs_node::Declined;
 use pbs_node_api::{
     Alteration, Array, Client, Environment, Job, JobKey, Refusal, Shown, Status, Submission,
 };

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use pbs_node::signals::{wait_for, Signals};
+use pbs_launch::signals::{wait_for, Signals};
 use pbs_slurm_step::{End, Error, Request, SlurmStep, Waits};
 use serde_json::json;
 

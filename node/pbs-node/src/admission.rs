@@ -7,7 +7,8 @@ use pbs_job::Job;
 use pbs_plan::Plan;
 use pbs_planner::{NotArranged, Turn};
 
-use crate::jobs::{monotonic_ns, ActiveJob, Jobs};
+use crate::clock::monotonic_ns;
+use crate::jobs::{ActiveJob, Jobs};
 use crate::order::Terms;
 use crate::predict::Forecast;
 use crate::submission::by_priority;

@@ -7,13 +7,14 @@ use std::path::PathBuf;
 use pbs_control::{Admitted, Answer, Controller, End, Missed, Options};
 use pbs_history::{Kind, Outcome, RunId};
 use pbs_job::{Job, Machine};
+use pbs_launch::{Exited, Owner};
 use pbs_plan::{Config, Plan};
 use pbs_planner::{Aim, Planned};
-use pbs_report::Exit;
 use pbs_uapi::{Device, Event, EventKind, Process, ProcessState};
 
 use crate::admission::Asked;
 use crate::allocation::Allocations;
+use crate::clock::{monotonic_ns, since_1970, unix_ns};
 use crate::companions::SlowdownSource;
 use crate::ledger::Ledger;
 use crate::order::{Ending, Noted, Order, ProgramEnd, Terms};
@@ -21,9 +22,8 @@ use crate::orders::Waiting;
 use crate::outcome::{self, JobOutcome};
 use crate::overlaps::Overlaps;
 use crate::predict::Forecast;
-use crate::queue::{since_1970, unix_ns};
 use crate::saved::Saved;
-use crate::{resume, Error, Listener, News, Owner, Submission};
+use crate::{resume, Error, Listener, News, Submission};
 
 /// From the call that makes the plan of jobs until it is in force: on the CPU of a
 /// plan the planner itself has the CPU for a few milliseconds in a hundred.
@@ -770,18 +770,6 @@ impl Jobs {
     }
 }
 
-/// How a program ended.
-#[derive(Debug)]
-pub(crate) struct Exited {
-    pub(crate) exit: Exit,
-    /// The number of its task in the plan, if it is one task.
-    pub(crate) task: Option<u32>,
-    /// Whether it attached itself.
-    pub(crate) itself: bool,
-    /// For how long it had a CPU.
-    pub(crate) ran_ns: u64,
-}
-
 /// Plans and processes are numbered by the time, so that they are unlike those
 /// of any planner before.
 fn new_controller(machine: Machine, config: &Config, aim: Aim) -> Controller {
@@ -797,20 +785,6 @@ fn new_controller(machine: Machine, config: &Config, aim: Aim) -> Controller {
     };
     let first_process = ((now_ns >> 20) & 0x3fff_ffff) as u32;
     Controller::new(machine, options, now_ns, first_process)
-}
-
-/// Of the clock of the events.
-#[allow(unsafe_code)]
-pub(crate) fn monotonic_ns() -> u64 {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: `time` is valid for writing. This clock is always there.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
-    (time.tv_sec as u64)
-        .saturating_mul(1_000_000_000)
-        .saturating_add(time.tv_nsec as u64)
 }
 
 /// The terms of a run that has ended so.

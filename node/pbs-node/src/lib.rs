@@ -20,15 +20,16 @@
 //!
 //! A job that waits is a line in the history ([`queue`]), and belongs to nobody.
 
+#![forbid(unsafe_code)]
+
 mod admission;
 mod allocation;
-pub mod cgroup;
-mod child;
+mod clock;
 mod companions;
 pub mod device;
 mod error;
-mod gate;
 mod jobs;
+mod launch;
 mod lease;
 mod ledger;
 mod machine;
@@ -39,17 +40,13 @@ mod order;
 mod orders;
 mod outcome;
 mod overlaps;
-mod owner;
-mod place;
 mod planning;
 mod predict;
-mod program;
 mod progress;
 pub mod queue;
 mod resume;
 mod saved;
 mod serving;
-pub mod signals;
 mod standing;
 mod submission;
 
@@ -57,6 +54,7 @@ pub use allocation::Allocation;
 pub use companions::{of_runs as slowdowns_of_runs, sharing, SlowdownSource};
 pub use error::{Declined, Error};
 pub use jobs::{Settings, LEAD_NS};
+pub use launch::Launch;
 pub use machine::this_node;
 pub use news::{Listener, News};
 pub use node::{Next, Node, Options};
@@ -64,11 +62,8 @@ pub use observe::{observe, Observed, Until};
 pub use order::{Ending, Order, ProgramEnd, Terms};
 pub use orders::Alteration;
 pub use outcome::{JobOutcome, TaskOutcome};
-pub use owner::{Limit, Owner};
 pub use pbs_planner::Aim;
-pub use place::stay_off;
 pub use planning::{Answered, Planning};
 pub use predict::{predict, Forecast};
-pub use program::Launch;
 pub use serving::RunDetails;
 pub use submission::{by_priority, Step, Submission};

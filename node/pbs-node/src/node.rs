@@ -13,20 +13,17 @@ use std::time::{Duration, Instant};
 
 use pbs_history::{Kind, RunId};
 use pbs_job::Machine;
+use pbs_launch::cgroup::Cgroup;
+use pbs_launch::signals::{wait, Signals};
+use pbs_launch::{empty_outputs, ended_child, Child, Exited, Gate, Prepared, Stay};
 use pbs_plan::{Config, Plan};
 use pbs_report::{Exit, Outcome};
 use pbs_uapi::{Device, Event, EventKind, Info, Tier, Wait};
 
-use crate::cgroup::Cgroup;
-use crate::child::{ended_child, Child};
-use crate::gate::Gate;
-use crate::jobs::{ActiveJob, Exited, Jobs, Settings, ToDo};
+use crate::jobs::{ActiveJob, Jobs, Settings, ToDo};
 use crate::lease::Lease;
-use crate::place::Stay;
-use crate::program::{empty_outputs, Launch, Prepared};
 use crate::progress::Progress;
-use crate::signals::{wait, Signals};
-use crate::{device, Error, Listener, News, SlowdownSource, Step, Submission};
+use crate::{device, Error, Launch, Listener, News, SlowdownSource, Step, Submission};
 
 /// Events read at once.
 pub(crate) const BATCH: usize = 4096;
@@ -61,7 +58,7 @@ pub struct Options {
     /// What programs print is kept out of the own standard output.
     pub output_to_error: bool,
     /// Below which each job that was ordered has a control group of its own
-    /// ([`cgroup::prepare`](crate::cgroup::prepare)); `None`: it has none.
+    /// ([`cgroup::prepare`](pbs_launch::cgroup::prepare)); `None`: it has none.
     pub cgroups: Option<PathBuf>,
     /// The control group of a job has no more memory than was asked for.
     pub limits_memory: bool,

@@ -5,9 +5,9 @@ use pbs_history::{Kind, NewRun, Outcome, RunId};
 use pbs_planner::validate_cpus;
 
 use crate::admission::Asked;
-use crate::jobs::{monotonic_ns, Jobs};
+use crate::clock::{monotonic_ns, since_1970, unix_ns};
+use crate::jobs::Jobs;
 use crate::order::{Ended, Ending, Noted, Order, Waits};
-use crate::queue::{since_1970, unix_ns};
 use crate::submission::by_priority;
 use crate::{Declined, Error, Listener, News, Submission};
 

@@ -5,11 +5,11 @@
 use pbs_control::{End, Measured, SoFar};
 use pbs_history::{boot_id, Outcome, RunFigures, State, Takeover};
 use pbs_job::Machine;
+use pbs_launch::was_released;
 use pbs_plan::{from_toml, Plan};
 use pbs_uapi::Device;
 
 use crate::device::in_force;
-use crate::gate::was_released;
 use crate::ledger::Ledger;
 use crate::order::{Ending, Noted};
 use crate::queue::is_submitted;

@@ -16,15 +16,16 @@
 //! program reads that waits for others may be made by them; it is opened as late.
 
 use std::ffi::CString;
-use std::fmt;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use crate::child::Child;
+use crate::files::Named;
 use crate::program::{Files, Prepared};
+use crate::said::{Said, Step};
 
 /// What a child answers when it was not executed.
 const NOT_EXECUTED: i32 = 127;
@@ -38,92 +39,9 @@ const CLONE_INTO_CGROUP: u64 = 1 << 33;
 const EVERYWHERE: libc::cpu_set_t =
     unsafe { std::mem::transmute([u8::MAX; size_of::<libc::cpu_set_t>()]) };
 
-/// What a child was about to do when it failed, or that it stands at the gate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub(crate) enum Step {
-    /// It waits at the gate.
-    Ready,
-    Execute,
-    Identity,
-    Limits,
-    Directory,
-    Input,
-    Output,
-    Errors,
-}
-
-impl Step {
-    const ALL: [Self; 8] = [
-        Self::Ready,
-        Self::Execute,
-        Self::Identity,
-        Self::Limits,
-        Self::Directory,
-        Self::Input,
-        Self::Output,
-        Self::Errors,
-    ];
-
-    fn of_file(fd: RawFd) -> Self {
-        match fd {
-            libc::STDIN_FILENO => Self::Input,
-            libc::STDOUT_FILENO => Self::Output,
-            _ => Self::Errors,
-        }
-    }
-}
-
-/// What a child says of itself: five bytes, the step and the errno.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Said {
-    step: Step,
-    errno: i32,
-}
-
-impl Said {
-    fn new(step: Step, errno: i32) -> Self {
-        Self { step, errno }
-    }
-
-    /// That the last call has failed.
-    fn failed(step: Step) -> Self {
-        Self::new(step, io::Error::last_os_error().raw_os_error().unwrap_or(0))
-    }
-
-    fn bytes(self) -> [u8; 5] {
-        let [a, b, c, d] = self.errno.to_ne_bytes();
-        [self.step as u8, a, b, c, d]
-    }
-
-    /// What it says next; `None`: nothing, as it was executed, or killed.
-    pub(crate) fn read(from: &mut File) -> Option<Self> {
-        let mut bytes = [0; 5];
-        from.read_exact(&mut bytes).ok()?;
-        let [step, a, b, c, d] = bytes;
-        let step = Step::ALL.into_iter().find(|known| *known as u8 == step)?;
-        Some(Self::new(step, i32::from_ne_bytes([a, b, c, d])))
-    }
-}
-
-impl fmt::Display for Said {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let what = match self.step {
-            Step::Ready | Step::Execute => "",
-            Step::Identity => "its user and groups: ",
-            Step::Limits => "its limits: ",
-            Step::Directory => "its working directory: ",
-            Step::Input => "the file for its standard input: ",
-            Step::Output => "the file for its standard output: ",
-            Step::Errors => "the file for its standard error: ",
-        };
-        write!(f, "{what}{}", io::Error::from_raw_os_error(self.errno))
-    }
-}
-
 /// Where the children wait.
 #[derive(Debug)]
-pub(crate) struct Gate {
+pub struct Gate {
     /// The children wait for all writers to go.
     wait: OwnedFd,
     open: OwnedFd,
@@ -133,7 +51,7 @@ pub(crate) struct Gate {
 
 impl Gate {
     /// `commit`: the file by which who comes next knows; `None`: nobody has to.
-    pub(crate) fn new(commit: Option<&Path>) -> io::Result<Self> {
+    pub fn new(commit: Option<&Path>) -> io::Result<Self> {
         let (wait, open) = pipe()?;
         let commit = match commit {
             Some(path) => OpenOptions::new()
@@ -149,7 +67,7 @@ impl Gate {
 
     /// Forks a program, which goes as far as the gate; `cgroup`: its control group. `signals` is the mask that the program is to have.
     #[allow(unsafe_code)]
-    pub(crate) fn fork(
+    pub fn fork(
         &self,
         prepared: &Prepared,
         cgroup: Option<&File>,
@@ -270,7 +188,7 @@ impl Gate {
     /// # Errors
     ///
     /// One of them can't, and why. The others stand there, or will.
-    pub(crate) fn wait_ready(&self, children: &mut [Child]) -> io::Result<()> {
+    pub fn wait_ready(&self, children: &mut [Child]) -> io::Result<()> {
         for child in children {
             match Said::read(&mut child.says) {
                 Some(Said {
@@ -291,7 +209,7 @@ impl Gate {
     }
 
     /// Lets all children go, in one step.
-    pub(crate) fn release(mut self) -> io::Result<()> {
+    pub fn release(mut self) -> io::Result<()> {
         self.commit.write_all(&[1])
         // Closing the pipe, on return, opens the gate.
     }
@@ -316,7 +234,7 @@ unsafe fn fork_into(cgroup: &File) -> libc::pid_t {
 }
 
 /// Whether those who waited at the gate with that file were let go.
-pub(crate) fn was_released(commit: &Path) -> bool {
+pub fn was_released(commit: &Path) -> bool {
     commit.metadata().is_ok_and(|file| file.len() > 0)
 }
 
@@ -355,7 +273,7 @@ fn close_others(kept: [&BorrowedFd<'_>; 3]) {
 }
 
 #[allow(unsafe_code)]
-fn open(file: &crate::program::Named) -> Result<RawFd, Said> {
+fn open(file: &Named) -> Result<RawFd, Said> {
     let flags = file.flags | libc::O_CLOEXEC | libc::O_NOCTTY;
     // SAFETY: the path is a live C string.
     match unsafe { libc::open(file.path.as_ptr(), flags, 0o666) } {
@@ -408,7 +326,7 @@ fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::program::{empty_outputs, Launch};
+    use crate::program::{empty_outputs, prepare_plan};
     use crate::{Limit, Owner};
     use pbs_plan::from_toml;
     use pbs_report::Exit;
@@ -437,8 +355,7 @@ mod tests {
              [[cpu]]\ncpu = 0\nslots = [{slots}]\n"
         ))
         .unwrap();
-        let launch = Launch::of_plan(plan, Path::new("/dev/null"), true, String::new());
-        let prepared = launch.unwrap().programs;
+        let prepared = prepare_plan(&plan, Path::new("/dev/null"), true).unwrap();
         empty_outputs(&prepared).unwrap();
         // SAFETY: sigemptyset fills the set.
         #[allow(unsafe_code)]
