@@ -3,37 +3,16 @@
 
 use std::ops::Bound;
 
-use crate::planner::{Planner, Turn};
-use crate::request::{RequestId, When};
+use crate::planner::Planner;
+use crate::request::When;
+use crate::sweep::Sweep;
+use crate::types::RequestId;
 
 /// So often within a horizon those are looked at that wait behind it.
 const LOOKS: u64 = 8;
 
 /// So many of them at once find nothing before the others are not asked.
 const MAX_TRIES: usize = 256;
-
-/// How far one has come in going through all that is planned. What becomes free meanwhile
-/// is seen by those whose turn is still to come; for the others one goes through once more.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Backfill {
-    /// Those that start from then on are looked at; `None`: nobody is.
-    from_s: Option<u64>,
-    /// The last that was looked at.
-    last: Option<Turn>,
-    /// The same for the next time.
-    again_s: Option<u64>,
-}
-
-impl Backfill {
-    /// Something became free from a time on.
-    pub(crate) fn add(&mut self, from_s: u64) {
-        let least = |of: Option<u64>| Some(of.map_or(from_s, |of| of.min(from_s)));
-        if self.from_s.is_some() && self.last.is_some() {
-            self.again_s = least(self.again_s);
-        }
-        self.from_s = least(self.from_s);
-    }
-}
 
 impl Planner {
     /// Whether there are requests to be looked at for a better place.
@@ -65,9 +44,9 @@ impl Planner {
                     moved += usize::from(self.improve(now_s, from_s, turn.2));
                 }
                 None => {
-                    self.backfill = Backfill {
+                    self.backfill = Sweep {
                         from_s: self.backfill.again_s,
-                        ..Backfill::default()
+                        ..Sweep::default()
                     };
                 }
             }

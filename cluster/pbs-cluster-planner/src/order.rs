@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use crate::planner::{Entry, Planner};
-use crate::request::RequestId;
+use crate::types::RequestId;
 
 impl Planner {
     /// When a request may be in the plan (Keller, 5.1), at points that are as far apart as

@@ -8,17 +8,20 @@ use std::sync::Arc;
 
 use pbs_site::{Mapping, Whom};
 
-use crate::backfill::Backfill;
 use crate::choice::price;
 use crate::machine::{Machine, NCPUS};
-use crate::map::{by_node, map_empty, taken, Placed};
+use crate::map::map_empty;
+use crate::memory::Memory;
 use crate::need::{Kind, Need};
 use crate::nodes::Nodes;
+use crate::placed::{by_node, taken, Placed};
 use crate::policy::Policy;
-use crate::request::{Refusal, Request, RequestId, State, When};
+use crate::request::{Refusal, Request, State, When};
 use crate::rules::{Limited, Rules};
 use crate::search::{Place, Search};
-use crate::system::{Cause, System, Who};
+use crate::sweep::Sweep;
+use crate::system::System;
+use crate::types::{Cause, RequestId, Turn, Who};
 
 /// A request that has not ended.
 #[derive(Clone, Debug)]
@@ -61,9 +64,6 @@ impl Entry {
     }
 }
 
-/// A request's turn to be planned anew.
-pub(crate) type Turn = (Reverse<i64>, u64, RequestId);
-
 /// Plans requests on a machine. Times are seconds, and never go back from call to call.
 #[derive(Clone, Debug)]
 pub struct Planner {
@@ -79,7 +79,7 @@ pub struct Planner {
     pub(crate) waiting: BTreeSet<Turn>,
     /// Who is planned and has not started, in the order in which a better place is sought.
     pub(crate) planned: BTreeSet<Turn>,
-    pub(crate) backfill: Backfill,
+    pub(crate) backfill: Sweep,
     /// How many times a better place was sought.
     pub(crate) decisions: u64,
     /// How many requests a consumer has, and how many of arrays.
@@ -112,7 +112,7 @@ impl Planner {
             starts: BTreeSet::new(),
             waiting: BTreeSet::new(),
             planned: BTreeSet::new(),
-            backfill: Backfill::default(),
+            backfill: Sweep::default(),
             decisions: 0,
             counts: HashMap::new(),
             unconfirmed: BTreeSet::new(),
@@ -521,6 +521,14 @@ impl Planner {
             (Cause::After(before), over.map(|over| over.end))
         }));
         causes
+    }
+
+    /// What the plan takes of memory; what is in reservations left out.
+    pub fn memory(&self) -> Memory {
+        let mut memory = Memory::default();
+        self.system.count_memory(&mut memory);
+        self.nodes.count_memory(&mut memory);
+        memory
     }
 
     /// Forgets what was; the plan from then on is as before.

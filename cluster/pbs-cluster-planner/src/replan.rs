@@ -5,10 +5,11 @@
 use std::sync::Arc;
 
 use crate::machine::NCPUS;
-use crate::map::by_node;
 use crate::need::Need;
+use crate::placed::by_node;
 use crate::planner::Planner;
-use crate::request::{Refusal, Request, RequestId, When};
+use crate::request::{Refusal, Request, When};
+use crate::types::RequestId;
 
 /// What replanning did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
