@@ -19,6 +19,8 @@
 mod account;
 mod backfill;
 mod choice;
+mod counts;
+mod followers;
 mod gaps;
 pub mod literal;
 mod machine;
@@ -32,6 +34,7 @@ mod order;
 mod placed;
 mod planner;
 mod policy;
+mod queues;
 mod replan;
 mod request;
 mod reservation;

@@ -13,6 +13,8 @@ pub(crate) struct Sweep {
     pub(crate) last: Option<Turn>,
     /// The same for the next time.
     pub(crate) again_s: Option<u64>,
+    /// How many times a better place was sought: Keller's backfills (6).
+    pub(crate) decisions: u64,
 }
 
 impl Sweep {
