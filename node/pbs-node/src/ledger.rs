@@ -14,7 +14,7 @@ use pbs_plan::{to_toml, Plan};
 use pbs_uapi::{Device, Event, EventKind, IDLE};
 
 use crate::clock::unix_ns;
-use crate::node::BATCH;
+use crate::device::BATCH;
 use crate::overlaps::Overlaps;
 use crate::queue::{self, open_runs};
 use crate::saved::Saved;

@@ -22,8 +22,10 @@
 
 #![forbid(unsafe_code)]
 
+mod active;
 mod admission;
 mod allocation;
+mod candidate;
 mod clock;
 mod companions;
 pub mod device;
@@ -47,13 +49,14 @@ pub mod queue;
 mod resume;
 mod saved;
 mod serving;
+mod settings;
 mod standing;
 mod submission;
+mod waiting;
 
 pub use allocation::Allocation;
 pub use companions::{of_runs as slowdowns_of_runs, sharing, SlowdownSource};
 pub use error::{Declined, Error};
-pub use jobs::{Settings, LEAD_NS};
 pub use launch::Launch;
 pub use machine::this_node;
 pub use news::{Listener, News};
@@ -66,4 +69,5 @@ pub use pbs_planner::Aim;
 pub use planning::{Answered, Planning};
 pub use predict::{predict, Forecast};
 pub use serving::RunDetails;
+pub use settings::{Settings, LEAD_NS};
 pub use submission::{by_priority, Step, Submission};

@@ -20,13 +20,14 @@ use pbs_plan::{Config, Plan};
 use pbs_report::{Exit, Outcome};
 use pbs_uapi::{Device, Event, EventKind, Info, Tier, Wait};
 
-use crate::jobs::{ActiveJob, Jobs, Settings, ToDo};
+use crate::active::ActiveJob;
+use crate::device::BATCH;
+use crate::jobs::{Jobs, ToDo};
 use crate::lease::Lease;
 use crate::progress::Progress;
-use crate::{device, Error, Launch, Listener, News, SlowdownSource, Step, Submission};
-
-/// Events read at once.
-pub(crate) const BATCH: usize = 4096;
+use crate::{
+    device, Error, Launch, Listener, News, Settings, SlowdownSource, Step, Submission,
+};
 
 /// How long programs have to end after an interruption.
 pub(crate) const GRACE: Duration = Duration::from_secs(2);

@@ -10,8 +10,7 @@ use pbs_plan::{wire, Plan};
 use pbs_report::{tier_name, Facts, Opened, Source};
 use pbs_uapi::{Device, Event, EventKind, IDLE};
 
-use crate::device::{self, kernel_release};
-use crate::node::BATCH;
+use crate::device::{self, kernel_release, BATCH};
 use crate::Error;
 
 /// For how long a node is watched.

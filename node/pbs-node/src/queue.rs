@@ -13,8 +13,8 @@ use pbs_job::Machine;
 use serde::Serialize;
 
 use crate::clock::unix_ns;
-use crate::jobs::LEAD_NS;
 use crate::order::Noted;
+use crate::settings::LEAD_NS;
 use crate::{Declined, Error, Submission};
 
 /// A job that was submitted.
