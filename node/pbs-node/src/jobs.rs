@@ -391,13 +391,7 @@ impl Jobs {
     pub(crate) fn catch_up(&mut self, device: &Device, listener: &mut dyn Listener) {
         listener.news(News::EventsLost);
         for index in 0..self.runs.len() {
-            let run = self.runs[index].run;
-            let Some(state) = self.controller.run(run) else {
-                continue;
-            };
-            let open = state.ends.iter().enumerate();
-            for (process, _) in open.filter(|(_, end)| end.is_none()) {
-                let number = self.controller.number(run, process);
+            for number in self.open_processes(index) {
                 match device.process(number) {
                     // At the latest now.
                     Ok(Some(known)) => self.seen(index, &known, monotonic_ns()),
@@ -460,12 +454,7 @@ impl Jobs {
             if (self.controller.planned_start_ns(run)).is_some_and(|ns| ns > by_ns) {
                 continue;
             }
-            let Some(state) = self.controller.run(run) else {
-                continue;
-            };
-            let open = state.ends.iter().enumerate();
-            for (process, _) in open.filter(|(_, end)| end.is_none()) {
-                let number = self.controller.number(run, process);
+            for number in self.open_processes(index) {
                 // Who cannot be asked has ended, or was not started yet.
                 if let Ok(Some(known)) = device.process(number) {
                     self.controller.progressed(&known);
@@ -473,6 +462,21 @@ impl Jobs {
                 }
             }
         }
+    }
+
+    /// Numbers, in plans, of the processes of a run whose end was not heard.
+    fn open_processes(&mut self, index: usize) -> Vec<u32> {
+        let run = self.runs[index].run;
+        let Some(state) = self.controller.run(run) else {
+            return Vec::new();
+        };
+        let open = state.ends.iter().enumerate();
+        let open = open.filter(|(_, end)| end.is_none());
+        let open: Vec<usize> = open.map(|(process, _)| process).collect();
+        let numbers = open.into_iter();
+        numbers
+            .map(|process| self.controller.number(run, process))
+            .collect()
     }
 
     /// Hears what the kernel says of a process of a run.
@@ -572,12 +576,7 @@ impl Jobs {
         let Some(index) = self.runs.iter().position(|active| active.run == run) else {
             return;
         };
-        let Some(state) = self.controller.run(run) else {
-            return;
-        };
-        let open = state.ends.iter().enumerate();
-        for (process, _) in open.filter(|(_, end)| end.is_none()) {
-            let number = self.controller.number(run, process);
+        for number in self.open_processes(index) {
             if let Ok(Some(known)) = device.process(number) {
                 self.seen(index, &known, monotonic_ns());
             }
