@@ -66,9 +66,9 @@ impl Planner {
             return false;
         };
         let is_later = over.start >= from_s && over.start > window.start;
-        let told_s = self.policy.told_before_s;
-        let is_told = told_s.is_some_and(|told_s| over.start <= now_s.saturating_add(told_s));
-        if stays || is_told || !is_later || entry.is_running || entry.inside.is_some() {
+        let fixed_s = self.policy.fixed_before_s;
+        let is_fixed = fixed_s.is_some_and(|fixed_s| over.start <= now_s.saturating_add(fixed_s));
+        if stays || is_fixed || !is_later || entry.is_running || entry.inside.is_some() {
             return false;
         }
         self.backfill.decisions += 1;

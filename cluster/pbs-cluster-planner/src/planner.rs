@@ -384,7 +384,7 @@ impl Planner {
             classes.max() == need.kinds.iter().filter_map(Kind::cheapest).max()
         });
         if is_held
-            || self.policy.told_before_s.is_some()
+            || self.policy.fixed_before_s.is_some()
             || on_best && self.policy.mapping == Mapping::Cheapest
         {
             return;
