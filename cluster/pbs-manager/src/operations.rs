@@ -209,7 +209,8 @@ impl<E: Engine> Manager<E> {
         self.check_permission(caller, &request.user, "resize requests of others")?;
         let record = self.records.get(&id).ok_or(Error::NoRequest(id))?;
         let is_running = matches!(self.planner.state(id), Some(State::Running { .. }));
-        if record.is_reservation || record.within.is_some() || !is_running || record.phase.is_some() {
+        if record.is_reservation || record.within.is_some() || !is_running || record.phase.is_some()
+        {
             let what = format!(
                 "request {id} does not run, or in a reservation; what is planned is altered"
             );
@@ -336,7 +337,12 @@ impl<E: Engine> Manager<E> {
     }
 }
 
-fn record_of(wish: &Wish, request: &Request, index: Option<u64>, is_reservation: bool) -> RequestRecord {
+fn record_of(
+    wish: &Wish,
+    request: &Request,
+    index: Option<u64>,
+    is_reservation: bool,
+) -> RequestRecord {
     RequestRecord {
         request: request.clone(),
         within: wish.within,

@@ -2,9 +2,9 @@
 //! A job as it was written down: tasks that name the next tasks. Nothing is
 //! known of it yet; [`Draft::check`] makes a [`Job`] of it.
 
-use pbs_plan::{Line, Problem, Start};
+use pbs_plan::{Line, Start};
 
-use crate::{check, Action, Job};
+use crate::{Action, Job};
 
 /// A job request that nobody has checked.
 #[derive(Clone, Debug, Default)]
@@ -97,15 +97,6 @@ pub enum Kind {
     Calculation,
     /// See [`Action::Communication`](Action::Communication).
     Communication,
-}
-
-impl Draft {
-    /// The job, if its task net is a valid one (Glaß 2024, 7.1, item 1) and its
-    /// figures are in their ranges; else everything that is wrong, each with
-    /// the task or process that it is about.
-    pub fn check(self) -> Result<Job, Vec<Problem>> {
-        check::check(self)
-    }
 }
 
 impl Kind {

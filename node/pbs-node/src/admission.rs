@@ -7,9 +7,9 @@ use pbs_job::Job;
 use pbs_plan::Plan;
 use pbs_planner::{NotArranged, Turn};
 
-use crate::clock::monotonic_ns;
 use crate::active::ActiveJob;
 use crate::candidate::Candidate;
+use crate::clock::monotonic_ns;
 use crate::jobs::Jobs;
 use crate::predict::Forecast;
 use crate::submission::by_priority;
@@ -130,7 +130,11 @@ impl Jobs {
     }
 
     /// The jobs that wait in the history. One that cannot be read any more is declined.
-    fn submitted(&mut self, now_ns: u64, listener: &mut dyn Listener) -> Result<Vec<Candidate>, Error> {
+    fn submitted(
+        &mut self,
+        now_ns: u64,
+        listener: &mut dyn Listener,
+    ) -> Result<Vec<Candidate>, Error> {
         let mut candidates = Vec::new();
         for (id, ago_ns, request) in self.ledger.waiting()? {
             let submission = Submission::from_text(request, format!("run {id}"));

@@ -26,9 +26,7 @@ use crate::lease::Lease;
 use crate::processes::Processes;
 use crate::programs::{sooner, Ends, Programs, GRACE};
 use crate::progress::Progress;
-use crate::{
-    device, Error, Launch, Listener, News, Settings, SlowdownSource, Step, Submission,
-};
+use crate::{device, Error, Launch, Listener, News, Settings, SlowdownSource, Step, Submission};
 
 /// How often a plan is written because the kernel knew better: a process has ended while
 /// the plan was made. With hundreds of short jobs under way one nearly always has.
@@ -582,7 +580,9 @@ impl<L: Listener> Node<L> {
             }
         }
         let answered_ms = self.answer();
-        let lease_ms = self.lease.keep(&self.kernel.device, self.progress.in_force());
+        let lease_ms = self
+            .lease
+            .keep(&self.kernel.device, self.progress.in_force());
         Ok(Next::Wait(sooner(
             sooner(answered_ms, settled_ms),
             lease_ms.unwrap_or(-1),
