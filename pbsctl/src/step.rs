@@ -14,7 +14,8 @@ use serde_json::json;
 use crate::failure::{Failure, DEADLINE_MISSED, INCOMPLETE, INTERRUPTED};
 use crate::jobs::job_of;
 use crate::output::{write_err, Output};
-use crate::service::{submission, Socket, Terms};
+use crate::service::{submission, Terms};
+use crate::socket::Socket;
 
 const STEP_HELP: &str = "\
 Examples:
