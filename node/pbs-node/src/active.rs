@@ -9,7 +9,7 @@ use pbs_planner::Planned;
 
 use crate::candidate::Candidate;
 use crate::clock::unix_ns;
-use crate::order::Terms;
+use crate::orders::Terms;
 use crate::predict::Forecast;
 
 /// A run of a job.

@@ -3,7 +3,7 @@
 
 use pbs_history::{Kind, RunId};
 
-use crate::order::Terms;
+use crate::orders::Terms;
 use crate::Submission;
 
 /// A job that is to be admitted.

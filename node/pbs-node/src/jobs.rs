@@ -17,12 +17,11 @@ use crate::allocation::Allocations;
 use crate::clock::{monotonic_ns, since_1970};
 use crate::companions::SlowdownSource;
 use crate::ledger::Ledger;
-use crate::order::{Ending, Noted, Order, ProgramEnd, Terms};
+use crate::orders::{Ending, Noted, Order, ProgramEnd, Terms, Waiting};
 use crate::outcome::{self, JobOutcome};
 use crate::overlaps::Overlaps;
 use crate::saved::Saved;
 use crate::settings::{Settings, LEAD_NS};
-use crate::waiting::Waiting;
 use crate::{resume, Error, Listener, News, Submission};
 
 /// What to do next.

@@ -13,7 +13,7 @@ use pbs_job::Machine;
 use serde::Serialize;
 
 use crate::clock::unix_ns;
-use crate::order::Noted;
+use crate::orders::Noted;
 use crate::settings::LEAD_NS;
 use crate::{Declined, Error, Submission};
 

@@ -11,7 +11,7 @@ use pbs_uapi::Device;
 
 use crate::device::in_force;
 use crate::ledger::Ledger;
-use crate::order::{Ending, Noted};
+use crate::orders::{Ending, Noted};
 use crate::queue::is_submitted;
 use crate::saved::Saved;
 use crate::Error;

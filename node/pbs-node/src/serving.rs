@@ -10,7 +10,7 @@ use pbs_history::{RunFigures, RunId};
 
 use crate::allocation::{Allocation, Allocations};
 use crate::jobs::Jobs;
-use crate::order::{Ending, Order, Terms};
+use crate::orders::{Ending, Order, Terms};
 use crate::queue::RunSummary;
 use crate::{Alteration, Error, Listener, News, Node, Settings};
 

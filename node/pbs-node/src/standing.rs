@@ -6,9 +6,8 @@ use pbs_history::{RunFigures, RunId, State};
 use crate::active::ActiveJob;
 use crate::clock::{monotonic_ns, since_1970};
 use crate::jobs::Jobs;
-use crate::order::{Noted, Waits};
+use crate::orders::{Noted, Waiting, Waits};
 use crate::queue::{confined, RunSummary};
-use crate::waiting::Waiting;
 use crate::Error;
 
 impl Jobs {

@@ -5,7 +5,7 @@ use pbs_history::{Kind, RunId};
 
 use crate::candidate::Candidate;
 use crate::clock::unix_ns;
-use crate::order::{Ending, Noted, Order};
+use crate::orders::{Ending, Noted, Order};
 
 /// An order that waits.
 #[derive(Clone, Debug)]

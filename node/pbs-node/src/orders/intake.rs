@@ -7,9 +7,8 @@ use pbs_planner::validate_cpus;
 use crate::candidate::Candidate;
 use crate::clock::{monotonic_ns, since_1970, unix_ns};
 use crate::jobs::Jobs;
-use crate::order::{Ended, Ending, Noted, Order, Waits};
+use crate::orders::{Ended, Ending, Noted, Order, Waiting, Waits};
 use crate::submission::by_priority;
-use crate::waiting::Waiting;
 use crate::{Declined, Error, Listener, News, Submission};
 
 /// What is to be another way about a run.
