@@ -6,8 +6,8 @@ use std::fs::File;
 use pbs_report::Exit;
 use pbs_uapi::{Device, Refused, ATTACH_ONE_TASK};
 
+use crate::child_report::ChildReport;
 use crate::program::Program;
-use crate::said::Said;
 
 /// A forked program.
 #[derive(Debug)]
@@ -16,27 +16,27 @@ pub struct Child {
     pub program: Program,
     /// Its process id.
     pub pid: i32,
-    /// What the child has to say of itself.
-    pub(crate) says: File,
+    /// Reports of the child on itself.
+    pub(crate) reports: File,
     status: Option<i32>,
     /// For how long it had a CPU, once it has ended; 0: that is not known.
     pub(crate) ran_ns: u64,
 }
 
 impl Child {
-    /// A program that was just forked; `says`: where it says what it has to.
-    pub(crate) fn new(program: &Program, pid: i32, says: File) -> Self {
+    /// A program that was just forked; `reports` is what it writes about itself.
+    pub(crate) fn new(program: &Program, pid: i32, reports: File) -> Self {
         Self {
             program: program.clone(),
             pid,
-            says,
+            reports,
             status: None,
             ran_ns: 0,
         }
     }
 
-    /// Has it wait on the CPU of its process, so that attaching need not move it. If there
-    /// is no such CPU the kernel says so when it gets the plan.
+    /// Makes it wait on the CPU of its process: attaching need not move it then. If there is
+    /// no such CPU, the kernel refuses the plan.
     #[allow(unsafe_code)]
     pub(crate) fn pin(&self) {
         let cpus = &self.program.affinity;
@@ -129,7 +129,9 @@ impl Child {
 
     /// How it ended.
     pub fn exit(&mut self) -> Exit {
-        let said = self.status.and_then(|_| Said::read(&mut self.says));
+        let report = self
+            .status
+            .and_then(|_| ChildReport::read(&mut self.reports));
         let status = self.status.unwrap_or(0);
         let exited = self.status.is_some() && libc::WIFEXITED(status);
         let killed = self.status.is_some() && libc::WIFSIGNALED(status);
@@ -139,7 +141,7 @@ impl Child {
             pid: self.pid,
             code: exited.then(|| libc::WEXITSTATUS(status)),
             signal: killed.then(|| libc::WTERMSIG(status)),
-            error: said.map(|said| said.to_string()),
+            error: report.map(|report| report.to_string()),
         }
     }
 }

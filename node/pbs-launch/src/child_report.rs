@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::RawFd;
 
-/// What a child was about to do when it failed, or that it stands at the gate.
+/// The step at which a child failed, or its arrival at the gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Step {
@@ -42,19 +42,19 @@ impl Step {
     }
 }
 
-/// What a child says of itself: five bytes, the step and the errno.
+/// A report of a child on itself: five bytes, the step and the errno.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Said {
+pub(crate) struct ChildReport {
     pub(crate) step: Step,
     pub(crate) errno: i32,
 }
 
-impl Said {
+impl ChildReport {
     pub(crate) fn new(step: Step, errno: i32) -> Self {
         Self { step, errno }
     }
 
-    /// That the last call has failed.
+    /// A report that the last call has failed.
     pub(crate) fn failed(step: Step) -> Self {
         Self::new(step, io::Error::last_os_error().raw_os_error().unwrap_or(0))
     }
@@ -64,7 +64,7 @@ impl Said {
         [self.step as u8, a, b, c, d]
     }
 
-    /// What it says next; `None`: nothing, as it was executed, or killed.
+    /// Reads the next report; `None`: the child was executed, or killed.
     pub(crate) fn read(from: &mut File) -> Option<Self> {
         let mut bytes = [0; 5];
         from.read_exact(&mut bytes).ok()?;
@@ -74,7 +74,7 @@ impl Said {
     }
 }
 
-impl fmt::Display for Said {
+impl fmt::Display for ChildReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let what = match self.step {
             Step::Ready | Step::Execute => "",

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The gate: programs are forked up front, held there, and let go together.
 //!
-//! A program must not run before it is attached, or it would run as a normal
-//! one; and once the first is let go, the node may hardly get the CPU any more.
-//! So all children wait at one pipe, and closing its other end lets them all
-//! go in one call. They go on if the node has written a byte to a file before,
-//! which they have open: whether it closed the pipe or died is all the same, and
-//! that byte is the one point at which they are started. Who comes after a node
-//! that died looks at the file.
+//! A program must not run before it is attached: it would run as a normal one. Once the
+//! first program runs, the node may hardly get the CPU any more. Therefore all children
+//! wait at one pipe, and closing its other end releases them all in one call. They continue
+//! only if the node has written a byte to a file that they have open. It does not matter
+//! whether the node closed the pipe or died: that byte is the one point at which they are
+//! started. The successor of a node that died checks the file.
 //!
-//! From then on the class is what starts them: a program is executed when its
-//! process is first granted the CPU, in its slot and not before the tasks have
-//! ended that its own waits for. So no time is lost between the end of one and
-//! the start of the next, and nothing depends on when the node gets to run. What a
-//! program reads that waits for others may be made by them; it is opened as late.
+//! From then on the class starts them: a program is executed when its process is first
+//! granted the CPU, in its slot, after all tasks that its own task waits for. No time is
+//! lost between the end of one and the start of the next, and nothing depends on when the
+//! node gets to run. The input of a program that waits for others may be made by them, and
+//! is opened as late.
 
 use std::ffi::CString;
 use std::fs::{File, OpenOptions};
@@ -23,9 +22,9 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use crate::child::Child;
+use crate::child_report::{ChildReport, Step};
 use crate::files::Named;
 use crate::program::{Files, Prepared};
-use crate::said::{Said, Step};
 
 /// What a child answers when it was not executed.
 const NOT_EXECUTED: i32 = 127;
@@ -73,7 +72,7 @@ impl Gate {
         cgroup: Option<&File>,
         signals: &libc::sigset_t,
     ) -> io::Result<Child> {
-        let (says, say) = pipe()?;
+        let (reports, say) = pipe()?;
         let mut say = File::from(say);
         let argv = pointers(&prepared.argv);
         let environment = pointers(&prepared.environment);
@@ -88,13 +87,13 @@ impl Gate {
         match pid {
             -1 => Err(io::Error::last_os_error()),
             0 => {
-                let said = self.child(prepared, &argv, &environment, signals, &mut say);
-                let _ = say.write_all(&said.bytes());
+                let report = self.child(prepared, &argv, &environment, signals, &mut say);
+                let _ = say.write_all(&report.bytes());
                 // SAFETY: ends the child at once, without running what the
                 // parent has to run at its end.
                 unsafe { libc::_exit(NOT_EXECUTED) }
             }
-            _ => Ok(Child::new(&prepared.program, pid, says.into())),
+            _ => Ok(Child::new(&prepared.program, pid, reports.into())),
         }
     }
 
@@ -107,7 +106,7 @@ impl Gate {
         environment: &[*const libc::c_char],
         signals: &libc::sigset_t,
         say: &mut File,
-    ) -> Said {
+    ) -> ChildReport {
         // SAFETY: closes a descriptor that the child does not use after this, and it ends
         // without dropping it; calls with valid arguments.
         unsafe {
@@ -117,7 +116,7 @@ impl Gate {
             libc::sigprocmask(libc::SIG_SETMASK, signals, std::ptr::null_mut());
             if prepared.output_to_error && libc::dup2(libc::STDERR_FILENO, libc::STDOUT_FILENO) < 0
             {
-                return Said::failed(Step::Output);
+                return ChildReport::failed(Step::Output);
             }
         }
         if prepared.program.itself {
@@ -125,19 +124,22 @@ impl Gate {
             // SAFETY: a mask of all, as long as it says.
             unsafe { libc::sched_setaffinity(0, size_of_val(&EVERYWHERE), &EVERYWHERE) };
         }
-        if let Err(said) = stand_in(&prepared.files) {
-            return said;
+        if let Err(report) = stand_in(&prepared.files) {
+            return report;
         }
         if let Files::Of(..) = prepared.files {
-            // While it waits, too: a service that is killed has listened where its children
-            // would go on to, and talked to whom they would not hang up.
+            // Before waiting, too: otherwise the sockets of a killed service would stay open
+            // in its waiting children.
             close_others([&self.wait.as_fd(), &self.commit.as_fd(), &say.as_fd()]);
         }
-        if say.write_all(&Said::new(Step::Ready, 0).bytes()).is_err() {
-            return Said::failed(Step::Ready);
+        if say
+            .write_all(&ChildReport::new(Step::Ready, 0).bytes())
+            .is_err()
+        {
+            return ChildReport::failed(Step::Ready);
         }
         if !self.wait() {
-            return Said::new(Step::Execute, libc::ECANCELED);
+            return ChildReport::new(Step::Execute, libc::ECANCELED);
         }
         // SAFETY: calls with valid arguments; the vectors for execve end with null and
         // point to live C strings.
@@ -145,21 +147,21 @@ impl Gate {
             if let Some(input) = &prepared.late_input {
                 let input = libc::open(input.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
                 if input < 0 || libc::dup2(input, libc::STDIN_FILENO) < 0 {
-                    return Said::failed(Step::Input);
+                    return ChildReport::failed(Step::Input);
                 }
             }
-            let mut said = Said::new(Step::Execute, libc::ENOENT);
+            let mut report = ChildReport::new(Step::Execute, libc::ENOENT);
             for path in &prepared.paths {
                 libc::execve(path.as_ptr(), argv.as_ptr(), environment.as_ptr());
-                let failed = Said::failed(Step::Execute);
+                let failed = ChildReport::failed(Step::Execute);
                 match failed.errno {
                     libc::ENOENT | libc::ENOTDIR => {}
                     // One further on may be executed (execvp(3)).
-                    libc::EACCES => said = failed,
+                    libc::EACCES => report = failed,
                     _ => return failed,
                 }
             }
-            said
+            report
         }
     }
 
@@ -190,13 +192,13 @@ impl Gate {
     /// One of them can't, and why. The others stand there, or will.
     pub fn wait_ready(&self, children: &mut [Child]) -> io::Result<()> {
         for child in children {
-            match Said::read(&mut child.says) {
-                Some(Said {
+            match ChildReport::read(&mut child.reports) {
+                Some(ChildReport {
                     step: Step::Ready, ..
                 }) => child.pin(),
-                Some(said) => {
-                    let kind = io::Error::from_raw_os_error(said.errno).kind();
-                    let text = format!("{}: {said}", child.program.name);
+                Some(report) => {
+                    let kind = io::Error::from_raw_os_error(report.errno).kind();
+                    let text = format!("{}: {report}", child.program.name);
                     return Err(io::Error::new(kind, text));
                 }
                 None => {
@@ -239,7 +241,7 @@ pub fn was_released(commit: &Path) -> bool {
 }
 
 /// In the child: becomes who it is to be, and has its files stand in.
-fn stand_in(files: &Files) -> Result<(), Said> {
+fn stand_in(files: &Files) -> Result<(), ChildReport> {
     match files {
         Files::Opened(files) => {
             for (file, fd) in files {
@@ -247,7 +249,7 @@ fn stand_in(files: &Files) -> Result<(), Said> {
             }
         }
         Files::Of(rights, files) => {
-            rights.assume().map_err(Said::failed)?;
+            rights.assume().map_err(ChildReport::failed)?;
             for file in files {
                 stands_for(open(file)?, file.fd)?;
             }
@@ -273,20 +275,20 @@ fn close_others(kept: [&BorrowedFd<'_>; 3]) {
 }
 
 #[allow(unsafe_code)]
-fn open(file: &Named) -> Result<RawFd, Said> {
+fn open(file: &Named) -> Result<RawFd, ChildReport> {
     let flags = file.flags | libc::O_CLOEXEC | libc::O_NOCTTY;
     // SAFETY: the path is a live C string.
     match unsafe { libc::open(file.path.as_ptr(), flags, 0o666) } {
-        -1 => Err(Said::failed(Step::of_file(file.fd))),
+        -1 => Err(ChildReport::failed(Step::of_file(file.fd))),
         opened => Ok(opened),
     }
 }
 
 #[allow(unsafe_code)]
-fn stands_for(file: RawFd, fd: RawFd) -> Result<(), Said> {
+fn stands_for(file: RawFd, fd: RawFd) -> Result<(), ChildReport> {
     // SAFETY: replaces a descriptor of the child, which uses it no more.
     match unsafe { libc::dup2(file, fd) } {
-        -1 => Err(Said::failed(Step::of_file(fd))),
+        -1 => Err(ChildReport::failed(Step::of_file(fd))),
         _ => Ok(()),
     }
 }

@@ -11,12 +11,12 @@
 
 pub mod cgroup;
 mod child;
+mod child_report;
 mod files;
 mod gate;
 mod owner;
 mod place;
 mod program;
-mod said;
 pub mod signals;
 
 pub use child::{ended_child, Child, Exited};

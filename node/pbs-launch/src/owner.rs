@@ -11,8 +11,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::child_report::Step;
 use crate::files::{c_string, Named};
-use crate::said::Step;
 
 /// Where programs are looked for by default.
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
