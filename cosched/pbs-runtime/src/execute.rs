@@ -7,8 +7,8 @@ use std::sync::Arc;
 use pbs_csi::now_ns;
 
 use crate::accelerator::Argument;
-use crate::context::{Context, Guard};
 use crate::body::Body;
+use crate::context::{Context, Guard};
 use crate::graph::Task;
 use crate::memory::Memory;
 use crate::region::{Region, Transferred};

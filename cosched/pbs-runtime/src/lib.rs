@@ -42,6 +42,7 @@ mod pool;
 mod profile;
 mod region;
 mod report;
+mod run;
 mod runtime;
 
 pub use accelerator::{Accelerator, Argument, Buffer, Simulated};
