@@ -43,6 +43,7 @@ pub use page::Page;
 pub use placements::{
     placements_page, placements_picture, Panel, PlacedProcess, PlacedTask, Placements,
 };
+pub use point::Point;
 pub use printed::{Format, Table};
 pub use recording::{config_by_name, Opened, RecordedPlan, Recording, Source};
 pub use report::{Exit, Facts, Outcome, ProcessReport, Report, TaskReport};
@@ -50,10 +51,7 @@ pub use schedule::{
     held, schedule_chart, schedule_picture, schedule_tables, Schedule, ScheduleAfter, ScheduleCore,
     ScheduleNode, ScheduleTask,
 };
-pub use point::Point;
-pub use series::{
-    CpuSeries, ProcessSeries, Selection, Series, Signal, SlotStay, TaskSeries,
-};
+pub use series::{CpuSeries, ProcessSeries, Selection, Series, Signal, SlotStay, TaskSeries};
 pub use svg::escaped;
 pub use table::{columns, signal_table, table};
 pub use timeline::{ActualSegment, CpuTimeline, LaterPlan, Mark, MarkKind, PlannedSlot};
