@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::{Args, Subcommand};
-use pbs_node::signals::Signals;
+use pbs_launch::signals::Signals;
 use pbs_node_api::Submission;
 use pbs_rms_api::Cluster;
 use pbs_rms_apps::live::{Driver, News};

@@ -10,8 +10,9 @@ use clap_complete::engine::{ArgValueCandidates, ArgValueCompleter, CompletionCan
 use pbs_history::{Options, Store};
 use pbs_plan::Config;
 
-use crate::listing::{self, Row};
-use crate::queue::Source;
+use crate::column::column_names;
+use crate::row::Row;
+use crate::source::Source;
 
 /// The number and the name of each job that is not over.
 pub(crate) fn jobs() -> ArgValueCandidates {
@@ -63,7 +64,7 @@ pub(crate) fn columns() -> ArgValueCompleter {
             Some((before, begun)) => (format!("{before},"), begun),
             None => (String::new(), current),
         };
-        let names = listing::column_names().filter(|name| name.starts_with(begun));
+        let names = column_names().filter(|name| name.starts_with(begun));
         names
             .map(|name| CompletionCandidate::new(format!("{before}{name}")))
             .collect()

@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The command that prints what jobs have used, and what that predicts.
 
-use std::collections::{BTreeMap, HashMap};
-use std::path::{Path, PathBuf};
+use std::collections::HashMap;
 use std::process::ExitCode;
 
 use clap::Args;
-use jiff::tz::TimeZone;
-use jiff::Timestamp;
-use pbs_cosched::Cost;
 use pbs_history::{
     to_csv, Error, JobHistory, JobSummary, Options, Prediction, RatePrediction, RunFigures, Store,
-    TaskKey, TimePrediction, User, VariantKey,
+    TaskKey, User,
 };
 use pbs_report::{bytes, columns, grouped};
 use serde::Serialize;
@@ -19,7 +15,9 @@ use serde_json::json;
 
 use crate::complete;
 use crate::failure::Failure;
+use crate::history_file::HistoryFile;
 use crate::output::{counted, share, Output};
+use crate::times::local;
 
 const HISTORY_HELP: &str = "\
 Examples:
@@ -40,53 +38,6 @@ INSNS is what the next run of a task will retire, and what is planned for it;
 nine of ten runs are within the bounds that follow. PEAK MEMORY is the largest
 that was seen. Predictions are made of runs of the same command: a process whose
 command was changed begins anew.";
-
-/// The file of all runs, wherever it is needed.
-#[derive(Args, Debug)]
-pub(crate) struct HistoryFile {
-    /// The file that has what jobs have used
-    #[arg(
-        id = "history",
-        long,
-        env = "PBS_HISTORY",
-        value_name = "FILE",
-        default_value = HISTORY
-    )]
-    pub(crate) path: PathBuf,
-}
-
-/// That of the service, and of pbsctl run.
-const HISTORY: &str = "/var/lib/pbs/history.db";
-
-impl HistoryFile {
-    /// Whether no other was named.
-    pub(crate) fn is_usual(&self) -> bool {
-        self.path == Path::new(HISTORY)
-    }
-}
-
-/// What earlier runs tell of variants of tasks; nothing where there is no history.
-pub(crate) fn variants(history: &Path) -> Result<BTreeMap<VariantKey, TimePrediction>, Failure> {
-    if !history.exists() {
-        return Ok(BTreeMap::new());
-    }
-    let store = Store::open_read_only(history, Options::DEFAULT)?;
-    Ok(store.variants(None)?.into_iter().collect())
-}
-
-/// What earlier decisions of a scheduler tell that one costs (Rados 2019, 4.1).
-pub(crate) fn decision_cost(history: &Path, scheduler: &str) -> Result<Option<Cost>, Failure> {
-    if !history.exists() {
-        return Ok(None);
-    }
-    let store = Store::open_read_only(history, Options::DEFAULT)?;
-    let cost = store.decision_cost(scheduler)?;
-    Ok(cost.map(|cost| Cost {
-        a: cost.square_ns,
-        b: cost.linear_ns,
-        c: cost.constant_ns,
-    }))
-}
 
 #[derive(Args, Debug)]
 #[command(after_help = HISTORY_HELP)]
@@ -351,38 +302,5 @@ impl TaskView {
                 .peak_memory_bytes
                 .map_or("not seen".into(), bytes),
         ]
-    }
-}
-
-/// A time since 1970 as one of the local zone.
-pub(crate) fn local(unix_ns: u64) -> String {
-    time(unix_ns, &TimeZone::system())
-}
-
-/// A time since 1970 as one of that zone, with what it is off UTC:
-/// `2026-11-22T03:40:00+01:00`.
-pub(crate) fn time(unix_ns: u64, zone: &TimeZone) -> String {
-    let at = i64::try_from(unix_ns / 1_000_000_000).ok();
-    let at = at.and_then(|seconds| Timestamp::from_second(seconds).ok());
-    let at = at.unwrap_or(Timestamp::MAX).to_zoned(zone.clone());
-    at.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_are_those_of_the_zone() {
-        let zone = TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").unwrap();
-        for (seconds, text) in [
-            (0, "1970-01-01T01:00:00+01:00"),
-            (951_782_399, "2000-02-29T00:59:59+01:00"),
-            (1_792_889_999, "2026-10-25T02:59:59+02:00"),
-            (1_792_890_000, "2026-10-25T02:00:00+01:00"),
-        ] {
-            assert_eq!(time(seconds * 1_000_000_000, &zone), text);
-        }
-        assert_eq!(time(u64::MAX, &TimeZone::UTC), "2554-07-21T23:34:33+00:00");
     }
 }

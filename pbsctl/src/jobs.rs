@@ -12,7 +12,7 @@ use pbs_node::{by_priority, this_node, Submission};
 
 use crate::failure::Failure;
 use crate::files::{self, Kind};
-use crate::history::{variants, HistoryFile};
+use crate::history_file::{variants, HistoryFile};
 
 /// Jobs from files, and what they are planned with.
 #[derive(Args, Debug)]

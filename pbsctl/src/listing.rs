@@ -2,121 +2,15 @@
 //! How runs are listed: which of them, in which order, and with which columns. They come
 //! from the service or from the history.
 
-use std::fs;
-
 use clap::Args;
-use jiff::tz::TimeZone;
-use jiff::Timestamp;
-use pbs_job::cpu_list;
-use pbs_node::queue::RunSummary;
-use pbs_node_api::Job;
-use pbs_report::{columns, grouped};
-use serde::Serialize;
+use pbs_report::columns;
 
+use crate::column::{column, user, Around, Column, COLUMNS};
 use crate::complete;
-use crate::history::time;
-
-const SECOND_NS: u64 = 1_000_000_000;
+use crate::row::{Row, STATES};
 
 /// Runs that are over, of those that are shown without being asked for.
 const LAST: usize = 10;
-
-/// What runs are, in the order in which a run is it.
-const STATES: [&str; 5] = ["held", "waiting", "planned", "running", "over"];
-
-/// A run, as far as it is known.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub(crate) struct Row {
-    run: u64,
-    job: String,
-    /// Its user, by number.
-    uid: Option<u32>,
-    /// What it is run for.
-    kind: Option<String>,
-    state: String,
-    /// Why it waits, or did not come to its end.
-    reason: Option<String>,
-    outcome: Option<String>,
-    priority: Option<u32>,
-    /// The CPUs that it is confined to.
-    cpus: Option<Vec<u32>>,
-    submitted_unix_ns: u64,
-    deadline_unix_ns: Option<u64>,
-    expected_start_unix_ns: Option<u64>,
-    expected_end_unix_ns: Option<u64>,
-    started_unix_ns: Option<u64>,
-    ended_unix_ns: Option<u64>,
-    kept: Option<bool>,
-    /// Of how many tasks something is known.
-    tasks: Option<usize>,
-    /// And how many of them have ended.
-    tasks_ended: Option<usize>,
-}
-
-impl Row {
-    pub(crate) fn number(&self) -> u64 {
-        self.run
-    }
-
-    pub(crate) fn name(&self) -> &str {
-        &self.job
-    }
-
-    pub(crate) fn state(&self) -> &str {
-        &self.state
-    }
-}
-
-impl From<RunSummary> for Row {
-    fn from(run: RunSummary) -> Self {
-        Self {
-            run: run.run.0,
-            job: run.job,
-            uid: run.uid,
-            kind: Some(run.kind.to_string()),
-            state: run.state.into(),
-            reason: run.reason,
-            outcome: run.outcome.map(|outcome| outcome.to_string()),
-            priority: run.priority,
-            cpus: run.cpus,
-            submitted_unix_ns: run.submitted_unix_ns,
-            deadline_unix_ns: run.deadline_unix_ns,
-            expected_start_unix_ns: run.expected_start_unix_ns,
-            expected_end_unix_ns: run.expected_end_unix_ns,
-            started_unix_ns: run.started_unix_ns,
-            ended_unix_ns: run.ended_unix_ns,
-            kept: run.kept,
-            tasks: Some(run.tasks),
-            tasks_ended: Some(run.tasks_ended),
-        }
-    }
-}
-
-impl From<Job> for Row {
-    fn from(job: Job) -> Self {
-        Self {
-            run: job.number,
-            job: job.name,
-            uid: job.uid,
-            kind: None,
-            state: job.state,
-            reason: job.reason,
-            outcome: job.outcome,
-            priority: job.priority,
-            cpus: job.cpus,
-            submitted_unix_ns: job.submitted_unix_ns,
-            deadline_unix_ns: job.deadline_unix_ns,
-            expected_start_unix_ns: job.expected_start_unix_ns,
-            expected_end_unix_ns: job.expected_end_unix_ns,
-            started_unix_ns: job.started_unix_ns,
-            ended_unix_ns: job.ended_unix_ns,
-            kept: job.kept,
-            // The service tells them of one job at a time.
-            tasks: None,
-            tasks_ended: None,
-        }
-    }
-}
 
 /// Which runs, and what of them.
 #[derive(Args, Debug)]
@@ -164,107 +58,6 @@ pub(crate) struct ListingOptions {
 enum List {
     Help,
     Columns(Vec<&'static Column>),
-}
-
-/// By what runs are ordered.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Key {
-    Number(u64),
-    Text(String),
-}
-
-/// Something that can be said of a run.
-#[derive(Debug)]
-struct Column {
-    name: &'static str,
-    header: &'static str,
-    help: &'static str,
-    /// Shown when nothing else is asked for.
-    by_default: bool,
-    cell: fn(&Row, &Around) -> Option<String>,
-    key: fn(&Row, &Around) -> Option<Key>,
-}
-
-/// What cells are made with.
-struct Around {
-    now_unix_ns: u64,
-    zone: TimeZone,
-    /// Lines of /etc/passwd.
-    users: String,
-}
-
-#[rustfmt::skip]
-static COLUMNS: [Column; 19] = [
-    Column { name: "run", header: "RUN", by_default: true, help: "its number",
-        cell: |run, _| Some(run.run.to_string()), key: |run, _| number(run.run) },
-    Column { name: "job", header: "JOB", by_default: true, help: "the name of its job",
-        cell: |run, _| Some(run.job.clone()), key: |run, _| text(&run.job) },
-    Column { name: "user", header: "USER", by_default: true, help: "who wants it",
-        cell: user, key: |run, around| Some(Key::Text(user(run, around)?)) },
-    Column { name: "for", header: "FOR", by_default: false, help: "what it is run for",
-        cell: |run, _| run.kind.clone(), key: |run, _| text(run.kind.as_ref()?) },
-    Column { name: "state", header: "STATE", by_default: true,
-        help: "held, waiting, planned, running or over",
-        cell: |run, _| Some(run.state.clone()), key: |run, _| {
-            number(STATES.iter().position(|state| *state == run.state)? as u64)
-        } },
-    Column { name: "priority", header: "PRIORITY", by_default: false,
-        help: "how important it is: more goes first",
-        cell: |run, _| Some(run.priority?.to_string()),
-        key: |run, _| number(run.priority?.into()) },
-    Column { name: "cpus", header: "CPUS", by_default: false,
-        help: "the CPUs that it is confined to",
-        cell: |run, _| Some(cpu_list(run.cpus.as_ref()?)),
-        key: |run, _| number((*run.cpus.as_ref()?.first()?).into()) },
-    Column { name: "submitted", header: "SUBMITTED", by_default: true, help: "when it was submitted",
-        cell: |run, around| Some(time(run.submitted_unix_ns, &around.zone)),
-        key: |run, _| number(run.submitted_unix_ns) },
-    Column { name: "age", header: "AGE", by_default: false, help: "how long ago that was",
-        cell: |run, around| Some(span(around.now_unix_ns.saturating_sub(run.submitted_unix_ns))),
-        key: |run, around| number(around.now_unix_ns.saturating_sub(run.submitted_unix_ns)) },
-    Column { name: "start", header: "START", by_default: false,
-        help: "when it began, or is planned to",
-        cell: |run, around| Some(time(start_ns(run)?, &around.zone)), key: |run, _| number(start_ns(run)?) },
-    Column { name: "end", header: "END", by_default: false,
-        help: "when it was over, or is planned to be",
-        cell: |run, around| Some(time(end_ns(run)?, &around.zone)), key: |run, _| number(end_ns(run)?) },
-    Column { name: "deadline", header: "DEADLINE", by_default: false,
-        help: "when it is to have ended",
-        cell: |run, around| Some(time(run.deadline_unix_ns?, &around.zone)),
-        key: |run, _| number(run.deadline_unix_ns?) },
-    Column { name: "time", header: "TIME", by_default: true, help: "how long it has run",
-        cell: |run, around| Some(span(time_ns(run, around)?)),
-        key: |run, around| number(time_ns(run, around)?) },
-    Column { name: "left", header: "LEFT", by_default: true,
-        help: "how long until its deadline; with - before it, how long it is over that",
-        cell: left, key: |run, _| (run.state != "over").then_some(())
-            .and_then(|()| number(run.deadline_unix_ns?)) },
-    Column { name: "expected", header: "EXPECTED", by_default: false,
-        help: "how long until its planned end",
-        cell: |run, around| Some(span(expected_ns(run, around)?)),
-        key: |run, around| number(expected_ns(run, around)?) },
-    Column { name: "done", header: "DONE", by_default: true,
-        help: "how many of its tasks have ended, and of how many something is known",
-        cell: |run, _| {
-            let tasks = run.tasks.filter(|&tasks| tasks > 0)?;
-            Some(format!("{}/{}", grouped(run.tasks_ended? as u64), grouped(tasks as u64)))
-        },
-        key: |run, _| number((run.tasks_ended? as u64 * 1_000_000).checked_div(run.tasks? as u64)?) },
-    Column { name: "outcome", header: "OUTCOME", by_default: true, help: "how it ended",
-        cell: |run, _| run.outcome.clone(),
-        key: |run, _| text(run.outcome.as_ref()?) },
-    Column { name: "kept", header: "KEPT", by_default: false,
-        help: "whether it kept its deadline",
-        cell: |run, _| Some(if run.kept? { "yes" } else { "NO" }.into()),
-        key: |run, _| number(run.kept?.into()) },
-    Column { name: "reason", header: "REASON", by_default: true,
-        help: "why it waits, or did not come to its end",
-        cell: |run, _| run.reason.clone(), key: |run, _| text(run.reason.as_ref()?) },
-];
-
-/// The names of the columns.
-pub(crate) fn column_names() -> impl Iterator<Item = &'static str> {
-    COLUMNS.iter().map(|column| column.name)
 }
 
 impl ListingOptions {
@@ -350,26 +143,6 @@ impl ListingOptions {
     }
 }
 
-impl Around {
-    fn new() -> Self {
-        let now_ns = Timestamp::now().as_nanosecond();
-        Self {
-            now_unix_ns: u64::try_from(now_ns).unwrap_or(0),
-            zone: TimeZone::system(),
-            // Without it users are numbers.
-            users: fs::read_to_string("/etc/passwd").unwrap_or_default(),
-        }
-    }
-}
-
-fn column(name: &str) -> Result<&'static Column, String> {
-    let found = COLUMNS.iter().find(|column| column.name == name);
-    found.ok_or_else(|| {
-        let names: Vec<_> = column_names().collect();
-        format!("there is no such column; write one of {}", names.join(", "))
-    })
-}
-
 fn list(names: &str) -> Result<List, String> {
     if names == "help" {
         return Ok(List::Help);
@@ -398,66 +171,16 @@ fn matches(pattern: &str, text: &str) -> bool {
     left.ends_with(last)
 }
 
-fn number(number: u64) -> Option<Key> {
-    Some(Key::Number(number))
-}
-
-fn text(text: &str) -> Option<Key> {
-    Some(Key::Text(text.into()))
-}
-
-fn user(run: &Row, around: &Around) -> Option<String> {
-    let uid = run.uid?.to_string();
-    let name = around.users.lines().find_map(|line| {
-        let mut fields = line.split(':');
-        let name = fields.next()?;
-        (fields.nth(1)? == uid).then(|| name.to_string())
-    });
-    Some(name.unwrap_or(uid))
-}
-
-fn start_ns(run: &Row) -> Option<u64> {
-    run.started_unix_ns.or(run.expected_start_unix_ns)
-}
-
-fn end_ns(run: &Row) -> Option<u64> {
-    run.ended_unix_ns.or(run.expected_end_unix_ns)
-}
-
-fn time_ns(run: &Row, around: &Around) -> Option<u64> {
-    let until_ns = run.ended_unix_ns.unwrap_or(around.now_unix_ns);
-    Some(until_ns.saturating_sub(run.started_unix_ns?))
-}
-
-fn expected_ns(run: &Row, around: &Around) -> Option<u64> {
-    let end_ns = run.expected_end_unix_ns.filter(|_| run.state != "over")?;
-    Some(end_ns.saturating_sub(around.now_unix_ns))
-}
-
-fn left(run: &Row, around: &Around) -> Option<String> {
-    let deadline_ns = run.deadline_unix_ns.filter(|_| run.state != "over")?;
-    Some(match deadline_ns.checked_sub(around.now_unix_ns) {
-        Some(left_ns) => span(left_ns),
-        None => format!("-{}", span(around.now_unix_ns - deadline_ns)),
-    })
-}
-
-/// A time span in full seconds, as squeue writes it: 0:07, 1:02:03, 4-05:06:07.
-fn span(ns: u64) -> String {
-    let s = ns / SECOND_NS;
-    let (days, hours, minutes, seconds) = (s / 86_400, s / 3_600 % 24, s / 60 % 60, s % 60);
-    match (days, hours) {
-        (0, 0) => format!("{minutes}:{seconds:02}"),
-        (0, _) => format!("{hours}:{minutes:02}:{seconds:02}"),
-        _ => format!("{days}-{hours:02}:{minutes:02}:{seconds:02}"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use clap::Parser;
+    use jiff::tz::TimeZone;
 
     use super::*;
+    use crate::column::{column_names, span};
+    use crate::times::time;
+
+    const SECOND_NS: u64 = 1_000_000_000;
 
     #[derive(Parser)]
     struct Line {

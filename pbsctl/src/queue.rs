@@ -5,21 +5,24 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Args;
-use pbs_history::{Options, RunId, Store};
+use pbs_history::RunId;
 use pbs_node::device::rate_insns_per_ms;
 use pbs_node::queue::{self, Submitted};
 use pbs_node::Submission;
-use pbs_node_api::Filter;
 use pbs_report::ms;
 use serde_json::json;
 
+use crate::column::column_names;
 use crate::complete;
 use crate::failure::Failure;
-use crate::history::HistoryFile;
+use crate::history_file::HistoryFile;
 use crate::jobs::{self, JobFiles};
-use crate::listing::{self, ListingOptions, Row};
-use crate::output::{write_err, Output};
-use crate::service::{self, Socket, Terms};
+use crate::listing::ListingOptions;
+use crate::output::Output;
+use crate::row::Row;
+use crate::service::{self, Terms};
+use crate::socket::Socket;
+use crate::source::Source;
 use crate::{quantities, watch};
 
 const SUBMIT_HELP: &str = "\
@@ -69,16 +72,6 @@ pub(crate) struct SubmitOptions {
 
     #[command(flatten)]
     pub(crate) socket: Socket,
-}
-
-/// Where runs are known: by the service if there is one, unless another history is named.
-#[derive(Args, Debug)]
-pub(crate) struct Source {
-    #[command(flatten)]
-    pub(crate) socket: Socket,
-
-    #[command(flatten)]
-    pub(crate) history: HistoryFile,
 }
 
 const JOBS_HELP: &str = "\
@@ -175,7 +168,7 @@ pub(crate) fn withdraw(out: Output, options: &WithdrawOptions) -> Result<ExitCod
 pub(crate) fn jobs(out: Output, options: &JobsOptions) -> Result<ExitCode, Failure> {
     let listing = &options.listing;
     if let Some(help) = listing.help() {
-        let columns: Vec<_> = listing::column_names().collect();
+        let columns: Vec<_> = column_names().collect();
         out.print(&json!({ "columns": columns }), || help)?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -195,33 +188,4 @@ pub(crate) fn jobs(out: Output, options: &JobsOptions) -> Result<ExitCode, Failu
     let runs = listing.choose(options.source.runs(listing.enough())?);
     out.print(&json!({ "runs": runs }), || text(&runs))?;
     Ok(ExitCode::SUCCESS)
-}
-
-impl Source {
-    /// All runs that are not over and so many of those that are; `None`: all of them.
-    /// Without a service and a history there are none.
-    pub(crate) fn runs(&self, last: Option<usize>) -> Result<Vec<Row>, Failure> {
-        if self.socket.is_there() && self.history.is_usual() {
-            match self.socket.connect() {
-                Ok(mut client) => {
-                    let all = i64::MAX as u64;
-                    let filter = Filter {
-                        last: Some(last.map_or(all, |last| last as u64)),
-                        ..Filter::default()
-                    };
-                    return Ok(rows(client.list(&filter)?));
-                }
-                Err(failure) => write_err(&format!("{failure}. This is what the history says.\n")),
-            }
-        }
-        match Store::open_read_only(&self.history.path, Options::DEFAULT) {
-            Ok(store) => Ok(rows(queue::runs(&store, last)?)),
-            Err(pbs_history::Error::Missing(_)) => Ok(Vec::new()),
-            Err(error) => Err(error.into()),
-        }
-    }
-}
-
-fn rows<T: Into<Row>>(runs: Vec<T>) -> Vec<Row> {
-    runs.into_iter().map(Into::into).collect()
 }

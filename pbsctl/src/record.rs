@@ -8,7 +8,7 @@ use std::process::{Child, Command, ExitCode, ExitStatus};
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use pbs_node::signals::{wait, Signals};
+use pbs_launch::signals::{wait, Signals};
 use pbs_record::Recorder;
 use pbs_uapi::Inputs;
 use serde::Serialize;

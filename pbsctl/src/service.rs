@@ -6,9 +6,10 @@ use std::process::ExitCode;
 
 use clap::Args;
 use pbs_job::cpu_list;
-use pbs_node::{Declined, Limit};
+use pbs_launch::Limit;
+use pbs_node::Declined;
 use pbs_node_api::{
-    Alteration, Array, Client, Environment, Job, JobKey, Refusal, Shown, Status, Submission,
+    Alteration, Array, Environment, Job, JobKey, Refusal, Shown, Status, Submission,
 };
 use pbs_report::{columns, grouped, ms};
 use serde_json::json;
@@ -16,39 +17,10 @@ use serde_json::json;
 use crate::complete;
 use crate::failure::Failure;
 use crate::files::{self, Kind};
-use crate::history::local;
 use crate::output::Output;
 use crate::quantities::ns;
-
-/// Where the service of this node listens.
-#[derive(Args, Debug)]
-pub(crate) struct Socket {
-    /// The socket of the service of this node
-    #[arg(
-        id = "socket",
-        long = "socket",
-        env = "PBS_SOCKET",
-        value_name = "PATH",
-        default_value = pbs_node_api::SOCKET
-    )]
-    pub(crate) path: PathBuf,
-}
-
-impl Socket {
-    /// Whether there is a service to be asked.
-    pub(crate) fn is_there(&self) -> bool {
-        self.path.exists()
-    }
-
-    pub(crate) fn connect(&self) -> Result<Client, Failure> {
-        Client::connect(&self.path).map_err(|error| {
-            Failure::Failed(format!(
-                "{}: {error}; is pbsd running? See systemctl status pbsd",
-                self.path.display()
-            ))
-        })
-    }
-}
+use crate::socket::Socket;
+use crate::times::local;
 
 /// How a job is submitted to the service.
 #[derive(Args, Clone, Debug, Default)]

@@ -7,14 +7,15 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use pbs_node::signals::{wait_for, Signals};
+use pbs_launch::signals::{wait_for, Signals};
 use pbs_slurm_step::{End, Error, Request, SlurmStep, Waits};
 use serde_json::json;
 
 use crate::failure::{Failure, DEADLINE_MISSED, INCOMPLETE, INTERRUPTED};
 use crate::jobs::job_of;
 use crate::output::{write_err, Output};
-use crate::service::{submission, Socket, Terms};
+use crate::service::{submission, Terms};
+use crate::socket::Socket;
 
 const STEP_HELP: &str = "\
 Examples:

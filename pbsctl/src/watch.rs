@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use pbs_node::signals::{wait, Signals};
+use pbs_launch::signals::{wait, Signals};
 
 use crate::failure::Failure;
 use crate::output::Output;

@@ -47,7 +47,7 @@ pub struct Step {
 
 /// An allocation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Kept {
+struct Allocation {
     uid: u32,
     cpus: BTreeSet<u32>,
     memory_bytes: Option<u64>,
@@ -56,7 +56,7 @@ struct Kept {
     steps: BTreeMap<u32, Process>,
 }
 
-impl Kept {
+impl Allocation {
     fn has_memory(&self, number: u32, job: &Job) -> Result<(), Refusal> {
         let asked_bytes = job.processes.iter().map(|it| it.memory_bytes);
         let asked_bytes = asked_bytes.fold(0, u64::saturating_add);
@@ -79,7 +79,7 @@ impl Kept {
 pub struct Allocations {
     file: PathBuf,
     topology: Topology,
-    kept: BTreeMap<u32, Kept>,
+    kept: BTreeMap<u32, Allocation>,
 }
 
 impl Allocations {
@@ -132,7 +132,7 @@ impl Allocations {
                 "there are {MOST_ALLOCATIONS} allocations already"
             )));
         }
-        let kept = self.kept.entry(number).or_insert_with(|| Kept {
+        let kept = self.kept.entry(number).or_insert_with(|| Allocation {
             uid: step.uid,
             cpus: cpus.clone(),
             memory_bytes: step.memory_bytes,
@@ -186,7 +186,7 @@ impl Allocations {
             kept.steps.retain(|_, process| process.lives());
             changed |= kept.steps.len() != before;
         }
-        let is_over = |kept: &Kept| kept.steps.is_empty();
+        let is_over = |kept: &Allocation| kept.steps.is_empty();
         let over = self.kept.iter().filter(|(_, kept)| is_over(kept));
         let over: Vec<_> = over.map(|(number, _)| *number).collect();
         self.kept.retain(|_, kept| !is_over(kept));
@@ -232,7 +232,7 @@ impl Allocations {
 
     /// What the node is to know of them.
     pub fn of_node(&self) -> BTreeMap<u32, pbs_node::Allocation> {
-        let of_node = |kept: &Kept| pbs_node::Allocation {
+        let of_node = |kept: &Allocation| pbs_node::Allocation {
             cpus: kept.cpus.clone(),
             until_unix_ns: kept.until_unix_s.map(|s| s.saturating_mul(1_000_000_000)),
         };

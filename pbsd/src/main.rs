@@ -12,8 +12,9 @@ use std::thread;
 
 use clap::Parser;
 use pbs_job::{machine_from_toml, Machine};
-use pbs_node::signals::Signals;
-use pbs_node::{cgroup, stay_off, this_node, Aim, Error, Node, Options, Settings};
+use pbs_launch::signals::Signals;
+use pbs_launch::{cgroup, stay_off};
+use pbs_node::{this_node, Aim, Error, Node, Options, Settings};
 use pbsd::allocations::Allocations;
 use pbsd::inbox::{inbox, Sender};
 use pbsd::service::{Service, Teller};

@@ -9,12 +9,12 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use pbs_history::RunId;
+use pbs_launch::signals::{wait_for, Signals};
+use pbs_launch::{Limit, Owner};
 use pbs_node::device::kernel_release;
 use pbs_node::queue::RunSummary;
-use pbs_node::signals::{wait_for, Signals};
 use pbs_node::{
-    Alteration, Error, JobOutcome, Limit, Listener, News, Next, Node, Order, Owner, RunDetails,
-    Submission, Terms,
+    Alteration, Error, JobOutcome, Listener, News, Next, Node, Order, RunDetails, Submission, Terms,
 };
 use pbs_node_api::{
     Allocated, Deallocated, Explanation, Filter, Job, JobKey, Notice, Plan, Refusal, Shown, Status,

@@ -5,12 +5,12 @@
 use std::ops::Range;
 
 use pbs_profile::Profile;
+use pbs_site::Whom;
 
 use crate::machine::ResourceId;
 use crate::memory::Memory;
 use crate::rules::{Limit, Rules};
-use crate::system::NOTHING;
-use pbs_site::Whom;
+use crate::types::NOTHING;
 
 /// More than anybody can have.
 const UNLIMITED: u64 = 1 << 61;

@@ -1,39 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Backfilling: who was to start later moves up where somebody left (Keller, 5.4).
 
-use std::ops::Bound;
-
-use crate::planner::{Planner, Turn};
-use crate::request::{RequestId, When};
-
-/// So often within a horizon those are looked at that wait behind it.
-const LOOKS: u64 = 8;
+use crate::planner::Planner;
+use crate::request::When;
+use crate::sweep::Sweep;
+use crate::types::RequestId;
 
 /// So many of them at once find nothing before the others are not asked.
 const MAX_TRIES: usize = 256;
-
-/// How far one has come in going through all that is planned. What becomes free meanwhile
-/// is seen by those whose turn is still to come; for the others one goes through once more.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Backfill {
-    /// Those that start from then on are looked at; `None`: nobody is.
-    from_s: Option<u64>,
-    /// The last that was looked at.
-    last: Option<Turn>,
-    /// The same for the next time.
-    again_s: Option<u64>,
-}
-
-impl Backfill {
-    /// Something became free from a time on.
-    pub(crate) fn add(&mut self, from_s: u64) {
-        let least = |of: Option<u64>| Some(of.map_or(from_s, |of| of.min(from_s)));
-        if self.from_s.is_some() && self.last.is_some() {
-            self.again_s = least(self.again_s);
-        }
-        self.from_s = least(self.from_s);
-    }
-}
 
 impl Planner {
     /// Whether there are requests to be looked at for a better place.
@@ -43,7 +17,7 @@ impl Planner {
 
     /// How many times a better place was sought so far: Keller's backfills (6).
     pub fn decisions(&self) -> u64 {
-        self.decisions
+        self.backfill.decisions
     }
 
     /// Looks at so many requests, by priority and time of submission, each for an earlier
@@ -58,16 +32,16 @@ impl Planner {
             let Some(from_s) = self.backfill.from_s else {
                 break;
             };
-            let after = self.backfill.last.map_or(Bound::Unbounded, Bound::Excluded);
-            match self.planned.range((after, Bound::Unbounded)).next() {
-                Some(&turn) => {
+            match self.queues.next_planned(self.backfill.last) {
+                Some(turn) => {
                     self.backfill.last = Some(turn);
                     moved += usize::from(self.improve(now_s, from_s, turn.2));
                 }
                 None => {
-                    self.backfill = Backfill {
+                    self.backfill = Sweep {
                         from_s: self.backfill.again_s,
-                        ..Backfill::default()
+                        decisions: self.backfill.decisions,
+                        ..Sweep::default()
                     };
                 }
             }
@@ -92,12 +66,12 @@ impl Planner {
             return false;
         };
         let is_later = over.start >= from_s && over.start > window.start;
-        let told_s = self.policy.told_before_s;
-        let is_told = told_s.is_some_and(|told_s| over.start <= now_s.saturating_add(told_s));
-        if stays || is_told || !is_later || entry.is_running || entry.inside.is_some() {
+        let fixed_s = self.policy.fixed_before_s;
+        let is_fixed = fixed_s.is_some_and(|fixed_s| over.start <= now_s.saturating_add(fixed_s));
+        if stays || is_fixed || !is_later || entry.is_running || entry.inside.is_some() {
             return false;
         }
-        self.decisions += 1;
+        self.backfill.decisions += 1;
         let placed = entry.place.as_ref().map_or(&[][..], |place| &place.nodes);
         let (machine, nodes) = (&self.machine, &self.nodes);
         if !nodes.may_start_before(machine, &need, placed, over.start) {
@@ -130,9 +104,9 @@ impl Planner {
             }
             Some(place) => {
                 self.nodes.settle(&self.machine, &old.nodes);
-                self.starts.remove(&(old.start_s, id));
+                self.queues.move_start(old.start_s, id);
                 self.set_place(id, place);
-                if self.followers.contains_key(&id) {
+                if self.followers.has(id) {
                     // They may move up behind it.
                     self.backfill.add(over.end);
                 }
@@ -143,7 +117,7 @@ impl Planner {
 
     /// Those that wait, and whose time is over: they can't be in time any more.
     pub fn hopeless(&self, now_s: u64) -> Vec<RequestId> {
-        let waiting = self.waiting.iter().filter_map(|&(_, _, id)| {
+        let waiting = self.queues.waiting().filter_map(|id| {
             let entry = self.entries.get(&id)?;
             let window = entry.when.window(now_s, entry.need.duration_s);
             let last_s = window.end.checked_sub(entry.need.duration_s);
@@ -161,7 +135,8 @@ impl Planner {
         let most = self.policy.horizon_s.map_or(usize::MAX, |_| MAX_TRIES);
         loop {
             let (before, mut in_vain) = (planned.len(), 0);
-            for (_, _, id) in self.waiting.clone() {
+            let waiting: Vec<RequestId> = self.queues.waiting().collect();
+            for id in waiting {
                 match self.seek_place(now_s, id) {
                     true => planned.push(id),
                     false => in_vain += 1,
@@ -175,24 +150,13 @@ impl Planner {
                 break;
             }
         }
-        self.look_s = None;
-        self.look_again(now_s);
+        self.queues.checked();
+        self.queues.check_again(now_s, self.policy.horizon_s);
         planned
-    }
-
-    /// Where there is a horizon, those that wait are looked at again before much of it has
-    /// passed.
-    pub(crate) fn look_again(&mut self, now_s: u64) {
-        let horizon_s = self.policy.horizon_s.filter(|_| !self.waiting.is_empty());
-        let look_s = horizon_s.map(|horizon_s| now_s.saturating_add((horizon_s / LOOKS).max(1)));
-        self.look_s = match (self.look_s, look_s) {
-            (Some(before_s), Some(look_s)) => Some(before_s.min(look_s)),
-            (_, look_s) => look_s,
-        };
     }
 
     /// When those that wait are to be looked at again by [`Self::plan_waiting`].
     pub fn next_look_s(&self) -> Option<u64> {
-        self.look_s
+        self.queues.next_check_s()
     }
 }

@@ -7,8 +7,8 @@ use std::ops::Range;
 use pbs_site::Mapping;
 
 use crate::machine::Machine;
-use crate::map::Placed;
 use crate::nodes::Nodes;
+use crate::placed::Placed;
 
 /// A node with how much of something it offers.
 pub(crate) type Host = (usize, u64);

@@ -14,11 +14,12 @@ use std::sync::Arc;
 use pbs_profile::{find_first_hole, intersection, FreeSlots, Need as Hole, Profile, FOREVER};
 
 use crate::machine::Machine;
-use crate::map::{by_node, taken, Placed};
 use crate::need::{Impossible, Need};
+use crate::placed::{by_node, taken, Placed};
 use crate::planner::Planner;
-use crate::request::{Request, RequestId};
+use crate::request::Request;
 use crate::search::enough;
+use crate::types::RequestId;
 
 /// All profiles of a cluster, of what is free.
 #[derive(Clone, Debug)]

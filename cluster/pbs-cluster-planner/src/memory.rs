@@ -2,8 +2,6 @@
 //! What the plan takes of memory: Keller's report of his resource usage vectors (6, example
 //! 4).
 
-use crate::planner::Planner;
-
 /// Vectors with their slots.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Vectors {
@@ -32,14 +30,4 @@ pub struct Memory {
     pub nodes: Vectors,
     /// Of users and groups: usdRS.
     pub consumers: Vectors,
-}
-
-impl Planner {
-    /// What the plan takes of memory; what is in reservations left out.
-    pub fn memory(&self) -> Memory {
-        let mut memory = Memory::default();
-        self.system.count_memory(&mut memory);
-        self.nodes.count_memory(&mut memory);
-        memory
-    }
 }

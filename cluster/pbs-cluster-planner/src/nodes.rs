@@ -13,10 +13,10 @@ use pbs_profile::FOREVER;
 
 use crate::gaps::Gaps;
 use crate::machine::{Class, Machine, ResourceId, NCPUS};
-use crate::map::{by_node, taken, Placed};
 use crate::memory::Memory;
 use crate::need::{Fit, Kind, Need};
 use crate::node_plan::NodePlan;
+use crate::placed::{by_node, taken, Placed};
 
 /// The plans of all nodes, in the machine's order.
 #[derive(Clone, Debug)]

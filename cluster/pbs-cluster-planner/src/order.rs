@@ -5,11 +5,10 @@
 //! Who follows is planned behind the planned end of what it follows, and moves with it. Who
 //! is held has no place until it is released: what it waits for may never come.
 
-use std::collections::BTreeSet;
 use std::ops::Range;
 
 use crate::planner::{Entry, Planner};
-use crate::request::RequestId;
+use crate::types::RequestId;
 
 impl Planner {
     /// When a request may be in the plan (Keller, 5.1), at points that are as far apart as
@@ -30,24 +29,12 @@ impl Planner {
 
     /// Who follows a request.
     pub fn followers(&self, id: RequestId) -> impl Iterator<Item = RequestId> + '_ {
-        self.followers.get(&id).into_iter().flatten().copied()
-    }
-
-    /// Notes what a request follows.
-    pub(crate) fn follow(&mut self, id: RequestId, after: &[RequestId]) {
-        for before in after {
-            self.followers.entry(*before).or_default().insert(id);
-        }
+        self.followers.of(id)
     }
 
     /// A request is over or wanted no more: it follows nobody, and nobody follows it.
     pub(crate) fn unfollow(&mut self, id: RequestId, after: &[RequestId]) {
-        for before in after {
-            if let Some(followers) = self.followers.get_mut(before) {
-                followers.remove(&id);
-            }
-        }
-        for follower in self.followers.remove(&id).into_iter().flatten() {
+        for follower in self.followers.remove(id, after) {
             if let Some(entry) = self.entries.get_mut(&follower) {
                 entry.after.retain(|before| *before != id);
             }
@@ -60,7 +47,7 @@ impl Planner {
         for &follower in followers {
             if let Some(entry) = self.entries.get_mut(&follower) {
                 entry.after.push(id);
-                self.follow(follower, &[id]);
+                self.followers.add(follower, &[id]);
             }
         }
     }
@@ -76,7 +63,7 @@ impl Planner {
         }
         if let Some(entry) = self.entries.get_mut(&id) {
             entry.is_held = is_held;
-            self.waiting.insert(entry.turn(id));
+            self.queues.wait(entry.turn(id));
         }
         self.changed(id);
     }
@@ -84,7 +71,7 @@ impl Planner {
     /// Moves those that would start before what they follow is over. Who moved.
     pub(crate) fn keep_order(&mut self, now_s: u64) -> Vec<RequestId> {
         // What is followed came first, so each is looked at when those before it stand.
-        let followers: BTreeSet<RequestId> = self.followers.values().flatten().copied().collect();
+        let followers = self.followers.all();
         let mut moved = Vec::new();
         for id in followers {
             let Some(entry) = self.entries.get(&id) else {
@@ -117,7 +104,7 @@ impl Planner {
                 true
             }
             None => {
-                self.waiting.insert(turn);
+                self.queues.wait(turn);
                 false
             }
         }

@@ -2,23 +2,29 @@
 //! The planner: requests come, are planned, start and end (Keller, 5).
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-use pbs_site::{Mapping, Whom};
+use pbs_site::Mapping;
 
-use crate::backfill::Backfill;
 use crate::choice::price;
+use crate::counts::Counts;
+use crate::followers::Followers;
 use crate::machine::{Machine, NCPUS};
-use crate::map::{by_node, map_empty, taken, Placed};
+use crate::map::map_empty;
+use crate::memory::Memory;
 use crate::need::{Kind, Need};
 use crate::nodes::Nodes;
+use crate::placed::{by_node, taken, Placed};
 use crate::policy::Policy;
-use crate::request::{Refusal, Request, RequestId, State, When};
-use crate::rules::{Limited, Rules};
+use crate::queues::Queues;
+use crate::request::{Refusal, Request, State, When};
+use crate::rules::Rules;
 use crate::search::{Place, Search};
-use crate::system::{Cause, System, Who};
+use crate::sweep::Sweep;
+use crate::system::System;
+use crate::types::{Cause, RequestId, Turn, Who};
 
 /// A request that has not ended.
 #[derive(Clone, Debug)]
@@ -61,9 +67,6 @@ impl Entry {
     }
 }
 
-/// A request's turn to be planned anew.
-pub(crate) type Turn = (Reverse<i64>, u64, RequestId);
-
 /// Plans requests on a machine. Times are seconds, and never go back from call to call.
 #[derive(Clone, Debug)]
 pub struct Planner {
@@ -73,23 +76,11 @@ pub struct Planner {
     pub(crate) policy: Policy,
     pub(crate) entries: BTreeMap<RequestId, Entry>,
     pub(crate) next_id: RequestId,
-    /// When what is planned starts.
-    pub(crate) starts: BTreeSet<(u64, RequestId)>,
-    /// Who is accepted and has no place.
-    pub(crate) waiting: BTreeSet<Turn>,
-    /// Who is planned and has not started, in the order in which a better place is sought.
-    pub(crate) planned: BTreeSet<Turn>,
-    pub(crate) backfill: Backfill,
-    /// How many times a better place was sought.
-    pub(crate) decisions: u64,
-    /// How many requests a consumer has, and how many of arrays.
-    counts: HashMap<Whom, [u64; 2]>,
-    /// Who is dropped unless it is confirmed, and when.
-    pub(crate) unconfirmed: BTreeSet<(u64, RequestId)>,
-    /// Who follows whom.
-    pub(crate) followers: BTreeMap<RequestId, BTreeSet<RequestId>>,
-    /// When those that wait behind the horizon are looked at again.
-    pub(crate) look_s: Option<u64>,
+    /// Requests that have not started.
+    pub(crate) queues: Queues,
+    pub(crate) backfill: Sweep,
+    counts: Counts,
+    pub(crate) followers: Followers,
     /// Which requests changed, if somebody wants to know.
     pub(crate) changes: Option<BTreeSet<RequestId>>,
 }
@@ -109,15 +100,10 @@ impl Planner {
             machine,
             entries: BTreeMap::new(),
             next_id: 1,
-            starts: BTreeSet::new(),
-            waiting: BTreeSet::new(),
-            planned: BTreeSet::new(),
-            backfill: Backfill::default(),
-            decisions: 0,
-            counts: HashMap::new(),
-            unconfirmed: BTreeSet::new(),
-            followers: BTreeMap::new(),
-            look_s: None,
+            queues: Queues::default(),
+            backfill: Sweep::default(),
+            counts: Counts::default(),
+            followers: Followers::default(),
             changes: None,
         }
     }
@@ -142,7 +128,8 @@ impl Planner {
             return Err(crate::Impossible::NoMapping.into());
         }
         let who = Who::new(&request.user, &request.group);
-        self.check_counts(now_s, &who, request.is_of_array)?;
+        self.counts
+            .check(self.system.rules(), now_s, &who, request.is_of_array)?;
         self.system.prepare(&need.sums, need.asked_s(), &who);
         let mut entry = Entry {
             first_duration_s: need.duration_s,
@@ -233,53 +220,26 @@ impl Planner {
         }
     }
 
-    fn check_counts(&self, now_s: u64, who: &Who, of_array: bool) -> Result<(), Refusal> {
-        for whom in who.consumers() {
-            let counts = self.counts.get(whom).copied().unwrap_or_default();
-            let all = [
-                (Limited::Requests, counts[0], true),
-                (Limited::ArrayRequests, counts[1], of_array),
-            ];
-            for (of, count, is_asked) in all {
-                let most = self.system.rules().most_requests(whom, of, now_s);
-                if is_asked && count >= most {
-                    let whom = whom.clone();
-                    return Err(Refusal::TooMany { whom, of, most });
-                }
-            }
-        }
-        Ok(())
-    }
-
     fn count(&mut self, entry: &Entry, is_more: bool) {
-        if self.system.rules().limits.is_empty() {
-            return;
-        }
-        for consumer in entry.who.consumers() {
-            let counts = self.counts.entry(consumer.clone()).or_default();
-            for count in counts.iter_mut().take(1 + usize::from(entry.is_of_array)) {
-                *count = match is_more {
-                    true => *count + 1,
-                    false => count.saturating_sub(1),
-                };
-            }
-        }
+        let rules = self.system.rules();
+        self.counts
+            .count(rules, &entry.who, entry.is_of_array, is_more);
     }
 
     /// Takes a request in, with its place.
     pub(crate) fn insert(&mut self, id: RequestId, mut entry: Entry) {
         self.changed(id);
         if let When::Provisional { until_s } = entry.when {
-            self.unconfirmed.insert((until_s, id));
+            self.queues.drop_at(until_s, id);
         }
         self.count(&entry, true);
-        self.follow(id, &entry.after);
+        self.followers.add(id, &entry.after);
         match entry.place.take() {
             None => {
                 let submit_s = entry.submit_s;
-                self.waiting.insert(entry.turn(id));
+                self.queues.wait(entry.turn(id));
                 self.entries.insert(id, entry);
-                self.look_again(submit_s);
+                self.queues.check_again(submit_s, self.policy.horizon_s);
             }
             Some(place) => {
                 self.entries.insert(id, entry);
@@ -299,10 +259,9 @@ impl Planner {
             .book(&self.machine, &entry.need, &place.nodes, over.clone());
         let asked = (&entry.need.sums[..], entry.need.asked_s());
         self.system.book(&place.sums, asked, &entry.who, over, true);
-        self.waiting.remove(&entry.turn(id));
+        self.queues.stop_waiting(&entry.turn(id));
         if !entry.is_running {
-            self.starts.insert((place.start_s, id));
-            self.planned.insert(entry.turn(id));
+            self.queues.plan(place.start_s, entry.turn(id));
         }
         entry.place = Some(place);
     }
@@ -326,8 +285,7 @@ impl Planner {
             self.system
                 .book(&place.sums, asked, &entry.who, over, false);
         }
-        self.starts.remove(&(place.start_s, id));
-        self.planned.remove(&entry.turn(id));
+        self.queues.unplan(place.start_s, &entry.turn(id));
         Some(place)
     }
 
@@ -393,19 +351,15 @@ impl Planner {
 
     /// When the next request is to start.
     pub fn next_start_s(&self) -> Option<u64> {
-        self.starts.first().map(|&(start_s, _)| start_s)
+        self.queues.next_start_s()
     }
 
     /// Starts what is to start by now, the earliest first. What starts late has its time
     /// from then on only if nobody else is in the way: so it is called in time.
     pub fn start(&mut self, now_s: u64, started: &mut Vec<RequestId>) {
-        while let Some(&(start_s, id)) = self.starts.first() {
-            if start_s > now_s {
-                break;
-            }
-            self.starts.pop_first();
+        while let Some(id) = self.queues.pop_start(now_s) {
             if let Some(entry) = self.entries.get_mut(&id) {
-                self.planned.remove(&entry.turn(id));
+                self.queues.started(&entry.turn(id));
                 entry.is_running = true;
                 started.push(id);
                 self.changed(id);
@@ -430,7 +384,7 @@ impl Planner {
             classes.max() == need.kinds.iter().filter_map(Kind::cheapest).max()
         });
         if is_held
-            || self.policy.told_before_s.is_some()
+            || self.policy.fixed_before_s.is_some()
             || on_best && self.policy.mapping == Mapping::Cheapest
         {
             return;
@@ -469,13 +423,13 @@ impl Planner {
             return false;
         };
         if let When::Provisional { until_s } = entry.when {
-            self.unconfirmed.remove(&(until_s, id));
+            self.queues.drop_no_more(until_s, id);
         }
         self.count(&entry, false);
         self.unfollow(id, &entry.after);
         match place {
             None => {
-                self.waiting.remove(&entry.turn(id));
+                self.queues.stop_waiting(&entry.turn(id));
             }
             // Who ends in time leaves nothing to others.
             Some(place) if end_s.is_some_and(|end_s| end_s > now_s) => {
@@ -521,6 +475,14 @@ impl Planner {
             (Cause::After(before), over.map(|over| over.end))
         }));
         causes
+    }
+
+    /// What the plan takes of memory; what is in reservations left out.
+    pub fn memory(&self) -> Memory {
+        let mut memory = Memory::default();
+        self.system.count_memory(&mut memory);
+        self.nodes.count_memory(&mut memory);
+        memory
     }
 
     /// Forgets what was; the plan from then on is as before.

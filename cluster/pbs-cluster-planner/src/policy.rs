@@ -19,7 +19,7 @@ pub struct Policy {
     pub threads: usize,
     /// Somebody is told the place of a request so long before it starts, and starts it: it
     /// stays then, even if a better one has become free.
-    pub told_before_s: Option<u64>,
+    pub fixed_before_s: Option<u64>,
 }
 
 impl Default for Policy {
@@ -30,7 +30,7 @@ impl Default for Policy {
             min_dist_s: 1,
             horizon_s: None,
             threads: 1,
-            told_before_s: None,
+            fixed_before_s: None,
         }
     }
 }

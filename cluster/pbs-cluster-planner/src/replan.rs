@@ -5,10 +5,11 @@
 use std::sync::Arc;
 
 use crate::machine::NCPUS;
-use crate::map::by_node;
 use crate::need::Need;
+use crate::placed::by_node;
 use crate::planner::Planner;
-use crate::request::{Refusal, Request, RequestId, When};
+use crate::request::{Refusal, Request, When};
+use crate::types::RequestId;
 
 /// What replanning did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -163,7 +164,7 @@ impl Planner {
             }
             None => {
                 if let Some(entry) = self.entries.get(&id) {
-                    self.waiting.insert(entry.turn(id));
+                    self.queues.wait(entry.turn(id));
                 }
                 false
             }
@@ -231,7 +232,7 @@ impl Planner {
                             replanned.moved.push(other);
                         }
                         None => {
-                            self.waiting.insert(entry.turn(other));
+                            self.queues.wait(entry.turn(other));
                             replanned.waiting.push(other);
                         }
                     }
@@ -258,8 +259,7 @@ impl Planner {
         if let Some(entry) = self.entries.get_mut(&id) {
             if let (true, Some(over)) = (entry.is_running, entry.over()) {
                 entry.is_running = false;
-                self.starts.insert((over.start, id));
-                self.planned.insert(entry.turn(id));
+                self.queues.plan(over.start, entry.turn(id));
             }
         }
         self.changed(id);
@@ -281,16 +281,12 @@ impl Planner {
     /// Nobody was there for a while: of those that were to start meanwhile some did, and the
     /// others wait for another place. Returns those that did.
     pub fn wake(&mut self, now_s: u64, did: &dyn Fn(RequestId) -> bool) -> Vec<RequestId> {
-        let passed = self
-            .starts
-            .iter()
-            .take_while(|&&(start_s, _)| start_s < now_s);
-        let passed: Vec<RequestId> = passed.map(|&(_, id)| id).collect();
-        for id in passed.into_iter().filter(|&id| !did(id)) {
+        let passed = self.queues.passed(now_s).into_iter();
+        for id in passed.filter(|&id| !did(id)) {
             // Nothing of it was used, so it gives back what has passed, too.
             let taken = self.take_place(0, id);
             if let (Some(_), Some(entry)) = (taken, self.entries.get(&id)) {
-                self.waiting.insert(entry.turn(id));
+                self.queues.wait(entry.turn(id));
             }
         }
         let mut started = Vec::new();
@@ -326,15 +322,9 @@ impl Planner {
         self.follow_again(id, &followers);
         if let Some(entry) = self.entries.get_mut(&id) {
             // It does not lose its turn, but keeps what decides of that.
-            let waited = self.waiting.remove(&entry.turn(id));
-            let planned = self.planned.remove(&entry.turn(id));
+            let before = entry.turn(id);
             entry.submit_s = submit_s;
-            if waited {
-                self.waiting.insert(entry.turn(id));
-            }
-            if planned {
-                self.planned.insert(entry.turn(id));
-            }
+            self.queues.change_turn(&before, entry.turn(id));
         }
         self.keep_order(now_s);
         Ok(())
@@ -430,7 +420,7 @@ impl Planner {
             return false;
         };
         if let When::Provisional { until_s } = entry.when {
-            self.unconfirmed.remove(&(until_s, id));
+            self.queues.drop_no_more(until_s, id);
         }
         entry.when = When::BestEffort;
         self.changed(id);
@@ -439,13 +429,12 @@ impl Planner {
 
     /// When the next provisional request is to be dropped.
     pub fn next_drop_s(&self) -> Option<u64> {
-        self.unconfirmed.first().map(|&(until_s, _)| until_s)
+        self.queues.next_drop_s()
     }
 
     /// Provisional requests that were not confirmed in time.
     pub fn unconfirmed(&self, now_s: u64) -> Vec<RequestId> {
-        let over = self.unconfirmed.range(..=(now_s, RequestId::MAX));
-        over.map(|&(_, id)| id).collect()
+        self.queues.unconfirmed(now_s)
     }
 
     /// Whether an agreement on an end is broken by the plan as it is, and by how much.

@@ -10,10 +10,7 @@ use pbs_site::Whom;
 
 use crate::need::Impossible;
 use crate::rules::Limited;
-use crate::system::Cause;
-
-/// The number of a request; later ones are greater.
-pub type RequestId = u64;
+use crate::types::{Cause, RequestId};
 
 /// When a request wants to run: Keller's request types (5), by their search interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,8 +9,9 @@ use std::sync::Arc;
 
 use crate::machine::{Machine, NodeSpec, ResourceId};
 use crate::planner::Planner;
-use crate::request::{Refusal, Request, RequestId, When};
+use crate::request::{Refusal, Request, When};
 use crate::rules::Rules;
+use crate::types::RequestId;
 
 impl Machine {
     /// The parts of some nodes, as nodes of their own.

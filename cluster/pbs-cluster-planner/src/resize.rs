@@ -7,11 +7,12 @@ use std::sync::Arc;
 use pbs_resources::Rset;
 
 use crate::machine::ResourceId;
-use crate::map::Placed;
 use crate::need::Need;
+use crate::placed::Placed;
 use crate::planner::Planner;
-use crate::request::{Refusal, RequestId};
+use crate::request::Refusal;
 use crate::search::Place;
+use crate::types::RequestId;
 
 impl Planner {
     /// Gives a running request another number of its chunks, until its end. Those that go

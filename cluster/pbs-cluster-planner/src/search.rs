@@ -11,11 +11,13 @@ use std::ops::Range;
 use pbs_profile::{intersection, FOREVER};
 
 use crate::machine::{Machine, ResourceId};
-use crate::map::{by_node, map, taken, Placed};
+use crate::map::map;
 use crate::need::Need;
 use crate::nodes::{Change, Nodes};
+use crate::placed::{by_node, taken, Placed};
 use crate::policy::Policy;
-use crate::system::{Ask, Sums, System, Who};
+use crate::system::{Ask, System};
+use crate::types::{Sums, Who};
 
 /// A place in the plan.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,12 +4,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::map::{by_node, taken, Placed};
 use crate::need::Need;
+use crate::placed::{by_node, taken, Placed};
 use crate::planner::{Entry, Planner};
-use crate::request::{Refusal, Request, RequestId, When};
+use crate::request::{Refusal, Request, When};
 use crate::search::Place;
-use crate::system::Who;
+use crate::types::{RequestId, Who};
 
 /// How a request stands: with what was asked for, all that the plan is made of.
 #[derive(Clone, Debug, PartialEq, Eq)]

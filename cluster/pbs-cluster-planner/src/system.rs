@@ -15,39 +15,9 @@ use pbs_site::Whom;
 use crate::account::{Account, Exceeded};
 use crate::machine::{Machine, ResourceId};
 use crate::memory::Memory;
-use crate::request::RequestId;
 use crate::rules::{OfRequest, Rules};
 use crate::soft::SoftHole;
-
-/// Profiles hold what is free, and this more: what is free may be less than nothing where
-/// a limit or the cluster became smaller than what is used already.
-pub(crate) const NOTHING: u64 = 1 << 62;
-
-/// Who asks.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Who {
-    pub(crate) user: String,
-    pub(crate) group: String,
-    consumers: [Whom; 2],
-}
-
-impl Who {
-    pub(crate) fn new(user: &str, group: &str) -> Self {
-        Self {
-            user: user.into(),
-            group: group.into(),
-            consumers: [Whom::User(user.into()), Whom::Group(group.into())],
-        }
-    }
-
-    /// The consumers of a request: its user, and its group.
-    pub(crate) fn consumers(&self) -> &[Whom; 2] {
-        &self.consumers
-    }
-}
-
-/// Amounts of resources.
-pub(crate) type Sums = [(ResourceId, u64)];
+use crate::types::{Cause, Sums, Who, NOTHING};
 
 /// The sRS as those see it whom these pools do not let in.
 #[derive(Clone, Debug)]
@@ -56,25 +26,6 @@ struct View {
     /// The pools, by their place in the rules, as bits.
     pools: u64,
     profile: Profile,
-}
-
-/// Why a request can't be somewhere, or can't start before.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Cause {
-    /// Others use the resource.
-    Used(ResourceId),
-    /// A pool keeps it free for others.
-    Pool(String),
-    /// A limit on the items of a resource.
-    Items(Whom, ResourceId),
-    /// It is longer than a limit lets it be.
-    Duration(Whom, ResourceId),
-    /// The items times the time of all requests exceed a limit.
-    Area(Whom, ResourceId),
-    /// No nodes have room for the chunks together.
-    Nodes,
-    /// It follows that request.
-    After(RequestId),
 }
 
 /// A [`Cause`] that nobody has asked for yet.

@@ -14,6 +14,7 @@ mod driver;
 mod easy;
 mod fcfs;
 mod job;
+mod load;
 mod lublin;
 pub mod metrics;
 mod planned;

@@ -22,7 +22,7 @@
 
 use pbs_gen::{Random, Stream};
 
-use crate::lublin::span_s;
+use crate::load::span_s;
 use crate::{Size, Status, TraceJob};
 
 /// Cores of OCuLUS.

@@ -5,7 +5,8 @@ use std::collections::{BTreeSet, HashMap};
 
 use pbs_cluster_planner::RequestId;
 
-use crate::order::COMPLETED;
+/// The outcome of what ended as it should.
+pub(crate) const COMPLETED: &str = "completed";
 
 /// Nodes with what is given of them, from when to when.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,7 +104,7 @@ pub trait Engine {
     /// Whether it starts requests by itself, when and where it was told so long before: their
     /// places stay from then on, and it says of each that it runs or does not, however long
     /// that takes. No node is to blame then.
-    fn told_before_s(&self) -> Option<u64> {
+    fn fixed_before_s(&self) -> Option<u64> {
         None
     }
     /// The nodes of a request that have not told yet that they are ready, or free of it;
@@ -148,8 +149,8 @@ impl<E: Engine> Engine for &mut E {
         E::has_phases(self)
     }
 
-    fn told_before_s(&self) -> Option<u64> {
-        E::told_before_s(self)
+    fn fixed_before_s(&self) -> Option<u64> {
+        E::fixed_before_s(self)
     }
 
     fn late_nodes(&self, request: RequestId) -> Vec<String> {

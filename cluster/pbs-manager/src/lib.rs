@@ -9,16 +9,19 @@
 //! Keller's planning, mapping and management modules (3) talk over sockets; here they are
 //! calls. An [`Engine`] is what he calls the node side.
 
+mod deadlines;
 mod engine;
 mod error;
-mod kept;
+mod followers;
+mod journal;
 pub mod ledger;
 mod manager;
 mod nodes;
 mod operations;
-mod order;
 mod phases;
 mod picture;
+mod record;
+mod rows;
 mod time;
 mod usage;
 mod watchdog;

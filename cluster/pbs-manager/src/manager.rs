@@ -5,13 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::ledger::{Access, Changes, Event, Ledger, NodeRow, NodeState, Row, State};
 use pbs_cluster_planner::{Machine, Planner, Policy, Refusal, Request, RequestId, Rules};
 use pbs_site::Site;
 
+use crate::deadlines::Deadlines;
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::kept::Known;
+use crate::journal::Journal;
+use crate::ledger::{Access, Event, Ledger, NodeRow, NodeState, Row, State};
+use crate::record::RequestRecord;
 
 /// Validities that repeat are told for so long: nothing is planned beyond it.
 const HORIZON_S: u64 = 2 * 366 * 86_400;
@@ -23,20 +25,13 @@ pub struct Manager<E> {
     pub(crate) machine: Arc<Machine>,
     pub(crate) planner: Planner,
     pub(crate) engine: E,
-    ledger: Ledger,
-    /// What the planner does not know of the requests that have not ended.
-    pub(crate) known: BTreeMap<RequestId, Known>,
+    pub(crate) journal: Journal,
+    /// All requests that have not ended.
+    pub(crate) records: BTreeMap<RequestId, RequestRecord>,
     pub(crate) reservations: BTreeSet<RequestId>,
-    /// When what runs is over at the latest.
-    pub(crate) ends: BTreeSet<(u64, RequestId)>,
-    /// When whose user is to be told that the end is near.
-    pub(crate) notices: BTreeSet<(u64, RequestId)>,
+    pub(crate) deadlines: Deadlines,
     pub(crate) nodes_out: BTreeMap<String, NodeRow>,
     pub(crate) clock_s: u64,
-    /// What is to be written.
-    pub(crate) changes: Changes,
-    /// The clock and the next number that are in the file.
-    written: (u64, RequestId),
 }
 
 /// What was found when a ledger was opened.
@@ -59,7 +54,8 @@ impl<E: Engine> Manager<E> {
     pub fn create(path: &Path, site: &str, clock_s: u64, engine: E) -> Result<Self, Error> {
         let parsed = read_site(site)?;
         let ledger = Ledger::create(path, site, clock_s)?;
-        let mut this = Self::empty(parsed, ledger, clock_s, engine);
+        let journal = Journal::new(ledger, clock_s, 1);
+        let mut this = Self::empty(parsed, journal, clock_s, engine);
         this.planner.follow_changes();
         Ok(this)
     }
@@ -75,9 +71,9 @@ impl<E: Engine> Manager<E> {
         let (site, clock_s, next_id) = ledger.site()?;
         let rows = ledger.open_rows()?;
         let nodes_out = ledger.nodes_out()?;
-        let mut this = Self::empty(read_site(&site)?, ledger, clock_s, engine);
+        let journal = Journal::new(ledger, clock_s, next_id);
+        let mut this = Self::empty(read_site(&site)?, journal, clock_s, engine);
         this.planner.continue_from(next_id);
-        this.written.1 = next_id;
         for node in nodes_out {
             if let Some(place) = this.machine.node_by_name(&node.name) {
                 this.planner.node_offline(clock_s, place);
@@ -96,7 +92,7 @@ impl<E: Engine> Manager<E> {
         this.planner.take_changes();
         let moved = recovered.moved.iter().filter_map(|&id| this.row(id));
         let moved: Vec<Row> = moved.collect();
-        this.changes.rows.extend(moved);
+        this.journal.rows(moved);
         this.follow_lost();
         this.planner.plan_waiting(clock_s);
         if access == Access::Write {
@@ -105,11 +101,11 @@ impl<E: Engine> Manager<E> {
         Ok((this, recovered))
     }
 
-    fn empty(site: Site, ledger: Ledger, clock_s: u64, engine: E) -> Self {
+    fn empty(site: Site, journal: Journal, clock_s: u64, engine: E) -> Self {
         let machine = Arc::new(Machine::of_site(&site));
         let rules = Rules::of_site(&site, &machine, clock_s..clock_s + HORIZON_S);
         let policy = Policy {
-            told_before_s: engine.told_before_s(),
+            fixed_before_s: engine.fixed_before_s(),
             ..Policy::of_site(&site)
         };
         Self {
@@ -117,15 +113,12 @@ impl<E: Engine> Manager<E> {
             site,
             machine,
             engine,
-            ledger,
-            known: BTreeMap::new(),
+            journal,
+            records: BTreeMap::new(),
             reservations: BTreeSet::new(),
-            ends: BTreeSet::new(),
-            notices: BTreeSet::new(),
+            deadlines: Deadlines::default(),
             nodes_out: BTreeMap::new(),
             clock_s,
-            changes: Changes::default(),
-            written: (clock_s, 1),
         }
     }
 
@@ -161,7 +154,7 @@ impl<E: Engine> Manager<E> {
 
     /// All requests that have not ended, as they stand.
     pub fn open_rows(&self) -> Vec<Row> {
-        let rows = self.known.keys().filter_map(|&id| self.row(id));
+        let rows = self.records.keys().filter_map(|&id| self.row(id));
         rows.collect()
     }
 
@@ -176,7 +169,7 @@ impl<E: Engine> Manager<E> {
     ///
     /// What the disk says.
     pub fn rows(&self) -> Result<Vec<Row>, Error> {
-        Ok(self.ledger.rows()?)
+        Ok(self.journal.ledger().rows()?)
     }
 
     /// One request, with what happened to it.
@@ -187,9 +180,9 @@ impl<E: Engine> Manager<E> {
     pub fn details(&self, id: RequestId) -> Result<(Row, Vec<Event>), Error> {
         let row = match self.row(id) {
             Some(row) => row,
-            None => self.ledger.row(id)?.ok_or(Error::NoRequest(id))?,
+            None => self.journal.ledger().row(id)?.ok_or(Error::NoRequest(id))?,
         };
-        Ok((row, self.ledger.events_of(id)?))
+        Ok((row, self.journal.ledger().events_of(id)?))
     }
 
     /// Plans by another text of the site from now on; the nodes that it names stay out of
@@ -205,7 +198,7 @@ impl<E: Engine> Manager<E> {
     }
 
     pub(crate) fn tell(&mut self, request: Option<RequestId>, what: &str, text: String) {
-        self.changes.events.push(Event {
+        self.journal.event(Event {
             time_s: self.clock_s,
             request,
             what: what.into(),
@@ -223,24 +216,16 @@ impl<E: Engine> Manager<E> {
         }
         for id in changed {
             // Those that have ended are among the changes already.
-            self.changes.rows.extend(self.row(id));
+            let row = self.row(id);
+            self.journal.rows(row);
         }
-        self.changes.clock_s = self.clock_s;
-        self.changes.next_id = self.planner.next_id();
-        let changes = std::mem::take(&mut self.changes);
-        let numbers = (changes.clock_s, changes.next_id);
-        if numbers == self.written && changes.is_empty() {
-            return Ok(());
-        }
-        self.ledger.write(&changes)?;
-        self.written = numbers;
-        Ok(())
+        self.journal.write(self.clock_s, self.planner.next_id())
     }
 
     /// Puts a row of the ledger back.
     fn put_back(&mut self, row: &Row, recovered: &mut Recovered) {
-        let known = match Known::of_row(row) {
-            Some(known) => known,
+        let record = match RequestRecord::of_row(row) {
+            Some(record) => record,
             None => {
                 recovered.lost.push(row.id);
                 self.over(row.clone(), "its row can't be read");
@@ -248,22 +233,22 @@ impl<E: Engine> Manager<E> {
             }
         };
         let restored = match self.planner_of_mut(row.within) {
-            Some(planner) => match known.standing(row, planner.machine()) {
-                Some(standing) => planner.restore(row.id, &known.request, &standing),
+            Some(planner) => match record.standing(row, planner.machine()) {
+                Some(standing) => planner.restore(row.id, &record.request, &standing),
                 None => Err(Refusal::NoSuchRequest(row.id)),
             },
             None => Err(Refusal::NoSuchRequest(row.id)),
         };
         match restored {
-            Ok(()) => self.take_in(row.id, known),
+            Ok(()) => self.take_in(row.id, record),
             Err(_) if row.state == State::Planned && row.within.is_none() => {
-                let Some(standing) = Known::waiting(row, &known) else {
+                let Some(standing) = RequestRecord::waiting(row, &record) else {
                     return;
                 };
-                match self.planner.restore(row.id, &known.request, &standing) {
+                match self.planner.restore(row.id, &record.request, &standing) {
                     Ok(()) => {
                         recovered.moved.push(row.id);
-                        self.take_in(row.id, known);
+                        self.take_in(row.id, record);
                     }
                     Err(_) => {
                         recovered.lost.push(row.id);
@@ -279,10 +264,10 @@ impl<E: Engine> Manager<E> {
     }
 
     /// A request is known from now on; where it runs, the engine and its ends are, too.
-    pub(crate) fn take_in(&mut self, id: RequestId, known: Known) {
-        let is_reservation = known.is_reservation;
-        let within = known.within;
-        self.known.insert(id, known);
+    pub(crate) fn take_in(&mut self, id: RequestId, record: RequestRecord) {
+        let is_reservation = record.is_reservation;
+        let within = record.within;
+        self.records.insert(id, record);
         if is_reservation {
             self.reservations.insert(id);
         }
@@ -299,7 +284,7 @@ impl<E: Engine> Manager<E> {
     pub(crate) fn over(&mut self, row: Row, outcome: &str) {
         let start_s = row.start_s.filter(|&start_s| start_s <= self.clock_s);
         self.tell(Some(row.id), "ended", outcome.into());
-        self.changes.rows.push(Row {
+        self.journal.rows([Row {
             state: State::Ended,
             start_s: start_s.filter(|_| row.state == State::Running),
             end_s: Some(self.clock_s),
@@ -307,7 +292,7 @@ impl<E: Engine> Manager<E> {
             after: Vec::new(),
             outcome: Some(outcome.into()),
             ..row
-        });
+        }]);
     }
 
     /// The planner that a request is in.
@@ -332,8 +317,8 @@ impl<E: Engine> Manager<E> {
 
     /// As the planner has it completed.
     pub(crate) fn request(&self, id: RequestId) -> Result<&Request, Error> {
-        let known = self.known.get(&id).ok_or(Error::NoRequest(id))?;
-        Ok(&known.request)
+        let record = self.records.get(&id).ok_or(Error::NoRequest(id))?;
+        Ok(&record.request)
     }
 }
 

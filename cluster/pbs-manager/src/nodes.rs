@@ -56,7 +56,7 @@ impl<E: Engine> Manager<E> {
             }
         }
         if self.nodes_out.remove(name).is_some() {
-            self.changes.nodes_back.push(name.into());
+            self.journal.node_back(name);
             self.tell(None, "node online", name.into());
         }
         replanned
@@ -116,7 +116,7 @@ impl<E: Engine> Manager<E> {
             format!("{name}: {why}"),
         );
         self.nodes_out.insert(name.into(), row.clone());
-        self.changes.nodes_out.push(row);
+        self.journal.node_out(row);
         replanned
     }
 
@@ -151,7 +151,7 @@ impl<E: Engine> Manager<E> {
             placed.any(|placed| placed.node as usize == node)
         };
         let rows = self
-            .known
+            .records
             .keys()
             .filter(is_on)
             .filter_map(|&id| self.row(id));

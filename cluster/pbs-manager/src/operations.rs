@@ -7,9 +7,9 @@ use pbs_site::Privilege;
 
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::kept::{is_held, numbers, Known};
 use crate::manager::Manager;
 use crate::phases::run_end_s;
+use crate::record::{is_held, numbers, RequestRecord};
 use crate::wish::{Caller, Change, Wish};
 
 /// The numbers of what was planned, or why it was not.
@@ -42,7 +42,7 @@ impl<E: Engine> Manager<E> {
     }
 
     fn plan(&mut self, caller: &Caller, wish: &Wish) -> Planned {
-        self.of(caller, &wish.user, "ask in the name of others")?;
+        self.check_permission(caller, &wish.user, "ask in the name of others")?;
         let indices: Vec<Option<u64>> = match &wish.array {
             None => vec![None],
             Some(array) => array.clone().map(Some).collect(),
@@ -70,11 +70,11 @@ impl<E: Engine> Manager<E> {
             }
         }
         for &(id, index) in &ids {
-            let known = Known {
+            let record = RequestRecord {
                 after: after.clone(),
-                ..self.known_of(wish, &request, index, false)
+                ..self.record_with_margins(wish, &request, index, false)
             };
-            self.take_in(id, known);
+            self.take_in(id, record);
             self.tell(Some(id), "submitted", format!("by {}", caller.user));
         }
         Ok(ids.into_iter().map(|(id, _)| id).collect())
@@ -86,7 +86,7 @@ impl<E: Engine> Manager<E> {
     ///
     /// As [`Self::submit`]; user or group need the privilege to reserve.
     pub fn reserve(&mut self, caller: &Caller, wish: &Wish) -> Result<RequestId, Error> {
-        self.of(caller, &wish.user, "reserve in the name of others")?;
+        self.check_permission(caller, &wish.user, "reserve in the name of others")?;
         let may = self.site.may(&wish.user, &wish.group, Privilege::Reserve);
         if !may && !caller.is_operator {
             return Err(Error::NotPermitted("reserve; ask an operator".into()));
@@ -102,8 +102,8 @@ impl<E: Engine> Manager<E> {
         let of_reservations = self.site.weights.reservation;
         request.priority = request.priority.saturating_add(of_reservations);
         let id = self.planner.reserve(self.clock_s, &request)?;
-        let known = self.known_of(wish, &request, None, true);
-        self.take_in(id, known);
+        let record = self.record_with_margins(wish, &request, None, true);
+        self.take_in(id, record);
         self.tell(Some(id), "reserved", format!("by {}", caller.user));
         self.commit()?;
         Ok(id)
@@ -116,7 +116,7 @@ impl<E: Engine> Manager<E> {
     /// [`Error::NoRequest`], [`Error::NotPermitted`].
     pub fn kill(&mut self, caller: &Caller, id: RequestId) -> Result<(), Error> {
         let user = self.request(id)?.user.clone();
-        self.of(caller, &user, "end requests of others")?;
+        self.check_permission(caller, &user, "end requests of others")?;
         self.end(id, &format!("killed by {}", caller.user));
         self.settle();
         self.commit()
@@ -130,9 +130,9 @@ impl<E: Engine> Manager<E> {
     /// [`Error::Declined`] with why, [`Error::Wrong`] once it runs.
     pub fn alter(&mut self, caller: &Caller, id: RequestId, change: &Change) -> Result<(), Error> {
         let mut request = self.request(id)?.clone();
-        self.of(caller, &request.user.clone(), "alter requests of others")?;
-        let known = self.known.get(&id).ok_or(Error::NoRequest(id))?;
-        if known.is_reservation || known.within.is_some() {
+        self.check_permission(caller, &request.user.clone(), "alter requests of others")?;
+        let record = self.records.get(&id).ok_or(Error::NoRequest(id))?;
+        if record.is_reservation || record.within.is_some() {
             let what = "reservations, and what is in one, stay as they are; end it and ask again";
             return Err(Error::Wrong(what.into()));
         }
@@ -149,8 +149,8 @@ impl<E: Engine> Manager<E> {
         request.priority = 0;
         let request = self.completed(request)?;
         self.planner.alter(self.clock_s, id, &request)?;
-        if let Some(known) = self.known.get_mut(&id) {
-            known.request = request;
+        if let Some(record) = self.records.get_mut(&id) {
+            record.request = request;
         }
         self.tell(Some(id), "altered", format!("by {}", caller.user));
         self.settle();
@@ -165,7 +165,7 @@ impl<E: Engine> Manager<E> {
     /// [`Error::Declined`] with why; user or group need the privilege to extend.
     pub fn extend(&mut self, caller: &Caller, id: RequestId, by_s: u64) -> Result<(), Error> {
         let request = self.request(id)?.clone();
-        self.of(caller, &request.user, "extend requests of others")?;
+        self.check_permission(caller, &request.user, "extend requests of others")?;
         let may = self
             .site
             .may(&request.user, &request.group, Privilege::Extend);
@@ -181,14 +181,14 @@ impl<E: Engine> Manager<E> {
     pub(crate) fn lengthen(&mut self, id: RequestId, by_s: u64) -> Result<(), Error> {
         let before = self.row(id).ok_or(Error::NoRequest(id))?;
         let most_permille = self.site.max_extension_permille;
-        let within = self.known.get(&id).and_then(|known| known.within);
+        let within = self.records.get(&id).and_then(|record| record.within);
         let planner = self.planner_of_mut(within).ok_or(Error::NoRequest(id))?;
         if !matches!(planner.state(id), Some(State::Running { .. })) {
             return Err(Error::Wrong(format!("request {id} does not run; alter it")));
         }
         planner.extend(id, by_s, most_permille)?;
-        if let Some(known) = self.known.get_mut(&id) {
-            known.request.duration_s += by_s;
+        if let Some(record) = self.records.get_mut(&id) {
+            record.request.duration_s += by_s;
         }
         self.forget_end(&before);
         self.expect_end(id);
@@ -206,10 +206,11 @@ impl<E: Engine> Manager<E> {
     /// [`Error::Declined`] with why, [`Error::Wrong`] if it does not run.
     pub fn resize(&mut self, caller: &Caller, id: RequestId, rset: &Rset) -> Result<(), Error> {
         let request = self.request(id)?.clone();
-        self.of(caller, &request.user, "resize requests of others")?;
-        let known = self.known.get(&id).ok_or(Error::NoRequest(id))?;
+        self.check_permission(caller, &request.user, "resize requests of others")?;
+        let record = self.records.get(&id).ok_or(Error::NoRequest(id))?;
         let is_running = matches!(self.planner.state(id), Some(State::Running { .. }));
-        if known.is_reservation || known.within.is_some() || !is_running || known.phase.is_some() {
+        if record.is_reservation || record.within.is_some() || !is_running || record.phase.is_some()
+        {
             let what = format!(
                 "request {id} does not run, or in a reservation; what is planned is altered"
             );
@@ -218,8 +219,8 @@ impl<E: Engine> Manager<E> {
         let accepted = self.site.accept(rset, &request.user, &request.group);
         let rset = accepted.map_err(Refusal::NotAccepted)?;
         self.planner.resize(self.clock_s, id, &rset)?;
-        if let Some(known) = self.known.get_mut(&id) {
-            known.request.rset = rset;
+        if let Some(record) = self.records.get_mut(&id) {
+            record.request.rset = rset;
         }
         if let Some(allocation) = self.allocation(id) {
             self.engine.resize(&allocation);
@@ -236,13 +237,13 @@ impl<E: Engine> Manager<E> {
     /// [`Error::Wrong`] if it is not provisional.
     pub fn confirm(&mut self, caller: &Caller, id: RequestId) -> Result<(), Error> {
         let user = self.request(id)?.user.clone();
-        self.of(caller, &user, "confirm requests of others")?;
+        self.check_permission(caller, &user, "confirm requests of others")?;
         if !self.planner.confirm(id) {
             let what = format!("request {id} is not provisional; there is nothing to confirm");
             return Err(Error::Wrong(what));
         }
-        if let (Some(known), Some(it)) = (self.known.get_mut(&id), self.planner.standing(id)) {
-            known.request.when = it.when;
+        if let (Some(record), Some(it)) = (self.records.get_mut(&id), self.planner.standing(id)) {
+            record.request.when = it.when;
         }
         self.tell(Some(id), "confirmed", format!("by {}", caller.user));
         self.commit()
@@ -255,13 +256,14 @@ impl<E: Engine> Manager<E> {
     ///
     /// [`Error::NoRequest`].
     pub fn why(&mut self, id: RequestId) -> Result<Vec<(Cause, Option<u64>)>, Error> {
-        let within = self.known.get(&id).ok_or(Error::NoRequest(id))?.within;
+        let within = self.records.get(&id).ok_or(Error::NoRequest(id))?.within;
         let clock_s = self.clock_s;
         let planner = self.planner_of_mut(within).ok_or(Error::NoRequest(id))?;
         Ok(planner.why(clock_s, id))
     }
 
-    fn of(&self, caller: &Caller, user: &str, what: &str) -> Result<(), Error> {
+    /// Checks that the caller is the user, or an operator.
+    fn check_permission(&self, caller: &Caller, user: &str, what: &str) -> Result<(), Error> {
         match caller.is_operator || caller.user == user {
             true => Ok(()),
             false => Err(Error::NotPermitted(format!("{what}; operators may"))),
@@ -283,21 +285,21 @@ impl<E: Engine> Manager<E> {
         }
     }
 
-    fn known_of(
+    fn record_with_margins(
         &self,
         wish: &Wish,
         request: &Request,
         index: Option<u64>,
         is_reservation: bool,
-    ) -> Known {
+    ) -> RequestRecord {
         let (allocate_s, release_s) = match request.margin_s {
             0 => (0, 0),
             _ => self.margins_s(),
         };
-        Known {
+        RequestRecord {
             allocate_s,
             release_s,
-            ..known(wish, request, index, is_reservation)
+            ..record_of(wish, request, index, is_reservation)
         }
     }
 
@@ -335,8 +337,13 @@ impl<E: Engine> Manager<E> {
     }
 }
 
-fn known(wish: &Wish, request: &Request, index: Option<u64>, is_reservation: bool) -> Known {
-    Known {
+fn record_of(
+    wish: &Wish,
+    request: &Request,
+    index: Option<u64>,
+    is_reservation: bool,
+) -> RequestRecord {
+    RequestRecord {
         request: request.clone(),
         within: wish.within,
         is_reservation,

@@ -28,20 +28,20 @@ impl<E: Engine> Manager<E> {
     /// its end is expected.
     pub(crate) fn begin(&mut self, id: RequestId) {
         let has_phases = self.engine.has_phases();
-        if let Some(known) = self.known.get_mut(&id) {
-            let is_new = known.phase.is_none() && known.ready_s.is_none();
-            if is_new && has_phases && !known.is_reservation {
-                known.phase = Some(Phase::Allocating);
+        if let Some(record) = self.records.get_mut(&id) {
+            let is_new = record.phase.is_none() && record.ready_s.is_none();
+            if is_new && has_phases && !record.is_reservation {
+                record.phase = Some(Phase::Allocating);
             }
         }
         self.expect_end(id);
-        let Some(known) = self.known.get(&id) else {
+        let Some(record) = self.records.get(&id) else {
             return;
         };
-        if known.is_reservation {
+        if record.is_reservation {
             return;
         }
-        if known.phase == Some(Phase::Releasing) {
+        if record.phase == Some(Phase::Releasing) {
             self.engine.stop(id);
         } else if let Some(allocation) = self.allocation(id) {
             self.engine.start(&allocation);
@@ -50,8 +50,8 @@ impl<E: Engine> Manager<E> {
 
     /// What the engine is told of a request that has its nodes.
     pub(crate) fn allocation(&self, id: RequestId) -> Option<Allocation> {
-        let (row, known) = (self.row(id)?, self.known.get(&id)?);
-        let planner = self.planner_of(known.within)?;
+        let (row, record) = (self.row(id)?, self.records.get(&id)?);
+        let planner = self.planner_of(record.within)?;
         let resources = planner.machine().resources();
         let nodes = planner.used_by(id).into_iter().map(|(node, amounts)| {
             let given = resources.iter().zip(amounts);
@@ -79,13 +79,14 @@ impl<E: Engine> Manager<E> {
             return;
         }
         self.forget_end(&row);
-        if let Some(known) = self.known.get_mut(&id) {
-            known.phase = None;
-            known.ready_s = Some(self.clock_s);
+        if let Some(record) = self.records.get_mut(&id) {
+            record.phase = None;
+            record.ready_s = Some(self.clock_s);
         }
         self.make_up(&row, self.clock_s);
         self.expect_end(id);
-        self.changes.rows.extend(self.row(id));
+        let row = self.row(id);
+        self.journal.rows(row);
         self.tell(Some(id), "allocated", String::new());
         if let Some(until_s) = self.row(id).and_then(|row| run_end_s(&row)) {
             self.engine.extend(id, until_s);
@@ -103,9 +104,9 @@ impl<E: Engine> Manager<E> {
         let planner = self.planner_of_mut(row.within).filter(|_| by_s > 0);
         // No user has asked for that, so the site's bound is none here.
         if planner.is_some_and(|planner| planner.extend(row.id, by_s, u64::MAX).is_ok()) {
-            if let Some(known) = self.known.get_mut(&row.id) {
-                known.allocate_s += by_s;
-                known.request.margin_s += by_s;
+            if let Some(record) = self.records.get_mut(&row.id) {
+                record.allocate_s += by_s;
+                record.request.margin_s += by_s;
             }
         }
     }
@@ -125,8 +126,8 @@ impl<E: Engine> Manager<E> {
         self.forget_end(row);
         self.engine.stop(row.id);
         self.planner.start_again(row.id);
-        if let Some(known) = self.known.get_mut(&row.id) {
-            (known.phase, known.ready_s) = (None, None);
+        if let Some(record) = self.records.get_mut(&row.id) {
+            (record.phase, record.ready_s) = (None, None);
         }
         self.tell(Some(row.id), "restarted", why.into());
     }
@@ -137,7 +138,7 @@ impl<E: Engine> Manager<E> {
         match row.phase {
             None if row.is_reservation => self.end(id, "over"),
             None => self.end(id, "aborted at its end"),
-            Some(Phase::Allocating) if self.engine.told_before_s().is_some() => {}
+            Some(Phase::Allocating) if self.engine.fixed_before_s().is_some() => {}
             Some(Phase::Allocating) => {
                 let limit_s = row.allocate_s;
                 self.nodes_failed(&row, &format!("not ready for request {id} in {limit_s} s"));
@@ -170,20 +171,19 @@ impl<E: Engine> Manager<E> {
     pub(crate) fn expect_end(&mut self, id: RequestId) {
         let Some(row) = self.row(id) else { return };
         let Some(due_s) = due_s(&row) else { return };
-        self.ends.insert((due_s, id));
+        self.deadlines.expect_end(due_s, id);
         if let (Some(notify_s), None) = (row.notify_s, row.phase) {
             let notice_s = due_s.saturating_sub(notify_s);
             if notice_s > self.clock_s {
-                self.notices.insert((notice_s, id));
+                self.deadlines.expect_notice(notice_s, id);
             }
         }
     }
 
     pub(crate) fn forget_end(&mut self, row: &Row) {
         let due_s = due_s(row).unwrap_or(0);
-        self.ends.remove(&(due_s, row.id));
         let notice_s = due_s.saturating_sub(row.notify_s.unwrap_or(0));
-        self.notices.remove(&(notice_s, row.id));
+        self.deadlines.forget(due_s, notice_s, row.id);
     }
 
     /// A request is over, or not wanted any more. Where its nodes have to be cleaned it
@@ -206,20 +206,21 @@ impl<E: Engine> Manager<E> {
         if let Some(planner) = self.planner_of_mut(row.within) {
             planner.shorten(clock_s, id, until_s);
         }
-        if let Some(known) = self.known.get_mut(&id) {
-            known.phase = Some(Phase::Releasing);
-            known.outcome = Some(outcome.into());
+        if let Some(record) = self.records.get_mut(&id) {
+            record.phase = Some(Phase::Releasing);
+            record.outcome = Some(outcome.into());
         }
         self.expect_end(id);
-        self.changes.rows.extend(self.row(id));
+        let row = self.row(id);
+        self.journal.rows(row);
         self.tell(Some(id), "releasing", outcome.into());
     }
 
     /// The nodes of a request are free of it.
     pub(crate) fn released(&mut self, id: RequestId) {
-        let known = self.known.get(&id);
-        let known = known.filter(|known| known.phase == Some(Phase::Releasing));
-        if let Some(outcome) = known.and_then(|known| known.outcome.clone()) {
+        let record = self.records.get(&id);
+        let record = record.filter(|record| record.phase == Some(Phase::Releasing));
+        if let Some(outcome) = record.and_then(|record| record.outcome.clone()) {
             self.finish(id, &outcome);
         }
     }
@@ -239,7 +240,7 @@ impl<E: Engine> Manager<E> {
             if let Some(planner) = self.planner_of_mut(row.within) {
                 planner.remove(clock_s, id);
             }
-            self.known.remove(&id);
+            self.records.remove(&id);
             over.extend(self.release_followers(id, &followers, &outcome));
             self.over(row, &outcome);
         }

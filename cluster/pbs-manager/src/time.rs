@@ -63,15 +63,13 @@ impl<E: Engine> Manager<E> {
             let next_s = self.planner.inside(id)?.next_start_s();
             next_s.filter(|_| is_running)
         });
-        let first = |of: &std::collections::BTreeSet<(u64, RequestId)>| of.first().map(|it| it.0);
         [
             self.planner.next_start_s(),
             self.planner.next_drop_s(),
             self.planner.next_look_s(),
             self.next_watch_s(),
             self.engine.next_s(),
-            first(&self.ends),
-            first(&self.notices),
+            self.deadlines.next_s(),
             inside.min(),
         ]
         .into_iter()
@@ -102,8 +100,7 @@ impl<E: Engine> Manager<E> {
             }
         }
         self.watch();
-        while let Some(&(_, id)) = self.ends.first().filter(|it| it.0 <= self.clock_s) {
-            self.ends.pop_first();
+        while let Some(id) = self.deadlines.pop_end(self.clock_s) {
             self.is_due(id);
         }
         for id in self.planner.unconfirmed(self.clock_s) {
@@ -121,8 +118,7 @@ impl<E: Engine> Manager<E> {
             self.planner.plan_waiting(self.clock_s);
         }
         self.start();
-        while let Some(&(_, id)) = self.notices.first().filter(|it| it.0 <= self.clock_s) {
-            self.notices.pop_first();
+        while let Some(id) = self.deadlines.pop_notice(self.clock_s) {
             self.engine.notify(id);
             self.tell(Some(id), "notified", "it ends soon".into());
         }
@@ -203,8 +199,8 @@ impl<E: Engine> Manager<E> {
 
     /// All that is in a reservation is over.
     pub(crate) fn end_inside(&mut self, reservation: RequestId, outcome: &str) {
-        let inside = self.known.iter();
-        let inside = inside.filter(|(_, known)| known.within == Some(reservation));
+        let inside = self.records.iter();
+        let inside = inside.filter(|(_, record)| record.within == Some(reservation));
         let ids: Vec<RequestId> = inside.map(|(&id, _)| id).collect();
         for id in ids {
             self.end(id, outcome);

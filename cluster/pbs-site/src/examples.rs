@@ -12,7 +12,7 @@ use jiff::tz::TimeZone;
 use pbs_resources::{Condition, Item, Op, Value};
 
 use crate::{
-    Consumer, Cron, Kept, Kind, Limit, Node, Pool, Resource, Scope, Share, Site, Validity, Weights,
+    Consumer, Cron, ReservedCores, Kind, Limit, Node, Pool, Resource, Scope, Share, Site, Validity, Weights,
     Whom,
 };
 
@@ -46,7 +46,7 @@ impl Site {
         add(&mut nodes, "fat", 20, &has(16, 256, None));
         for (name, count, device) in [("gpu", 32, "tesla"), ("phi", 8, "mic")] {
             let host = Node {
-                kept: Some(Kept {
+                kept: Some(ReservedCores {
                     cores: 1,
                     resource: device.into(),
                 }),

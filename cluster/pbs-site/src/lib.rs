@@ -34,7 +34,7 @@ pub use cron::Cron;
 pub use dates::{format_time, parse_time_s};
 pub use limit::{Limit, Whom};
 pub use mapping::Mapping;
-pub use node::{Kept, Node};
+pub use node::{ReservedCores, Node};
 pub use pbs_plan::{Line, Problem};
 pub use pool::Pool;
 pub use resource::{Kind, Resource, Scope};

@@ -17,7 +17,7 @@ pub struct Node {
     /// Which chunks it takes (Keller, 5.4); `None`: all.
     pub only_if: Option<Condition>,
     /// Cores that not everybody may have.
-    pub kept: Option<Kept>,
+    pub kept: Option<ReservedCores>,
     /// What it is connected to: nodes with the same switch are near each other.
     pub switch: Option<String>,
 }
@@ -25,7 +25,7 @@ pub struct Node {
 /// Cores of a node that are kept for requests of one of its resources (Keller, 5.4).
 /// Others may have the rest, and never have the node to themselves.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Kept {
+pub struct ReservedCores {
     /// How many; no more than the node has.
     pub cores: u64,
     /// For requests of this; the node has some of it.

@@ -4,7 +4,7 @@
 use crate::check::fits;
 use crate::model::{Place, Platform, Workload};
 use crate::queues::Queues;
-use crate::timing::Mapping;
+use crate::mapping::Mapping;
 
 /// Not co-scheduling: each process takes at its arrival what is fastest for each of its tasks
 /// by itself, and stands in line behind who was first (§2.5.1).

@@ -15,7 +15,7 @@ use crate::objective::Objective;
 use crate::problem::{Problem, State};
 use crate::queues::Queues;
 use crate::random::Random;
-use crate::timing::Mapping;
+use crate::mapping::Mapping;
 
 /// Individuals that live at a time.
 const INDIVIDUALS: usize = 32;

@@ -11,7 +11,7 @@ use std::collections::{BTreeSet, BinaryHeap};
 use crate::check::fits;
 use crate::model::{Place, Platform, Task, Workload};
 use crate::queues::{Queues, State, Where};
-use crate::timing::{Choice, Mapping};
+use crate::mapping::{Choice, Mapping};
 
 /// Who wins an accelerator (§5.4.2).  Of equals it is who was submitted first, then the
 /// smaller owner, then the smaller number of the task.

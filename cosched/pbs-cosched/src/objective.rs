@@ -4,7 +4,7 @@
 use std::fmt;
 
 use crate::model::Workload;
-use crate::timing::Timeline;
+use crate::mapping::Timeline;
 
 /// What is to be small.  The thesis says only "throughput".
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use crate::model::{Place, Platform, Workload};
 use crate::objective::{Objective, Score};
 use crate::problem::{Problem, State, Way};
 use crate::queues::Queues;
-use crate::timing::Mapping;
+use crate::mapping::Mapping;
 
 /// Tasks that brute force takes at most.
 pub const MOST_TASKS: usize = 10;

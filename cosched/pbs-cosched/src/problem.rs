@@ -8,7 +8,7 @@ use crate::check::fits;
 use crate::model::{Place, Platform, Workload};
 use crate::objective::{Objective, Score};
 use crate::queues::{Queues, Where};
-use crate::timing::Mapping;
+use crate::mapping::Mapping;
 
 /// Where data are: in the host's memory, or in that of an accelerator.
 pub(crate) type Memory = Option<(usize, u32)>;

@@ -7,7 +7,7 @@ use crate::objective::Objective;
 use crate::problem::Problem;
 use crate::queues::Queues;
 use crate::random::Random;
-use crate::timing::Mapping;
+use crate::mapping::Mapping;
 
 /// Plain random: any variant that fits for each task, in the order of submission (§5.5.1).
 pub fn plain_random(

@@ -4,7 +4,7 @@
 use crate::model::{Platform, Workload};
 use crate::objective::{score, Score};
 use crate::queues::{Slot, Where};
-use crate::timing::Timeline;
+use crate::mapping::Timeline;
 
 /// Measures of one timeline.
 #[derive(Clone, Debug, PartialEq)]

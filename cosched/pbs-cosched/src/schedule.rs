@@ -9,7 +9,7 @@ use crate::objective::Objective;
 use crate::oracle::brute_force;
 use crate::queues::Queues;
 use crate::random_mapping::{enhanced_random, plain_random, EnhancedOptions};
-use crate::timing::Mapping;
+use crate::mapping::Mapping;
 
 /// Who decides what runs where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,7 +9,8 @@ use crate::model::{Platform, Workload};
 use crate::objective::{accept, score, Objective, Reason, Verdict};
 use crate::queues::{Entry, Queues, Slot, State, Where};
 use crate::schedule::{evaluations, schedule, Scheduler};
-use crate::timing::{timing, Mapping, Timeline};
+use crate::mapping::{Mapping, Timeline};
+use crate::timing::timing;
 
 /// How co-scheduling is done.
 #[derive(Clone, Copy, Debug, PartialEq)]

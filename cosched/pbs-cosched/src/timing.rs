@@ -5,86 +5,10 @@
 //! its queue off first in, first out, and tasks enter the queues in the order of their rounds.
 
 use crate::check::{fits, Fault};
+use crate::mapping::{Mapping, Timeline};
 use crate::model::{Place, Platform, Workload};
 use crate::problem::Problem;
 use crate::queues::{Queues, Slot, Where};
-
-/// What is decided of a task: "best index" and "round" of its CSI (§5.3).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Choice {
-    /// Which of its variants.
-    pub variant: usize,
-    /// The round it was given out in, from 1.
-    pub round: u32,
-    /// Its place within the round.
-    pub place: u32,
-}
-
-/// What is decided of all waiting tasks.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Mapping {
-    /// By task; nothing for those that do not wait.
-    pub choices: Vec<Option<Choice>>,
-}
-
-impl Mapping {
-    /// The tasks as they enter the queues.
-    pub fn order(&self) -> Vec<usize> {
-        let mut order: Vec<(u32, u32, usize)> = self
-            .choices
-            .iter()
-            .enumerate()
-            .filter_map(|(task, choice)| choice.map(|of| (of.round, of.place, task)))
-            .collect();
-        order.sort_unstable();
-        order.into_iter().map(|(_, _, task)| task).collect()
-    }
-
-    /// A mapping of `tasks` tasks: those of `order`, each with its variant and in a round of
-    /// its own.
-    pub fn in_order(tasks: usize, order: impl IntoIterator<Item = (usize, usize)>) -> Self {
-        let mut choices = vec![None; tasks];
-        for (round, (task, variant)) in (1..).zip(order) {
-            if let Some(choice) = choices.get_mut(task) {
-                *choice = Some(Choice {
-                    variant,
-                    round,
-                    place: 0,
-                });
-            }
-        }
-        Self { choices }
-    }
-}
-
-/// When and where each task runs.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Timeline {
-    /// By task: those that have started and those that were mapped.
-    pub slots: Vec<Option<Slot>>,
-}
-
-impl Timeline {
-    /// When everything has ended.
-    pub fn end_ns(&self) -> u64 {
-        self.slots
-            .iter()
-            .flatten()
-            .map(|slot| slot.end_ns)
-            .max()
-            .unwrap_or(0)
-    }
-
-    /// When a process's last task has ended, if it has one with a slot.
-    pub fn process_end_ns(&self, workload: &Workload, process: usize) -> Option<u64> {
-        let of = workload
-            .tasks
-            .iter()
-            .zip(&self.slots)
-            .filter(|(of, _)| of.process == process);
-        of.filter_map(|(_, slot)| Some(slot.as_ref()?.end_ns)).max()
-    }
-}
 
 /// When and where everything runs under a mapping.
 ///

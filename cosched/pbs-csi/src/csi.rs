@@ -12,8 +12,6 @@ use crate::layout::{
     CsiRecord, VariantRecord, BEST_INDEX_AT, CSI_MAGIC, CSI_PREFIX, DEPENDENCY_CAPACITY, LAYOUT,
     NONE, VARIANT_CAPACITY,
 };
-use crate::node::Locked;
-use crate::table::Entry;
 use crate::{Error, Owner};
 
 /// A way to execute a task (T5.4).
@@ -226,16 +224,4 @@ pub(crate) fn write_best(
 /// without an entry it is nobody's.
 pub(crate) fn remove(directory: &Path, owner: Owner, task: u64) {
     let _ = fs::remove_file(path(directory, owner, task));
-}
-
-impl Locked<'_> {
-    /// The CSI of a waiting task; nothing if it is gone.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Damaged`], [`Error::NotTrusted`].
-    pub fn csi(&self, entry: &Entry) -> Result<Option<Csi>, Error> {
-        let (directory, trust) = (&self.node.directory, self.node.trust);
-        read(directory, trust, entry.owner, entry.task)
-    }
 }

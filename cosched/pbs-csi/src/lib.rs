@@ -53,6 +53,7 @@ mod error;
 mod files;
 pub mod layout;
 mod lock;
+mod lookup;
 mod map;
 mod node;
 mod owner;

@@ -7,8 +7,9 @@ use std::sync::{PoisonError, RwLock};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use crate::context::{Context, Guard};
-use crate::graph::{Access, Body, Model};
+use crate::body::Body;
+use crate::context::{Access, Context, Guard};
+use crate::model::Model;
 
 /// Memory that a device has given: what it is only the device knows.
 #[derive(Debug)]

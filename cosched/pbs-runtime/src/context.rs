@@ -3,7 +3,26 @@
 
 use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use crate::graph::Access;
+/// What a task does with a region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// It reads it.
+    Read,
+    /// It writes all of it, and does not look at what was there.
+    Write,
+    /// Both.
+    ReadWrite,
+}
+
+impl Access {
+    pub(crate) fn reads(self) -> bool {
+        self != Self::Write
+    }
+
+    pub(crate) fn writes(self) -> bool {
+        self != Self::Read
+    }
+}
 
 /// A region while a task has it.
 #[derive(Debug)]

@@ -7,8 +7,9 @@ use std::sync::Arc;
 use pbs_csi::now_ns;
 
 use crate::accelerator::Argument;
+use crate::body::Body;
 use crate::context::{Context, Guard};
-use crate::graph::{Body, Task};
+use crate::graph::Task;
 use crate::memory::Memory;
 use crate::region::{Region, Transferred};
 
@@ -118,7 +119,8 @@ mod tests {
 
     use super::*;
     use crate::accelerator::{Accelerator, Buffer, Simulated};
-    use crate::graph::{Access, Model, Variant};
+    use crate::graph::Variant;
+    use crate::{Access, Model};
 
     /// Does something at the first transfer to the host.
     struct AtRead(Simulated, Mutex<Option<Box<dyn FnOnce() + Send>>>);

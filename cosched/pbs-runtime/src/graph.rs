@@ -1,119 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Tasks, their variants, and what they wait for (§2.4, 2.6.2).
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::context::Context;
+use crate::body::{Body, Kernel};
+use crate::context::{Access, Context};
+use crate::model::Model;
 use crate::region::Region;
 use crate::Error;
-
-/// Programming models (T5.2). Their numbers are those in shared memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[repr(u32)]
-pub enum Model {
-    /// One thread of the CPU.
-    Cpu = 0,
-    /// Several threads of the CPU.
-    Omp = 1,
-    /// A GPU, however it is programmed.
-    Gpu = 2,
-    /// CUDA.
-    Cuda = 3,
-    /// OpenCL.
-    Ocl = 4,
-}
-
-impl Model {
-    /// All of them.
-    pub const ALL: [Self; 5] = [Self::Cpu, Self::Omp, Self::Gpu, Self::Cuda, Self::Ocl];
-
-    /// Its number.
-    pub fn number(self) -> u32 {
-        self as u32
-    }
-
-    /// The one of a number.
-    pub fn of(number: u32) -> Option<Self> {
-        Self::ALL.into_iter().find(|of| of.number() == number)
-    }
-
-    /// Its name, as in job files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Cpu => "CPU",
-            Self::Omp => "OMP",
-            Self::Gpu => "GPU",
-            Self::Cuda => "CUDA",
-            Self::Ocl => "OCL",
-        }
-    }
-
-    /// Whether it runs on threads of the CPU.
-    pub fn is_of_cpu(self) -> bool {
-        matches!(self, Self::Cpu | Self::Omp)
-    }
-}
-
-impl fmt::Display for Model {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-/// What a task does with a region.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
-    /// It reads it.
-    Read,
-    /// It writes all of it, and does not look at what was there.
-    Write,
-    /// Both.
-    ReadWrite,
-}
-
-impl Access {
-    pub(crate) fn reads(self) -> bool {
-        self != Self::Write
-    }
-
-    pub(crate) fn writes(self) -> bool {
-        self != Self::Read
-    }
-}
-
-/// A kernel in OpenCL C. Its arguments are the task's regions, in their order.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kernel {
-    /// The program.
-    pub source: String,
-    /// The kernel's name in it.
-    pub name: String,
-    /// Work items.
-    pub items: usize,
-}
-
-/// A function of the host.
-pub type Function = Arc<dyn Fn(&mut Context<'_>) -> Result<(), String> + Send + Sync>;
-
-/// What a variant executes.
-#[derive(Clone)]
-pub enum Body {
-    /// A function, on the CPU or on a simulated accelerator.
-    Function(Function),
-    /// A kernel, on a device that knows OpenCL.
-    Kernel(Kernel),
-}
-
-impl fmt::Debug for Body {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Function(_) => f.write_str("Function"),
-            Self::Kernel(kernel) => kernel.fmt(f),
-        }
-    }
-}
 
 /// An implementation of a task for one target.
 #[derive(Clone, Debug)]

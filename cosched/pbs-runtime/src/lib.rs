@@ -21,6 +21,7 @@
 //! ends the process, and the others find its tasks gone.
 
 mod accelerator;
+mod body;
 mod calibrate;
 mod context;
 mod cosched;
@@ -33,6 +34,7 @@ pub mod history;
 mod local;
 mod mapping;
 mod memory;
+mod model;
 #[cfg(feature = "opencl")]
 pub mod opencl;
 mod pass;
@@ -40,14 +42,17 @@ mod pool;
 mod profile;
 mod region;
 mod report;
+mod run;
 mod runtime;
 
 pub use accelerator::{Accelerator, Argument, Buffer, Simulated};
-pub use context::Context;
+pub use body::{Body, Function, Kernel};
+pub use context::{Access, Context};
 pub use cosched::{CoScheduling, Scheduler};
 pub use cpus::allowed as allowed_cpus;
 pub use error::Error;
-pub use graph::{Access, Body, Function, Graph, Kernel, Model, Task, TaskId, Variant};
+pub use graph::{Graph, Task, TaskId, Variant};
+pub use model::Model;
 pub use profile::{InMemory, Key, Profiles};
 pub use region::Region;
 pub use report::{Report, TaskReport};

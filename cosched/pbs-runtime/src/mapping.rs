@@ -14,7 +14,7 @@ use pbs_cosched::{
 };
 use pbs_csi::{Device, Entry, Owner, Placement, Snapshot, Waiting};
 
-use crate::graph::Model;
+use crate::model::Model;
 
 /// Nothing takes longer, in ns: thirteen days.
 const LONGEST_NS: u64 = 1 << 50;

@@ -451,22 +451,3 @@ impl<'r, 'g> Pass<'r, 'g> {
         self.failed.get_or_insert(error);
     }
 }
-
-impl Runtime {
-    /// The CPUs of a task.
-    pub(crate) fn cpus_of(&self, candidate: &Candidate, instance: Option<u32>) -> Vec<u32> {
-        let all = &self.options.cpus;
-        match instance.filter(|_| candidate.device == 0) {
-            Some(first) => {
-                let threads = first..first + candidate.units;
-                let mut cpus: Vec<u32> = threads
-                    .map(|thread| all[thread as usize % all.len()])
-                    .collect();
-                cpus.sort_unstable();
-                cpus.dedup();
-                cpus
-            }
-            None => all.clone(),
-        }
-    }
-}

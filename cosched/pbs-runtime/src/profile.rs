@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pbs_cosched::Cost;
 
-use crate::graph::Model;
+use crate::model::Model;
 
 /// Costs are fitted to so many co-schedulings, the last.
 const MOST_COSTS: usize = 256;

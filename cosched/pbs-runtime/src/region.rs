@@ -196,7 +196,8 @@ mod tests {
     use super::*;
     use crate::accelerator::{Accelerator, Simulated};
     use crate::execute::execute;
-    use crate::graph::{Access, Model, Task, Variant};
+    use crate::graph::{Task, Variant};
+    use crate::{Access, Model};
 
     fn memory(bytes: u64) -> Arc<Memory> {
         let simulated: Arc<dyn Accelerator> = Arc::new(Simulated::new(&[Model::Gpu], bytes));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What a run was like.
 
-use crate::graph::Model;
+use crate::model::Model;
 
 /// How a graph ran.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

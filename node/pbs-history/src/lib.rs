@@ -27,6 +27,7 @@ mod history;
 mod lease;
 mod measured;
 mod measured_rows;
+mod limits;
 mod measured_store;
 mod open;
 mod options;

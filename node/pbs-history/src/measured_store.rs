@@ -7,7 +7,8 @@
 
 use rusqlite::Connection;
 
-use crate::store::{kept, Fault};
+use crate::limits::{check_coruns, kept};
+use crate::store::Fault;
 use crate::{measured_rows, Corun, Decision, DecisionCost, Error, Store, TimePrediction};
 use crate::{Transfer, TransferCost, VariantKey, VariantRun};
 
@@ -108,13 +109,4 @@ impl Store {
             inserted.map_err(Fault::Sqlite)
         })
     }
-}
-
-/// Whether they can be kept.
-pub(crate) fn check_coruns(coruns: &[Corun]) -> Result<(), Error> {
-    for Corun { sample, .. } in coruns {
-        kept("the time of a task", sample.ran_ns)?;
-        kept("the instructions of a task", sample.insns)?;
-    }
-    Ok(())
 }

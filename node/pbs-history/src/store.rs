@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::lease::Lease;
 use crate::measured_rows::insert_corun;
-use crate::measured_store::check_coruns;
+use crate::limits::{check_coruns, kept};
 use crate::open::{open, Access};
 use crate::{tables, JobHistory, Options};
 use crate::{
@@ -416,14 +416,6 @@ impl Drop for Store {
                 params![lease.pid, lease.started_ticks],
             );
         }
-    }
-}
-
-/// Whether SQLite can keep the figure.
-pub(crate) fn kept(what: &str, figure: u64) -> Result<(), Error> {
-    match i64::try_from(figure) {
-        Ok(_) => Ok(()),
-        Err(_) => Err(Error::TooLarge(format!("{what} ({figure})"))),
     }
 }
 

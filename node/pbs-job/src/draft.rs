@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A job as it was written down: tasks that name the next tasks. Nothing is
-//! known of it yet; [`Draft::check`] makes a [`Job`] of it.
+//! known of it yet; [`Draft::check`] makes a [`Job`](crate::Job) of it.
 
-use pbs_plan::{Line, Problem, Start};
+use pbs_plan::{Line, Start};
 
-use crate::{check, Action, Job};
+use crate::Action;
 
 /// A job request that nobody has checked.
 #[derive(Clone, Debug, Default)]
 pub struct Draft {
-    /// As [`Job::name`].
+    /// As [`Job::name`](crate::Job::name).
     pub name: String,
-    /// As [`Job::start_ns`].
+    /// As [`Job::start_ns`](crate::Job::start_ns).
     pub start_ns: u64,
-    /// As [`Job::deadline_ns`].
+    /// As [`Job::deadline_ns`](crate::Job::deadline_ns).
     pub deadline_ns: u64,
-    /// As [`Job::priority`].
+    /// As [`Job::priority`](crate::Job::priority).
     pub priority: u32,
-    /// As [`Job::runtime_ns`].
+    /// As [`Job::runtime_ns`](crate::Job::runtime_ns).
     pub runtime_ns: Option<u64>,
-    /// As [`Job::memory_bytes`].
+    /// As [`Job::memory_bytes`](crate::Job::memory_bytes).
     pub memory_bytes: Option<u64>,
-    /// As [`Job::cpus`], in any order.
+    /// As [`Job::cpus`](crate::Job::cpus), in any order.
     pub cpus: Vec<u32>,
     /// In the order of the file.
     pub processes: Vec<DraftProcess>,
@@ -97,15 +97,6 @@ pub enum Kind {
     Calculation,
     /// See [`Action::Communication`](Action::Communication).
     Communication,
-}
-
-impl Draft {
-    /// The job, if its task net is a valid one (Glaß 2024, 7.1, item 1) and its
-    /// figures are in their ranges; else everything that is wrong, each with
-    /// the task or process that it is about.
-    pub fn check(self) -> Result<Job, Vec<Problem>> {
-        check::check(self)
-    }
 }
 
 impl Kind {

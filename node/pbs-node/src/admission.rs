@@ -7,25 +7,16 @@ use pbs_job::Job;
 use pbs_plan::Plan;
 use pbs_planner::{NotArranged, Turn};
 
-use crate::jobs::{monotonic_ns, ActiveJob, Jobs};
-use crate::order::Terms;
+use crate::active::ActiveJob;
+use crate::candidate::Candidate;
+use crate::clock::monotonic_ns;
+use crate::jobs::Jobs;
 use crate::predict::Forecast;
 use crate::submission::by_priority;
 use crate::{companions, Declined, Error, Listener, News, SlowdownSource, Step, Submission};
 
 /// A deadline for those who have none: twelve days.
 const NO_DEADLINE_NS: u64 = 1 << 50;
-
-/// A job that is to be admitted.
-#[derive(Debug)]
-pub(crate) struct Asked {
-    pub(crate) submission: Submission,
-    /// Its number in the history, if it was submitted before.
-    pub(crate) id: Option<RunId>,
-    pub(crate) submitted_ns: u64,
-    pub(crate) terms: Option<Terms>,
-    pub(crate) kind: Kind,
-}
 
 /// What admission would change. Where one is declined, or there is no plan, all stays
 /// as it is.
@@ -38,7 +29,7 @@ pub(crate) struct Trial {
 
 /// A job that fits.
 struct Taken {
-    asked: Asked,
+    candidate: Candidate,
     job: Job,
     forecasts: Vec<Forecast>,
     admitted: Admitted,
@@ -66,19 +57,19 @@ impl Jobs {
         listener: &mut dyn Listener,
     ) -> Result<Vec<pbs_planner::RunId>, Error> {
         let now_ns = monotonic_ns();
-        let asked = submissions.into_iter().map(|submission| Asked {
+        let candidates = submissions.into_iter().map(|submission| Candidate {
             submission,
             id: None,
             submitted_ns: now_ns,
             terms: None,
             kind,
         });
-        let mut asked: Vec<_> = asked.enumerate().collect();
-        by_priority(&mut asked, |(_, asked)| &asked.submission.job);
+        let mut candidates: Vec<_> = candidates.enumerate().collect();
+        by_priority(&mut candidates, |(_, candidate)| &candidate.submission.job);
         let mut trial = self.trial(now_ns);
-        let mut places = Vec::with_capacity(asked.len());
-        for (place, asked) in asked {
-            self.take(&mut trial, asked)?;
+        let mut places = Vec::with_capacity(candidates.len());
+        for (place, candidate) in candidates {
+            self.take(&mut trial, candidate)?;
             places.push(place);
         }
         // Each was taken, or all are refused.
@@ -108,13 +99,13 @@ impl Jobs {
         listener: &mut dyn Listener,
     ) -> Result<(), Error> {
         let now_ns = monotonic_ns();
-        let mut asked = self.submitted(now_ns, listener)?;
-        by_priority(&mut asked, |asked| &asked.submission.job);
+        let mut candidates = self.submitted(now_ns, listener)?;
+        by_priority(&mut candidates, |candidate| &candidate.submission.job);
         let mut trial = self.trial(now_ns);
         let mut last = None;
-        for asked in asked {
-            let id = asked.id;
-            match self.take(&mut trial, asked) {
+        for candidate in candidates {
+            let id = candidate.id;
+            match self.take(&mut trial, candidate) {
                 Ok(()) => {}
                 Err(declined @ Error::Declined(_)) => {
                     if let Some(id) = id {
@@ -139,12 +130,16 @@ impl Jobs {
     }
 
     /// The jobs that wait in the history. One that cannot be read any more is declined.
-    fn submitted(&mut self, now_ns: u64, listener: &mut dyn Listener) -> Result<Vec<Asked>, Error> {
-        let mut asked = Vec::new();
+    fn submitted(
+        &mut self,
+        now_ns: u64,
+        listener: &mut dyn Listener,
+    ) -> Result<Vec<Candidate>, Error> {
+        let mut candidates = Vec::new();
         for (id, ago_ns, request) in self.ledger.waiting()? {
             let submission = Submission::from_text(request, format!("run {id}"));
             match submission.and_then(Submission::with_programs) {
-                Ok(submission) => asked.push(Asked {
+                Ok(submission) => candidates.push(Candidate {
                     // What was submitted before the boot has had some of its time before.
                     submission: submission.waited(ago_ns.saturating_sub(now_ns)),
                     id: Some(id),
@@ -158,7 +153,7 @@ impl Jobs {
                 }
             }
         }
-        Ok(asked)
+        Ok(candidates)
     }
 
     /// What is planned now, to which jobs can be added.
@@ -181,21 +176,21 @@ impl Jobs {
     /// # Errors
     ///
     /// Why it is declined; the trial goes on without it.
-    pub(crate) fn take(&self, trial: &mut Trial, asked: Asked) -> Result<(), Error> {
-        let submission = &asked.submission;
-        let uid = asked.terms.as_ref().map(|terms| terms.owner.uid);
+    pub(crate) fn take(&self, trial: &mut Trial, candidate: Candidate) -> Result<(), Error> {
+        let submission = &candidate.submission;
+        let uid = candidate.terms.as_ref().map(|terms| terms.owner.uid);
         let history = self.ledger.history(&submission.job.name, uid)?;
-        let (mut job, forecasts) = submission.predicted(&history, asked.submitted_ns)?;
-        if asked.kind == Kind::Profile {
+        let (mut job, forecasts) = submission.predicted(&history, candidate.submitted_ns)?;
+        if candidate.kind == Kind::Profile {
             job.deadline_ns = trial.now_ns.saturating_add(NO_DEADLINE_NS);
         }
-        let allocation = asked.terms.as_ref().and_then(|terms| terms.allocation);
+        let allocation = candidate.terms.as_ref().and_then(|terms| terms.allocation);
         let bound = self
             .allocations
             .bound(&mut job, allocation, &self.machine, trial.now_ns);
         if let Err(why) = bound {
             return Err(Error::Declined(Declined {
-                file: asked.submission.file,
+                file: candidate.submission.file,
                 job: job.name,
                 why,
                 earliest_deadline_ns: None,
@@ -205,7 +200,7 @@ impl Jobs {
         match controller.admit(job.clone(), now_ns) {
             Ok(admitted) => {
                 trial.admitted.push(Taken {
-                    asked,
+                    candidate,
                     job,
                     forecasts,
                     admitted,
@@ -215,11 +210,11 @@ impl Jobs {
             Err(declined) => {
                 let earliest_ns = controller.earliest_deadline_ns(&job, now_ns);
                 Err(Error::Declined(Declined {
-                    file: asked.submission.file,
+                    file: candidate.submission.file,
                     job: job.name.clone(),
-                    why: declined.describe(&job, asked.submitted_ns),
+                    why: declined.describe(&job, candidate.submitted_ns),
                     earliest_deadline_ns: earliest_ns
-                        .map(|ns| ns.saturating_sub(asked.submitted_ns)),
+                        .map(|ns| ns.saturating_sub(candidate.submitted_ns)),
                 }))
             }
         }
@@ -238,7 +233,7 @@ impl Jobs {
         let first = self.runs.len();
         for taken in trial.admitted {
             self.runs.push(ActiveJob::admitted(
-                taken.asked,
+                taken.candidate,
                 taken.job,
                 taken.forecasts,
                 taken.admitted,

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use pbs_job::{Job, Machine};
 
-use crate::queue::unix_ns;
+use crate::clock::unix_ns;
 
 /// What a resource manager has given to a job of its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -10,6 +10,9 @@ use serde_json::{Map, Value};
 
 use crate::Error;
 
+/// Events read at once.
+pub(crate) const BATCH: usize = 4096;
+
 /// Where the kernel tells of the class.
 const SYSFS: &str = "/sys/kernel/pbs";
 

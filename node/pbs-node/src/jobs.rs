@@ -4,42 +4,25 @@
 
 use std::path::PathBuf;
 
-use pbs_control::{Admitted, Answer, Controller, End, Missed, Options};
-use pbs_history::{Kind, Outcome, RunId};
-use pbs_job::{Job, Machine};
+use pbs_control::{Answer, Controller, End, Missed, Options};
+use pbs_history::{Outcome, RunId};
+use pbs_job::Machine;
+use pbs_launch::Exited;
 use pbs_plan::{Config, Plan};
-use pbs_planner::{Aim, Planned};
-use pbs_report::Exit;
+use pbs_planner::Aim;
 use pbs_uapi::{Device, Event, EventKind, Process, ProcessState};
 
-use crate::admission::Asked;
+use crate::active::ActiveJob;
 use crate::allocation::Allocations;
+use crate::clock::{monotonic_ns, since_1970};
 use crate::companions::SlowdownSource;
 use crate::ledger::Ledger;
-use crate::order::{Ending, Noted, Order, ProgramEnd, Terms};
-use crate::orders::Waiting;
+use crate::orders::{Ending, Noted, Order, ProgramEnd, Terms, Waiting};
 use crate::outcome::{self, JobOutcome};
 use crate::overlaps::Overlaps;
-use crate::predict::Forecast;
-use crate::queue::{since_1970, unix_ns};
 use crate::saved::Saved;
-use crate::{resume, Error, Listener, News, Owner, Submission};
-
-/// From the call that makes the plan of jobs until it is in force: on the CPU of a
-/// plan the planner itself has the CPU for a few milliseconds in a hundred.
-pub const LEAD_NS: u64 = 100_000_000;
-
-/// How jobs are run.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// The file of what jobs have used.
-    pub history: PathBuf,
-    /// At most so many new plans are made after the first; prediction failures beyond
-    /// are left to the node.
-    pub max_replans: u64,
-    /// When to stop to look for a plan of a job that comes.
-    pub aim: Aim,
-}
+use crate::settings::{Settings, LEAD_NS};
+use crate::{resume, Error, Listener, News, Submission};
 
 /// What to do next.
 pub(crate) enum ToDo {
@@ -71,101 +54,6 @@ pub(crate) struct Jobs {
     pub(crate) slowdowns: Option<SlowdownSource>,
     /// Whose CPUs are those of certain runs.
     pub(crate) allocations: Allocations,
-}
-
-/// A run of a job.
-#[derive(Debug)]
-pub(crate) struct ActiveJob {
-    /// Its number in the history, once it is noted there.
-    pub(crate) id: Option<RunId>,
-    /// Its number for the controller.
-    pub(crate) run: pbs_planner::RunId,
-    /// With what was predicted, and times of the monotonic clock.
-    pub(crate) job: Job,
-    pub(crate) submitted_ns: u64,
-    pub(crate) submitted_unix_ns: u64,
-    pub(crate) kind: Kind,
-    /// Under which terms it was ordered, if it was.
-    pub(crate) terms: Option<Terms>,
-    /// How it was planned first; `None`: by another planner.
-    pub(crate) planned: Option<Planned>,
-    /// Where the figures of its tasks came from.
-    pub(crate) forecasts: Vec<Forecast>,
-    pub(crate) replans: u64,
-    /// Prediction failures that the node has signalled: tasks, processes and the
-    /// node itself.
-    pub(crate) signals: u64,
-    /// When its programs were let go.
-    pub(crate) started_ns: Option<u64>,
-    /// When the last of its processes ended.
-    pub(crate) ended_ns: Option<u64>,
-    /// What the kernel has said of it when it was asked, the events before this number
-    /// tell, with the figures that the answers have not.
-    asked_seq: u64,
-    /// Somebody has it end before its time, and who.
-    pub(crate) cancelled: Option<String>,
-    /// It was said that it will miss its deadline.
-    told_late: bool,
-    request: String,
-}
-
-impl ActiveJob {
-    pub(crate) fn admitted(
-        asked: Asked,
-        job: Job,
-        forecasts: Vec<Forecast>,
-        admitted: Admitted,
-    ) -> Self {
-        Self {
-            id: asked.id,
-            run: admitted.run,
-            submitted_ns: asked.submitted_ns,
-            submitted_unix_ns: unix_ns(),
-            kind: asked.kind,
-            terms: asked.terms,
-            planned: Some(admitted.planned),
-            forecasts,
-            replans: 0,
-            signals: 0,
-            started_ns: None,
-            ended_ns: None,
-            asked_seq: 0,
-            cancelled: None,
-            told_late: false,
-            request: asked.submission.request,
-            job,
-        }
-    }
-
-    /// As whom and where its programs run; `None`: as who runs the node.
-    pub(crate) fn owner(&self) -> Option<Owner> {
-        let mut owner = self.terms.as_ref()?.owner.clone();
-        let (id, name) = (self.id?, &self.job.name);
-        owner
-            .environment
-            .push(("PBS_JOB_ID".into(), id.to_string()));
-        owner
-            .environment
-            .push(("PBS_JOB_NAME".into(), name.clone()));
-        let own_file = || format!("{}-{id}.out", name.replace('/', "_")).into();
-        owner.output = Some(owner.output.unwrap_or_else(own_file));
-        Some(owner)
-    }
-
-    /// Who has ordered it.
-    pub(crate) fn uid(&self) -> Option<u32> {
-        self.terms.as_ref().map(|terms| terms.owner.uid)
-    }
-
-    /// The allocation that it is in.
-    pub(crate) fn allocation(&self) -> Option<u32> {
-        self.terms.as_ref().and_then(|terms| terms.allocation)
-    }
-
-    /// Of the monotonic clock; `None`: it was to be measured, and has none.
-    pub(crate) fn deadline_ns(&self) -> Option<u64> {
-        Some(self.job.deadline_ns).filter(|_| self.kind == Kind::Plan)
-    }
 }
 
 impl Jobs {
@@ -502,13 +390,7 @@ impl Jobs {
     pub(crate) fn catch_up(&mut self, device: &Device, listener: &mut dyn Listener) {
         listener.news(News::EventsLost);
         for index in 0..self.runs.len() {
-            let run = self.runs[index].run;
-            let Some(state) = self.controller.run(run) else {
-                continue;
-            };
-            let open = state.ends.iter().enumerate();
-            for (process, _) in open.filter(|(_, end)| end.is_none()) {
-                let number = self.controller.number(run, process);
+            for number in self.open_processes(index) {
                 match device.process(number) {
                     // At the latest now.
                     Ok(Some(known)) => self.seen(index, &known, monotonic_ns()),
@@ -571,12 +453,7 @@ impl Jobs {
             if (self.controller.planned_start_ns(run)).is_some_and(|ns| ns > by_ns) {
                 continue;
             }
-            let Some(state) = self.controller.run(run) else {
-                continue;
-            };
-            let open = state.ends.iter().enumerate();
-            for (process, _) in open.filter(|(_, end)| end.is_none()) {
-                let number = self.controller.number(run, process);
+            for number in self.open_processes(index) {
                 // Who cannot be asked has ended, or was not started yet.
                 if let Ok(Some(known)) = device.process(number) {
                     self.controller.progressed(&known);
@@ -584,6 +461,21 @@ impl Jobs {
                 }
             }
         }
+    }
+
+    /// Numbers, in plans, of the processes of a run whose end was not heard.
+    fn open_processes(&mut self, index: usize) -> Vec<u32> {
+        let run = self.runs[index].run;
+        let Some(state) = self.controller.run(run) else {
+            return Vec::new();
+        };
+        let open = state.ends.iter().enumerate();
+        let open = open.filter(|(_, end)| end.is_none());
+        let open: Vec<usize> = open.map(|(process, _)| process).collect();
+        let numbers = open.into_iter();
+        numbers
+            .map(|process| self.controller.number(run, process))
+            .collect()
     }
 
     /// Hears what the kernel says of a process of a run.
@@ -683,12 +575,7 @@ impl Jobs {
         let Some(index) = self.runs.iter().position(|active| active.run == run) else {
             return;
         };
-        let Some(state) = self.controller.run(run) else {
-            return;
-        };
-        let open = state.ends.iter().enumerate();
-        for (process, _) in open.filter(|(_, end)| end.is_none()) {
-            let number = self.controller.number(run, process);
+        for number in self.open_processes(index) {
             if let Ok(Some(known)) = device.process(number) {
                 self.seen(index, &known, monotonic_ns());
             }
@@ -770,18 +657,6 @@ impl Jobs {
     }
 }
 
-/// How a program ended.
-#[derive(Debug)]
-pub(crate) struct Exited {
-    pub(crate) exit: Exit,
-    /// The number of its task in the plan, if it is one task.
-    pub(crate) task: Option<u32>,
-    /// Whether it attached itself.
-    pub(crate) itself: bool,
-    /// For how long it had a CPU.
-    pub(crate) ran_ns: u64,
-}
-
 /// Plans and processes are numbered by the time, so that they are unlike those
 /// of any planner before.
 fn new_controller(machine: Machine, config: &Config, aim: Aim) -> Controller {
@@ -799,20 +674,6 @@ fn new_controller(machine: Machine, config: &Config, aim: Aim) -> Controller {
     Controller::new(machine, options, now_ns, first_process)
 }
 
-/// Of the clock of the events.
-#[allow(unsafe_code)]
-pub(crate) fn monotonic_ns() -> u64 {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: `time` is valid for writing. This clock is always there.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
-    (time.tv_sec as u64)
-        .saturating_mul(1_000_000_000)
-        .saturating_add(time.tv_nsec as u64)
-}
-
 /// The terms of a run that has ended so.
 fn over(terms: Terms, ending: Ending) -> pbs_history::Order {
     let noted = Noted {
@@ -826,6 +687,7 @@ fn over(terms: Terms, ending: Ending) -> pbs_history::Order {
 mod tests {
     use std::path::Path;
 
+    use pbs_history::Kind;
     use pbs_job::{machine_from_toml, with_values};
 
     use super::*;

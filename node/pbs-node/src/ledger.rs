@@ -13,9 +13,10 @@ use pbs_history::{
 use pbs_plan::{to_toml, Plan};
 use pbs_uapi::{Device, Event, EventKind, IDLE};
 
-use crate::node::BATCH;
+use crate::clock::unix_ns;
+use crate::device::BATCH;
 use crate::overlaps::Overlaps;
-use crate::queue::{self, open_runs, unix_ns};
+use crate::queue::{self, open_runs};
 use crate::saved::Saved;
 use crate::{Error, Listener, News};
 

@@ -20,55 +20,54 @@
 //!
 //! A job that waits is a line in the history ([`queue`]), and belongs to nobody.
 
+#![forbid(unsafe_code)]
+
+mod active;
 mod admission;
 mod allocation;
-pub mod cgroup;
-mod child;
+mod candidate;
+mod clock;
 mod companions;
 pub mod device;
 mod error;
-mod gate;
 mod jobs;
+mod kernel;
+mod launch;
 mod lease;
 mod ledger;
 mod machine;
 mod news;
 mod node;
 mod observe;
-mod order;
 mod orders;
 mod outcome;
 mod overlaps;
-mod owner;
-mod place;
 mod planning;
 mod predict;
-mod program;
+mod processes;
+mod programs;
 mod progress;
 pub mod queue;
 mod resume;
 mod saved;
 mod serving;
-pub mod signals;
+mod settings;
 mod standing;
 mod submission;
 
 pub use allocation::Allocation;
 pub use companions::{of_runs as slowdowns_of_runs, sharing, SlowdownSource};
 pub use error::{Declined, Error};
-pub use jobs::{Settings, LEAD_NS};
+pub use launch::Launch;
 pub use machine::this_node;
 pub use news::{Listener, News};
 pub use node::{Next, Node, Options};
 pub use observe::{observe, Observed, Until};
-pub use order::{Ending, Order, ProgramEnd, Terms};
-pub use orders::Alteration;
+pub use orders::{Alteration, Ending, Order, ProgramEnd, Terms};
 pub use outcome::{JobOutcome, TaskOutcome};
-pub use owner::{Limit, Owner};
 pub use pbs_planner::Aim;
-pub use place::stay_off;
 pub use planning::{Answered, Planning};
 pub use predict::{predict, Forecast};
-pub use program::Launch;
 pub use serving::RunDetails;
+pub use settings::{Settings, LEAD_NS};
 pub use submission::{by_priority, Step, Submission};

@@ -9,30 +9,24 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use pbs_history::{Kind, RunId};
 use pbs_job::Machine;
+use pbs_launch::signals::{wait, Signals};
+use pbs_launch::{Gate, Prepared};
 use pbs_plan::{Config, Plan};
 use pbs_report::{Exit, Outcome};
-use pbs_uapi::{Device, Event, EventKind, Info, Tier, Wait};
+use pbs_uapi::{EventKind, Info, Tier, Wait};
 
-use crate::cgroup::Cgroup;
-use crate::child::{ended_child, Child};
-use crate::gate::Gate;
-use crate::jobs::{ActiveJob, Exited, Jobs, Settings, ToDo};
+use crate::active::ActiveJob;
+use crate::jobs::{Jobs, ToDo};
+use crate::kernel::Kernel;
 use crate::lease::Lease;
-use crate::place::Stay;
-use crate::program::{empty_outputs, Launch, Prepared};
+use crate::processes::Processes;
+use crate::programs::{sooner, Ends, Programs, GRACE};
 use crate::progress::Progress;
-use crate::signals::{wait, Signals};
-use crate::{device, Error, Listener, News, SlowdownSource, Step, Submission};
-
-/// Events read at once.
-pub(crate) const BATCH: usize = 4096;
-
-/// How long programs have to end after an interruption.
-pub(crate) const GRACE: Duration = Duration::from_secs(2);
+use crate::{device, Error, Launch, Listener, News, Settings, SlowdownSource, Step, Submission};
 
 /// How often a plan is written because the kernel knew better: a process has ended while
 /// the plan was made. With hundreds of short jobs under way one nearly always has.
@@ -61,7 +55,7 @@ pub struct Options {
     /// What programs print is kept out of the own standard output.
     pub output_to_error: bool,
     /// Below which each job that was ordered has a control group of its own
-    /// ([`cgroup::prepare`](crate::cgroup::prepare)); `None`: it has none.
+    /// ([`cgroup::prepare`](pbs_launch::cgroup::prepare)); `None`: it has none.
     pub cgroups: Option<PathBuf>,
     /// The control group of a job has no more memory than was asked for.
     pub limits_memory: bool,
@@ -85,12 +79,7 @@ pub struct Node<L> {
     /// Who hears of what happens.
     pub listener: L,
     options: Options,
-    path: PathBuf,
-    pub(crate) device: Device,
-    info: Info,
-    /// The configuration of plans that have none, as it was at first. It may change
-    /// while a plan runs.
-    config: Config,
+    pub(crate) kernel: Kernel,
     /// What the plans are made of, if it is jobs.
     pub(crate) jobs: Option<Jobs>,
     progress: Progress,
@@ -98,31 +87,11 @@ pub struct Node<L> {
     lease: Lease,
     /// Events were lost since it was last looked what is in force.
     lost: bool,
-    /// Of all plans and jobs, by their process ids.
-    children: BTreeMap<i32, Started>,
     /// Runs that are over but for what events of them may still come: how often it was
     /// looked.
     looked: BTreeMap<pbs_planner::RunId, u32>,
-    /// Those of runs that have one.
-    cgroups: BTreeMap<pbs_planner::RunId, Cgroup>,
-    /// Those of runs that are over, until what was left in them has gone.
-    leaving: Vec<Cgroup>,
-    /// Runs that are to end, and when their programs are killed.
-    pub(crate) ending: BTreeMap<pbs_planner::RunId, Instant>,
-    /// The labels of all processes of our plans, by their numbers.
-    labels: BTreeMap<u32, String>,
-    /// Numbers of processes that wait for what will never end, each with the one
-    /// that it waits for.
-    cancelled: BTreeMap<u32, u32>,
-    batch: Vec<Event>,
-}
-
-/// A program of a plan, or of a run.
-#[derive(Debug)]
-struct Started {
-    /// `None`: of a plan, or of a run that was given up.
-    run: Option<pbs_planner::RunId>,
-    child: Child,
+    pub(crate) programs: Programs,
+    processes: Processes,
 }
 
 /// Runs that are about to be let go.
@@ -143,44 +112,35 @@ struct Starting {
 impl<L> AsFd for Node<L> {
     /// Can be read when there is something to hear.
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.device.as_fd()
+        self.kernel.device.as_fd()
     }
 }
 
 impl<L: Listener> Node<L> {
     /// The node whose device is at `path`.
     pub fn open(path: &Path, options: Options, listener: L) -> Result<Self, Error> {
-        let device = device::open(path)?;
         Ok(Self {
             listener,
             options,
-            path: path.into(),
-            info: device.info().map_err(Error::refused("limits"))?,
-            config: device::config()?,
-            device,
+            kernel: Kernel::open(path)?,
             jobs: None,
             progress: Progress::default(),
             lease: Lease::default(),
             lost: false,
-            children: BTreeMap::new(),
             looked: BTreeMap::new(),
-            cgroups: BTreeMap::new(),
-            leaving: Vec::new(),
-            ending: BTreeMap::new(),
-            labels: BTreeMap::new(),
-            cancelled: BTreeMap::new(),
-            batch: vec![Event::default(); BATCH],
+            programs: Programs::default(),
+            processes: Processes::default(),
         })
     }
 
     /// What the device says of itself.
     pub fn info(&self) -> &Info {
-        &self.info
+        &self.kernel.info
     }
 
     /// The configuration of plans that have none.
     pub fn config(&self) -> &Config {
-        &self.config
+        &self.kernel.config
     }
 
     /// Whether the node runs jobs.
@@ -195,7 +155,7 @@ impl<L: Listener> Node<L> {
     ///
     /// The history is not to be had, or a run goes on that nobody follows.
     pub fn plan_jobs(&mut self, machine: Machine, settings: &Settings) -> Result<(), Error> {
-        let jobs = Jobs::open(machine, settings, &self.device, &self.config)?;
+        let jobs = Jobs::open(machine, settings, &self.kernel.device, &self.kernel.config)?;
         self.set_jobs(jobs, &[]);
         Ok(())
     }
@@ -203,8 +163,8 @@ impl<L: Listener> Node<L> {
     /// From now on those are the jobs; `begun`: CPUs where a plan of theirs is in force.
     fn set_jobs(&mut self, mut jobs: Jobs, begun: &[u32]) {
         if self.options.learns_slowdowns {
-            let by_clock = self.info.tier == Tier::Clock as u32;
-            jobs.learn_slowdowns(&self.config, by_clock, begun);
+            let by_clock = self.kernel.info.tier == Tier::Clock as u32;
+            jobs.learn_slowdowns(&self.kernel.config, by_clock, begun);
         }
         self.jobs = Some(jobs);
     }
@@ -222,7 +182,7 @@ impl<L: Listener> Node<L> {
         file: &str,
     ) -> Result<(), Error> {
         let jobs = self.jobs.as_mut().ok_or(Error::NoJobs)?;
-        jobs.look_at_progress(&self.device);
+        jobs.look_at_progress(&self.kernel.device);
         match submissions.is_empty() {
             true => jobs.admit_waiting(file, &mut self.listener),
             false => {
@@ -265,7 +225,7 @@ impl<L: Listener> Node<L> {
         file: &str,
     ) -> Result<Vec<pbs_planner::RunId>, Error> {
         let jobs = self.jobs.as_mut().ok_or(Error::NoJobs)?;
-        jobs.look_at_progress(&self.device);
+        jobs.look_at_progress(&self.kernel.device);
         jobs.admit(submissions, steps, Kind::Plan, file, &mut self.listener)
     }
 
@@ -276,16 +236,13 @@ impl<L: Listener> Node<L> {
     ///
     /// There is none, or what was kept of it is of no use.
     pub fn take_over(&mut self, settings: &Settings) -> Result<(), Error> {
-        let (jobs, resumed) = Jobs::resume(settings, &self.device, &self.config)?;
-        self.device
-            .seek(resumed.next_seq)
-            .map_err(Error::refused("events"))?;
-        for active in &jobs.runs {
-            let name = active.id.map(cgroup_name).unwrap_or_default();
-            let parent = self.options.cgroups.as_ref();
-            let limit = self.options.limit_of(active);
-            if let Some(cgroup) = parent.and_then(|parent| Cgroup::open(parent, &name, limit)) {
-                self.cgroups.insert(active.run, cgroup);
+        let (jobs, resumed) = Jobs::resume(settings, &self.kernel.device, &self.kernel.config)?;
+        self.kernel.seek(resumed.next_seq)?;
+        if let Some(parent) = &self.options.cgroups {
+            for active in &jobs.runs {
+                let limit = self.options.limit_of(active);
+                self.programs
+                    .open_cgroup(active.run, active.id, parent, limit);
             }
         }
         self.set_jobs(jobs, &resumed.in_force);
@@ -294,7 +251,7 @@ impl<L: Listener> Node<L> {
         self.lease = Lease::new(self.options.lease_ns.unwrap_or(first.lease_ns));
         self.listener.planned(first);
         for plan in &resumed.plans {
-            note_labels(&mut self.labels, plan);
+            self.processes.note(plan);
         }
         while self.hear()? > 0 {}
         self.progress.caught_up(&resumed.in_force);
@@ -310,9 +267,9 @@ impl<L: Listener> Node<L> {
         } = launch;
         plan.lease_ns = self.options.lease_ns.unwrap_or(plan.lease_ns);
         let gate = Gate::new(None).map_err(Error::Programs)?;
-        let children = self.fork(None, &programs, &gate, signals)?;
+        let children = self.programs.fork(None, &programs, &gate, signals)?;
         self.begin()?;
-        device::write(&self.device, &plan, &file)?;
+        device::write(&self.kernel.device, &plan, &file)?;
         self.written(&plan);
         for pid in children {
             self.attach(pid)?;
@@ -398,7 +355,8 @@ impl<L: Listener> Node<L> {
         for &run in runs {
             let forked = self.prepare(run, &starting.plan).and_then(|programs| {
                 self.make_cgroup(run)?;
-                self.fork(Some(run), &programs, &starting.gate, signals)
+                let gate = &starting.gate;
+                self.programs.fork(Some(run), &programs, gate, signals)
             });
             match forked {
                 Ok(pids) => {
@@ -428,20 +386,20 @@ impl<L: Listener> Node<L> {
                 0 => self.options.lease_ns.unwrap_or(plan.lease_ns),
                 length_ns => length_ns,
             };
-            let next_seq = self.next_seq()?;
+            let next_seq = self.kernel.next_seq()?;
             let jobs = self.jobs.as_mut().ok_or(Error::NoJobs)?;
             if !is_noted {
                 jobs.follow_from(next_seq, plan, &starting.commit)?;
                 is_noted = true;
             }
-            match device::write(&self.device, plan, "the plan of all jobs") {
+            match device::write(&self.kernel.device, plan, "the plan of all jobs") {
                 Ok(()) => break,
                 // Something has happened since that we have not heard of.
                 Err(Error::Refused(..)) if tries < WRITE_TRIES => {
                     tries += 1;
                     while self.hear()? > 0 {}
                     let jobs = self.jobs.as_mut().ok_or(Error::NoJobs)?;
-                    jobs.look_at_all_progress(&self.device);
+                    jobs.look_at_all_progress(&self.kernel.device);
                     if !jobs.leave_out_ended(&mut starting.plan) {
                         jobs.plan_anew(&mut self.listener);
                         starting.plan = jobs.take_plan()?;
@@ -477,10 +435,7 @@ impl<L: Listener> Node<L> {
         let active = jobs.active(run).filter(|active| active.terms.is_some());
         if let Some((active, id)) = active.and_then(|active| Some((active, active.id?))) {
             let limit = self.options.limit_of(active);
-            let cgroup = Cgroup::create(parent, &cgroup_name(id), limit);
-            let cgroup =
-                cgroup.map_err(|error| Error::file(parent.join(cgroup_name(id)), error))?;
-            self.cgroups.insert(run, cgroup);
+            self.programs.make_cgroup(run, id, parent, limit)?;
         }
         Ok(())
     }
@@ -495,7 +450,7 @@ impl<L: Listener> Node<L> {
         for (index, process) in processes.filter(|(_, it)| jobs.run_of(it.id) == Some(run)) {
             let cpu = plan.cpu_of(index).map_or(0, |cpu| cpu.cpu);
             let to_error = self.options.output_to_error;
-            match Prepared::of_process(process, cpu, &self.path, to_error, owner.as_ref()) {
+            match Prepared::of_process(process, cpu, &self.kernel.path, to_error, owner.as_ref()) {
                 Ok(prepared) => programs.extend(prepared),
                 Err(problem) => problems.push(problem),
             }
@@ -509,50 +464,6 @@ impl<L: Listener> Node<L> {
         }
     }
 
-    /// Forks programs, which come as far as the gate. If one does not, none of them goes
-    /// on.
-    fn fork(
-        &mut self,
-        run: Option<pbs_planner::RunId>,
-        programs: &[Prepared],
-        gate: &Gate,
-        signals: &Signals,
-    ) -> Result<Vec<i32>, Error> {
-        empty_outputs(programs).map_err(Error::Programs)?;
-        let cgroup = run.and_then(|run| self.cgroups.get(&run));
-        let cgroup = cgroup.map(Cgroup::descriptor).transpose();
-        let cgroup = cgroup.map_err(Error::Programs)?;
-        let mut children = Vec::with_capacity(programs.len());
-        let mut ready = Ok(());
-        let _stay = Stay::here();
-        for program in programs {
-            match gate.fork(program, cgroup.as_ref(), signals.mask_before()) {
-                Ok(child) => children.push(child),
-                Err(error) => {
-                    ready = Err(error);
-                    break;
-                }
-            }
-        }
-        let ready = ready.and_then(|()| gate.wait_ready(&mut children));
-        let run = run.filter(|_| ready.is_ok());
-        let mut pids = Vec::with_capacity(children.len());
-        for mut child in children {
-            if ready.is_err() {
-                child.signal(libc::SIGKILL);
-            }
-            let pid = child.pid;
-            pids.push(pid);
-            self.children.insert(pid, Started { run, child });
-        }
-        ready.map(|()| pids).map_err(Error::Programs)
-    }
-
-    fn next_seq(&self) -> Result<u64, Error> {
-        let info = self.device.info();
-        Ok(info.map_err(Error::refused("events"))?.next_seq)
-    }
-
     /// Something begins. Where nothing is under way what happened before is of no
     /// interest, but for how those ended of which that was not heard.
     fn begin(&mut self) -> Result<(), Error> {
@@ -561,10 +472,8 @@ impl<L: Listener> Node<L> {
         if self.progress.is_over() {
             self.progress = Progress::default();
             self.lease = Lease::default();
-            let next_seq = self.next_seq()?;
-            self.device
-                .seek(next_seq)
-                .map_err(Error::refused("events"))?;
+            let next_seq = self.kernel.next_seq()?;
+            self.kernel.seek(next_seq)?;
         }
         Ok(())
     }
@@ -574,66 +483,30 @@ impl<L: Listener> Node<L> {
         self.lease = Lease::new(plan.lease_ns);
         self.progress.written(plan);
         self.listener.planned(plan);
-        note_labels(&mut self.labels, plan);
+        self.processes.note(plan);
     }
 
     fn attach(&self, pid: i32) -> Result<(), Error> {
-        let Some(started) = self.children.get(&pid) else {
+        let Some(child) = self.programs.child(pid) else {
             return Ok(());
         };
-        started.child.attach(&self.device).map_err(|refused| {
-            let what = &started.child.program;
-            let label = label(&self.labels, what.process);
+        child.attach(&self.kernel.device).map_err(|refused| {
+            let what = &child.program;
+            let label = self.processes.label(what.process);
             Error::Refused(format!("attach {} to process {label}", what.name), refused)
         })
     }
 
-    /// What is left in the control group of a run ends with it.
-    fn leave(&mut self, run: pbs_planner::RunId) {
-        if let Some(cgroup) = self.cgroups.remove(&run) {
-            // If that does not work, it is not empty, and tried again.
-            let _ = cgroup.kill();
-            self.leaving.push(cgroup);
-        }
-    }
-
-    /// Takes away the control groups that are empty. Whether there are others.
-    fn take_away(&mut self) -> bool {
-        self.leaving.retain(|cgroup| {
-            let gone = cgroup.is_empty() && cgroup.remove().is_ok();
-            if !gone {
-                let _ = cgroup.kill();
-            }
-            !gone
-        });
-        !self.leaving.is_empty()
-    }
-
-    /// Sends all programs of a run a signal.
-    pub(crate) fn signal_run(&mut self, run: pbs_planner::RunId, signal: i32) {
-        for started in self.children.values_mut() {
-            if started.run == Some(run) {
-                started.child.signal(signal);
-            }
-        }
-    }
-
     /// A run can't be started: its programs end, and it is over.
     fn give_up(&mut self, run: pbs_planner::RunId, why: &Error, written: bool) -> Option<RunId> {
-        self.signal_run(run, libc::SIGKILL);
-        self.leave(run);
-        for started in self.children.values_mut() {
-            if started.run == Some(run) {
-                started.run = None;
-            }
-        }
+        self.programs.give_up(run);
         let jobs = self.jobs.as_mut()?;
         jobs.give_up(run, why, written, &mut self.listener)
     }
 
     /// Hears and acts until all is over, or somebody wants to stop.
     pub fn follow(&mut self, signals: &Signals) -> Result<Outcome, Error> {
-        let path = self.path.clone();
+        let path = self.kernel.path.clone();
         let failed = |error| Error::file(&path, error);
         loop {
             let heard = self.hear()?;
@@ -655,10 +528,9 @@ impl<L: Listener> Node<L> {
 
     /// Hears of what has happened. Returns how many events that were; 0: all were heard.
     pub fn hear(&mut self) -> Result<usize, Error> {
-        let read = self.device.read_events(&mut self.batch);
-        let count = read.map_err(|error| Error::file(&self.path, error))?;
+        let count = self.kernel.read()?;
         let mut stopped = Vec::new();
-        for event in &self.batch[..count] {
+        for event in &self.kernel.batch[..count] {
             self.progress.event(event);
             self.lost |= event.kind == EventKind::Overrun as u16;
             let ours = self.progress.concerns(event);
@@ -689,49 +561,32 @@ impl<L: Listener> Node<L> {
         if std::mem::take(&mut self.lost) {
             // The end of a plan may be among what was lost.
             let cpus = self.progress.in_force();
-            let in_force = |&cpu: &u32| device::in_force(&self.device, cpu).is_some();
+            let in_force = |&cpu: &u32| device::in_force(&self.kernel.device, cpu).is_some();
             let cpus: Vec<_> = cpus.filter(in_force).collect();
             self.progress.caught_up(&cpus);
             if let Some(jobs) = &mut self.jobs {
-                jobs.catch_up(&self.device, &mut self.listener);
+                jobs.catch_up(&self.kernel.device, &mut self.listener);
             }
         }
-        self.reap();
+        self.programs.reap(self.jobs.is_some());
         let settled_ms = self.settle()?;
         if let Some(outcome) = self.progress.outcome() {
             let jobs = self.jobs.as_ref();
             let has_vacated = jobs.is_some_and(|jobs| jobs.controller.has_vacated());
-            if self.all_ended() && !has_vacated && settled_ms < 0 {
+            if self.programs.all_ended() && !has_vacated && settled_ms < 0 {
                 // The ends of programs are events too.
                 while self.hear()? > 0 {}
                 return Ok(Next::Over(outcome));
             }
         }
         let answered_ms = self.answer();
-        let lease_ms = self.lease.keep(&self.device, self.progress.in_force());
+        let lease_ms = self
+            .lease
+            .keep(&self.kernel.device, self.progress.in_force());
         Ok(Next::Wait(sooner(
             sooner(answered_ms, settled_ms),
             lease_ms.unwrap_or(-1),
         )))
-    }
-
-    /// Hears which programs have ended.
-    fn reap(&mut self) {
-        while let Some(pid) = ended_child() {
-            // One that is none of ours is left to whose it is.
-            if !self
-                .children
-                .get_mut(&pid)
-                .is_some_and(|it| it.child.has_ended())
-            {
-                return;
-            }
-            // Nobody asks how one ended that was given up.
-            let given_up = |started: &Started| started.run.is_none();
-            if self.jobs.is_some() && self.children.get(&pid).is_some_and(given_up) {
-                self.children.remove(&pid);
-            }
-        }
     }
 
     /// Records the runs that are over, and kills what was told to end and did not.
@@ -740,16 +595,7 @@ impl<L: Listener> Node<L> {
         let Some(jobs) = &mut self.jobs else {
             return Ok(-1);
         };
-        let mut alive: BTreeMap<_, usize> = BTreeMap::new();
-        let mut ended: BTreeMap<_, Vec<i32>> = BTreeMap::new();
-        for (&pid, started) in &self.children {
-            if let Some(run) = started.run {
-                match started.child.is_reaped() {
-                    true => ended.entry(run).or_default().push(pid),
-                    false => *alive.entry(run).or_default() += 1,
-                }
-            }
-        }
+        let Ends { alive, ended } = self.programs.ends();
         let mut over = jobs.over();
         let mut again_ms = -1;
         // All its programs have ended, and no event has said so of its processes.
@@ -759,7 +605,7 @@ impl<L: Listener> Node<L> {
             }
             let looked = self.looked.entry(run).or_default();
             *looked += 1;
-            jobs.look_at(run, &self.device, *looked > LOOKS);
+            jobs.look_at(run, &self.kernel.device, *looked > LOOKS);
             again_ms = LOOK_MS;
         }
         over.retain(|(run, _)| !alive.contains_key(run));
@@ -773,44 +619,17 @@ impl<L: Listener> Node<L> {
                     continue;
                 }
             }
-            let exits = ended.remove(&run).unwrap_or_default();
-            let exits = exits.into_iter().filter_map(|pid| {
-                let mut started = self.children.remove(&pid)?;
-                Some(started.child.exited())
-            });
-            let exits: Vec<Exited> = exits.collect();
+            let exits = self.programs.finish(run);
             self.looked.remove(&run);
-            self.ending.remove(&run);
-            if let Some(cgroup) = self.cgroups.remove(&run) {
-                let _ = cgroup.kill();
-                self.leaving.push(cgroup);
-            }
             for number in jobs.numbers(run) {
-                self.labels.remove(&number);
-                self.cancelled.remove(&number);
+                self.processes.forget(number);
             }
             if let Some(outcome) = jobs.finish(run, exits, &mut self.listener) {
                 self.listener.over(outcome);
             }
         }
-        let now = Instant::now();
-        for (run, at) in &mut self.ending {
-            let left = at.saturating_duration_since(now);
-            if left.is_zero() {
-                if let Some(cgroup) = self.cgroups.get(run) {
-                    let _ = cgroup.kill();
-                }
-                for started in self.children.values_mut() {
-                    if started.run == Some(*run) {
-                        started.child.signal(libc::SIGKILL);
-                    }
-                }
-                *at = now + GRACE;
-            }
-            let left_ms = at.saturating_duration_since(now).as_millis() as i32 + 1;
-            again_ms = sooner(again_ms, left_ms);
-        }
-        if self.take_away() {
+        again_ms = sooner(again_ms, self.programs.kill_overdue());
+        if self.programs.remove_cgroups() {
             again_ms = sooner(again_ms, LOOK_MS);
         }
         Ok(again_ms)
@@ -822,9 +641,9 @@ impl<L: Listener> Node<L> {
         let Some(jobs) = &mut self.jobs else {
             return -1;
         };
-        jobs.look_at_memory(&self.device, &mut self.listener);
+        jobs.look_at_memory(&self.kernel.device, &mut self.listener);
         if jobs.controller.is_asked() {
-            jobs.look_at_progress(&self.device);
+            jobs.look_at_progress(&self.kernel.device);
         }
         let to_do = jobs.answer(&mut self.listener);
         // The new plan does not have them, and would set them free.
@@ -839,12 +658,12 @@ impl<L: Listener> Node<L> {
             ToDo::Plan(mut plan) => {
                 plan.lease_ns = self.lease.length_ns();
                 let encoded = pbs_plan::wire::encode(&plan);
-                match self.device.write_plan(&encoded.bytes) {
+                match self.kernel.device.write_plan(&encoded.bytes) {
                     Ok(()) => {
                         self.progress.written(&plan);
                         jobs.replanned(&plan, &mut self.listener);
                         self.listener.planned(&plan);
-                        note_labels(&mut self.labels, &plan);
+                        self.processes.note(&plan);
                     }
                     // Something has happened since that we have not heard of: the plan in
                     // force goes on, and the failure is answered once more.
@@ -863,28 +682,18 @@ impl<L: Listener> Node<L> {
     /// Ends the programs of a process that waits for `cut`, which has ended before
     /// its tasks did. The class would hold them for ever.
     fn cancel(&mut self, process: u32, cut: u32) {
-        if self.cancelled.insert(process, cut).is_some() {
+        if !self.processes.cancel(process, cut) {
             return;
         }
-        let children = self.children.values_mut().map(|started| &mut started.child);
-        let own = children.filter(|child| child.program.process == process);
-        let mut own: Vec<_> = own.collect();
+        let own = self.programs.of_process(process);
         self.listener.news(News::Cancelled {
-            process: label(&self.labels, process),
-            cut: label(&self.labels, cut),
+            process: self.processes.label(process),
+            cut: self.processes.label(cut),
             is_told: !own.is_empty(),
         });
-        for child in &mut own {
+        for child in own {
             child.signal(libc::SIGTERM);
         }
-    }
-
-    fn all_ended(&mut self) -> bool {
-        let mut all = true;
-        for started in self.children.values_mut() {
-            all &= started.child.has_ended();
-        }
-        all
     }
 
     /// How it ended, which is what [`Node::follow`] has answered. What did not come to
@@ -906,18 +715,14 @@ impl<L: Listener> Node<L> {
     fn stop(&mut self, signals: &Signals) {
         for cpu in self.progress.in_force() {
             // It may be gone already.
-            let _ = self.device.drop_plan(cpu);
+            let _ = self.kernel.device.drop_plan(cpu);
         }
-        for started in self.children.values_mut() {
-            started.child.signal(libc::SIGTERM);
-        }
+        self.programs.signal_all(libc::SIGTERM);
         let deadline = Instant::now() + GRACE;
-        while !self.all_ended() {
+        while !self.programs.all_ended() {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                for started in self.children.values_mut() {
-                    started.child.signal(libc::SIGKILL);
-                }
+                self.programs.signal_all(libc::SIGKILL);
             }
             let timeout_ms = i32::try_from(left.as_millis()).unwrap_or(0).clamp(10, 2000);
             let waited = wait(signals, signals, timeout_ms);
@@ -930,11 +735,7 @@ impl<L: Listener> Node<L> {
 
     /// How each program of a plan ended. Those of jobs are told with what became of them.
     pub fn exits(&mut self) -> Vec<Exit> {
-        let children = std::mem::take(&mut self.children);
-        let exits = children
-            .into_values()
-            .map(|mut started| started.child.exit());
-        exits.collect()
+        self.programs.exits()
     }
 
     /// Records all jobs that are under way as they stand, since nobody follows them any
@@ -944,18 +745,7 @@ impl<L: Listener> Node<L> {
             return;
         };
         for run in jobs.started() {
-            if let Some(cgroup) = self.cgroups.remove(&run) {
-                let _ = cgroup.kill();
-                self.leaving.push(cgroup);
-            }
-            let of = |started: &Started| started.run == Some(run);
-            let children = self.children.iter().filter(|(_, started)| of(started));
-            let pids: Vec<i32> = children.map(|(&pid, _)| pid).collect();
-            let exits = pids.iter().filter_map(|pid| {
-                let mut started = self.children.remove(pid)?;
-                Some(started.child.exited())
-            });
-            let exits: Vec<Exited> = exits.collect();
+            let exits = self.programs.finish(run);
             if let Some(outcome) = jobs.finish(run, exits, &mut self.listener) {
                 self.listener.over(outcome);
             }
@@ -966,29 +756,4 @@ impl<L: Listener> Node<L> {
     pub fn is_recorded(&self) -> bool {
         self.jobs.as_ref().is_none_or(Jobs::is_recorded)
     }
-}
-
-fn cgroup_name(id: RunId) -> String {
-    format!("job-{id}")
-}
-
-/// The sooner of two times to wait, of which a negative one means for ever.
-fn sooner(one_ms: i32, other_ms: i32) -> i32 {
-    match (one_ms < 0, other_ms < 0) {
-        (true, _) => other_ms,
-        (_, true) => one_ms,
-        _ => one_ms.min(other_ms),
-    }
-}
-
-fn note_labels(labels: &mut BTreeMap<u32, String>, plan: &Plan) {
-    for process in &plan.processes {
-        let label = || process.label();
-        labels.entry(process.id).or_insert_with(label);
-    }
-}
-
-fn label(labels: &BTreeMap<u32, String>, process: u32) -> String {
-    let known = labels.get(&process);
-    known.map_or_else(|| process.to_string(), String::clone)
 }

@@ -5,13 +5,12 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use pbs_launch::signals::{wait, Signals};
 use pbs_plan::{wire, Plan};
 use pbs_report::{tier_name, Facts, Opened, Source};
 use pbs_uapi::{Device, Event, EventKind, IDLE};
 
-use crate::device::{self, kernel_release};
-use crate::node::BATCH;
-use crate::signals::{wait, Signals};
+use crate::device::{self, kernel_release, BATCH};
 use crate::Error;
 
 /// For how long a node is watched.

@@ -5,7 +5,7 @@ use pbs_history::{JobHistory, Kind, Outcome, RunFigures, Source};
 use pbs_report::Exit;
 use serde::Serialize;
 
-use crate::jobs::ActiveJob;
+use crate::active::ActiveJob;
 use crate::predict::{predict, Forecast};
 
 /// What became of a job.

@@ -4,7 +4,6 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use pbs_control::{Controller, Options as ControlOptions};
 use pbs_history::{
@@ -13,8 +12,9 @@ use pbs_history::{
 use pbs_job::Machine;
 use serde::Serialize;
 
-use crate::jobs::LEAD_NS;
-use crate::order::Noted;
+use crate::clock::unix_ns;
+use crate::orders::Noted;
+use crate::settings::LEAD_NS;
 use crate::{Declined, Error, Submission};
 
 /// A job that was submitted.
@@ -278,16 +278,4 @@ pub(crate) fn waiting(store: &Store) -> Result<Vec<(RunId, u64, String)>, Error>
 /// Whether a run waits, as it stands in the history.
 pub(crate) fn is_submitted(run: &Run, takeover: &Takeover) -> bool {
     run.state == State::Planned && takeover.reservation.is_empty()
-}
-
-/// A time of the monotonic clock, since 1970: both clocks go on alike from now.
-pub(crate) fn since_1970(monotonic_ns: u64) -> u64 {
-    let now_unix_ns = unix_ns();
-    (now_unix_ns.saturating_add(monotonic_ns)).saturating_sub(crate::jobs::monotonic_ns())
-}
-
-/// Since 1970.
-pub(crate) fn unix_ns() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
 }

@@ -5,13 +5,13 @@
 use pbs_control::{End, Measured, SoFar};
 use pbs_history::{boot_id, Outcome, RunFigures, State, Takeover};
 use pbs_job::Machine;
+use pbs_launch::was_released;
 use pbs_plan::{from_toml, Plan};
 use pbs_uapi::Device;
 
 use crate::device::in_force;
-use crate::gate::was_released;
 use crate::ledger::Ledger;
-use crate::order::{Ending, Noted};
+use crate::orders::{Ending, Noted};
 use crate::queue::is_submitted;
 use crate::saved::Saved;
 use crate::Error;

@@ -5,14 +5,12 @@
 //! [`Node::start`]; several orders in a row can be started at once.
 
 use std::collections::BTreeMap;
-use std::time::Instant;
 
 use pbs_history::{RunFigures, RunId};
 
 use crate::allocation::{Allocation, Allocations};
 use crate::jobs::Jobs;
-use crate::node::GRACE;
-use crate::order::{Ending, Order, Terms};
+use crate::orders::{Ending, Order, Terms};
 use crate::queue::RunSummary;
 use crate::{Alteration, Error, Listener, News, Node, Settings};
 
@@ -44,7 +42,7 @@ impl<L: Listener> Node<L> {
     /// Asks how far those have come beside which something is to be planned.
     fn look(&mut self) -> Result<(), Error> {
         let jobs = self.jobs.as_mut().ok_or(Error::NoJobs)?;
-        jobs.look_at_progress(&self.device);
+        jobs.look_at_progress(&self.kernel.device);
         Ok(())
     }
 
@@ -110,8 +108,7 @@ impl<L: Listener> Node<L> {
         let Some(run) = jobs.cancel(id, why, listener)? else {
             return Ok(());
         };
-        self.signal_run(run, libc::SIGTERM);
-        self.ending.entry(run).or_insert(Instant::now() + GRACE);
+        self.programs.end(run);
         Ok(())
     }
 

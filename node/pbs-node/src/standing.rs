@@ -3,10 +3,11 @@
 
 use pbs_history::{RunFigures, RunId, State};
 
-use crate::jobs::{monotonic_ns, ActiveJob, Jobs};
-use crate::order::{Noted, Waits};
-use crate::orders::Waiting;
-use crate::queue::{confined, since_1970, RunSummary};
+use crate::active::ActiveJob;
+use crate::clock::{monotonic_ns, since_1970};
+use crate::jobs::Jobs;
+use crate::orders::{Noted, Waiting, Waits};
+use crate::queue::{confined, RunSummary};
 use crate::Error;
 
 impl Jobs {

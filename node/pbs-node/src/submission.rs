@@ -5,9 +5,9 @@ use std::cmp::Reverse;
 
 use pbs_history::JobHistory;
 use pbs_job::{job_from_toml, Job, Problem};
+use pbs_launch::path_of;
 
 use crate::predict::{predict, Forecast};
-use crate::program::path_of;
 use crate::Error;
 
 /// A job that somebody wants to have run.

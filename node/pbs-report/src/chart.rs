@@ -2,7 +2,7 @@
 //! Lines over time, with axes, a key and marks.
 
 use crate::axis::ticks_between;
-use crate::series::Point;
+use crate::point::Point;
 use crate::svg::{text_width, Anchor, Picture};
 use crate::MarkKind;
 

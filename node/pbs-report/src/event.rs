@@ -2,12 +2,11 @@
 //! Events as JSON and as lines of text.
 
 use pbs_uapi::{
-    Cause, Drop, Eject, Event, EventKind, Grant, TierCause, Wait, IDLE, NO_SLOT, NO_TASK,
+    Cause, Drop, Eject, Event, EventKind, Grant, Tier, TierCause, Wait, IDLE, NO_SLOT, NO_TASK,
 };
 use serde::{Deserialize, Serialize};
 
 use crate::number::{bytes, grouped};
-use crate::report::tier_name;
 
 /// Declares [`EventView`] and both ways between it and the record: fields that
 /// are the same in both, and fields that the record has a special value for
@@ -171,6 +170,11 @@ pub(crate) fn counted_as(event: &Event) -> String {
 pub(crate) struct Stages {
     pub(crate) capacity_buffer_insns: u64,
     pub(crate) t2_process_insns: u64,
+}
+
+/// The name of an `enum pbs_tier`; its number where it is a new one.
+pub fn tier_name(tier: u32) -> String {
+    Tier::from_raw(tier).map_or_else(|| format!("tier_{tier}"), |tier| tier.name().into())
 }
 
 /// What a late, early or info event compared: the count, the comparison and

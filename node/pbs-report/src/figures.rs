@@ -5,7 +5,8 @@ use crate::axis::ticks_between;
 use crate::chart::{scale_of, Chart, ChartMark, Line, Symbol, LEFT, RIGHT, TEXT, WIDTH};
 use crate::histogram::Histogram;
 use crate::number::{deviation_permille, grouped, percent};
-use crate::series::{CpuSeries, Point, ProcessSeries, Series, Signal, TaskSeries};
+use crate::point::Point;
+use crate::series::{CpuSeries, ProcessSeries, Series, Signal, TaskSeries};
 use crate::svg::{text_width, Anchor, Picture};
 use crate::{MarkKind, Report};
 

@@ -19,6 +19,7 @@ mod look;
 mod number;
 mod page;
 mod placements;
+mod point;
 mod printed;
 mod recording;
 mod replay;
@@ -34,7 +35,7 @@ mod waits;
 
 pub use curves::{curves, Band, Curve, Plot};
 pub use deadline::Deadline;
-pub use event::{describe, is_push, EventView};
+pub use event::{describe, is_push, tier_name, EventView};
 pub use histogram::Histogram;
 pub use lanes::{lanes, Lane, Stay};
 pub use number::{bytes, grouped, ms};
@@ -42,16 +43,15 @@ pub use page::Page;
 pub use placements::{
     placements_page, placements_picture, Panel, PlacedProcess, PlacedTask, Placements,
 };
+pub use point::Point;
 pub use printed::{Format, Table};
 pub use recording::{config_by_name, Opened, RecordedPlan, Recording, Source};
-pub use report::{tier_name, Exit, Facts, Outcome, ProcessReport, Report, TaskReport};
+pub use report::{Exit, Facts, Outcome, ProcessReport, Report, TaskReport};
 pub use schedule::{
     held, schedule_chart, schedule_picture, schedule_tables, Schedule, ScheduleAfter, ScheduleCore,
     ScheduleNode, ScheduleTask,
 };
-pub use series::{
-    CpuSeries, Point, ProcessSeries, Selection, Series, Signal, SlotStay, TaskSeries,
-};
+pub use series::{CpuSeries, ProcessSeries, Selection, Series, Signal, SlotStay, TaskSeries};
 pub use svg::escaped;
 pub use table::{columns, signal_table, table};
 pub use timeline::{ActualSegment, CpuTimeline, LaterPlan, Mark, MarkKind, PlannedSlot};

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use pbs_plan::{Plan, Process};
-use pbs_uapi::{Event, EventKind, Tier};
+use pbs_uapi::{Event, EventKind};
 use serde::{Deserialize, Serialize};
 
 use crate::deadline::Deadline;
@@ -18,7 +18,7 @@ use crate::waits::{edges, waited, Edge, Waited};
 pub struct Facts {
     /// As `uname -r` says.
     pub kernel: String,
-    /// How instructions were counted: see [`tier_name`].
+    /// How instructions were counted: see [`tier_name`](crate::tier_name).
     pub tier: String,
     /// Instructions that a CPU retires in a millisecond.
     pub rate_insns_per_ms: u64,
@@ -284,11 +284,6 @@ impl TaskReport {
             None => format!("{of} {task}"),
         }
     }
-}
-
-/// The name of an `enum pbs_tier`; its number where it is a new one.
-pub fn tier_name(tier: u32) -> String {
-    Tier::from_raw(tier).map_or_else(|| format!("tier_{tier}"), |tier| tier.name().into())
 }
 
 fn tasks(plans: &[Plan], cpus: &[CpuTimeline], events: &[Event]) -> Vec<TaskReport> {

@@ -15,6 +15,7 @@ use serde::Serialize;
 
 use crate::event::{comparison, is_push, reason_name, threshold, Stages};
 use crate::gantt::span_ns;
+use crate::point::Point;
 use crate::recording::Opened;
 use crate::replay::{Growth, Replay};
 use crate::thin::thin;
@@ -27,11 +28,6 @@ const STRESS_STEPS: u64 = 64;
 const STEPS: u64 = 32;
 /// As many moments can be told apart in a picture.
 const FINENESS: u64 = 500;
-
-/// A moment, in nanoseconds since the CPU's first plan came into force, and a
-/// value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Point(pub u64, pub i64);
 
 /// What is drawn of a recording.
 #[derive(Clone, Debug, Serialize)]

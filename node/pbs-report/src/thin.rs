@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Lines of no more points than can be seen.
 
-use crate::series::Point;
+use crate::point::Point;
 
 /// The line with about `most` points at most. Of each stretch of time the
 /// first, least, greatest and last point stay, so that no peak is lost.

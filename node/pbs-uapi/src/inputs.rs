@@ -13,9 +13,9 @@ use crate::{ioc, Ring};
 /// Where the device is found.
 pub const INPUTS_PATH: &str = "/dev/pbs_inputs";
 
-/// What is kept of a plan that was written while somebody records.
+/// A plan that was written while the inputs of the policy are recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kept {
+pub struct StoredPlan {
     /// The rate of the CPU when it was written.
     pub rate_insns_per_ms: u64,
     /// The configuration that is in force there, a `struct pbs_config`, and then what
@@ -73,7 +73,7 @@ impl Inputs {
 
     /// The plan that is kept under a number, for one of its CPUs; `None`: it is not
     /// kept.
-    pub fn kept_plan(&self, number: u64, cpu: u32) -> io::Result<Option<Kept>> {
+    pub fn kept_plan(&self, number: u64, cpu: u32) -> io::Result<Option<StoredPlan>> {
         let mut buffer = vec![0_u8; 1 << 16];
         loop {
             let mut kept = KeptPlan {
@@ -88,7 +88,7 @@ impl Inputs {
             match result {
                 Ok(()) => {
                     buffer.truncate(bytes);
-                    return Ok(Some(Kept {
+                    return Ok(Some(StoredPlan {
                         rate_insns_per_ms: kept.rate_insns_per_ms,
                         bytes: buffer,
                     }));

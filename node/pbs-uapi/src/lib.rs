@@ -14,7 +14,7 @@ mod ring;
 pub mod task;
 
 pub use device::{Device, Refused, DEVICE_PATH};
-pub use inputs::{Inputs, Kept, INPUTS_PATH};
+pub use inputs::{Inputs, StoredPlan, INPUTS_PATH};
 pub use kind::{Cause, Drop, Eject, EventKind, Grant, ProcessState, Tier, TierCause, Wait};
 pub use record::{Config, Event, Info, Input, Process};
 pub use ring::{InRing, Look, Ring, Rings};

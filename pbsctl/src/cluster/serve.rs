@@ -12,7 +12,7 @@ use pbs_slurm::{Serving, Slurm};
 use super::ledger::{duration_s, failure, LedgerOptions};
 use crate::failure::Failure;
 use crate::output::write_err;
-use crate::service::Socket;
+use crate::socket::Socket;
 
 #[derive(Args, Debug)]
 pub(super) struct ServeOptions {

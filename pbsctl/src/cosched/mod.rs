@@ -21,7 +21,7 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::files;
-use crate::history::HistoryFile;
+use crate::history_file::HistoryFile;
 use crate::jobs::{graphs_of, question, slowdowns_of, MachineFile};
 use crate::output::{counted, Output};
 use options::{At, DecisionOptions};

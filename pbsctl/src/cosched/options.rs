@@ -9,7 +9,7 @@ use pbs_cosched::{Cost, GreedyOptions, Objective, Priority};
 use pbs_cosched_report::{Settings, When, Who};
 
 use crate::failure::Failure;
-use crate::history::decision_cost;
+use crate::history_file::decision_cost;
 use crate::quantities::ns;
 
 const WHO: [Who; 7] = [

@@ -9,7 +9,7 @@ use pbs_node::slowdowns_of_runs;
 use serde::Serialize;
 
 use crate::failure::Failure;
-use crate::history::HistoryFile;
+use crate::history_file::HistoryFile;
 
 /// What a history tells.
 pub(super) struct Learnt {

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::learnt::{list, Learnt, Other};
 use crate::failure::Failure;
-use crate::history::HistoryFile;
+use crate::history_file::HistoryFile;
 use crate::output::Output;
 
 const PREDICT_HELP: &str = "\

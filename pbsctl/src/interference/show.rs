@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::learnt::{list, Learnt, Other};
 use crate::failure::Failure;
 use crate::files;
-use crate::history::HistoryFile;
+use crate::history_file::HistoryFile;
 use crate::output::Output;
 
 const SHOW_HELP: &str = "\

@@ -10,7 +10,7 @@ use pbs_node::Planning;
 use pbs_planner::{Balancing, Capacity, Options, Store, Strategy, Validation, WantType};
 
 use crate::failure::Failure;
-use crate::history::HistoryFile;
+use crate::history_file::HistoryFile;
 use crate::jobs::MachineFile;
 use crate::quantities::ns;
 

@@ -12,8 +12,8 @@ use std::process::ExitCode;
 
 use cosched::{Decision, Follow};
 use pbs_job::graph::is_graph;
+use pbs_launch::signals::Signals;
 use pbs_node::device::kernel_release;
-use pbs_node::signals::Signals;
 use pbs_node::{JobOutcome, Launch, Node, Settings, SlowdownSource, Submission};
 use pbs_plan::Plan;
 use pbs_report::gantt::gantt;

@@ -8,7 +8,7 @@ use pbs_history::Kind;
 use pbs_plan::Quantity;
 
 use crate::files;
-use crate::history::HistoryFile;
+use crate::history_file::HistoryFile;
 use crate::jobs::{JobFiles, MachineFile};
 
 const RUN_HELP: &str = "\

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use pbs_node::signals::wait_for;
+use pbs_launch::signals::wait_for;
 use pbs_node_api::{Allocated, Deallocated, Job, Refusal, Status};
 use pbsd::allocations::Allocations;
 use pbsd::inbox::{inbox, Inbox, Request};

@@ -25,7 +25,7 @@ const MODE: u32 = 0o600;
 
 /// A session and whose it is.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Kept {
+pub(crate) struct StoredSession {
     pub(crate) uid: u32,
     pub(crate) session: Session,
 }
@@ -34,7 +34,7 @@ pub(crate) struct Kept {
 #[serde(rename_all = "kebab-case")]
 enum Change {
     Counters(Counters),
-    Session(AppId, Box<Kept>),
+    Session(AppId, Box<StoredSession>),
     Gone(AppId),
 }
 
@@ -82,7 +82,7 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {}
 
 /// What was kept.
-pub(crate) type All = (Option<Counters>, BTreeMap<AppId, Kept>);
+pub(crate) type All = (Option<Counters>, BTreeMap<AppId, StoredSession>);
 
 /// The file.
 #[derive(Debug)]

@@ -20,10 +20,10 @@ use pbs_profile::view::{find_shape, segments, Steps};
 use pbs_profile::Profile;
 
 use crate::holes::Holes;
-use crate::place::{find_first, find_in_both, parts, without, Anchor, Placed};
+use crate::place::{find_first, find_in_both, without, Anchor, Placed};
 use crate::preemptible::{grant, wants_of};
 use crate::rms::rebook;
-use crate::session::{Marks, Tree};
+use crate::session::{parts, Marks, Tree};
 use crate::share::Shares;
 use crate::{AppId, Event, Kind, Notice, Order, RequestId, Rms, Session};
 

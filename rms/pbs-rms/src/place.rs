@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use pbs_profile::view::{find_shape, Part, Segment, Steps, FOREVER};
+use pbs_profile::view::{find_shape, Segment, Steps, FOREVER};
 use pbs_profile::Profile;
 
 use crate::holes::Holes;
@@ -115,21 +115,6 @@ impl Tree {
         }
         begin_ns <= now_ns
     }
-}
-
-/// What the requests of a tree need.
-pub(crate) fn parts(session: &Session, tree: &Tree) -> Vec<Part> {
-    let members = tree.members.iter();
-    let part = |&(place, offset_ns): &(usize, u64)| {
-        let ask = &session.requests[place].ask;
-        Part {
-            profile: ask.cluster,
-            offset_ns,
-            duration_ns: ask.duration_ns,
-            nodes: ask.nodes,
-        }
-    };
-    members.map(part).collect()
 }
 
 /// The first time, not before one, at which a shape fits; notes what that says of the others.

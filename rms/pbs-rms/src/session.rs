@@ -4,10 +4,9 @@
 
 use std::ops::Range;
 
-use pbs_profile::view::{segments, Steps, FOREVER};
+use pbs_profile::view::{segments, Part, Steps, FOREVER};
 use serde::{Deserialize, Serialize};
 
-use crate::place::parts;
 use crate::{Account, Ask, Kind, Refusal, Relation, Request, RequestId, Update};
 
 /// An application that has connected.
@@ -84,6 +83,21 @@ pub(crate) struct Tree {
     pub(crate) root: usize,
     /// All, with how long after the root they begin.
     pub(crate) members: Vec<(usize, u64)>,
+}
+
+/// What the requests of a tree need.
+pub(crate) fn parts(session: &Session, tree: &Tree) -> Vec<Part> {
+    let members = tree.members.iter();
+    let part = |&(place, offset_ns): &(usize, u64)| {
+        let ask = &session.requests[place].ask;
+        Part {
+            profile: ask.cluster,
+            offset_ns,
+            duration_ns: ask.duration_ns,
+            nodes: ask.nodes,
+        }
+    };
+    members.map(part).collect()
 }
 
 /// What the end of a request does.

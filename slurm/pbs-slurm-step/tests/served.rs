@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use common::{directory, job, run, Told};
-use pbs_node::signals::wait_for;
+use pbs_launch::signals::wait_for;
 use pbs_node_api::{Job, Program, Refusal, Shown, Status, Submission};
 use pbs_slurm_step::{End, Error};
 use pbsd::inbox::{inbox, Inbox, Request};

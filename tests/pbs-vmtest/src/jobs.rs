@@ -9,7 +9,7 @@ use std::process::{Command, Output, Stdio};
 
 use pbs_history::Kind;
 use pbs_job::machine_from_toml;
-use pbs_node::signals::{wait, Signals};
+use pbs_launch::signals::{wait, Signals};
 use pbs_node::{JobOutcome, Listener, News, Next, Settings, Submission};
 use pbs_uapi::{Event, DEVICE_PATH};
 use serde_json::Value;

@@ -9,7 +9,7 @@ use pbs_resources::{Condition, Value};
 
 use super::{names, resources, values, Known};
 use crate::pattern::Pattern;
-use crate::{Kept, Node};
+use crate::{ReservedCores, Node};
 
 const KEYS: &[&str] = &[
     "name",
@@ -200,7 +200,7 @@ fn switch(
     Some((pattern, per_switch.unwrap_or(u64::MAX)))
 }
 
-fn kept(reader: &mut Reader, line: Line, value: &TomlValue<'_>) -> Option<Kept> {
+fn kept(reader: &mut Reader, line: Line, value: &TomlValue<'_>) -> Option<ReservedCores> {
     let mut table = reader.table(line, value, "kept", &["cores", "for"])?;
     let cores = table.entries.remove("cores");
     let of = table.entries.remove("for");
@@ -210,7 +210,7 @@ fn kept(reader: &mut Reader, line: Line, value: &TomlValue<'_>) -> Option<Kept> 
         reader.problem(line, message);
         return None;
     };
-    Some(Kept {
+    Some(ReservedCores {
         cores: reader.number(cores_line, "cores", cores)?,
         resource: reader.string(for_line, "for", of)?,
     })

@@ -22,7 +22,16 @@ use crate::Job;
 
 pub(crate) use figures::{cpu_twice, late_start};
 
-pub(crate) fn check(draft: Draft) -> Result<Job, Vec<Problem>> {
+impl Draft {
+    /// The job, if its task net is a valid one (Glaß 2024, 7.1, item 1) and its
+    /// figures are in their ranges; else everything that is wrong, each with
+    /// the task or process that it is about.
+    pub fn check(self) -> Result<Job, Vec<Problem>> {
+        check(self)
+    }
+}
+
+fn check(draft: Draft) -> Result<Job, Vec<Problem>> {
     let mut problems = Vec::new();
     figures::check(&draft, &mut problems);
     let net = Net::new(&draft, &mut problems);

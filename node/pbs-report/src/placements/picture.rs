@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The schedules as a picture.
 
-use super::labels::{labels, Line};
+use super::labels::{labels, Line, SMALL};
 use super::{Panel, PlacedTask, Placements};
 use crate::axis::ticks;
 use crate::chart::{time_scale, LEFT, RIGHT, TEXT, WIDTH};
@@ -9,7 +9,6 @@ use crate::look::Look;
 use crate::number::ms;
 use crate::svg::{shortened, text_width, Anchor, Picture};
 
-pub(super) const SMALL: f64 = 11.0;
 const KEY_ROW: f64 = 24.0;
 /// All threads of a panel together are about so high, if each can be between these.
 const THREADS: f64 = 230.0;

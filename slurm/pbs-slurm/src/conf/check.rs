@@ -9,7 +9,8 @@ use std::path::Path;
 use crate::conf::compress;
 use crate::conf::hooks::{Hook, Lua};
 use crate::conf::nodes::Partition;
-use crate::conf::read::{Conf, Place, Setting};
+use crate::conf::entry::{Place, Setting};
+use crate::conf::read::Conf;
 use crate::conf::times::seconds;
 
 /// What is planned far ahead waits in Slurm; Slurm's default is 10000.

@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::conf::read::MOST_FILE_BYTES;
+use crate::conf::entry::MOST_FILE_BYTES;
 
 /// Compilers that say whether Lua can be read, the one of Slurm's Lua first.
 const COMPILERS: [&str; 2] = ["luac5.1", "luac"];

@@ -10,6 +10,7 @@
 //! Lists of hosts as Slurm writes them are read by [`expand`] and written by [`compress`].
 
 mod check;
+mod entry;
 mod hooks;
 mod host_list;
 mod nodes;
@@ -18,9 +19,10 @@ mod site;
 mod times;
 
 pub use check::{check, Finding, Level};
+pub use entry::{Error, Place, Setting};
 pub use hooks::{Hook, Lua};
 pub use host_list::{compress, expand, ListError, MOST_HOSTS};
 pub use nodes::{Node, Partition};
-pub use read::{read, Conf, Error, Place, Setting};
+pub use read::{read, Conf};
 pub use site::site_of;
 pub use times::seconds;

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use crate::conf::host_list::{expand, ListError, MOST_HOSTS};
-use crate::conf::read::{Entry, Error, Place};
+use crate::conf::entry::{Entry, Error, Place};
 
 /// A node, as jobs see it.
 #[derive(Clone, Debug, PartialEq, Eq)]

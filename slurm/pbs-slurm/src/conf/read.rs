@@ -2,85 +2,18 @@
 //! The files themselves: lines, keys, what they include.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
+use crate::conf::entry::{Entry, Error, Place, Setting, MOST_FILE_BYTES};
 use crate::conf::hooks::{Hook, Lua};
 use crate::conf::nodes::{self, Node, Partition};
 
 /// Files that include each other go no deeper.
 const MOST_DEPTH: usize = 8;
-/// No configuration is longer; what is, is something else.
-pub(crate) const MOST_FILE_BYTES: u64 = 8 << 20;
 /// Of all files together.
 const MOST_LINES: usize = 200_000;
-
-/// A line of a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// The file.
-    pub file: PathBuf,
-    /// The line, from 1.
-    pub line: usize,
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.file.display(), self.line)
-    }
-}
-
-/// Why Slurm's files can't be read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Error {
-    /// In which file.
-    pub file: PathBuf,
-    /// In which line; none: the file itself can't be read.
-    pub line: Option<usize>,
-    /// What is wrong.
-    pub message: String,
-}
-
-impl Error {
-    pub(crate) fn at(place: &Place, message: impl Into<String>) -> Self {
-        Self {
-            file: place.file.clone(),
-            line: Some(place.line),
-            message: message.into(),
-        }
-    }
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let file = self.file.display();
-        match self.line {
-            Some(line) => write!(f, "{file}:{line}: {}", self.message),
-            None => write!(f, "{file}: {}", self.message),
-        }
-    }
-}
-
-impl std::error::Error for Error {}
-
-/// What is said for a key, and where.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Setting {
-    /// The value, without quotes.
-    pub value: String,
-    /// Where.
-    pub place: Place,
-}
-
-/// A line that begins with `NodeName=`, `PartitionName=` or the like: its keys, in lower
-/// case, belong together.
-#[derive(Clone, Debug)]
-pub(crate) struct Entry {
-    pub(crate) keys: BTreeMap<String, String>,
-    pub(crate) place: Place,
-}
 
 /// Keys that begin such a line.
 const ENTRIES: [&str; 6] = [

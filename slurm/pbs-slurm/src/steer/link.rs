@@ -69,7 +69,7 @@ impl Engine for Link {
         true
     }
 
-    fn told_before_s(&self) -> Option<u64> {
+    fn fixed_before_s(&self) -> Option<u64> {
         Some(self.window_s)
     }
 

@@ -2,10 +2,11 @@
 //! What somebody asks for: a job, as whom it runs, and what is to be before it.
 
 use pbs_history::{Outcome, RunId};
+use pbs_launch::Owner;
 use pbs_report::Exit;
 use serde::{Deserialize, Serialize};
 
-use crate::{Owner, Submission};
+use crate::Submission;
 
 /// A job that a user wants to have run.
 #[derive(Clone, Debug)]

@@ -4,14 +4,11 @@
 use crate::ledger::{After, Outcome, State};
 use pbs_cluster_planner::RequestId;
 
-use crate::engine::Engine;
+use crate::engine::{Engine, COMPLETED};
 use crate::error::Error;
-use crate::kept::is_held;
 use crate::manager::Manager;
+use crate::record::is_held;
 use crate::wish::Wish;
-
-/// The outcome of what ended as it should.
-pub(crate) const COMPLETED: &str = "completed";
 
 impl<E: Engine> Manager<E> {
     /// What a request is to follow, of that which is not over.
@@ -53,11 +50,11 @@ impl<E: Engine> Manager<E> {
         let mut in_vain = Vec::new();
         let mut is_any_free = false;
         for &follower in followers {
-            let Some(known) = self.known.get_mut(&follower) else {
+            let Some(record) = self.records.get_mut(&follower) else {
                 continue;
             };
             let of = |after: &&After| after.request == id;
-            if !known
+            if !record
                 .after
                 .iter()
                 .filter(of)
@@ -66,10 +63,10 @@ impl<E: Engine> Manager<E> {
                 in_vain.push((follower, format!("not to run: request {id} {outcome}")));
                 continue;
             }
-            known.after.retain(|after| after.request != id);
-            let is_held = is_held(&known.after);
-            known.request.after.retain(|before| *before != id);
-            known.request.is_held = is_held;
+            record.after.retain(|after| after.request != id);
+            let is_held = is_held(&record.after);
+            record.request.after.retain(|before| *before != id);
+            record.request.is_held = is_held;
             self.planner.set_held(clock_s, follower, is_held);
             is_any_free = true;
         }
@@ -81,9 +78,9 @@ impl<E: Engine> Manager<E> {
 
     /// After a restart: what is followed and ended while nobody looked.
     pub(crate) fn follow_lost(&mut self) {
-        let is_lost = |after: &After| !self.known.contains_key(&after.request);
-        let followers = self.known.iter().flat_map(|(&id, known)| {
-            let lost = known.after.iter().filter(|after| is_lost(after));
+        let is_lost = |after: &After| !self.records.contains_key(&after.request);
+        let followers = self.records.iter().flat_map(|(&id, record)| {
+            let lost = record.after.iter().filter(|after| is_lost(after));
             lost.map(move |after| (after.request, id))
         });
         let followers: Vec<(RequestId, RequestId)> = followers.collect();

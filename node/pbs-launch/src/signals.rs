@@ -41,7 +41,7 @@ impl Signals {
     }
 
     /// The mask before, which children are to have.
-    pub(crate) fn mask_before(&self) -> &libc::sigset_t {
+    pub fn mask_before(&self) -> &libc::sigset_t {
         &self.before
     }
 

@@ -7,20 +7,19 @@ use std::ffi::{CString, OsStr, OsString};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::RawFd;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use pbs_plan::{Command, Plan, Problem, Process, Start};
 
+use crate::files::{c_string, Named};
 use crate::owner::{Owner, Rights};
-use crate::Error;
 
 /// A program of a plan.
 #[derive(Clone, Debug)]
-pub(crate) struct Program {
+pub struct Program {
     /// The number of its process.
-    pub(crate) process: u32,
+    pub process: u32,
     /// The number of its task, if it is one task.
     pub(crate) task: Option<u32>,
     /// Whether it attaches itself.
@@ -28,7 +27,8 @@ pub(crate) struct Program {
     /// Whether another program of the process comes after it:
     /// [`ATTACH_ONE_TASK`](pbs_uapi::ATTACH_ONE_TASK).
     pub(crate) one_of_several: bool,
-    pub(crate) name: String,
+    /// What it is called in messages.
+    pub name: String,
     /// The CPU of its process, as a mask.
     pub(crate) affinity: Vec<libc::c_ulong>,
 }
@@ -50,64 +50,47 @@ impl Program {
     }
 }
 
-/// A plan with its programs, which are ready to be started.
-#[derive(Debug)]
-pub struct Launch {
-    pub(crate) plan: Plan,
-    pub(crate) programs: Vec<Prepared>,
-    /// What the plan is called in messages.
-    pub(crate) file: String,
-}
-
-impl Launch {
-    /// Of all processes of a plan. `device` is for those who attach themselves;
-    /// `output_to_error` keeps what they print out of the own standard output.
-    ///
-    /// # Errors
-    ///
-    /// Everything that can be wrong with the programs, before any is started.
-    pub fn of_plan(
-        plan: Plan,
-        device: &Path,
-        output_to_error: bool,
-        file: String,
-    ) -> Result<Self, Error> {
-        let mut programs = Vec::new();
-        let mut problems = Vec::new();
-        for (index, process) in plan.processes.iter().enumerate() {
-            if process.start == Start::Unsaid {
-                problems.push(Problem::at(
-                    process.line,
-                    format!(
-                        "process {} has nothing to run; add command = [\"program\", \
-                         \"argument\"], or attaches = \"itself\" if somebody else starts it",
-                        process.label()
-                    ),
-                ));
-            }
-            let cpu = plan.cpu_of(index).map_or(0, |cpu| cpu.cpu);
-            for place in 0..process.commands().len() {
-                match Prepared::new(process, place, cpu, device, output_to_error, None) {
-                    Ok(one) => programs.push(one),
-                    Err(problem) => problems.push(problem),
-                }
+/// Prepares the programs of all processes of a plan. `device` is for those who attach
+/// themselves; `output_to_error` keeps what they print out of the own standard output.
+///
+/// # Errors
+///
+/// Everything that can be wrong with the programs, before any is started.
+pub fn prepare_plan(
+    plan: &Plan,
+    device: &Path,
+    output_to_error: bool,
+) -> Result<Vec<Prepared>, Vec<Problem>> {
+    let mut programs = Vec::new();
+    let mut problems = Vec::new();
+    for (index, process) in plan.processes.iter().enumerate() {
+        if process.start == Start::Unsaid {
+            problems.push(Problem::at(
+                process.line,
+                format!(
+                    "process {} has nothing to run; add command = [\"program\", \
+                     \"argument\"], or attaches = \"itself\" if somebody else starts it",
+                    process.label()
+                ),
+            ));
+        }
+        let cpu = plan.cpu_of(index).map_or(0, |cpu| cpu.cpu);
+        for place in 0..process.commands().len() {
+            match Prepared::new(process, place, cpu, device, output_to_error, None) {
+                Ok(one) => programs.push(one),
+                Err(problem) => problems.push(problem),
             }
         }
-        if problems.is_empty() {
-            Ok(Self {
-                plan,
-                programs,
-                file,
-            })
-        } else {
-            Err(Error::Invalid { file, problems })
-        }
+    }
+    match problems.is_empty() {
+        true => Ok(programs),
+        false => Err(problems),
     }
 }
 
 /// A program that is ready to be forked.
 #[derive(Debug)]
-pub(crate) struct Prepared {
+pub struct Prepared {
     pub(crate) program: Program,
     /// Where it may be: the first that can be executed is.
     pub(crate) paths: Vec<CString>,
@@ -129,14 +112,6 @@ pub(crate) enum Files {
     Of(Box<Rights>, Vec<Named>),
 }
 
-/// A file that is opened by the child.
-#[derive(Debug)]
-pub(crate) struct Named {
-    pub(crate) path: CString,
-    pub(crate) flags: i32,
-    pub(crate) fd: RawFd,
-}
-
 impl Prepared {
     /// All programs of a process, which is on that CPU; `owner`: as whom they run, if not
     /// as who runs the node. `device` is for those who attach themselves.
@@ -144,7 +119,7 @@ impl Prepared {
     /// Without an owner the programs are looked for and their files are opened here, but
     /// for the input of one that is to wait for others. With one nothing is: neither is to
     /// happen with other rights than his.
-    pub(crate) fn of_process(
+    pub fn of_process(
         process: &Process,
         cpu: u32,
         device: &Path,
@@ -259,7 +234,7 @@ fn open(file: &Path, fd: RawFd) -> io::Result<File> {
 }
 
 /// Empties the files that the programs write to, and that were opened for them.
-pub(crate) fn empty_outputs(prepared: &[Prepared]) -> io::Result<()> {
+pub fn empty_outputs(prepared: &[Prepared]) -> io::Result<()> {
     let files = prepared.iter().flat_map(|one| match &one.files {
         Files::Opened(files) => files.as_slice(),
         Files::Of(..) => &[],
@@ -273,7 +248,7 @@ pub(crate) fn empty_outputs(prepared: &[Prepared]) -> io::Result<()> {
 }
 
 /// Where the program of a command is, or that it is missing.
-pub(crate) fn path_of(command: &Command) -> Result<PathBuf, Problem> {
+pub fn path_of(command: &Command) -> Result<PathBuf, Problem> {
     let program = command.argv.first().map_or("", String::as_str);
     find(program).ok_or_else(|| {
         Problem::at(
@@ -310,12 +285,4 @@ fn mask(cpu: u32) -> Vec<libc::c_ulong> {
     let mut mask = vec![0; cpu / bits + 1];
     mask[cpu / bits] = 1 << (cpu % bits);
     mask
-}
-
-/// Words of plans and of the environment hold no NUL; the part before it would
-/// do.
-pub(crate) fn c_string(text: &OsStr) -> CString {
-    let bytes = text.as_bytes();
-    let end = bytes.iter().position(|&byte| byte == 0);
-    CString::new(&bytes[..end.unwrap_or(bytes.len())]).unwrap_or_default()
 }

@@ -11,8 +11,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::gate::Step;
-use crate::program::{c_string, Named};
+use crate::child_report::Step;
+use crate::files::{c_string, Named};
 
 /// Where programs are looked for by default.
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";

@@ -11,14 +11,14 @@ use pbs_job::Machine;
 /// A child that is put on the CPU of a plan, which looks idle to the fair class, waits
 /// for its turn there before it has come as far as the gate.
 #[derive(Debug)]
-pub(crate) struct Stay {
+pub struct Stay {
     before: Option<libc::cpu_set_t>,
 }
 
 impl Stay {
     /// If that can't be done the children only take longer.
     #[allow(unsafe_code)]
-    pub(crate) fn here() -> Self {
+    pub fn here() -> Self {
         let before = own().ok();
         if before.is_some() {
             // SAFETY: it only answers.

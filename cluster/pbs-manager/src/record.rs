@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
-//! From what is in memory to the rows of the ledger, and back.
+//! What the manager knows of a request that has not ended, beside its plan.
 
-use crate::ledger::{After, Outcome, Part, Phase, Row, State};
-use pbs_cluster_planner::{Machine, Placed, Request, RequestId, Standing, NCPUS};
+use pbs_cluster_planner::{Machine, Placed, Request, RequestId, Standing};
 
-use crate::engine::Engine;
-use crate::manager::Manager;
+use crate::ledger::{After, Outcome, Phase, Row, State};
 
-/// What the planner does not know of a request.
+/// A request as it is kept in memory: all that its planner does not know.
 #[derive(Clone, Debug)]
-pub(crate) struct Known {
+pub(crate) struct RequestRecord {
     pub(crate) request: Request,
     pub(crate) within: Option<RequestId>,
     pub(crate) is_reservation: bool,
@@ -30,7 +28,7 @@ pub(crate) struct Known {
     pub(crate) outcome: Option<String>,
 }
 
-impl Known {
+impl RequestRecord {
     /// What a row says; `None` if it is of no version of ours.
     pub(crate) fn of_row(row: &Row) -> Option<Self> {
         let margin_s = row.allocate_s + row.release_s;
@@ -86,9 +84,9 @@ impl Known {
     }
 
     /// The same without a place.
-    pub(crate) fn waiting(row: &Row, known: &Self) -> Option<Standing> {
+    pub(crate) fn waiting(row: &Row, record: &Self) -> Option<Standing> {
         Some(Standing {
-            when: known.request.when,
+            when: record.request.when,
             priority: row.priority,
             submit_s: row.submit_s,
             duration_s: row.duration_s,
@@ -111,61 +109,4 @@ pub(crate) fn numbers(after: &[After]) -> Vec<RequestId> {
 /// Who follows what need not come has no place before it has come.
 pub(crate) fn is_held(after: &[After]) -> bool {
     after.iter().any(|after| after.outcome == Outcome::NotOk)
-}
-
-impl<E: Engine> Manager<E> {
-    /// A request that has not ended, as it stands.
-    pub(crate) fn row(&self, id: RequestId) -> Option<Row> {
-        let known = self.known.get(&id)?;
-        let planner = self.planner_of(known.within)?;
-        let standing = planner.standing(id)?;
-        let state = match (standing.start_s, standing.is_running) {
-            (None, _) => State::Waiting,
-            (Some(_), false) => State::Planned,
-            (Some(_), true) => State::Running,
-        };
-        let nodes = standing.nodes.iter().map(|placed| Part {
-            node: planner.machine().node_name(placed.node as usize).into(),
-            kind: placed.kind,
-            count: placed.count,
-        });
-        let used = planner.used_by(id);
-        let cores = match used.is_empty() {
-            true => known.request.rset.total("ncpus"),
-            false => used.iter().map(|(_, amounts)| amounts[NCPUS]).sum(),
-        };
-        Some(Row {
-            id,
-            within: known.within,
-            user: known.request.user.clone(),
-            group: known.request.group.clone(),
-            name: known.name.clone(),
-            rset: known.request.rset.to_string(),
-            when: standing.when.to_string(),
-            is_of_array: known.request.is_of_array,
-            array_index: known.array_index,
-            is_reservation: known.is_reservation,
-            command: known.command.clone(),
-            run_s: known.run_s,
-            notify_s: known.notify_s,
-            is_restartable: known.is_restartable,
-            after: known.after.clone(),
-            priority: standing.priority,
-            submit_s: standing.submit_s,
-            duration_s: standing.duration_s,
-            allocate_s: known.allocate_s,
-            release_s: known.release_s,
-            first_duration_s: standing.first_duration_s,
-            state,
-            phase: known.phase.filter(|_| standing.is_running),
-            ready_s: known.ready_s,
-            start_s: standing.start_s,
-            end_s: standing
-                .start_s
-                .map(|start_s| start_s + standing.duration_s),
-            outcome: known.outcome.clone(),
-            nodes: nodes.collect(),
-            cores,
-        })
-    }
 }

@@ -6,36 +6,37 @@ use std::fs::File;
 use pbs_report::Exit;
 use pbs_uapi::{Device, Refused, ATTACH_ONE_TASK};
 
-use crate::gate::Said;
-use crate::jobs::Exited;
+use crate::child_report::ChildReport;
 use crate::program::Program;
 
 /// A forked program.
 #[derive(Debug)]
-pub(crate) struct Child {
-    pub(crate) program: Program,
-    pub(crate) pid: i32,
-    /// What the child has to say of itself.
-    pub(crate) says: File,
+pub struct Child {
+    /// The program.
+    pub program: Program,
+    /// Its process id.
+    pub pid: i32,
+    /// Reports of the child on itself.
+    pub(crate) reports: File,
     status: Option<i32>,
     /// For how long it had a CPU, once it has ended; 0: that is not known.
     pub(crate) ran_ns: u64,
 }
 
 impl Child {
-    /// A program that was just forked; `says`: where it says what it has to.
-    pub(crate) fn new(program: &Program, pid: i32, says: File) -> Self {
+    /// A program that was just forked; `reports` is what it writes about itself.
+    pub(crate) fn new(program: &Program, pid: i32, reports: File) -> Self {
         Self {
             program: program.clone(),
             pid,
-            says,
+            reports,
             status: None,
             ran_ns: 0,
         }
     }
 
-    /// Has it wait on the CPU of its process, so that attaching need not move it. If there
-    /// is no such CPU the kernel says so when it gets the plan.
+    /// Makes it wait on the CPU of its process: attaching need not move it then. If there is
+    /// no such CPU, the kernel refuses the plan.
     #[allow(unsafe_code)]
     pub(crate) fn pin(&self) {
         let cpus = &self.program.affinity;
@@ -52,7 +53,7 @@ impl Child {
     }
 
     /// Attaches it to its process, unless it does that itself.
-    pub(crate) fn attach(&self, device: &Device) -> Result<(), Refused> {
+    pub fn attach(&self, device: &Device) -> Result<(), Refused> {
         if self.program.itself {
             return Ok(());
         }
@@ -64,7 +65,7 @@ impl Child {
     }
 
     /// Whether it has ended; does not wait.
-    pub(crate) fn has_ended(&mut self) -> bool {
+    pub fn has_ended(&mut self) -> bool {
         self.wait(libc::WNOHANG)
     }
 
@@ -104,7 +105,7 @@ impl Child {
 
     /// Sends a signal if it has not ended.
     #[allow(unsafe_code)]
-    pub(crate) fn signal(&mut self, signal: i32) {
+    pub fn signal(&mut self, signal: i32) {
         if !self.has_ended() {
             // SAFETY: sends a signal to a child that was not waited for.
             unsafe { libc::kill(self.pid, signal) };
@@ -112,12 +113,12 @@ impl Child {
     }
 
     /// Whether it was waited for.
-    pub(crate) fn is_reaped(&self) -> bool {
+    pub fn is_reaped(&self) -> bool {
         self.status.is_some()
     }
 
     /// How it ended, and what it had.
-    pub(crate) fn exited(&mut self) -> Exited {
+    pub fn exited(&mut self) -> Exited {
         Exited {
             exit: self.exit(),
             task: self.program.task,
@@ -127,8 +128,10 @@ impl Child {
     }
 
     /// How it ended.
-    pub(crate) fn exit(&mut self) -> Exit {
-        let said = self.status.and_then(|_| Said::read(&mut self.says));
+    pub fn exit(&mut self) -> Exit {
+        let report = self
+            .status
+            .and_then(|_| ChildReport::read(&mut self.reports));
         let status = self.status.unwrap_or(0);
         let exited = self.status.is_some() && libc::WIFEXITED(status);
         let killed = self.status.is_some() && libc::WIFSIGNALED(status);
@@ -138,14 +141,27 @@ impl Child {
             pid: self.pid,
             code: exited.then(|| libc::WEXITSTATUS(status)),
             signal: killed.then(|| libc::WTERMSIG(status)),
-            error: said.map(|said| said.to_string()),
+            error: report.map(|report| report.to_string()),
         }
     }
 }
 
+/// How a program ended.
+#[derive(Debug)]
+pub struct Exited {
+    /// Its exit status, or the signal that killed it.
+    pub exit: Exit,
+    /// The number of its task in the plan, if it is one task.
+    pub task: Option<u32>,
+    /// Whether it attached itself.
+    pub itself: bool,
+    /// For how long it had a CPU.
+    pub ran_ns: u64,
+}
+
 /// A child that has ended and was not waited for.
 #[allow(unsafe_code)]
-pub(crate) fn ended_child() -> Option<i32> {
+pub fn ended_child() -> Option<i32> {
     let flags = libc::WEXITED | libc::WNOWAIT | libc::WNOHANG;
     let mut info = std::mem::MaybeUninit::<libc::siginfo_t>::zeroed();
     // SAFETY: `info` is valid for writing.

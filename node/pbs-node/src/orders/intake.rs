@@ -4,23 +4,12 @@
 use pbs_history::{Kind, NewRun, Outcome, RunId};
 use pbs_planner::validate_cpus;
 
-use crate::admission::Asked;
-use crate::jobs::{monotonic_ns, Jobs};
-use crate::order::{Ended, Ending, Noted, Order, Waits};
-use crate::queue::{since_1970, unix_ns};
+use crate::candidate::Candidate;
+use crate::clock::{monotonic_ns, since_1970, unix_ns};
+use crate::jobs::Jobs;
+use crate::orders::{Ended, Ending, Noted, Order, Waiting, Waits};
 use crate::submission::by_priority;
 use crate::{Declined, Error, Listener, News, Submission};
-
-/// An order that waits.
-#[derive(Clone, Debug)]
-pub(crate) struct Waiting {
-    pub(crate) id: RunId,
-    pub(crate) order: Order,
-    pub(crate) submitted_ns: u64,
-    pub(crate) submitted_unix_ns: u64,
-    /// Why it could not be started when it was tried last.
-    pub(crate) not_started: Option<String>,
-}
 
 /// What is to be another way about a run.
 #[derive(Clone, Debug, Default)]
@@ -31,37 +20,6 @@ pub struct Alteration {
     pub priority: Option<u32>,
     /// The job itself.
     pub submission: Option<Submission>,
-}
-
-impl Waiting {
-    fn asked(&self, now_ns: u64) -> Asked {
-        // What was submitted before the boot has had some of its time before.
-        let ago_ns = unix_ns().saturating_sub(self.submitted_unix_ns);
-        let before_ns = match self.submitted_ns {
-            0 => ago_ns.saturating_sub(now_ns),
-            _ => 0,
-        };
-        Asked {
-            submission: self.order.submission.clone().waited(before_ns),
-            id: Some(self.id),
-            submitted_ns: self.submitted_ns,
-            terms: Some(self.order.terms.clone()),
-            kind: Kind::Plan,
-        }
-    }
-
-    fn noted(&self) -> Noted {
-        Noted {
-            terms: self.order.terms.clone(),
-            ending: Ending::default(),
-        }
-    }
-
-    /// When it is to have ended, since 1970.
-    pub(crate) fn deadline_unix_ns(&self) -> u64 {
-        let deadline_ns = self.order.submission.job.deadline_ns;
-        self.submitted_unix_ns.saturating_add(deadline_ns)
-    }
 }
 
 impl Jobs {
@@ -99,11 +57,11 @@ impl Jobs {
                 }
             });
         }
-        let mut asked: Vec<_> = orders
+        let mut candidates: Vec<_> = orders
             .iter()
             .zip(&ready)
             .filter(|(_, ready)| **ready)
-            .map(|(order, _)| Asked {
+            .map(|(order, _)| Candidate {
                 submission: order.submission.clone(),
                 id: None,
                 submitted_ns: now_ns,
@@ -112,9 +70,9 @@ impl Jobs {
             })
             .collect();
         // The sort is stable, so the numbers are given back in the same order below.
-        by_priority(&mut asked, |asked| &asked.submission.job);
-        for asked in asked {
-            self.take(&mut trial, asked)?;
+        by_priority(&mut candidates, |candidate| &candidate.submission.job);
+        for candidate in candidates {
+            self.take(&mut trial, candidate)?;
         }
         let plan = trial.plan("the plan of all jobs")?;
         let notes = orders.iter().map(|order| {
@@ -185,14 +143,14 @@ impl Jobs {
     pub(crate) fn would_order(&self, order: &Order) -> Result<(Option<u64>, u64), Error> {
         let now_ns = monotonic_ns();
         let mut trial = self.trial(now_ns);
-        let asked = Asked {
+        let candidate = Candidate {
             submission: order.submission.clone(),
             id: None,
             submitted_ns: now_ns,
             terms: Some(order.terms.clone()),
             kind: Kind::Plan,
         };
-        self.take(&mut trial, asked)?;
+        self.take(&mut trial, candidate)?;
         trial.plan(&order.submission.file)?;
         let last = trial.last_ns();
         Ok(last.map_or((None, 0), |(start_ns, end_ns)| {
@@ -263,7 +221,7 @@ impl Jobs {
     fn admit_one(&mut self, one: &Waiting, listener: &mut dyn Listener) -> Result<(), Error> {
         let now_ns = monotonic_ns();
         let mut trial = self.trial(now_ns);
-        self.take(&mut trial, one.asked(now_ns))?;
+        self.take(&mut trial, one.candidate(now_ns))?;
         let plan = trial.plan(&one.order.submission.file)?;
         let first = self.commit(trial, plan, listener);
         self.runs[first].submitted_unix_ns = one.submitted_unix_ns;

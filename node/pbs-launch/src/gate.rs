@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The gate: programs are forked up front, held there, and let go together.
 //!
-//! A program must not run before it is attached, or it would run as a normal
-//! one; and once the first is let go, the node may hardly get the CPU any more.
-//! So all children wait at one pipe, and closing its other end lets them all
-//! go in one call. They go on if the node has written a byte to a file before,
-//! which they have open: whether it closed the pipe or died is all the same, and
-//! that byte is the one point at which they are started. Who comes after a node
-//! that died looks at the file.
+//! A program must not run before it is attached: it would run as a normal one. Once the
+//! first program runs, the node may hardly get the CPU any more. Therefore all children
+//! wait at one pipe, and closing its other end releases them all in one call. They continue
+//! only if the node has written a byte to a file that they have open. It does not matter
+//! whether the node closed the pipe or died: that byte is the one point at which they are
+//! started. The successor of a node that died checks the file.
 //!
-//! From then on the class is what starts them: a program is executed when its
-//! process is first granted the CPU, in its slot and not before the tasks have
-//! ended that its own waits for. So no time is lost between the end of one and
-//! the start of the next, and nothing depends on when the node gets to run. What a
-//! program reads that waits for others may be made by them; it is opened as late.
+//! From then on the class starts them: a program is executed when its process is first
+//! granted the CPU, in its slot, after all tasks that its own task waits for. No time is
+//! lost between the end of one and the start of the next, and nothing depends on when the
+//! node gets to run. The input of a program that waits for others may be made by them, and
+//! is opened as late.
 
 use std::ffi::CString;
-use std::fmt;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use crate::child::Child;
+use crate::child_report::{ChildReport, Step};
+use crate::files::Named;
 use crate::program::{Files, Prepared};
 
 /// What a child answers when it was not executed.
@@ -38,92 +38,9 @@ const CLONE_INTO_CGROUP: u64 = 1 << 33;
 const EVERYWHERE: libc::cpu_set_t =
     unsafe { std::mem::transmute([u8::MAX; size_of::<libc::cpu_set_t>()]) };
 
-/// What a child was about to do when it failed, or that it stands at the gate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub(crate) enum Step {
-    /// It waits at the gate.
-    Ready,
-    Execute,
-    Identity,
-    Limits,
-    Directory,
-    Input,
-    Output,
-    Errors,
-}
-
-impl Step {
-    const ALL: [Self; 8] = [
-        Self::Ready,
-        Self::Execute,
-        Self::Identity,
-        Self::Limits,
-        Self::Directory,
-        Self::Input,
-        Self::Output,
-        Self::Errors,
-    ];
-
-    fn of_file(fd: RawFd) -> Self {
-        match fd {
-            libc::STDIN_FILENO => Self::Input,
-            libc::STDOUT_FILENO => Self::Output,
-            _ => Self::Errors,
-        }
-    }
-}
-
-/// What a child says of itself: five bytes, the step and the errno.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Said {
-    step: Step,
-    errno: i32,
-}
-
-impl Said {
-    fn new(step: Step, errno: i32) -> Self {
-        Self { step, errno }
-    }
-
-    /// That the last call has failed.
-    fn failed(step: Step) -> Self {
-        Self::new(step, io::Error::last_os_error().raw_os_error().unwrap_or(0))
-    }
-
-    fn bytes(self) -> [u8; 5] {
-        let [a, b, c, d] = self.errno.to_ne_bytes();
-        [self.step as u8, a, b, c, d]
-    }
-
-    /// What it says next; `None`: nothing, as it was executed, or killed.
-    pub(crate) fn read(from: &mut File) -> Option<Self> {
-        let mut bytes = [0; 5];
-        from.read_exact(&mut bytes).ok()?;
-        let [step, a, b, c, d] = bytes;
-        let step = Step::ALL.into_iter().find(|known| *known as u8 == step)?;
-        Some(Self::new(step, i32::from_ne_bytes([a, b, c, d])))
-    }
-}
-
-impl fmt::Display for Said {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let what = match self.step {
-            Step::Ready | Step::Execute => "",
-            Step::Identity => "its user and groups: ",
-            Step::Limits => "its limits: ",
-            Step::Directory => "its working directory: ",
-            Step::Input => "the file for its standard input: ",
-            Step::Output => "the file for its standard output: ",
-            Step::Errors => "the file for its standard error: ",
-        };
-        write!(f, "{what}{}", io::Error::from_raw_os_error(self.errno))
-    }
-}
-
 /// Where the children wait.
 #[derive(Debug)]
-pub(crate) struct Gate {
+pub struct Gate {
     /// The children wait for all writers to go.
     wait: OwnedFd,
     open: OwnedFd,
@@ -133,7 +50,7 @@ pub(crate) struct Gate {
 
 impl Gate {
     /// `commit`: the file by which who comes next knows; `None`: nobody has to.
-    pub(crate) fn new(commit: Option<&Path>) -> io::Result<Self> {
+    pub fn new(commit: Option<&Path>) -> io::Result<Self> {
         let (wait, open) = pipe()?;
         let commit = match commit {
             Some(path) => OpenOptions::new()
@@ -149,13 +66,13 @@ impl Gate {
 
     /// Forks a program, which goes as far as the gate; `cgroup`: its control group. `signals` is the mask that the program is to have.
     #[allow(unsafe_code)]
-    pub(crate) fn fork(
+    pub fn fork(
         &self,
         prepared: &Prepared,
         cgroup: Option<&File>,
         signals: &libc::sigset_t,
     ) -> io::Result<Child> {
-        let (says, say) = pipe()?;
+        let (reports, say) = pipe()?;
         let mut say = File::from(say);
         let argv = pointers(&prepared.argv);
         let environment = pointers(&prepared.environment);
@@ -170,13 +87,13 @@ impl Gate {
         match pid {
             -1 => Err(io::Error::last_os_error()),
             0 => {
-                let said = self.child(prepared, &argv, &environment, signals, &mut say);
-                let _ = say.write_all(&said.bytes());
+                let report = self.child(prepared, &argv, &environment, signals, &mut say);
+                let _ = say.write_all(&report.bytes());
                 // SAFETY: ends the child at once, without running what the
                 // parent has to run at its end.
                 unsafe { libc::_exit(NOT_EXECUTED) }
             }
-            _ => Ok(Child::new(&prepared.program, pid, says.into())),
+            _ => Ok(Child::new(&prepared.program, pid, reports.into())),
         }
     }
 
@@ -189,7 +106,7 @@ impl Gate {
         environment: &[*const libc::c_char],
         signals: &libc::sigset_t,
         say: &mut File,
-    ) -> Said {
+    ) -> ChildReport {
         // SAFETY: closes a descriptor that the child does not use after this, and it ends
         // without dropping it; calls with valid arguments.
         unsafe {
@@ -199,7 +116,7 @@ impl Gate {
             libc::sigprocmask(libc::SIG_SETMASK, signals, std::ptr::null_mut());
             if prepared.output_to_error && libc::dup2(libc::STDERR_FILENO, libc::STDOUT_FILENO) < 0
             {
-                return Said::failed(Step::Output);
+                return ChildReport::failed(Step::Output);
             }
         }
         if prepared.program.itself {
@@ -207,19 +124,22 @@ impl Gate {
             // SAFETY: a mask of all, as long as it says.
             unsafe { libc::sched_setaffinity(0, size_of_val(&EVERYWHERE), &EVERYWHERE) };
         }
-        if let Err(said) = stand_in(&prepared.files) {
-            return said;
+        if let Err(report) = stand_in(&prepared.files) {
+            return report;
         }
         if let Files::Of(..) = prepared.files {
-            // While it waits, too: a service that is killed has listened where its children
-            // would go on to, and talked to whom they would not hang up.
+            // Before waiting, too: otherwise the sockets of a killed service would stay open
+            // in its waiting children.
             close_others([&self.wait.as_fd(), &self.commit.as_fd(), &say.as_fd()]);
         }
-        if say.write_all(&Said::new(Step::Ready, 0).bytes()).is_err() {
-            return Said::failed(Step::Ready);
+        if say
+            .write_all(&ChildReport::new(Step::Ready, 0).bytes())
+            .is_err()
+        {
+            return ChildReport::failed(Step::Ready);
         }
         if !self.wait() {
-            return Said::new(Step::Execute, libc::ECANCELED);
+            return ChildReport::new(Step::Execute, libc::ECANCELED);
         }
         // SAFETY: calls with valid arguments; the vectors for execve end with null and
         // point to live C strings.
@@ -227,21 +147,21 @@ impl Gate {
             if let Some(input) = &prepared.late_input {
                 let input = libc::open(input.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
                 if input < 0 || libc::dup2(input, libc::STDIN_FILENO) < 0 {
-                    return Said::failed(Step::Input);
+                    return ChildReport::failed(Step::Input);
                 }
             }
-            let mut said = Said::new(Step::Execute, libc::ENOENT);
+            let mut report = ChildReport::new(Step::Execute, libc::ENOENT);
             for path in &prepared.paths {
                 libc::execve(path.as_ptr(), argv.as_ptr(), environment.as_ptr());
-                let failed = Said::failed(Step::Execute);
+                let failed = ChildReport::failed(Step::Execute);
                 match failed.errno {
                     libc::ENOENT | libc::ENOTDIR => {}
                     // One further on may be executed (execvp(3)).
-                    libc::EACCES => said = failed,
+                    libc::EACCES => report = failed,
                     _ => return failed,
                 }
             }
-            said
+            report
         }
     }
 
@@ -270,15 +190,15 @@ impl Gate {
     /// # Errors
     ///
     /// One of them can't, and why. The others stand there, or will.
-    pub(crate) fn wait_ready(&self, children: &mut [Child]) -> io::Result<()> {
+    pub fn wait_ready(&self, children: &mut [Child]) -> io::Result<()> {
         for child in children {
-            match Said::read(&mut child.says) {
-                Some(Said {
+            match ChildReport::read(&mut child.reports) {
+                Some(ChildReport {
                     step: Step::Ready, ..
                 }) => child.pin(),
-                Some(said) => {
-                    let kind = io::Error::from_raw_os_error(said.errno).kind();
-                    let text = format!("{}: {said}", child.program.name);
+                Some(report) => {
+                    let kind = io::Error::from_raw_os_error(report.errno).kind();
+                    let text = format!("{}: {report}", child.program.name);
                     return Err(io::Error::new(kind, text));
                 }
                 None => {
@@ -291,7 +211,7 @@ impl Gate {
     }
 
     /// Lets all children go, in one step.
-    pub(crate) fn release(mut self) -> io::Result<()> {
+    pub fn release(mut self) -> io::Result<()> {
         self.commit.write_all(&[1])
         // Closing the pipe, on return, opens the gate.
     }
@@ -316,12 +236,12 @@ unsafe fn fork_into(cgroup: &File) -> libc::pid_t {
 }
 
 /// Whether those who waited at the gate with that file were let go.
-pub(crate) fn was_released(commit: &Path) -> bool {
+pub fn was_released(commit: &Path) -> bool {
     commit.metadata().is_ok_and(|file| file.len() > 0)
 }
 
 /// In the child: becomes who it is to be, and has its files stand in.
-fn stand_in(files: &Files) -> Result<(), Said> {
+fn stand_in(files: &Files) -> Result<(), ChildReport> {
     match files {
         Files::Opened(files) => {
             for (file, fd) in files {
@@ -329,7 +249,7 @@ fn stand_in(files: &Files) -> Result<(), Said> {
             }
         }
         Files::Of(rights, files) => {
-            rights.assume().map_err(Said::failed)?;
+            rights.assume().map_err(ChildReport::failed)?;
             for file in files {
                 stands_for(open(file)?, file.fd)?;
             }
@@ -355,20 +275,20 @@ fn close_others(kept: [&BorrowedFd<'_>; 3]) {
 }
 
 #[allow(unsafe_code)]
-fn open(file: &crate::program::Named) -> Result<RawFd, Said> {
+fn open(file: &Named) -> Result<RawFd, ChildReport> {
     let flags = file.flags | libc::O_CLOEXEC | libc::O_NOCTTY;
     // SAFETY: the path is a live C string.
     match unsafe { libc::open(file.path.as_ptr(), flags, 0o666) } {
-        -1 => Err(Said::failed(Step::of_file(file.fd))),
+        -1 => Err(ChildReport::failed(Step::of_file(file.fd))),
         opened => Ok(opened),
     }
 }
 
 #[allow(unsafe_code)]
-fn stands_for(file: RawFd, fd: RawFd) -> Result<(), Said> {
+fn stands_for(file: RawFd, fd: RawFd) -> Result<(), ChildReport> {
     // SAFETY: replaces a descriptor of the child, which uses it no more.
     match unsafe { libc::dup2(file, fd) } {
-        -1 => Err(Said::failed(Step::of_file(fd))),
+        -1 => Err(ChildReport::failed(Step::of_file(fd))),
         _ => Ok(()),
     }
 }
@@ -408,7 +328,7 @@ fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::program::{empty_outputs, Launch};
+    use crate::program::{empty_outputs, prepare_plan};
     use crate::{Limit, Owner};
     use pbs_plan::from_toml;
     use pbs_report::Exit;
@@ -437,8 +357,7 @@ mod tests {
              [[cpu]]\ncpu = 0\nslots = [{slots}]\n"
         ))
         .unwrap();
-        let launch = Launch::of_plan(plan, Path::new("/dev/null"), true, String::new());
-        let prepared = launch.unwrap().programs;
+        let prepared = prepare_plan(&plan, Path::new("/dev/null"), true).unwrap();
         empty_outputs(&prepared).unwrap();
         // SAFETY: sigemptyset fills the set.
         #[allow(unsafe_code)]

@@ -11,14 +11,14 @@ const ROOT: &str = "/sys/fs/cgroup";
 
 /// The control group of a job.
 #[derive(Debug)]
-pub(crate) struct Cgroup {
+pub struct Cgroup {
     directory: PathBuf,
 }
 
 impl Cgroup {
     /// Makes one below another, or takes one that is there; with a limit of its memory if
     /// that is counted there.
-    pub(crate) fn create(parent: &Path, name: &str, memory_bytes: Option<u64>) -> io::Result<Self> {
+    pub fn create(parent: &Path, name: &str, memory_bytes: Option<u64>) -> io::Result<Self> {
         let directory = parent.join(name);
         match fs::create_dir(&directory) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
@@ -32,7 +32,7 @@ impl Cgroup {
 
     /// One that another service has made, whose limit is gone ([`make_way`]); `None`: it is
     /// gone itself.
-    pub(crate) fn open(parent: &Path, name: &str, memory_bytes: Option<u64>) -> Option<Self> {
+    pub fn open(parent: &Path, name: &str, memory_bytes: Option<u64>) -> Option<Self> {
         let directory = parent.join(name);
         if let Some(memory_bytes) = memory_bytes {
             // Its job runs, with a limit or without.
@@ -43,17 +43,17 @@ impl Cgroup {
 
     /// By which a child is born into it: to move there takes as long as all CPUs need to
     /// take notice.
-    pub(crate) fn descriptor(&self) -> io::Result<File> {
+    pub fn descriptor(&self) -> io::Result<File> {
         File::open(&self.directory)
     }
 
     /// Kills all that is in it. It may take a moment until it is empty.
-    pub(crate) fn kill(&self) -> io::Result<()> {
+    pub fn kill(&self) -> io::Result<()> {
         fs::write(self.directory.join("cgroup.kill"), "1")
     }
 
     /// Whether nothing is in it any more.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         let events = fs::read_to_string(self.directory.join("cgroup.events"));
         events.map_or(true, |events| {
             events.lines().any(|line| line == "populated 0")
@@ -61,7 +61,7 @@ impl Cgroup {
     }
 
     /// Takes it away, which works once it is empty.
-    pub(crate) fn remove(&self) -> io::Result<()> {
+    pub fn remove(&self) -> io::Result<()> {
         match fs::remove_dir(&self.directory) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             other => other,

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The ledger, with the changes that are not in it yet.
+
+use pbs_cluster_planner::RequestId;
+
+use crate::error::Error;
+use crate::ledger::{Changes, Event, Ledger, NodeRow, Row};
+
+/// A ledger and what is to be written there.
+#[derive(Debug)]
+pub(crate) struct Journal {
+    ledger: Ledger,
+    changes: Changes,
+    /// The clock and the next number that are in the file.
+    written: (u64, RequestId),
+}
+
+impl Journal {
+    /// Nothing is to be written yet; the file has that clock and that next number.
+    pub(crate) fn new(ledger: Ledger, clock_s: u64, next_id: RequestId) -> Self {
+        Self {
+            ledger,
+            changes: Changes::default(),
+            written: (clock_s, next_id),
+        }
+    }
+
+    /// The ledger, to read.
+    pub(crate) fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// Notes an event.
+    pub(crate) fn event(&mut self, event: Event) {
+        self.changes.events.push(event);
+    }
+
+    /// Notes requests as they stand.
+    pub(crate) fn rows(&mut self, rows: impl IntoIterator<Item = Row>) {
+        self.changes.rows.extend(rows);
+    }
+
+    /// Notes a node that is out of use.
+    pub(crate) fn node_out(&mut self, node: NodeRow) {
+        self.changes.nodes_out.push(node);
+    }
+
+    /// Notes a node that is in use again.
+    pub(crate) fn node_back(&mut self, name: &str) {
+        self.changes.nodes_back.push(name.into());
+    }
+
+    /// Writes all that was noted, with the clock and the next number.
+    pub(crate) fn write(&mut self, clock_s: u64, next_id: RequestId) -> Result<(), Error> {
+        self.changes.clock_s = clock_s;
+        self.changes.next_id = next_id;
+        let changes = std::mem::take(&mut self.changes);
+        let numbers = (clock_s, next_id);
+        if numbers == self.written && changes.is_empty() {
+            return Ok(());
+        }
+        self.ledger.write(&changes)?;
+        self.written = numbers;
+        Ok(())
+    }
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Requests that have not ended, as rows of the ledger.
+
+use pbs_cluster_planner::{RequestId, NCPUS};
+
+use crate::engine::Engine;
+use crate::ledger::{Part, Row, State};
+use crate::manager::Manager;
+
+impl<E: Engine> Manager<E> {
+    /// A request that has not ended, as it stands.
+    pub(crate) fn row(&self, id: RequestId) -> Option<Row> {
+        let record = self.records.get(&id)?;
+        let planner = self.planner_of(record.within)?;
+        let standing = planner.standing(id)?;
+        let state = match (standing.start_s, standing.is_running) {
+            (None, _) => State::Waiting,
+            (Some(_), false) => State::Planned,
+            (Some(_), true) => State::Running,
+        };
+        let nodes = standing.nodes.iter().map(|placed| Part {
+            node: planner.machine().node_name(placed.node as usize).into(),
+            kind: placed.kind,
+            count: placed.count,
+        });
+        let used = planner.used_by(id);
+        let cores = match used.is_empty() {
+            true => record.request.rset.total("ncpus"),
+            false => used.iter().map(|(_, amounts)| amounts[NCPUS]).sum(),
+        };
+        Some(Row {
+            id,
+            within: record.within,
+            user: record.request.user.clone(),
+            group: record.request.group.clone(),
+            name: record.name.clone(),
+            rset: record.request.rset.to_string(),
+            when: standing.when.to_string(),
+            is_of_array: record.request.is_of_array,
+            array_index: record.array_index,
+            is_reservation: record.is_reservation,
+            command: record.command.clone(),
+            run_s: record.run_s,
+            notify_s: record.notify_s,
+            is_restartable: record.is_restartable,
+            after: record.after.clone(),
+            priority: standing.priority,
+            submit_s: standing.submit_s,
+            duration_s: standing.duration_s,
+            allocate_s: record.allocate_s,
+            release_s: record.release_s,
+            first_duration_s: standing.first_duration_s,
+            state,
+            phase: record.phase.filter(|_| standing.is_running),
+            ready_s: record.ready_s,
+            start_s: standing.start_s,
+            end_s: standing
+                .start_s
+                .map(|start_s| start_s + standing.duration_s),
+            outcome: record.outcome.clone(),
+            nodes: nodes.collect(),
+            cores,
+        })
+    }
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Reports of a child on itself, between fork and exec.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::RawFd;
+
+/// The step at which a child failed, or its arrival at the gate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Step {
+    /// It waits at the gate.
+    Ready,
+    Execute,
+    Identity,
+    Limits,
+    Directory,
+    Input,
+    Output,
+    Errors,
+}
+
+impl Step {
+    const ALL: [Self; 8] = [
+        Self::Ready,
+        Self::Execute,
+        Self::Identity,
+        Self::Limits,
+        Self::Directory,
+        Self::Input,
+        Self::Output,
+        Self::Errors,
+    ];
+
+    pub(crate) fn of_file(fd: RawFd) -> Self {
+        match fd {
+            libc::STDIN_FILENO => Self::Input,
+            libc::STDOUT_FILENO => Self::Output,
+            _ => Self::Errors,
+        }
+    }
+}
+
+/// A report of a child on itself: five bytes, the step and the errno.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ChildReport {
+    pub(crate) step: Step,
+    pub(crate) errno: i32,
+}
+
+impl ChildReport {
+    pub(crate) fn new(step: Step, errno: i32) -> Self {
+        Self { step, errno }
+    }
+
+    /// A report that the last call has failed.
+    pub(crate) fn failed(step: Step) -> Self {
+        Self::new(step, io::Error::last_os_error().raw_os_error().unwrap_or(0))
+    }
+
+    pub(crate) fn bytes(self) -> [u8; 5] {
+        let [a, b, c, d] = self.errno.to_ne_bytes();
+        [self.step as u8, a, b, c, d]
+    }
+
+    /// Reads the next report; `None`: the child was executed, or killed.
+    pub(crate) fn read(from: &mut File) -> Option<Self> {
+        let mut bytes = [0; 5];
+        from.read_exact(&mut bytes).ok()?;
+        let [step, a, b, c, d] = bytes;
+        let step = Step::ALL.into_iter().find(|known| *known as u8 == step)?;
+        Some(Self::new(step, i32::from_ne_bytes([a, b, c, d])))
+    }
+}
+
+impl fmt::Display for ChildReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = match self.step {
+            Step::Ready | Step::Execute => "",
+            Step::Identity => "its user and groups: ",
+            Step::Limits => "its limits: ",
+            Step::Directory => "its working directory: ",
+            Step::Input => "the file for its standard input: ",
+            Step::Output => "the file for its standard output: ",
+            Step::Errors => "the file for its standard error: ",
+        };
+        write!(f, "{what}{}", io::Error::from_raw_os_error(self.errno))
+    }
+}

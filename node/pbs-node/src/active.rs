@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: GPL-2.0
+//! A run that is planned or under way.
+
+use pbs_control::Admitted;
+use pbs_history::{Kind, RunId};
+use pbs_job::Job;
+use pbs_launch::Owner;
+use pbs_planner::Planned;
+
+use crate::candidate::Candidate;
+use crate::clock::unix_ns;
+use crate::orders::Terms;
+use crate::predict::Forecast;
+
+/// A run of a job.
+#[derive(Debug)]
+pub(crate) struct ActiveJob {
+    /// Its number in the history, once it is noted there.
+    pub(crate) id: Option<RunId>,
+    /// Its number for the controller.
+    pub(crate) run: pbs_planner::RunId,
+    /// With what was predicted, and times of the monotonic clock.
+    pub(crate) job: Job,
+    pub(crate) submitted_ns: u64,
+    pub(crate) submitted_unix_ns: u64,
+    pub(crate) kind: Kind,
+    /// Under which terms it was ordered, if it was.
+    pub(crate) terms: Option<Terms>,
+    /// How it was planned first; `None`: by another planner.
+    pub(crate) planned: Option<Planned>,
+    /// Where the figures of its tasks came from.
+    pub(crate) forecasts: Vec<Forecast>,
+    pub(crate) replans: u64,
+    /// Prediction failures that the node has signalled: tasks, processes and the
+    /// node itself.
+    pub(crate) signals: u64,
+    /// When its programs were let go.
+    pub(crate) started_ns: Option<u64>,
+    /// When the last of its processes ended.
+    pub(crate) ended_ns: Option<u64>,
+    /// What the kernel has said of it when it was asked, the events before this number
+    /// tell, with the figures that the answers have not.
+    pub(crate) asked_seq: u64,
+    /// Somebody has it end before its time, and who.
+    pub(crate) cancelled: Option<String>,
+    /// It was said that it will miss its deadline.
+    pub(crate) told_late: bool,
+    pub(crate) request: String,
+}
+
+impl ActiveJob {
+    pub(crate) fn admitted(
+        candidate: Candidate,
+        job: Job,
+        forecasts: Vec<Forecast>,
+        admitted: Admitted,
+    ) -> Self {
+        Self {
+            id: candidate.id,
+            run: admitted.run,
+            submitted_ns: candidate.submitted_ns,
+            submitted_unix_ns: unix_ns(),
+            kind: candidate.kind,
+            terms: candidate.terms,
+            planned: Some(admitted.planned),
+            forecasts,
+            replans: 0,
+            signals: 0,
+            started_ns: None,
+            ended_ns: None,
+            asked_seq: 0,
+            cancelled: None,
+            told_late: false,
+            request: candidate.submission.request,
+            job,
+        }
+    }
+
+    /// As whom and where its programs run; `None`: as who runs the node.
+    pub(crate) fn owner(&self) -> Option<Owner> {
+        let mut owner = self.terms.as_ref()?.owner.clone();
+        let (id, name) = (self.id?, &self.job.name);
+        owner
+            .environment
+            .push(("PBS_JOB_ID".into(), id.to_string()));
+        owner
+            .environment
+            .push(("PBS_JOB_NAME".into(), name.clone()));
+        let own_file = || format!("{}-{id}.out", name.replace('/', "_")).into();
+        owner.output = Some(owner.output.unwrap_or_else(own_file));
+        Some(owner)
+    }
+
+    /// Who has ordered it.
+    pub(crate) fn uid(&self) -> Option<u32> {
+        self.terms.as_ref().map(|terms| terms.owner.uid)
+    }
+
+    /// The allocation that it is in.
+    pub(crate) fn allocation(&self) -> Option<u32> {
+        self.terms.as_ref().and_then(|terms| terms.allocation)
+    }
+
+    /// Of the monotonic clock; `None`: it was to be measured, and has none.
+    pub(crate) fn deadline_ns(&self) -> Option<u64> {
+        Some(self.job.deadline_ns).filter(|_| self.kind == Kind::Plan)
+    }
+}

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Orders: jobs that users ask a running node for, with the terms of each.
+
+mod intake;
+mod order;
+mod waiting;
+
+pub use intake::Alteration;
+pub(crate) use order::{Ended, Noted, Waits};
+pub use order::{Ending, Order, ProgramEnd, Terms};
+pub(crate) use waiting::Waiting;

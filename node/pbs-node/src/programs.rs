@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Programs of plans and runs, and the control groups that they are in.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use pbs_history::RunId;
+use pbs_launch::cgroup::Cgroup;
+use pbs_launch::signals::Signals;
+use pbs_launch::{empty_outputs, ended_child, Child, Exited, Gate, Prepared, Stay};
+use pbs_report::Exit;
+
+use crate::Error;
+
+/// How long programs have to end after an interruption.
+pub(crate) const GRACE: Duration = Duration::from_secs(2);
+
+/// All programs that this node has started and that were not given up.
+#[derive(Debug, Default)]
+pub(crate) struct Programs {
+    /// Of all plans and runs, by their process ids.
+    children: BTreeMap<i32, Started>,
+    /// Control groups of runs that have one.
+    cgroups: BTreeMap<pbs_planner::RunId, Cgroup>,
+    /// Control groups of runs that are over, until they are empty.
+    leaving: Vec<Cgroup>,
+    /// Runs that are to end, and when their programs are killed.
+    ending: BTreeMap<pbs_planner::RunId, Instant>,
+}
+
+/// A program of a plan, or of a run.
+#[derive(Debug)]
+struct Started {
+    /// `None`: of a plan, or of a run that was given up.
+    run: Option<pbs_planner::RunId>,
+    child: Child,
+}
+
+/// Programs of runs, by whether they have ended.
+#[derive(Debug, Default)]
+pub(crate) struct Ends {
+    /// Runs with a program that has not ended.
+    pub(crate) alive: BTreeMap<pbs_planner::RunId, usize>,
+    /// Runs with a program that has ended.
+    pub(crate) ended: BTreeMap<pbs_planner::RunId, usize>,
+}
+
+impl Programs {
+    /// Makes the control group of a run.
+    pub(crate) fn make_cgroup(
+        &mut self,
+        run: pbs_planner::RunId,
+        id: RunId,
+        parent: &Path,
+        memory_bytes: Option<u64>,
+    ) -> Result<(), Error> {
+        let name = cgroup_name(id);
+        let cgroup = Cgroup::create(parent, &name, memory_bytes);
+        let cgroup = cgroup.map_err(|error| Error::file(parent.join(&name), error))?;
+        self.cgroups.insert(run, cgroup);
+        Ok(())
+    }
+
+    /// Takes over the control group of a run that another service has started, if there is
+    /// one.
+    pub(crate) fn open_cgroup(
+        &mut self,
+        run: pbs_planner::RunId,
+        id: Option<RunId>,
+        parent: &Path,
+        memory_bytes: Option<u64>,
+    ) {
+        let name = id.map(cgroup_name).unwrap_or_default();
+        if let Some(cgroup) = Cgroup::open(parent, &name, memory_bytes) {
+            self.cgroups.insert(run, cgroup);
+        }
+    }
+
+    /// Forks programs, which come as far as the gate. If one does not, none of them goes
+    /// on. Returns their process ids.
+    pub(crate) fn fork(
+        &mut self,
+        run: Option<pbs_planner::RunId>,
+        programs: &[Prepared],
+        gate: &Gate,
+        signals: &Signals,
+    ) -> Result<Vec<i32>, Error> {
+        empty_outputs(programs).map_err(Error::Programs)?;
+        let cgroup = run.and_then(|run| self.cgroups.get(&run));
+        let cgroup = cgroup.map(Cgroup::descriptor).transpose();
+        let cgroup = cgroup.map_err(Error::Programs)?;
+        let mut children = Vec::with_capacity(programs.len());
+        let mut ready = Ok(());
+        let _stay = Stay::here();
+        for program in programs {
+            match gate.fork(program, cgroup.as_ref(), signals.mask_before()) {
+                Ok(child) => children.push(child),
+                Err(error) => {
+                    ready = Err(error);
+                    break;
+                }
+            }
+        }
+        let ready = ready.and_then(|()| gate.wait_ready(&mut children));
+        let run = run.filter(|_| ready.is_ok());
+        let mut pids = Vec::with_capacity(children.len());
+        for mut child in children {
+            if ready.is_err() {
+                child.signal(libc::SIGKILL);
+            }
+            let pid = child.pid;
+            pids.push(pid);
+            self.children.insert(pid, Started { run, child });
+        }
+        ready.map(|()| pids).map_err(Error::Programs)
+    }
+
+    /// The program with that process id.
+    pub(crate) fn child(&self, pid: i32) -> Option<&Child> {
+        self.children.get(&pid).map(|started| &started.child)
+    }
+
+    /// Programs of the process with that number in plans.
+    pub(crate) fn of_process(&mut self, process: u32) -> Vec<&mut Child> {
+        let children = self.children.values_mut().map(|started| &mut started.child);
+        let own = children.filter(|child| child.program.process == process);
+        own.collect()
+    }
+
+    /// Sends all programs a signal.
+    pub(crate) fn signal_all(&mut self, signal: i32) {
+        for started in self.children.values_mut() {
+            started.child.signal(signal);
+        }
+    }
+
+    /// Sends all programs of a run a signal.
+    fn signal(&mut self, run: pbs_planner::RunId, signal: i32) {
+        for started in self.children.values_mut() {
+            if started.run == Some(run) {
+                started.child.signal(signal);
+            }
+        }
+    }
+
+    /// Asks the programs of a run to end; [`Programs::kill_overdue`] kills those that do
+    /// not.
+    pub(crate) fn end(&mut self, run: pbs_planner::RunId) {
+        self.signal(run, libc::SIGTERM);
+        self.ending.entry(run).or_insert(Instant::now() + GRACE);
+    }
+
+    /// Kills the programs of a run that cannot be started, and forgets whose they are.
+    pub(crate) fn give_up(&mut self, run: pbs_planner::RunId) {
+        self.signal(run, libc::SIGKILL);
+        self.leave(run);
+        for started in self.children.values_mut() {
+            if started.run == Some(run) {
+                started.run = None;
+            }
+        }
+    }
+
+    /// What is left in the control group of a run ends with it.
+    fn leave(&mut self, run: pbs_planner::RunId) {
+        if let Some(cgroup) = self.cgroups.remove(&run) {
+            // If that does not work, it is not empty, and tried again.
+            let _ = cgroup.kill();
+            self.leaving.push(cgroup);
+        }
+    }
+
+    /// Removes the control groups that are empty. Whether there are others.
+    pub(crate) fn remove_cgroups(&mut self) -> bool {
+        self.leaving.retain(|cgroup| {
+            let gone = cgroup.is_empty() && cgroup.remove().is_ok();
+            if !gone {
+                let _ = cgroup.kill();
+            }
+            !gone
+        });
+        !self.leaving.is_empty()
+    }
+
+    /// Hears which programs have ended. `forgets_given_up`: nobody asks how one ended that
+    /// was given up.
+    pub(crate) fn reap(&mut self, forgets_given_up: bool) {
+        while let Some(pid) = ended_child() {
+            // One that is none of ours is left to whose it is.
+            let Some(started) = self.children.get_mut(&pid) else {
+                return;
+            };
+            if !started.child.has_ended() {
+                return;
+            }
+            if forgets_given_up && started.run.is_none() {
+                self.children.remove(&pid);
+            }
+        }
+    }
+
+    /// Programs of runs, by whether they were found to have ended.
+    pub(crate) fn ends(&self) -> Ends {
+        let mut ends = Ends::default();
+        for started in self.children.values() {
+            if let Some(run) = started.run {
+                let count = match started.child.is_reaped() {
+                    true => ends.ended.entry(run).or_default(),
+                    false => ends.alive.entry(run).or_default(),
+                };
+                *count += 1;
+            }
+        }
+        ends
+    }
+
+    /// Whether all programs have ended.
+    pub(crate) fn all_ended(&mut self) -> bool {
+        let mut all = true;
+        for started in self.children.values_mut() {
+            all &= started.child.has_ended();
+        }
+        all
+    }
+
+    /// Kills the programs of runs that were asked to end and did not. Returns when to do so
+    /// again, in milliseconds; negative: never.
+    pub(crate) fn kill_overdue(&mut self) -> i32 {
+        let mut again_ms = -1;
+        let now = Instant::now();
+        for (run, at) in &mut self.ending {
+            let left = at.saturating_duration_since(now);
+            if left.is_zero() {
+                if let Some(cgroup) = self.cgroups.get(run) {
+                    let _ = cgroup.kill();
+                }
+                for started in self.children.values_mut() {
+                    if started.run == Some(*run) {
+                        started.child.signal(libc::SIGKILL);
+                    }
+                }
+                *at = now + GRACE;
+            }
+            let left_ms = at.saturating_duration_since(now).as_millis() as i32 + 1;
+            again_ms = sooner(again_ms, left_ms);
+        }
+        again_ms
+    }
+
+    /// Removes a run that is over. Returns how its programs ended.
+    pub(crate) fn finish(&mut self, run: pbs_planner::RunId) -> Vec<Exited> {
+        self.leave(run);
+        self.ending.remove(&run);
+        let of = |started: &Started| started.run == Some(run);
+        let children = self.children.iter().filter(|(_, started)| of(started));
+        let pids: Vec<i32> = children.map(|(&pid, _)| pid).collect();
+        let exits = pids.iter().filter_map(|pid| {
+            let mut started = self.children.remove(pid)?;
+            Some(started.child.exited())
+        });
+        exits.collect()
+    }
+
+    /// Removes all programs. Returns how they ended.
+    pub(crate) fn exits(&mut self) -> Vec<Exit> {
+        let children = std::mem::take(&mut self.children);
+        let exits = children
+            .into_values()
+            .map(|mut started| started.child.exit());
+        exits.collect()
+    }
+}
+
+fn cgroup_name(id: RunId) -> String {
+    format!("job-{id}")
+}
+
+/// The sooner of two times to wait, of which a negative one means for ever.
+pub(crate) fn sooner(one_ms: i32, other_ms: i32) -> i32 {
+    match (one_ms < 0, other_ms < 0) {
+        (true, _) => other_ms,
+        (_, true) => one_ms,
+        _ => one_ms.min(other_ms),
+    }
+}

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Settings of a node that runs jobs.
+
+use std::path::PathBuf;
+
+use pbs_planner::Aim;
+
+/// From the call that makes the plan of jobs until it is in force: on the CPU of a
+/// plan the planner itself has the CPU for a few milliseconds in a hundred.
+pub const LEAD_NS: u64 = 100_000_000;
+
+/// How jobs are run.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The file of what jobs have used.
+    pub history: PathBuf,
+    /// At most so many new plans are made after the first; prediction failures beyond
+    /// are left to the node.
+    pub max_replans: u64,
+    /// When to stop to look for a plan of a job that comes.
+    pub aim: Aim,
+}

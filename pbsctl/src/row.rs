@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: GPL-2.0
+//! A run, as it is listed.
+
+use pbs_node::queue::RunSummary;
+use pbs_node_api::Job;
+use serde::Serialize;
+
+/// What runs are, in the order in which a run is it.
+pub(crate) const STATES: [&str; 5] = ["held", "waiting", "planned", "running", "over"];
+
+/// A run, as far as it is known.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct Row {
+    pub(crate) run: u64,
+    pub(crate) job: String,
+    /// Its user, by number.
+    pub(crate) uid: Option<u32>,
+    /// What it is run for.
+    pub(crate) kind: Option<String>,
+    pub(crate) state: String,
+    /// Why it waits, or did not come to its end.
+    pub(crate) reason: Option<String>,
+    pub(crate) outcome: Option<String>,
+    pub(crate) priority: Option<u32>,
+    /// The CPUs that it is confined to.
+    pub(crate) cpus: Option<Vec<u32>>,
+    pub(crate) submitted_unix_ns: u64,
+    pub(crate) deadline_unix_ns: Option<u64>,
+    pub(crate) expected_start_unix_ns: Option<u64>,
+    pub(crate) expected_end_unix_ns: Option<u64>,
+    pub(crate) started_unix_ns: Option<u64>,
+    pub(crate) ended_unix_ns: Option<u64>,
+    pub(crate) kept: Option<bool>,
+    /// Of how many tasks something is known.
+    pub(crate) tasks: Option<usize>,
+    /// And how many of them have ended.
+    pub(crate) tasks_ended: Option<usize>,
+}
+
+impl Row {
+    pub(crate) fn number(&self) -> u64 {
+        self.run
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.job
+    }
+
+    pub(crate) fn state(&self) -> &str {
+        &self.state
+    }
+}
+
+impl From<RunSummary> for Row {
+    fn from(run: RunSummary) -> Self {
+        Self {
+            run: run.run.0,
+            job: run.job,
+            uid: run.uid,
+            kind: Some(run.kind.to_string()),
+            state: run.state.into(),
+            reason: run.reason,
+            outcome: run.outcome.map(|outcome| outcome.to_string()),
+            priority: run.priority,
+            cpus: run.cpus,
+            submitted_unix_ns: run.submitted_unix_ns,
+            deadline_unix_ns: run.deadline_unix_ns,
+            expected_start_unix_ns: run.expected_start_unix_ns,
+            expected_end_unix_ns: run.expected_end_unix_ns,
+            started_unix_ns: run.started_unix_ns,
+            ended_unix_ns: run.ended_unix_ns,
+            kept: run.kept,
+            tasks: Some(run.tasks),
+            tasks_ended: Some(run.tasks_ended),
+        }
+    }
+}
+
+impl From<Job> for Row {
+    fn from(job: Job) -> Self {
+        Self {
+            run: job.number,
+            job: job.name,
+            uid: job.uid,
+            kind: None,
+            state: job.state,
+            reason: job.reason,
+            outcome: job.outcome,
+            priority: job.priority,
+            cpus: job.cpus,
+            submitted_unix_ns: job.submitted_unix_ns,
+            deadline_unix_ns: job.deadline_unix_ns,
+            expected_start_unix_ns: job.expected_start_unix_ns,
+            expected_end_unix_ns: job.expected_end_unix_ns,
+            started_unix_ns: job.started_unix_ns,
+            ended_unix_ns: job.ended_unix_ns,
+            kept: job.kept,
+            // The service tells them of one job at a time.
+            tasks: None,
+            tasks_ended: None,
+        }
+    }
+}

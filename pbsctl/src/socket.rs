@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The socket of the service of this node.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use pbs_node_api::Client;
+
+use crate::failure::Failure;
+
+/// Where the service of this node listens.
+#[derive(Args, Debug)]
+pub(crate) struct Socket {
+    /// The socket of the service of this node
+    #[arg(
+        id = "socket",
+        long = "socket",
+        env = "PBS_SOCKET",
+        value_name = "PATH",
+        default_value = pbs_node_api::SOCKET
+    )]
+    pub(crate) path: PathBuf,
+}
+
+impl Socket {
+    /// Whether there is a service to be asked.
+    pub(crate) fn is_there(&self) -> bool {
+        self.path.exists()
+    }
+
+    pub(crate) fn connect(&self) -> Result<Client, Failure> {
+        Client::connect(&self.path).map_err(|error| {
+            Failure::Failed(format!(
+                "{}: {error}; is pbsd running? See systemctl status pbsd",
+                self.path.display()
+            ))
+        })
+    }
+}

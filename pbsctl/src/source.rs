@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Runs that the service or the history knows.
+
+use clap::Args;
+use pbs_history::{Options, Store};
+use pbs_node::queue;
+use pbs_node_api::Filter;
+
+use crate::failure::Failure;
+use crate::history_file::HistoryFile;
+use crate::output::write_err;
+use crate::row::Row;
+use crate::socket::Socket;
+
+/// Where runs are known: by the service if there is one, unless another history is named.
+#[derive(Args, Debug)]
+pub(crate) struct Source {
+    #[command(flatten)]
+    pub(crate) socket: Socket,
+
+    #[command(flatten)]
+    pub(crate) history: HistoryFile,
+}
+
+impl Source {
+    /// All runs that are not over and so many of those that are; `None`: all of them.
+    /// Without a service and a history there are none.
+    pub(crate) fn runs(&self, last: Option<usize>) -> Result<Vec<Row>, Failure> {
+        if self.socket.is_there() && self.history.is_usual() {
+            match self.socket.connect() {
+                Ok(mut client) => {
+                    let all = i64::MAX as u64;
+                    let filter = Filter {
+                        last: Some(last.map_or(all, |last| last as u64)),
+                        ..Filter::default()
+                    };
+                    return Ok(rows(client.list(&filter)?));
+                }
+                Err(failure) => write_err(&format!("{failure}. This is what the history says.\n")),
+            }
+        }
+        match Store::open_read_only(&self.history.path, Options::DEFAULT) {
+            Ok(store) => Ok(rows(queue::runs(&store, last)?)),
+            Err(pbs_history::Error::Missing(_)) => Ok(Vec::new()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+fn rows<T: Into<Row>>(runs: Vec<T>) -> Vec<Row> {
+    runs.into_iter().map(Into::into).collect()
+}
