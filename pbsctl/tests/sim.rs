@@ -424,7 +424,7 @@ slowdown_permille = 1250
 ";
 
 #[test]
-fn t7_slowdowns_come_from_a_file() {
+fn slowdowns_are_read_from_a_file() {
     let file = scratch("sim-slowdowns.toml");
     std::fs::write(&file, SLOWDOWNS).unwrap();
     let file = file.to_str().unwrap();
