@@ -697,7 +697,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn f38_the_sessions_of_a_user_add_up() {
+    fn sessions_of_a_user_add_up() {
         let account = |session, uid, node_s, cost_micro| Account {
             session,
             uid,

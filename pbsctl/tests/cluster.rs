@@ -210,7 +210,7 @@ fn time_goes_on_and_operators_act() {
 }
 
 #[test]
-fn f44_steps_follow_each_other() {
+fn steps_follow_each_other() {
     let lab = Lab::new("cluster-steps");
     lab.says(&run_on("rset=ncpus=16", &["--run", "1h"]));
     let said = lab.says(&run_on("rset=ncpus=16", &["--depend", "afterok:1"]));
@@ -237,7 +237,7 @@ fn f44_steps_follow_each_other() {
 }
 
 #[test]
-fn f88_what_runs_is_resized() {
+fn running_requests_are_resized() {
     let lab = Lab::new("cluster-resize");
     lab.says(&run_on("rset=3:ncpus=16", &[]));
     lab.says(&["advance", "+1m"]);
@@ -255,7 +255,7 @@ fn f88_what_runs_is_resized() {
 }
 
 #[test]
-fn f82_several_systems_are_shown_at_once() {
+fn several_systems_are_shown_at_once() {
     let lab = Lab::new("cluster-systems");
     lab.says(&run_on("rset=ncpus=16", &[]));
     let other = lab.0.join("another.db");

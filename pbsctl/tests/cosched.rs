@@ -50,7 +50,7 @@ fn near(value: &Value, wanted: f64) -> bool {
 
 /// §2.5.1: the first task of p1 runs on all threads when p2 comes.
 #[test]
-fn t1_the_chains_of_table_2_3() {
+fn the_chains_of_table_2_3_are_planned() {
     let measures = |json: Value| json["measures"].clone();
     let greedy = ["--scheduler", "greedy"];
     let at = ["--scheduler", "greedy", "--at", "1ns"];
@@ -74,7 +74,7 @@ fn t1_the_chains_of_table_2_3() {
 
 /// Whoever knows both processes beforehand leaves the accelerator to the first from the start.
 #[test]
-fn f31_the_best_is_proved() {
+fn the_optimum_is_proved() {
     let json = answer("plan", &["p1", "p2"], "machine", &[]);
     // The second comes a nanosecond later.
     assert_eq!(json["measures"]["with"]["makespan_ns"], 1_640_510_001_u64);
@@ -97,10 +97,10 @@ fn the_means_of_section_6_3() {
     assert!(near(&both["with"]["load_monolithic"], 0.8452), "{both}");
 }
 
-/// Feature 29: three processes, of which the last misses its deadline where nobody or greedy
+/// Three processes, of which the last misses its deadline where nobody or greedy
 /// co-schedules.
 #[test]
-fn f29_three_processes_are_compared() {
+fn three_processes_are_compared() {
     let json = answer("compare", &["p1", "p2", "urgent"], "machine", &[]);
     assert_eq!(json["without"]["misses"], 1);
     let rows = json["rows"].as_array().unwrap();
@@ -329,10 +329,10 @@ fn all_problems_are_told() {
     }
 }
 
-/// Features 28 and 29: a scenario in which the four strategies differ, stickiness, and more
+/// A scenario in which the four strategies differ, stickiness, and more
 /// than two processes.
 #[test]
-fn f28_f29_the_study_shows_what_the_thesis_left_open() {
+fn the_study_compares_strategies_stickiness_and_several_processes() {
     let study = [
         "--json",
         "study",
@@ -368,9 +368,9 @@ fn f28_f29_the_study_shows_what_the_thesis_left_open() {
     );
 }
 
-/// Feature 34: two processes that are slowed beside each other, by a file.
+/// Two processes that are slowed beside each other, by a file.
 #[test]
-fn f34_slow_downs_of_a_file_are_heeded() {
+fn slowdowns_of_a_file_are_applied() {
     let table = |victim: &str, beside: &str| {
         format!(
             "[[slowdown]]\nvictim = \"{victim}\"\nbeside = [\"{beside}\"]\n\
@@ -421,9 +421,9 @@ fn f34_slow_downs_of_a_file_are_heeded() {
     }
 }
 
-/// Feature 3: what runs took goes before what the file says.
+/// Measured runtimes take precedence over the declared ones of the file.
 #[test]
-fn f3_the_history_tells_how_long_variants_take() {
+fn the_history_gives_runtimes_of_variants() {
     use pbs_history::{Options, Store, VariantRun};
     let directory = directory("cosched-history", &[]);
     let history = directory.join("history.db");
@@ -460,10 +460,9 @@ fn f3_the_history_tells_how_long_variants_take() {
     assert_eq!(encode["end_ns"], 280_000_000);
 }
 
-/// Feature 11: what deciding costs is what the history tells of the scheduler, unless
-/// --cost says it.
+/// The cost of deciding comes from the history of the scheduler, unless --cost declares it.
 #[test]
-fn f11_the_cost_of_deciding_is_that_of_earlier_decisions() {
+fn the_cost_of_deciding_is_that_of_earlier_decisions() {
     let directory = directory("cosched-cost", &[]);
     let history = directory.join("history.db");
     let mut store = Store::open(&history, Options::DEFAULT).unwrap();

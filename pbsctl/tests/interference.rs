@@ -20,7 +20,7 @@ const SHORT: [&str; 8] = [
 
 /// More memory than a machine can spare is refused, not cut.
 #[test]
-fn f32_a_cache_beyond_all_caches_is_refused() {
+fn a_cache_beyond_all_caches_is_refused() {
     for cache in ["1073741825", "99999999999999"] {
         let ran = pbsctl(&["interference", "measure", "--cache", cache], "");
         assert_eq!(ran.status, 2);
@@ -29,7 +29,7 @@ fn f32_a_cache_beyond_all_caches_is_refused() {
 }
 
 #[test]
-fn f32_measure_tells_each_pair_in_both_directions() {
+fn measure_reports_each_pair_in_both_directions() {
     let file = scratch("measured.toml");
     let hogs = [
         "--hogs",
@@ -71,7 +71,7 @@ fn f32_measure_tells_each_pair_in_both_directions() {
 }
 
 #[test]
-fn f32_measure_prints_tables() {
+fn measure_prints_tables() {
     let ran = pbsctl(&[&SHORT[..], &["--hogs", "compute"]].concat(), "");
     assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
     for part in [
@@ -122,7 +122,7 @@ fn of_history(name: &str, arguments: &[&str]) -> Ran {
 }
 
 #[test]
-fn f32_show_names_who_is_slowed_by_whom() {
+fn show_names_victim_and_cause() {
     let file = scratch("shown.toml");
     let ran = of_history("shown", &["show", "--output", file.to_str().unwrap()]);
     assert_eq!(ran.status, 0, "{}", ran.stderr);
@@ -153,7 +153,7 @@ fn f32_show_names_who_is_slowed_by_whom() {
 }
 
 #[test]
-fn f32_predict_says_where_a_number_comes_from() {
+fn predict_names_the_source_of_a_number() {
     let predicted = |name: &str, arguments: &[&str]| {
         let ran = of_history(name, &[&["predict"], arguments, &["--json"]].concat());
         assert_eq!(ran.status, 0, "{}", ran.stderr);
@@ -189,7 +189,7 @@ fn f32_predict_says_where_a_number_comes_from() {
 }
 
 #[test]
-fn f32_what_is_not_known_is_told() {
+fn unknown_slowdowns_are_reported() {
     let nobody = of_history("nobody", &["predict", "nobody", "--beside", "backup"]);
     assert_eq!(nobody.status, 1);
     assert!(

@@ -401,7 +401,7 @@ fn what_is_printed_is_what_is_documented() {
 
 /// A manager with a session that has something.
 #[test]
-fn f38_f41_what_the_manager_of_nodes_says_is_what_is_documented() {
+fn output_of_the_resource_manager_is_documented() {
     let directory = directory("json-rms", &[]);
     let path = directory.join("rms.sock");
     let listener = pbs_socket::listen(&path).unwrap();

@@ -3,8 +3,6 @@
 
 mod common;
 
-use std::path::Path;
-
 use common::{pbsctl, scratch, LATE};
 use pbs_report::Recording;
 
@@ -300,22 +298,25 @@ fn the_job_scheduler_is_named() {
     );
 }
 
-/// The plan that belongs to Leppert's simulation lies beside the project.
+/// A plan of three processes and some 300 tasks, as large as the one that belongs to Leppert's
+/// simulation.
 #[test]
-fn the_plan_of_leppert_is_simulated() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let file = root.join("../shared/data/leppert-plan.log");
-    if !file.exists() {
-        eprintln!("{} is not there; skipped", file.display());
-        return;
-    }
+fn a_large_plan_in_the_grammar_of_leppert_is_simulated() {
+    let sizes = ["--processes", "3", "--tasks", "100", "--seed", "2"];
+    let log = pbsctl(&[&["gen", "--format", "leppert"][..], &sizes].concat(), "").stdout;
+    // A slot is process, task, planned and real length; idle slots have no process.
+    let slots = log
+        .trim()
+        .split(';')
+        .filter(|slot| slot.split(',').count() == 4);
+    let number = slots.filter(|slot| !slot.starts_with('-')).count();
+    assert!(number > 250, "{number}");
     for resolution in ["event", "tick"] {
-        let file = file.to_str().unwrap();
-        let ran = pbsctl(&["sim", file, "--json", "--resolution", resolution], "");
+        let ran = pbsctl(&["sim", "-", "--json", "--resolution", resolution], &log);
         assert_eq!(ran.status, 0, "{}", ran.stderr);
         let json = ran.json();
         let tasks = json["tasks"].as_array().unwrap();
-        assert_eq!(tasks.len(), 286);
+        assert_eq!(tasks.len(), number);
         assert!(tasks
             .iter()
             .all(|task| task["retired_insns"] == task["real_insns"]));
@@ -424,7 +425,7 @@ slowdown_permille = 1250
 ";
 
 #[test]
-fn t7_slowdowns_come_from_a_file() {
+fn slowdowns_are_read_from_a_file() {
     let file = scratch("sim-slowdowns.toml");
     std::fs::write(&file, SLOWDOWNS).unwrap();
     let file = file.to_str().unwrap();

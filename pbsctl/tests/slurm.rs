@@ -225,8 +225,8 @@ fn nodes_of(list: &str) -> Vec<String> {
 
 #[test]
 #[ignore = "needs a cluster"]
-fn f1_f2_f5_what_users_submit_is_held_planned_and_shown() {
-    let lab = Lab::new("f1");
+fn submitted_jobs_are_held_planned_and_shown() {
+    let lab = Lab::new("submitted-jobs");
     let (said, is_well) = user(&["sbatch", "-p", "plan", "--wrap", "true"]);
     assert!(!is_well && said.contains("--time"), "{said}");
     let all = submit(&["-N16", "-n32", "-t1"], "sleep 5");
@@ -255,8 +255,8 @@ fn f1_f2_f5_what_users_submit_is_held_planned_and_shown() {
 
 #[test]
 #[ignore = "needs a cluster"]
-fn f7_f13_f24_arrays_steps_and_followers() {
-    let lab = Lab::new("f13");
+fn arrays_steps_and_followers_run_as_planned() {
+    let lab = Lab::new("arrays-steps");
     let array = submit(&["-N1", "-n1", "--mem=100", "-t1", "-a", "3-6"], "sleep 1");
     let after = submit(
         &[
@@ -280,8 +280,8 @@ fn f7_f13_f24_arrays_steps_and_followers() {
 
 #[test]
 #[ignore = "needs a cluster"]
-fn t4_t7_t9_what_operators_and_users_do_in_the_window() {
-    let lab = Lab::new("t4");
+fn drains_alterations_and_cancels_in_the_window_lead_to_new_plans() {
+    let lab = Lab::new("drains-alterations");
     let job = submit(&["-N16", "-n16", "--mem=100", "-t1"], "sleep 8");
     until("it runs", || state(&job) == "RUNNING");
     // Its user wants more nodes.
@@ -323,8 +323,8 @@ fn t4_t7_t9_what_operators_and_users_do_in_the_window() {
 
 #[test]
 #[ignore = "needs a cluster"]
-fn f11_a_planner_that_is_killed_starts_nothing_twice() {
-    let mut lab = Lab::new("f11");
+fn a_killed_planner_starts_nothing_twice() {
+    let mut lab = Lab::new("killed-planner");
     let marks = lab.directory.join("marks");
     fs::create_dir(&marks).unwrap();
     fs::set_permissions(&marks, fs::Permissions::from_mode(0o777)).unwrap();
@@ -355,8 +355,8 @@ fn f11_a_planner_that_is_killed_starts_nothing_twice() {
 
 #[test]
 #[ignore = "needs a cluster"]
-fn f10_t3_slurm_is_killed_and_comes_again() {
-    let lab = Lab::new("f10");
+fn a_killed_slurm_returns_with_its_jobs() {
+    let lab = Lab::new("killed-slurm");
     let cluster = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts/slurm-cluster");
     let long = submit(&["-N16", "-n16", "--mem=100", "-t1"], "sleep 16");
     let old = submit(&["-N16", "-n32", "-t1"], "sleep 1");
@@ -383,8 +383,8 @@ fn f10_t3_slurm_is_killed_and_comes_again() {
 
 #[test]
 #[ignore = "needs a cluster"]
-fn f16_t6_what_is_sent_back_waits_for_a_plan() {
-    let lab = Lab::new("f16");
+fn requeued_jobs_wait_for_a_plan() {
+    let lab = Lab::new("requeued-jobs");
     let job = submit(&["-N1", "-n1", "--mem=100", "-t1"], "sleep 4");
     until("it runs", || state(&job) == "RUNNING");
     let (_, is_well) = user(&["scontrol", "requeue", &job]);
@@ -400,8 +400,8 @@ fn f16_t6_what_is_sent_back_waits_for_a_plan() {
 
 #[test]
 #[ignore = "needs a cluster"]
-fn t5_t10_who_overruns_is_ended_and_minutes_are_whole() {
-    let lab = Lab::new("t5");
+fn an_overrunning_job_is_ended_and_minutes_are_whole() {
+    let lab = Lab::new("overrunning-job");
     let job = submit(&["-N1", "-n1", "--mem=100", "-t", "00:00:30"], "sleep 3");
     until("it is planned", || !lab.rows(&job).is_empty());
     let duration = lab.rows(&job)[0]["duration_s"].as_u64();

@@ -39,7 +39,7 @@ fn step(directory: &Path, arguments: &[&str]) -> Command {
 /// What programs print is what it prints, it is said once that there is no plan, and the
 /// status is the program's.
 #[test]
-fn f19_without_a_plan_the_programs_are_run() {
+fn programs_run_without_a_plan() {
     let text = job("sort-%n", "echo $PBS_JOB_NAME $SLURM_NODEID; exit 3");
     let directory = directory("step-plain", &text);
     let ran = step(&directory, &[]).output().unwrap();
@@ -59,7 +59,7 @@ fn f19_without_a_plan_the_programs_are_run() {
 }
 
 #[test]
-fn f19_with_json_there_is_nothing_else_on_standard_output() {
+fn json_is_the_only_text_on_standard_output() {
     let directory = directory("step-json", &job("sort", "echo said"));
     let ran = step(&directory, &["--json"]).output().unwrap();
     assert_eq!(ran.status.code(), Some(0));
@@ -75,7 +75,7 @@ fn f19_with_json_there_is_nothing_else_on_standard_output() {
 /// Programs get signals as they would from a shell, though this command takes its own another
 /// way.
 #[test]
-fn f19_a_signal_ends_its_programs() {
+fn a_signal_ends_the_programs() {
     let shell = "trap 'echo told > told; exit 0' TERM; touch began; \
                  while :; do sleep 0.01; done";
     let directory = directory("step-signal", &job("sort", shell));
@@ -94,7 +94,7 @@ fn f19_a_signal_ends_its_programs() {
 }
 
 #[test]
-fn f19_outside_of_slurm_it_is_told_what_to_do() {
+fn outside_slurm_a_remedy_is_given() {
     let directory = directory("step-none", &job("sort", "touch ran"));
     let ran = step(&directory, &[]).env_remove("SLURM_JOB_ID").output();
     let ran = ran.unwrap();

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn f18_with_a_thread_a_core_they_are_the_same() {
+    fn with_a_thread_a_core_threads_and_cores_are_the_same() {
         let two = machine("one-thread", &[("0\n", "0\n"), ("0\n", "1\n")]);
         assert_eq!(two.cpus_of(&[1, 0]), Ok([0, 1].into()));
         assert_eq!(two.cpus_of(&[1, 2]), Err(2));
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn f18_cores_are_counted_by_sockets_and_have_all_their_threads() {
+    fn cores_are_counted_by_sockets_and_have_all_their_threads() {
         // Sockets take turns, and the second thread of a core is four CPUs further.
         let cpus = [
             ("7\n", "0,4\n"),

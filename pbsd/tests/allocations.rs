@@ -86,7 +86,7 @@ fn failed<T: std::fmt::Debug>(answer: Result<T, Refusal>, with: &str) {
 }
 
 #[test]
-fn f18_root_alone_allocates() {
+fn only_root_allocates() {
     let directory = directory("root");
     let mut all = opened(&directory);
     let operator = Caller {
@@ -104,7 +104,7 @@ fn f18_root_alone_allocates() {
 }
 
 #[test]
-fn f18_an_allocation_is_for_its_user() {
+fn an_allocation_is_for_its_user() {
     let directory = directory("user");
     let mut all = opened(&directory);
     all.allocate(&root(), &step(7, 0, ANN, &[0])).unwrap();
@@ -117,7 +117,7 @@ fn f18_an_allocation_is_for_its_user() {
 }
 
 #[test]
-fn f18_a_job_has_no_more_memory_than_its_allocation() {
+fn a_job_has_no_more_memory_than_its_allocation() {
     let directory = directory("memory");
     let mut all = opened(&directory);
     let with_memory = Step {
@@ -135,7 +135,7 @@ fn f18_a_job_has_no_more_memory_than_its_allocation() {
 }
 
 #[test]
-fn f18_what_can_not_be_is_refused() {
+fn impossible_allocations_are_refused() {
     let directory = directory("refused");
     let mut all = opened(&directory);
     failed(all.allocate(&root(), &step(7, 0, ANN, &[4])), "no core 4");
@@ -149,7 +149,7 @@ fn f18_what_can_not_be_is_refused() {
 }
 
 #[test]
-fn f18_steps_share_the_cores_of_their_job_and_the_last_one_frees_them() {
+fn steps_share_the_cores_of_their_job_and_the_last_one_frees_them() {
     let directory = directory("steps");
     let mut all = opened(&directory);
     let until = Step {
@@ -175,7 +175,7 @@ fn f18_steps_share_the_cores_of_their_job_and_the_last_one_frees_them() {
 
 /// Two jobs of Slurm's on one node never have a CPU in common, whatever is said.
 #[test]
-fn t8_two_jobs_have_distinct_cores() {
+fn two_jobs_have_distinct_cores() {
     let directory = directory("distinct");
     let mut all = opened(&directory);
     all.allocate(&root(), &step(7, 0, ANN, &[0, 1])).unwrap();
@@ -194,7 +194,7 @@ fn t8_two_jobs_have_distinct_cores() {
 /// A job that is cancelled before it was known: its end is told first, or who would tell it
 /// has gone. Nothing of it remains.
 #[test]
-fn t9_a_job_that_ends_before_it_is_known_leaves_nothing() {
+fn a_job_that_ends_before_its_registration_leaves_nothing() {
     let directory = directory("early");
     let mut all = opened(&directory);
     assert!(!all.deallocate(&root(), 7, 0).unwrap());
@@ -212,7 +212,7 @@ fn t9_a_job_that_ends_before_it_is_known_leaves_nothing() {
 }
 
 #[test]
-fn t9_nothing_is_submitted_after_the_end() {
+fn nothing_is_submitted_after_the_end() {
     let directory = directory("late");
     let mut all = opened(&directory);
     all.allocate(&root(), &step(7, 0, ANN, &[0])).unwrap();
@@ -223,7 +223,7 @@ fn t9_nothing_is_submitted_after_the_end() {
 
 /// One who is killed can't say that his step is over.
 #[test]
-fn t9_a_step_ends_with_the_process_that_speaks_for_it() {
+fn a_step_ends_with_the_process_that_registered_it() {
     let directory = directory("killed");
     let mut all = opened(&directory);
     let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
@@ -244,7 +244,7 @@ fn t9_a_step_ends_with_the_process_that_speaks_for_it() {
 }
 
 #[test]
-fn f18_a_restart_keeps_allocations() {
+fn a_restart_keeps_allocations() {
     let directory = directory("restart");
     let mut before = opened(&directory);
     let whole = Step {
@@ -272,7 +272,7 @@ fn f18_a_restart_keeps_allocations() {
 
 /// A file that can't be read, and one that can't be written, are no reason not to serve.
 #[test]
-fn f18_without_its_file_it_goes_on() {
+fn the_service_continues_without_its_file_of_allocations() {
     let directory = directory("nofile");
     fs::write(directory.join("allocations"), "{\"7\":").unwrap();
     let mut all = opened(&directory);
@@ -285,7 +285,7 @@ fn f18_without_its_file_it_goes_on() {
 /// Over the socket: who asks is what the kernel says, and the answers are those of the
 /// interface.
 #[test]
-fn f18_allocations_come_over_the_socket() {
+fn allocations_arrive_over_the_socket() {
     // SAFETY: it only answers.
     #[allow(unsafe_code)]
     let uid = unsafe { libc::geteuid() };

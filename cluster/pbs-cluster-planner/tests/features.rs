@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What OpenCCS has, one test for each, by the number of the feature.
+//! Features of OpenCCS, one test for each.
 
 mod common;
 
@@ -18,7 +18,7 @@ fn by_user(request: Request, user: &str, group: &str) -> Request {
 }
 
 #[test]
-fn f03_job_wide_resources_are_of_no_node() {
+fn job_wide_resources_belong_to_no_node() {
     let mut planner = on(&[("sw=g03", Some(2))], &[spec("n1", 8)], Rules::default());
     let licensed = ask("ncpus=1,sw=g03", 10);
     assert_eq!(submit(&mut planner, 0, &licensed), 0);
@@ -29,7 +29,7 @@ fn f03_job_wide_resources_are_of_no_node() {
 }
 
 #[test]
-fn f04_attributes_choose_nodes() {
+fn attributes_choose_nodes() {
     let linux = NodeSpec {
         words: vec![("arch".into(), "linux".into()), ("rack".into(), "8".into())],
         ..spec("n2", 4)
@@ -44,7 +44,7 @@ fn f04_attributes_choose_nodes() {
 }
 
 #[test]
-fn f05_what_is_defective_is_not_available() {
+fn defective_resources_are_not_available() {
     let mut planner = nodes(&[4, 8]);
     assert_eq!(planner.available(0), 12);
     planner.node_down(0, 1);
@@ -54,7 +54,7 @@ fn f05_what_is_defective_is_not_available() {
 }
 
 #[test]
-fn f17_limits_of_requests_and_of_arrays() {
+fn numbers_of_requests_and_of_arrays_are_limited() {
     let me = Whom::User("me".into());
     let most = |of, least| Limit {
         items: Some(Share {
@@ -91,7 +91,7 @@ fn f17_limits_of_requests_and_of_arrays() {
 }
 
 #[test]
-fn f18_user_and_group_limits_hold_together() {
+fn user_and_group_limits_hold_together() {
     let most = |consumer, least| Limit {
         items: Some(Share {
             least: Some(least),
@@ -130,7 +130,7 @@ fn f18_user_and_group_limits_hold_together() {
 }
 
 #[test]
-fn f31_exclusive_takes_whole_nodes() {
+fn exclusive_requests_take_whole_nodes() {
     let mut planner = nodes(&[4, 4]);
     planner.submit(0, &ask("ncpus=1", 10)).unwrap();
     let id = planner
@@ -144,7 +144,7 @@ fn f31_exclusive_takes_whole_nodes() {
 }
 
 #[test]
-fn f32_shared_is_beside_others() {
+fn shared_requests_run_beside_others() {
     let mut planner = nodes(&[4]);
     planner.submit(0, &ask("ncpus=2", 10)).unwrap();
     assert_eq!(
@@ -154,7 +154,7 @@ fn f32_shared_is_beside_others() {
 }
 
 #[test]
-fn f34_what_is_unknown_or_too_much_is_refused() {
+fn unknown_or_excessive_requests_are_refused() {
     let mut planner = nodes(&[4, 4]);
     let refused = planner.submit(0, &ask("ncpus=1:gpu=1", 10)).unwrap_err();
     assert_eq!(refused.to_string(), "the cluster has no gpu");
@@ -169,7 +169,7 @@ fn f34_what_is_unknown_or_too_much_is_refused() {
 }
 
 #[test]
-fn f37_best_effort_never_starves() {
+fn best_effort_requests_never_starve() {
     let mut planner = nodes(&[4]);
     planner.submit(0, &ask("ncpus=3", 100)).unwrap();
     let large = planner.submit(0, &ask("ncpus=4", 10)).unwrap();
@@ -191,7 +191,7 @@ fn f37_best_effort_never_starves() {
 }
 
 #[test]
-fn f38_a_fixed_start_is_that_or_none() {
+fn a_fixed_start_is_kept_or_the_request_is_refused() {
     let mut planner = nodes(&[4]);
     planner.submit(0, &ask("ncpus=4", 100)).unwrap();
     let at = |start_s| Request {
@@ -214,7 +214,7 @@ fn f38_a_fixed_start_is_that_or_none() {
 }
 
 #[test]
-fn f39_a_deadline_is_kept_early_or_late() {
+fn a_deadline_is_kept_early_or_late() {
     let mut planner = nodes(&[4]);
     planner.submit(0, &ask("ncpus=4", 100)).unwrap();
     planner.submit(0, &fixed("ncpus=4", 180, 10)).unwrap();
@@ -229,7 +229,7 @@ fn f39_a_deadline_is_kept_early_or_late() {
 }
 
 #[test]
-fn f40_slot_aware_is_not_before() {
+fn a_slot_aware_request_starts_at_its_time_or_later() {
     let mut planner = nodes(&[4]);
     let request = Request {
         when: When::After { start_s: 50 },
@@ -240,7 +240,7 @@ fn f40_slot_aware_is_not_before() {
 }
 
 #[test]
-fn f41_provisional_is_dropped_unless_it_is_confirmed() {
+fn a_provisional_request_is_dropped_unless_it_is_confirmed() {
     let mut planner = nodes(&[4]);
     let request = Request {
         when: When::Provisional { until_s: 20 },
@@ -260,7 +260,7 @@ fn f41_provisional_is_dropped_unless_it_is_confirmed() {
 }
 
 #[test]
-fn f42_an_agreement_that_is_broken_is_told() {
+fn a_broken_agreement_is_reported() {
     let mut planner = nodes(&[4]);
     planner.submit(0, &ask("ncpus=4", 100)).unwrap();
     let by = |end_s| Request {
@@ -276,7 +276,7 @@ fn f42_an_agreement_that_is_broken_is_told() {
 }
 
 #[test]
-fn f43_accepted_requests_are_renegotiated() {
+fn accepted_requests_are_renegotiated() {
     let mut planner = nodes(&[4]);
     planner.submit(0, &ask("ncpus=3", 100)).unwrap();
     let id = planner.submit(0, &ask("ncpus=2", 10)).unwrap();
@@ -290,7 +290,7 @@ fn f43_accepted_requests_are_renegotiated() {
 }
 
 #[test]
-fn f46_why_not_earlier() {
+fn the_reason_against_an_earlier_start_is_given() {
     let mut planner = nodes(&[4, 4]);
     planner.submit(0, &ask("ncpus=3", 100)).unwrap();
     planner.submit(0, &ask("ncpus=3", 50)).unwrap();
@@ -307,7 +307,7 @@ fn f46_why_not_earlier() {
 }
 
 #[test]
-fn f59_cores_are_kept_for_their_requests() {
+fn cores_are_kept_for_requests_with_accelerators() {
     let host = NodeSpec {
         has: vec![16, 2],
         kept: Some((1, 2)),
@@ -327,7 +327,7 @@ fn f59_cores_are_kept_for_their_requests() {
 }
 
 #[test]
-fn f60_gates_let_in_who_needs_the_node() {
+fn gates_admit_only_requests_that_need_the_node() {
     let smp = NodeSpec {
         only_if: Some("ncpus>=17 | duration<=12h".parse().unwrap()),
         ..spec("smp", 32)
@@ -341,7 +341,7 @@ fn f60_gates_let_in_who_needs_the_node() {
 }
 
 #[test]
-fn f63_priority_then_time_of_submission() {
+fn backfilling_goes_by_priority_then_time_of_submission() {
     let mut planner = nodes(&[4]);
     let first = planner.submit(0, &ask("ncpus=4", 100)).unwrap();
     let low = planner.submit(0, &ask("ncpus=4", 10)).unwrap();
@@ -360,7 +360,7 @@ fn f63_priority_then_time_of_submission() {
 }
 
 #[test]
-fn f67_who_lost_its_node_displaces_what_is_less_important() {
+fn a_request_that_lost_its_node_displaces_less_important_ones() {
     let mut planner = nodes(&[4, 4]);
     planner.submit(0, &ask("2:ncpus=4", 10)).unwrap();
     planner.start(0, &mut Vec::new());
@@ -383,7 +383,7 @@ fn f67_who_lost_its_node_displaces_what_is_less_important() {
 }
 
 #[test]
-fn f69_an_offline_node_ends_what_it_has() {
+fn an_offline_node_ends_its_requests() {
     let mut planner = nodes(&[4, 4]);
     let running = planner.submit(0, &ask("ncpus=4", 100)).unwrap();
     planner.start(0, &mut Vec::new());
@@ -406,7 +406,7 @@ fn f69_an_offline_node_ends_what_it_has() {
 }
 
 #[test]
-fn f72_an_allocation_that_fails_takes_the_node_out() {
+fn a_failed_allocation_takes_the_node_out() {
     let mut planner = nodes(&[4, 4]);
     let id = planner.submit(0, &ask("ncpus=4", 10)).unwrap();
     planner.start(0, &mut Vec::new());
@@ -417,7 +417,7 @@ fn f72_an_allocation_that_fails_takes_the_node_out() {
 }
 
 #[test]
-fn f73_an_early_end_gives_back_the_rest() {
+fn an_early_end_gives_back_the_rest() {
     let mut planner = nodes(&[4]);
     let first = planner.submit(0, &ask("ncpus=4", 100)).unwrap();
     planner.start(0, &mut Vec::new());
@@ -428,7 +428,7 @@ fn f73_an_early_end_gives_back_the_rest() {
 }
 
 #[test]
-fn f74_who_is_late_is_aborted_or_goes_on_a_little() {
+fn a_late_request_is_aborted_or_extended_a_little() {
     let mut planner = nodes(&[4]);
     let id = planner.submit(0, &ask("ncpus=4", 100)).unwrap();
     planner.start(0, &mut Vec::new());
@@ -454,7 +454,7 @@ fn f74_who_is_late_is_aborted_or_goes_on_a_little() {
 }
 
 #[test]
-fn f76_a_reservation_is_a_cluster_of_its_own() {
+fn a_reservation_is_a_cluster_of_its_own() {
     let mut planner = nodes(&[4, 4]);
     let held = planner.reserve(0, &fixed("2:ncpus=3", 100, 100)).unwrap();
     // Others go around it.

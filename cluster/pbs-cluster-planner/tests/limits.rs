@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Limits and pools (Keller, 3 and 8), by the number of the feature.
+//! Limits and pools (Keller, 3 and 8).
 
 mod common;
 
@@ -35,7 +35,7 @@ fn limits(limits: &[Limit]) -> Rules {
 }
 
 #[test]
-fn f13_items_are_limited() {
+fn items_are_limited() {
     let most = Limit {
         items: items(4),
         ..everyone(CORES)
@@ -51,7 +51,7 @@ fn f13_items_are_limited() {
 
 /// Beside cores that are kept for others, which no limit is on.
 #[test]
-fn f13_whole_nodes_count_as_cores() {
+fn whole_nodes_count_as_cores_in_limits() {
     let most = Limit {
         items: items(8),
         ..everyone(Limited::All)
@@ -68,7 +68,7 @@ fn f13_whole_nodes_count_as_cores() {
 }
 
 #[test]
-fn f14_durations_are_limited() {
+fn durations_are_limited() {
     let most = Limit {
         duration_s: Some(100),
         ..everyone(CORES)
@@ -81,7 +81,7 @@ fn f14_durations_are_limited() {
 }
 
 #[test]
-fn f15_areas_are_summed_over_what_is_not_over() {
+fn areas_are_summed_over_unfinished_requests() {
     let most = Limit {
         area_s: Some(1000),
         ..everyone(CORES)
@@ -108,7 +108,7 @@ fn f15_areas_are_summed_over_what_is_not_over() {
 }
 
 #[test]
-fn f16_everyones_limit_gives_way_to_ones_own() {
+fn a_limit_for_everyone_gives_way_to_a_named_one() {
     let all = Limit {
         items: items(2),
         ..everyone(Limited::All)
@@ -124,7 +124,7 @@ fn f16_everyones_limit_gives_way_to_ones_own() {
 }
 
 #[test]
-fn f19_who_exceeds_a_limit_starts_later() {
+fn a_request_beyond_a_limit_starts_later() {
     let until_100 = Limit {
         items: items(2),
         ..limit(Whom::User("a".into()), CORES, 0..100)
@@ -136,7 +136,7 @@ fn f19_who_exceeds_a_limit_starts_later() {
 }
 
 #[test]
-fn f24_pools_are_for_users_and_groups() {
+fn pools_admit_users_and_groups() {
     let pool = Pool {
         name: "ours".into(),
         resource: 0,
@@ -165,7 +165,7 @@ fn f24_pools_are_for_users_and_groups() {
 }
 
 #[test]
-fn f86_soft_limits_give_way_while_little_is_in_use() {
+fn soft_limits_give_way_while_little_is_in_use() {
     let most = Limit {
         items: items(4),
         soft_permille: Some(750),
@@ -202,7 +202,7 @@ fn f86_soft_limits_give_way_while_little_is_in_use() {
 }
 
 #[test]
-fn f90_areas_share_a_machine_fairly() {
+fn limits_of_area_share_a_machine_fairly() {
     let share = Limit {
         area_s: Some(8 * 100),
         ..everyone(CORES)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Mapping (Keller, 5.2, table 1), by the number of the feature.
+//! Mapping of chunks to nodes (Keller, 5.2, table 1).
 
 mod common;
 
@@ -37,14 +37,14 @@ fn at_once(planner: &mut Planner, rset: &str) -> Vec<String> {
 }
 
 #[test]
-fn f28_free_chunks_go_where_there_is_room() {
+fn free_chunks_go_where_there_is_room() {
     let mut planner = nodes(&[4, 4, 8]);
     assert_eq!(at_once(&mut planner, "5:ncpus=2"), ["n1", "n2", "n3"]);
     assert_eq!(at_once(&mut planner, "3:ncpus=2,place=free"), ["n3"]);
 }
 
 #[test]
-fn f29_packed_chunks_are_on_one_node() {
+fn packed_chunks_are_on_one_node() {
     let mut planner = nodes(&[4, 4, 8]);
     assert_eq!(at_once(&mut planner, "3:ncpus=2,place=pack"), ["n3"]);
     assert_eq!(at_once(&mut planner, "2:ncpus=2,place=pack"), ["n1"]);
@@ -52,7 +52,7 @@ fn f29_packed_chunks_are_on_one_node() {
 }
 
 #[test]
-fn f30_scattered_chunks_are_one_a_node() {
+fn scattered_chunks_are_one_a_node() {
     let mut planner = nodes(&[4, 4, 8]);
     let rset = "3:ncpus=1,place=scatter";
     assert_eq!(at_once(&mut planner, rset), ["n1", "n2", "n3"]);
@@ -62,7 +62,7 @@ fn f30_scattered_chunks_are_one_a_node() {
 }
 
 #[test]
-fn f53_mappings_are_chosen_by_policy() {
+fn mappings_are_chosen_by_policy() {
     let nodes = [(4, "a"), (4, "b"), (4, "b")];
     let mut planner = with_policy(&nodes, by(Mapping::Cheapest));
     assert_eq!(at_once(&mut planner, "2:ncpus=4"), ["n1", "n2"]);
@@ -71,7 +71,7 @@ fn f53_mappings_are_chosen_by_policy() {
 }
 
 #[test]
-fn f54_weights_order_the_nodes() {
+fn weights_order_the_nodes() {
     // The one with an accelerator is dear by that, the large one by its cores.
     let special = NodeSpec {
         has: vec![8, 1],
@@ -93,7 +93,7 @@ fn f54_weights_order_the_nodes() {
 }
 
 #[test]
-fn f55_chunks_are_counted_over_nodes_and_time() {
+fn chunks_are_counted_over_nodes_and_time() {
     // From 20 on two nodes take 2 each, until 30 when the third takes 4 more.
     let mut planner = nodes(&[4, 4, 8]);
     for (rset, until_s) in [("ncpus=4", 20), ("ncpus=4", 20), ("ncpus=8", 30)] {
@@ -109,7 +109,7 @@ fn f55_chunks_are_counted_over_nodes_and_time() {
 }
 
 #[test]
-fn f56_without_a_mapping_the_next_slot_is_tried() {
+fn without_a_mapping_the_next_slot_is_tried() {
     // 8 cores are free from 0 on, and 5 on one node only from 10.
     let mut planner = nodes(&[8, 8]);
     planner
@@ -120,7 +120,7 @@ fn f56_without_a_mapping_the_next_slot_is_tried() {
 }
 
 #[test]
-fn f57_the_mapping_is_chosen_again_at_allocation() {
+fn the_mapping_is_chosen_again_at_allocation() {
     let mut planner = nodes(&[4, 16]);
     let short = planner.submit(0, &ask("ncpus=4", 100)).unwrap();
     planner.start(0, &mut Vec::new());
@@ -150,7 +150,7 @@ fn f57_the_mapping_is_chosen_again_at_allocation() {
 }
 
 #[test]
-fn f58_threads_make_no_difference() {
+fn the_number_of_threads_changes_no_result() {
     let mut random = Random::new(58, pbs_gen::Stream::Scenario);
     let cores: Vec<u64> = (0..37).map(|_| 4 * (1 + random.below(4))).collect();
     let machine = nodes(&cores).machine().clone();
@@ -187,7 +187,7 @@ fn f58_threads_make_no_difference() {
 }
 
 #[test]
-fn f61_a_booking_is_whole_or_not_there() {
+fn a_booking_is_whole_or_absent() {
     let mut planner = nodes(&[4, 4]);
     planner.submit(0, &ask("ncpus=3", 100)).unwrap();
     let before: Vec<_> = planner.free(0).collect();
@@ -206,7 +206,7 @@ fn f61_a_booking_is_whole_or_not_there() {
 }
 
 #[test]
-fn f87_chunks_are_grouped_by_switches() {
+fn chunks_are_grouped_by_switches() {
     let nodes = [(4, "a"), (4, "b"), (4, "a"), (4, "b"), (4, "b"), (4, "")];
     let mut planner = with_policy(&nodes, by(Mapping::Switches));
     // The switch with the least that is enough.
@@ -229,7 +229,7 @@ fn f87_chunks_are_grouped_by_switches() {
 }
 
 #[test]
-fn f89_nodes_that_sleep_are_left_asleep() {
+fn sleeping_nodes_are_left_asleep() {
     let nodes = [(4, ""), (8, ""), (16, "")];
     let mut planner = with_policy(&nodes, by(Mapping::Busy));
     assert_eq!(at_once(&mut planner, "ncpus=6"), ["n2"]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What changes a plan that there is (Keller, 5.4 and 8), by the number of the feature.
+//! Changes of an existing plan (Keller, 5.4 and 8).
 
 mod common;
 
@@ -28,7 +28,7 @@ fn after(ids: &[RequestId], request: Request) -> Request {
 }
 
 #[test]
-fn f44_who_follows_starts_behind() {
+fn a_follower_starts_after_its_predecessor() {
     let mut planner = nodes(&[8]);
     let first = planner.submit(0, &ask("ncpus=4", 100)).unwrap();
     let second = planner
@@ -71,7 +71,7 @@ fn f44_who_follows_starts_behind() {
 }
 
 #[test]
-fn f44_who_waits_for_what_may_not_come_is_held() {
+fn a_follower_of_an_uncertain_outcome_is_held() {
     let mut planner = nodes(&[8]);
     let first = planner.submit(0, &ask("ncpus=8", 100)).unwrap();
     let held = Request {
@@ -97,7 +97,7 @@ fn f44_who_waits_for_what_may_not_come_is_held() {
 }
 
 #[test]
-fn f44_what_is_altered_is_followed_still() {
+fn an_altered_request_keeps_its_followers() {
     let mut planner = nodes(&[8]);
     let first = planner.submit(0, &ask("ncpus=8", 100)).unwrap();
     let second = planner
@@ -121,7 +121,7 @@ fn f44_what_is_altered_is_followed_still() {
 }
 
 #[test]
-fn f62_every_removal_lets_others_move_up() {
+fn every_removal_lets_others_move_up() {
     let mut planner = nodes(&[4]);
     let ids: Vec<_> = (0..4)
         .map(|_| planner.submit(0, &ask("ncpus=4", 10)).unwrap())
@@ -136,7 +136,7 @@ fn f62_every_removal_lets_others_move_up() {
 }
 
 #[test]
-fn f64_nobody_moves_to_later() {
+fn backfilling_moves_no_request_to_later() {
     let mut planner = nodes(&[4, 4]);
     let wide = planner.submit(0, &ask("2:ncpus=4", 10)).unwrap();
     let ids: Vec<_> = ["2:ncpus=3", "ncpus=4", "2:ncpus=1", "ncpus=2"]
@@ -157,7 +157,7 @@ fn f64_nobody_moves_to_later() {
 }
 
 #[test]
-fn f65_backfilling_leaves_room_for_others() {
+fn a_submission_between_backfill_steps_is_planned_at_once() {
     let mut planner = nodes(&[4]);
     let ids: Vec<_> = (0..6)
         .map(|_| planner.submit(0, &ask("ncpus=4", 10)).unwrap())
@@ -173,7 +173,7 @@ fn f65_backfilling_leaves_room_for_others() {
 }
 
 #[test]
-fn f66_decisions_are_counted() {
+fn backfill_decisions_are_counted() {
     let mut planner = nodes(&[4]);
     let ids: Vec<_> = (0..5)
         .map(|_| planner.submit(0, &ask("ncpus=4", 10)).unwrap())
@@ -185,7 +185,7 @@ fn f66_decisions_are_counted() {
 }
 
 #[test]
-fn f68_who_has_no_place_for_a_defect_waits() {
+fn a_request_without_room_because_of_a_defect_waits() {
     let mut planner = nodes(&[4, 4]);
     planner.node_down(0, 0);
     let wide = planner.submit(0, &ask("2:ncpus=4", 10)).unwrap();
@@ -198,7 +198,7 @@ fn f68_who_has_no_place_for_a_defect_waits() {
 }
 
 #[test]
-fn f70_a_node_that_returns_gets_work() {
+fn a_node_that_returns_gets_work() {
     let mut planner = nodes(&[4, 4]);
     planner.node_down(0, 0);
     let ids: Vec<_> = (0..3)
@@ -211,7 +211,7 @@ fn f70_a_node_that_returns_gets_work() {
 }
 
 #[test]
-fn f85_beyond_the_horizon_nothing_is_planned() {
+fn nothing_is_planned_beyond_the_horizon() {
     let policy = Policy {
         horizon_s: Some(100),
         ..Policy::default()
@@ -243,7 +243,7 @@ fn f85_beyond_the_horizon_nothing_is_planned() {
 }
 
 #[test]
-fn f88_what_runs_gives_back_and_gets_more() {
+fn a_running_request_gives_back_and_gets_more() {
     let mut planner = nodes(&[4, 4, 8]);
     let id = planner.submit(0, &ask("4:ncpus=2", 100)).unwrap();
     let next = planner.submit(0, &ask("4:ncpus=4", 10)).unwrap();
@@ -284,7 +284,7 @@ fn f88_what_runs_gives_back_and_gets_more() {
 }
 
 #[test]
-fn f88_whole_nodes_are_given_back_whole() {
+fn whole_nodes_are_given_back_whole() {
     let mut planner = nodes(&[4, 4]);
     let request = ask("4:ncpus=2,place=free:excl", 100);
     let id = planner.submit(0, &request).unwrap();

@@ -36,7 +36,7 @@ fn busy(stretches: &[(&str, std::ops::Range<u64>)]) -> Planner {
 
 /// The sum is free all along, and no node is.
 #[test]
-fn trap_1_fragments() {
+fn fragments_of_free_time_make_no_start() {
     let mut planner = busy(&[("n1", 10..20), ("n2", 0..10)]);
     let id = planner.submit(0, &ask("1:ncpus=1", 20)).unwrap();
     assert_eq!(
@@ -47,7 +47,7 @@ fn trap_1_fragments() {
 
 /// A start inside of a stretch that is free.
 #[test]
-fn trap_2_start_inside_a_slot() {
+fn a_request_starts_inside_a_free_slot() {
     // A is free [0,11), B [3,14), C [9,30), E [12,30).
     let taken = [
         ("A", 11..99),
@@ -66,7 +66,7 @@ fn trap_2_start_inside_a_slot() {
 
 /// The least of what is free and of what the limit leaves.
 #[test]
-fn trap_3_min_free() {
+fn free_items_are_the_least_of_free_and_limit() {
     for (cores, duration_s, expected_s) in [(8, 30, 90), (7, 50, 0), (7, 60, 90)] {
         let mine = Whom::User("me".into());
         let items = Some(Share {
@@ -103,7 +103,7 @@ fn trap_3_min_free() {
 
 /// Keller's example 1.
 #[test]
-fn trap_4_limits_in_time() {
+fn limits_hold_only_while_they_are_valid() {
     // 20.08.17 00:00 and 01.09.17 00:00, in days.
     let (now_s, august_s, september_s) = (19 * DAY, 0, 31 * DAY);
     let me = || Whom::User("me".into());
@@ -185,7 +185,7 @@ fn trap_4_limits_in_time() {
 
 /// A node is lost and comes back.
 #[test]
-fn trap_5_node_down() {
+fn a_lost_node_aborts_moves_and_returns_requests() {
     let mut planner = nodes(&[4, 4]);
     let r1 = planner.submit(0, &ask("ncpus=4", 100)).unwrap();
     let r2 = planner.submit(0, &ask("ncpus=4", 50)).unwrap();
@@ -221,7 +221,7 @@ fn trap_5_node_down() {
 
 /// `10/20%` are kept free for those who ask for fewer than four cores for less than an hour.
 #[test]
-fn trap_6_free_pool() {
+fn a_free_pool_is_kept_for_small_requests() {
     let rules = |share| Rules {
         pools: vec![Pool {
             name: "short".into(),
@@ -262,7 +262,7 @@ fn trap_6_free_pool() {
 
 /// All is kept free on Mondays and Fridays from 7 to 11, for as long as calendars go.
 #[test]
-fn trap_7_never_is_found_out() {
+fn a_start_that_never_comes_is_found_out() {
     let monday_s = 4 * DAY;
     let weeks = (0..520).flat_map(|week| {
         let at = |day: u64| week * 7 * DAY + monday_s + day * DAY + 7 * HOUR;
@@ -294,7 +294,7 @@ fn trap_7_never_is_found_out() {
 
 /// Who came first moves up first.
 #[test]
-fn trap_8_backfill() {
+fn backfilling_moves_the_earliest_submitted_first() {
     let mut planner = nodes(&[10]);
     let r = planner.submit(0, &ask("ncpus=6", 100)).unwrap();
     planner.submit(0, &ask("ncpus=4", 100)).unwrap();
@@ -311,7 +311,7 @@ fn trap_8_backfill() {
 
 /// First fit decreasing does not find it.
 #[test]
-fn trap_9_greedy_fails() {
+fn a_mapping_is_found_where_greedy_fails() {
     let mut planner = nodes(&[10, 10]);
     let id = planner.submit(0, &ask("2:ncpus=4+4:ncpus=3", 10)).unwrap();
     assert_eq!(start(&planner, id), Some(0));
@@ -325,7 +325,7 @@ fn trap_9_greedy_fails() {
 
 /// What is cheap goes first, and who is alone has all of it.
 #[test]
-fn trap_10_place_and_weight() {
+fn cheap_nodes_go_first_and_exclusive_requests_get_whole_ones() {
     let specs = |prio| {
         let n1 = NodeSpec {
             prio,

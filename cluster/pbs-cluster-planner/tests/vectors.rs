@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Resource usage vectors (Keller, 4.1), which are profiles here, by the number of the
-//! feature.
+//! Resource usage vectors (Keller, 4.1), which are profiles here.
 
 mod common;
 
@@ -23,7 +22,7 @@ fn steps(profile: &Profile) -> Vec<(u64, u64)> {
 }
 
 #[test]
-fn f06_points_of_the_plan_have_a_distance() {
+fn points_of_the_plan_have_a_least_distance() {
     let policy = Policy {
         min_dist_s: 60,
         ..Policy::default()
@@ -68,7 +67,7 @@ const RELATIONS: [(u64, u64); 13] = [
 ];
 
 #[test]
-fn f47_intervals_are_added_and_taken_back() {
+fn vector_intervals_are_added_and_taken_back() {
     for (begin_s, end_s) in RELATIONS {
         let before = vector(&[(0, 0), (10, 4), (20, 0)]);
         let mut vector = before.clone();
@@ -88,7 +87,7 @@ fn f47_intervals_are_added_and_taken_back() {
 }
 
 #[test]
-fn f48_vectors_are_added_slot_by_slot() {
+fn vectors_are_added_slot_by_slot() {
     let one = vector(&[(0, 1), (10, 4), (20, 2)]);
     let other = vector(&[(0, 0), (5, 3), (15, 1)]);
     let sum = Profile::sum(&one, &other).unwrap();
@@ -100,7 +99,7 @@ fn f48_vectors_are_added_slot_by_slot() {
 }
 
 #[test]
-fn f49_min_free_is_the_least_that_is_free() {
+fn vector_minimum_is_the_least_that_is_free() {
     // 16 items, a limit of 10: used at least as much as is not allowed (4.1).
     let used = vector(&[(0, 4), (50, 14), (90, 0)]);
     let limited = Profile::maximum(&used, &Profile::new(16 - 10));
@@ -111,7 +110,7 @@ fn f49_min_free_is_the_least_that_is_free() {
 }
 
 #[test]
-fn f50_slots_are_intersected() {
+fn vector_slots_are_intersected() {
     let one = [0..10, 20..40];
     let other = [5..25, 30..35, 39..50];
     let both: Vec<_> = intersection(one, other).collect();
@@ -119,7 +118,7 @@ fn f50_slots_are_intersected() {
 }
 
 #[test]
-fn f51_free_slots_are_long_enough() {
+fn free_slots_are_long_enough() {
     let free = vector(&[(0, 8), (10, 2), (20, 6), (24, 8), (40, 0)]);
     let slots = |amount, duration_s| -> Vec<(u64, u64)> {
         let slots = free.free_slots(amount, duration_s, 0..60);
@@ -132,7 +131,7 @@ fn f51_free_slots_are_long_enough() {
 }
 
 #[test]
-fn f52_the_search_sees_what_a_user_may_have() {
+fn the_search_sees_a_users_share() {
     use pbs_cluster_planner::{Cause, Limit, Limited, Pool};
     use pbs_site::{Share, Whom};
     let share = |least| Share {

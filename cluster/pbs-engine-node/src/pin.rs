@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn f84_a_planner_stays_on_its_cores() {
+    fn a_pinned_planner_stays_on_its_cores() {
         let cpus = || {
             let set = sched_getaffinity(None).unwrap();
             (0..CpuSet::MAX_CPU)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What a cluster has beyond its planner, one test for each, by the number of the feature.
+//! What a cluster has beyond its planner, one test for each feature.
 
 mod common;
 
@@ -9,8 +9,8 @@ use pbs_manager::ledger::{Access, NodeState, State};
 use pbs_manager::{Allocation, Change, Engine, Error, Happened, Manager, Simulated, Wish};
 
 #[test]
-fn f35_an_array_is_all_or_none() {
-    let mut cluster = small("f35");
+fn an_array_is_accepted_whole_or_not_at_all() {
+    let mut cluster = small("array-accepted");
     let mine = |array| Wish {
         array: Some(array),
         ..wish("ncpus=4", 10)
@@ -37,8 +37,8 @@ fn f35_an_array_is_all_or_none() {
 }
 
 #[test]
-fn f36_who_may_be_started_again_is() {
-    let mut cluster = small("f36");
+fn requests_that_may_restart_are_restarted() {
+    let mut cluster = small("restartable");
     let again = Wish {
         is_restartable: true,
         ..wish("ncpus=8", 100)
@@ -68,8 +68,8 @@ fn f36_who_may_be_started_again_is() {
 }
 
 #[test]
-fn f41_who_is_not_confirmed_is_dropped() {
-    let mut cluster = small("f41");
+fn an_unconfirmed_request_is_dropped() {
+    let mut cluster = small("unconfirmed-request");
     let provisional = |until_s| Wish {
         when: When::Provisional { until_s },
         ..wish("16:ncpus=1", 100)
@@ -89,8 +89,8 @@ fn f41_who_is_not_confirmed_is_dropped() {
 }
 
 #[test]
-fn f45_everybody_sees_when_it_starts() {
-    let mut cluster = small("f45");
+fn everybody_sees_planned_starts() {
+    let mut cluster = small("everybody-sees");
     let first = cluster.submit(&wish("16:ncpus=1", 100));
     let second = cluster.submit(&wish("ncpus=1", 50));
     let rows = cluster.rows();
@@ -108,8 +108,8 @@ fn f45_everybody_sees_when_it_starts() {
 }
 
 #[test]
-fn f46_why_not_earlier() {
-    let mut cluster = small("f46");
+fn the_reason_against_an_earlier_start_is_given() {
+    let mut cluster = small("reason-against");
     cluster.submit(&wish("16:ncpus=1", 100));
     let second = cluster.submit(&wish("ncpus=1", 50));
     let before = cluster.rows();
@@ -123,8 +123,8 @@ fn f46_why_not_earlier() {
 }
 
 #[test]
-fn f65_who_can_moves_up_at_once() {
-    let mut cluster = small("f65");
+fn requests_move_up_at_once() {
+    let mut cluster = small("requests-move");
     let first = cluster.submit(&wish("16:ncpus=1", 100));
     let second = cluster.submit(&wish("16:ncpus=1", 50));
     cluster.manager.advance(T + 10).unwrap();
@@ -135,8 +135,8 @@ fn f65_who_can_moves_up_at_once() {
 }
 
 #[test]
-fn f71_a_request_is_altered_or_stays() {
-    let mut cluster = small("f71");
+fn a_request_is_altered_or_stays_as_it_was() {
+    let mut cluster = small("request-altered");
     cluster.submit(&wish("16:ncpus=1", 100));
     let second = cluster.submit(&wish("16:ncpus=1", 50));
     let third = cluster.submit(&wish("16:ncpus=1", 10));
@@ -168,8 +168,8 @@ fn f71_a_request_is_altered_or_stays() {
 }
 
 #[test]
-fn f73_an_early_end_is_given_back() {
-    let mut cluster = small("f73");
+fn an_early_end_is_given_back() {
+    let mut cluster = small("early-end");
     let early = Wish {
         run_s: Some(30),
         ..wish("16:ncpus=1", 100)
@@ -186,8 +186,8 @@ fn f73_an_early_end_is_given_back() {
 }
 
 #[test]
-fn f74_who_is_late_is_aborted_or_goes_on_a_little() {
-    let mut cluster = small("f74");
+fn a_late_request_is_aborted_or_extended_a_little() {
+    let mut cluster = small("late-request");
     let long = Wish {
         run_s: Some(105),
         ..wish("ncpus=8", 100)
@@ -210,8 +210,8 @@ fn f74_who_is_late_is_aborted_or_goes_on_a_little() {
 }
 
 #[test]
-fn f75_users_are_told_before_the_end() {
-    let mut cluster = small("f75");
+fn users_are_notified_before_the_end() {
+    let mut cluster = small("users-notified");
     let told = Wish {
         notify_s: Some(20),
         ..wish("ncpus=8", 100)
@@ -230,8 +230,8 @@ fn f75_users_are_told_before_the_end() {
 }
 
 #[test]
-fn f76_what_is_in_a_reservation_lives_and_ends_with_it() {
-    let mut cluster = small("f76");
+fn requests_in_a_reservation_end_with_it() {
+    let mut cluster = small("requests-reservation");
     let held = Wish {
         when: When::Fixed { start_s: T + 50 },
         ..wish("2:ncpus=8", 100)
@@ -271,8 +271,8 @@ fn f76_what_is_in_a_reservation_lives_and_ends_with_it() {
 }
 
 #[test]
-fn f80_what_everybody_had_is_kept() {
-    let mut cluster = small("f80");
+fn use_by_each_user_is_recorded() {
+    let mut cluster = small("use-by-each");
     let short = Wish {
         run_s: Some(7),
         ..wish("2:ncpus=3", 100)
@@ -291,8 +291,8 @@ fn f80_what_everybody_had_is_kept() {
 }
 
 #[test]
-fn f83_cores_and_memory_are_reported() {
-    let mut cluster = small("f83");
+fn cores_and_memory_are_reported() {
+    let mut cluster = small("cores-memory");
     for (rset, run_s) in [("2:ncpus=3", 10), ("2:ncpus=3", 30), ("ncpus=8", 20)] {
         cluster.submit(&Wish {
             run_s: Some(run_s),
@@ -324,8 +324,8 @@ fn f83_cores_and_memory_are_reported() {
 }
 
 #[test]
-fn f81_only_operators_take_nodes_out() {
-    let mut cluster = small("f81");
+fn only_operators_take_nodes_out() {
+    let mut cluster = small("only-operators");
     let refused = cluster
         .manager
         .node_out(&user("u"), "n1", NodeState::Offline, "mine");

@@ -53,7 +53,7 @@ fn child() {
 }
 
 #[test]
-fn f78_a_killed_planner_is_found_as_it_was() {
+fn a_killed_planner_recovers_its_state() {
     let kills = std::env::var("PBS_KILLS").map_or(40, |kills| kills.parse().unwrap());
     let directory = directory("killed");
     let mut states = Vec::new();
@@ -99,7 +99,7 @@ fn f78_a_killed_planner_is_found_as_it_was() {
 
 /// The log may be torn where the power was lost: an older state is found, and whole.
 #[test]
-fn f78_a_torn_log_is_an_older_state() {
+fn a_torn_log_yields_an_older_state() {
     let directory = directory("torn");
     let (path, copy) = (directory.join("ledger"), directory.join("copy"));
     let log = |of: &Path| of.with_file_name(format!("{}-wal", of.file_name().unwrap().display()));

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What happens to requests that follow others, that run, and to their nodes, by the number
-//! of the feature.
+//! Life of requests that follow others, of running requests, and of their nodes.
 
 mod common;
 
@@ -17,8 +16,8 @@ fn after(request: u64, outcome: Outcome, wish: Wish) -> Wish {
 }
 
 #[test]
-fn f44_steps_follow_each_other() {
-    let mut cluster = small("f44");
+fn steps_follow_each_other() {
+    let mut cluster = small("steps-follow");
     let first = cluster.submit(&Wish {
         run_s: Some(40),
         ..wish("ncpus=8", 100)
@@ -55,8 +54,8 @@ fn f44_steps_follow_each_other() {
 }
 
 #[test]
-fn f44_what_is_to_be_done_if_it_fails() {
-    let mut cluster = small("f44-failed");
+fn a_failure_starts_its_remedy_and_ends_its_followers() {
+    let mut cluster = small("failure-starts");
     let first = cluster.submit(&wish("2:ncpus=8", 100));
     let second = cluster.submit(&after(first, Outcome::Ok, wish("ncpus=8", 50)));
     let third = cluster.submit(&after(second, Outcome::Ok, wish("ncpus=8", 50)));
@@ -81,8 +80,8 @@ fn f44_what_is_to_be_done_if_it_fails() {
 }
 
 #[test]
-fn f44_a_long_chain_ends_at_once() {
-    let mut cluster = small("f44-chain");
+fn a_long_chain_ends_at_once() {
+    let mut cluster = small("long-chain");
     let mut last = cluster.submit(&wish("ncpus=1", 1));
     for _ in 0..10 {
         last = cluster.submit(&after(last, Outcome::Ok, wish("ncpus=1", 1)));
@@ -110,9 +109,9 @@ fn manager<E: Engine>(test: &str, engine: E) -> (std::path::PathBuf, Manager<E>)
 }
 
 #[test]
-fn f72_the_plan_has_time_to_allocate_and_release() {
+fn the_plan_has_time_to_allocate_and_release() {
     let mut engine = Simulated::with_phases(10, 5);
-    let (path, mut manager) = manager("f72", &mut engine);
+    let (path, mut manager) = manager("plan-times", &mut engine);
     let caller = user("u");
     let run = |run_s| Wish {
         run_s: Some(run_s),
@@ -167,8 +166,8 @@ fn f72_the_plan_has_time_to_allocate_and_release() {
 }
 
 #[test]
-fn f72_nodes_that_are_not_ready_in_time_are_down() {
-    let (path, mut manager) = manager("f72-late", Simulated::with_phases(31, 5));
+fn nodes_that_are_not_ready_in_time_are_down() {
+    let (path, mut manager) = manager("nodes-not-ready", Simulated::with_phases(31, 5));
     let caller = user("u");
     let mine = Wish {
         run_s: Some(10),
@@ -193,8 +192,8 @@ fn f72_nodes_that_are_not_ready_in_time_are_down() {
 }
 
 #[test]
-fn f72_nodes_that_are_not_free_in_time_are_down() {
-    let (path, mut manager) = manager("f72-release", Simulated::with_phases(1, 21));
+fn nodes_that_are_not_free_in_time_are_down() {
+    let (path, mut manager) = manager("nodes-not-free", Simulated::with_phases(1, 21));
     let caller = user("u");
     let mine = Wish {
         run_s: Some(10),
@@ -243,9 +242,9 @@ impl Engine for Hears {
 }
 
 #[test]
-fn f79_silent_nodes_are_down_until_they_are_heard_of() {
+fn silent_nodes_are_down_until_they_report() {
     let mut engine = Hears::default();
-    let (path, mut manager) = manager("f79", &mut engine);
+    let (path, mut manager) = manager("silent-nodes", &mut engine);
     let caller = user("u");
     let again = Wish {
         is_restartable: true,
@@ -288,8 +287,8 @@ fn f79_silent_nodes_are_down_until_they_are_heard_of() {
 }
 
 #[test]
-fn f85_the_horizon_of_a_site_is_kept() {
-    let mut cluster = small("f85");
+fn the_horizon_of_a_site_is_kept() {
+    let mut cluster = small("horizon-site");
     let text = format!("planning_horizon = '1m40s'\n{SITE}");
     cluster.reopen_with(&text);
     let ids: Vec<_> = (0..3)
@@ -312,8 +311,8 @@ fn f85_the_horizon_of_a_site_is_kept() {
 }
 
 #[test]
-fn f88_users_resize_what_runs() {
-    let mut cluster = small("f88");
+fn users_resize_running_requests() {
+    let mut cluster = small("users-resize");
     let mine = cluster.submit(&wish("4:ncpus=4", 100));
     let next = cluster.submit(&wish("ncpus=4", 10));
     let rset = |count| format!("{count}:ncpus=4").parse().unwrap();
@@ -343,8 +342,8 @@ fn f88_users_resize_what_runs() {
 }
 
 #[test]
-fn f12_users_are_locked_by_time() {
-    let mut cluster = small("f12");
+fn users_are_locked_by_time() {
+    let mut cluster = small("users-locked");
     let text = format!(
         "{SITE}[[user]]\nname = 'u'\nvalidity = 'until @{}'\n[[user]]\nname = 'v'\n",
         T + 100
@@ -361,8 +360,8 @@ fn f12_users_are_locked_by_time() {
 }
 
 #[test]
-fn f91_what_is_not_done_is_refused() {
-    let mut cluster = small("f91");
+fn unsupported_requests_are_refused() {
+    let mut cluster = small("unsupported-requests");
     // Malleable: from 2 to 8 cores.
     assert!("ncpus=2-8".parse::<pbs_resources::Rset>().is_err());
     // Preempting: an urgent request does not displace what is planned or runs.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What Keller's users can write (3), by the numbers of the list of features.
+//! Requests as Keller's users can write them (3).
 
 use pbs_resources::{
     parse_items, Arrangement, Chunk, Condition, Facts, Item, Op, Rset, Sharing, Value,
@@ -28,7 +28,7 @@ fn read(text: &str) -> Rset {
 const GIB: u64 = 1 << 30;
 
 #[test]
-fn f26_example_two_is_read() {
+fn the_example_of_requests_is_read() {
     let first = read("rset=8:ncpus=2:mem=10g:rack=8");
     let items = vec![
         amount("ncpus", 2),
@@ -54,7 +54,7 @@ fn f26_example_two_is_read() {
 }
 
 #[test]
-fn f26_what_is_written_is_read_as_the_same() {
+fn a_written_request_is_read_as_the_same() {
     for (text, canonical) in [
         ("8:ncpus=2:mem=10g:rack=8", "rset=8:ncpus=2:mem=10g:rack=8"),
         ("rset=1:ncpus=1", "rset=ncpus=1"),
@@ -85,7 +85,7 @@ fn f26_what_is_written_is_read_as_the_same() {
 }
 
 #[test]
-fn f27_chunks_are_multiplied_and_mixed() {
+fn chunks_are_multiplied_and_mixed() {
     let rset = read("2:ncpus=4+4:ncpus=3+ncpus=1");
     let counts: Vec<_> = rset.chunks.iter().map(|chunk| chunk.count).collect();
     assert_eq!(counts, [2, 4, 1]);
@@ -94,7 +94,7 @@ fn f27_chunks_are_multiplied_and_mixed() {
 }
 
 #[test]
-fn f26_places_are_read() {
+fn places_are_read() {
     for (text, arrangement, sharing) in [
         ("free", Arrangement::Free, None),
         ("pack", Arrangement::Pack, None),
@@ -123,7 +123,7 @@ fn f26_places_are_read() {
 }
 
 #[test]
-fn f01_resources_have_any_name() {
+fn resources_have_any_name() {
     let rset = read("fpga=2:arch=linux:net=IB,matlab=5,disk=10t");
     assert_eq!(rset.chunks[0].items.len(), 3);
     assert_eq!(
@@ -165,7 +165,7 @@ fn condition(text: &str) -> Condition {
 }
 
 #[test]
-fn f23_conditions_are_read() {
+fn conditions_of_pools_are_read() {
     let small = condition("ncpus<4 & duration<1h");
     let compare = |name: &str, amount| Condition::Compare {
         name: name.into(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What operators can write, by the numbers of the list of features.
+//! Files of a site as operators can write them.
 
 use std::collections::BTreeSet;
 
@@ -32,7 +32,7 @@ fn below_nodes(text: &str) -> Site {
 }
 
 #[test]
-fn f01_resources_are_custom() {
+fn resources_are_custom() {
     let site = read(
         "[resource.rack]\nkind = 'attribute'\n\
          [[nodes]]\nname = 'a'\nhas = 'ncpus=4:fpga=2:rack=8:arch=linux'\n\
@@ -57,7 +57,7 @@ fn f01_resources_are_custom() {
 }
 
 #[test]
-fn f02_nodes_differ() {
+fn nodes_may_differ() {
     let site = read(
         "[[nodes]]\nname = 'cpu%02d'\ncount = 3\nhas = 'ncpus=16:mem=64g'\n\
          [[nodes]]\nname = 'gpu%d'\ncount = 2\nfirst = 9\nhas = 'ncpus=8:mem=128g:tesla=2'\n\
@@ -77,7 +77,7 @@ fn f02_nodes_differ() {
 }
 
 #[test]
-fn f03_resources_are_job_wide() {
+fn resources_may_be_job_wide() {
     let site = with_nodes(
         "[resource.sw]\nscope = 'job'\nitems = { g03 = 4, matlab = 2 }\n\
          [resource.disk]\nscope = 'job'\namount = '100t'\n",
@@ -93,7 +93,7 @@ fn f03_resources_are_job_wide() {
 }
 
 #[test]
-fn f04_attributes_have_words() {
+fn attributes_have_words() {
     let site = read("[[nodes]]\nname = 'n'\nhas = 'ncpus=1:net=IB:net=Ethernet:arch=linux'\n");
     let words = site.nodes[0]
         .has
@@ -107,7 +107,7 @@ fn f04_attributes_have_words() {
 }
 
 #[test]
-fn f33_times_of_the_site() {
+fn times_of_the_site_are_read_and_have_defaults() {
     let site = with_nodes(
         "name = 'OCuLUS'\nmin_dist = '5s'\ndefault_duration = '30m'\nmax_extension = '12.5%'\n\
          allocate_timeout = '5m'\nrelease_timeout = 90\ntime_zone = 'Europe/Berlin'\n",
@@ -126,7 +126,7 @@ fn f33_times_of_the_site() {
 }
 
 #[test]
-fn f07_nodes_have_switches() {
+fn nodes_have_switches() {
     let site = read(
         "[[nodes]]\nname = 'n%d'\ncount = 5\nhas = 'ncpus=1'\nswitch = 'leaf%d'\nper_switch = 2\n\
          [[nodes]]\nname = 'm'\nhas = 'ncpus=1'\nswitch = 'spine'\n",
@@ -143,13 +143,13 @@ fn f07_nodes_have_switches() {
 }
 
 #[test]
-fn f08_nodes_have_a_priority() {
+fn nodes_have_a_priority() {
     let site = read("[[nodes]]\nname = 'n'\nprio = -1\nhas = 'ncpus=1'\n");
     assert_eq!(site.nodes[0].prio, -1);
 }
 
 #[test]
-fn f09_anything_has_a_validity() {
+fn any_entry_has_a_validity() {
     let site = below_nodes(
         "[resource.tesla]\nvalidity = 'until 31.08.17'\n\
          [resource.ncpus]\nvalidity = '01.08.17-'\n\
@@ -177,7 +177,7 @@ fn f09_anything_has_a_validity() {
 
 /// Keller's example 1 (3).
 #[test]
-fn f16_example_one_is_read() {
+fn the_example_of_limits_is_read() {
     let site = below_nodes(
         "[resource.x]\n\
          [[limit]]\nfor = 'group:G1'\nresource = '*'\nitems = 'unlimited'\nduration = '7d'\n\
@@ -219,7 +219,7 @@ fn f16_example_one_is_read() {
 }
 
 #[test]
-fn f13_the_greater_of_number_and_percentage() {
+fn the_greater_of_number_and_percentage_counts() {
     let share = |text: &str| text.parse::<Share>().unwrap();
     let of = |text: &str| [100, 50, 20, 0].map(|available| share(text).of(available));
     assert_eq!(of("30/45%"), [45, 30, 20, 0]);
@@ -252,7 +252,7 @@ fn f13_the_greater_of_number_and_percentage() {
 }
 
 #[test]
-fn f20_privileges_are_of_users_and_groups() {
+fn privileges_belong_to_users_and_groups() {
     let site = below_nodes(
         "[[group]]\nname = 'ops'\nprivileges = ['operator', 'reserve']\n\
          [[group]]\nname = 'students'\nprivileges = []\npriority = -5\n\
@@ -272,7 +272,7 @@ fn f20_privileges_are_of_users_and_groups() {
 }
 
 #[test]
-fn f21_default_and_force_values() {
+fn default_and_force_values_apply_in_order() {
     let site = with_nodes(
         "defaults = { mem = '2g', sw = 'g03', ncpus = 1 }\nforce = { os = 'linux' }\n\
          [resource.sw]\nscope = 'job'\nitems = { g03 = 4, g16 = 1 }\n\
@@ -300,7 +300,7 @@ fn f21_default_and_force_values() {
 
 /// Keller's three examples of free pools (3).
 #[test]
-fn f22_pools() {
+fn the_examples_of_pools_are_read() {
     let site = below_nodes(
         "[[pool]]\nname = 'small'\nresource = 'ncpus'\nfree = '10/20%'\n\
          access = 'ncpus<4 & duration<1h'\nshare = true\n\
@@ -327,7 +327,7 @@ fn f22_pools() {
 }
 
 #[test]
-fn f34_unknown_and_too_much_is_refused() {
+fn unknown_and_excessive_values_are_refused() {
     let site = with_nodes("[resource.sw]\nscope = 'job'\nitems = { g03 = 4, g99 = 0 }\n");
     let refused = |text: &str| {
         let rset: Rset = text.parse().unwrap();
@@ -387,7 +387,7 @@ fn f34_unknown_and_too_much_is_refused() {
 }
 
 #[test]
-fn f85_f86_f87_sites_choose_policies() {
+fn sites_choose_policies() {
     let text = "planning_horizon = '4w'\nwatchdog = '5m'\nmapping = 'switches'\n\
                 [[nodes]]\nname = 'n'\nhas = 'ncpus=4'\n\
                 [[limit]]\nfor = 'everyone'\nresource = 'ncpus'\nitems = 2\nsoft = '70%'\n";
@@ -402,7 +402,7 @@ fn f85_f86_f87_sites_choose_policies() {
 }
 
 #[test]
-fn f60_gates_are_read() {
+fn gates_are_read() {
     let text = "vmem>=80g | mem>=66g | ncpus>=17 | duration<=12h";
     let site = read(&format!(
         "[[nodes]]\nname = 'smp%d'\ncount = 4\nhas = 'ncpus=32:mem=1t:arch=linux'\nprio = 0\n\
@@ -417,7 +417,7 @@ fn f60_gates_are_read() {
 }
 
 #[test]
-fn f63_priorities_are_made_of_weights() {
+fn priorities_are_made_of_weights() {
     let site = with_nodes(
         "[priority]\ndeadline = 50\nsla = 70\nbest_effort = -1\nper_node = 2\n\
          resource = { tesla = 10 }\n",

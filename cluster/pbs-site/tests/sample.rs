@@ -4,7 +4,7 @@
 use pbs_site::Site;
 
 #[test]
-fn f07_the_sample_is_read() {
+fn the_sample_site_is_read() {
     let text = include_str!("../../../samples/cluster/site.toml");
     let site = Site::from_toml(text).unwrap();
     assert_eq!(site.nodes.len(), 30);
@@ -13,7 +13,7 @@ fn f07_the_sample_is_read() {
 }
 
 #[test]
-fn f07_the_documentation_is_right() {
+fn the_documented_site_is_read() {
     let text = include_str!("../../../Documentation/site-format.rst");
     let (_, block) = text.split_once(".. code-block:: toml\n").unwrap();
     let lines = block

@@ -52,7 +52,7 @@ fn texts(zone: &TimeZone, windows: &[Range<u64>]) -> Vec<String> {
 
 /// Keller's "every Monday and Friday from 7am to 11am" (5.4).
 #[test]
-fn f11_cron_of_a_week() {
+fn a_weekly_cron_validity_repeats() {
     let utc = TimeZone::UTC;
     let found = windows("cron 0 7 * * 1,5 +4h", &utc, T1..T2);
     assert_eq!(found.len(), 835);
@@ -81,7 +81,7 @@ fn f11_cron_of_a_week() {
 }
 
 #[test]
-fn f77_windows_are_found_one_by_one_and_end() {
+fn cron_windows_are_found_one_by_one_and_end() {
     let utc = TimeZone::UTC;
     let mondays = validity("cron 0 7 * * 1,5 +4h", &utc);
     let found: Vec<_> = mondays.windows(T1..u64::MAX).take(2).collect();
@@ -105,7 +105,7 @@ fn f77_windows_are_found_one_by_one_and_end() {
 /// Keller's "each two months on Monday from 8am to 6pm" (3), which has no period of a
 /// week.
 #[test]
-fn f25_cron_of_every_other_month() {
+fn a_cron_validity_of_every_other_month_repeats() {
     let utc = TimeZone::UTC;
     let year = at(&utc, date(2018, 1, 1).into())..at(&utc, date(2019, 1, 1).into());
     let all = windows("cron 0 8 * */2 mon +10h", &utc, year.clone());
@@ -135,7 +135,7 @@ fn f25_cron_of_every_other_month() {
 }
 
 #[test]
-fn f11_cron_is_what_the_clock_shows() {
+fn cron_validities_follow_local_time() {
     let zone = berlin();
     let spring = at(&zone, date(2017, 3, 24).into())..at(&zone, date(2017, 3, 29).into());
     let found = windows("cron 0 7 * * * +4h", &zone, spring.clone());
@@ -328,7 +328,7 @@ fn periods_are_kellers() {
 }
 
 #[test]
-fn f10_dates_are_local_and_the_last_day_counts() {
+fn dates_are_local_and_the_last_day_counts() {
     let zone = berlin();
     let start = at(&zone, date(2017, 8, 1).into());
     let end = at(&zone, date(2017, 9, 1).into());
@@ -378,7 +378,7 @@ fn f10_dates_are_local_and_the_last_day_counts() {
 }
 
 #[test]
-fn f09_validities_hold_within() {
+fn validities_hold_within_their_bounds() {
     let utc = TimeZone::UTC;
     for (text, over, expected) in [
         ("always", 5..9, vec![5..9]),

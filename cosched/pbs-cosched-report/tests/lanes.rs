@@ -108,9 +108,9 @@ fn graphs_become_questions() {
     );
 }
 
-/// Feature 3: variants that nobody has measured are refused by name.
+/// Variants that nobody has measured are refused by name.
 #[test]
-fn f3_what_cannot_be_decided_is_named() {
+fn undecidable_variants_are_named() {
     let text = GRAPH
         .replace("threads = 3", "threads = 5")
         .replace("runtime_ns = \"2ms\"\n", "");

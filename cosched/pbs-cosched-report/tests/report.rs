@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Feature 24: what is reported of a decision, with values worked by hand.
+//! Reports of a decision, with values worked by hand.
 
 use pbs_cosched::{Cost, GreedyOptions, Priority};
 use pbs_cosched_report::lanes::Question;
@@ -63,7 +63,7 @@ fn settings(who: Who) -> Settings {
 }
 
 #[test]
-fn f24_a_plan_is_held_against_not_co_scheduling() {
+fn a_plan_is_compared_with_no_co_scheduling() {
     let question = two();
     let case = Case::new(&question, 0).unwrap();
     let planned = plan(&case, &settings(Who::Greedy)).unwrap();
@@ -95,7 +95,7 @@ fn f24_a_plan_is_held_against_not_co_scheduling() {
 
 /// What is worse than not co-scheduling is told, but not done, unless it is asked for.
 #[test]
-fn f31_what_is_worse_is_told_but_not_taken() {
+fn a_worse_schedule_is_reported_but_not_taken() {
     let question = question(&[
         graph("one", "0ns", &[("a", Some(11), Some(10))]),
         graph("two", "0ns", &[("b", Some(200), Some(20))]),
@@ -303,10 +303,10 @@ fn processes_of_the_same_name_get_numbers() {
     assert_eq!(case.names.processes, ["one", "one#2"]);
 }
 
-/// Trap 7: A of 60 and B of 100 together, A twice as long, B a quarter longer: they end at 120
+/// A of 60 and B of 100 together, A twice as long, B a quarter longer: they end at 120
 /// and 124.
 #[test]
-fn t7_tasks_that_slow_each_other_advance_at_changing_rates() {
+fn tasks_that_slow_each_other_advance_at_changing_rates() {
     let question = question(&[
         graph("one", "0ns", &[("a", Some(60), None)]),
         graph("two", "0ns", &[("b", Some(100), None)]),
@@ -332,7 +332,7 @@ fn t7_tasks_that_slow_each_other_advance_at_changing_rates() {
 
 /// What is better only as long as nobody slows anybody is not taken.
 #[test]
-fn f34_slow_downs_decide() {
+fn slowdowns_decide_between_schedules() {
     // On the accelerator one after the other 30 ms and 60; side by side 40 at most.
     let question = question(&[
         graph("one", "0ns", &[("a", Some(40), Some(30))]),

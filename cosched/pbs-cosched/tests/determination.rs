@@ -17,7 +17,7 @@ fn two_processes() -> (pbs_cosched::Workload, pbs_cosched::Platform, Queues) {
 }
 
 #[test]
-fn f7_always_even_alone_and_before_all_others() {
+fn always_co_schedules_even_a_lone_process() {
     let (mut workload, on, mut queues) = two_processes();
     let both = Determination {
         always: true,
@@ -34,7 +34,7 @@ fn f7_always_even_alone_and_before_all_others() {
 }
 
 #[test]
-fn f8_contention_is_another_process_in_a_desired_queue() {
+fn contention_is_another_process_in_a_desired_queue() {
     let (workload, on, mut queues) = two_processes();
     let asked = |queues: &_| {
         let determination = Determination {
@@ -63,7 +63,7 @@ fn f8_contention_is_another_process_in_a_desired_queue() {
 }
 
 #[test]
-fn f8_contention_of_threads_is_too_few_without_others() {
+fn contention_of_threads_is_too_few_without_others() {
     let mut all = build(&[0, 0]);
     all.task(0, &[], &[(cpu(1), 5)]);
     all.task(1, &[], &[(cpu(2), 5)]);
@@ -86,7 +86,7 @@ fn f8_contention_of_threads_is_too_few_without_others() {
 }
 
 #[test]
-fn f9_speedup_weighs_what_desired_devices_save_against_the_cost() {
+fn speedup_weighs_the_saving_of_desired_devices_against_the_cost() {
     let (mut workload, on, mut queues) = two_processes();
     let asked = |workload: &_, queues: &_, cost_ns| {
         let determination = Determination {
@@ -157,7 +157,7 @@ fn f9_speedup_weighs_what_desired_devices_save_against_the_cost() {
 }
 
 #[test]
-fn f10_amortization_weighs_the_wait_against_the_cost() {
+fn amortization_weighs_the_wait_against_the_cost() {
     let (workload, on, mut queues) = two_processes();
     let asked = |queues: &_, cost| {
         necessary(
@@ -198,7 +198,7 @@ fn f10_amortization_weighs_the_wait_against_the_cost() {
 }
 
 #[test]
-fn f11_cost_is_fitted_to_own_runs() {
+fn cost_is_fitted_to_own_runs() {
     let known = Cost {
         a: 398.4,
         b: 61_230.0,

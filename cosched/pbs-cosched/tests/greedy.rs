@@ -17,7 +17,7 @@ fn choice(variant: usize, round: u32, place: u32) -> Option<Choice> {
 }
 
 #[test]
-fn f12_rounds_serve_urgent_tasks_first_and_share_the_threads() {
+fn greedy_rounds_serve_urgent_tasks_first_and_share_the_threads() {
     let mut all = build(&[0, 1]);
     let both = [(GPU, 1), (cpu(1), 50), (cpu(2), 30), (cpu(3), 25)];
     all.heap(0, 3, &both);
@@ -57,7 +57,7 @@ fn f12_rounds_serve_urgent_tasks_first_and_share_the_threads() {
 }
 
 #[test]
-fn f12_a_task_that_needs_more_than_its_share_still_runs() {
+fn a_task_that_needs_more_than_its_share_still_runs() {
     let mut all = build(&[0]);
     all.heap(0, 2, &[(cpu(3), 5)]);
     all.task(0, &[], &[(cpu(1), 5)]);
@@ -70,7 +70,7 @@ fn f12_a_task_that_needs_more_than_its_share_still_runs() {
 }
 
 #[test]
-fn f12_what_runs_holds_its_devices_for_the_first_round() {
+fn running_tasks_hold_their_devices_for_the_first_round() {
     let mut all = build(&[0, 0]);
     all.task(0, &[], &[(GPU, 9)]);
     all.task(0, &[(0, 0)], &[(GPU, 9), (cpu(1), 20)]);
@@ -108,7 +108,7 @@ fn f12_what_runs_holds_its_devices_for_the_first_round() {
 }
 
 #[test]
-fn f13_three_priorities_in_two_situations() {
+fn three_priorities_hold_in_two_situations() {
     // The first is the oldest, the second the fastest, the third has the most successors.
     let mut all = build(&[0, 1, 2]);
     for urgent in [true, false] {
@@ -156,7 +156,7 @@ fn f13_three_priorities_in_two_situations() {
 }
 
 #[test]
-fn f13_ties_go_by_submission_then_owner_then_number() {
+fn ties_go_by_submission_then_owner_then_number() {
     let on = platform(1, &[1]);
     let first = |arrivals_ns: &[u64], owners: [u64; 2]| {
         let mut all = build(arrivals_ns);
@@ -186,7 +186,7 @@ fn f13_ties_go_by_submission_then_owner_then_number() {
 }
 
 #[test]
-fn f14_a_lonely_task_sticks_to_its_predecessor_s_device() {
+fn a_lone_task_sticks_to_its_predecessors_device() {
     let on = platform(1, &[1]);
     let place_of = |transfer_ns, stickiness| {
         let mut all = build(&[0]);

@@ -12,7 +12,7 @@ use pbs_cosched::{
 const OTHER: Place = Place::Device(1);
 
 #[test]
-fn f1_check_tells_all_faults_at_once_and_names_cycles() {
+fn check_reports_all_faults_at_once_and_names_cycles() {
     let mut all = build(&[0]);
     all.0.processes[0].name = "p".into();
     all.task(0, &[(2, 0)], &[(cpu(1), 1)]);
@@ -56,7 +56,7 @@ fn f1_check_tells_all_faults_at_once_and_names_cycles() {
 }
 
 #[test]
-fn f2_devices_are_grouped_by_type_and_each_has_its_memory() {
+fn devices_are_grouped_by_type_and_each_has_its_memory() {
     let mut all = build(&[0]);
     let first = all.task(0, &[], &[(GPU, 10)]);
     all.task(0, &[], &[(GPU, 10)]);
@@ -96,7 +96,7 @@ fn f2_devices_are_grouped_by_type_and_each_has_its_memory() {
 }
 
 #[test]
-fn f6_queues_know_owner_execution_and_expected_end() {
+fn queues_have_owner_execution_and_expected_end() {
     let on = platform(3, &[2]);
     let mut queues = Queues::idle(&on);
     let entry = |process, in_execution, end_ns| Entry {
@@ -132,7 +132,7 @@ fn f6_queues_know_owner_execution_and_expected_end() {
 }
 
 #[test]
-fn f21_indirect_dependencies_give_way_to_direct_ones() {
+fn indirect_dependencies_give_way_to_direct_ones() {
     let of = |name: &str, after: &[&str], before: &[&str], transfer_ns| Recorded {
         name: name.into(),
         after: after.iter().map(|&name| name.into()).collect(),
@@ -182,7 +182,7 @@ fn f21_indirect_dependencies_give_way_to_direct_ones() {
 }
 
 #[test]
-fn f24_reports_speed_up_load_and_fairness() {
+fn reports_have_speed_up_load_and_fairness() {
     let mut all = build(&[0, 10]);
     all.task(0, &[], &[(cpu(2), 30)]);
     all.task(1, &[], &[(GPU, 10)]);
@@ -267,7 +267,7 @@ fn mappings_that_cannot_be_are_refused() {
 /// Through layers of transfers, each behind all of the one before, lead more ways than can be
 /// gone one by one.
 #[test]
-fn f21_layers_of_transfers_are_each_looked_behind_once() {
+fn each_layer_of_transfers_is_visited_once() {
     let mut recorded = vec![Recorded {
         name: "first".into(),
         ..Recorded::default()
@@ -303,7 +303,7 @@ fn f21_layers_of_transfers_are_each_looked_behind_once() {
 
 /// Times that would not fit when they are added up are refused.
 #[test]
-fn f1_times_that_are_too_long_together_are_refused() {
+fn times_whose_sum_overflows_are_refused() {
     let mut all = build(&[0]);
     for _ in 0..3 {
         all.task(0, &[], &[(cpu(1), u64::MAX / 4)]);

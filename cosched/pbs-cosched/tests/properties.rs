@@ -400,7 +400,7 @@ fn best_of_all(
 }
 
 #[test]
-fn f31_brute_force_finds_what_trying_everything_finds() {
+fn brute_force_finds_the_optimum_of_all_schedules() {
     let mut dice = Dice(3);
     for round in 0..300 {
         let (workload, on) = random_workload(&mut dice, 4, round % 2 == 0);
@@ -517,7 +517,7 @@ fn without_a_strategy_a_run_is_not_co_scheduled() {
 }
 
 #[test]
-fn f30_who_comes_later_changes_nothing_that_has_started() {
+fn late_arrivals_change_no_started_task() {
     let mut dice = Dice(6);
     let mut compared = 0;
     for seed in 0..400 {

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{build, cpu, platform, section_2_5_1, GPU};
+use common::{build, cpu, platform, thesis_example, GPU};
 use pbs_cosched::{
     accept, brute_force, enhanced_random, evaluations, evolutionary, greedy, plain_random,
     simulate, timing, Determination, EnhancedOptions, GreedyOptions, Necessity, Objective, Options,
@@ -11,7 +11,7 @@ use pbs_cosched::{
 };
 
 #[test]
-fn f15_plain_random_takes_each_variant_that_fits() {
+fn plain_random_takes_each_variant_that_fits() {
     let mut all = build(&[0]);
     all.task(0, &[], &[(GPU, 1), (cpu(1), 2), (cpu(9), 3), (cpu(2), 4)]);
     let on = platform(2, &[1]);
@@ -28,7 +28,7 @@ fn f15_plain_random_takes_each_variant_that_fits() {
 }
 
 #[test]
-fn f16_enhanced_random_keeps_the_best_of_the_allowed() {
+fn enhanced_random_keeps_the_best_of_the_allowed() {
     // A chain of two and two lone tasks: depth 2, so the GPU may be used twice.
     let mut all = build(&[0]);
     let of = [(GPU, 1), (cpu(1), 10)];
@@ -72,8 +72,8 @@ fn f16_enhanced_random_keeps_the_best_of_the_allowed() {
 }
 
 #[test]
-fn f20_each_iteration_of_a_loop_is_mapped_by_itself() {
-    let (workload, on) = section_2_5_1(true);
+fn each_iteration_of_a_loop_is_mapped_by_itself() {
+    let (workload, on) = thesis_example(true);
     let options = Options {
         scheduler: Scheduler::Greedy(GreedyOptions::default()),
         ..Options::default()
@@ -86,8 +86,8 @@ fn f20_each_iteration_of_a_loop_is_mapped_by_itself() {
 }
 
 #[test]
-fn f25_evolutionary_is_bounded_repeatable_and_better_with_time() {
-    let (workload, on) = section_2_5_1(false);
+fn evolutionary_is_bounded_repeatable_and_better_with_time() {
+    let (workload, on) = thesis_example(false);
     let queues = Queues::idle(&on);
     let asked = std::cell::Cell::new(0);
     let best = |most| {
@@ -108,7 +108,7 @@ fn f25_evolutionary_is_bounded_repeatable_and_better_with_time() {
 }
 
 #[test]
-fn f30_what_runs_keeps_its_variant() {
+fn started_tasks_keep_their_variant() {
     let mut all = build(&[0, 5]);
     all.chain(0, 2, &[(GPU, 10), (cpu(1), 100)]);
     all.task(1, &[], &[(GPU, 1)]);
@@ -143,7 +143,7 @@ fn f30_what_runs_keeps_its_variant() {
 }
 
 #[test]
-fn f31_nothing_is_accepted_that_is_worse_than_none() {
+fn no_schedule_worse_than_none_is_accepted() {
     let score = |misses, makespan_ns, turnarounds_ns, runtimes_ns| Score {
         misses,
         makespan_ns,
@@ -189,7 +189,7 @@ fn f31_nothing_is_accepted_that_is_worse_than_none() {
 }
 
 #[test]
-fn f31_brute_force_takes_few_tasks_and_stops_when_told() {
+fn brute_force_takes_few_tasks_and_stops_on_request() {
     let mut all = build(&[0]);
     all.heap(0, 11, &[(cpu(1), 1)]);
     let on = platform(1, &[]);
@@ -202,7 +202,7 @@ fn f31_brute_force_takes_few_tasks_and_stops_when_told() {
     all.0.tasks.pop();
     let found = brute_force(&all.0, &on, &queues, objective, &mut || true).unwrap();
     assert!(found.proved);
-    let (workload, on) = section_2_5_1(false);
+    let (workload, on) = thesis_example(false);
     let queues = Queues::idle(&on);
     let found = brute_force(&workload, &on, &queues, objective, &mut evaluations(3)).unwrap();
     assert!(!found.proved && found.mapping.choices.iter().all(Option::is_some));

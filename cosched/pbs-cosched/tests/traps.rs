@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{build, cpu, platform, section_2_5_1, start, Build, GPU, P1};
+use common::{build, cpu, platform, start, thesis_example, Build, GPU, P1};
 use pbs_cosched::{
     accept, brute_force, check, enhanced_random, evaluations, evolutionary, greedy, heft, measure,
     necessary, score, simulate, speed_up, timing, Amortization, Cost, Determination,
@@ -40,8 +40,8 @@ fn end_ns(workload: &Workload, on: &Platform, queues: &Queues, mapping: &Mapping
 }
 
 #[test]
-fn t1_chains_of_table_2_3_as_corrected() {
-    let (workload, on) = section_2_5_1(true);
+fn chains_of_table_2_3_take_the_corrected_times() {
+    let (workload, on) = thesis_example(true);
     for priority in PRIORITIES {
         let options = Options {
             scheduler: Scheduler::Greedy(with(priority)),
@@ -73,8 +73,8 @@ fn t1_chains_of_table_2_3_as_corrected() {
 }
 
 #[test]
-fn t2_independent_tasks_of_table_2_3_make_greedy_worse_than_none() {
-    let (workload, on) = section_2_5_1(false);
+fn independent_tasks_of_table_2_3_make_greedy_worse_than_none() {
+    let (workload, on) = thesis_example(false);
     let queues = when_p2_comes(&workload, &on);
     let mapping = greedy(&workload, &on, &queues, &GreedyOptions::default());
     assert_eq!(
@@ -120,8 +120,8 @@ fn t2_independent_tasks_of_table_2_3_make_greedy_worse_than_none() {
 }
 
 #[test]
-fn t2_oracle_of_table_2_3() {
-    let (workload, on) = section_2_5_1(false);
+fn the_oracle_finds_the_optimum_of_table_2_3() {
+    let (workload, on) = thesis_example(false);
     let queues = when_p2_comes(&workload, &on);
     let mut ever = || true;
     let found = brute_force(&workload, &on, &queues, Objective::Makespan, &mut ever).unwrap();
@@ -131,7 +131,7 @@ fn t2_oracle_of_table_2_3() {
 }
 
 #[test]
-fn t3_enhanced_random_ends_where_no_task_has_a_successor() {
+fn enhanced_random_ends_where_no_task_has_a_successor() {
     let mut all = build(&[0]);
     all.heap(0, 3, &[(GPU, 1), (cpu(1), 3)]);
     let (workload, on) = (all.0, platform(2, &[1]));
@@ -154,7 +154,7 @@ fn t3_enhanced_random_ends_where_no_task_has_a_successor() {
 }
 
 #[test]
-fn t4_greedy_runs_into_a_local_extremum_others_leave() {
+fn greedy_stops_at_a_local_extremum_that_others_leave() {
     let mut all = build(&[0]);
     all.task(0, &[], &[(GPU, 10), (cpu(1), 11)]);
     all.task(0, &[], &[(GPU, 20), (cpu(1), 200)]);
@@ -173,7 +173,7 @@ fn t4_greedy_runs_into_a_local_extremum_others_leave() {
 }
 
 #[test]
-fn t5_amortization_looks_at_the_longest_wait_or_at_all_devices() {
+fn amortization_uses_the_longest_wait_or_all_devices() {
     let mut all = build(&[0, 0]);
     all.task(0, &[], &[(GPU, 30)]);
     all.task(1, &[], &[(GPU, 5), (Place::Device(1), 7)]);
@@ -226,7 +226,7 @@ fn t5_amortization_looks_at_the_longest_wait_or_at_all_devices() {
 }
 
 #[test]
-fn t9_homogeneous_is_fairer_and_longer_in_sum() {
+fn homogeneous_co_scheduling_is_fairer_and_longer_in_sum() {
     let mut all: Build = build(&[0, 10]);
     let of = [(cpu(1), 10), (cpu(2), 5)];
     all.chain(0, 4, &of);

@@ -87,7 +87,7 @@ mod tests {
 
     /// Whoever held it meanwhile may have released it and got it again.
     #[test]
-    fn f35_one_that_was_stopped_for_long_still_tries() {
+    fn a_long_stopped_waiter_still_tries_the_lock() {
         let take = |jump_s: u64| {
             let (mut tries, mut now) = (0, Duration::ZERO);
             let free_at_the_fifth = || {

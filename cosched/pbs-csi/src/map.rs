@@ -282,7 +282,7 @@ mod tests {
 
     /// This would end the process if nothing was done about it.
     #[test]
-    fn f26_a_file_made_shorter_reads_as_zero() {
+    fn a_shortened_file_reads_as_zero() {
         let file = file("shorter");
         let page = Page::new(&file).unwrap();
         page.generation().store(42, Ordering::Release);

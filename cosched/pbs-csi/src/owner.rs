@@ -179,7 +179,7 @@ mod tests {
 
     /// In a container that sees the `/proc` of the host.
     #[test]
-    fn f35_a_proc_that_calls_us_otherwise_is_refused() {
+    fn a_proc_with_other_process_numbers_is_refused() {
         let stat = || Stat {
             pid: 4242,
             start_ticks: 1,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Killed at every step of the protocol (feature 35): this program starts itself again,
+//! Killed at every step of the protocol: this program starts itself again,
 //! and that process kills itself before its n-th change of shared memory, for all n.
 #![allow(unsafe_code)] // Tests kill themselves, which std can't.
 
@@ -110,7 +110,7 @@ fn killed_at(directory: &Directory, step: u32) -> bool {
 }
 
 #[test]
-fn f35_killed_anywhere_it_leaves_no_lock_no_ghost_and_no_stuck_status() {
+fn a_process_killed_anywhere_leaves_no_lock_no_ghost_and_no_stuck_status() {
     let mut steps = 0;
     loop {
         let directory = Directory::new("anywhere");
@@ -157,7 +157,7 @@ fn f35_killed_anywhere_it_leaves_no_lock_no_ghost_and_no_stuck_status() {
 /// The others are not held up, even if nobody becomes master: who fetches, or claims,
 /// takes a dead master's part away.
 #[test]
-fn f35_after_a_dead_master_a_fetch_is_enough() {
+fn a_fetch_replaces_a_dead_master() {
     let mut steps = 0;
     let (mut was_running, mut with_lock) = (0, 0);
     loop {
@@ -223,7 +223,7 @@ fn lose_a_page(directory: &str) {
 
 /// What is not ours ends the process as it would without us.
 #[test]
-fn f26_the_loss_of_other_pages_is_not_hidden() {
+fn the_loss_of_foreign_pages_is_not_hidden() {
     let directory = Directory::new("bus");
     let status = child_at(directory.path(), BUS).status().unwrap();
     assert_eq!(status.signal(), Some(libc::SIGBUS), "{status}");
@@ -250,7 +250,7 @@ fn send_bus_ignored(directory: &str) {
 /// One that is sent does what it would without us, the first time, too; and who ignores it
 /// still has the handler afterwards.
 #[test]
-fn f26_a_signal_that_was_sent_is_not_swallowed() {
+fn a_sent_signal_is_not_swallowed() {
     let directory = Directory::new("sent");
     let status = child_at(directory.path(), SENT_BUS).status().unwrap();
     assert_eq!(status.signal(), Some(libc::SIGBUS), "{status}");
@@ -292,7 +292,7 @@ fn after_exec(directory: &str) {
 
 /// `exec` keeps the pid and the start time.
 #[test]
-fn f35_the_next_program_of_a_process_has_nothing_of_the_last() {
+fn the_next_program_of_a_process_has_nothing_of_the_last() {
     let directory = Directory::new("exec");
     let status = child_at(directory.path(), BEFORE_EXEC).status().unwrap();
     assert!(status.success(), "{status}");
@@ -300,7 +300,7 @@ fn f35_the_next_program_of_a_process_has_nothing_of_the_last() {
 
 /// Killed while the CSIMF itself is made: it is not there, or can be used.
 #[test]
-fn f35_killed_while_the_csimf_is_made_others_can_use_or_make_it() {
+fn a_csimf_whose_maker_was_killed_can_be_used_or_made() {
     let (mut without, mut steps) = (0, 0);
     // Up to the first step after it.
     while without == steps {
@@ -319,7 +319,7 @@ fn f35_killed_while_the_csimf_is_made_others_can_use_or_make_it() {
 
 /// The other name, under which it is made, is the same for all threads.
 #[test]
-fn f35_threads_that_open_it_at_once_all_have_it() {
+fn threads_that_open_the_csimf_at_once_all_get_it() {
     for _ in 0..40 {
         let directory = Directory::new("threads");
         let barrier = std::sync::Barrier::new(4);
@@ -337,7 +337,7 @@ fn f35_threads_that_open_it_at_once_all_have_it() {
 
 /// Killed while a file was being made: it has no content yet, and nobody's name in it.
 #[test]
-fn f35_files_that_were_being_made_go() {
+fn unfinished_files_of_a_killed_process_are_removed() {
     let directory = Directory::new("made");
     let mut child = Command::new("true").spawn().unwrap();
     let here = Owner::this().unwrap();
@@ -367,7 +367,7 @@ fn f35_files_that_were_being_made_go() {
 
 /// The child of a fork would release, and clear, what is its parent's.
 #[test]
-fn f35_a_child_of_a_fork_must_open_it_anew() {
+fn a_child_of_a_fork_must_open_the_csimf_anew() {
     let directory = Directory::new("fork");
     let node = directory.node();
     // SAFETY: the child takes no lock of this process, allocates nothing, and exits at once.
@@ -386,7 +386,7 @@ fn f35_a_child_of_a_fork_must_open_it_anew() {
 
 /// The child of a fork has a copy of the guard, too, and it may come to its end there.
 #[test]
-fn f35_a_guard_that_ends_in_the_child_of_a_fork_releases_nothing() {
+fn a_guard_dropped_in_the_child_of_a_fork_releases_nothing() {
     let directory = Directory::new("fork-guard");
     let mut options = directory.options();
     options.patience = Duration::ZERO;

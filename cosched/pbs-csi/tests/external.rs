@@ -23,7 +23,7 @@ fn compile(source: &Path, program: &Path) {
 }
 
 #[test]
-fn f22_the_c_header_has_the_same_layout() {
+fn the_c_header_has_the_same_layout() {
     let mut checks = String::new();
     let mut record = |name: &str, bytes: usize, fields: &[(&str, usize, usize)]| {
         checks += &format!("_Static_assert(sizeof(struct {name}) == {bytes}, \"{name}\");\n");
@@ -89,7 +89,7 @@ fn f22_the_c_header_has_the_same_layout() {
 }
 
 #[test]
-fn f22_a_scheduler_in_c_decides_for_all() {
+fn a_scheduler_in_c_decides_for_all() {
     let directory = Directory::new("external");
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let program = directory.path().join("external");

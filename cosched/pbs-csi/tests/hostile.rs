@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What a member of the group, or chance, may put into the files (feature 26).
+//! Files with content that a member of the group, or chance, has put there.
 
 mod common;
 
@@ -27,7 +27,7 @@ fn write(directory: &Directory, at: usize, bytes: &[u8]) {
 }
 
 #[test]
-fn f26_files_are_of_owner_and_group_whatever_the_mask() {
+fn files_belong_to_owner_and_group_whatever_the_mask() {
     let directory = Directory::new("own");
     let node = directory.node();
     node.lock().unwrap().register(&[task(1, &[])]).unwrap();
@@ -52,7 +52,7 @@ fn f26_files_are_of_owner_and_group_whatever_the_mask() {
 }
 
 #[test]
-fn f26_what_everybody_may_write_or_leads_elsewhere_is_not_used() {
+fn world_writable_files_and_links_are_not_used() {
     let directory = Directory::new("trust");
     drop(directory.node());
     let csimf = directory.csimf();
@@ -75,7 +75,7 @@ fn f26_what_everybody_may_write_or_leads_elsewhere_is_not_used() {
 }
 
 #[test]
-fn f26_truncated_foreign_older_and_damaged_files_say_what_to_do() {
+fn truncated_foreign_older_and_damaged_files_name_a_remedy() {
     let directory = Directory::new("damaged");
     let csimf = directory.csimf();
     let fresh = || {
@@ -122,7 +122,7 @@ fn f26_truncated_foreign_older_and_damaged_files_say_what_to_do() {
 }
 
 #[test]
-fn f26_a_file_made_shorter_or_removed_in_use_is_told() {
+fn a_file_shortened_or_removed_in_use_is_reported() {
     let directory = Directory::new("in-use");
     let node = directory.node();
     let csimf = OpenOptions::new()
@@ -149,7 +149,7 @@ fn f26_a_file_made_shorter_or_removed_in_use_is_told() {
 /// Shorter, and then as it was: the page is not that of the file any more, and whoever has
 /// it would never see a result again.
 #[test]
-fn f26_a_file_made_shorter_and_restored_is_told() {
+fn a_file_shortened_and_restored_is_reported() {
     let directory = Directory::new("restored");
     let node = directory.node();
     let good = fs::read(directory.csimf()).unwrap();
@@ -169,7 +169,7 @@ fn f26_a_file_made_shorter_and_restored_is_told() {
 
 /// Who has it open and who comes now would have a file each, and a master each.
 #[test]
-fn f26_a_file_that_lost_its_name_is_told() {
+fn a_file_that_lost_its_name_is_reported() {
     let directory = Directory::new("nameless");
     let (csimf, other) = (directory.csimf(), directory.path().join("other"));
     for has_other_link in [false, true] {
@@ -193,7 +193,7 @@ fn f26_a_file_that_lost_its_name_is_told() {
 /// A process had our pid, and its file can't be removed, as in `/dev/shm` if it was of
 /// another user.
 #[test]
-fn f26_names_that_the_last_of_this_pid_has_left_are_not_ours() {
+fn names_left_by_an_earlier_process_of_this_pid_are_not_ours() {
     let directory = Directory::new("taken");
     let node = directory.node();
     let own = node.owner();
@@ -210,7 +210,7 @@ fn f26_names_that_the_last_of_this_pid_has_left_are_not_ours() {
 /// Somebody who fills the directory holds up nobody: not all is looked at, and nothing with
 /// the lock.
 #[test]
-fn f26_a_directory_full_of_names_is_not_looked_through_with_the_lock() {
+fn a_crowded_directory_is_not_searched_under_the_lock() {
     use std::sync::atomic::{AtomicUsize, Ordering};
     static OTHER: std::sync::OnceLock<Node> = std::sync::OnceLock::new();
     static WITHOUT_LOCK: AtomicUsize = AtomicUsize::new(0);
@@ -241,7 +241,7 @@ fn f26_a_directory_full_of_names_is_not_looked_through_with_the_lock() {
 }
 
 #[test]
-fn f26_entries_that_cannot_be_are_none_and_go() {
+fn impossible_entries_are_ignored_and_removed() {
     let directory = Directory::new("entries");
     let node = directory.node();
     let mut locked = node.lock().unwrap();
@@ -263,7 +263,7 @@ fn f26_entries_that_cannot_be_are_none_and_go() {
 }
 
 #[test]
-fn f26_a_csi_is_not_read_through_links_and_its_content_is_looked_at() {
+fn a_csi_is_not_read_through_links_and_its_content_is_checked() {
     let directory = Directory::new("csi");
     let node = directory.node();
     node.lock().unwrap().join_devices(&devices()).unwrap();
@@ -288,7 +288,7 @@ fn f26_a_csi_is_not_read_through_links_and_its_content_is_looked_at() {
 
 /// Somebody who lives claims to be master, since a time that is still to come.
 #[test]
-fn f26_a_false_master_does_not_hold_others_up() {
+fn a_false_master_does_not_delay_others() {
     let directory = Directory::new("false");
     let mut options = directory.options();
     options.patience = MILLISECOND;
@@ -311,7 +311,7 @@ fn f26_a_false_master_does_not_hold_others_up() {
 }
 
 #[test]
-fn f26_a_lock_that_is_kept_is_told_with_its_holder() {
+fn a_lock_held_for_long_is_reported_with_its_holder() {
     let directory = Directory::new("kept");
     let mut options = directory.options();
     options.patience = MILLISECOND;
@@ -362,7 +362,7 @@ proptest! {
 
     /// A file of nothing but chance is refused, or used without harm.
     #[test]
-    fn f26_random_files_do_no_harm(bytes in vec(any::<u8>(), 0..4096), length in 0..CSIMF_BYTES * 2) {
+    fn random_files_do_no_harm(bytes in vec(any::<u8>(), 0..4096), length in 0..CSIMF_BYTES * 2) {
         let directory = Directory::new("random");
         fs::write(directory.csimf(), &bytes).unwrap();
         fs::set_permissions(directory.csimf(), Permissions::from_mode(0o600)).unwrap();
@@ -376,7 +376,7 @@ proptest! {
     /// A good file that is scratched anywhere, and CSIs, too, before it is opened and while
     /// it is in use.
     #[test]
-    fn f26_scratched_files_do_no_harm(
+    fn scratched_files_do_no_harm(
         before in scratches(4096),
         header in scratches(64),
         meanwhile in scratches(4096),
@@ -420,7 +420,7 @@ proptest! {
 
 /// Somebody writes at random, makes the file shorter and longer, all the time.
 #[test]
-fn f26_somebody_writes_while_it_is_in_use() {
+fn random_writes_while_in_use_do_no_harm() {
     use std::sync::atomic::{AtomicBool, Ordering};
     let directory = Directory::new("meanwhile");
     let mut options = directory.options();

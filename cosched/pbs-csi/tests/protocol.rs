@@ -19,7 +19,7 @@ fn registered(node: &Node, tasks: &[(u64, &[u64])]) -> Vec<(u32, u64)> {
 }
 
 #[test]
-fn f4_f5_entries_and_csis_have_what_was_registered() {
+fn entries_and_csis_hold_the_registered_values() {
     let directory = Directory::new("registered");
     let node = directory.node();
     let own = registered(&node, &[(7, &[]), (8, &[7])]);
@@ -45,7 +45,7 @@ fn f4_f5_entries_and_csis_have_what_was_registered() {
 }
 
 #[test]
-fn f17_the_status_goes_round_with_one_master() {
+fn the_status_goes_round_with_one_master() {
     let directory = Directory::new("round");
     let (node, other) = (directory.node(), directory.node());
     let own = registered(&node, &[(1, &[]), (2, &[])]);
@@ -117,7 +117,7 @@ fn a_master_without_a_result_gives_its_part_back() {
 
 /// It lives, but is stopped, or computes for ever.
 #[test]
-fn f35_a_master_that_has_had_its_time_is_no_master_any_more() {
+fn a_master_whose_time_is_up_is_replaced() {
     let directory = Directory::new("patience");
     let mut options = directory.options();
     options.patience = MILLISECOND;
@@ -138,7 +138,7 @@ fn f35_a_master_that_has_had_its_time_is_no_master_any_more() {
 }
 
 #[test]
-fn f6_a_queue_has_owner_state_and_expected_end_and_is_kept() {
+fn a_queue_keeps_owner_state_and_expected_end() {
     let directory = Directory::new("queue");
     let (node, other) = (directory.node(), directory.node());
     let own = registered(&node, &[(1, &[]), (2, &[])]);
@@ -184,7 +184,7 @@ fn f6_a_queue_has_owner_state_and_expected_end_and_is_kept() {
 }
 
 #[test]
-fn f18_a_claim_with_an_old_generation_is_refused() {
+fn a_claim_with_an_old_generation_is_refused() {
     let directory = Directory::new("old");
     let node = directory.node();
     let own = registered(&node, &[(1, &[])]);

@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn f3_runtimes_and_transfers_are_means() {
+    fn runtimes_and_transfers_are_means() {
         let profiles = InMemory::default();
         let key = Key {
             task: "t".into(),
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn f11_costs_are_fitted_by_scheduler() {
+    fn costs_are_fitted_by_scheduler() {
         let profiles = InMemory::default();
         assert_eq!(profiles.cost("greedy"), None);
         for tasks in [10, 20, 30] {

@@ -71,7 +71,7 @@ fn at(name: &str) -> u64 {
 }
 
 #[test]
-fn f26_a_generation_that_never_rests_does_not_keep_tasks_from_starting() {
+fn an_ever_changing_generation_does_not_keep_tasks_from_starting() {
     let generation = at("generation");
     attacked("generation", |file, number| {
         file.write_all_at(&number.to_ne_bytes(), generation)
@@ -94,7 +94,7 @@ fn another_generation() {
 
 /// Whoever looks finds another one each time.
 #[test]
-fn f26_mappings_that_change_before_any_task_starts_are_given_up() {
+fn mappings_that_change_before_any_task_starts_are_given_up() {
     let directory = Directory::new("no-rest");
     let mut own = options(&directory);
     if let Some(how) = &mut own.co_scheduling {
@@ -119,7 +119,7 @@ fn f26_mappings_that_change_before_any_task_starts_are_given_up() {
 }
 
 #[test]
-fn f26_a_master_that_is_always_at_work_is_not_waited_for() {
+fn a_master_that_never_finishes_is_not_waited_for() {
     let status = at("status");
     attacked("status", |file, _| {
         file.write_all_at(&RUNNING.to_ne_bytes(), status).unwrap();
@@ -127,7 +127,7 @@ fn f26_a_master_that_is_always_at_work_is_not_waited_for() {
 }
 
 #[test]
-fn f26_a_file_that_becomes_shorter_and_longer_does_not_end_us() {
+fn a_file_that_shrinks_and_grows_does_not_end_the_process() {
     attacked("length", |file, number| {
         let length = if number % 2 == 0 {
             CSIMF_BYTES as u64
@@ -139,7 +139,7 @@ fn f26_a_file_that_becomes_shorter_and_longer_does_not_end_us() {
 }
 
 #[test]
-fn f26_entries_and_devices_that_change_all_the_time_do_no_harm() {
+fn ever_changing_entries_and_devices_do_no_harm() {
     attacked("entries", |file, number| {
         let entries = (ENTRIES_AT + 16 * EntryRecord::BYTES) as u64;
         file.write_all_at(&number.to_ne_bytes(), 128 + number % entries)
@@ -148,7 +148,7 @@ fn f26_entries_and_devices_that_change_all_the_time_do_no_harm() {
 }
 
 #[test]
-fn f26_files_that_are_removed_do_no_harm() {
+fn removed_files_do_no_harm() {
     let directory = Directory::new("removed");
     let mut own = options(&directory);
     own.threads = 1;
@@ -183,7 +183,7 @@ fn on_gpu(region: &Region) -> Task {
 
 /// Somebody stops while he has the lock, just when a task ends.
 #[test]
-fn f26_a_lock_that_is_not_had_once_leaves_no_device_taken() {
+fn a_missed_lock_leaves_no_device_taken() {
     let directory = Directory::new("locked");
     let runtime = Runtime::new(options(&directory)).unwrap();
     let region = number(0);
@@ -273,7 +273,7 @@ fn take_gpu(node: &Node) -> u32 {
 
 /// The only device is taken, and somebody writes that there are two.
 #[test]
-fn f26_a_place_that_is_not_here_is_not_gone_to() {
+fn a_device_that_does_not_exist_is_not_used() {
     let directory = Directory::new("place");
     let mut own = options(&directory);
     if let Some(how) = &mut own.co_scheduling {

@@ -41,7 +41,7 @@ fn a_chain_runs_in_order_on_the_cpu() {
 }
 
 #[test]
-fn f2_simulated_accelerators_give_the_result_of_the_host() {
+fn simulated_accelerators_give_the_result_of_the_host() {
     let mut own = options(1);
     own.devices.push(gpu("gpu", 2, 1 << 20));
     let runtime = Runtime::new(own).unwrap();
@@ -81,7 +81,7 @@ fn f2_simulated_accelerators_give_the_result_of_the_host() {
 }
 
 #[test]
-fn f3_variants_that_never_ran_are_refused_by_name() {
+fn variants_that_never_ran_are_refused_by_name() {
     let mut own = options(2);
     own.unprofiled = Unprofiled::Refuse;
     let runtime = Runtime::new(own).unwrap();
@@ -95,7 +95,7 @@ fn f3_variants_that_never_ran_are_refused_by_name() {
 }
 
 #[test]
-fn f3_variants_that_never_ran_are_calibrated_each_once() {
+fn variants_that_never_ran_are_calibrated_each_once() {
     let profiles = Arc::new(InMemory::default());
     let mut own = options(2);
     own.profiles = profiles.clone();
@@ -142,7 +142,7 @@ fn f3_variants_that_never_ran_are_calibrated_each_once() {
 }
 
 #[test]
-fn f20_each_iteration_of_a_loop_has_a_mapping_of_its_own() {
+fn each_iteration_of_a_loop_has_a_mapping_of_its_own() {
     let mut own = options(1);
     own.devices.push(gpu("gpu", 1, 1 << 20));
     let runtime = Runtime::new(own).unwrap();
@@ -162,7 +162,7 @@ fn f20_each_iteration_of_a_loop_has_a_mapping_of_its_own() {
 }
 
 #[test]
-fn f23_off_touches_no_shared_memory() {
+fn co_scheduling_off_touches_no_shared_memory() {
     let directory = Directory::new("off");
     let mut own = options(1);
     assert!(own.co_scheduling.is_none());
@@ -283,7 +283,7 @@ fn threads_stay_on_the_cpus_of_their_task() {
 }
 
 #[test]
-fn f11_a_co_scheduling_is_measured_and_its_cost_is_what_decides() {
+fn the_measured_cost_of_co_scheduling_decides() {
     let directory = Directory::new("cost");
     let profiles = Arc::new(InMemory::default());
     let mut own = directory.options(1);

@@ -42,7 +42,7 @@ fn kernel(source: &str, name: &str) -> Variant {
 }
 
 #[test]
-fn f2_a_kernel_and_the_host_have_the_same_result() {
+fn an_opencl_kernel_and_the_host_have_the_same_result() {
     let Some(runtime) = runtime() else { return };
     let content: Vec<u8> = [1_u32, 2, 3, 4]
         .iter()

@@ -308,7 +308,7 @@ fn idle(shared: &Path, notes: &Path) {
 /// A task of the idle process is before one of this process, which may not overtake it but
 /// if it says so.
 #[test]
-fn f6_queues_are_first_in_first_out_over_processes() {
+fn queues_are_first_in_first_out_over_processes() {
     let mut processes = Processes::new("fifo");
     processes.start("idle");
     let here = processes.note("idle-is-here");
@@ -362,7 +362,7 @@ fn f6_queues_are_first_in_first_out_over_processes() {
 
 /// One that is before in the queue, and lives, but does not start.
 #[test]
-fn f26_a_process_that_does_not_start_its_task_is_overtaken() {
+fn a_process_that_does_not_start_its_task_is_overtaken() {
     let mut processes = Processes::new("idle");
     processes.start("idle");
     let here = processes.note("idle-is-here");
@@ -375,7 +375,7 @@ fn f26_a_process_that_does_not_start_its_task_is_overtaken() {
 }
 
 #[test]
-fn f17_two_processes_register_decide_fetch_run_and_leave_nothing() {
+fn two_processes_register_decide_fetch_run_and_leave_nothing() {
     let mut processes = Processes::new("two");
     let children = [processes.start("worker"), processes.start("worker")];
     let pids = children.map(|child| processes.children[child].id());
@@ -420,7 +420,7 @@ fn interrupted(name: &str) -> Processes {
 }
 
 #[test]
-fn f18_skipped_tasks_are_marked_for_rerun_and_run_as_was_decided() {
+fn skipped_tasks_are_rerun_as_decided() {
     let processes = interrupted("rerun");
     assert_eq!(processes.told("long", "content"), "6");
     assert_eq!(processes.told("short", "content"), "2");
@@ -438,14 +438,14 @@ fn f18_skipped_tasks_are_marked_for_rerun_and_run_as_was_decided() {
 }
 
 #[test]
-fn f30_a_running_task_keeps_its_variant() {
+fn a_running_task_keeps_its_variant() {
     let processes = interrupted("keeps");
     // Skipped once, before it ran; not when the second result came.
     assert_eq!(processes.told("long", "t1"), "GPU 1 true");
 }
 
 #[test]
-fn f19_f27_data_go_home_and_device_memory_of_skipped_tasks_is_given_back() {
+fn data_return_and_device_memory_of_skipped_tasks_is_freed() {
     let processes = interrupted("home");
     // What the chain has there, and what was brought for a task that was skipped.
     assert_eq!(processes.told("long", "freed"), "1008");
@@ -453,7 +453,7 @@ fn f19_f27_data_go_home_and_device_memory_of_skipped_tasks_is_given_back() {
 }
 
 #[test]
-fn f23_a_process_with_co_scheduling_off_has_nothing_open() {
+fn a_process_with_co_scheduling_off_has_nothing_open() {
     let mut processes = Processes::new("off");
     let child = processes.start("off");
     processes.end(child);
@@ -463,7 +463,7 @@ fn f23_a_process_with_co_scheduling_off_has_nothing_open() {
 
 /// A process that is killed in the middle of a task holds no device, and others go on.
 #[test]
-fn f35_a_killed_process_leaves_no_device_taken() {
+fn a_killed_process_leaves_no_device_taken() {
     let mut processes = Processes::new("killed");
     let long = processes.start("long");
     let here = processes.note("long-is-here");
@@ -511,7 +511,7 @@ fn contention_is_seen_in_the_queue_of_the_device_that_is_desired() {
 /// Processes come, compute for all, and are killed at any time; those that are not come to
 /// their end, and nothing is left.
 #[test]
-fn f35_among_many_that_are_killed_the_others_come_to_their_end() {
+fn processes_finish_while_many_others_are_killed() {
     let mut processes = Processes::new("many");
     let mut random = 7_u64;
     let (mut survivors, mut killed) = (Vec::new(), Vec::new());

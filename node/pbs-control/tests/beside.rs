@@ -143,9 +143,9 @@ fn last_ns(simulation: &Simulation) -> u64 {
     ends.max().unwrap()
 }
 
-/// Feature 34, trap 12.
+/// The order on one CPU is chosen for the other.
 #[test]
-fn f34_t12_plans_know_who_slows_whom() {
+fn plans_account_for_slowdowns_between_processes() {
     let mut controller = admitted("1s");
     let unaware = controller.plan(0).unwrap().unwrap();
     assert_eq!(last_ns(&simulated(&unaware)) / 1_000_000, 280);
@@ -174,7 +174,7 @@ fn f34_t12_plans_know_who_slows_whom() {
 /// The order stays as it was admitted where a deadline would be missed, and nothing
 /// changes where nobody slows anybody.
 #[test]
-fn f34_deadlines_come_first() {
+fn deadlines_come_before_fewer_slowdowns() {
     let mut controller = admitted("205ms");
     let before = controller.plan(0).unwrap().unwrap();
     let refused = beside(&mut controller);
@@ -212,7 +212,7 @@ fn controller_without_runs() -> Option<Beside> {
 /// A slot on which a task is slowed by more than the ceiling allows would end before the
 /// task: the plan says a greater one.
 #[test]
-fn t10_plans_raise_the_ceiling() {
+fn plans_raise_the_ceiling_for_slowed_tasks() {
     let mut controller = controller();
     controller.admit(job("M1", 0, "2s"), 0).unwrap();
     let long = job("N1", 1, "2s");

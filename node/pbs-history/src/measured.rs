@@ -250,7 +250,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn f11_the_cost_of_deciding_is_what_was_measured() {
+    fn the_cost_of_deciding_is_the_measured_one() {
         let decided = |tasks: u64| Decision {
             scheduler: "greedy".into(),
             tasks,
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn f3_transfers_take_a_latency_and_a_rate() {
+    fn transfers_take_a_latency_and_a_rate() {
         let transfer = |bytes: u64| Transfer {
             from: "host".into(),
             to: "gpu".into(),
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn f3_runtimes_are_estimated_as_lengths_are() {
+    fn runtimes_are_estimated_as_lengths_are() {
         let run = |ran_ns, insns| VariantRun {
             variant: VariantKey::default(),
             ran_ns,

@@ -206,9 +206,9 @@ mod tests {
         }
     }
 
-    /// As in the specification's example: 6 beside 10 with 2 and 1.25 are 12 and 12.4.
+    /// 6 beside 10 with 2 and 1.25 are 12 and 12.4.
     #[test]
-    fn t7_two_real_hogs_are_predicted_by_fluid_timing() {
+    fn two_real_hogs_are_predicted_by_fluid_timing() {
         let (cache, compute) = (Kind::Cache, Kind::Compute);
         let known = [slowed(cache, compute, 2.0), slowed(compute, cache, 1.25)];
         let setup = setup();

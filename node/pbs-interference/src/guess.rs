@@ -209,7 +209,7 @@ mod tests {
 
     /// Sensitivities 1, 2 and 3, pressures 0.1, 0.2 and 0.4; one pair is left out.
     #[test]
-    fn f32_a_pair_that_was_not_measured_is_sensitivity_times_pressure() {
+    fn an_unmeasured_pair_is_sensitivity_times_pressure() {
         let mut pairs = Vec::new();
         for (victim, sensitivity) in [(1, 1.0), (2, 2.0), (3, 3.0)] {
             for (aggressor, pressure) in [(11, 0.1), (12, 0.2), (13, 0.4)] {
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn f32_nothing_follows_for_groups_that_are_not_connected() {
+    fn unconnected_groups_predict_nothing_for_each_other() {
         let guesses = Guesses::new(vec![pair(1, 2, 1.5), pair(3, 4, 1.2)]);
         assert_eq!(guesses.of(Level::Llc, key(1), key(4)), None);
         let guesses = Guesses::new(vec![pair(1, 2, 1.5), pair(3, 4, 1.2), pair(1, 4, 1.1)]);

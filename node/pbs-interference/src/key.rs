@@ -104,7 +104,7 @@ mod tests {
 
     /// A machine that says nothing of its CPUs is taken for what the file is about.
     #[test]
-    fn f32_what_cpus_share_is_what_a_file_speaks_of_if_nobody_says_else() {
+    fn a_file_names_the_sharing_of_cpus_by_default() {
         let entry = |level| Entry {
             victim: "a",
             beside: vec![(level, "b")],

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn f32_a_run_is_cut_wherever_somebody_comes_or_goes() {
+    fn a_run_is_cut_wherever_its_co_runners_change() {
         let sharing = Sharing::new(vec![(Level::Llc, vec![0, 1])]);
         let spans = [
             span(1, 0, 0, 100),
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn f32_spans_of_one_run_are_one_sample() {
+    fn spans_of_one_run_are_one_sample() {
         let spans = [
             span(1, 0, 0, 10),
             span(2, 1, 5, 40),
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn f32_beside_somebody_unknown_nothing_is_known() {
+    fn a_span_beside_an_unknown_process_is_discarded() {
         let mut unknown = span(3, 1, 8, 12);
         unknown.key = None;
         let spans = [span(1, 0, 0, 10), unknown, span(2, 0, 12, 20)];

@@ -261,7 +261,7 @@ mod tests {
     /// What is known of CPUs that share less holds where they share more, and not the other
     /// way round.
     #[test]
-    fn f32_who_shares_more_is_slowed_at_least_as_who_shares_less() {
+    fn closer_sharing_slows_at_least_as_much() {
         let table = Slowdowns::new(vec![entry(1, &[2], 1.5)]);
         let told = |level| {
             let by = Neighbour { level, key: key(2) };
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn f32_what_was_measured_comes_before_what_is_reckoned() {
+    fn measured_values_take_precedence_over_computed_ones() {
         let table = Slowdowns::new(vec![
             entry(1, &[2], 1.5),
             entry(1, &[3], 1.2),
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn f32_a_sum_is_less_certain_than_its_parts_and_what_is_unknown_is_told() {
+    fn a_sum_is_less_certain_than_its_parts_and_names_unknown_ones() {
         let table = Slowdowns::new(vec![entry(1, &[2], 1.5), entry(1, &[3], 1.2)]);
         let sum = table.of(key(1), &beside(&[2, 3]));
         assert!((sum.slowdown - sum.low - libm::sqrt(0.02)).abs() < 1e-12);

@@ -51,7 +51,7 @@ mod tests {
     const S: u64 = 1_000_000_000;
 
     #[test]
-    fn t10_on_the_clock_lengths_are_planned_longer_and_recorded_as_alone() {
+    fn lengths_by_the_clock_are_planned_longer_and_recorded_as_alone() {
         let key = |fingerprint| Key {
             fingerprint,
             ..Key::default()
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn t10_the_ceiling_is_raised_and_never_lowered() {
+    fn the_ceiling_is_raised_and_never_lowered() {
         assert_eq!(ceiling_factor_permille(2.5, 100, 2000), 2600);
         assert_eq!(ceiling_factor_permille(1.2, 100, 2000), 2000);
         assert_eq!(ceiling_factor_permille(f64::INFINITY, 0, 2000), 1_000_000);

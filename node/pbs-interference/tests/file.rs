@@ -22,7 +22,7 @@ slowdown_permille = 2500
 ";
 
 #[test]
-fn f32_a_file_says_who_slows_whom() {
+fn a_file_of_slowdowns_is_read() {
     let entries = slowdowns_from_toml(FILE).unwrap();
     assert_eq!(entries.len(), 2);
     assert_eq!(entries[0].slowdown, 1.667);

@@ -34,7 +34,7 @@ const S: u64 = 1_000_000_000;
 
 /// 4 s alone are 4·10⁹ of the 10¹⁰; so the 10 s beside the other are 6·10⁹.
 #[test]
-fn t6_time_beside_another_is_not_the_whole_time() {
+fn only_the_time_beside_another_counts_as_slowed() {
     let samples = [
         sample(10 * S, &[(&[], 10 * S)]),
         sample(10 * S, &[(&[], 4 * S), (&[by(2)], 10 * S)]),
@@ -52,7 +52,7 @@ fn t6_time_beside_another_is_not_the_whole_time() {
 
 /// What the clock counts is the time; the work is what stays.
 #[test]
-fn t6_by_the_clock_it_is_the_time_that_grows() {
+fn slowed_time_grows_on_the_clock_tier() {
     let samples = [
         sample(10 * S, &[(&[], 10 * S)]),
         sample(14 * S, &[(&[], 4 * S), (&[by(2)], 10 * S)]),
@@ -71,7 +71,7 @@ fn t6_by_the_clock_it_is_the_time_that_grows() {
 /// The bar: 8 runs, 2 % noise, within 5 %. Where each run is only partly beside the
 /// other, they do not tell enough for all of them.
 #[test]
-fn f32_after_eight_runs_a_slowdown_is_known_within_five_percent() {
+fn eight_runs_teach_a_slowdown_within_five_percent() {
     for (design, least_permille) in [
         (Design::Turns, 990),
         (Design::Parts, 860),
@@ -93,7 +93,7 @@ fn f32_after_eight_runs_a_slowdown_is_known_within_five_percent() {
 }
 
 #[test]
-fn f32_the_more_runs_the_better_and_without_noise_it_is_the_truth() {
+fn more_runs_teach_better_and_runs_without_noise_exactly() {
     let median = |runs, noise| {
         let seeds = 0..100;
         let mut errors: Vec<_> = seeds
@@ -110,7 +110,7 @@ fn f32_the_more_runs_the_better_and_without_noise_it_is_the_truth() {
 }
 
 #[test]
-fn f32_without_time_alone_or_beside_it_nothing_is_learnt() {
+fn nothing_is_learnt_without_time_alone_and_beside() {
     let always = sample(6 * S, &[(&[by(2)], 10 * S)]);
     let found = entries(&Config::DEFAULT, Work::Retired, &vec![always; 20]);
     assert_eq!(found, []);
@@ -125,7 +125,7 @@ fn f32_without_time_alone_or_beside_it_nothing_is_learnt() {
 
 /// Ten runs, one of which took ten times as long for reasons of its own.
 #[test]
-fn f32_a_stray_run_counts_for_little() {
+fn a_stray_run_counts_for_little() {
     let alone = sample(10 * S, &[(&[], 10 * S)]);
     let beside = sample(5 * S, &[(&[by(2)], 10 * S)]);
     let stray = sample(5 * S, &[(&[by(2)], 100 * S)]);
@@ -137,7 +137,7 @@ fn f32_a_stray_run_counts_for_little() {
 }
 
 #[test]
-fn f32_what_was_long_ago_is_forgotten() {
+fn old_runs_are_forgotten() {
     let run = |insns| sample(insns, &[(&[by(2)], 10 * S)]);
     let alone = sample(10 * S, &[(&[], 10 * S)]);
     let mut samples = Vec::new();

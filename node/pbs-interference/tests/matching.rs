@@ -30,7 +30,7 @@ fn least(left: &mut Vec<usize>, cost: &dyn Fn(usize, usize) -> u64, single: &[u6
 
 /// a, b, c, d are 0 to 3. The cheapest pair first leaves only the dearest.
 #[test]
-fn t11_the_cheapest_pair_first_is_not_the_cheapest_whole() {
+fn the_cheapest_pair_first_is_not_the_cheapest_matching() {
     let costs = [
         (0, 1, 0),
         (2, 3, 10),
@@ -56,7 +56,7 @@ fn t11_the_cheapest_pair_first_is_not_the_cheapest_whole() {
 }
 
 #[test]
-fn t11_no_matching_is_cheaper() {
+fn no_matching_is_cheaper() {
     let mut random = Random::new(11);
     for round in 0..3000 {
         let count = random.below(11) as usize;
@@ -83,7 +83,7 @@ fn t11_no_matching_is_cheaper() {
 
 /// Of many: no two pairs can be exchanged for less, and great costs are bounded.
 #[test]
-fn t11_many_tasks_and_great_costs() {
+fn many_tasks_and_great_costs_are_matched() {
     let mut random = Random::new(3);
     for (count, most) in [(61, 50), (80, 1 << 30), (40, u64::MAX)] {
         let costs: Vec<u64> = (0..count * count).map(|_| random.below(most)).collect();

@@ -54,7 +54,7 @@ fn ends(timing: &Timing) -> Vec<u64> {
 }
 
 #[test]
-fn t7_who_is_alone_again_is_as_fast_as_alone() {
+fn a_task_alone_again_runs_at_full_speed() {
     let tasks = tasks(&[(1, 60), (2, 100)]);
     let table = table(&[(1, 2, 2.0), (2, 1, 1.25)]);
     let timing = time(&tasks, &table, &[&[0], &[1]]);
@@ -65,7 +65,7 @@ fn t7_who_is_alone_again_is_as_fast_as_alone() {
 }
 
 #[test]
-fn t8_two_that_slow_each_other_run_one_after_the_other() {
+fn tasks_that_slow_each_other_run_one_after_the_other() {
     let tasks = tasks(&[(1, 100), (2, 100)]);
     let table = table(&[(1, 2, 2.5), (2, 1, 2.5)]);
     assert_eq!(time(&tasks, &table, &[&[0], &[1]]).makespan_ns, 250 * MS);
@@ -97,7 +97,7 @@ fn mixed() -> (Vec<Task>, Slowdowns) {
 }
 
 #[test]
-fn t12_the_order_decides() {
+fn the_order_on_one_cpu_decides_for_the_other() {
     let (tasks, table) = mixed();
     let timing = time(&tasks, &table, &[&[0, 1], &[2, 3]]);
     assert_eq!(timing.makespan_ns, 280 * MS);
@@ -107,7 +107,7 @@ fn t12_the_order_decides() {
 }
 
 #[test]
-fn t12_the_search_finds_it_and_leaves_alone_what_is_fixed() {
+fn the_search_finds_the_best_order_and_keeps_fixed_tasks() {
     let (tasks, table) = mixed();
     let mut given = lanes(&[&[0, 1], &[2, 3]], 0);
     given[0].fixed = 2;
@@ -120,7 +120,7 @@ fn t12_the_search_finds_it_and_leaves_alone_what_is_fixed() {
 }
 
 #[test]
-fn f34_tasks_wait_for_others_and_for_their_time() {
+fn tasks_wait_for_others_and_for_their_time() {
     let mut tasks = tasks(&[(1, 10), (2, 10), (3, 10), (3, 0)]);
     tasks[1].after = vec![0];
     tasks[2].release_ns = 50 * MS;
@@ -188,7 +188,7 @@ fn best(tasks: &[Task], table: &Slowdowns) -> u64 {
 }
 
 #[test]
-fn f34_the_search_is_never_worse_than_what_it_was_given_and_nearly_the_best() {
+fn the_search_never_worsens_its_input_and_is_nearly_optimal() {
     let mut random = Random::new(34);
     let (mut optimal, rounds) = (0, 60);
     for _ in 0..rounds {
@@ -211,7 +211,7 @@ fn f34_the_search_is_never_worse_than_what_it_was_given_and_nearly_the_best() {
 }
 
 #[test]
-fn f34_the_search_keeps_all_tasks_on_any_number_of_cpus() {
+fn the_search_keeps_all_tasks_on_any_number_of_cpus() {
     let mut random = Random::new(5);
     for round in 0..40 {
         let table = random_table(&mut random, 4);
@@ -251,7 +251,7 @@ fn f34_the_search_keeps_all_tasks_on_any_number_of_cpus() {
 }
 
 #[test]
-fn f34_with_unlike_levels_only_those_that_are_known_count() {
+fn only_known_sharing_levels_count() {
     let tasks = tasks(&[(1, 100), (1, 100)]);
     let entry = Entry {
         victim: key(1),

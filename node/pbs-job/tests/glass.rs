@@ -2,7 +2,7 @@
 //! The files of Glaß's prototype.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use pbs_job::glass::{import_job, import_machine, Fault, Files};
 use pbs_job::{job_from_toml, job_to_toml, machine_from_toml, machine_to_toml, Action, Job};
@@ -192,72 +192,56 @@ fn damaged_files_are_no_trouble() {
     assert!(refused > TASKS.len(), "{refused}");
 }
 
-/// The prototype's own files lie beside the project.
-fn seed() -> Option<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let seed = root.join("../shared/data/glass-job-2");
-    if !seed.exists() {
-        eprintln!("{} is not there; skipped", seed.display());
-        return None;
-    }
-    Some(seed)
+/// Files of a job with three processes, each forked by the one before, and of its machine.
+fn family(file: &str) -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/family");
+    fs::read_to_string(folder.join(file)).unwrap()
 }
 
-fn seeds_job(seed: &Path) -> Job {
-    let read = |file: &str| fs::read_to_string(seed.join(file)).unwrap();
+fn family_job() -> Job {
     let (details, processes, tasks) = (
-        read("job_details_2.csv"),
-        read("job_processes_2.csv"),
-        read("job_tasks_2.txt"),
+        family("job_details_3.csv"),
+        family("job_processes_3.csv"),
+        family("job_tasks_3.txt"),
     );
     let files = Files {
         details: &details,
         processes: &processes,
         tasks: &tasks,
     };
-    import_job("2", &files).unwrap()
+    import_job("3", &files).unwrap()
 }
 
 #[test]
-fn the_prototypes_own_job_is_valid() {
-    let Some(seed) = seed() else {
-        return;
-    };
-    let job = seeds_job(&seed);
-    assert_eq!((job.tasks.len(), job.processes.len()), (30, 4));
-    // Processes 1 and 2 come from process 0, process 3 from process 1.
-    assert_eq!(job.children(0).collect::<Vec<_>>(), [1, 2]);
-    assert_eq!(job.children(1).collect::<Vec<_>>(), [3]);
+fn a_job_of_nested_processes_is_valid() {
+    let job = family_job();
+    assert_eq!((job.tasks.len(), job.processes.len()), (16, 3));
+    // Process 1 comes from process 0, process 2 from process 1.
+    assert_eq!(job.children(0).collect::<Vec<_>>(), [1]);
+    assert_eq!(job.children(1).collect::<Vec<_>>(), [2]);
     let joins: Vec<_> = (job.processes.iter())
         .map(|process| process.joined_by.map(|join| job.tasks[join].id))
         .collect();
-    assert_eq!(joins, [None, Some(26), Some(23), Some(24)]);
+    assert_eq!(joins, [None, Some(12), Some(11)]);
     // One join task of it is for nobody.
     let for_nobody = job
         .tasks
         .iter()
         .filter(|task| task.action == Action::Join { child: None });
-    assert_eq!(for_nobody.map(|task| task.id).collect::<Vec<_>>(), [25]);
+    assert_eq!(for_nobody.map(|task| task.id).collect::<Vec<_>>(), [13]);
     let ids = job.processes[0]
         .tasks
         .iter()
         .map(|&task| job.tasks[task].id);
-    assert_eq!(
-        ids.collect::<Vec<_>>(),
-        [0, 1, 2, 3, 5, 9, 13, 17, 23, 25, 26, 27, 28, 29]
-    );
+    assert_eq!(ids.collect::<Vec<_>>(), [0, 1, 2, 4, 8, 12, 13, 14, 15]);
     let text = job_to_toml(&job);
     assert_eq!(job_to_toml(&job_from_toml(&text).unwrap()), text);
 }
 
 #[test]
-fn the_prototypes_own_machine_is_valid() {
-    let Some(seed) = seed() else {
-        return;
-    };
-    let text = fs::read_to_string(seed.join("machine_details.csv")).unwrap();
-    let machine = import_machine(&text).unwrap();
-    assert_eq!(machine.nodes.len(), 3);
-    assert_eq!(machine.cores().count(), 9);
-    assert_eq!(machine.memory_bytes(), 15_000);
+fn a_machine_of_unlike_nodes_is_valid() {
+    let machine = import_machine(&family("machine_details.csv")).unwrap();
+    assert_eq!(machine.nodes.len(), 2);
+    assert_eq!(machine.cores().count(), 3);
+    assert_eq!(machine.memory_bytes(), 900);
 }

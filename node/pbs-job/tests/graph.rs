@@ -93,9 +93,9 @@ fn graphs_are_read() {
     assert_eq!(graph.tasks[4].variants[0].runtime_ns(1), None);
 }
 
-/// Feature 1: a cycle is named.
+/// A cycle is refused with its tasks.
 #[test]
-fn f1_cycles_are_named() {
+fn cycles_are_named() {
     let text = GRAPH.replace("name = \"load\"\n", "name = \"load\"\nafter = [\"end\"]\n");
     assert_eq!(
         told(graph_from_toml(&text)),
@@ -212,9 +212,9 @@ level = "llc"
 cpus = [1, 0]
 "#;
 
-/// Feature 2: devices by their kind.
+/// Devices have kinds, and CPUs declare the memory that they share.
 #[test]
-fn f2_machines_have_devices_and_say_what_cpus_share() {
+fn machines_declare_devices_and_sharing_of_cpus() {
     let machine = machine_from_toml(MACHINE).unwrap();
     let gpu = &machine.devices[0];
     assert_eq!((gpu.count, gpu.host_cpu), (2, Some(1)));

@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn t8_jobs_in_allocations_have_distinct_cpus_and_others_have_the_rest() {
+    fn jobs_in_allocations_have_distinct_cpus_and_others_have_the_rest() {
         let of = allocations(&[(7, &[2, 1], None), (8, &[3], None)]);
         assert_eq!(bound(&of, "", Some(7)).unwrap(), [1, 2]);
         assert_eq!(bound(&of, "", Some(8)).unwrap(), [3]);
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn f18_without_allocations_nothing_is_confined() {
+    fn without_allocations_no_job_is_confined() {
         let of = allocations(&[]);
         assert!(bound(&of, "", None).unwrap().is_empty());
         // Nor by one of CPUs that are not planned.
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn f18_a_deadline_is_not_later_than_the_end_of_the_allocation() {
+    fn a_deadline_is_not_later_than_the_end_of_the_allocation() {
         let deadline_ns = |until_unix_ns| {
             let of = allocations(&[(7, &[1], Some(until_unix_ns))]);
             let mut job = job("");

@@ -785,7 +785,7 @@ mod tests {
     /// The one CPU of the machine is allocated: who has no part in that gets nothing there,
     /// and one that waits is looked at again when it is free.
     #[test]
-    fn f18_jobs_are_planned_on_the_cpus_of_their_allocation() {
+    fn jobs_are_planned_on_the_cpus_of_their_allocation() {
         let directory = std::env::temp_dir().join(format!("pbs-allocated-{}", std::process::id()));
         let mut jobs = jobs(&directory);
         let of = |cpu| crate::Allocation {
@@ -817,7 +817,7 @@ mod tests {
     /// Who comes after knows in which allocation a run is that waits, and one that is over
     /// says so as well.
     #[test]
-    fn f18_the_allocation_of_a_run_outlives_the_service() {
+    fn the_allocation_of_a_run_outlives_the_service() {
         let directory = std::env::temp_dir().join(format!("pbs-outlives-{}", std::process::id()));
         let mut before = jobs(&directory);
         let held = before.order(vec![ordered_in(Some(7), true)], &mut Nobody);

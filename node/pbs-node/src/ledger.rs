@@ -592,7 +592,7 @@ mod tests {
     /// Two runs on two CPUs: who ran beside each of their tasks comes with its figures,
     /// but of a task that did not come to its end, or of which events were lost.
     #[test]
-    fn f32_who_ran_beside_whom_is_recorded_with_the_run() {
+    fn co_runners_are_recorded_with_the_run() {
         let machine = "[[node]]\nname = \"n\"\nmemory_bytes = 1\nrate_insns_per_s = 1000\n\
                        cores = [\"a\", \"b\"]\n[[sharing]]\nlevel = \"l2\"\ncpus = [0, 1]\n";
         let machine = machine_from_toml(machine).unwrap();

@@ -246,7 +246,7 @@ fn level_2_compares_what_is_left_with_what_is_wanted() {
 }
 
 /// The thesis's example of full overlap (5.1.3, table 4).
-fn table_4() -> Store {
+fn overlap() -> Store {
     let others = [(0, 0, 4, 300), (0, 6, 8, 400), (0, 14, 16, 700)];
     store(&[(1_000, &[1])], Balancing::Static, &others)
 }
@@ -256,21 +256,21 @@ fn level_3_lets_processes_overlap_fully() {
     let job = family((500, Some(6), &[2, 4]), &[]);
     let default = Validation::default();
     // From 4 to 6 and from 8 to 12, with its memory from 4 to 12.
-    assert_eq!(ask(&table_4(), &job, 2, 12, &default), Ok(()));
+    assert_eq!(ask(&overlap(), &job, 2, 12, &default), Ok(()));
     assert_eq!(
-        ask(&table_4(), &job, 2, 11, &default),
+        ask(&overlap(), &job, 2, 11, &default),
         late(Level::Process, Some(0), 12, 11)
     );
     // With more memory it cannot hold it while another has 0.4 GB, and not
     // from 8 to 14 beside one with 0.7 GB either, if it needs longer than that.
     let greedy = family((601, Some(6), &[6]), &[]);
     assert_eq!(
-        ask(&table_4(), &greedy, 2, 13, &default),
+        ask(&overlap(), &greedy, 2, 13, &default),
         late(Level::Process, Some(0), 14, 13)
     );
     let longer = family((601, Some(7), &[7]), &[]);
     assert_eq!(
-        ask(&table_4(), &longer, 2, 22, &default),
+        ask(&overlap(), &longer, 2, 22, &default),
         late(Level::Process, Some(0), 23, 22)
     );
 }
@@ -414,13 +414,13 @@ fn the_earliest_deadline_is_told() {
     let default = Validation::default();
     // A task can't be interrupted, two tasks can.
     let whole = family((500, Some(6), &[6]), &[]);
-    assert_eq!(earliest(&table_4(), &whole, 2, &default), Some(14 * S));
+    assert_eq!(earliest(&overlap(), &whole, 2, &default), Some(14 * S));
     let parts = family((500, Some(6), &[2, 4]), &[]);
-    assert_eq!(earliest(&table_4(), &parts, 2, &default), Some(12 * S));
+    assert_eq!(earliest(&overlap(), &parts, 2, &default), Some(12 * S));
     // Level 1 asks for more than there is to do.
     let mut long = parts.clone();
     long.runtime_ns = Some(30 * S);
-    assert_eq!(earliest(&table_4(), &long, 2, &default), Some(32 * S));
+    assert_eq!(earliest(&overlap(), &long, 2, &default), Some(32 * S));
     // Level 2: 6 s times 0.9 GB are wanted, and 80 % of that.
     let mut wide = parts.clone();
     wide.runtime_ns = Some(30 * S);
@@ -431,16 +431,16 @@ fn the_earliest_deadline_is_told() {
         ..default
     };
     // 30 GB s; of 2 to 32 s others have 0.6 + 0.8 + 1.4.
-    assert_eq!(earliest(&table_4(), &wide, 2, &all), Some(34_800_000_000));
+    assert_eq!(earliest(&overlap(), &wide, 2, &all), Some(34_800_000_000));
     // No deadline makes memory.
     let greedy = family((1_001, None, &[6]), &[]);
-    assert_eq!(earliest(&table_4(), &greedy, 2, &default), None);
+    assert_eq!(earliest(&overlap(), &greedy, 2, &default), None);
 }
 
 #[test]
 fn a_declined_job_says_why() {
     let job = family((500, Some(6), &[6]), &[]);
-    let mut store = table_4();
+    let mut store = overlap();
     let before = store.clone();
     let mut request = Request::new(RunId(1), &job).not_before(2 * S);
     request.deadline_ns = 11 * S;

@@ -39,7 +39,7 @@ fn cpus(text: &str) -> Plan {
 const T7: &str = "1: 60000000\n2: 100000000\nslots: 1\nslots: 2";
 
 #[test]
-fn t7_who_is_alone_again_is_as_fast_as_alone() {
+fn a_task_alone_again_runs_at_full_speed() {
     let plan = cpus(T7);
     assert_eq!(
         ended(&run(&plan)),
@@ -60,7 +60,7 @@ fn t7_who_is_alone_again_is_as_fast_as_alone() {
 }
 
 #[test]
-fn t7_where_nobody_slows_anybody_nothing_changes() {
+fn without_slowdowns_nothing_changes() {
     let text = "1: 40000000 60000000/70000000\n2: 100000000 20000000/25000000\n3: 7000000\n\
                 slots: 1 i3000000 1\nslots: 2 3 2";
     let mut plan = cpus(text);
@@ -79,7 +79,7 @@ fn t7_where_nobody_slows_anybody_nothing_changes() {
 
 /// M1, C1 on CPU 0; what CPU 1 runs first decides.
 #[test]
-fn t12_the_order_decides() {
+fn the_order_on_one_cpu_decides_for_the_other() {
     let pairs = [(1, 3, 1.8), (3, 1, 1.8), (1, 4, 1.1), (3, 2, 1.1)];
     let all = "1: 100000000\n2: 100000000\n3: 100000000\n4: 100000000\n";
     for (slots, makespan_us) in [("3 4", 280_000), ("4 3", 216_364)] {
@@ -96,7 +96,7 @@ fn t12_the_order_decides() {
 
 /// Who is slowed retires what it retires alone, later than its slot allows.
 #[test]
-fn t10_the_ceiling_must_be_raised() {
+fn slowed_tasks_need_a_raised_ceiling() {
     let text = "1: 1000000000\n2: 1000\n3: 5000000000\nslots: 1 2\nslots: 3";
     let mut plan = cpus(text);
     plan.config = Some(Config::DEFAULT);
@@ -126,7 +126,7 @@ fn t10_the_ceiling_must_be_raised() {
 
 /// On the clock tier a task that is slowed by half counts 1.5·10⁹ of 10⁹.
 #[test]
-fn t10_on_the_clock_tier_lengths_are_planned_longer() {
+fn lengths_are_planned_longer_on_the_clock_tier() {
     let run_planned = |planned: u64| {
         let text = format!("1: {planned}/1500000000 1000\n2: 1000\nslots: 1 2 1");
         let mut plan = cpus(&text);
@@ -146,7 +146,7 @@ fn t10_on_the_clock_tier_lengths_are_planned_longer() {
 /// Two cores in step, one idle slot: late processes fill it and run beside the other
 /// all the same.
 #[test]
-fn t8_an_idle_slot_is_no_isolation() {
+fn an_idle_slot_does_not_isolate() {
     let text = "1: 50000000/100000000\n2: 1000\n3: 100000000\nslots: 1 2 i50000000\nslots: 3";
     let mut plan = cpus(text);
     plan.config = Some(Config {
@@ -172,7 +172,7 @@ fn below(state: &mut u64, end: u64) -> u64 {
 
 /// What plans are timed with is what the policy makes of them, where nobody is late.
 #[test]
-fn f33_fluid_timing_and_the_simulator_agree() {
+fn fluid_timing_and_the_simulator_agree() {
     let mut state = 33;
     for round in 0..40 {
         let (mut text, mut slots, mut lanes) = (String::new(), String::new(), Vec::new());
@@ -235,7 +235,7 @@ fn f33_fluid_timing_and_the_simulator_agree() {
 
 /// With a coarse clock and times of its own the node still does all there is to do.
 #[test]
-fn f33_slowdowns_go_together_with_all_else() {
+fn slowdowns_work_together_with_waits_memory_and_a_coarse_clock() {
     let text = "plan_id = 1
 memory_bytes = 1000
 [[process]]

@@ -53,7 +53,7 @@ fn update(label: u32, nodes: u64, duration_ns: u64) -> Wish {
 }
 
 #[test]
-fn f28_rigid_asks_once_and_ignores_its_views() {
+fn a_rigid_application_asks_once_and_ignores_its_views() {
     let mut rigid = Rigid::new(3, 10 * S);
     let asked = rigid.connect(0);
     assert_eq!(
@@ -78,7 +78,7 @@ fn moldable() -> Moldable {
 }
 
 #[test]
-fn f29_moldable_takes_what_ends_first() {
+fn a_moldable_application_takes_the_shape_that_ends_first() {
     let mut app = moldable();
     assert_eq!(app.connect(0), []);
     // All 8 would end at 110, 4 at 38 and 2 at 35.
@@ -92,7 +92,7 @@ fn f29_moldable_takes_what_ends_first() {
 }
 
 #[test]
-fn f29_moldable_chooses_anew_until_it_has_started() {
+fn a_moldable_application_chooses_anew_until_it_has_started() {
     let mut app = moldable();
     see(&mut app, 0, &[(20, 2), (80, 4), (FOREVER, 8)]);
     // Somebody left: 8 would end at 15, 4 at 23.
@@ -107,7 +107,7 @@ fn f29_moldable_chooses_anew_until_it_has_started() {
 }
 
 #[test]
-fn f29_moldable_waits_where_nothing_fits() {
+fn a_moldable_application_waits_where_nothing_fits() {
     let mut app = moldable();
     assert_eq!(see(&mut app, 0, &[(FOREVER, 1)]), []);
     assert!(Moldable::new(Vec::new()).has_ended());
@@ -120,7 +120,7 @@ fn f29_moldable_waits_where_nothing_fits() {
 }
 
 #[test]
-fn f30_malleable_takes_32_of_36() {
+fn a_malleable_application_takes_32_of_36_nodes() {
     let mut app = Malleable::new(2, Shape::PowerOfTwo(1024), 100 * S);
     let least = request(0, Kind::NonPreemptible, 2, 100 * S, How::Free);
     assert_eq!(app.connect(0), [least]);
@@ -144,7 +144,7 @@ fn f30_malleable_takes_32_of_36() {
 }
 
 #[test]
-fn f30_malleable_answers_a_known_drop_by_itself() {
+fn a_malleable_application_answers_an_announced_drop() {
     let mut app = Malleable::new(1, Shape::UpTo(10), 1_000 * S);
     app.connect(0);
     app.started(0, Label(0), 1);
@@ -155,7 +155,7 @@ fn f30_malleable_answers_a_known_drop_by_itself() {
 }
 
 #[test]
-fn f30_shapes_fit() {
+fn malleable_shapes_fit_their_views() {
     let powers = [0, 1, 2, 3, 4, 36, 63, 64, 100].map(|n| Shape::PowerOfTwo(64).fit(n));
     assert_eq!(powers, [0, 1, 2, 2, 4, 32, 32, 64, 64]);
     assert_eq!(Shape::PowerOfTwo(48).fit(100), 32);
@@ -163,7 +163,7 @@ fn f30_shapes_fit() {
 }
 
 #[test]
-fn f31_predictable_is_a_chain() {
+fn a_predictable_application_is_a_chain() {
     let phases = [(100, 4), (50, 6), (50, 2)].map(|(s, nodes)| Step::new(s * S, nodes));
     let mut app = Predictable::new(phases.to_vec());
     let of = |label, nodes, s: u64, how| request(label, Kind::NonPreemptible, nodes, s * S, how);
@@ -186,7 +186,7 @@ fn f31_predictable_is_a_chain() {
 }
 
 #[test]
-fn f33_sure_execution_never_outgrows_its_pre_allocation() {
+fn sure_execution_never_outgrows_its_pre_allocation() {
     let mut app = Nea::new(Execution::Sure { most: 8 }, 3);
     let asked = [
         request(0, Kind::PreAllocation, 8, FOREVER, How::Free),
@@ -207,7 +207,7 @@ fn f33_sure_execution_never_outgrows_its_pre_allocation() {
 }
 
 #[test]
-fn f33_probable_execution_comes_again_with_more() {
+fn probable_execution_resubmits_with_more_nodes() {
     let mut app = Nea::new(Execution::Probable { guess: 10 }, 10);
     app.connect(0);
     app.started(0, Label(1), 10);
@@ -235,7 +235,7 @@ fn f33_probable_execution_comes_again_with_more() {
 }
 
 #[test]
-fn f33_what_is_guaranteed_is_not_checkpointed() {
+fn guaranteed_execution_is_not_checkpointed() {
     let mut app = Nea::new(Execution::Probable { guess: 10 }, 1);
     app.connect(0);
     app.started(0, Label(1), 1);

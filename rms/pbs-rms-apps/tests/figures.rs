@@ -17,14 +17,14 @@ fn all_hold(verdicts: &[Verdict]) {
 }
 
 #[test]
-fn f36_figure_1_holds() {
+fn working_sets_grow_as_in_figure_1() {
     let figure = figure1(Sample::default());
     assert_eq!(figure.sets.len(), 50);
     all_hold(&figure.verdicts());
 }
 
 #[test]
-fn f34_f36_figure_2_has_the_published_constants() {
+fn speed_up_has_the_published_constants_of_figure_2() {
     let figure = figure2();
     all_hold(&figure.verdicts());
     // On one node nearly all of it is A · S; on very many B · n is.
@@ -43,7 +43,7 @@ fn f34_f36_figure_2_has_the_published_constants() {
 }
 
 #[test]
-fn f36_figure_3_holds() {
+fn end_times_differ_as_little_as_in_figure_3() {
     let figure = figure3(Sample::default());
     all_hold(&figure.verdicts());
     // The lower the target, the more it matters; at 30 % it no longer holds.
@@ -57,7 +57,7 @@ fn f36_figure_3_holds() {
 }
 
 #[test]
-fn f36_figure_4_holds() {
+fn static_choices_are_bounded_as_in_figure_4() {
     let figure = figure4(Sample::default(), NODE_MIB);
     all_hold(&figure.verdicts());
     // Memory grows with the data, and the most nodes that pay do less: at some size there
@@ -69,7 +69,7 @@ fn f36_figure_4_holds() {
 }
 
 #[test]
-fn f36_at_most_1400_nodes_are_equivalent() {
+fn at_most_1400_nodes_are_equivalent() {
     let found = equivalents(Sample {
         seed: 0,
         meshes: 1_000,
@@ -87,7 +87,7 @@ fn f36_at_most_1400_nodes_are_equivalent() {
 }
 
 #[test]
-fn f36_what_is_out_of_tolerance_does_not_hold() {
+fn values_out_of_tolerance_refute_a_figure() {
     let mut figure = figure3(Sample { seed: 0, meshes: 3 });
     figure.rows[8].within = 0.5;
     assert!(!figure.verdicts()[0].holds);

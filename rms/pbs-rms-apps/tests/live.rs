@@ -35,7 +35,7 @@ fn start() -> PathBuf {
 }
 
 #[test]
-fn f34_f35_a_mesh_evolves_and_a_sweep_has_the_rest() {
+fn a_mesh_evolves_and_a_sweep_takes_the_rest() {
     let path = start();
     let sizes: Vec<f64> = WorkingSet::new(1).normalised().to_vec();
     // A twentieth of the steps is enough to see it.

@@ -28,7 +28,7 @@ fn update(nodes: u64, announce_ns: u64) -> Wish {
 }
 
 #[test]
-fn f34_spontaneous_updates_come_with_each_step() {
+fn spontaneous_updates_are_sent_with_each_step() {
     let steps = small();
     let [low, high] = [steps.nodes[0], steps.nodes[1]];
     let mut app = Amr::new(steps, 1400, Updates::Spontaneous);
@@ -64,7 +64,7 @@ fn f34_spontaneous_updates_come_with_each_step() {
 }
 
 #[test]
-fn f34_late_nodes_work_from_the_next_step_on() {
+fn late_nodes_work_from_the_next_step_on() {
     let steps = small();
     let low = steps.nodes[0];
     let mut app = Amr::new(steps, 1400, Updates::Spontaneous);
@@ -81,7 +81,7 @@ fn f34_late_nodes_work_from_the_next_step_on() {
 }
 
 #[test]
-fn f34_static_allocations_stay() {
+fn static_allocations_stay() {
     let mut app = Amr::new(small(), 1000, Updates::Never);
     app.connect(0);
     app.started(0, Label(1), 1000);
@@ -96,7 +96,7 @@ fn f34_static_allocations_stay() {
 }
 
 #[test]
-fn f32_one_update_is_announced_at_a_time() {
+fn one_update_is_announced_at_a_time() {
     let set = WorkingSet::new(4);
     let steps = Allocation::new(&set, MOST_MIB, 0.75, SpeedUp::default());
     let interval_ns = 300 * S;
@@ -162,7 +162,7 @@ fn median(of: &[Course], value: impl Fn(&Course) -> f64) -> f64 {
 }
 
 #[test]
-fn f34_announcements_help_sweeps_and_cost_the_mesh() {
+fn announcements_help_sweeps_and_cost_the_mesh() {
     // Figure 10, of a manager that needs no time.
     let all = [0, 250, 300, 350, 550, 600, 650].map(courses);
     let waste = all.each_ref().map(|of| 100.0 * median(of, Course::waste));
@@ -188,7 +188,7 @@ fn f34_announcements_help_sweeps_and_cost_the_mesh() {
 
 /// Whom a sweep kills first the report does not say; it moves what is wasted without announcing.
 #[test]
-fn f34_who_is_killed_first_moves_the_waste() {
+fn the_order_of_kills_changes_the_waste() {
     let waste = |order| {
         let of = |seed| run(1400, mesh(seed, Updates::Spontaneous), TASK_NS, order);
         let all: Vec<Course> = (0..10).map(of).collect();
@@ -203,7 +203,7 @@ fn f34_who_is_killed_first_moves_the_waste() {
 }
 
 #[test]
-fn f34_a_mesh_takes_as_long_as_its_steps() {
+fn a_mesh_takes_as_long_as_its_steps() {
     for seed in 0..3 {
         let steps = steps(seed);
         let course = run(

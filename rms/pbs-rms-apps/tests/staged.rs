@@ -33,7 +33,7 @@ fn begun(announce_s: u64) -> Staged {
 }
 
 #[test]
-fn f32_the_pre_allocation_is_for_the_largest_stage() {
+fn the_pre_allocation_is_for_the_largest_stage() {
     let stages = [(20, 1), (0, 9), (10, 3)].map(|(s, nodes)| Step::new(s * S, nodes));
     let wishes = Staged::new(stages.to_vec(), 0).connect(0);
     let request = |label, kind, nodes, duration_ns, how| {
@@ -55,7 +55,7 @@ fn f32_the_pre_allocation_is_for_the_largest_stage() {
 }
 
 #[test]
-fn f16_the_next_stage_asks_when_the_one_before_has_ended() {
+fn the_next_stage_asks_when_the_one_before_has_ended() {
     let mut staged = begun(0);
     assert_eq!(staged.next_ns(), None);
     assert_eq!(staged.task_expected(S, 0, 15 * S), []);
@@ -70,7 +70,7 @@ fn f16_the_next_stage_asks_when_the_one_before_has_ended() {
 }
 
 #[test]
-fn f17_the_next_stage_is_announced_for_when_this_one_is_to_end() {
+fn the_next_stage_is_announced_for_the_end_of_this_one() {
     let mut staged = begun(5);
     assert_eq!(staged.task_expected(S, 0, 15 * S), []);
     assert_eq!(staged.next_ns(), Some(10 * S));
@@ -84,7 +84,7 @@ fn f17_the_next_stage_is_announced_for_when_this_one_is_to_end() {
 }
 
 #[test]
-fn f32_a_task_that_is_late_announces_that_it_needs_its_nodes_for_longer() {
+fn a_late_task_announces_that_it_needs_its_nodes_for_longer() {
     let mut staged = begun(0);
     // 8 s more than there are, and a quarter of that to spare; from 20 s on.
     assert_eq!(staged.task_expected(4 * S, 0, 28 * S), [update(1, 10, 16)]);
@@ -99,7 +99,7 @@ fn f32_a_task_that_is_late_announces_that_it_needs_its_nodes_for_longer() {
 }
 
 #[test]
-fn f12_what_is_refused_is_as_before() {
+fn a_refused_update_changes_nothing() {
     let mut staged = begun(5);
     assert_eq!(staged.task_expected(4 * S, 0, 28 * S), [update(1, 10, 16)]);
     assert_eq!(staged.refused(4 * S, Staged::NODES), []);
@@ -111,7 +111,7 @@ fn f12_what_is_refused_is_as_before() {
 }
 
 #[test]
-fn f12_without_more_nodes_the_tasks_run_a_few_at_a_time() {
+fn without_more_nodes_the_tasks_run_a_few_at_a_time() {
     let mut staged = begun(5);
     assert_eq!(staged.task_expected(S, 0, 15 * S), []);
     assert_eq!(staged.wake(10 * S), [update(3, 20, 5)]);
@@ -128,7 +128,7 @@ fn f12_without_more_nodes_the_tasks_run_a_few_at_a_time() {
 }
 
 #[test]
-fn f25_tasks_of_a_request_that_is_over_are_not_waited_for() {
+fn tasks_of_an_ended_request_are_not_waited_for() {
     let mut staged = begun(0);
     assert_eq!(staged.run_out(20 * S, Staged::NODES), done());
     assert_eq!(staged.task_ended(20 * S, 0), []);
@@ -136,7 +136,7 @@ fn f25_tasks_of_a_request_that_is_over_are_not_waited_for() {
 }
 
 #[test]
-fn f17_what_it_was_to_have_for_longer_becomes_the_next_stage_s() {
+fn an_extension_becomes_part_of_the_next_stage() {
     let mut staged = begun(5);
     assert_eq!(staged.task_expected(4 * S, 0, 28 * S), [update(1, 10, 16)]);
     // It is to end at 28 s, and would have its node for longer from 20 s on.

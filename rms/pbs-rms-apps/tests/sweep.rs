@@ -36,7 +36,7 @@ fn give(psa: &mut Psa, now_s: u64, nodes: u64) -> Vec<Wish> {
 }
 
 #[test]
-fn t8_f34_an_announced_drop_wastes_nothing() {
+fn an_announced_drop_wastes_nothing() {
     let mut psa = Psa::new(60 * S);
     psa.connect(0);
     // Of 10 nodes a mesh has 4, and has announced 6 in 100 s.
@@ -62,7 +62,7 @@ fn t8_f34_an_announced_drop_wastes_nothing() {
 }
 
 #[test]
-fn t8_f34_a_spontaneous_drop_wastes_what_was_done() {
+fn a_spontaneous_drop_wastes_the_work_done() {
     for order in [KillOrder::Youngest, KillOrder::Oldest] {
         let mut psa = Psa::new(60 * S).with_kill_order(order);
         see(&mut psa, 0, &[(FOREVER, 6)]);
@@ -81,7 +81,7 @@ fn t8_f34_a_spontaneous_drop_wastes_what_was_done() {
 }
 
 #[test]
-fn f34_the_youngest_lose_least() {
+fn killing_the_youngest_tasks_loses_least() {
     let wasted = |order| {
         let mut psa = Psa::new(60 * S).with_kill_order(order);
         see(&mut psa, 0, &[(FOREVER, 2)]);
@@ -100,7 +100,7 @@ fn f34_the_youngest_lose_least() {
 }
 
 #[test]
-fn f34_holes_that_are_too_short_are_left_to_others() {
+fn too_short_holes_are_left_to_others() {
     let mut psa = Psa::new(600 * S);
     // 10 nodes for 599 s, and 3 for ever.
     assert_eq!(
@@ -122,7 +122,7 @@ fn f34_holes_that_are_too_short_are_left_to_others() {
 }
 
 #[test]
-fn f34_what_it_gets_less_of_it_does_not_ask_for_at_once() {
+fn a_shrunk_request_is_not_enlarged_at_once() {
     let mut psa = Psa::new(60 * S);
     see(&mut psa, 0, &[(FOREVER, 6)]);
     let wishes = give(&mut psa, 0, 4);
@@ -131,7 +131,7 @@ fn f34_what_it_gets_less_of_it_does_not_ask_for_at_once() {
 }
 
 #[test]
-fn f34_none_is_no_request_and_some_are_a_new_one() {
+fn a_request_for_no_node_ends_and_a_later_one_is_new() {
     let mut psa = Psa::new(60 * S);
     assert_eq!(see(&mut psa, 0, &[(FOREVER, 0)]), []);
     see(&mut psa, 1, &[(FOREVER, 2)]);
@@ -146,7 +146,7 @@ fn f34_none_is_no_request_and_some_are_a_new_one() {
 }
 
 #[test]
-fn f34_idle_nodes_are_counted() {
+fn idle_nodes_are_counted() {
     let mut psa = Psa::new(10 * S);
     see(&mut psa, 0, &[(FOREVER, 3)]);
     give(&mut psa, 0, 3);
@@ -229,7 +229,7 @@ fn course(seed: u64, is_foreseen: bool) -> Psa {
 }
 
 #[test]
-fn f34_it_never_has_more_tasks_than_its_view_allows() {
+fn a_sweep_never_has_more_tasks_than_its_view_allows() {
     let killed = (0..500).map(|seed| {
         let psa = course(seed, false);
         psa.account().killed
@@ -238,7 +238,7 @@ fn f34_it_never_has_more_tasks_than_its_view_allows() {
 }
 
 #[test]
-fn f34_what_drains_wastes_nothing() {
+fn draining_tasks_waste_nothing() {
     let done = (0..500).map(|seed| {
         let account = course(seed, true).account();
         assert_eq!(
@@ -252,7 +252,7 @@ fn f34_what_drains_wastes_nothing() {
 }
 
 #[test]
-fn f34_jobs_run_until_one_is_told() {
+fn jobs_of_a_sweep_run_until_their_end_is_reported() {
     let mut psa = Psa::of_jobs(10 * S, 5);
     psa.connect(0);
     assert_eq!(wanted(&see(&mut psa, 0, &[(FOREVER, 3)])), Some(3));
@@ -276,7 +276,7 @@ fn f34_jobs_run_until_one_is_told() {
 }
 
 #[test]
-fn f34_jobs_that_a_drop_would_kill_are_not_started() {
+fn jobs_that_a_drop_would_kill_are_not_started() {
     let mut psa = Psa::of_jobs(10 * S, 100);
     psa.connect(0);
     see(&mut psa, 0, &[(FOREVER, 3)]);
@@ -303,7 +303,7 @@ fn f34_jobs_that_a_drop_would_kill_are_not_started() {
 }
 
 #[test]
-fn f34_jobs_that_were_killed_are_run_again() {
+fn killed_jobs_are_run_again() {
     let mut psa = Psa::of_jobs(10 * S, 3);
     psa.connect(0);
     see(&mut psa, 0, &[(FOREVER, 3)]);

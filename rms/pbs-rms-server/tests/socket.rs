@@ -69,7 +69,7 @@ fn asked(kind: &str, nodes: u64) -> Asked {
 }
 
 #[test]
-fn t7_f06_f14_f24_an_application_grows_and_a_sweep_makes_room() {
+fn an_application_grows_and_a_sweep_makes_room() {
     let path = start("grows");
     let mut client = Client::connect_to(&path).expect("it serves");
     let connected = client.connect("mesh").expect("a session");
@@ -131,7 +131,7 @@ fn t7_f06_f14_f24_an_application_grows_and_a_sweep_makes_room() {
 }
 
 #[test]
-fn t7_f25_who_gives_nothing_back_is_ended() {
+fn a_session_that_keeps_its_nodes_is_ended() {
     let path = start("violation");
     let mut client = Client::connect_to(&path).expect("it serves");
     let sweep = client.connect("sweep").expect("a session").session;
@@ -160,7 +160,7 @@ fn t7_f25_who_gives_nothing_back_is_ended() {
 }
 
 #[test]
-fn f17_f26_what_is_announced_has_two_numbers_and_each_is_told() {
+fn an_announced_update_has_two_requests_and_both_are_notified() {
     let path = start("announced");
     let mut client = Client::connect_to(&path).expect("it serves");
     let session = client.connect("it").expect("a session").session;
@@ -193,7 +193,7 @@ fn f17_f26_what_is_announced_has_two_numbers_and_each_is_told() {
 }
 
 #[test]
-fn f40_f41_who_asks_is_told_which_nodes_nobody_wants() {
+fn idle_nodes_are_reported_on_request() {
     let path = start("idle");
     let mut client = Client::connect_to(&path).expect("it serves");
     let session = client.connect("it").expect("a session").session;
@@ -213,7 +213,7 @@ fn f40_f41_who_asks_is_told_which_nodes_nobody_wants() {
 }
 
 #[test]
-fn f01_a_session_that_nobody_monitors_ends() {
+fn a_session_without_a_monitor_ends() {
     let path = start("absent");
     let mut client = Client::connect_to(&path).expect("it serves");
     let session = client.connect("gone").expect("a session").session;
@@ -229,7 +229,7 @@ fn f01_a_session_that_nobody_monitors_ends() {
 }
 
 #[test]
-fn f02_f12_what_can_t_be_is_said_and_changes_nothing() {
+fn an_impossible_request_is_refused_and_changes_nothing() {
     let path = start("refused");
     let mut client = Client::connect_to(&path).expect("it serves");
     let session = client.connect("it").expect("a session").session;
@@ -251,7 +251,7 @@ fn f02_f12_what_can_t_be_is_said_and_changes_nothing() {
 }
 
 #[test]
-fn f42_a_crash_loses_nothing() {
+fn a_crash_loses_nothing() {
     let journal = directory("crash").join("kept");
     let open = || Hub::open(settings(), Some(&journal)).expect("a hub");
     let serve_once = |name: &str| {

@@ -162,7 +162,7 @@ mod tests {
     use pbs_gen::{Random, Stream};
 
     #[test]
-    fn f24_what_is_put_back_is_whole_again() {
+    fn returned_nodes_join_their_neighbours() {
         let mut pool = Pool::new(10);
         let taken = pool.take(7, &[], NodeChoice::Lowest);
         assert_eq!(taken, [0, 1, 2, 3, 4, 5, 6]);
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn f40_neighbours_are_the_tightest_run() {
+    fn neighbours_are_the_tightest_run() {
         let mut pool = Pool::new(10);
         assert!(pool.take_one(2) && pool.take_one(6) && !pool.take_one(6));
         // Free are 0 and 1, 3 to 5, 7 to 9.
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn f40_the_lowest_are_those_of_a_set() {
+    fn preferred_and_then_lowest_nodes_are_taken() {
         for seed in 0..60 {
             let mut random = Random::new(seed, Stream::Messages);
             let size = 1 + random.index(200) as u32;

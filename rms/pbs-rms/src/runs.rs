@@ -26,7 +26,7 @@ mod tests {
     struct It(#[serde(with = "super")] Vec<u32>);
 
     #[test]
-    fn f42_what_is_kept_is_short_and_in_order() {
+    fn stored_runs_are_short_and_in_order() {
         let nodes = [5, 6, 7, 1, 2, 9, 8];
         let text = serde_json::to_string(&It(nodes.to_vec())).expect("plain values");
         assert_eq!(text, "[[5,3],[1,2],[9,1],[8,1]]");

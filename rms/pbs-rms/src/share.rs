@@ -329,14 +329,14 @@ mod tests {
     }
 
     #[test]
-    fn t6_f21_f22_f23_what_one_leaves_another_may_have() {
+    fn unused_shares_go_to_others() {
         assert_eq!(shares(12, &[3, 5, 0], false), [7, 9, 4]);
         assert_eq!(shares(12, &[3, 5, 0], true), [6, 6, 4]);
         assert_eq!(shares(10, &[3, 9], false), [5, 7]);
     }
 
     #[test]
-    fn f20_f21_the_rest_is_for_the_earliest() {
+    fn the_remainder_goes_to_the_earliest() {
         // Each may have 3; the first two take less than that all the same.
         assert_eq!(shares(9, &[2, 3, 10], false), [3, 3, 4]);
         assert_eq!(shares(11, &[9, 1, 9, 9], false), [4, 2, 3, 3]);
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn f20_f21_no_more_is_divided_than_there_is() {
+    fn no_more_is_divided_than_there_is() {
         // All wants of up to four sessions, against the definition: nobody's part can grow
         // without that of somebody shrinking who has no more.
         for code in 0..6_u64.pow(4) {
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn f14_changes_are_where_someone_s_part_changes() {
+    fn changes_lie_where_a_share_changes() {
         let mut wants = Steps::default();
         wants.add(0..FOREVER, 6);
         let all = vec![(AppId(1), wants)];

@@ -64,7 +64,7 @@ fn busy() -> (Driver, AppId) {
 }
 
 #[test]
-fn f09_figure_5_the_three_constraints() {
+fn the_three_constraints_are_as_in_figure_5() {
     // The second one would fit at once, if it was free; with the first or after it, it does
     // not, and they stay together.
     let draw = |how: fn(RequestId, pbs_rms::Ask) -> pbs_rms::Ask| {
@@ -92,7 +92,7 @@ fn f09_figure_5_the_three_constraints() {
 }
 
 #[test]
-fn f16_f17_figure_6_performing_an_update() {
+fn updates_are_performed_as_in_figure_6() {
     // (a): what there is before; (b): at once; (c): announced.
     let draw = |announce_ns: Option<u64>| {
         let mut rms = Driver::new(8);
@@ -124,7 +124,7 @@ fn f16_f17_figure_6_performing_an_update() {
 }
 
 #[test]
-fn f13_figure_7_views_of_a_cluster() {
+fn views_of_a_cluster_are_as_in_figure_7() {
     let mut rms = Driver::new(10);
     let (app, other) = (rms.connect(), rms.connect());
     let first = rms.request(app, ask(PreAllocation, 7, 100));
@@ -148,7 +148,7 @@ fn f13_figure_7_views_of_a_cluster() {
 }
 
 #[test]
-fn f09_f10_figure_12_trees_of_requests() {
+fn trees_of_requests_are_as_in_figure_12() {
     // Of each type trees of their own: the roots are those that hang on nothing, or on another
     // type.
     //

@@ -10,7 +10,7 @@ use Kind::{NonPreemptible, PreAllocation, Preemptible};
 const SECOND_NS: u64 = 1_000_000_000;
 
 #[test]
-fn f37_f38_accounts_are_by_type_and_idle_is_told_apart() {
+fn accounts_are_by_type_and_count_idle_time_apart() {
     let prices = Prices {
         pre_allocation: 1_000_000,
         non_preemptible: 3_600_000,
@@ -52,7 +52,7 @@ fn f37_f38_accounts_are_by_type_and_idle_is_told_apart() {
 }
 
 #[test]
-fn f41_what_nobody_has_asked_for_is_told() {
+fn unrequested_nodes_are_reported_idle() {
     let mut rms = Driver::new(6);
     let app = rms.connect();
     rms.request(app, ask(NonPreemptible, 2, FOREVER));
@@ -76,7 +76,7 @@ fn f41_what_nobody_has_asked_for_is_told() {
 }
 
 #[test]
-fn f10_what_hangs_on_another_type_waits_for_it() {
+fn a_request_waits_for_its_parent_of_another_type() {
     let mut rms = Driver::new(10);
     let (blocker, app) = (rms.connect(), rms.connect());
     rms.request(blocker, ask(NonPreemptible, 6, 50));
@@ -105,7 +105,7 @@ fn f10_what_hangs_on_another_type_waits_for_it() {
 }
 
 #[test]
-fn f26_the_end_of_a_duration_kills() {
+fn the_end_of_a_duration_kills() {
     let mut rms = Driver::new(4);
     let app = rms.connect();
     let short = rms.request(app, ask(NonPreemptible, 3, 10));
@@ -126,7 +126,7 @@ fn f26_the_end_of_a_duration_kills() {
 }
 
 #[test]
-fn f13_clusters_are_apart_and_can_be_had_together() {
+fn clusters_are_separate_and_can_be_requested_together() {
     let mut rms = Driver::with(policy(), &[4, 8]);
     let app = rms.connect();
     let on = |cluster, request: pbs_rms::Ask| pbs_rms::Ask { cluster, ..request };
@@ -147,7 +147,7 @@ fn f13_clusters_are_apart_and_can_be_had_together() {
 }
 
 #[test]
-fn f09_a_successor_that_found_no_room_may_find_some_later() {
+fn a_successor_without_room_may_find_some_later() {
     let mut rms = Driver::new(10);
     let (app, other) = (rms.connect(), rms.connect());
     let first = rms.request(app, ask(NonPreemptible, 4, 100));

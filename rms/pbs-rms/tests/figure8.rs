@@ -66,7 +66,7 @@ const GOLDEN: &str = "\
 ";
 
 #[test]
-fn f16_f24_the_15_steps_of_figure_8() {
+fn the_message_trace_is_that_of_figure_8() {
     // Both updates as the figure has them, in two messages, and as one.
     for is_one_message in [false, true] {
         let mut rms = Driver::new(8);

@@ -65,7 +65,7 @@ fn fit(chain: &[(u64, u64)], row: &Row) -> Vec<u64> {
 }
 
 #[test]
-fn f18_f20_chains_are_where_the_printed_algorithm_places_them() {
+fn chains_are_where_the_printed_algorithm_places_them() {
     for seed in 0..300 {
         let mut random = Random::new(seed, Stream::Messages);
         let nodes = 4 + random.below(12);
@@ -166,7 +166,7 @@ fn divided(nodes: u64, wants: &[u64]) -> Vec<u64> {
 }
 
 #[test]
-fn f20_f21_preemptible_nodes_are_divided_as_by_the_printed_rounds() {
+fn preemptible_nodes_are_divided_as_by_the_printed_rounds() {
     let (mut compared, mut crowded) = (0, 0);
     for seed in 0..2_000 {
         let mut random = Random::new(seed, Stream::Messages);
@@ -196,7 +196,7 @@ fn f20_f21_preemptible_nodes_are_divided_as_by_the_printed_rounds() {
 }
 
 #[test]
-fn f20_f21_a_wish_that_is_met_is_no_reason_to_give_more() {
+fn a_satisfied_request_gets_no_more() {
     // As printed, the second is inactive in the second round, and sees a node of the third.
     for wants in [[2, 3, 10], [2, 3, 9]] {
         assert_eq!(eq_schedule(9, &wants), (vec![3, 4, 4], true));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What the report describes, feature by feature: a test is named after the numbers of those that
-//! it needs (Documentation/evolving.rst).
+//! Sessions and requests as the report describes them.  Documentation/features.rst names the tests
+//! of each feature.
 
 mod driver;
 
@@ -18,7 +18,7 @@ fn cap(from_ns: u64, steps: &[(u64, u64)]) -> Cap {
 }
 
 #[test]
-fn f01_sessions_come_in_the_order_of_connection_and_end_with_all_they_have() {
+fn sessions_come_in_the_order_of_connection_and_end_with_all_their_requests() {
     let mut rms = Driver::new(10);
     let first = rms.rms.connect("first", 0);
     let second = rms.rms.connect("second", 0);
@@ -41,7 +41,7 @@ fn f01_sessions_come_in_the_order_of_connection_and_end_with_all_they_have() {
 }
 
 #[test]
-fn f02_a_request_has_all_its_attributes() {
+fn a_request_has_all_its_attributes() {
     let mut rms = Driver::with(policy(), &[4, 8]);
     let app = rms.connect();
     let all = rms.request(
@@ -93,7 +93,7 @@ fn f02_a_request_has_all_its_attributes() {
 }
 
 #[test]
-fn f03_done_says_which_nodes_are_released() {
+fn done_names_the_released_nodes() {
     let mut rms = Driver::new(10);
     let app = rms.connect();
     let old = rms.request(app, ask(NonPreemptible, 4, FOREVER));
@@ -131,7 +131,7 @@ fn f03_done_says_which_nodes_are_released() {
 }
 
 #[test]
-fn f04_an_update_is_both_messages_at_once() {
+fn an_update_is_both_messages_at_once() {
     let begin = || {
         let mut rms = Driver::new(10);
         let app = rms.connect();
@@ -168,7 +168,7 @@ fn f04_an_update_is_both_messages_at_once() {
 }
 
 #[test]
-fn f07_what_is_outside_is_as_if_pre_allocated_and_a_rest_too() {
+fn requests_outside_a_pre_allocation_are_wrapped_in_one() {
     let mut rms = Driver::with(policy(), &[10, 6]);
     let (app, other) = (rms.connect(), rms.connect());
     let on = |cluster, request: Ask| Ask { cluster, ..request };
@@ -203,7 +203,7 @@ fn f07_what_is_outside_is_as_if_pre_allocated_and_a_rest_too() {
 }
 
 #[test]
-fn f08_a_preemptible_request_may_get_fewer() {
+fn a_preemptible_request_may_get_fewer_nodes() {
     // A.1: a malleable one asks for more while one that evolves does, before one pass.
     let mut rms = Driver::new(10);
     let (nea, app) = (rms.connect(), rms.connect());
@@ -234,7 +234,7 @@ fn f08_a_preemptible_request_may_get_fewer() {
 }
 
 #[test]
-fn f10_what_can_t_start_with_another_type_never_does() {
+fn a_request_that_cannot_start_with_its_parent_never_starts() {
     let mut rms = Driver::new(10);
     let app = rms.connect();
     let all = rms.request(app, ask(PreAllocation, 4, FOREVER));
@@ -266,7 +266,7 @@ fn f10_what_can_t_start_with_another_type_never_does() {
 }
 
 #[test]
-fn f12_a_pre_allocation_that_can_t_grow_is_as_it_was() {
+fn a_pre_allocation_that_cannot_grow_is_as_it_was() {
     // The example of A.6.
     let mut rms = Driver::new(10);
     let (app, other) = (rms.connect(), rms.connect());
@@ -296,7 +296,7 @@ fn seen(notices: &[Notice]) -> Vec<(pbs_rms::AppId, usize)> {
 }
 
 #[test]
-fn f14_who_sees_something_else_is_told_and_nobody_besides() {
+fn only_sessions_whose_view_changed_are_notified() {
     let mut rms = Driver::with(policy(), &[4, 8]);
     let app = rms.connect();
     assert_eq!(seen(&rms.pass(0)), [(app, 0), (app, 1)]);
@@ -324,7 +324,7 @@ fn f14_who_sees_something_else_is_told_and_nobody_besides() {
 }
 
 #[test]
-fn f18_gaps_are_filled_where_that_delays_nobody() {
+fn gaps_are_filled_where_that_delays_nobody() {
     let mut rms = Driver::new(10);
     let mut one = |nodes, duration_ns| {
         let app = rms.connect();
@@ -348,7 +348,7 @@ fn f18_gaps_are_filled_where_that_delays_nobody() {
 }
 
 #[test]
-fn f19_what_runs_to_completion_is_placed_inside() {
+fn non_preemptible_requests_are_placed_inside_pre_allocations() {
     let mut rms = Driver::new(16);
     let app = rms.connect();
     let all = rms.request(app, ask(PreAllocation, 8, FOREVER));
@@ -394,7 +394,7 @@ fn parts(nodes: u64, wants: &[u64], is_strict: bool) -> Vec<(u64, u64)> {
 }
 
 #[test]
-fn t6_f21_f22_f23_sessions_see_what_others_leave_or_their_part() {
+fn sessions_see_their_share_or_the_rest_of_others() {
     assert_eq!(parts(12, &[3, 5, 0], false), [(7, 3), (9, 5), (4, 0)]);
     // Strictly, those two see 6 each, and one that comes would be one of three.
     assert_eq!(parts(12, &[3, 5, 0], true), [(6, 3), (6, 5), (4, 0)]);
@@ -406,7 +406,7 @@ fn t6_f21_f22_f23_sessions_see_what_others_leave_or_their_part() {
 }
 
 #[test]
-fn f23_one_that_becomes_active_takes_its_part() {
+fn a_session_that_becomes_active_takes_its_share() {
     let mut rms = Driver::new(12);
     let (first, second) = (rms.connect(), rms.connect());
     let spare = rms.request(first, ask(Preemptible, 12, FOREVER));
@@ -427,7 +427,7 @@ fn f23_one_that_becomes_active_takes_its_part() {
 }
 
 #[test]
-fn f32_an_announcement_may_be_changed_until_it_takes_effect() {
+fn an_announcement_may_be_changed_until_it_takes_effect() {
     let mut rms = Driver::new(10);
     let (app, other) = (rms.connect(), rms.connect());
     let used = rms.request(app, ask(NonPreemptible, 4, FOREVER));
@@ -460,7 +460,7 @@ fn kept(rms: &Rms) -> (Counters, Vec<(pbs_rms::AppId, Session)>) {
 }
 
 #[test]
-fn f42_sessions_and_nodes_outlive_a_crash() {
+fn sessions_and_nodes_outlive_a_crash() {
     let mut rms = Driver::new(10);
     let (nea, psa) = (rms.connect(), rms.connect());
     let all = rms.request(nea, ask(PreAllocation, 8, FOREVER));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What is easily got wrong, case by case, by numbers that follow from the report: a test is
-//! named after the number of its case (t) and of what it needs (f; Documentation/evolving.rst).
+//! Cases that are easily got wrong, with figures that follow from the report.
+//! Documentation/features.rst names the tests of each feature.
 
 mod driver;
 
@@ -18,7 +18,7 @@ fn cap(steps: &[(u64, u64)]) -> Cap {
 }
 
 #[test]
-fn t1_f03_f16_a_successor_keeps_its_nodes() {
+fn a_successor_keeps_its_nodes() {
     let mut rms = Driver::new(10);
     let app = rms.connect();
     let old = rms.request(app, ask(NonPreemptible, 4, FOREVER));
@@ -57,7 +57,7 @@ fn t1_f03_f16_a_successor_keeps_its_nodes() {
 }
 
 #[test]
-fn t2_f09_f20_what_hangs_on_what_has_started_is_booked() {
+fn successors_of_a_started_request_are_booked() {
     let mut rms = Driver::new(10);
     let (app, other) = (rms.connect(), rms.connect());
     let first = rms.request(app, ask(NonPreemptible, 4, 100));
@@ -83,7 +83,7 @@ fn t2_f09_f20_what_hangs_on_what_has_started_is_booked() {
 }
 
 #[test]
-fn t3_f09_f20_a_child_pushes_its_parent_back() {
+fn a_child_pushes_its_parent_back() {
     let mut rms = Driver::new(8);
     let (blocker, app) = (rms.connect(), rms.connect());
     // 4 nodes are free until 20, then 2 until 30, then all.
@@ -100,7 +100,7 @@ fn t3_f09_f20_a_child_pushes_its_parent_back() {
 }
 
 #[test]
-fn t4_f11_what_overlaps_adds_up() {
+fn overlapping_requests_add_up() {
     // 4 nodes are free until 10, and then all: of 12 nodes both have enough, of 10 never.
     for (nodes, is_enough) in [(12, true), (10, false)] {
         let mut rms = Driver::new(nodes);
@@ -137,7 +137,7 @@ fn t4_f11_what_overlaps_adds_up() {
 }
 
 #[test]
-fn t5_f05_f06_what_is_pre_allocated_is_not_free() {
+fn pre_allocated_nodes_are_not_free() {
     let mut rms = Driver::new(10);
     let (nea, other) = (rms.connect(), rms.connect());
     let all = rms.request(nea, ask(PreAllocation, 8, 1000));
@@ -154,7 +154,7 @@ fn t5_f05_f06_what_is_pre_allocated_is_not_free() {
 }
 
 #[test]
-fn t9_f07_f12_an_outgrown_pre_allocation_is_refused_and_nothing_changes() {
+fn an_outgrown_pre_allocation_is_refused_and_nothing_changes() {
     let mut rms = Driver::new(16);
     let (nea, other) = (rms.connect(), rms.connect());
     let all = rms.request(nea, ask(PreAllocation, 10, FOREVER));
@@ -180,7 +180,7 @@ fn t9_f07_f12_an_outgrown_pre_allocation_is_refused_and_nothing_changes() {
 }
 
 #[test]
-fn t7_f24_nodes_come_when_others_have_given_them() {
+fn nodes_arrive_when_others_have_released_them() {
     let mut rms = Driver::new(10);
     let (nea, psa) = (rms.connect(), rms.connect());
     let all = rms.request(nea, ask(PreAllocation, 8, FOREVER));
@@ -203,7 +203,7 @@ fn t7_f24_nodes_come_when_others_have_given_them() {
 }
 
 #[test]
-fn t7_f25_f37_who_gives_nothing_back_loses_its_session() {
+fn a_session_that_releases_nothing_is_ended() {
     let mut rms = Driver::new(10);
     let (nea, psa) = (rms.connect(), rms.connect());
     let all = rms.request(nea, ask(PreAllocation, 8, FOREVER));
@@ -243,7 +243,7 @@ fn t7_f25_f37_who_gives_nothing_back_loses_its_session() {
 }
 
 #[test]
-fn t8_f17_what_is_announced_is_seen_before() {
+fn an_announced_update_is_seen_before() {
     let mut rms = Driver::new(10);
     let (app, psa) = (rms.connect(), rms.connect());
     let used = rms.request(app, ask(NonPreemptible, 4, FOREVER));
@@ -268,7 +268,7 @@ fn t8_f17_what_is_announced_is_seen_before() {
 }
 
 #[test]
-fn t10_f01_f39_the_order_is_that_of_connection_or_of_requests() {
+fn the_order_is_that_of_connection_or_of_requests() {
     for (order, first, second) in [(Order::Connection, 100, 150), (Order::Request, 150, 100)] {
         let policy = Policy {
             order,
@@ -289,7 +289,7 @@ fn t10_f01_f39_the_order_is_that_of_connection_or_of_requests() {
 }
 
 #[test]
-fn t10_f15_passes_keep_their_distance() {
+fn passes_keep_their_distance() {
     let policy = Policy {
         interval_ns: 1000,
         ..driver::policy()
@@ -314,7 +314,7 @@ fn t10_f15_passes_keep_their_distance() {
 }
 
 #[test]
-fn f27_f39_limits_clip_what_is_seen_and_given() {
+fn limits_clip_views_and_allocations() {
     let limits = Limits {
         nodes: 6,
         requests: 3,
@@ -341,7 +341,7 @@ fn f27_f39_limits_clip_what_is_seen_and_given() {
 }
 
 #[test]
-fn f40_nodes_are_neighbours_where_that_is_wanted() {
+fn nodes_are_neighbours_where_that_is_wanted() {
     let policy = Policy {
         choice: NodeChoice::Contiguous,
         ..driver::policy()
@@ -363,7 +363,7 @@ fn f40_nodes_are_neighbours_where_that_is_wanted() {
 }
 
 #[test]
-fn f04_an_update_of_what_waits_takes_its_place() {
+fn an_update_of_a_waiting_request_takes_its_place() {
     let mut rms = Driver::new(10);
     let app = rms.connect();
     rms.request(app, ask(NonPreemptible, 10, 100));

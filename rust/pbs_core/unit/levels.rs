@@ -293,8 +293,9 @@ fn waiting(idle_is_lateness: u64, wait_ns: u64) -> Scene {
     scene
 }
 
+/// Section 3.3.8.
 #[test]
-fn section_3_3_8_waiting_lessens_earliness_if_it_is_to() {
+fn waiting_lessens_earliness_if_configured() {
     assert_eq!(waiting(0, 60).log.lines(), ["early node: 1.1 at 900"]);
     assert_eq!(waiting(1, 49).log.lines(), ["early node: 1.1 at 900"]);
     // −200 and 50 are −150.

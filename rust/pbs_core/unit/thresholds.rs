@@ -36,8 +36,9 @@ const HALF: Progress = Progress {
     buffer_insns: 40_000,
 };
 
+/// Section 3.2.2.
 #[test]
-fn section_3_2_2_t1_of_100_units_and_of_10_000() {
+fn t1_of_100_units_and_of_10_000() {
     // "an average task length of 100 time units, and σ_t1 set to 1.05"
     assert_eq!(UNITS.at_one().t1_insns(100), 105);
     assert_eq!(UNITS.at_one().t1_insns(10_000), 10_500);
@@ -49,8 +50,9 @@ fn section_3_2_2_t1_of_100_units_and_of_10_000() {
     assert_eq!(capped.at_one().t1_insns(10_000), 10_100);
 }
 
+/// Section 3.2.2.
 #[test]
-fn section_3_2_2_t1_at_both_sides_of_its_bounds() {
+fn t1_at_both_sides_of_its_bounds() {
     let config = Config {
         preemption_limit_ns: 100,
         no_preemption_ns: 10,
@@ -94,8 +96,9 @@ fn t1_may_spare_the_last_slot() {
     }
 }
 
+/// Section 3.2.3.
 #[test]
-fn section_3_2_3_long_task_before_a_short_slot() {
+fn a_long_task_before_a_short_slot_is_preempted_at_t1() {
     // 1000 units planned, preempted after 1020, pushed into a slot of 5, a
     // prediction failure not before 1200.
     let config = Config {
@@ -107,8 +110,9 @@ fn section_3_2_3_long_task_before_a_short_slot() {
     assert_eq!(config.at_one().t2_task_insns(1000), 1200);
 }
 
+/// Section 3.3.6.
 #[test]
-fn section_3_3_6_t2_task_at_both_sides_of_its_bounds() {
+fn t2_task_at_both_sides_of_its_bounds() {
     let config = Config {
         sigma_t2_permille: 1500,
         t2_spacer_ns: 20,
@@ -138,7 +142,7 @@ fn section_3_3_6_t2_task_at_both_sides_of_its_bounds() {
 }
 
 #[test]
-fn listing_5_has_the_numbers_of_t2() {
+fn the_listing_has_the_numbers_of_t2() {
     let config = Config::DEFAULT;
     // INS_PER_TICK is 4,000,000, PBS_HZ 250.
     assert_eq!(config.t2_spacer_ns, 5 * 4_000_000);
@@ -174,8 +178,9 @@ fn defaults_are_what_the_text_asks_for() {
     assert!(t2_insns(config.stress_reset) > t2_insns(0));
 }
 
+/// Section 3.3.8.
 #[test]
-fn section_3_3_8_tm2_task_mirrors_t2_task() {
+fn tm2_task_mirrors_t2_task() {
     let config = Config {
         sigma_t2_permille: 1500,
         t2_spacer_ns: 20,
@@ -201,8 +206,9 @@ fn section_3_3_8_tm2_task_mirrors_t2_task() {
     assert_eq!(config.at_one().tm2_task_insns(1_000_000), 999_000);
 }
 
+/// Section 3.3.8.
 #[test]
-fn section_3_3_8_sigma_tm2_is_positive_only_below_a_sigma_t2_of_2() {
+fn sigma_tm2_is_positive_only_below_a_sigma_t2_of_2() {
     let with = |sigma_t2_permille| Config {
         sigma_t2_permille,
         t2_task_signaling_limit_ns: 10_000,
@@ -218,8 +224,9 @@ fn section_3_3_8_sigma_tm2_is_positive_only_below_a_sigma_t2_of_2() {
     assert_eq!(with(100_000).at_one().tm2_task_insns(10_001), 1);
 }
 
+/// Section 3.3.6.
 #[test]
-fn section_3_3_6_capacity_buffer_of_100_000_to_90_000() {
+fn a_capacity_buffer_of_100_000_to_90_000_is_a_ninth() {
     // 1,000,000 instructions are expected to take 11.111 ticks of 90,000 and
     // take 10 of 100,000: "CAPACITY_BUFFER would be defined as 1,111".
     let config = Config {
@@ -238,8 +245,9 @@ fn section_3_3_6_capacity_buffer_of_100_000_to_90_000() {
     assert_eq!(none.at_one().capacity_buffer_insns(1_000_000), 0);
 }
 
+/// Section 3.3.6.
 #[test]
-fn section_3_3_6_figure_5_modifies_the_buffer_step_by_step() {
+fn the_buffer_is_modified_step_by_step_as_in_figure_5() {
     // Extra plan capacity 10 % of 40,000; for each of 4 processes 1000; half
     // of that is cleared.
     let config = UNITS;
@@ -261,8 +269,9 @@ fn section_3_3_6_figure_5_modifies_the_buffer_step_by_step() {
     assert_eq!(nothing.at_one().cleared_plan_buffer_insns(40_000, 4), 0);
 }
 
+/// Section 3.3.6.
 #[test]
-fn section_3_3_6_allowed_plan_buffer_grows_with_progress() {
+fn the_allowed_plan_buffer_grows_with_progress() {
     let config = UNITS;
     let at = |retired_insns| {
         let progress = Progress {
@@ -283,8 +292,9 @@ fn section_3_3_6_allowed_plan_buffer_grows_with_progress() {
     assert_eq!(at(u64::MAX), 500);
 }
 
+/// Section 3.3.6.
 #[test]
-fn section_3_3_6_t2_process_has_stress_reschedule_time_and_a_minimum() {
+fn t2_process_has_stress_reschedule_time_and_a_minimum() {
     let config = Config {
         reschedule_time_ns: 100,
         t2_min_process_ns: 60,
@@ -307,8 +317,9 @@ fn section_3_3_6_t2_process_has_stress_reschedule_time_and_a_minimum() {
     assert_eq!(config.at_one().t2_process_insns(&new, 4, 0), 60);
 }
 
+/// Section 3.3.6.
 #[test]
-fn section_3_3_6_both_stages_are_the_greater_of_two() {
+fn both_stages_are_the_greater_of_two() {
     // Capacity buffer 600, allowed plan buffer 250.
     let config = UNITS;
     assert_eq!(config.at_one().process_limit_insns(&HALF, 4, 0), 600);
@@ -321,8 +332,9 @@ fn section_3_3_6_both_stages_are_the_greater_of_two() {
     assert_eq!(least.at_one().process_limit_insns(&HALF, 4, 0), 700);
 }
 
+/// Section 3.3.6.
 #[test]
-fn section_3_3_6_t2_node_has_stress_and_a_lower_bound_for_each_process() {
+fn t2_node_has_stress_and_a_lower_bound_for_each_process() {
     let config = Config {
         t2_min_process_ns: 60,
         stress_gain_ns: 7,
@@ -347,8 +359,9 @@ fn section_3_3_6_t2_node_has_stress_and_a_lower_bound_for_each_process() {
     assert_eq!(no_share.at_one().t2_node_insns(1 << 60, 4, 0), 240);
 }
 
+/// Section 3.3.8.
 #[test]
-fn section_3_3_8_tm2_node_is_below_its_lower_bound() {
+fn tm2_node_is_below_its_lower_bound() {
     let config = Config {
         tm2_node_lower_bound_ns: 240,
         stress_gain_ns: 7,
@@ -370,8 +383,9 @@ fn section_3_3_8_tm2_node_is_below_its_lower_bound() {
     assert_eq!(all.at_one().tm2_node_insns(10_000), -10_000);
 }
 
+/// Section 3.3.6.
 #[test]
-fn section_3_3_6_stress_falls_by_one_a_nominal_tick() {
+fn stress_falls_by_one_a_nominal_tick() {
     let config = Config {
         stress_reset: 50,
         stress_gain_ns: 1,

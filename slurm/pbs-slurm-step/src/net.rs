@@ -191,7 +191,7 @@ tasks = [{ insns = 10 }, { insns = 10 }]
 "#;
 
     #[test]
-    fn f19_programs_come_in_the_order_of_their_net() {
+    fn programs_run_in_the_order_of_their_net() {
         let forks = job(FORKS);
         assert_eq!(rounds(&forks), [&["a"][..], &["b", "d"], &["e"], &["c"]]);
         let after = FORKS.replace(
@@ -205,14 +205,14 @@ tasks = [{ insns = 10 }, { insns = 10 }]
     /// One that marks its own tasks is one program, and what it forks begins with it: its end
     /// is not waited for, as it may wait itself.
     #[test]
-    fn f19_what_a_program_forks_begins_beside_it() {
+    fn forked_processes_begin_beside_their_program() {
         let stages = include_str!("../../../samples/jobs/stages.toml");
         let stages = job_from_toml(stages).unwrap();
         assert_eq!(rounds(&stages), [["pbs_stages", "pbs-stages"]]);
     }
 
     #[test]
-    fn f19_a_process_without_a_program_is_told() {
+    fn a_process_without_a_program_is_reported() {
         let none = job("[[process]]\nid = 7\nmemory_bytes = 4096\ntasks = [10]\n");
         let told = Net::new(&none).err();
         assert_eq!(told.as_deref(), Some("process 7 has nothing to run"));

@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn f19_the_outcome_of_a_job_is_that_of_the_step() {
+    fn the_outcome_of_a_job_is_that_of_the_step() {
         let well = program(Some(0), None, None);
         let of = |outcome, kept, programs| end(&shown(outcome, kept, programs));
         assert_eq!(of("complete", Some(true), vec![well.clone()]), End::Well);

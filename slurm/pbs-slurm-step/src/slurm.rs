@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn f19_a_step_is_what_slurm_says() {
+    fn a_step_is_read_from_slurms_environment() {
         let step = of(&[
             ("SLURM_JOB_ID", "71"),
             ("SLURM_NODEID", "2"),
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn f19_a_job_may_have_another_name_on_each_node() {
+    fn a_job_may_have_another_name_on_each_node() {
         let step = of(&[("SLURM_JOB_ID", "71"), ("SLURM_NODEID", "12")]).unwrap();
         assert_eq!(step.name("sort"), None);
         assert_eq!(step.name("sort-%n").as_deref(), Some("sort-12"));

@@ -33,7 +33,7 @@ fn forks() -> String {
 
 /// It is told once, and all programs run in the order of the net.
 #[test]
-fn f19_without_the_class_programs_run_in_their_order() {
+fn without_the_class_programs_run_in_their_order() {
     let directory = directory("order");
     let mut told = Told::default();
     let end = run(&directory, NO_DEVICE, &job(&forks()), &mut told);
@@ -46,7 +46,7 @@ fn f19_without_the_class_programs_run_in_their_order() {
 }
 
 #[test]
-fn f19_without_a_service_programs_run_all_the_same() {
+fn without_a_service_programs_run_all_the_same() {
     let directory = directory("nobody");
     let mut told = Told::default();
     let job = job(&process(1, "echo $PBS_JOB_NAME > name", ""));
@@ -60,7 +60,7 @@ fn f19_without_a_service_programs_run_all_the_same() {
 /// What one program writes another reads, opened only when it begins; and one file that two
 /// write to has what both say.
 #[test]
-fn f19_files_are_those_of_the_job() {
+fn files_are_those_of_the_job() {
     let directory = directory("files");
     fs::write(directory.join("both"), "of another run\n").unwrap();
     let text = "[[process]]\nid = 1\nmemory_bytes = 4096\n\
@@ -81,7 +81,7 @@ fn f19_files_are_those_of_the_job() {
 /// The status is that of the first that did not succeed; the others run all the same, as they
 /// do with a plan.
 #[test]
-fn f19_the_status_of_programs_is_that_of_the_step() {
+fn the_status_of_programs_is_that_of_the_step() {
     let directory = directory("status");
     let text =
         process(1, "exit 3", "") + &process(2, "touch ran; kill -9 $$", ", after = [\"t1\"]");
@@ -117,7 +117,7 @@ fn after_fork(processes: &str) -> pbs_job::Job {
 
 /// Those that run are told to end, and killed if they do not; those that wait never begin.
 #[test]
-fn f19_a_step_that_is_to_end_ends_its_programs() {
+fn an_ending_step_ends_its_programs() {
     let directory = directory("stopped");
     let deaf = "trap '' TERM; touch began; while :; do sleep 1; done";
     let text = format!(
@@ -135,7 +135,7 @@ fn f19_a_step_that_is_to_end_ends_its_programs() {
 }
 
 #[test]
-fn f19_what_can_not_be_run_is_refused() {
+fn unusable_jobs_are_refused() {
     let directory = directory("invalid");
     let none = job("[[process]]\nid = 7\nmemory_bytes = 4096\ntasks = [10]\n");
     let refused = run(&directory, NO_DEVICE, &none, &mut Told::default());

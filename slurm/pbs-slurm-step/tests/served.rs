@@ -116,7 +116,7 @@ fn played(over: Shown) -> Played {
 
 /// It is submitted once, in its allocation, and not run by the step itself.
 #[test]
-fn f19_a_step_is_a_job_of_the_service() {
+fn a_step_is_a_job_of_the_service() {
     for (codes, end) in [(&[0, 0][..], End::Well), (&[0, 9], End::Program(9))] {
         let directory = directory("served");
         let asked = serve(&directory, played(over("complete", codes)));
@@ -133,7 +133,7 @@ fn f19_a_step_is_a_job_of_the_service() {
 }
 
 #[test]
-fn f19_a_step_that_is_to_end_cancels_its_job() {
+fn an_ending_step_cancels_its_job() {
     let directory = directory("cancelled");
     let never = Played {
         looks: u32::MAX,
@@ -152,7 +152,7 @@ fn f19_a_step_that_is_to_end_cancels_its_job() {
 
 /// What does not fit is not run without a plan: whoever asked wants its deadline.
 #[test]
-fn f19_what_the_service_declines_is_not_run() {
+fn declined_jobs_are_not_run() {
     let directory = directory("declined");
     let declined = Refusal::Declined {
         job: "j".into(),
@@ -173,7 +173,7 @@ fn f19_what_the_service_declines_is_not_run() {
 /// Slurm's plugin has not told the service of the step: it runs without a plan, and that is
 /// told.
 #[test]
-fn f19_without_an_allocation_programs_run_all_the_same() {
+fn without_an_allocation_programs_run_all_the_same() {
     let directory = directory("unknown");
     let refuses = Played {
         refuses: Some(Refusal::NotPermitted {

@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn f3_a_line_is_a_job() {
+    fn a_line_is_a_job() {
         let pending = job(&[]);
         assert_eq!(pending.key.to_string(), "7@1795597640");
         assert_eq!(pending.state, JobState::Pending(Hold::User));
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn f3_nobody_forges_a_line() {
+    fn no_job_name_forges_a_line() {
         let none = HashMap::new();
         assert!(jobs_of("8", &none).is_err());
         let forged = format!("{}\n{}x", line(&[]), line(&[]));
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn f3_memory_is_of_nodes() {
+    fn memory_is_counted_by_node() {
         let text = "7           N/A         N/A                     cpu=3,mem=900M,node=2\n\
                     8           2           1795609434              cpu=1,mem=1.5G,node=1\n";
         let extras = extras_of(text);
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn f15_states_of_nodes() {
+    fn states_of_nodes_are_read() {
         let text = [
             "n01\u{1f}2\u{1f}idle\u{1f}none",
             "n02\u{1f}2\u{1f}drained\u{1f}disk",

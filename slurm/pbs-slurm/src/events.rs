@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn f9_a_line_wakes_who_waits() {
+    fn a_line_wakes_the_waiting_planner() {
         let path = path("wakes");
         let _ = std::fs::remove_file(&path);
         let mut hints = Hints::open(&path).unwrap();
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn f10_a_file_that_begins_anew_is_read_from_there() {
+    fn a_restarted_file_is_read_from_its_beginning() {
         let path = path("anew");
         let _ = std::fs::remove_file(&path);
         let mut hints = Hints::open(&path).unwrap();

@@ -225,7 +225,7 @@ done
 ";
 
     #[test]
-    fn f4_errors_find_their_commands() {
+    fn errors_are_matched_to_their_commands() {
         let path = script("talks", TALKS);
         let mut pipe = Pipe::new(path.to_str().unwrap(), Duration::from_secs(20));
         let say: Vec<String> = (0..2000).map(|job| format!("hold {}", job % 2)).collect();
@@ -251,7 +251,7 @@ done
     }
 
     #[test]
-    fn f4_who_does_not_answer_is_not_waited_for() {
+    fn a_silent_scontrol_is_not_waited_for() {
         let path = script("sleeps", TALKS);
         let mut pipe = Pipe::new(path.to_str().unwrap(), Duration::from_millis(200));
         assert!(matches!(
@@ -267,7 +267,7 @@ done
     }
 
     #[test]
-    fn f4_words_of_slurm_are_understood() {
+    fn error_messages_of_slurm_are_understood() {
         for (said, fault) in [
             ("Invalid job id specified for job 99", Fault::Gone),
             ("Job/step already completing or completed", Fault::Gone),

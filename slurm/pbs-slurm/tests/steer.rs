@@ -122,8 +122,8 @@ fn committed(state: &JobState) -> bool {
 }
 
 #[test]
-fn f2_a_job_is_held_for_good_at_first_sight_and_runs_where_planned() {
-    let mut lab = Lab::new("f2");
+fn a_job_is_held_at_first_sight_and_runs_where_planned() {
+    let mut lab = Lab::new("job-held");
     // All nodes for a minute, then one after it.
     let wide = lab.slurm.submit(1, 4, 8, 60, 20);
     lab.turn();
@@ -145,8 +145,8 @@ fn f2_a_job_is_held_for_good_at_first_sight_and_runs_where_planned() {
 }
 
 #[test]
-fn f6_a_job_is_let_go_a_window_before_its_start() {
-    let mut lab = Lab::new("f6");
+fn a_job_is_released_a_window_before_its_start() {
+    let mut lab = Lab::new("job-released");
     let first = lab.slurm.submit(1, 4, 8, 60, 1000);
     let second = lab.slurm.submit(2, 4, 8, 60, 10);
     lab.turn();
@@ -167,8 +167,8 @@ fn f6_a_job_is_let_go_a_window_before_its_start() {
 }
 
 #[test]
-fn t2_who_is_released_by_its_user_stays_held() {
-    let mut lab = Lab::new("t2");
+fn a_job_released_by_its_user_stays_held() {
+    let mut lab = Lab::new("job-released-by");
     let first = lab.slurm.submit(1, 4, 8, 60, 50);
     lab.turn();
     lab.seconds(2);
@@ -188,8 +188,8 @@ fn t2_who_is_released_by_its_user_stays_held() {
 }
 
 #[test]
-fn t3_a_number_that_is_used_again_is_another_job() {
-    let mut lab = Lab::new("t3");
+fn a_reused_job_number_is_another_job() {
+    let mut lab = Lab::new("reused-job");
     let lost = lab.slurm.submit(1, 1, 1, 60, 10);
     lab.turn();
     lab.slurm.crash(&[lost]);
@@ -206,8 +206,8 @@ fn t3_a_number_that_is_used_again_is_another_job() {
 }
 
 #[test]
-fn t3_what_is_nowhere_is_lost_and_told() {
-    let mut lab = Lab::new("t3b");
+fn a_vanished_job_is_reported_as_lost() {
+    let mut lab = Lab::new("vanished-job");
     let runs = lab.slurm.submit(1, 1, 1, 60, 30);
     lab.seconds(3);
     let waits = lab.slurm.submit(2, 4, 8, 60, 30);
@@ -224,8 +224,8 @@ fn t3_what_is_nowhere_is_lost_and_told() {
 }
 
 #[test]
-fn t4_a_drained_node_has_its_job_planned_elsewhere() {
-    let mut lab = Lab::new("t4");
+fn jobs_of_a_drained_node_are_planned_elsewhere() {
+    let mut lab = Lab::new("jobs-drained");
     let first = lab.slurm.submit(1, 4, 8, 60, 1000);
     lab.turn();
     let job = lab.slurm.submit(2, 1, 2, 60, 10);
@@ -246,8 +246,8 @@ fn t4_a_drained_node_has_its_job_planned_elsewhere() {
 }
 
 #[test]
-fn t4_what_is_drained_is_not_started_when_it_is_back() {
-    let mut lab = Lab::new("t4b");
+fn a_revoked_job_does_not_start_on_a_resumed_node() {
+    let mut lab = Lab::new("revoked-job");
     let all = lab.slurm.submit(1, 4, 8, 60, 1000);
     lab.turn();
     let job = lab.slurm.submit(2, 4, 8, 60, 10);
@@ -266,8 +266,8 @@ fn t4_what_is_drained_is_not_started_when_it_is_back() {
 }
 
 #[test]
-fn t5_who_finds_its_nodes_taken_is_held_again() {
-    let mut lab = Lab::new("t5");
+fn a_job_whose_nodes_are_taken_is_held_again() {
+    let mut lab = Lab::new("job-whose");
     let first = lab.slurm.submit(1, 4, 8, 60, 1000);
     lab.turn();
     let second = lab.slurm.submit(2, 4, 8, 60, 10);
@@ -287,8 +287,8 @@ fn t5_who_finds_its_nodes_taken_is_held_again() {
 }
 
 #[test]
-fn t6_what_is_sent_back_does_not_start_by_itself() {
-    let mut lab = Lab::new("t6");
+fn a_requeued_job_does_not_start_by_itself() {
+    let mut lab = Lab::new("requeued-job");
     let job = lab.slurm.submit(1, 1, 1, 60, 30);
     lab.seconds(3);
     assert_eq!(lab.state(job), JobState::Running);
@@ -312,8 +312,8 @@ fn t6_what_is_sent_back_does_not_start_by_itself() {
 }
 
 #[test]
-fn t7_who_is_altered_in_the_window_is_planned_anew() {
-    let mut lab = Lab::new("t7");
+fn a_job_altered_in_the_window_is_planned_anew() {
+    let mut lab = Lab::new("job-altered");
     lab.slurm.submit(1, 4, 8, 60, 1000);
     lab.turn();
     let job = lab.slurm.submit(2, 1, 2, 60, 10);
@@ -332,8 +332,8 @@ fn t7_who_is_altered_in_the_window_is_planned_anew() {
 }
 
 #[test]
-fn t7_what_becomes_too_much_is_held_and_told() {
-    let mut lab = Lab::new("t7b");
+fn an_alteration_beyond_the_limits_is_held_and_reported() {
+    let mut lab = Lab::new("alteration-beyond");
     lab.slurm.submit(1, 4, 8, 60, 1000);
     lab.turn();
     let job = lab.slurm.submit(2, 1, 2, 60, 10);
@@ -356,8 +356,8 @@ fn t7_what_becomes_too_much_is_held_and_told() {
 }
 
 #[test]
-fn t7_what_can_not_be_planned_is_held_and_told() {
-    let mut lab = Lab::new("t7c");
+fn an_unplannable_job_is_held_and_reported() {
+    let mut lab = Lab::new("unplannable-job");
     lab.slurm.submit(1, 4, 8, 60, 1000);
     lab.turn();
     let job = lab.slurm.submit(2, 1, 1, 60, 10);
@@ -378,8 +378,8 @@ fn t7_what_can_not_be_planned_is_held_and_told() {
 }
 
 #[test]
-fn t8_two_jobs_share_a_node_and_no_more() {
-    let mut lab = Lab::new("t8");
+fn as_many_jobs_share_a_node_as_it_has_cores() {
+    let mut lab = Lab::new("as-many-jobs");
     let keys: Vec<Key> = (1..=9)
         .map(|job| lab.slurm.submit(job, 1, 1, 60, 10))
         .collect();
@@ -395,8 +395,8 @@ fn t8_two_jobs_share_a_node_and_no_more() {
 }
 
 #[test]
-fn t9_who_is_cancelled_in_the_window_is_over() {
-    let mut lab = Lab::new("t9");
+fn a_job_cancelled_in_the_window_is_over() {
+    let mut lab = Lab::new("job-cancelled");
     lab.slurm.submit(1, 4, 8, 60, 1000);
     lab.turn();
     let job = lab.slurm.submit(2, 4, 8, 60, 10);
@@ -413,8 +413,8 @@ fn t9_who_is_cancelled_in_the_window_is_over() {
 }
 
 #[test]
-fn t10_minutes_are_whole_and_the_past_is_now() {
-    let mut lab = Lab::new("t10");
+fn minutes_are_whole_and_past_starts_are_now() {
+    let mut lab = Lab::new("minutes-whole");
     let job = lab.slurm.submit(1, 1, 1, 61, 10);
     lab.turn();
     assert_eq!(lab.row(job).duration_s, 120 + 4 + 2);
@@ -426,8 +426,8 @@ fn t10_minutes_are_whole_and_the_past_is_now() {
 }
 
 #[test]
-fn f11_a_dead_planner_starts_nothing_and_goes_on_where_it_was() {
-    let mut lab = Lab::new("f11");
+fn a_dead_planner_starts_nothing_and_resumes_its_plan() {
+    let mut lab = Lab::new("dead-planner");
     let first = lab.slurm.submit(1, 4, 8, 60, 1000);
     let second = lab.slurm.submit(2, 4, 8, 60, 10);
     let third = lab.slurm.submit(3, 4, 8, 60, 10);
@@ -448,8 +448,8 @@ fn f11_a_dead_planner_starts_nothing_and_goes_on_where_it_was() {
 }
 
 #[test]
-fn f10_time_stands_still_while_there_is_no_answer() {
-    let mut lab = Lab::new("f10");
+fn time_stands_still_while_slurm_is_silent() {
+    let mut lab = Lab::new("time-stands");
     let first = lab.slurm.submit(1, 4, 8, 60, 50);
     let second = lab.slurm.submit(2, 4, 8, 60, 10);
     lab.seconds(3);
@@ -463,8 +463,8 @@ fn f10_time_stands_still_while_there_is_no_answer() {
 }
 
 #[test]
-fn f21_who_is_predicted_late_gets_the_time_that_is_free() {
-    let mut lab = Lab::new("f21");
+fn a_job_predicted_late_gets_the_free_time_after_it() {
+    let mut lab = Lab::new("job-predicted");
     let job = lab.slurm.submit(1, 1, 1, 600, 640);
     lab.seconds(3);
     let end = lab.now_s + 640;
@@ -478,8 +478,8 @@ fn f21_who_is_predicted_late_gets_the_time_that_is_free() {
 }
 
 #[test]
-fn f21_who_would_be_in_the_way_is_aborted() {
-    let mut lab = Lab::new("f21b");
+fn a_late_job_in_the_way_of_others_is_aborted() {
+    let mut lab = Lab::new("late-job");
     let job = lab.slurm.submit(1, 4, 8, 600, 700);
     let next = lab.slurm.submit(2, 4, 8, 60, 10);
     lab.seconds(3);
@@ -495,8 +495,8 @@ fn f21_who_would_be_in_the_way_is_aborted() {
 }
 
 #[test]
-fn f14_a_deadline_is_kept_or_declined() {
-    let mut lab = Lab::new("f14");
+fn a_deadline_is_kept_or_declined() {
+    let mut lab = Lab::new("deadline-kept");
     lab.slurm.submit(1, 4, 8, 600, 1000);
     lab.turn();
     let late = lab.slurm.submit(2, 4, 8, 60, 10);
@@ -515,8 +515,8 @@ fn f14_a_deadline_is_kept_or_declined() {
 }
 
 #[test]
-fn f15_a_node_that_is_down_ends_what_it_has() {
-    let mut lab = Lab::new("f15");
+fn a_down_node_ends_its_jobs() {
+    let mut lab = Lab::new("down-node");
     let job = lab.slurm.submit(1, 1, 2, 60, 50);
     lab.seconds(3);
     let node = lab.row(job).nodes[0].node.clone();
@@ -535,8 +535,8 @@ fn f15_a_node_that_is_down_ends_what_it_has() {
 }
 
 #[test]
-fn f8_who_waits_for_the_end_of_another_follows_at_once() {
-    let mut lab = Lab::new("f8");
+fn a_job_follows_the_end_of_another_at_once() {
+    let mut lab = Lab::new("job-follows");
     lab.slurm.submit(1, 4, 8, 60, 58);
     let second = lab.slurm.submit(2, 4, 8, 60, 10);
     lab.turn();
@@ -694,8 +694,8 @@ fn whatever_happens_nothing_starts_unplanned_and_all_ends() {
 }
 
 #[test]
-fn f6_who_is_due_does_not_wait_for_hundreds_that_are_new() {
-    let mut lab = Lab::new("f6-many");
+fn a_due_job_does_not_wait_for_hundreds_of_new_ones() {
+    let mut lab = Lab::new("due-job-does");
     let first = lab.slurm.submit(1, 1, 2, 60, 20);
     for job in 2..=450 {
         lab.slurm.submit(job, 1, 2, 60, 20);
@@ -718,8 +718,8 @@ fn f6_who_is_due_does_not_wait_for_hundreds_that_are_new() {
 }
 
 #[test]
-fn f8_who_was_let_go_stays_where_it_starts() {
-    let mut lab = Lab::new("f8-stays");
+fn a_released_job_stays_where_it_starts() {
+    let mut lab = Lab::new("released-job");
     // The first takes n01 and n02, the second the others and ends with the same second.
     let first = lab.slurm.submit(1, 2, 4, 120, 60);
     lab.turn();
@@ -741,8 +741,8 @@ fn f8_who_was_let_go_stays_where_it_starts() {
 }
 
 #[test]
-fn f11_who_starts_while_nobody_is_there_has_its_time_and_no_more() {
-    let mut lab = Lab::new("f11-once");
+fn a_job_started_during_an_outage_keeps_its_booked_time() {
+    let mut lab = Lab::new("job-started");
     let first = lab.slurm.submit(1, 4, 8, 60, 1000);
     let second = lab.slurm.submit(2, 4, 8, 60, 50);
     lab.seconds(58);
@@ -764,12 +764,12 @@ fn f11_who_starts_while_nobody_is_there_has_its_time_and_no_more() {
 }
 
 #[test]
-fn f7_nobody_is_waited_for_longer_than_is_booked_for_that() {
+fn no_job_is_waited_for_longer_than_booked() {
     let patient = Settings {
         grace: Duration::from_secs(100),
         ..settings()
     };
-    let mut lab = Lab::new("f7");
+    let mut lab = Lab::new("no-job-waited");
     lab.steer = Steer::new(lab.manager.as_ref().unwrap(), patient);
     lab.slurm.is_stuck = true;
     let job = lab.slurm.submit(1, 4, 8, 60, 50);

@@ -106,7 +106,7 @@ fn listen(
 const WELL: &[u8] = b"{\"parameters\":{\"cpus\":[0,1,4]}}\0";
 
 #[test]
-fn f17_slurm_takes_it_for_a_plugin_of_its_release() {
+fn slurm_loads_the_plugin_of_its_release() {
     let lines = run(&[("CONTEXT", Some("1"))], &[]);
     // As SLURM_VERSION_NUMBER of 22.05.8 is.
     assert_eq!(lines, ["plugin: pbsd spank 0x160508 1"]);
@@ -114,7 +114,7 @@ fn f17_slurm_takes_it_for_a_plugin_of_its_release() {
 
 /// The messages are what the interface says.
 #[test]
-fn f17_a_step_is_told_when_it_begins_and_when_it_ends() {
+fn begin_and_end_of_a_step_are_reported() {
     let directory = directory("told");
     let (socket, heard) = listen(&directory, |mut stream| stream.write_all(WELL).unwrap());
     let lines = run(&[], &[&socket]);
@@ -149,7 +149,7 @@ fn f17_a_step_is_told_when_it_begins_and_when_it_ends() {
 
 /// Nor is more memory said than Slurm has a limit of.
 #[test]
-fn f17_without_a_limit_of_memory_none_is_told() {
+fn without_a_limit_of_memory_none_is_reported() {
     for memory in [None, Some("0")] {
         let directory = directory("memory");
         let (socket, heard) = listen(&directory, |mut stream| stream.write_all(WELL).unwrap());
@@ -164,7 +164,7 @@ fn f17_without_a_limit_of_memory_none_is_told() {
 
 /// In srun, sbatch and slurmd it does nothing, not even try.
 #[test]
-fn f17_elsewhere_than_in_slurmstepd_it_does_nothing() {
+fn the_plugin_does_nothing_outside_slurmstepd() {
     for context in ["0", "1", "3", "4", "5"] {
         let lines = run(&[("CONTEXT", Some(context))], &["socket=/nowhere"]);
         assert_eq!(lines.len(), 1, "{context}: {lines:?}");
@@ -172,7 +172,7 @@ fn f17_elsewhere_than_in_slurmstepd_it_does_nothing() {
 }
 
 #[test]
-fn f17_without_a_service_the_step_goes_on() {
+fn without_a_service_the_step_continues() {
     let directory = directory("missing");
     let nobody = directory.join("nobody.sock");
     // One that was left behind, where nobody listens.
@@ -192,7 +192,7 @@ fn f17_without_a_service_the_step_goes_on() {
 /// One that lets nobody in, one that hears and says nothing, one that says the half of it
 /// byte by byte: all that ends.
 #[test]
-fn f17_a_service_that_does_not_answer_keeps_no_step() {
+fn a_silent_service_delays_no_step_for_long() {
     let directory = directory("silent");
     let full = directory.join("full.sock");
     let _listener = UnixListener::bind(&full).unwrap();
@@ -237,7 +237,7 @@ fn connect_at_once(path: &Path) -> Option<UnixStream> {
 }
 
 #[test]
-fn f17_what_it_answers_does_no_harm() {
+fn malformed_answers_do_no_harm() {
     let answers: [&[u8]; 8] = [
         b"",
         b"\0",
@@ -267,7 +267,7 @@ fn f17_what_it_answers_does_no_harm() {
 
 /// What Slurm does not say, or says otherwise than it should, is not told.
 #[test]
-fn f17_what_slurm_does_not_know_is_not_told() {
+fn unknown_values_of_slurm_are_not_reported() {
     let cores = [
         "",
         "-",
@@ -292,7 +292,7 @@ fn f17_what_slurm_does_not_know_is_not_told() {
 }
 
 #[test]
-fn f17_arguments_that_are_none_are_told_and_do_not_count() {
+fn unknown_arguments_are_reported_and_ignored() {
     let arguments = ["sockets=/a", "timeout_ms=0", "timeout_ms=x", "\u{1b}[2J"];
     for argument in arguments {
         let lines = run(&[], &["socket=/nowhere", argument]);

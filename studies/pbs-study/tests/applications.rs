@@ -21,7 +21,7 @@ fn nodes<A: Application>(sim: &Sim<A>, place: usize, kind: Kind) -> usize {
 }
 
 #[test]
-fn f28_rigid_ones_queue() {
+fn rigid_applications_queue() {
     let applications = [6, 6, 4].map(|nodes| Rigid::new(nodes, 100 * SECOND_NS));
     let mut sim = Sim::new(Policy::default(), 10, applications);
     sim.run_until(50 * SECOND_NS);
@@ -35,7 +35,7 @@ fn f28_rigid_ones_queue() {
 }
 
 #[test]
-fn f29_a_moldable_one_takes_what_ends_first() {
+fn a_moldable_application_takes_the_shape_that_ends_first() {
     let choice = |nodes, seconds: u64| Choice {
         nodes,
         duration_ns: seconds * SECOND_NS,
@@ -50,7 +50,7 @@ fn f29_a_moldable_one_takes_what_ends_first() {
 }
 
 #[test]
-fn f30_f41_a_malleable_one_uses_what_it_can() {
+fn a_malleable_application_uses_all_it_can() {
     // It sees 36 besides its 4 and needs a power of two: it leaves 4 (section 4).
     let shape = Shape::PowerOfTwo(64);
     let mut sim = Sim::new(
@@ -65,7 +65,7 @@ fn f30_f41_a_malleable_one_uses_what_it_can() {
 }
 
 #[test]
-fn f31_a_predictable_one_has_its_phases() {
+fn a_predictable_application_has_its_phases() {
     let phases = [(4, 100), (8, 50), (2, 100)];
     let phases = phases.map(|(nodes, seconds)| Step::new(seconds * SECOND_NS, nodes));
     let predictable = boxed(Predictable::new(phases.to_vec()));
@@ -81,7 +81,7 @@ fn f31_a_predictable_one_has_its_phases() {
 }
 
 #[test]
-fn f33_one_that_evolves_is_sure_or_writes_down_what_it_has_done() {
+fn an_evolving_application_is_sure_or_writes_checkpoints() {
     for (execution, checkpoints) in [
         (Execution::Sure { most: 8 }, 0),
         (Execution::Probable { guess: 4 }, 1),
@@ -137,7 +137,7 @@ fn lost(sim: &Sim<Box<dyn Application>>, done: u64) -> u64 {
 }
 
 #[test]
-fn t8_f17_f32_what_is_announced_wastes_nothing_and_what_is_not_does() {
+fn announced_updates_waste_nothing_and_spontaneous_ones_do() {
     // Announced at 0 for 100: of 6 tasks that begin at 0, two are not followed by others.
     let mut sim = beside_a_sweep();
     sim.tell(0, |_, _| six(100));
@@ -163,7 +163,7 @@ fn t8_f17_f32_what_is_announced_wastes_nothing_and_what_is_not_does() {
 }
 
 #[test]
-fn f35_the_simulation_is_the_manager_with_another_clock() {
+fn the_simulation_is_the_manager_with_another_clock() {
     // The same messages by hand, to the same code.
     let applications = [(6, 100), (6, 100), (4, 70)];
     let rigid = |(nodes, seconds): (u64, u64)| Rigid::new(nodes, seconds * SECOND_NS);
@@ -198,7 +198,7 @@ fn f35_the_simulation_is_the_manager_with_another_clock() {
 /// Figure 10 without time between passes: then nodes that a mesh wants come before its step
 /// begins, and it ends the later, the longer it announces before.
 #[test]
-fn f36_announcing_makes_a_mesh_end_later_if_passes_take_no_time() {
+fn announcing_delays_a_mesh_if_passes_take_no_time() {
     let policy = Policy {
         interval_ns: 0,
         ..Policy::default()

@@ -28,7 +28,7 @@ fn expect(claim: &str, verdict: Verdict, recomputed: &str) {
 }
 
 #[test]
-fn table_2_3_with_its_errors() {
+fn errors_of_table_2_3_are_found() {
     use Verdict::{Holds, Off};
     expect("T_total, P2 waits", Holds, "2219.515 ms");
     expect("T_total, CPUs shared at half speed", Holds, "2219.515 ms");
@@ -130,7 +130,7 @@ fn memory_and_mappings() {
 }
 
 #[test]
-fn t9_homogeneous_scenario() {
+fn the_homogeneous_scenario_is_fairer_and_longer_in_sum() {
     expect(
         "sum of execution times is greater",
         Verdict::Holds,
@@ -166,13 +166,13 @@ fn published_overheads_if_they_are_ns() {
 }
 
 #[test]
-fn f16_enhanced_random_gets_better_with_iterations() {
+fn enhanced_random_improves_with_iterations() {
     let claim = "the more iterations enhanced random does, the better; few take up to 10 minutes";
     assert_eq!(row(claim).verdict, Verdict::Holds);
 }
 
 #[test]
-fn f28_the_four_strategies_differ() {
+fn the_four_strategies_differ() {
     let episodes: Vec<Vec<&str>> = rows()
         .iter()
         .filter(|row| row.claim.starts_with("when the strategies differ: "))
@@ -196,7 +196,7 @@ fn f28_the_four_strategies_differ() {
 }
 
 #[test]
-fn f29_stickiness_and_more_than_two_processes() {
+fn stickiness_and_more_than_two_processes_are_studied() {
     let stickiness: Vec<&Row> = rows()
         .iter()
         .filter(|row| row.claim.starts_with("stickiness, "))
@@ -229,7 +229,7 @@ fn f29_stickiness_and_more_than_two_processes() {
 }
 
 #[test]
-fn f31_the_default_is_close_to_the_optimum() {
+fn the_default_is_close_to_the_optimum() {
     let gaps = gaps(40, 5);
     let of = |name: &str| {
         gaps.iter()
@@ -272,7 +272,7 @@ fn overheads_are_told_with_what_the_thesis_took() {
 }
 
 #[test]
-fn f11_costs_are_fitted_beside_those_of_the_thesis() {
+fn costs_are_fitted_beside_those_of_the_thesis() {
     let costs = costs();
     assert_eq!(costs.len(), 7);
     assert_eq!(costs[6].published_ns, [330.7, 13_240.0, -2_814.0]);

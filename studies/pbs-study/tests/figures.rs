@@ -6,7 +6,7 @@ use pbs_rms_apps::study::Sample;
 use pbs_study::evolving::study::{evolving, Options, FIGURES};
 
 #[test]
-fn f36_all_claims_hold_but_those_of_figure_10_that_are_known() {
+fn all_claims_hold_but_the_known_ones_of_figure_10() {
     let sample = Sample { seed: 1, meshes: 4 };
     let options = Options {
         sample,
@@ -41,7 +41,7 @@ fn f36_all_claims_hold_but_those_of_figure_10_that_are_known() {
 }
 
 #[test]
-fn f35_f36_the_same_seed_gives_the_same_figures() {
+fn the_same_seed_gives_the_same_figures() {
     let options = |figure| Options {
         sample: Sample { seed: 3, meshes: 1 },
         figures: vec![figure],

@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!("{}", large_net_peak_kib()?);
         return Ok(());
     }
-    glass_job()?;
+    family_job()?;
     // A process of its own has no memory but for this.
     let child = Command::new(env::current_exe()?).arg(LARGE_NET).output()?;
     let peak_kib: f64 = String::from_utf8(child.stdout)?.trim().parse()?;
@@ -50,22 +50,17 @@ fn large_net_peak_kib() -> Result<u64, Box<dyn Error>> {
     Ok(peak.ok_or("/proc/self/status has no VmHWM")?.parse()?)
 }
 
-/// The job of the thesis on its machine (Glaß 2024, 5.1). Its files lie beside the
-/// project.
-fn glass_job() -> Result<(), Box<dyn Error>> {
-    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
-    let folder = beside.join("shared/data/glass-job-2");
-    if !folder.exists() {
-        eprintln!("{} is not there; its rows are left out", folder.display());
-        return Ok(());
-    }
+/// A small job in the files of the prototype (Glaß 2024, 5.1), on its machine.
+fn family_job() -> Result<(), Box<dyn Error>> {
+    let node = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../node");
+    let folder = node.join("pbs-job/tests/family");
     let read = |file: &str| fs::read_to_string(folder.join(file));
     let files = Files {
-        details: &read("job_details_2.csv")?,
-        processes: &read("job_processes_2.csv")?,
-        tasks: &read("job_tasks_2.txt")?,
+        details: &read("job_details_3.csv")?,
+        processes: &read("job_processes_3.csv")?,
+        tasks: &read("job_tasks_3.txt")?,
     };
-    let job = import_job("2", &files).map_err(|faults| format!("{faults:?}"))?;
+    let job = import_job("3", &files).map_err(|faults| format!("{faults:?}"))?;
     let machine = import_machine(&read("machine_details.csv")?);
     let machine = machine.map_err(|problems| format!("{problems:?}"))?;
     // The worse of both ways to divide memory.
@@ -81,9 +76,9 @@ fn glass_job() -> Result<(), Box<dyn Error>> {
         over_bytes = over_bytes.max(most_over_bytes(&machine, &job, run, balancing));
     }
     let units = |time_ns: u64| time_ns as f64 / machine.tick_ns as f64;
-    figure("glass-job-2/makespan", units(makespan_ns), "time units");
-    figure("glass-job-2/late", units(late_ns), "time units");
-    figure("glass-job-2/memory-over", over_bytes as f64, "units");
+    figure("family-job/makespan", units(makespan_ns), "time units");
+    figure("family-job/late", units(late_ns), "time units");
+    figure("family-job/memory-over", over_bytes as f64, "units");
     Ok(())
 }
 

@@ -131,7 +131,7 @@ fn on_threads(runtimes_ns: &[u64]) -> Vec<(Place, u64)> {
 }
 
 /// §2.5.1: five tasks of each process, the second process right behind the first.
-pub(crate) fn section_2_5_1(chains: bool) -> (Workload, Platform) {
+pub(crate) fn thesis_example(chains: bool) -> (Workload, Platform) {
     let mut of_p1 = on_threads(&P1);
     of_p1.push((GPU, P1_GPU));
     let mut all = build(&[0, 1]);

@@ -215,10 +215,9 @@ mod tests {
         }
     }
 
-    /// Feature 3: runtimes and transfers come from the history; feature 11: so does the cost
-    /// of deciding.
+    /// Runtimes, transfers and the cost of deciding come from the history.
     #[test]
-    fn f3_f11_what_was_measured_outlives_the_process() {
+    fn measurements_outlive_the_process() {
         let directory = std::env::temp_dir().join(format!("pbs-in-history-{}", std::process::id()));
         std::fs::create_dir_all(&directory).unwrap();
         let file = directory.join("history.db");

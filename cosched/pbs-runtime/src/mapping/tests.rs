@@ -91,7 +91,7 @@ fn a_variant_of_an_unknown_device_is_left_out_and_numbers_stay() {
 }
 
 #[test]
-fn f26_a_process_whose_tasks_wait_for_each_other_is_left_out_alone() {
+fn a_process_whose_tasks_wait_for_each_other_is_left_out_alone() {
     let variants = [variant(0, 1, 100, 0)];
     let bad = [
         waiting(1, 1, &[2], &variants),
@@ -122,7 +122,7 @@ fn what_is_in_execution_takes_its_device() {
 
 /// Ten layers of ten transfers: 10^10 ways.
 #[test]
-fn f26_transfers_cannot_make_a_master_count_for_ever() {
+fn layers_of_transfers_do_not_keep_a_master_busy_for_ever() {
     let mut all = Vec::new();
     for layer in 0..10_u64 {
         for number in 0..10 {
@@ -145,7 +145,7 @@ fn f26_transfers_cannot_make_a_master_count_for_ever() {
 /// Who says the longest times for all that it may register keeps nobody else from being
 /// decided about.
 #[test]
-fn f26_long_times_of_one_keep_nobody_from_being_decided_about() {
+fn long_times_of_one_process_do_not_prevent_decisions_for_others() {
     let long = [variant(0, 1, u64::MAX, 0)];
     let mut all: Vec<Waiting> = (1..=9_000)
         .map(|task| waiting(1, task, &[], &long))
@@ -157,7 +157,7 @@ fn f26_long_times_of_one_keep_nobody_from_being_decided_about() {
 
 /// Transfers in a circle leave out their owner, and nobody else's order.
 #[test]
-fn f26_transfers_that_wait_for_each_other_harm_their_owner_alone() {
+fn transfers_in_a_circle_harm_their_owner_alone() {
     let transfer = |task: u64, before: u64| {
         let mut one = waiting(1, task, &[before], &[]);
         one.csi.is_transfer = true;
@@ -226,7 +226,7 @@ proptest! {
 
     /// Whatever others have written, what is decided is of those tasks and can be.
     #[test]
-    fn f26_whatever_is_written_a_decision_can_be(
+    fn a_decision_is_possible_whatever_others_write(
         waiting in vec(any_waiting(), 0..12),
         running in vec(any_running(), 0..6),
         now_ns in prop_oneof![0..9_u64, Just(1 << 60)],

@@ -99,7 +99,7 @@ pub(crate) fn read(store: &Store) -> Result<String, Error> {
 }
 
 #[test]
-fn f3_what_was_recorded_comes_back_by_its_key() {
+fn recorded_measurements_are_found_by_their_key() {
     let path = scratch("measured").join("history.db");
     fill(&path);
     let mut store = Store::open(&path, Options::DEFAULT).unwrap();
@@ -139,7 +139,7 @@ fn f3_what_was_recorded_comes_back_by_its_key() {
 }
 
 #[test]
-fn f3_of_each_key_the_last_are_kept() {
+fn the_last_measurements_of_each_key_are_kept() {
     let path = scratch("measured-prune").join("history.db");
     let options = Options {
         keep_samples: 3,
@@ -191,7 +191,7 @@ fn f3_of_each_key_the_last_are_kept() {
 }
 
 #[test]
-fn f32_a_run_and_who_ran_beside_it_come_together() {
+fn a_run_is_stored_with_its_co_runners() {
     let path = scratch("measured-run").join("history.db");
     let mut store = Store::open(&path, Options::DEFAULT).unwrap();
     let id = begin(&mut store, "sort");

@@ -109,7 +109,7 @@ impl Told {
 }
 
 #[test]
-fn f32_a_task_is_cut_where_others_come_and_go() {
+fn a_task_is_cut_where_its_co_runners_change() {
     let mut told = Told::new(0);
     told.grant(0, 10, (7, 1));
     told.grant(1, 30, (8, 1));
@@ -142,7 +142,7 @@ fn f32_a_task_is_cut_where_others_come_and_go() {
 }
 
 #[test]
-fn f32_neighbours_are_known_by_what_they_share() {
+fn co_runners_are_keyed_by_sharing_level() {
     let mut told = Told::new(0);
     told.grant(0, 10, (7, 1));
     told.grant(1, 10, (8, 1));
@@ -158,7 +158,7 @@ fn f32_neighbours_are_known_by_what_they_share() {
 /// Windows end at 95 ms of each 100, from the first plan of each CPU on; a plan that
 /// takes over changes nothing.
 #[test]
-fn f32_unallocated_time_counts_for_nobody() {
+fn unallocated_time_counts_for_no_task() {
     let mut told = Told::new(5 * MS);
     told.event(EventKind::PlanInstalled, 0, MS, (IDLE, 0), 0);
     told.event(EventKind::PlanInstalled, 1, 51 * MS, (IDLE, 0), 0);
@@ -173,7 +173,7 @@ fn f32_unallocated_time_counts_for_nobody() {
 }
 
 #[test]
-fn f32_what_was_lost_is_discarded() {
+fn samples_with_lost_events_are_discarded() {
     let mut told = Told::new(0);
     told.grant(0, 10, (7, 1));
     told.grant(1, 10, (8, 1));
@@ -199,7 +199,7 @@ fn f32_what_was_lost_is_discarded() {
 
 /// Who takes over does not know who has the CPUs; of those without a plan it does.
 #[test]
-fn f32_who_had_a_cpu_before_is_not_known() {
+fn earlier_owners_of_a_cpu_are_unknown() {
     let mut told = Told::new(0);
     told.0.begun(&[0, 1]);
     told.grant(0, 10, (7, 1));
@@ -211,7 +211,7 @@ fn f32_who_had_a_cpu_before_is_not_known() {
 
 /// Where no plan is nobody runs, whatever was lost.
 #[test]
-fn f32_cpus_without_a_plan_are_known() {
+fn cpus_without_a_plan_are_known_to_be_idle() {
     let mut told = Told::new(0);
     told.event(EventKind::PlanInstalled, 1, 5, (IDLE, 0), 0);
     told.event(EventKind::PlanEnded, 1, 8, (IDLE, 0), 0);
@@ -226,7 +226,7 @@ fn f32_cpus_without_a_plan_are_known() {
 }
 
 #[test]
-fn f32_beside_others_plans_nothing_is_known() {
+fn spans_beside_foreign_plans_are_discarded() {
     let mut told = Told::new(0);
     told.grant(2, 0, (55, 1));
     told.grant(0, 10, (7, 1));
@@ -238,7 +238,7 @@ fn f32_beside_others_plans_nothing_is_known() {
 
 /// One that had begun before it was followed, and one that never had the CPU.
 #[test]
-fn f32_only_whole_runs_count() {
+fn only_whole_runs_count() {
     let mut told = Told::new(0);
     told.event(EventKind::Grant, 0, 10, (7, 1), 300);
     told.ends(0, 20, (7, 1), 500);
@@ -248,7 +248,7 @@ fn f32_only_whole_runs_count() {
 
 /// A grant that is told late is heard in its place.
 #[test]
-fn f32_late_grants_stand_where_they_belong() {
+fn late_grants_are_sorted_into_their_place() {
     let mut told = Told::new(0);
     told.grant(0, 10 * MS, (7, 1));
     told.grant(1, 12 * MS, (8, 1));
@@ -276,7 +276,7 @@ fn f32_late_grants_stand_where_they_belong() {
 
 /// With a million grants what is kept stays small, and no time is lost.
 #[test]
-fn f32_many_grants_need_no_more_memory() {
+fn many_grants_need_no_more_memory() {
     const GRANTS: u64 = 1_000_000;
     let mut told = Told::new(5 * MS);
     told.grant(0, 0, (7, 1));
@@ -295,7 +295,7 @@ fn f32_many_grants_need_no_more_memory() {
 
 /// What was counted in two ways is no count.
 #[test]
-fn f32_counts_of_the_clock_are_told_apart() {
+fn counts_of_the_clock_are_kept_apart() {
     let mut told = Told::new(0);
     told.grant(0, 10, (7, 1));
     told.grant(1, 10, (8, 1));
@@ -319,7 +319,7 @@ fn f32_counts_of_the_clock_are_told_apart() {
 
 /// A task that is beside ever others tells nothing, and keeps nothing.
 #[test]
-fn f32_too_many_others_are_no_sample() {
+fn a_task_beside_too_many_others_is_no_sample() {
     let mut told = Told::new(0);
     told.0.follow(&[process(10, 1000)]);
     told.grant(0, 0, (7, 1));
@@ -333,7 +333,7 @@ fn f32_too_many_others_are_no_sample() {
 }
 
 #[test]
-fn f32_a_node_of_one_cpu_and_one_of_many_learn_nothing() {
+fn nodes_of_one_cpu_and_of_too_many_learn_nothing() {
     let node = |cpus: usize| {
         let mut machine = machine();
         let core = machine.nodes[0].cores[0].clone();
@@ -349,7 +349,7 @@ fn f32_a_node_of_one_cpu_and_one_of_many_learn_nothing() {
 
 /// Whenever it is folded, the same comes out.
 #[test]
-fn f32_when_it_is_folded_changes_nothing() {
+fn the_moment_of_folding_changes_no_result() {
     let mut state = 7u64;
     let mut random = |below: u64| {
         state = state.wrapping_mul(6_364_136_223_846_793_005);
@@ -418,7 +418,7 @@ fn simulated(run: u64) -> pbs_plan::Plan {
 /// From the events of a node on which processes slow each other by known factors, those
 /// factors are learnt.
 #[test]
-fn f32_f33_slowdowns_are_learnt_from_the_events_of_simulations() {
+fn slowdowns_are_learnt_from_the_events_of_simulations() {
     let pairs = [(1, 2, 1.6), (2, 1, 1.25), (2, 3, 1.9)];
     let entries = pairs.map(|(victim, by, slowdown)| pbs_interference::Entry {
         victim: format!("{victim}"),

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn f13_nodes_are_those_of_the_step() {
+    fn a_view_yields_the_nodes_of_its_step() {
         let view = view();
         let at = [0, 9, 10, 29, 30, 39, 40, FOREVER - 1].map(|ns| view.at(ns));
         assert_eq!(at, [0, 0, 4, 4, 2, 2, 8, 8]);
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn f13_the_report_s_example() {
+    fn the_example_of_a_view_is_reproduced() {
         // A.3: 4 nodes in [0, 3600), 3 in [3600, 7200), none after.
         let view = Cap::new(0, &[Step::new(3600, 4), Step::new(3600, 3)]);
         assert_eq!([1800, 3600, 7200].map(|s| view.at(s)), [4, 3, 0]);
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn f20_holes_are_long_and_wide_enough() {
+    fn holes_are_long_and_wide_enough() {
         let view = view();
         assert_eq!(view.first_hole_ns(4, 20, 0), Some(10));
         assert_eq!(view.first_hole_ns(4, 21, 0), Some(40));

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn t3_f20_a_child_pushes_its_parent_back() {
+    fn a_child_pushes_its_parent_back() {
         // 4 nodes for 10, then 6 for 10.
         let shape = segments(&[part(0, 10, 4), part(10, 10, 6)]);
         assert_eq!(find_shape(&[view(8)], &shape, 0), Some(30));
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn t4_f11_what_overlaps_adds_up() {
+    fn overlapping_requests_add_up() {
         let shape = segments(&[part(0, 10, 4), part(0, 10, 8)]);
         assert_eq!(shape.len(), 1);
         assert_eq!(shape[0].nodes, 12);
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn f13_clusters_have_to_agree() {
+    fn clusters_of_a_shape_must_agree() {
         let mut other = part(5, 10, 3);
         other.profile = 1;
         let shape = segments(&[part(0, 10, 4), other]);

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn f34_the_equivalent_allocation_has_the_same_area() {
+    fn the_equivalent_allocation_has_the_same_area() {
         for seed in 0..20 {
             for target in [0.1, 0.3, 0.75, 0.79, 0.8, 0.9, 0.99, 1.0] {
                 let dynamic = of(seed, target);
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn f36_at_most_1400_nodes_are_equivalent() {
+    fn at_most_1400_nodes_are_equivalent() {
         // Klein and Pérez 2011, 5.2.
         let found: Vec<_> = (0..1_000)
             .map(|seed| of(seed, 0.75).equivalent_nodes())
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn f36_budget_and_memory_bound_the_choice() {
+    fn budget_and_memory_bound_the_choice() {
         let dynamic = of(2, 0.75);
         let (least, most) = dynamic.static_range(4096.0, 1.1).into_inner();
         // 809 · 4 GiB are just enough for 3.16 TiB.
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn f34_a_pre_allocation_caps_the_nodes() {
+    fn a_pre_allocation_caps_the_nodes() {
         let dynamic = of(3, 0.75);
         let capped = dynamic.at_most(dynamic.equivalent_nodes());
         assert_eq!(capped.most_nodes(), dynamic.equivalent_nodes());

@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn f34_the_greatest_mesh_is_worth_1511_nodes() {
+    fn the_greatest_mesh_is_worth_1511_nodes() {
         let model = SpeedUp::default();
         assert_eq!(MOST_MIB.round(), 3_313_500.0);
         assert_eq!(model.nodes(0.75, MOST_MIB), 1511);
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn f34_one_more_node_would_be_too_many() {
+    fn one_more_node_would_be_too_many() {
         let model = SpeedUp::default();
         for step in 0..=1_000 {
             let size_mib = MOST_MIB * f64::from(step) / 1_000.0;

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn f36_the_greatest_is_exactly_1000() {
+    fn the_greatest_working_set_is_exactly_1000() {
         for seed in 0..500 {
             let set = WorkingSet::new(seed);
             let sizes = set.normalised();
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn f36_meshes_grow() {
+    fn meshes_grow() {
         for seed in 0..500 {
             let set = WorkingSet::new(seed);
             let sizes = set.normalised();
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn f34_the_printed_formula_would_be_a_thousand_times_too_much() {
+    fn the_printed_formula_would_be_a_thousand_times_too_much() {
         let sizes = WorkingSet::new(3).in_mib(4096.0);
         assert_eq!(sizes.iter().copied().fold(0.0, f64::max), 4096.0);
     }

@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn f36_used_is_what_was_given_out_and_not_wasted() {
+    fn used_time_is_allocated_time_without_waste() {
         let outcome = Outcome {
             mesh_node_s: 500.0,
             allocated_node_s: 900.0,

@@ -239,7 +239,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn f36_values_differ_by_a_part_of_the_greatest() {
+    fn values_differ_by_a_share_of_the_greatest() {
         assert_eq!(differ_percent([2.0, 4.0, 3.0].into_iter()), 50.0);
         assert_eq!(differ_percent([0.0, 0.0].into_iter()), 0.0);
         assert_eq!(differ_percent([].into_iter()), 0.0);
