@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use pbs_csi::{now_ns, Entry, Listed, Options, State, Status};
-use pbs_report::{columns, grouped};
+use pbs_text::{columns, grouped};
 use serde::Serialize;
 
 use crate::failure::Failure;

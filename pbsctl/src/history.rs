@@ -13,7 +13,7 @@ use pbs_history::{
     to_csv, Error, JobHistory, JobSummary, Options, Prediction, RatePrediction, RunFigures, Store,
     TaskKey, TimePrediction, User, VariantKey,
 };
-use pbs_report::{bytes, columns, grouped};
+use pbs_text::{bytes, columns, grouped};
 use serde::Serialize;
 use serde_json::json;
 

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use pbs_job::cpu_list;
 use pbs_node::queue::RunSummary;
 use pbs_node_api::Job;
-use pbs_report::{columns, grouped};
+use pbs_text::{columns, grouped};
 use serde::Serialize;
 
 use crate::complete;

@@ -4,7 +4,7 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use pbs_report::grouped;
+use pbs_text::grouped;
 use serde::Serialize;
 
 use crate::failure::Failure;

@@ -10,7 +10,7 @@ use pbs_node::device::rate_insns_per_ms;
 use pbs_node::queue::{self, Submitted};
 use pbs_node::Submission;
 use pbs_node_api::Filter;
-use pbs_report::ms;
+use pbs_text::ms;
 use serde_json::json;
 
 use crate::complete;

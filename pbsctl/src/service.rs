@@ -10,7 +10,7 @@ use pbs_node::{Declined, Limit};
 use pbs_node_api::{
     Alteration, Array, Client, Environment, Job, JobKey, Refusal, Shown, Status, Submission,
 };
-use pbs_report::{columns, grouped, ms};
+use pbs_text::{columns, grouped, ms};
 use serde_json::json;
 
 use crate::complete;

@@ -35,7 +35,7 @@ pub use dates::{format_time, parse_time_s};
 pub use limit::{Limit, Whom};
 pub use mapping::Mapping;
 pub use node::{Kept, Node};
-pub use pbs_plan::{Line, Problem};
+pub use pbs_text::{Line, Problem};
 pub use pool::Pool;
 pub use resource::{Kind, Resource, Scope};
 pub use share::Share;

@@ -2,7 +2,7 @@
 //! Why each task got what it got.
 
 use pbs_cosched::{necessary, timing};
-use pbs_report::{columns, ms};
+use pbs_text::{columns, ms};
 use serde::Serialize;
 
 use crate::names::label_of;

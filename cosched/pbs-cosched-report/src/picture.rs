@@ -2,7 +2,8 @@
 //! Schedules without and with co-scheduling, as they are drawn.
 
 use pbs_cosched::Timeline;
-use pbs_report::{ms, placements_page, Panel, PlacedProcess, PlacedTask, Placements, Table};
+use pbs_report::{placements_page, Panel, PlacedProcess, PlacedTask, Placements};
+use pbs_text::{ms, Table};
 
 use crate::measures::{faster, percent, CO_SCHEDULED};
 use crate::rows::Placed;

@@ -2,7 +2,7 @@
 //! Who won what in which round, of the greedy scheduler (§5.4.1).
 
 use pbs_cosched::{Choice, GreedyOptions, Mapping, Place, Priority, Task};
-use pbs_report::{columns, ms};
+use pbs_text::{columns, ms};
 use serde::Serialize;
 
 use crate::names::label_of;

@@ -2,7 +2,7 @@
 //! Reasons in words, with times as tables have them.
 
 use pbs_cosched::{Necessity, Reason};
-use pbs_report::ms;
+use pbs_text::ms;
 
 /// What decided between two schedules.
 pub(crate) fn reason(reason: Reason) -> String {

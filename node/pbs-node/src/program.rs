@@ -11,7 +11,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use pbs_plan::{Command, Plan, Problem, Process, Start};
+use pbs_plan::{Command, Plan, Process, Start};
+use pbs_text::Problem;
 
 use crate::owner::{Owner, Rights};
 use crate::Error;

@@ -19,7 +19,6 @@ mod look;
 mod number;
 mod page;
 mod placements;
-mod printed;
 mod recording;
 mod replay;
 mod report;
@@ -37,12 +36,10 @@ pub use deadline::Deadline;
 pub use event::{describe, is_push, EventView};
 pub use histogram::Histogram;
 pub use lanes::{lanes, Lane, Stay};
-pub use number::{bytes, grouped, ms};
 pub use page::Page;
 pub use placements::{
     placements_page, placements_picture, Panel, PlacedProcess, PlacedTask, Placements,
 };
-pub use printed::{Format, Table};
 pub use recording::{config_by_name, Opened, RecordedPlan, Recording, Source};
 pub use report::{tier_name, Exit, Facts, Outcome, ProcessReport, Report, TaskReport};
 pub use schedule::{
@@ -52,7 +49,6 @@ pub use schedule::{
 pub use series::{
     CpuSeries, Point, ProcessSeries, Selection, Series, Signal, SlotStay, TaskSeries,
 };
-pub use svg::escaped;
-pub use table::{columns, signal_table, table};
+pub use table::{signal_table, table};
 pub use timeline::{ActualSegment, CpuTimeline, LaterPlan, Mark, MarkKind, PlannedSlot};
 pub use waits::{wait_table, waited, Edge, Waited};

@@ -13,8 +13,8 @@ use pbs_cluster_sim::{
     against, against_text, check, replay, swf, workload, Against, Comparison, Conservative, Easy,
     Estimates, Fcfs, Format, Lublin, Outcome, Planned, Policy, Size, Summary, TraceJob,
 };
-use pbs_report::grouped;
 use pbs_site::Site;
+use pbs_text::grouped;
 use serde::Serialize;
 
 use super::read_site;

@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use pbs_manager::ledger::{Access, Event, NodeRow, NodeState, Phase, Row, State};
 use pbs_manager::Usage;
-use pbs_report::{grouped, Format, Table};
 use pbs_resources::{format_duration, format_size};
 use pbs_site::{format_time, Whom};
+use pbs_text::{grouped, Format, Table};
 use serde::Serialize;
 
 use super::ask::{after, awaited, places};

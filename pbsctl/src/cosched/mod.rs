@@ -16,7 +16,8 @@ use pbs_job::graph::Graph;
 use pbs_job::{job_to_toml, Machine};
 use pbs_node::device::rate_insns_per_ms;
 use pbs_node::sharing;
-use pbs_report::{grouped, placements_picture};
+use pbs_report::placements_picture;
+use pbs_text::grouped;
 use serde::Serialize;
 
 use crate::failure::Failure;

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use pbs_report::{Format, Table};
 use pbs_study::cosched::{claims, costs, gaps, overheads, Fitted, Gap, Overhead, Row, Verdict};
+use pbs_text::{Format, Table};
 use serde::Serialize;
 
 /// For how long each overhead is measured.

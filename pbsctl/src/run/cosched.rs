@@ -14,7 +14,8 @@ use pbs_job::graph::Graph;
 use pbs_job::{job_to_toml, Job, Machine};
 use pbs_node::{Node, Step, Submission};
 use pbs_planner::RunId;
-use pbs_report::{ms, Report};
+use pbs_report::Report;
+use pbs_text::ms;
 use serde::Serialize;
 
 use super::screen::Screen;

@@ -2,8 +2,9 @@
 //! What became of a simulated plan, for the terminal.
 
 use pbs_plan::Plan;
-use pbs_report::{bytes, columns, describe, grouped, ms, signal_table, wait_table, waited};
+use pbs_report::{describe, signal_table, wait_table, waited};
 use pbs_sim::{Counts, ProcessOutcome, Simulation};
+use pbs_text::{bytes, columns, grouped, ms};
 
 use super::recorded::counts;
 use crate::output::counted;

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use pbs_report::grouped;
+use pbs_text::grouped;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

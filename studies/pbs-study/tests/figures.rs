@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The figures, of few meshes: what is claimed and holds, and what does not.
 
-use pbs_report::Format;
 use pbs_rms_apps::study::Sample;
 use pbs_study::evolving::study::{evolving, Options, FIGURES};
+use pbs_text::Format;
 
 #[test]
 fn f36_all_claims_hold_but_those_of_figure_10_that_are_known() {

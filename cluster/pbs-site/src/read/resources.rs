@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 
 use jiff::tz::TimeZone;
-use pbs_plan::text::{Reader, Table, Value as TomlValue};
-use pbs_plan::Line;
 use pbs_resources::{Item, Value, BUILT_IN};
+use pbs_text::reader::{Reader, Table, Value as TomlValue};
+use pbs_text::Line;
 use toml::de::{DeTable, DeValue};
 
 use super::{names, values};

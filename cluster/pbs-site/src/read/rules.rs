@@ -3,9 +3,9 @@
 
 use std::str::FromStr;
 
-use pbs_plan::text::{Reader, Table, Value as TomlValue};
-use pbs_plan::Line;
 use pbs_resources::{parse_duration_s, Condition};
+use pbs_text::reader::{Reader, Table, Value as TomlValue};
+use pbs_text::Line;
 use toml::de::DeValue;
 
 use super::{names, own_name, values, Known};

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Deadlines below what became of a plan, and whether they were kept.
 
+use pbs_text::ms;
+
 use super::*;
-use crate::number::ms;
 use crate::Deadline;
 
 /// Rows of deadlines below a CPU, or below all for those of jobs.

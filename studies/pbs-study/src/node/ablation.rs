@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use pbs_plan::{Config, Threshold};
-use pbs_report::{grouped, Table};
+use pbs_text::{grouped, Table};
 use pbs_uapi::EventKind;
 use serde::Serialize;
 

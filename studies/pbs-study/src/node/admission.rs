@@ -13,7 +13,7 @@ use pbs_planner::{
     admit, lower_bound, reserve, validate_level, Balancing, Level, Options as Search, Request,
     RunId, Store, Validation,
 };
-use pbs_report::{grouped, Table};
+use pbs_text::{grouped, Table};
 use serde::Serialize;
 
 use crate::node::{for_each_plan, percent, Error, Format, Options};

@@ -10,7 +10,7 @@
 use pbs_core::wire::Message;
 use pbs_core::{Event, EventKind, Node, Presence, Rate, Sink, StdMemory};
 use pbs_plan::{wire, Config, Cpu, Plan, Process, Slot, Task, Threshold};
-use pbs_report::{grouped, Format, Table};
+use pbs_text::{grouped, Format, Table};
 use rustix::time::{clock_gettime, ClockId};
 use serde::Serialize;
 

@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 
 use pbs_plan::{Config, IdlePolicy, Threshold};
-use pbs_report::{grouped, ms, Table};
 use pbs_sim::Simulation;
+use pbs_text::{grouped, ms, Table};
 use pbs_uapi::{EventKind, Grant, NO_SLOT};
 use serde::Serialize;
 

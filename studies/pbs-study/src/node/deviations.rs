@@ -13,7 +13,8 @@ use std::collections::BTreeMap;
 
 use pbs_gen::{generate, Parameters, Random, Span, Stream};
 use pbs_plan::Config;
-use pbs_report::{curves, grouped, Curve, Plot, Table};
+use pbs_report::{curves, Curve, Plot};
+use pbs_text::{grouped, Table};
 use serde::Serialize;
 
 use crate::node::{for_each_plan, percent, Error, Format, Options};

@@ -12,8 +12,8 @@ use pbs_job::{job_from_toml, Core, Job, Machine, Node, TICK_NS};
 use pbs_plan::{Plan, Process};
 use pbs_planner::plan_building::{class_plans, Entry, ProcessIds, Settings};
 use pbs_planner::{admit, Balancing, Capacity, Request, RunId, Store, Validation};
-use pbs_report::{grouped, Table};
 use pbs_sim::{simulate, MemoryOver, NoAnswer, Simulation, DEFAULT_SWAP_SLOWDOWN};
+use pbs_text::{grouped, Table};
 use serde::Serialize;
 
 use crate::node::{for_each_plan, percent, Error, Format, Options};

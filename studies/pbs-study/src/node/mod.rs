@@ -20,9 +20,9 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use pbs_plan::{Config, Plan};
-use pbs_report::ms;
-pub use pbs_report::Format;
 use pbs_sim::{simulate, JobScheduler, NoAnswer, ProcessOutcome, Simulation, Stretch};
+use pbs_text::ms;
+pub use pbs_text::Format;
 use pbs_uapi::EventKind;
 use serde::Serialize;
 

@@ -8,8 +8,8 @@
 use std::collections::{BTreeMap, HashMap};
 
 use pbs_plan::{Config, Plan};
-use pbs_report::{grouped, Table};
 use pbs_sim::{simulate, NoAnswer, Resolution, Simulation, Timing};
+use pbs_text::{grouped, Table};
 use pbs_uapi::EventKind;
 use serde::Serialize;
 

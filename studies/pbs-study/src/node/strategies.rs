@@ -13,7 +13,7 @@ use pbs_gen::nets::{small, Small};
 use pbs_planner::{
     lower_bound, reserve, Balancing, Options as Search, Request, RunId, Store, Strategy,
 };
-use pbs_report::{grouped, Table};
+use pbs_text::{grouped, Table};
 use serde::Serialize;
 
 use crate::node::{for_each_plan, percent, Error, Format, Options};

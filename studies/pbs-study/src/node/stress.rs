@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 
 use pbs_gen::{generate, Order, Parameters, Scenario, Span};
 use pbs_plan::{Config, Cpu, Plan, Slot};
-use pbs_report::{grouped, ms, Table};
 use pbs_sim::{simulate, Simulation, Stretch};
+use pbs_text::{grouped, ms, Table};
 use pbs_uapi::{Cause, EventKind};
 use serde::Serialize;
 

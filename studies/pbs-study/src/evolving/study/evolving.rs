@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 //! All figures of the report, as tables and pictures, with what became of its claims.
 
-use pbs_report::{Format, Table};
 use pbs_rms_apps::study::{
     equivalents, figure1, figure2, figure3, figure4, Equivalents, Figure1, Figure2, Figure3,
     Figure4, Sample, Tolerance, Verdict,
 };
 use pbs_rms_apps::KillOrder;
+use pbs_text::{Format, Table};
 use serde::Serialize;
 
 use super::{figure10, figure11, figure9, Figure10, Figure11, Figure9};
