@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::os::fd::AsFd;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use pbs_history::RunId;
 use pbs_node::device::kernel_release;
@@ -20,6 +20,7 @@ use pbs_node_api::{
     Allocated, Deallocated, Explanation, Filter, Job, JobKey, Notice, Plan, Refusal, Shown, Status,
 };
 use pbs_socket::Caller;
+use pbs_uapi::clock::unix_ns;
 
 use crate::allocations::{Allocations, Step};
 use crate::inbox::{Answer, Inbox, Request};
@@ -792,11 +793,6 @@ fn job(run: RunSummary) -> Job {
         ended_unix_ns: run.ended_unix_ns,
         kept: run.kept,
     }
-}
-
-fn unix_ns() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |time| time.as_nanos() as u64)
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use pbs_manager::ledger::Access;
 use pbs_manager::{Error, Manager};
+use pbs_uapi::clock::unix_s;
 
 use crate::{now_s, Local};
 

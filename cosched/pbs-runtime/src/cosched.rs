@@ -10,9 +10,10 @@ use std::time::{Duration, Instant};
 
 use pbs_cosched::{necessary, Cost, Determination, Necessity, Objective};
 use pbs_csi::{
-    now_ns, Begun, Claim, Claimed, Csi, Device, Entry, Error, Fetched, NewTask, Node, Snapshot,
-    State, Waiting,
+    Begun, Claim, Claimed, Csi, Device, Entry, Error, Fetched, NewTask, Node, Snapshot, State,
+    Waiting,
 };
+use pbs_uapi::clock::monotonic_ns;
 
 use crate::mapping::{decide, View};
 use crate::profile::Profiles;
@@ -250,7 +251,7 @@ impl<'a> Session<'a> {
             .filter(|of| of.state == State::InExecution)
             .cloned()
             .collect();
-        let mut view = View::new(&devices, &waiting, &running, now_ns());
+        let mut view = View::new(&devices, &waiting, &running, monotonic_ns());
         view.queue_waiting(&entries);
         let process = view.index(own).unwrap_or(usize::MAX);
         let cost = profiles

@@ -10,6 +10,7 @@ use pbs_job::{Job, Machine};
 use pbs_plan::{Config, Plan};
 use pbs_planner::{Aim, Planned};
 use pbs_report::Exit;
+pub(crate) use pbs_uapi::clock::monotonic_ns;
 use pbs_uapi::{Device, Event, EventKind, Process, ProcessState};
 
 use crate::admission::Asked;
@@ -797,20 +798,6 @@ fn new_controller(machine: Machine, config: &Config, aim: Aim) -> Controller {
     };
     let first_process = ((now_ns >> 20) & 0x3fff_ffff) as u32;
     Controller::new(machine, options, now_ns, first_process)
-}
-
-/// Of the clock of the events.
-#[allow(unsafe_code)]
-pub(crate) fn monotonic_ns() -> u64 {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: `time` is valid for writing. This clock is always there.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
-    (time.tv_sec as u64)
-        .saturating_mul(1_000_000_000)
-        .saturating_add(time.tv_nsec as u64)
 }
 
 /// The terms of a run that has ended so.

@@ -4,13 +4,13 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use pbs_control::{Controller, Options as ControlOptions};
 use pbs_history::{
     Kind, NewRun, Options, Order, Outcome, Run, RunFigures, RunId, State, Store, Takeover,
 };
 use pbs_job::Machine;
+pub(crate) use pbs_uapi::clock::unix_ns;
 use serde::Serialize;
 
 use crate::jobs::LEAD_NS;
@@ -284,10 +284,4 @@ pub(crate) fn is_submitted(run: &Run, takeover: &Takeover) -> bool {
 pub(crate) fn since_1970(monotonic_ns: u64) -> u64 {
     let now_unix_ns = unix_ns();
     (now_unix_ns.saturating_add(monotonic_ns)).saturating_sub(crate::jobs::monotonic_ns())
-}
-
-/// Since 1970.
-pub(crate) fn unix_ns() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
 }

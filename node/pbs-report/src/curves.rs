@@ -157,7 +157,7 @@ impl Plot {
         let powers = (least.ceil() as i32..=most.floor() as i32).map(|power| Tick {
             at: f64::from(power),
             label: match power {
-                0..=5 => crate::grouped(10i64.pow(power.unsigned_abs())),
+                0..=5 => pbs_text::grouped(10i64.pow(power.unsigned_abs())),
                 _ => format!("1e{power}"),
             },
         });

@@ -3,6 +3,8 @@
 
 use std::fmt::{Display, Write};
 
+use pbs_text::escaped;
+
 use crate::look::{Look, PATTERNS};
 
 /// Width of a letter of the sans-serif font, as a share of its size; a little

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use pbs_text::{bytes, grouped};
+use pbs_text::{bytes, columns, grouped};
 use pbs_uapi::{Event, NO_SLOT};
 
 use crate::deadline::deadline_lines;

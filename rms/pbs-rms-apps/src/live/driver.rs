@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 
 use crate::{Application, How, Kind, Label, Request, Views, Wish};
 use pbs_rms_api::{Asked, Change, Client, Cluster, Failure, Notice};
+use pbs_uapi::clock::unix_ns;
 
-use crate::live::clock::{unix_ns, Clock};
+use crate::live::clock::Clock;
 use crate::live::tasks::{TaskNews, Tasks};
 
 /// No wait is longer: whoever wants it to end need not wait for long.

@@ -11,7 +11,7 @@ use pbs_core::wire::Message;
 use pbs_core::{Event, EventKind, Node, Presence, Rate, Sink, StdMemory};
 use pbs_plan::{wire, Config, Cpu, Plan, Process, Slot, Task, Threshold};
 use pbs_text::{grouped, Format, Table};
-use rustix::time::{clock_gettime, ClockId};
+use pbs_uapi::clock::thread_cpu_ns;
 use serde::Serialize;
 
 use crate::node::Error;
@@ -140,13 +140,6 @@ pub fn study() -> Result<Study, Error> {
     Ok(Study { rows })
 }
 
-/// The time that this thread had a CPU for.
-fn cpu_ns() -> u64 {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    // Neither is negative.
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-}
-
 /// In which no task ends: each reaches t1 in every slot.
 fn plan(layout: Layout, tasks: usize) -> Plan {
     let owners = layout.owners(tasks);
@@ -198,7 +191,7 @@ fn core_ns(layout: Layout, tasks: usize) -> Result<f64, Error> {
         let mut count = Count::default();
         let mut now_ns = 0;
         let mut decision = node.decide(now_ns, &mut count);
-        let began_ns = cpu_ns();
+        let began_ns = thread_cpu_ns();
         while count.0 < layout.preemptions(tasks) {
             match (decision.grant, decision.until_insns) {
                 (Some(p), Some(insns)) if !decision.unallocated && insns > 0 => {
@@ -212,7 +205,7 @@ fn core_ns(layout: Layout, tasks: usize) -> Result<f64, Error> {
             }
             decision = node.decide(now_ns, &mut count);
         }
-        took_ns += cpu_ns() - began_ns;
+        took_ns += thread_cpu_ns() - began_ns;
         preemptions += count.0;
     }
     Ok(took_ns as f64 / preemptions as f64)
@@ -261,7 +254,7 @@ fn array_ns(layout: Layout, tasks: usize) -> f64 {
             at: 0,
         };
         let here = layout.preemptions(tasks).min(wanted - preemptions);
-        let began_ns = cpu_ns();
+        let began_ns = thread_cpu_ns();
         for _ in 0..here {
             array.preempt();
             if layout == Layout::Near {
@@ -269,7 +262,7 @@ fn array_ns(layout: Layout, tasks: usize) -> f64 {
                 array.at += 1;
             }
         }
-        took_ns += cpu_ns() - began_ns;
+        took_ns += thread_cpu_ns() - began_ns;
         // What nobody looks at need not be done.
         std::hint::black_box(&array.tasks);
         preemptions += here;
