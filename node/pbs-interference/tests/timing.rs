@@ -3,7 +3,8 @@
 
 mod made;
 
-use made::{key, Random};
+use pbs_random::Random;
+use made::{key, seeded};
 use pbs_interference::{
     arrange, Effort, Entry, Fluid, Lane, Level, Sharing, Slowdowns, Task, Timing,
 };
@@ -189,7 +190,7 @@ fn best(tasks: &[Task], table: &Slowdowns) -> u64 {
 
 #[test]
 fn f34_the_search_is_never_worse_than_what_it_was_given_and_nearly_the_best() {
-    let mut random = Random::new(34);
+    let mut random = seeded(34);
     let (mut optimal, rounds) = (0, 60);
     for _ in 0..rounds {
         let table = random_table(&mut random, 3);
@@ -212,7 +213,7 @@ fn f34_the_search_is_never_worse_than_what_it_was_given_and_nearly_the_best() {
 
 #[test]
 fn f34_the_search_keeps_all_tasks_on_any_number_of_cpus() {
-    let mut random = Random::new(5);
+    let mut random = seeded(5);
     for round in 0..40 {
         let table = random_table(&mut random, 4);
         let of: Vec<_> = (0..9)

@@ -4,10 +4,11 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
+use pbs_random::Random;
 use pbs_cosched::{
     evolutionary, greedy, heft, necessary, schedule, score, timing, Cost, Determination,
     EnhancedOptions, Entry, GreedyOptions, Mapping, Objective, Place, Platform, Priority, Queues,
-    Random, Scheduler, Workload,
+    Scheduler, Workload,
 };
 use serde::Serialize;
 
