@@ -3,11 +3,11 @@
 
 mod made;
 
-use pbs_random::Random;
 use made::{key, seeded};
 use pbs_interference::{
     arrange, Effort, Entry, Fluid, Lane, Level, Sharing, Slowdowns, Task, Timing,
 };
+use pbs_random::Random;
 
 fn table(pairs: &[(u64, u64, f64)]) -> Slowdowns {
     let entries = pairs.iter().map(|&(victim, aggressor, slowdown)| Entry {

@@ -4,11 +4,11 @@
 
 mod common;
 
-use pbs_random::Random;
 use common::{ended, of_kind, plan, run, run_with};
 use pbs_core::EventKind;
 use pbs_interference::{planned_on_clock_insns, Entry, Fluid, Key, Lane, Level, Sharing, Task};
 use pbs_plan::{from_toml, Config, Plan};
+use pbs_random::Random;
 use pbs_sim::{Interference, Options, Resolution, Simulation, Timing};
 
 /// Of process by process, by their numbers.

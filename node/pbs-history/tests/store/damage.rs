@@ -4,8 +4,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use pbs_random::Random;
 use pbs_history::{Error, Options, Order, RunFigures, Store};
+use pbs_random::Random;
 use rusqlite::Connection;
 
 use crate::common::worth::Lengths;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Plans that are made from what was recorded.
 
-use pbs_random::Random;
 use pbs_history::{
     Fingerprint, JobHistory, Kind, NewRun, Options, Outcome, ProcessRun, Source, Store, TaskKey,
     TaskRun, User,
 };
+use pbs_random::Random;
 
 use crate::common::worth::Lengths;
 use crate::common::{fingerprint, process, record, scratch, task};

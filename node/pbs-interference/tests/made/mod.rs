@@ -3,8 +3,8 @@
 
 #![allow(dead_code)]
 
-use pbs_random::Random;
 use pbs_interference::{learn, Beside, Config, Key, Level, Neighbour, Sample, Slowdowns, Work};
+use pbs_random::Random;
 
 /// Numbers that differ from those of the code under test for the same seed.
 pub(crate) fn seeded(seed: u64) -> Random {

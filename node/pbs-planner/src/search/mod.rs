@@ -27,9 +27,9 @@ use crate::reserve::ready::Order;
 use crate::reserve::Request;
 use crate::store::{Run, Store};
 
-use pbs_random::Random;
 use model::{Model, NONE};
 use moves::Moves;
+use pbs_random::Random;
 use schedule::{Code, Schedule};
 
 /// Plans that the search begins at.

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 //! How far schedulers are from the optimum.
 
-use pbs_random::Random;
 use pbs_cosched::{
     brute_force, evaluations, not_co_scheduled, schedule, timing, EnhancedOptions, GreedyOptions,
     Mapping, Objective, Platform, Priority, Queues, Scheduler, Workload,
 };
+use pbs_random::Random;
 use serde::Serialize;
 
 use crate::cosched::workloads::{platform, random};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The homogeneous scenario of §6.4: two processes of equal tasks, CPU only.
 
-use pbs_random::Random;
 use pbs_cosched::{measure, Measures, Place, Workload};
+use pbs_random::Random;
 
 use crate::cosched::row::Row;
 use crate::cosched::workloads::{as_in_the_thesis, chain, platform, processes, run, without};

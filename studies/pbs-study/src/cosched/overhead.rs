@@ -4,12 +4,12 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use pbs_random::Random;
 use pbs_cosched::{
     evolutionary, greedy, heft, necessary, schedule, score, timing, Cost, Determination,
     EnhancedOptions, Entry, GreedyOptions, Mapping, Objective, Place, Platform, Priority, Queues,
     Scheduler, Workload,
 };
+use pbs_random::Random;
 use serde::Serialize;
 
 use crate::cosched::row::Row;

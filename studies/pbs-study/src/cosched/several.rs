@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Stickiness, and more than two processes, which the thesis left open (§7.3).
 
+use pbs_cosched::{greedy, measure, speed_up, timing, Edge, GreedyOptions, Options, Place, Queues};
 use pbs_random::Random;
-use pbs_cosched::{
-    greedy, measure, speed_up, timing, Edge, GreedyOptions, Options, Place, Queues,
-};
 
 use crate::cosched::row::Row;
 use crate::cosched::table_2_3;

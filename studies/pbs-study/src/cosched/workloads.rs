@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Workloads in few words, and random ones.
 
-use pbs_random::Random;
 use pbs_cosched::{
     simulate, Determination, DeviceType, Edge, GreedyOptions, Options, Place, Platform, Process,
     Run, Scheduler, Task, Variant, Workload,
 };
+use pbs_random::Random;
 
 /// The first accelerator type.
 pub(crate) const GPU: Place = Place::Device(0);
