@@ -82,7 +82,7 @@ impl<R: Refusal> fmt::Display for Failure<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Connection(error) => write!(f, "{} does not answer: {error}", R::SERVICE),
-            Self::Refused(refusal) => refusal.fmt(f),
+            Self::Refused(refusal) => fmt::Display::fmt(refusal, f),
         }
     }
 }
