@@ -2,7 +2,6 @@
 //! A ledger whose requests Slurm starts.
 
 use std::path::Path;
-use std::time::Duration;
 
 use crate::steer::{Link, Settings, Steer};
 use pbs_manager::ledger::Access;

@@ -3,6 +3,7 @@
 
 use pbs_rms_apps::study::Sample;
 use pbs_study::evolving::study::{evolving, Options, FIGURES};
+use pbs_study::Study;
 use pbs_text::Format;
 
 #[test]

@@ -15,6 +15,7 @@ use pbs_uapi::clock::thread_cpu_ns;
 use serde::Serialize;
 
 use crate::node::Error;
+use crate::Study;
 
 /// Tasks of the plans.
 const TASKS: [usize; 5] = [100, 1_000, 10_000, 100_000, 1_000_000];
@@ -120,12 +121,12 @@ struct Row {
 
 /// What came of it.
 #[derive(Debug, Serialize)]
-pub struct Study {
+struct Arrays {
     rows: Vec<Row>,
 }
 
 /// Measures.
-pub fn study() -> Result<Study, Error> {
+pub fn study() -> Result<impl Study, Error> {
     let mut rows = Vec::new();
     for layout in Layout::ALL {
         for tasks in TASKS {
@@ -137,7 +138,7 @@ pub fn study() -> Result<Study, Error> {
             });
         }
     }
-    Ok(Study { rows })
+    Ok(Arrays { rows })
 }
 
 /// In which no task ends: each reaches t1 in every slot.
@@ -270,9 +271,8 @@ fn array_ns(layout: Layout, tasks: usize) -> f64 {
     took_ns as f64 / preemptions as f64
 }
 
-impl Study {
-    /// As a table.
-    pub fn text(&self, format: Format) -> String {
+impl Study for Arrays {
+    fn text(&self, format: Format) -> String {
         let titles = ["Next slot", "Tasks", "Core (ns)", "Array (ns)"];
         let mut table = Table::new(&titles, 1);
         for row in &self.rows {

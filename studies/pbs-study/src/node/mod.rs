@@ -16,6 +16,7 @@ pub mod resolution;
 pub mod strategies;
 pub mod stress;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -106,6 +107,37 @@ impl Tally {
     fn tardiness(&self) -> String {
         ms(self.tardiness_ns / self.processes.max(1))
     }
+}
+
+/// What many generated plans came to, a row for each setup.
+#[derive(Debug, Serialize)]
+struct Rows<R> {
+    plans: u64,
+    seed: u64,
+    rows: Vec<R>,
+}
+
+impl<R> Rows<R> {
+    fn new(options: &Options<'_>, rows: impl IntoIterator<Item = R>) -> Self {
+        Self {
+            plans: options.plans,
+            seed: options.seed,
+            rows: rows.into_iter().collect(),
+        }
+    }
+}
+
+/// The sums of all plans by their keys, in the order of the keys.
+fn sums<K: Ord + Send, S: Default + Send>(
+    options: &Options<'_>,
+    of_plan: impl Fn(u64) -> Result<Vec<(K, S)>, Error> + Sync,
+    add: impl Fn(&mut S, S),
+) -> Result<BTreeMap<K, S>, Error> {
+    let mut sums: BTreeMap<K, S> = BTreeMap::new();
+    for (key, sum) in for_each_plan(options, of_plan)?.into_iter().flatten() {
+        add(sums.entry(key).or_default(), sum);
+    }
+    Ok(sums)
 }
 
 /// How often something happened.

@@ -14,7 +14,8 @@ use pbs_uapi::EventKind;
 use serde::Serialize;
 
 use crate::node::plans::{plan, short, Deviation};
-use crate::node::{count, for_each_plan, percent, Error, Format, Options, Tally};
+use crate::Study;
+use crate::node::{count, sums, percent, Error, Format, Options, Tally};
 
 /// What the class was measured to take on a CPU that retires 10^9 instructions a second
 /// (Documentation/benchmarks.rst): a timer that expires, a preemption with its switch, and
@@ -215,7 +216,7 @@ struct Row {
 
 /// What came of it.
 #[derive(Debug, Serialize)]
-pub struct Study {
+struct Resolutions {
     plans: u64,
     seed: u64,
     /// What a look and a switch take, and what a timer comes late by.
@@ -226,15 +227,11 @@ pub struct Study {
 }
 
 /// Makes the study.
-pub fn study(options: &Options<'_>) -> Result<Study, Error> {
-    let of_plans = for_each_plan(options, |number| of_plan(options.seed, number))?;
-    let mut sums: BTreeMap<(Lengths, Setup), Sum> = BTreeMap::new();
-    for (key, sum) in of_plans.into_iter().flatten() {
-        sums.entry(key).or_default().add(sum);
-    }
+pub fn study(options: &Options<'_>) -> Result<impl Study, Error> {
+    let sums = sums(options, |number| of_plan(options.seed, number), Sum::add)?;
     let rows = sums.into_iter();
     let rows = rows.map(|((lengths, setup), sum)| row(lengths, setup, sum));
-    Ok(Study {
+    Ok(Resolutions {
         plans: options.plans,
         seed: options.seed,
         look_ns: LOOK_NS,
@@ -301,9 +298,8 @@ fn row(lengths: Lengths, setup: Setup, mut sum: Sum) -> Row {
     }
 }
 
-impl Study {
-    /// As a table.
-    pub fn text(&self, format: Format) -> String {
+impl Study for Resolutions {
+    fn text(&self, format: Format) -> String {
         let titles = [
             "Tasks",
             "Setup",
