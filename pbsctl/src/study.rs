@@ -9,11 +9,11 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand, ValueEnum};
 use pbs_rms_apps::study::Sample;
 use pbs_study::evolving::study as evolving;
-use pbs_study::Study;
 use pbs_study::node::{
     ablation, admission, arrays, deadlines, deviations, idle, memory, resolution, strategies,
     stress, Error, Format, Options,
 };
+use pbs_study::Study;
 
 use crate::cosched::study::{Part, Parts};
 use crate::failure::Failure;

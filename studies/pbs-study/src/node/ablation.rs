@@ -7,8 +7,8 @@ use pbs_uapi::EventKind;
 use serde::Serialize;
 
 use crate::node::plans::{plan, with_memory, Deviation};
+use crate::node::{count, kept_alone, percent, run, sums, Error, Format, Options, Rows, Tally};
 use crate::Study;
-use crate::node::{count, sums, kept_alone, percent, run, Error, Format, Options, Rows, Tally};
 
 /// Which thresholds are on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

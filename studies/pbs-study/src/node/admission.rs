@@ -16,8 +16,8 @@ use pbs_planner::{
 use pbs_text::{grouped, Table};
 use serde::Serialize;
 
-use crate::Study;
 use crate::node::{for_each_plan, percent, Error, Format, Options};
+use crate::Study;
 
 /// Deadlines, in percent of the end of the best plan that is known.
 const DEADLINES_PERCENT: [u64; 6] = [60, 80, 90, 100, 105, 120];

@@ -11,8 +11,8 @@ use pbs_uapi::{EventKind, Grant, NO_SLOT};
 use serde::Serialize;
 
 use crate::node::plans::{plan, Deviation, LONGEST_TASK_INSNS};
-use crate::Study;
 use crate::node::{count, for_each_plan, kept_alone, percent, run, Error, Format, Options, Tally};
+use crate::Study;
 
 /// What is switched on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]

@@ -17,8 +17,8 @@ use pbs_report::{curves, Curve, Plot};
 use pbs_text::{grouped, Table};
 use serde::Serialize;
 
-use crate::Study;
 use crate::node::{for_each_plan, percent, Error, Format, Options};
+use crate::Study;
 use normality::{jarque_bera, Normality};
 
 /// Standard deviations, of the planned length.

@@ -11,8 +11,8 @@ use pbs_uapi::{EventKind, Grant};
 use serde::Serialize;
 
 use crate::node::plans::{plan, Deviation};
+use crate::node::{kept_alone, percent, run, sums, Error, Format, Options, Rows, Tally};
 use crate::Study;
-use crate::node::{sums, kept_alone, percent, run, Error, Format, Options, Rows, Tally};
 
 /// What plans run under. It is ordered as the rows are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

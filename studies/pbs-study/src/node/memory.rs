@@ -16,8 +16,8 @@ use pbs_sim::{simulate, MemoryOver, NoAnswer, Simulation, DEFAULT_SWAP_SLOWDOWN}
 use pbs_text::{grouped, Table};
 use serde::Serialize;
 
+use crate::node::{percent, sums, Error, Format, Options, Rows};
 use crate::Study;
-use crate::node::{sums, percent, Error, Format, Options, Rows};
 
 const CORES: usize = 4;
 const RATE_INSNS_PER_S: u64 = 1_000_000_000;

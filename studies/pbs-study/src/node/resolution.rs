@@ -14,8 +14,8 @@ use pbs_uapi::EventKind;
 use serde::Serialize;
 
 use crate::node::plans::{plan, short, Deviation};
+use crate::node::{count, percent, sums, Error, Format, Options, Tally};
 use crate::Study;
-use crate::node::{count, sums, percent, Error, Format, Options, Tally};
 
 /// What the class was measured to take on a CPU that retires 10^9 instructions a second
 /// (Documentation/benchmarks.rst): a timer that expires, a preemption with its switch, and

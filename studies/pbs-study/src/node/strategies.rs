@@ -16,8 +16,8 @@ use pbs_planner::{
 use pbs_text::{grouped, Table};
 use serde::Serialize;
 
-use crate::Study;
 use crate::node::{for_each_plan, percent, Error, Format, Options};
+use crate::Study;
 
 /// Plans that the search for the best one makes.
 const TRIES: usize = 36_000;

@@ -12,8 +12,8 @@ use pbs_text::{grouped, ms, Table};
 use pbs_uapi::{Cause, EventKind};
 use serde::Serialize;
 
+use crate::node::{count, kept_alone, percent, sums, Error, Format, Options, Rows, Tally};
 use crate::Study;
-use crate::node::{count, sums, kept_alone, percent, Error, Format, Options, Rows, Tally};
 
 const NODES: [u32; 4] = [1, 4, 8, 16];
 
@@ -256,8 +256,15 @@ type Key = (Jobs, u32, usize, Stress);
 
 /// Makes the study.
 pub fn study(options: &Options<'_>) -> Result<impl Study, Error> {
-    let sums = sums(options, |number| of_plan(options.seed.wrapping_add(number)), Sum::add)?;
-    Ok(Rows::new(options, sums.into_iter().map(|(key, sum)| row(key, sum))))
+    let sums = sums(
+        options,
+        |number| of_plan(options.seed.wrapping_add(number)),
+        Sum::add,
+    )?;
+    Ok(Rows::new(
+        options,
+        sums.into_iter().map(|(key, sum)| row(key, sum)),
+    ))
 }
 
 fn of_plan(seed: u64) -> Result<Vec<(Key, Sum)>, Error> {

@@ -13,4 +13,3 @@ pub mod plans;
 pub mod random;
 pub mod scarcity;
 pub mod writers;
-

@@ -19,4 +19,3 @@ pub mod sleeps;
 pub mod stop;
 pub mod storm;
 pub mod suites;
-
