@@ -295,9 +295,10 @@ impl ListingOptions {
             .filter(|run| self.wants(run, &around))
             .collect();
         let over = runs.iter().filter(|run| run.state == "over").count();
-        let mut too_many = match self.all {
-            true => 0,
-            false => over.saturating_sub(self.last),
+        let mut too_many = if self.all {
+            0
+        } else {
+            over.saturating_sub(self.last)
         };
         runs.retain(|run| {
             let is_over = run.state == "over";

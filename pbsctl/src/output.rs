@@ -61,9 +61,10 @@ impl Output {
         json: &T,
         text: impl FnOnce() -> String,
     ) -> Result<(), Failure> {
-        write_out(&match self.json {
-            true => to_json(json) + "\n",
-            false => text(),
+        write_out(&if self.json {
+            to_json(json) + "\n"
+        } else {
+            text()
         })
     }
 

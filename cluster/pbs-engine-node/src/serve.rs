@@ -72,12 +72,13 @@ fn only_mine(ledger: &Path) -> Result<(), Error> {
     let (Ok(file), Ok(process)) = (fs::metadata(ledger), fs::metadata("/proc/self")) else {
         return Ok(());
     };
-    match file.uid() == process.uid() && file.mode() & 0o022 == 0 {
-        true => Ok(()),
-        false => Err(Error::Wrong(format!(
+    if file.uid() == process.uid() && file.mode() & 0o022 == 0 {
+        Ok(())
+    } else {
+        Err(Error::Wrong(format!(
             "others may write {}, and would run programs in your name; it is to be yours, with \
              mode 644",
             ledger.display()
-        ))),
+        )))
     }
 }

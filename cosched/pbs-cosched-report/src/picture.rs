@@ -181,9 +181,10 @@ fn page(placements: &Placements, told: &Told<'_>) -> String {
 impl Planned {
     /// The picture: what was found, taken or not, below not co-scheduling.
     pub fn placements(&self, case: &Case<'_>) -> Placements {
-        let title = match self.verdict.taken {
-            true => format!("co-scheduled, {}", self.scheduler),
-            false => format!("not taken: what {} found", self.scheduler),
+        let title = if self.verdict.taken {
+            format!("co-scheduled, {}", self.scheduler)
+        } else {
+            format!("not taken: what {} found", self.scheduler)
         };
         let rounds = match self.scheduler {
             "greedy" => "; r2: of the second round",

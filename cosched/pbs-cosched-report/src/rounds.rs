@@ -79,9 +79,10 @@ impl Rounds {
             let beaten = losers
                 .iter()
                 .any(|&other| !urgent || is_urgent(&case.workload.tasks[other]));
-            let priority = match urgent {
-                true => options.contention,
-                false => options.leftovers,
+            let priority = if urgent {
+                options.contention
+            } else {
+                options.leftovers
             };
             let why = match (urgent, beaten) {
                 (true, false) => "can run nowhere else".into(),

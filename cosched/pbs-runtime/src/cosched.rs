@@ -236,9 +236,10 @@ impl<'a> Session<'a> {
         // Of the others counts that they wait, and how long their tasks are in the queues.
         let mut waiting = Vec::new();
         for entry in entries.iter().filter(|of| of.state == State::Waiting) {
-            let csi = match entry.owner == own {
-                true => self.own.get(&entry.task).cloned(),
-                false => Some(stand_in(entry, &devices)),
+            let csi = if entry.owner == own {
+                self.own.get(&entry.task).cloned()
+            } else {
+                Some(stand_in(entry, &devices))
             };
             waiting.extend(csi.map(|csi| Waiting {
                 entry: entry.clone(),

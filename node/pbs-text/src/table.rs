@@ -47,9 +47,10 @@ impl Table {
             for row in rows {
                 out.push_str("<tr>");
                 for (column, text) in row.iter().enumerate() {
-                    let class = match column < self.left {
-                        true => "",
-                        false => " class=\"number\"",
+                    let class = if column < self.left {
+                        ""
+                    } else {
+                        " class=\"number\""
                     };
                     let _ = write!(out, "<{cell}{class}>{}</{cell}>", escaped(text));
                 }

@@ -171,9 +171,10 @@ fn process_table(simulation: &Simulation) -> String {
     let has_memory = |process: &ProcessOutcome| {
         process.planned_memory_bytes != 0 || process.real_memory_bytes != 0
     };
-    let columns_used = match simulation.processes.iter().any(has_memory) {
-        true => titles.len(),
-        false => titles.len() - 2,
+    let columns_used = if simulation.processes.iter().any(has_memory) {
+        titles.len()
+    } else {
+        titles.len() - 2
     };
     let mut rows = vec![titles.map(String::from).to_vec()];
     for process in &simulation.processes {

@@ -322,9 +322,10 @@ fn as_user(uid: u32, what: impl FnOnce() -> Verdict) -> Verdict {
                 && libc::setgid(uid) == 0
                 && libc::setuid(uid) == 0
         };
-        let verdict = match became {
-            true => what(),
-            false => Err("it could not become that user".into()),
+        let verdict = if became {
+            what()
+        } else {
+            Err("it could not become that user".into())
         };
         if let Err(why) = &verdict {
             println!("user {uid}: {why}");

@@ -201,9 +201,10 @@ fn pool(
     known: &Known,
 ) -> Option<Pool> {
     let mut table = reader.table(line, value, "[[pool]]", POOL_KEYS)?;
-    let name = match table.entries.contains_key("name") {
-        true => own_name(reader, &mut table, "pool", "small-jobs", taken),
-        false => Some(format!("pool-{number}")),
+    let name = if table.entries.contains_key("name") {
+        own_name(reader, &mut table, "pool", "small-jobs", taken)
+    } else {
+        Some(format!("pool-{number}"))
     };
     let resource = named(reader, &mut table, "the pool");
     let resource =

@@ -362,8 +362,9 @@ fn start(lanes: &[Placed<'_>]) -> Start {
         ..Command::default()
     });
     let commands: Vec<Command> = commands.collect();
-    match commands.iter().any(|command| command.argv.is_empty()) {
-        true => Start::Unsaid,
-        false => Start::Commands(commands),
+    if commands.iter().any(|command| command.argv.is_empty()) {
+        Start::Unsaid
+    } else {
+        Start::Commands(commands)
     }
 }

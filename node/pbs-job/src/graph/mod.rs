@@ -177,9 +177,10 @@ impl Graph {
                 ),
             ));
         }
-        match problems.is_empty() {
-            true => Ok(()),
-            false => Err(problems),
+        if problems.is_empty() {
+            Ok(())
+        } else {
+            Err(problems)
         }
     }
 }

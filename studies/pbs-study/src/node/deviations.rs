@@ -452,9 +452,10 @@ impl Study for Deviations {
                 of.skewness,
                 of.excess_kurtosis,
                 of.jarque_bera,
-                match of.holds {
-                    true => "it can be normal",
-                    false => "it is not normal",
+                if of.holds {
+                    "it can be normal"
+                } else {
+                    "it is not normal"
                 }
             ));
         }

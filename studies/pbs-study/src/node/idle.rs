@@ -265,9 +265,10 @@ impl Row {
             missed_here_alone,
             ..
         } = &self.cell;
-        let last_slots = match self.t1_spares_last_slot {
-            true => "spared",
-            false => "cut",
+        let last_slots = if self.t1_spares_last_slot {
+            "spared"
+        } else {
+            "cut"
         };
         vec![
             self.deviation.name().into(),
