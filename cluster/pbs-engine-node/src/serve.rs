@@ -11,7 +11,7 @@ use pbs_manager::ledger::Access;
 use pbs_manager::{Error, Manager};
 use pbs_uapi::clock::unix_s;
 
-use crate::{now_s, Local};
+use crate::Local;
 
 /// So often one looks what has happened, and lets others write.
 const POLL: Duration = Duration::from_millis(200);
@@ -38,7 +38,7 @@ pub fn serve(
     loop {
         match Manager::open(ledger, Access::Write, &mut *engine) {
             Ok((mut cluster, _)) => {
-                let now_s = now_s();
+                let now_s = unix_s();
                 if cluster.clock_s() > now_s {
                     let what = "the clock of the ledger is ahead of that of the machine; make one \
                                 without --at, and don't advance it";

@@ -4,7 +4,6 @@
 //! The thesis on memory (Glaß 2024) expects that more jobs keep their deadlines, and
 //! has no figures.
 
-use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use pbs_gen::{generate, Parameters, Span};

@@ -62,7 +62,11 @@ fn run(plan: &Plan, config: Config, answers: bool) -> Result<Simulation, Error> 
         config,
         ..pbs_sim::Options::default()
     };
-    let mut scheduler: Box<dyn JobScheduler> = if answers { Box::new(Stretch::default()) } else { Box::new(NoAnswer) };
+    let mut scheduler: Box<dyn JobScheduler> = if answers {
+        Box::new(Stretch::default())
+    } else {
+        Box::new(NoAnswer)
+    };
     simulate(plan, &options, &mut *scheduler).map_err(|error| Error(error.to_string()))
 }
 

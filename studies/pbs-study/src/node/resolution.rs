@@ -5,7 +5,7 @@
 //! The thesis names 250 timer interrupts a second, 1,000 of them, and overflow events of
 //! the counter, and leaves open what is to be preferred.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use pbs_plan::{Config, Plan};
 use pbs_sim::{simulate, NoAnswer, Resolution, Simulation, Timing};
