@@ -368,9 +368,10 @@ pub(crate) fn apps(out: Output, options: &AppsOptions) -> Result<ExitCode, Failu
             power_of_two,
             duration,
         } => {
-            let shape = match power_of_two {
-                true => Shape::PowerOfTwo(*most),
-                false => Shape::UpTo(*most),
+            let shape = if power_of_two {
+                Shape::PowerOfTwo(*most)
+            } else {
+                Shape::UpTo(*most)
             };
             (
                 "malleable",

@@ -119,9 +119,10 @@ fn notes() -> String {
     let mut text = format!("{EXAMPLES}\n\nExit status:");
     let mut last = None;
     for (status, commands, meaning) in STATUSES {
-        let number = match last == Some(status) {
-            true => String::new(),
-            false => status.to_string(),
+        let number = if last == Some(status) {
+            String::new()
+        } else {
+            status.to_string()
         };
         last = Some(status);
         let of = match commands {

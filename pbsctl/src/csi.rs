@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use pbs_csi::{now_ns, Entry, Listed, Options, State, Status};
-use pbs_report::{columns, grouped};
+use pbs_text::{columns, grouped};
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -128,9 +128,10 @@ fn with_directory(failure: Failure, directory: &Path) -> Failure {
 fn quoted(path: &Path) -> String {
     let text = path.display().to_string();
     let is_plain = |c: char| c.is_alphanumeric() || "/._-+:,@%".contains(c);
-    match text.chars().all(is_plain) {
-        true => text,
-        false => format!("'{}'", text.replace('\'', "'\\''")),
+    if text.chars().all(is_plain) {
+        text
+    } else {
+        format!("'{}'", text.replace('\'', "'\\''"))
     }
 }
 

@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 
 use pbs_node::{Declined, Error};
-use pbs_plan::Problem;
+use pbs_text::Problem;
 use pbs_uapi::Refused;
 use serde_json::{json, Value};
 

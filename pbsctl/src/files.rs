@@ -7,8 +7,9 @@ use std::num::NonZeroU32;
 use std::os::unix::fs::{fchown, MetadataExt};
 use std::path::Path;
 
-use pbs_plan::text::closest;
-use pbs_plan::{from_toml, leppert, Plan, Problem};
+use pbs_plan::{from_toml, leppert, Plan};
+use pbs_text::reader::closest;
+use pbs_text::Problem;
 
 use crate::failure::Failure;
 

@@ -9,7 +9,7 @@ use pbs_history::{
     to_csv, Error, JobHistory, JobSummary, Options, Prediction, RatePrediction, RunFigures, Store,
     TaskKey, User,
 };
-use pbs_report::{bytes, columns, grouped};
+use pbs_text::{bytes, columns, grouped};
 use serde::Serialize;
 use serde_json::json;
 

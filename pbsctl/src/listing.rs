@@ -3,7 +3,7 @@
 //! from the service or from the history.
 
 use clap::Args;
-use pbs_report::columns;
+use pbs_text::columns;
 
 use crate::column::{column, user, Around, Column, COLUMNS};
 use crate::complete;
@@ -88,9 +88,10 @@ impl ListingOptions {
             .filter(|run| self.wants(run, &around))
             .collect();
         let over = runs.iter().filter(|run| run.state == "over").count();
-        let mut too_many = match self.all {
-            true => 0,
-            false => over.saturating_sub(self.last),
+        let mut too_many = if self.all {
+            0
+        } else {
+            over.saturating_sub(self.last)
         };
         runs.retain(|run| {
             let is_over = run.state == "over";

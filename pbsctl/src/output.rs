@@ -4,7 +4,7 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use pbs_report::grouped;
+use pbs_text::grouped;
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -61,9 +61,10 @@ impl Output {
         json: &T,
         text: impl FnOnce() -> String,
     ) -> Result<(), Failure> {
-        write_out(&match self.json {
-            true => to_json(json) + "\n",
-            false => text(),
+        write_out(&if self.json {
+            to_json(json) + "\n"
+        } else {
+            text()
         })
     }
 

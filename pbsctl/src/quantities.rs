@@ -2,7 +2,7 @@
 //! Quantities on the command line, with units or, as ever, without.
 
 use pbs_gen::Span;
-use pbs_plan::Quantity;
+use pbs_text::Quantity;
 
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1_000_000_000;

@@ -9,7 +9,7 @@ use pbs_history::RunId;
 use pbs_node::device::rate_insns_per_ms;
 use pbs_node::queue::{self, Submitted};
 use pbs_node::Submission;
-use pbs_report::ms;
+use pbs_text::ms;
 use serde_json::json;
 
 use crate::column::column_names;

@@ -8,7 +8,8 @@ use std::time::Instant;
 use clap::Args;
 use pbs_core::Input;
 use pbs_record::{CpuReplay, Difference, Recording};
-use pbs_report::{describe, grouped, ms, EventView};
+use pbs_report::{describe, EventView};
+use pbs_text::{grouped, ms};
 use serde::Serialize;
 
 use crate::failure::{Failure, DIFFERS, INCOMPLETE};

@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 use pbs_job::cpus_of_list;
-use pbs_report::columns;
 use pbs_rms::{Kind, Limits, NodeChoice, Order, Policy, Prices};
 use pbs_rms_api::{Account, Cap, Change, Client, ClusterNodes, Held, Session, View};
 use pbs_rms_apps::node::{Cancelled, Warden};
 use pbs_rms_server::{serve, Hub, Managed, Settings};
+use pbs_text::columns;
 use serde::Serialize;
 
 use crate::failure::Failure;

@@ -11,7 +11,7 @@ use pbs_node::Declined;
 use pbs_node_api::{
     Alteration, Array, Environment, Job, JobKey, Refusal, Shown, Status, Submission,
 };
-use pbs_report::{columns, grouped, ms};
+use pbs_text::{columns, grouped, ms};
 use serde_json::json;
 
 use crate::complete;

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use pbs_node::device::{self, open};
-use pbs_report::{columns, tier_name};
+use pbs_report::tier_name;
+use pbs_text::columns;
 use pbs_uapi::{ProcessState, IDLE, NO_TASK};
 use serde_json::{json, Value};
 

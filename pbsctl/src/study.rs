@@ -11,10 +11,11 @@ use pbs_rms_apps::study::Sample;
 use pbs_study::evolving::study as evolving;
 use pbs_study::node::{
     ablation, admission, arrays, deadlines, deviations, idle, memory, resolution, strategies,
-    stress, Format, Options,
+    stress, Error, Format, Options,
 };
+use pbs_study::Study;
 
-use crate::cosched::study::{Part, Study};
+use crate::cosched::study::{Part, Parts};
 use crate::failure::Failure;
 use crate::files;
 use crate::output::{write_err, Output};
@@ -231,71 +232,21 @@ pub(crate) fn study(out: Output, options: &StudyOptions) -> Result<ExitCode, Fai
             }
         },
     };
-    let end_line = || {
-        if shows {
-            write_err("\n");
-        }
-    };
+    let print = Print { out, format, shows };
     match &options.what {
-        What::Deadlines { list } => {
-            let study = deadlines::study(&settings);
-            end_line();
-            let study = study?;
-            out.print(&study, || study.text(format, *list))?;
-        }
-        What::Ablation => {
-            let study = ablation::study(&settings);
-            end_line();
-            let study = study?;
-            out.print(&study, || study.text(format))?;
-        }
-        What::Arrays => {
-            let study = arrays::study()?;
-            out.print(&study, || study.text(format))?;
-        }
+        What::Deadlines { list } => print.counted(deadlines::study(&settings, *list), None),
+        What::Ablation => print.counted(ablation::study(&settings), None),
+        What::Arrays => print.study(&arrays::study()?, None),
         What::Deviations { measured, svg } => {
-            let measured = match measured {
-                Some(file) => ratios(file)?,
-                None => Vec::new(),
-            };
-            let study = deviations::study(&settings, &measured);
-            end_line();
-            let study = study?;
-            if let Some(directory) = svg {
-                write_pictures(directory, study.pictures())?;
-            }
-            out.print(&study, || study.text(format))?;
+            let measured = measured.as_deref().map(ratios).transpose()?;
+            let study = deviations::study(&settings, &measured.unwrap_or_default());
+            print.counted(study, svg.as_deref())
         }
-        What::Resolution => {
-            let study = resolution::study(&settings);
-            end_line();
-            let study = study?;
-            out.print(&study, || study.text(format))?;
-        }
-        What::Stress => {
-            let study = stress::study(&settings);
-            end_line();
-            let study = study?;
-            out.print(&study, || study.text(format))?;
-        }
-        What::Strategies => {
-            let study = strategies::study(&settings);
-            end_line();
-            let study = study?;
-            out.print(&study, || study.text(format))?;
-        }
-        What::Memory => {
-            let study = memory::study(&settings);
-            end_line();
-            let study = study?;
-            out.print(&study, || study.text(format))?;
-        }
-        What::Admission => {
-            let study = admission::study(&settings);
-            end_line();
-            let study = study?;
-            out.print(&study, || study.text(format))?;
-        }
+        What::Resolution => print.counted(resolution::study(&settings), None),
+        What::Stress => print.counted(stress::study(&settings), None),
+        What::Strategies => print.counted(strategies::study(&settings), None),
+        What::Memory => print.counted(memory::study(&settings), None),
+        What::Admission => print.counted(admission::study(&settings), None),
         What::Evolving(wanted) => {
             let sample = Sample {
                 seed: options.seed,
@@ -313,24 +264,45 @@ pub(crate) fn study(out: Output, options: &StudyOptions) -> Result<ExitCode, Fai
                     }
                 },
             );
-            end_line();
-            if let Some(directory) = &wanted.svg {
-                write_pictures(directory, study.pictures())?;
-            }
-            out.print(&study, || study.text(format))?;
+            print.counted(Ok(study), wanted.svg.as_deref())
         }
         What::Cosched { only } => {
-            let study = Study::new(only, usize::try_from(plans).unwrap_or(0), options.seed);
-            out.print(&study, || study.text(format))?;
+            let instances = usize::try_from(plans).unwrap_or(0);
+            print.study(&Parts::new(only, instances, options.seed), None)
         }
-        What::Idle => {
-            let study = idle::study(&settings);
-            end_line();
-            let study = study?;
-            out.print(&study, || study.text(format))?;
-        }
-    }
+        What::Idle => print.counted(idle::study(&settings), None),
+    }?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// How and where studies are printed.
+struct Print {
+    out: Output,
+    format: Format,
+    /// Whether a line of standard error shows how far the study is.
+    shows: bool,
+}
+
+impl Print {
+    /// Ends the line that counts, and prints the study.
+    fn counted(
+        &self,
+        study: Result<impl Study, Error>,
+        pictures: Option<&Path>,
+    ) -> Result<(), Failure> {
+        if self.shows {
+            write_err("\n");
+        }
+        self.study(&study?, pictures)
+    }
+
+    /// Prints a study, and writes its pictures into a directory.
+    fn study(&self, study: &impl Study, pictures: Option<&Path>) -> Result<(), Failure> {
+        if let Some(directory) = pictures {
+            write_pictures(directory, study.pictures())?;
+        }
+        self.out.print(study, || study.text(self.format))
+    }
 }
 
 fn write_pictures(

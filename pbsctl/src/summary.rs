@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use pbs_job::graph::{Graph, Target};
 use pbs_job::{Job, Machine};
 use pbs_plan::{Plan, Slot};
-use pbs_report::{bytes, grouped, ms};
+use pbs_text::{bytes, grouped, ms};
 use serde::Serialize;
 
 use crate::output::counted;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use pbs_node::device::{open, sysfs};
-use pbs_report::{bytes, columns, grouped};
+use pbs_text::{bytes, columns, grouped};
 use serde::Serialize;
 use serde_json::Value;
 

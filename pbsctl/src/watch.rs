@@ -15,9 +15,10 @@ const CLEAR: &str = "\x1b[H\x1b[2J";
 
 /// What stands before each view.
 pub(crate) fn clear(out: Output) -> &'static str {
-    match !out.json && io::stdout().is_terminal() {
-        true => CLEAR,
-        false => "",
+    if !out.json && io::stdout().is_terminal() {
+        CLEAR
+    } else {
+        ""
     }
 }
 

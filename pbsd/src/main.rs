@@ -102,15 +102,16 @@ fn run(cli: &Cli) -> Result<(), String> {
         return cgroup::make_way().map_err(|error| format!("control groups: {error}"));
     }
     let text = |error: Error| error.to_string();
-    let cgroups = match cli.no_cgroups {
-        true => None,
-        false => cgroup::prepare(cli.limit_memory)
+    let cgroups = if cli.no_cgroups {
+        None
+    } else {
+        cgroup::prepare(cli.limit_memory)
             .inspect_err(|why| {
                 journal::warning(&format!(
                     "jobs have no control groups ({why}): what their programs leave behind goes on"
                 ));
             })
-            .ok(),
+            .ok()
     };
     let options = Options {
         lease_ns: Some(cli.lease_ns),

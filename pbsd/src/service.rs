@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::os::fd::AsFd;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use pbs_history::RunId;
 use pbs_launch::signals::{wait_for, Signals};
@@ -20,6 +20,7 @@ use pbs_node_api::{
     Allocated, Deallocated, Explanation, Filter, Job, JobKey, Notice, Plan, Refusal, Shown, Status,
 };
 use pbs_socket::Caller;
+use pbs_uapi::clock::unix_ns;
 
 use crate::allocations::{Allocations, Step};
 use crate::inbox::{Answer, Inbox, Request};
@@ -215,21 +216,22 @@ impl Service {
                 let _ = answer.send(of.and_then(|id| self.shown(caller, id)));
             }
             Request::Plan(answer) => {
-                let _ = answer.send(match caller.is_operator {
-                    true => Ok(Plan {
+                let _ = answer.send(if caller.is_operator {
+                    Ok(Plan {
                         plan: self.node.plan_text().map(str::to_string),
-                    }),
-                    false => Err(not_permitted("the plan of all jobs")),
+                    })
+                } else {
+                    Err(not_permitted("the plan of all jobs"))
                 });
             }
             Request::Drain(drained, answer) => {
-                let _ = answer.send(match caller.is_operator {
-                    true => self
-                        .node
+                let _ = answer.send(if caller.is_operator {
+                    self.node
                         .drain(drained)
                         .map_err(refusal)
-                        .and_then(|()| self.status()),
-                    false => Err(not_permitted("to drain the node")),
+                        .and_then(|()| self.status())
+                } else {
+                    Err(not_permitted("to drain the node"))
                 });
             }
             Request::Status(answer) => {
@@ -405,16 +407,14 @@ impl Service {
     }
 
     fn hold(&mut self, caller: &Caller, key: &JobKey, hold: bool) -> Result<Shown, Refusal> {
-        let what = match hold {
-            true => "to hold a job",
-            false => "to release a job",
+        let what = if hold {
+            "to hold a job"
+        } else {
+            "to release a job"
         };
         let id = self.own(caller, key, what)?;
         self.node.hold(id, hold).map_err(refusal)?;
-        let kind = match hold {
-            true => "held",
-            false => "released",
-        };
+        let kind = if hold { "held" } else { "released" };
         let text = format!("{kind} by user {}", caller.uid);
         self.node.listener.notice(Some(id.0), kind, text);
         self.shown(caller, id)
@@ -522,9 +522,10 @@ impl Service {
         };
         Ok(Status {
             version: env!("CARGO_PKG_VERSION").into(),
-            state: match self.node.is_drained() {
-                true => "draining".into(),
-                false => "running".into(),
+            state: if self.node.is_drained() {
+                "draining".into()
+            } else {
+                "running".into()
             },
             kernel: kernel_release(),
             rate_insns_per_ms: self.node.info().rate_insns_per_ms,
@@ -570,9 +571,10 @@ impl Service {
     fn own(&self, caller: &Caller, key: &JobKey, what: &str) -> Result<RunId, Refusal> {
         let id = self.find(caller, key)?;
         let summary = self.node.standing_of(id).map_err(refusal)?;
-        match caller.may(summary.uid) {
-            true => Ok(id),
-            false => Err(not_permitted(what)),
+        if caller.may(summary.uid) {
+            Ok(id)
+        } else {
+            Err(not_permitted(what))
         }
     }
 }
@@ -705,9 +707,10 @@ fn invalid(file: &str, what: &str) -> Refusal {
 
 /// The name of a job, which others get to read.
 fn is_name(name: &str) -> Result<(), &'static str> {
-    match !name.is_empty() && name.len() <= NAME_BYTES && is_printable(name) {
-        true => Ok(()),
-        false => Err("the name of the job is empty, too long, or not to be printed"),
+    if !name.is_empty() && name.len() <= NAME_BYTES && is_printable(name) {
+        Ok(())
+    } else {
+        Err("the name of the job is empty, too long, or not to be printed")
     }
 }
 
@@ -718,14 +721,15 @@ fn few_programs<'a>(
 ) -> Result<(), Refusal> {
     let processes = jobs.flat_map(|job| &job.processes);
     let programs: usize = processes.map(|it| it.start.commands().len()).sum();
-    match programs > MOST_PROGRAMS && !caller.is_operator {
-        true => Err(Refusal::Failed {
+    if programs > MOST_PROGRAMS && !caller.is_operator {
+        Err(Refusal::Failed {
             why: format!(
                 "these are {programs} programs, and at most {MOST_PROGRAMS} can be submitted at \
                  once"
             ),
-        }),
-        false => Ok(()),
+        })
+    } else {
+        Ok(())
     }
 }
 
@@ -736,9 +740,10 @@ fn is_printable(text: &str) -> bool {
 
 /// Ahead of all others are only those whom an operator puts there.
 fn may_have_priority(caller: &Caller, priority: u32) -> Result<(), Refusal> {
-    match caller.is_operator || priority == 0 {
-        true => Ok(()),
-        false => Err(not_permitted("a priority above 0")),
+    if caller.is_operator || priority == 0 {
+        Ok(())
+    } else {
+        Err(not_permitted("a priority above 0"))
     }
 }
 
@@ -792,11 +797,6 @@ fn job(run: RunSummary) -> Job {
         ended_unix_ns: run.ended_unix_ns,
         kept: run.kept,
     }
-}
-
-fn unix_ns() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |time| time.as_nanos() as u64)
 }
 
 #[cfg(test)]

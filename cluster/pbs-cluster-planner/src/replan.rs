@@ -246,13 +246,6 @@ impl Planner {
         false
     }
 
-    /// An allocation failed or took too long on a node: the node is down, and the request
-    /// keeps its start if others that are less important can make room.
-    pub fn allocation_failed(&mut self, now_s: u64, id: RequestId, node: usize) -> Replanned {
-        self.start_again(id);
-        self.node_down(now_s, node)
-    }
-
     /// A running request will have to start once more: it counts as planned, and loses its
     /// place when its node is taken out of use.
     pub fn start_again(&mut self, id: RequestId) {

@@ -411,7 +411,8 @@ fn a_failed_allocation_takes_the_node_out() {
     let id = planner.submit(0, &ask("ncpus=4", 10)).unwrap();
     planner.start(0, &mut Vec::new());
     let node = planner.placed(id)[0].node as usize;
-    let replanned = planner.allocation_failed(0, id, node);
+    planner.start_again(id);
+    let replanned = planner.node_down(0, node);
     assert_eq!((replanned.moved, start(&planner, id)), (vec![id], Some(0)));
     assert_ne!(planner.placed(id)[0].node as usize, node);
 }

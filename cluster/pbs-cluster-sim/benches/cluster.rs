@@ -15,9 +15,9 @@ use pbs_cluster_planner::{Limit, Limited, Machine, Planner, Pool, Request, Reque
 use pbs_cluster_sim::{workload, Policy};
 use pbs_gen::{Random, Stream};
 use pbs_site::{Share, Site, Whom};
+use pbs_uapi::clock::thread_cpu_ns;
 use rows::{Bar, Rows};
 use rustix::thread::{sched_getaffinity, sched_setaffinity, CpuSet};
-use rustix::time::{clock_gettime, ClockId};
 
 /// For so long decisions are counted, in seconds.
 const LONG_S: f64 = 2.0;
@@ -25,8 +25,7 @@ const LONG_S: f64 = 2.0;
 /// The time that this thread had of a CPU, in seconds; to the nanosecond, for some of what is
 /// measured takes less than a tick.
 fn cpu_s() -> f64 {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+    thread_cpu_ns() as f64 / 1e9
 }
 
 /// How much of it something takes, with what it says.

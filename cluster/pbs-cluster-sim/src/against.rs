@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What one policy gains over others, on several traces of the same kind.
 
-use pbs_report::{Format, Table};
+use pbs_text::{Format, Table};
 use serde::Serialize;
 
 use crate::metrics::Metrics;

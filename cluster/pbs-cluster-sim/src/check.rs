@@ -95,9 +95,10 @@ pub fn check(jobs: &[TraceJob], outcomes: &[Outcome], cores: u64) -> Result<(), 
     changes.sort_unstable();
     let mut used_cores: u64 = 0;
     for (time_s, is_more, more) in changes {
-        used_cores = match is_more {
-            true => used_cores.saturating_add(more),
-            false => used_cores.saturating_sub(more),
+        used_cores = if is_more {
+            used_cores.saturating_add(more)
+        } else {
+            used_cores.saturating_sub(more)
         };
         if used_cores > cores {
             return Err(Invalid::Overuse { time_s, used_cores });

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Several policies over one trace: as tables, as JSON (it serialises) and as a picture.
 
-use pbs_report::{curves, grouped, Curve, Format, Plot, Table};
+use pbs_report::{curves, Curve, Plot};
+use pbs_text::{grouped, Format, Table};
 use serde::Serialize;
 
 use crate::metrics::{bounded_slowdowns, mean_usage, usage, Metrics, SLOWDOWN_BOUND_S};

@@ -145,9 +145,10 @@ pub fn replay(
             policy.submit(now_s, job, &jobs[job].as_told());
         }
         policy.start(now_s, &mut started);
-        idle_questions = match is_idle && started.is_empty() {
-            true => idle_questions + 1,
-            false => 0,
+        idle_questions = if is_idle && started.is_empty() {
+            idle_questions + 1
+        } else {
+            0
         };
         if idle_questions == IDLE_QUESTIONS {
             return Err(Fault::Idle { time_s: now_s });

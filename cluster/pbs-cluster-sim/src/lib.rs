@@ -38,4 +38,4 @@ pub use planned::Planned;
 pub use policy::Policy;
 pub use summary::{Size, Summary};
 
-pub use pbs_report::Format;
+pub use pbs_text::Format;

@@ -136,9 +136,10 @@ impl Lublin {
         }
         let most = libm::log2(self.cores.max(1) as f64);
         let middle = (most - BELOW_MOST_LOG).max(LEAST_LOG);
-        let (from, to) = match share(random) <= LOWER {
-            true => (LEAST_LOG, middle),
-            false => (middle, most.max(middle)),
+        let (from, to) = if share(random) <= LOWER {
+            (LEAST_LOG, middle)
+        } else {
+            (middle, most.max(middle))
         };
         let log = from + (to - from) * share(random);
         let is_power = kind <= SERIAL + POWER_OF_TWO;

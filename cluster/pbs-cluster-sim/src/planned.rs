@@ -106,9 +106,10 @@ impl Planned {
 
 impl Policy for Planned {
     fn name(&self) -> &str {
-        match self.keeps_deadlines {
-            true => "planned to deadlines",
-            false => "planned",
+        if self.keeps_deadlines {
+            "planned to deadlines"
+        } else {
+            "planned"
         }
     }
 

@@ -28,7 +28,7 @@ const TRACE: &str = "\
 fn each_field_is_read() {
     let trace = read(TRACE.as_bytes()).unwrap();
     assert_eq!(trace.header.cores(), Some(64));
-    assert_eq!(trace.header.unix_start_s(), Some(1_500_000_000));
+    assert_eq!(trace.header.get("UnixStartTime"), Some("1500000000"));
     assert_eq!(trace.header.get("computer"), Some("a cluster"));
     assert_eq!(
         trace

@@ -20,12 +20,13 @@ use std::collections::HashMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use pbs_cluster_planner::RequestId;
 use pbs_job::with_values;
 use pbs_manager::{Allocation, Engine, Happened};
 use pbs_node_api::{Environment, Failure, Filter, Job, JobKey, Lasting, Refusal, Submission};
+use pbs_uapi::clock::{since_1970, unix_s};
 
 const SECOND_NS: u64 = 1_000_000_000;
 /// So many jobs that are over are looked through for one that was started before.
@@ -177,7 +178,7 @@ impl Engine for Local {
                 };
                 self.handed.insert(id, handed);
                 if let Some((node, _)) = allocation.nodes.first() {
-                    self.heard = Some((node.clone(), now_s()));
+                    self.heard = Some((node.clone(), unix_s()));
                 }
             }
             Err(Unhanded::Refused(why)) => self.refused.push((id, why)),
@@ -272,15 +273,9 @@ impl Engine for Local {
     }
 }
 
-fn now_s() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    now.map_or(0, |now| now.as_secs())
-}
-
 /// How long it is until then; `None` if that is past.
 fn left_ns(until_s: u64) -> Option<u64> {
-    let until = UNIX_EPOCH.checked_add(Duration::from_secs(until_s))?;
-    let left = until.duration_since(SystemTime::now()).ok()?;
+    let left = Duration::from_secs(until_s).checked_sub(since_1970())?;
     u64::try_from(left.as_nanos()).ok().filter(|&ns| ns > 0)
 }
 

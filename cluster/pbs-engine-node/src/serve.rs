@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use pbs_manager::ledger::Access;
 use pbs_manager::{Error, Manager};
+use pbs_uapi::clock::unix_s;
 
-use crate::{now_s, Local};
+use crate::Local;
 
 /// So often one looks what has happened, and lets others write.
 const POLL: Duration = Duration::from_millis(200);
@@ -37,7 +38,7 @@ pub fn serve(
     loop {
         match Manager::open(ledger, Access::Write, &mut *engine) {
             Ok((mut cluster, _)) => {
-                let now_s = now_s();
+                let now_s = unix_s();
                 if cluster.clock_s() > now_s {
                     let what = "the clock of the ledger is ahead of that of the machine; make one \
                                 without --at, and don't advance it";
@@ -71,12 +72,13 @@ fn only_mine(ledger: &Path) -> Result<(), Error> {
     let (Ok(file), Ok(process)) = (fs::metadata(ledger), fs::metadata("/proc/self")) else {
         return Ok(());
     };
-    match file.uid() == process.uid() && file.mode() & 0o022 == 0 {
-        true => Ok(()),
-        false => Err(Error::Wrong(format!(
+    if file.uid() == process.uid() && file.mode() & 0o022 == 0 {
+        Ok(())
+    } else {
+        Err(Error::Wrong(format!(
             "others may write {}, and would run programs in your name; it is to be yours, with \
              mode 644",
             ledger.display()
-        ))),
+        )))
     }
 }

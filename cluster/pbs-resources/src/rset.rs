@@ -100,11 +100,4 @@ impl Rset {
         let chunks = chunks.map(|chunk| of(&chunk.items).saturating_mul(chunk.count));
         chunks.fold(of(&self.job_wide), u64::saturating_add)
     }
-
-    /// How many chunks there are. [`u64::MAX`] if there were more, which is never so for
-    /// what was read.
-    pub fn chunk_count(&self) -> u64 {
-        let counts = self.chunks.iter().map(|chunk| chunk.count);
-        counts.fold(0, u64::saturating_add)
-    }
 }

@@ -4,8 +4,8 @@
 
 use std::fmt;
 
-use pbs_plan::text::closest;
 use pbs_resources::{Chunk, Item, Rset, Value};
+use pbs_text::reader::closest;
 
 use crate::{Consumer, Kind, Node, Resource, Scope, Site};
 

@@ -4,8 +4,8 @@
 use std::fmt::Write;
 
 use jiff::fmt::temporal::DateTimePrinter;
-use pbs_plan::text::{quoted, write_list};
 use pbs_resources::{format_duration, format_items, Condition, Item, Value, BUILT_IN};
+use pbs_text::{quoted, write_list};
 
 use crate::pattern::patterns;
 use crate::{

@@ -4,7 +4,7 @@
 use crate::lanes::Question;
 use pbs_cosched::{
     check, not_co_scheduled, timing, Entry, Mapping, Platform, Queues, Slot, State, Timeline,
-    Where, Workload,
+    Workload,
 };
 
 use crate::{Both, Names, Slowed};
@@ -139,16 +139,7 @@ fn queues(
             runtime_ns: slot.end_ns - slot.start_ns,
             end_ns: slot.end_ns,
         };
-        match &slot.place {
-            Where::Threads(threads) => {
-                for &thread in threads {
-                    queues.threads[thread as usize].push(entry);
-                }
-            }
-            &Where::Device { device, instance } => {
-                queues.devices[device][instance as usize].push(entry);
-            }
-        }
+        queues.push(&slot.place, entry);
     }
     queues
 }

@@ -2,7 +2,7 @@
 //! All schedulers and determinations side by side.
 
 use pbs_cosched::{simulate, MOST_TASKS};
-use pbs_report::{columns, ms};
+use pbs_text::{columns, ms};
 use serde::Serialize;
 
 use crate::measures::{faster, percent};

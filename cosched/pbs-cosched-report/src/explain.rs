@@ -2,7 +2,7 @@
 //! Why each task got what it got.
 
 use pbs_cosched::{necessary, timing};
-use pbs_report::{columns, ms};
+use pbs_text::{columns, ms};
 use serde::Serialize;
 
 use crate::names::label_of;
@@ -204,9 +204,10 @@ impl Explanation {
                 .chain(others.into_iter().take(ALTERNATIVES))
             {
                 let name = |name: &str| if first { name.into() } else { String::new() };
-                let label = match of.chosen {
-                    true => of.variant.clone(),
-                    false => format!("not {}", of.variant),
+                let label = if of.chosen {
+                    of.variant.clone()
+                } else {
+                    format!("not {}", of.variant)
                 };
                 lines.push(vec![
                     name(&explained.process),

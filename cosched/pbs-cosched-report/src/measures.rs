@@ -2,7 +2,7 @@
 //! What schedules are worth, side by side.
 
 use pbs_cosched::{measure, speed_up, Platform, Timeline, Workload};
-use pbs_report::{ms, Format, Table};
+use pbs_text::{ms, Format, Table};
 use serde::Serialize;
 
 use crate::Names;

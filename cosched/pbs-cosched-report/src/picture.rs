@@ -2,7 +2,8 @@
 //! Schedules without and with co-scheduling, as they are drawn.
 
 use pbs_cosched::Timeline;
-use pbs_report::{ms, placements_page, Panel, PlacedProcess, PlacedTask, Placements, Table};
+use pbs_report::{placements_page, Panel, PlacedProcess, PlacedTask, Placements};
+use pbs_text::{ms, Table};
 
 use crate::measures::{faster, percent, CO_SCHEDULED};
 use crate::rows::Placed;
@@ -180,9 +181,10 @@ fn page(placements: &Placements, told: &Told<'_>) -> String {
 impl Planned {
     /// The picture: what was found, taken or not, below not co-scheduling.
     pub fn placements(&self, case: &Case<'_>) -> Placements {
-        let title = match self.verdict.taken {
-            true => format!("co-scheduled, {}", self.scheduler),
-            false => format!("not taken: what {} found", self.scheduler),
+        let title = if self.verdict.taken {
+            format!("co-scheduled, {}", self.scheduler)
+        } else {
+            format!("not taken: what {} found", self.scheduler)
         };
         let rounds = match self.scheduler {
             "greedy" => "; r2: of the second round",

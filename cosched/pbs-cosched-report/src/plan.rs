@@ -135,9 +135,10 @@ pub fn plan(case: &Case<'_>, settings: &Settings) -> Result<Planned, String> {
     let verdict = Verdict::new(settings, necessity, &verdict);
     let measures = Both::new(workload, platform, &case.names, &case.without, &timeline);
     let found = (mapping, timeline);
-    let (mapping, timeline) = match verdict.taken {
-        true => found.clone(),
-        false => (case.without_mapping.clone(), case.without.clone()),
+    let (mapping, timeline) = if verdict.taken {
+        found.clone()
+    } else {
+        (case.without_mapping.clone(), case.without.clone())
     };
     let (slowed, slowed_timelines) = apart(slowed);
     // Without co-scheduling each waits in line, in no rounds.
@@ -155,9 +156,10 @@ pub fn plan(case: &Case<'_>, settings: &Settings) -> Result<Planned, String> {
     let without = placed(workload, platform, names, &case.without, |task| {
         of(&case.without_mapping, task, false)
     });
-    let with = match verdict.taken {
-        true => found_tasks.clone(),
-        false => without.clone(),
+    let with = if verdict.taken {
+        found_tasks.clone()
+    } else {
+        without.clone()
     };
     Ok(Planned {
         at_ns: case.running.now_ns,
@@ -258,12 +260,13 @@ impl Planned {
             above += TIMES_ALONE;
         }
         let (title, speed_up) = (self.title(), faster(self.measures.speed_up));
-        let outcome = match self.verdict.taken {
-            true => format!("{}: {speed_up}{proved}", self.scheduler),
-            false => format!(
+        let outcome = if self.verdict.taken {
+            format!("{}: {speed_up}{proved}", self.scheduler)
+        } else {
+            format!(
                 "not taken: what {} found, {speed_up}{proved}",
                 self.scheduler
-            ),
+            )
         };
         format!(
             "{above}{}\n{}{}\n{outcome}.\n{}\n",
@@ -276,9 +279,10 @@ impl Planned {
 
     /// The title of the column of what was found.
     pub(crate) fn title(&self) -> String {
-        match self.verdict.taken {
-            true => CO_SCHEDULED.into(),
-            false => format!("WHAT {} FOUND", self.scheduler),
+        if self.verdict.taken {
+            CO_SCHEDULED.into()
+        } else {
+            format!("WHAT {} FOUND", self.scheduler)
         }
     }
 }

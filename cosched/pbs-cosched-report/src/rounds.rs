@@ -2,7 +2,7 @@
 //! Who won what in which round, of the greedy scheduler (§5.4.1).
 
 use pbs_cosched::{Choice, GreedyOptions, Mapping, Place, Priority, Task};
-use pbs_report::{columns, ms};
+use pbs_text::{columns, ms};
 use serde::Serialize;
 
 use crate::names::label_of;
@@ -79,9 +79,10 @@ impl Rounds {
             let beaten = losers
                 .iter()
                 .any(|&other| !urgent || is_urgent(&case.workload.tasks[other]));
-            let priority = match urgent {
-                true => options.contention,
-                false => options.leftovers,
+            let priority = if urgent {
+                options.contention
+            } else {
+                options.leftovers
             };
             let why = match (urgent, beaten) {
                 (true, false) => "can run nowhere else".into(),

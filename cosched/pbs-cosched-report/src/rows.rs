@@ -2,7 +2,7 @@
 //! What each task runs as, where and when.
 
 use pbs_cosched::{Platform, Timeline, Workload};
-use pbs_report::{columns, ms};
+use pbs_text::{columns, ms};
 use serde::Serialize;
 
 use crate::names::label_of;

@@ -2,7 +2,7 @@
 //! Processes that arrive one after the other.
 
 use pbs_cosched::{simulate, Necessity, Run, Timeline};
-use pbs_report::{columns, ms};
+use pbs_text::{columns, ms};
 use serde::Serialize;
 
 use crate::measures::{faster, CO_SCHEDULED};

@@ -158,9 +158,10 @@ impl<'a> Fluid<'a> {
             let Some(Some(before)) = self.slots.get(edge.task) else {
                 continue;
             };
-            let travels_ns = match memory(&before.place) == memory(&slot.place) {
-                true => 0,
-                false => edge.transfer_ns,
+            let travels_ns = if memory(&before.place) == memory(&slot.place) {
+                0
+            } else {
+                edge.transfer_ns
             };
             ready_ns = ready_ns.max(self.ended_ns[edge.task]? + travels_ns as f64);
         }

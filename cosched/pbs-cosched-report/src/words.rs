@@ -2,7 +2,7 @@
 //! Reasons in words, with times as tables have them.
 
 use pbs_cosched::{Necessity, Reason};
-use pbs_report::ms;
+use pbs_text::ms;
 
 /// What decided between two schedules.
 pub(crate) fn reason(reason: Reason) -> String {
@@ -17,9 +17,10 @@ pub(crate) fn reason(reason: Reason) -> String {
     };
     let (with, without) = (ms(with_ns), ms(without_ns));
     // What differs by less than tables show does not look the same.
-    match with == without {
-        true => format!("{what} {with_ns} ns instead of {without_ns} ns"),
-        false => format!("{what} {with} ms instead of {without} ms"),
+    if with == without {
+        format!("{what} {with_ns} ns instead of {without_ns} ns")
+    } else {
+        format!("{what} {with} ms instead of {without} ms")
     }
 }
 

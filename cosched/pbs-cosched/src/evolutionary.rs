@@ -7,6 +7,8 @@
 //! among the first are what the greedy scheduler and HEFT decide and not co-scheduling: the
 //! result is never worse than any of these.
 
+use pbs_random::Random;
+
 use crate::baseline::not_co_scheduled;
 use crate::greedy::{greedy, GreedyOptions, Priority};
 use crate::heft;
@@ -14,7 +16,6 @@ use crate::model::{Platform, Workload};
 use crate::objective::Objective;
 use crate::problem::{Problem, State};
 use crate::queues::Queues;
-use crate::random::Random;
 use crate::mapping::Mapping;
 
 /// Individuals that live at a time.
@@ -151,8 +152,8 @@ impl<'a> Population<'a> {
     /// Half of the newcomers are chance, half resemble one that lives.
     fn newcomer(&mut self) {
         let (mut order, mut ways);
-        if self.random.below(2) == 0 && !self.living.is_empty() {
-            let of = &self.living[self.random.below(self.living.len())];
+        if self.random.index(2) == 0 && !self.living.is_empty() {
+            let of = &self.living[self.random.index(self.living.len())];
             (order, ways) = (of.order.clone(), of.ways.clone());
             self.mutate(&mut order, &mut ways);
         } else {
@@ -161,7 +162,7 @@ impl<'a> Population<'a> {
                 .problem
                 .jobs
                 .iter()
-                .map(|job| self.random.below(job.ways.len()))
+                .map(|job| self.random.index(job.ways.len()))
                 .collect();
             for _ in 0..order.len() {
                 self.move_one(&mut order);
@@ -172,7 +173,7 @@ impl<'a> Population<'a> {
 
     /// The best of some that are drawn.
     fn parent(&mut self) -> usize {
-        let drawn = (0..TOURNAMENT).map(|_| self.random.below(self.living.len()));
+        let drawn = (0..TOURNAMENT).map(|_| self.random.index(self.living.len()));
         drawn.min().unwrap_or(0)
     }
 
@@ -182,9 +183,9 @@ impl<'a> Population<'a> {
         let (one, other) = (&self.living[one], &self.living[other]);
         let ways = one.ways.iter().zip(&other.ways);
         let ways = ways
-            .map(|(&a, &b)| if self.random.below(2) == 0 { a } else { b })
+            .map(|(&a, &b)| if self.random.index(2) == 0 { a } else { b })
             .collect();
-        let cut = self.random.below(one.order.len() + 1);
+        let cut = self.random.index(one.order.len() + 1);
         let mut order = one.order[..cut].to_vec();
         let mut taken = vec![false; one.order.len()];
         for &job in &order {
@@ -200,13 +201,13 @@ impl<'a> Population<'a> {
         let mut changed = false;
         for (job, way) in ways.iter_mut().enumerate() {
             let most = self.problem.jobs[job].ways.len();
-            if most > 1 && self.random.below(jobs) == 0 {
-                *way = (*way + 1 + self.random.below(most - 1)) % most;
+            if most > 1 && self.random.index(jobs) == 0 {
+                *way = (*way + 1 + self.random.index(most - 1)) % most;
                 changed = true;
             }
         }
         for _ in 0..jobs {
-            if self.random.below(jobs) == 0 {
+            if self.random.index(jobs) == 0 {
                 self.move_one(order);
                 changed = true;
             }
@@ -218,7 +219,7 @@ impl<'a> Population<'a> {
 
     /// Moves a task to another place between those it waits for and those that wait for it.
     fn move_one(&mut self, order: &mut [usize]) {
-        let from = self.random.below(order.len());
+        let from = self.random.index(order.len());
         let of = &self.problem.jobs[order[from]];
         for (place, &job) in order.iter().enumerate() {
             self.places[job] = place;
@@ -231,7 +232,7 @@ impl<'a> Population<'a> {
             .unwrap_or(0);
         let highest = of.before.iter().map(|&job| self.places[job]).min();
         let highest = highest.unwrap_or(order.len()) - 1;
-        let to = lowest + self.random.below(highest - lowest + 1);
+        let to = lowest + self.random.index(highest - lowest + 1);
         if to < from {
             order[to..=from].rotate_right(1);
         } else {

@@ -55,7 +55,6 @@ mod objective;
 mod oracle;
 mod problem;
 mod queues;
-mod random;
 mod random_mapping;
 mod report;
 mod schedule;
@@ -75,7 +74,6 @@ pub use model::{DeviceType, Edge, Place, Platform, Process, Task, Variant, Workl
 pub use objective::{accept, score, Objective, Reason, Score, Verdict};
 pub use oracle::{brute_force, Found, MOST_TASKS};
 pub use queues::{Entry, Queues, Slot, State, Where};
-pub use random::Random;
 pub use random_mapping::{enhanced_random, plain_random, EnhancedOptions};
 pub use report::{measure, speed_up, Measures};
 pub use schedule::{evaluations, schedule, Scheduler};

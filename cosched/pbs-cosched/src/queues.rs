@@ -82,6 +82,20 @@ impl Queues {
         }
     }
 
+    /// Puts an entry at the end of the queues of a place.
+    pub fn push(&mut self, place: &Where, entry: Entry) {
+        match place {
+            Where::Threads(threads) => {
+                for &thread in threads {
+                    self.threads[thread as usize].push(entry);
+                }
+            }
+            &Where::Device { device, instance } => {
+                self.devices[device][instance as usize].push(entry);
+            }
+        }
+    }
+
     /// Takes away what is not in execution, as happens before tasks are mapped anew (§4.3).
     pub fn keep_running(&mut self) {
         for queue in self

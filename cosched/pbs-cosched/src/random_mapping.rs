@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The schedulers that decide by chance (§5.5).
 
+use pbs_random::Random;
+
 use crate::greedy::{greedy, GreedyOptions};
 use crate::model::{Place, Platform, Workload};
 use crate::objective::Objective;
 use crate::problem::Problem;
 use crate::queues::Queues;
-use crate::random::Random;
 use crate::mapping::Mapping;
 
 /// Plain random: any variant that fits for each task, in the order of submission (§5.5.1).
@@ -23,7 +24,7 @@ pub fn plain_random(
     let ways: Vec<usize> = problem
         .jobs
         .iter()
-        .map(|job| random.below(job.ways.len()))
+        .map(|job| random.index(job.ways.len()))
         .collect();
     problem.mapping(&order, &ways)
 }
@@ -74,7 +75,7 @@ pub fn enhanced_random(
     while (tried < options.min_iterations || best.is_none()) && tried < options.max_iterations {
         tried += 1;
         for (way, job) in ways.iter_mut().zip(&problem.jobs) {
-            *way = random.below(job.ways.len());
+            *way = random.index(job.ways.len());
         }
         if !allowed.is(&problem, &ways) {
             continue;

@@ -7,7 +7,7 @@ use crate::cost::Cost;
 use crate::determination::{necessary, Determination, Necessity};
 use crate::model::{Platform, Workload};
 use crate::objective::{accept, score, Objective, Reason, Verdict};
-use crate::queues::{Entry, Queues, Slot, State, Where};
+use crate::queues::{Entry, Queues, Slot, State};
 use crate::schedule::{evaluations, schedule, Scheduler};
 use crate::mapping::{Mapping, Timeline};
 use crate::timing::timing;
@@ -276,16 +276,7 @@ impl Simulation<'_> {
                 runtime_ns: slot.end_ns - slot.start_ns,
                 end_ns: slot.end_ns,
             };
-            match &slot.place {
-                Where::Threads(threads) => {
-                    for &thread in threads {
-                        queues.threads[thread as usize].push(entry);
-                    }
-                }
-                &Where::Device { device, instance } => {
-                    queues.devices[device][instance as usize].push(entry);
-                }
-            }
+            queues.push(&slot.place, entry);
         }
         queues
     }

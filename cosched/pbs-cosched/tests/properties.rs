@@ -63,16 +63,7 @@ fn in_the_middle(dice: &mut Dice, workload: &Workload, on: &Platform) -> (Queues
             end_ns: slot.end_ns,
         };
         if slot.end_ns > queues.now_ns {
-            match &slot.place {
-                Where::Threads(threads) => {
-                    threads
-                        .iter()
-                        .for_each(|&at| queues.threads[at as usize].push(entry));
-                }
-                &Where::Device { device, instance } => {
-                    queues.devices[device][instance as usize].push(entry);
-                }
-            }
+            queues.push(&slot.place, entry);
         }
         queues.tasks.push(State::Started(slot));
     }

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Start and end of tasks: from waiting to in execution, and out of the queue.
 
+use pbs_uapi::clock::monotonic_ns;
+
 use crate::csi;
 use crate::layout::RUNNING;
 use crate::node::Locked;
 use crate::table::{Entry, State};
-use crate::{now_ns, Error};
+use crate::Error;
 
 /// What a task claims.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,7 +98,7 @@ impl Locked<'_> {
         entry.units = units;
         entry.instance = instance;
         entry.runtime_ns = claim.runtime_ns;
-        entry.expected_end_ns = now_ns().saturating_add(claim.runtime_ns);
+        entry.expected_end_ns = monotonic_ns().saturating_add(claim.runtime_ns);
         self.write_entry(&entry)?;
         self.node.step();
         csi::remove(&self.node.directory, entry.owner, entry.task);

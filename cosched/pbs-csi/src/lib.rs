@@ -46,7 +46,6 @@ mod record;
 
 mod claim;
 mod clean;
-mod clock;
 mod csi;
 mod devices;
 mod error;
@@ -62,7 +61,6 @@ mod table;
 
 pub use claim::{Claim, Claimed};
 pub use clean::{clean, list, Cleaned, Listed};
-pub use clock::now_ns;
 pub use csi::{Csi, Variant};
 pub use devices::Device;
 pub use error::Error;

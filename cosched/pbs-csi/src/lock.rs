@@ -46,9 +46,10 @@ fn take_by(
             return Ok(false);
         }
         tries = tries.saturating_add(1);
-        match tries < AT_ONCE {
-            true => std::thread::yield_now(),
-            false => sleep(AGAIN),
+        if tries < AT_ONCE {
+            std::thread::yield_now()
+        } else {
+            sleep(AGAIN)
         }
     }
     Ok(true)

@@ -8,12 +8,14 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
+use pbs_uapi::clock::monotonic_ns;
+
 use crate::csi::{self, Csi};
 use crate::devices::Device;
 use crate::layout::{DONE, NOT_STARTED, RUNNING};
 use crate::node::Locked;
 use crate::table::{Entry, State};
-use crate::{now_ns, Error, Owner};
+use crate::{Error, Owner};
 
 /// Who computes.
 #[derive(Debug)]
@@ -96,7 +98,7 @@ impl Locked<'_> {
             return Ok(Begun::Other(self.master()));
         }
         self.sweep()?;
-        let now_ns = now_ns();
+        let now_ns = monotonic_ns();
         self.header.started_ns = now_ns;
         self.set_status(RUNNING, Some(self.node.own));
         self.write_state()?;
@@ -227,7 +229,7 @@ impl Locked<'_> {
         if self.header.status != RUNNING {
             return Ok(());
         }
-        let now_ns = now_ns();
+        let now_ns = monotonic_ns();
         let patience_ns = self.node.options.patience.as_nanos();
         // A time that is still to come was not written by a master.
         let has_had_its_time = self.header.started_ns > now_ns

@@ -5,13 +5,15 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::fs;
 
+use pbs_uapi::clock::monotonic_ns;
+
 use crate::csi::{self, Csi};
 use crate::layout::{
     EntryRecord, CSIMF_NAME, CSI_PREFIX, DONE, ENTRIES_AT, ENTRY_CAPACITY, FREE, IN_EXECUTION,
     NONE, NOT_STARTED, WAITING,
 };
 use crate::node::{Locked, Node};
-use crate::{now_ns, Error, Owner};
+use crate::{Error, Owner};
 
 /// How far a task is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -262,7 +264,7 @@ impl Locked<'_> {
             is_scheduled: false,
             is_ready: task.is_ready,
             submission,
-            registered_ns: now_ns(),
+            registered_ns: monotonic_ns(),
             priority: 0,
             round: 0,
             capabilities: csi.variants.iter().fold(0, |set, of| set | 1 << of.model),

@@ -24,7 +24,11 @@ fn main() -> Result<(), Failure> {
     let mut words = std::env::args_os().skip(1);
     let named = words.next().map(PathBuf::from);
     if let Some(word) = named.as_ref().filter(|word| is_option(word)) {
-        return Err(format!("{} is no directory: usage: steps [DIRECTORY]", word.display()).into());
+        return Err(format!(
+            "{} is no directory: usage: steps [DIRECTORY]",
+            word.display()
+        )
+        .into());
     }
     if let (Some(directory), Some(_)) = (&named, words.next()) {
         return wait_elsewhere(directory);

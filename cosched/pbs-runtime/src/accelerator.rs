@@ -130,9 +130,10 @@ impl Accelerator for Simulated {
     fn read(&self, buffer: &Buffer, to: &mut [u8]) -> Result<(), String> {
         let from = content(buffer)?.read();
         let from = from.as_deref().map_err(|_| "a task has panicked")?;
-        match from.len() == to.len() {
-            true => to.copy_from_slice(from),
-            false => return Err("the buffer was given back".into()),
+        if from.len() == to.len() {
+            to.copy_from_slice(from)
+        } else {
+            return Err("the buffer was given back".into());
         }
         Ok(())
     }

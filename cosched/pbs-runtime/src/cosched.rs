@@ -10,9 +10,10 @@ use std::time::{Duration, Instant};
 
 use pbs_cosched::{necessary, Cost, Determination, Necessity, Objective};
 use pbs_csi::{
-    now_ns, Begun, Claim, Claimed, Csi, Device, Entry, Error, Fetched, NewTask, Node, Snapshot,
-    State, Waiting,
+    Begun, Claim, Claimed, Csi, Device, Entry, Error, Fetched, NewTask, Node, Snapshot, State,
+    Waiting,
 };
+use pbs_uapi::clock::monotonic_ns;
 
 use crate::mapping::{decide, View};
 use crate::profile::Profiles;
@@ -235,9 +236,10 @@ impl<'a> Session<'a> {
         // Of the others counts that they wait, and how long their tasks are in the queues.
         let mut waiting = Vec::new();
         for entry in entries.iter().filter(|of| of.state == State::Waiting) {
-            let csi = match entry.owner == own {
-                true => self.own.get(&entry.task).cloned(),
-                false => Some(stand_in(entry, &devices)),
+            let csi = if entry.owner == own {
+                self.own.get(&entry.task).cloned()
+            } else {
+                Some(stand_in(entry, &devices))
             };
             waiting.extend(csi.map(|csi| Waiting {
                 entry: entry.clone(),
@@ -250,7 +252,7 @@ impl<'a> Session<'a> {
             .filter(|of| of.state == State::InExecution)
             .cloned()
             .collect();
-        let mut view = View::new(&devices, &waiting, &running, now_ns());
+        let mut view = View::new(&devices, &waiting, &running, monotonic_ns());
         view.queue_waiting(&entries);
         let process = view.index(own).unwrap_or(usize::MAX);
         let cost = profiles

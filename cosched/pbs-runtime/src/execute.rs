@@ -4,7 +4,7 @@
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::Arc;
 
-use pbs_csi::now_ns;
+use pbs_uapi::clock::monotonic_ns;
 
 use crate::accelerator::Argument;
 use crate::body::Body;
@@ -47,9 +47,9 @@ pub(crate) fn execute(
                 for (region, access) in &task.regions {
                     guards.push(Guard::new(&region.0.host, *access)?);
                 }
-                let started_ns = now_ns();
+                let started_ns = monotonic_ns();
                 function(&mut Context::new(guards, variant.threads))?;
-                Ok((started_ns, now_ns()))
+                Ok((started_ns, monotonic_ns()))
             }
             Some(memory) => {
                 let mut buffers = Vec::with_capacity(task.regions.len());
@@ -71,10 +71,10 @@ pub(crate) fn execute(
                         access: *access,
                     })
                     .collect();
-                let started_ns = now_ns();
+                let started_ns = monotonic_ns();
                 let accelerator = memory.accelerator();
                 accelerator.execute(&variant.body, &arguments, variant.takes)?;
-                Ok((started_ns, now_ns()))
+                Ok((started_ns, monotonic_ns()))
             }
         }
     };

@@ -235,9 +235,10 @@ impl Graph {
                 }
             }
         }
-        match order.len() == self.tasks.len() {
-            true => Ok(order),
-            false => Err(Error::Cycle(self.cycle(&open))),
+        if order.len() == self.tasks.len() {
+            Ok(order)
+        } else {
+            Err(Error::Cycle(self.cycle(&open)))
         }
     }
 

@@ -7,7 +7,8 @@ use std::sync::mpsc::{channel, Receiver, RecvTimeoutError, Sender};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use pbs_csi::{now_ns, Claimed};
+use pbs_csi::Claimed;
+use pbs_uapi::clock::monotonic_ns;
 
 use crate::cosched::Session;
 use crate::execute::{execute, Ran};
@@ -239,7 +240,7 @@ impl<'r, 'g> Pass<'r, 'g> {
                     Started::Own => self.block(task, &mut is_blocked),
                     Started::Busy(until_ns) => {
                         self.block(task, &mut is_blocked);
-                        let left = Duration::from_nanos(until_ns.saturating_sub(now_ns()));
+                        let left = Duration::from_nanos(until_ns.saturating_sub(monotonic_ns()));
                         let left = left.clamp(SOON, LATER);
                         again = Some(again.map_or(left, |other: Duration| other.min(left)));
                     }

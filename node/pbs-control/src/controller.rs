@@ -6,12 +6,13 @@ mod beside;
 use std::collections::{BTreeMap, BTreeSet};
 
 use pbs_job::{Job, Machine};
-use pbs_plan::{Config, Plan, Problem};
+use pbs_plan::{Config, Plan};
 use pbs_planner::plan_building::{class_plans, Entry, ProcessIds, Settings};
 use pbs_planner::{
     admit, earliest_deadline, Balancing, Capacity, Declined, NotArranged, Planned, Progress,
     Replan, Request, RunId, Store, Turn, Validation,
 };
+use pbs_text::Problem;
 use pbs_uapi::{Cause, Event, EventKind, ProcessState, Wait, IDLE};
 
 use crate::track::{next_with_insns, Track};

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The plan as it is planned: processes, their tasks, and the order of slots.
 
-use pbs_plan::{underscored, Process, Slot, Task};
+use pbs_plan::{Process, Slot, Task};
+use pbs_text::underscored;
 use pbs_uapi::{MAX_BUFFER_INSNS, MAX_SLOTS};
 
 use crate::random::{Random, Stream};

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use pbs_plan::underscored;
+use pbs_text::underscored;
 use pbs_uapi::{MAX_PROCESSES, MAX_SLOTS};
 use serde::{Serialize, Serializer};
 

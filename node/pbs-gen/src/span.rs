@@ -4,7 +4,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use pbs_plan::underscored;
+use pbs_text::underscored;
 use serde::Serialize;
 
 /// The least and the greatest that a random number may be.

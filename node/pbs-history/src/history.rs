@@ -202,9 +202,10 @@ impl JobHistory {
             low_insns: of_runs.low_insns,
             high_insns: of_runs.high_insns,
             // Who did not get to the end has not shown all that it needs.
-            peak_memory_bytes: match retired.is_empty() {
-                true => peaks.clone().max().max(user.peak_memory_bytes),
-                false => peaks.clone().max().or(user.peak_memory_bytes),
+            peak_memory_bytes: if retired.is_empty() {
+                peaks.clone().max().max(user.peak_memory_bytes)
+            } else {
+                peaks.clone().max().or(user.peak_memory_bytes)
             },
             more_memory_permille: 1000 / (peaks.count() as u64 + 1),
             runs: retired.len(),

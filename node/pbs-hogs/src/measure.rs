@@ -225,9 +225,10 @@ fn slowed(victim: Kind, aggressor: Kind, rounds: &[Round], sides: &[usize]) -> S
     let quiet: Vec<_> = rounds.iter().filter(|round| round.is_quiet()).collect();
     let disturbed = rounds.len() - quiet.len();
     // Too few tell less than many that are somewhat off.
-    let counted = match 2 * quiet.len() >= rounds.len() {
-        true => quiet,
-        false => rounds.iter().collect(),
+    let counted = if 2 * quiet.len() >= rounds.len() {
+        quiet
+    } else {
+        rounds.iter().collect()
     };
     let of = |value: &dyn Fn(&Round, usize) -> f64| {
         let rounds = counted.iter();

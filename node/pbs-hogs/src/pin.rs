@@ -4,7 +4,6 @@
 use std::io;
 
 use rustix::thread::{sched_getaffinity, sched_setaffinity, CpuSet};
-use rustix::time::{clock_gettime, ClockId};
 
 /// The CPUs that this thread may run on, ascending.
 pub fn allowed_cpus() -> io::Result<Vec<u32>> {
@@ -21,10 +20,4 @@ pub fn pin(cpu: u32) -> io::Result<()> {
     }
     set.set(cpu as usize);
     Ok(sched_setaffinity(None, &set)?)
-}
-
-/// For how long this thread has had a CPU.
-pub(crate) fn thread_ns() -> u64 {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

@@ -7,7 +7,9 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::pin::{pin, thread_ns};
+use pbs_uapi::clock::thread_cpu_ns;
+
+use crate::pin::pin;
 use crate::Hog;
 
 /// A hog, where it runs, and until when.
@@ -83,7 +85,7 @@ fn work(
     stop: &AtomicBool,
     left: &AtomicUsize,
 ) -> Did {
-    let (began, ran_ns) = (Instant::now(), thread_ns());
+    let (began, ran_ns) = (Instant::now(), thread_cpu_ns());
     let mut did = Did::default();
     let wanted = pieces.unwrap_or(u64::MAX);
     while did.pieces < wanted && !stop.load(Ordering::Relaxed) {
@@ -94,7 +96,7 @@ fn work(
         }
     }
     did.took_ns = began.elapsed().as_nanos() as u64;
-    did.ran_ns = thread_ns() - ran_ns;
+    did.ran_ns = thread_cpu_ns() - ran_ns;
     let is_last = pieces.is_some() && left.fetch_sub(1, Ordering::Relaxed) == 1;
     if pieces.is_none() || is_last {
         stop.store(true, Ordering::Relaxed);

@@ -10,7 +10,7 @@ use pbs_interference::{arrange, pairs, Effort, Entry, Key, Lane, Level, Sharing,
 #[path = "../tests/made/mod.rs"]
 mod made;
 
-use made::{key, Random};
+use made::{key, seeded};
 
 /// Sums are of so many.
 const ROUNDS: u64 = 20;
@@ -45,7 +45,7 @@ fn main() {
 }
 
 fn matching(seed: u64, count: usize) -> f64 {
-    let mut random = Random::new(seed);
+    let mut random = seeded(seed);
     let costs: Vec<u64> = (0..count * count)
         .map(|_| 1_000_000_000 + random.below(2_000_000_000))
         .collect();
@@ -58,7 +58,7 @@ fn matching(seed: u64, count: usize) -> f64 {
 
 /// The makespan that was given, what was found, and the milliseconds that it took.
 fn search(seed: u64, count: usize, cpus: usize) -> (f64, f64, f64) {
-    let mut random = Random::new(seed);
+    let mut random = seeded(seed);
     let kinds = 6;
     let mut entries: Vec<Entry<Key>> = Vec::new();
     for victim in 0..kinds {

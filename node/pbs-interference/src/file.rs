@@ -24,8 +24,8 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 
-use pbs_plan::text::{quoted, read, underscored, Reader, Table, Value};
-use pbs_plan::{Line, Problem};
+use pbs_text::reader::{read, Reader, Table, Value};
+use pbs_text::{quoted, underscored, Line, Problem};
 use toml::de::{DeTable, DeValue};
 
 use crate::{Entry, Key, Level, LEAST_SLOWDOWN, MOST_SLOWDOWN};
@@ -206,7 +206,7 @@ fn factor(
     let range = (1000.0 * LEAST_SLOWDOWN) as u64..=(1000.0 * MOST_SLOWDOWN) as u64;
     let permille: u64 = reader.number_in(line, key, value, range.clone())?;
     if !range.contains(&permille) {
-        let between = pbs_plan::between(*range.start(), *range.end());
+        let between = pbs_text::between(*range.start(), *range.end());
         let message = format!("{key} must be {between}, in thousandths of the time alone");
         reader.problem(line, message);
         return None;

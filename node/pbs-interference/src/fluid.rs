@@ -112,9 +112,10 @@ impl<'a> Fluid<'a> {
         let alone_ns = |place: usize| self.tasks[place].alone_ns as f64;
         // When each would end if the other did not.
         let (ends, later) = (alone_ns(one) * first, alone_ns(other) * second);
-        let (sooner, longest, slowdown) = match ends <= later {
-            true => (ends, alone_ns(other), second),
-            false => (later, alone_ns(one), first),
+        let (sooner, longest, slowdown) = if ends <= later {
+            (ends, alone_ns(other), second)
+        } else {
+            (later, alone_ns(one), first)
         };
         libm::round(sooner + (longest - sooner / slowdown)) as u64
     }

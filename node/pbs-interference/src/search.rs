@@ -6,6 +6,8 @@
 //! places and go elsewhere as long as that makes it better, all timed with
 //! [`Fluid`]. What comes out is never worse than what was given.
 
+use pbs_random::Random;
+
 use crate::fluid::{Fluid, Lane, Task, Timing};
 use crate::matching::pairs;
 use crate::{Sharing, Slowdowns};
@@ -55,7 +57,7 @@ pub fn arrange(
     let mut search = Search {
         fluid: Fluid::new(tasks, slowdowns, sharing),
         left: effort.orders,
-        random: effort.seed,
+        random: Random::new(effort.seed),
     };
     let unaware = search.fluid.time(given)?;
     let mut best = (given.to_vec(), unaware.clone());
@@ -160,7 +162,7 @@ struct Search<'a> {
     fluid: Fluid<'a>,
     /// So many more are timed.
     left: u32,
-    random: u64,
+    random: Random,
 }
 
 /// How an order changes: the task at one place, by lane and place there.
@@ -210,19 +212,8 @@ impl Search<'_> {
 
     fn shuffle(&mut self, changes: &mut [Change]) {
         for last in (1..changes.len()).rev() {
-            let bits = self.next();
-            let other = (u128::from(bits) * (last as u128 + 1)) >> 64;
-            changes.swap(last, other as usize);
+            changes.swap(last, self.random.index(last + 1));
         }
-    }
-
-    /// SplitMix64.
-    fn next(&mut self) -> u64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut bits = self.random;
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        bits ^ (bits >> 31)
     }
 }
 

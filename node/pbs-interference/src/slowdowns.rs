@@ -89,9 +89,12 @@ pub struct Entry<W> {
 
 impl<W> Entry<W> {
     fn prediction(&self) -> Prediction {
-        let sane = |slowdown: f64| match slowdown.is_nan() {
-            true => 1.0,
-            false => slowdown.clamp(LEAST_SLOWDOWN, MOST_SLOWDOWN),
+        let sane = |slowdown: f64| {
+            if slowdown.is_nan() {
+                1.0
+            } else {
+                slowdown.clamp(LEAST_SLOWDOWN, MOST_SLOWDOWN)
+            }
         };
         Prediction {
             slowdown: sane(self.slowdown),
@@ -183,9 +186,10 @@ impl Slowdowns {
         let levels = Level::ALL.into_iter().filter(|level| *level >= by.level);
         for level in levels {
             if let Some(measured) = self.pairs.get(&(victim, Neighbour { level, ..by })) {
-                let source = match level == by.level {
-                    true => measured.source,
-                    false => Source::Guess,
+                let source = if level == by.level {
+                    measured.source
+                } else {
+                    Source::Guess
                 };
                 return Prediction {
                     source,

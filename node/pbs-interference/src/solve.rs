@@ -32,9 +32,10 @@ fn decompose(matrix: &mut [Vec<f64>]) {
         let used: f64 = pivot[..column].iter().map(|part| part * part).sum();
         let left = whole - used;
         // No more than rounding is left.
-        let root = match left > 1e-14 * whole {
-            true => libm::sqrt(left),
-            false => f64::INFINITY,
+        let root = if left > 1e-14 * whole {
+            libm::sqrt(left)
+        } else {
+            f64::INFINITY
         };
         pivot[column] = root;
         for line in below {

@@ -25,9 +25,10 @@ pub fn alone_on_clock_insns(sample: &Sample, slowdowns: &Slowdowns) -> u64 {
         let told = slowdowns.of(sample.victim, &beside.neighbours);
         alone += duration / told.slowdown;
     }
-    match ran > 0.0 {
-        true => libm::round(sample.insns as f64 * alone / ran) as u64,
-        false => sample.insns,
+    if ran > 0.0 {
+        libm::round(sample.insns as f64 * alone / ran) as u64
+    } else {
+        sample.insns
     }
 }
 

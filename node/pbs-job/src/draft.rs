@@ -2,7 +2,8 @@
 //! A job as it was written down: tasks that name the next tasks. Nothing is
 //! known of it yet; [`Draft::check`] makes a [`Job`](crate::Job) of it.
 
-use pbs_plan::{Line, Start};
+use pbs_plan::Start;
+use pbs_text::Line;
 
 use crate::Action;
 

@@ -3,8 +3,8 @@
 
 use std::fmt::Write;
 
-use pbs_plan::text::{quoted, underscored, write_list};
 use pbs_plan::write_start;
+use pbs_text::{quoted, underscored, write_list};
 
 use crate::{Action, Job, Kind, Process, Task};
 

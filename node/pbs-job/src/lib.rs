@@ -31,4 +31,5 @@ pub use model::{
     TICK_NS,
 };
 pub use parse::job_from_toml;
-pub use pbs_plan::{Command, Line, Problem, Start};
+pub use pbs_plan::{Command, Start};
+pub use pbs_text::{Line, Problem};

@@ -6,8 +6,8 @@ mod devices;
 use std::collections::HashMap;
 use std::fmt::Write;
 
-use pbs_plan::text::{quoted, read, underscored, write_list, Reader, Table, Value};
-use pbs_plan::{between, Line, Problem};
+use pbs_text::reader::{read, Reader, Table, Value};
+use pbs_text::{between, quoted, underscored, write_list, Line, Problem};
 use toml::de::{DeTable, DeValue};
 
 use crate::{

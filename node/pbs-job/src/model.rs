@@ -7,7 +7,8 @@
 
 use std::collections::BTreeSet;
 
-use pbs_plan::{Line, Start};
+use pbs_plan::Start;
+use pbs_text::Line;
 
 /// The step of time of machines that do not say another: a nanosecond.
 pub const TICK_NS: u64 = 1;

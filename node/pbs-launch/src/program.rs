@@ -10,7 +10,8 @@ use std::os::fd::RawFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use pbs_plan::{Command, Plan, Problem, Process, Start};
+use pbs_plan::{Command, Plan, Process, Start};
+use pbs_text::Problem;
 
 use crate::files::{c_string, Named};
 use crate::owner::{Owner, Rights};

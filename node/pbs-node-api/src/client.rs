@@ -4,8 +4,8 @@
 use std::fmt;
 use std::path::Path;
 
-use tokio::runtime::{Builder, Runtime};
-use zlink::futures_util::{Stream, StreamExt};
+use pbs_socket::client::Waiter;
+use zlink::futures_util::Stream;
 use zlink::tokio::unix::Connection;
 
 use crate::types::*;
@@ -17,17 +17,11 @@ pub const SOCKET: &str = "/run/pbs/pbs.sock";
 #[derive(Debug)]
 pub struct Client {
     connection: Connection,
-    runtime: Runtime,
+    waiter: Waiter,
 }
 
 /// Why there is no answer, or that it is a refusal.
-#[derive(Debug)]
-pub enum Failure {
-    /// The service was not reached, or does not speak as it should.
-    Connection(zlink::Error),
-    /// It said no.
-    Refused(Refusal),
-}
+pub type Failure = pbs_socket::client::Failure<Refusal>;
 
 #[zlink::proxy("org.sched-pbs.Node")]
 trait Node {
@@ -75,75 +69,72 @@ impl Client {
     ///
     /// Nobody does.
     pub fn connect(path: &Path) -> Result<Self, Failure> {
-        let runtime = Builder::new_current_thread().enable_io().build();
-        let runtime = runtime.map_err(|error| Failure::Connection(error.into()))?;
-        let connection = runtime.block_on(zlink::tokio::unix::connect(path));
-        Ok(Self {
-            connection: connection.map_err(Failure::Connection)?,
-            runtime,
-        })
+        let (connection, waiter) = pbs_socket::client::connect(path)?;
+        Ok(Self { connection, waiter })
     }
 
     /// Has jobs be run: all of them, or none.
     pub fn submit(&mut self, jobs: &[Submission]) -> Result<Vec<Job>, Failure> {
-        let answer = self.runtime.block_on(self.connection.submit(jobs));
-        said(answer).map(|submitted| submitted.jobs)
+        let answer = self.waiter.answer(self.connection.submit(jobs));
+        answer.map(|submitted| submitted.jobs)
     }
 
     /// Has a job be over before its time.
     pub fn cancel(&mut self, job: &JobKey) -> Result<Shown, Failure> {
-        said(self.runtime.block_on(self.connection.cancel(job)))
+        self.waiter.answer(self.connection.cancel(job))
     }
 
     /// Has a job that waits not be planned.
     pub fn hold(&mut self, job: &JobKey) -> Result<Shown, Failure> {
-        said(self.runtime.block_on(self.connection.hold(job)))
+        self.waiter.answer(self.connection.hold(job))
     }
 
     /// Has a job that is held be planned again.
     pub fn release(&mut self, job: &JobKey) -> Result<Shown, Failure> {
-        said(self.runtime.block_on(self.connection.release(job)))
+        self.waiter.answer(self.connection.release(job))
     }
 
     /// Changes a job.
     pub fn alter(&mut self, job: &JobKey, alteration: &Alteration) -> Result<Shown, Failure> {
-        said(
-            self.runtime
-                .block_on(self.connection.alter(job, alteration)),
-        )
+        self.waiter.answer(self.connection.alter(job, alteration))
     }
 
     /// How jobs stand.
     pub fn list(&mut self, filter: &Filter) -> Result<Vec<Job>, Failure> {
-        said(self.runtime.block_on(self.connection.list(filter))).map(|listed| listed.jobs)
+        self.waiter
+            .answer(self.connection.list(filter))
+            .map(|listed| listed.jobs)
     }
 
     /// All that is known of a job.
     pub fn show(&mut self, job: &JobKey) -> Result<Shown, Failure> {
-        said(self.runtime.block_on(self.connection.show(job)))
+        self.waiter.answer(self.connection.show(job))
     }
 
     /// What would be said of a job.
     pub fn explain(&mut self, job: &Submission) -> Result<Explanation, Failure> {
-        said(self.runtime.block_on(self.connection.explain(job)))
+        self.waiter.answer(self.connection.explain(job))
     }
 
     /// The plan of all jobs.
     pub fn plan(&mut self) -> Result<Option<String>, Failure> {
-        said(self.runtime.block_on(self.connection.plan())).map(|plan| plan.plan)
+        self.waiter
+            .answer(self.connection.plan())
+            .map(|plan| plan.plan)
     }
 
     /// Has nothing new be admitted, or has it be again.
     pub fn drain(&mut self, drained: bool) -> Result<Status, Failure> {
-        said(match drained {
-            true => self.runtime.block_on(self.connection.drain()),
-            false => self.runtime.block_on(self.connection.resume()),
-        })
+        if drained {
+            self.waiter.answer(self.connection.drain())
+        } else {
+            self.waiter.answer(self.connection.resume())
+        }
     }
 
     /// How the service is.
     pub fn status(&mut self) -> Result<Status, Failure> {
-        said(self.runtime.block_on(self.connection.status()))
+        self.waiter.answer(self.connection.status())
     }
 
     /// Has cores be only for jobs of that user in that allocation; for root.
@@ -157,39 +148,25 @@ impl Client {
     ) -> Result<Vec<u32>, Failure> {
         let connection = &mut self.connection;
         let asked = connection.allocate(job, step, uid, cores, memory_bytes, until_unix_s);
-        said(self.runtime.block_on(asked)).map(|allocated| allocated.cpus)
+        self.waiter.answer(asked).map(|allocated| allocated.cpus)
     }
 
     /// Has a step of an allocation be over; for root.
     pub fn deallocate(&mut self, job: u32, step: u32) -> Result<Vec<u64>, Failure> {
         let asked = self.connection.deallocate(job, step);
-        said(self.runtime.block_on(asked)).map(|deallocated| deallocated.ending)
+        self.waiter
+            .answer(asked)
+            .map(|deallocated| deallocated.ending)
     }
 
     /// Hands over what happens, until `notice` says that it is enough.
     pub fn watch(
         mut self,
         job: Option<&JobKey>,
-        mut notice: impl FnMut(Notice) -> bool,
+        notice: impl FnMut(Notice) -> bool,
     ) -> Result<(), Failure> {
-        self.runtime.block_on(async {
-            let notices = self.connection.watch(job).await;
-            let mut notices = std::pin::pin!(notices.map_err(Failure::Connection)?);
-            while let Some(next) = notices.next().await {
-                if !notice(said(next)?) {
-                    break;
-                }
-            }
-            Ok(())
-        })
-    }
-}
-
-fn said<T>(answer: zlink::Result<Result<T, Refusal>>) -> Result<T, Failure> {
-    match answer {
-        Ok(Ok(answer)) => Ok(answer),
-        Ok(Err(refusal)) => Err(Failure::Refused(refusal)),
-        Err(error) => Err(Failure::Connection(error)),
+        let notices = self.connection.watch(job);
+        self.waiter.answers(notices, notice)
     }
 }
 
@@ -223,13 +200,6 @@ impl fmt::Display for Refusal {
     }
 }
 
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Connection(error) => write!(f, "the service pbsd does not answer: {error}"),
-            Self::Refused(refusal) => refusal.fmt(f),
-        }
-    }
+impl pbs_socket::client::Refusal for Refusal {
+    const SERVICE: &str = "the service pbsd";
 }
-
-impl std::error::Error for Failure {}

@@ -14,5 +14,4 @@ pub use lasting::Lasting;
 pub use types::{
     Allocated, Alteration, Array, Deallocated, Environment, Explanation, Filter, Job, JobKey,
     Limit, Listed, Notice, Plan, Process, Program, Refusal, Shown, Status, Submission, Submitted,
-    INTERFACE,
 };

@@ -4,9 +4,6 @@
 use serde::{Deserialize, Serialize};
 use zlink::introspect::{CustomType, ReplyError, Type};
 
-/// The name of the interface.
-pub const INTERFACE: &str = "org.sched-pbs.Node";
-
 /// A job that is to be run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, CustomType)]
 pub struct Submission {

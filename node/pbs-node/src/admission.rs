@@ -312,7 +312,7 @@ impl Trial {
             }
             NotArranged::Late { run, end_ns } => {
                 let deadline_ns = taken(run).map_or(0, |taken| taken.job.deadline_ns);
-                let late = pbs_report::ms(end_ns.saturating_sub(deadline_ns));
+                let late = pbs_text::ms(end_ns.saturating_sub(deadline_ns));
                 format!("job {} would miss its deadline by {late} ms", name(run))
             }
             NotArranged::NoPlace(run) => {

@@ -4,7 +4,8 @@
 use std::fs;
 use std::path::Path;
 
-use pbs_plan::{wire, Config, Plan, Problem};
+use pbs_plan::{wire, Config, Plan};
+use pbs_text::Problem;
 use pbs_uapi::Device;
 use serde_json::{Map, Value};
 

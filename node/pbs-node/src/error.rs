@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use pbs_history::{RunFigures, RunId};
-use pbs_plan::{underscored, Problem};
+use pbs_text::{underscored, Problem};
 use pbs_uapi::Refused;
 
 /// Why a node did not do what was asked.

@@ -4,7 +4,7 @@
 use std::fmt;
 
 use pbs_plan::Plan;
-use pbs_report::{bytes, ms};
+use pbs_text::{bytes, ms};
 use pbs_uapi::Event;
 
 use crate::{Error, JobOutcome};

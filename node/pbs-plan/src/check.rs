@@ -7,11 +7,10 @@
 
 use std::collections::HashMap;
 
+use pbs_text::{between, underscored, Line, Problem};
 use pbs_uapi::{IDLE, MAX_BUFFER_INSNS, MAX_SLOT_INSNS, NO_TASK};
 
-use crate::{
-    between, order, underscored, After, Config, Cpu, Line, Plan, Problem, Process, Slot, Task,
-};
+use crate::{order, After, Config, Cpu, Plan, Process, Slot, Task};
 
 pub(crate) fn check(plan: &Plan) -> Result<(), Vec<Problem>> {
     let mut check = Check {

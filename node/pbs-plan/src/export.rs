@@ -4,8 +4,9 @@
 use std::fmt::Write;
 use std::path::Path;
 
+use pbs_text::{quoted, underscored, write_list};
+
 use crate::names::Names;
-use crate::text::{quoted, underscored, write_list};
 use crate::{config_word, Command, Config, Plan, Process, Slot, Start, Task, Threshold};
 
 /// The plan as `from_toml` reads it.

@@ -29,7 +29,9 @@ use std::collections::HashMap;
 use std::fmt::Write;
 use std::num::NonZeroU32;
 
-use crate::{check, Cpu, Line, Plan, Problem, Process, Slot, Task};
+use pbs_text::{Line, Problem};
+
+use crate::{check, Cpu, Plan, Process, Slot, Task};
 
 const IDLE: i64 = -1;
 const END: i64 = -2;

@@ -6,6 +6,8 @@
 //! the kernel and back in the wire format ([`wire`]). Whether it is valid is
 //! decided by `pbs_core`, the code that the kernel runs.
 
+use pbs_text::Problem;
+
 mod check;
 mod export;
 pub mod leppert;
@@ -13,19 +15,14 @@ mod model;
 mod names;
 mod order;
 mod parse;
-mod problem;
-mod quantity;
-pub mod text;
 pub mod wire;
 
 pub use check::{config_faults, name_fault, ConfigFault};
 pub use export::{to_toml, write_start};
-pub use model::{After, Command, Cpu, Line, PlacedSlot, Plan, Process, Slot, Start, Task};
+pub use model::{After, Command, Cpu, PlacedSlot, Plan, Process, Slot, Start, Task};
+pub use parse::read_start;
 pub use pbs_core::wire::LEASE_NS;
 pub use pbs_core::{Config, IdlePolicy, PreemptionWay, Threshold};
-pub use problem::Problem;
-pub use quantity::Quantity;
-pub use text::{between, underscored};
 
 /// Reads a plan from TOML and checks it, up to the kernel's own validator.
 pub fn from_toml(text: &str) -> Result<Plan, Vec<Problem>> {

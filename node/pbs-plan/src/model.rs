@@ -2,15 +2,10 @@
 //! A plan as people think of it: processes with their tasks, and the order of
 //! the slots on each CPU.
 
-use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use pbs_core::Config;
-
-use crate::Problem;
-
-/// A line of the file a thing was read from.
-pub type Line = Option<NonZeroU32>;
+use pbs_text::{Line, Problem};
 
 /// A plan for one or several CPUs.
 #[derive(Clone, Debug, Default)]

@@ -4,8 +4,10 @@
 
 use std::collections::HashMap;
 
-use crate::text::closest;
-use crate::{After, Line, Process};
+use pbs_text::reader::closest;
+use pbs_text::Line;
+
+use crate::{After, Process};
 
 /// The processes of a plan by what they can be called.
 pub(crate) struct Names<'a> {

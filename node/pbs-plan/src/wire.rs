@@ -5,12 +5,13 @@ use std::mem::offset_of;
 
 use pbs_core::wire::Message;
 use pbs_core::{Rate, StdMemory};
+use pbs_text::{Line, Problem};
 use pbs_uapi::record::{
     self, bytes_of, from_bytes, PlanCpu, PlanEdge, PlanHeader, PlanProcess, PlanSlot,
 };
 use pbs_uapi::{IDLE, NO_TASK, PLAN_MAGIC, VERSION};
 
-use crate::{After, Cpu, Line, Plan, Problem, Process, Slot, Task};
+use crate::{After, Cpu, Plan, Process, Slot, Task};
 
 /// A plan in the wire format, with the way back to the lines it came from.
 #[derive(Clone, Debug)]

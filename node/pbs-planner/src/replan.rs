@@ -85,9 +85,10 @@ impl Replan {
             // have not.
             let before = running.clone();
             running.sort_by_key(|request| (request.deadline_ns, order(request)));
-            match same_order(&before, &running) {
-                true => Err(why),
-                false => self.in_order(store, &running, later).map_err(|_| why),
+            if same_order(&before, &running) {
+                Err(why)
+            } else {
+                self.in_order(store, &running, later).map_err(|_| why)
             }
         })
     }

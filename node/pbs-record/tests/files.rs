@@ -50,9 +50,10 @@ fn simulated(answers: bool) -> (Vec<u8>, Vec<pbs_sim::RecordedInputs>, Vec<u16>)
         record_inputs: true,
         ..Options::default()
     };
-    let simulation = match answers {
-        false => simulate(&plan, &options, &mut NoAnswer),
-        true => simulate(&plan, &options, &mut Stretcher::default()),
+    let simulation = if answers {
+        simulate(&plan, &options, &mut Stretcher::default())
+    } else {
+        simulate(&plan, &options, &mut NoAnswer)
     };
     let simulation = simulation.unwrap();
     assert!(simulation.ended());

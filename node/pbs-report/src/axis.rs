@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Round numbers for axes.
 
-use crate::number::grouped;
+use pbs_text::grouped;
 
 /// A place on an axis.
 pub(crate) struct Tick {

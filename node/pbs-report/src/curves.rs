@@ -104,13 +104,15 @@ impl Plot {
         };
         let least = all().map(|point| point.0).fold(f64::INFINITY, f64::min);
         let most = all().map(|point| point.0).fold(f64::NEG_INFINITY, f64::max);
-        let (least, most) = match least <= most {
-            true => (least, most.max(least + 1e-9)),
-            false => (0.0, 1.0),
+        let (least, most) = if least <= most {
+            (least, most.max(least + 1e-9))
+        } else {
+            (0.0, 1.0)
         };
-        let high = match self.up_to > 0.0 {
-            true => self.up_to,
-            false => all().map(|point| point.1).fold(1e-9, f64::max) * 1.05,
+        let high = if self.up_to > 0.0 {
+            self.up_to
+        } else {
+            all().map(|point| point.1).fold(1e-9, f64::max) * 1.05
         };
         let x_of = |x: f64| LEFT + (x - least) / (most - least) * (right - LEFT);
         let y_of = |y: f64| bottom - y / high * HEIGHT;
@@ -157,20 +159,20 @@ impl Plot {
         let powers = (least.ceil() as i32..=most.floor() as i32).map(|power| Tick {
             at: f64::from(power),
             label: match power {
-                0..=5 => crate::grouped(10i64.pow(power.unsigned_abs())),
+                0..=5 => pbs_text::grouped(10i64.pow(power.unsigned_abs())),
                 _ => format!("1e{power}"),
             },
         });
         let powers: Vec<_> = powers.collect();
-        match powers.len() > 1 {
-            true => powers,
-            false => all
-                .into_iter()
+        if powers.len() > 1 {
+            powers
+        } else {
+            all.into_iter()
                 .map(|tick| Tick {
                     label: format!("{:.2}", 10f64.powf(tick.at)),
                     ..tick
                 })
-                .collect(),
+                .collect()
         }
     }
 
@@ -187,9 +189,10 @@ impl Plot {
                 x = LEFT;
                 y += 22.0;
             }
-            match is_curve {
-                true => picture.line((x, y - 4.0), (x + 38.0, y - 4.0), style(place)),
-                false => picture.rect(x, y - 11.0, 38.0, 14.0, shade(place)),
+            if is_curve {
+                picture.line((x, y - 4.0), (x + 38.0, y - 4.0), style(place))
+            } else {
+                picture.rect(x, y - 11.0, 38.0, 14.0, shade(place))
             }
             picture.text((x + 46.0, y), TEXT, Anchor::Start, "", name);
             x += width;

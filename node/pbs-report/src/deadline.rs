@@ -2,9 +2,9 @@
 //! Deadlines, and whether they were kept.
 
 use pbs_plan::{Config, Plan};
+use pbs_text::ms;
 use serde::{Deserialize, Serialize};
 
-use crate::number::ms;
 use crate::Report;
 
 /// A deadline of a process or of a job. Times are those of the events.

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Events as JSON and as lines of text.
 
+use pbs_text::{bytes, grouped};
 use pbs_uapi::{
     Cause, Drop, Eject, Event, EventKind, Grant, Tier, TierCause, Wait, IDLE, NO_SLOT, NO_TASK,
 };
 use serde::{Deserialize, Serialize};
 
-use crate::number::{bytes, grouped};
 
 /// Declares [`EventView`] and both ways between it and the record: fields that
 /// are the same in both, and fields that the record has a special value for

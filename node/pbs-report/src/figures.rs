@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The pictures of a recording beside that of the plan.
 
+use pbs_text::grouped;
+
 use crate::axis::ticks_between;
 use crate::chart::{scale_of, Chart, ChartMark, Line, Symbol, LEFT, RIGHT, TEXT, WIDTH};
 use crate::histogram::Histogram;
-use crate::number::{deviation_permille, grouped, percent};
+use crate::number::{deviation_permille, percent};
 use crate::point::Point;
 use crate::series::{CpuSeries, ProcessSeries, Series, Signal, TaskSeries};
 use crate::svg::{text_width, Anchor, Picture};

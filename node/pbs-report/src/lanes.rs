@@ -73,9 +73,10 @@ pub fn lanes(
         let x = x_of(*time);
         picture.line((x, top), (x, bottom + 5.0), "class=\"grid\"");
         let at = (x, bottom + 19.0);
-        let anchor = match x + text_width(label, TEXT) / 2.0 > WIDTH {
-            true => Anchor::End,
-            false => Anchor::Middle,
+        let anchor = if x + text_width(label, TEXT) / 2.0 > WIDTH {
+            Anchor::End
+        } else {
+            Anchor::Middle
         };
         picture.text(at, TEXT, anchor, "class=\"muted\"", label);
     }

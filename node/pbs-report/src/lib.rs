@@ -20,7 +20,6 @@ mod number;
 mod page;
 mod placements;
 mod point;
-mod printed;
 mod recording;
 mod replay;
 mod report;
@@ -38,13 +37,11 @@ pub use deadline::Deadline;
 pub use event::{describe, is_push, tier_name, EventView};
 pub use histogram::Histogram;
 pub use lanes::{lanes, Lane, Stay};
-pub use number::{bytes, grouped, ms};
 pub use page::Page;
 pub use placements::{
     placements_page, placements_picture, Panel, PlacedProcess, PlacedTask, Placements,
 };
 pub use point::Point;
-pub use printed::{Format, Table};
 pub use recording::{config_by_name, Opened, RecordedPlan, Recording, Source};
 pub use report::{Exit, Facts, Outcome, ProcessReport, Report, TaskReport};
 pub use schedule::{
@@ -52,7 +49,6 @@ pub use schedule::{
     ScheduleNode, ScheduleTask,
 };
 pub use series::{CpuSeries, ProcessSeries, Selection, Series, Signal, SlotStay, TaskSeries};
-pub use svg::escaped;
-pub use table::{columns, signal_table, table};
+pub use table::{signal_table, table};
 pub use timeline::{ActualSegment, CpuTimeline, LaterPlan, Mark, MarkKind, PlannedSlot};
 pub use waits::{wait_table, waited, Edge, Waited};

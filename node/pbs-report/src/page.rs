@@ -5,16 +5,16 @@ use std::fmt::Write;
 
 use pbs_core::Threshold;
 use pbs_plan::Config;
+use pbs_text::{escaped, grouped, ms};
 use pbs_uapi::NO_TASK;
 use serde::Serialize;
 
 use crate::figures::{self, Figure};
 use crate::gantt::{gantt, gantt_in_page};
 use crate::histogram::Histogram;
-use crate::number::{grouped, ms};
 use crate::recording::Opened;
 use crate::series::{CpuSeries, ProcessSeries, Selection, Series, Signal};
-use crate::svg::{escaped, STYLE};
+use crate::svg::STYLE;
 use crate::{table, Deadline, MarkKind, Outcome, ProcessReport, Report, Source};
 
 pub(crate) const PAGE_STYLE: &str = include_str!("page.css");

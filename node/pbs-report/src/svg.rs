@@ -3,6 +3,8 @@
 
 use std::fmt::{Display, Write};
 
+use pbs_text::escaped;
+
 use crate::look::{Look, PATTERNS};
 
 /// Width of a letter of the sans-serif font, as a share of its size; a little
@@ -360,21 +362,4 @@ fn patterns(body: &str) -> &'static str {
     } else {
         ""
     }
-}
-
-/// Text as it may stand in XML and HTML.
-pub fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '&' => out.push_str("&amp;"),
-            '"' => out.push_str("&quot;"),
-            // No XML can hold them.
-            c if c.is_control() => out.push('\u{fffd}'),
-            c => out.push(c),
-        }
-    }
-    out
 }

@@ -3,11 +3,12 @@
 
 use std::fmt::Write;
 
+use pbs_text::{bytes, columns, grouped};
 use pbs_uapi::{Event, NO_SLOT};
 
 use crate::deadline::deadline_lines;
 use crate::event::{comparison, is_signal, kind_name};
-use crate::number::{bytes, grouped, percent};
+use crate::number::percent;
 use crate::waits::wait_table;
 use crate::{Outcome, Report};
 
@@ -153,35 +154,6 @@ pub fn signal_table(
     let more = signals().count().saturating_sub(SIGNALS);
     if more > 0 {
         let _ = writeln!(out, "... and {} more.", grouped(more as u64));
-    }
-    out
-}
-
-/// Rows as aligned columns; the first `left` columns to the left, the others
-/// to the right.
-pub fn columns(rows: &[Vec<String>], left: usize) -> String {
-    let count = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |column: usize| {
-        let cells = rows.iter().filter_map(|row| row.get(column));
-        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
-    };
-    let widths: Vec<_> = (0..count).map(width).collect();
-    let mut out = String::new();
-    for row in rows {
-        let mut line = String::new();
-        for (column, cell) in row.iter().enumerate() {
-            let width = widths[column];
-            if column > 0 {
-                line.push_str("  ");
-            }
-            if column < left {
-                let _ = write!(line, "{cell:<width$}");
-            } else {
-                let _ = write!(line, "{cell:>width$}");
-            }
-        }
-        out.push_str(line.trim_end());
-        out.push('\n');
     }
     out
 }

@@ -5,12 +5,11 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write;
 
 use pbs_plan::Plan;
+use pbs_text::{columns, grouped};
 use pbs_uapi::{Event, EventKind, Wait};
 use serde::Serialize;
 
 use crate::event::awaited;
-use crate::number::grouped;
-use crate::table::columns;
 
 /// Waits that are listed.
 const WAITS: usize = 20;

@@ -2,8 +2,9 @@
 //! Schedules on CPU threads and accelerators, as picture and as page.
 
 use pbs_report::{
-    placements_page, placements_picture, Panel, PlacedProcess, PlacedTask, Placements, Table,
+    placements_page, placements_picture, Panel, PlacedProcess, PlacedTask, Placements,
 };
+use pbs_text::Table;
 
 fn task(process: usize, rows: &[usize], start_ns: u64, end_ns: u64) -> PlacedTask {
     PlacedTask {

@@ -8,6 +8,7 @@ use common::{ended, of_kind, plan, run, run_with};
 use pbs_core::EventKind;
 use pbs_interference::{planned_on_clock_insns, Entry, Fluid, Key, Lane, Level, Sharing, Task};
 use pbs_plan::{from_toml, Config, Plan};
+use pbs_random::Random;
 use pbs_sim::{Interference, Options, Resolution, Simulation, Timing};
 
 /// Of process by process, by their numbers.
@@ -161,27 +162,18 @@ fn an_idle_slot_does_not_isolate() {
     assert!(ended_ns > 170_000_000, "{ended_ns}");
 }
 
-/// Numbers that look like chance: SplitMix64.
-fn below(state: &mut u64, end: u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut bits = *state;
-    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    (bits ^ (bits >> 31)) % end
-}
-
 /// What plans are timed with is what the policy makes of them, where nobody is late.
 #[test]
 fn fluid_timing_and_the_simulator_agree() {
-    let mut state = 33;
+    let mut random = Random::new(33);
     for round in 0..40 {
         let (mut text, mut slots, mut lanes) = (String::new(), String::new(), Vec::new());
         let (mut tasks, mut number) = (Vec::new(), 0);
         for cpu in 0..2 + round % 2 {
             let mut order = Vec::new();
             let mut ids = Vec::new();
-            for _ in 0..1 + below(&mut state, 4) {
-                let insns = 1_000_000 + below(&mut state, 200_000_000);
+            for _ in 0..1 + random.next() % 4 {
+                let insns = 1_000_000 + random.next() % 200_000_000;
                 text.push_str(&format!("{number}: {insns}\n"));
                 let key = Key {
                     fingerprint: number,
@@ -214,7 +206,7 @@ fn fluid_timing_and_the_simulator_agree() {
         let mut pairs = Vec::new();
         for victim in 0..number as u32 {
             for aggressor in 0..number as u32 {
-                let slowdown = 1.0 + below(&mut state, 1500) as f64 / 1000.0;
+                let slowdown = 1.0 + (random.next() % 1500) as f64 / 1000.0;
                 pairs.push((victim, aggressor, slowdown));
             }
         }

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A varlink service for users that nobody trusts: who asks is what the kernel says of the
-//! socket, and nobody who asks too much, or reads too slowly, keeps another waiting.
+//! socket, and nobody who asks too much, or reads too slowly, keeps another waiting. The
+//! clients of all interfaces share [`client`].
 
 mod caller;
+pub mod client;
 mod socket;
 
 pub use caller::{operators, Caller, OPERATORS};

@@ -5,6 +5,7 @@
 //! `/dev/pbs_plan`; [`Rings`] are the events of it that are mapped. [`Inputs`] is `/dev/pbs_inputs`. The header is the one definition; a test compiles a C
 //! program against it and compares sizes, offsets and constants.
 
+pub mod clock;
 mod device;
 mod inputs;
 mod ioctl;

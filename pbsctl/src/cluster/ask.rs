@@ -270,15 +270,17 @@ impl Asked {
             duration_s: self.duration_s.or(script.duration_s),
             group: self.group.clone().or_else(|| script.group.clone()),
             name: self.name.clone().or_else(|| script.name.clone()),
-            when: match self.when.is_said() {
-                true => self.when.clone(),
-                false => script.when.clone(),
+            when: if self.when.is_said() {
+                self.when.clone()
+            } else {
+                script.when.clone()
             },
             array: self.array.clone().or_else(|| script.array.clone()),
             within: self.within.or(script.within),
-            depend: match self.depend.is_empty() {
-                true => script.depend.clone(),
-                false => self.depend.clone(),
+            depend: if self.depend.is_empty() {
+                script.depend.clone()
+            } else {
+                self.depend.clone()
             },
             run: self.run.or(script.run),
             notify: self.notify.or(script.notify),
@@ -430,9 +432,10 @@ fn print(out: Output, cluster: &Cluster, ids: &[u64]) -> Result<(), Failure> {
 
 /// What a request without a place waits for.
 pub(super) fn awaited(row: &Row) -> String {
-    match row.after.is_empty() {
-        true => "for a node that is out of use, or until it is nearer".into(),
-        false => after(&row.after),
+    if row.after.is_empty() {
+        "for a node that is out of use, or until it is nearer".into()
+    } else {
+        after(&row.after)
     }
 }
 

@@ -2,7 +2,6 @@
 //! The ledger of a cluster: making it, opening it, and its clock.
 
 use std::path::PathBuf;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use jiff::tz::TimeZone;
@@ -10,6 +9,7 @@ use pbs_cluster_planner::{Cause, Machine, Refusal};
 use pbs_manager::ledger::{Access, Row};
 use pbs_manager::{Caller, Error, Manager, Recovered, Simulated};
 use pbs_site::{format_time, parse_time_s, Privilege, Site};
+use pbs_uapi::clock::unix_s;
 use serde::Serialize;
 
 use super::read_site;
@@ -113,8 +113,8 @@ pub(super) fn new(out: Output, options: &NewOptions) -> Result<(), Failure> {
     let text = read(&options.site)?;
     let site = read_site(&options.site)?;
     let clock_s = match &options.at {
-        Some(text) => time_s(text, now_s(), &site)?,
-        None => now_s(),
+        Some(text) => time_s(text, unix_s(), &site)?,
+        None => unix_s(),
     };
     let ledger = &options.ledger.ledger;
     let made = Manager::create(ledger, &text, clock_s, Simulated::default());
@@ -204,11 +204,6 @@ pub(super) fn time_s(text: &str, now_s: u64, site: &Site) -> Result<u64, Failure
 /// `4h`, `1h30m`, `00:10:00`.
 pub(super) fn duration_s(text: &str) -> Result<u64, String> {
     pbs_resources::parse_duration_s(text).map_err(|error| error.message)
-}
-
-fn now_s() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    now.map_or(0, |now| now.as_secs())
 }
 
 /// What went wrong, with its exit status.

@@ -16,9 +16,9 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use pbs_cluster_planner::Machine;
-use pbs_report::columns;
 use pbs_resources::format_size;
 use pbs_site::Site;
+use pbs_text::columns;
 use serde::Serialize;
 
 use crate::failure::Failure;

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use pbs_cluster_sim::metrics::Metrics;
-use pbs_report::{Format, Table};
 use pbs_slurm::{gantt, metrics_of, ran_of};
+use pbs_text::{Format, Table};
 use serde::Serialize;
 
 use crate::failure::Failure;

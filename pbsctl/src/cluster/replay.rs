@@ -5,7 +5,6 @@ use std::fs::File;
 use std::io::{stderr, BufReader, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::{Args, ValueEnum};
 use pbs_cluster_planner::{Machine, Rules, NCPUS};
@@ -13,8 +12,9 @@ use pbs_cluster_sim::{
     against, against_text, check, replay, swf, workload, Against, Comparison, Conservative, Easy,
     Estimates, Fcfs, Format, Lublin, Outcome, Planned, Policy, Size, Summary, TraceJob,
 };
-use pbs_report::grouped;
 use pbs_site::Site;
+use pbs_text::grouped;
+use pbs_uapi::clock::unix_s;
 use serde::Serialize;
 
 use super::read_site;
@@ -475,8 +475,7 @@ fn one_node(cores: u64) -> Site {
 /// Traces begin at any time; validities that repeat are told for ten years.
 fn horizon() -> std::ops::Range<u64> {
     const TEN_YEARS_S: u64 = 10 * 366 * 86_400;
-    let now_s = SystemTime::now().duration_since(UNIX_EPOCH);
-    0..now_s.map_or(0, |now| now.as_secs()) + TEN_YEARS_S
+    0..unix_s() + TEN_YEARS_S
 }
 
 pub(super) fn write_workload(out: Output, options: &WorkloadOptions) -> Result<(), Failure> {

@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use pbs_manager::ledger::{Access, Event, NodeRow, NodeState, Phase, Row, State};
 use pbs_manager::Usage;
-use pbs_report::{grouped, Format, Table};
 use pbs_resources::{format_duration, format_size};
 use pbs_site::{format_time, Whom};
+use pbs_text::{grouped, Format, Table};
 use serde::Serialize;
 
 use super::ask::{after, awaited, places};
@@ -195,9 +195,10 @@ pub(super) fn info(out: Output, options: &InfoOptions) -> Result<(), Failure> {
             .named("cluster-request")
             .print(&details, || one(&cluster, &details));
     }
-    let mut requests = match options.all {
-        true => cluster.rows().map_err(failure)?,
-        false => cluster.open_rows(),
+    let mut requests = if options.all {
+        cluster.rows().map_err(failure)?
+    } else {
+        cluster.open_rows()
     };
     if let Some(user) = &options.ledger.user {
         requests.retain(|row| row.user == *user);
@@ -376,9 +377,10 @@ pub(super) fn node(out: Output, options: &NodeOptions) -> Result<(), Failure> {
                 continue;
             }
             let some: Vec<_> = ids.iter().take(SHOWN).map(u64::to_string).collect();
-            let more = match ids.len() > SHOWN {
-                true => format!(" and {} more", ids.len() - SHOWN),
-                false => String::new(),
+            let more = if ids.len() > SHOWN {
+                format!(" and {} more", ids.len() - SHOWN)
+            } else {
+                String::new()
             };
             text += &format!("{what}: {}{more}\n", some.join(", "));
         }

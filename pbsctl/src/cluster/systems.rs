@@ -8,7 +8,7 @@ use clap::Args;
 use pbs_cluster_planner::NCPUS;
 use pbs_manager::ledger::{Access, State};
 use pbs_manager::{Manager, Simulated};
-use pbs_report::{grouped, Format, Table};
+use pbs_text::{grouped, Format, Table};
 use serde::Serialize;
 
 use super::ledger::clock;

@@ -16,7 +16,8 @@ use pbs_job::graph::Graph;
 use pbs_job::{job_to_toml, Machine};
 use pbs_node::device::rate_insns_per_ms;
 use pbs_node::sharing;
-use pbs_report::{grouped, placements_picture};
+use pbs_report::placements_picture;
+use pbs_text::grouped;
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -152,9 +153,10 @@ struct PictureFile {
 /// A file whose name says how to draw.
 fn picture_file(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
-    match ends_in(&path, "html") || ends_in(&path, "svg") {
-        true => Ok(path),
-        false => Err("name a file that ends in .svg, or in .html for a page".into()),
+    if ends_in(&path, "html") || ends_in(&path, "svg") {
+        Ok(path)
+    } else {
+        Err("name a file that ends in .svg, or in .html for a page".into())
     }
 }
 
@@ -340,9 +342,12 @@ impl Workloads {
         let mut all = tasks.flat_map(|task| &task.variants);
         // Who knows all times needs no rate, and so no kernel with the class.
         let needs_rate = all.any(|variant| variant.runtime_ns.is_none());
-        let machine = self.machine.read(|| match needs_rate {
-            true => rate_insns_per_ms(device),
-            false => Ok(ANY_RATE_INSNS_PER_MS),
+        let machine = self.machine.read(|| {
+            if needs_rate {
+                rate_insns_per_ms(device)
+            } else {
+                Ok(ANY_RATE_INSNS_PER_MS)
+            }
         })?;
         let (question, profiled) = question(&graphs, &machine, &self.history.path)?;
         Ok(Read {

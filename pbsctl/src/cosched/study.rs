@@ -3,8 +3,9 @@
 
 use std::time::Duration;
 
-use pbs_report::{Format, Table};
 use pbs_study::cosched::{claims, costs, gaps, overheads, Fitted, Gap, Overhead, Row, Verdict};
+use pbs_study::Study;
+use pbs_text::{Format, Table};
 use serde::Serialize;
 
 /// For how long each overhead is measured.
@@ -25,14 +26,14 @@ pub(crate) enum Part {
 
 /// The parts that were asked for.
 #[derive(Serialize)]
-pub(crate) struct Study {
+pub(crate) struct Parts {
     claims: Option<Vec<Row>>,
     gaps: Option<Vec<Gap>>,
     overheads: Option<Vec<Overhead>>,
     costs: Option<Vec<Fitted>>,
 }
 
-impl Study {
+impl Parts {
     /// Makes those parts; where none is named, those that are the same on each machine.
     pub(crate) fn new(only: &[Part], instances: usize, seed: u64) -> Self {
         let is_wanted = |part: Part| match only {
@@ -46,8 +47,10 @@ impl Study {
             costs: is_wanted(Part::Costs).then(costs),
         }
     }
+}
 
-    pub(crate) fn text(&self, format: Format) -> String {
+impl Study for Parts {
+    fn text(&self, format: Format) -> String {
         let claims = self.claims.as_deref().map(|claims| match format {
             Format::Text => claim_text(claims),
             Format::Rst => claim_table(claims).print(format),

@@ -2,9 +2,8 @@
 //! Why a job is declined, in parts.
 
 use pbs_job::Job;
-use pbs_plan::underscored;
 use pbs_planner::{Declined, Lack, Level, Refusal, Rejection, Shortage};
-use pbs_report::{bytes, grouped};
+use pbs_text::{bytes, grouped, underscored};
 use serde::Serialize;
 
 use super::row;

@@ -4,7 +4,7 @@
 use pbs_history::{Prediction, Source};
 use pbs_job::Job;
 use pbs_node::Forecast;
-use pbs_report::{bytes, columns, grouped};
+use pbs_text::{bytes, columns, grouped};
 use serde::Serialize;
 
 /// The figures of a task.

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use clap::Args;
 use pbs_node::{Answered, Planning, LEAD_NS};
 use pbs_planner::{Declined, Limit, Planned, Rejection, Run};
-use pbs_report::{columns, grouped};
+use pbs_text::{columns, grouped};
 use serde::Serialize;
 
 use crate::failure::{Failure, DECLINED};

@@ -10,7 +10,7 @@ use std::time::Duration;
 use clap::Args;
 use pbs_hogs::{allowed_cpus, Hogs, Kind, Makespan, Setup, Sizes, Slowed, SYSFS};
 use pbs_interference::{slowdowns_to_toml, Entry, Level};
-use pbs_report::columns;
+use pbs_text::columns;
 use serde::Serialize;
 
 use crate::failure::Failure;

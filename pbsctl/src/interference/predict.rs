@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use pbs_interference::{Key, Level, Neighbour, Prediction, Source};
-use pbs_report::{columns, grouped};
+use pbs_text::{columns, grouped};
 use serde::Serialize;
 
 use super::learnt::{list, Learnt, Other};

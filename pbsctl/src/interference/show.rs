@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use pbs_interference::slowdowns_to_toml;
-use pbs_report::{columns, grouped};
+use pbs_text::{columns, grouped};
 use serde::Serialize;
 
 use super::learnt::{list, Learnt, Other};

@@ -141,9 +141,10 @@ impl PlanningOptions {
     }
 
     fn balancing(&self) -> Balancing {
-        match self.memory_blind {
-            true => Balancing::Blind,
-            false => self.balancing,
+        if self.memory_blind {
+            Balancing::Blind
+        } else {
+            self.balancing
         }
     }
 

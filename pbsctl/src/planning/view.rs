@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 use pbs_job::Job;
 use pbs_node::Planning;
 use pbs_planner::{Attempt, Run, Store};
-use pbs_report::{bytes, held, ms};
+use pbs_report::held;
+use pbs_text::{bytes, ms};
 use serde::Serialize;
 
 /// Where figures come from, in a line.

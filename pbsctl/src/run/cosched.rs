@@ -14,7 +14,8 @@ use pbs_job::graph::Graph;
 use pbs_job::{job_to_toml, Job, Machine};
 use pbs_node::{Node, Step, Submission};
 use pbs_planner::RunId;
-use pbs_report::{ms, Report};
+use pbs_report::Report;
+use pbs_text::ms;
 use serde::Serialize;
 
 use super::screen::Screen;
@@ -210,9 +211,10 @@ fn without_programs(lowered: &[Lowered]) -> Result<(), Failure> {
         .iter()
         .filter_map(|lowered| without(&lowered.job))
         .collect();
-    match told.is_empty() {
-        true => Ok(()),
-        false => Err(Failure::NotValid(told)),
+    if told.is_empty() {
+        Ok(())
+    } else {
+        Err(Failure::NotValid(told))
     }
 }
 
@@ -250,9 +252,10 @@ impl Decision {
     /// For people: what was decided, and of the first tasks as what they run.
     pub(super) fn text(&self) -> String {
         const SHOWN: usize = 12;
-        let how = match self.accepted {
-            true => "co-scheduled",
-            false => "not co-scheduled, each as is fastest for it",
+        let how = if self.accepted {
+            "co-scheduled"
+        } else {
+            "not co-scheduled, each as is fastest for it"
         };
         let mut text = format!("{how}: {}\n", self.reason);
         for Choice {

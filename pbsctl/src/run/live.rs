@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 use pbs_plan::Plan;
-use pbs_report::grouped;
+use pbs_text::grouped;
 use pbs_uapi::{Event, EventKind};
 
 use crate::output::counted;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use pbs_history::Kind;
-use pbs_plan::Quantity;
+use pbs_text::Quantity;
 
 use crate::files;
 use crate::history_file::HistoryFile;

@@ -3,7 +3,8 @@
 
 use pbs_history::Outcome;
 use pbs_node::{JobOutcome, TaskOutcome};
-use pbs_report::{columns, grouped, ms, Deadline};
+use pbs_report::Deadline;
+use pbs_text::{columns, grouped, ms};
 
 use crate::output::{counted, share};
 

@@ -53,9 +53,10 @@ impl Listener for Screen {
     }
 
     fn planned(&mut self, plan: &Plan) {
-        match self.plans.is_empty() {
-            true => self.live.planned(plan),
-            false => self.live.replanned(),
+        if self.plans.is_empty() {
+            self.live.planned(plan)
+        } else {
+            self.live.replanned()
         }
         self.plans.push(plan.clone());
     }

@@ -221,12 +221,13 @@ fn inline(text: &str) -> String {
 /// Text of which nothing means anything to who sets the page.
 fn escaped(text: &str) -> String {
     let text = text.replace('\\', "\\e").replace('-', "\\-");
-    let lines = text
-        .lines()
-        .map(|line| match line.starts_with(['.', '\'']) {
-            true => format!("\\&{line}"),
-            false => line.into(),
-        });
+    let lines = text.lines().map(|line| {
+        if line.starts_with(['.', '\'']) {
+            format!("\\&{line}")
+        } else {
+            line.into()
+        }
+    });
     let mut escaped = lines.collect::<Vec<_>>().join("\n");
     if text.ends_with('\n') {
         escaped.push('\n');

@@ -13,14 +13,12 @@ use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
-use pbs_plan::{
-    between, config_faults, config_from_toml, config_words, underscored, Config, Plan, Threshold,
-};
-use pbs_report::{grouped, ms};
+use pbs_plan::{config_faults, config_from_toml, config_words, Config, Plan, Threshold};
 use pbs_sim::{
     Command, JobScheduler, MemoryOver, NoAnswer, Options, Progress, Resolution, Simulation,
     Stretch, Timing,
 };
+use pbs_text::{between, grouped, ms, underscored};
 
 use crate::complete;
 use crate::failure::{Failure, INCOMPLETE};

@@ -2,8 +2,9 @@
 //! What became of a simulated plan, for the terminal.
 
 use pbs_plan::Plan;
-use pbs_report::{bytes, columns, describe, grouped, ms, signal_table, wait_table, waited};
+use pbs_report::{describe, signal_table, wait_table, waited};
 use pbs_sim::{Counts, ProcessOutcome, Simulation};
+use pbs_text::{bytes, columns, grouped, ms};
 
 use super::recorded::counts;
 use crate::output::counted;
@@ -170,9 +171,10 @@ fn process_table(simulation: &Simulation) -> String {
     let has_memory = |process: &ProcessOutcome| {
         process.planned_memory_bytes != 0 || process.real_memory_bytes != 0
     };
-    let columns_used = match simulation.processes.iter().any(has_memory) {
-        true => titles.len(),
-        false => titles.len() - 2,
+    let columns_used = if simulation.processes.iter().any(has_memory) {
+        titles.len()
+    } else {
+        titles.len() - 2
     };
     let mut rows = vec![titles.map(String::from).to_vec()];
     for process in &simulation.processes {

@@ -4,8 +4,8 @@
 use std::fmt;
 use std::path::Path;
 
-use tokio::runtime::{Builder, Runtime};
-use zlink::futures_util::{Stream, StreamExt};
+use pbs_socket::client::Waiter;
+use zlink::futures_util::Stream;
 use zlink::tokio::unix::Connection;
 
 use crate::types::*;
@@ -14,17 +14,11 @@ use crate::types::*;
 #[derive(Debug)]
 pub struct Client {
     connection: Connection,
-    runtime: Runtime,
+    waiter: Waiter,
 }
 
 /// Why there is no answer, or that it is a refusal.
-#[derive(Debug)]
-pub enum Failure {
-    /// The manager was not reached, or does not speak as it should.
-    Connection(zlink::Error),
-    /// It said no.
-    Refused(Refusal),
-}
+pub type Failure = pbs_socket::client::Failure<Refusal>;
 
 #[zlink::proxy("org.sched-pbs.Rms")]
 trait Manager {
@@ -61,70 +55,70 @@ trait Manager {
 impl Client {
     /// Connects to the manager that listens there.
     pub fn connect_to(path: &Path) -> Result<Self, Failure> {
-        let runtime = Builder::new_current_thread().enable_io().build();
-        let runtime = runtime.map_err(|error| Failure::Connection(error.into()))?;
-        let connection = runtime.block_on(zlink::tokio::unix::connect(path));
-        Ok(Self {
-            connection: connection.map_err(Failure::Connection)?,
-            runtime,
-        })
+        let (connection, waiter) = pbs_socket::client::connect(path)?;
+        Ok(Self { connection, waiter })
     }
 
     /// Begins a session.
     pub fn connect(&mut self, name: &str) -> Result<Connected, Failure> {
-        said(self.runtime.block_on(self.connection.connect(name)))
+        self.waiter.answer(self.connection.connect(name))
     }
 
     /// Ends one, with all that it has.
     pub fn disconnect(&mut self, session: u64) -> Result<(), Failure> {
-        said(self.runtime.block_on(self.connection.disconnect(session)))
+        self.waiter.answer(self.connection.disconnect(session))
     }
 
     /// request(): asks for nodes.
     pub fn request(&mut self, session: u64, asked: &Asked) -> Result<u64, Failure> {
         let answer = self.connection.request(session, asked);
-        said(self.runtime.block_on(answer)).map(|made| made.request)
+        self.waiter.answer(answer).map(|made| made.request)
     }
 
     /// done(): ends a request, or takes it back.
     pub fn done(&mut self, session: u64, request: u64, released: &[u32]) -> Result<(), Failure> {
         let answer = self.connection.done(session, request, released);
-        said(self.runtime.block_on(answer))
+        self.waiter.answer(answer)
     }
 
     /// Gives a request other nodes: the number of the request that takes its place, and, if
     /// that is announced, of the one that has the nodes until then.
     pub fn update(&mut self, session: u64, update: &Change) -> Result<Made, Failure> {
         let answer = self.connection.update(session, update);
-        said(self.runtime.block_on(answer))
+        self.waiter.answer(answer)
     }
 
     /// Says what was lost by killing.
     pub fn waste(&mut self, session: u64, node_ns: u64) -> Result<(), Failure> {
-        said(
-            self.runtime
-                .block_on(self.connection.waste(session, node_ns)),
-        )
+        self.waiter.answer(self.connection.waste(session, node_ns))
     }
 
     /// How all sessions stand.
     pub fn sessions(&mut self) -> Result<Vec<Session>, Failure> {
-        said(self.runtime.block_on(self.connection.sessions())).map(|all| all.sessions)
+        self.waiter
+            .answer(self.connection.sessions())
+            .map(|all| all.sessions)
     }
 
     /// Which nodes of each cluster nobody has or waits for.
     pub fn nodes(&mut self) -> Result<Vec<ClusterNodes>, Failure> {
-        said(self.runtime.block_on(self.connection.nodes())).map(|all| all.clusters)
+        self.waiter
+            .answer(self.connection.nodes())
+            .map(|all| all.clusters)
     }
 
     /// What a session sees.
     pub fn views(&mut self, session: u64) -> Result<Vec<View>, Failure> {
-        said(self.runtime.block_on(self.connection.views(session))).map(|seen| seen.views)
+        self.waiter
+            .answer(self.connection.views(session))
+            .map(|seen| seen.views)
     }
 
     /// What sessions have had: one's own, or for operators all.
     pub fn accounts(&mut self) -> Result<Vec<Account>, Failure> {
-        said(self.runtime.block_on(self.connection.accounts())).map(|all| all.accounts)
+        self.waiter
+            .answer(self.connection.accounts())
+            .map(|all| all.accounts)
     }
 
     /// Hands over what happens to a session, from how it is now on, until `notice` says that
@@ -132,26 +126,10 @@ impl Client {
     pub fn monitor(
         mut self,
         session: u64,
-        mut notice: impl FnMut(Notice) -> bool,
+        notice: impl FnMut(Notice) -> bool,
     ) -> Result<(), Failure> {
-        self.runtime.block_on(async {
-            let notices = self.connection.monitor(session).await;
-            let mut notices = std::pin::pin!(notices.map_err(Failure::Connection)?);
-            while let Some(next) = notices.next().await {
-                if !notice(said(next)?) {
-                    break;
-                }
-            }
-            Ok(())
-        })
-    }
-}
-
-fn said<T>(answer: zlink::Result<Result<T, Refusal>>) -> Result<T, Failure> {
-    match answer {
-        Ok(Ok(answer)) => Ok(answer),
-        Ok(Err(refusal)) => Err(Failure::Refused(refusal)),
-        Err(error) => Err(Failure::Connection(error)),
+        let notices = self.connection.monitor(session);
+        self.waiter.answers(notices, notice)
     }
 }
 
@@ -179,13 +157,6 @@ impl fmt::Display for Refusal {
     }
 }
 
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Connection(error) => write!(f, "the resource manager does not answer: {error}"),
-            Self::Refused(refusal) => refusal.fmt(f),
-        }
-    }
+impl pbs_socket::client::Refusal for Refusal {
+    const SERVICE: &str = "the resource manager";
 }
-
-impl std::error::Error for Failure {}

@@ -11,7 +11,7 @@ mod types;
 pub use client::{Client, Failure};
 pub use types::{
     Account, Accounts, AllNodes, Asked, Cap, Change, Cluster, ClusterNodes, Connected, Held, Made,
-    Notice, Refusal, Seen, Session, Sessions, Step, View, INTERFACE,
+    Notice, Refusal, Seen, Session, Sessions, Step, View,
 };
 
 /// Where the manager listens.

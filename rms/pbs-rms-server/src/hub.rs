@@ -5,13 +5,14 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::path::Path;
 use std::rc::Rc;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
 use pbs_rms::{AppId, Event, Policy, RequestId, Rms};
 use pbs_rms_api::{
     Account, Asked, Change, Cluster, ClusterNodes, Connected, Made, Notice, Refusal, Session, View,
 };
 use pbs_socket::Caller;
+use pbs_uapi::clock::unix_ns;
 use tokio::sync::Notify;
 
 use crate::convert::{self, Over};
@@ -118,10 +119,8 @@ pub(crate) enum Next {
 impl Clock {
     /// One that does not begin before that time.
     fn new(earliest_ns: u64) -> Self {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH);
-        let since_ns = since.map_or(0, |time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
         Self {
-            began_ns: since_ns.max(earliest_ns),
+            began_ns: unix_ns().max(earliest_ns),
             began: Instant::now(),
         }
     }

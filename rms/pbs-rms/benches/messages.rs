@@ -226,9 +226,10 @@ fn steady(rows: &Rows, makes_views: bool, seconds: u64) {
     let rate = load.messages as f64 / took_s;
     let (messages, requests) = (load.messages, load.requests());
     let what = format!("{messages} messages, {seconds} passes, {requests} requests at the end");
-    let (name, bar) = match makes_views {
-        true => ("messages-with-all-views", Bar::None),
-        false => ("messages", Bar::AtLeast(100_000.0)),
+    let (name, bar) = if makes_views {
+        ("messages-with-all-views", Bar::None)
+    } else {
+        ("messages", Bar::AtLeast(100_000.0))
     };
     rows.tell(name, rate, "per second", bar, &what);
 }

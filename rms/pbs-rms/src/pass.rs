@@ -206,9 +206,10 @@ impl Rms {
         let mut kept = vec![0; self.sizes.len()];
         for is_preemptible in [false, true] {
             for (app, session, marks) in self.sessions.iter_mut() {
-                let is_open = match is_preemptible {
-                    true => &mut marks.is_open_preemptible,
-                    false => &mut marks.is_open,
+                let is_open = if is_preemptible {
+                    &mut marks.is_open_preemptible
+                } else {
+                    &mut marks.is_open
                 };
                 if !std::mem::take(is_open) {
                     continue;

@@ -19,9 +19,10 @@ pub(crate) struct Placed {
 
 impl Placed {
     pub(crate) fn add(&mut self, is_firm: bool, over: Range<u64>, nodes: u64) {
-        match is_firm {
-            true => self.non_preemptible.add(over, nodes),
-            false => self.pre_allocated.add(over, nodes),
+        if is_firm {
+            self.non_preemptible.add(over, nodes)
+        } else {
+            self.pre_allocated.add(over, nodes)
         }
     }
 

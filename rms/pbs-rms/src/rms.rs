@@ -304,9 +304,10 @@ impl Rms {
         let asks = requests.into_iter().flatten().map(|request| &request.ask);
         let preferred = asks.chain([ask]).map(|ask| ask.preferred.len());
         let most = self.policy.limits.preferred;
-        match preferred.sum::<usize>() > most {
-            true => Err(Refusal::TooManyPreferred(most)),
-            false => Ok(()),
+        if preferred.sum::<usize>() > most {
+            Err(Refusal::TooManyPreferred(most))
+        } else {
+            Ok(())
         }
     }
 
@@ -458,9 +459,10 @@ pub(crate) fn rebook(
             if over.is_empty() || (is > was) != is_more {
                 continue;
             }
-            let booked = match is_more {
-                true => booking.subtract(*profile, over, is - was),
-                false => booking.add(*profile, over, was - is),
+            let booked = if is_more {
+                booking.subtract(*profile, over, is - was)
+            } else {
+                booking.add(*profile, over, was - is)
             };
             booked.map_err(|_| Refusal::NoRoom)?;
         }

@@ -142,9 +142,10 @@ impl Shares {
         let Stretch { nodes, active, .. } = *stretch;
         if wanted == 0 {
             let equal = nodes / (active + 1);
-            return match stretch.is_overloaded() || self.is_strict {
-                true => equal,
-                false => equal.max(nodes - stretch.wanted),
+            return if stretch.is_overloaded() || self.is_strict {
+                equal
+            } else {
+                equal.max(nodes - stretch.wanted)
             };
         }
         // The session is one of the active ones.
@@ -277,9 +278,10 @@ impl Fill {
 
     fn stretch(&self, from_ns: u64, nodes: u64) -> Stretch {
         let wanted = self.sums.last().copied().unwrap_or(0);
-        let (level, rest) = match wanted > nodes {
-            true => self.level(nodes),
-            false => (0, 0),
+        let (level, rest) = if wanted > nodes {
+            self.level(nodes)
+        } else {
+            (0, 0)
         };
         Stretch {
             from_ns,

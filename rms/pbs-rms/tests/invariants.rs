@@ -108,9 +108,10 @@ impl Run {
 
     fn message(&mut self) {
         let is_late = self.is_wild && self.random.below(4) == 0;
-        let now_ns = match is_late {
-            true => self.random.below(self.now_ns + 1),
-            false => self.now_ns,
+        let now_ns = if is_late {
+            self.random.below(self.now_ns + 1)
+        } else {
+            self.now_ns
         };
         if self.apps.len() < 2 || self.random.below(40) == 0 {
             self.apps.push(self.rms.connect("it", now_ns));

@@ -68,16 +68,17 @@ pub struct Request<'a> {
 ///
 /// The service refuses it, or there is nothing that can be run.
 pub fn run(request: Request<'_>, waits: &mut dyn Waits) -> Result<End, Error> {
-    let why = match request.device.exists() {
-        false => format!("there is no {}", request.device.display()),
-        true => match served::submit(request.socket, &request.submission) {
+    let why = if request.device.exists() {
+        match served::submit(request.socket, &request.submission) {
             Ok(submitted) => return Ok(submitted.follow(waits)),
             Err(Failure::Refused(pbs_node_api::Refusal::NotPermitted { what })) => what,
             Err(Failure::Connection(error)) => {
                 format!("{}: {error}", request.socket.display())
             }
             Err(refused) => return Err(Error::Refused(refused)),
-        },
+        }
+    } else {
+        format!("there is no {}", request.device.display())
     };
     plain::run(&request, &why, waits)
 }

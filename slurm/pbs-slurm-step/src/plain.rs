@@ -124,9 +124,10 @@ impl<'a> Running<'a> {
             Some(path) => write(path).map(Stdio::from),
             None => Ok(own),
         };
-        let own_output = match self.request.output_to_error {
-            true => io::stderr().into(),
-            false => Stdio::inherit(),
+        let own_output = if self.request.output_to_error {
+            io::stderr().into()
+        } else {
+            Stdio::inherit()
         };
         let command = program.command;
         let (name, arguments) = command.argv.split_first().ok_or(io::ErrorKind::NotFound)?;

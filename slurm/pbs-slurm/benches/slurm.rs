@@ -4,12 +4,13 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use pbs_manager::ledger::Access;
 use pbs_manager::Manager;
 use pbs_slurm::steer::{Controller, Key, Link, Settings, Steer};
 use pbs_slurm::{Hints, Options, Pipe, Slurm};
+use pbs_uapi::clock::since_1970;
 
 const USER: &str = "games";
 const NODES: usize = 16;
@@ -25,8 +26,7 @@ has = 'ncpus=2:mem=1000m'
 ";
 
 fn now_s() -> f64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    now.map_or(0.0, |now| now.as_secs_f64())
+    since_1970().as_secs_f64()
 }
 
 fn directory() -> PathBuf {

@@ -2,11 +2,11 @@
 //! A ledger whose requests Slurm starts.
 
 use std::path::Path;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::steer::{Link, Settings, Steer};
 use pbs_manager::ledger::Access;
 use pbs_manager::{Error, Manager};
+use pbs_uapi::clock::since_1970;
 
 use crate::slurm::Slurm;
 
@@ -33,7 +33,7 @@ pub fn serve(
 ) -> Result<(), Error> {
     let link = Link::new(serving.settings.window);
     let (mut manager, recovered) = Manager::open(ledger, Access::Write, link)?;
-    if manager.clock_s() > now().as_secs() {
+    if manager.clock_s() > since_1970().as_secs() {
         let what = "the clock of the ledger is ahead of that of the machine; make one without \
                     --at, and don't advance it";
         return Err(Error::Wrong(what.into()));
@@ -44,7 +44,7 @@ pub fn serve(
     let mut steer = Steer::new(&manager, serving.settings);
     let mut is_first = true;
     loop {
-        steer.turn(&mut manager, slurm, now())?;
+        steer.turn(&mut manager, slurm, since_1970())?;
         for news in steer.news() {
             heard(&news);
         }
@@ -52,12 +52,7 @@ pub fn serve(
             return Ok(());
         }
         is_first = false;
-        let at = now();
+        let at = since_1970();
         slurm.wait(steer.next(&manager, at).saturating_sub(at));
     }
-}
-
-fn now() -> Duration {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    now.unwrap_or_default()
 }

@@ -115,9 +115,10 @@ fn figure(figure: &Measured) -> String {
         .map_or_else(String::new, |unit| format!(" {unit}"));
     let (measured, published) = figure.words();
     let claimed: Vec<_> = published.into_iter().chain(figure.bound.clone()).collect();
-    let claimed = match claimed.is_empty() {
-        true => String::new(),
-        false => format!(" (claimed: {})", claimed.join(", ")),
+    let claimed = if claimed.is_empty() {
+        String::new()
+    } else {
+        format!(" (claimed: {})", claimed.join(", "))
     };
     let words = format!("{} {measured}{unit}{claimed}", figure.name);
     plain(&words)

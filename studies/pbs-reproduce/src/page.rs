@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-use pbs_report::escaped;
+use pbs_text::escaped;
 
 use crate::{summary, Document, Measured, Reproduction, Row, Verdict};
 

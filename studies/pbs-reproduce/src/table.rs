@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use pbs_report::{Format, Table};
+use pbs_text::{Format, Table};
 
 use crate::{Measured, Reproduction, Row};
 

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use pbs_report::grouped;
+use pbs_text::grouped;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -164,9 +164,10 @@ fn compare(claim: &Claim, figure: &Figure, value: &Value, values: &[Value]) -> M
         holds = match (value.as_f64(), published.as_f64()) {
             (Some(value), Some(published)) => {
                 let difference = value - published;
-                let share = match published == 0.0 {
-                    true => difference,
-                    false => difference / published.abs(),
+                let share = if published == 0.0 {
+                    difference
+                } else {
+                    difference / published.abs()
                 };
                 differs_by = Some(share);
                 share.abs() <= figure.within.unwrap_or(EXACT)

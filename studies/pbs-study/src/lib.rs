@@ -7,3 +7,17 @@
 pub mod cosched;
 pub mod evolving;
 pub mod node;
+
+use pbs_text::Format;
+use serde::Serialize;
+
+/// A study that has been made, as it is printed. It serialises as JSON.
+pub trait Study: Serialize {
+    /// The tables, with words around them.
+    fn text(&self, format: Format) -> String;
+
+    /// The pictures, each with the name of its file.
+    fn pictures(&self) -> Vec<(&'static str, String)> {
+        Vec::new()
+    }
+}

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The figures, of few meshes: what is claimed and holds, and what does not.
 
-use pbs_report::Format;
 use pbs_rms_apps::study::Sample;
 use pbs_study::evolving::study::{evolving, Options, FIGURES};
+use pbs_study::Study;
+use pbs_text::Format;
 
 #[test]
 fn all_claims_hold_but_the_known_ones_of_figure_10() {

@@ -21,7 +21,7 @@ const PURE: [&str; 12] = [
 ];
 
 /// What only code with a clock, files, sockets or processes needs.
-const IMPURE: [&str; 12] = [
+const IMPURE: [&str; 13] = [
     "std::time::Instant",
     "SystemTime",
     "Instant::now",
@@ -33,6 +33,7 @@ const IMPURE: [&str; 12] = [
     "std::env",
     "libc::",
     "rustix::",
+    "pbs_uapi::clock",
     "println!",
 ];
 

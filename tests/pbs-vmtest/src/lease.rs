@@ -12,14 +12,7 @@ use crate::linux::scene::{
     ends_well, eventually, policy_of, Scene, Words, ENDLESS_INSNS, PLAN_CPU, SCHED_PBS,
 };
 use crate::watch::{is_dropped, takes_a_plan};
-use crate::{check, check_eq, Test};
-
-pub const TESTS: &[(&str, Test)] = &[
-    ("lease-is-renewed", lease_is_renewed),
-    ("lease-is-taken-over", lease_is_taken_over),
-    ("lease-of-nobody", lease_of_nobody),
-    ("leased-planner-is-killed", leased_planner_is_killed),
-];
+use crate::{check, check_eq};
 
 const LEASE_NS: u64 = 500_000_000;
 /// Several times as long.
@@ -61,7 +54,7 @@ fn is_fair(pid: i32) -> Verdict {
 }
 
 /// It goes on while it is renewed, and ends when it is not any more.
-fn lease_is_renewed() -> Verdict {
+pub fn lease_is_renewed() -> Verdict {
     let plan = plan(21).lease(LEASE_NS);
     let (mut scene, child, words) = running(&plan)?;
     let read_back = scene
@@ -80,7 +73,7 @@ fn lease_is_renewed() -> Verdict {
 }
 
 /// A plan that follows has a lease of its own, or none.
-fn lease_is_taken_over() -> Verdict {
+pub fn lease_is_taken_over() -> Verdict {
     let (mut scene, child, words) = running(&plan(22).lease(LEASE_NS))?;
     scene.node.load(&plan(23))?;
     sleep_ms(LONG_MS);
@@ -92,7 +85,7 @@ fn lease_is_taken_over() -> Verdict {
 }
 
 /// Without a thread there is nothing to give back; who comes later has a lease.
-fn lease_of_nobody() -> Verdict {
+pub fn lease_of_nobody() -> Verdict {
     let mut scene = Scene::new()?;
     scene.node.load(&plan(25).lease(LEASE_NS))?;
     sleep_ms(LONG_MS);
@@ -105,7 +98,7 @@ fn lease_of_nobody() -> Verdict {
 
 /// pbsctl renews what it was asked to lease; when it is killed the CPU comes back, and its
 /// program goes on.
-fn leased_planner_is_killed() -> Verdict {
+pub fn leased_planner_is_killed() -> Verdict {
     let text = format!(
         "plan_id = 26\n[[process]]\nid = 1\ntasks = [{ENDLESS_INSNS}]\n\
          command = [\"/bin/busybox\", \"sh\", \"-c\", \"while :; do :; done\"]\n\

@@ -165,7 +165,7 @@ fn all_over(client: &mut Client) -> Result<Vec<Job>, String> {
 
 /// Jobs come while others run: they are planned beside them, wait for each other, are
 /// held, altered, ended, or declined with the deadline that would do.
-pub fn takes_jobs() -> Verdict {
+pub fn service_takes_jobs() -> Verdict {
     with_log(takes_jobs_inner)
 }
 
@@ -322,9 +322,10 @@ fn as_user(uid: u32, what: impl FnOnce() -> Verdict) -> Verdict {
                 && libc::setgid(uid) == 0
                 && libc::setuid(uid) == 0
         };
-        let verdict = match became {
-            true => what(),
-            false => Err("it could not become that user".into()),
+        let verdict = if became {
+            what()
+        } else {
+            Err("it could not become that user".into())
         };
         if let Err(why) = &verdict {
             println!("user {uid}: {why}");
@@ -341,7 +342,7 @@ fn as_user(uid: u32, what: impl FnOnce() -> Verdict) -> Verdict {
 
 /// What Slurm gives to a job of its own is for jobs of its user alone, also for a service that
 /// is started anew, and what is left of them ends with it.
-pub fn has_allocations() -> Verdict {
+pub fn service_has_allocations() -> Verdict {
     with_log(has_allocations_inner)
 }
 
@@ -438,7 +439,7 @@ fn has_allocations_inner() -> Verdict {
 }
 
 /// Users run their own jobs, as themselves, and have nothing to say about others'.
-pub fn is_for_all_users() -> Verdict {
+pub fn service_is_for_all_users() -> Verdict {
     with_log(is_for_all_users_inner)
 }
 
@@ -557,7 +558,7 @@ fn is_for_all_users_inner() -> Verdict {
 
 /// The service is killed again and again, at any point, while jobs come: what it has
 /// said to be taken is run, and nothing is run twice.
-pub fn is_killed() -> Verdict {
+pub fn service_is_killed() -> Verdict {
     with_log(is_killed_inner)
 }
 
@@ -621,7 +622,7 @@ fn is_killed_inner() -> Verdict {
 
 /// Many clients submit at once: all are answered, and all that is taken is run once. Says
 /// how long an answer takes, which comes when the plan is in force.
-pub fn answers_many() -> Verdict {
+pub fn service_answers_many() -> Verdict {
     with_log(answers_many_inner)
 }
 
@@ -706,7 +707,7 @@ fn answers_many_inner() -> Verdict {
 
 /// systemd has the socket: who connects while there is no service is answered by the next
 /// one, which listens nowhere else.
-pub fn is_handed_a_socket() -> Verdict {
+pub fn service_is_handed_a_socket() -> Verdict {
     with_log(is_handed_a_socket_inner)
 }
 
@@ -758,7 +759,7 @@ fn serve_at(listener: &UnixListener, other: &str) -> Result<Service, String> {
 /// The disk of the history becomes full while jobs run: they go on to their ends, what
 /// comes is not taken, and when there is room again all goes on; what ended meanwhile is
 /// recorded then. The clock is set back meanwhile.
-pub fn has_no_room() -> Verdict {
+pub fn service_has_no_room() -> Verdict {
     with_log(has_no_room_inner)
 }
 
@@ -841,7 +842,7 @@ fn written(file: &Path) -> Result<(), String> {
 /// What the service cannot start with is told in a line, and it ends: a history that can't
 /// be written, no device. What runs under a service whose device file goes away goes on, and
 /// so does what comes.
-pub fn has_no_device() -> Verdict {
+pub fn service_has_no_device() -> Verdict {
     with_log(has_no_device_inner)
 }
 
@@ -896,7 +897,7 @@ fn has_no_device_inner() -> Verdict {
 
 /// The kernel's watchdog drops the plan: who ran under it goes on without, comes to its end
 /// and is told of, and the service takes the next job.
-pub fn survives_the_watchdog() -> Verdict {
+pub fn service_survives_the_watchdog() -> Verdict {
     with_log(survives_the_watchdog_inner)
 }
 
@@ -943,7 +944,7 @@ fn survives_the_watchdog_inner() -> Verdict {
 /// by the service in the class, and its end is told upwards. One that would not be over in
 /// its time is refused, and one that is started again after the cluster's side was killed
 /// is not started twice.
-pub fn carries_out_a_cluster() -> Verdict {
+pub fn service_carries_out_a_cluster() -> Verdict {
     with_log(carries_out_a_cluster_inner)
 }
 

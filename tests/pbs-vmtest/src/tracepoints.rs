@@ -326,7 +326,7 @@ fn check_slots(slots: Vec<&Line>, node: &Node) -> Verdict {
 }
 
 /// Off, no record is made; of one that is on, only its own.
-pub fn tracepoints_that_are_off_tell_nothing() -> Verdict {
+pub fn tracepoints_off_tell_nothing() -> Verdict {
     trace(None, false)?;
     write("tracing_on", "1")?;
     let node = scene()?.run(&plan(1))?;
@@ -403,7 +403,7 @@ pub fn tracepoints_can_be_counted() -> Verdict {
 }
 
 /// Who follows `trace_pipe` gets the records while the plan runs.
-pub fn trace_pipe_is_read_while_a_plan_runs() -> Verdict {
+pub fn trace_pipe_while_a_plan_runs() -> Verdict {
     let mut plan = Plan::new(1).lead_in();
     for task in 0..40 {
         plan = plan.slot(1, task, 2_000_000).idle(500_000);

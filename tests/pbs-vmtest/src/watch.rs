@@ -16,22 +16,7 @@ use crate::linux::policy::{is_logged, log};
 use crate::linux::scene::{
     ends_well, eventually, policy_of, reaches_state, Actor, Scene, Trio, Words, PLAN_CPU,
 };
-use crate::{check, check_eq, Test};
-
-pub const TESTS: &[(&str, Test)] = &[
-    ("fault-of-decisions", fault_of_decisions),
-    ("fault-of-wake-ups", fault_of_wake_ups),
-    ("fault-of-the-timer", fault_of_the_timer),
-    ("fault-of-the-count", fault_of_the_count),
-    ("fault-of-the-state", fault_of_the_state),
-    ("hogging-stopper", hogging_stopper),
-    ("dump-tells-all", dump_tells_all),
-    ("sysrq-dumps", sysrq_dumps),
-    ("sysrq-drops-all-plans", sysrq_drops_all_plans),
-    ("watchdog-can-be-off", watchdog_can_be_off),
-    ("watchdog-bounds", watchdog_bounds),
-    ("watchdog-leaves-who-stands-still", leaves_who_stands_still),
-];
+use crate::{check, check_eq};
 
 /// The shortest time that the watchdog can be given.
 const SHORTEST_MS: &str = "500";
@@ -40,11 +25,11 @@ fn make(fault: &str) -> Verdict {
     set_sysfs(&format!("cpu{PLAN_CPU}/fault"), fault)
 }
 
-fn fault_of_decisions() -> Verdict {
+pub fn fault_of_decisions() -> Verdict {
     given_back(Drop::Decision, |_| make("decision"))
 }
 
-fn fault_of_wake_ups() -> Verdict {
+pub fn fault_of_wake_ups() -> Verdict {
     given_back(Drop::WakeUp, |trio| {
         make("wake_up")?;
         // Who waits is granted the CPU when the running one has ended.
@@ -52,20 +37,20 @@ fn fault_of_wake_ups() -> Verdict {
     })
 }
 
-fn fault_of_the_timer() -> Verdict {
+pub fn fault_of_the_timer() -> Verdict {
     given_back(Drop::Decision, |_| make("timer"))
 }
 
-fn fault_of_the_count() -> Verdict {
+pub fn fault_of_the_count() -> Verdict {
     needs_counter("a clock does not stand still");
     given_back(Drop::Progress, |_| make("count"))
 }
 
-fn fault_of_the_state() -> Verdict {
+pub fn fault_of_the_state() -> Verdict {
     given_back(Drop::State, |_| make("state"))
 }
 
-fn hogging_stopper() -> Verdict {
+pub fn hogging_stopper() -> Verdict {
     given_back(Drop::Progress, |_| {
         // Somebody else waits for it to end.
         std::mem::forget(fork(|| make("hog").expect("the hog"))?);
@@ -138,7 +123,7 @@ pub fn takes_a_plan(mut scene: Scene) -> Verdict {
 }
 
 /// A watchdog that is off finds nothing, and one that is switched on does.
-fn watchdog_can_be_off() -> Verdict {
+pub fn watchdog_can_be_off() -> Verdict {
     set_sysfs("watchdog_ms", "0")?;
     let mut trio = Trio::new()?;
     make("decision")?;
@@ -158,7 +143,7 @@ fn watchdog_can_be_off() -> Verdict {
 }
 
 /// Times out of the bounds are refused, and change nothing.
-fn watchdog_bounds() -> Verdict {
+pub fn watchdog_bounds() -> Verdict {
     check_eq!(sysfs_number("watchdog_ms")?, 5000, "time by itself");
     for refused in ["499", "30001", "-1", "1", "soon"] {
         let path = "/sys/kernel/pbs/watchdog_ms";
@@ -176,7 +161,7 @@ fn watchdog_bounds() -> Verdict {
 
 /// A process that is stopped or blocked for long is not at fault, nor is one that runs
 /// in a long slot.
-fn leaves_who_stands_still() -> Verdict {
+pub fn watchdog_leaves_who_stands_still() -> Verdict {
     const LONG_MS: u64 = 4000;
     set_sysfs("watchdog_ms", SHORTEST_MS)?;
     let mut trio = Trio::new()?;
@@ -210,7 +195,7 @@ fn leaves_who_stands_still() -> Verdict {
 }
 
 /// The file in debugfs has the plan, each thread with what it does, and the events.
-fn dump_tells_all() -> Verdict {
+pub fn dump_tells_all() -> Verdict {
     let path = "/sys/kernel/debug/pbs";
     check_eq!(
         fs::read_to_string(path).context(path)?,
@@ -258,7 +243,7 @@ fn press(key: &str) -> Verdict {
 }
 
 /// The same goes to the log, by a key.
-fn sysrq_dumps() -> Verdict {
+pub fn sysrq_dumps() -> Verdict {
     let trio = Trio::new()?;
     press("B")?;
     tells_of(&trio, &log()?)?;
@@ -266,7 +251,7 @@ fn sysrq_dumps() -> Verdict {
 }
 
 /// A key gives all threads of all plans back, and new plans are taken.
-fn sysrq_drops_all_plans() -> Verdict {
+pub fn sysrq_drops_all_plans() -> Verdict {
     let mut trio = Trio::new()?;
     // One on the CPU of the test as well, for a process that never comes.
     let plan = Plan::new(13).slot(9, 0, 1 << 30);

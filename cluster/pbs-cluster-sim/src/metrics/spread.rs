@@ -55,9 +55,10 @@ pub(super) fn mean(values: &[f64]) -> f64 {
     let (mut sum, mut lost) = (0.0, 0.0);
     for &value in values {
         let next: f64 = sum + value;
-        lost += match f64::abs(sum) >= value.abs() {
-            true => (sum - next) + value,
-            false => (value - next) + sum,
+        lost += if f64::abs(sum) >= value.abs() {
+            (sum - next) + value
+        } else {
+            (value - next) + sum
         };
         sum = next;
     }

@@ -44,9 +44,10 @@ pub fn mean_usage(steps: &[(u64, u64)], from_s: u64, to_s: u64, count: usize) ->
             // Rounding must neither stop here nor leave the last stretch.
             let place = ((at / width_s) as usize).min(count - 1);
             let border = ((place + 1) as f64 * width_s).max(at + 1e-6);
-            let next = match place + 1 == count {
-                true => end as f64,
-                false => border.min(end as f64),
+            let next = if place + 1 == count {
+                end as f64
+            } else {
+                border.min(end as f64)
             };
             core_seconds[place] += (next - at) * cores as f64;
             at = next;

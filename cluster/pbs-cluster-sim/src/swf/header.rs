@@ -30,11 +30,6 @@ impl Header {
         self.number("MaxProcs").or(self.number("MaxNodes"))
     }
 
-    /// When the trace begins, in seconds since 1970: `UnixStartTime`.
-    pub fn unix_start_s(&self) -> Option<u64> {
-        self.number("UnixStartTime")
-    }
-
     /// The number that a value begins with; words may follow it.
     fn number(&self, name: &str) -> Option<u64> {
         self.get(name)?.split_whitespace().next()?.parse().ok()

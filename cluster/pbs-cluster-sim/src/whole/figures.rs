@@ -3,7 +3,7 @@
 
 use crate::metrics::Metrics;
 use crate::{Outcome, TraceJob};
-use pbs_report::{grouped, Format, Table};
+use pbs_text::{grouped, Format, Table};
 use serde::Serialize;
 
 use crate::whole::{Fate, Options, WholeJob};

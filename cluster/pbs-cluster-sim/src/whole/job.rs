@@ -140,9 +140,10 @@ fn processes(
     };
     let scaled = scenario.default_deviation_permille().map(|default| {
         let scaled = default * deviation_permille / DEFAULT_DEVIATION_PERMILLE;
-        match scenario.is_early() {
-            true => scaled.min(MOST_EARLY_PERMILLE),
-            false => scaled,
+        if scenario.is_early() {
+            scaled.min(MOST_EARLY_PERMILLE)
+        } else {
+            scaled
         }
     });
     let parameters = Parameters {

@@ -24,7 +24,7 @@ use serde::Serialize;
 pub use figures::{Comparison, Figures};
 pub use job::{jobs, Length, WholeJob};
 pub use node::{course, list_s, span_s, Course, Prediction};
-pub use pbs_report::Format;
+pub use pbs_text::Format;
 pub use planned::{planned, Nodes, MOST_EXTENSION_PERMILLE};
 pub use yardstick::{yardstick, Yardstick};
 

@@ -290,9 +290,10 @@ impl JobScheduler for Cores {
         };
         for process in &state.processes {
             let real_insns = self.real_insns.get(&process.id).into_iter().flatten();
-            let ended = match process.ended {
-                true => usize::MAX,
-                false => process.task.map_or(0, |task| task as usize),
+            let ended = if process.ended {
+                usize::MAX
+            } else {
+                process.task.map_or(0, |task| task as usize)
             };
             for (task, &retired_insns) in (0..).zip(real_insns).take(ended) {
                 core.controller.event(&Event {
@@ -304,9 +305,10 @@ impl JobScheduler for Cores {
                     ..Event::default()
                 });
             }
-            let kind = match process.ended {
-                true => EventKind::ProcessEnded,
-                false => EventKind::Grant,
+            let kind = if process.ended {
+                EventKind::ProcessEnded
+            } else {
+                EventKind::Grant
             };
             core.controller.event(&Event {
                 kind: kind as u16,

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use pbs_plan::text::{Reader, Table, Value as TomlValue};
-use pbs_plan::Line;
+use pbs_text::reader::{Reader, Table, Value as TomlValue};
+use pbs_text::Line;
 use toml::de::DeValue;
 
 use super::{names, own_name, values, Known};

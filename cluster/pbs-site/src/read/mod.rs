@@ -14,8 +14,8 @@ mod values;
 
 use jiff::fmt::temporal::DateTimeParser;
 use jiff::tz::TimeZone;
-use pbs_plan::text::{read, Reader, Table};
-use pbs_plan::Problem;
+use pbs_text::reader::{read, Reader, Table};
+use pbs_text::Problem;
 use toml::de::DeTable;
 
 use crate::{Consumer, Mapping, Resource, Site, Weights};

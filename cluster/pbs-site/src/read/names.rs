@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What is named, whether it is there, and which names there can be.
 
-use pbs_plan::text::{closest, Reader};
-use pbs_plan::Line;
 use pbs_resources::Condition;
+use pbs_text::reader::{closest, Reader};
+use pbs_text::Line;
 
 use super::Known;
 use crate::{Kind, Resource};

@@ -3,9 +3,9 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use pbs_plan::text::{Reader, Table, Value as TomlValue};
-use pbs_plan::Line;
 use pbs_resources::{Condition, Value};
+use pbs_text::reader::{Reader, Table, Value as TomlValue};
+use pbs_text::Line;
 
 use super::{names, resources, values, Known};
 use crate::pattern::Pattern;

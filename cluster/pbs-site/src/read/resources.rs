@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 
 use jiff::tz::TimeZone;
-use pbs_plan::text::{Reader, Table, Value as TomlValue};
-use pbs_plan::Line;
 use pbs_resources::{Item, Value, BUILT_IN};
+use pbs_text::reader::{Reader, Table, Value as TomlValue};
+use pbs_text::Line;
 use toml::de::{DeTable, DeValue};
 
 use super::{names, values};
@@ -159,9 +159,10 @@ pub(super) fn deduce(reader: &mut Reader, had: &[(Line, Item)], resources: &mut 
             reader.problem(*line, message);
             continue;
         }
-        let kind = match is_word {
-            true => Kind::Attribute,
-            false => Kind::Consumable,
+        let kind = if is_word {
+            Kind::Attribute
+        } else {
+            Kind::Consumable
         };
         match deduced.get(name) {
             None if !names::can_be_resource(reader, *line, name) => {}

@@ -3,9 +3,9 @@
 
 use std::str::FromStr;
 
-use pbs_plan::text::{Reader, Table, Value as TomlValue};
-use pbs_plan::Line;
 use pbs_resources::{parse_duration_s, Condition};
+use pbs_text::reader::{Reader, Table, Value as TomlValue};
+use pbs_text::Line;
 use toml::de::DeValue;
 
 use super::{names, own_name, values, Known};
@@ -201,9 +201,10 @@ fn pool(
     known: &Known,
 ) -> Option<Pool> {
     let mut table = reader.table(line, value, "[[pool]]", POOL_KEYS)?;
-    let name = match table.entries.contains_key("name") {
-        true => own_name(reader, &mut table, "pool", "small-jobs", taken),
-        false => Some(format!("pool-{number}")),
+    let name = if table.entries.contains_key("name") {
+        own_name(reader, &mut table, "pool", "small-jobs", taken)
+    } else {
+        Some(format!("pool-{number}"))
     };
     let resource = named(reader, &mut table, "the pool");
     let resource =

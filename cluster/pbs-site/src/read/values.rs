@@ -4,9 +4,9 @@
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-use pbs_plan::text::{Reader, Table, Value as TomlValue};
-use pbs_plan::Line;
 use pbs_resources::{format_duration, parse_duration_s, parse_size_bytes, Error, Item, Value};
+use pbs_text::reader::{Reader, Table, Value as TomlValue};
+use pbs_text::Line;
 use toml::de::DeValue;
 
 use super::{names, Known, MAX_PRIORITY};

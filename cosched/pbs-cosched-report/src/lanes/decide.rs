@@ -46,18 +46,20 @@ pub fn decide(
     let complete = mapping.choices.len() == workload.tasks.len()
         && mapping.choices.iter().all(Option::is_some);
     let timeline = timing(workload, platform, &queues, &mapping).map_err(|fault| vec![fault])?;
-    let verdict = match complete {
-        true => accept(alone_score, score(workload, &timeline), objective),
-        false => Verdict {
+    let verdict = if complete {
+        accept(alone_score, score(workload, &timeline), objective)
+    } else {
+        Verdict {
             accepted: false,
             reason: Reason::Incomplete,
             with: score(workload, &timeline),
             without: alone_score,
-        },
+        }
     };
-    let (mapping, timeline) = match verdict.accepted {
-        true => (mapping, timeline),
-        false => (alone, alone_times),
+    let (mapping, timeline) = if verdict.accepted {
+        (mapping, timeline)
+    } else {
+        (alone, alone_times)
     };
     Ok(Decided {
         mapping,

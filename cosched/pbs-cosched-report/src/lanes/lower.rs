@@ -185,6 +185,35 @@ fn command(words: &[String], lane: u32, lanes: usize) -> Vec<String> {
 /// The name of the process that forks and joins those of all CPUs, which `pbsctl` is.
 const STARTER: &str = "pbsctl";
 
+/// Numbers of the tasks that fork and join the processes, which begin with 1. The lanes come
+/// before them, from 0.
+struct Numbering {
+    lanes: u32,
+    processes: u32,
+}
+
+impl Numbering {
+    fn start(&self) -> u32 {
+        self.lanes + 1
+    }
+
+    fn fork(&self, process: u32) -> u32 {
+        self.start() + process
+    }
+
+    fn join(&self, process: u32) -> u32 {
+        self.fork(self.processes) + process
+    }
+
+    fn end(&self) -> u32 {
+        self.join(self.processes) + 1
+    }
+
+    fn fork_end(&self, process: u32) -> u32 {
+        self.end() + process
+    }
+}
+
 fn draft(
     question: &Question,
     graph: &Graph,
@@ -222,9 +251,12 @@ fn draft(
         priority: graph.priority,
         ..Draft::default()
     };
-    let total = process_of.len() as u32;
     let mut lanes_of = Vec::new();
     let processes = cpus.len() as u32;
+    let numbering = Numbering {
+        lanes: process_of.len() as u32,
+        processes,
+    };
     let mut number = 0;
     for (process, (&cpu, lanes)) in (1..).zip(cpus) {
         let of =
@@ -241,7 +273,7 @@ fn draft(
         });
         // The fork end with which a forked process begins.
         draft.tasks.push(added(
-            total + 2 + 2 * processes + process,
+            numbering.fork_end(process),
             process,
             Kind::ForkEnd,
             vec![number],
@@ -264,7 +296,7 @@ fn draft(
             let next = match lanes.get(place + 1) {
                 Some(_) => number + 1,
                 // Its join.
-                None => total + 1 + processes + process,
+                None => numbering.join(process),
             };
             let task = of(placed);
             draft.tasks.push(DraftTask {
@@ -295,37 +327,19 @@ fn draft(
         name: Some(STARTER.into()),
         ..DraftProcess::default()
     });
-    let fork = |process: u32| total + 1 + process;
-    let join = |process: u32| total + 1 + processes + process;
-    let fork_end = |process: u32| total + 2 + 2 * processes + process;
-    let end = total + 2 + 2 * processes;
-    draft
-        .tasks
-        .push(added(total + 1, 0, Kind::Start, vec![fork(1)]));
+    // Each has the number before that of the next: the start, all forks, all joins, the end.
+    let mut starter = |id, kind, next| draft.tasks.push(added(id, 0, kind, next));
+    starter(numbering.start(), Kind::Start, vec![numbering.fork(1)]);
     for process in 1..=processes {
-        let next = if process < processes {
-            fork(process + 1)
-        } else {
-            join(1)
-        };
-        draft.tasks.push(added(
-            fork(process),
-            0,
-            Kind::Fork,
-            vec![next, fork_end(process)],
-        ));
+        let fork = numbering.fork(process);
+        let next = vec![fork + 1, numbering.fork_end(process)];
+        starter(fork, Kind::Fork, next);
     }
     for process in 1..=processes {
-        let next = if process < processes {
-            join(process + 1)
-        } else {
-            end
-        };
-        draft
-            .tasks
-            .push(added(join(process), 0, Kind::Join, vec![next]));
+        let join = numbering.join(process);
+        starter(join, Kind::Join, vec![join + 1]);
     }
-    draft.tasks.push(added(end, 0, Kind::End, Vec::new()));
+    starter(numbering.end(), Kind::End, Vec::new());
     lanes_of.resize(draft.tasks.len(), None);
     (draft, lanes_of)
 }
@@ -348,8 +362,9 @@ fn start(lanes: &[Placed<'_>]) -> Start {
         ..Command::default()
     });
     let commands: Vec<Command> = commands.collect();
-    match commands.iter().any(|command| command.argv.is_empty()) {
-        true => Start::Unsaid,
-        false => Start::Commands(commands),
+    if commands.iter().any(|command| command.argv.is_empty()) {
+        Start::Unsaid
+    } else {
+        Start::Commands(commands)
     }
 }

@@ -146,9 +146,10 @@ impl Question {
                 });
             }
         }
-        match unfit.is_empty() {
-            true => Ok(question),
-            false => Err(unfit),
+        if unfit.is_empty() {
+            Ok(question)
+        } else {
+            Err(unfit)
         }
     }
 }
@@ -225,15 +226,17 @@ fn device(machine: &Machine, kind: &str, model: &str) -> Result<usize, String> {
     let devices = &machine.devices;
     let Some(found) = devices.iter().position(|device| device.kind == kind) else {
         let kinds: Vec<_> = devices.iter().map(|device| &*device.kind).collect();
-        return Err(match kinds.is_empty() {
-            true => "it has no [[device]]".into(),
-            false => format!("it has no device {kind}, only {}", kinds.join(", ")),
+        return Err(if kinds.is_empty() {
+            "it has no [[device]]".into()
+        } else {
+            format!("it has no device {kind}, only {}", kinds.join(", "))
         });
     };
     let models = &devices[found].models;
-    match models.iter().any(|known| known == model) {
-        true => Ok(found),
-        false => Err(format!("its {kind} understands {}", models.join(", "))),
+    if models.iter().any(|known| known == model) {
+        Ok(found)
+    } else {
+        Err(format!("its {kind} understands {}", models.join(", ")))
     }
 }
 

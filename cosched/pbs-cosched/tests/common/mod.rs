@@ -153,16 +153,7 @@ pub(crate) fn start(queues: &mut Queues, tasks: usize, task: usize, process: usi
         runtime_ns: slot.end_ns - slot.start_ns,
         end_ns: slot.end_ns,
     };
-    match &slot.place {
-        Where::Threads(threads) => {
-            for &thread in threads {
-                queues.threads[thread as usize].push(entry);
-            }
-        }
-        &Where::Device { device, instance } => {
-            queues.devices[device][instance as usize].push(entry);
-        }
-    }
+    queues.push(&slot.place, entry);
     queues.tasks.resize(tasks, State::Waiting);
     queues.tasks[task] = State::Started(slot);
 }

@@ -75,9 +75,10 @@ pub(crate) fn all() -> Result<Vec<Device>, String> {
             devices.push(Device::new(functions, *device)?);
         }
     }
-    match devices.is_empty() {
-        true => Err("OpenCL knows no device: install its driver, or pocl-opencl-icd".into()),
-        false => Ok(devices),
+    if devices.is_empty() {
+        Err("OpenCL knows no device: install its driver, or pocl-opencl-icd".into())
+    } else {
+        Ok(devices)
     }
 }
 
@@ -146,9 +147,10 @@ impl Device {
     }
 
     fn fits(&self, buffer: &Buffer, bytes: usize) -> Result<(), String> {
-        match buffer.context == self.context && bytes <= buffer.bytes {
-            true => Ok(()),
-            false => Err("the buffer is of another device, or shorter".into()),
+        if buffer.context == self.context && bytes <= buffer.bytes {
+            Ok(())
+        } else {
+            Err("the buffer is of another device, or shorter".into())
         }
     }
 

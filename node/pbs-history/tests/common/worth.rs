@@ -2,22 +2,15 @@
 //! Random jobs, of which the next run is predicted.
 
 use pbs_history::estimate::{estimate, Config};
+use pbs_random::Random;
 
-/// Random numbers that are the same on every machine: SplitMix64.
-pub(crate) struct Random(pub(crate) u64);
+/// Random lengths of runs.
+pub(crate) struct Lengths(pub(crate) Random);
 
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut bits = self.0;
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        bits ^ (bits >> 31)
-    }
-
+impl Lengths {
     /// Above 0, up to 1, each as likely.
     pub(crate) fn share(&mut self) -> f64 {
-        ((self.next() >> 11) + 1) as f64 / (1u64 << 53) as f64
+        ((self.0.next() >> 11) + 1) as f64 / (1u64 << 53) as f64
     }
 
     /// Normally distributed with mean 0 and standard deviation 1: Box and
@@ -46,7 +39,7 @@ pub(crate) struct Worth {
 /// whose runs scatter by `sigma` and grow by `drift` each.
 pub(crate) fn worth(sigma: f64, drift: f64, runs: usize) -> Worth {
     const JOBS: usize = 2000;
-    let mut random = Random(runs as u64);
+    let mut random = Lengths(Random::new(runs as u64));
     let mut covered = 0;
     let mut errors = Vec::new();
     for _ in 0..JOBS {

@@ -5,9 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use pbs_history::{Error, Options, Order, RunFigures, Store};
+use pbs_random::Random;
 use rusqlite::Connection;
 
-use crate::common::worth::Random;
+use crate::common::worth::Lengths;
 use crate::common::{process, record, scratch, task};
 use crate::measured;
 
@@ -211,7 +212,7 @@ fn no_damage_changes_what_is_read() {
     let path = sound("flips");
     let whole = fs::read(&path).unwrap();
     let sound = read_all(&path).unwrap();
-    let mut random = Random(7);
+    let mut random = Lengths(Random::new(7));
     let (mut told, mut harmless) = (0, 0);
     for number in 0..300 {
         let mut damaged = whole.clone();

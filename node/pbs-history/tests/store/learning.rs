@@ -5,8 +5,9 @@ use pbs_history::{
     Fingerprint, JobHistory, Kind, NewRun, Options, Outcome, ProcessRun, Source, Store, TaskKey,
     TaskRun, User,
 };
+use pbs_random::Random;
 
-use crate::common::worth::Random;
+use crate::common::worth::Lengths;
 use crate::common::{fingerprint, process, record, scratch, task};
 
 fn key(task: u32) -> TaskKey {
@@ -22,7 +23,7 @@ fn key(task: u32) -> TaskKey {
 fn after_some_runs_the_error_of_the_plan_is_less() {
     let path = scratch("learning").join("history.db");
     let mut store = Store::open(&path, Options::DEFAULT).unwrap();
-    let mut random = Random(1);
+    let mut random = Lengths(Random::new(1));
     let lengths: Vec<_> = (0..50).map(|_| 1e6 + 1e9 * random.share()).collect();
     let users: Vec<_> = lengths
         .iter()

@@ -4,36 +4,16 @@
 #![allow(dead_code)]
 
 use pbs_interference::{learn, Beside, Config, Key, Level, Neighbour, Sample, Slowdowns, Work};
+use pbs_random::Random;
 
-/// SplitMix64.
-pub(crate) struct Random(u64);
+/// Numbers that differ from those of the code under test for the same seed.
+pub(crate) fn seeded(seed: u64) -> Random {
+    Random::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d)
+}
 
-impl Random {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d)
-    }
-
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut bits = self.0;
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        bits ^ (bits >> 31)
-    }
-
-    /// From 0 to 1.
-    pub(crate) fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
-    }
-
-    pub(crate) fn below(&mut self, end: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(end)) >> 64) as u64
-    }
-
-    /// About normal, with deviation 1: the sum of twelve.
-    pub(crate) fn normal(&mut self) -> f64 {
-        (0..12).map(|_| self.unit()).sum::<f64>() - 6.0
-    }
+/// About normal, with deviation 1: the sum of twelve.
+fn normal(random: &mut Random) -> f64 {
+    (0..12).map(|_| random.unit()).sum::<f64>() - 6.0
 }
 
 pub(crate) fn key(fingerprint: u64) -> Key {
@@ -94,7 +74,7 @@ pub(crate) struct Found {
 
 impl Made {
     pub(crate) fn new(design: Design, seed: u64, runs: usize, noise: f64) -> Self {
-        let mut random = Random::new(seed);
+        let mut random = seeded(seed);
         let mut slowdown = || 1.0 + 1.5 * random.unit();
         let truth = match design {
             Design::Two => vec![
@@ -135,14 +115,14 @@ impl Made {
         let entries = learnt.into_iter().flat_map(|learnt| learnt.entries);
         let entries: Vec<_> = entries.collect();
         let table = Slowdowns::new(entries.clone());
-        let mut random = Random::new(self.samples[0].insns);
+        let mut random = seeded(self.samples[0].insns);
         let truth = self.truth.iter();
         truth
             .map(|(set, truth)| {
                 let beside: Vec<_> = set.iter().map(|by| (by.level, by.key)).collect();
                 entries.iter().find(|entry| entry.beside == beside)?;
                 let told = table.of(key(1), set);
-                let further = truth * (self.noise * random.normal()).exp();
+                let further = truth * (self.noise * normal(&mut random)).exp();
                 Some(Found {
                     error: (told.slowdown / truth - 1.0).abs(),
                     inside: (told.low..=told.high).contains(&further),
@@ -163,7 +143,7 @@ fn sample(
     let alone = 1.0 - parts.iter().sum::<f64>();
     let rate: f64 = truth.iter().zip(parts).map(|((_, s), part)| part / s).sum();
     // 10^9 a second alone.
-    let factor = (noise * random.normal()).exp();
+    let factor = (noise * normal(random)).exp();
     let (ran, insns) = match design {
         // As much work each time takes longer beside others.
         Design::Clock => {

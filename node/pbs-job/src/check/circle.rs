@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Whether tasks wait for each other.
 
-use pbs_plan::Problem;
+use pbs_text::Problem;
 
 use super::{listed, Net};
 

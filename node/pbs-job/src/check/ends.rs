@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Whether a job has one start and one end, both of the initial process.
 
-use pbs_plan::Problem;
+use pbs_text::Problem;
 
 use super::net::Found;
 use crate::draft::Kind;

@@ -4,7 +4,8 @@
 
 use std::collections::HashMap;
 
-use pbs_plan::{between, name_fault, underscored, Line, Problem};
+use pbs_plan::name_fault;
+use pbs_text::{between, underscored, Line, Problem};
 use pbs_uapi::{IDLE, MAX_SLOT_INSNS, NO_TASK};
 
 use crate::draft::{Draft, DraftProcess, DraftTask};

@@ -15,7 +15,7 @@ mod net;
 use std::collections::HashMap;
 use std::fmt::Display;
 
-use pbs_plan::Problem;
+use pbs_text::Problem;
 
 use crate::draft::{Draft, DraftProcess, DraftTask, Kind};
 use crate::Job;

@@ -2,7 +2,7 @@
 //! Whether the edges of a task net are those of a PB task net: every task in the
 //! chain of its process, and nothing torn off.
 
-use pbs_plan::Problem;
+use pbs_text::Problem;
 
 use super::{listed, Net};
 use crate::draft::{DraftTask, Kind};

@@ -3,8 +3,8 @@
 
 use std::num::NonZeroU32;
 
-use pbs_plan::text::closest;
-use pbs_plan::{Line, Problem};
+use pbs_text::reader::closest;
+use pbs_text::{Line, Problem};
 
 use super::{number, UNIT_NS};
 use crate::MAX_NS;

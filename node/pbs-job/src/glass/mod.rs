@@ -12,10 +12,9 @@ mod net;
 
 use std::fmt;
 
-use pbs_plan::{Line, Problem};
-
 use crate::{machine, Core, Draft, DraftProcess, Job, Machine, Node};
 use columns::Columns;
+use pbs_text::{Line, Problem};
 
 /// The prototype's unit of time.
 const UNIT_NS: u64 = 1_000_000_000;

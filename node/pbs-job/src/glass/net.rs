@@ -13,7 +13,7 @@
 
 use std::collections::HashMap;
 
-use pbs_plan::{Line, Problem};
+use pbs_text::{Line, Problem};
 
 use super::columns::lines;
 use super::number;

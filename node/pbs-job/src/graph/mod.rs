@@ -5,9 +5,9 @@
 //! for a programming model, on a number of threads of the CPU or on an accelerator. Who
 //! decides which of them runs makes a [`Job`](crate::Job) of it.
 
-mod parse;
+use pbs_text::{Line, Problem};
 
-use pbs_plan::{Line, Problem};
+mod parse;
 
 pub use parse::{graph_from_toml, is_graph};
 
@@ -177,9 +177,10 @@ impl Graph {
                 ),
             ));
         }
-        match problems.is_empty() {
-            true => Ok(()),
-            false => Err(problems),
+        if problems.is_empty() {
+            Ok(())
+        } else {
+            Err(problems)
         }
     }
 }

@@ -3,8 +3,8 @@
 
 use std::collections::HashMap;
 
-use pbs_plan::text::{closest, read, Reader, Table, Value};
-use pbs_plan::{between, underscored, Line, Problem};
+use pbs_text::reader::{closest, read, Reader, Table, Value};
+use pbs_text::{between, underscored, Line, Problem};
 use pbs_uapi::MAX_SLOT_INSNS;
 use toml::de::{DeTable, DeValue};
 
@@ -260,7 +260,7 @@ fn variant(reader: &mut Reader, line: Line, value: &Value<'_>, task: &str) -> Op
     let runtime_ns = time(reader, &mut table, "runtime_ns", 1);
     let mut insns = None;
     if let Some((line, value)) = table.entries.remove("insns") {
-        let number = reader.insns(line, "insns", value, 1)?;
+        let number = reader.insns(line, "insns", value, 1..=MAX_SLOT_INSNS)?;
         if !(1..=MAX_SLOT_INSNS).contains(&number) {
             let range = between(1, MAX_SLOT_INSNS);
             reader.problem(line, format!("insns must be {range}"));

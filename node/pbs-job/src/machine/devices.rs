@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use pbs_plan::text::{quoted, underscored, write_list, Reader, Value};
-use pbs_plan::{Line, Problem};
+use pbs_text::reader::{Reader, Value};
+use pbs_text::{quoted, underscored, write_list, Line, Problem};
 use toml::de::DeValue;
 
 use crate::{Device, Machine, Sharing, MAX_BANDWIDTH_BYTES_PER_S};

@@ -11,7 +11,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use pbs_plan::text::{closest, Reader};
+use pbs_text::reader::{closest, Reader};
 
 use super::{Child, Process, Task};
 use crate::draft::{DraftProcess, DraftTask, Kind};

@@ -10,8 +10,9 @@ mod task;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use pbs_plan::text::{closest, read, Reader, Value};
-use pbs_plan::{between, underscored, Line, Problem, Start};
+use pbs_plan::{read_start, Start};
+use pbs_text::reader::{closest, read, Reader, Value};
+use pbs_text::{between, underscored, Line, Problem};
 use toml::de::{DeTable, DeValue};
 
 use crate::check::{cpu_twice, late_start};
@@ -212,7 +213,7 @@ fn process(reader: &mut Reader, line: Line, value: &Value<'_>) -> Option<Process
             Vec::new()
         }
     };
-    process.start = reader.start(&mut table, &label);
+    process.start = read_start(reader, &mut table, &label);
     Some(Process { process, tasks })
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The tasks of a process.
 
-use pbs_plan::text::{Reader, Value};
-use pbs_plan::Line;
+use pbs_text::reader::{Reader, Value};
+use pbs_text::Line;
+use pbs_uapi::MAX_SLOT_INSNS;
 use toml::de::DeValue;
 
 use super::{memory, Child, Task, WRITE_AFTER};
@@ -34,7 +35,7 @@ pub(super) fn tasks(reader: &mut Reader, line: Line, value: &Value<'_>, process:
             _ => Task {
                 id: None,
                 task: DraftTask {
-                    insns: reader.insns(line, "a task", item, 1)?,
+                    insns: reader.insns(line, "a task", item, 1..=MAX_SLOT_INSNS)?,
                     ..DraftTask::default()
                 },
                 child: None,
@@ -67,7 +68,7 @@ fn task(reader: &mut Reader, line: Line, value: &Value<'_>) -> Option<Task> {
     match table.entries.remove("insns") {
         Some((line, value)) => {
             let least = u64::from(task.kind.works());
-            task.insns = reader.insns(line, "insns", value, least)?;
+            task.insns = reader.insns(line, "insns", value, least..=MAX_SLOT_INSNS)?;
         }
         None if task.kind.works() => {
             let message = format!("a {action} takes instructions; add insns = 20_000_000");

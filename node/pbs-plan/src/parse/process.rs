@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The [[process]] tables, with their commands and tasks.
 
-use pbs_uapi::MAX_BUFFER_INSNS;
+use pbs_text::reader::{Reader, Value};
+use pbs_text::Line;
+use pbs_uapi::{MAX_BUFFER_INSNS, MAX_SLOT_INSNS};
 use toml::de::DeValue;
 
-use crate::text::{Reader, Value};
-use crate::{Line, Process, Start, Task};
+use super::cpu::rate;
+use super::start::read_start;
+use crate::{Process, Start, Task};
 
 const PROCESS_KEYS: &[&str] = &[
     "id",
@@ -35,182 +38,181 @@ pub(super) struct Written {
     pub(super) line: Line,
 }
 
-impl Reader {
-    /// Process number `index` of the plan; what its tasks wait for goes to `waits`.
-    pub(super) fn process(
-        &mut self,
-        line: Line,
-        value: &Value<'_>,
-        index: usize,
-        waits: &mut Vec<Written>,
-    ) -> Option<Process> {
-        let mut table = self.table(
-            line,
-            value,
-            "[[process]]",
-            &[PROCESS_KEYS, &Start::KEYS].concat(),
-        )?;
-        let mut process = Process {
-            line: table.line,
-            ..Process::default()
-        };
-        match table.entries.remove("id") {
-            Some((line, value)) => process.id = self.number(line, "id", value).unwrap_or(0),
-            None => self.problem(
-                table.line,
-                "the process has no id; add a number of its own: id = 1",
-            ),
-        }
-        if let Some((line, value)) = table.entries.remove("name") {
-            process.name = self.string(line, "name", value);
-        }
-        if let Some((line, value)) = table.entries.remove("cpu") {
-            process.cpu = self.number(line, "cpu", value);
-        }
-        if let Some((line, value)) = table.entries.remove("buffer_insns") {
-            process.buffer_insns = self
-                .number_in(line, "buffer_insns", value, 0..=MAX_BUFFER_INSNS)
-                .unwrap_or(0);
-        }
-        if let Some((line, value)) = table.entries.remove("memory_bytes") {
-            process.memory_bytes = self.number(line, "memory_bytes", value).unwrap_or(0);
-        }
-        process.rate_insns_per_ms = self.rate(&mut table);
-        if let Some((line, value)) = table.entries.remove("real_memory_bytes") {
-            process.real_memory_bytes = self.number(line, "real_memory_bytes", value);
-        }
-        match table.entries.remove("tasks") {
-            Some((line, value)) => process.tasks = self.tasks(line, value, index, waits),
-            None => self.problem(
-                table.line,
-                format!(
-                    "process {} has no tasks; add their planned instructions: \
-                     tasks = [20_000_000, ...]",
-                    process.label()
-                ),
-            ),
-        }
-        process.start = self.start(&mut table, &process.label());
-        Some(process)
+/// Process number `index` of the plan; what its tasks wait for goes to `waits`.
+pub(super) fn read_process(
+    reader: &mut Reader,
+    line: Line,
+    value: &Value<'_>,
+    index: usize,
+    waits: &mut Vec<Written>,
+) -> Option<Process> {
+    let mut table = reader.table(
+        line,
+        value,
+        "[[process]]",
+        &[PROCESS_KEYS, &Start::KEYS].concat(),
+    )?;
+    let mut process = Process {
+        line: table.line,
+        ..Process::default()
+    };
+    match table.entries.remove("id") {
+        Some((line, value)) => process.id = reader.number(line, "id", value).unwrap_or(0),
+        None => reader.problem(
+            table.line,
+            "the process has no id; add a number of its own: id = 1",
+        ),
     }
-
-    fn tasks(
-        &mut self,
-        line: Line,
-        value: &Value<'_>,
-        process: usize,
-        waits: &mut Vec<Written>,
-    ) -> Vec<Task> {
-        let DeValue::Array(items) = value.get_ref() else {
-            self.problem(
-                line,
-                "tasks is no list; write the planned instructions of each task: \
+    if let Some((line, value)) = table.entries.remove("name") {
+        process.name = reader.string(line, "name", value);
+    }
+    if let Some((line, value)) = table.entries.remove("cpu") {
+        process.cpu = reader.number(line, "cpu", value);
+    }
+    if let Some((line, value)) = table.entries.remove("buffer_insns") {
+        process.buffer_insns = reader
+            .number_in(line, "buffer_insns", value, 0..=MAX_BUFFER_INSNS)
+            .unwrap_or(0);
+    }
+    if let Some((line, value)) = table.entries.remove("memory_bytes") {
+        process.memory_bytes = reader.number(line, "memory_bytes", value).unwrap_or(0);
+    }
+    process.rate_insns_per_ms = rate(reader, &mut table);
+    if let Some((line, value)) = table.entries.remove("real_memory_bytes") {
+        process.real_memory_bytes = reader.number(line, "real_memory_bytes", value);
+    }
+    match table.entries.remove("tasks") {
+        Some((line, value)) => process.tasks = tasks(reader, line, value, index, waits),
+        None => reader.problem(
+            table.line,
+            format!(
+                "process {} has no tasks; add their planned instructions: \
                  tasks = [20_000_000, ...]",
-            );
-            return Vec::new();
-        };
-        let mut tasks = Vec::with_capacity(items.len());
-        let mut next_id = 0u32;
-        for item in items.iter() {
-            let line = self.line_of(item);
-            let task = match item.get_ref() {
-                DeValue::Table(_) => {
-                    let place = (process, tasks.len());
-                    self.task_table(line, item, next_id, place, waits)
-                }
-                _ => self
-                    .insns(line, "a task", item, 1)
-                    .map(|planned_insns| Task {
-                        id: next_id,
-                        planned_insns,
-                        line,
-                        ..Task::default()
-                    }),
-            };
-            if let Some(task) = task {
-                next_id = task.id.saturating_add(1);
-                tasks.push(task);
-            }
-        }
-        tasks
+                process.label()
+            ),
+        ),
     }
+    process.start = read_start(reader, &mut table, &process.label());
+    Some(process)
+}
 
-    fn task_table(
-        &mut self,
-        line: Line,
-        value: &Value<'_>,
-        next_id: u32,
-        place: (usize, usize),
-        waits: &mut Vec<Written>,
-    ) -> Option<Task> {
-        let mut table = self.table(line, value, "a task", TASK_KEYS)?;
-        let mut task = Task {
-            id: next_id,
+fn tasks(
+    reader: &mut Reader,
+    line: Line,
+    value: &Value<'_>,
+    process: usize,
+    waits: &mut Vec<Written>,
+) -> Vec<Task> {
+    let DeValue::Array(items) = value.get_ref() else {
+        reader.problem(
             line,
-            ..Task::default()
-        };
-        if let Some((line, value)) = table.entries.remove("id") {
-            task.id = self.number(line, "id", value)?;
-        }
-        if let Some((line, value)) = table.entries.remove("name") {
-            task.name = self.string(line, "name", value);
-        }
-        if let Some((line, value)) = table.entries.remove("real_insns") {
-            task.real_insns = self.insns(line, "real_insns", value, 0);
-        }
-        if let Some((line, value)) = table.entries.remove("wait_insns") {
-            task.wait_insns = self.insns(line, "wait_insns", value, 0);
-        }
-        if let Some((line, value)) = table.entries.remove("after") {
-            self.after(line, value, place, waits);
-        }
-        match table.entries.remove("planned_insns") {
-            Some((line, value)) => {
-                task.planned_insns = self.insns(line, "planned_insns", value, 1)?;
+            "tasks is no list; write the planned instructions of each task: \
+             tasks = [20_000_000, ...]",
+        );
+        return Vec::new();
+    };
+    let mut tasks = Vec::with_capacity(items.len());
+    let mut next_id = 0u32;
+    for item in items.iter() {
+        let line = reader.line_of(item);
+        let task = match item.get_ref() {
+            DeValue::Table(_) => {
+                let place = (process, tasks.len());
+                task_table(reader, line, item, next_id, place, waits)
             }
-            None => {
-                self.problem(
+            _ => reader
+                .insns(line, "a task", item, 1..=MAX_SLOT_INSNS)
+                .map(|planned_insns| Task {
+                    id: next_id,
+                    planned_insns,
                     line,
-                    format!(
-                        "task {} has no length; add planned_insns = 20_000_000",
-                        task.id
-                    ),
-                );
-                return None;
-            }
-        }
-        Some(task)
-    }
-    /// What the task at `place` waits for.
-    fn after(
-        &mut self,
-        line: Line,
-        value: &Value<'_>,
-        place: (usize, usize),
-        waits: &mut Vec<Written>,
-    ) {
-        const WRITE: &str = "write the processes, or single tasks of them, that must have ended \
-                             before it: after = [\"sort\", \"stages/sieve\"]";
-        let DeValue::Array(items) = value.get_ref() else {
-            self.problem(line, format!("after is no list; {WRITE}"));
-            return;
+                    ..Task::default()
+                }),
         };
-        for item in items.iter() {
-            let line = self.line_of(item);
-            let after = match item.get_ref() {
-                DeValue::String(text) => text.to_string(),
-                DeValue::Integer(number) if number.radix() == 10 => number.as_str().to_string(),
-                _ => {
-                    self.problem(line, format!("this is no process and no task; {WRITE}"));
-                    continue;
-                }
-            };
-            let waits_here = Written {
-                waits: place,
-                after,
-                line,
-            };
-            waits.push(waits_here);
+        if let Some(task) = task {
+            next_id = task.id.saturating_add(1);
+            tasks.push(task);
         }
+    }
+    tasks
+}
+
+fn task_table(
+    reader: &mut Reader,
+    line: Line,
+    value: &Value<'_>,
+    next_id: u32,
+    place: (usize, usize),
+    waits: &mut Vec<Written>,
+) -> Option<Task> {
+    let mut table = reader.table(line, value, "a task", TASK_KEYS)?;
+    let mut task = Task {
+        id: next_id,
+        line,
+        ..Task::default()
+    };
+    if let Some((line, value)) = table.entries.remove("id") {
+        task.id = reader.number(line, "id", value)?;
+    }
+    if let Some((line, value)) = table.entries.remove("name") {
+        task.name = reader.string(line, "name", value);
+    }
+    if let Some((line, value)) = table.entries.remove("real_insns") {
+        task.real_insns = reader.insns(line, "real_insns", value, 0..=MAX_SLOT_INSNS);
+    }
+    if let Some((line, value)) = table.entries.remove("wait_insns") {
+        task.wait_insns = reader.insns(line, "wait_insns", value, 0..=MAX_SLOT_INSNS);
+    }
+    if let Some((line, value)) = table.entries.remove("after") {
+        after(reader, line, value, place, waits);
+    }
+    match table.entries.remove("planned_insns") {
+        Some((line, value)) => {
+            task.planned_insns = reader.insns(line, "planned_insns", value, 1..=MAX_SLOT_INSNS)?;
+        }
+        None => {
+            reader.problem(
+                line,
+                format!(
+                    "task {} has no length; add planned_insns = 20_000_000",
+                    task.id
+                ),
+            );
+            return None;
+        }
+    }
+    Some(task)
+}
+
+/// What the task at `place` waits for.
+fn after(
+    reader: &mut Reader,
+    line: Line,
+    value: &Value<'_>,
+    place: (usize, usize),
+    waits: &mut Vec<Written>,
+) {
+    const WRITE: &str = "write the processes, or single tasks of them, that must have ended \
+                         before it: after = [\"sort\", \"stages/sieve\"]";
+    let DeValue::Array(items) = value.get_ref() else {
+        reader.problem(line, format!("after is no list; {WRITE}"));
+        return;
+    };
+    for item in items.iter() {
+        let line = reader.line_of(item);
+        let after = match item.get_ref() {
+            DeValue::String(text) => text.to_string(),
+            DeValue::Integer(number) if number.radix() == 10 => number.as_str().to_string(),
+            _ => {
+                reader.problem(line, format!("this is no process and no task; {WRITE}"));
+                continue;
+            }
+        };
+        let waits_here = Written {
+            waits: place,
+            after,
+            line,
+        };
+        waits.push(waits_here);
     }
 }

@@ -4,7 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use pbs_plan::{Config, Cpu, Plan, Problem, Process, Slot, Start, Task};
+use pbs_plan::{Config, Cpu, Plan, Process, Slot, Start, Task};
+use pbs_text::Problem;
 use pbs_uapi::{MAX_BUFFER_INSNS, MAX_SLOT_INSNS};
 
 use super::buffer::buffers_ns;

@@ -16,7 +16,6 @@
 mod memory;
 mod model;
 mod moves;
-mod random;
 mod schedule;
 
 use std::cmp::Reverse;
@@ -30,7 +29,7 @@ use crate::store::{Run, Store};
 
 use model::{Model, NONE};
 use moves::Moves;
-use random::Random;
+use pbs_random::Random;
 use schedule::{Code, Schedule};
 
 /// Plans that the search begins at.

@@ -400,9 +400,10 @@ fn candidates(
 ) -> (Vec<usize>, usize) {
     let all = store.sites().len();
     let Some(confined) = &net.confined else {
-        let cores = match all <= MOST_CORES {
-            true => (0..all).collect(),
-            false => some_cores(request, net, store, runs, horizon_ns, |_| true),
+        let cores = if all <= MOST_CORES {
+            (0..all).collect()
+        } else {
+            some_cores(request, net, store, runs, horizon_ns, |_| true)
         };
         let open_cores = cores.len();
         return (cores, open_cores);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The neighbourhood: what is changed about a code.
 
+use pbs_random::Random;
+
 use super::model::{Model, NONE};
-use super::random::Random;
 use super::schedule::{Code, Schedule};
 
 /// What can be changed.

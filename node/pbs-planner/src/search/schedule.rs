@@ -332,9 +332,10 @@ impl Schedule {
         ready_ns: u64,
         length_ns: u64,
     ) -> Option<(u64, u32)> {
-        let gaps = match self.is_used[core as usize] {
-            true => &self.gaps[core as usize],
-            false => &model.cores[core as usize].gaps,
+        let gaps = if self.is_used[core as usize] {
+            &self.gaps[core as usize]
+        } else {
+            &model.cores[core as usize].gaps
         };
         let end_ns = ready_ns.saturating_add(length_ns);
         let first = gaps.partition_point(|gap| gap.end_ns < end_ns);

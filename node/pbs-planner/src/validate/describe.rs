@@ -2,7 +2,7 @@
 //! In words why a job was declined.
 
 use pbs_job::{cpu_list, Job};
-use pbs_plan::underscored;
+use pbs_text::underscored;
 
 use super::{memory_time, Declined, Rejection, Shortage};
 use crate::reserve::{Lack, Refusal};

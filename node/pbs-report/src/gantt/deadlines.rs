@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Deadlines below what became of a plan, and whether they were kept.
 
+use pbs_text::ms;
+
 use super::*;
-use crate::number::ms;
 use crate::Deadline;
 
 /// Rows of deadlines below a CPU, or below all for those of jobs.
@@ -67,9 +68,10 @@ impl Gantt<'_> {
             let x = self.x_of_ns(self.due_ns(deadline));
             let beyond = x > WIDTH - RIGHT;
             let x = x.min(WIDTH - RIGHT);
-            let after = match beyond {
-                true => format!(", at {} ms", ms(self.due_ns(deadline) as u64)),
-                false => String::new(),
+            let after = if beyond {
+                format!(", at {} ms", ms(self.due_ns(deadline) as u64))
+            } else {
+                String::new()
             };
             let letter = match deadline.process {
                 Some(id) => format!("{} ", self.look(id).letter),
@@ -93,9 +95,10 @@ impl Gantt<'_> {
             used = used.max(row + 1);
             let base = y + 4.0 + (row + 1) as f64 * ROW;
             self.due(x, base - 4.0, deadline.kept);
-            let style = match deadline.kept {
-                true => "",
-                false => "class=\"missed\" fill=\"#b03a00\" font-weight=\"bold\"",
+            let style = if deadline.kept {
+                ""
+            } else {
+                "class=\"missed\" fill=\"#b03a00\" font-weight=\"bold\""
             };
             self.picture.text((at, base), SMALL, anchor, style, &text);
         }

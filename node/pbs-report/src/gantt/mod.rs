@@ -13,12 +13,14 @@ mod marks;
 
 use std::collections::{BTreeSet, HashMap};
 
+use pbs_text::{bytes, grouped};
+
 use self::boxes::Thinning;
 use self::lanes::Lanes;
 use crate::axis::ticks;
 use crate::chart::{scale_of, time_scale};
 use crate::look::Look;
-use crate::number::{bytes, grouped, percent};
+use crate::number::percent;
 use crate::svg::{text_width, Anchor, Picture};
 use crate::timeline::{ActualSegment, CpuTimeline, Mark, MarkKind, PlannedSlot};
 use crate::{LaterPlan, Outcome, Report, TaskReport};

@@ -3,11 +3,12 @@
 
 use std::fmt::Write;
 
+use pbs_text::{escaped, Table};
+
 use super::picture::inline;
 use super::Placements;
 use crate::page::{PAGE_STYLE, SCROLL};
-use crate::svg::{escaped, STYLE};
-use crate::Table;
+use crate::svg::STYLE;
 
 /// A page of HTML that needs nothing else: figures in short, the picture, and tables below
 /// their headings.

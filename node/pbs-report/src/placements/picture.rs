@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The schedules as a picture.
 
+use pbs_text::ms;
+
 use super::labels::{labels, Line, SMALL};
 use super::{Panel, PlacedTask, Placements};
 use crate::axis::ticks;
 use crate::chart::{time_scale, LEFT, RIGHT, TEXT, WIDTH};
 use crate::look::Look;
-use crate::number::ms;
 use crate::svg::{shortened, text_width, Anchor, Picture};
 
 const KEY_ROW: f64 = 24.0;

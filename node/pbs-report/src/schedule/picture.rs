@@ -3,11 +3,12 @@
 
 use std::collections::{HashMap, HashSet};
 
+use pbs_text::{bytes, grouped, ms};
+
 use super::{Schedule, ScheduleNode, ScheduleTask};
 use crate::axis::ticks;
 use crate::chart::{time_scale, LEFT, RIGHT, TEXT, WIDTH};
 use crate::look::Look;
-use crate::number::{bytes, grouped, ms};
 use crate::svg::{shortened, text_width, Anchor, Picture, CRITICAL, EDGE};
 
 /// Height of a core.

@@ -3,10 +3,10 @@
 
 use std::fmt::Write;
 
+use pbs_text::{bytes, columns, grouped, ms};
+
 use super::{Schedule, ScheduleCore, ScheduleNode, ScheduleTask};
 use crate::look;
-use crate::number::{bytes, grouped, ms};
-use crate::table::columns;
 
 /// Processes after the last that has a letter of its own.
 const MORE: char = '*';

@@ -1,22 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The time of a model, and that of the manager.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use crate::{Step, View, FOREVER};
 use pbs_rms_api::Cap;
+use pbs_uapi::clock::unix_ns;
 
 /// The time of a model is 0 at its begin, and goes so many times faster.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     begin_unix_ns: u64,
     speed: u64,
-}
-
-/// What time it is, in nanoseconds since 1970.
-pub fn unix_ns() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
 }
 
 impl Clock {

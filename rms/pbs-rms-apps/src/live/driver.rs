@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 
 use crate::{Application, How, Kind, Label, Request, Views, Wish};
 use pbs_rms_api::{Asked, Change, Client, Cluster, Failure, Notice};
+use pbs_uapi::clock::unix_ns;
 
-use crate::live::clock::{unix_ns, Clock};
+use crate::live::clock::Clock;
 use crate::live::tasks::{TaskNews, Tasks};
 
 /// No wait is longer: whoever wants it to end need not wait for long.
@@ -194,9 +195,10 @@ impl<A: Application> Driver<A> {
     ) -> Result<(), Failure> {
         while !self.is_over && !self.model.has_ended() && goes_on(&self.model) {
             let next_ns = self.model.next_ns();
-            let look = match self.running.is_empty() {
-                true => LOOK,
-                false => TASK_LOOK.saturating_sub(self.looked.elapsed()),
+            let look = if self.running.is_empty() {
+                LOOK
+            } else {
+                TASK_LOOK.saturating_sub(self.looked.elapsed())
             };
             let wait = next_ns.map_or(look, |ns| self.clock.until(ns).min(look));
             let is_told = match self.notices.recv_timeout(wait) {

@@ -16,6 +16,5 @@ mod clock;
 mod driver;
 mod tasks;
 
-pub use clock::unix_ns;
 pub use driver::{Driver, News};
 pub use tasks::{TaskNews, Tasks};

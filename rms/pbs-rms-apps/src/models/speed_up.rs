@@ -127,9 +127,10 @@ impl Sums {
         let root = (linear * linear + 4.0 * square * rest).sqrt();
         // As usually written, it would cancel where the square term is small.
         let nodes = 2.0 * rest / (linear + root);
-        match nodes.is_finite() {
-            true => nodes.max(1.0),
-            false => 1.0,
+        if nodes.is_finite() {
+            nodes.max(1.0)
+        } else {
+            1.0
         }
     }
 }

@@ -299,9 +299,10 @@ impl Application for Staged {
 
     fn run_out(&mut self, _: u64, label: Label) -> Vec<Wish> {
         // Its tasks have been killed with that.
-        match label == Self::NODES && !self.has_ended {
-            true => self.end(),
-            false => Vec::new(),
+        if label == Self::NODES && !self.has_ended {
+            self.end()
+        } else {
+            Vec::new()
         }
     }
 

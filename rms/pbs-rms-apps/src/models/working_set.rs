@@ -57,9 +57,10 @@ impl WorkingSet {
             let left = STEPS - sizes.len();
             let steps = 1 + phases.below(LONGEST_PHASE);
             for _ in (0..steps).take(left) {
-                velocity = match is_even {
-                    true => velocity + ACCELERATION,
-                    false => velocity * DECELERATION,
+                velocity = if is_even {
+                    velocity + ACCELERATION
+                } else {
+                    velocity * DECELERATION
                 };
                 size += velocity;
                 sizes.push((size + SIGMA * noise.normal()).max(0.0));

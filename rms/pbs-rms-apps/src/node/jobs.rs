@@ -11,11 +11,12 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use crate::live::{unix_ns, TaskNews, Tasks};
+use crate::live::{TaskNews, Tasks};
 use pbs_job::with_values;
 use pbs_node_api::{
     Alteration, Client, Environment, Failure, Job, JobKey, Lasting, Refusal, Shown, Submission,
 };
+use pbs_uapi::clock::unix_ns;
 
 /// So long one waits for the end of a job that is cancelled.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -3,8 +3,9 @@
 
 use pbs_cosched::{
     brute_force, evaluations, not_co_scheduled, schedule, timing, EnhancedOptions, GreedyOptions,
-    Mapping, Objective, Platform, Priority, Queues, Random, Scheduler, Workload,
+    Mapping, Objective, Platform, Priority, Queues, Scheduler, Workload,
 };
+use pbs_random::Random;
 use serde::Serialize;
 
 use crate::cosched::workloads::{platform, random};
@@ -58,12 +59,12 @@ pub fn gaps(instances: usize, seed: u64) -> Vec<Gap> {
     let mut excess: Vec<Vec<f64>> = vec![Vec::new(); schedulers.len()];
     let mut dice = Random::new(seed);
     while excess[0].len() < instances {
-        let accelerators = dice.below(3);
+        let accelerators = dice.index(3);
         let on = platform(
-            1 + dice.below(4) as u32,
+            1 + dice.index(4) as u32,
             &[("GPU", 1), ("FPGA", 1)][..accelerators.max(1)],
         );
-        let tasks = 2 + dice.below(7);
+        let tasks = 2 + dice.index(7);
         let workload = random(&mut dice, tasks, &on);
         let queues = Queues::idle(&on);
         let objective = Objective::Makespan;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The homogeneous scenario of §6.4: two processes of equal tasks, CPU only.
 
-use pbs_cosched::{measure, Measures, Place, Random, Workload};
+use pbs_cosched::{measure, Measures, Place, Workload};
+use pbs_random::Random;
 
 use crate::cosched::row::Row;
 use crate::cosched::workloads::{as_in_the_thesis, chain, platform, processes, run, without};
@@ -77,8 +78,8 @@ fn always() -> Vec<Row> {
     let mut random = Random::new(64);
     let (mut greater, mut fairer, mut faster) = (0, 0, 0);
     for _ in 0..CASES {
-        let threads = 2 + random.below(15) as u32;
-        let serial_permille = random.below(600) as u64;
+        let threads = 2 + random.index(15) as u32;
+        let serial_permille = random.index(600) as u64;
         let whole_ns = 1_000_000_000;
         let serial_ns = whole_ns * serial_permille / 1000;
         let on = |threads: u32| serial_ns + (whole_ns - serial_ns) / u64::from(threads);
@@ -86,7 +87,7 @@ fn always() -> Vec<Row> {
             .map(|threads| (Place::Threads(threads), on(threads)))
             .collect();
         // The second process comes while the first is under way.
-        let offset_ns = 1 + random.below(4 * on(threads) as usize - 1) as u64;
+        let offset_ns = 1 + random.index(4 * on(threads) as usize - 1) as u64;
         let [fifo, greedy] = both(threads, &ways, offset_ns);
         greater += u32::from(greedy.score.turnarounds_ns > fifo.score.turnarounds_ns);
         fairer += u32::from(greedy.delta_ns < fifo.delta_ns);

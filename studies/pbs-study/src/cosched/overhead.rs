@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 use pbs_cosched::{
     evolutionary, greedy, heft, necessary, schedule, score, timing, Cost, Determination,
     EnhancedOptions, Entry, GreedyOptions, Mapping, Objective, Place, Platform, Priority, Queues,
-    Random, Scheduler, Workload,
+    Scheduler, Workload,
 };
+use pbs_random::Random;
 use serde::Serialize;
 
 use crate::cosched::row::Row;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Stickiness, and more than two processes, which the thesis left open (§7.3).
 
-use pbs_cosched::{
-    greedy, measure, speed_up, timing, Edge, GreedyOptions, Options, Place, Queues, Random,
-};
+use pbs_cosched::{greedy, measure, speed_up, timing, Edge, GreedyOptions, Options, Place, Queues};
+use pbs_random::Random;
 
 use crate::cosched::row::Row;
 use crate::cosched::table_2_3;
@@ -29,7 +28,7 @@ fn stickiness(others: usize) -> Row {
     let queues = Queues::idle(&on);
     let (mut better, mut worse, mut ratios) = (0, 0, 0.0);
     for _ in 0..CASES {
-        let mut draw = |most: usize| (1 + random.below(most)) as u64;
+        let mut draw = |most: usize| (1 + random.index(most)) as u64;
         let mut workload = processes(&vec![0; others + 1]);
         for process in 0..others {
             let tasks = draw(4) as usize;

@@ -53,9 +53,10 @@ pub(crate) fn ways() -> [Ways; 2] {
 fn scenario(chains: bool) -> (Workload, Platform) {
     let mut workload = processes(&[0, 1]);
     for (process, ways) in ways().iter().enumerate() {
-        match chains {
-            true => chain(&mut workload, process, 5, 0, ways),
-            false => heap(&mut workload, process, 5, ways),
+        if chains {
+            chain(&mut workload, process, 5, 0, ways)
+        } else {
+            heap(&mut workload, process, 5, ways)
         }
     }
     (workload, platform(8, &[("GPU", 1)]))
@@ -154,13 +155,14 @@ fn speed_ups() -> Row {
         }
     }
     look("P1 GPU".to_owned(), P1[0].0, P1_GPU);
-    let recomputed = match off.is_empty() {
-        true => format!("all {all} as printed"),
-        false => format!(
+    let recomputed = if off.is_empty() {
+        format!("all {all} as printed")
+    } else {
+        format!(
             "{} of {all} as printed, not {}",
             all - off.len(),
             off.join(", ")
-        ),
+        )
     };
     let holds = off.is_empty();
     Row::statement(

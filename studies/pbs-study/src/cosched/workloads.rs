@@ -3,8 +3,9 @@
 
 use pbs_cosched::{
     simulate, Determination, DeviceType, Edge, GreedyOptions, Options, Place, Platform, Process,
-    Random, Run, Scheduler, Task, Variant, Workload,
+    Run, Scheduler, Task, Variant, Workload,
 };
+use pbs_random::Random;
 
 /// The first accelerator type.
 pub(crate) const GPU: Place = Place::Device(0);
@@ -122,7 +123,7 @@ pub(crate) fn seconds(ns: u64) -> f64 {
 /// From a small graph to a large one: processes that arrive at once, chains and forks, two
 /// types of accelerators, threads that scale more or less.
 pub(crate) fn random(random: &mut Random, tasks: usize, on: &Platform) -> Workload {
-    let processes_ = 1 + random.below(3.min(tasks));
+    let processes_ = 1 + random.index(3.min(tasks));
     let mut workload = processes(&vec![0; processes_]);
     for number in 0..tasks {
         let process = number % processes_;
@@ -132,19 +133,19 @@ pub(crate) fn random(random: &mut Random, tasks: usize, on: &Platform) -> Worklo
             .rev()
             .take(3)
         {
-            if random.below(3) == 0 {
-                let transfer_ns = random.below(3) as u64 * 1_000_000;
+            if random.index(3) == 0 {
+                let transfer_ns = random.index(3) as u64 * 1_000_000;
                 after.push(Edge {
                     task: before,
                     transfer_ns,
                 });
             }
         }
-        let one_ns = (5 + random.below(95)) as u64 * 1_000_000;
+        let one_ns = (5 + random.index(95)) as u64 * 1_000_000;
         // The part of the work that more threads share.
-        let parallel_permille = 500 + random.below(500) as u64;
+        let parallel_permille = 500 + random.index(500) as u64;
         let mut ways: Ways = Vec::new();
-        let kind = random.below(5);
+        let kind = random.index(5);
         if kind != 0 {
             for threads in 1..=on.threads {
                 let shared_ns = one_ns * parallel_permille / 1000;
@@ -153,8 +154,8 @@ pub(crate) fn random(random: &mut Random, tasks: usize, on: &Platform) -> Worklo
             }
         }
         for device in 0..on.devices.len() {
-            if kind == 0 || random.below(2) == 0 {
-                let faster = 1 + random.below(6) as u64;
+            if kind == 0 || random.index(2) == 0 {
+                let faster = 1 + random.index(6) as u64;
                 ways.push((Place::Device(device), one_ns / faster));
             }
         }

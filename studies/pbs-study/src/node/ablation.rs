@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What each threshold buys: all of them on, each alone off, and none.
 
-use std::collections::BTreeMap;
-
 use pbs_plan::{Config, Threshold};
-use pbs_report::{grouped, Table};
+use pbs_text::{grouped, Table};
 use pbs_uapi::EventKind;
 use serde::Serialize;
 
 use crate::node::plans::{plan, with_memory, Deviation};
-use crate::node::{count, for_each_plan, kept_alone, percent, run, Error, Format, Options, Tally};
+use crate::node::{count, kept_alone, percent, run, sums, Error, Format, Options, Rows, Tally};
+use crate::Study;
 
 /// Which thresholds are on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,7 +71,7 @@ struct Cell {
 }
 
 impl Cell {
-    fn add(&mut self, other: &Self) {
+    fn add(&mut self, other: Self) {
         self.tally.add(&other.tally);
         self.lost += other.lost;
         self.gained += other.gained;
@@ -93,24 +92,12 @@ struct Row {
     cell: Cell,
 }
 
-/// What came of it.
-#[derive(Debug, Serialize)]
-pub struct Study {
-    plans: u64,
-    seed: u64,
-    rows: Vec<Row>,
-}
-
 /// Deviation, without or with answers, place among the setups.
 type Key = (Deviation, bool, usize);
 
 /// Makes the study.
-pub fn study(options: &Options<'_>) -> Result<Study, Error> {
-    let of_plans = for_each_plan(options, |number| of_plan(options.seed, number))?;
-    let mut cells: BTreeMap<Key, Cell> = BTreeMap::new();
-    for (key, cell) in of_plans.into_iter().flatten() {
-        cells.entry(key).or_default().add(&cell);
-    }
+pub fn study(options: &Options<'_>) -> Result<impl Study, Error> {
+    let cells = sums(options, |number| of_plan(options.seed, number), Cell::add)?;
     let setups = Setup::all();
     let rows = cells.into_iter();
     let rows = rows.map(|((deviation, answers, setup), cell)| Row {
@@ -119,11 +106,7 @@ pub fn study(options: &Options<'_>) -> Result<Study, Error> {
         off: setups[setup].off(),
         cell,
     });
-    Ok(Study {
-        plans: options.plans,
-        seed: options.seed,
-        rows: rows.collect(),
-    })
+    Ok(Rows::new(options, rows))
 }
 
 fn of_plan(seed: u64, number: u64) -> Result<Vec<(Key, Cell)>, Error> {
@@ -154,9 +137,8 @@ fn of_plan(seed: u64, number: u64) -> Result<Vec<(Key, Cell)>, Error> {
     Ok(cells)
 }
 
-impl Study {
-    /// As tables.
-    pub fn text(&self, format: Format) -> String {
+impl Study for Rows<Row> {
+    fn text(&self, format: Format) -> String {
         let titles = [
             "Deviation",
             "Answers",

@@ -13,10 +13,11 @@ use pbs_planner::{
     admit, lower_bound, reserve, validate_level, Balancing, Level, Options as Search, Request,
     RunId, Store, Validation,
 };
-use pbs_report::{grouped, Table};
+use pbs_text::{grouped, Table};
 use serde::Serialize;
 
 use crate::node::{for_each_plan, percent, Error, Format, Options};
+use crate::Study;
 
 /// Deadlines, in percent of the end of the best plan that is known.
 const DEADLINES_PERCENT: [u64; 6] = [60, 80, 90, 100, 105, 120];
@@ -104,7 +105,7 @@ struct Row {
 
 /// All that was asked.
 #[derive(Debug, Serialize)]
-pub struct Study {
+struct Admission {
     nets: u64,
     seed: u64,
     /// Nets of which no plan was found, whatever the deadline; they are left out.
@@ -132,7 +133,7 @@ struct Net {
 /// # Errors
 ///
 /// None today.
-pub fn study(options: &Options<'_>) -> Result<Study, Error> {
+pub fn study(options: &Options<'_>) -> Result<impl Study, Error> {
     let nets = for_each_plan(options, |number| Ok(of_net(options.seed + number)))?;
     let known = || nets.iter().flatten();
     let mut rows = Vec::new();
@@ -154,7 +155,7 @@ pub fn study(options: &Options<'_>) -> Result<Study, Error> {
             });
         }
     }
-    Ok(Study {
+    Ok(Admission {
         nets: options.plans,
         seed: options.seed,
         without_plan: options.plans - known().count() as u64,
@@ -191,9 +192,8 @@ fn of_net(seed: u64) -> Option<Net> {
     })
 }
 
-impl Study {
-    /// As a text with a table.
-    pub fn text(&self, format: Format) -> String {
+impl Study for Admission {
+    fn text(&self, format: Format) -> String {
         let mut text = format!(
             "{} nets, seed {}; of {} no plan is known, of {} the best is proven to be the best.\n\n",
             grouped(self.nets),

@@ -10,11 +10,12 @@
 use pbs_core::wire::Message;
 use pbs_core::{Event, EventKind, Node, Presence, Rate, Sink, StdMemory};
 use pbs_plan::{wire, Config, Cpu, Plan, Process, Slot, Task, Threshold};
-use pbs_report::{grouped, Format, Table};
-use rustix::time::{clock_gettime, ClockId};
+use pbs_text::{grouped, Format, Table};
+use pbs_uapi::clock::thread_cpu_ns;
 use serde::Serialize;
 
 use crate::node::Error;
+use crate::Study;
 
 /// Tasks of the plans.
 const TASKS: [usize; 5] = [100, 1_000, 10_000, 100_000, 1_000_000];
@@ -120,12 +121,12 @@ struct Row {
 
 /// What came of it.
 #[derive(Debug, Serialize)]
-pub struct Study {
+struct Arrays {
     rows: Vec<Row>,
 }
 
 /// Measures.
-pub fn study() -> Result<Study, Error> {
+pub fn study() -> Result<impl Study, Error> {
     let mut rows = Vec::new();
     for layout in Layout::ALL {
         for tasks in TASKS {
@@ -137,14 +138,7 @@ pub fn study() -> Result<Study, Error> {
             });
         }
     }
-    Ok(Study { rows })
-}
-
-/// The time that this thread had a CPU for.
-fn cpu_ns() -> u64 {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    // Neither is negative.
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+    Ok(Arrays { rows })
 }
 
 /// In which no task ends: each reaches t1 in every slot.
@@ -198,7 +192,7 @@ fn core_ns(layout: Layout, tasks: usize) -> Result<f64, Error> {
         let mut count = Count::default();
         let mut now_ns = 0;
         let mut decision = node.decide(now_ns, &mut count);
-        let began_ns = cpu_ns();
+        let began_ns = thread_cpu_ns();
         while count.0 < layout.preemptions(tasks) {
             match (decision.grant, decision.until_insns) {
                 (Some(p), Some(insns)) if !decision.unallocated && insns > 0 => {
@@ -212,7 +206,7 @@ fn core_ns(layout: Layout, tasks: usize) -> Result<f64, Error> {
             }
             decision = node.decide(now_ns, &mut count);
         }
-        took_ns += cpu_ns() - began_ns;
+        took_ns += thread_cpu_ns() - began_ns;
         preemptions += count.0;
     }
     Ok(took_ns as f64 / preemptions as f64)
@@ -261,7 +255,7 @@ fn array_ns(layout: Layout, tasks: usize) -> f64 {
             at: 0,
         };
         let here = layout.preemptions(tasks).min(wanted - preemptions);
-        let began_ns = cpu_ns();
+        let began_ns = thread_cpu_ns();
         for _ in 0..here {
             array.preempt();
             if layout == Layout::Near {
@@ -269,7 +263,7 @@ fn array_ns(layout: Layout, tasks: usize) -> f64 {
                 array.at += 1;
             }
         }
-        took_ns += cpu_ns() - began_ns;
+        took_ns += thread_cpu_ns() - began_ns;
         // What nobody looks at need not be done.
         std::hint::black_box(&array.tasks);
         preemptions += here;
@@ -277,9 +271,8 @@ fn array_ns(layout: Layout, tasks: usize) -> f64 {
     took_ns as f64 / preemptions as f64
 }
 
-impl Study {
-    /// As a table.
-    pub fn text(&self, format: Format) -> String {
+impl Study for Arrays {
+    fn text(&self, format: Format) -> String {
         let titles = ["Next slot", "Tasks", "Core (ns)", "Array (ns)"];
         let mut table = Table::new(&titles, 1);
         for row in &self.rows {

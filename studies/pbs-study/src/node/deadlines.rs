@@ -5,13 +5,14 @@
 use std::collections::BTreeMap;
 
 use pbs_plan::{Config, IdlePolicy, Threshold};
-use pbs_report::{grouped, ms, Table};
 use pbs_sim::Simulation;
+use pbs_text::{grouped, ms, Table};
 use pbs_uapi::{EventKind, Grant, NO_SLOT};
 use serde::Serialize;
 
 use crate::node::plans::{plan, Deviation, LONGEST_TASK_INSNS};
 use crate::node::{count, for_each_plan, kept_alone, percent, run, Error, Format, Options, Tally};
+use crate::Study;
 
 /// What is switched on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -273,15 +274,18 @@ struct Row {
 
 /// What came of it.
 #[derive(Debug, Serialize)]
-pub struct Study {
+struct Deadlines {
     plans: u64,
     seed: u64,
     rows: Vec<Row>,
     cases: Vec<Case>,
+    /// As many of the cases are printed.
+    #[serde(skip)]
+    listed: usize,
 }
 
-/// Makes the study.
-pub fn study(options: &Options<'_>) -> Result<Study, Error> {
+/// Makes the study; its text lists so many of the cases.
+pub fn study(options: &Options<'_>, listed: usize) -> Result<impl Study, Error> {
     let of_plans = for_each_plan(options, |number| of_plan(options.seed, number))?;
     let mut cells: BTreeMap<(Deviation, Setup), Cell> = BTreeMap::new();
     let mut cases = Vec::new();
@@ -298,11 +302,12 @@ pub fn study(options: &Options<'_>) -> Result<Study, Error> {
         setup,
         cell,
     });
-    Ok(Study {
+    Ok(Deadlines {
         plans: options.plans,
         seed: options.seed,
         rows: rows.collect(),
         cases,
+        listed,
     })
 }
 
@@ -352,9 +357,8 @@ fn of_plan(seed: u64, number: u64) -> Result<(Vec<Row>, Vec<Case>), Error> {
     Ok((rows, cases))
 }
 
-impl Study {
-    /// As tables.
-    pub fn text(&self, format: Format, list: usize) -> String {
+impl Study for Deadlines {
+    fn text(&self, format: Format) -> String {
         let mut out = self.cells().print(format);
         if self.cases.is_empty() {
             return out;
@@ -364,13 +368,15 @@ impl Study {
              each variant keeps:\n\n",
         );
         out.push_str(&self.kinds().print(format));
-        if list > 0 {
+        if self.listed > 0 {
             out.push('\n');
-            out.push_str(&self.list(list).print(format));
+            out.push_str(&self.list(self.listed).print(format));
         }
         out
     }
+}
 
+impl Deadlines {
     fn cells(&self) -> Table {
         let titles = [
             "Deviation",

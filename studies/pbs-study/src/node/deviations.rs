@@ -13,10 +13,12 @@ use std::collections::BTreeMap;
 
 use pbs_gen::{generate, Parameters, Random, Span, Stream};
 use pbs_plan::Config;
-use pbs_report::{curves, grouped, Curve, Plot, Table};
+use pbs_report::{curves, Curve, Plot};
+use pbs_text::{grouped, Table};
 use serde::Serialize;
 
 use crate::node::{for_each_plan, percent, Error, Format, Options};
+use crate::Study;
 use normality::{jarque_bera, Normality};
 
 /// Standard deviations, of the planned length.
@@ -173,7 +175,7 @@ struct Figure {
 
 /// What came of it.
 #[derive(Debug, Serialize)]
-pub struct Study {
+struct Deviations {
     plans: u64,
     seed: u64,
     /// The share of what is planned that a process may be late by.
@@ -187,7 +189,7 @@ pub struct Study {
 
 /// Makes the study: as many processes of 1,000 tasks as there are plans, for each way to
 /// deviate; `measured` has the ratios of a list, retired by planned.
-pub fn study(options: &Options<'_>, measured: &[f64]) -> Result<Study, Error> {
+pub fn study(options: &Options<'_>, measured: &[f64]) -> Result<impl Study, Error> {
     let sources = Source::all(measured);
     let of_plans = for_each_plan(options, |number| {
         of_plan(options.seed.wrapping_add(number), &sources, measured)
@@ -198,7 +200,7 @@ pub fn study(options: &Options<'_>, measured: &[f64]) -> Result<Study, Error> {
             all.entry(source).or_default().push(process);
         }
     }
-    Ok(Study {
+    Ok(Deviations {
         plans: options.plans,
         seed: options.seed,
         buffer_permille: Config::DEFAULT.capacity_buffer_permille - 1000,
@@ -395,14 +397,12 @@ impl Figure {
     }
 }
 
-impl Study {
-    /// Pictures with the names of their files.
-    pub fn pictures(&self) -> Vec<(&'static str, String)> {
+impl Study for Deviations {
+    fn pictures(&self) -> Vec<(&'static str, String)> {
         vec![("figure9.svg", self.figure9.picture())]
     }
 
-    /// As tables.
-    pub fn text(&self, format: Format) -> String {
+    fn text(&self, format: Format) -> String {
         let mut titles = vec![
             "Deviation".to_string(),
             "Late tasks".into(),
@@ -452,9 +452,10 @@ impl Study {
                 of.skewness,
                 of.excess_kurtosis,
                 of.jarque_bera,
-                match of.holds {
-                    true => "it can be normal",
-                    false => "it is not normal",
+                if of.holds {
+                    "it can be normal"
+                } else {
+                    "it is not normal"
                 }
             ));
         }

@@ -5,13 +5,14 @@
 use std::collections::BTreeMap;
 
 use pbs_plan::{Config, IdlePolicy, PreemptionWay};
-use pbs_report::{grouped, ms, Table};
 use pbs_sim::Simulation;
+use pbs_text::{grouped, ms, Table};
 use pbs_uapi::{EventKind, Grant};
 use serde::Serialize;
 
 use crate::node::plans::{plan, Deviation};
-use crate::node::{for_each_plan, kept_alone, percent, run, Error, Format, Options, Tally};
+use crate::node::{kept_alone, percent, run, sums, Error, Format, Options, Rows, Tally};
+use crate::Study;
 
 /// What plans run under. It is ordered as the rows are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -105,7 +106,7 @@ impl Cell {
         }
     }
 
-    fn add(&mut self, other: &Self) {
+    fn add(&mut self, other: Self) {
         self.tally.add(&other.tally);
         self.kept_here_alone += other.kept_here_alone;
         self.missed_here_alone += other.missed_here_alone;
@@ -147,21 +148,9 @@ struct Row {
     cell: Cell,
 }
 
-/// What came of it.
-#[derive(Debug, Serialize)]
-pub struct Study {
-    plans: u64,
-    seed: u64,
-    rows: Vec<Row>,
-}
-
 /// Makes the study.
-pub fn study(options: &Options<'_>) -> Result<Study, Error> {
-    let of_plans = for_each_plan(options, |number| of_plan(options.seed, number))?;
-    let mut cells: BTreeMap<(Deviation, Setup), Cell> = BTreeMap::new();
-    for (key, cell) in of_plans.into_iter().flatten() {
-        cells.entry(key).or_default().add(&cell);
-    }
+pub fn study(options: &Options<'_>) -> Result<impl Study, Error> {
+    let cells = sums(options, |number| of_plan(options.seed, number), Cell::add)?;
     let rows = cells.into_iter().map(|((deviation, setup), cell)| Row {
         deviation,
         t1_spares_last_slot: !setup.cuts_last_slot,
@@ -169,11 +158,7 @@ pub fn study(options: &Options<'_>) -> Result<Study, Error> {
         preemption_way: PreemptionWay::ALL[setup.way].name(),
         cell,
     });
-    Ok(Study {
-        plans: options.plans,
-        seed: options.seed,
-        rows: rows.collect(),
-    })
+    Ok(Rows::new(options, rows))
 }
 
 type Cells = Vec<((Deviation, Setup), Cell)>;
@@ -194,10 +179,8 @@ fn of_plan(seed: u64, number: u64) -> Result<Cells, Error> {
     Ok(cells)
 }
 
-impl Study {
-    /// As tables: the policies, and the ways, each with what the thesis chooses of the
-    /// other. All rows are in the JSON.
-    pub fn text(&self, format: Format) -> String {
+impl Study for Rows<Row> {
+    fn text(&self, format: Format) -> String {
         let capped = PreemptionWay::Capped.name();
         let latest = IdlePolicy::Latest.name();
         let mut out = self.policies(capped).print(format);
@@ -205,7 +188,9 @@ impl Study {
         out.push_str(&self.ways(latest).print(format));
         out
     }
+}
 
+impl Rows<Row> {
     fn policies(&self, way: &str) -> Table {
         let titles = [
             "Deviation",
@@ -280,9 +265,10 @@ impl Row {
             missed_here_alone,
             ..
         } = &self.cell;
-        let last_slots = match self.t1_spares_last_slot {
-            true => "spared",
-            false => "cut",
+        let last_slots = if self.t1_spares_last_slot {
+            "spared"
+        } else {
+            "cut"
         };
         vec![
             self.deviation.name().into(),

@@ -4,7 +4,6 @@
 //! The thesis on memory (Glaß 2024) expects that more jobs keep their deadlines, and
 //! has no figures.
 
-use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use pbs_gen::{generate, Parameters, Span};
@@ -12,11 +11,12 @@ use pbs_job::{job_from_toml, Core, Job, Machine, Node, TICK_NS};
 use pbs_plan::{Plan, Process};
 use pbs_planner::plan_building::{class_plans, Entry, ProcessIds, Settings};
 use pbs_planner::{admit, Balancing, Capacity, Request, RunId, Store, Validation};
-use pbs_report::{grouped, Table};
 use pbs_sim::{simulate, MemoryOver, NoAnswer, Simulation, DEFAULT_SWAP_SLOWDOWN};
+use pbs_text::{grouped, Table};
 use serde::Serialize;
 
-use crate::node::{for_each_plan, percent, Error, Format, Options};
+use crate::node::{percent, sums, Error, Format, Options, Rows};
+use crate::Study;
 
 const CORES: usize = 4;
 const RATE_INSNS_PER_S: u64 = 1_000_000_000;
@@ -105,7 +105,7 @@ struct Cell {
 }
 
 impl Cell {
-    fn add(&mut self, other: &Self) {
+    fn add(&mut self, other: Self) {
         self.jobs += other.jobs;
         self.admitted += other.admitted;
         self.kept_kill += other.kept_kill;
@@ -126,31 +126,15 @@ struct Row {
     cell: Cell,
 }
 
-/// What came of it.
-#[derive(Debug, Serialize)]
-pub struct Study {
-    plans: u64,
-    seed: u64,
-    rows: Vec<Row>,
-}
-
 /// Makes the study.
-pub fn study(options: &Options<'_>) -> Result<Study, Error> {
-    let of_plans = for_each_plan(options, |number| of_plan(options.seed, number))?;
-    let mut cells: BTreeMap<Key, Cell> = BTreeMap::new();
-    for (key, cell) in of_plans.into_iter().flatten() {
-        cells.entry(key).or_default().add(&cell);
-    }
+pub fn study(options: &Options<'_>) -> Result<impl Study, Error> {
+    let cells = sums(options, |number| of_plan(options.seed, number), Cell::add)?;
     let rows = cells.into_iter().map(|((level, planner), cell)| Row {
         memory_percent: MEMORY_PERCENT[level],
         planner,
         cell,
     });
-    Ok(Study {
-        plans: options.plans,
-        seed: options.seed,
-        rows: rows.collect(),
-    })
+    Ok(Rows::new(options, rows))
 }
 
 fn of_plan(seed: u64, number: u64) -> Result<Vec<(Key, Cell)>, Error> {
@@ -354,9 +338,8 @@ fn job_text(number: usize, processes: &[Process], planner: Planner, deadline_ns:
     text
 }
 
-impl Study {
-    /// As tables.
-    pub fn text(&self, format: Format) -> String {
+impl Study for Rows<Row> {
+    fn text(&self, format: Format) -> String {
         let titles = [
             "Memory",
             "Planner",

@@ -16,13 +16,14 @@ pub mod resolution;
 pub mod strategies;
 pub mod stress;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use pbs_plan::{Config, Plan};
-use pbs_report::ms;
-pub use pbs_report::Format;
 use pbs_sim::{simulate, JobScheduler, NoAnswer, ProcessOutcome, Simulation, Stretch};
+use pbs_text::ms;
+pub use pbs_text::Format;
 use pbs_uapi::EventKind;
 use serde::Serialize;
 
@@ -61,9 +62,10 @@ fn run(plan: &Plan, config: Config, answers: bool) -> Result<Simulation, Error> 
         config,
         ..pbs_sim::Options::default()
     };
-    let mut scheduler: Box<dyn JobScheduler> = match answers {
-        true => Box::new(Stretch::default()),
-        false => Box::new(NoAnswer),
+    let mut scheduler: Box<dyn JobScheduler> = if answers {
+        Box::new(Stretch::default())
+    } else {
+        Box::new(NoAnswer)
     };
     simulate(plan, &options, &mut *scheduler).map_err(|error| Error(error.to_string()))
 }
@@ -106,6 +108,37 @@ impl Tally {
     fn tardiness(&self) -> String {
         ms(self.tardiness_ns / self.processes.max(1))
     }
+}
+
+/// What many generated plans came to, a row for each setup.
+#[derive(Debug, Serialize)]
+struct Rows<R> {
+    plans: u64,
+    seed: u64,
+    rows: Vec<R>,
+}
+
+impl<R> Rows<R> {
+    fn new(options: &Options<'_>, rows: impl IntoIterator<Item = R>) -> Self {
+        Self {
+            plans: options.plans,
+            seed: options.seed,
+            rows: rows.into_iter().collect(),
+        }
+    }
+}
+
+/// The sums of all plans by their keys, in the order of the keys.
+fn sums<K: Ord + Send, S: Default + Send>(
+    options: &Options<'_>,
+    of_plan: impl Fn(u64) -> Result<Vec<(K, S)>, Error> + Sync,
+    add: impl Fn(&mut S, S),
+) -> Result<BTreeMap<K, S>, Error> {
+    let mut sums: BTreeMap<K, S> = BTreeMap::new();
+    for (key, sum) in for_each_plan(options, of_plan)?.into_iter().flatten() {
+        add(sums.entry(key).or_default(), sum);
+    }
+    Ok(sums)
 }
 
 /// How often something happened.

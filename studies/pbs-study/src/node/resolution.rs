@@ -5,16 +5,17 @@
 //! The thesis names 250 timer interrupts a second, 1,000 of them, and overflow events of
 //! the counter, and leaves open what is to be preferred.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use pbs_plan::{Config, Plan};
-use pbs_report::{grouped, Table};
 use pbs_sim::{simulate, NoAnswer, Resolution, Simulation, Timing};
+use pbs_text::{grouped, Table};
 use pbs_uapi::EventKind;
 use serde::Serialize;
 
 use crate::node::plans::{plan, short, Deviation};
-use crate::node::{count, for_each_plan, percent, Error, Format, Options, Tally};
+use crate::node::{count, percent, sums, Error, Format, Options, Tally};
+use crate::Study;
 
 /// What the class was measured to take on a CPU that retires 10^9 instructions a second
 /// (Documentation/benchmarks.rst): a timer that expires, a preemption with its switch, and
@@ -215,7 +216,7 @@ struct Row {
 
 /// What came of it.
 #[derive(Debug, Serialize)]
-pub struct Study {
+struct Resolutions {
     plans: u64,
     seed: u64,
     /// What a look and a switch take, and what a timer comes late by.
@@ -226,15 +227,11 @@ pub struct Study {
 }
 
 /// Makes the study.
-pub fn study(options: &Options<'_>) -> Result<Study, Error> {
-    let of_plans = for_each_plan(options, |number| of_plan(options.seed, number))?;
-    let mut sums: BTreeMap<(Lengths, Setup), Sum> = BTreeMap::new();
-    for (key, sum) in of_plans.into_iter().flatten() {
-        sums.entry(key).or_default().add(sum);
-    }
+pub fn study(options: &Options<'_>) -> Result<impl Study, Error> {
+    let sums = sums(options, |number| of_plan(options.seed, number), Sum::add)?;
     let rows = sums.into_iter();
     let rows = rows.map(|((lengths, setup), sum)| row(lengths, setup, sum));
-    Ok(Study {
+    Ok(Resolutions {
         plans: options.plans,
         seed: options.seed,
         look_ns: LOOK_NS,
@@ -276,9 +273,10 @@ fn row(lengths: Lengths, setup: Setup, mut sum: Sum) -> Row {
     let looks_per_s = per_s(sum.looks);
     // A tick at which the class has nothing to look at is one all the same.
     let ticks_per_s = setup.ticks_per_s();
-    let interrupts_per_s = match setup.looks_in_ticks() {
-        true => ticks_per_s,
-        false => ticks_per_s + looks_per_s,
+    let interrupts_per_s = if setup.looks_in_ticks() {
+        ticks_per_s
+    } else {
+        ticks_per_s + looks_per_s
     };
     let cost_ns = u128::from(interrupts_per_s * LOOK_NS) * lasted_ns / u128::from(NS_PER_S)
         + u128::from(match setup {
@@ -301,9 +299,8 @@ fn row(lengths: Lengths, setup: Setup, mut sum: Sum) -> Row {
     }
 }
 
-impl Study {
-    /// As a table.
-    pub fn text(&self, format: Format) -> String {
+impl Study for Resolutions {
+    fn text(&self, format: Format) -> String {
         let titles = [
             "Tasks",
             "Setup",

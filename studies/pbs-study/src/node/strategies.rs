@@ -13,10 +13,11 @@ use pbs_gen::nets::{small, Small};
 use pbs_planner::{
     lower_bound, reserve, Balancing, Options as Search, Request, RunId, Store, Strategy,
 };
-use pbs_report::{grouped, Table};
+use pbs_text::{grouped, Table};
 use serde::Serialize;
 
 use crate::node::{for_each_plan, percent, Error, Format, Options};
+use crate::Study;
 
 /// Plans that the search for the best one makes.
 const TRIES: usize = 36_000;
@@ -157,7 +158,7 @@ struct Comparison {
 
 /// What came of it.
 #[derive(Debug, Serialize)]
-pub struct Study {
+struct Strategies {
     nets: u64,
     seed: u64,
     rows: Vec<Row>,
@@ -169,7 +170,7 @@ pub struct Study {
 /// # Errors
 ///
 /// None today.
-pub fn study(options: &Options<'_>) -> Result<Study, Error> {
+pub fn study(options: &Options<'_>) -> Result<impl Study, Error> {
     let nets = for_each_plan(options, |number| {
         Ok(of_net(options.seed.wrapping_add(number)))
     })?;
@@ -179,7 +180,7 @@ pub fn study(options: &Options<'_>) -> Result<Study, Error> {
             rows.push(row(&nets, (balancing, name), (place, planner)));
         }
     }
-    Ok(Study {
+    Ok(Strategies {
         nets: options.plans,
         seed: options.seed,
         rows,
@@ -263,9 +264,8 @@ fn compare(nets: &[Net]) -> Comparison {
     all
 }
 
-impl Study {
-    /// As a text with a table.
-    pub fn text(&self, format: Format) -> String {
+impl Study for Strategies {
+    fn text(&self, format: Format) -> String {
         let mut titles: Vec<String> = [
             "Balancing",
             "Planner",

@@ -5,16 +5,15 @@
 //! Several nodes have one job scheduler, which needs time for each answer and gives one
 //! after the other. A job that has changed is on all of them, so that all signal at once.
 
-use std::collections::BTreeMap;
-
 use pbs_gen::{generate, Order, Parameters, Scenario, Span};
 use pbs_plan::{Config, Cpu, Plan, Slot};
-use pbs_report::{grouped, ms, Table};
 use pbs_sim::{simulate, Simulation, Stretch};
+use pbs_text::{grouped, ms, Table};
 use pbs_uapi::{Cause, EventKind};
 use serde::Serialize;
 
-use crate::node::{count, for_each_plan, kept_alone, percent, Error, Format, Options, Tally};
+use crate::node::{count, kept_alone, percent, sums, Error, Format, Options, Rows, Tally};
+use crate::Study;
 
 const NODES: [u32; 4] = [1, 4, 8, 16];
 
@@ -252,29 +251,20 @@ struct Row {
     response_p99_ns: u64,
 }
 
-/// What came of it.
-#[derive(Debug, Serialize)]
-pub struct Study {
-    plans: u64,
-    seed: u64,
-    rows: Vec<Row>,
-}
-
 /// Jobs, nodes, place of the time for an answer, stress.
 type Key = (Jobs, u32, usize, Stress);
 
 /// Makes the study.
-pub fn study(options: &Options<'_>) -> Result<Study, Error> {
-    let of_plans = for_each_plan(options, |number| of_plan(options.seed.wrapping_add(number)))?;
-    let mut sums: BTreeMap<Key, Sum> = BTreeMap::new();
-    for (key, sum) in of_plans.into_iter().flatten() {
-        sums.entry(key).or_default().add(sum);
-    }
-    Ok(Study {
-        plans: options.plans,
-        seed: options.seed,
-        rows: sums.into_iter().map(|(key, sum)| row(key, sum)).collect(),
-    })
+pub fn study(options: &Options<'_>) -> Result<impl Study, Error> {
+    let sums = sums(
+        options,
+        |number| of_plan(options.seed.wrapping_add(number)),
+        Sum::add,
+    )?;
+    Ok(Rows::new(
+        options,
+        sums.into_iter().map(|(key, sum)| row(key, sum)),
+    ))
 }
 
 fn of_plan(seed: u64) -> Result<Vec<(Key, Sum)>, Error> {
@@ -335,9 +325,8 @@ fn row((jobs, nodes, place, stress): Key, mut sum: Sum) -> Row {
     }
 }
 
-impl Study {
-    /// As a table.
-    pub fn text(&self, format: Format) -> String {
+impl Study for Rows<Row> {
+    fn text(&self, format: Format) -> String {
         let titles = [
             "Jobs",
             "Stress",

@@ -9,16 +9,14 @@ use std::time::Duration;
 
 use criterion::measurement::{Measurement, ValueFormatter, WallTime};
 use criterion::Criterion;
-use rustix::time::{clock_gettime, ClockId};
+use pbs_uapi::clock::thread_cpu_ns;
 
 /// The time that this thread had a CPU.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CpuTime;
 
 pub(crate) fn now() -> Duration {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    // Neither is negative, nor are there more nanoseconds than a second has.
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+    Duration::from_nanos(thread_cpu_ns())
 }
 
 impl Measurement for CpuTime {

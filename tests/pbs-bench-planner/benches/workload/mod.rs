@@ -13,6 +13,8 @@
 //!
 //! Times are in seconds.
 
+use pbs_random::Random;
+
 /// Of the machine.
 pub(crate) const NODES: u64 = 1152;
 
@@ -51,48 +53,30 @@ pub(crate) enum Lengths {
     Estimated,
 }
 
-/// SplitMix64.
-struct Random(u64);
+/// Each order of magnitude as likely.
+fn logarithmic(random: &mut Random, least: u64, greatest: u64) -> u64 {
+    let (least, greatest) = (least as f64, greatest as f64);
+    (least * (greatest / least).powf(random.unit())) as u64
+}
 
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+fn nodes(random: &mut Random) -> u64 {
+    if random.unit() < 0.25 {
+        return 1;
     }
-
-    /// From 0 to below 1.
-    fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 53) as f64
-    }
-
-    /// Each order of magnitude as likely.
-    fn logarithmic(&mut self, least: u64, greatest: u64) -> u64 {
-        let (least, greatest) = (least as f64, greatest as f64);
-        (least * (greatest / least).powf(self.unit())) as u64
-    }
-
-    fn nodes(&mut self) -> u64 {
-        if self.unit() < 0.25 {
-            return 1;
-        }
-        let nodes = self.logarithmic(2, 512);
-        if self.unit() < 0.75 {
-            nodes.next_power_of_two().min(512)
-        } else {
-            nodes
-        }
+    let nodes = logarithmic(random, 2, 512);
+    if random.unit() < 0.75 {
+        nodes.next_power_of_two().min(512)
+    } else {
+        nodes
     }
 }
 
 /// So many jobs in the order in which they are submitted.
 pub(crate) fn jobs(count: usize, seed: u64, lengths: Lengths, load_permille: u64) -> Vec<Job> {
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     let mut jobs: Vec<Job> = (0..count)
         .map(|_| {
-            let (nodes, runtime) = (random.nodes(), random.logarithmic(MINUTE, DAY));
+            let (nodes, runtime) = (nodes(&mut random), logarithmic(&mut random, MINUTE, DAY));
             let guess = (runtime as f64 * (1.0 + 4.0 * random.unit())) as u64;
             let round = ESTIMATES.into_iter().find(|&round| round >= guess);
             Job {

@@ -5,64 +5,21 @@
 //! The numbers are small, so that tasks of some milliseconds meet them, and
 //! each test switches on only what it is about.
 
-mod again;
-mod config;
-mod dealt;
-mod early;
-mod ended;
-mod info;
-mod late;
-mod rogue;
-mod stress;
+pub mod again;
+pub mod config;
+pub mod dealt;
+pub mod early;
+pub mod ended;
+pub mod info;
+pub mod late;
+pub mod rogue;
+pub mod stress;
 
 use pbs_core::{Config, Threshold};
 use pbs_uapi::{Cause, Event, EventKind};
 
 use crate::harness::{line, ns, overshoot_limit_insns, Node, Verdict, CONFIG};
 use crate::{check, check_eq};
-
-/// The tests by their names.
-pub const TESTS: &[(&str, crate::Test)] = &[
-    ("late-by-t2-task", late::late_by_t2_task),
-    ("late-by-t2-process", late::late_by_t2_process),
-    ("late-by-plan-buffer", late::late_by_plan_buffer),
-    ("late-by-t2-node", late::late_by_t2_node),
-    ("late-by-t2-preemptions", late::late_by_t2_preemptions),
-    ("early-by-tm2-task", early::early_by_tm2_task),
-    ("early-by-tm2-node", early::early_by_tm2_node),
-    ("info-before-t2-process", info::info_before_t2_process),
-    ("info-before-t2-node", info::info_before_t2_node),
-    ("each-threshold-can-be-off", info::each_threshold_can_be_off),
-    (
-        "every-reader-gets-the-signals",
-        info::every_reader_gets_the_signals,
-    ),
-    (
-        "stress-holds-signals-back",
-        stress::stress_holds_signals_back,
-    ),
-    ("stress-falls-with-time", stress::stress_falls_with_time),
-    ("dealt-task-is-silent", dealt::dealt_task_is_silent),
-    ("dealt-process-is-silent", dealt::dealt_process_is_silent),
-    (
-        "dealt-preemptions-restart",
-        dealt::dealt_preemptions_restart,
-    ),
-    ("dealt-with-the-future", dealt::dealt_with_the_future),
-    ("failure-is-told-again", again::failure_is_told_again),
-    (
-        "plan-for-an-ended-process",
-        ended::plan_for_an_ended_process,
-    ),
-    (
-        "ended-process-on-one-of-two-cpus",
-        ended::ended_process_on_one_of_two_cpus,
-    ),
-    ("numbers-of-a-plan", config::numbers_of_a_plan),
-    ("numbers-in-sysfs", config::numbers_in_sysfs),
-    ("rogue-loop-keeps-to-its-slots", rogue::rogue_loop),
-    ("rogue-calls-keep-to-their-slots", rogue::rogue_calls),
-];
 
 /// Only these thresholds, with numbers for tasks of 1,000,000 instructions:
 /// t2_task is 1,500,000, tm2_task 500,000, and a process may be late by 500,000

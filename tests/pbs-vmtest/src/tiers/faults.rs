@@ -47,7 +47,7 @@ pub fn unknown_fault_is_refused() -> Verdict {
     tier_pmu()
 }
 
-pub fn stopped_counter() -> Verdict {
+pub fn stopped_counter_falls_and_returns() -> Verdict {
     let fallen = falls_to_the_clock("stop", TierCause::Stopped)?;
     let lost_insns = fallen.burned_insns.saturating_sub(fallen.counted_insns);
     println!("{lost_insns} instructions went uncounted");
@@ -59,13 +59,13 @@ pub fn stopped_counter() -> Verdict {
     Ok(())
 }
 
-pub fn taken_counter() -> Verdict {
+pub fn taken_counter_falls_and_returns() -> Verdict {
     let fallen = falls_to_the_clock("take", TierCause::Taken)?;
     // What was retired up to the next look, a tick at most, is lost.
     is_near(&fallen, TICK_INSNS)
 }
 
-pub fn multiplexed_counter() -> Verdict {
+pub fn multiplexed_counter_falls_and_returns() -> Verdict {
     let fallen = falls_to_the_clock("multiplex", TierCause::Multiplexed)?;
     is_near(&fallen, TICK_INSNS)
 }
@@ -187,7 +187,7 @@ fn returns(node: &mut Node, tier: Tier) -> Verdict {
 
 /// A counter that does not interrupt counts all the same: the tier falls by one,
 /// and no count is lost. The timer stands in where t1 is passed meanwhile.
-pub fn silent_counter() -> Verdict {
+pub fn silent_counter_falls_and_returns() -> Verdict {
     const TASK_INSNS: u64 = 12_000_000;
     needs_pmu();
     agrees(Tier::PmuOverflow)?;

@@ -115,7 +115,7 @@ impl Figure4 {
         let plot = Plot {
             title: format!(
                 "Static allocations for 75 %, with {} of memory a node",
-                pbs_report::bytes((self.node_mib * MIB_PER_TIB) as u64)
+                pbs_text::bytes((self.node_mib * MIB_PER_TIB) as u64)
             ),
             across: "greatest size of the data, TiB".into(),
             up: "nodes".into(),

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 //! All figures of the report, as tables and pictures, with what became of its claims.
 
-use pbs_report::{Format, Table};
 use pbs_rms_apps::study::{
     equivalents, figure1, figure2, figure3, figure4, Equivalents, Figure1, Figure2, Figure3,
     Figure4, Sample, Tolerance, Verdict,
 };
 use pbs_rms_apps::KillOrder;
+use pbs_text::{Format, Table};
 use serde::Serialize;
 
 use super::{figure10, figure11, figure9, Figure10, Figure11, Figure9};
+use crate::Study;
 
 /// The figures that can be made.
 pub const FIGURES: [u8; 7] = [1, 2, 3, 4, 9, 10, 11];
@@ -105,9 +106,8 @@ fn tolerance(tolerance: Tolerance) -> String {
     }
 }
 
-impl Evolving {
-    /// The pictures, each with the name of its file.
-    pub fn pictures(&self) -> Vec<(&'static str, String)> {
+impl Study for Evolving {
+    fn pictures(&self) -> Vec<(&'static str, String)> {
         let all = [
             (
                 "figure1.svg",
@@ -131,8 +131,7 @@ impl Evolving {
         made.collect()
     }
 
-    /// Tables of medians, and then of claims.
-    pub fn text(&self, format: Format) -> String {
+    fn text(&self, format: Format) -> String {
         let mut parts = Vec::new();
         let mut part = |title: &str, table: &Table| {
             parts.push(format!("{title}\n\n{}", table.print(format)));

@@ -193,9 +193,10 @@ impl Figure10 {
         let plot = |title: &str, up: &str, of: fn(&Row) -> Quantiles, is_rest: bool| {
             let of = |row: &Row| {
                 let (median, (low, high)) = spread(of(row));
-                match is_rest {
-                    true => (100.0 - median, (100.0 - high, 100.0 - low)),
-                    false => (median, (low, high)),
+                if is_rest {
+                    (100.0 - median, (100.0 - high, 100.0 - low))
+                } else {
+                    (median, (low, high))
                 }
             };
             let all = || self.rows.iter().map(|row| (row.interval_s as f64, of(row)));

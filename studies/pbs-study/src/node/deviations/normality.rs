@@ -37,12 +37,13 @@ pub(super) fn jarque_bera(values: &[f64]) -> Normality {
     };
     let variance = moment(2);
     // All alike: there is nothing to be normal.
-    let (skewness, excess_kurtosis) = match variance > 0.0 {
-        true => (
+    let (skewness, excess_kurtosis) = if variance > 0.0 {
+        (
             moment(3) / (variance * variance.sqrt()),
             moment(4) / (variance * variance) - 3.0,
-        ),
-        false => (0.0, 0.0),
+        )
+    } else {
+        (0.0, 0.0)
     };
     let jarque_bera = count / 6.0 * (skewness.powi(2) + excess_kurtosis.powi(2) / 4.0);
     Normality {

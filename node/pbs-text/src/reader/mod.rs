@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! TOML with the lines that things stand at, and all problems at once.
 
+mod value;
+
 use std::collections::HashMap;
 use std::num::NonZeroU32;
 
@@ -8,6 +10,8 @@ use toml::de::{DeTable, DeValue};
 use toml::Spanned;
 
 use crate::{Line, Problem};
+
+pub use value::closest;
 
 /// A value with the place that it stands at.
 pub type Value<'i> = Spanned<DeValue<'i>>;

@@ -2,8 +2,10 @@
 //! What is wrong with a plan, and where.
 
 use std::fmt;
+use std::num::NonZeroU32;
 
-use crate::Line;
+/// A line of the file a thing was read from.
+pub type Line = Option<NonZeroU32>;
 
 /// One thing that is wrong, with what to write instead.
 #[derive(Clone, Debug, PartialEq, Eq)]

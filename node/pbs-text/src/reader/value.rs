@@ -4,11 +4,10 @@
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
 
-use pbs_uapi::MAX_SLOT_INSNS;
 use toml::de::{DeTable, DeValue};
 
-use super::{between, underscored, Reader, Table, Value};
-use crate::{Line, Quantity};
+use super::{Reader, Table, Value};
+use crate::{between, underscored, Line, Quantity};
 
 impl Reader {
     /// The tables of an array of tables.
@@ -86,8 +85,13 @@ impl Reader {
     }
 
     /// A number of instructions of a slot or task.
-    pub fn insns(&mut self, line: Line, what: &str, value: &Value<'_>, least: u64) -> Option<u64> {
-        let range = least..=MAX_SLOT_INSNS;
+    pub fn insns(
+        &mut self,
+        line: Line,
+        what: &str,
+        value: &Value<'_>,
+        range: RangeInclusive<u64>,
+    ) -> Option<u64> {
         self.quantity_in(line, what, Some(Quantity::Insns), value, range)
     }
 

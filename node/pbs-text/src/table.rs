@@ -3,8 +3,7 @@
 
 use std::fmt::Write;
 
-use crate::columns;
-use crate::svg::escaped;
+use crate::escaped;
 
 /// How tables are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +38,7 @@ impl Table {
     }
 
     /// The table in HTML.
-    pub(crate) fn html(&self) -> String {
+    pub fn html(&self) -> String {
         let mut out = String::from("<table>\n");
         for (rows, cell) in [
             (std::slice::from_ref(&self.titles), "th"),
@@ -48,9 +47,10 @@ impl Table {
             for row in rows {
                 out.push_str("<tr>");
                 for (column, text) in row.iter().enumerate() {
-                    let class = match column < self.left {
-                        true => "",
-                        false => " class=\"number\"",
+                    let class = if column < self.left {
+                        ""
+                    } else {
+                        " class=\"number\""
                     };
                     let _ = write!(out, "<{cell}{class}>{}</{cell}>", escaped(text));
                 }
@@ -77,4 +77,33 @@ impl Table {
         }
         columns(&all, self.left)
     }
+}
+
+/// Rows as aligned columns; the first `left` columns to the left, the others
+/// to the right.
+pub fn columns(rows: &[Vec<String>], left: usize) -> String {
+    let count = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(column));
+        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<_> = (0..count).map(width).collect();
+    let mut out = String::new();
+    for row in rows {
+        let mut line = String::new();
+        for (column, cell) in row.iter().enumerate() {
+            let width = widths[column];
+            if column > 0 {
+                line.push_str("  ");
+            }
+            if column < left {
+                let _ = write!(line, "{cell:<width$}");
+            } else {
+                let _ = write!(line, "{cell:>width$}");
+            }
+        }
+        out.push_str(line.trim_end());
+        out.push('\n');
+    }
+    out
 }

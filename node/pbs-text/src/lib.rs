@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Text for people: tables and numbers as they are printed, and files of TOML as they are
+//! read, with the line in every problem, and written.
+
+mod number;
+mod problem;
+mod quantity;
+pub mod reader;
+mod table;
+mod write;
+
+pub use number::{bytes, grouped, ms};
+pub use problem::{Line, Problem};
+pub use quantity::Quantity;
+pub use table::{columns, Format, Table};
+pub use write::{between, escaped, quoted, underscored, write_list};
