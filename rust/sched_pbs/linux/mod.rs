@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What the class uses of Linux: the core scheduler's interface, the fields that it has in Linux's
+//! structures, memory, tracepoints, records for user space.
+
+pub(crate) mod entity;
+pub(crate) mod sched_class;
+pub(crate) mod storage;
+pub(crate) mod trace;
+pub(crate) mod wire;

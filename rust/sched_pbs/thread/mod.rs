@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A thread's way through the class: it enters, waits, ends its tasks, and leaves.
+
+pub(crate) mod attach;
+pub(crate) mod park;
