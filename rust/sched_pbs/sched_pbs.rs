@@ -63,6 +63,7 @@ mod percpu;
 mod plans;
 mod protect;
 mod show;
+mod state;
 mod thread;
 mod user;
 

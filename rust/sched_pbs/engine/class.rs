@@ -11,10 +11,10 @@ use crate::{
         entity,
         sched_class::{self, declare_sched_class, Dequeue, Enqueue, RunQueue, SchedClass},
     },
-    percpu::{
-        cpu::{wake_granted, Cpu},
-        state::State,
+    percpu::cpu::{wake_granted, Cpu},
+    state::{
         threads::{Parked, SeatNumber, NO_SEAT},
+        State,
     },
 };
 use core::num::NonZeroU64;
@@ -47,7 +47,7 @@ fn update<R>(
 
 /// A thread becomes runnable; `wakes`: it has slept.
 fn enqueue(rq: &RunQueue, cpu: &'static Cpu, state: &mut State, number: SeatNumber, wakes: bool) {
-    let granted = state.is_granted(number);
+    let granted = state.occupancy.is_granted(number);
     let Some(seat) = state.seat_mut(number) else {
         return;
     };
@@ -73,7 +73,7 @@ fn enqueue(rq: &RunQueue, cpu: &'static Cpu, state: &mut State, number: SeatNumb
         if let Some(threads) = &mut state.threads {
             threads.push_stopping(number);
         }
-    } else if !state.is_granted(number) {
+    } else if !state.occupancy.is_granted(number) {
         if wakes {
             return state.stop_soon(rq, cpu, number);
         }
@@ -224,7 +224,7 @@ unsafe impl SchedClass for Pbs {
                 state.settle(rq, cpu);
             }
             if !rq.is_local() && rq.is_current(task) {
-                state.lose_count();
+                state.reading.lose();
             }
         });
     }
@@ -257,7 +257,7 @@ unsafe impl SchedClass for Pbs {
             }
             state.refresh_presence(row);
             state.settle(rq, cpu);
-            if queued && !state.is_granted(number) {
+            if queued && !state.occupancy.is_granted(number) {
                 state.stop(number);
             }
             state.preempt(rq);

@@ -5,10 +5,10 @@
 use crate::{
     engine::class,
     linux::sched_class::{self, RunQueue},
-    percpu::{
-        cpu::Cpu,
-        state::State,
+    percpu::cpu::Cpu,
+    state::{
         threads::{SeatNumber, MAX_THREADS, NO_SEAT},
+        State,
     },
 };
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -209,6 +209,6 @@ pub(crate) fn with_state<'a, R>(
     // long as the state is borrowed: so nobody comes here a second time.
     let state = unsafe { &mut *cpu.state() };
     let rq = rq.into_ref().get_ref();
-    state.enter_section(rq);
+    state.begin_section(rq);
     Some(function(rq, cpu, state))
 }

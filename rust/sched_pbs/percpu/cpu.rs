@@ -3,17 +3,15 @@
 //! One CPU: its timer and its irq_work, its counts of events, and the way to its [`State`].
 
 use crate::{
+    engine::settle::Wake,
     linux::{
         entity,
         sched_class::{self, RunQueue, RunQueueGuard},
     },
     pbs_core::{EventKind, Rate},
-    percpu::{
-        insn_clock::Tier,
-        state::{State, Wake},
-    },
     plans::{calibrate::MeasuredRate, global::pbs},
     protect::watchdog::{LeaseEnd, Look, Why},
+    state::{insn_clock::Tier, State},
 };
 use core::{
     cell::UnsafeCell,

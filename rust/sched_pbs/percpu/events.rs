@@ -3,7 +3,7 @@
 //! The rings of events, and their readers.
 //!
 //! Every CPU has a ring of its own from its first plan on, as nothing happens before. Its one
-//! [`Writer`] is a part of the CPU's [`State`](crate::percpu::state::State): who writes has the run queue
+//! [`Writer`] is a part of the CPU's [`State`](crate::state::State): who writes has the run queue
 //! locked, and so needs no other lock. Readers map the rings, or have them merged by `read(2)`: the
 //! numbers of events are dense over all CPUs, so the next event of a reader is the one with the
 //! next number, in whichever ring.

@@ -7,11 +7,11 @@
 
 use crate::{
     linux::sched_class,
+    linux::sched_class::RunQueue,
     pbs_core::Rate,
-    percpu::{
-        cpu::Cpu,
-        insn_clock::{self, Tier},
-    },
+    percpu::cpu::Cpu,
+    state::insn_clock::{self, Tier},
+    state::{insn_clock::TierCause, State},
 };
 use kernel::{
     clock::monotonic_ns,
@@ -151,6 +151,23 @@ pub(crate) fn counter(cpu: &'static Cpu, tier: Tier) -> Option<KernelCounter> {
     }
 }
 
+/// The CPU has another counter, which works, from now on. Returns the one before. On the CPU itself.
+fn replace_counter(
+    rq: &RunQueue,
+    cpu: &'static Cpu,
+    state: &mut State,
+    counter: Option<KernelCounter>,
+    tier: Tier,
+) -> Option<KernelCounter> {
+    state.charge(rq);
+    let old = state.insn_clock.install(counter, tier);
+    // The new counter begins here.
+    state.insn_clock.advance(rq);
+    state.tell_tier(cpu, TierCause::Returned);
+    state.settle(rq, cpu);
+    old
+}
+
 /// Tries to come back to the tier that the CPU had when it came up. Returns whether it has, or has no
 /// use for a counter.
 ///
@@ -175,7 +192,7 @@ pub(crate) fn recover(cpu: &'static Cpu) -> bool {
     let mut new = Some(counter);
     let mut old = None;
     let installed = sched_class::call_on(cpu.number(), || {
-        old = cpu.lock(|rq, cpu, state| state.replace_counter(rq, cpu, new.take(), tier));
+        old = cpu.lock(|rq, cpu, state| replace_counter(rq, cpu, state, new.take(), tier));
     });
     // Freed here, where that may sleep.
     drop(old);

@@ -22,9 +22,7 @@ use crate::{
         wire::{self, Message, Section},
         Config, Event, EventKind, Input, Lease, Node, Plan, Rate, Refusal, Sink, TakeOver, Tap,
     },
-    percpu::{
-        cpu::Cpu, events::Emitter, insn_clock::Tier, rows::Rows, state::State, threads::Threads,
-    },
+    percpu::{cpu::Cpu, events::Emitter},
     plans::{
         calibrate,
         fronts::{self, Fronts, Links},
@@ -33,6 +31,7 @@ use crate::{
     },
     protect::watchdog::Why,
     show::dump,
+    state::{insn_clock::Tier, rows::Rows, threads::Threads, State},
     thread::attach,
 };
 use core::fmt::Write;
@@ -281,7 +280,7 @@ pub(crate) fn with_locked<R>(
         let since_ns = clock::monotonic_ns();
         let result = function(rq, cpu, state);
         let took_ns = clock::monotonic_ns().saturating_sub(since_ns);
-        state.longest_swap_ns = state.longest_swap_ns.max(took_ns);
+        state.longest.note_swap(took_ns);
         result
     })
 }
@@ -384,7 +383,7 @@ fn swap(change: &mut Change, most: usize) -> bool {
     with_locked(change.cpu, |rq, cpu, state| {
         state.charge(rq);
         state.sample_memory(rq, cpu);
-        let now_ns = state.now_ns();
+        let now_ns = state.clock.now_ns();
         state.tell_untold(cpu);
         if let Some(new) = change.node.as_deref_mut() {
             match (state.node.as_deref_mut(), &mut change.take_over) {
@@ -421,9 +420,9 @@ fn swap(change: &mut Change, most: usize) -> bool {
             cpu.lease.start_abs(lease.end_ns());
         }
         if state.node.is_none() {
-            state.mend();
+            state.faults.mend();
         }
-        state.forget_memory();
+        state.memory.begin_period();
         state.show_memory();
         if let Some(old) = &change.node {
             old.leave_slot(&mut Emitter::new(cpu, &mut state.events, old.plan_id(), 0));
@@ -561,7 +560,7 @@ pub(crate) fn renew(number: u32) -> Result {
     let cpu = pbs().and_then(|pbs| pbs.cpu(number)).ok_or(ENODEV)?;
     let renewed = cpu.lock(|_, _, state| {
         state.node.as_ref()?;
-        let now_ns = state.now_ns();
+        let now_ns = state.clock.now_ns();
         if let Some(lease) = &mut state.lease {
             // The timer finds that when it expires.
             lease.renew(now_ns);

@@ -4,9 +4,10 @@
 
 use crate::{
     pbs_core::{Config, Rate},
-    percpu::{cpu::Cpu, events::Events, insn_clock::Tier},
+    percpu::{cpu::Cpu, events::Events},
     plans::{calibrate, change, fronts::Fronts, usage},
     protect::watchdog::{self, WatchTime, Why},
+    state::insn_clock::Tier,
     thread::attach,
     user::inputs::{Inputs, Kept},
 };

@@ -10,14 +10,12 @@
 use crate::{
     linux::entity,
     pbs_core::EventKind,
-    percpu::{
-        cpu::Cpu,
-        insn_clock::{Tier, TierCause},
-    },
+    percpu::cpu::Cpu,
     plans::{
         calibrate,
         global::{Control, Pbs},
     },
+    state::insn_clock::{Tier, TierCause},
 };
 
 /// The CPU is about to get a plan.

@@ -5,62 +5,16 @@
 //! Those of a counter last until the class has got a new one, those of the class until the plan of
 //! the CPU has gone. Without `CONFIG_SCHED_CLASS_PBS_FAULTS` there are none.
 
-use crate::percpu::state::State;
-
-/// What of the class can be made to fail, as a bit.
-#[derive(Clone, Copy)]
-#[repr(u32)]
-pub(crate) enum Fault {
-    /// Nothing is decided any more.
-    Decision = 1 << 0,
-    /// Nobody is woken up who is granted the CPU.
-    WakeUp = 1 << 1,
-    /// The timer does not come.
-    Timer = 1 << 2,
-    /// Nobody looks whether the counter can be believed.
-    Look = 1 << 3,
-}
-
-impl State {
-    /// Whether that was made to fail. It costs a `nop` until something is for the first time, and
-    /// nothing where it can't be.
-    #[inline(always)]
-    pub(crate) fn fails(&self, fault: Fault) -> bool {
-        #[cfg(CONFIG_SCHED_CLASS_PBS_FAULTS)]
-        // SAFETY: The key is defined in fault.c, which is built in.
-        let fails = unsafe {
-            kernel::static_branch_unlikely!(
-                kernel::bindings::pbs_fault_key,
-                kernel::bindings::static_key_false,
-                key
-            )
-        } && self.faults & fault as u32 != 0;
-        #[cfg(not(CONFIG_SCHED_CLASS_PBS_FAULTS))]
-        let fails = {
-            let _ = fault;
-            false
-        };
-        fails
-    }
-
-    /// The plan has gone, and with it what was made to fail.
-    pub(crate) fn mend(&mut self) {
-        #[cfg(CONFIG_SCHED_CLASS_PBS_FAULTS)]
-        {
-            self.faults = 0;
-        }
-    }
-}
-
 #[cfg(CONFIG_SCHED_CLASS_PBS_FAULTS)]
 pub(crate) use provoked::{inject, NAMES};
 
 #[cfg(CONFIG_SCHED_CLASS_PBS_FAULTS)]
 mod provoked {
-    use super::Fault;
     use crate::{
         linux::sched_class,
-        percpu::{cpu::Cpu, insn_clock::InsnClock, state::State},
+        percpu::cpu::Cpu,
+        state::faults::Fault,
+        state::{insn_clock::InsnClock, State},
     };
     use kernel::{clock, cpu::InterruptsOff, prelude::*};
 
@@ -120,7 +74,7 @@ mod provoked {
         unsafe { kernel::bindings::pbs_fault_enable() };
         on_state(cpu, |_, state| {
             state.node.as_ref()?;
-            state.faults |= fault as u32;
+            state.faults.add(fault);
             Some(())
         })
     }

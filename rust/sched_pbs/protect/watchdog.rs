@@ -16,12 +16,12 @@ use crate::{
         entity,
         sched_class::{self, RunQueue},
     },
-    percpu::{
-        cpu::Cpu,
-        state::State,
-        threads::{SeatNumber, NO_SEAT},
-    },
+    percpu::cpu::Cpu,
     plans::global::{pbs, Pbs},
+    state::{
+        watch::{Progress, Watch},
+        State,
+    },
 };
 use core::sync::atomic::Ordering;
 use kernel::{
@@ -34,9 +34,6 @@ use kernel::{
 
 /// How many looks in a row have to find a fault, and are done in the time of the watchdog.
 const LOOKS: u32 = 4;
-
-/// How many processes one look searches for contradictions: some ten microseconds' worth.
-const PROCESSES_A_LOOK: u32 = 64;
 
 /// The time of the watchdog that may be asked for, 0 for none beside, and the one that it has by
 /// itself.
@@ -121,37 +118,6 @@ impl Why {
     }
 }
 
-/// What the last look at a CPU has seen.
-pub(crate) struct Watch {
-    /// Who was granted the CPU, what its run time was, and whether it waited to be woken up.
-    seat: SeatNumber,
-    run_time_ns: u64,
-    was_parked: bool,
-    /// All instructions that were counted, and when was decided.
-    total_insns: u64,
-    settled_ns: u64,
-    /// How many looks in a row have found a fault.
-    faults: u32,
-    /// The process that the next look begins to search with.
-    process: u32,
-    /// The contradiction that was found.
-    pub(crate) contradiction: Option<&'static str>,
-}
-
-impl Watch {
-    /// Nothing was seen yet.
-    pub(crate) const NEW: Watch = Watch {
-        seat: NO_SEAT,
-        run_time_ns: 0,
-        was_parked: false,
-        total_insns: u64::MAX,
-        settled_ns: 0,
-        faults: 0,
-        process: 0,
-        contradiction: None,
-    };
-}
-
 impl State {
     /// Looks at the CPU that this is called on, in an interrupt. Returns what its plan is to be
     /// dropped for, if that is so.
@@ -159,7 +125,7 @@ impl State {
     /// Nothing is settled here: what the class has missed is not to be made up for.
     fn look(&mut self, rq: &RunQueue) -> Option<Why> {
         if self.node.is_none() {
-            self.watch = Watch::NEW;
+            self.watch = Watch::default();
             return None;
         }
         if self.search() {
@@ -178,29 +144,24 @@ impl State {
             // A look in unallocated time shows nothing.
             (false, Stands::Unknown) => return None,
         };
-        self.watch.faults = found.map_or(0, |_| self.watch.faults + 1);
-        found.filter(|_| self.watch.faults >= LOOKS)
+        let in_a_row = self.watch.note_fault(found.is_some());
+        found.filter(|_| in_a_row >= LOOKS)
     }
 
     /// Searches some processes, and what there is once, for contradictions.
     fn search(&mut self) -> bool {
         let Some(node) = &self.node else { return false };
-        let first = self.watch.process;
-        let next = first + PROCESSES_A_LOOK;
-        self.watch.contradiction = node.contradiction(first, PROCESSES_A_LOOK);
-        let processes = node.plan().processes().len() as u32;
-        self.watch.process = if next < processes { next } else { 0 };
-        self.watch.contradiction.is_some()
+        self.watch.search(node)
     }
 
     /// Whether it was time to decide at the last look already, or was soon after it, and nobody has.
     fn is_undecided(&mut self) -> bool {
-        let now_ns = self.now_ns();
+        let now_ns = self.clock.now_ns();
         let Some(node) = &self.node else { return false };
         let due = node.until_ns().is_some_and(|at_ns| at_ns < now_ns);
         let settled_ns = node.settled_ns();
-        let before_ns = core::mem::replace(&mut self.watch.settled_ns, settled_ns);
-        due && settled_ns == before_ns
+        let is_same = self.watch.note_decision(settled_ns);
+        due && is_same
     }
 
     /// Whether no plan process gets anywhere, though one is granted the CPU.
@@ -208,22 +169,25 @@ impl State {
         if self.is_unallocated() {
             return Stands::Unknown;
         }
-        let (number, runs) = (self.granted(), self.runs_granted());
+        let (number, runs) = (self.occupancy.granted(), self.occupancy.runs_granted());
         let total_insns = self.insn_clock.total_insns();
         let seat = self.threads.as_ref().and_then(|t| t.get(number));
         let Some((seat, task)) = seat.and_then(|seat| Some((seat, seat.task.as_ref()?))) else {
-            self.watch.seat = NO_SEAT;
+            self.watch.note_nobody();
             return Stands::No;
         };
         let (parked, run_time_ns) = (seat.is_parked(), entity::run_time_ns(rq, task));
         // Another class has it, or the freezer, or it is about to leave or to die.
         let elsewhere =
             seat.boosted_at_ns.is_some() || seat.leaving != 0 || sched_class::is_frozen(task);
-        let before = &mut self.watch;
-        let counted = core::mem::replace(&mut before.total_insns, total_insns) != total_insns;
-        let same = core::mem::replace(&mut before.seat, number) == number;
-        let ran = core::mem::replace(&mut before.run_time_ns, run_time_ns) != run_time_ns;
-        let was_parked = core::mem::replace(&mut before.was_parked, parked);
+        let Progress {
+            counted,
+            same,
+            ran,
+            was_parked,
+        } = self
+            .watch
+            .note_granted(number, parked, run_time_ns, total_insns);
         if elsewhere {
             return Stands::No;
         }
@@ -283,7 +247,7 @@ impl HrTimerCallback for LeaseEnd {
                 .is_some_and(|threads| threads.used() == 0)
             {
                 // There is nothing to give back. Who comes has a whole lease at most.
-                return Some(state.now_ns().saturating_add(lease.length_ns()));
+                return Some(state.clock.now_ns().saturating_add(lease.length_ns()));
             }
             Some(lease.end_ns())
         });

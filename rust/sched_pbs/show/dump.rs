@@ -8,12 +8,12 @@
 use crate::{
     linux::{entity, sched_class::RunQueueGuard},
     pbs_core::{EventKind, Grant},
-    percpu::{
-        cpu::Cpu,
-        state::State,
-        threads::{Parked, Seat, SeatNumber},
-    },
+    percpu::cpu::Cpu,
     plans::global::pbs,
+    state::{
+        threads::{Parked, Seat, SeatNumber},
+        State,
+    },
 };
 use core::fmt::{self, Write};
 use kernel::{alloc::KVVec, prelude::*, record_ring::Look, task_ext::give_way};
@@ -68,7 +68,7 @@ struct Head {
 
 impl Head {
     fn of(state: &mut State) -> Option<Head> {
-        let now_ns = state.now_ns();
+        let now_ns = state.clock.now_ns();
         let node = state.node.as_ref()?;
         let pid = |number| {
             let seat = state.threads.as_ref().and_then(|t| t.get(number));
@@ -83,8 +83,8 @@ impl Head {
             slot: (node.cursor(), node.slots()),
             granted: granted.and_then(|p| Some(node.plan().process(p)?.id)),
             reason,
-            granted_pid: pid(state.granted()),
-            running_pid: pid(state.running()),
+            granted_pid: pid(state.occupancy.granted()),
+            running_pid: pid(state.occupancy.running()),
             now_ns,
             settled_ns: node.settled_ns(),
             until_ns: node.until_ns(),
@@ -94,7 +94,7 @@ impl Head {
             processes: node.plan().processes().len(),
             unfinished: node.unfinished(),
             threads: state.threads.as_ref().map_or(0, |threads| threads.used()),
-            contradiction: state.watch.contradiction,
+            contradiction: state.watch.contradiction(),
         })
     }
 }
@@ -123,7 +123,7 @@ impl Thread {
             after: process.and_then(|p| state.node.as_ref()?.waits_for(p)),
             active: threads.process_if_active(number).is_some(),
             state: match seat.parked {
-                _ if number == state.running() => "runs",
+                _ if number == state.occupancy.running() => "runs",
                 _ if seat.boosted_at_ns.is_some() => "boosted",
                 Parked::Going | Parked::Interrupted => "goes_to_wait",
                 Parked::Asleep => "waits",

@@ -12,8 +12,9 @@ use crate::{
             RunQueue, RunQueueGuard,
         },
     },
-    percpu::{cpu::Cpu, state::State, threads::Threads},
+    percpu::cpu::Cpu,
     plans::global::pbs,
+    state::{threads::Threads, State},
 };
 use core::ffi::c_int;
 use kernel::{bindings, prelude::*, task::Task};

@@ -6,21 +6,22 @@
 //! before its policy changes, and gives it up when the class is told that it has left.
 
 use crate::{
+    engine::members::LEAVE_SILENTLY,
     linux::{
         entity,
         sched_class::{self, RunQueueGuard},
     },
-    percpu::{
-        cpu::{finish, Cpu},
-        rows::Row,
-        state::{State, LEAVE_SILENTLY},
-        threads::{Seat, SeatNumber, MAX_THREADS, NO_SEAT},
-    },
+    percpu::cpu::{finish, Cpu},
     plans::{
         change,
         global::{pbs, Pbs},
     },
-    thread::park::{self, Place, Step, Stop},
+    state::{
+        rows::Row,
+        threads::{Seat, SeatNumber, Stop, MAX_THREADS, NO_SEAT},
+        State,
+    },
+    thread::park::{self, Place, Step},
 };
 use core::sync::atomic::{fence, Ordering};
 use kernel::{

@@ -16,10 +16,10 @@ use crate::{
         sched_class::{RunQueue, RunQueueGuard, Sleep},
         storage::CHARGED,
     },
-    percpu::{
-        cpu::{finish, Cpu},
-        state::State,
-        threads::{Parked, SeatNumber},
+    percpu::cpu::{finish, Cpu},
+    state::{
+        threads::{Parked, SeatNumber, Stop},
+        State,
     },
     thread::attach,
 };
@@ -30,9 +30,6 @@ use kernel::{
     task::Task,
     task_work::{self, TaskWork, TaskWorkCallback},
 };
-
-/// The task work that makes a thread wait.
-pub(crate) struct Stop;
 
 impl Stop {
     /// A task work for one thread. Sleeps.
@@ -150,14 +147,14 @@ pub(crate) fn settle(
     let sleep = Sleep::interruptible();
     state.refresh_presence(row);
     state.settle(rq, cpu);
-    let granted = state.is_granted(number);
+    let granted = state.occupancy.is_granted(number);
     if granted || must_go_on(task, place) {
         if let Some(seat) = state.seat_mut(number) {
             seat.parked = Parked::No;
         }
         if granted {
             // This was to wake up the thread itself.
-            state.forget_wake();
+            state.occupancy.forget_wake();
         } else if place == Place::SystemCall {
             // It waits at the edge, behind what it has to do there.
             state.stop(number);

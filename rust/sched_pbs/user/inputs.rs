@@ -15,7 +15,7 @@
 //! is writing one is recorded from its begin on, or not at all.
 //!
 //! [`Node`]: crate::pbs_core::Node
-//! [`State`]: crate::percpu::state::State
+//! [`State`]: crate::state::State
 
 use crate::{
     linux::{

@@ -6,9 +6,10 @@
 
 use crate::{
     pbs_core::{Config, EventKind, NodeThresholds, ProcessInfo},
-    percpu::{cpu::Cpu, state::State},
+    percpu::cpu::Cpu,
     plans::global::{self, pbs},
     protect::watchdog::Why,
+    state::State,
 };
 use core::{fmt::Write, sync::atomic::Ordering};
 use kernel::{
@@ -243,16 +244,16 @@ static CPU: [Attribute<&'static Cpu>; CPU_FILES] = [
         line(out, count(cpu, ProcessInfo::is_beyond_memory))
     }),
     Attribute::read_only(c_str!("longest_stop_ns"), |cpu, out| {
-        line(out, of_state(cpu, |state| Some(state.longest_stop_ns)))
+        line(out, of_state(cpu, |state| Some(state.longest.stop_ns())))
     }),
     Attribute::read_only(c_str!("out_of_turn_ns"), |cpu, out| {
-        line(out, of_state(cpu, |state| Some(state.out_of_turn_ns)))
+        line(out, of_state(cpu, |state| Some(state.turn.total_ns())))
     }),
     Attribute::read_only(c_str!("budgets_spent"), |cpu, out| {
-        line(out, of_state(cpu, |state| Some(state.budgets_spent)))
+        line(out, of_state(cpu, |state| Some(state.turn.budgets_spent())))
     }),
     Attribute::read_only(c_str!("longest_swap_ns"), |cpu, out| {
-        line(out, of_state(cpu, |state| Some(state.longest_swap_ns)))
+        line(out, of_state(cpu, |state| Some(state.longest.swap_ns())))
     }),
     Attribute::read_only(c_str!("tier"), |cpu, out| line(out, cpu.tier().name())),
     Attribute::read_only(c_str!("counters"), |cpu, out| {

@@ -12,23 +12,25 @@
 //!
 //! A seat names its process by a *row*, see [`Rows`], which the process keeps from plan to plan.
 
-use crate::{
-    linux::storage::table,
-    pbs_core::Presence,
-    percpu::rows::{Row, Rows, NO_ROW, ROWS},
-    thread::park::Stop,
+use super::{
+    memory::Sample,
+    rows::{Row, Rows, NO_ROW, ROWS},
 };
+use crate::{linux::storage::table, pbs_core::Presence};
 use core::{num::NonZeroU64, ops::Range};
 use kernel::{
     alloc::{KVBox, KVVec},
     init::init_array_from_fn,
-    mm::MemoryUse,
     prelude::*,
     sync::Arc,
     task::Task,
     task_work::TaskWork,
     types::ARef,
 };
+
+/// The task work that makes a thread wait at the edge of user space: see
+/// [`park`](crate::thread::park).
+pub(crate) struct Stop;
 
 /// Number of a seat; [`NO_SEAT`] is none.
 pub(crate) type SeatNumber = u32;
@@ -41,6 +43,18 @@ pub(crate) const MAX_THREADS: usize = 4096;
 
 /// How many seats are looked at in one go for threads that have slept on the run queue for long.
 const SWEPT_AT_ONCE: SeatNumber = 256;
+
+/// How often seats are looked at for that at most.
+const SWEEP_NS: u64 = 4_000_000;
+
+/// For how long a thread that sleeps may stand on the run queue: there it is woken up for less, but
+/// who waits for it to sleep, as RCU tasks does, looks at whether it does.
+pub(crate) const DELAY_NS: u64 = 100_000_000;
+
+/// For how long a thread that wakes up in the kernel out of turn may be kept from going on to where
+/// it waits. It may hold what others need, so it can't be for long; but often it is granted the CPU
+/// sooner than that, and has not taken it from another for nothing.
+pub(crate) const DEFER_NS: u64 = 1_000_000;
 
 /// The links of one queue.
 #[derive(Clone, Copy)]
@@ -133,8 +147,8 @@ pub(crate) struct Seat {
     /// It was let through to handle a signal, and may go on until so much was counted on the CPU; 0: it
     /// was not.
     pub(crate) let_through_to_insns: u64,
-    /// What the node was told of its memory last, and with which task that was.
-    pub(crate) told_memory: (MemoryUse, u64),
+    /// The memory that the node has received last.
+    pub(crate) memory: Sample,
     /// Another class runs it, because a waiter of that class boosts it; its run time so far.
     pub(crate) boosted_at_ns: Option<NonZeroU64>,
     /// Why it is about to leave the class, 0: it is not.
@@ -162,6 +176,15 @@ impl Seat {
         }
     }
 
+    /// Whether its thread, which runs, should wait, but nothing will send it there: it was let through
+    /// to handle a signal.
+    pub(crate) fn is_unenforced(&self) -> bool {
+        self.stopping
+            && self.leaving == 0
+            && !self.is_parked()
+            && !self.work.as_ref().is_some_and(|work| work.is_pending())
+    }
+
     fn is_linked(&self, kind: Kind) -> bool {
         self.links[kind as usize].prev != NOT_LINKED
     }
@@ -179,9 +202,11 @@ pub(crate) struct Threads {
     stopping: Queue,
     deferred: Queue,
     boosted: Queue,
-    /// How many sleep on the run queue, and the seat from which on they are looked for.
+    /// How many sleep on the run queue, the seat from which on those are looked for that have slept
+    /// for long, and when that was done last, by the clock of the run queue.
     delayed: u32,
     delayed_from: SeatNumber,
+    swept_ns: u64,
     /// First of the free seats, linked by their process links, and the greatest that was ever taken.
     free: SeatNumber,
     last: SeatNumber,
@@ -209,6 +234,7 @@ impl Threads {
             boosted: Queue::default(),
             delayed: 0,
             delayed_from: 1,
+            swept_ns: 0,
             free: 1,
             last: NO_SEAT,
             used: 0,
@@ -291,6 +317,12 @@ impl Threads {
     /// The first of the threads that woke up out of turn, the one that has waited longest.
     pub(crate) fn first_deferred(&self) -> SeatNumber {
         self.deferred.head
+    }
+
+    /// When the next of them has to be let in.
+    pub(crate) fn deferred_until_ns(&self) -> Option<u64> {
+        let seat = self.get(self.first_deferred())?;
+        Some(seat.stopping_since_ns.saturating_add(DEFER_NS))
     }
 
     /// One more than the greatest number of a seat that was ever taken.
@@ -445,9 +477,14 @@ impl Threads {
         self.delayed != 0
     }
 
-    /// Looks at the next few seats for threads that sleep on the run queue since before `since_ns`,
-    /// and calls `function` with each after it was forgotten.
-    pub(crate) fn sweep_delayed(&mut self, since_ns: u64, mut function: impl FnMut(&Task)) {
+    /// Looks at the next few seats for threads that have slept on the run queue for long as of
+    /// `clock_ns`, and calls `function` with each after it was forgotten. Every now and then only.
+    pub(crate) fn sweep_delayed(&mut self, clock_ns: u64, mut function: impl FnMut(&Task)) {
+        if !self.has_delayed() || clock_ns.saturating_sub(self.swept_ns) < SWEEP_NS {
+            return;
+        }
+        self.swept_ns = clock_ns;
+        let since_ns = clock_ns.saturating_sub(DELAY_NS);
         for _ in 0..SWEPT_AT_ONCE.min(self.last) {
             if self.delayed == 0 {
                 return;

@@ -1,41 +1,36 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What threads take out of turn: on their way through the kernel to where they wait, or to handle
-//! a signal, while the process that is granted the CPU could use it.
+//! The time that threads take out of turn: on their way through the kernel to where they wait, or to
+//! handle a signal, while the process that is granted the CPU could use it.
 //!
 //! The policy says what that is worth (`pbs_core`, `turns.rs`); here it is measured.
 
-use super::State;
-use crate::{
-    linux::sched_class,
-    percpu::threads::{Seat, SeatNumber, Threads, NO_SEAT},
+use crate::state::{
+    threads::{Seat, Threads, NO_SEAT},
+    State,
 };
 
 /// What a thread may take on one way without owing it: that much the change of slots takes itself.
 const FREE_NS: u64 = 100_000;
-
-/// How many threads that have to go on are looked for one that goes on whatever it takes.
-const LOOKED_AT: usize = 8;
 
 impl State {
     /// Somebody else may have the CPU from now on, or be granted it: accounts for what the running
     /// thread has taken out of turn so far.
     #[inline]
     pub(super) fn end_turn(&mut self) {
-        if self.turn_since_ns != 0 {
+        if self.turn.is_taken() {
             self.account_turn();
         }
     }
 
     fn account_turn(&mut self) {
-        let now_ns = self.now_ns();
-        let took_ns = now_ns.saturating_sub(core::mem::take(&mut self.turn_since_ns));
-        self.out_of_turn_ns = self.out_of_turn_ns.saturating_add(took_ns);
+        let now_ns = self.clock.now_ns();
+        let took_ns = self.turn.end(now_ns);
         let (Some(threads), Some(node)) = (&mut self.threads, &mut self.node) else {
             return;
         };
         node.out_of_turn(took_ns, now_ns);
-        let Some(seat) = threads.get_mut(self.running) else {
+        let Some(seat) = threads.get_mut(self.occupancy.running()) else {
             return;
         };
         let before_ns = seat.way_ns;
@@ -54,8 +49,8 @@ impl State {
     /// is another's, or does not.
     #[inline]
     pub(crate) fn begin_turn(&mut self) {
-        if ![NO_SEAT, self.granted].contains(&self.running) && self.is_out_of_turn() {
-            self.turn_since_ns = self.now_ns();
+        if self.occupancy.runs_another() && self.is_out_of_turn() {
+            self.turn.begin(self.clock.now_ns());
         }
     }
 
@@ -66,8 +61,8 @@ impl State {
         let goes_on = |seat: &Seat| seat.queued && !seat.is_parked();
         let could_run = |seat: &Seat| seat.queued || seat.is_parked();
         !self.is_unallocated()
-            && threads.get(self.running).is_some_and(goes_on)
-            && threads.get(self.granted).is_some_and(could_run)
+            && threads.get(self.occupancy.running()).is_some_and(goes_on)
+            && threads.get(self.occupancy.granted()).is_some_and(could_run)
     }
 
     /// Looks at whether any of the present window's time may still be taken out of turn.
@@ -75,10 +70,8 @@ impl State {
     pub(super) fn look_at_budget(&mut self) {
         let stopping = self.threads.as_ref().map(Threads::first_stopping);
         if stopping.is_some_and(|number| number != NO_SEAT) {
-            let left_ns = self.budget_left_ns();
-            let had = core::mem::replace(&mut self.budget_spent, left_ns == 0);
-            if self.budget_spent && !had {
-                self.budgets_spent += 1;
+            let is_spent = self.budget_left_ns() == 0;
+            if self.turn.note_budget(is_spent) {
                 if let Some(threads) = &mut self.threads {
                     // It is another one's turn in the next window.
                     threads.rotate_stopping();
@@ -89,24 +82,8 @@ impl State {
 
     /// What may still be taken out of turn of the present window.
     pub(super) fn budget_left_ns(&mut self) -> u64 {
-        let now_ns = self.now_ns();
+        let now_ns = self.clock.now_ns();
         let node = self.node.as_ref();
         node.map_or(u64::MAX, |node| node.budget_left_ns(now_ns))
-    }
-
-    /// The thread that goes before who is granted the CPU. Apart, for mostly nobody has to go on.
-    #[inline(never)]
-    pub(super) fn first_out_of_turn(&self, threads: &Threads) -> SeatNumber {
-        if !self.budget_spent {
-            return threads.first_stopping();
-        }
-        // Nothing is gained from keeping those.
-        let goes_on = |number: &SeatNumber| {
-            let seat = threads.get(*number);
-            let task = seat.and_then(|seat| seat.task.as_ref());
-            task.is_some_and(|task| sched_class::must_not_wait(task))
-        };
-        let mut stopping = threads.stopping().take(LOOKED_AT);
-        stopping.find(goes_on).unwrap_or(NO_SEAT)
     }
 }

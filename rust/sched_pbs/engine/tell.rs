@@ -1,17 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What is told beside what the node tells.
+//! Events of the node, and events that the node knows nothing of.
 
-use super::State;
 use crate::{
-    pbs_core::{Event, EventKind, Sink},
-    percpu::{cpu::Cpu, events::Emitter, insn_clock::TierCause, threads::SeatNumber},
+    linux::storage::KernelMemory,
+    pbs_core::{Event, EventKind, Node, Sink},
+    percpu::{cpu::Cpu, events::Emitter},
+    state::{insn_clock::TierCause, threads::SeatNumber, State},
 };
 
 /// A thread that takes more than this of others on its way to where it waits is reported.
 const STOP_LONG_NS: u64 = 1_000_000;
 
 impl State {
+    /// Tells the node something, if there is a plan; the events that come of it are about the
+    /// thread `pid`.
+    pub(super) fn with_node<R>(
+        &mut self,
+        cpu: &Cpu,
+        pid: i32,
+        tell: impl FnOnce(&mut Node<KernelMemory>, &mut Emitter<'_>) -> R,
+    ) -> Option<R> {
+        // A grant that was not told yet is about no thread.
+        self.tell_untold(cpu);
+        let node = self.node.as_mut()?;
+        let mut emitter = Emitter::new(cpu, &mut self.events, node.plan_id(), pid);
+        Some(tell(node, &mut emitter))
+    }
+
     /// Tells the present grant, if the node has not told it yet: something else is told next.
     pub(crate) fn tell_untold(&mut self, cpu: &Cpu) {
         if let Some(node) = &mut self.node {
@@ -31,7 +47,7 @@ impl State {
         pid: i32,
     ) {
         self.tell_untold(cpu);
-        let mut event = Event::new(kind, self.now_ns());
+        let mut event = Event::new(kind, self.clock.now_ns());
         let mut plan_id = 0;
         if let Some(node) = &self.node {
             plan_id = node.plan_id();
@@ -62,7 +78,7 @@ impl State {
     /// The way of a thread to where it waits has ended, there or as it is granted the CPU: tells what
     /// it took of others if that was much.
     pub(crate) fn end_way(&mut self, cpu: &Cpu, number: SeatNumber) {
-        let now_ns = self.now_ns();
+        let now_ns = self.clock.now_ns();
         let Some(threads) = &mut self.threads else {
             return;
         };
@@ -73,7 +89,7 @@ impl State {
         let way_ns = core::mem::take(&mut seat.way_ns);
         let stop_ns = now_ns.saturating_sub(seat.stopping_since_ns);
         let (row, pid) = (seat.row, seat.task.as_ref().map_or(0, |task| task.pid()));
-        self.longest_stop_ns = self.longest_stop_ns.max(stop_ns);
+        self.longest.note_stop(stop_ns);
         if way_ns > STOP_LONG_NS {
             let process = threads.rows().process(row);
             self.tell(cpu, EventKind::StopLong, process, 0, way_ns, pid);

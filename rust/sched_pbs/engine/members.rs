@@ -2,14 +2,13 @@
 
 //! Threads enter the class and leave it, end their tasks and their processes.
 
-use super::State;
 use crate::{
     pbs_core::{Event, EventKind, Sink},
-    percpu::{
-        cpu::Cpu,
-        events::Emitter,
+    percpu::{cpu::Cpu, events::Emitter},
+    state::{
         rows::NO_ROW,
         threads::{SeatNumber, NO_SEAT},
+        State,
     },
 };
 
@@ -61,7 +60,7 @@ impl State {
         }
         match lost {
             Some((id, reason)) => {
-                let mut event = Event::new(EventKind::Ejected, self.now_ns());
+                let mut event = Event::new(EventKind::Ejected, self.clock.now_ns());
                 event.process = id;
                 event.reason = reason;
                 self.tell_untold(cpu);
@@ -73,9 +72,7 @@ impl State {
             }
             None => {}
         }
-        if self.granted == number {
-            self.granted = NO_SEAT;
-        }
+        self.occupancy.leave(number);
         self.refresh_presence(row);
     }
 
@@ -110,9 +107,9 @@ impl State {
 
     /// The active thread of `process` ended its task; returns the number of the next one.
     pub(crate) fn end_task(&mut self, cpu: &Cpu, process: u32, pid: i32) -> Option<u32> {
-        let now_ns = self.now_ns();
-        self.task_ended = true;
-        self.forget_memory();
+        let now_ns = self.clock.now_ns();
+        self.timer.note_task_end();
+        self.memory.begin_period();
         let next = self.with_node(cpu, pid, |node, emitter| {
             node.end_task(process, now_ns, emitter)
         })?;
@@ -136,7 +133,7 @@ impl State {
 
     /// The last thread of `process` is gone.
     pub(crate) fn end_process(&mut self, cpu: &Cpu, process: u32, pid: i32) {
-        let now_ns = self.now_ns();
+        let now_ns = self.clock.now_ns();
         self.with_node(cpu, pid, |node, emitter| {
             node.end_process(process, now_ns, emitter)
         });

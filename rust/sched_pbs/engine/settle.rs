@@ -2,17 +2,16 @@
 
 //! From a decision of the node to a thread that runs.
 
-use super::State;
 use crate::{
     linux::sched_class::{self, Awake, RunQueue},
     pbs_core::{Grant, Origin},
-    percpu::{
-        cpu::Cpu,
-        events::Emitter,
+    percpu::{cpu::Cpu, events::Emitter},
+    state::{
+        faults::Fault,
         insn_clock::Tier,
-        threads::{Parked, Seat, SeatNumber, NO_SEAT},
+        threads::{Parked, SeatNumber, NO_SEAT},
+        State,
     },
-    protect::fault::Fault,
 };
 use core::ptr::NonNull;
 use kernel::{bindings, task::Task, types::ARef};
@@ -28,37 +27,6 @@ pub(crate) enum Wake {
 }
 
 impl State {
-    /// The seat whose thread should have the CPU.
-    pub(crate) fn choose(&self) -> SeatNumber {
-        let Some(threads) = &self.threads else {
-            return NO_SEAT;
-        };
-        if self.is_unallocated() {
-            return NO_SEAT;
-        }
-        // Who has to let go of what it holds in the kernel comes first, as long as it may.
-        let stopping = threads.first_stopping();
-        if stopping != NO_SEAT {
-            let first = self.first_out_of_turn(threads);
-            if first != NO_SEAT {
-                return first;
-            }
-        }
-        if threads.get(self.granted).is_some_and(|seat| seat.queued) {
-            return self.granted;
-        }
-        match stopping {
-            NO_SEAT => threads.first_deferred(),
-            seat => seat,
-        }
-    }
-
-    /// The thread that should have the CPU.
-    pub(crate) fn pick(&self) -> Option<&Task> {
-        let seat = self.threads.as_ref()?.get(self.choose())?;
-        seat.task.as_deref()
-    }
-
     /// Asks the node who may run and makes it so. Who must be woken up is left in `wake`, for
     /// [`State::take_wake`] at the end of the section.
     pub(crate) fn settle(&mut self, rq: &RunQueue, cpu: &'static Cpu) {
@@ -68,11 +36,11 @@ impl State {
     pub(super) fn settle_at(&mut self, rq: &RunQueue, cpu: &'static Cpu, origin: Origin) {
         self.end_turn();
         let granted = self.decide(cpu);
-        let before = core::mem::replace(&mut self.granted, granted);
+        let before = self.occupancy.grant(granted);
         let changes = before != granted;
         if changes {
             let reason = self.node.as_ref().map(|node| node.granted().1);
-            self.slot_begins = reason == Some(Grant::Slot);
+            self.timer.note_grant(reason == Some(Grant::Slot));
             self.send_off(rq, cpu, before);
         }
         let Some(threads) = &mut self.threads else {
@@ -80,8 +48,7 @@ impl State {
         };
         if let Some(seat) = threads.get_mut(granted) {
             if seat.is_parked() {
-                // Who stood here before is not granted any more; it is woken when it is again.
-                self.wake = granted;
+                self.occupancy.note_wake();
             }
             if changes && seat.leaving == 0 {
                 threads.remove_waiting(granted);
@@ -90,22 +57,22 @@ impl State {
         }
         self.look_at_budget();
         self.begin_turn();
-        let running = self.threads.as_ref().and_then(|t| t.get(self.running));
+        let running = self.running_seat();
         // Of who has blocked the core knows that it must choose.
         let blocks = running.is_some_and(|seat| !seat.queued);
         let choice = self.choose();
-        if choice != self.running && !blocks {
+        if choice != self.occupancy.running() && !blocks {
             rq.reschedule();
         }
-        self.armed_for = NO_SEAT;
+        self.timer.arm_for(NO_SEAT);
         if self.is_handing_over() {
             // Once a switch: for who follows, which finds the timer set. The counter itself is set
             // for nobody but who runs.
             if self.insn_clock.tier() != Tier::PmuOverflow {
                 self.arm(rq, cpu, origin.switch());
-                self.armed_for = granted;
+                self.timer.arm_for(granted);
             }
-        } else if [NO_SEAT, granted, choice].contains(&self.running) {
+        } else if [NO_SEAT, granted, choice].contains(&self.occupancy.running()) {
             // Otherwise a switch follows, which sets the timer.
             self.arm(rq, cpu, origin);
         }
@@ -113,10 +80,10 @@ impl State {
 
     /// Asks the node who may run; returns the seat of its active thread.
     fn decide(&mut self, cpu: &Cpu) -> SeatNumber {
-        if self.fails(Fault::Decision) {
-            return self.granted;
+        if self.faults.fails(Fault::Decision) {
+            return self.occupancy.granted();
         }
-        let now_ns = self.now_ns();
+        let now_ns = self.clock.now_ns();
         let (Some(threads), Some(node)) = (&self.threads, &mut self.node) else {
             return NO_SEAT;
         };
@@ -124,7 +91,7 @@ impl State {
         let mut emitter = Emitter::new(cpu, &mut self.events, node.plan_id(), 0);
         node.settle(now_ns, &mut emitter);
         if node.settled_ns() != before_ns {
-            self.predictor.progress();
+            self.timer.progress();
         }
         let (process, _) = node.granted();
         process.map_or(NO_SEAT, |process| threads.active_of(process))
@@ -139,24 +106,11 @@ impl State {
         }
     }
 
-    /// Whether the running thread is about to sleep, and who is granted the CPU runs next.
-    pub(super) fn is_handing_over(&self) -> bool {
-        let running = self.threads.as_ref().and_then(|t| t.get(self.running));
-        running.is_some_and(Seat::is_parked)
-            && ![NO_SEAT, self.running].contains(&self.granted)
-            && !self.is_unallocated()
-    }
-
-    /// The thread that was granted the CPU has just been executing, and is where it waits no more.
-    pub(crate) fn forget_wake(&mut self) {
-        self.wake = NO_SEAT;
-    }
-
     /// What is to be done, with the state left behind, to wake up who is granted the CPU where it
     /// waits.
     pub(crate) fn take_wake(&mut self, rq: &RunQueue) -> Wake {
-        let number = core::mem::replace(&mut self.wake, NO_SEAT);
-        if number == NO_SEAT || self.fails(Fault::WakeUp) {
+        let number = self.occupancy.take_wake();
+        if number == NO_SEAT || self.faults.fails(Fault::WakeUp) {
             return Wake::Nobody;
         }
         let seat = self.threads.as_ref().and_then(|t| t.get(number));
@@ -176,7 +130,7 @@ impl State {
     /// The thread that runs, `number`, may not any more. If it was interrupted in user space it holds
     /// nothing there, and what it does next is schedule(): it goes to sleep by that.
     fn park_interrupted(&mut self, rq: &RunQueue, cpu: &Cpu, number: SeatNumber) -> bool {
-        if number == NO_SEAT || number != self.running {
+        if number == NO_SEAT || number != self.occupancy.running() {
             return false;
         }
         let Some(threads) = &mut self.threads else {
@@ -197,7 +151,7 @@ impl State {
         if let Some(seat) = threads.get_mut(number) {
             seat.parked = Parked::Interrupted;
         }
-        if !self.charged {
+        if !self.reading.is_read() {
             // Somebody has woken up. What it has retired before is its own.
             self.charge(rq);
         }
@@ -209,7 +163,7 @@ impl State {
     /// The CPU chooses: a thread that was to sleep on its way to user space and has not is not where
     /// it waits. If it may not go on it is sent there.
     pub(crate) fn look_at_interrupted(&mut self, rq: &RunQueue) {
-        let number = self.running;
+        let number = self.occupancy.running();
         let Some(seat) = self.seat_mut(number) else {
             return;
         };
@@ -220,7 +174,7 @@ impl State {
         if let Some(task) = &seat.task {
             sched_class::end_sleep(rq, task);
         }
-        if self.is_granted(number) {
+        if self.occupancy.is_granted(number) {
             return;
         }
         self.stop(number);
@@ -242,12 +196,5 @@ impl State {
             cpu.kick();
         }
         threads.get(number)?.task.clone()
-    }
-
-    /// Has the CPU choose anew if another thread than the current one should run.
-    pub(crate) fn preempt(&mut self, rq: &RunQueue) {
-        if self.choose() != self.running {
-            rq.reschedule();
-        }
     }
 }
