@@ -6,49 +6,41 @@
 //! processes whose tasks are known in length. The policy is in [`pbs_core`], which knows nothing of
 //! the kernel; the interfaces of the kernel are in the `kernel` crate. Here the two are joined.
 //!
-//! | module | what it does | context |
+//! # Floors
+//!
+//! Each folder is a floor, the lowest first. A file names files of its own floor and of lower floors
+//! alone, and the files of a floor form no circle. Linux calls the class from below: a timer, a work
+//! item, the table of the class is declared where it is kept, and a higher floor implements its trait.
+//!
+//! | floor | subject | context |
 //! |---|---|---|
-//! | [`engine::class`] | the callbacks of the core scheduler | run queue locked |
-//! | [`percpu::cpu`] | a CPU: its timer, its irq_work, its counts | any but NMI |
-//! | [`percpu::state`] | the state of a CPU: from a decision to a thread that runs | run queue locked |
-//! | [`percpu::threads`] | the threads that are attached to a CPU's plan | run queue locked |
-//! | [`thread::park`] | waiting, at the edge of user space | the waiting thread |
-//! | [`percpu::insn_clock`] | the count of instructions, in three tiers | run queue locked |
-//! | [`plans::calibrate`] | the rate, and what a CPU can count | process, on the CPU |
-//! | [`thread::attach`] | threads enter the class, end tasks, exit, leave | process |
-//! | [`plans::usage`] | what a CPU has only while it has a plan | process |
-//! | [`plans::change`] | plans are installed, dropped, read back; CPUs go | process |
-//! | [`show::process`] | what is known of one process | process |
-//! | [`percpu::events`] | the ring of events and its readers | any |
-//! | [`user::inputs`] | what the policy is told, for who records it | run queue locked; process |
-//! | [`protect::watchdog`] | the watchdog, and why plans are dropped | interrupt |
-//! | [`show::dump`] | all of a CPU's state in words | any |
-//! | [`user::operator`] | SysRq keys, debugfs, panics | any |
-//! | [`protect::fault`] | faults made on purpose, for tests | run queue locked |
-//! | [`linux::trace`] | the tracepoints | any |
-//! | [`user::device`], [`linux::wire`] | `/dev/pbs_plan` | process |
-//! | [`user::sysfs`] | `/sys/kernel/pbs/` | process |
-//! | [`linux::sched_class`] | the core scheduler's interface, made safe | run queue locked |
-//! | [`show::proc`] | what `/proc`, debugfs and an oops show | any |
-//! | [`linux::entity`] | the fields of `task_struct` and `struct rq` | run queue locked |
+//! | [`linux`] | what the class uses of Linux: the core scheduler, fields of its structures, memory, tracepoints | any |
+//! | [`rings`] | the rings that user space maps: events, and inputs of the policy | run queue locked; readers: process |
+//! | [`state`] | the state of one CPU, a file for each subject | run queue locked |
+//! | [`percpu`] | each CPU: its state behind the lock, its timer, its counter, requests to it | any but NMI |
+//! | [`engine`] | from an interrupt, or a call of the core scheduler, to the thread that runs next | run queue locked |
+//! | [`thread`] | one thread's way through the class: it enters, waits, ends tasks, leaves | the thread, or who has it enter or leave |
+//! | [`plans`] | plans are installed, dropped, read back; CPUs come and go | process |
+//! | [`show`] | the state of plans, in words and records | any |
+//! | [`protect`] | plans that go wrong are dropped: watchdog, leases, faults made for tests | interrupt; process |
+//! | [`user`] | what user space opens: devices, sysfs, debugfs, SysRq keys | process |
 //!
 //! # Locks
 //!
 //! In the order of taking: the CPU hotplug lock (readers: who installs or drops a plan), the
-//! control mutex ([`plans::global::Pbs::control`]: one change of plans at a time), the seats of one CPU
-//! ([`percpu::cpu::Cpu::seats`]: one thread enters or leaves the class there at a time), the lock of one run
-//! queue (all of a CPU's [`percpu::state::State`]), and the raw lock of the event ring, which is
+//! control mutex ([`plans::control`]: one change of plans at a time), the seats of one CPU
+//! ([`percpu::cpu::Cpu::seats`]: one thread enters or leaves the class there at a time), the lock of
+//! one run queue (all of a CPU's [`state::State`]), and the raw lock of the event ring, which is
 //! held for a copy. The timer and the irq_work take the lock of their CPU's run queue from hard
 //! interrupt context. Nothing is allocated or freed and nothing sleeps under the lock of a run queue,
-//! and nobody is woken but who sleeps on it and is granted the CPU ([`percpu::cpu::wake_granted`]).
-
-// What `pin_init!` makes of a CPU.
-#![recursion_limit = "256"]
+//! and nobody is woken but who sleeps on it and is granted the CPU ([`engine::lock::wake_granted`]).
 
 use crate::{
-    engine::class,
-    linux::sched_class,
-    plans::{change, global},
+    linux::{sched_class, table::table},
+    percpu::{cpus, works},
+    plans::{control, hotplug},
+    protect::watchdog,
+    rings::{events, inputs as input_rings},
     user::{device, inputs, operator, sysfs},
 };
 use kernel::prelude::*;
@@ -62,6 +54,7 @@ pub mod pbs_core;
 mod percpu;
 mod plans;
 mod protect;
+mod rings;
 mod show;
 mod state;
 mod thread;
@@ -74,21 +67,26 @@ kernel::late_initcall!(init);
 
 /// Brings the class up, after the PMU drivers.
 fn init() -> Result {
-    if !sched_class::is_between_deadline_and_real_time(class::table()) {
+    if !sched_class::is_between_deadline_and_real_time(table()) {
         pr_err!("the class does not stand between deadline and real time\n");
         return Err(EINVAL);
     }
-    global::Pbs::publish()?;
+    events::publish()?;
+    input_rings::publish()?;
+    works::publish()?;
+    control::publish()?;
+    watchdog::publish()?;
+    cpus::publish()?;
     // What is registered stays for as long as the kernel runs.
-    core::mem::forget(kernel::cpuhp::Registration::<change::CpuUp>::new()?);
+    core::mem::forget(kernel::cpuhp::Registration::<hotplug::CpuUp>::new()?);
     core::mem::forget(sysfs::create()?);
     core::mem::forget(device::register()?);
     core::mem::forget(inputs::register()?);
     operator::register();
     pr_info!(
         "plan-based scheduling: {} instructions per ms, counted by the {}\n",
-        global::rate().insns_per_ms(),
-        global::tier().name(),
+        cpus::rate().insns_per_ms(),
+        cpus::tier().name(),
     );
     Ok(())
 }

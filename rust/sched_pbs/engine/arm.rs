@@ -57,12 +57,12 @@ impl State {
         }
         if self.timer.is_renewed(now_ns, at_ns, begins, ticks) {
             if !rq.is_local() {
-                cpu.kick();
+                cpu.requests.kick();
                 return;
             }
             self.timer.arm(at_ns);
             if !self.faults.fails(Fault::Timer) {
-                cpu.arm(at_ns);
+                cpu.alarm.arm(at_ns);
             }
         }
         // Whatever it was set for: when it expires, the count tells of the way from here to who runs.

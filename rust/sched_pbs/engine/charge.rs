@@ -3,8 +3,9 @@
 //! What the running thread has retired and uses, and to whom it goes.
 
 use crate::{
+    engine::emitter::Emitter,
     linux::sched_class::RunQueue,
-    percpu::{cpu::Cpu, events::Emitter},
+    percpu::cpu::Cpu,
     state::{insn_clock::Tier, threads::Seat, State},
 };
 use kernel::mm::MemoryUse;
@@ -98,9 +99,9 @@ impl State {
 
     /// The CPU has another rate. Charge before, settle after it.
     pub(crate) fn set_rate(&mut self, cpu: &Cpu) {
-        let rate = cpu.rate();
+        let rate = cpu.counter.rate();
         self.insn_clock.set_rate(rate);
-        self.timer.set_rate(cpu.fastest_rate());
+        self.timer.set_rate(cpu.counter.fastest_rate());
         if let Some(node) = &mut self.node {
             node.set_rate(rate);
         }

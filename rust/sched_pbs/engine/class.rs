@@ -6,12 +6,14 @@
 //! to reach the edge of user space to wait there ([`crate::thread::park`]). So there is nothing to sort
 //! here, and every callback is O(log processes) at most.
 
+use super::lock::wake_granted;
 use crate::{
     linux::{
         entity,
-        sched_class::{self, declare_sched_class, Dequeue, Enqueue, RunQueue, SchedClass},
+        sched_class::{self, Dequeue, Enqueue, RunQueue, SchedClass},
+        table::Pbs,
     },
-    percpu::cpu::{wake_granted, Cpu},
+    percpu::{access::with_state, cpu::Cpu},
     state::{
         threads::{Parked, SeatNumber, NO_SEAT},
         State,
@@ -20,27 +22,18 @@ use crate::{
 use core::num::NonZeroU64;
 use kernel::{bindings, prelude::*, task::Task};
 
-struct Pbs;
-
-declare_sched_class!(pbs_sched_class, "__pbs_sched_class", Pbs);
-
-/// The class, as the core has it.
-pub(crate) fn table() -> &'static sched_class::Table {
-    &pbs_sched_class
-}
-
 /// Calls `function` with the state, wakes up who was granted the CPU by that, and leaves to the CPU
 /// what can't be done under the lock. The core has brought the run queue's clock up to date.
 fn update<R>(
     mut rq: Pin<&mut RunQueue>,
     function: impl FnOnce(&RunQueue, &'static Cpu, &mut State) -> R,
 ) -> Option<R> {
-    let (result, cpu, wake) = entity::with_state(rq.as_mut(), |rq, cpu, state| {
+    let (result, cpu, wake) = with_state(rq.as_mut(), |rq, cpu, state| {
         let result = function(rq, cpu, state);
         (result, cpu, state.take_wake(rq))
     })?;
     if wake_granted(rq, wake).is_some() {
-        cpu.kick();
+        cpu.requests.kick();
     }
     Some(result)
 }
@@ -159,7 +152,7 @@ unsafe impl SchedClass for Pbs {
 
     fn balance(rq: Pin<&mut RunQueue>) -> bool {
         entity::nr_running(&rq) != 0
-            && entity::with_state(rq, |rq, _, state| {
+            && with_state(rq, |rq, _, state| {
                 state.look_at_interrupted(rq);
                 state.choose() != NO_SEAT
             }) == Some(true)
@@ -169,7 +162,7 @@ unsafe impl SchedClass for Pbs {
         if entity::nr_running(&rq) == 0 {
             return None;
         }
-        entity::with_state(rq, |_, _, state| state.pick())?
+        with_state(rq, |_, _, state| state.pick())?
     }
 
     fn put_prev_task(rq: Pin<&mut RunQueue>, task: &Task, next: Option<&Task>) {
@@ -177,14 +170,14 @@ unsafe impl SchedClass for Pbs {
             rq.update_current();
         }
         let class_follows = next.is_some_and(|next| entity::in_class(&rq, next));
-        entity::with_state(rq, |rq, cpu, state| {
+        with_state(rq, |rq, cpu, state| {
             state.end_running(rq, cpu, class_follows);
         });
     }
 
     fn set_next_task(rq: Pin<&mut RunQueue>, task: &Task) {
         let seat = entity::seat_of(&rq, task);
-        entity::with_state(rq, |rq, cpu, state| state.begin_running(rq, cpu, seat));
+        with_state(rq, |rq, cpu, state| state.begin_running(rq, cpu, seat));
     }
 
     fn task_tick(rq: Pin<&mut RunQueue>, _task: &Task) {

@@ -1,18 +1,79 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The timer, the counter and the tick interrupt.
+//! The interrupts of the class: its timer, its counter, the tick, and requests to a CPU.
 
+use super::lock::finish;
 use crate::{
-    engine::class,
-    linux::sched_class::{self, RunQueue},
+    linux::{
+        sched_class::{self, RunQueue, RunQueueGuard},
+        table::table,
+    },
     pbs_core::Origin,
-    percpu::cpu::Cpu,
+    percpu::{
+        alarm::Expiry,
+        counter::Overflowed,
+        cpu::Cpu,
+        cpus,
+        requests::{Kick, Request},
+        works,
+    },
     state::{faults::Fault, insn_clock::Tier, threads::Seat, State},
 };
+use kernel::{
+    hrtimer::{HrTimer, HrTimerCallback, Restart},
+    irq_work::{IrqWork, IrqWorkCallback},
+};
+
+impl HrTimerCallback for Expiry {
+    fn expired(this: &HrTimer<Self>) -> Restart {
+        finish(RunQueueGuard::lock(this.0), |rq, cpu, state| {
+            cpu.alarm.note_interrupt();
+            state.expire(rq, cpu)
+        });
+        // Settling has armed the timer itself if there is something to wait for.
+        Restart::No
+    }
+}
+
+impl IrqWorkCallback for Overflowed {
+    fn run(this: &IrqWork<Self>) {
+        finish(RunQueueGuard::lock(this.0), |rq, cpu, state| {
+            state.overflow(rq, cpu)
+        });
+    }
+}
+
+impl IrqWorkCallback for Kick {
+    fn run(this: &IrqWork<Self>) {
+        let Some(cpu) = cpus::get(this.0.number()) else {
+            return;
+        };
+        let tick = cpu.requests.take(Request::Tick);
+        // Before the look: what is told from now on comes with a request of its own.
+        let order = cpu.requests.take(Request::Order);
+        cpu.lock(|rq, cpu, state| {
+            if order {
+                state.look_elsewhere(cpu);
+            }
+            if tick {
+                state.tick(rq, cpu);
+            } else {
+                state.charge(rq);
+                state.settle(rq, cpu);
+            }
+        });
+        if cpu.requests.take(Request::Eject) {
+            works::eject_soon();
+        }
+        if cpu.requests.take(Request::Recover) {
+            works::recover_soon();
+        }
+    }
+}
 
 impl State {
     /// The timer has expired, on its CPU.
-    pub(crate) fn expire(&mut self, rq: &RunQueue, cpu: &'static Cpu) {
+    fn expire(&mut self, rq: &RunQueue, cpu: &'static Cpu) {
         let now_ns = self.clock.now_ns();
         self.timer.expire();
         self.charge_and_enforce(rq, cpu);
@@ -25,12 +86,12 @@ impl State {
         self.settle_at(rq, cpu, Origin::Expiry);
         if !self.occupancy.runs() && rq.is_local() && self.is_unused() {
             // The last idle slot is over. The timer of a CPU that has gone expires elsewhere.
-            cpu.request_ejection();
+            cpu.requests.add(Request::Eject);
         }
     }
 
     /// The counter has interrupted, on its CPU.
-    pub(crate) fn overflow(&mut self, rq: &RunQueue, cpu: &'static Cpu) {
+    fn overflow(&mut self, rq: &RunQueue, cpu: &'static Cpu) {
         self.insn_clock.interrupted();
         self.charge_and_enforce(rq, cpu);
         self.settle_at(rq, cpu, Origin::Interrupt);
@@ -40,7 +101,7 @@ impl State {
     /// can't read the counter, nor the memory in use, it has the tick done there.
     pub(crate) fn tick(&mut self, rq: &RunQueue, cpu: &'static Cpu) {
         if !rq.is_local() {
-            cpu.request_tick();
+            cpu.requests.add(Request::Tick);
             return;
         }
         self.clock.forget_anchor();
@@ -80,7 +141,7 @@ impl State {
         }
         if let Some(cause) = self.insn_clock.take_fault() {
             self.tell_tier(cpu, cause);
-            cpu.request_recovery();
+            cpu.requests.add(Request::Recover);
         }
     }
 
@@ -88,7 +149,7 @@ impl State {
     fn block_delayed(&mut self, rq: &RunQueue) {
         if let Some(threads) = &mut self.threads {
             threads.sweep_delayed(rq.clock_ns(), |task| {
-                sched_class::block_delayed(rq, class::table(), task);
+                sched_class::block_delayed(rq, table(), task);
             });
         }
     }

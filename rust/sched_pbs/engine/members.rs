@@ -3,8 +3,10 @@
 //! Threads enter the class and leave it, end their tasks and their processes.
 
 use crate::{
+    engine::emitter::Emitter,
     pbs_core::{Event, EventKind, Sink},
-    percpu::{cpu::Cpu, events::Emitter},
+    percpu::cpu::Cpu,
+    percpu::requests::Request,
     state::{
         rows::NO_ROW,
         threads::{SeatNumber, NO_SEAT},
@@ -83,7 +85,7 @@ impl State {
         }
         if self.is_unused() && kernel::cpu::is_online(cpu.number()) {
             // It was the last one of a plan that has gone.
-            cpu.request_ejection();
+            cpu.requests.add(Request::Eject);
         }
     }
 
@@ -101,7 +103,7 @@ impl State {
             .filter(|number| *number != NO_SEAT)
         {
             self.leave(cpu, number, reason);
-            cpu.request_ejection();
+            cpu.requests.add(Request::Eject);
         }
     }
 

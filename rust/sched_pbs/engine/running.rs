@@ -46,7 +46,7 @@ impl State {
             }
         } else {
             // The counter can't be read from here, nor the timer be armed.
-            cpu.kick();
+            cpu.requests.kick();
         }
     }
 

@@ -3,9 +3,10 @@
 //! From a decision of the node to a thread that runs.
 
 use crate::{
+    engine::emitter::Emitter,
     linux::sched_class::{self, Awake, RunQueue},
     pbs_core::{Grant, Origin},
-    percpu::{cpu::Cpu, events::Emitter},
+    percpu::cpu::Cpu,
     state::{
         faults::Fault,
         insn_clock::Tier,
@@ -185,7 +186,7 @@ impl State {
         if let Some(threads) = &mut self.threads {
             threads.push_boosted(number);
         }
-        cpu.kick();
+        cpu.requests.kick();
     }
 
     /// One of those who have to be woken up because they are boosted. The others follow.
@@ -193,7 +194,7 @@ impl State {
         let threads = self.threads.as_mut()?;
         let number = threads.pop_boosted()?;
         if threads.has_boosted() {
-            cpu.kick();
+            cpu.requests.kick();
         }
         threads.get(number)?.task.clone()
     }

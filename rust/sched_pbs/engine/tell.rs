@@ -3,10 +3,10 @@
 //! Events of the node, and events that the node knows nothing of.
 
 use crate::{
-    linux::storage::KernelMemory,
-    pbs_core::{Event, EventKind, Node, Sink},
-    percpu::{cpu::Cpu, events::Emitter},
-    state::{insn_clock::TierCause, threads::SeatNumber, State},
+    engine::emitter::Emitter,
+    pbs_core::{Event, EventKind, Sink},
+    percpu::cpu::Cpu,
+    state::{insn_clock::TierCause, node::Node, threads::SeatNumber, State},
 };
 
 /// A thread that takes more than this of others on its way to where it waits is reported.
@@ -19,7 +19,7 @@ impl State {
         &mut self,
         cpu: &Cpu,
         pid: i32,
-        tell: impl FnOnce(&mut Node<KernelMemory>, &mut Emitter<'_>) -> R,
+        tell: impl FnOnce(&mut Node, &mut Emitter<'_>) -> R,
     ) -> Option<R> {
         // A grant that was not told yet is about no thread.
         self.tell_untold(cpu);
@@ -71,7 +71,7 @@ impl State {
     /// The CPU counts in another way from now on.
     pub(crate) fn tell_tier(&mut self, cpu: &Cpu, cause: TierCause) {
         let tier = self.insn_clock.tier();
-        cpu.set_tier(tier);
+        cpu.counter.set_tier(tier);
         self.tell(cpu, EventKind::Tier, None, cause as u16, tier as u64, 0);
     }
 

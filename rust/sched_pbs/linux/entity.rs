@@ -2,23 +2,22 @@
 
 //! What `task_struct` and `struct rq` keep for the class.
 
-use crate::{
-    engine::class,
-    linux::sched_class::{self, RunQueue},
-    percpu::cpu::Cpu,
-    state::{
-        threads::{SeatNumber, MAX_THREADS, NO_SEAT},
-        State,
-    },
+use super::{
+    sched_class::{self, RunQueue},
+    table::table,
 };
 use core::sync::atomic::{AtomicU32, Ordering};
-use kernel::{bindings, prelude::*, task::Task};
+use kernel::{bindings, task::Task};
+
+/// Number of a seat; [`NO_SEAT`] is none.
+pub(crate) type SeatNumber = u32;
+
+/// No seat: zeroed memory means this.
+pub(crate) const NO_SEAT: SeatNumber = 0;
 
 /// Low bits of the field hold the number of the seat, the others but [`LET_ON`] the CPU whose table
 /// it is in.
-const NUMBER_BITS: u32 = 13;
-
-const _: () = assert!(MAX_THREADS < 1 << NUMBER_BITS);
+pub(crate) const NUMBER_BITS: u32 = 13;
 
 /// The bit of the field that says that the thread has got the CPU since it began to wait.
 const LET_ON: u32 = 1 << 31;
@@ -101,7 +100,7 @@ pub(crate) fn has_policy(task: &Task) -> bool {
 pub(crate) fn in_class(_rq: &RunQueue, task: &Task) -> bool {
     // SAFETY: The task is valid; the lock of the run queue keeps its class.
     let class = unsafe { (*task.as_ptr()).sched_class };
-    core::ptr::eq(class.cast(), class::table())
+    core::ptr::eq(class.cast(), table())
 }
 
 /// The static nice value of the task.
@@ -170,14 +169,6 @@ pub(crate) unsafe fn dec_running(rq: &RunQueue) {
     }
 }
 
-/// Gives the run queue of a CPU that CPU's state. No other run queue gets it.
-pub(crate) fn set_cpu(rq: Pin<&mut RunQueue>, cpu: &'static Cpu) {
-    if rq.cpu() == cpu.number() {
-        // SAFETY: The run queue is locked, and nobody has its state: it would have borrowed `rq`.
-        unsafe { (*rq.as_ptr()).pbs.state = core::ptr::from_ref(cpu).cast_mut().cast() };
-    }
-}
-
 /// Tells Linux around the class that the CPU of the run queue has a plan from now on, or none.
 pub(crate) fn set_plan(rq: &RunQueue, has_plan: bool) {
     // SAFETY: The run queue is locked, and its clock up to date.
@@ -190,25 +181,4 @@ pub(crate) fn use_class(used: bool) {
     // SAFETY: It may be called any time in process context. Without the lock lockdep complains, and a
     // CPU that comes up meanwhile may find the code as it was.
     unsafe { sched_class::bindings::sched_pbs_use(used) };
-}
-
-/// Calls `function` with the state of the run queue's CPU; `None` before the class is up.
-///
-/// This is the one way to that state: the lock of the run queue protects it. While the state is
-/// borrowed so is `rq`: `function` gets a shared reference, by which neither this nor anything that
-/// calls back into the class can be called. The run queue's clock is up to date: the core reads it
-/// before it calls the class.
-pub(crate) fn with_state<'a, R>(
-    rq: Pin<&'a mut RunQueue>,
-    function: impl FnOnce(&'a RunQueue, &'static Cpu, &'a mut State) -> R,
-) -> Option<R> {
-    // SAFETY: The run queue is locked; `set_cpu` wrote the pointer, to something static.
-    let cpu = unsafe { (*rq.as_ptr()).pbs.state.cast::<Cpu>().as_ref() }?;
-    // SAFETY: The state is reached by this function only, and through the one run queue of its CPU
-    // only, as `set_cpu` sees to. That is locked, as `rq` witnesses, which nobody else can use as
-    // long as the state is borrowed: so nobody comes here a second time.
-    let state = unsafe { &mut *cpu.state() };
-    let rq = rq.into_ref().get_ref();
-    state.begin_section(rq);
-    Some(function(rq, cpu, state))
 }

@@ -4,7 +4,9 @@
 //! structures, memory, tracepoints, records for user space.
 
 pub(crate) mod entity;
+pub(crate) mod published;
 pub(crate) mod sched_class;
 pub(crate) mod storage;
+pub(crate) mod table;
 pub(crate) mod trace;
 pub(crate) mod wire;

@@ -2,10 +2,8 @@
 
 //! The tracepoints `pbs:*`, of `include/trace/events/pbs.h`.
 
-use crate::{
-    pbs_core::{EventKind, PresentSlot},
-    percpu::events::Record,
-};
+use crate::pbs_core::{EventKind, PresentSlot};
+use kernel::bindings::pbs_event as Record;
 
 kernel::declare_trace! {
     /// A slot begins.

@@ -5,18 +5,21 @@
 //!
 //! All of this runs in process context on the CPU itself and sleeps.
 
+use super::control;
 use crate::{
-    linux::sched_class,
-    linux::sched_class::RunQueue,
+    linux::sched_class::{self, RunQueue},
     pbs_core::Rate,
     percpu::cpu::Cpu,
-    state::insn_clock::{self, Tier},
-    state::{insn_clock::TierCause, State},
+    state::{
+        insn_clock::{self, Tier, TierCause},
+        State,
+    },
 };
 use kernel::{
     clock::monotonic_ns,
     cpu::without_interrupts,
     perf_event::{CounterOptions, KernelCounter},
+    prelude::*,
 };
 
 /// Instructions in a turn of [`known_loop`].
@@ -110,13 +113,13 @@ fn counts(cpu: &Cpu) -> bool {
 
 /// Whether the counter interrupts when it overflows, in time and each time.
 fn interrupts(cpu: &'static Cpu) -> bool {
-    KernelCounter::with_overflow(cpu.number(), &ALL, cpu)
+    KernelCounter::with_overflow(cpu.number(), &ALL, &cpu.counter)
         .is_ok_and(|counter| (0..OVERFLOW_ROUNDS).all(|_| interrupts_once(cpu, &counter)))
 }
 
 fn interrupts_once(cpu: &Cpu, counter: &KernelCounter) -> bool {
     const PIECE: u64 = OVERFLOW_SLACK_INSNS / 5;
-    let before = cpu.overflows();
+    let before = cpu.counter.overflows();
     let set = without_interrupts(|off| counter.overflow_after(off, OVERFLOW_INSNS));
     if set.is_err() {
         return false;
@@ -124,7 +127,7 @@ fn interrupts_once(cpu: &Cpu, counter: &KernelCounter) -> bool {
     for _ in 0..(OVERFLOW_INSNS + OVERFLOW_SLACK_INSNS) / PIECE {
         known_loop(PIECE / INSNS_PER_TURN);
     }
-    cpu.overflows() != before
+    cpu.counter.overflows() != before
 }
 
 /// Finds the best way for this CPU to count, or the one that the command line asks for. The counters
@@ -145,7 +148,7 @@ pub(crate) fn find(cpu: &'static Cpu) -> Tier {
 pub(crate) fn counter(cpu: &'static Cpu, tier: Tier) -> Option<KernelCounter> {
     let user = CounterOptions::user_instructions();
     match tier {
-        Tier::PmuOverflow => KernelCounter::with_overflow(cpu.number(), &user, cpu).ok(),
+        Tier::PmuOverflow => KernelCounter::with_overflow(cpu.number(), &user, &cpu.counter).ok(),
         Tier::Pmu => KernelCounter::new(cpu.number(), &user).ok(),
         Tier::Clock => None,
     }
@@ -173,14 +176,14 @@ fn replace_counter(
 ///
 /// The caller keeps the CPU online, and used or not.
 pub(crate) fn recover(cpu: &'static Cpu) -> bool {
-    if cpu.tier() <= cpu.best_tier() || !cpu.is_used() {
+    if !cpu.counter.has_failed() || !cpu.usage.is_used() {
         return true;
     }
     let mut found = None;
     if kernel::cpu::call_on(cpu.number(), || found = Some(find(cpu))).is_err() {
         return false;
     }
-    let Some(tier) = found.filter(|tier| *tier < cpu.tier()) else {
+    let Some(tier) = found.filter(|tier| *tier < cpu.counter.tier()) else {
         // Not better than what there is.
         return false;
     };
@@ -196,5 +199,26 @@ pub(crate) fn recover(cpu: &'static Cpu) -> bool {
     });
     // Freed here, where that may sleep.
     drop(old);
-    installed.is_ok() && tier <= cpu.best_tier()
+    installed.is_ok() && tier <= cpu.counter.best_tier()
+}
+
+/// Declares the rate of a CPU, 0: as measured. A CPU that is offline begins with it when it comes up.
+/// Process context, without the control lock.
+pub(crate) fn declare_rate(cpu: &'static Cpu, insns_per_ms: u32) -> Result {
+    let control = control::get()?;
+    let _hotplug = kernel::cpu::hotplug_read_lock();
+    // A plan that is being prepared with the old rate would miss the new one.
+    let _control = control.lock_killable()?;
+    cpu.counter.set_declared_rate(insns_per_ms);
+    if !kernel::cpu::is_online(cpu.number()) {
+        return Ok(());
+    }
+    // On the CPU itself: what has been retired up to here is charged at the old rate.
+    sched_class::call_on(cpu.number(), || {
+        cpu.lock(|rq, cpu, state| {
+            state.charge(rq);
+            state.set_rate(cpu);
+            state.settle(rq, cpu);
+        });
+    })
 }

@@ -11,36 +11,34 @@
 //! pieces with the lock dropped between them: processes are copied while the old plan goes on
 //! ([`TakeOver`]), and threads whose process is gone are told afterwards.
 
+use super::{
+    control::{self, Control},
+    fronts::{self, Fronts},
+    recorder, usage,
+};
 use crate::{
-    linux::{
-        entity,
-        sched_class::{self, RunQueue, RunQueueGuard},
-        storage::{KernelMemory, CHARGED},
-    },
+    engine::emitter::Emitter,
+    linux::{entity, sched_class, storage::CHARGED},
     pbs_core::{
         self,
-        wire::{self, Message, Section},
-        Config, Event, EventKind, Input, Lease, Node, Plan, Rate, Refusal, Sink, TakeOver, Tap,
+        wire::{Message, Section},
+        Config, Event, EventKind, Input, Lease, Plan, Rate, Refusal, Sink, TakeOver, Tap,
     },
-    percpu::{cpu::Cpu, events::Emitter},
-    plans::{
-        calibrate,
-        fronts::{self, Fronts, Links},
-        global::{pbs, Control, Pbs},
-        usage,
+    percpu::{cpu::Cpu, cpus, drop_request::DropReason, works},
+    rings::events,
+    state::{
+        front::Links,
+        node::{KernelMemory, Node},
+        rows::Rows,
+        threads::Threads,
+        State,
     },
-    protect::watchdog::Why,
-    show::dump,
-    state::{insn_clock::Tier, rows::Rows, threads::Threads, State},
-    thread::attach,
+    thread::leave,
 };
-use core::fmt::Write;
 use kernel::{
     alloc::{KBox, KVVec, KVec},
-    bindings, c_str, clock,
-    cpuhp::CpuHotplug,
+    bindings, clock,
     prelude::*,
-    str::CStr,
     task_ext::{give_way, may_log},
 };
 
@@ -81,7 +79,7 @@ impl From<Refusal> for Refused {
 /// What a CPU gets in one step, and what it gave for it.
 struct Change {
     cpu: &'static Cpu,
-    node: Option<KBox<Node<KernelMemory>>>,
+    node: Option<KBox<Node>>,
     take_over: Option<TakeOver<KernelMemory>>,
     rows: Option<Rows>,
     threads: Option<Threads>,
@@ -97,7 +95,7 @@ struct Change {
     terms: Option<(Config, Rate)>,
     /// What happens to the CPU, and why.
     kind: EventKind,
-    why: Option<Why>,
+    why: Option<DropReason>,
     /// Why threads whose process is not in the new plan leave.
     reason: u16,
 }
@@ -110,32 +108,32 @@ impl Change {
     }
 }
 
-/// Installs a plan as it was written, whole or not at all; returns its id.
-pub(crate) fn install(bytes: KVVec<u8>) -> Result<u64, Refused> {
-    let pbs = pbs().ok_or(ENODEV)?;
+/// Installs a plan as it was written, whole or not at all; returns its id. `in_force` is called once
+/// it is in force, before threads are taken out that it has no place for.
+pub(crate) fn install(bytes: KVVec<u8>, in_force: impl FnOnce()) -> Result<u64, Refused> {
     let message = Message::parse::<KernelMemory>(&bytes)?;
     // What takes long comes first, with no lock held.
     let mut plans = KVec::new();
     for section in message.sections() {
-        active(pbs, &section)?;
+        active(&section)?;
         let plan = Plan::<KernelMemory>::build(&section)?;
         plans.push((section, plan), CHARGED).map_err(Error::from)?;
     }
     pbs_core::join(&mut plans)?;
     // Keeps the CPUs as they are; hotplug takes the control lock inside this one.
     let _hotplug = kernel::cpu::hotplug_read_lock();
-    let mut control = pbs.control.lock_killable()?;
+    let mut control = control::get()?.lock_killable()?;
     let mut changes: KVec<Change> = KVec::new();
     for (section, plan) in plans {
-        let change = prepare(pbs, &message, &section, plan, &control.config)?;
-        pbs.events.prepare(&mut control, change.cpu)?;
+        let change = prepare(&message, &section, plan, &control.config)?;
+        prepare_events(&mut control, change.cpu)?;
         // Without it the CPU is not recorded, which its recorder finds; the plan is none the worse.
-        let _ = pbs.inputs.prepare(&mut control, change.cpu);
+        let _ = recorder::prepare(&mut control, change.cpu);
         changes.push(change, CHARGED).map_err(Error::from)?;
     }
-    message.check_dealt(pbs.events.next_seq())?;
+    message.check_dealt(events::next_seq())?;
     for change in changes.iter_mut() {
-        only_here(pbs, &message, change)?;
+        only_here(&message, change)?;
         copy(change);
         follows(change)?;
     }
@@ -147,21 +145,21 @@ pub(crate) fn install(bytes: KVVec<u8>) -> Result<u64, Refused> {
     let kept = control.kept.number();
     for change in changes.iter_mut() {
         change.kept = kept;
-        put_in_force(change).inspect_err(|_| pbs.queue_ejection())?;
+        put_in_force(change).inspect_err(|_| works::eject_soon())?;
     }
-    fronts.tell_lost(pbs, &control.fronts);
+    fronts.tell_lost(&control.fronts);
     control.fronts = fronts;
     control
         .kept
         .keep(bytes, changes.iter().filter_map(Change::in_force));
     for change in changes.iter() {
-        fronts::tell_all(pbs, change.cpu);
+        fronts::tell_all(change.cpu);
         tell_lost(change);
     }
     drop(control);
-    pbs.begin_watch();
+    in_force();
     for change in changes.iter() {
-        attach::eject_leaving(change.cpu);
+        leave::eject_leaving(change.cpu);
     }
     Ok(plan_id)
 }
@@ -176,16 +174,25 @@ pub(crate) fn goes_on(id: u64) -> bool {
         .flatten()
             == Some(true)
     };
-    pbs().is_some_and(|pbs| pbs.cpus().any(goes_on))
+    cpus::all().any(goes_on)
+}
+
+/// Makes the ring of events of a CPU that has none. Sleeps.
+fn prepare_events(_control: &mut Control, cpu: &Cpu) -> Result {
+    if events::of_cpu(cpu.number()).is_none() {
+        let ring = events::add(cpu.number())?;
+        cpu.lock(|_, _, state| state.events.write_to(ring));
+    }
+    Ok(())
 }
 
 /// The CPU of a section, if it takes tasks.
-fn active(pbs: &Pbs, section: &Section<'_>) -> Result<&'static Cpu, Refused> {
+fn active(section: &Section<'_>) -> Result<&'static Cpu, Refused> {
     let no_cpu = || Refused::NoCpu {
         cpu: section.cpu(),
         offset_bytes: section.offset_bytes() as u64,
     };
-    let cpu = pbs.cpu(section.cpu()).ok_or_else(no_cpu)?;
+    let cpu = cpus::get(section.cpu()).ok_or_else(no_cpu)?;
     if !kernel::cpu::is_active(cpu.number()) {
         return Err(no_cpu());
     }
@@ -194,14 +201,13 @@ fn active(pbs: &Pbs, section: &Section<'_>) -> Result<&'static Cpu, Refused> {
 
 /// Builds what the CPU of a section gets; `plan` is what the section says.
 fn prepare(
-    pbs: &Pbs,
     message: &Message<'_>,
     section: &Section<'_>,
     plan: Plan<KernelMemory>,
     default: &Config,
 ) -> Result<Change, Refused> {
     give_way()?;
-    let cpu = active(pbs, section)?;
+    let cpu = active(section)?;
     let before = cpu
         .lock(|_, _, state| Some(state.threads.as_ref()?.rows().processes()))
         .flatten();
@@ -212,12 +218,12 @@ fn prepare(
     };
     // Nobody else changes them, as long as the control lock is held.
     let mut old_rows = Rows::new(before.unwrap_or(0))?;
-    with_locked(cpu, |_, _, state| {
+    cpu.lock_for_change(|_, _, state| {
         old_rows.copy_from(state.threads.as_ref()?.rows());
         Some(())
     });
     let rows = Rows::following(&old_rows, plan.processes().iter().map(|process| process.id))?;
-    let rate = cpu.rate();
+    let rate = cpu.counter.rate();
     let config = message.config(rate).unwrap_or(*default);
     let node = Node::new(plan, config, rate, message.plan_id(), clock::monotonic_ns())
         .map_err(|_| ENOMEM)?;
@@ -270,27 +276,12 @@ const MAX_ROUNDS: u32 = 64;
 /// How many processes of another plan are looked up with the run queue locked.
 const SOUGHT_A_LOCK: usize = 32;
 
-/// Calls `function` with the run queue of a CPU locked, for a change of its plan, and keeps the
-/// longest time that such a call took.
-pub(crate) fn with_locked<R>(
-    cpu: &Cpu,
-    function: impl FnOnce(&RunQueue, &'static Cpu, &mut State) -> R,
-) -> Option<R> {
-    cpu.lock(|rq, cpu, state| {
-        let since_ns = clock::monotonic_ns();
-        let result = function(rq, cpu, state);
-        let took_ns = clock::monotonic_ns().saturating_sub(since_ns);
-        state.longest.note_swap(took_ns);
-        result
-    })
-}
-
 /// Checks that no CPU that keeps its plan has a process of the new one that has not ended.
-fn only_here(pbs: &Pbs, message: &Message<'_>, change: &Change) -> Result<(), Refused> {
+fn only_here(message: &Message<'_>, change: &Change) -> Result<(), Refused> {
     let Some(node) = &change.node else {
         return Ok(());
     };
-    for cpu in pbs.cpus() {
+    for cpu in cpus::all() {
         if message
             .sections()
             .any(|section| section.cpu() == cpu.number())
@@ -299,7 +290,7 @@ fn only_here(pbs: &Pbs, message: &Message<'_>, change: &Change) -> Result<(), Re
         }
         for processes in node.plan().processes().chunks(SOUGHT_A_LOCK) {
             give_way()?;
-            let common = with_locked(cpu, |_, _, state| {
+            let common = cpu.lock_for_change(|_, _, state| {
                 let theirs = state.node.as_ref()?;
                 let lives = |id: u32| {
                     let info = theirs.process(theirs.plan().find(id)?)?;
@@ -329,9 +320,9 @@ fn copy(change: &mut Change) {
         // From the first CPU on that has the new plan it is for all: who is killed meanwhile has
         // written it.
         let _ = give_way();
-        let copied = with_locked(change.cpu, |_, _, state| {
-            Some(take_over.copy(state.node.as_deref_mut()?, new))
-        });
+        let copied = change
+            .cpu
+            .lock_for_change(|_, _, state| Some(take_over.copy(state.node.as_deref_mut()?, new)));
         if copied.flatten() != Some(true) {
             return;
         }
@@ -345,7 +336,7 @@ fn copy(change: &mut Change) {
 }
 
 /// A process that the new plan leaves no task has nothing to wait for.
-fn keep_threads(rows: &mut Rows, new: &Node<KernelMemory>, process: u32) {
+fn keep_threads(rows: &mut Rows, new: &Node, process: u32) {
     let keep = new.process(process).is_some_and(|info| !info.done);
     rows.keep_threads(process, keep);
 }
@@ -380,7 +371,7 @@ fn put_in_force(change: &mut Change) -> Result {
 /// Puts the new plan in place of the old one, on its CPU, if no more than `most` processes are left
 /// to be copied; `change` gets the old one.
 fn swap(change: &mut Change, most: usize) -> bool {
-    with_locked(change.cpu, |rq, cpu, state| {
+    change.cpu.lock_for_change(|rq, cpu, state| {
         state.charge(rq);
         state.sample_memory(rq, cpu);
         let now_ns = state.clock.now_ns();
@@ -389,7 +380,7 @@ fn swap(change: &mut Change, most: usize) -> bool {
             match (state.node.as_deref_mut(), &mut change.take_over) {
                 (Some(old), Some(take_over)) => {
                     let rows = &mut change.rows;
-                    let applied = |new: &Node<KernelMemory>, process| {
+                    let applied = |new: &Node, process| {
                         if let Some(rows) = rows {
                             keep_threads(rows, new, process);
                         }
@@ -414,7 +405,7 @@ fn swap(change: &mut Change, most: usize) -> bool {
         }
         state.events.swap_links(&mut change.links);
         entity::set_plan(rq, state.node.is_some());
-        cpu.set_has_plan(state.node.is_some());
+        cpu.usage.set_has_plan(state.node.is_some());
         state.lease = Lease::new(change.lease_ns, now_ns);
         if let Some(lease) = &state.lease {
             cpu.lease.start_abs(lease.end_ns());
@@ -447,7 +438,7 @@ fn swap(change: &mut Change, most: usize) -> bool {
             let mut event = Event::new(change.kind, now_ns);
             if let Some(why) = change.why {
                 event.reason = why as u16;
-                cpu.set_dropped(why);
+                cpu.drop_request.set_last(why);
             }
             event.value = state
                 .node
@@ -469,7 +460,7 @@ fn tell_lost(change: &Change) {
     let mut from = Some(0);
     while let Some(process) = from {
         let _ = give_way();
-        let next = with_locked(change.cpu, |rq, cpu, state| {
+        let next = change.cpu.lock_for_change(|rq, cpu, state| {
             let next = tell_some_lost(change, cpu, state, process);
             state.preempt(rq);
             next
@@ -502,7 +493,11 @@ fn tell_some_lost(change: &Change, cpu: &Cpu, state: &mut State, from: u32) -> O
 
 /// Takes the plan of a CPU away, if it has one, and tells its threads to leave; the CPU is online.
 /// `why`: the plan is dropped, and not the CPU gone.
-fn remove(pbs: &Pbs, control: &mut Control, cpu: &'static Cpu, why: Option<Why>) -> Result<bool> {
+pub(crate) fn remove(
+    control: &mut Control,
+    cpu: &'static Cpu,
+    why: Option<DropReason>,
+) -> Result<bool> {
     let (kind, reason) = match why {
         Some(why) => (EventKind::PlanDropped, why.of_threads()),
         None => (EventKind::CpuGone, bindings::pbs_eject_PBS_EJECT_CPU_GONE),
@@ -523,18 +518,17 @@ fn remove(pbs: &Pbs, control: &mut Control, cpu: &'static Cpu, why: Option<Why>)
         reason: reason as u16,
     };
     put_in_force(&mut change)?;
-    control.fronts.leave(pbs, cpu.number());
+    control.fronts.leave(cpu.number());
     tell_lost(&change);
     Ok(change.node.is_some())
 }
 
 /// Drops the plan of a CPU; its threads go back to the fair class.
 pub(crate) fn drop_plan(number: u32) -> Result {
-    let pbs = pbs().ok_or(ENODEV)?;
-    let cpu = pbs.cpu(number).ok_or(ENODEV)?;
+    let cpu = cpus::get(number).ok_or(ENODEV)?;
     let _hotplug = kernel::cpu::hotplug_read_lock();
-    let mut control = pbs.control.lock_killable()?;
-    let removed = remove(pbs, &mut control, cpu, Some(Why::Call))?;
+    let mut control = control::get()?.lock_killable()?;
+    let removed = remove(&mut control, cpu, Some(DropReason::Call))?;
     drop(control);
     // Before its threads, which may be more than the log takes.
     if removed && may_log() {
@@ -543,10 +537,10 @@ pub(crate) fn drop_plan(number: u32) -> Result {
             kernel::current!().pid()
         );
     }
-    attach::eject_leaving(cpu);
-    match pbs.control.lock_killable() {
+    leave::eject_leaving(cpu);
+    match control::get()?.lock_killable() {
         Ok(mut control) => usage::give_back(&mut control, cpu),
-        Err(_) => pbs.queue_ejection(),
+        Err(_) => works::eject_soon(),
     }
     if removed {
         Ok(())
@@ -557,7 +551,7 @@ pub(crate) fn drop_plan(number: u32) -> Result {
 
 /// The lease of the plan of a CPU begins anew, if it has one.
 pub(crate) fn renew(number: u32) -> Result {
-    let cpu = pbs().and_then(|pbs| pbs.cpu(number)).ok_or(ENODEV)?;
+    let cpu = cpus::get(number).ok_or(ENODEV)?;
     let renewed = cpu.lock(|_, _, state| {
         state.node.as_ref()?;
         let now_ns = state.clock.now_ns();
@@ -568,146 +562,4 @@ pub(crate) fn renew(number: u32) -> Result {
         Some(())
     });
     renewed.flatten().ok_or(ENOENT)
-}
-
-/// Drops the plan of a CPU if somebody has asked for that, and says so in the log.
-pub(crate) fn drop_asked(pbs: &Pbs, cpu: &'static Cpu) {
-    let _hotplug = kernel::cpu::hotplug_read_lock();
-    let mut control = pbs.control.lock();
-    let Some(why) = cpu.take_drop() else { return };
-    // What is wrong is to be seen only as long as the plan is there.
-    let logs = may_log();
-    let text = (logs && why.is_fault()).then(|| dump::text(cpu));
-    // It fails if the CPU has gone offline, and so has the plan.
-    let removed = remove(pbs, &mut control, cpu, Some(why)).unwrap_or(false);
-    drop(control);
-    if removed {
-        // Elsewhere than here: who takes long to be taken out keeps no other CPU waiting.
-        pbs.queue_ejection();
-        if logs {
-            pr_err!(
-                "CPU {}: the plan was dropped: {}\n",
-                cpu.number(),
-                why.text()
-            );
-        }
-        if let Some(text) = text {
-            let text = core::str::from_utf8(&text).unwrap_or_default();
-            let _ = dump::Log::new().write_str(text);
-        }
-    }
-}
-
-/// How many slots, or edges, are copied with the run queue locked.
-const SLOTS_A_LOCK: usize = 128;
-
-/// The plan of a CPU, as a plan of one CPU with its configuration.
-pub(crate) fn read_back(number: u32) -> Result<KVVec<u8>> {
-    let pbs = pbs().ok_or(ENODEV)?;
-    // With it nobody replaces the plan between two locks of the run queue.
-    let _control = pbs.control.lock_killable()?;
-    let cpu = pbs.cpu(number).ok_or(ENODEV)?;
-    let (header, config, record) = with_locked(cpu, |_, _, state| {
-        let node = state.node.as_ref()?;
-        let plan = node.plan();
-        let header = wire::encode::Header {
-            plan_id: node.plan_id(),
-            total_bytes: plan.encoded_bytes(),
-            nr_cpus: 1,
-            with_config: true,
-            lease_ns: state.lease.map_or(0, |lease| lease.length_ns()),
-            memory_bytes: plan.memory_bytes(),
-            ..wire::encode::Header::default()
-        };
-        Some((header, *node.config(), plan.cpu_record(number)))
-    })
-    .flatten()
-    .ok_or(ENOENT)?;
-    let mut out = KVVec::with_capacity(header.total_bytes as usize, CHARGED)?;
-    out.extend_from_slice(&header.bytes(), CHARGED)?;
-    out.extend_from_slice(&wire::encode::config(&config), CHARGED)?;
-    out.extend_from_slice(&record.bytes(), CHARGED)?;
-    for index in 0..record.nr_processes {
-        give_way()?;
-        let process = with_locked(cpu, |_, _, state| {
-            state.node.as_ref()?.plan().process(index).copied()
-        })
-        .flatten()
-        .ok_or(ENOENT)?;
-        out.extend_from_slice(&process.record().bytes(), CHARGED)?;
-    }
-    let mut piece = [0; SLOTS_A_LOCK * wire::SLOT_BYTES];
-    for first in (0..record.nr_slots as usize).step_by(SLOTS_A_LOCK) {
-        give_way()?;
-        let used = with_locked(cpu, |_, _, state| {
-            let plan = state.node.as_ref()?.plan();
-            let slots = plan.slots().iter().skip(first);
-            let mut used = 0;
-            for (slot, place) in slots.zip(piece.chunks_exact_mut(wire::SLOT_BYTES)) {
-                let process = plan.process(slot.process);
-                let id = process.map_or(wire::IDLE, |process| process.id);
-                place.copy_from_slice(&wire::encode::slot(slot.length_insns, id, slot.task));
-                used += wire::SLOT_BYTES;
-            }
-            Some(used)
-        })
-        .flatten()
-        .ok_or(ENOENT)?;
-        out.extend_from_slice(piece.get(..used).unwrap_or_default(), CHARGED)?;
-    }
-    for first in (0..record.nr_edges as u32).step_by(SLOTS_A_LOCK) {
-        give_way()?;
-        let used = with_locked(cpu, |_, _, state| {
-            let plan = state.node.as_ref()?.plan();
-            let edges = first..plan.edges().len() as u32;
-            let mut used = 0;
-            for (edge, place) in edges.zip(piece.chunks_exact_mut(wire::EDGE_BYTES)) {
-                place.copy_from_slice(&plan.edge_record(edge));
-                used += wire::EDGE_BYTES;
-            }
-            Some(used)
-        })
-        .flatten()
-        .ok_or(ENOENT)?;
-        out.extend_from_slice(piece.get(..used).unwrap_or_default(), CHARGED)?;
-    }
-    Ok(out)
-}
-
-/// A CPU is about to be deactivated: its plan goes, and its threads while it still runs them.
-#[no_mangle]
-extern "C" fn sched_pbs_cpu_deactivate(number: u32) {
-    let Some(pbs) = pbs() else { return };
-    let Some(cpu) = pbs.cpu(number) else { return };
-    let mut control = pbs.control.lock();
-    if let Err(error) = remove(pbs, &mut control, cpu, None) {
-        pr_warn!("CPU {number}: could not take its plan away: {error:?}\n");
-    }
-    drop(control);
-    attach::eject_leaving(cpu);
-    usage::give_back(&mut pbs.control.lock(), cpu);
-}
-
-/// Finds out how a CPU that comes up can count, and takes it the counter when it goes.
-pub(crate) struct CpuUp;
-
-impl CpuHotplug for CpuUp {
-    const NAME: &'static CStr = c_str!("sched/pbs:online");
-
-    fn online(number: u32) -> Result {
-        let cpu = pbs().and_then(|pbs| pbs.cpu(number)).ok_or(ENODEV)?;
-        let rate = calibrate::measure_rate();
-        cpu.set_found(calibrate::find(cpu), &rate);
-        let mut rq = RunQueueGuard::lock(cpu.id());
-        entity::set_cpu(rq.as_mut(), cpu);
-        entity::with_state(rq.as_mut(), |_, cpu, state| state.set_rate(cpu));
-        Ok(())
-    }
-
-    fn offline(number: u32) -> Result {
-        let cpu = pbs().and_then(|pbs| pbs.cpu(number)).ok_or(ENODEV)?;
-        // It has one only if a thread is left that could not be taken out of the class.
-        drop(cpu.lock(|_, _, state| state.insn_clock.install(None, Tier::Clock)));
-        Ok(())
-    }
 }

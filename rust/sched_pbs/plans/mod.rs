@@ -4,6 +4,11 @@
 
 pub(crate) mod calibrate;
 pub(crate) mod change;
+pub(crate) mod control;
 pub(crate) mod fronts;
-pub(crate) mod global;
+pub(crate) mod hotplug;
+pub(crate) mod kept;
+pub(crate) mod read_back;
+pub(crate) mod recorder;
 pub(crate) mod usage;
+pub(crate) mod works;

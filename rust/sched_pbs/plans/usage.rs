@@ -7,27 +7,27 @@
 //! belong to others. All of this is done in process context, with the lock of CPU hotplug and the
 //! control mutex held.
 
+use super::{
+    calibrate,
+    control::{self, Control},
+};
 use crate::{
     linux::entity,
     pbs_core::EventKind,
-    percpu::cpu::Cpu,
-    plans::{
-        calibrate,
-        global::{Control, Pbs},
-    },
+    percpu::{cpu::Cpu, cpus},
     state::insn_clock::{Tier, TierCause},
 };
 
 /// The CPU is about to get a plan.
 pub(crate) fn take(_control: &mut Control, cpu: &'static Cpu) {
-    if !cpu.set_used(true) {
+    if !cpu.usage.set_used(true) {
         entity::use_class(true);
-    } else if cpu.tier() == Tier::Clock || has_counter(cpu) {
+    } else if cpu.counter.tier() == Tier::Clock || has_counter(cpu) {
         // It counts, or will be tried again. A CPU that has gone and come has no counter, even if a
         // thread of its plan was left.
         return;
     }
-    let tier = cpu.best_tier();
+    let tier = cpu.counter.best_tier();
     let mut counter = calibrate::counter(cpu, tier);
     // If it is not to be had, that is found out as of one that fails later: the first look at it
     // says so.
@@ -42,11 +42,11 @@ pub(crate) fn give_back(_control: &mut Control, cpu: &'static Cpu) {
     if !may_give_back(cpu) {
         return;
     }
-    cpu.set_used(false);
-    let best = cpu.best_tier();
+    cpu.usage.set_used(false);
+    let best = cpu.counter.best_tier();
     let counter = cpu.lock(|rq, cpu, state| {
         entity::set_plan(rq, false);
-        if cpu.tier() != best {
+        if cpu.counter.tier() != best {
             let cause = TierCause::Returned as u16;
             state.tell(cpu, EventKind::Tier, None, cause, best as u64, 0);
         }
@@ -55,18 +55,19 @@ pub(crate) fn give_back(_control: &mut Control, cpu: &'static Cpu) {
     // Outside the lock, as it sleeps.
     drop(counter);
     // That is how it will try to count again.
-    cpu.set_tier(best);
+    cpu.counter.set_tier(best);
     entity::use_class(false);
 }
 
 /// The same for all CPUs. Takes both locks.
-pub(crate) fn give_all_back(pbs: &Pbs) {
-    if !pbs.cpus().any(may_give_back) {
+pub(crate) fn give_all_back() {
+    let Ok(control) = control::get() else { return };
+    if !cpus::all().any(may_give_back) {
         return;
     }
     let _hotplug = kernel::cpu::hotplug_read_lock();
-    let mut control = pbs.control.lock();
-    for cpu in pbs.cpus() {
+    let mut control = control.lock();
+    for cpu in cpus::all() {
         give_back(&mut control, cpu);
     }
 }
@@ -76,5 +77,5 @@ fn has_counter(cpu: &Cpu) -> bool {
 }
 
 fn may_give_back(cpu: &Cpu) -> bool {
-    cpu.is_used() && cpu.lock(|_, _, state| state.is_unused()) != Some(false)
+    cpu.usage.is_used() && cpu.lock(|_, _, state| state.is_unused()) != Some(false)
 }

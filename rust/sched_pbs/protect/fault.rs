@@ -39,7 +39,9 @@ mod provoked {
             // The counter was on the PMU for a part of the time.
             "multiplex" => on_counter(cpu, |_, clock| clock.pretend_multiplexed()),
             // The counter's interrupts do not come.
-            "silence" => on_counter(cpu, |_, clock| clock.counter().map(|_| cpu.silence())),
+            "silence" => on_counter(cpu, |_, clock| {
+                clock.counter().map(|_| cpu.counter.silence())
+            }),
             "decision" => fail(cpu, Fault::Decision),
             "wake_up" => fail(cpu, Fault::WakeUp),
             "timer" => fail(cpu, Fault::Timer),
@@ -63,7 +65,7 @@ mod provoked {
     fn hog(cpu: &'static Cpu) -> Result {
         kernel::cpu::stop_on(cpu.id(), || {
             let since_ns = clock::monotonic_ns();
-            while cpu.has_plan() && clock::monotonic_ns() - since_ns < HOG_NS {
+            while cpu.usage.has_plan() && clock::monotonic_ns() - since_ns < HOG_NS {
                 core::hint::spin_loop();
             }
         })

@@ -6,10 +6,10 @@
 //! held. A run queue that stays locked is not waited for, so this can be called anywhere.
 
 use crate::{
-    linux::{entity, sched_class::RunQueueGuard},
+    linux::sched_class::RunQueueGuard,
     pbs_core::{EventKind, Grant},
-    percpu::cpu::Cpu,
-    plans::global::pbs,
+    percpu::{access, cpu::Cpu},
+    rings::events,
     state::{
         threads::{Parked, Seat, SeatNumber},
         State,
@@ -41,7 +41,7 @@ fn look<R>(cpu: &Cpu, tries: usize, function: impl FnOnce(&mut State) -> R) -> O
         rq
     })?;
     rq.update_clock();
-    entity::with_state(rq.as_mut(), |_, _, state| function(state))
+    access::with_state(rq.as_mut(), |_, _, state| function(state))
 }
 
 /// What there is once.
@@ -139,17 +139,17 @@ impl Thread {
 /// Writes what there is of a CPU, and of at most `most_threads` threads.
 pub(crate) fn write(out: &mut impl Write, cpu: &Cpu, most_threads: usize) -> fmt::Result {
     let number = cpu.number();
-    let tier = cpu.tier().name();
+    let tier = cpu.counter.tier().name();
     write!(
         out,
         "cpu {number} tier {tier} overflows {}",
-        cpu.overflows()
+        cpu.counter.overflows()
     )?;
     writeln!(
         out,
         " timer_interrupts {} dropped {}",
-        cpu.timer_interrupts(),
-        cpu.dropped().map_or("no", |why| why.name())
+        cpu.alarm.interrupts(),
+        cpu.drop_request.last().map_or("no", |why| why.name())
     )?;
     match look(cpu, TRIES, Head::of) {
         None => writeln!(out, "  its run queue is locked")?,
@@ -161,7 +161,7 @@ pub(crate) fn write(out: &mut impl Write, cpu: &Cpu, most_threads: usize) -> fmt
     }
     write!(out, "  counts")?;
     for kind in EventKind::ALL {
-        let count = cpu.count(kind as usize);
+        let count = cpu.counts.get(kind as usize);
         if count != 0 {
             write!(out, " {} {count}", kind.name())?;
         }
@@ -297,7 +297,7 @@ impl fmt::Display for Number {
 }
 
 fn write_events(out: &mut impl Write, cpu: &Cpu) -> fmt::Result {
-    let Some(ring) = pbs().and_then(|pbs| pbs.events.of_cpu(cpu.number())) else {
+    let Some(ring) = events::of_cpu(cpu.number()) else {
         return Ok(());
     };
     let (tail, head) = ring.bounds();

@@ -12,8 +12,7 @@ use crate::{
             RunQueue, RunQueueGuard,
         },
     },
-    percpu::cpu::Cpu,
-    plans::global::pbs,
+    percpu::{access, cpu::Cpu, cpus},
     state::{threads::Threads, State},
 };
 use core::ffi::c_int;
@@ -44,15 +43,13 @@ unsafe extern "C" fn sched_pbs_place(
 }
 
 fn place_of(task: &Task, wait: bool) -> Result<pbs_place> {
-    let cpu = entity::seat_cpu(task)
-        .and_then(|number| pbs()?.cpu(number))
-        .ok_or(ESRCH)?;
+    let cpu = entity::seat_cpu(task).and_then(cpus::get).ok_or(ESRCH)?;
     let mut rq = if wait {
         RunQueueGuard::lock(cpu.id())
     } else {
         RunQueueGuard::try_lock(cpu.id()).ok_or(EBUSY)?
     };
-    let place = entity::with_state(rq.as_mut(), |rq, cpu, state| place_in(rq, cpu, state, task));
+    let place = access::with_state(rq.as_mut(), |rq, cpu, state| place_in(rq, cpu, state, task));
     place.flatten().ok_or(ESRCH)
 }
 
@@ -80,7 +77,7 @@ fn place_in(rq: &RunQueue, cpu: &Cpu, state: &State, task: &Task) -> Option<pbs_
 /// `standing` is valid for writes. The caller has no run queue locked, and is not in an NMI.
 #[no_mangle]
 unsafe extern "C" fn sched_pbs_standing(number: u32, standing: *mut pbs_standing) -> bool {
-    let Some(cpu) = pbs().and_then(|pbs| pbs.cpu(number)) else {
+    let Some(cpu) = cpus::get(number) else {
         return false;
     };
     let found = cpu.lock(|_, _, state| standing_of(state)).flatten();

@@ -4,7 +4,8 @@
 
 use crate::{
     pbs_core::{wire, Presence, ProcessInfo},
-    plans::{change::with_locked, global::pbs},
+    plans::control,
+    rings::events,
     thread::attach,
 };
 use kernel::{bindings, prelude::*};
@@ -14,17 +15,16 @@ use kernel::{bindings, prelude::*};
 /// Of two CPUs that have it, which only one that has ended there can be, it is the one where it
 /// lives. Each lock is for one process.
 pub(crate) fn ask(id: u32) -> Result<bindings::pbs_process> {
-    let pbs = pbs().ok_or(ENODEV)?;
     // With it nobody moves the process to another CPU meanwhile.
-    let _control = pbs.control.lock_killable()?;
-    let cpu = attach::cpu_of(pbs, id).ok_or(ENOENT)?;
-    let known = with_locked(cpu, |_, _, state| {
+    let _control = control::get()?.lock_killable()?;
+    let cpu = attach::cpu_of(id).ok_or(ENOENT)?;
+    let known = cpu.lock_for_change(|_, _, state| {
         let node = state.node.as_ref()?;
         let process = node.plan().find(id)?;
         let info = node.process(process)?;
         let after = node.waits_for(process);
         // What is told of this CPU gets its number under this lock.
-        Some((info, after, node.plan_id(), pbs.events.next_seq()))
+        Some((info, after, node.plan_id(), events::next_seq()))
     });
     let (info, after, plan_id, next_seq) = known.flatten().ok_or(ENOENT)?;
     let (after_process, after_task) = after.unwrap_or((wire::IDLE, wire::NO_TASK));

@@ -7,9 +7,11 @@
 //! How a decision of the policy becomes scheduling is in [`engine`](crate::engine).
 
 pub(crate) mod faults;
+pub(crate) mod front;
 pub(crate) mod insn_clock;
 pub(crate) mod longest;
 pub(crate) mod memory;
+pub(crate) mod node;
 pub(crate) mod occupancy;
 pub(crate) mod reading;
 pub(crate) mod rows;
@@ -18,18 +20,19 @@ pub(crate) mod threads;
 pub(crate) mod timer;
 pub(crate) mod turn;
 pub(crate) mod watch;
+pub(crate) mod writer;
 
 use crate::{
-    linux::{sched_class::RunQueue, storage::KernelMemory},
-    pbs_core::{Lease, Node, Presence},
-    percpu::events::Writer,
-    user::inputs::Tap,
+    linux::sched_class::RunQueue,
+    pbs_core::{Lease, Presence},
+    rings::inputs::Tap,
 };
 use faults::Faults;
 use insn_clock::InsnClock;
 use kernel::alloc::KBox;
 use longest::Longest;
 use memory::Memory;
+use node::Node;
 use occupancy::Occupancy;
 use reading::Reading;
 use rows::Row;
@@ -38,12 +41,13 @@ use threads::{Seat, SeatNumber, Threads};
 use timer::Timer;
 use turn::Turn;
 use watch::Watch;
+use writer::Writer;
 
 /// What the lock of the CPU's run queue protects.
 #[derive(Default)]
 pub(crate) struct State {
     /// The plan and its progress; `None`: no plan.
-    pub(crate) node: Option<KBox<Node<KernelMemory>>>,
+    pub(crate) node: Option<KBox<Node>>,
     /// The lease of the plan, if it has one.
     pub(crate) lease: Option<Lease>,
     /// The attached threads; `None` until the first plan comes.
@@ -84,7 +88,7 @@ impl State {
     /// Whether no thread is attached, nor can be: there is no plan, or it has ended with all that is
     /// in it.
     pub(crate) fn is_unused(&self) -> bool {
-        let over = |node: &Node<KernelMemory>| node.ended() && node.unfinished() == 0;
+        let over = |node: &Node| node.ended() && node.unfinished() == 0;
         self.threads.as_ref().map_or(0, Threads::used) == 0
             && self.node.as_deref().map_or(true, over)
     }

@@ -16,7 +16,11 @@ use super::{
     memory::Sample,
     rows::{Row, Rows, NO_ROW, ROWS},
 };
-use crate::{linux::storage::table, pbs_core::Presence};
+pub(crate) use crate::linux::entity::{SeatNumber, NO_SEAT};
+use crate::{
+    linux::{entity::NUMBER_BITS, storage::table},
+    pbs_core::Presence,
+};
 use core::{num::NonZeroU64, ops::Range};
 use kernel::{
     alloc::{KVBox, KVVec},
@@ -31,12 +35,6 @@ use kernel::{
 /// The task work that makes a thread wait at the edge of user space: see
 /// [`park`](crate::thread::park).
 pub(crate) struct Stop;
-
-/// Number of a seat; [`NO_SEAT`] is none.
-pub(crate) type SeatNumber = u32;
-
-/// No seat: zeroed memory means this.
-pub(crate) const NO_SEAT: SeatNumber = 0;
 
 /// How many threads may be attached to one CPU's plan at a time.
 pub(crate) const MAX_THREADS: usize = 4096;
@@ -588,4 +586,5 @@ fn place(number: SeatNumber) -> usize {
     number as usize % MAX_THREADS
 }
 
+const _: () = assert!(MAX_THREADS < 1 << NUMBER_BITS);
 const _: () = assert!(MAX_THREADS.is_power_of_two() && core::mem::size_of::<Seat>() == 128);

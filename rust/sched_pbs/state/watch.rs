@@ -2,8 +2,10 @@
 
 //! The observations of the watchdog on one CPU.
 
-use super::threads::{SeatNumber, NO_SEAT};
-use crate::{linux::storage::KernelMemory, pbs_core::Node};
+use super::{
+    node::Node,
+    threads::{SeatNumber, NO_SEAT},
+};
 
 /// How many processes one look searches for contradictions: some ten microseconds' worth.
 const PROCESSES_A_LOOK: u32 = 64;
@@ -55,7 +57,7 @@ impl Default for Watch {
 impl Watch {
     /// Searches some processes, and what there is once, for contradictions. Returns whether there is
     /// one.
-    pub(crate) fn search(&mut self, node: &Node<KernelMemory>) -> bool {
+    pub(crate) fn search(&mut self, node: &Node) -> bool {
         let first = self.process;
         let next = first + PROCESSES_A_LOOK;
         self.contradiction = node.contradiction(first, PROCESSES_A_LOOK);

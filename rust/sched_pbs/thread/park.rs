@@ -10,18 +10,19 @@
 //! ptrace, the freezer and `kill` work as ever: a thread that has a signal to handle is let through,
 //! and is sent to wait again if it reaches user space.
 
+use super::leave;
 use crate::{
+    engine::lock::finish,
     linux::{
         entity,
         sched_class::{RunQueue, RunQueueGuard, Sleep},
         storage::CHARGED,
     },
-    percpu::cpu::{finish, Cpu},
+    percpu::cpu::Cpu,
     state::{
         threads::{Parked, SeatNumber, Stop},
         State,
     },
-    thread::attach,
 };
 use kernel::{
     current,
@@ -31,11 +32,9 @@ use kernel::{
     task_work::{self, TaskWork, TaskWorkCallback},
 };
 
-impl Stop {
-    /// A task work for one thread. Sleeps.
-    pub(crate) fn new() -> Result<Arc<TaskWork<Stop>>> {
-        Arc::pin_init(TaskWork::new(Stop), CHARGED)
-    }
+/// The task work that makes one thread wait. Sleeps.
+pub(crate) fn new_stop() -> Result<Arc<TaskWork<Stop>>> {
+    Arc::pin_init(TaskWork::new(Stop), CHARGED)
 }
 
 impl TaskWorkCallback for Stop {
@@ -86,7 +85,7 @@ pub(crate) fn wait(task: &Task, mut step: Step, place: Place) {
                     return;
                 }
             }
-            Step::Leave => return attach::leave_as_told(task),
+            Step::Leave => return leave::leave_as_told(task),
             Step::GoOn => return,
         }
         let next = finish(RunQueueGuard::lock_local(), |rq, cpu, state| {

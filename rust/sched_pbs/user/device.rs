@@ -10,13 +10,16 @@ use crate::{
         wire::{self, Wire},
     },
     pbs_core::{wire as format, Errno},
-    percpu::events::{self, Reader},
-    plans::{
-        change,
-        global::{self, pbs},
-    },
+    percpu::cpus,
+    plans::{change, read_back},
+    protect::watchdog,
+    rings::events::{self, Reader},
     show::process,
-    thread::attach::{self, NotEnded},
+    thread::{
+        attach,
+        end::{self, NotEnded},
+        leave,
+    },
 };
 use core::{
     fmt::{self, Write},
@@ -220,7 +223,7 @@ fn write_plan(file: &File, user: &mut IovIterSource<'_>) -> Result<usize> {
     }
     let _writer = Writer::new(file)?;
     let bytes = take_in(user)?;
-    let plan_id = change::install(bytes).map_err(|refused| match refused {
+    let plan_id = change::install(bytes, watchdog::begin).map_err(|refused| match refused {
         change::Refused::Plan(refusal) => {
             let error = match refusal.errno() {
                 Errno::Invalid => EINVAL,
@@ -316,7 +319,7 @@ fn end_task(file: &File, arg: usize) -> Result {
     let answer = arg.wrapping_add(offset_of!(bindings::pbs_task_end, next_task));
     put_user_u32(bindings::PBS_NO_TASK, answer)?;
     let expected = (request.task != bindings::PBS_NO_TASK).then_some(request.task);
-    let ended = attach::end_task(current!(), expected).map_err(|refused| match refused {
+    let ended = end::end_task(current!(), expected).map_err(|refused| match refused {
         NotEnded::NotAttached => file.refuse(
             ESRCH,
             format_args!("the caller is not attached to a plan process"),
@@ -342,7 +345,7 @@ fn get_plan(file: &File, arg: usize) -> Result {
     privileged(file)?;
     let mut request: bindings::pbs_get_plan = wire::get(arg)?;
     no_reserved(file, &[request.reserved])?;
-    let plan = change::read_back(request.cpu).map_err(|error| {
+    let plan = read_back::read_back(request.cpu).map_err(|error| {
         if error == ENOENT {
             file.refuse(ENOENT, format_args!("CPU {} has no plan", request.cpu))
         } else {
@@ -382,17 +385,17 @@ fn get_process(file: &File, arg: usize) -> Result {
 }
 
 fn info() -> Result<bindings::pbs_info> {
-    let events = &pbs().ok_or(ENODEV)?.events;
+    let events = events::get().ok_or(ENODEV)?;
     Ok(bindings::pbs_info {
         version: bindings::PBS_VERSION,
-        tier: global::tier() as u32,
+        tier: cpus::tier() as u32,
         max_slots: format::MAX_SLOTS as u32,
         max_processes: format::MAX_PROCESSES,
         max_slot_insns: format::MAX_SLOT_INSNS,
-        rate_insns_per_ms: global::rate().insns_per_ms(),
-        rate_spread_permille: global::rate_spread_permille(),
+        rate_insns_per_ms: cpus::rate().insns_per_ms(),
+        rate_spread_permille: cpus::rate_spread_permille(),
         first_seq: events.first_seq(),
-        next_seq: events.next_seq(),
+        next_seq: events::next_seq(),
         ring_bytes: events::RING_BYTES as u64,
         nr_cpu_ids: kernel::cpu::nr_cpu_ids(),
         nr_rings: events.rings() as u32,
@@ -417,8 +420,8 @@ impl MiscDevice for Device {
     type Ptr = Arc<File>;
 
     fn open() -> Result<Arc<File>> {
-        let events = &pbs().ok_or(ENODEV)?.events;
-        let reader = events.reader(events.next_seq())?;
+        let events = events::get().ok_or(ENODEV)?;
+        let reader = events.reader(events::next_seq())?;
         let refusal = bindings::pbs_error {
             offset_bytes: u64::MAX,
             ..bindings::pbs_error::default()
@@ -448,7 +451,7 @@ impl MiscDevice for Device {
         nonblock: bool,
     ) -> Result<usize> {
         const BYTES: usize = core::mem::size_of::<events::Record>();
-        let events = &pbs().ok_or(ENODEV)?.events;
+        let events = events::get().ok_or(ENODEV)?;
         if user.len() < BYTES {
             return Err(EINVAL);
         }
@@ -500,8 +503,8 @@ impl MiscDevice for Device {
         table: &PollTable<'a>,
     ) -> u32 {
         let seq = file.reader.lock().seq();
-        match pbs() {
-            Some(pbs) => pbs.events.poll(seq, table) | kernel::poll::OUT,
+        match events::get() {
+            Some(events) => events.poll(seq, table) | kernel::poll::OUT,
             None => kernel::poll::ERR,
         }
     }
@@ -510,9 +513,8 @@ impl MiscDevice for Device {
         _file: <Arc<File> as kernel::types::ForeignOwnable>::Borrowed<'_>,
         area: &mut MmapArea<'_>,
     ) -> Result {
-        let pbs = pbs().ok_or(ENODEV)?;
-        let cpu = pbs.cpu_of_ring::<{ events::RING_BYTES }>(area.offset_bytes())?;
-        pbs.events.of_cpu(cpu.number()).ok_or(ENOENT)?.map(area)
+        let cpu = cpus::of_ring::<{ events::RING_BYTES }>(area.offset_bytes())?;
+        events::of_cpu(cpu.number()).ok_or(ENOENT)?.map(area)
     }
 
     fn ioctl(
@@ -542,8 +544,8 @@ impl MiscDevice for Device {
 
 fn seek(file: &File, arg: usize) -> Result {
     let seq: u64 = wire::get(arg)?;
-    let events = &pbs().ok_or(ENODEV)?.events;
-    let next_seq = events.next_seq();
+    let events = events::get().ok_or(ENODEV)?;
+    let next_seq = events::next_seq();
     if seq > next_seq {
         return Err(file.refuse(
             EINVAL,
@@ -560,7 +562,7 @@ fn detach_thread(file: &File, arg: usize) -> Result {
     if !core::ptr::eq(&*task, current!()) {
         privileged(file)?;
     }
-    attach::detach(&task).map_err(|error| {
+    leave::detach(&task).map_err(|error| {
         if error == ESRCH {
             file.refuse(ESRCH, format_args!("thread {} is not attached", task.pid()))
         } else {

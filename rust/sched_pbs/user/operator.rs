@@ -4,8 +4,8 @@
 //! a line for each plan when the kernel panics.
 
 use crate::{
-    plans::global::pbs,
-    protect::watchdog::Why,
+    percpu::{cpus, drop_request::DropReason, works},
+    rings::events,
     show::dump::{self, Log},
 };
 use core::fmt::{self, Write};
@@ -43,9 +43,8 @@ struct Dumps;
 
 impl Dumps {
     fn write_some(out: &mut impl Write, most_threads: usize) -> fmt::Result {
-        let Some(pbs) = pbs() else { return Ok(()) };
-        for cpu in pbs.cpus() {
-            if pbs.events.of_cpu(cpu.number()).is_some() {
+        for cpu in cpus::all() {
+            if events::of_cpu(cpu.number()).is_some() {
                 dump::write(out, cpu, most_threads)?;
             }
         }
@@ -78,9 +77,8 @@ static DUMP: Key = Key::new(
 /// an interrupt.
 #[cfg(CONFIG_MAGIC_SYSRQ)]
 extern "C" fn drop_all(_key: u8) {
-    let Some(pbs) = pbs() else { return };
-    for cpu in pbs.cpus().filter(|cpu| cpu.has_plan()) {
-        pbs.ask_to_drop(cpu, Why::SysRq);
+    for cpu in cpus::all().filter(|cpu| cpu.usage.has_plan()) {
+        works::drop_soon(cpu, DropReason::SysRq);
     }
 }
 
@@ -95,8 +93,7 @@ struct Panic;
 
 impl Panics for Panic {
     fn panics() {
-        let Some(pbs) = pbs() else { return };
-        for cpu in pbs.cpus().filter(|cpu| cpu.has_plan()) {
+        for cpu in cpus::all().filter(|cpu| cpu.usage.has_plan()) {
             let _ = dump::write_line(&mut Log::new(), cpu);
         }
     }

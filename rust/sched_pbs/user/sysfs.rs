@@ -6,12 +6,13 @@
 
 use crate::{
     pbs_core::{Config, EventKind, NodeThresholds, ProcessInfo},
-    percpu::cpu::Cpu,
-    plans::global::{self, pbs},
-    protect::watchdog::Why,
+    percpu::{cpu::Cpu, cpus, drop_request::DropReason},
+    plans::{calibrate, control},
+    protect::watchdog,
+    rings::events,
     state::State,
 };
-use core::{fmt::Write, sync::atomic::Ordering};
+use core::fmt::Write;
 use kernel::{
     bindings, c_str, fmt,
     prelude::*,
@@ -33,7 +34,7 @@ pub(crate) fn create() -> Result<Tree> {
     let config = root.subdirectory(c_str!("config"), (), &CONFIG)?;
     let counts = root.subdirectory(c_str!("counts"), (), &TOTAL_COUNTS)?;
     let mut cpus = KVec::new();
-    for cpu in pbs().ok_or(ENODEV)?.cpus() {
+    for cpu in cpus::all() {
         let name = CString::try_from_fmt(fmt!("cpu{}", cpu.number()))?;
         let directory = root.subdirectory(&name, cpu, &CPU)?;
         let counts = directory.subdirectory(c_str!("counts"), cpu, &CPU_COUNTS)?;
@@ -54,7 +55,7 @@ fn line(out: &mut Buffer<'_>, value: impl core::fmt::Display) -> Result {
 
 /// Sums a value over all CPUs.
 fn sum(value: impl Fn(&'static Cpu) -> i64) -> i64 {
-    pbs().map_or(0, |pbs| pbs.cpus().map(value).fold(0, i64::saturating_add))
+    cpus::all().map(value).fold(0, i64::saturating_add)
 }
 
 /// A value of a CPU's state, 0 if it has none.
@@ -99,35 +100,30 @@ static ROOT: [Attribute<()>; 9] = [
     Attribute::read_only(c_str!("version"), |(), out| {
         line(out, bindings::PBS_VERSION)
     }),
-    Attribute::read_only(c_str!("tier"), |(), out| line(out, global::tier().name())),
+    Attribute::read_only(c_str!("tier"), |(), out| line(out, cpus::tier().name())),
     Attribute::read_only(c_str!("rate_insns_per_ms"), |(), out| {
-        line(out, global::rate().insns_per_ms())
+        line(out, cpus::rate().insns_per_ms())
     }),
     Attribute::read_only(c_str!("rate_spread_permille"), |(), out| {
-        line(out, global::rate_spread_permille())
+        line(out, cpus::rate_spread_permille())
     }),
-    Attribute::read_only(c_str!("events"), |(), out| {
-        line(out, pbs().map_or(0, |pbs| pbs.events.next_seq()))
-    }),
+    Attribute::read_only(c_str!("events"), |(), out| line(out, events::next_seq())),
     Attribute::read_only(c_str!("lateness_insns"), |(), out| {
         line(out, sum(lateness_insns))
     }),
     Attribute::read_only(c_str!("memory_bytes"), |(), out| {
-        let cpus = pbs().into_iter().flat_map(|pbs| pbs.cpus());
-        line(out, cpus.map(memory_bytes).fold(0, u64::saturating_add))
+        let bytes = cpus::all().map(memory_bytes);
+        line(out, bytes.fold(0, u64::saturating_add))
     }),
     Attribute::read_only(c_str!("threads"), |(), out| {
         line(out, sum(|cpu| i64::from(threads(cpu))))
     }),
     Attribute::read_write(
         c_str!("watchdog_ms"),
-        |(), out| {
-            let ms = pbs().map_or(0, |pbs| pbs.watchdog_ms.load(Ordering::Relaxed));
-            line(out, ms)
-        },
+        |(), out| line(out, watchdog::ms()),
         |(), text| {
             let ms = text.parse().map_err(|_| EINVAL)?;
-            pbs().ok_or(ENODEV)?.set_watchdog_ms(ms)
+            watchdog::set_ms(ms)
         },
     ),
 ];
@@ -255,14 +251,16 @@ static CPU: [Attribute<&'static Cpu>; CPU_FILES] = [
     Attribute::read_only(c_str!("longest_swap_ns"), |cpu, out| {
         line(out, of_state(cpu, |state| Some(state.longest.swap_ns())))
     }),
-    Attribute::read_only(c_str!("tier"), |cpu, out| line(out, cpu.tier().name())),
+    Attribute::read_only(c_str!("tier"), |cpu, out| {
+        line(out, cpu.counter.tier().name())
+    }),
     Attribute::read_only(c_str!("counters"), |cpu, out| {
         let has_one = |state: &State| state.insn_clock.counter().map(|_| 1);
         line(out, of_state(cpu, has_one))
     }),
     Attribute::read_write(
         c_str!("rate_insns_per_ms"),
-        |cpu, out| line(out, cpu.rate().insns_per_ms()),
+        |cpu, out| line(out, cpu.counter.rate().insns_per_ms()),
         |cpu, text| {
             let insns_per_ms = text.parse().map_err(|_| {
                 // The file can't say why.
@@ -273,18 +271,20 @@ static CPU: [Attribute<&'static Cpu>; CPU_FILES] = [
                 );
                 EINVAL
             })?;
-            cpu.say_rate(insns_per_ms)
+            calibrate::declare_rate(cpu, insns_per_ms)
         },
     ),
     Attribute::read_only(c_str!("rate_spread_permille"), |cpu, out| {
-        line(out, cpu.rate_spread_permille())
+        line(out, cpu.counter.rate_spread_permille())
     }),
-    Attribute::read_only(c_str!("overflows"), |cpu, out| line(out, cpu.overflows())),
+    Attribute::read_only(c_str!("overflows"), |cpu, out| {
+        line(out, cpu.counter.overflows())
+    }),
     Attribute::read_only(c_str!("timer_interrupts"), |cpu, out| {
-        line(out, cpu.timer_interrupts())
+        line(out, cpu.alarm.interrupts())
     }),
     Attribute::read_only(c_str!("dropped"), |cpu, out| {
-        line(out, cpu.dropped().map_or("no", Why::name))
+        line(out, cpu.drop_request.last().map_or("no", DropReason::name))
     }),
     #[cfg(CONFIG_SCHED_CLASS_PBS_FAULTS)]
     Attribute::read_write(
@@ -298,14 +298,14 @@ const CPU_FILES: usize = 31 + cfg!(CONFIG_SCHED_CLASS_PBS_FAULTS) as usize;
 
 /// Shows one value of the default configuration, by its place in [`Config::NAMES`].
 fn show_config<const PLACE: usize>(_: &(), out: &mut Buffer<'_>) -> Result {
-    let config = pbs().ok_or(ENODEV)?.control.lock_killable()?.config;
+    let config = control::get()?.lock_killable()?.config;
     line(out, config.values().get(PLACE).copied().unwrap_or(0))
 }
 
 /// Takes one value of the default configuration; plans that come later begin with it.
 fn store_config<const PLACE: usize>(_: &(), text: &str) -> Result {
     let number = text.parse().map_err(|_| EINVAL)?;
-    let mut control = pbs().ok_or(ENODEV)?.control.lock_killable()?;
+    let mut control = control::get()?.lock_killable()?;
     let mut values = control.config.values();
     *values.get_mut(PLACE).ok_or(EINVAL)? = number;
     let config = Config::from_values(values);
@@ -379,11 +379,11 @@ const fn same(left: &[u8], right: &[u8]) -> bool {
 }
 
 fn show_count<const KIND: usize>(cpu: &&'static Cpu, out: &mut Buffer<'_>) -> Result {
-    line(out, cpu.count(KIND))
+    line(out, cpu.counts.get(KIND))
 }
 
 fn show_total_count<const KIND: usize>(_: &(), out: &mut Buffer<'_>) -> Result {
-    line(out, sum(|cpu| cpu.count(KIND) as i64))
+    line(out, sum(|cpu| cpu.counts.get(KIND) as i64))
 }
 
 macro_rules! count_attributes {

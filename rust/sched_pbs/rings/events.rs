@@ -3,22 +3,17 @@
 //! The rings of events, and their readers.
 //!
 //! Every CPU has a ring of its own from its first plan on, as nothing happens before. Its one
-//! [`Writer`] is a part of the CPU's [`State`](crate::state::State): who writes has the run queue
-//! locked, and so needs no other lock. Readers map the rings, or have them merged by `read(2)`: the
-//! numbers of events are dense over all CPUs, so the next event of a reader is the one with the
-//! next number, in whichever ring.
+//! [`EventWriter`] is a part of the CPU's state: who writes has the run queue locked, and so needs no
+//! other lock. Readers map the rings, or have them merged by `read(2)`: the numbers of events are
+//! dense over all CPUs, so the next event of a reader is the one with the next number, in whichever
+//! ring.
 //!
 //! Who was too slow is told how much it lost. Readers that wait are woken by an irq_work, since
 //! nobody may be woken under the lock of a run queue; it is queued only if somebody waits.
 
 use crate::{
-    linux::{storage::table, trace, wire::Wire},
-    pbs_core::{self, Ended, EventKind, PresentSlot},
-    percpu::cpu::Cpu,
-    plans::{
-        fronts::Links,
-        global::{pbs, Control},
-    },
+    linux::{published::Published, storage::table, wire::Wire},
+    pbs_core::{self, EventKind},
 };
 use core::{
     mem::{offset_of, size_of},
@@ -60,8 +55,8 @@ struct Notify;
 
 impl IrqWorkCallback for Notify {
     fn run(_this: &IrqWork<Self>) {
-        if let Some(pbs) = pbs() {
-            pbs.events.queue.wake_all();
+        if let Some(events) = get() {
+            events.queue.wake_all();
         }
     }
 }
@@ -106,45 +101,52 @@ pub(crate) struct Events {
     notify: IrqWork<Notify>,
 }
 
-impl Events {
-    /// No ring yet.
-    pub(crate) fn new() -> Result<impl PinInit<Self, Error>> {
-        let rings = RingTable::new(kernel::cpu::nr_cpu_ids() as usize)?;
-        Ok(try_pin_init!(Self {
+static EVENTS: Published<Events> = Published::none();
+
+/// Makes the table of rings; there is no ring yet.
+pub(crate) fn publish() -> Result {
+    let rings = RingTable::new(kernel::cpu::nr_cpu_ids() as usize)?;
+    EVENTS.publish(KBox::pin_init(
+        pin_init!(Events {
             rings,
             queue <- new_wait_queue!("pbs_events"),
             notify <- IrqWork::new(Notify),
-        }))
-    }
+        }),
+        GFP_KERNEL,
+    )?);
+    Ok(())
+}
 
-    /// Sees to it that a CPU has a ring. Sleeps.
-    pub(crate) fn prepare(&self, _control: &mut Control, cpu: &Cpu) -> Result {
-        if self.of_cpu(cpu.number()).is_some() {
-            return Ok(());
-        }
-        let (ring, writer) = Ring::new(RingName {
-            magic: bindings::PBS_RING_MAGIC,
-            version: bindings::PBS_RING_VERSION as u16,
-            number: cpu.number(),
-        })?;
-        self.rings.add(ring)?;
-        cpu.lock(|_, _, state| state.events.ring = Some(writer));
-        Ok(())
-    }
+/// The rings, once the class is up.
+pub(crate) fn get() -> Option<&'static Events> {
+    EVENTS.get()
+}
 
-    /// The ring of a CPU, if it has one.
-    pub(crate) fn of_cpu(&self, cpu: u32) -> Option<&'static Ring> {
-        self.rings.iter().find(|ring| ring.number() == cpu)
-    }
+/// Makes the ring of a CPU that has none. Returns what writes to it. Sleeps.
+pub(crate) fn add(cpu: u32) -> Result<EventWriter> {
+    let (ring, writer) = Ring::new(RingName {
+        magic: bindings::PBS_RING_MAGIC,
+        version: bindings::PBS_RING_VERSION as u16,
+        number: cpu,
+    })?;
+    get().ok_or(ENODEV)?.rings.add(ring)?;
+    Ok(EventWriter(writer))
+}
 
+/// The ring of a CPU, if it has one.
+pub(crate) fn of_cpu(cpu: u32) -> Option<&'static Ring> {
+    get()?.rings.iter().find(|ring| ring.number() == cpu)
+}
+
+/// The number of the next event.
+pub(crate) fn next_seq() -> u64 {
+    NEXT_SEQ.load(Ordering::Relaxed)
+}
+
+impl Events {
     /// How many CPUs have a ring.
     pub(crate) fn rings(&self) -> usize {
         self.rings.iter().count()
-    }
-
-    /// The number of the next event.
-    pub(crate) fn next_seq(&self) -> u64 {
-        NEXT_SEQ.load(Ordering::Relaxed)
     }
 
     /// The oldest event from which on all are held.
@@ -288,7 +290,7 @@ fn oldest_seq(ring: &Ring) -> u64 {
             }
         }
     }
-    NEXT_SEQ.load(Ordering::Relaxed)
+    next_seq()
 }
 
 /// What tells a reader that it was too slow.
@@ -306,104 +308,24 @@ fn overrun(seq: u64, events: u64) -> Record {
 
 /// Writes the events of one CPU. It is a part of the CPU's state, so who has it has locked the run
 /// queue, and is the only one.
-#[derive(Default)]
-pub(crate) struct Writer {
-    /// `None` until the CPU has its first plan.
-    ring: Option<RingWriter<Wire<Record>, CAPACITY>>,
-    /// What other CPUs are told, and tell.
-    links: Links,
-}
+pub(crate) struct EventWriter(RingWriter<Wire<Record>, CAPACITY>);
 
-impl Writer {
-    /// The same of the plan that is in force.
-    pub(crate) fn links(&self) -> &Links {
-        &self.links
-    }
-
-    /// The plan changes: puts its links in place of the old one's.
-    pub(crate) fn swap_links(&mut self, links: &mut Links) {
-        core::mem::swap(&mut self.links, links);
-    }
-}
-
-/// Takes the events of a CPU's node: adds what only the kernel knows.
-pub(crate) struct Emitter<'a> {
-    cpu: &'a Cpu,
-    writer: &'a mut Writer,
-    plan_id: u64,
-    pid: i32,
-}
-
-impl<'a> Emitter<'a> {
-    /// For events of the plan `plan_id` on `cpu`, about the thread `pid`, 0 if it is not known.
-    /// `writer` is that of the CPU.
-    pub(crate) fn new(cpu: &'a Cpu, writer: &'a mut Writer, plan_id: u64, pid: i32) -> Self {
-        Self {
-            cpu,
-            writer,
-            plan_id,
-            pid,
-        }
-    }
-}
-
-impl pbs_core::Sink for Emitter<'_> {
-    fn emit(&mut self, event: &pbs_core::Event) -> u64 {
-        self.cpu.count_one(event.kind);
-        // Without a plan nothing happens.
-        let Some(ring) = &mut self.writer.ring else {
-            return 0;
-        };
+impl EventWriter {
+    /// Writes the event that `record` makes of its number, and calls `trace` with it. Returns the
+    /// number.
+    #[inline]
+    pub(crate) fn write(
+        &mut self,
+        record: impl FnOnce(u64) -> Record,
+        trace: impl FnOnce(&Record),
+    ) -> u64 {
         let seq = NEXT_SEQ.fetch_add(1, Ordering::Relaxed);
-        let record = || {
-            Wire(Record {
-                seq,
-                time_ns: event.time_ns,
-                plan_id: self.plan_id,
-                kind: event.kind as u16,
-                reason: event.reason,
-                cpu: self.cpu.number(),
-                process: event.process,
-                task: event.task,
-                slot: event.slot,
-                planned_insns: event.planned_insns,
-                retired_insns: event.retired_insns,
-                lateness_insns: event.lateness_insns,
-                value: event.value,
-                peak_vm_bytes: event.peak_vm_bytes,
-                peak_rss_bytes: event.peak_rss_bytes,
-                preemptions: event.preemptions,
-                pid: self.pid,
-                node_lateness_insns: event.node_lateness_insns,
-                stress: event.stress,
-                level_percent: event.level_percent,
-                memory_bytes: event.memory_bytes,
-            })
-        };
-        ring.write(record, |record| trace::event(event.kind, &record.0));
+        self.0
+            .write(|| Wire(record(seq)), |record| trace(&record.0));
         if WAITING.load(Ordering::SeqCst) {
             wake();
         }
         seq
-    }
-
-    fn await_elsewhere(&mut self, predecessor: u32, task: u32) -> Ended {
-        self.writer.links.wait(self.cpu, predecessor, task)
-    }
-
-    #[cold]
-    fn tell_elsewhere(&mut self, process: u32, ended: Ended) {
-        if let Some(pbs) = pbs() {
-            self.writer.links.tell(pbs, process, ended);
-        }
-    }
-
-    fn slot_begin(&mut self, slot: impl FnOnce() -> Option<PresentSlot>) {
-        trace::slot_begin(self.cpu.number(), self.plan_id, slot);
-    }
-
-    fn slot_end(&mut self, slot: impl FnOnce() -> Option<PresentSlot>) {
-        trace::slot_end(self.cpu.number(), self.plan_id, slot);
     }
 }
 
@@ -411,8 +333,8 @@ impl pbs_core::Sink for Emitter<'_> {
 #[cold]
 fn wake() {
     if WAITING.swap(false, Ordering::AcqRel) {
-        if let Some(pbs) = pbs() {
-            pbs.events.notify.queue();
+        if let Some(events) = get() {
+            events.notify.queue();
         }
     }
 }

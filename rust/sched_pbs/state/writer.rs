@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The ways on which a CPU reports: its ring of events, and its links to other CPUs.
+
+use super::front::Links;
+use crate::rings::events::EventWriter;
+
+/// What a CPU writes its events to.
+#[derive(Default)]
+pub(crate) struct Writer {
+    /// `None` until the CPU has its first plan.
+    ring: Option<EventWriter>,
+    /// What other CPUs are told, and tell.
+    links: Links,
+}
+
+impl Writer {
+    /// Writes to that ring from now on.
+    pub(crate) fn write_to(&mut self, ring: EventWriter) {
+        self.ring = Some(ring);
+    }
+
+    /// The ring, if there is one.
+    #[inline]
+    pub(crate) fn ring_mut(&mut self) -> Option<&mut EventWriter> {
+        self.ring.as_mut()
+    }
+
+    /// The links of the plan that is in force.
+    pub(crate) fn links(&self) -> &Links {
+        &self.links
+    }
+
+    /// The plan changes: puts its links in place of the old one's.
+    pub(crate) fn swap_links(&mut self, links: &mut Links) {
+        core::mem::swap(&mut self.links, links);
+    }
+}
