@@ -7,24 +7,24 @@ use crate::{
     pbs_core::{Ended, Event, PresentSlot, Sink},
     percpu::{cpu::Cpu, cpus, requests::Request},
     rings::events::Record,
-    state::writer::Writer,
+    state::outlet::Outlet,
 };
 
 /// Takes the events of a CPU's node: adds what only the kernel knows.
 pub(crate) struct Emitter<'a> {
     cpu: &'a Cpu,
-    writer: &'a mut Writer,
+    outlet: &'a mut Outlet,
     plan_id: u64,
     pid: i32,
 }
 
 impl<'a> Emitter<'a> {
     /// For events of the plan `plan_id` on `cpu`, about the thread `pid`, 0 if it is not known.
-    /// `writer` is that of the CPU.
-    pub(crate) fn new(cpu: &'a Cpu, writer: &'a mut Writer, plan_id: u64, pid: i32) -> Self {
+    /// `outlet` is that of the CPU.
+    pub(crate) fn new(cpu: &'a Cpu, outlet: &'a mut Outlet, plan_id: u64, pid: i32) -> Self {
         Self {
             cpu,
-            writer,
+            outlet,
             plan_id,
             pid,
         }
@@ -35,7 +35,7 @@ impl Sink for Emitter<'_> {
     fn emit(&mut self, event: &Event) -> u64 {
         self.cpu.counts.add_one(event.kind);
         // Without a plan nothing happens.
-        let Some(ring) = self.writer.ring_mut() else {
+        let Some(ring) = self.outlet.ring_mut() else {
             return 0;
         };
         let record = |seq| Record {
@@ -66,12 +66,12 @@ impl Sink for Emitter<'_> {
 
     fn await_elsewhere(&mut self, predecessor: u32, task: u32) -> Ended {
         let cpu = self.cpu.number();
-        self.writer.links().wait(cpu, predecessor, task)
+        self.outlet.links().wait(cpu, predecessor, task)
     }
 
     #[cold]
     fn tell_elsewhere(&mut self, process: u32, ended: Ended) {
-        self.writer.links().tell(process, ended, request_order);
+        self.outlet.links().tell(process, ended, request_order);
     }
 
     fn slot_begin(&mut self, slot: impl FnOnce() -> Option<PresentSlot>) {

@@ -6,7 +6,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use kernel::{cpu::PossibleCpu, irq_work::IrqWork, prelude::*};
 
 /// Has a CPU look at itself. See [`watchdog`](crate::protect::watchdog).
-pub(crate) struct Look(pub(crate) PossibleCpu);
+pub(crate) struct WatchdogLook(pub(crate) PossibleCpu);
 
 /// Looks at a CPU for the watchdog, on that CPU.
 #[pin_data]
@@ -15,7 +15,7 @@ pub(crate) struct Inspection {
     /// The CPU is to have the watchdog's timer.
     carries_watchdog: AtomicBool,
     #[pin]
-    look: IrqWork<Look>,
+    look: IrqWork<WatchdogLook>,
 }
 
 impl Inspection {
@@ -24,7 +24,7 @@ impl Inspection {
         pin_init!(Self {
             cpu,
             carries_watchdog: AtomicBool::new(false),
-            look <- IrqWork::new_hard(Look(*cpu)),
+            look <- IrqWork::new_hard(WatchdogLook(*cpu)),
         })
     }
 

@@ -27,7 +27,7 @@ use crate::{
     percpu::{cpu::Cpu, cpus, drop_request::DropReason, works},
     rings::events,
     state::{
-        front::Links,
+        front::FrontLinks,
         node::{KernelMemory, Node},
         rows::Rows,
         threads::Threads,
@@ -43,7 +43,7 @@ use kernel::{
 };
 
 /// Why a plan was refused.
-pub(crate) enum Refused {
+pub(crate) enum InstallRefusal {
     /// The plan is wrong.
     Plan(Refusal),
     /// It names a CPU that is not online.
@@ -64,20 +64,20 @@ pub(crate) enum Refused {
     Kernel(Error),
 }
 
-impl From<Error> for Refused {
+impl From<Error> for InstallRefusal {
     fn from(error: Error) -> Self {
-        Refused::Kernel(error)
+        InstallRefusal::Kernel(error)
     }
 }
 
-impl From<Refusal> for Refused {
+impl From<Refusal> for InstallRefusal {
     fn from(refusal: Refusal) -> Self {
-        Refused::Plan(refusal)
+        InstallRefusal::Plan(refusal)
     }
 }
 
 /// What a CPU gets in one step, and what it gave for it.
-struct Change {
+struct PlanSwap {
     cpu: &'static Cpu,
     node: Option<KBox<Node>>,
     take_over: Option<TakeOver<KernelMemory>>,
@@ -88,7 +88,7 @@ struct Change {
     /// The lease of the new plan, 0: none.
     lease_ns: u64,
     /// What it tells other CPUs, and is told.
-    links: Links,
+    links: FrontLinks,
     /// The number under which the plan is kept, if it is.
     kept: u64,
     /// The configuration and the rate with which it begins.
@@ -100,7 +100,7 @@ struct Change {
     reason: u16,
 }
 
-impl Change {
+impl PlanSwap {
     /// On which CPU the plan has begun, and with which configuration and rate.
     fn in_force(&self) -> Option<(u32, Config, Rate)> {
         let (config, rate) = self.terms?;
@@ -110,7 +110,7 @@ impl Change {
 
 /// Installs a plan as it was written, whole or not at all; returns its id. `in_force` is called once
 /// it is in force, before threads are taken out that it has no place for.
-pub(crate) fn install(bytes: KVVec<u8>, in_force: impl FnOnce()) -> Result<u64, Refused> {
+pub(crate) fn install(bytes: KVVec<u8>, in_force: impl FnOnce()) -> Result<u64, InstallRefusal> {
     let message = Message::parse::<KernelMemory>(&bytes)?;
     // What takes long comes first, with no lock held.
     let mut plans = KVec::new();
@@ -123,7 +123,7 @@ pub(crate) fn install(bytes: KVVec<u8>, in_force: impl FnOnce()) -> Result<u64, 
     // Keeps the CPUs as they are; hotplug takes the control lock inside this one.
     let _hotplug = kernel::cpu::hotplug_read_lock();
     let mut control = control::get()?.lock_killable()?;
-    let mut changes: KVec<Change> = KVec::new();
+    let mut changes: KVec<PlanSwap> = KVec::new();
     for (section, plan) in plans {
         let change = prepare(&message, &section, plan, &control.config)?;
         prepare_events(&mut control, change.cpu)?;
@@ -151,7 +151,7 @@ pub(crate) fn install(bytes: KVVec<u8>, in_force: impl FnOnce()) -> Result<u64, 
     control.fronts = fronts;
     control
         .kept
-        .keep(bytes, changes.iter().filter_map(Change::in_force));
+        .keep(bytes, changes.iter().filter_map(PlanSwap::in_force));
     for change in changes.iter() {
         fronts::tell_all(change.cpu);
         tell_lost(change);
@@ -187,8 +187,8 @@ fn prepare_events(_control: &mut Control, cpu: &Cpu) -> Result {
 }
 
 /// The CPU of a section, if it takes tasks.
-fn active(section: &Section<'_>) -> Result<&'static Cpu, Refused> {
-    let no_cpu = || Refused::NoCpu {
+fn active(section: &Section<'_>) -> Result<&'static Cpu, InstallRefusal> {
+    let no_cpu = || InstallRefusal::NoCpu {
         cpu: section.cpu(),
         offset_bytes: section.offset_bytes() as u64,
     };
@@ -205,7 +205,7 @@ fn prepare(
     section: &Section<'_>,
     plan: Plan<KernelMemory>,
     default: &Config,
-) -> Result<Change, Refused> {
+) -> Result<PlanSwap, InstallRefusal> {
     give_way()?;
     let cpu = active(section)?;
     let before = cpu
@@ -227,7 +227,7 @@ fn prepare(
     let config = message.config(rate).unwrap_or(*default);
     let node = Node::new(plan, config, rate, message.plan_id(), clock::monotonic_ns())
         .map_err(|_| ENOMEM)?;
-    Ok(Change {
+    Ok(PlanSwap {
         cpu,
         node: Some(KBox::new(node, CHARGED).map_err(Error::from)?),
         take_over: Some(TakeOver::new(message.dealt_seq(), COPIED_A_LOCK).map_err(|_| ENOMEM)?),
@@ -235,7 +235,7 @@ fn prepare(
         threads,
         dealt_seq: message.dealt_seq(),
         lease_ns: message.lease_ns(),
-        links: Links::default(),
+        links: FrontLinks::default(),
         kept: 0,
         terms: Some((config, rate)),
         kind: EventKind::PlanInstalled,
@@ -245,11 +245,11 @@ fn prepare(
 }
 
 /// Joins the plans that change with each other and with those that stay, by what they wait for.
-fn link(control: &Control, changes: &mut [Change]) -> Result<Fronts> {
+fn link(control: &Control, changes: &mut [PlanSwap]) -> Result<Fronts> {
     let mut plans = KVec::with_capacity(changes.len(), CHARGED)?;
     for change in changes.iter_mut() {
         if let Some(node) = change.node.as_deref_mut() {
-            plans.push((change.cpu.number(), node, Links::default()), CHARGED)?;
+            plans.push((change.cpu.number(), node, FrontLinks::default()), CHARGED)?;
         }
     }
     let fronts = control.fronts.follow(&mut plans)?;
@@ -277,7 +277,7 @@ const MAX_ROUNDS: u32 = 64;
 const SOUGHT_A_LOCK: usize = 32;
 
 /// Checks that no CPU that keeps its plan has a process of the new one that has not ended.
-fn only_here(message: &Message<'_>, change: &Change) -> Result<(), Refused> {
+fn only_here(message: &Message<'_>, change: &PlanSwap) -> Result<(), InstallRefusal> {
     let Some(node) = &change.node else {
         return Ok(());
     };
@@ -300,7 +300,7 @@ fn only_here(message: &Message<'_>, change: &Change) -> Result<(), Refused> {
                 ids.find(|id| lives(*id) == Some(true))
             });
             if let Some(process) = common.flatten() {
-                return Err(Refused::Elsewhere {
+                return Err(InstallRefusal::Elsewhere {
                     process,
                     cpu: cpu.number(),
                 });
@@ -312,7 +312,7 @@ fn only_here(message: &Message<'_>, change: &Change) -> Result<(), Refused> {
 
 /// Copies the processes of the plan that is in force into the new one, piece by piece, until none
 /// is left but those that have changed since.
-fn copy(change: &mut Change) {
+fn copy(change: &mut PlanSwap) {
     let (Some(new), Some(take_over)) = (change.node.as_deref_mut(), &mut change.take_over) else {
         return;
     };
@@ -345,12 +345,12 @@ fn keep_threads(rows: &mut Rows, new: &Node, process: u32) {
 ///
 /// A process that ends between this and the swap is done in the new plan, and its threads leave;
 /// but if it was the last one and the plan is no answer, it begins afresh without a thread.
-fn follows(change: &Change) -> Result<(), Refusal> {
+fn follows(change: &PlanSwap) -> Result<(), Refusal> {
     change.take_over.as_ref().map_or(Ok(()), TakeOver::check)
 }
 
 /// Has the CPU change plans, as soon as little enough is left to be copied.
-fn put_in_force(change: &mut Change) -> Result {
+fn put_in_force(change: &mut PlanSwap) -> Result {
     for round in 0..=MAX_ROUNDS {
         let most = if round == MAX_ROUNDS {
             usize::MAX
@@ -370,7 +370,7 @@ fn put_in_force(change: &mut Change) -> Result {
 
 /// Puts the new plan in place of the old one, on its CPU, if no more than `most` processes are left
 /// to be copied; `change` gets the old one.
-fn swap(change: &mut Change, most: usize) -> bool {
+fn swap(change: &mut PlanSwap, most: usize) -> bool {
     change.cpu.lock_for_change(|rq, cpu, state| {
         state.charge(rq);
         state.sample_memory(rq, cpu);
@@ -456,7 +456,7 @@ const LOST_A_LOCK: (u32, usize) = (128, 8);
 
 /// Tells the threads to leave the class whose process went with the plan that `change` replaced, in
 /// the order of that plan.
-fn tell_lost(change: &Change) {
+fn tell_lost(change: &PlanSwap) {
     let mut from = Some(0);
     while let Some(process) = from {
         let _ = give_way();
@@ -470,7 +470,7 @@ fn tell_lost(change: &Change) {
 }
 
 /// A piece of that, from a process on; returns the one to go on with.
-fn tell_some_lost(change: &Change, cpu: &Cpu, state: &mut State, from: u32) -> Option<u32> {
+fn tell_some_lost(change: &PlanSwap, cpu: &Cpu, state: &mut State, from: u32) -> Option<u32> {
     let (processes_a_lock, mut left) = LOST_A_LOCK;
     for process in from..from + processes_a_lock {
         let threads = state.threads.as_ref()?;
@@ -502,7 +502,7 @@ pub(crate) fn remove(
         Some(why) => (EventKind::PlanDropped, why.of_threads()),
         None => (EventKind::CpuGone, bindings::pbs_eject_PBS_EJECT_CPU_GONE),
     };
-    let mut change = Change {
+    let mut change = PlanSwap {
         cpu,
         node: None,
         take_over: None,
@@ -510,7 +510,7 @@ pub(crate) fn remove(
         threads: None,
         dealt_seq: 0,
         lease_ns: 0,
-        links: Links::default(),
+        links: FrontLinks::default(),
         kept: 0,
         terms: None,
         kind,

@@ -2,7 +2,7 @@
 
 //! The control of plans: one change of plans at a time.
 
-use super::{fronts::Fronts, kept::Kept};
+use super::{fronts::Fronts, kept::KeptPlans};
 use crate::{linux::published::Published, pbs_core::Config};
 use kernel::{new_mutex, prelude::*, sync::Mutex};
 
@@ -13,7 +13,7 @@ pub(crate) struct Control {
     /// The processes that other CPUs wait for.
     pub(crate) fronts: Fronts,
     /// The plans that were written while somebody records.
-    pub(crate) kept: Kept,
+    pub(crate) kept: KeptPlans,
 }
 
 /// Taken before the lock of any run queue, and after the one of CPU hotplug.
@@ -26,7 +26,7 @@ pub(crate) fn publish() -> Result {
             Control {
                 config: Config::DEFAULT,
                 fronts: Fronts::default(),
-                kept: Kept::default(),
+                kept: KeptPlans::default(),
             },
             "pbs_control"
         ),

@@ -11,7 +11,7 @@ use crate::{
     linux::storage::CHARGED,
     percpu::cpu::Cpu,
     state::{
-        front::{Front, Links, NOBODY},
+        front::{Front, FrontLinks, NOBODY},
         node::Node,
     },
 };
@@ -26,16 +26,16 @@ pub(crate) struct Fronts {
 }
 
 /// What a CPU gets: its number, the plan, and its links, which are made for it.
-pub(crate) type New<'a> = (u32, &'a mut Node, Links);
+pub(crate) type NewPlan<'a> = (u32, &'a mut Node, FrontLinks);
 
 impl Fronts {
     /// The fronts as they are with the plans that some CPUs get, and the links of those. Marks the
     /// processes of the new plans for which CPUs wait that keep theirs.
     ///
     /// Takes time in proportion to the processes that are waited for, times those.
-    pub(crate) fn follow(&self, plans: &mut [New<'_>]) -> Result<Fronts> {
+    pub(crate) fn follow(&self, plans: &mut [NewPlan<'_>]) -> Result<Fronts> {
         let mut fronts = Fronts::default();
-        let keeps = |cpu: u32, plans: &[New<'_>]| {
+        let keeps = |cpu: u32, plans: &[NewPlan<'_>]| {
             cpu != NOBODY && !plans.iter().any(|(other, ..)| *other == cpu)
         };
         // Those that stay find the processes that they wait for in the new plans.
@@ -77,7 +77,7 @@ impl Fronts {
     }
 
     /// The plan that has the process of a front tells it from now on.
-    fn share(&mut self, front: &Arc<Front>, plans: &mut [New<'_>]) -> Result {
+    fn share(&mut self, front: &Arc<Front>, plans: &mut [NewPlan<'_>]) -> Result {
         for (cpu, node, links) in plans.iter_mut() {
             if let Some(process) = node.plan().find(front.process()) {
                 node.share(process);

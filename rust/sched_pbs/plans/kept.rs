@@ -29,7 +29,7 @@ struct KeptPlan {
 
 /// The plans that were written while somebody records.
 #[derive(Default)]
-pub(crate) struct Kept {
+pub(crate) struct KeptPlans {
     /// How many record.
     recorders: u32,
     /// The number of the last plan that was written meanwhile.
@@ -38,7 +38,7 @@ pub(crate) struct Kept {
     plans: KVec<Option<KeptPlan>>,
 }
 
-impl Kept {
+impl KeptPlans {
     /// Whether somebody records.
     pub(crate) fn is_recorded(&self) -> bool {
         self.recorders != 0

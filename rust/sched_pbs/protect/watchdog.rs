@@ -17,9 +17,9 @@ use crate::{
         published::Published,
         sched_class::{self, RunQueue},
     },
-    percpu::{cpu::Cpu, cpus, drop_request::DropReason, inspection::Look, works},
+    percpu::{cpu::Cpu, cpus, drop_request::DropReason, inspection::WatchdogLook, works},
     state::{
-        watch::{Progress, Watch},
+        watch::{ProgressSinceLook, Watch},
         State,
     },
 };
@@ -61,10 +61,10 @@ impl State {
         let stands = self.stands(rq);
         let found = match (undecided, stands) {
             (true, _) => Some(DropReason::Decision),
-            (false, Stands::Yes(why)) => Some(why),
-            (false, Stands::No) => None,
+            (false, Standstill::Yes(why)) => Some(why),
+            (false, Standstill::No) => None,
             // A look in unallocated time shows nothing.
-            (false, Stands::Unknown) => return None,
+            (false, Standstill::Unknown) => return None,
         };
         let in_a_row = self.watch.note_fault(found.is_some());
         found.filter(|_| in_a_row >= LOOKS)
@@ -87,22 +87,22 @@ impl State {
     }
 
     /// Whether no plan process gets anywhere, though one is granted the CPU.
-    fn stands(&mut self, rq: &RunQueue) -> Stands {
+    fn stands(&mut self, rq: &RunQueue) -> Standstill {
         if self.is_unallocated() {
-            return Stands::Unknown;
+            return Standstill::Unknown;
         }
         let (number, runs) = (self.occupancy.granted(), self.occupancy.runs_granted());
         let total_insns = self.insn_clock.total_insns();
         let seat = self.threads.as_ref().and_then(|t| t.get(number));
         let Some((seat, task)) = seat.and_then(|seat| Some((seat, seat.task.as_ref()?))) else {
             self.watch.note_nobody();
-            return Stands::No;
+            return Standstill::No;
         };
         let (parked, run_time_ns) = (seat.is_parked(), entity::run_time_ns(rq, task));
         // Another class has it, or the freezer, or it is about to leave or to die.
         let elsewhere =
             seat.boosted_at_ns.is_some() || seat.leaving != 0 || sched_class::is_frozen(task);
-        let Progress {
+        let ProgressSinceLook {
             counted,
             same,
             ran,
@@ -111,30 +111,30 @@ impl State {
             .watch
             .note_granted(number, parked, run_time_ns, total_insns);
         if elsewhere {
-            return Stands::No;
+            return Standstill::No;
         }
         if same && !ran && parked && was_parked {
-            return Stands::Yes(DropReason::WakeUp);
+            return Standstill::Yes(DropReason::WakeUp);
         }
         // In the kernel nothing is counted; in user code something is.
         let in_kernel = same && ran && !(runs && sched_class::interrupted_user());
         if counted || in_kernel {
-            Stands::No
+            Standstill::No
         } else {
-            Stands::Yes(DropReason::Progress)
+            Standstill::Yes(DropReason::Progress)
         }
     }
 }
 
 /// Whether a plan stands still.
-enum Stands {
+enum Standstill {
     Yes(DropReason),
     No,
     /// It is not to run now.
     Unknown,
 }
 
-impl IrqWorkCallback for Look {
+impl IrqWorkCallback for WatchdogLook {
     fn run(this: &IrqWork<Self>) {
         let Some(cpu) = cpus::get(this.0.number()) else {
             return;

@@ -45,7 +45,7 @@ fn look<R>(cpu: &Cpu, tries: usize, function: impl FnOnce(&mut State) -> R) -> O
 }
 
 /// What there is once.
-struct Head {
+struct PlanSummary {
     plan_id: u64,
     ended: bool,
     unallocated: bool,
@@ -66,8 +66,8 @@ struct Head {
     contradiction: Option<&'static str>,
 }
 
-impl Head {
-    fn of(state: &mut State) -> Option<Head> {
+impl PlanSummary {
+    fn of(state: &mut State) -> Option<PlanSummary> {
         let now_ns = state.clock.now_ns();
         let node = state.node.as_ref()?;
         let pid = |number| {
@@ -76,7 +76,7 @@ impl Head {
                 .map_or(0, |task| task.pid())
         };
         let (granted, reason) = node.granted();
-        Some(Head {
+        Some(PlanSummary {
             plan_id: node.plan_id(),
             ended: node.ended(),
             unallocated: node.is_unallocated(),
@@ -101,7 +101,7 @@ impl Head {
 
 /// A thread.
 #[derive(Clone, Copy, Default)]
-struct Thread {
+struct ThreadSummary {
     pid: i32,
     /// Process and task.
     of: Option<(u32, u32)>,
@@ -112,12 +112,12 @@ struct Thread {
     leaving: u16,
 }
 
-impl Thread {
-    fn of(state: &State, number: SeatNumber, seat: &Seat) -> Option<Thread> {
+impl ThreadSummary {
+    fn of(state: &State, number: SeatNumber, seat: &Seat) -> Option<ThreadSummary> {
         let threads = state.threads.as_ref()?;
         let process = threads.rows().process(seat.row);
         let info = process.and_then(|p| state.node.as_ref()?.process(p));
-        Some(Thread {
+        Some(ThreadSummary {
             pid: seat.task.as_ref()?.pid(),
             of: info.map(|info| (info.id, info.task)),
             after: process.and_then(|p| state.node.as_ref()?.waits_for(p)),
@@ -151,7 +151,7 @@ pub(crate) fn write(out: &mut impl Write, cpu: &Cpu, most_threads: usize) -> fmt
         cpu.alarm.interrupts(),
         cpu.drop_request.last().map_or("no", |why| why.name())
     )?;
-    match look(cpu, TRIES, Head::of) {
+    match look(cpu, TRIES, PlanSummary::of) {
         None => writeln!(out, "  its run queue is locked")?,
         Some(None) => writeln!(out, "  no plan")?,
         Some(Some(head)) => {
@@ -174,7 +174,7 @@ pub(crate) fn write(out: &mut impl Write, cpu: &Cpu, most_threads: usize) -> fmt
 /// that panics.
 pub(crate) fn write_line(out: &mut impl Write, cpu: &Cpu) -> fmt::Result {
     let number = cpu.number();
-    match look(cpu, 1, Head::of) {
+    match look(cpu, 1, PlanSummary::of) {
         None => writeln!(out, "cpu {number} has a plan; its run queue is locked"),
         Some(None) => Ok(()),
         Some(Some(head)) => writeln!(
@@ -190,10 +190,10 @@ pub(crate) fn write_line(out: &mut impl Write, cpu: &Cpu) -> fmt::Result {
     }
 }
 
-fn write_head(out: &mut impl Write, head: &Head) -> fmt::Result {
+fn write_head(out: &mut impl Write, head: &PlanSummary) -> fmt::Result {
     let state = match head {
-        Head { ended: true, .. } => "ended",
-        Head {
+        PlanSummary { ended: true, .. } => "ended",
+        PlanSummary {
             unallocated: true, ..
         } => "unallocated",
         _ => "execution",
@@ -241,14 +241,14 @@ fn write_threads(out: &mut impl Write, cpu: &Cpu, most: usize) -> fmt::Result {
     let mut from = 1;
     let mut told = 0;
     loop {
-        let mut found = [Thread::default(); THREADS_A_LOCK];
+        let mut found = [ThreadSummary::default(); THREADS_A_LOCK];
         let mut len = 0;
         let next = look(cpu, TRIES, |state| {
             let threads = state.threads.as_ref()?;
             let end = threads.end().min(from + SEATS_A_LOCK);
             for number in from..end {
                 let seat = threads.get(number)?;
-                let Some(thread) = Thread::of(state, number, seat) else {
+                let Some(thread) = ThreadSummary::of(state, number, seat) else {
                     continue;
                 };
                 let Some(place) = found.get_mut(len) else {
@@ -262,7 +262,11 @@ fn write_threads(out: &mut impl Write, cpu: &Cpu, most: usize) -> fmt::Result {
         for thread in found.iter().take(len.min(most - told)) {
             write!(out, "  thread {} {}", thread.pid, thread.state)?;
             if let Some((process, task)) = thread.of {
-                write!(out, " process {process} task {}", Number(u64::from(task)))?;
+                write!(
+                    out,
+                    " process {process} task {}",
+                    NumberOrDash(u64::from(task))
+                )?;
             }
             if let Some((process, task)) = thread.after {
                 write!(out, " after process {process} task {task}")?;
@@ -285,9 +289,9 @@ fn write_threads(out: &mut impl Write, cpu: &Cpu, most: usize) -> fmt::Result {
 }
 
 /// A number, or `-` for the greatest, which stands for none.
-struct Number(u64);
+struct NumberOrDash(u64);
 
-impl fmt::Display for Number {
+impl fmt::Display for NumberOrDash {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             u64::MAX | 0xffff_ffff => out.write_str("-"),
@@ -316,9 +320,9 @@ fn write_events(out: &mut impl Write, cpu: &Cpu) -> fmt::Result {
             kind.map_or("?", EventKind::name),
             event.reason,
             event.plan_id,
-            Number(u64::from(event.process)),
-            Number(u64::from(event.task)),
-            Number(event.slot),
+            NumberOrDash(u64::from(event.process)),
+            NumberOrDash(u64::from(event.task)),
+            NumberOrDash(event.slot),
             event.value,
             event.pid
         )?;

@@ -14,7 +14,7 @@ use kernel::{bindings, prelude::*};
 ///
 /// Of two CPUs that have it, which only one that has ended there can be, it is the one where it
 /// lives. Each lock is for one process.
-pub(crate) fn ask(id: u32) -> Result<bindings::pbs_process> {
+pub(crate) fn read(id: u32) -> Result<bindings::pbs_process> {
     // With it nobody moves the process to another CPU meanwhile.
     let _control = control::get()?.lock_killable()?;
     let cpu = attach::cpu_of(id).ok_or(ENOENT)?;

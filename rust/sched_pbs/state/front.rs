@@ -114,14 +114,14 @@ impl Front {
 }
 
 /// What a CPU has of fronts: a part of its state.
-pub(crate) struct Links {
+pub(crate) struct FrontLinks {
     /// By the index of the predecessor in the plan.
     awaited: KVVec<Option<Arc<Front>>>,
     /// Of its own processes, with their index in the plan, by which they ascend.
     shared: KVec<(u32, Arc<Front>)>,
 }
 
-impl Default for Links {
+impl Default for FrontLinks {
     fn default() -> Self {
         Self {
             awaited: KVVec::new(),
@@ -130,7 +130,7 @@ impl Default for Links {
     }
 }
 
-impl Links {
+impl FrontLinks {
     /// Adds the next predecessor of the plan, with its front if another CPU has it.
     pub(crate) fn await_front(&mut self, front: Option<Arc<Front>>) -> Result {
         self.awaited.push(front, CHARGED)?;

@@ -4,12 +4,12 @@
 
 /// The longest times since boot.
 #[derive(Default)]
-pub(crate) struct Longest {
+pub(crate) struct LongestTimes {
     stop_ns: u64,
     swap_ns: u64,
 }
 
-impl Longest {
+impl LongestTimes {
     /// A thread took so long to its waiting place.
     pub(crate) fn note_stop(&mut self, ns: u64) {
         self.stop_ns = self.stop_ns.max(ns);

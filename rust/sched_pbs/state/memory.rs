@@ -9,33 +9,33 @@ use kernel::mm::MemoryUse;
 /// under the lock of its run queue.
 static SHOWN_BYTES: AtomicU64 = AtomicU64::new(0);
 
-/// The memory of a thread that the node has received last, and in which period of [`Memory`].
+/// The memory of a thread that the node has received last, and in which period of [`MemoryInUse`].
 #[derive(Default)]
-pub(crate) struct Sample(MemoryUse, u64);
+pub(crate) struct MemorySample(MemoryUse, u64);
 
 /// The memory of the processes of one CPU.
 #[derive(Default)]
-pub(crate) struct Memory {
+pub(crate) struct MemoryInUse {
     /// The bytes that other CPUs see.
     shown_bytes: u64,
     /// Rises with each task that ends, and each plan: peaks of memory begin anew.
     period: u64,
 }
 
-impl Memory {
+impl MemoryInUse {
     /// Peaks begin anew: no earlier sample holds any more.
     pub(crate) fn begin_period(&mut self) {
         self.period += 1;
     }
 
     /// Whether the node has received as much already. Only a rise of a peak is of interest to it.
-    pub(crate) fn is_known(&self, last: &Sample, used: &MemoryUse) -> bool {
+    pub(crate) fn is_known(&self, last: &MemorySample, used: &MemoryUse) -> bool {
         used.is_within(&last.0) && last.1 == self.period
     }
 
     /// The sample of this period.
-    pub(crate) fn sample(&self, used: MemoryUse) -> Sample {
-        Sample(used, self.period)
+    pub(crate) fn sample(&self, used: MemoryUse) -> MemorySample {
+        MemorySample(used, self.period)
     }
 
     /// Shows other CPUs that the processes here use so much. Returns the bytes of all other CPUs.

@@ -13,6 +13,7 @@ pub(crate) mod longest;
 pub(crate) mod memory;
 pub(crate) mod node;
 pub(crate) mod occupancy;
+pub(crate) mod outlet;
 pub(crate) mod reading;
 pub(crate) mod rows;
 pub(crate) mod section_clock;
@@ -20,7 +21,6 @@ pub(crate) mod threads;
 pub(crate) mod timer;
 pub(crate) mod turn;
 pub(crate) mod watch;
-pub(crate) mod writer;
 
 use crate::{
     linux::sched_class::RunQueue,
@@ -30,18 +30,18 @@ use crate::{
 use faults::Faults;
 use insn_clock::InsnClock;
 use kernel::alloc::KBox;
-use longest::Longest;
-use memory::Memory;
+use longest::LongestTimes;
+use memory::MemoryInUse;
 use node::Node;
 use occupancy::Occupancy;
-use reading::Reading;
-use rows::Row;
+use outlet::Outlet;
+use reading::CounterReading;
+use rows::RowNumber;
 use section_clock::SectionClock;
 use threads::{Seat, SeatNumber, Threads};
 use timer::Timer;
-use turn::Turn;
+use turn::TimeOutOfTurn;
 use watch::Watch;
-use writer::Writer;
 
 /// What the lock of the CPU's run queue protects.
 #[derive(Default)]
@@ -59,15 +59,15 @@ pub(crate) struct State {
     /// The counter of this CPU.
     pub(crate) insn_clock: InsnClock,
     /// Whose the count is.
-    pub(crate) reading: Reading,
+    pub(crate) reading: CounterReading,
     /// The memory in use.
-    pub(crate) memory: Memory,
+    pub(crate) memory: MemoryInUse,
     /// The next moment that matters.
     pub(crate) timer: Timer,
     /// The time out of turn.
-    pub(crate) turn: Turn,
+    pub(crate) turn: TimeOutOfTurn,
     /// Where its events go.
-    pub(crate) events: Writer,
+    pub(crate) events: Outlet,
     /// Where its inputs go while it has no plan: otherwise the node has that.
     pub(crate) tap: Tap,
     /// The observations of the watchdog.
@@ -75,7 +75,7 @@ pub(crate) struct State {
     /// What a test has made to fail.
     pub(crate) faults: Faults,
     /// The longest times, for sysfs.
-    pub(crate) longest: Longest,
+    pub(crate) longest: LongestTimes,
 }
 
 impl State {
@@ -118,7 +118,7 @@ impl State {
 
     /// Tells the node whether the process in `row` can run, by the state of its active thread.
     /// Returns whether that may lead to another decision.
-    pub(crate) fn refresh_presence(&mut self, row: Row) -> bool {
+    pub(crate) fn refresh_presence(&mut self, row: RowNumber) -> bool {
         let (Some(threads), Some(node)) = (&self.threads, &mut self.node) else {
             return false;
         };

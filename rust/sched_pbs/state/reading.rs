@@ -7,7 +7,7 @@ use crate::linux::sched_class::RunQueue;
 
 /// Whose the count since the last reading is, and which readings were done.
 #[derive(Default)]
-pub(crate) struct Reading {
+pub(crate) struct CounterReading {
     /// Nothing but this class has run since the counter was last read.
     valid: bool,
     /// The counter was read in this section under the lock.
@@ -16,7 +16,7 @@ pub(crate) struct Reading {
     in_switch: bool,
 }
 
-impl Reading {
+impl CounterReading {
     /// A section under the lock begins.
     pub(crate) fn begin_section(&mut self) {
         self.in_section = false;

@@ -11,10 +11,10 @@ use crate::{linux::storage::table, pbs_core::wire};
 use kernel::{alloc::KVVec, prelude::*};
 
 /// Number of a row; [`NO_ROW`] is none.
-pub(crate) type Row = u32;
+pub(crate) type RowNumber = u32;
 
 /// No row.
-pub(crate) const NO_ROW: Row = u32::MAX;
+pub(crate) const NO_ROW: RowNumber = u32::MAX;
 
 /// How many there are: enough for the processes of a plan and of the one that follows it.
 pub(crate) const ROWS: usize = 2 * wire::MAX_PROCESSES as usize;
@@ -24,7 +24,7 @@ const NO_PROCESS: u32 = u32::MAX;
 
 /// What a row stands for.
 #[derive(Clone, Copy)]
-struct Place {
+struct RowEntry {
     /// Index of its process in the plan; [`NO_PROCESS`] if there is none, or if that went with its
     /// plan.
     process: u32,
@@ -32,8 +32,8 @@ struct Place {
     id: u32,
 }
 
-impl Place {
-    const FREE: Place = Place {
+impl RowEntry {
+    const FREE: RowEntry = RowEntry {
         process: NO_PROCESS,
         id: wire::IDLE,
     };
@@ -49,8 +49,8 @@ fn copy<T: Copy>(to: &mut [T], from: &[T]) {
 
 /// The rows of the processes of a plan.
 pub(crate) struct Rows {
-    by_process: KVVec<Row>,
-    by_row: KVVec<Place>,
+    by_process: KVVec<RowNumber>,
+    by_row: KVVec<RowEntry>,
 }
 
 impl Rows {
@@ -58,7 +58,7 @@ impl Rows {
     pub(crate) fn new(processes: usize) -> Result<Self> {
         Ok(Self {
             by_process: table(processes, || NO_ROW)?,
-            by_row: table(ROWS, || Place::FREE)?,
+            by_row: table(ROWS, || RowEntry::FREE)?,
         })
     }
 
@@ -76,13 +76,13 @@ impl Rows {
                 place.id = id;
             }
         }
-        let mut unused: Row = 0;
+        let mut unused: RowNumber = 0;
         for (process, id) in (0..).zip(ids) {
             while before.next_if(|(_, other)| *other < id).is_some() {}
             let row = match before.next_if(|(_, other)| *other == id) {
                 Some((row, _)) => row,
                 None => {
-                    let taken = |place: &Place| place.id != wire::IDLE;
+                    let taken = |place: &RowEntry| place.id != wire::IDLE;
                     while rows.by_row.get(unused as usize).is_some_and(taken) {
                         unused += 1;
                     }
@@ -90,7 +90,7 @@ impl Rows {
                 }
             };
             // There are enough rows for both plans.
-            *rows.by_row.get_mut(row as usize).ok_or(EINVAL)? = Place { process, id };
+            *rows.by_row.get_mut(row as usize).ok_or(EINVAL)? = RowEntry { process, id };
             *rows.by_process.get_mut(process as usize).ok_or(EINVAL)? = row;
         }
         Ok(rows)
@@ -108,7 +108,7 @@ impl Rows {
     }
 
     /// The row of a process, by its index in the plan.
-    pub(crate) fn row(&self, process: u32) -> Row {
+    pub(crate) fn row(&self, process: u32) -> RowNumber {
         self.by_process
             .get(process as usize)
             .copied()
@@ -116,7 +116,7 @@ impl Rows {
     }
 
     /// The process of a row, by its index in the plan.
-    pub(crate) fn process(&self, row: Row) -> Option<u32> {
+    pub(crate) fn process(&self, row: RowNumber) -> Option<u32> {
         let place = self.by_row.get(row as usize)?;
         (place.process != NO_PROCESS).then_some(place.process)
     }
@@ -137,7 +137,7 @@ impl Rows {
     }
 
     /// The id of the process of a row, if that went with its plan.
-    pub(crate) fn id_of_lost(&self, row: Row) -> Option<u32> {
+    pub(crate) fn id_of_lost(&self, row: RowNumber) -> Option<u32> {
         let place = self.by_row.get(row as usize)?;
         (place.process == NO_PROCESS).then_some(place.id)
     }

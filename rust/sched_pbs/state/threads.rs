@@ -13,8 +13,8 @@
 //! A seat names its process by a *row*, see [`Rows`], which the process keeps from plan to plan.
 
 use super::{
-    memory::Sample,
-    rows::{Row, Rows, NO_ROW, ROWS},
+    memory::MemorySample,
+    rows::{RowNumber, Rows, NO_ROW, ROWS},
 };
 pub(crate) use crate::linux::entity::{SeatNumber, NO_SEAT};
 use crate::{
@@ -34,7 +34,7 @@ use kernel::{
 
 /// The task work that makes a thread wait at the edge of user space: see
 /// [`park`](crate::thread::park).
-pub(crate) struct Stop;
+pub(crate) struct StopWork;
 
 /// How many threads may be attached to one CPU's plan at a time.
 pub(crate) const MAX_THREADS: usize = 4096;
@@ -56,16 +56,16 @@ pub(crate) const DEFER_NS: u64 = 1_000_000;
 
 /// The links of one queue.
 #[derive(Clone, Copy)]
-struct Links {
+struct QueueLinks {
     next: SeatNumber,
     /// [`NOT_LINKED`]: it is not in the queue.
     prev: SeatNumber,
 }
 
-/// See [`Links`].
+/// See [`QueueLinks`].
 const NOT_LINKED: SeatNumber = SeatNumber::MAX;
 
-impl Default for Links {
+impl Default for QueueLinks {
     fn default() -> Self {
         Self {
             next: NO_SEAT,
@@ -90,7 +90,7 @@ impl Queue {
 
 /// Which links of a seat a queue uses.
 #[derive(Clone, Copy)]
-enum Kind {
+enum QueueKind {
     Process,
     Stopping,
     Deferred,
@@ -122,9 +122,9 @@ pub(crate) struct Seat {
     pub(crate) task: Option<ARef<Task>>,
     /// What sends the thread to wait. Kept when the seat is given up, because it can't be freed
     /// under the lock of the run queue.
-    pub(crate) work: Option<Arc<TaskWork<Stop>>>,
+    pub(crate) work: Option<Arc<TaskWork<StopWork>>>,
     /// The row of its process, [`NO_ROW`] once it has left that.
-    pub(crate) row: Row,
+    pub(crate) row: RowNumber,
     /// The thread's exit ends one task, not the process (`PBS_ATTACH_ONE_TASK`).
     pub(crate) one_task: bool,
     /// It has entered the class.
@@ -146,12 +146,12 @@ pub(crate) struct Seat {
     /// was not.
     pub(crate) let_through_to_insns: u64,
     /// The memory that the node has received last.
-    pub(crate) memory: Sample,
+    pub(crate) memory: MemorySample,
     /// Another class runs it, because a waiter of that class boosts it; its run time so far.
     pub(crate) boosted_at_ns: Option<NonZeroU64>,
     /// Why it is about to leave the class, 0: it is not.
     pub(crate) leaving: u16,
-    links: [Links; 4],
+    links: [QueueLinks; 4],
 }
 
 impl Seat {
@@ -183,7 +183,7 @@ impl Seat {
             && !self.work.as_ref().is_some_and(|work| work.is_pending())
     }
 
-    fn is_linked(&self, kind: Kind) -> bool {
+    fn is_linked(&self, kind: QueueKind) -> bool {
         self.links[kind as usize].prev != NOT_LINKED
     }
 }
@@ -218,7 +218,7 @@ impl Threads {
             let mut seat = Seat::default();
             // The one at place 0 is that with the greatest number.
             if place != 0 {
-                seat.links[Kind::Process as usize].next = place as SeatNumber + 1;
+                seat.links[QueueKind::Process as usize].next = place as SeatNumber + 1;
             }
             seat
         };
@@ -258,7 +258,7 @@ impl Threads {
     }
 
     /// The active thread of the process in a row.
-    pub(crate) fn active(&self, row: Row) -> SeatNumber {
+    pub(crate) fn active(&self, row: RowNumber) -> SeatNumber {
         self.queues.get(row as usize).map_or(NO_SEAT, Queue::head)
     }
 
@@ -277,7 +277,7 @@ impl Threads {
     }
 
     /// The active thread of the process in a row, if that went with its plan.
-    pub(crate) fn active_lost(&self, row: Row) -> Option<SeatNumber> {
+    pub(crate) fn active_lost(&self, row: RowNumber) -> Option<SeatNumber> {
         let number = self.active(row);
         self.lost(number).map(|_| number)
     }
@@ -299,7 +299,7 @@ impl Threads {
     pub(crate) fn stopping(&self) -> impl Iterator<Item = SeatNumber> + '_ {
         let after = |number: &SeatNumber| {
             let seat = self.get(*number)?;
-            Some(seat.links[Kind::Stopping as usize].next)
+            Some(seat.links[QueueKind::Stopping as usize].next)
         };
         core::iter::successors(Some(self.stopping.head), after)
             .take_while(|number| *number != NO_SEAT)
@@ -308,8 +308,8 @@ impl Threads {
     /// Puts the first of them at the end.
     pub(crate) fn rotate_stopping(&mut self) {
         let number = self.stopping.head;
-        self.remove(Kind::Stopping, NO_ROW, number);
-        self.push(Kind::Stopping, NO_ROW, number);
+        self.remove(QueueKind::Stopping, NO_ROW, number);
+        self.push(QueueKind::Stopping, NO_ROW, number);
     }
 
     /// The first of the threads that woke up out of turn, the one that has waited longest.
@@ -350,16 +350,16 @@ impl Threads {
     pub(crate) fn take(
         &mut self,
         task: ARef<Task>,
-        row: Row,
+        row: RowNumber,
         one_task: bool,
-        work: &mut Option<Arc<TaskWork<Stop>>>,
+        work: &mut Option<Arc<TaskWork<StopWork>>>,
     ) -> Result<SeatNumber> {
         let number = self.free;
         if number == NO_SEAT {
             return Err(ENOSPC);
         }
         let seat = &mut self.seats[place(number)];
-        self.free = seat.links[Kind::Process as usize].next;
+        self.free = seat.links[QueueKind::Process as usize].next;
         let old_work = seat.work.take();
         *seat = Seat {
             task: Some(task),
@@ -371,16 +371,16 @@ impl Threads {
         self.used += 1;
         self.last = self.last.max(number);
         *work = old_work;
-        self.push(Kind::Process, row, number);
+        self.push(QueueKind::Process, row, number);
         Ok(number)
     }
 
     /// Gives a seat up. Returns the thread's reference, which is not the last one to it.
     pub(crate) fn release(&mut self, number: SeatNumber) -> Option<ARef<Task>> {
         let row = self.get(number).filter(|seat| seat.task.is_some())?.row;
-        self.remove(Kind::Process, row, number);
+        self.remove(QueueKind::Process, row, number);
         self.remove_waiting(number);
-        self.remove(Kind::Boosted, NO_ROW, number);
+        self.remove(QueueKind::Boosted, NO_ROW, number);
         self.forget_delay(number);
         let free = self.free;
         let seat = self.get_mut(number)?;
@@ -390,7 +390,7 @@ impl Threads {
             work,
             ..Seat::default()
         };
-        seat.links[Kind::Process as usize].next = free;
+        seat.links[QueueKind::Process as usize].next = free;
         self.free = number;
         self.used -= 1;
         task
@@ -402,14 +402,14 @@ impl Threads {
             return;
         };
         let row = core::mem::replace(&mut seat.row, NO_ROW);
-        self.remove(Kind::Process, row, number);
+        self.remove(QueueKind::Process, row, number);
     }
 
     /// Puts a seat among the stopping ones, at the end, if it is on the run queue. Idempotent.
     pub(crate) fn push_stopping(&mut self, number: SeatNumber) {
         if self.get(number).is_some_and(|seat| seat.queued) {
-            self.remove(Kind::Deferred, NO_ROW, number);
-            self.push(Kind::Stopping, NO_ROW, number);
+            self.remove(QueueKind::Deferred, NO_ROW, number);
+            self.push(QueueKind::Stopping, NO_ROW, number);
         }
     }
 
@@ -431,21 +431,21 @@ impl Threads {
     pub(crate) fn push_deferred(&mut self, number: SeatNumber) {
         let may = self
             .get(number)
-            .is_some_and(|seat| seat.queued && !seat.is_linked(Kind::Stopping));
+            .is_some_and(|seat| seat.queued && !seat.is_linked(QueueKind::Stopping));
         if may {
-            self.push(Kind::Deferred, NO_ROW, number);
+            self.push(QueueKind::Deferred, NO_ROW, number);
         }
     }
 
     /// Puts a seat among those that are boosted and have to be woken up, at the end. Idempotent.
     pub(crate) fn push_boosted(&mut self, number: SeatNumber) {
-        self.push(Kind::Boosted, NO_ROW, number);
+        self.push(QueueKind::Boosted, NO_ROW, number);
     }
 
     /// Takes the first of them.
     pub(crate) fn pop_boosted(&mut self) -> Option<SeatNumber> {
         let number = Some(self.boosted.head()).filter(|number| *number != NO_SEAT)?;
-        self.remove(Kind::Boosted, NO_ROW, number);
+        self.remove(QueueKind::Boosted, NO_ROW, number);
         Some(number)
     }
 
@@ -502,8 +502,8 @@ impl Threads {
 
     /// Takes a seat from among the stopping and the deferred ones. Idempotent.
     pub(crate) fn remove_waiting(&mut self, number: SeatNumber) {
-        self.remove(Kind::Stopping, NO_ROW, number);
-        self.remove(Kind::Deferred, NO_ROW, number);
+        self.remove(QueueKind::Stopping, NO_ROW, number);
+        self.remove(QueueKind::Deferred, NO_ROW, number);
     }
 
     /// The processes are those of another plan from now on; returns the rows of the one before.
@@ -521,21 +521,21 @@ impl Threads {
         self.rows.lose_all();
     }
 
-    fn queue_mut(&mut self, kind: Kind, row: Row) -> Option<&mut Queue> {
+    fn queue_mut(&mut self, kind: QueueKind, row: RowNumber) -> Option<&mut Queue> {
         match kind {
-            Kind::Process => self.queues.get_mut(row as usize),
-            Kind::Stopping => Some(&mut self.stopping),
-            Kind::Deferred => Some(&mut self.deferred),
-            Kind::Boosted => Some(&mut self.boosted),
+            QueueKind::Process => self.queues.get_mut(row as usize),
+            QueueKind::Stopping => Some(&mut self.stopping),
+            QueueKind::Deferred => Some(&mut self.deferred),
+            QueueKind::Boosted => Some(&mut self.boosted),
         }
     }
 
-    fn links_mut(&mut self, kind: Kind, number: SeatNumber) -> &mut Links {
+    fn links_mut(&mut self, kind: QueueKind, number: SeatNumber) -> &mut QueueLinks {
         &mut self.seats[place(number)].links[kind as usize]
     }
 
     #[inline]
-    fn push(&mut self, kind: Kind, row: Row, number: SeatNumber) {
+    fn push(&mut self, kind: QueueKind, row: RowNumber, number: SeatNumber) {
         if number == NO_SEAT || self.links_mut(kind, number).prev != NOT_LINKED {
             return;
         }
@@ -548,20 +548,20 @@ impl Threads {
         } else {
             self.links_mut(kind, prev).next = number;
         }
-        *self.links_mut(kind, number) = Links {
+        *self.links_mut(kind, number) = QueueLinks {
             next: NO_SEAT,
             prev,
         };
     }
 
     #[inline]
-    fn remove(&mut self, kind: Kind, row: Row, number: SeatNumber) {
+    fn remove(&mut self, kind: QueueKind, row: RowNumber, number: SeatNumber) {
         let links = self.links_mut(kind, number);
-        let Links { next, prev } = *links;
+        let QueueLinks { next, prev } = *links;
         if prev == NOT_LINKED {
             return;
         }
-        *links = Links::default();
+        *links = QueueLinks::default();
         // An end of the queue is told instead of a neighbour.
         if prev == NO_SEAT {
             if let Some(queue) = self.queue_mut(kind, row) {

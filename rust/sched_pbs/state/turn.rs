@@ -4,7 +4,7 @@
 
 /// The time out of turn on one CPU.
 #[derive(Default)]
-pub(crate) struct Turn {
+pub(crate) struct TimeOutOfTurn {
     /// Since when the running thread has the CPU out of turn, 0: it does not.
     since_ns: u64,
     /// No more of the present window may be taken.
@@ -15,7 +15,7 @@ pub(crate) struct Turn {
     budgets_spent: u64,
 }
 
-impl Turn {
+impl TimeOutOfTurn {
     /// Whether the running thread has the CPU out of turn.
     pub(crate) fn is_taken(&self) -> bool {
         self.since_ns != 0

@@ -28,7 +28,7 @@ pub(crate) struct Watch {
 }
 
 /// The difference between two looks.
-pub(crate) struct Progress {
+pub(crate) struct ProgressSinceLook {
     /// Instructions were counted.
     pub(crate) counted: bool,
     /// The same thread is granted the CPU.
@@ -88,8 +88,8 @@ impl Watch {
         parked: bool,
         run_time_ns: u64,
         total_insns: u64,
-    ) -> Progress {
-        Progress {
+    ) -> ProgressSinceLook {
+        ProgressSinceLook {
             counted: core::mem::replace(&mut self.total_insns, total_insns) != total_insns,
             same: core::mem::replace(&mut self.seat, seat) == seat,
             ran: core::mem::replace(&mut self.run_time_ns, run_time_ns) != run_time_ns,

@@ -7,19 +7,19 @@
 
 use super::{
     leave::{eject, give_up_seat, seat, LEAVE_CPUSET},
-    park::new_stop,
+    park::new_stop_work,
 };
 use crate::{
     engine::members::LEAVE_SILENTLY,
     linux::{entity, sched_class},
     percpu::{cpu::Cpu, cpus},
-    state::{rows::Row, threads::Stop, State},
+    state::{rows::RowNumber, threads::StopWork, State},
 };
 use core::sync::atomic::{fence, Ordering};
 use kernel::{bindings, prelude::*, sync::Arc, task::Task, task_work::TaskWork};
 
 /// Why a thread was not attached.
-pub(crate) enum Refused {
+pub(crate) enum AttachRefusal {
     /// No CPU's plan has the process.
     NoProcess,
     /// The process has a thread already, and not both are for one task.
@@ -38,9 +38,9 @@ pub(crate) enum Refused {
     Kernel(Error),
 }
 
-impl From<Error> for Refused {
+impl From<Error> for AttachRefusal {
     fn from(error: Error) -> Self {
-        Refused::Kernel(error)
+        AttachRefusal::Kernel(error)
     }
 }
 
@@ -48,25 +48,25 @@ impl From<Error> for Refused {
 ///
 /// A thread that attaches itself may wait long for its new CPU, which plan processes have: so it
 /// goes there with no lock held, and what was found before is looked at again.
-pub(crate) fn attach(task: &Task, id: u32, one_task: bool) -> Result<(), Refused> {
+pub(crate) fn attach(task: &Task, id: u32, one_task: bool) -> Result<(), AttachRefusal> {
     if task.is_kthread() || task.is_user_worker() {
-        return Err(Refused::Kthread);
+        return Err(AttachRefusal::Kthread);
     }
-    let cpu = cpu_of(id).ok_or(Refused::NoProcess)?;
+    let cpu = cpu_of(id).ok_or(AttachRefusal::NoProcess)?;
     cpu.lock(|_, _, state| find_row(state, id, one_task))
-        .unwrap_or(Err(Refused::NoProcess))?;
+        .unwrap_or(Err(AttachRefusal::NoProcess))?;
     if entity::seat_cpu(task).is_some() {
-        return Err(Refused::Attached);
+        return Err(AttachRefusal::Attached);
     }
     if entity::is_exiting(task) {
-        return Err(Refused::Exiting);
+        return Err(AttachRefusal::Exiting);
     }
     if !task.cpuset_has(cpu.id())? {
-        return Err(Refused::Cpuset(cpu.number()));
+        return Err(AttachRefusal::Cpuset(cpu.number()));
     }
     let before = task.affinity()?;
     // Freed outside the lock, whether it is used or not.
-    let mut work = Some(new_stop()?);
+    let mut work = Some(new_stop_work()?);
     sched_class::bind_to_cpu(task, cpu.id())?;
     let entered = enter(task, cpu, id, one_task, &mut work);
     if entered.is_err() && task.is_bound_to(cpu.id()) {
@@ -77,17 +77,17 @@ pub(crate) fn attach(task: &Task, id: u32, one_task: bool) -> Result<(), Refused
 }
 
 /// The row of a process that takes one more thread.
-fn find_row(state: &State, id: u32, one_task: bool) -> Result<Row, Refused> {
+fn find_row(state: &State, id: u32, one_task: bool) -> Result<RowNumber, AttachRefusal> {
     let (Some(threads), Some(node)) = (&state.threads, &state.node) else {
-        return Err(Refused::NoProcess);
+        return Err(AttachRefusal::NoProcess);
     };
-    let process = node.plan().find(id).ok_or(Refused::NoProcess)?;
+    let process = node.plan().find(id).ok_or(AttachRefusal::NoProcess)?;
     if node.process(process).is_some_and(|info| info.done) {
-        return Err(Refused::Done);
+        return Err(AttachRefusal::Done);
     }
     let row = threads.rows().row(process);
     match threads.get(threads.active(row)) {
-        Some(active) if !(active.one_task && one_task) => Err(Refused::Occupied),
+        Some(active) if !(active.one_task && one_task) => Err(AttachRefusal::Occupied),
         _ => Ok(row),
     }
 }
@@ -98,39 +98,39 @@ fn enter(
     cpu: &'static Cpu,
     id: u32,
     one_task: bool,
-    work: &mut Option<Arc<TaskWork<Stop>>>,
-) -> Result<(), Refused> {
+    work: &mut Option<Arc<TaskWork<StopWork>>>,
+) -> Result<(), AttachRefusal> {
     // The CPU does not go before the thread is in the class, and so leaves it by that.
     let _hotplug = kernel::cpu::hotplug_read_lock();
     let _seats = cpu.seats.lock_killable()?;
     let taken = cpu.lock(|rq, cpu, state| {
         let row = find_row(state, id, one_task)?;
-        let threads = state.threads.as_mut().ok_or(Refused::NoProcess)?;
+        let threads = state.threads.as_mut().ok_or(AttachRefusal::NoProcess)?;
         let number = threads.take(task.into(), row, one_task, work)?;
         if !entity::take_seat(rq, task, number) {
             // Not the last reference: the caller has one.
             drop(threads.release(number));
-            return Err(Refused::Attached);
+            return Err(AttachRefusal::Attached);
         }
         state.refresh_presence(row);
         state.settle(rq, cpu);
         Ok(())
     });
-    taken.unwrap_or(Err(Refused::Kernel(ENODEV)))?;
+    taken.unwrap_or(Err(AttachRefusal::Kernel(ENODEV)))?;
 
     // An exiting thread sets its flag and then looks for a seat; here it is the other way round,
     // so one of the two sees the other. The same goes for a cpuset that shrinks.
     fence(Ordering::SeqCst);
     let refused = if !task.is_bound_to(cpu.id()) {
         // Its affinity was changed before it had its seat; from now on that is refused.
-        Some(Refused::Kernel(EAGAIN))
+        Some(AttachRefusal::Kernel(EAGAIN))
     } else if entity::is_exiting(task) {
-        Some(Refused::Exiting)
+        Some(AttachRefusal::Exiting)
     } else {
         match task.cpuset_has(cpu.id()) {
             Ok(true) => None,
-            Ok(false) => Some(Refused::Cpuset(cpu.number())),
-            Err(error) => Some(Refused::Kernel(error)),
+            Ok(false) => Some(AttachRefusal::Cpuset(cpu.number())),
+            Err(error) => Some(AttachRefusal::Kernel(error)),
         }
     };
     if let Some(refused) = refused {
@@ -139,7 +139,7 @@ fn enter(
     }
     if let Err(error) = sched_class::set_policy(task, bindings::SCHED_PBS, 0) {
         give_up_seat(task);
-        return Err(Refused::Kernel(error));
+        return Err(AttachRefusal::Kernel(error));
     }
     // It was told to leave meanwhile, as it exits, as its plan goes, or as its cpuset shrinks.
     let leaving = seat(task, |seat| seat.leaving).unwrap_or(0);
@@ -148,9 +148,9 @@ fn enter(
     }
     eject(task)?;
     Err(match leaving {
-        LEAVE_SILENTLY => Refused::Exiting,
-        LEAVE_CPUSET => Refused::Cpuset(cpu.number()),
-        _ => Refused::NoProcess,
+        LEAVE_SILENTLY => AttachRefusal::Exiting,
+        LEAVE_CPUSET => AttachRefusal::Cpuset(cpu.number()),
+        _ => AttachRefusal::NoProcess,
     })
 }
 

@@ -4,7 +4,7 @@
 
 use super::{
     leave::leave_class,
-    park::{self, Place, Step},
+    park::{self, NextStep, WaitingPlace},
 };
 use crate::{
     engine::{lock::finish, members::LEAVE_SILENTLY},
@@ -60,15 +60,15 @@ pub(crate) fn end_task(task: &Task, expected: Option<u32>) -> Result<TaskEnded, 
             state.leave_process(cpu, process, bindings::pbs_eject_PBS_EJECT_PLAN as u16);
             state.settle(rq, cpu);
             // Nothing is left of the plan for it: it goes on as a normal thread.
-            return Ok((next, Step::Leave));
+            return Ok((next, NextStep::Leave));
         }
         Ok((
             next,
-            park::settle(rq, cpu, state, task, number, Place::SystemCall),
+            park::settle(rq, cpu, state, task, number, WaitingPlace::SystemCall),
         ))
     })
     .unwrap_or(Err(NotEnded::NotAttached))?;
-    park::wait(task, step, Place::SystemCall);
+    park::wait(task, step, WaitingPlace::SystemCall);
     Ok(TaskEnded { next })
 }
 

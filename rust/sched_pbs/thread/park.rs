@@ -20,7 +20,7 @@ use crate::{
     },
     percpu::cpu::Cpu,
     state::{
-        threads::{Parked, SeatNumber, Stop},
+        threads::{Parked, SeatNumber, StopWork},
         State,
     },
 };
@@ -33,11 +33,11 @@ use kernel::{
 };
 
 /// The task work that makes one thread wait. Sleeps.
-pub(crate) fn new_stop() -> Result<Arc<TaskWork<Stop>>> {
-    Arc::pin_init(TaskWork::new(Stop), CHARGED)
+pub(crate) fn new_stop_work() -> Result<Arc<TaskWork<StopWork>>> {
+    Arc::pin_init(TaskWork::new(StopWork), CHARGED)
 }
 
-impl TaskWorkCallback for Stop {
+impl TaskWorkCallback for StopWork {
     fn run(_this: &Arc<TaskWork<Self>>) {
         let task = current!();
         if entity::is_exiting(task) {
@@ -47,15 +47,22 @@ impl TaskWorkCallback for Stop {
         let step = finish(RunQueueGuard::lock_local(), |rq, cpu, state| {
             state.charge(rq);
             state.sample_memory(rq, cpu);
-            settle(rq, cpu, state, task, entity::seat_of(rq, task), Place::Edge)
+            settle(
+                rq,
+                cpu,
+                state,
+                task,
+                entity::seat_of(rq, task),
+                WaitingPlace::Edge,
+            )
         });
-        wait(task, step.unwrap_or(Step::GoOn), Place::Edge);
+        wait(task, step.unwrap_or(NextStep::GoOn), WaitingPlace::Edge);
     }
 }
 
 /// Where the current thread is.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum WaitingPlace {
     /// At the edge of user space, in its task work.
     Edge,
     /// In a system call that may wait, and has done what it was to do.
@@ -63,7 +70,7 @@ pub(crate) enum Place {
 }
 
 /// What the current thread does where it could wait.
-pub(crate) enum Step {
+pub(crate) enum NextStep {
     /// It goes on to user space.
     GoOn,
     /// It leaves the class first.
@@ -75,28 +82,28 @@ pub(crate) enum Step {
 
 /// Waits, as [`settle`] has found, until the current thread may go on to user space or has a signal
 /// to handle.
-pub(crate) fn wait(task: &Task, mut step: Step, place: Place) {
+pub(crate) fn wait(task: &Task, mut step: NextStep, place: WaitingPlace) {
     // Each turn is one sleep; a wake-up that does not grant the CPU mostly leads to another.
     loop {
         match step {
-            Step::Sleep(sleep) => {
+            NextStep::Sleep(sleep) => {
                 sleep.schedule();
                 if entity::is_let_on(task) {
                     return;
                 }
             }
-            Step::Leave => return leave::leave_as_told(task),
-            Step::GoOn => return,
+            NextStep::Leave => return leave::leave_as_told(task),
+            NextStep::GoOn => return,
         }
         let next = finish(RunQueueGuard::lock_local(), |rq, cpu, state| {
             let number = entity::seat_of(rq, task);
             if was_let_on(state, number) {
-                return Step::GoOn;
+                return NextStep::GoOn;
             }
             // A signal that came on the way is handled at the edge.
             settle(rq, cpu, state, task, number, place)
         });
-        step = next.unwrap_or(Step::GoOn);
+        step = next.unwrap_or(NextStep::GoOn);
     }
 }
 
@@ -111,9 +118,9 @@ fn was_let_on(state: &mut State, number: SeatNumber) -> bool {
 /// Whether the current thread has something to do first: to handle a signal, to do what others have
 /// left for it to do at the edge of user space, or to end its execve(2), in which task works are
 /// done too and others may wait for it.
-fn must_go_on(task: &Task, place: Place) -> bool {
+fn must_go_on(task: &Task, place: WaitingPlace) -> bool {
     task.signal_pending()
-        || (place == Place::SystemCall && task_work::is_pending(task))
+        || (place == WaitingPlace::SystemCall && task_work::is_pending(task))
         || entity::in_execve(task)
 }
 
@@ -124,21 +131,21 @@ pub(crate) fn settle(
     state: &mut State,
     task: &Task,
     number: SeatNumber,
-    place: Place,
-) -> Step {
+    place: WaitingPlace,
+) -> NextStep {
     let Some(seat) = state.seat_mut(number) else {
-        return Step::GoOn;
+        return NextStep::GoOn;
     };
     if seat.leaving != 0 {
         seat.parked = Parked::No;
-        return Step::Leave;
+        return NextStep::Leave;
     }
     if !seat.entered || seat.boosted_at_ns.is_some() {
         // Whoever boosts it waits for what it holds in user space; it is told to wait again when
         // the boost ends.
         seat.parked = Parked::No;
         state.settle(rq, cpu);
-        return Step::GoOn;
+        return NextStep::GoOn;
     }
     let row = seat.row;
     // From here on an idle slot may find it.
@@ -154,7 +161,7 @@ pub(crate) fn settle(
         if granted {
             // This was to wake up the thread itself.
             state.occupancy.forget_wake();
-        } else if place == Place::SystemCall {
+        } else if place == WaitingPlace::SystemCall {
             // It waits at the edge, behind what it has to do there.
             state.stop(number);
             state.begin_turn();
@@ -163,7 +170,7 @@ pub(crate) fn settle(
             state.begin_turn();
             state.stop_later(rq, cpu, number);
         }
-        return Step::GoOn;
+        return NextStep::GoOn;
     }
     entity::set_let_on(rq, task, false);
     state.end_way(cpu, number);
@@ -171,5 +178,5 @@ pub(crate) fn settle(
     if let Some(threads) = &mut state.threads {
         threads.push_stopping(number);
     }
-    Step::Sleep(sleep)
+    NextStep::Sleep(sleep)
 }

@@ -81,12 +81,12 @@ pub(crate) struct File {
 }
 
 /// Writes text into the reason of a refusal; what does not fit is cut off.
-struct Reason<'a> {
+struct RefusalText<'a> {
     text: &'a mut [kernel::ffi::c_char],
     used: usize,
 }
 
-impl fmt::Write for Reason<'_> {
+impl fmt::Write for RefusalText<'_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         // The last byte stays zero.
         let end = self.text.len() - 1;
@@ -114,7 +114,7 @@ impl File {
             offset_bytes,
             ..bindings::pbs_error::default()
         };
-        let mut reason = Reason {
+        let mut reason = RefusalText {
             text: &mut refusal.text,
             used: 0,
         };
@@ -175,9 +175,9 @@ const MAX_WRITERS: u32 = 4;
 static WRITERS: AtomicU32 = AtomicU32::new(0);
 
 /// One of those who write a plan.
-struct Writer;
+struct PlanWriter;
 
-impl Writer {
+impl PlanWriter {
     fn new(file: &File) -> Result<Self> {
         let more = |writers| (writers < MAX_WRITERS).then_some(writers + 1);
         match WRITERS.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more) {
@@ -190,7 +190,7 @@ impl Writer {
     }
 }
 
-impl Drop for Writer {
+impl Drop for PlanWriter {
     fn drop(&mut self) {
         WRITERS.fetch_sub(1, Ordering::Relaxed);
     }
@@ -221,10 +221,10 @@ fn write_plan(file: &File, user: &mut IovIterSource<'_>) -> Result<usize> {
             format_args!("a plan of {len} bytes is over the limit of {MAX_PLAN_BYTES}"),
         ));
     }
-    let _writer = Writer::new(file)?;
+    let _writer = PlanWriter::new(file)?;
     let bytes = take_in(user)?;
     let plan_id = change::install(bytes, watchdog::begin).map_err(|refused| match refused {
-        change::Refused::Plan(refusal) => {
+        change::InstallRefusal::Plan(refusal) => {
             let error = match refusal.errno() {
                 Errno::Invalid => EINVAL,
                 Errno::TooBig => E2BIG,
@@ -235,19 +235,19 @@ fn write_plan(file: &File, user: &mut IovIterSource<'_>) -> Result<usize> {
             };
             file.refuse_at(refusal.offset_bytes, error, format_args!("{refusal}"))
         }
-        change::Refused::NoCpu { cpu, offset_bytes } => file.refuse_at(
+        change::InstallRefusal::NoCpu { cpu, offset_bytes } => file.refuse_at(
             offset_bytes,
             ENODEV,
             format_args!("CPU {cpu} is not online; plan for a CPU that is"),
         ),
-        change::Refused::Elsewhere { process, cpu } => file.refuse(
+        change::InstallRefusal::Elsewhere { process, cpu } => file.refuse(
             EEXIST,
             format_args!(
                 "process {process} is in the plan of CPU {cpu}, which this plan does not \
                  replace; name that CPU too, or take another id"
             ),
         ),
-        change::Refused::Kernel(error) => error,
+        change::InstallRefusal::Kernel(error) => error,
     })?;
     file.plan_id.store(plan_id, Ordering::Relaxed);
     file.wrote.store(true, Ordering::Relaxed);
@@ -268,37 +268,37 @@ fn attach_thread(file: &File, arg: usize) -> Result {
     task.may_be_scheduled()
         .map_err(|error| file.refuse(error, format_args!("a security module refuses it")))?;
     attach::attach(&task, process, one_task).map_err(|refused| match refused {
-        attach::Refused::NoProcess => file.refuse(
+        attach::AttachRefusal::NoProcess => file.refuse(
             ENOENT,
             format_args!("no plan has process {process}; write the plan first"),
         ),
-        attach::Refused::Occupied => file.refuse(
+        attach::AttachRefusal::Occupied => file.refuse(
             EBUSY,
             format_args!("process {process} has a thread already"),
         ),
-        attach::Refused::Done => file.refuse(
+        attach::AttachRefusal::Done => file.refuse(
             ENOENT,
             format_args!("process {process} has ended all its tasks"),
         ),
-        attach::Refused::Attached => file.refuse(
+        attach::AttachRefusal::Attached => file.refuse(
             EBUSY,
             format_args!("thread {} is attached already", task.pid()),
         ),
-        attach::Refused::Kthread => file.refuse(
+        attach::AttachRefusal::Kthread => file.refuse(
             EINVAL,
             format_args!("thread {} is of the kernel", task.pid()),
         ),
-        attach::Refused::Exiting => {
+        attach::AttachRefusal::Exiting => {
             file.refuse(ESRCH, format_args!("thread {} is exiting", task.pid()))
         }
-        attach::Refused::Cpuset(cpu) => file.refuse(
+        attach::AttachRefusal::Cpuset(cpu) => file.refuse(
             EINVAL,
             format_args!(
                 "the cpuset of thread {} does not have CPU {cpu}",
                 task.pid()
             ),
         ),
-        attach::Refused::Kernel(error) => match error {
+        attach::AttachRefusal::Kernel(error) => match error {
             EAGAIN => file.refuse(
                 EAGAIN,
                 format_args!("somebody changed the affinity of thread {}", task.pid()),
@@ -374,7 +374,7 @@ fn get_process(file: &File, arg: usize) -> Result {
         no_reserved(file, &[1])?;
     }
     let id = request.process;
-    let answer = process::ask(id).map_err(|error| {
+    let answer = process::read(id).map_err(|error| {
         if error == ENOENT {
             file.refuse(ENOENT, format_args!("no plan has process {id}"))
         } else {

@@ -2,19 +2,19 @@
 
 //! The ways on which a CPU reports: its ring of events, and its links to other CPUs.
 
-use super::front::Links;
+use super::front::FrontLinks;
 use crate::rings::events::EventWriter;
 
 /// What a CPU writes its events to.
 #[derive(Default)]
-pub(crate) struct Writer {
+pub(crate) struct Outlet {
     /// `None` until the CPU has its first plan.
     ring: Option<EventWriter>,
     /// What other CPUs are told, and tell.
-    links: Links,
+    links: FrontLinks,
 }
 
-impl Writer {
+impl Outlet {
     /// Writes to that ring from now on.
     pub(crate) fn write_to(&mut self, ring: EventWriter) {
         self.ring = Some(ring);
@@ -27,12 +27,12 @@ impl Writer {
     }
 
     /// The links of the plan that is in force.
-    pub(crate) fn links(&self) -> &Links {
+    pub(crate) fn links(&self) -> &FrontLinks {
         &self.links
     }
 
     /// The plan changes: puts its links in place of the old one's.
-    pub(crate) fn swap_links(&mut self, links: &mut Links) {
+    pub(crate) fn swap_links(&mut self, links: &mut FrontLinks) {
         core::mem::swap(&mut self.links, links);
     }
 }
