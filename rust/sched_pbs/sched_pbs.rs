@@ -14,16 +14,16 @@
 //!
 //! | floor | subject | context |
 //! |---|---|---|
-//! | [`linux`] | what the class uses of Linux: the core scheduler, fields of its structures, memory, tracepoints | any |
-//! | [`rings`] | the rings that user space maps: events, and inputs of the policy | run queue locked; readers: process |
+//! | [`linux`] | the parts of Linux that the class uses, made safe | any |
+//! | [`rings`] | rings that user space maps: events, inputs of the policy | run queue locked |
 //! | [`state`] | the state of one CPU, a file for each subject | run queue locked |
-//! | [`percpu`] | each CPU: its state behind the lock, its timer, its counter, requests to it | any but NMI |
-//! | [`engine`] | from an interrupt, or a call of the core scheduler, to the thread that runs next | run queue locked |
-//! | [`thread`] | one thread's way through the class: it enters, waits, ends tasks, leaves | the thread, or who has it enter or leave |
+//! | [`percpu`] | each CPU: its state behind the lock, timer, counter, requests | any but NMI |
+//! | [`engine`] | from an interrupt to the thread that runs next | run queue locked |
+//! | [`thread`] | one thread enters, waits, ends tasks, leaves | process |
 //! | [`plans`] | plans are installed, dropped, read back; CPUs come and go | process |
 //! | [`show`] | the state of plans, in words and records | any |
-//! | [`protect`] | plans that go wrong are dropped: watchdog, leases, faults made for tests | interrupt; process |
-//! | [`user`] | what user space opens: devices, sysfs, debugfs, SysRq keys | process |
+//! | [`protect`] | plans that go wrong are dropped: watchdog, leases, faults | interrupt; process |
+//! | [`user`] | interfaces of user space: devices, sysfs, debugfs, SysRq keys | process |
 //!
 //! # Locks
 //!

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Things of which there is one, from the initcall on.
+//! Single instances, made by the initcall.
 
 use core::{
     ptr,

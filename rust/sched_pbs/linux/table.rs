@@ -4,7 +4,7 @@
 
 use super::sched_class::{declare_sched_class, Table};
 
-/// The class. What the core calls of it is in [`engine`](crate::engine::class).
+/// The class. The callbacks of the core scheduler are in [`engine`](crate::engine::class).
 pub(crate) struct Pbs;
 
 declare_sched_class!(pbs_sched_class, "__pbs_sched_class", Pbs);

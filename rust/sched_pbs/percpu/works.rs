@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The work that interrupts leave to process context.
+//! Work that interrupts leave to process context.
 //!
 //! Each work item is queued here, and done where its subject is: threads are ejected and counters
 //! recovered in [`plans::works`](crate::plans::works), plans dropped in

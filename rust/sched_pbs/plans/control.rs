@@ -6,7 +6,7 @@ use super::{fronts::Fronts, kept::KeptPlans};
 use crate::{linux::published::Published, pbs_core::Config};
 use kernel::{new_mutex, prelude::*, sync::Mutex};
 
-/// What changes plans, one at a time.
+/// The data that a change of plans needs, one change at a time.
 pub(crate) struct Control {
     /// The configuration of plans that bring none.
     pub(crate) config: Config,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What gives a CPU back to the rest of Linux whose plan goes wrong, and faults made to test that.
+//! Protection of a CPU: a plan that goes wrong is dropped. Tests make faults to try that.
 
 mod dropping;
 pub(crate) mod fault;

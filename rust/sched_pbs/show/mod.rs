@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What can be seen of plans.
+//! The state of plans, in words and in records.
 
 pub(crate) mod dump;
 pub(crate) mod proc;

@@ -58,7 +58,7 @@ pub(crate) struct State {
     pub(crate) clock: SectionClock,
     /// The counter of this CPU.
     pub(crate) insn_clock: InsnClock,
-    /// Whose the count is.
+    /// The owner of the count.
     pub(crate) reading: CounterReading,
     /// The memory in use.
     pub(crate) memory: MemoryInUse,
@@ -72,7 +72,7 @@ pub(crate) struct State {
     pub(crate) tap: Tap,
     /// The observations of the watchdog.
     pub(crate) watch: Watch,
-    /// What a test has made to fail.
+    /// The parts that a test has made to fail.
     pub(crate) faults: Faults,
     /// The longest times, for sysfs.
     pub(crate) longest: LongestTimes,

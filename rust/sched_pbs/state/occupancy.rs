@@ -4,7 +4,7 @@
 
 use super::threads::{SeatNumber, NO_SEAT};
 
-/// Who is granted the CPU, and who has it.
+/// The thread that is granted the CPU, and the thread that has it.
 #[derive(Default)]
 pub(crate) struct Occupancy {
     /// The seat whose thread may run by the last decision.

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The ways on which a CPU reports: its ring of events, and its links to other CPUs.
+//! The outlets of a CPU: its ring of events, and its links to other CPUs.
 
 use super::front::FrontLinks;
 use crate::rings::events::EventWriter;
 
-/// What a CPU writes its events to.
+/// The ring of events of a CPU, and its links to other CPUs.
 #[derive(Default)]
 pub(crate) struct Outlet {
     /// `None` until the CPU has its first plan.
     ring: Option<EventWriter>,
-    /// What other CPUs are told, and tell.
+    /// The fronts that it writes, and those that it reads.
     links: FrontLinks,
 }
 

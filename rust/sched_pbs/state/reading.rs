@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The reading of the counter: whether it belongs to the running thread, and whether it was read.
+//! Readings of the counter: whether they belong to the running thread, and which were done.
 
 use super::insn_clock::InsnClock;
 use crate::linux::sched_class::RunQueue;
 
-/// Whose the count since the last reading is, and which readings were done.
+/// The owner of the count since the last reading, and the readings that were done.
 #[derive(Default)]
 pub(crate) struct CounterReading {
     /// Nothing but this class has run since the counter was last read.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What user space opens: the devices, sysfs, and what an operator has at hand.
+//! The interfaces that user space opens: the devices, sysfs, debugfs and SysRq keys.
 
 pub(crate) mod device;
 pub(crate) mod inputs;
