@@ -49,8 +49,8 @@ const __poll_t RUST_CONST_HELPER_EPOLLRDNORM = EPOLLRDNORM;
 #ifdef CONFIG_SCHED_CLASS_PBS
 #include <uapi/linux/pbs.h>
 #include <uapi/linux/sched/types.h>
-#include "../../kernel/sched/pbs/sched_pbs/fault.h"
-#include "../../kernel/sched/pbs/sched_pbs/record.h"
+#include "../../kernel/sched/pbs/sched_pbs/linux/fault.h"
+#include "../../kernel/sched/pbs/sched_pbs/linux/record.h"
 /* The tracepoints, and what Rust calls for them; nothing may follow. */
 #include <trace/events/pbs.h>
 #define RUST_DO_TRACE RUST_DECLARE_DO_TRACE

@@ -2,7 +2,7 @@
 // Who has a CPU's state can't get it a second time.
 
 pub(crate) fn nest(rq: Pin<&mut RunQueue>) {
-    entity::with_state(rq, |rq, _, first| {
-        entity::with_state(rq, |_, _, second| core::mem::swap(first, second));
+    access::with_state(rq, |rq, _, first| {
+        access::with_state(rq, |_, _, second| core::mem::swap(first, second));
     });
 }

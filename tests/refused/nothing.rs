@@ -3,7 +3,7 @@
 
 pub(crate) fn number(rq: Pin<&mut RunQueue>, number: u32) -> Option<u32> {
     let cpu = PossibleCpu::new(number)?;
-    entity::with_state(rq, |rq, _, state| {
+    access::with_state(rq, |rq, _, state| {
         state.preempt(rq);
         cpu.number()
     })

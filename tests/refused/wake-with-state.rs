@@ -2,5 +2,5 @@
 // What calls back into the class can't be called with the state.
 
 pub(crate) fn wake(rq: Pin<&mut RunQueue>) {
-    entity::with_state(rq, |rq, _, state| wake_granted(rq, state.take_wake(rq)));
+    access::with_state(rq, |rq, _, state| wake_granted(rq, state.take_wake(rq)));
 }

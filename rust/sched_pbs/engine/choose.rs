@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The choice of the thread that should have the CPU.
+
+use crate::{
+    linux::sched_class::{self, RunQueue},
+    state::{
+        threads::{SeatNumber, Threads, NO_SEAT},
+        State,
+    },
+};
+use kernel::task::Task;
+
+/// How many threads that have to go on are looked for one that goes on whatever it takes.
+const LOOKED_AT: usize = 8;
+
+impl State {
+    /// The seat whose thread should have the CPU.
+    pub(crate) fn choose(&self) -> SeatNumber {
+        let Some(threads) = &self.threads else {
+            return NO_SEAT;
+        };
+        if self.is_unallocated() {
+            return NO_SEAT;
+        }
+        // Who has to let go of what it holds in the kernel comes first, as long as it may.
+        let stopping = threads.first_stopping();
+        if stopping != NO_SEAT {
+            let first = self.first_out_of_turn(threads);
+            if first != NO_SEAT {
+                return first;
+            }
+        }
+        if threads
+            .get(self.occupancy.granted())
+            .is_some_and(|seat| seat.queued)
+        {
+            return self.occupancy.granted();
+        }
+        match stopping {
+            NO_SEAT => threads.first_deferred(),
+            seat => seat,
+        }
+    }
+
+    /// The thread that should have the CPU.
+    pub(crate) fn pick(&self) -> Option<&Task> {
+        let seat = self.threads.as_ref()?.get(self.choose())?;
+        seat.task.as_deref()
+    }
+
+    /// The thread that goes before who is granted the CPU. Apart, for mostly nobody has to go on.
+    #[inline(never)]
+    fn first_out_of_turn(&self, threads: &Threads) -> SeatNumber {
+        if !self.turn.is_budget_spent() {
+            return threads.first_stopping();
+        }
+        // Nothing is gained from keeping those.
+        let goes_on = |number: &SeatNumber| {
+            let seat = threads.get(*number);
+            let task = seat.and_then(|seat| seat.task.as_ref());
+            task.is_some_and(|task| sched_class::must_not_wait(task))
+        };
+        let mut stopping = threads.stopping().take(LOOKED_AT);
+        stopping.find(goes_on).unwrap_or(NO_SEAT)
+    }
+
+    /// Has the CPU choose anew if another thread than the current one should run.
+    pub(crate) fn preempt(&mut self, rq: &RunQueue) {
+        if self.choose() != self.occupancy.running() {
+            rq.reschedule();
+        }
+    }
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The time that threads take out of turn: on their way through the kernel to where they wait, or to
+//! handle a signal, while the process that is granted the CPU could use it.
+//!
+//! The policy says what that is worth (`pbs_core`, `turns.rs`); here it is measured.
+
+use crate::state::{
+    threads::{Seat, Threads, NO_SEAT},
+    State,
+};
+
+/// What a thread may take on one way without owing it: that much the change of slots takes itself.
+const FREE_NS: u64 = 100_000;
+
+impl State {
+    /// Somebody else may have the CPU from now on, or be granted it: accounts for what the running
+    /// thread has taken out of turn so far.
+    #[inline]
+    pub(super) fn end_turn(&mut self) {
+        if self.turn.is_taken() {
+            self.account_turn();
+        }
+    }
+
+    fn account_turn(&mut self) {
+        let now_ns = self.clock.now_ns();
+        let took_ns = self.turn.end(now_ns);
+        let (Some(threads), Some(node)) = (&mut self.threads, &mut self.node) else {
+            return;
+        };
+        node.out_of_turn(took_ns, now_ns);
+        let Some(seat) = threads.get_mut(self.occupancy.running()) else {
+            return;
+        };
+        let before_ns = seat.way_ns;
+        seat.way_ns = before_ns.saturating_add(took_ns);
+        let owed_ns = seat.way_ns.max(FREE_NS) - before_ns.max(FREE_NS);
+        let row = seat.row;
+        if owed_ns == 0 {
+            return;
+        }
+        if let Some(process) = threads.rows().process(row) {
+            node.owe(process, owed_ns);
+        }
+    }
+
+    /// It is settled who has the CPU and who is granted it: from now on the running thread takes what
+    /// is another's, or does not.
+    #[inline]
+    pub(crate) fn begin_turn(&mut self) {
+        if self.occupancy.runs_another() && self.is_out_of_turn() {
+            self.turn.begin(self.clock.now_ns());
+        }
+    }
+
+    fn is_out_of_turn(&self) -> bool {
+        let Some(threads) = &self.threads else {
+            return false;
+        };
+        let goes_on = |seat: &Seat| seat.queued && !seat.is_parked();
+        let could_run = |seat: &Seat| seat.queued || seat.is_parked();
+        !self.is_unallocated()
+            && threads.get(self.occupancy.running()).is_some_and(goes_on)
+            && threads.get(self.occupancy.granted()).is_some_and(could_run)
+    }
+
+    /// Looks at whether any of the present window's time may still be taken out of turn.
+    #[inline]
+    pub(super) fn look_at_budget(&mut self) {
+        let stopping = self.threads.as_ref().map(Threads::first_stopping);
+        if stopping.is_some_and(|number| number != NO_SEAT) {
+            let is_spent = self.budget_left_ns() == 0;
+            if self.turn.note_budget(is_spent) {
+                if let Some(threads) = &mut self.threads {
+                    // It is another one's turn in the next window.
+                    threads.rotate_stopping();
+                }
+            }
+        }
+    }
+
+    /// What may still be taken out of turn of the present window.
+    pub(super) fn budget_left_ns(&mut self) -> u64 {
+        let now_ns = self.clock.now_ns();
+        let node = self.node.as_ref();
+        node.map_or(u64::MAX, |node| node.budget_left_ns(now_ns))
+    }
+}

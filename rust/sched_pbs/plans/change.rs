@@ -1,0 +1,565 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Plans come and go.
+//!
+//! A plan is checked and built in process context, outside every lock of the scheduler. On each of
+//! its CPUs it then replaces the old one in one step: in interrupt context there, where the
+//! counter can be read, by swapping a pointer. The old plan is freed outside again.
+//!
+//! The CPU must not be held up for long by that, however large the plans are: whoever holds the
+//! lock of its run queue keeps interrupts off there. So all that grows with a plan is done in
+//! pieces with the lock dropped between them: processes are copied while the old plan goes on
+//! ([`TakeOver`]), and threads whose process is gone are told afterwards.
+
+use super::{
+    control::{self, Control},
+    fronts::{self, Fronts},
+    recorder, usage,
+};
+use crate::{
+    engine::emitter::Emitter,
+    linux::{entity, sched_class, storage::CHARGED},
+    pbs_core::{
+        self,
+        wire::{Message, Section},
+        Config, Event, EventKind, Input, Lease, Plan, Rate, Refusal, Sink, TakeOver, Tap,
+    },
+    percpu::{cpu::Cpu, cpus, drop_request::DropReason, works},
+    rings::events,
+    state::{
+        front::FrontLinks,
+        node::{KernelMemory, Node},
+        rows::Rows,
+        threads::Threads,
+        State,
+    },
+    thread::leave,
+};
+use kernel::{
+    alloc::{KBox, KVVec, KVec},
+    bindings, clock,
+    prelude::*,
+    task_ext::{give_way, may_log},
+};
+
+/// Why a plan was refused.
+pub(crate) enum InstallRefusal {
+    /// The plan is wrong.
+    Plan(Refusal),
+    /// It names a CPU that is not online.
+    NoCpu {
+        /// The CPU.
+        cpu: u32,
+        /// Where the plan names it.
+        offset_bytes: u64,
+    },
+    /// It has a process that the plan of another CPU has, which stays.
+    Elsewhere {
+        /// The process.
+        process: u32,
+        /// The CPU that has it.
+        cpu: u32,
+    },
+    /// Something in the kernel failed.
+    Kernel(Error),
+}
+
+impl From<Error> for InstallRefusal {
+    fn from(error: Error) -> Self {
+        InstallRefusal::Kernel(error)
+    }
+}
+
+impl From<Refusal> for InstallRefusal {
+    fn from(refusal: Refusal) -> Self {
+        InstallRefusal::Plan(refusal)
+    }
+}
+
+/// What a CPU gets in one step, and what it gave for it.
+struct PlanSwap {
+    cpu: &'static Cpu,
+    node: Option<KBox<Node>>,
+    take_over: Option<TakeOver<KernelMemory>>,
+    rows: Option<Rows>,
+    threads: Option<Threads>,
+    /// The prediction failures that the new plan deals with: of all events before this one.
+    dealt_seq: u64,
+    /// The lease of the new plan, 0: none.
+    lease_ns: u64,
+    /// What it tells other CPUs, and is told.
+    links: FrontLinks,
+    /// The number under which the plan is kept, if it is.
+    kept: u64,
+    /// The configuration and the rate with which it begins.
+    terms: Option<(Config, Rate)>,
+    /// What happens to the CPU, and why.
+    kind: EventKind,
+    why: Option<DropReason>,
+    /// Why threads whose process is not in the new plan leave.
+    reason: u16,
+}
+
+impl PlanSwap {
+    /// On which CPU the plan has begun, and with which configuration and rate.
+    fn in_force(&self) -> Option<(u32, Config, Rate)> {
+        let (config, rate) = self.terms?;
+        Some((self.cpu.number(), config, rate))
+    }
+}
+
+/// Installs a plan as it was written, whole or not at all; returns its id. `in_force` is called once
+/// it is in force, before threads are taken out that it has no place for.
+pub(crate) fn install(bytes: KVVec<u8>, in_force: impl FnOnce()) -> Result<u64, InstallRefusal> {
+    let message = Message::parse::<KernelMemory>(&bytes)?;
+    // What takes long comes first, with no lock held.
+    let mut plans = KVec::new();
+    for section in message.sections() {
+        active(&section)?;
+        let plan = Plan::<KernelMemory>::build(&section)?;
+        plans.push((section, plan), CHARGED).map_err(Error::from)?;
+    }
+    pbs_core::join(&mut plans)?;
+    // Keeps the CPUs as they are; hotplug takes the control lock inside this one.
+    let _hotplug = kernel::cpu::hotplug_read_lock();
+    let mut control = control::get()?.lock_killable()?;
+    let mut changes: KVec<PlanSwap> = KVec::new();
+    for (section, plan) in plans {
+        let change = prepare(&message, &section, plan, &control.config)?;
+        prepare_events(&mut control, change.cpu)?;
+        // Without it the CPU is not recorded, which its recorder finds; the plan is none the worse.
+        let _ = recorder::prepare(&mut control, change.cpu);
+        changes.push(change, CHARGED).map_err(Error::from)?;
+    }
+    message.check_dealt(events::next_seq())?;
+    for change in changes.iter_mut() {
+        only_here(&message, change)?;
+        copy(change);
+        follows(change)?;
+    }
+    let fronts = link(&control, &mut changes)?;
+    for change in changes.iter() {
+        usage::take(&mut control, change.cpu);
+    }
+    let plan_id = message.plan_id();
+    let kept = control.kept.number();
+    for change in changes.iter_mut() {
+        change.kept = kept;
+        put_in_force(change).inspect_err(|_| works::eject_soon())?;
+    }
+    fronts.tell_lost(&control.fronts);
+    control.fronts = fronts;
+    control
+        .kept
+        .keep(bytes, changes.iter().filter_map(PlanSwap::in_force));
+    for change in changes.iter() {
+        fronts::tell_all(change.cpu);
+        tell_lost(change);
+    }
+    drop(control);
+    in_force();
+    for change in changes.iter() {
+        leave::eject_leaving(change.cpu);
+    }
+    Ok(plan_id)
+}
+
+/// Whether the plan with that id is in force on some CPU, and has not ended there.
+pub(crate) fn goes_on(id: u64) -> bool {
+    let goes_on = |cpu: &Cpu| {
+        cpu.lock(|_, _, state| {
+            let node = state.node.as_ref()?;
+            Some(node.plan_id() == id && !node.ended())
+        })
+        .flatten()
+            == Some(true)
+    };
+    cpus::all().any(goes_on)
+}
+
+/// Makes the ring of events of a CPU that has none. Sleeps.
+fn prepare_events(_control: &mut Control, cpu: &Cpu) -> Result {
+    if events::of_cpu(cpu.number()).is_none() {
+        let ring = events::add(cpu.number())?;
+        cpu.lock(|_, _, state| state.events.write_to(ring));
+    }
+    Ok(())
+}
+
+/// The CPU of a section, if it takes tasks.
+fn active(section: &Section<'_>) -> Result<&'static Cpu, InstallRefusal> {
+    let no_cpu = || InstallRefusal::NoCpu {
+        cpu: section.cpu(),
+        offset_bytes: section.offset_bytes() as u64,
+    };
+    let cpu = cpus::get(section.cpu()).ok_or_else(no_cpu)?;
+    if !kernel::cpu::is_active(cpu.number()) {
+        return Err(no_cpu());
+    }
+    Ok(cpu)
+}
+
+/// Builds what the CPU of a section gets; `plan` is what the section says.
+fn prepare(
+    message: &Message<'_>,
+    section: &Section<'_>,
+    plan: Plan<KernelMemory>,
+    default: &Config,
+) -> Result<PlanSwap, InstallRefusal> {
+    give_way()?;
+    let cpu = active(section)?;
+    let before = cpu
+        .lock(|_, _, state| Some(state.threads.as_ref()?.rows().processes()))
+        .flatten();
+    let threads = if before.is_some() {
+        None
+    } else {
+        Some(Threads::new()?)
+    };
+    // Nobody else changes them, as long as the control lock is held.
+    let mut old_rows = Rows::new(before.unwrap_or(0))?;
+    cpu.lock_for_change(|_, _, state| {
+        old_rows.copy_from(state.threads.as_ref()?.rows());
+        Some(())
+    });
+    let rows = Rows::following(&old_rows, plan.processes().iter().map(|process| process.id))?;
+    let rate = cpu.counter.rate();
+    let config = message.config(rate).unwrap_or(*default);
+    let node = Node::new(plan, config, rate, message.plan_id(), clock::monotonic_ns())
+        .map_err(|_| ENOMEM)?;
+    Ok(PlanSwap {
+        cpu,
+        node: Some(KBox::new(node, CHARGED).map_err(Error::from)?),
+        take_over: Some(TakeOver::new(message.dealt_seq(), COPIED_A_LOCK).map_err(|_| ENOMEM)?),
+        rows: Some(rows),
+        threads,
+        dealt_seq: message.dealt_seq(),
+        lease_ns: message.lease_ns(),
+        links: FrontLinks::default(),
+        kept: 0,
+        terms: Some((config, rate)),
+        kind: EventKind::PlanInstalled,
+        why: None,
+        reason: bindings::pbs_eject_PBS_EJECT_PLAN as u16,
+    })
+}
+
+/// Joins the plans that change with each other and with those that stay, by what they wait for.
+fn link(control: &Control, changes: &mut [PlanSwap]) -> Result<Fronts> {
+    let mut plans = KVec::with_capacity(changes.len(), CHARGED)?;
+    for change in changes.iter_mut() {
+        if let Some(node) = change.node.as_deref_mut() {
+            plans.push((change.cpu.number(), node, FrontLinks::default()), CHARGED)?;
+        }
+    }
+    let fronts = control.fronts.follow(&mut plans)?;
+    let mut links = KVec::with_capacity(plans.len(), CHARGED)?;
+    for (_, _, new) in plans {
+        links.push(new, CHARGED)?;
+    }
+    for (change, links) in changes.iter_mut().zip(links) {
+        change.links = links;
+    }
+    Ok(fronts)
+}
+
+/// How many processes are copied with the run queue locked.
+const COPIED_A_LOCK: usize = 16;
+
+/// How many processes the last step may copy, in the same lock in which it changes the plans.
+const COPIED_LAST: usize = 3;
+
+/// How often the rest is copied because too many processes have changed since the last time.
+/// After that all is done in one step; a CPU that does so much in so short a time is not idle.
+const MAX_ROUNDS: u32 = 64;
+
+/// How many processes of another plan are looked up with the run queue locked.
+const SOUGHT_A_LOCK: usize = 32;
+
+/// Checks that no CPU that keeps its plan has a process of the new one that has not ended.
+fn only_here(message: &Message<'_>, change: &PlanSwap) -> Result<(), InstallRefusal> {
+    let Some(node) = &change.node else {
+        return Ok(());
+    };
+    for cpu in cpus::all() {
+        if message
+            .sections()
+            .any(|section| section.cpu() == cpu.number())
+        {
+            continue;
+        }
+        for processes in node.plan().processes().chunks(SOUGHT_A_LOCK) {
+            give_way()?;
+            let common = cpu.lock_for_change(|_, _, state| {
+                let theirs = state.node.as_ref()?;
+                let lives = |id: u32| {
+                    let info = theirs.process(theirs.plan().find(id)?)?;
+                    Some(!info.done)
+                };
+                let mut ids = processes.iter().map(|process| process.id);
+                ids.find(|id| lives(*id) == Some(true))
+            });
+            if let Some(process) = common.flatten() {
+                return Err(InstallRefusal::Elsewhere {
+                    process,
+                    cpu: cpu.number(),
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Copies the processes of the plan that is in force into the new one, piece by piece, until none
+/// is left but those that have changed since.
+fn copy(change: &mut PlanSwap) {
+    let (Some(new), Some(take_over)) = (change.node.as_deref_mut(), &mut change.take_over) else {
+        return;
+    };
+    loop {
+        // From the first CPU on that has the new plan it is for all: who is killed meanwhile has
+        // written it.
+        let _ = give_way();
+        let copied = change
+            .cpu
+            .lock_for_change(|_, _, state| Some(take_over.copy(state.node.as_deref_mut()?, new)));
+        if copied.flatten() != Some(true) {
+            return;
+        }
+        take_over.apply(new);
+        if let Some(rows) = &mut change.rows {
+            for process in take_over.applied() {
+                keep_threads(rows, new, process);
+            }
+        }
+    }
+}
+
+/// A process that the new plan leaves no task has nothing to wait for.
+fn keep_threads(rows: &mut Rows, new: &Node, process: u32) {
+    let keep = new.process(process).is_some_and(|info| !info.done);
+    rows.keep_threads(process, keep);
+}
+
+/// Checks that the new plan can follow the one that its CPU has.
+///
+/// A process that ends between this and the swap is done in the new plan, and its threads leave;
+/// but if it was the last one and the plan is no answer, it begins afresh without a thread.
+fn follows(change: &PlanSwap) -> Result<(), Refusal> {
+    change.take_over.as_ref().map_or(Ok(()), TakeOver::check)
+}
+
+/// Has the CPU change plans, as soon as little enough is left to be copied.
+fn put_in_force(change: &mut PlanSwap) -> Result {
+    for round in 0..=MAX_ROUNDS {
+        let most = if round == MAX_ROUNDS {
+            usize::MAX
+        } else {
+            COPIED_LAST
+        };
+        let mut done = false;
+        // The CPU is online, as checked before.
+        sched_class::call_on(change.cpu.number(), || done = swap(change, most))?;
+        if done {
+            break;
+        }
+        copy(change);
+    }
+    Ok(())
+}
+
+/// Puts the new plan in place of the old one, on its CPU, if no more than `most` processes are left
+/// to be copied; `change` gets the old one.
+fn swap(change: &mut PlanSwap, most: usize) -> bool {
+    change.cpu.lock_for_change(|rq, cpu, state| {
+        state.charge(rq);
+        state.sample_memory(rq, cpu);
+        let now_ns = state.clock.now_ns();
+        state.tell_untold(cpu);
+        if let Some(new) = change.node.as_deref_mut() {
+            match (state.node.as_deref_mut(), &mut change.take_over) {
+                (Some(old), Some(take_over)) => {
+                    let rows = &mut change.rows;
+                    let applied = |new: &Node, process| {
+                        if let Some(rows) = rows {
+                            keep_threads(rows, new, process);
+                        }
+                    };
+                    if !take_over.finish(old, new, most, now_ns, applied) {
+                        return false;
+                    }
+                }
+                _ => new.begin(None, change.dealt_seq, now_ns),
+            }
+        }
+        let tap = core::mem::take(state.tap_mut());
+        core::mem::swap(&mut state.node, &mut change.node);
+        match &mut state.node {
+            Some(node) => node.begin_record(tap, change.kept, change.node.is_some()),
+            None => {
+                state.tap = tap;
+                if change.node.is_some() && state.tap.is_on() {
+                    state.tap.note(Input::gone(now_ns));
+                }
+            }
+        }
+        state.events.swap_links(&mut change.links);
+        entity::set_plan(rq, state.node.is_some());
+        cpu.usage.set_has_plan(state.node.is_some());
+        state.lease = Lease::new(change.lease_ns, now_ns);
+        if let Some(lease) = &state.lease {
+            cpu.lease.start_abs(lease.end_ns());
+        }
+        if state.node.is_none() {
+            state.faults.mend();
+        }
+        state.memory.begin_period();
+        state.show_memory();
+        if let Some(old) = &change.node {
+            old.leave_slot(&mut Emitter::new(cpu, &mut state.events, old.plan_id(), 0));
+        }
+        if state.threads.is_none() {
+            state.threads = change.threads.take();
+        }
+        if let Some(threads) = &mut state.threads {
+            change.rows = match change.rows.take() {
+                Some(rows) => Some(threads.replace_rows(rows, change.reason)),
+                None => {
+                    threads.lose_rows(change.reason);
+                    None
+                }
+            };
+        }
+        let plan_id = match (state.node.as_deref(), change.node.as_deref()) {
+            (Some(node), _) | (None, Some(node)) => node.plan_id(),
+            (None, None) => 0,
+        };
+        if state.node.is_some() || change.node.is_some() {
+            let mut event = Event::new(change.kind, now_ns);
+            if let Some(why) = change.why {
+                event.reason = why as u16;
+                cpu.drop_request.set_last(why);
+            }
+            event.value = state
+                .node
+                .as_ref()
+                .map_or(0, |node| u64::from(node.slots()));
+            Emitter::new(cpu, &mut state.events, plan_id, 0).emit(&event);
+        }
+        state.settle(rq, cpu);
+        true
+    }) != Some(false)
+}
+
+/// How many processes are looked at, and how many threads told, with the run queue locked.
+const LOST_A_LOCK: (u32, usize) = (128, 8);
+
+/// Tells the threads to leave the class whose process went with the plan that `change` replaced, in
+/// the order of that plan.
+fn tell_lost(change: &PlanSwap) {
+    let mut from = Some(0);
+    while let Some(process) = from {
+        let _ = give_way();
+        let next = change.cpu.lock_for_change(|rq, cpu, state| {
+            let next = tell_some_lost(change, cpu, state, process);
+            state.preempt(rq);
+            next
+        });
+        from = next.flatten();
+    }
+}
+
+/// A piece of that, from a process on; returns the one to go on with.
+fn tell_some_lost(change: &PlanSwap, cpu: &Cpu, state: &mut State, from: u32) -> Option<u32> {
+    let (processes_a_lock, mut left) = LOST_A_LOCK;
+    for process in from..from + processes_a_lock {
+        let threads = state.threads.as_ref()?;
+        // Without a new plan the rows are those of the old one.
+        let rows = change.rows.as_ref().unwrap_or(threads.rows());
+        if process >= rows.processes() as u32 {
+            return None;
+        }
+        let row = rows.row(process);
+        while let Some(number) = state.threads.as_ref()?.active_lost(row) {
+            if left == 0 {
+                return Some(process);
+            }
+            left -= 1;
+            state.leave(cpu, number, change.reason);
+        }
+    }
+    Some(from + processes_a_lock)
+}
+
+/// Takes the plan of a CPU away, if it has one, and tells its threads to leave; the CPU is online.
+/// `why`: the plan is dropped, and not the CPU gone.
+pub(crate) fn remove(
+    control: &mut Control,
+    cpu: &'static Cpu,
+    why: Option<DropReason>,
+) -> Result<bool> {
+    let (kind, reason) = match why {
+        Some(why) => (EventKind::PlanDropped, why.of_threads()),
+        None => (EventKind::CpuGone, bindings::pbs_eject_PBS_EJECT_CPU_GONE),
+    };
+    let mut change = PlanSwap {
+        cpu,
+        node: None,
+        take_over: None,
+        rows: None,
+        threads: None,
+        dealt_seq: 0,
+        lease_ns: 0,
+        links: FrontLinks::default(),
+        kept: 0,
+        terms: None,
+        kind,
+        why,
+        reason: reason as u16,
+    };
+    put_in_force(&mut change)?;
+    control.fronts.leave(cpu.number());
+    tell_lost(&change);
+    Ok(change.node.is_some())
+}
+
+/// Drops the plan of a CPU; its threads go back to the fair class.
+pub(crate) fn drop_plan(number: u32) -> Result {
+    let cpu = cpus::get(number).ok_or(ENODEV)?;
+    let _hotplug = kernel::cpu::hotplug_read_lock();
+    let mut control = control::get()?.lock_killable()?;
+    let removed = remove(&mut control, cpu, Some(DropReason::Call))?;
+    drop(control);
+    // Before its threads, which may be more than the log takes.
+    if removed && may_log() {
+        pr_info!(
+            "CPU {number}: thread {} has dropped the plan\n",
+            kernel::current!().pid()
+        );
+    }
+    leave::eject_leaving(cpu);
+    match control::get()?.lock_killable() {
+        Ok(mut control) => usage::give_back(&mut control, cpu),
+        Err(_) => works::eject_soon(),
+    }
+    if removed {
+        Ok(())
+    } else {
+        Err(ENOENT)
+    }
+}
+
+/// The lease of the plan of a CPU begins anew, if it has one.
+pub(crate) fn renew(number: u32) -> Result {
+    let cpu = cpus::get(number).ok_or(ENODEV)?;
+    let renewed = cpu.lock(|_, _, state| {
+        state.node.as_ref()?;
+        let now_ns = state.clock.now_ns();
+        if let Some(lease) = &mut state.lease {
+            // The timer finds that when it expires.
+            lease.renew(now_ns);
+        }
+        Some(())
+    });
+    renewed.flatten().ok_or(ENOENT)
+}

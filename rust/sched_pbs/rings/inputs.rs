@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The rings of inputs: all that the policy of each CPU is told.
+//!
+//! While somebody records a static key is on, by which every [`Node`](crate::state::node::Node) notes
+//! what it is told in the ring of its CPU (`pbs_core`, `record.rs`). The ring's one writer is the
+//! [`Tap`] of the node in force, so who writes has the run queue locked; it goes from node to node as
+//! plans change, and stands in the CPU's state while there is none.
+
+use crate::{
+    linux::{published::Published, wire::Wire},
+    pbs_core::{self, Input, InputKind},
+};
+use core::mem::{offset_of, size_of};
+use kernel::{
+    bindings,
+    prelude::*,
+    record_ring::{RecordRing, RingName, RingTable, RingWriter},
+};
+
+/// Inputs held of each CPU: 2 MiB. Who records and sleeps for 20 ms may miss some where a CPU is told
+/// more than three things a microsecond.
+const CAPACITY: usize = 1 << 16;
+
+/// The inputs of one CPU.
+pub(crate) type Ring = RecordRing<Wire<Input>, CAPACITY>;
+
+/// Whether somebody records.
+#[inline(always)]
+fn is_recorded() -> bool {
+    // SAFETY: The key is defined in linux.c, which is built in.
+    unsafe {
+        kernel::static_branch_unlikely!(
+            kernel::bindings::sched_pbs_recorded,
+            kernel::bindings::static_key_false,
+            key
+        )
+    }
+}
+
+/// One more records, or one less. The lock of CPU hotplug is held.
+pub(crate) fn set_recorded(on: bool) {
+    // SAFETY: It has no other requirement than that lock.
+    unsafe { bindings::sched_pbs_record(on) };
+}
+
+/// Notes what the policy of a CPU is told. It is a part of the CPU's state, so who has it has locked
+/// the run queue, and is the only one.
+#[derive(Default)]
+pub(crate) struct Tap {
+    /// `None` until the CPU has a ring.
+    ring: Option<RingWriter<Wire<Input>, CAPACITY>>,
+}
+
+impl Tap {
+    /// Notes in the ring of that writer from now on.
+    pub(crate) fn write_to(&mut self, ring: RingWriter<Wire<Input>, CAPACITY>) {
+        self.ring = Some(ring);
+    }
+}
+
+impl pbs_core::Tap for Tap {
+    #[inline(always)]
+    fn is_on(&self) -> bool {
+        is_recorded()
+    }
+
+    #[inline]
+    fn note(&mut self, input: Input) {
+        if let Some(ring) = &mut self.ring {
+            ring.write(|| Wire(input), |_| ());
+        }
+    }
+}
+
+static RINGS: Published<RingTable<Wire<Input>, CAPACITY>> = Published::none();
+
+/// Makes the table of rings.
+pub(crate) fn publish() -> Result {
+    let rings = RingTable::new(kernel::cpu::nr_cpu_ids() as usize)?;
+    RINGS.publish(KBox::pin(rings, GFP_KERNEL)?);
+    Ok(())
+}
+
+/// The ring of a CPU, if it has one.
+pub(crate) fn of_cpu(cpu: u32) -> Option<&'static Ring> {
+    RINGS.get()?.iter().find(|ring| ring.number() == cpu)
+}
+
+/// Makes the ring of a CPU that has none. Returns what writes to it. Sleeps.
+pub(crate) fn add(cpu: u32) -> Result<RingWriter<Wire<Input>, CAPACITY>> {
+    let (ring, writer) = Ring::new(RingName {
+        magic: bindings::PBS_INPUTS_MAGIC,
+        version: bindings::PBS_INPUTS_VERSION as u16,
+        number: cpu,
+    })?;
+    RINGS.get().ok_or(ENODEV)?.add(ring)?;
+    Ok(writer)
+}
+
+// The wire format and the policy mean the same.
+const _: () = {
+    assert!(size_of::<Input>() == size_of::<bindings::pbs_input>());
+    assert!(offset_of!(Input, value) == offset_of!(bindings::pbs_input, value));
+    assert!(offset_of!(Input, more) == offset_of!(bindings::pbs_input, more));
+    assert!(offset_of!(Input, process) == offset_of!(bindings::pbs_input, process));
+    assert!(offset_of!(Input, kind) == offset_of!(bindings::pbs_input, kind));
+    assert!(offset_of!(Input, reason) == offset_of!(bindings::pbs_input, reason));
+    assert!(Input::EVENT as u32 == bindings::PBS_IN_EVENT);
+    assert!(bindings::pbs_input_kind_PBS_IN_ANSWER == InputKind::Answer as u32);
+};

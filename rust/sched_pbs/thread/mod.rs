@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! One thread's way through the class: it enters, waits, ends its tasks, and leaves.
+
+pub(crate) mod attach;
+pub(crate) mod end;
+pub(crate) mod leave;
+pub(crate) mod park;
