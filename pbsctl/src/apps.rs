@@ -368,7 +368,7 @@ pub(crate) fn apps(out: Output, options: &AppsOptions) -> Result<ExitCode, Failu
             power_of_two,
             duration,
         } => {
-            let shape = if power_of_two {
+            let shape = if *power_of_two {
                 Shape::PowerOfTwo(*most)
             } else {
                 Shape::UpTo(*most)

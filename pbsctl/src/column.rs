@@ -6,7 +6,7 @@ use std::fs;
 use jiff::tz::TimeZone;
 use jiff::Timestamp;
 use pbs_job::cpu_list;
-use pbs_report::grouped;
+use pbs_text::grouped;
 
 use crate::row::{Row, STATES};
 use crate::times::time;

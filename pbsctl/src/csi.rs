@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use pbs_csi::{now_ns, Entry, Listed, Options, State, Status};
+use pbs_csi::{Entry, Listed, Options, State, Status};
 use pbs_text::{columns, grouped};
+use pbs_uapi::clock::monotonic_ns;
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -183,7 +184,7 @@ impl From<Listed> for There {
         let mut entries = listed.entries;
         // As in the queues: who is in execution is before all.
         entries.sort_by_key(|of| (of.device, of.state == State::Waiting, of.place()));
-        let now_ns = now_ns();
+        let now_ns = monotonic_ns();
         let name = |device: u32| {
             let device = listed.devices.get(device as usize);
             device.map(|device| device.name.clone())

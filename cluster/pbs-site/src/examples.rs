@@ -12,8 +12,8 @@ use jiff::tz::TimeZone;
 use pbs_resources::{Condition, Item, Op, Value};
 
 use crate::{
-    Consumer, Cron, ReservedCores, Kind, Limit, Node, Pool, Resource, Scope, Share, Site, Validity, Weights,
-    Whom,
+    Consumer, Cron, Kind, Limit, Node, Pool, ReservedCores, Resource, Scope, Share, Site, Validity,
+    Weights, Whom,
 };
 
 const GIB: u64 = 1 << 30;

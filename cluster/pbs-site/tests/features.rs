@@ -4,7 +4,9 @@
 use std::collections::BTreeSet;
 
 use pbs_resources::{Item, Rset, Value};
-use pbs_site::{Kept, Kind, Mapping, Privilege, Refused, Scope, Share, Site, Validity, Whom};
+use pbs_site::{
+    Kind, Mapping, Privilege, Refused, ReservedCores, Scope, Share, Site, Validity, Whom,
+};
 
 const GIB: u64 = 1 << 30;
 const HOUR_S: u64 = 3600;
@@ -69,7 +71,10 @@ fn nodes_may_differ() {
     assert_eq!(site.nodes[3].amount("tesla"), 2);
     assert_eq!(site.nodes[0].amount("tesla"), 0);
     let resource = "tesla".to_string();
-    assert_eq!(site.nodes[4].kept, Some(Kept { cores: 2, resource }));
+    assert_eq!(
+        site.nodes[4].kept,
+        Some(ReservedCores { cores: 2, resource })
+    );
     assert_eq!(site.most("ncpus", None), 3 * 16 + 2 * 8 + 2);
     assert_eq!(site.most("mem", None), (3 * 64 + 2 * 128) * GIB);
     // Nodes that are alike are written together.

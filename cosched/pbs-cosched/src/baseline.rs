@@ -2,9 +2,9 @@
 //! What happens without co-scheduling.
 
 use crate::check::fits;
+use crate::mapping::Mapping;
 use crate::model::{Place, Platform, Workload};
 use crate::queues::Queues;
-use crate::mapping::Mapping;
 
 /// Not co-scheduling: each process takes at its arrival what is fastest for each of its tasks
 /// by itself, and stands in line behind who was first (§2.5.1).

@@ -12,11 +12,11 @@ use pbs_random::Random;
 use crate::baseline::not_co_scheduled;
 use crate::greedy::{greedy, GreedyOptions, Priority};
 use crate::heft;
+use crate::mapping::Mapping;
 use crate::model::{Platform, Workload};
 use crate::objective::Objective;
 use crate::problem::{Problem, State};
 use crate::queues::Queues;
-use crate::mapping::Mapping;
 
 /// Individuals that live at a time.
 const INDIVIDUALS: usize = 32;

@@ -9,9 +9,9 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
 use crate::check::fits;
+use crate::mapping::{Choice, Mapping};
 use crate::model::{Place, Platform, Task, Workload};
 use crate::queues::{Queues, State, Where};
-use crate::mapping::{Choice, Mapping};
 
 /// Who wins an accelerator (§5.4.2).  Of equals it is who was submitted first, then the
 /// smaller owner, then the smaller number of the task.

@@ -7,10 +7,10 @@
 
 use std::cmp::Reverse;
 
+use crate::mapping::Mapping;
 use crate::model::{Place, Platform, Workload};
 use crate::problem::{Memory, Placed, Problem, Way};
 use crate::queues::Queues;
-use crate::mapping::Mapping;
 
 /// What HEFT decides, and in which order it took the tasks.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,8 +3,8 @@
 
 use std::fmt;
 
-use crate::model::Workload;
 use crate::mapping::Timeline;
+use crate::model::Workload;
 
 /// What is to be small.  The thesis says only "throughput".
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -6,11 +6,11 @@
 //! CPU or an accelerator already make it no better than the best that is known.
 
 use crate::evolutionary::evolutionary;
+use crate::mapping::Mapping;
 use crate::model::{Place, Platform, Workload};
 use crate::objective::{Objective, Score};
 use crate::problem::{Problem, State, Way};
 use crate::queues::Queues;
-use crate::mapping::Mapping;
 
 /// Tasks that brute force takes at most.
 pub const MOST_TASKS: usize = 10;

@@ -5,10 +5,10 @@
 //! data and devices are there.  All timing of this crate happens in [`State::place`].
 
 use crate::check::fits;
+use crate::mapping::Mapping;
 use crate::model::{Place, Platform, Workload};
 use crate::objective::{Objective, Score};
 use crate::queues::{Queues, Where};
-use crate::mapping::Mapping;
 
 /// Where data are: in the host's memory, or in that of an accelerator.
 pub(crate) type Memory = Option<(usize, u32)>;

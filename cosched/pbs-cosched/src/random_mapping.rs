@@ -4,11 +4,11 @@
 use pbs_random::Random;
 
 use crate::greedy::{greedy, GreedyOptions};
+use crate::mapping::Mapping;
 use crate::model::{Place, Platform, Workload};
 use crate::objective::Objective;
 use crate::problem::Problem;
 use crate::queues::Queues;
-use crate::mapping::Mapping;
 
 /// Plain random: any variant that fits for each task, in the order of submission (§5.5.1).
 pub fn plain_random(

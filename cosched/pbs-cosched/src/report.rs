@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What a schedule is worth in the thesis's terms (§2.5.1, §6.3, §6.4).
 
+use crate::mapping::Timeline;
 use crate::model::{Platform, Workload};
 use crate::objective::{score, Score};
 use crate::queues::{Slot, Where};
-use crate::mapping::Timeline;
 
 /// Measures of one timeline.
 #[derive(Clone, Debug, PartialEq)]

@@ -4,12 +4,12 @@
 use crate::evolutionary::evolutionary;
 use crate::greedy::{greedy, GreedyOptions};
 use crate::heft::heft;
+use crate::mapping::Mapping;
 use crate::model::{Platform, Workload};
 use crate::objective::Objective;
 use crate::oracle::brute_force;
 use crate::queues::Queues;
 use crate::random_mapping::{enhanced_random, plain_random, EnhancedOptions};
-use crate::mapping::Mapping;
 
 /// Who decides what runs where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,11 +5,11 @@ use crate::baseline::not_co_scheduled;
 use crate::check::{check, Fault};
 use crate::cost::Cost;
 use crate::determination::{necessary, Determination, Necessity};
+use crate::mapping::{Mapping, Timeline};
 use crate::model::{Platform, Workload};
 use crate::objective::{accept, score, Objective, Reason, Verdict};
 use crate::queues::{Entry, Queues, Slot, State};
 use crate::schedule::{evaluations, schedule, Scheduler};
-use crate::mapping::{Mapping, Timeline};
 use crate::timing::timing;
 
 /// How co-scheduling is done.

@@ -5,7 +5,8 @@ use std::cmp::Reverse;
 use std::sync::PoisonError;
 
 use pbs_cosched::{GreedyOptions, Objective, Scheduler};
-use pbs_csi::{now_ns, Csi, Entry, Owner, Snapshot, State, Waiting};
+use pbs_csi::{Csi, Entry, Owner, Snapshot, State, Waiting};
+use pbs_uapi::clock::monotonic_ns;
 
 use crate::cosched::{Decided, Offer, Session};
 use crate::graph::Graph;
@@ -172,7 +173,7 @@ impl Runtime {
         });
         let snapshot = Snapshot {
             generation: 0,
-            now_ns: now_ns(),
+            now_ns: monotonic_ns(),
             devices: self.devices.iter().map(|of| of.shared.clone()).collect(),
             waiting: waiting.collect(),
             in_execution: Vec::new(),

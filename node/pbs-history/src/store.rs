@@ -8,8 +8,8 @@ use rusqlite::{params, Connection, OptionalExtension, Transaction, TransactionBe
 use serde::Serialize;
 
 use crate::lease::Lease;
-use crate::measured_rows::insert_corun;
 use crate::limits::{check_coruns, kept};
+use crate::measured_rows::insert_corun;
 use crate::open::{open, Access};
 use crate::{tables, JobHistory, Options};
 use crate::{

@@ -2,7 +2,7 @@
 //! Which jobs are taken into the plan.
 
 use pbs_control::{Admitted, Companions, Controller, Missed};
-use pbs_history::{Kind, Outcome, RunId};
+use pbs_history::{Kind, Outcome};
 use pbs_job::Job;
 use pbs_plan::Plan;
 use pbs_planner::{NotArranged, Turn};

@@ -7,7 +7,6 @@ use pbs_uapi::{
 };
 use serde::{Deserialize, Serialize};
 
-
 /// Declares [`EventView`] and both ways between it and the record: fields that
 /// are the same in both, and fields that the record has a special value for
 /// where there is none.

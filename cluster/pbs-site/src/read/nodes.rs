@@ -9,7 +9,7 @@ use pbs_text::Line;
 
 use super::{names, resources, values, Known};
 use crate::pattern::Pattern;
-use crate::{ReservedCores, Node};
+use crate::{Node, ReservedCores};
 
 const KEYS: &[&str] = &[
     "name",

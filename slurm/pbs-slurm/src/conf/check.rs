@@ -7,9 +7,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use crate::conf::compress;
+use crate::conf::entry::{Place, Setting};
 use crate::conf::hooks::{Hook, Lua};
 use crate::conf::nodes::Partition;
-use crate::conf::entry::{Place, Setting};
 use crate::conf::read::Conf;
 use crate::conf::times::seconds;
 

@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use crate::conf::host_list::{expand, ListError, MOST_HOSTS};
 use crate::conf::entry::{Entry, Error, Place};
+use crate::conf::host_list::{expand, ListError, MOST_HOSTS};
 
 /// A node, as jobs see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
