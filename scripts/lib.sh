@@ -45,6 +45,10 @@ export PATH=$LLVM_BIN:/usr/bin:/bin:/usr/sbin:/sbin:$PATH
 export RUSTC=/usr/bin/rustc RUSTDOC=/usr/bin/rustdoc RUSTFMT=/usr/bin/rustfmt
 export CARGO=/usr/bin/cargo
 unset RUSTUP_TOOLCHAIN RUSTFLAGS CARGO_BUILD_TARGET MAKEFLAGS MFLAGS MAKELEVEL
+# Some two hundred programs are linked for the tests, which takes GNU's linker far longer.
+if command -v ld.lld >/dev/null; then
+	export CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUSTFLAGS='-C link-arg=-fuse-ld=lld'
+fi
 export LC_ALL=C.UTF-8
 
 rust_lib_src()
