@@ -95,7 +95,7 @@ struct PlanSwap {
     terms: Option<(Config, Rate)>,
     /// What happens to the CPU, and why.
     kind: EventKind,
-    why: Option<DropReason>,
+    drop_reason: Option<DropReason>,
     /// Why threads whose process is not in the new plan leave.
     reason: u16,
 }
@@ -239,7 +239,7 @@ fn prepare(
         kept: 0,
         terms: Some((config, rate)),
         kind: EventKind::PlanInstalled,
-        why: None,
+        drop_reason: None,
         reason: bindings::pbs_eject_PBS_EJECT_PLAN as u16,
     })
 }
@@ -436,9 +436,9 @@ fn swap(change: &mut PlanSwap, most: usize) -> bool {
         };
         if state.node.is_some() || change.node.is_some() {
             let mut event = Event::new(change.kind, now_ns);
-            if let Some(why) = change.why {
-                event.reason = why as u16;
-                cpu.drop_request.set_last(why);
+            if let Some(reason) = change.drop_reason {
+                event.reason = reason as u16;
+                cpu.drop_request.set_last(reason);
             }
             event.value = state
                 .node
@@ -492,14 +492,14 @@ fn tell_some_lost(change: &PlanSwap, cpu: &Cpu, state: &mut State, from: u32) ->
 }
 
 /// Takes the plan of a CPU away, if it has one, and tells its threads to leave; the CPU is online.
-/// `why`: the plan is dropped, and not the CPU gone.
+/// `drop_reason`: the plan is dropped, and not the CPU gone.
 pub(crate) fn remove(
     control: &mut Control,
     cpu: &'static Cpu,
-    why: Option<DropReason>,
+    drop_reason: Option<DropReason>,
 ) -> Result<bool> {
-    let (kind, reason) = match why {
-        Some(why) => (EventKind::PlanDropped, why.of_threads()),
+    let (kind, reason) = match drop_reason {
+        Some(reason) => (EventKind::PlanDropped, reason.of_threads()),
         None => (EventKind::CpuGone, bindings::pbs_eject_PBS_EJECT_CPU_GONE),
     };
     let mut change = PlanSwap {
@@ -514,7 +514,7 @@ pub(crate) fn remove(
         kept: 0,
         terms: None,
         kind,
-        why,
+        drop_reason,
         reason: reason as u16,
     };
     put_in_force(&mut change)?;

@@ -61,7 +61,7 @@ impl State {
         let stands = self.stands(rq);
         let found = match (undecided, stands) {
             (true, _) => Some(DropReason::Decision),
-            (false, Standstill::Yes(why)) => Some(why),
+            (false, Standstill::Yes(reason)) => Some(reason),
             (false, Standstill::No) => None,
             // A look in unallocated time shows nothing.
             (false, Standstill::Unknown) => return None,

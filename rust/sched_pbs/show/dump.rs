@@ -8,7 +8,7 @@
 use crate::{
     linux::sched_class::RunQueueGuard,
     pbs_core::{EventKind, Grant},
-    percpu::{access, cpu::Cpu},
+    percpu::{access, cpu::Cpu, drop_request::DropReason},
     rings::events,
     state::{
         threads::{Parked, Seat, SeatNumber},
@@ -149,7 +149,7 @@ pub(crate) fn write(out: &mut impl Write, cpu: &Cpu, most_threads: usize) -> fmt
         out,
         " timer_interrupts {} dropped {}",
         cpu.alarm.interrupts(),
-        cpu.drop_request.last().map_or("no", |why| why.name())
+        cpu.drop_request.last().map_or("no", DropReason::name)
     )?;
     match look(cpu, TRIES, PlanSummary::of) {
         None => writeln!(out, "  its run queue is locked")?,
