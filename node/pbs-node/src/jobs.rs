@@ -17,7 +17,7 @@ use crate::allocation::Allocations;
 use crate::clock::{monotonic_ns, since_1970};
 use crate::companions::SlowdownSource;
 use crate::ledger::Ledger;
-use crate::orders::{Ending, Noted, Order, ProgramEnd, Terms, Waiting};
+use crate::orders::{Backlog, Ending, Noted, Order, ProgramEnd, Terms, Waiting};
 use crate::outcome::{self, JobOutcome};
 use crate::overlaps::Overlaps;
 use crate::saved::Saved;
@@ -39,12 +39,8 @@ pub(crate) struct Jobs {
     pub(crate) ledger: Ledger,
     /// In the order in which they were admitted.
     pub(crate) runs: Vec<ActiveJob>,
-    /// In the order in which they came.
-    pub(crate) waiting: Vec<Waiting>,
-    /// Nothing is admitted until somebody says so.
-    pub(crate) drained: bool,
-    /// One that waits may not have to any more.
-    pub(crate) looks: bool,
+    /// Orders that wait.
+    pub(crate) backlog: Backlog,
     /// The plan of all that run, with what was admitted since the last one was written.
     pub(crate) next_plan: Option<Plan>,
     pub(crate) machine: Machine,
@@ -73,9 +69,7 @@ impl Jobs {
             controller: new_controller(machine.clone(), config, settings.aim),
             ledger,
             runs: Vec::new(),
-            waiting: Vec::new(),
-            drained: false,
-            looks: false,
+            backlog: Backlog::default(),
             next_plan: None,
             machine,
             replans: 0,
@@ -129,9 +123,7 @@ impl Jobs {
             controller,
             ledger,
             runs,
-            waiting: Vec::new(),
-            drained: false,
-            looks: false,
+            backlog: Backlog::default(),
             next_plan: None,
             machine: left.machine,
             replans: 0,
@@ -293,7 +285,7 @@ impl Jobs {
         }
         self.controller.forget(run);
         self.next_plan = None;
-        self.looks = true;
+        self.backlog.check_again();
         let id = active.id?;
         let ending = Ending {
             why: Some(why.to_string()),
@@ -320,7 +312,7 @@ impl Jobs {
         let Ok(submission) = Submission::from_text(active.request, format!("run {id}")) else {
             return;
         };
-        self.waiting.push(Waiting {
+        self.backlog.push(Waiting {
             id,
             order: Order::new(submission, terms),
             submitted_ns: active.submitted_ns,
@@ -647,7 +639,7 @@ impl Jobs {
             self.controller.cancel(run);
         }
         self.controller.forget(run);
-        self.looks = true;
+        self.backlog.check_again();
         Some(outcome)
     }
 

@@ -89,7 +89,7 @@ impl<L: Listener> Node<L> {
 
     /// Admits what waits and need not any more. It is to be started.
     pub fn promote(&mut self) -> Result<(), Error> {
-        if self.jobs()?.looks {
+        if self.jobs()?.backlog.is_due() {
             self.look()?;
         }
         let (jobs, listener) = self.jobs_and_listener()?;
@@ -131,7 +131,7 @@ impl<L: Listener> Node<L> {
     pub fn allocate(&mut self, allocations: BTreeMap<u32, Allocation>) -> Result<(), Error> {
         let (jobs, _) = self.jobs_and_listener()?;
         jobs.allocations = Allocations(allocations);
-        jobs.looks = true;
+        jobs.backlog.check_again();
         Ok(())
     }
 
@@ -147,13 +147,14 @@ impl<L: Listener> Node<L> {
 
     /// Has nothing new be admitted, or has it be again.
     pub fn drain(&mut self, drained: bool) -> Result<(), Error> {
-        self.jobs_and_listener()?.0.drain(drained);
+        self.jobs_and_listener()?.0.backlog.drain(drained);
         Ok(())
     }
 
     /// Whether nothing new is admitted.
     pub fn is_drained(&self) -> bool {
-        self.jobs.as_ref().is_some_and(Jobs::is_drained)
+        let jobs = self.jobs.as_ref();
+        jobs.is_some_and(|jobs| jobs.backlog.is_drained())
     }
 
     /// The runs that are not over, and the last ones that are, the oldest first.

@@ -22,7 +22,7 @@ impl Jobs {
             };
             runs.push(RunSummary::new(figures, noted.as_ref()));
         }
-        runs.extend(self.waiting.iter().map(|waiting| self.of_waiting(waiting)));
+        runs.extend(self.backlog.iter().map(|waiting| self.of_waiting(waiting)));
         runs.extend(self.runs.iter().filter_map(|run| self.of_active(run)));
         runs.sort_by_key(|run| run.run);
         Ok(runs)
@@ -34,7 +34,7 @@ impl Jobs {
     ///
     /// It is not known.
     pub(crate) fn standing_of(&self, id: RunId) -> Result<RunSummary, Error> {
-        if let Some(waiting) = self.waiting.iter().find(|waiting| waiting.id == id) {
+        if let Some(waiting) = self.backlog.find(id) {
             return Ok(self.of_waiting(waiting));
         }
         let active = self.runs.iter().find(|run| run.id == Some(id));
@@ -61,7 +61,7 @@ impl Jobs {
         let job = &waiting.order.submission.job;
         let terms = &waiting.order.terms;
         let waits = waiting.order.waits(|id| self.ended(id));
-        let drained = self.is_drained().then(|| "draining".to_string());
+        let drained = self.backlog.is_drained().then(|| "draining".to_string());
         RunSummary {
             state: match terms.hold {
                 true => "held",

@@ -45,7 +45,7 @@ impl Jobs {
                 self.ledger.run(RunId(*id))?;
             }
             ready.push(match order.waits(|id| self.ended(id)) {
-                Waits::No => !self.drained,
+                Waits::No => !self.backlog.is_drained(),
                 Waits::For(_) => false,
                 Waits::Never(why) => {
                     return Err(Error::Declined(Declined {
@@ -110,7 +110,7 @@ impl Jobs {
         }
         let waiting = orders.into_iter().zip(&ids).zip(&ready);
         for ((order, &id), _) in waiting.filter(|(_, ready)| !**ready) {
-            self.waiting.push(Waiting {
+            self.backlog.push(Waiting {
                 id,
                 order,
                 submitted_ns: now_ns,
@@ -168,7 +168,7 @@ impl Jobs {
             };
             let terms = Noted::of(&order).terms;
             match Submission::from_text(request, format!("run {id}")) {
-                Ok(submission) => self.waiting.push(Waiting {
+                Ok(submission) => self.backlog.push(Waiting {
                     id,
                     order: Order::new(submission, terms),
                     submitted_ns: now_ns.saturating_sub(ago_ns),
@@ -181,22 +181,21 @@ impl Jobs {
                 }
             }
         }
-        self.looks = true;
+        self.backlog.check_again();
         Ok(())
     }
 
     /// Admits what waits and need not any more. What is declined by now, or waits for
     /// what never comes, is over.
     pub(crate) fn promote(&mut self, listener: &mut dyn Listener) {
-        if !std::mem::take(&mut self.looks) || self.waiting.is_empty() {
+        let Some(mut waiting) = self.backlog.take_due() else {
             return;
-        }
-        let mut waiting = std::mem::take(&mut self.waiting);
+        };
         by_priority(&mut waiting, |waiting| &waiting.order.submission.job);
         let mut left = Vec::new();
         for mut one in waiting {
             match one.order.waits(|id| self.ended(id)) {
-                Waits::No if self.drained => left.push(one),
+                Waits::No if self.backlog.is_drained() => left.push(one),
                 Waits::For(_) => left.push(one),
                 Waits::Never(why) => self.close(one, Outcome::Cancelled, why, listener),
                 Waits::No => match self.admit_one(&one, listener) {
@@ -213,9 +212,7 @@ impl Jobs {
                 },
             }
         }
-        left.append(&mut self.waiting);
-        left.sort_by_key(|waiting| waiting.id);
-        self.waiting = left;
+        self.backlog.put_back(left);
     }
 
     fn admit_one(&mut self, one: &Waiting, listener: &mut dyn Listener) -> Result<(), Error> {
@@ -243,14 +240,14 @@ impl Jobs {
         if let Err(Error::History(error)) = closed {
             listener.news(News::NotRecorded(error));
         }
-        self.looks = true;
+        self.backlog.check_again();
     }
 
     /// How a run ended; `None`: it has not. One that is not known any more ended, and
     /// nobody can say how.
     pub(crate) fn ended(&self, id: RunId) -> Option<Ended> {
-        let is_open = self.waiting.iter().any(|waiting| waiting.id == id)
-            || self.runs.iter().any(|run| run.id == Some(id));
+        let is_open =
+            self.backlog.find(id).is_some() || self.runs.iter().any(|run| run.id == Some(id));
         if is_open {
             return None;
         }
@@ -270,21 +267,20 @@ impl Jobs {
     ///
     /// It does not wait.
     pub(crate) fn hold(&mut self, id: RunId, hold: bool) -> Result<(), Error> {
-        let place = self.place_of_waiting(id)?;
-        let mut waiting = self.waiting[place].clone();
+        let mut waiting = self.waiting(id)?.clone();
         waiting.order.terms.hold = hold;
         self.ledger.set_order(id, &waiting.noted().order())?;
-        self.waiting[place] = waiting;
-        self.looks = true;
+        self.backlog.replace(waiting);
         Ok(())
     }
 
-    fn place_of_waiting(&self, id: RunId) -> Result<usize, Error> {
-        let place = self.waiting.iter().position(|waiting| waiting.id == id);
-        place.ok_or_else(|| match self.ledger.run(id) {
-            Ok(run) => Error::DoesNotWait(id, run.job),
-            Err(error) => error,
-        })
+    fn waiting(&self, id: RunId) -> Result<&Waiting, Error> {
+        self.backlog
+            .find(id)
+            .ok_or_else(|| match self.ledger.run(id) {
+                Ok(run) => Error::DoesNotWait(id, run.job),
+                Err(error) => error,
+            })
     }
 
     /// Changes what is known of a run.
@@ -349,8 +345,7 @@ impl Jobs {
         priority: Option<u32>,
         submission: Option<Submission>,
     ) -> Result<(), Error> {
-        let place = self.place_of_waiting(id)?;
-        let mut waiting = self.waiting[place].clone();
+        let mut waiting = self.waiting(id)?.clone();
         let mut terms = waiting.order.terms.clone();
         terms.priority = priority.or(terms.priority);
         terms.deadline_ns = deadline_ns.or(terms.deadline_ns);
@@ -365,8 +360,7 @@ impl Jobs {
             self.ledger.put_back(id, request)?;
         }
         self.ledger.set_order(id, &waiting.noted().order())?;
-        self.waiting[place] = waiting;
-        self.looks = true;
+        self.backlog.replace(waiting);
         Ok(())
     }
 
@@ -388,23 +382,13 @@ impl Jobs {
             self.next_plan = None;
             return Ok(Some(run.run));
         }
-        let place = self.place_of_waiting(id).map_err(|error| match error {
+        self.waiting(id).map_err(|error| match error {
             Error::DoesNotWait(id, job) => Error::IsOver(id, job),
             other => other,
         })?;
-        let one = self.waiting.remove(place);
-        self.close(one, Outcome::Cancelled, why, listener);
+        if let Some(one) = self.backlog.remove(id) {
+            self.close(one, Outcome::Cancelled, why, listener);
+        }
         Ok(None)
-    }
-
-    /// Whether nothing new is admitted.
-    pub(crate) fn is_drained(&self) -> bool {
-        self.drained
-    }
-
-    /// Has nothing new be admitted, or has it be again.
-    pub(crate) fn drain(&mut self, drained: bool) {
-        self.drained = drained;
-        self.looks = true;
     }
 }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Orders: jobs that users ask a running node for, with the terms of each.
 
+mod backlog;
 mod intake;
 mod order;
 mod waiting;
 
+pub(crate) use backlog::Backlog;
 pub use intake::Alteration;
 pub(crate) use order::{Ended, Noted, Waits};
 pub use order::{Ending, Order, ProgramEnd, Terms};
