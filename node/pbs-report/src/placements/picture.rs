@@ -199,11 +199,14 @@ impl Drawing<'_> {
                 self.picture.rect(LEFT, top + y, whole, height, style);
             }
             // The first thin one is named from its top on, the last above its bottom.
-            let y = match is_thin {
-                false => y + height / 2.0 + SMALL * 0.36,
-                true if index == 0 => y + SMALL * 0.8,
-                true if index + 1 == threads => y + height,
-                true => continue,
+            let y = if !is_thin {
+                y + height / 2.0 + SMALL * 0.36
+            } else if index == 0 {
+                y + SMALL * 0.8
+            } else if index + 1 == threads {
+                y + height
+            } else {
+                continue;
             };
             let name = shortened(name, NAME, SMALL);
             let at = (LEFT - 10.0, top + y);
