@@ -215,10 +215,12 @@ impl Task {
         Self {
             pid: entry.owner.pid,
             task: entry.task,
-            state: match entry.owner.is_alive() {
-                false => "gone",
-                true if is_running => "in execution",
-                true => "waiting",
+            state: if !entry.owner.is_alive() {
+                "gone"
+            } else if is_running {
+                "in execution"
+            } else {
+                "waiting"
             },
             device,
             units: entry.units,

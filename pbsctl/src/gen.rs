@@ -246,8 +246,7 @@ fn list(out: Output) -> Result<(), Failure> {
         })
     });
     out.print(&json!({ "scenarios": scenarios }), || {
-        let explained = Scenario::ALL.map(explain);
-        explained.join("\n")
+        Scenario::ALL.map(explain).join("\n")
     })
 }
 

@@ -131,8 +131,7 @@ pub(crate) fn submit(
             options.socket.path.display()
         )));
     }
-    let submissions = jobs::read(jobs)?.into_iter();
-    let submissions = submissions.map(Submission::with_programs);
+    let submissions = jobs::read(jobs)?.into_iter().map(Submission::with_programs);
     let submissions: Vec<_> = submissions.collect::<Result<_, _>>()?;
     let machine = machine.read(|| rate_insns_per_ms(device))?;
     let mut store = queue::open(&history.path)?;

@@ -112,9 +112,10 @@ impl Account {
     pub(crate) fn count_area(&mut self, amount: u64, span_s: u64, is_more: bool) {
         if let Some(area) = &mut self.area {
             let more = u128::from(amount) * u128::from(span_s);
-            *area = match is_more {
-                true => area.saturating_add(more),
-                false => area.saturating_sub(more),
+            *area = if is_more {
+                area.saturating_add(more)
+            } else {
+                area.saturating_sub(more)
             };
         }
     }

@@ -137,9 +137,10 @@ impl Planner {
             let (before, mut in_vain) = (planned.len(), 0);
             let waiting: Vec<RequestId> = self.queues.waiting().collect();
             for id in waiting {
-                match self.seek_place(now_s, id) {
-                    true => planned.push(id),
-                    false => in_vain += 1,
+                if self.seek_place(now_s, id) {
+                    planned.push(id)
+                } else {
+                    in_vain += 1
                 }
                 if in_vain == most {
                     break;

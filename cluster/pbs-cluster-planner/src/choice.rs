@@ -41,9 +41,12 @@ fn turns(machine: &Machine, hosts: &[Host], wanted: u64) -> BTreeMap<u32, usize>
         *offer = offer.saturating_add(offered);
     }
     let mut order: Vec<(u32, u64)> = offers.into_iter().collect();
-    order.sort_by_key(|&(switch, offer)| match offer >= wanted {
-        true => (false, offer, switch),
-        false => (true, u64::MAX - offer, switch),
+    order.sort_by_key(|&(switch, offer)| {
+        if offer >= wanted {
+            (false, offer, switch)
+        } else {
+            (true, u64::MAX - offer, switch)
+        }
     });
     let turns = order.into_iter().enumerate();
     turns.map(|(turn, (switch, _))| (switch, turn)).collect()

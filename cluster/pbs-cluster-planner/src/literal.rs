@@ -94,9 +94,10 @@ impl Literal {
 
     fn book(&mut self, need: &Need, placed: &[Placed], over: Range<u64>, is_more: bool) {
         let change = |profile: &mut Profile, amount| {
-            let done = match is_more {
-                true => profile.subtract(over.clone(), amount),
-                false => profile.add(over.clone(), amount),
+            let done = if is_more {
+                profile.subtract(over.clone(), amount)
+            } else {
+                profile.add(over.clone(), amount)
             };
             debug_assert_eq!(done, Ok(()));
         };

@@ -153,9 +153,10 @@ impl Nodes {
             let node = on_node[0].node as usize;
             taken(machine, need, on_node, &mut amounts);
             let plan = &mut self.plans[node];
-            match is_more {
-                true => plan.add(over.clone(), &amounts),
-                false => plan.subtract(over.clone(), &amounts),
+            if is_more {
+                plan.add(over.clone(), &amounts)
+            } else {
+                plan.subtract(over.clone(), &amounts)
             }
             if renew {
                 self.renew(machine, node);
@@ -360,9 +361,10 @@ impl Nodes {
             let whole = need.exclusive.then(|| whole(class));
             let amounts = whole.as_ref().unwrap_or(&fit.amounts);
             // A node that is taken whole takes all that it can, or nothing.
-            let (most, unit) = match need.exclusive {
-                true => (1, fit.most.min(kind.count)),
-                false => (fit.most.min(kind.count), 1),
+            let (most, unit) = if need.exclusive {
+                (1, fit.most.min(kind.count))
+            } else {
+                (fit.most.min(kind.count), 1)
             };
             for node in class.nodes.start.max(of.start)..class.nodes.end.min(of.end) {
                 let earliest_s = self.earliest_s(machine, node, cores, need.duration_s);

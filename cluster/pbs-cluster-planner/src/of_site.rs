@@ -76,9 +76,10 @@ impl Rules {
         let repeats = |validity: &Validity| matches!(validity, Validity::Cron(_));
         let limits = site.limits.iter().map(|limit| &limit.validity);
         let pools = site.pools.iter().map(|pool| &pool.validity);
-        let horizon_s = match limits.chain(pools).any(repeats) {
-            true => over.end,
-            false => FOREVER,
+        let horizon_s = if limits.chain(pools).any(repeats) {
+            over.end
+        } else {
+            FOREVER
         };
         let valid = |validity: &Validity| validity.windows(over.start..horizon_s).collect();
         let limits = site.limits.iter().filter_map(|limit| {

@@ -196,27 +196,25 @@ impl Planner {
             window.end = window.end.min(last_s.saturating_add(need.duration_s));
         }
         let search = self.search(&entry.who);
-        match entry.when.is_late() {
-            true => search.latest(need, window),
-            false => search.earliest(need, window),
+        if entry.when.is_late() {
+            search.latest(need, window)
+        } else {
+            search.earliest(need, window)
         }
     }
 
     /// Why there is no place.
     fn refusal(&self, now_s: u64, entry: &Entry) -> Refusal {
         let need = &entry.need;
-        match entry.when.is_bound() {
-            true => {
-                let any = self.search(&entry.who).earliest(need, now_s..u64::MAX);
-                Refusal::NotInTime {
-                    earliest_end_s: any.map(|place| place.start_s + need.duration_s),
-                }
+        if entry.when.is_bound() {
+            let any = self.search(&entry.who).earliest(need, now_s..u64::MAX);
+            Refusal::NotInTime {
+                earliest_end_s: any.map(|place| place.start_s + need.duration_s),
             }
-            false => {
-                let causes = self.causes(now_s, entry).into_iter();
-                let never = causes.filter(|(_, start_s)| start_s.is_none());
-                Refusal::Never(never.map(|(cause, _)| cause).collect())
-            }
+        } else {
+            let causes = self.causes(now_s, entry).into_iter();
+            let never = causes.filter(|(_, start_s)| start_s.is_none());
+            Refusal::Never(never.map(|(cause, _)| cause).collect())
         }
     }
 

@@ -111,9 +111,10 @@ impl Planner {
             self.system.count_area(&used, had_s, &entry.who, is_more);
             for (resource, amount) in used {
                 if let Some((_, sum)) = place.sums.iter_mut().find(|(of, _)| *of == resource) {
-                    *sum = match is_more {
-                        true => *sum + amount,
-                        false => sum.saturating_sub(amount),
+                    *sum = if is_more {
+                        *sum + amount
+                    } else {
+                        sum.saturating_sub(amount)
                     };
                 }
             }
@@ -169,9 +170,10 @@ impl Planner {
                 false
             }
         };
-        match is_placed {
-            true => replanned.moved.push(id),
-            false => replanned.waiting.push(id),
+        if is_placed {
+            replanned.moved.push(id)
+        } else {
+            replanned.waiting.push(id)
         }
         if is_reservation {
             // It holds other nodes now, of which nothing is planned.

@@ -177,9 +177,10 @@ impl System {
             // Sums of all requests are checked against the cluster, which is far smaller
             // than what is between.
             let change = |profile: &mut Profile, over: Range<u64>| {
-                let done = match is_more {
-                    true => profile.subtract(over, amount),
-                    false => profile.add(over, amount),
+                let done = if is_more {
+                    profile.subtract(over, amount)
+                } else {
+                    profile.add(over, amount)
                 };
                 debug_assert_eq!(done, Ok(()));
             };
@@ -241,9 +242,10 @@ impl System {
             }
             let free = pool.free.of(self.available[resource]);
             let before = self.inside[index].clone();
-            let done = match is_more {
-                true => self.inside[index].add(over.clone(), amount),
-                false => self.inside[index].subtract(over.clone(), amount),
+            let done = if is_more {
+                self.inside[index].add(over.clone(), amount)
+            } else {
+                self.inside[index].subtract(over.clone(), amount)
             };
             debug_assert_eq!(done, Ok(()));
             for view in &mut self.views {
@@ -286,9 +288,10 @@ impl System {
                 ask.holes.push((cause, Hole { profile, amount }));
             };
             hole(Why::Used(resource), &self.profiles[resource]);
-            let pools = match self.rules.pools.is_empty() {
-                true => 0,
-                false => self.closed(resource, asked, duration_s, who),
+            let pools = if self.rules.pools.is_empty() {
+                0
+            } else {
+                self.closed(resource, asked, duration_s, who)
             };
             if pools != 0 {
                 let is_it = |view: &&View| (view.resource, view.pools) == (resource, pools);
@@ -337,14 +340,16 @@ impl System {
         for &(resource, amount) in has {
             let (profile, available) =
                 (&mut self.profiles[resource], &mut self.available[resource]);
-            let done = match is {
-                true => profile.subtract(from_s..FOREVER, amount),
-                false => profile.add(from_s..FOREVER, amount),
+            let done = if is {
+                profile.subtract(from_s..FOREVER, amount)
+            } else {
+                profile.add(from_s..FOREVER, amount)
             };
             debug_assert_eq!(done, Ok(()));
-            *available = match is {
-                true => available.saturating_sub(amount),
-                false => *available + amount,
+            *available = if is {
+                available.saturating_sub(amount)
+            } else {
+                *available + amount
             };
         }
     }

@@ -350,9 +350,10 @@ fn every_start_is_the_earliest_under_rules() {
                     time_s >= *until_s || !is_of(user) || sum(&|of, _| is_of(of)) + cores <= most
                 });
                 let inside = sum(&|_, is_in| is_in);
-                let left = match share {
-                    true => kept.saturating_sub(inside),
-                    false => kept,
+                let left = if share {
+                    kept.saturating_sub(inside)
+                } else {
+                    kept
                 };
                 let closed = if is_in || time_s < 20 { 0 } else { left };
                 // What asks for no core asks nobody.

@@ -164,11 +164,12 @@ impl<E: Engine> Manager<E> {
     }
 
     fn as_operator(&self, caller: &Caller) -> Result<(), Error> {
-        match caller.is_operator {
-            true => Ok(()),
-            false => Err(Error::NotPermitted(
+        if caller.is_operator {
+            Ok(())
+        } else {
+            Err(Error::NotPermitted(
                 "take nodes out or back; operators may".into(),
-            )),
+            ))
         }
     }
 }

@@ -264,9 +264,10 @@ impl<E: Engine> Manager<E> {
 
     /// Checks that the caller is the user, or an operator.
     fn check_permission(&self, caller: &Caller, user: &str, what: &str) -> Result<(), Error> {
-        match caller.is_operator || caller.user == user {
-            true => Ok(()),
-            false => Err(Error::NotPermitted(format!("{what}; operators may"))),
+        if caller.is_operator || caller.user == user {
+            Ok(())
+        } else {
+            Err(Error::NotPermitted(format!("{what}; operators may")))
         }
     }
 

@@ -18,9 +18,10 @@ use crate::manager::Manager;
 impl<E: Engine> Manager<E> {
     /// How long it may take to make nodes ready, and to clean them.
     pub(crate) fn margins_s(&self) -> (u64, u64) {
-        match self.engine.has_phases() {
-            true => (self.site.allocate_timeout_s, self.site.release_timeout_s),
-            false => (0, 0),
+        if self.engine.has_phases() {
+            (self.site.allocate_timeout_s, self.site.release_timeout_s)
+        } else {
+            (0, 0)
         }
     }
 

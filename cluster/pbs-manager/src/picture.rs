@@ -36,9 +36,10 @@ impl<E: Engine> Manager<E> {
                 continue;
             };
             for (node, amounts) in self.planner().used_by(row.id) {
-                let name = match row.name.is_empty() {
-                    true => row.id.to_string(),
-                    false => format!("{} {}", row.id, row.name),
+                let name = if row.name.is_empty() {
+                    row.id.to_string()
+                } else {
+                    format!("{} {}", row.id, row.name)
                 };
                 let zone = &self.site().time_zone;
                 stays.entry(node).or_default().push(Stay {

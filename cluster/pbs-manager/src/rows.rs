@@ -24,9 +24,10 @@ impl<E: Engine> Manager<E> {
             count: placed.count,
         });
         let used = planner.used_by(id);
-        let cores = match used.is_empty() {
-            true => record.request.rset.total("ncpus"),
-            false => used.iter().map(|(_, amounts)| amounts[NCPUS]).sum(),
+        let cores = if used.is_empty() {
+            record.request.rset.total("ncpus")
+        } else {
+            used.iter().map(|(_, amounts)| amounts[NCPUS]).sum()
         };
         Some(Row {
             id,

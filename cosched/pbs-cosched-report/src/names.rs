@@ -74,10 +74,9 @@ impl Names {
     pub fn place(&self, place: &Where) -> String {
         match place {
             Where::Threads(threads) => {
-                let cpus = threads.iter().map(|&thread| {
-                    let cpu = self.cpus.get(thread as usize);
-                    cpu.copied().unwrap_or(thread)
-                });
+                let cpus = threads
+                    .iter()
+                    .map(|&thread| self.cpus.get(thread as usize).copied().unwrap_or(thread));
                 let mut cpus: Vec<u32> = cpus.collect();
                 cpus.sort_unstable();
                 format!("CPU {}", ranges(&cpus))

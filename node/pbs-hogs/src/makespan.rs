@@ -30,8 +30,7 @@ pub struct Makespan {
 impl Makespan {
     /// A quantile of what was measured, as a part of what was predicted.
     pub fn ratio(&self, part: f64) -> f64 {
-        let measured = self.measured_ns.iter();
-        let measured: Vec<_> = measured.map(|&ns| ns as f64).collect();
+        let measured: Vec<_> = self.measured_ns.iter().map(|&ns| ns as f64).collect();
         quantile(&measured, part) / self.predicted_ns.max(1) as f64
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::{Beside, Key, Neighbour, Sample, Sharing};
+use crate::{Key, Neighbour, Sample, Sharing};
 
 /// A task had a CPU from one time to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,19 +99,7 @@ impl Run {
         if self.unknown || self.beside.is_empty() {
             return None;
         }
-        let beside = self.beside.into_iter();
-        let beside: Vec<_> = beside
-            .map(|(neighbours, duration_ns)| Beside {
-                neighbours,
-                duration_ns,
-            })
-            .collect();
-        Some(Sample {
-            victim: self.key?,
-            insns: self.insns,
-            ran_ns: beside.iter().map(|beside| beside.duration_ns).sum(),
-            beside,
-        })
+        Some(Sample::new(self.key?, self.insns, self.beside))
     }
 }
 
@@ -139,8 +127,7 @@ mod tests {
     }
 
     fn of(samples: &[(u64, Sample)], fingerprint: u64) -> Vec<(Vec<(Level, u64)>, u64)> {
-        let mut samples = samples.iter();
-        let sample = samples.find(|(run, _)| *run == fingerprint);
+        let sample = samples.iter().find(|(run, _)| *run == fingerprint);
         let beside = sample.map_or(&[][..], |(_, sample)| &sample.beside);
         let beside = beside.iter().map(|beside| {
             let others = beside.neighbours.iter();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What is known of one run of one task.
 
+use std::collections::BTreeMap;
+
 use crate::{Key, Neighbour};
 
 /// How long a task ran beside the same others.
@@ -23,4 +25,22 @@ pub struct Sample {
     pub ran_ns: u64,
     /// Beside whom, each set of others once, ascending.
     pub beside: Vec<Beside>,
+}
+
+impl Sample {
+    /// A run that had a CPU beside each of those sets for so many nanoseconds.
+    pub fn new(victim: Key, insns: u64, beside: BTreeMap<Vec<Neighbour>, u64>) -> Self {
+        Self {
+            victim,
+            insns,
+            ran_ns: beside.values().sum(),
+            beside: beside
+                .into_iter()
+                .map(|(neighbours, duration_ns)| Beside {
+                    neighbours,
+                    duration_ns,
+                })
+                .collect(),
+        }
+    }
 }

@@ -209,8 +209,7 @@ impl Slowdowns {
         let sets = self.sets.get(&victim)?;
         let mut beside = beside.to_vec();
         beside.sort_unstable();
-        let mut sets = sets.iter();
-        let (_, measured) = sets.find(|(known, _)| *known == beside)?;
+        let (_, measured) = sets.iter().find(|(known, _)| *known == beside)?;
         Some(*measured)
     }
 

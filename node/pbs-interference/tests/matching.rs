@@ -40,8 +40,7 @@ fn the_cheapest_pair_first_is_not_the_cheapest_matching() {
         (1, 2, 2),
     ];
     let cost = |one, other| {
-        let mut costs = costs.iter();
-        let found = costs.find(|&&(a, b, _)| (a, b) == (one, other));
+        let found = costs.iter().find(|&&(a, b, _)| (a, b) == (one, other));
         found.map_or(99, |&(_, _, cost)| cost)
     };
     let (found, left) = pairs(4, cost, |_| 0);

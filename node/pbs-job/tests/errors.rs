@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What people are told of a task net: each fault beside its messages.
 
-use pbs_job::{Draft, DraftProcess, DraftTask, Kind, Problem};
+mod told;
 
-fn told<T>(result: Result<T, Vec<Problem>>) -> Vec<String> {
-    let Err(problems) = result else {
-        return vec!["valid".into()];
-    };
-    problems
-        .iter()
-        .map(|problem| problem.in_file("job").to_string())
-        .collect()
-}
+use pbs_job::{Draft, DraftProcess, DraftTask, Kind};
+use told::told;
 
 /// Process 0 forks processes 1 and 2, and process 1 forks process 3:
 ///

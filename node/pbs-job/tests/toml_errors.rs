@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What people are told of the TOML of a job or machine.
 
-use pbs_job::{job_from_toml, machine_from_toml, Problem};
+mod told;
 
-fn told<T>(result: Result<T, Vec<Problem>>) -> Vec<String> {
-    let Err(problems) = result else {
-        return vec!["valid".into()];
-    };
-    problems
-        .iter()
-        .map(|problem| problem.in_file("job").to_string())
-        .collect()
-}
+use pbs_job::{job_from_toml, machine_from_toml};
+use told::told;
 
 const TOML: &str = r#"name = "job"
 deadline_ns = 9

@@ -72,9 +72,10 @@ impl Cgroup {
 /// Limits what is in a group, if memory is counted there.
 fn limit(directory: &Path, memory_bytes: u64) -> io::Result<()> {
     let limit = directory.join("memory.max");
-    match limit.exists() {
-        true => fs::write(limit, memory_bytes.to_string()),
-        false => Ok(()),
+    if limit.exists() {
+        fs::write(limit, memory_bytes.to_string())
+    } else {
+        Ok(())
     }
 }
 
@@ -114,9 +115,10 @@ pub fn make_way() -> io::Result<()> {
 fn count_nothing(parent: &Path) -> io::Result<()> {
     let control = parent.join("cgroup.subtree_control");
     let counted = fs::read_to_string(&control)?;
-    match counted.split_whitespace().any(|it| it == "memory") {
-        true => fs::write(control, "-memory"),
-        false => Ok(()),
+    if counted.split_whitespace().any(|it| it == "memory") {
+        fs::write(control, "-memory")
+    } else {
+        Ok(())
     }
 }
 

@@ -57,9 +57,10 @@ impl Child {
         if self.program.itself {
             return Ok(());
         }
-        let flags = match self.program.one_of_several {
-            true => ATTACH_ONE_TASK,
-            false => 0,
+        let flags = if self.program.one_of_several {
+            ATTACH_ONE_TASK
+        } else {
+            0
         };
         device.attach(self.pid, self.program.process, flags)
     }
@@ -185,8 +186,9 @@ fn cpu_time_ns(pid: i32) -> u64 {
         libc::clock_getcpuclockid(pid, &mut clock) == 0
             && libc::clock_gettime(clock, &mut time) == 0
     };
-    match known {
-        true => time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64,
-        false => 0,
+    if known {
+        time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+    } else {
+        0
     }
 }

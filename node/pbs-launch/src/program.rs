@@ -83,9 +83,10 @@ pub fn prepare_plan(
             }
         }
     }
-    match problems.is_empty() {
-        true => Ok(programs),
-        false => Err(problems),
+    if problems.is_empty() {
+        Ok(programs)
+    } else {
+        Err(problems)
     }
 }
 

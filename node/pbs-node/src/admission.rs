@@ -159,9 +159,10 @@ impl Jobs {
     /// What is planned now, to which jobs can be added.
     pub(crate) fn trial(&self, now_ns: u64) -> Trial {
         let mut controller = self.controller.clone();
-        let missed = match self.runs.is_empty() {
-            true => Vec::new(),
-            false => controller.renew(now_ns),
+        let missed = if self.runs.is_empty() {
+            Vec::new()
+        } else {
+            controller.renew(now_ns)
         };
         Trial {
             controller,

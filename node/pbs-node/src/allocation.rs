@@ -45,11 +45,12 @@ impl Allocations {
         let allocation = allocation.ok_or_else(|| format!("its allocation {number} has ended"))?;
         job.deadline_ns = self.deadline_ns(Some(number), job.deadline_ns, now_ns);
         job.cpus = its_cpus(job, machine, |cpu| allocation.cpus.contains(&cpu));
-        match job.cpus.is_empty() {
-            true => Err(format!(
+        if job.cpus.is_empty() {
+            Err(format!(
                 "its allocation {number} has no CPU that it may run on and that is planned"
-            )),
-            false => Ok(()),
+            ))
+        } else {
+            Ok(())
         }
     }
 

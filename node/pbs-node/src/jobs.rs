@@ -279,9 +279,10 @@ impl Jobs {
     ) -> Option<RunId> {
         let place = self.runs.iter().position(|active| active.run == run)?;
         let active = self.runs.remove(place);
-        match written {
-            true => self.controller.cancel(run),
-            false => self.controller.withdraw(run),
+        if written {
+            self.controller.cancel(run)
+        } else {
+            self.controller.withdraw(run)
         }
         self.controller.forget(run);
         self.next_plan = None;

@@ -301,9 +301,10 @@ impl Ledger {
         }
         let owner = self.owners.get(&event.process).filter(|_| ours).copied();
         let is_overrun = event.kind == EventKind::Overrun as u16;
-        self.in_force.next_seq = match is_overrun {
-            true => event.seq.saturating_add(event.value),
-            false => event.seq.saturating_add(1),
+        self.in_force.next_seq = if is_overrun {
+            event.seq.saturating_add(event.value)
+        } else {
+            event.seq.saturating_add(1)
         };
         // What was lost may be of each of them.
         let is_lost = is_overrun || event.seq > next_seq;

@@ -183,12 +183,11 @@ impl<L: Listener> Node<L> {
     ) -> Result<(), Error> {
         let jobs = self.jobs.as_mut().ok_or(Error::NoJobs)?;
         jobs.look_at_progress(&self.kernel.device);
-        match submissions.is_empty() {
-            true => jobs.admit_waiting(file, &mut self.listener),
-            false => {
-                jobs.admit(submissions, &[], kind, file, &mut self.listener)?;
-                Ok(())
-            }
+        if submissions.is_empty() {
+            jobs.admit_waiting(file, &mut self.listener)
+        } else {
+            jobs.admit(submissions, &[], kind, file, &mut self.listener)?;
+            Ok(())
         }
     }
 
@@ -307,9 +306,12 @@ impl<L: Listener> Node<L> {
             Err(error) => return Err(self.give_up_all(error, false)),
         };
         let stand = self.fork_all(&unstarted, &mut starting, signals);
-        let stand = stand.and_then(|()| match self.has_unstarted() {
-            true => self.put_in_force(&mut starting),
-            false => Ok(()),
+        let stand = stand.and_then(|()| {
+            if self.has_unstarted() {
+                self.put_in_force(&mut starting)
+            } else {
+                Ok(())
+            }
         });
         let Starting {
             commit,
@@ -318,9 +320,12 @@ impl<L: Listener> Node<L> {
             written,
             ..
         } = starting;
-        let released = stand.and_then(|()| match self.has_unstarted() {
-            true => gate.release().map_err(Error::Programs),
-            false => Ok(()),
+        let released = stand.and_then(|()| {
+            if self.has_unstarted() {
+                gate.release().map_err(Error::Programs)
+            } else {
+                Ok(())
+            }
         });
         match (&released, &mut self.jobs, failed.len() < unstarted.len()) {
             (Ok(()), Some(jobs), true) => jobs.released(commit, &mut self.listener),
@@ -455,12 +460,13 @@ impl<L: Listener> Node<L> {
                 Err(problem) => problems.push(problem),
             }
         }
-        match problems.is_empty() {
-            true => Ok(programs),
-            false => Err(Error::Invalid {
+        if problems.is_empty() {
+            Ok(programs)
+        } else {
+            Err(Error::Invalid {
                 file: jobs.name_of(run),
                 problems,
-            }),
+            })
         }
     }
 

@@ -447,21 +447,8 @@ impl Life {
         let insns = self
             .insns
             .filter(|_| !self.torn && !self.beside.is_empty())?;
-        let beside = self.beside.into_iter();
-        let beside: Vec<_> = beside
-            .map(|(neighbours, duration_ns)| Beside {
-                neighbours,
-                duration_ns,
-            })
-            .collect();
-        let sample = Sample {
-            victim,
-            insns,
-            ran_ns: beside.iter().map(|beside| beside.duration_ns).sum(),
-            beside,
-        };
         Some(Corun {
-            sample,
+            sample: Sample::new(victim, insns, self.beside),
             by_clock: self.by_clock,
         })
     }

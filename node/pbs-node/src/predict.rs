@@ -56,9 +56,10 @@ pub fn predict(job: &Job, history: &JobHistory) -> (Job, Vec<Forecast>) {
             let ended = tasks.map(|f| f.prediction.runs).min() > Some(0);
             let process = &mut predicted.processes[index];
             // Who did not get to the end has not shown all that it needs.
-            process.memory_bytes = match ended {
-                true => bytes,
-                false => bytes.max(process.memory_bytes),
+            process.memory_bytes = if ended {
+                bytes
+            } else {
+                bytes.max(process.memory_bytes)
             };
             // The job's own totals are the user's, and no longer what is known.
             predicted.memory_bytes = None;

@@ -205,9 +205,10 @@ impl Programs {
         let mut ends = Ends::default();
         for started in self.children.values() {
             if let Some(run) = started.run {
-                let count = match started.child.is_reaped() {
-                    true => ends.ended.entry(run).or_default(),
-                    false => ends.alive.entry(run).or_default(),
+                let count = if started.child.is_reaped() {
+                    ends.ended.entry(run).or_default()
+                } else {
+                    ends.alive.entry(run).or_default()
                 };
                 *count += 1;
             }

@@ -63,10 +63,7 @@ impl Jobs {
         let waits = waiting.order.waits(|id| self.ended(id));
         let drained = self.backlog.is_drained().then(|| "draining".to_string());
         RunSummary {
-            state: match terms.hold {
-                true => "held",
-                false => "waiting",
-            },
+            state: if terms.hold { "held" } else { "waiting" },
             reason: match waits {
                 Waits::For(what) | Waits::Never(what) => Some(what),
                 Waits::No => drained.or_else(|| waiting.not_started.clone()),
@@ -89,9 +86,10 @@ impl Jobs {
         let tasks = active.job.tasks.iter().filter(|task| task.insns > 0);
         let ended = state.measured.iter().map(Vec::len).sum();
         Some(RunSummary {
-            state: match is_running {
-                true => State::Running.name(),
-                false => State::Planned.name(),
+            state: if is_running {
+                State::Running.name()
+            } else {
+                State::Planned.name()
             },
             reason: match (&active.cancelled, state.planned_end_ns) {
                 (Some(why), _) => Some(format!("ending: {why}")),

@@ -66,10 +66,12 @@ impl Plot {
         &'a self,
         points: impl Iterator<Item = (f64, f64)> + 'a,
     ) -> impl Iterator<Item = (f64, f64)> + 'a {
-        let points = points.filter_map(|(x, y)| match self.is_logarithmic {
-            false => Some((x, y)),
-            true if x > 0.0 => Some((x.log10(), y)),
-            true => None,
+        let points = points.filter_map(|(x, y)| {
+            if self.is_logarithmic {
+                (x > 0.0).then(|| (x.log10(), y))
+            } else {
+                Some((x, y))
+            }
         });
         points.filter(|(x, y)| x.is_finite() && y.is_finite())
     }

@@ -43,8 +43,7 @@ impl Report {
         let config = plan.config.unwrap_or(*config);
         let mut deadlines = Vec::new();
         for cpu in &plan.cpus {
-            let mut timelines = self.cpus.iter();
-            let timeline = timelines.find(|timeline| timeline.cpu == cpu.cpu);
+            let timeline = self.cpus.iter().find(|timeline| timeline.cpu == cpu.cpu);
             let Some(begun_ns) = timeline.and_then(|timeline| timeline.installed_ns) else {
                 continue;
             };

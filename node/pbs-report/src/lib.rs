@@ -25,6 +25,7 @@ mod replay;
 mod report;
 mod schedule;
 mod series;
+mod sizes;
 mod svg;
 mod table;
 mod thin;

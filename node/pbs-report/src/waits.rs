@@ -63,10 +63,7 @@ pub(crate) fn edges(plans: &[Plan]) -> Vec<Edge> {
 /// Who waited, in the order of time: each task once, and for what ended last of all
 /// that it waits for. The events only tell of the first.
 pub fn waited(plans: &[Plan], events: &[Event]) -> Vec<Waited> {
-    let of_kind = |kind: EventKind| {
-        let events = events.iter();
-        events.filter(move |event| event.kind == kind as u16)
-    };
+    let of_kind = |kind: EventKind| events.iter().filter(move |event| event.kind == kind as u16);
     let mut waits: Vec<Waited> = Vec::new();
     let mut places = BTreeMap::new();
     for event in of_kind(EventKind::Waits) {

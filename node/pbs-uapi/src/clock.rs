@@ -11,6 +11,16 @@ pub fn monotonic_ns() -> u64 {
     ns(ClockId::Monotonic)
 }
 
+/// The time of `CLOCK_BOOTTIME` in nanoseconds, which passes while the machine is suspended.
+pub fn boottime_ns() -> u64 {
+    ns(ClockId::Boottime)
+}
+
+/// The time that the calling process has had a CPU, in nanoseconds.
+pub fn process_cpu_ns() -> u64 {
+    ns(ClockId::ProcessCPUTime)
+}
+
 /// The time that the calling thread has had a CPU, in nanoseconds.
 pub fn thread_cpu_ns() -> u64 {
     ns(ClockId::ThreadCPUTime)

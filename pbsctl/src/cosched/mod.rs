@@ -183,9 +183,9 @@ impl PictureFile {
     }
 }
 
+/// What is decided about, and how.
 #[derive(Args, Debug)]
-#[command(after_help = PLAN_HELP)]
-struct PlanOptions {
+struct Given {
     #[command(flatten)]
     workloads: Workloads,
 
@@ -194,6 +194,13 @@ struct PlanOptions {
 
     #[command(flatten)]
     slowdowns: SlowdownFile,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = PLAN_HELP)]
+struct PlanOptions {
+    #[command(flatten)]
+    given: Given,
 
     #[command(flatten)]
     at: At,
@@ -211,13 +218,7 @@ struct PlanOptions {
 #[command(after_help = EXPLAIN_HELP)]
 struct ExplainOptions {
     #[command(flatten)]
-    workloads: Workloads,
-
-    #[command(flatten)]
-    decision: DecisionOptions,
-
-    #[command(flatten)]
-    slowdowns: SlowdownFile,
+    given: Given,
 
     #[command(flatten)]
     at: At,
@@ -227,13 +228,7 @@ struct ExplainOptions {
 #[command(after_help = SIM_HELP)]
 struct SimOptions {
     #[command(flatten)]
-    workloads: Workloads,
-
-    #[command(flatten)]
-    decision: DecisionOptions,
-
-    #[command(flatten)]
-    slowdowns: SlowdownFile,
+    given: Given,
 
     #[command(flatten)]
     picture: PictureFile,
@@ -256,18 +251,18 @@ pub(crate) fn cosched(
 ) -> Result<ExitCode, Failure> {
     match &options.command {
         CoschedCommand::Plan(options) => {
-            let read = options.workloads.read(device)?;
-            let mut case = case(&read.question, options.at.ns)?;
-            case.slowed = options.slowdowns.read(&read)?;
-            let settings = few_enough(
-                options.decision.settings(&options.workloads.history.path)?,
-                case.waiting(),
-            )?;
+            let read = options.given.workloads.read(device)?;
+            let (case, settings) = options.given.case(&read, options.at.ns, Case::waiting)?;
             let planned = plan(&case, &settings);
             let planned = planned.map_err(Failure::Failed)?;
             let mut written = Vec::new();
             if let Some(directory) = &options.jobs {
-                written = write_jobs(directory, &options.workloads.workloads, &read, &planned)?;
+                written = write_jobs(
+                    directory,
+                    &options.given.workloads.workloads,
+                    &read,
+                    &planned,
+                )?;
             }
             options.picture.write(
                 &mut written,
@@ -279,13 +274,8 @@ pub(crate) fn cosched(
             out.print(&answer, || answer.text(planned.text()))?;
         }
         CoschedCommand::Explain(options) => {
-            let read = options.workloads.read(device)?;
-            let mut case = case(&read.question, options.at.ns)?;
-            case.slowed = options.slowdowns.read(&read)?;
-            let settings = few_enough(
-                options.decision.settings(&options.workloads.history.path)?,
-                case.waiting(),
-            )?;
+            let read = options.given.workloads.read(device)?;
+            let (case, settings) = options.given.case(&read, options.at.ns, Case::waiting)?;
             let explanation = explain(&case, &settings);
             let explanation = explanation.map_err(Failure::Failed)?;
             let answer = Answer::new(&explanation, &read, Vec::new());
@@ -293,14 +283,9 @@ pub(crate) fn cosched(
             out.print(&answer, || answer.text(explanation.text()))?;
         }
         CoschedCommand::Sim(options) => {
-            let read = options.workloads.read(device)?;
-            let mut case = case(&read.question, 0)?;
-            case.slowed = options.slowdowns.read(&read)?;
-            let tasks = case.workload.tasks.len();
-            let settings = few_enough(
-                options.decision.settings(&options.workloads.history.path)?,
-                tasks,
-            )?;
+            let read = options.given.workloads.read(device)?;
+            let all = |case: &Case<'_>| case.workload.tasks.len();
+            let (case, settings) = options.given.case(&read, 0, all)?;
             let simulated = sim(&case, &settings).map_err(Failure::NotValid)?;
             let mut written = Vec::new();
             options.picture.write(
@@ -356,6 +341,22 @@ impl Workloads {
             question,
             profiled,
         })
+    }
+}
+
+impl Given {
+    /// The case at a time, and how it is decided; `tasks` counts what is decided about.
+    fn case<'r>(
+        &self,
+        read: &'r Read,
+        at_ns: u64,
+        tasks: impl Fn(&Case<'r>) -> usize,
+    ) -> Result<(Case<'r>, Settings), Failure> {
+        let mut case = case(&read.question, at_ns)?;
+        case.slowed = self.slowdowns.read(read)?;
+        let settings = self.decision.settings(&self.workloads.history.path)?;
+        let settings = few_enough(settings, tasks(&case))?;
+        Ok((case, settings))
     }
 }
 

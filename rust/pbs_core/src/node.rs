@@ -290,9 +290,10 @@ fn rates<M: Memory>(plan: &Plan<M>) -> Result<M::Slice<Option<Rate>>, NoMemory> 
         insns_per_ms => Some(Rate::new(insns_per_ms)),
     };
     let processes = &plan.processes;
-    let len = match processes.iter().any(|process| own(process).is_some()) {
-        true => processes.len(),
-        false => 0,
+    let len = if processes.iter().any(|process| own(process).is_some()) {
+        processes.len()
+    } else {
+        0
     };
     let mut rates = M::alloc(len, None)?;
     for (rate, process) in rates.iter_mut().zip(processes.iter()) {

@@ -77,9 +77,10 @@ fn line_of(line: &str) -> Option<Ran> {
             Some(submit) => submit.parse().ok()?,
             None => submit.parse().ok()?,
         },
-        span_s: match nodes.is_empty() {
-            true => None,
-            false => Some((start.parse().ok()?, end.parse().ok()?)),
+        span_s: if nodes.is_empty() {
+            None
+        } else {
+            Some((start.parse().ok()?, end.parse().ok()?))
         },
         limit_s: seconds(limit)?,
         state: state.into(),

@@ -117,13 +117,12 @@ fn run(program: &str, arguments: &[&str]) -> Result<String, Fault> {
     let output = command
         .output()
         .map_err(|error| Fault::Unreachable(format!("{program}: {error}")))?;
-    match output.status.success() {
-        true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
-        false => {
-            let said = String::from_utf8_lossy(&output.stderr);
-            let first = said.lines().next().unwrap_or("it failed").to_string();
-            Err(Fault::Unreachable(first))
-        }
+    if output.status.success() {
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    } else {
+        let said = String::from_utf8_lossy(&output.stderr);
+        let first = said.lines().next().unwrap_or("it failed").to_string();
+        Err(Fault::Unreachable(first))
     }
 }
 

@@ -7,18 +7,14 @@ use std::fs;
 
 use serde_json::Value;
 
+use crate::evolving::MACHINE;
 use crate::harness::{Context, Verdict};
 use crate::jobs::{ask, prepare, DIR};
 use crate::{check, check_eq};
 
-/// CPU 0 is pbsctl's. The accelerator is one that is made up: the process on CPU 3 retires
-/// as long as it would take.
-const MACHINE: &str = r#"
-[[node]]
-name = "vm"
-memory_bytes = 256_000_000
-rate_insns_per_s = 250_000_000
-cores = [{ name = "c1", cpu = 1 }, { name = "c2", cpu = 2 }, { name = "c3", cpu = 3 }]
+/// The accelerator is one that is made up: the process on CPU 3 retires as long as it would
+/// take.
+const DEVICE: &str = r#"
 [[device]]
 kind = "gpu"
 models = ["ocl"]
@@ -64,7 +60,7 @@ command = ["pbs_retire", "20000000"]
 /// lane waits for all lanes of the step before.
 pub fn task_graphs_run_under_plans() -> Verdict {
     prepare("")?;
-    fs::write(format!("{DIR}/machine.toml"), MACHINE).context("machine.toml")?;
+    fs::write(format!("{DIR}/machine.toml"), [MACHINE, DEVICE].concat()).context("machine.toml")?;
     fs::write(format!("{DIR}/either.toml"), EITHER).context("either.toml")?;
     fs::write(format!("{DIR}/threads.toml"), THREADS).context("threads.toml")?;
     let files = ["either.toml", "threads.toml", "--machine", "machine.toml"];
@@ -194,7 +190,8 @@ pub fn who_slows_whom_is_planned() -> Verdict {
     for (slowdowns, at_once) in [(None, true), (Some("slowdowns.toml"), false)] {
         // Without a history: all four are as long as their files say.
         prepare("")?;
-        fs::write(format!("{DIR}/machine.toml"), MACHINE).context("machine.toml")?;
+        fs::write(format!("{DIR}/machine.toml"), [MACHINE, DEVICE].concat())
+            .context("machine.toml")?;
         fs::write(format!("{DIR}/slowdowns.toml"), SLOWDOWNS).context("slowdowns.toml")?;
         for (name, cpu) in jobs {
             let text = PAIR.replace("NAME", name);

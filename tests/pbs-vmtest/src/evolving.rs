@@ -21,7 +21,7 @@ use crate::{check, check_eq};
 
 const MANAGER: &str = "/tmp/service/run/rms.sock";
 /// CPU 0 is for those who plan and manage.
-const MACHINE: &str = r#"
+pub(crate) const MACHINE: &str = r#"
 [[node]]
 name = "vm"
 memory_bytes = 256_000_000

@@ -14,6 +14,7 @@ use std::path::Path;
 
 use pbs_core::wire::encode;
 use pbs_core::Rate;
+pub use pbs_uapi::clock::{boottime_ns, monotonic_ns as now_ns, process_cpu_ns as cputime_ns};
 use pbs_uapi::{Device, Event, EventKind, Grant, Tier};
 
 /// What a test says: nothing, or why it failed.
@@ -302,16 +303,6 @@ pub fn burn(insns: u64) {
         std::arch::asm!("2: dec {n}", "jnz 2b", n = inout(reg) turns => _,
             options(nomem, nostack));
     }
-}
-
-/// CLOCK_MONOTONIC, as events have it.
-pub fn now_ns() -> u64 {
-    clock_ns(libc::CLOCK_MONOTONIC)
-}
-
-/// CLOCK_BOOTTIME, which goes on while the machine is suspended.
-pub fn boottime_ns() -> u64 {
-    clock_ns(libc::CLOCK_BOOTTIME)
 }
 
 /// Sleeps in the guest's time, which costs next to none of the host's.
@@ -911,21 +902,6 @@ pub fn overshoot_limit_insns() -> u64 {
             Counting::Clock => 20_000,
         }
     }
-}
-
-/// CPU time of the calling process.
-pub fn cputime_ns() -> u64 {
-    clock_ns(libc::CLOCK_PROCESS_CPUTIME_ID)
-}
-
-fn clock_ns(clock: libc::clockid_t) -> u64 {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: `time` is one valid timespec.
-    unsafe { libc::clock_gettime(clock, &mut time) };
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 /// An event in words.

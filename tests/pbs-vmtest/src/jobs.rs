@@ -44,8 +44,8 @@ stdout = "check"
 tasks = [20_000_000]
 "#;
 
-/// The CPU of the jobs; pbsctl has the other one.
-const MACHINE: &str = r#"
+/// The CPU of the jobs; pbsctl, or the service, has the other one.
+pub(crate) const MACHINE: &str = r#"
 [[node]]
 name = "vm"
 memory_bytes = 256_000_000

@@ -18,7 +18,7 @@ use pbs_node_api::{
 };
 
 use crate::harness::{cvt, set_sysfs, Context, Verdict};
-use crate::jobs::Disk;
+use crate::jobs::{Disk, MACHINE};
 use crate::{check, check_eq};
 
 pub(crate) const DIR: &str = "/tmp/service";
@@ -27,15 +27,6 @@ const HISTORY: &str = "/tmp/service/history.db";
 /// A user who is nobody in particular, and another.
 pub(crate) const ANN: u32 = 1000;
 pub(crate) const BOB: u32 = 1001;
-
-/// The CPU of the jobs; the service has the other one.
-const MACHINE: &str = r#"
-[[node]]
-name = "vm"
-memory_bytes = 256_000_000
-rate_insns_per_s = 250_000_000
-cores = [{ name = "cpu0", cpu = 0 }]
-"#;
 
 /// The service, which ends with the test.
 pub(crate) struct Service(pub(crate) Child);

@@ -252,10 +252,8 @@ fn transfer_ns(machine: &Machine, graph: &Graph, task: &GraphTask, edge: &GraphE
         Target::Device(kind) => Some(kind),
         Target::Threads(_) => None,
     });
-    let devices = kinds.filter_map(|kind| {
-        let mut devices = machine.devices.iter();
-        devices.find(|device| device.kind == *kind)
-    });
+    let devices =
+        kinds.filter_map(|kind| machine.devices.iter().find(|device| device.kind == *kind));
     let times = devices.map(|device| device.transfer_ns(edge.bytes));
     times.max().unwrap_or(0)
 }

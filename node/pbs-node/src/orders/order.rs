@@ -148,9 +148,10 @@ impl Order {
                 None => waits.push(id.to_string()),
             }
         }
-        match waits.is_empty() {
-            true => Waits::No,
-            false => Waits::For(format!("after {}", waits.join(", "))),
+        if waits.is_empty() {
+            Waits::No
+        } else {
+            Waits::For(format!("after {}", waits.join(", ")))
         }
     }
 }

@@ -131,10 +131,13 @@ impl Naive {
     ) -> Option<Self> {
         let start = self.start.max(other.start);
         let both = self.values.iter().zip(&other.values).enumerate();
-        let values = both.map(|(time, (&a, &b))| match time as u64 >= start {
-            true => with(a, b),
-            // Nobody looks at these.
-            false => Some(0),
+        let values = both.map(|(time, (&a, &b))| {
+            if time as u64 >= start {
+                with(a, b)
+            } else {
+                // Nobody looks at these.
+                Some(0)
+            }
         });
         Some(Self {
             start,

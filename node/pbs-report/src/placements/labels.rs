@@ -4,10 +4,9 @@
 use std::cmp::Ordering;
 
 use crate::chart::{LEFT, RIGHT, WIDTH};
+use crate::sizes::SMALL;
 use crate::svg::text_width;
 
-/// Height of the letters.
-pub(super) const SMALL: f64 = 11.0;
 /// Lines of text above each other.
 const LEVELS: usize = 2;
 /// Between texts.

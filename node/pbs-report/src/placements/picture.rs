@@ -3,14 +3,14 @@
 
 use pbs_text::ms;
 
-use super::labels::{labels, Line, SMALL};
+use super::labels::{labels, Line};
 use super::{Panel, PlacedTask, Placements};
 use crate::axis::ticks;
 use crate::chart::{time_scale, LEFT, RIGHT, TEXT, WIDTH};
 use crate::look::Look;
+use crate::sizes::{BOLD, KEY_ROW, MOST_STRETCH, MUTED, NAME, NARROW, SMALL};
 use crate::svg::{shortened, text_width, Anchor, Picture};
 
-const KEY_ROW: f64 = 24.0;
 /// All threads of a panel together are about so high, if each can be between these.
 const THREADS: f64 = 230.0;
 const LEAST_ROW: f64 = 2.0;
@@ -25,16 +25,6 @@ const LEAST_ACCELERATOR: f64 = 14.0;
 const BETWEEN: f64 = 7.0;
 /// Above the rows of a panel: its title, and marks.
 const HEAD: f64 = 56.0;
-/// Boxes narrower than this may be left out where another one is.
-const NARROW: f64 = 0.5;
-/// A deadline is drawn if the picture is not longer by more than this for it.
-const MOST_STRETCH: f64 = 1.5;
-
-/// Room for names at the left.
-const NAME: f64 = LEFT - 26.0;
-
-const BOLD: &str = "font-weight=\"bold\"";
-const MUTED: &str = "class=\"muted\"";
 /// When everything has ended.
 const END: &str = "class=\"rule\" stroke=\"#16181d\" stroke-width=\"1.5\"";
 const DEADLINE: &str =
@@ -209,11 +199,14 @@ impl Drawing<'_> {
                 self.picture.rect(LEFT, top + y, whole, height, style);
             }
             // The first thin one is named from its top on, the last above its bottom.
-            let y = match is_thin {
-                false => y + height / 2.0 + SMALL * 0.36,
-                true if index == 0 => y + SMALL * 0.8,
-                true if index + 1 == threads => y + height,
-                true => continue,
+            let y = if !is_thin {
+                y + height / 2.0 + SMALL * 0.36
+            } else if index == 0 {
+                y + SMALL * 0.8
+            } else if index + 1 == threads {
+                y + height
+            } else {
+                continue;
             };
             let name = shortened(name, NAME, SMALL);
             let at = (LEFT - 10.0, top + y);

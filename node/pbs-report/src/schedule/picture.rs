@@ -9,6 +9,7 @@ use super::{Schedule, ScheduleNode, ScheduleTask};
 use crate::axis::ticks;
 use crate::chart::{time_scale, LEFT, RIGHT, TEXT, WIDTH};
 use crate::look::Look;
+use crate::sizes::{BOLD, KEY_ROW, MOST_STRETCH, MUTED, NAME, NARROW, SMALL};
 use crate::svg::{shortened, text_width, Anchor, Picture, CRITICAL, EDGE};
 
 /// Height of a core.
@@ -18,22 +19,10 @@ const GAP: f64 = 8.0;
 const EDGE_GAP: f64 = 34.0;
 /// Height of the memory of a node.
 const MEMORY: f64 = 70.0;
-const SMALL: f64 = 11.0;
-const KEY_ROW: f64 = 24.0;
-/// A deadline is drawn if the picture is not longer by more than this for it.
-const MOST_STRETCH: f64 = 1.5;
 /// So many of those that are not are named.
 const MOST_FAR: usize = 2;
 /// Of more edges only those of the critical path are drawn.
 const MOST_EDGES: usize = 400;
-/// Boxes narrower than this may be left out where another one is.
-const NARROW: f64 = 0.5;
-
-/// Room for names at the left.
-const NAME: f64 = LEFT - 26.0;
-
-const BOLD: &str = "font-weight=\"bold\"";
-const MUTED: &str = "class=\"muted\"";
 
 /// Draws the plan as an SVG file: the cores of each node, and its memory below
 /// them, on one axis of time.

@@ -310,8 +310,7 @@ impl<A: Application> Driver<A> {
     fn hear(&mut self, notice: &Notice, news: &mut impl FnMut(News)) -> Result<(), Failure> {
         let now_ns = self.clock.now_ns();
         let of = |request: Option<u64>, labels: &BTreeMap<Label, Held>| {
-            let mut labels = labels.iter();
-            let found = labels.find(|label| Some(label.1.request) == request);
+            let found = labels.iter().find(|label| Some(label.1.request) == request);
             found.map(|(&label, held)| (label, held.request))
         };
         let wishes = match notice.kind.as_str() {

@@ -199,9 +199,12 @@ fn ranges(of: &[(&str, Option<u64>, &str)]) -> Vec<String> {
         }
         ranges.push((digits, digits, number));
     }
-    let text = |(first, last, _): &(&str, &str, u64)| match first == last {
-        true => (*first).to_string(),
-        false => format!("{first}-{last}"),
+    let text = |(first, last, _): &(&str, &str, u64)| {
+        if first == last {
+            (*first).to_string()
+        } else {
+            format!("{first}-{last}")
+        }
     };
     ranges.iter().map(text).collect()
 }

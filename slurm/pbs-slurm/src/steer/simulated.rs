@@ -230,12 +230,13 @@ impl Simulated {
 
 impl Controller for Simulated {
     fn snapshot(&mut self) -> Result<World, Fault> {
-        match self.is_away {
-            true => Err(Fault::Unreachable("it is away".into())),
-            false => Ok(World::new(
+        if self.is_away {
+            Err(Fault::Unreachable("it is away".into()))
+        } else {
+            Ok(World::new(
                 self.jobs.values().map(|job| job.seen.clone()).collect(),
                 self.nodes.values().cloned().collect(),
-            )),
+            ))
         }
     }
 
@@ -302,9 +303,10 @@ impl Controller for Simulated {
     }
 
     fn events(&mut self) -> Vec<Event> {
-        match self.is_away {
-            true => Vec::new(),
-            false => std::mem::take(&mut self.events),
+        if self.is_away {
+            Vec::new()
+        } else {
+            std::mem::take(&mut self.events)
         }
     }
 }

@@ -206,9 +206,10 @@ impl Steer {
                     self.world = world;
                     self.is_stale = false;
                     self.next_look = now
-                        + match events.is_empty() {
-                            true => self.settings.look,
-                            false => self.settings.again,
+                        + if events.is_empty() {
+                            self.settings.look
+                        } else {
+                            self.settings.again
                         };
                     self.answers();
                     self.wake(manager, now)?;
