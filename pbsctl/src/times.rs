@@ -14,7 +14,7 @@ pub(crate) fn local(unix_ns: u64) -> String {
 pub(crate) fn time(unix_ns: u64, zone: &TimeZone) -> String {
     let at = i64::try_from(unix_ns / 1_000_000_000).ok();
     let at = at.and_then(|seconds| Timestamp::from_second(seconds).ok());
-    let at = at.unwrap_or(Timestamp::MAX).to_zoned(zone.clone());
+    let at = at.unwrap_or(Timestamp::MAX).to_zoned_datetime(zone.clone());
     at.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string()
 }
 

@@ -100,7 +100,7 @@ impl fmt::Display for News {
             } => format!(
             "process {process} is cancelled: it waits for process {cut}, which has ended before \
              its tasks did{}",
-            if is_told { "" } else { "; end its program, which others have started" }
+            if *is_told { "" } else { "; end its program, which others have started" }
         ),
             Self::EventsLost => {
                 "events were lost, as it came to read them too late; what the tasks \
