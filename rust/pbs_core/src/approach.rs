@@ -16,7 +16,7 @@ pub(super) struct Approach {
     pub(super) slope: Slope,
 }
 
-/// How a threshold rises with progress: where it is above `floor_insns`, by
+/// The rise of a threshold with progress: where it is above `floor_insns`, by
 /// `rise_insns` in every `per_insns` that are retired, and that for
 /// `left_insns` more.
 #[derive(Clone, Copy)]
@@ -40,12 +40,12 @@ impl Approach {
         u64::try_from(self.lateness_insns).is_ok_and(|lateness_insns| lateness_insns > level_insns)
     }
 
-    /// After how many instructions the lateness, which grows with each of
+    /// Number of instructions after which the lateness, which grows with each of
     /// them, may exceed `percent` of the threshold that is at `limit_insns`
     /// now.
     ///
-    /// Where the threshold rises more than half as fast, it is looked at again
-    /// after steps that find the crossing to a thousandth of the limit.
+    /// A threshold that rises more than half as fast is checked again after steps that
+    /// find the crossing to a thousandth of the limit.
     pub(super) fn crossing_insns(&self, limit_insns: u64, percent: u32) -> u64 {
         let Slope {
             floor_insns,

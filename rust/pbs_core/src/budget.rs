@@ -2,18 +2,36 @@
 
 //! Budget of the time that threads may take out of turn.
 
-/// What may be taken of the present window.
+/// Time that may still be taken out of turn in the present window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Budget {
-    pub(super) left_ns: u64,
-    /// When the window ends, and there is a new budget.
-    pub(super) until_ns: u64,
+    left_ns: u64,
+    /// When the window ends, and a new budget begins.
+    until_ns: u64,
 }
 
 impl Budget {
-    /// None is known: the first look brings a new one.
+    /// No budget is known: the first look begins one.
     pub(super) const UNKNOWN: Budget = Budget {
         left_ns: 0,
         until_ns: 0,
     };
+
+    pub(super) fn left_ns(&self) -> u64 {
+        self.left_ns
+    }
+
+    /// Is the window over at `now_ns`?
+    pub(super) fn is_over(&self, now_ns: u64) -> bool {
+        now_ns >= self.until_ns
+    }
+
+    /// Begins the budget of a window that ends at `until_ns`.
+    pub(super) fn begin(&mut self, left_ns: u64, until_ns: u64) {
+        *self = Budget { left_ns, until_ns };
+    }
+
+    pub(super) fn take(&mut self, ns: u64) {
+        self.left_ns = self.left_ns.saturating_sub(ns);
+    }
 }

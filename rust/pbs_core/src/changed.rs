@@ -4,11 +4,10 @@
 
 use super::memory::{Memory, NoMemory};
 
-/// The processes that have changed since they were copied: each stands in it
-/// once at the most.
+/// The processes that have changed since they were copied, each once at the most.
 pub(super) struct Changed<M: Memory> {
     processes: M::Slice<u32>,
-    pub(super) len: usize,
+    len: usize,
 }
 
 impl<M: Memory> Changed<M> {
@@ -18,6 +17,10 @@ impl<M: Memory> Changed<M> {
             processes: M::alloc(processes, 0)?,
             len: 0,
         })
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.len
     }
 
     pub(super) fn push(&mut self, p: u32) {

@@ -6,31 +6,33 @@
 use super::input::{Input, InputKind};
 use super::memory::Memory;
 use super::node::Node;
-use super::plan::Slot;
 use super::run::NOT_QUEUED;
 
 impl<M: Memory> Node<M> {
-    /// What of the state contradicts the rest, if something does.
+    /// A contradiction in the state, if there is one.
     ///
-    /// Looks at what there is once, and at `count` processes from index `first`
-    /// on.  What is added up over all processes (the sums of lateness) is left to
-    /// tests, as it can't be told from a piece.
+    /// Checks the state of the node as a whole, and `count` processes from index `first`
+    /// on.  The sums over all processes are left to tests, as a piece does not show them.
     pub fn contradiction(&self, first: u32, count: u32) -> Option<&'static str> {
-        let processes = self.runs.len();
-        if self.cursor as usize > self.plan.slots.len() {
+        let processes = self.processes.len();
+        if self.slot.number() as usize > self.plan.slots.len() {
             return Some("the present slot is beyond the plan");
         }
-        if self.live > self.unfinished || self.unfinished as usize > processes {
+        let unfinished = self.processes.unfinished();
+        if self.processes.live() > unfinished || unfinished as usize > processes {
             return Some("more processes are present than are unfinished");
         }
         if self.queue.len() > processes {
             return Some("there are more candidates than processes");
         }
-        let owner = self.slot.owner;
-        if self.slot.begun && owner != Slot::IDLE && owner as usize >= processes {
+        if self.slot.is_owned() && self.slot.owner() as usize >= processes {
             return Some("the present slot is that of no process");
         }
-        if self.grant.is_some_and(|p| p as usize >= processes) {
+        if self
+            .grant
+            .process()
+            .is_some_and(|p| p as usize >= processes)
+        {
             return Some("what is granted the CPU is no process");
         }
         let last = first.saturating_add(count).min(processes as u32);
@@ -38,8 +40,8 @@ impl<M: Memory> Node<M> {
     }
 
     fn process_contradiction(&self, p: u32) -> Option<&'static str> {
-        let run = self.runs.get(p as usize)?;
-        let candidate = run.is_candidate(self.cursor) && self.grant != Some(p);
+        let run = self.processes.get(p)?;
+        let candidate = run.is_candidate(self.slot.number()) && !self.grant.is(p);
         if candidate != (run.queued != NOT_QUEUED) {
             return Some("a candidate does not wait, or one waits that is none");
         }
@@ -49,7 +51,7 @@ impl<M: Memory> Node<M> {
                 return Some("a candidate is not where it waits");
             }
             let above = place.checked_sub(1).and_then(|at| self.queue.at(at / 2));
-            if above.is_some_and(|above| self.queue.before(&self.runs, p, above)) {
+            if above.is_some_and(|above| self.queue.before(self.processes.runs(), p, above)) {
                 return Some("a candidate waits behind a less urgent one");
             }
         }
@@ -65,7 +67,7 @@ impl<M: Memory> Node<M> {
 
     /// Makes the state contradict itself: for tests of what is done then.
     pub fn contradict(&mut self) {
-        self.live = self.unfinished.saturating_add(1);
+        self.processes.contradict();
         self.note(move |_| Input::of(InputKind::Contradict));
     }
 }

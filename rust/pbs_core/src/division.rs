@@ -2,25 +2,25 @@
 
 //! Division of a slot among the processes that fill it.
 
-/// How the present slot is divided, where its own process can't run or there is none.
+/// Division of the present slot, if its own process can't run or there is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Division {
     /// In turns, which end with the window.
     Turns,
     /// In pieces of plan time.
     Pieces {
-        /// When the present one ends.
+        /// End of the present piece.
         until_plan_ns: u64,
-        /// What all have, where that is found out once for a slot; 0: not yet.
+        /// Share of each candidate, if that is computed once for a slot; 0: not yet.
         share_ns: u64,
     },
-    /// It is for one process alone.
+    /// The slot is for one process alone.
     Whole(u32),
 }
 
 impl Division {
-    /// Does who has the slot keep it at `plan_ns`, if its turn began in this window
-    /// or not?
+    /// Does the process that fills the slot keep it at `plan_ns`?  `in_turn`: its turn began
+    /// in this window.
     #[inline]
     pub(super) fn goes_on(&self, in_turn: bool, plan_ns: impl FnOnce() -> u64) -> bool {
         match *self {

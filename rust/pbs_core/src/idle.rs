@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! How an idle slot is divided among the candidates (Leppert 2021, 3.2.3).
+//! Division of an idle slot among the candidates (Leppert 2021, 3.2.3).
 //!
-//! *Who* comes next is the order of the queue ([`Run::urgency`]); *how much* it has of
-//! an idle slot stands here.  Each piece is worked out when it begins, in constant
-//! time, and ends on the clock of plan time, which is what an idle slot is measured
-//! in.
+//! The queue decides *which* candidate comes next ([`Run::urgency`]), this file *how much*
+//! of an idle slot it gets.  Each piece is computed when it begins, in constant time, and
+//! ends on the clock of plan time, in which idle slots are measured.
 //!
 //! [`Run::urgency`]: super::run::Run::urgency
 
@@ -16,37 +15,21 @@ use super::node::Node;
 use super::thresholds::fraction;
 
 impl<M: Memory> Node<M> {
-    /// The present slot, which is idle, has begun: how it is divided.
+    /// Divides the present slot, which is idle and has begun.
     #[inline(never)]
     pub(super) fn divide(&mut self) {
-        self.slot.division = match self.queue.policy() {
-            IdlePolicy::Latest | IdlePolicy::LeastSlack | IdlePolicy::ClosestDeadline => {
-                Division::Turns
-            }
-            IdlePolicy::Pieces | IdlePolicy::EqualShares | IdlePolicy::ByState => {
-                Division::Pieces {
-                    until_plan_ns: 0,
-                    share_ns: 0,
-                }
-            }
-            IdlePolicy::RoundRobin => {
-                let processes = self.runs.len() as u64;
-                let owner = self.idle_slots.checked_rem(processes).unwrap_or(0);
-                self.idle_slots = self.idle_slots.wrapping_add(1);
-                Division::Whole(owner as u32)
-            }
-        };
+        let processes = self.processes.len() as u64;
+        self.slot.divide(self.queue.policy(), processes);
     }
 
-    /// A piece of the present idle slot begins, for who is granted the CPU.
+    /// Begins a piece of the present idle slot, for the process that is granted the CPU.
     #[inline(never)]
     pub(super) fn begin_piece(&mut self, now_ns: u64) {
-        let Division::Pieces { share_ns, .. } = self.slot.division else {
+        let Division::Pieces { share_ns, .. } = *self.slot.division() else {
             return;
         };
         let plan_ns = self.windows.plan_ns(now_ns);
-        let end_ns = self.slot.end_plan_ns;
-        let rest_ns = end_ns.saturating_sub(plan_ns);
+        let rest_ns = self.slot.end_plan_ns().saturating_sub(plan_ns);
         let (piece_ns, share_ns) = match self.queue.policy() {
             IdlePolicy::EqualShares => {
                 let share_ns = match share_ns {
@@ -58,14 +41,12 @@ impl<M: Memory> Node<M> {
             IdlePolicy::ByState => (self.fit_ns(self.piece_by_state_ns(), rest_ns), 0),
             _ => (self.fit_ns(self.policy.config.idle_piece_ns, rest_ns), 0),
         };
-        self.slot.division = Division::Pieces {
-            until_plan_ns: plan_ns.saturating_add(piece_ns.max(1)).min(end_ns),
-            share_ns,
-        };
+        self.slot
+            .begin_piece(plan_ns.saturating_add(piece_ns.max(1)), share_ns);
     }
 
-    /// What each candidate has of `rest_ns`, who has just left the queue among them.
-    /// Rounded up, so that nothing is left.
+    /// Share of each candidate in `rest_ns`, including the one that has just left the queue.
+    /// Rounded up: nothing is left.
     fn equal_share_ns(&self, rest_ns: u64) -> u64 {
         let others = self.queue.len() as u64;
         let share_ns = rest_ns
@@ -89,7 +70,7 @@ impl<M: Memory> Node<M> {
     /// stress.
     fn piece_by_state_ns(&self) -> u64 {
         let piece_ns = self.policy.config.idle_piece_ns;
-        let late_insns = self.sums.lateness_insns().max(0).unsigned_abs();
+        let late_insns = self.processes.sums().lateness_insns().max(0).unsigned_abs();
         if late_insns == 0 {
             return piece_ns;
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a node says of itself, for sysfs and the like.
+//! State of a node as it is shown, in sysfs and elsewhere.
 
 use super::config::Config;
 use super::event::{Counts, Grant};
@@ -68,24 +68,29 @@ impl<M: Memory> Node<M> {
         &self.policy.config
     }
 
-    /// The same with its times as instructions.
+    /// The configuration with its times as instructions.
     pub fn policy(&self) -> &Policy {
         &self.policy
     }
 
-    /// The rate of the CPU, as the plan says it or else as it is known.
+    /// The rate of process `p`, as declared by the plan, else that of the CPU.
+    pub fn rate_of(&self, p: u32) -> Rate {
+        self.rates.of(p)
+    }
+
+    /// The rate of the CPU, as declared by the plan, else by the machine.
     pub fn rate(&self) -> Rate {
-        self.rate
+        self.rates.cpu()
     }
 
     /// The planner's name for the plan.
     pub fn plan_id(&self) -> u64 {
-        self.plan_id
+        self.status.id()
     }
 
     /// Number of the present slot; [`Node::slots`] after the last.
     pub fn cursor(&self) -> u32 {
-        self.cursor
+        self.slot.number()
     }
 
     /// How many slots the plan has.
@@ -95,34 +100,34 @@ impl<M: Memory> Node<M> {
 
     /// t1 of the present slot, or of the one that begins next, if it has one.
     pub fn slot_t1_insns(&self) -> Option<u64> {
-        if self.slot.begun {
-            return self.slot.t1_insns;
+        if self.slot.has_begun() {
+            return self.slot.t1_insns();
         }
-        self.t1_insns(self.plan.slot(self.cursor)?)
+        self.t1_insns(self.plan.slot(self.slot.number())?)
     }
 
     /// Retired in the present slot by its process.
     pub fn slot_count_insns(&self) -> u64 {
-        if self.slot.begun {
-            self.slot.count_insns
+        if self.slot.has_begun() {
+            self.slot.count_insns()
         } else {
             0
         }
     }
 
-    /// Who was granted last, and why.
+    /// The process that is granted the CPU, and the reason.
     pub fn granted(&self) -> (Option<u32>, Grant) {
-        (self.grant, self.reason)
+        (self.grant.process(), self.grant.reason())
     }
 
-    /// The end of the plan was told.
+    /// The end of the plan was reported.
     pub fn ended(&self) -> bool {
-        self.plan_ended
+        self.status.has_ended()
     }
 
     /// Processes that are not done.
     pub fn unfinished(&self) -> u32 {
-        self.unfinished
+        self.processes.unfinished()
     }
 
     /// How often each kind of event happened.
@@ -132,21 +137,19 @@ impl<M: Memory> Node<M> {
 
     /// Lateness of process `p`, negative when it is early.
     pub fn process_lateness_insns(&self, p: u32) -> i64 {
-        self.runs
-            .get(p as usize)
-            .map_or(0, |run| run.lateness_insns())
+        self.processes.get(p).map_or(0, |run| run.lateness_insns())
     }
 
     /// Lateness of the node: Σ process lateness of the active processes, which
     /// have begun and are not done (Leppert 2021, 3.3.6).
     pub fn lateness_insns(&self) -> i64 {
-        self.sums.lateness_insns()
+        self.processes.sums().lateness_insns()
     }
 
     /// The state of process `p`.
     pub fn process(&self, p: u32) -> Option<ProcessInfo> {
         let process = self.plan.process(p)?;
-        let run = self.runs.get(p as usize)?;
+        let run = self.processes.get(p)?;
         Some(ProcessInfo {
             id: process.id,
             presence: run.presence,
@@ -168,34 +171,34 @@ impl<M: Memory> Node<M> {
         })
     }
 
-    /// Instructions that who is granted may still retire before the node must be
+    /// Instructions that the granted process may still retire before the node must be
     /// asked again, as [`until_insns`](super::Decision::until_insns).
     #[inline]
     pub fn left_insns(&self) -> Option<u64> {
-        self.settled.left_insns()
+        self.standing.left_insns()
     }
 
-    /// When the node must be asked again, as [`until_ns`](super::Decision::until_ns).
+    /// The moment at which the node must be asked again, as [`until_ns`](super::Decision::until_ns).
     #[inline]
     pub fn until_ns(&self) -> Option<u64> {
-        self.settled.until_ns()
+        self.standing.until_ns()
     }
 
-    /// When that was decided.
+    /// The moment of the last decision.
     #[inline]
     pub fn settled_ns(&self) -> u64 {
-        self.settled.since_ns
+        self.standing.since_ns()
     }
 
-    /// Whether it was decided that it is unallocated time.
+    /// Whether the last decision was made for unallocated time.
     #[inline]
     pub fn is_unallocated(&self) -> bool {
-        self.settled.unallocated
+        self.standing.is_unallocated()
     }
 
-    /// Whether the last decision has to be gone on with soon.
+    /// Whether the last decision must be continued soon.
     #[inline]
     pub fn is_unfinished(&self) -> bool {
-        self.settled.again
+        self.standing.is_unfinished()
     }
 }

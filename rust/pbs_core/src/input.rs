@@ -5,19 +5,19 @@
 use super::event::{Ended, Event, EventKind};
 use super::wire::format;
 
-/// Where a node notes what it is told.
+/// Receiver of the inputs of a node.
 ///
 /// The kernel's is the ring of the CPU; it is called under the lock of the run
 /// queue.
 pub trait Tap: Default {
-    /// Does anybody want to know?
+    /// Are inputs recorded?
     fn is_on(&self) -> bool;
 
-    /// Notes one input.  Only called if that is so.
+    /// Notes one input.  Only called if inputs are recorded.
     fn note(&mut self, input: Input);
 }
 
-/// Who does not record.
+/// The receiver of those that do not record.
 impl Tap for () {
     fn is_on(&self) -> bool {
         false
@@ -26,16 +26,16 @@ impl Tap for () {
     fn note(&mut self, _input: Input) {}
 }
 
-/// One thing that a node was told, or that came from outside meanwhile: `struct
-/// pbs_input`.  What the fields mean depends on the kind: [`InputKind`].
+/// A call of a node, or a value that came from outside during a call: `struct
+/// pbs_input`.  The meaning of the fields depends on the kind: [`InputKind`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Input {
-    /// When, on the monotonic clock; 0 if the call has no time.
+    /// Time of the call, on the monotonic clock; 0 if the call has none.
     pub time_ns: u64,
     /// A number of the call.
     pub value: u64,
-    /// Another one, or what came of the call.
+    /// Another number of the call, or its result.
     pub more: u64,
     /// Index of the process in the plan, of an event its id; [`format::IDLE`]: none.
     pub process: u32,
@@ -45,54 +45,54 @@ pub struct Input {
     pub reason: u16,
 }
 
-/// The kinds of `enum pbs_input_kind`, with what stands in `value`, `more` and
+/// The kinds of `enum pbs_input_kind`, with the meaning of `value`, `more` and
 /// `reason`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u16)]
 pub enum InputKind {
-    /// A plan comes into force: the number under which it is kept, its
+    /// A plan comes into force: the number under which it is stored, its
     /// `dealt_seq`; 1 if it takes over from the one before.
     Begin = 1,
     /// The plan is gone, and no other follows.
     Gone = 2,
-    /// [`Node::charge`]: instructions; what the task has retired then.
+    /// `Node::charge`: instructions; the count of the task then.
     Charge = 3,
-    /// [`Node::set_presence`]: what it returned; processes that are there; the
+    /// `Node::set_presence`: its result; processes that are present; the
     /// [`Presence`](super::Presence).
     Presence = 4,
-    /// [`Node::end_task`]: the next task; the lateness of the node then.
+    /// `Node::end_task`: the next task; the lateness of the node then.
     EndTask = 5,
-    /// [`Node::die`]: the task in which it died first.
+    /// `Node::die`: the task in which it died first.
     Die = 6,
-    /// [`Node::end_process`]: processes that are not done; the lateness of the
+    /// `Node::end_process`: processes that are not done; the lateness of the
     /// node then.
     EndProcess = 7,
-    /// [`Node::set_rate`]: the rate; the one in force then.
+    /// `Node::set_rate`: the rate; the one in force then.
     Rate = 8,
-    /// [`Node::count`]: how many there are then; the kind of the event.
+    /// `Node::count`: number of such events then; the kind of the event.
     Count = 9,
-    /// [`Node::memory`]: virtual size; resident size; what it returned.
+    /// `Node::memory`: virtual size; resident size; its result.
     Memory = 10,
-    /// [`Node::watch_memory`]: bytes elsewhere; bytes here.
+    /// `Node::watch_memory`: bytes elsewhere; bytes here.
     WatchMemory = 11,
-    /// [`Node::owe`]: nanoseconds; all that the process owes then.
+    /// `Node::owe`: nanoseconds; the whole debt of the process then.
     Owe = 12,
-    /// [`Node::out_of_turn`]: nanoseconds; what is left of the window's budget.
+    /// `Node::out_of_turn`: nanoseconds; the rest of the window's budget.
     OutOfTurn = 13,
-    /// [`Node::settle`], with the decision: who may run as `process`; until when;
+    /// `Node::settle`, with the decision: the granted process as `process`; until when;
     /// for how many instructions; the [`Grant`](super::Grant), and
     /// [`Input::UNALLOCATED`] and [`Input::AGAIN`].
     Settle = 14,
-    /// [`Node::tell_untold`], where something was told.
+    /// `Node::tell_untold`, if it reported a grant.
     TellUntold = 15,
-    /// [`Node::look_elsewhere`]: whether somebody may go on.
+    /// `Node::look_elsewhere`: whether a process may go on.
     LookElsewhere = 16,
-    /// [`Node::share`].
+    /// `Node::share`.
     Share = 17,
-    /// [`Node::contradict`].
+    /// `Node::contradict`.
     Contradict = 18,
-    /// What [`Sink::await_elsewhere`](super::Sink::await_elsewhere) answered about
-    /// the predecessor `process`: the task that is waited for; the first one that
+    /// The answer of [`Sink::await_elsewhere`](super::Sink::await_elsewhere) about
+    /// the predecessor `process`: the task for which a process waits; the first one that
     /// has not ended; 1 if no more ever will.
     Answer = 19,
 }
@@ -148,18 +148,18 @@ impl InputKind {
 }
 
 impl Input {
-    /// Of an event: this and its kind are the kind of the input.  `process` and
+    /// Added to the kind of an event, this is the kind of its input.  `process` and
     /// `reason` are those of the event, `value` is its number and `more` a
-    /// check over all else that it says.
+    /// check over its other fields.
     pub const EVENT: u16 = 0x100;
 
     /// In the reason of a decision: it is unallocated time.
     pub const UNALLOCATED: u16 = 0x100;
 
-    /// In the reason of a decision: it is to be gone on with soon.
+    /// In the reason of a decision: it must be continued soon.
     pub const AGAIN: u16 = 0x200;
 
-    /// One of that kind that says nothing else.
+    /// An input of that kind without numbers.
     pub const fn of(kind: InputKind) -> Input {
         Input {
             time_ns: 0,
@@ -179,25 +179,25 @@ impl Input {
         }
     }
 
-    /// Its kind, if it is no event and there is such a kind.
+    /// The kind, if the input is no event and there is such a kind.
     pub fn input_kind(&self) -> Option<InputKind> {
         let at = usize::from(self.kind).checked_sub(1)?;
         InputKind::ALL.get(at).copied()
     }
 
-    /// The kind of the event, if it is one and there is such a kind.
+    /// The kind of the event, if the input is one and there is such a kind.
     pub fn event_kind(&self) -> Option<EventKind> {
         let at = usize::from(self.kind.checked_sub(Input::EVENT + 1)?);
         EventKind::ALL.get(at).copied()
     }
 
-    /// The name of its kind, if there is such a kind.
+    /// The name of the kind, if there is such a kind.
     pub fn name(&self) -> Option<&'static str> {
         let event = || self.event_kind().map(EventKind::name);
         self.input_kind().map(InputKind::name).or_else(event)
     }
 
-    /// Is it something that the node was told, and not what came meanwhile?
+    /// Is it a call of the node, and no value that came during one?
     pub fn is_call(&self) -> bool {
         self.kind < Input::EVENT && self.kind != InputKind::Answer as u16
     }
@@ -224,8 +224,8 @@ impl Input {
     }
 }
 
-/// A number that differs, almost surely, if anything does that the input of an
-/// event does not say itself.
+/// Check over the fields of an event that its input does not have: it almost surely
+/// differs if one of them does.
 fn check(event: &Event) -> u64 {
     let others = [
         u64::from(event.task) << 32 | u64::from(event.preemptions),

@@ -2,14 +2,15 @@
 
 //! Levels of a threshold, and the ones that were reported.
 
+/// Level of a failure, in percent of the threshold.
 pub(super) const FAILURE: u32 = 100;
 
-/// What was told of a threshold.
+/// The level of a threshold that was reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Level {
-    /// The greatest level since the plan came; 0: none.
+    /// The greatest level since the plan arrived; 0: none.
     percent: u32,
-    /// The number of the last event of a failure, until a plan deals with it.
+    /// Number of the last event of a failure, until a plan deals with it.
     failure_seq: Option<u64>,
 }
 
@@ -19,15 +20,15 @@ impl Level {
         failure_seq: None,
     };
 
-    /// That much of the threshold was told, and the failure by the event `seq`.
-    pub(super) const fn told(self, percent: u32, seq: u64) -> Level {
+    /// `percent` of the threshold was reported, and the failure by the event `seq`.
+    pub(super) const fn reported(self, percent: u32, seq: u64) -> Level {
         match percent {
             FAILURE => Level::failure(seq),
             _ => Level { percent, ..self },
         }
     }
 
-    /// Was less than that told?
+    /// Was less than `percent` reported?
     pub(super) const fn is_below(&self, percent: u32) -> bool {
         self.percent < percent
     }
@@ -49,7 +50,7 @@ impl Level {
         self.failure_seq.is_some_and(|seq| seq < dealt_seq)
     }
 
-    /// As if the failure were told already.
+    /// The level as if the failure were reported already.
     pub(super) const fn silenced(&self) -> Level {
         Level {
             percent: FAILURE,
@@ -57,7 +58,7 @@ impl Level {
         }
     }
 
-    /// What remains under a plan that does not deal with it: all is told again,
+    /// The level under a plan that does not deal with the failure: all is reported again,
     /// but a plan after that one may still deal with the failure.
     pub(super) const fn reopened(&self) -> Level {
         Level {
@@ -67,9 +68,9 @@ impl Level {
     }
 }
 
-/// What was told of a process.
+/// The levels that were reported of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Told {
+pub(super) struct Reported {
     /// t2_task, of the current task.
     pub(super) task: Level,
     /// t2_preemptions, of the current task.
@@ -80,8 +81,8 @@ pub(super) struct Told {
     pub(super) memory: Level,
 }
 
-impl Told {
-    pub(super) const NOTHING: Told = Told {
+impl Reported {
+    pub(super) const NOTHING: Reported = Reported {
         task: Level::NOTHING,
         preemptions: Level::NOTHING,
         process: Level::NOTHING,

@@ -3,17 +3,16 @@
 //! Prediction failures of memory: a process uses more than its planned peak, or
 //! all processes of the node together more than the plan may use.
 //!
-//! What is compared is the *resident* size, which is what the planner reserves
-//! and what takes memory away from others; the thesis on memory (Glaß 2024)
-//! samples the virtual size, which is an upper bound of it that programs exceed
-//! many times over.  A process counts with its peak until it ends, as it is
-//! planned: so what is known only grows while it runs, and a sample that is no
-//! new peak has nothing to tell.
+//! The thresholds are compared with the *resident* size, which the planner reserves and
+//! which takes memory away from others; the thesis on memory (Glaß 2024) samples the
+//! virtual size, an upper bound that programs exceed many times over.  A process counts
+//! with its peak until it ends, as it is planned.  Therefore its share only grows while it
+//! runs, and a sample that is no new peak changes nothing.
 //!
 //! A planned peak is a prediction, and has a threshold around it
 //! ([`Config::t2_memory_bytes`](super::Config::t2_memory_bytes)); the limit of
-//! the node is what there is, and is itself the threshold.  As with lateness, a
-//! failure is told once until a plan deals with it.
+//! the node is its memory, and is itself the threshold.  As with lateness, a
+//! failure is reported once until a plan deals with it.
 
 use super::config::Threshold;
 use super::event::{Cause, Event, EventKind, Sink};
@@ -32,49 +31,32 @@ fn exceeds(used_bytes: u64, limit_bytes: u64, percent: u32) -> bool {
 }
 
 impl<M: Memory> Node<M> {
-    /// `p` was seen using as much memory: virtual and resident size.  Returns
-    /// whether that says anything new of what it counts with.
+    /// A sample of the memory of `p`: virtual and resident size.  Returns whether the
+    /// sample changes the memory with which `p` counts.
     ///
-    /// If so, and when other CPUs have heard of
-    /// [`memory_bytes`](Node::memory_bytes), have the thresholds
-    /// [looked at](Node::watch_memory).
+    /// If so, publish [`memory_bytes`](Node::memory_bytes) to the other CPUs, then
+    /// [check](Node::watch_memory) the thresholds.
     pub fn memory(&mut self, p: u32, vm_bytes: u64, rss_bytes: u64) -> bool {
-        let mut is_new = false;
-        if let Some(run) = self.runs.get_mut(p as usize) {
-            let before_bytes = run.process_peak.rss_bytes;
-            run.process_peak.raise(vm_bytes, rss_bytes);
-            if !run.done {
-                run.peak.raise(vm_bytes, rss_bytes);
-            }
-            let more_bytes = run.process_peak.rss_bytes - before_bytes;
-            if run.is_active() {
-                // The first sample under a plan may be beyond what that has for it.
-                is_new = !core::mem::replace(&mut run.sampled, true) || more_bytes != 0;
-                if more_bytes != 0 {
-                    self.sums.add_memory(more_bytes);
-                }
-            }
-            if run.copied {
-                self.note_change(p);
-            }
-            self.note(move |_| Input {
-                process: p,
-                reason: is_new.into(),
-                value: vm_bytes,
-                more: rss_bytes,
-                ..Input::of(InputKind::Memory)
-            });
-        }
+        let Some(is_new) = self.processes.sample_memory(p, vm_bytes, rss_bytes) else {
+            return false;
+        };
+        self.note(move |_| Input {
+            process: p,
+            reason: is_new.into(),
+            value: vm_bytes,
+            more: rss_bytes,
+            ..Input::of(InputKind::Memory)
+        });
         is_new
     }
 
-    /// What the processes of this CPU that have begun and not ended have used at
-    /// most, each by itself.
+    /// Peaks of memory of the processes of this CPU that have begun and not ended, added
+    /// up.
     pub fn memory_bytes(&self) -> u64 {
-        self.sums.memory_bytes()
+        self.processes.sums().memory_bytes()
     }
 
-    /// Looks at the thresholds of memory after a sample of `p`;
+    /// Checks the thresholds of memory after a sample of `p`;
     /// `elsewhere_bytes` is the [`memory_bytes`](Node::memory_bytes) of all other
     /// CPUs together.
     pub fn watch_memory(
@@ -84,7 +66,7 @@ impl<M: Memory> Node<M> {
         now_ns: u64,
         sink: &mut impl Sink,
     ) {
-        self.look_at_memory(p, elsewhere_bytes, now_ns, sink);
+        self.check_memory(p, elsewhere_bytes, now_ns, sink);
         self.note(move |node| Input {
             time_ns: now_ns,
             process: p,
@@ -94,32 +76,34 @@ impl<M: Memory> Node<M> {
         });
     }
 
-    fn look_at_memory(&mut self, p: u32, elsewhere_bytes: u64, now_ns: u64, sink: &mut impl Sink) {
-        self.elsewhere_bytes = elsewhere_bytes;
-        let Some(run) = self.runs.get(p as usize) else {
+    fn check_memory(&mut self, p: u32, elsewhere_bytes: u64, now_ns: u64, sink: &mut impl Sink) {
+        self.signals.elsewhere_bytes = elsewhere_bytes;
+        let Some(run) = self.processes.get(p) else {
             return;
         };
-        if !self.config().has(Threshold::T2Memory) || run.done {
+        if !self.policy.config.has(Threshold::T2Memory) || run.done {
             return;
         }
-        let (used_bytes, told) = (run.process_peak.rss_bytes, run.told.memory);
+        let (used_bytes, reported) = (run.process_peak.rss_bytes, run.reported.memory);
         let limit_bytes = self.t2_memory_bytes(p);
-        let level = self.watch_limit(
+        let level = self.report_limit(
             (Cause::Memory, used_bytes, limit_bytes),
-            told,
+            reported,
             p,
             now_ns,
             sink,
         );
-        if level != told {
-            self.update_task(p, |run| run.told.memory = level);
+        if level != reported {
+            self.processes
+                .update_task(p, |run| run.reported.memory = level);
         }
         let limit = (
             Cause::NodeMemory,
             self.memory_together_bytes(),
             self.plan.memory_bytes,
         );
-        self.told_memory = self.watch_limit(limit, self.told_memory, p, now_ns, sink);
+        let level = self.report_limit(limit, self.signals.memory, p, now_ns, sink);
+        self.signals.memory = level;
     }
 
     /// Is a process beyond its threshold?
@@ -135,37 +119,38 @@ impl<M: Memory> Node<M> {
     }
 
     fn memory_together_bytes(&self) -> u64 {
-        self.memory_bytes().saturating_add(self.elsewhere_bytes)
+        self.memory_bytes()
+            .saturating_add(self.signals.elsewhere_bytes)
     }
 
     /// The threshold of a process; 0: it has none.
     pub(super) fn t2_memory_bytes(&self, p: u32) -> u64 {
         match self.plan.process(p).map_or(0, |p| p.memory_bytes) {
             0 => 0,
-            planned_bytes => self.config().t2_memory_bytes(planned_bytes),
+            planned_bytes => self.policy.config.t2_memory_bytes(planned_bytes),
         }
     }
 
-    /// Tells the greatest level that is reached of a limit (what it is about,
-    /// what is used, the limit, 0: none), if it is above the one that was told.
-    /// Returns what has been told now.
-    fn watch_limit(
+    /// Reports the greatest level that is reached of a limit (its cause, the memory in use,
+    /// the limit or 0 for none), if it is above the one that was reported.  Returns the
+    /// level that is reported now.
+    fn report_limit(
         &mut self,
         (cause, memory_bytes, limit_bytes): (Cause, u64, u64),
-        told: Level,
+        reported: Level,
         p: u32,
         now_ns: u64,
         sink: &mut impl Sink,
     ) -> Level {
         if limit_bytes == 0 {
-            return told;
+            return reported;
         }
-        let info = self.config().has(Threshold::Info);
+        let info = self.policy.config.has(Threshold::Info);
         let reached = LEVELS.into_iter().rev().find(|&percent| {
             (info || percent == FAILURE) && exceeds(memory_bytes, limit_bytes, percent)
         });
-        let Some(percent) = reached.filter(|&percent| told.is_below(percent)) else {
-            return told;
+        let Some(percent) = reached.filter(|&percent| reported.is_below(percent)) else {
+            return reported;
         };
         let kind = if percent == FAILURE {
             EventKind::Late
@@ -178,7 +163,7 @@ impl<M: Memory> Node<M> {
             memory_bytes,
             ..self.signal(kind, cause, p, now_ns)
         };
-        let seq = self.tell(event, sink);
-        told.told(percent, seq)
+        let seq = self.report(event, sink);
+        reported.reported(percent, seq)
     }
 }

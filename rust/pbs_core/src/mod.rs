@@ -5,8 +5,8 @@
 //! A plan gives a CPU an ordered list of slots, each a number of retired
 //! instructions for one process, or idle.  [`wire`] reads and writes plans,
 //! [`Plan`] is one CPU's part of a plan, [`Node`] is the run state of a CPU
-//! that executes it: it is told what happened, decides who may run until when,
-//! and emits events.
+//! that executes it: it receives reports of what happened, decides which process may run
+//! until when, and emits events.
 //!
 //! Nothing here knows a clock, a counter, a lock or the kernel: times and
 //! counts come in as arguments.  There is no unsafe code, no allocation after
@@ -30,6 +30,7 @@ mod division;
 mod event;
 mod grant;
 mod idle;
+mod idle_time;
 mod info;
 mod input;
 #[cfg(test)]
@@ -41,21 +42,25 @@ mod memory;
 mod memory_signals;
 mod next_check;
 mod node;
+mod node_signals;
 mod order;
 mod plan;
+mod plan_status;
 mod policy;
 mod predict;
+mod processes;
 mod queue;
 mod ranges;
 mod rate;
+mod rates;
 mod record;
 mod refusal;
 mod report;
 mod run;
-mod settled;
 mod signals;
 mod slot;
 mod slots;
+mod standing;
 mod sums;
 mod take_over;
 mod thresholds;

@@ -2,65 +2,73 @@
 
 //! Moments at which thresholds must be checked again.
 
-/// When the lateness thresholds are to be looked at again.
+/// The next check of the lateness thresholds of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Watch {
-    /// When the current task of who runs has retired as much.
+pub(super) struct NextCheck {
+    /// Count of its current task at which they must be checked.
     pub(super) at_insns: u64,
-    /// When it is that late.
+    /// Time at which they must be checked, at the latest.
     pub(super) at_ns: u64,
 }
 
-impl Watch {
-    pub(super) const NEVER: Watch = Watch {
+impl NextCheck {
+    pub(super) const NEVER: NextCheck = NextCheck {
         at_insns: u64::MAX,
         at_ns: u64::MAX,
     };
 
-    pub(super) fn earlier(&mut self, other: &Watch) {
-        self.at_insns = self.at_insns.min(other.at_insns);
-        self.at_ns = self.at_ns.min(other.at_ns);
-    }
-}
-
-/// What a look at the lateness thresholds found: until when another one would
-/// find nothing new.
-///
-/// It holds as long as the progress of the node's processes does, of which all
-/// thresholds are made: see [`Sums::replace`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Look {
-    /// The node's progress at that time.
-    pub(super) progress: u32,
-    /// When the lateness is as much.
-    pub(super) at_insns: u64,
-    /// When it is that late.
-    pub(super) at_ns: u64,
-}
-
-impl Look {
-    /// Nothing was looked at.
-    pub(super) const NONE: Look = Look {
-        progress: 0,
-        at_insns: 0,
-        at_ns: 0,
-    };
-
-    /// What is left of it, however often the sums have changed on the way.
-    #[cfg(test)]
-    pub(super) fn still(&self, progress: u32) -> Look {
-        let look = Look {
-            progress: 1,
-            ..*self
-        };
-        if self.progress == progress {
-            look
-        } else {
-            Look::NONE
+    /// The first of two checks.
+    pub(super) fn or_earlier(self, other: NextCheck) -> NextCheck {
+        NextCheck {
+            at_insns: self.at_insns.min(other.at_insns),
+            at_ns: self.at_ns.min(other.at_ns),
         }
     }
+}
 
+/// The result of a check of lateness thresholds: until when another check would find
+/// nothing new.
+///
+/// It holds as long as the progress of the node's processes does, from which all
+/// thresholds are computed: see [`Sums::replace`](super::sums::Sums::replace).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct CachedCheck {
+    /// Progress of the node at the time of the check.
+    progress: u32,
+    /// The next check; of the node, `at_insns` is a lateness.
+    next: NextCheck,
+}
+
+impl CachedCheck {
+    /// Nothing was checked.
+    pub(super) const NONE: CachedCheck = CachedCheck {
+        progress: 0,
+        next: NextCheck {
+            at_insns: 0,
+            at_ns: 0,
+        },
+    };
+
+    pub(super) fn new(progress: u32, next: NextCheck) -> CachedCheck {
+        CachedCheck { progress, next }
+    }
+
+    pub(super) fn next(&self) -> NextCheck {
+        self.next
+    }
+
+    /// Does the check hold at that progress, count or lateness, and time?
     pub(super) fn holds(&self, progress: u32, insns: u64, now_ns: u64) -> bool {
-        self.progress == progress && insns < self.at_insns && now_ns < self.at_ns
+        self.progress == progress && insns < self.next.at_insns && now_ns < self.next.at_ns
+    }
+
+    /// The check as it holds at `progress`, however often that has changed before.
+    #[cfg(test)]
+    pub(super) fn still(&self, progress: u32) -> CachedCheck {
+        if self.progress == progress {
+            CachedCheck::new(1, self.next)
+        } else {
+            CachedCheck::NONE
+        }
     }
 }

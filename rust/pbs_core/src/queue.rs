@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The candidates for idle slots, the most urgent first: a binary heap of process
-//! indices, each of which knows its place.
+//! Queue of the candidates for idle slots, the most urgent first: a binary heap of process
+//! indices.  Each process knows its place in it.
 
 use super::config::IdlePolicy;
 use super::memory::{Memory, NoMemory};
 use super::run::{Run, NOT_QUEUED};
 
-/// How many windows the latest may go first, over and over.
+/// Number of windows for which the most urgent candidates may go first.
 const ROUND_WINDOWS: u64 = 10;
 
-/// The queue of candidates.  Ties go to the lower index, so that the same
-/// inputs give the same decisions.  Where the policy is to serve who came first, each
-/// has the number with which it came in.
+/// The queue of candidates.  Ties go to the lower index: the same inputs give the same
+/// decisions.  Policies that serve the first comer order by the number with which a
+/// candidate entered.
 ///
-/// Nobody in it starves: however urgent it is, who came later than another by
-/// [`ROUND_WINDOWS`] windows comes after it.
+/// No candidate starves: one that entered [`ROUND_WINDOWS`] windows later than another
+/// comes after it, however urgent it is.
 pub(super) struct Queue<M: Memory> {
     heap: M::Slice<u32>,
     len: usize,
-    /// How many came into it so far.
+    /// Number of candidates that entered so far.
     tickets: u64,
     policy: IdlePolicy,
 }
@@ -35,7 +35,7 @@ impl<M: Memory> Queue<M> {
         })
     }
 
-    /// By what it is ordered.
+    /// The policy by which the queue is ordered.
     #[inline]
     pub(super) fn policy(&self) -> IdlePolicy {
         self.policy

@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a node is told, noted so that it can be told again.
+//! Record of the inputs of a node, for a replay.
 //!
-//! A node decides by what it is told and by nothing else.  So who has the plan,
-//! the configuration and the rate with which it began, and all that it was told
-//! since, gets the same decisions from the same code, anywhere.
+//! A node decides by its inputs and by nothing else.  Given the plan, the configuration
+//! and the rate with which it began, and all inputs since, the same code makes the same
+//! decisions, anywhere.
 //!
 //! A record is a sequence of [`Input`]s.  Each *call* of the node that changes
-//! anything is one, noted when it is over, together with what came of it.  Before
-//! it stand, in their order, the things that came from outside within it: the
-//! numbers of the events that were emitted ([`Sink::emit`](super::Sink::emit)),
-//! which later decisions depend on, and the answers of
-//! [`Sink::await_elsewhere`](super::Sink::await_elsewhere).  With an event also
-//! stands what it said, so that who tells it all again can compare.
+//! anything is one; it is noted at the end of the call, together with its result.  Before
+//! it stand, in their order, the values that came from outside during the call: the
+//! numbers of the events that were emitted ([`Sink::emit`](super::Sink::emit)), on
+//! which later decisions depend, and the answers of
+//! [`Sink::await_elsewhere`](super::Sink::await_elsewhere).  The input of an event also
+//! has a check over its fields, for the comparison in a replay.
 //!
-//! A decision that finds nothing new changes nothing and is not noted; it can be
-//! left out.
+//! A decision that finds nothing new changes nothing and is not noted.
 
 use super::event::Event;
 use super::input::{Input, InputKind, Tap};
@@ -24,26 +23,26 @@ use super::node::Node;
 use super::wire::format;
 
 impl<M: Memory> Node<M> {
-    /// Where it notes what it is told.
+    /// The receiver of the inputs of the node.
     pub fn tap_mut(&mut self) -> &mut M::Tap {
         &mut self.tap
     }
 
-    /// From now on it notes what it is told there.  Call it when the plan has come
-    /// into force, which is the first thing that is noted: as the plan that is kept
-    /// under the number `plan`; `follows`: it takes over from the plan before.
+    /// Begins to note inputs, in `tap`.  Call this when the plan has come into force,
+    /// which is the first input: as the plan that is stored under the number `plan`;
+    /// `follows`: it takes over from the plan before.
     pub fn begin_record(&mut self, tap: M::Tap, plan: u64, follows: bool) {
         self.tap = tap;
         self.note(|node| Input {
-            time_ns: node.installed_ns,
+            time_ns: node.status.installed_ns(),
             reason: follows.into(),
             value: plan,
-            more: node.dealt_seq,
+            more: node.status.dealt_seq(),
             ..Input::of(InputKind::Begin)
         });
     }
 
-    /// Notes an input, if somebody wants to know.
+    /// Notes an input, if inputs are recorded.
     #[inline(always)]
     pub(super) fn note(&mut self, input: impl FnOnce(&Self) -> Input) {
         if self.tap.is_on() {
@@ -51,7 +50,7 @@ impl<M: Memory> Node<M> {
         }
     }
 
-    /// Apart, so that who is not recorded has none of it in his way.
+    /// The part of [`note`](Node::note) that only a recorded node runs.
     #[cold]
     #[inline(never)]
     fn note_now(&mut self, input: impl FnOnce(&Self) -> Input) {
@@ -72,22 +71,22 @@ impl<M: Memory> Node<M> {
         self.tap.note(Input::event(event, seq));
     }
 
-    /// Notes what was decided.
+    /// Notes a decision.
     #[inline(always)]
     pub(super) fn note_decision(&mut self, now_ns: u64) {
         self.note(move |node| {
-            let mut reason = node.reason as u16;
-            if node.settled.unallocated {
+            let mut reason = node.grant.reason() as u16;
+            if node.standing.is_unallocated() {
                 reason |= Input::UNALLOCATED;
             }
-            if node.settled.again {
+            if node.standing.is_unfinished() {
                 reason |= Input::AGAIN;
             }
             Input {
                 time_ns: now_ns,
-                value: node.settled.until_ns().unwrap_or(u64::MAX),
-                more: node.settled.left_insns().unwrap_or(u64::MAX),
-                process: node.grant.unwrap_or(format::IDLE),
+                value: node.standing.until_ns().unwrap_or(u64::MAX),
+                more: node.standing.left_insns().unwrap_or(u64::MAX),
+                process: node.grant.process().unwrap_or(format::IDLE),
                 reason,
                 ..Input::of(InputKind::Settle)
             }

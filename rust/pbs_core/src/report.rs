@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Which grants are told, and when.
+//! Reports of a node: events, and the moments at which grants are reported.
 //!
-//! Processes that block and wake up hand the CPU over many times in a slot, and
-//! to who reads the events most of that is nothing: it tells of shares of time
-//! that no picture shows.  So the first grant of each slot is told at once, and
-//! another one in the same slot is told late: before anything else that is told,
-//! or by the first decision after it has lasted for [`LASTS_INSNS`].  If still
-//! another one comes sooner, it leaves no event.  Whenever it is told, what is
-//! told is the moment at which it was decided.
+//! Processes that block and wake up hand the CPU over many times in a slot, and most of
+//! these grants mean nothing to a reader of events: their shares of time show in no
+//! picture.  Therefore only the first grant of each slot is reported at once.  Another one
+//! in the same slot is pending: it is reported before any other event, or by the first
+//! decision after it has lasted for [`LASTS_INSNS`].  A grant that is replaced before
+//! leaves no event.  The event has the moment of the decision, whenever it is emitted.
 
 use super::event::{Event, EventKind, Sink};
-use super::grant::{Granted, Untold};
+use super::grant::{PendingGrant, ReportedGrant};
 use super::input::{Input, InputKind};
 use super::memory::Memory;
 use super::node::Node;
@@ -23,84 +22,73 @@ use super::wire::format;
 const LASTS_INSNS: u64 = 100_000;
 
 impl<M: Memory> Node<M> {
-    /// The present grant is to be told, if it is another one than before.
+    /// Notes the present grant for a report, if it is another one than before.
     pub(super) fn note_grant(&mut self, slot: u64, now_ns: u64, sink: &mut impl Sink) {
-        let granted = Granted {
-            process: self.grant,
+        let grant = ReportedGrant {
+            process: self.grant.process(),
             slot,
-            reason: self.reason,
+            reason: self.grant.reason(),
         };
-        if let Some(untold) = &self.untold {
-            if untold.granted == granted {
-                return;
-            }
-            // It would have been told if it had lasted.
-            self.untold = None;
-        }
-        if self.told == Some(granted) {
+        if !self.grant_reports.is_new(&grant) {
             return;
         }
-        let run = granted.process.and_then(|p| self.runs.get(p as usize));
-        self.untold = Some(Untold {
-            granted,
+        let run = grant.process.and_then(|p| self.processes.get(p));
+        let is_first = self.grant_reports.set_pending(PendingGrant {
+            grant,
             since_ns: now_ns,
             retired_insns: run.map_or(0, |run| run.retired_insns),
-            node_lateness_insns: self.sums.lateness_insns(),
+            node_lateness_insns: self.processes.sums().lateness_insns(),
         });
-        let told_in_slot = self.told.is_some_and(|told| told.slot == slot);
-        if !told_in_slot {
-            self.tell_untold_before(sink);
+        if is_first {
+            self.report_pending_grant(sink);
         }
     }
 
-    /// Tells the present grant, if it is not told yet and has lasted.
+    /// Reports the pending grant, if it has lasted.
     #[inline]
-    pub(super) fn tell_lasting(&mut self, now_ns: u64, sink: &mut impl Sink) {
-        if let Some(untold) = self.untold {
-            let lasts_ns = now_ns.saturating_sub(untold.since_ns);
-            if lasts_ns >= self.rate.to_ns(LASTS_INSNS) {
+    pub(super) fn report_lasting_grant(&mut self, now_ns: u64, sink: &mut impl Sink) {
+        if let Some(since_ns) = self.grant_reports.pending_since_ns() {
+            let lasts_ns = now_ns.saturating_sub(since_ns);
+            if lasts_ns >= self.rates.cpu().to_ns(LASTS_INSNS) {
                 self.tell_untold(sink);
             }
         }
     }
 
-    /// Tells the present grant, if it is not told yet: something else is told
-    /// next.  For events that the user of the node emits itself.
+    /// Reports the pending grant, if there is one, before an event that the user of the
+    /// node emits itself.
     #[inline]
     pub fn tell_untold(&mut self, sink: &mut impl Sink) {
-        if let Some(untold) = self.untold.take() {
-            self.tell_granted(&untold, sink);
+        if let Some(pending) = self.grant_reports.take_pending() {
+            self.report_grant(&pending, sink);
             self.note(move |_| Input::of(InputKind::TellUntold));
         }
     }
 
-    /// The same within what the node is told.
+    /// Reports the pending grant, if there is one, within a call of the node.
     #[inline]
-    pub(super) fn tell_untold_before(&mut self, sink: &mut impl Sink) {
-        if let Some(untold) = self.untold.take() {
-            self.tell_granted(&untold, sink);
+    pub(super) fn report_pending_grant(&mut self, sink: &mut impl Sink) {
+        if let Some(pending) = self.grant_reports.take_pending() {
+            self.report_grant(&pending, sink);
         }
     }
 
     #[inline(never)]
-    fn tell_granted(&mut self, untold: &Untold, sink: &mut impl Sink) {
-        self.told = Some(untold.granted);
-        let mut event = match untold.granted.process {
-            Some(p) => self.process_event(EventKind::Grant, p, untold.since_ns),
-            None => Event::new(EventKind::Grant, untold.since_ns),
+    fn report_grant(&mut self, pending: &PendingGrant, sink: &mut impl Sink) {
+        let grant = &pending.grant;
+        self.grant_reports.set_last(*grant);
+        let mut event = match grant.process {
+            Some(p) => self.process_event(EventKind::Grant, p, pending.since_ns),
+            None => Event::new(EventKind::Grant, pending.since_ns),
         };
-        // Its task is the same still: the end of a task is told.
-        let run = untold
-            .granted
-            .process
-            .and_then(|p| self.runs.get(p as usize));
-        if let Some(run) = run {
-            event.retired_insns = untold.retired_insns;
-            event.lateness_insns = run.lateness_at_insns(untold.retired_insns);
-            event.node_lateness_insns = untold.node_lateness_insns;
+        // Its task is still the same: the end of a task would have reported the grant.
+        if let Some(run) = grant.process.and_then(|p| self.processes.get(p)) {
+            event.retired_insns = pending.retired_insns;
+            event.lateness_insns = run.lateness_at_insns(pending.retired_insns);
+            event.node_lateness_insns = pending.node_lateness_insns;
         }
-        event.slot = untold.granted.slot;
-        event.reason = untold.granted.reason as u16;
+        event.slot = grant.slot;
+        event.reason = grant.reason as u16;
         self.counts.count(EventKind::Grant);
         let seq = sink.emit(&event);
         self.note_event(&event, seq);
@@ -108,19 +96,20 @@ impl<M: Memory> Node<M> {
 
     /// Number of the present slot on the wire.
     pub(super) fn slot_on_wire(&self) -> u64 {
-        if (self.cursor as usize) < self.plan.slots.len() {
-            u64::from(self.cursor)
+        let number = self.slot.number();
+        if (number as usize) < self.plan.slots.len() {
+            u64::from(number)
         } else {
             format::NO_SLOT
         }
     }
 
-    /// An event of `kind` with all that belongs to `p` and its current task.
+    /// An event of `kind` about `p` and its current task.
     #[inline(always)]
     pub(super) fn process_event(&self, kind: EventKind, p: u32, now_ns: u64) -> Event {
         let mut event = Event::new(kind, now_ns);
         event.slot = self.slot_on_wire();
-        let (Some(process), Some(run)) = (self.plan.process(p), self.runs.get(p as usize)) else {
+        let (Some(process), Some(run)) = (self.plan.process(p), self.processes.get(p)) else {
             return event;
         };
         let Peak {
@@ -135,15 +124,15 @@ impl<M: Memory> Node<M> {
         event.peak_vm_bytes = vm_bytes;
         event.peak_rss_bytes = rss_bytes;
         event.preemptions = run.preemptions;
-        event.node_lateness_insns = self.sums.lateness_insns();
+        event.node_lateness_insns = self.processes.sums().lateness_insns();
         event
     }
 
-    /// Counts and emits an event; returns its number.  It is made where it is
+    /// Counts and emits an event; returns its number.  The event is made where it is
     /// emitted, and not copied.
     #[inline(always)]
-    pub(super) fn tell(&mut self, event: Event, sink: &mut impl Sink) -> u64 {
-        self.tell_untold_before(sink);
+    pub(super) fn report(&mut self, event: Event, sink: &mut impl Sink) -> u64 {
+        self.report_pending_grant(sink);
         self.counts.count(event.kind);
         let seq = sink.emit(&event);
         self.note_event(&event, seq);

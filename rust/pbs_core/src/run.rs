@@ -1,34 +1,34 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The run state of one process.
+//! Run state of one process.
 
 use super::config::IdlePolicy;
 use super::event::Ended;
-use super::level::Told;
+use super::level::Reported;
 use super::memory::Memory;
-use super::next_check::Look;
+use super::next_check::CachedCheck;
 use super::plan::{Plan, Predecessor, Process, Slot};
 use super::thresholds::Progress;
 use super::wire::format;
 
-/// What the threads of a process are doing.
+/// Presence of the threads of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence {
-    /// It has none.
+    /// The process has no thread.
     Absent,
-    /// It has one, which cannot run.
+    /// The process has a thread, which cannot run.
     Blocked,
-    /// It has one, which can run.
+    /// The process has a thread, which can run.
     Ready,
 }
 
-/// Not in the queue of candidates.
+/// Place of a process that is not in the queue of candidates.
 pub(super) const NOT_QUEUED: u32 = u32::MAX;
 
 /// The run state of one process.
 ///
-/// What a decision needs of the plan about its current task is kept here, so
-/// that it touches one place.
+/// It has a copy of the facts of the plan about the current task that a decision needs:
+/// the decision then touches one place.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run {
     pub(super) presence: Presence,
@@ -38,18 +38,18 @@ pub(super) struct Run {
     pub(super) begun: bool,
     /// Its current task has begun.
     pub(super) task_begun: bool,
-    /// It waits for others, or others wait for it: if not, nothing of the order of
-    /// tasks concerns it.
+    /// It waits for others, or others wait for it: otherwise it takes no part in the order
+    /// of tasks.
     pub(super) in_net: bool,
     /// Its current task waits for another process's.
     pub(super) held: bool,
-    /// What was told of that: a [`Wait`](super::Wait), or 0.
-    pub(super) wait_told: u16,
+    /// The wait that was reported: a [`Wait`](super::Wait), or 0.
+    pub(super) reported_wait: u16,
     /// Its memory has been sampled under this plan, since it has begun.
     pub(super) sampled: bool,
-    /// It was copied for the plan that follows, and has not changed since.
+    /// It was copied for the next plan, and has not changed since.
     pub(super) copied: bool,
-    /// It stands among those that have changed since they were copied.
+    /// It is in the list of those that have changed since they were copied.
     pub(super) noted: bool,
     /// Which of its tasks is the current one; their count when all have ended.
     pub(super) position: u32,
@@ -66,12 +66,12 @@ pub(super) struct Run {
     pub(super) gate: u32,
     /// The first of its edges whose task may not have ended.
     pub(super) edge: u32,
-    /// Among whose waiting it stands, as index of a predecessor; and who is next
-    /// there.
+    /// The predecessor in whose list it waits, by index, and the next process in that
+    /// list.
     pub(super) waits_at: u32,
     pub(super) next_waiting: u32,
-    /// In which round of windows it came into the queue of candidates, and its number
-    /// among all that came into it.
+    /// Round of windows in which it entered the queue of candidates, and its number
+    /// among all that entered the queue.
     pub(super) round: u64,
     pub(super) ticket: u64,
     /// Time that it has taken out of turn, and gives back in its next slots.
@@ -90,18 +90,18 @@ pub(super) struct Run {
     pub(super) deadline_insns: u64,
     /// Of the current task.
     pub(super) preemptions: u32,
-    /// The prediction failures that were told.
-    pub(super) told: Told,
-    /// The last look at the thresholds of the process and its task.
-    pub(super) look: Look,
+    /// Levels of its thresholds that were reported.
+    pub(super) reported: Reported,
+    /// The last check of the thresholds of the process and its task.
+    pub(super) check: CachedCheck,
     /// Of the current task.
     pub(super) peak: Peak,
     /// Of the process.
     pub(super) process_peak: Peak,
 }
 
-/// What the ended tasks of a process add up to, since it began or a plan dealt
-/// with its lateness.
+/// Sums over the ended tasks of a process, since it began or a plan dealt with its
+/// lateness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(super) struct Account {
     /// Σ (retired − planned).
@@ -132,7 +132,7 @@ impl Run {
         task_begun: false,
         in_net: false,
         held: false,
-        wait_told: 0,
+        reported_wait: 0,
         sampled: false,
         copied: false,
         noted: false,
@@ -158,8 +158,8 @@ impl Run {
         buffer_insns: 0,
         deadline_insns: 0,
         preemptions: 0,
-        told: Told::NOTHING,
-        look: Look::NONE,
+        reported: Reported::NOTHING,
+        check: CachedCheck::NONE,
         peak: Peak {
             vm_bytes: 0,
             rss_bytes: 0,
@@ -170,7 +170,7 @@ impl Run {
         },
     };
 
-    /// A process of which nothing but its plan is known, at one of its tasks.
+    /// A process at one of its tasks, of which nothing but its plan is known.
     pub(super) fn at<M: Memory>(plan: &Plan<M>, index: u32, position: u32) -> Run {
         let process = plan.process(index);
         let mut run = Run {
@@ -186,7 +186,7 @@ impl Run {
         run
     }
 
-    /// The same at the present task, known from what stands here.
+    /// Like [`Run::at`] at the present task, from the facts that stand here.
     pub(super) fn unbegun(&self) -> Run {
         Run {
             done: self.done,
@@ -211,8 +211,8 @@ impl Run {
         self.position = position;
         self.retired_insns = 0;
         self.preemptions = 0;
-        self.told.forget_task();
-        self.look = Look::NONE;
+        self.reported.forget_task();
+        self.check = CachedCheck::NONE;
         self.task_begun = false;
         self.peak = Peak::default();
         match place {
@@ -233,7 +233,7 @@ impl Run {
     /// It has moved to another task, and others wait for it, or it for others.
     pub(super) fn move_in_net(&mut self) {
         self.held = !self.done && self.position == self.gate;
-        self.wait_told = 0;
+        self.reported_wait = 0;
     }
 
     /// `process_lateness`: Σ finished (retired − planned) + max(0, running
@@ -242,7 +242,7 @@ impl Run {
         self.lateness_at_insns(self.retired_insns)
     }
 
-    /// The same when the current task had retired that much.
+    /// The lateness when the current task had retired `retired_insns`.
     pub(super) fn lateness_at_insns(&self, retired_insns: u64) -> i64 {
         let over_insns = retired_insns.saturating_sub(self.planned_insns);
         self.account
@@ -255,8 +255,8 @@ impl Run {
         self.retired_insns > self.planned_insns
     }
 
-    /// Adds what the current task ends with to the account.  The next one is
-    /// still to be moved to.
+    /// Adds the current task, which ends, to the account.  The next task must still be
+    /// moved to.
     pub(super) fn finish_task(&mut self) {
         let retired_insns = i64::try_from(self.retired_insns).unwrap_or(i64::MAX);
         // A planned length is at most 2^48.
@@ -273,7 +273,7 @@ impl Run {
     /// Begins a new account: lateness counts from here on, also that of a task
     /// which is late already.
     pub(super) fn begin_account(&mut self) {
-        self.look = Look::NONE;
+        self.check = CachedCheck::NONE;
         let over_insns = self.retired_insns.saturating_sub(self.planned_insns);
         self.account = Account {
             lateness_insns: i64::try_from(over_insns).map_or(-i64::MAX, |over_insns| -over_insns),
@@ -299,7 +299,7 @@ impl Run {
         self.account.planned_insns.saturating_add(running_insns)
     }
 
-    /// How far its tasks have ended.
+    /// Progress of the process, for those that wait for it.
     pub(super) fn ended(&self) -> Ended {
         Ended {
             before_task: self.task.min(self.died_in),
@@ -307,7 +307,7 @@ impl Run {
         }
     }
 
-    /// How far it has come.
+    /// Progress of the process, for its thresholds.
     pub(super) fn progress(&self) -> Progress {
         let account = &self.account;
         let finished_insns = account
@@ -321,7 +321,7 @@ impl Run {
         }
     }
 
-    /// How urgently it needs a slot that is not its own: the greatest goes first.
+    /// Urgency of a slot that is not its own: the greatest goes first.
     #[inline]
     pub(super) fn urgency(&self, policy: IdlePolicy) -> i64 {
         match policy {

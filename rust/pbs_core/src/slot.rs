@@ -2,37 +2,58 @@
 
 //! The present slot of a node.
 
+use super::config::IdlePolicy;
 use super::division::Division;
+use super::event::PresentSlot;
+use super::memory::Memory;
+use super::plan::{Plan, Slot};
+use super::wire::format;
 
-/// The state of the present slot.
+/// The present slot: where the plan stands, and what has been used of the slot.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct SlotState {
-    /// The rest is valid only then.
-    pub(super) begun: bool,
-    /// Its process, or [`Slot::IDLE`](super::Slot::IDLE).
-    pub(super) owner: u32,
-    /// Position of the task that it was planned for.
-    pub(super) position: u32,
-    /// Retired in the slot by its process.
-    pub(super) count_insns: u64,
-    /// Where it ends by the count: t1, or further on for a task that is not to be
+pub(super) struct CurrentSlot {
+    /// Number of the slot in the plan; the number of all slots after the last.
+    number: u32,
+    /// The slot has begun: all that follows but `whole_slots` is valid only then.
+    begun: bool,
+    /// Process of the slot, or [`Slot::IDLE`].
+    owner: u32,
+    /// Position of the task for which the slot was planned.
+    position: u32,
+    /// Instructions that the owner has retired in the slot.
+    count_insns: u64,
+    /// Count at which the slot ends: t1, or a greater one for a task that is not to be
     /// preempted again.  `None` if t1 is switched off.
-    pub(super) t1_insns: Option<u64>,
-    /// How much further on that is than t1.
-    pub(super) spared_insns: u64,
-    /// How others share it.
-    pub(super) division: Division,
-    /// Plan time at which it is over: its ceiling, or the end of an idle slot.
-    pub(super) end_plan_ns: u64,
-    pub(super) ceiling_ns: u64,
-    /// That its process is absent was told.
-    pub(super) absent_told: bool,
+    t1_insns: Option<u64>,
+    /// Difference between that count and t1.
+    spared_insns: u64,
+    /// Division among other processes than the owner.
+    division: Division,
+    /// Plan time at which the slot ends: its ceiling, or the end of an idle slot.
+    end_plan_ns: u64,
+    ceiling_ns: u64,
+    /// The absence of the owner was reported.
+    absence_reported: bool,
+    /// Number of idle slots that were given to one process each.
+    whole_slots: u64,
 }
 
-impl SlotState {
-    pub(super) const NONE: SlotState = SlotState {
+/// The reason why a slot ends.
+pub(super) enum SlotEnd {
+    /// The time of an idle slot is over.
+    Idle,
+    /// The owner has retired as much as t1.
+    Count(u64),
+    /// The slot has lasted as long as its ceiling.
+    Ceiling(u64),
+}
+
+impl CurrentSlot {
+    /// The moment before the first slot.
+    pub(super) const FIRST: CurrentSlot = CurrentSlot {
+        number: 0,
         begun: false,
-        owner: super::Slot::IDLE,
+        owner: Slot::IDLE,
         position: 0,
         count_insns: 0,
         t1_insns: None,
@@ -40,6 +61,218 @@ impl SlotState {
         division: Division::Turns,
         end_plan_ns: 0,
         ceiling_ns: 0,
-        absent_told: false,
+        absence_reported: false,
+        whole_slots: 0,
     };
+
+    pub(super) fn number(&self) -> u32 {
+        self.number
+    }
+
+    pub(super) fn has_begun(&self) -> bool {
+        self.begun
+    }
+
+    /// Process of a slot that has begun, or [`Slot::IDLE`].
+    pub(super) fn owner(&self) -> u32 {
+        self.owner
+    }
+
+    pub(super) fn position(&self) -> u32 {
+        self.position
+    }
+
+    /// Has the slot begun, and is it that of `p`?
+    pub(super) fn is_of(&self, p: u32) -> bool {
+        self.begun && self.owner == p
+    }
+
+    /// Has the slot begun, and is it that of a process?
+    pub(super) fn is_owned(&self) -> bool {
+        self.begun && self.owner != Slot::IDLE
+    }
+
+    pub(super) fn count_insns(&self) -> u64 {
+        self.count_insns
+    }
+
+    pub(super) fn t1_insns(&self) -> Option<u64> {
+        self.t1_insns
+    }
+
+    pub(super) fn division(&self) -> &Division {
+        &self.division
+    }
+
+    pub(super) fn end_plan_ns(&self) -> u64 {
+        self.end_plan_ns
+    }
+
+    /// Plan time at which the slot ends, or the piece of the process that fills it.
+    #[inline(always)]
+    pub(super) fn next_plan_ns(&self, is_filled: bool) -> u64 {
+        match self.division {
+            Division::Pieces { until_plan_ns, .. } if is_filled => {
+                self.end_plan_ns.min(until_plan_ns)
+            }
+            _ => self.end_plan_ns,
+        }
+    }
+
+    /// Instructions that the owner may still retire; `u64::MAX` if t1 is switched off.
+    #[inline(always)]
+    pub(super) fn left_insns(&self) -> u64 {
+        self.t1_insns.map_or(u64::MAX, |t1_insns| {
+            t1_insns.saturating_sub(self.count_insns)
+        })
+    }
+
+    /// The end of the slot, if it is over at `plan_ns`.
+    #[inline(always)]
+    pub(super) fn end(&self, plan_ns: u64) -> Option<SlotEnd> {
+        let is_over = plan_ns >= self.end_plan_ns;
+        if self.owner == Slot::IDLE {
+            return is_over.then_some(SlotEnd::Idle);
+        }
+        match self.t1_insns {
+            Some(t1_insns) if self.count_insns >= t1_insns => Some(SlotEnd::Count(t1_insns)),
+            _ => is_over.then_some(SlotEnd::Ceiling(self.ceiling_ns)),
+        }
+    }
+
+    /// Begins `slot` at `plan_ns`, for `lasts_ns` of plan time.
+    #[inline(always)]
+    pub(super) fn begin(
+        &mut self,
+        slot: &Slot,
+        t1_insns: Option<u64>,
+        plan_ns: u64,
+        lasts_ns: u64,
+    ) {
+        *self = CurrentSlot {
+            number: self.number,
+            begun: true,
+            owner: slot.process,
+            position: slot.position,
+            t1_insns,
+            end_plan_ns: plan_ns.saturating_add(lasts_ns),
+            ceiling_ns: lasts_ns,
+            whole_slots: self.whole_slots,
+            ..CurrentSlot::FIRST
+        };
+    }
+
+    /// Leaves the slot for the next one.
+    #[inline(always)]
+    pub(super) fn pass(&mut self) {
+        self.number = self.number.saturating_add(1);
+        self.begun = false;
+        self.division = Division::Turns;
+    }
+
+    /// The owner has retired `insns` more in the slot.
+    #[inline(always)]
+    pub(super) fn retire(&mut self, insns: u64) {
+        self.count_insns = self.count_insns.saturating_add(insns);
+    }
+
+    /// Moves the end of the slot on by that plan time.
+    pub(super) fn extend(&mut self, ns: u64) {
+        self.end_plan_ns = self.end_plan_ns.saturating_add(ns);
+    }
+
+    /// Moves the end of the slot to `sparing_insns`, if that is a greater count than t1: its
+    /// task is not to be preempted again.
+    #[cold]
+    pub(super) fn spare(&mut self, sparing_insns: u64) {
+        if let Some(t1_insns) = &mut self.t1_insns {
+            self.spared_insns = sparing_insns.saturating_sub(*t1_insns);
+            *t1_insns = (*t1_insns).max(sparing_insns);
+        }
+    }
+
+    /// A task of `p` ends: if the slot spared it, t1 holds again.
+    #[inline(always)]
+    pub(super) fn end_sparing(&mut self, p: u32) {
+        if self.spared_insns != 0 {
+            self.spare_no_longer(p);
+        }
+    }
+
+    #[cold]
+    fn spare_no_longer(&mut self, p: u32) {
+        if self.is_of(p) {
+            let spared_insns = core::mem::replace(&mut self.spared_insns, 0);
+            if let Some(t1_insns) = &mut self.t1_insns {
+                *t1_insns = t1_insns.saturating_sub(spared_insns);
+            }
+        }
+    }
+
+    /// Notes that the absence of the owner is reported.  Returns whether it was not yet.
+    pub(super) fn report_absence(&mut self) -> bool {
+        !core::mem::replace(&mut self.absence_reported, true)
+    }
+
+    /// Divides the slot, which is idle and has begun, among `processes` processes.
+    pub(super) fn divide(&mut self, policy: IdlePolicy, processes: u64) {
+        self.division = match policy {
+            IdlePolicy::Latest | IdlePolicy::LeastSlack | IdlePolicy::ClosestDeadline => {
+                Division::Turns
+            }
+            IdlePolicy::Pieces | IdlePolicy::EqualShares | IdlePolicy::ByState => {
+                Division::Pieces {
+                    until_plan_ns: 0,
+                    share_ns: 0,
+                }
+            }
+            IdlePolicy::RoundRobin => {
+                let p = self.whole_slots.checked_rem(processes).unwrap_or(0);
+                self.whole_slots = self.whole_slots.wrapping_add(1);
+                Division::Whole(p as u32)
+            }
+        };
+    }
+
+    /// Begins a piece of the slot that lasts until `until_plan_ns`, or to the end of the
+    /// slot.
+    pub(super) fn begin_piece(&mut self, until_plan_ns: u64, share_ns: u64) {
+        self.division = Division::Pieces {
+            until_plan_ns: until_plan_ns.min(self.end_plan_ns),
+            share_ns,
+        };
+    }
+
+    /// Goes on in the round of whole idle slots of the plan before.
+    pub(super) fn follow(&mut self, old: &CurrentSlot) {
+        self.whole_slots = old.whole_slots;
+    }
+
+    /// The slot as it is traced, if it has begun.
+    pub(super) fn present<M: Memory>(&self, plan: &Plan<M>) -> Option<PresentSlot> {
+        let slot = plan.slot(self.number).filter(|_| self.begun)?;
+        let process = plan.process(slot.process);
+        Some(PresentSlot {
+            number: self.number,
+            process: process.map_or(format::IDLE, |process| process.id),
+            task: slot.task,
+            length_insns: slot.length_insns,
+            count_insns: self.count_insns,
+            t1_insns: self.t1_insns,
+            limit_ns: self.ceiling_ns,
+        })
+    }
+}
+
+#[cfg(test)]
+impl CurrentSlot {
+    /// Puts the slot beyond every plan.
+    pub(super) fn break_number(&mut self) {
+        self.number = u32::MAX;
+    }
+
+    /// Gives the slot to `owner`, whether or not that exists.
+    pub(super) fn break_owner(&mut self, owner: u32) {
+        self.owner = owner;
+    }
 }

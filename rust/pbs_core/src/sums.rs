@@ -11,9 +11,9 @@ use super::run::Run;
 pub(super) struct Sums {
     /// Changes with the number of the processes and with the lengths of their
     /// tasks, but not with lateness alone.  Never 0.
-    pub(super) progress: u32,
-    /// How many they are.
-    pub(super) active: u32,
+    progress: u32,
+    /// Number of active processes.
+    active: u32,
     lateness_insns: i128,
     begun_insns: u128,
     finished_insns: u128,
@@ -56,7 +56,7 @@ impl Sums {
         self.memory_bytes += u128::from(bytes);
     }
 
-    /// What the active processes have used at most, each by itself.
+    /// Peaks of memory of the active processes, added up.
     pub(super) fn memory_bytes(&self) -> u64 {
         u64::try_from(self.memory_bytes).unwrap_or(u64::MAX)
     }
@@ -78,7 +78,7 @@ impl Sums {
         }
     }
 
-    /// What was looked at before no longer holds.
+    /// Makes the cached checks of thresholds invalid.
     pub(super) fn advance(&mut self) {
         self.progress = self.progress.wrapping_add(1).max(1);
     }
@@ -86,6 +86,15 @@ impl Sums {
     /// One process has become later by as much, and nothing else has changed.
     pub(super) fn add_lateness(&mut self, insns: i64) {
         self.lateness_insns += i128::from(insns);
+    }
+
+    pub(super) fn progress(&self) -> u32 {
+        self.progress
+    }
+
+    /// Number of active processes.
+    pub(super) fn active(&self) -> u32 {
+        self.active
     }
 
     /// Lateness of the node.
@@ -103,8 +112,8 @@ impl Sums {
         self.lateness_insns().min(0).unsigned_abs()
     }
 
-    /// The same where it is not a number of 64 bits: apart, because it is asked for
-    /// often.
+    /// The lateness where it is not a number of 64 bits: a function of its own, as the
+    /// other case is asked for often.
     #[cold]
     fn extreme_lateness_insns(&self) -> i64 {
         if self.lateness_insns < 0 {
@@ -123,7 +132,7 @@ impl Sums {
     }
 }
 
-/// What one process adds to the sums: nothing unless it is active.
+/// Share of one process in the sums: nothing unless it is active.
 #[derive(Clone, Copy)]
 pub(super) struct Share {
     active: bool,

@@ -15,7 +15,7 @@ use super::refusal::{Fault, Refusal};
 use super::run::Run;
 use super::windows::Windows;
 
-/// What of the node as a whole decides how each process is taken over.
+/// The state of the node as a whole that decides how each process is taken over.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Terms {
     /// The plan deals with the failures of all events before this one.
@@ -52,22 +52,21 @@ impl<M: Memory> Node<M> {
     /// again and again.
     ///
     /// The plan deals with the prediction failures whose events have a number
-    /// less than the greatest `dealt_seq` that there was.  Where t2_process was
-    /// told of a process, that process begins a new account; where t2_node or
-    /// tm2_node was told, all do.  Where t2_preemptions was told of a task, its
-    /// preemptions count from 0; where t2_task was, it is not told again if the
-    /// task is beyond that of the new plan, too; the same holds of t2_memory and
-    /// of the node's limit of memory.  Whatever else was told is told again if it
-    /// still is so.  Stress is reset.
+    /// less than the greatest `dealt_seq` that there was.  A process of which
+    /// t2_process was reported begins a new account; all do if t2_node or
+    /// tm2_node was reported.  The preemptions of a task of which t2_preemptions
+    /// was reported count from 0.  A t2_task that was reported is not reported
+    /// again if the task is beyond that of the new plan, too; likewise t2_memory and
+    /// the node's limit of memory.  All other signals are reported again if they
+    /// still hold.  Stress is reset.
     pub fn begin(&mut self, old: Option<&Node<M>>, dealt_seq: u64, now_ns: u64) {
         let Some(old) = old else {
-            self.installed_ns = now_ns;
+            self.status.install(dealt_seq, now_ns);
             self.windows = Windows::new(&self.policy.config, now_ns);
-            self.dealt_seq = dealt_seq;
             return;
         };
         let terms = old.terms(dealt_seq);
-        for index in 0..self.runs.len() as u32 {
+        for index in 0..self.processes.len() as u32 {
             let same = self.plan.process(index).and_then(|p| old.plan.find(p.id));
             if let Some(before) = same.and_then(|from| old.before(from)) {
                 self.take(index, &before, &terms);
@@ -78,46 +77,47 @@ impl<M: Memory> Node<M> {
 
     /// Takes over what belongs to the node as a whole.
     fn follow(&mut self, old: &Node<M>, terms: &Terms, now_ns: u64) {
-        self.installed_ns = now_ns;
+        self.status.install(terms.dealt_seq, now_ns);
         self.windows = Windows::new(&self.policy.config, now_ns);
         self.windows.take_over(&old.windows);
         self.budget = old.budget;
-        self.dealt_seq = terms.dealt_seq;
         self.counts = old.counts;
         let mut idle_insns = 0;
         if !terms.node_dealt && !terms.again {
-            self.told_late = old.told_late.reopened();
-            self.told_early = old.told_early.reopened();
+            self.signals.reopen(&old.signals);
             if self.policy.config.idle_is_lateness != 0 {
                 let mut windows = old.windows;
                 windows.advance(now_ns);
-                idle_insns = old.idle_insns_at(windows.plan_ns(now_ns));
+                let plan_ns = windows.plan_ns(now_ns);
+                idle_insns = old.processes.idle_insns_at(plan_ns, old.rates.cpu());
             }
         }
-        self.elsewhere_bytes = old.elsewhere_bytes;
+        self.signals.elsewhere_bytes = old.signals.elsewhere_bytes;
         if !terms.again {
-            self.idle_slots = old.idle_slots;
-            self.told_memory = if !old.told_memory.is_dealt(terms.dealt_seq) {
-                old.told_memory.reopened()
+            self.slot.follow(&old.slot);
+            let memory = old.signals.memory;
+            let memory = if !memory.is_dealt(terms.dealt_seq) {
+                memory.reopened()
             } else if self.has_too_much_together() {
-                old.told_memory.silenced()
+                memory.silenced()
             } else {
                 Level::NOTHING
             };
+            self.signals.memory = memory;
         }
-        self.idle_insns = idle_insns.min(self.sums.early_insns());
-        self.order.begin();
+        self.processes.set_idle(idle_insns);
+        self.wait_lists.begin();
     }
 
     /// How a plan takes over from this one that deals with the failures of the
     /// events before `dealt_seq`.
     fn terms(&self, dealt_seq: u64) -> Terms {
         let again = self.runs_again(dealt_seq);
-        let dealt_seq = dealt_seq.max(self.dealt_seq);
+        let dealt_seq = dealt_seq.max(self.status.dealt_seq());
         Terms {
             dealt_seq,
             again,
-            node_dealt: self.told_late.is_dealt(dealt_seq) || self.told_early.is_dealt(dealt_seq),
+            node_dealt: self.signals.is_dealt(dealt_seq),
         }
     }
 
@@ -125,13 +125,13 @@ impl<M: Memory> Node<M> {
     /// run, in which the processes of this one run again?  One that deals with
     /// anything is an answer to this run, even if it has ended meanwhile.
     fn runs_again(&self, dealt_seq: u64) -> bool {
-        self.plan_ended && dealt_seq == 0
+        self.status.has_ended() && dealt_seq == 0
     }
 
     /// The process `from` as it is now.
     fn before(&self, from: u32) -> Option<Before> {
         Some(Before {
-            run: *self.runs.get(from as usize)?,
+            run: *self.processes.get(from)?,
             task: self.next_task(from),
         })
     }
@@ -140,25 +140,25 @@ impl<M: Memory> Node<M> {
     /// more than once, the last time counts.
     fn take(&mut self, index: u32, before: &Before, terms: &Terms) {
         let mut run = self.resume(index, before, terms.again);
-        if terms.node_dealt || run.told.process.is_dealt(terms.dealt_seq) {
+        if terms.node_dealt || run.reported.process.is_dealt(terms.dealt_seq) {
             run.begin_account();
-            run.told.process = Level::NOTHING;
+            run.reported.process = Level::NOTHING;
         }
-        if run.told.preemptions.is_dealt(terms.dealt_seq) {
+        if run.reported.preemptions.is_dealt(terms.dealt_seq) {
             run.preemptions = 0;
-            run.told.preemptions = Level::NOTHING;
+            run.reported.preemptions = Level::NOTHING;
         }
-        if run.told.task.is_dealt(terms.dealt_seq) {
+        if run.reported.task.is_dealt(terms.dealt_seq) {
             let late = run.retired_insns > self.policy.t2_task_insns(run.planned_insns);
-            run.told.task = if late {
-                before.run.told.task.silenced()
+            run.reported.task = if late {
+                before.run.reported.task.silenced()
             } else {
                 Level::NOTHING
             };
         }
-        if run.told.memory.is_dealt(terms.dealt_seq) {
-            run.told.memory = if self.has_too_much(index, &run) {
-                before.run.told.memory.silenced()
+        if run.reported.memory.is_dealt(terms.dealt_seq) {
+            run.reported.memory = if self.has_too_much(index, &run) {
+                before.run.reported.memory.silenced()
             } else {
                 Level::NOTHING
             };
@@ -175,7 +175,7 @@ impl<M: Memory> Node<M> {
         } else {
             self.position_of(index, task)
         };
-        let mut run = match self.runs.get(index as usize) {
+        let mut run = match self.processes.get(index) {
             // The plan need not be asked again for what stands here already.
             Some(run) if run.position == position => run.unbegun(),
             _ => Run::at(&self.plan, index, position),
@@ -189,15 +189,15 @@ impl<M: Memory> Node<M> {
         run.begun = old.begun;
         run.account = old.account;
         run.process_peak = old.process_peak;
-        run.told.process = old.told.process.reopened();
-        run.told.memory = old.told.memory.reopened();
+        run.reported.process = old.reported.process.reopened();
+        run.reported.memory = old.reported.memory.reopened();
         if !run.done && !old.done && run.task == task {
             run.task_begun = old.task_begun;
             run.retired_insns = old.retired_insns;
             run.preemptions = old.preemptions;
             run.peak = old.peak;
-            run.told.task = old.told.task.reopened();
-            run.told.preemptions = old.told.preemptions.reopened();
+            run.reported.task = old.reported.task.reopened();
+            run.reported.preemptions = old.reported.preemptions.reopened();
         } else if !old.done {
             run.account = old.account_without_task();
         }
@@ -207,7 +207,7 @@ impl<M: Memory> Node<M> {
     /// [`Plan::position_of`](super::Plan::position_of), in constant time if the
     /// process stands there already.
     fn position_of(&self, index: u32, task: u32) -> u32 {
-        let here = self.runs.get(index as usize).map_or(0, |run| run.position);
+        let here = self.processes.get(index).map_or(0, |run| run.position);
         let id = |position| self.plan.task(index, position);
         let after_last = || self.plan.process(index).is_some_and(|p| here == p.count);
         let not_before = id(here).map_or_else(after_last, |id| id >= task);
@@ -220,7 +220,7 @@ impl<M: Memory> Node<M> {
 
     /// The first task of process `p` that has not ended, by its id.
     fn next_task(&self, p: u32) -> u32 {
-        let position = self.runs.get(p as usize).map_or(0, |run| run.position);
+        let position = self.processes.get(p).map_or(0, |run| run.position);
         let task = |position| self.plan.task(p, position);
         task(position).unwrap_or_else(|| {
             task(position.saturating_sub(1)).map_or(0, |last| last.saturating_add(1))
@@ -228,7 +228,7 @@ impl<M: Memory> Node<M> {
     }
 
     /// Refuses to follow `old` if the plan has a process that has ended and
-    /// gives it nothing more to do: whoever made it has not heard of its end.
+    /// gives it nothing more to do: its planner is not aware of that end.
     pub fn check_over(&self, old: &Node<M>, dealt_seq: u64) -> Result<(), Refusal> {
         if old.runs_again(dealt_seq) {
             return Ok(());
@@ -254,15 +254,14 @@ impl<M: Memory> Node<M> {
 
 /// Takes a plan over from one that goes on meanwhile.
 ///
-/// What decides how all processes are taken over may change: when a failure of
-/// the node that the plan deals with is told anew, or when the old plan ends.
+/// The terms on which all processes are taken over may change: when a failure of
+/// the node with which the plan deals is reported again, or when the old plan ends.
 /// Then all is copied once more; in one life of a plan that happens twice at
 /// the most.
 ///
-/// [`copy`] and [`finish`] are for who has locked the old node; [`apply`] works
-/// on the new one, which nobody else has yet.  After each `copy` comes an
-/// `apply`.  What comes out is what [`Node::begin`] at the moment of `finish`
-/// would have made.
+/// [`copy`] and [`finish`] need the lock of the old node; [`apply`] works on the new one,
+/// which nobody else has yet.  Call `apply` after each `copy`.  The result is that of
+/// [`Node::begin`] at the moment of `finish`.
 ///
 /// [`copy`]: TakeOver::copy
 /// [`apply`]: TakeOver::apply
@@ -308,10 +307,7 @@ impl<M: Memory> TakeOver<M> {
             let (index, from) = if let Some(process) = new.plan.process(self.next) {
                 self.next += 1;
                 (Some(self.next - 1), old.plan.find(process.id))
-            } else if let Some(from) = old.changed.pop() {
-                if let Some(run) = old.runs.get_mut(from as usize) {
-                    run.noted = false;
-                }
+            } else if let Some(from) = old.processes.take_changed() {
                 let process = old.plan.process(from);
                 (process.and_then(|p| new.plan.find(p.id)), Some(from))
             } else {
@@ -321,9 +317,7 @@ impl<M: Memory> TakeOver<M> {
             copied = true;
             *place = index.and_then(|index| Some((index, old.before(from?)?)));
             if let (Some(_), Some(from)) = (*place, from) {
-                if let Some(run) = old.runs.get_mut(from as usize) {
-                    run.copied = true;
-                }
+                old.processes.note_copy(from);
             }
         }
         copied
@@ -375,7 +369,7 @@ impl<M: Memory> TakeOver<M> {
             Some(known) if known == terms => self.next as usize,
             _ => 0,
         };
-        let left = new.runs.len().saturating_sub(from) + old.changed.len;
+        let left = new.processes.len().saturating_sub(from) + old.processes.changes();
         if left > most {
             return false;
         }

@@ -9,41 +9,41 @@ use super::plan::Plan;
 /// No process and no predecessor.
 pub(super) const NOBODY: u32 = u32::MAX;
 
-/// A process that is waited for.
+/// A process for which others wait.
 #[derive(Clone, Copy)]
-pub(super) struct Awaited {
+struct Awaited {
     /// How far it has come, if it is on another CPU.
-    pub(super) ended: Ended,
+    ended: Ended,
     /// The first process that waits for it.
-    pub(super) first: u32,
-    /// It stands among those whose waiting are to be looked at, and who is next
-    /// there.
-    pub(super) due: bool,
+    first: u32,
+    /// It stands in the list of those whose waiting processes must be looked at.
+    due: bool,
     next_due: u32,
-    /// The same for those on other CPUs for which somebody may wait.
-    pub(super) elsewhere: bool,
-    pub(super) next_elsewhere: u32,
+    /// It stands in the list of those on other CPUs for which somebody may wait.
+    elsewhere: bool,
+    next_elsewhere: u32,
 }
 
-/// Who waits for whose tasks.
-pub(super) struct Order<M: Memory> {
+/// The processes that wait, by the predecessor for which they wait.
+pub(super) struct WaitLists<M: Memory> {
     /// By predecessor.
-    pub(super) awaited: M::Slice<Awaited>,
-    /// The first predecessor whose waiting are to be looked at.
-    pub(super) due: u32,
+    awaited: M::Slice<Awaited>,
+    /// The first predecessor whose waiting processes must be looked at.
+    due: u32,
     /// The first predecessor on another CPU for which somebody may wait.
-    pub(super) elsewhere: u32,
-    /// The processes from this one on were not looked at since the plan came
-    /// into force.
-    pub(super) unseen: u32,
-    /// Something is to be looked at.
-    pub(super) pending: bool,
-    /// Somebody was told that what it waits for is gone, and stands in no list.
-    pub(super) forlorn: bool,
+    elsewhere: u32,
+    /// The first process that was not looked at since the plan came into force; nor were
+    /// those after it.
+    unseen: u32,
+    /// Something must be looked at.
+    pending: bool,
+    /// The end of a predecessor was reported to a process that still waits for it, and
+    /// stands in no list.
+    forlorn: bool,
 }
 
-impl<M: Memory> Order<M> {
-    pub(super) fn new(plan: &Plan<M>) -> Result<Order<M>, NoMemory> {
+impl<M: Memory> WaitLists<M> {
+    pub(super) fn new(plan: &Plan<M>) -> Result<WaitLists<M>, NoMemory> {
         let nobody = Awaited {
             ended: Ended::NOTHING,
             first: NOBODY,
@@ -52,7 +52,7 @@ impl<M: Memory> Order<M> {
             elsewhere: false,
             next_elsewhere: NOBODY,
         };
-        let mut order = Order {
+        let mut lists = WaitLists {
             awaited: M::alloc(plan.predecessors.len(), nobody)?,
             due: NOBODY,
             elsewhere: NOBODY,
@@ -60,11 +60,11 @@ impl<M: Memory> Order<M> {
             pending: false,
             forlorn: false,
         };
-        order.begin();
-        Ok(order)
+        lists.begin();
+        Ok(lists)
     }
 
-    /// The plan comes into force: all processes are to be looked at.
+    /// The plan comes into force: all processes must be looked at.
     pub(super) fn begin(&mut self) {
         self.unseen = 0;
         self.pending = !self.awaited.is_empty();
@@ -75,11 +75,69 @@ impl<M: Memory> Order<M> {
         self.pending
     }
 
-    pub(super) fn get(&self, predecessor: u32) -> Option<&Awaited> {
-        self.awaited.get(predecessor as usize)
+    /// Nothing is left to be looked at.
+    pub(super) fn finish(&mut self) {
+        self.pending = false;
     }
 
-    /// Those who wait for the predecessor are to be looked at.
+    /// A process waits for a predecessor that is gone.
+    pub(super) fn note_forlorn(&mut self) {
+        self.forlorn = true;
+    }
+
+    /// Has all processes looked at again, if one waits for a predecessor that is gone.
+    /// Returns whether one does.
+    pub(super) fn revive_forlorn(&mut self) -> bool {
+        if self.forlorn {
+            self.forlorn = false;
+            self.unseen = 0;
+            self.pending = true;
+            return true;
+        }
+        false
+    }
+
+    /// Is one of `processes` processes left that was not looked at yet?
+    pub(super) fn has_unseen(&self, processes: usize) -> bool {
+        (self.unseen as usize) < processes
+    }
+
+    /// Takes the next process that was not looked at yet.
+    pub(super) fn take_unseen(&mut self) -> u32 {
+        self.unseen += 1;
+        self.unseen - 1
+    }
+
+    /// How far a predecessor on another CPU has come, as far as is known.
+    pub(super) fn ended(&self, predecessor: u32) -> Ended {
+        let awaited = self.awaited.get(predecessor as usize);
+        awaited.map_or(Ended::NOTHING, |awaited| awaited.ended)
+    }
+
+    pub(super) fn set_ended(&mut self, predecessor: u32, ended: Ended) {
+        if let Some(awaited) = self.awaited.get_mut(predecessor as usize) {
+            awaited.ended = ended;
+        }
+    }
+
+    /// The first process that waits for a predecessor, or [`NOBODY`].
+    pub(super) fn first(&self, predecessor: u32) -> u32 {
+        let awaited = self.awaited.get(predecessor as usize);
+        awaited.map_or(NOBODY, |awaited| awaited.first)
+    }
+
+    pub(super) fn set_first(&mut self, predecessor: u32, first: u32) {
+        if let Some(awaited) = self.awaited.get_mut(predecessor as usize) {
+            awaited.first = first;
+        }
+    }
+
+    /// The first predecessor whose waiting processes must be looked at.
+    pub(super) fn due(&self) -> Option<u32> {
+        (self.due != NOBODY).then_some(self.due)
+    }
+
+    /// Has the processes looked at that wait for the predecessor.
     pub(super) fn make_due(&mut self, predecessor: u32) {
         let Some(awaited) = self.awaited.get_mut(predecessor as usize) else {
             return;
@@ -90,7 +148,7 @@ impl<M: Memory> Order<M> {
         self.pending = true;
     }
 
-    /// The first predecessor that is due is no more.
+    /// Takes the first predecessor out of the list of those that are due.
     pub(super) fn drop_due(&mut self) {
         if let Some(awaited) = self.awaited.get_mut(self.due as usize) {
             awaited.due = false;
@@ -98,12 +156,40 @@ impl<M: Memory> Order<M> {
         }
     }
 
-    /// Somebody waits for the predecessor, which is on another CPU.
+    /// Notes that a process waits for the predecessor, which is on another CPU.
     pub(super) fn watch_elsewhere(&mut self, predecessor: u32) {
         if let Some(awaited) = self.awaited.get_mut(predecessor as usize) {
             if !core::mem::replace(&mut awaited.elsewhere, true) {
                 awaited.next_elsewhere = core::mem::replace(&mut self.elsewhere, predecessor);
             }
         }
+    }
+
+    /// Empties the list of predecessors on other CPUs.  Returns the first of them, from
+    /// which [`next_elsewhere`](WaitLists::next_elsewhere) goes on.
+    pub(super) fn take_elsewhere(&mut self) -> u32 {
+        core::mem::replace(&mut self.elsewhere, NOBODY)
+    }
+
+    /// Takes the predecessor `next` from the list, and moves `next` on.
+    pub(super) fn next_elsewhere(&mut self, next: &mut u32) -> Option<u32> {
+        let awaited = self.awaited.get_mut(*next as usize)?;
+        awaited.elsewhere = false;
+        Some(core::mem::replace(next, awaited.next_elsewhere))
+    }
+}
+
+#[cfg(test)]
+impl<M: Memory> WaitLists<M> {
+    /// Each predecessor's first waiting process, and whether it is due.
+    pub(super) fn lists(&self) -> impl Iterator<Item = (u32, bool)> + '_ {
+        self.awaited
+            .iter()
+            .map(|awaited| (awaited.first, awaited.due))
+    }
+
+    /// Is `p` still to be looked at?
+    pub(super) fn is_unseen(&self, p: u32) -> bool {
+        self.pending && self.unseen <= p
     }
 }

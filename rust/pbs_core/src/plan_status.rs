@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Life of a plan on a node: when it came into force, and whether it has ended.
+
+/// The life of the plan of a node.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PlanStatus {
+    /// The planner's name for the plan.
+    id: u64,
+    installed_ns: u64,
+    /// The plan deals with the failures of all events before this one.
+    dealt_seq: u64,
+    ended: bool,
+}
+
+impl PlanStatus {
+    /// The plan of that id is in force from `now_ns` on.
+    pub(super) const fn new(id: u64, now_ns: u64) -> PlanStatus {
+        PlanStatus {
+            id,
+            installed_ns: now_ns,
+            dealt_seq: 0,
+            ended: false,
+        }
+    }
+
+    /// The plan comes into force at `now_ns`.
+    pub(super) fn install(&mut self, dealt_seq: u64, now_ns: u64) {
+        self.installed_ns = now_ns;
+        self.dealt_seq = dealt_seq;
+    }
+
+    pub(super) fn id(&self) -> u64 {
+        self.id
+    }
+
+    pub(super) fn installed_ns(&self) -> u64 {
+        self.installed_ns
+    }
+
+    /// Time since the plan came into force.
+    pub(super) fn age_ns(&self, now_ns: u64) -> u64 {
+        now_ns.saturating_sub(self.installed_ns)
+    }
+
+    pub(super) fn dealt_seq(&self) -> u64 {
+        self.dealt_seq
+    }
+
+    /// Was the end of the plan reported?
+    pub(super) fn has_ended(&self) -> bool {
+        self.ended
+    }
+
+    /// The end of the plan is reported.
+    pub(super) fn end(&mut self) {
+        self.ended = true;
+    }
+}
