@@ -18,6 +18,8 @@ use pbs_planner::{reserve, Aim, Balancing, Options, Request, RunId, Store, Strat
 /// 0; behind process 1 it ends at 15 s.  From 14 s on three joins take 1 s each and the last task
 /// takes 3 s.
 const OPTIMUM_NS: u64 = 20_000_000_000;
+/// One strategy alone, or the first plan that keeps the deadline, takes no longer than this.
+const LONGEST_NS: u64 = 22_000_000_000;
 
 #[test]
 fn a_job_of_the_prototype_is_planned_optimally() {
@@ -51,7 +53,14 @@ fn a_job_of_the_prototype_is_planned_optimally() {
                 };
                 let planned = reserve(&mut store, &request, &options).expect("it fits");
                 let makespan_ns = planned.makespan_ns();
-                assert_eq!(makespan_ns, OPTIMUM_NS, "{strategies:?}");
+                let longest_ns = match (strategies.len(), aim) {
+                    (2.., Aim::Best) => OPTIMUM_NS,
+                    _ => LONGEST_NS,
+                };
+                assert!(
+                    (OPTIMUM_NS..=longest_ns).contains(&makespan_ns),
+                    "{strategies:?}: {makespan_ns} ns"
+                );
                 assert!(planned.end_ns <= job.deadline_ns);
                 let runs = [(RunId(3), &job, job.start_ns, job.deadline_ns)];
                 let (question, answer) = question_and_answer(&store, &runs);
