@@ -12,7 +12,7 @@ use pbs_site::{format_time, parse_time_s, Privilege, Site};
 use pbs_uapi::clock::unix_s;
 use serde::Serialize;
 
-use super::read_site;
+use super::site::read_site;
 use crate::failure::Failure;
 use crate::files::read;
 use crate::output::{counted, Output};

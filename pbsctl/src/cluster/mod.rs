@@ -8,22 +8,17 @@ mod ran;
 mod replay;
 mod serve;
 mod show;
+mod site;
 mod systems;
 mod whole;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use pbs_cluster_planner::Machine;
-use pbs_resources::format_size;
-use pbs_site::Site;
-use pbs_text::columns;
-use serde::Serialize;
 
 use crate::failure::Failure;
-use crate::files::read;
-use crate::output::{counted, Output};
+use crate::output::Output;
 
 const CLUSTER_HELP: &str = "\
 Examples:
@@ -165,27 +160,9 @@ enum What {
     Systems(systems::SystemsOptions),
 }
 
-/// What a site has.
-#[derive(Serialize)]
-struct Checked {
-    site: String,
-    nodes: usize,
-    resources: Vec<Total>,
-    limits: usize,
-    pools: usize,
-    users: usize,
-    groups: usize,
-}
-
-#[derive(Serialize)]
-struct Total {
-    name: String,
-    total: u64,
-}
-
 pub(crate) fn cluster(out: Output, options: &ClusterOptions) -> Result<ExitCode, Failure> {
     match &options.what {
-        What::Check { site } => check_site(out, site)?,
+        What::Check { site } => site::check(out, site)?,
         What::Doctor(options) => return doctor::doctor(out, options),
         What::Replay(options) => replay::replay_trace(out, options)?,
         What::Ran(options) => ran::ran(out, options)?,
@@ -211,53 +188,4 @@ pub(crate) fn cluster(out: Output, options: &ClusterOptions) -> Result<ExitCode,
         What::Systems(options) => systems::systems(out, options)?,
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn read_site(file: &Path) -> Result<Site, Failure> {
-    Site::from_toml(&read(file)?).map_err(|problems| Failure::Invalid {
-        file: file.display().to_string(),
-        problems,
-    })
-}
-
-fn check_site(out: Output, file: &Path) -> Result<(), Failure> {
-    let site = read_site(file)?;
-    let machine = Machine::of_site(&site);
-    let resources = machine
-        .resources()
-        .iter()
-        .enumerate()
-        .map(|(id, of)| Total {
-            name: of.name.clone(),
-            total: machine.total(id),
-        });
-    let checked = Checked {
-        site: site.name.clone(),
-        nodes: site.nodes.len(),
-        resources: resources.collect(),
-        limits: site.limits.len(),
-        pools: site.pools.len(),
-        users: site.users.len(),
-        groups: site.groups.len(),
-    };
-    out.print(&checked, || {
-        let parts = [
-            counted(checked.nodes as u64, "node", "nodes"),
-            counted(checked.limits as u64, "limit", "limits"),
-            counted(checked.pools as u64, "pool", "pools"),
-            counted(checked.users as u64, "user", "users"),
-            counted(checked.groups as u64, "group", "groups"),
-        ];
-        let rows = checked
-            .resources
-            .iter()
-            .map(|of| vec![of.name.clone(), format_size(of.total)]);
-        let rows: Vec<_> = rows.collect();
-        format!(
-            "{}: {}\n{}",
-            checked.site,
-            parts.join(", "),
-            columns(&rows, 1)
-        )
-    })
 }

@@ -17,7 +17,7 @@ use pbs_text::grouped;
 use pbs_uapi::clock::unix_s;
 use serde::Serialize;
 
-use super::read_site;
+use super::site::read_site;
 use crate::failure::Failure;
 use crate::files::write;
 use crate::output::{counted, write_err, write_out, Output};

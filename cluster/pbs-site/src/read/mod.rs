@@ -6,6 +6,7 @@
 //! groups and users, and limits and pools at last, whatever the order of the file.
 
 mod consumers;
+mod known;
 mod names;
 mod nodes;
 mod resources;
@@ -18,6 +19,8 @@ use pbs_text::reader::{read, Reader, Table};
 use pbs_text::Problem;
 use toml::de::DeTable;
 
+use self::known::Known;
+use self::values::MAX_PRIORITY;
 use crate::{Consumer, Mapping, Resource, Site, Weights};
 
 const TOP_KEYS: &[&str] = &[
@@ -44,9 +47,6 @@ const TOP_KEYS: &[&str] = &[
 
 /// Spans of time are at most this, some 136 years, so that sums of a few fit.
 const MAX_S: u64 = u32::MAX as u64;
-
-/// What most is added to or taken from a priority by one number.
-const MAX_PRIORITY: i64 = 1_000_000_000;
 
 impl Site {
     /// Reads a site and checks it. `Documentation/site-format.rst` has all keys.
@@ -84,16 +84,6 @@ impl Site {
     pub fn from_toml(text: &str) -> Result<Self, Vec<Problem>> {
         read(text, site)
     }
-}
-
-/// What has been read that others are named by.
-struct Known {
-    zone: TimeZone,
-    resources: Vec<Resource>,
-    /// Empty: they aren't listed.
-    groups: Vec<String>,
-    /// Empty: they aren't listed.
-    users: Vec<String>,
 }
 
 fn site(reader: &mut Reader, document: &DeTable<'_>) -> Site {
@@ -219,33 +209,4 @@ fn weights(reader: &mut Reader, top: &mut Table<'_, '_>, resources: &[Resource])
         *weight = values::priority(reader, &mut table, key);
     }
     weights
-}
-
-/// A name that something was given, unless another has it.
-fn own_name(
-    reader: &mut Reader,
-    table: &mut Table<'_, '_>,
-    what: &str,
-    example: &str,
-    taken: &[String],
-) -> Option<String> {
-    let Some((line, value)) = table.entries.remove("name") else {
-        reader.problem(
-            table.line,
-            format!("{what} has no name; add name = \"{example}\""),
-        );
-        return None;
-    };
-    let name = reader.string(line, "name", value)?;
-    if !names::is_word(reader, line, &name) {
-        return None;
-    }
-    if taken.contains(&name) {
-        reader.problem(
-            line,
-            format!("there is a {what} {name} already; choose another name"),
-        );
-        return None;
-    }
-    Some(name)
 }

@@ -2,10 +2,10 @@
 //! What is named, whether it is there, and which names there can be.
 
 use pbs_resources::Condition;
-use pbs_text::reader::{closest, Reader};
+use pbs_text::reader::{closest, Reader, Table};
 use pbs_text::Line;
 
-use super::Known;
+use super::known::Known;
 use crate::{Kind, Resource};
 
 /// Words that mean something else where names of resources can stand.
@@ -30,6 +30,35 @@ pub(super) fn is_word(reader: &mut Reader, line: Line, name: &str) -> bool {
         reader.problem(line, message);
     }
     is_word
+}
+
+/// A name that something was given, unless another has it.
+pub(super) fn own_name(
+    reader: &mut Reader,
+    table: &mut Table<'_, '_>,
+    what: &str,
+    example: &str,
+    taken: &[String],
+) -> Option<String> {
+    let Some((line, value)) = table.entries.remove("name") else {
+        reader.problem(
+            table.line,
+            format!("{what} has no name; add name = \"{example}\""),
+        );
+        return None;
+    };
+    let name = reader.string(line, "name", value)?;
+    if !is_word(reader, line, &name) {
+        return None;
+    }
+    if taken.contains(&name) {
+        reader.problem(
+            line,
+            format!("there is a {what} {name} already; choose another name"),
+        );
+        return None;
+    }
+    Some(name)
 }
 
 /// Whether a resource can be called so.

@@ -7,7 +7,8 @@ use pbs_resources::{Condition, Value};
 use pbs_text::reader::{Reader, Table, Value as TomlValue};
 use pbs_text::Line;
 
-use super::{names, resources, values, Known};
+use super::known::Known;
+use super::{names, resources, values};
 use crate::pattern::Pattern;
 use crate::{Node, ReservedCores};
 

@@ -8,7 +8,9 @@ use pbs_text::reader::{Reader, Table, Value as TomlValue};
 use pbs_text::Line;
 use toml::de::DeValue;
 
-use super::{names, own_name, values, Known};
+use super::known::Known;
+use super::names::{self, own_name};
+use super::values;
 use crate::limit::{ALL, REQUESTS};
 use crate::{Limit, Pool, Share, Whom};
 

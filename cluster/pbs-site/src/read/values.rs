@@ -9,9 +9,13 @@ use pbs_text::reader::{Reader, Table, Value as TomlValue};
 use pbs_text::Line;
 use toml::de::DeValue;
 
-use super::{names, Known, MAX_PRIORITY};
+use super::known::Known;
+use super::names;
 use crate::share::permille as parse_permille;
 use crate::{Resource, Validity};
+
+/// What most is added to or taken from a priority by one number.
+pub(super) const MAX_PRIORITY: i64 = 1_000_000_000;
 
 /// A text that is read by something of its own.
 pub(super) fn read_with<T>(

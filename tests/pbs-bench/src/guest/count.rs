@@ -6,7 +6,7 @@ use pbs_uapi::EventKind;
 use pbs_vmtest::harness::{burn, rate, Node, Plan, Scene, CONFIG};
 use pbs_vmtest::{check, check_eq};
 
-use super::Named;
+use super::named::Named;
 
 /// What the kernel counted of tasks that are longer than their slots and take
 /// turns with others, against the loops that they are: the greatest error.

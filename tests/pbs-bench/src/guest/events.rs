@@ -5,8 +5,8 @@ use pbs_uapi::{Event, EventKind};
 use pbs_vmtest::check_eq;
 use pbs_vmtest::harness::{burn, Context, Plan, Scene};
 
+use super::named::Named;
 use super::probe::Probe;
-use super::Named;
 
 /// Events that the reader takes at once.
 const BATCH: usize = 1024;

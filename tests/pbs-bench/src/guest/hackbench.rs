@@ -8,8 +8,8 @@ use std::io::{Read, Write};
 use pbs_vmtest::harness::Pipe;
 
 use super::class::{Class, Ready, Work};
+use super::named::Named;
 use super::probe::Probe;
-use super::Named;
 
 const GROUPS: usize = 2;
 /// Senders of a group, and as many receivers.

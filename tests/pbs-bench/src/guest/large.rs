@@ -10,8 +10,8 @@ use pbs_vmtest::harness::{burn, sysfs_number, Child, Context, Gate, Node, Plan};
 use pbs_vmtest::shared;
 
 use super::class::{run, Class};
+use super::named::Named;
 use super::probe::Probe;
-use super::Named;
 
 /// Processes of a plan that has few, and the most that a CPU may have.
 const FEW: u32 = 8;

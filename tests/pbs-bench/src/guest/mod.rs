@@ -7,6 +7,7 @@ mod count;
 mod events;
 mod hackbench;
 mod large;
+mod named;
 mod pipe;
 mod probe;
 mod switch;
@@ -15,27 +16,8 @@ mod timer;
 use std::path::{Path, PathBuf};
 
 use crate::figure::Figure;
+use named::Named;
 use probe::Probe;
-
-/// One of several values that are measured together.
-pub struct Named {
-    name: &'static str,
-    value: f64,
-    unit: &'static str,
-}
-
-impl Named {
-    fn new(name: &'static str, value: f64, unit: &'static str) -> Self {
-        Self { name, value, unit }
-    }
-
-    fn insns(name: &'static str, value: f64) -> Self {
-        Self::new(name, value, INSNS)
-    }
-}
-
-/// Unit of a count of instructions in the kernel.
-const INSNS: &str = "insns";
 
 /// How something is measured.
 enum Measure {

@@ -12,8 +12,9 @@ use pbs_vmtest::check;
 use pbs_vmtest::harness::{sysfs_number, Context, Verdict};
 
 use super::count::{preempted_turns, SLOTS_MET};
+use super::named::Named;
 use super::probe::Probe;
-use super::{switch, Named};
+use super::switch;
 
 const TRACEFS: &str = "/sys/kernel/tracing";
 const EXPIRY: &str = "events/timer/hrtimer_expire_entry";

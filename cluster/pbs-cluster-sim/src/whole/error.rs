@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Errors of a simulation.
+
+use std::fmt;
+
+/// Something could not be generated, planned or simulated, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error(pub(crate) String);
+
+impl Error {
+    pub(crate) fn of(what: &impl fmt::Display) -> Self {
+        Self(what.to_string())
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Error {}

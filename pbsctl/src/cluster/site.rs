@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The command that checks the description of a cluster.
+
+use std::path::Path;
+
+use pbs_cluster_planner::Machine;
+use pbs_resources::format_size;
+use pbs_site::Site;
+use pbs_text::columns;
+use serde::Serialize;
+
+use crate::failure::Failure;
+use crate::files::read;
+use crate::output::{counted, Output};
+
+/// What a site has.
+#[derive(Serialize)]
+struct Checked {
+    site: String,
+    nodes: usize,
+    resources: Vec<Total>,
+    limits: usize,
+    pools: usize,
+    users: usize,
+    groups: usize,
+}
+
+#[derive(Serialize)]
+struct Total {
+    name: String,
+    total: u64,
+}
+
+pub(super) fn read_site(file: &Path) -> Result<Site, Failure> {
+    Site::from_toml(&read(file)?).map_err(|problems| Failure::Invalid {
+        file: file.display().to_string(),
+        problems,
+    })
+}
+
+pub(super) fn check(out: Output, file: &Path) -> Result<(), Failure> {
+    let site = read_site(file)?;
+    let machine = Machine::of_site(&site);
+    let resources = machine
+        .resources()
+        .iter()
+        .enumerate()
+        .map(|(id, of)| Total {
+            name: of.name.clone(),
+            total: machine.total(id),
+        });
+    let checked = Checked {
+        site: site.name.clone(),
+        nodes: site.nodes.len(),
+        resources: resources.collect(),
+        limits: site.limits.len(),
+        pools: site.pools.len(),
+        users: site.users.len(),
+        groups: site.groups.len(),
+    };
+    out.print(&checked, || {
+        let parts = [
+            counted(checked.nodes as u64, "node", "nodes"),
+            counted(checked.limits as u64, "limit", "limits"),
+            counted(checked.pools as u64, "pool", "pools"),
+            counted(checked.users as u64, "user", "users"),
+            counted(checked.groups as u64, "group", "groups"),
+        ];
+        let rows = checked
+            .resources
+            .iter()
+            .map(|of| vec![of.name.clone(), format_size(of.total)]);
+        let rows: Vec<_> = rows.collect();
+        format!(
+            "{}: {}\n{}",
+            checked.site,
+            parts.join(", "),
+            columns(&rows, 1)
+        )
+    })
+}
