@@ -1,22 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0
-//! One node: the jobs that run on it are started, followed, planned anew and recorded.
+//! One node: starts the jobs that run on it, follows them, plans them anew and records them.
 //!
-//! Nothing is printed here, and no command line is read. Who runs a node, a command or
-//! a service, hears of what happens through [`Listener`].
+//! Nothing is printed here, and no command line is read. The caller, a command or a
+//! service, receives what happens through [`Listener`]. Programs are started by
+//! `pbs-launch`, which has all unsafe code.
 //!
-//! # Who owns what
+//! # Owners
 //!
-//! - [`Node`] owns the device, the children of all jobs, and what is known of the plans
-//!   that are in force. It alone reads events and writes plans.
+//! - [`Node`] joins the parts of a node. It alone reads events and writes plans.
+//!   - `Kernel` owns the device, its limits and its configuration.
+//!   - `Programs` owns the children of all jobs, and their control groups.
+//!   - `Processes` owns the labels of processes, and which of them were cancelled.
 //! - `Jobs`, of a node that plans, owns the controller (which decides, and does nothing),
-//!   the runs that are under way, and the `Ledger`.
-//! - `Ledger` owns the history, which it has claimed: one planner writes there. What it
-//!   keeps of a run is enough for another to take it over.
-//! - The signals and the loop are the caller's. [`Node::hear`] takes in what
-//!   has happened, [`Node::act`] does what is to be done about it and says for how long
-//!   to wait, and neither waits. [`Node::follow`] is the loop of who has nothing else to
-//!   do. A node has no end of its own: [`Next::Over`] says that nothing is under way for
-//!   the moment.
+//!   the runs that are under way, the `Backlog` of orders, and the `Ledger`.
+//! - `Ledger` owns the history, which it has claimed: one planner writes there. The record
+//!   of a run is enough for another planner to take it over.
+//! - The signals and the loop are the caller's. [`Node::hear`] reads what has happened.
+//!   [`Node::act`] does what is to be done about it, and returns for how long to wait.
+//!   Neither waits. [`Node::follow`] is the loop for callers that have nothing else to do. A
+//!   node has no end of its own: [`Next::Over`] means that nothing is under way for the
+//!   moment.
 //!
 //! A job that waits is a line in the history ([`queue`]), and belongs to nobody.
 
