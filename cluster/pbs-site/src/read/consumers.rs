@@ -7,7 +7,7 @@ use pbs_text::reader::{Reader, Table, Value as TomlValue};
 use pbs_text::Line;
 use toml::de::DeValue;
 
-use super::{names, own_name, values, Known};
+use super::{names, own_name, values, DeclaredNames};
 use crate::{Consumer, Privilege};
 
 const USER_KEYS: &[&str] = &[
@@ -28,11 +28,19 @@ const GROUP_KEYS: &[&str] = &[
     "validity",
 ];
 
-pub(super) fn users(reader: &mut Reader, top: &mut Table<'_, '_>, known: &Known) -> Vec<Consumer> {
+pub(super) fn users(
+    reader: &mut Reader,
+    top: &mut Table<'_, '_>,
+    known: &DeclaredNames,
+) -> Vec<Consumer> {
     consumers(reader, top, "user", USER_KEYS, known)
 }
 
-pub(super) fn groups(reader: &mut Reader, top: &mut Table<'_, '_>, known: &Known) -> Vec<Consumer> {
+pub(super) fn groups(
+    reader: &mut Reader,
+    top: &mut Table<'_, '_>,
+    known: &DeclaredNames,
+) -> Vec<Consumer> {
     consumers(reader, top, "group", GROUP_KEYS, known)
 }
 
@@ -41,7 +49,7 @@ fn consumers(
     top: &mut Table<'_, '_>,
     what: &'static str,
     keys: &[&str],
-    known: &Known,
+    known: &DeclaredNames,
 ) -> Vec<Consumer> {
     let mut consumers = Vec::new();
     let mut taken = Vec::new();
@@ -88,7 +96,7 @@ fn texts(
     Some(texts)
 }
 
-fn of_user(reader: &mut Reader, table: &mut Table<'_, '_>, known: &Known) -> Vec<String> {
+fn of_user(reader: &mut Reader, table: &mut Table<'_, '_>, known: &DeclaredNames) -> Vec<String> {
     let mut groups: Vec<String> = Vec::new();
     for (line, name) in texts(reader, table, "groups", "G1").unwrap_or_default() {
         if names::is_word(reader, line, &name) {

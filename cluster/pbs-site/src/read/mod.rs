@@ -86,8 +86,8 @@ impl Site {
     }
 }
 
-/// What has been read that others are named by.
-struct Known {
+/// Names that the file has declared so far, for the entries that refer to them.
+struct DeclaredNames {
     zone: TimeZone,
     resources: Vec<Resource>,
     /// Empty: they aren't listed.
@@ -119,7 +119,7 @@ fn site(reader: &mut Reader, document: &DeTable<'_>) -> Site {
     if let Some(permille) = values::permille(reader, &mut top, "max_extension") {
         site.max_extension_permille = permille;
     }
-    let mut known = Known {
+    let mut known = DeclaredNames {
         zone,
         resources: resources::declared(reader, &mut top),
         groups: Vec::new(),
